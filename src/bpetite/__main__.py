@@ -1,0 +1,8 @@
+"""`python -m bpetite`: the same as the command `bpetite`."""
+
+import sys
+
+from bpetite._cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+"""Turn ids into bytes, and bytes into text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from operator import countOf
+
+from bpetite._vocabulary import TokenBytes, as_id
+
+# Ids that are looked up at a time: a batch stays in the processor's cache until it is joined
+# (measured: nearly twice as fast as one join over a million tokens).
+_BATCH = 4096
+
+
+def join_tokens(ids: Iterable[int], bytes_of: TokenBytes) -> bytes:
+    """Return the bytes of all ids, joined.
+
+    >>> join_tokens([104, 105], TokenBytes({104: b"h", 105: b"i"}))
+    b'hi'
+
+    Raises KeyError for an id that `bytes_of` lacks, TypeError for one that is not an integer.
+    """
+    rest = iter(ids)
+    parts = []
+    while batch := list(islice(rest, _BATCH)):
+        # True and 97.0 would be found in a dict of ints too, so the types are looked at first.
+        if countOf(map(type, batch), int) != len(batch):
+            batch = list(map(as_id, batch))
+        parts.append(b"".join(map(bytes_of.__getitem__, batch)))
+    return b"".join(parts)
+
+
+def character_offsets(tokens: Iterable[bytes]) -> list[int]:
+    r"""Return, for each token, the index of the character that its first byte belongs to.
+
+    The tokens, joined, must be valid UTF-8.
+
+    >>> character_offsets([b"a", b"\xc3", b"\xa9", b"b"])
+    [0, 1, 1, 2]
+    """
+    offsets = []
+    characters = 0  # that have begun so far
+    for token in tokens:
+        begins_inside = 0x80 <= token[0] < 0xC0 if token else False
+        offsets.append(characters - begins_inside)
+        characters += sum(not 0x80 <= byte < 0xC0 for byte in token)
+    return offsets
