@@ -1,0 +1,157 @@
+"""What several verbs share: their options, text and ids in, results out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from bpetite import Tokenizer
+
+STANDARD_INPUT = "-"
+
+
+class Verbs(Protocol):
+    """What `argparse.ArgumentParser.add_subparsers` returns."""
+
+    def add_parser(
+        self,
+        name: str,
+        *,
+        help: str,
+        description: str,
+        epilog: str,
+        formatter_class: type[argparse.HelpFormatter],
+    ) -> argparse.ArgumentParser:
+        """Add a verb."""
+
+
+def add_verb(verbs: Verbs, name: str, help: str, example: str) -> argparse.ArgumentParser:
+    """Add a verb with an example at the end of its help."""
+    return verbs.add_parser(
+        name,
+        help=help,
+        description=help[0].upper() + help[1:] + ".",
+        epilog="example:\n" + "\n".join(f"  {line}" for line in example.splitlines()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names the vocabulary file."""
+    parser.add_argument(
+        "--model", "-m", metavar="FILE", required=True, help="a vocabulary file that train wrote"
+    )
+
+
+def add_text_inputs(parser: argparse.ArgumentParser) -> None:
+    """Add the ways in which text comes in, which exclude each other."""
+    inputs = parser.add_mutually_exclusive_group()
+    inputs.add_argument("--text", "-t", metavar="TEXT", help="the text itself")
+    inputs.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="*",
+        default=[],
+        help="files in UTF-8, - being standard input; standard input if none is given",
+    )
+
+
+def add_special(parser: argparse.ArgumentParser) -> None:
+    """Add the option that makes special tokens ordinary text."""
+    parser.add_argument(
+        "--ordinary", action="store_true", help="take special tokens in the text as ordinary text"
+    )
+
+
+def allowed_special(options: argparse.Namespace) -> tuple[()] | str:
+    """Return what the option of `add_special` means to `Tokenizer.encode`."""
+    return () if options.ordinary else "all"
+
+
+def texts(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each input of `add_text_inputs`, every byte as it is."""
+    if options.text is not None:
+        yield "", options.text
+        return
+    for name in options.files or [STANDARD_INPUT]:
+        data = read(name)
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{shown(name)} is not UTF-8 at byte {error.start} "
+                f"(0x{data[error.start]:02x}: {error.reason})"
+            ) from None
+        yield name, text
+
+
+def load(options: argparse.Namespace) -> Tokenizer:
+    """Load the tokenizer that the option of `add_model` names."""
+    return Tokenizer.load(options.model)
+
+
+def shown(name: str) -> str:
+    """Return the name of an input as people know it."""
+    return "standard input" if name == STANDARD_INPUT else name
+
+
+def read(name: str) -> bytes:
+    """Return all bytes of a file, or of standard input."""
+    return standard_input().read() if name == STANDARD_INPUT else Path(name).read_bytes()
+
+
+def standard_input() -> BinaryIO:
+    """Return standard input as bytes. Raises OSError if it is closed."""
+    if sys.stdin is None:
+        raise OSError("standard input is closed")
+    return sys.stdin.buffer
+
+
+def write(result: str | bytes) -> None:
+    """Write a result to standard output: UTF-8 everywhere, line ends as they are."""
+    if sys.stdout is None:
+        raise OSError("standard output is closed")
+    sys.stdout.buffer.write(result.encode("utf-8") if isinstance(result, str) else result)
+
+
+def parse_ids(text: str) -> list[int]:
+    r"""Return the ids of a text: JSON arrays, or ids with white space between them.
+
+    >>> parse_ids("[1,2] [3]"), parse_ids("1 2\n3\n")
+    ([1, 2, 3], [1, 2, 3])
+
+    Raises ValueError for anything else.
+    """
+    if not text.lstrip().startswith("["):
+        return [parse_id(word) for word in text.split()]
+    ids: list[int] = []
+    decoder = json.JSONDecoder()
+    start = _past_white_space(text, 0)
+    while start < len(text):
+        try:
+            array, end = decoder.raw_decode(text, start)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise ValueError(f"the ids are not a JSON array: {error}") from None
+        if not isinstance(array, list):
+            raise ValueError(f"the ids must be a JSON array, got {json.dumps(array)[:40]}")
+        for id in array:
+            if type(id) is not int:
+                raise ValueError(f"an id must be an integer, got {json.dumps(id)[:40]}")
+        ids += array
+        start = _past_white_space(text, end)
+    return ids
+
+
+def _past_white_space(text: str, start: int) -> int:
+    return next((i for i in range(start, len(text)) if not text[i].isspace()), len(text))
+
+
+def parse_id(word: str) -> int:
+    """Return an id from its decimal digits. Raises ValueError for anything else."""
+    if not (word.isascii() and word.isdigit()):
+        raise ValueError(f"not an id: {word[:40]!r}")
+    return int(word)

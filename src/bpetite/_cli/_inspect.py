@@ -1,0 +1,126 @@
+"""The verb `inspect`: what a vocabulary is made of, and how it cuts a text."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bpetite import Tokenizer
+from bpetite._cli._common import Verbs, add_model, add_verb, load, write
+
+_LONGEST = 10  # tokens to show
+_BACKGROUNDS = ("\x1b[30;48;5;152m", "\x1b[30;48;5;223m", "\x1b[30;48;5;183m")
+_SPECIAL = "\x1b[7m"
+_PLAIN = "\x1b[0m"
+
+
+def add_to(verbs: Verbs) -> None:
+    """Add this verb to the parser."""
+    parser = add_verb(
+        verbs,
+        "inspect",
+        "show the figures of a vocabulary or, with a text, its tokens side by side",
+        "bpetite train README.md --vocab-size 512 --output model.json --force\n"
+        'bpetite inspect --model model.json --text "Hello world"',
+    )
+    add_model(parser)
+    parser.add_argument("--text", "-t", metavar="TEXT", help="the text to show the tokens of")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> None:
+    tokenizer = load(options)
+    write(_figures(tokenizer) if options.text is None else tokens_view(tokenizer, options.text))
+
+
+def _figures(tokenizer: Tokenizer) -> str:
+    special_ids = set(tokenizer.special_tokens.values())
+    tokens = [tokenizer.token_bytes(id) for id in range(tokenizer.n_vocab) if id not in special_ids]
+    longest = sorted(tokens, key=lambda token: (-len(token), token))[:_LONGEST]
+    mean = sum(map(len, tokens)) / len(tokens)
+    parts = sum(not _is_text(token) for token in tokens)
+    special = ", ".join(f"{literal} = {id}" for literal, id in tokenizer.special_tokens.items())
+    rows = [
+        ("ids in use", f"{tokenizer.vocab_size:,}"),
+        ("merges", f"{len(tokenizer.merges):,}"),
+        ("special tokens", special or "none"),
+        ("highest id + 1", f"{tokenizer.n_vocab:,}"),
+        ("mean length", f"{mean:.2f} bytes"),
+        ("part of a character", f"{parts:,} tokens ({parts / len(tokens):.1%})"),
+        ("pattern", tokenizer.pattern),
+        ("longest tokens", _token(longest[0])),
+        *(("", _token(token)) for token in longest[1:]),
+    ]
+    width = max(len(name) for name, _ in rows)
+    return "".join(f"{name:<{width}}  {value}\n" for name, value in rows)
+
+
+def _is_text(token: bytes) -> bool:
+    try:
+        token.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _token(token: bytes) -> str:
+    return f"{len(token):>4} bytes  {token.decode('utf-8', 'backslashreplace')!r}"
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The tokens of one or more whole characters: one token, unless it cuts a character."""
+
+    ids: list[int]
+    text: str
+    special: bool
+
+
+def _groups(tokenizer: Tokenizer, text: str) -> Iterator[_Group]:
+    special_ids = set(tokenizer.special_tokens.values())
+    stream = tokenizer.decode_stream()
+    ids: list[int] = []
+    complete = ""
+    for id in tokenizer.encode(text):
+        ids.append(id)
+        complete += stream.step(id)
+        if not stream.pending:
+            yield _Group(ids, complete, id in special_ids)
+            ids, complete = [], ""
+
+
+def tokens_view(tokenizer: Tokenizer, text: str) -> str:
+    """Return the tokens of a text side by side, then their ids and bytes, a group a line."""
+    groups = list(_groups(tokenizer, text))
+    if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
+        view = "".join(
+            f"{_SPECIAL if group.special else _BACKGROUNDS[i % len(_BACKGROUNDS)]}"
+            f"{_visible(group.text)}{_PLAIN}{_line_ends(group.text)}"
+            for i, group in enumerate(groups)
+        )
+    else:
+        view = "|".join(_visible(group.text) for group in groups)
+    count = sum(len(group.ids) for group in groups)
+    size = len(text.encode("utf-8"))
+    each = f", {size / count:.2f} bytes a token" if count else ""
+    lines = [view, "", *map(_row, groups), f"{count} tokens, {size} bytes{each}"]
+    return "\n".join(lines) + "\n"
+
+
+def _row(group: _Group) -> str:
+    ids = " ".join(map(str, group.ids))
+    return f"{ids:>8}  {_visible(group.text)}  ({group.text.encode('utf-8').hex(' ')})"
+
+
+def _visible(text: str) -> str:
+    """Show control characters and other invisible ones by their escapes; a space is a space."""
+    return "".join(
+        character if character.isprintable() else ascii(character)[1:-1] for character in text
+    )
+
+
+def _line_ends(text: str) -> str:
+    return "\n" * text.count("\n")
