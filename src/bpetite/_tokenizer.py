@@ -224,6 +224,8 @@ class Tokenizer:
     def _special(self, text: str, allowed: Specials, disallowed: Specials) -> SpecialSplitter:
         """Return what cuts the allowed literals out of `text`, once none is disallowed in it."""
         _check_text(text)
+        if allowed == "all" and not disallowed:
+            return self._all_special
         allowed_literals = self._literals(allowed, "allowed_special")
         refused = self._literals(disallowed, "disallowed_special")
         if disallowed == "all":
@@ -236,7 +238,7 @@ class Tokenizer:
                 f"allowed_special={{{literal!r}}} and leave it out of disallowed_special; "
                 f"to encode it as ordinary text, leave it out of both, or use encode_ordinary"
             )
-        return self._all_special if allowed == "all" else _splitter(allowed_literals)
+        return _splitter(allowed_literals)
 
     def _literals(self, specials: Specials, name: str) -> frozenset[str]:
         """Return the literals that an argument of `encode` means; all must be special tokens."""

@@ -12,7 +12,6 @@ import os
 import secrets
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
@@ -57,48 +56,49 @@ def write_vocabulary(
     """
     # What a symbolic link points to is written, as `open` would; the link stays.
     target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".bpetite-{secrets.token_hex(8)}.tmp")
     try:
-        if not overwrite and target.exists():
-            raise FileExistsError
-        with _new_file(target.parent, to_bytes(vocabulary)) as give_name:
-            if overwrite:
-                _replace(target, give_name)
-            else:
-                give_name(target)
-    except FileExistsError:
-        raise FileExistsError(
-            errno.EEXIST, "file exists, and overwriting it was not asked for", os.fspath(path)
-        ) from None
+        if target.exists():
+            if not overwrite:
+                raise FileExistsError(errno.EEXIST, "exists; overwriting it was not asked for")
+            if not target.is_file():
+                code = errno.EISDIR if target.is_dir() else errno.EINVAL
+                raise OSError(code, "exists, and is not a file that can be replaced")
+        _write_file(temporary, to_bytes(vocabulary))
+        if overwrite:
+            with contextlib.suppress(FileNotFoundError):
+                os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
+            os.replace(temporary, target)
+        else:
+            _rename_if_free(temporary, target)
+    except OSError as error:
+        # The name that people know is theirs, not that of the temporary file.
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+    finally:
+        temporary.unlink(missing_ok=True)
     _sync_folder(target.parent)
 
 
-@contextlib.contextmanager
-def _new_file(folder: Path, data: bytes) -> Iterator[Callable[[Path], None]]:
-    """Write `data` to disk; yield what gives it a name, a FileExistsError if that is taken.
+def _write_file(name: Path, data: bytes) -> None:
+    """Make a new file that is whole and on disk.
 
-    On Linux the file has no name until then: whatever ends the process, nothing is left behind.
-    Elsewhere it has a temporary name, which is gone at the end.
+    On Linux it has no name until then: whatever ends the process, nothing is left behind.
     """
-    descriptor = _open_nameless(folder)
+    descriptor = _open_nameless(name.parent)
     if descriptor is not None:
         with open(descriptor, "wb") as file:
             _write_to_disk(file, data)
-            link = f"/proc/self/fd/{descriptor}"
-            # A src_dir_fd, unused here, makes os.link follow the link in /proc.
-            yield lambda name: os.link(link, name, src_dir_fd=descriptor)
-        return
-    temporary = _temporary_name(folder)
-    try:
-        with open(temporary, "xb") as file:
-            _write_to_disk(file, data)
-        yield lambda name: _give_second_name(temporary, name)
-    finally:
-        temporary.unlink(missing_ok=True)
+            with contextlib.suppress(OSError, AttributeError):
+                # A src_dir_fd, unused here, makes os.link follow the link in /proc.
+                os.link(f"/proc/self/fd/{descriptor}", name, src_dir_fd=descriptor)
+                return
+    with open(name, "xb") as file:
+        _write_to_disk(file, data)
 
 
 def _open_nameless(folder: Path) -> int | None:
     """Open a new file without a name in `folder`; None where the system has no such thing."""
-    if hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd"):
+    if hasattr(os, "O_TMPFILE"):
         # Not every file system can; whatever else is wrong, a named file will meet again.
         with contextlib.suppress(OSError):
             return os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o666)
@@ -111,31 +111,20 @@ def _write_to_disk(file: BinaryIO, data: bytes) -> None:
     os.fsync(file.fileno())
 
 
-def _temporary_name(folder: Path) -> Path:
-    return folder / f".bpetite-{secrets.token_hex(8)}.tmp"
-
-
-def _give_second_name(temporary: Path, name: Path) -> None:
+def _rename_if_free(temporary: Path, target: Path) -> None:
+    """Give a file the name `target`. Raises FileExistsError if that is taken, since when ever."""
     try:
-        os.link(temporary, name)
+        os.link(temporary, target)
     except FileExistsError:
         raise
     except (OSError, AttributeError):
         # No links on this system: take the name first, unless it is taken, and then fill it.
-        name.touch(exist_ok=False)
-        os.replace(temporary, name)
-
-
-def _replace(target: Path, give_name: Callable[[Path], None]) -> None:
-    """Put a new file in the place of `target`, with its permissions, in one step."""
-    temporary = _temporary_name(target.parent)
-    give_name(temporary)
-    try:
-        with contextlib.suppress(FileNotFoundError):
-            os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
+        target.touch(exist_ok=False)
+        try:
+            os.replace(temporary, target)
+        except BaseException:
+            target.unlink(missing_ok=True)
+            raise
 
 
 def _sync_folder(folder: Path) -> None:
@@ -167,7 +156,6 @@ class _Reader:
         document = self._parse()
         self._check_keys(document)
         merges = self._merges(document["merges"])
-        special_tokens = self._special_tokens(document["special_tokens"], len(merges))
         size = document["mergeable_vocab_size"]
         if not _is_int(size) or size != BYTE_COUNT + len(merges):
             self._refuse(
@@ -176,20 +164,15 @@ class _Reader:
         pattern = document["pretokenizer_pattern"]
         if pattern != GPT2_PATTERN:
             self._refuse("pretokenizer_pattern", pattern, f"GPT-2's pattern, {GPT2_PATTERN!r}")
-        vocabulary = Vocabulary(merges, special_tokens, pattern)
-        self._check_vocab(document["vocab"], vocabulary)
-        return vocabulary
+        special_tokens = self._special_tokens(document["special_tokens"], len(merges))
+        self._check_vocab(document["vocab"], merges, special_tokens)
+        return Vocabulary(merges, special_tokens, pattern)
 
     def _parse(self) -> dict[str, Any]:
-        with open(self._path, "rb") as file:
-            data = file.read(_MAX_SIZE + 1)
-        if len(data) > _MAX_SIZE:
-            raise ValueError(f"{self._path}: larger than {_MAX_SIZE} bytes, so no vocabulary file")
+        data = self._read()
         try:
             document = json.loads(
-                data.decode("utf-8"),
-                object_pairs_hook=self._object,
-                parse_constant=self._refuse_constant,
+                data.decode("utf-8"), object_pairs_hook=_object, parse_constant=_refuse_constant
             )
         except UnicodeDecodeError as error:
             raise ValueError(
@@ -197,21 +180,25 @@ class _Reader:
             ) from None
         except json.JSONDecodeError as error:
             raise ValueError(f"{self._path}: not JSON: {error}") from None
+        except ValueError as error:
+            raise ValueError(f"{self._path}: {error}") from None
         except RecursionError:
             raise ValueError(f"{self._path}: nested too deeply") from None
         if not isinstance(document, dict):
             self._refuse("the file", document, "a JSON object")
         return document
 
-    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        entries = dict(pairs)
-        if len(entries) < len(pairs):
-            twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
-            raise ValueError(f"{self._path}: the key {twice!r} is given twice")
-        return entries
-
-    def _refuse_constant(self, name: str) -> NoReturn:
-        raise ValueError(f"{self._path}: {name} is not JSON")
+    def _read(self) -> bytes:
+        chunks, size = [], 0
+        with open(self._path, "rb") as file:
+            while chunk := file.read(1 << 20):
+                chunks.append(chunk)
+                size += len(chunk)
+                if size > _MAX_SIZE:
+                    raise ValueError(
+                        f"{self._path}: larger than {_MAX_SIZE} bytes, so no vocabulary file"
+                    )
+        return b"".join(chunks)
 
     def _check_keys(self, document: dict[str, Any]) -> None:
         # The version comes first: of a file of another version, nothing else is known.
@@ -248,39 +235,70 @@ class _Reader:
         first = BYTE_COUNT + merge_count
         end = first + len(special_tokens)
         for literal, id in special_tokens.items():
-            place = f"special_tokens[{json.dumps(literal)}]"
+            place = f"special_tokens[{_shown(literal)}]"
             if not literal or not _is_encodable(literal):
                 self._refuse("special_tokens", literal, "a literal that is not empty, in Unicode")
             if not _is_int(id) or not first <= id < end:
                 self._refuse(place, id, f"an id from {first} to {end - 1}")
             if id in literal_of:
-                self._refuse(place, id, f"an id of its own; {literal_of[id]!r} has it too")
+                self._refuse(place, id, f"an id of its own; {_shown(literal_of[id])} has it too")
             literal_of[id] = literal
         return {literal_of[id]: id for id in sorted(literal_of)}
 
-    def _check_vocab(self, vocab: object, vocabulary: Vocabulary) -> None:
-        """Compare what the file says of each id's bytes with what they are."""
+    def _check_vocab(
+        self, vocab: object, merges: tuple[Pair, ...], special_tokens: dict[str, int]
+    ) -> None:
+        """Compare what the file says of each id's bytes with what follows from the rest of it.
+
+        Token by token, so that merges which double and double can ask for no more memory than
+        the file itself takes.
+        """
         if not isinstance(vocab, dict):
             self._refuse("vocab", vocab, "an object")
-        bytes_of = vocabulary.tokens.bytes_of
-        for id, token in bytes_of.items():
-            if str(id) not in vocab:
-                raise ValueError(f'{self._path}: vocab: the id "{id}" is missing')
-            given = vocab[str(id)]
-            if not isinstance(given, list) or not all(map(_is_byte, given)):
-                self._refuse(f'vocab["{id}"]', given, "a list of integers from 0 to 255")
-            if bytes(given) != token:
-                self._refuse(f'vocab["{id}"]', given, f"the bytes of this id, {list(token)}")
-        known = set(map(str, bytes_of))
+        tokens = [self._checked_token(vocab, byte, bytes([byte])) for byte in range(BYTE_COUNT)]
+        for id, (left, right) in enumerate(merges, BYTE_COUNT):
+            tokens.append(self._checked_token(vocab, id, tokens[left] + tokens[right]))
+        for literal, id in special_tokens.items():
+            self._checked_token(vocab, id, literal.encode("utf-8"))
+        known = {str(id) for id in range(len(tokens) + len(special_tokens))}
         for key in vocab:
             if key not in known:
                 self._refuse("vocab", key, f"no other keys than the ids 0 to {len(known) - 1}")
 
+    def _checked_token(self, vocab: dict[str, Any], id: int, token: bytes) -> bytes:
+        if str(id) not in vocab:
+            raise ValueError(f'{self._path}: vocab: the id "{id}" is missing')
+        given = vocab[str(id)]
+        if not isinstance(given, list) or not all(map(_is_byte, given)):
+            self._refuse(f'vocab["{id}"]', given, "a list of integers from 0 to 255")
+        if bytes(given) != token:
+            wanted = _shown(list(token))
+            self._refuse(f'vocab["{id}"]', given, f"the bytes of this id, {wanted}")
+        return token
+
     def _refuse(self, place: str, value: object, wanted: str) -> NoReturn:
+        raise ValueError(f"{self._path}: {place}: expected {wanted}, got {_shown(value)}")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
+        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise ValueError(f"the key {_shown(twice)} is given twice")
+    return entries
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _shown(value: object) -> str:
+    """Return a value of the file as JSON, shortened to what fits into a message."""
+    try:
         shown = json.dumps(value)
-        if len(shown) > 80:
-            shown = shown[:77] + "..."
-        raise ValueError(f"{self._path}: {place}: expected {wanted}, got {shown}")
+    except RecursionError:
+        return "something nested deeply"
+    return shown if len(shown) <= 80 else shown[:77] + "..."
 
 
 def _is_int(value: object) -> bool:
