@@ -78,9 +78,10 @@ class DecodeStream:
         the stream then raises ValueError until `reset()`.
         """
         # Most tokens are whole text and find nothing held: one look-up, and no bytes touched.
-        text = self._ready.get(id)
-        if text is not None and type(id) is int:
-            return text
+        if type(id) is int:
+            text = self._ready.get(id)
+            if text is not None:
+                return text
         return self._step_bytes(as_id(id))
 
     def _step_bytes(self, id: int) -> str:
@@ -132,10 +133,11 @@ class DecodeStream:
     def _decode(self, data: bytes, end: int) -> str:
         try:
             return data[:end].decode("utf-8", self._errors)
-        except UnicodeDecodeError as error:
+        except UnicodeDecodeError:
             self._failed = True
             self._hold(self._held)
-            raise UnicodeDecodeError("utf-8", data, error.start, error.end, error.reason) from None
+        # All of the data has the same first error, and the reason may lie behind `end`.
+        return data.decode("utf-8")
 
     def _refuse_if_failed(self) -> None:
         if self._failed:

@@ -1,0 +1,1038 @@
+"""Ids one by one into text: a table of cases, five laws on generated input, and the edges."""
+
+from __future__ import annotations
+
+import copy
+import re
+import sys
+import tracemalloc
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, cycle
+from types import FrameType
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bpetite import DecodeStream, Tokenizer
+from bpetite._pretokenizer import GPT2_PATTERN
+from bpetite._vocabulary import BYTE_COUNT, Pair, TokenBytes, TokenTable, Vocabulary
+
+ERRORS = ("strict", "replace", "ignore", "backslashreplace")
+LENIENT = ERRORS[1:]
+END = "<|end|>"
+REPLACED = "\ufffd"
+
+BYTES = Tokenizer.train("", 256, special_tokens=[END])
+"""A tokenizer whose only tokens are the bytes and, with id 256, <|end|>."""
+
+END_ID = 256
+
+
+def tokenizer_of(tokens: Iterable[bytes]) -> Tokenizer:
+    """Return a tokenizer that has each of `tokens`, byte appended to byte, and <|end|>."""
+    id_of = {bytes([byte]): byte for byte in range(BYTE_COUNT)}
+    merges: list[Pair] = []
+    for token in tokens:
+        for end in range(2, len(token) + 1):
+            if token[:end] not in id_of:
+                id_of[token[:end]] = BYTE_COUNT + len(merges)
+                merges.append((id_of[token[: end - 1]], token[end - 1]))
+    specials = {END: BYTE_COUNT + len(merges)}
+    return Tokenizer(Vocabulary(tuple(merges), specials, GPT2_PATTERN))
+
+
+def ids_of(tokenizer: Tokenizer, tokens: Iterable[bytes]) -> list[int]:
+    """Return the id of each token; the special token's for no bytes."""
+    end_id = tokenizer.special_tokens[END]
+    return [tokenizer.token_id(token) if token else end_id for token in tokens]
+
+
+# The table. Cases of one number belong together; those that are no rows are tests with a number.
+# Tokens are in hex, `|` between two; <|end|> is the special token. What each step returns stands
+# between `|` too, and behind `/` what flush returns: `_` is nothing, `R` the U+FFFD for bytes that
+# are no character, <hex> a character by its code point. Then come the bytes of each R, and where
+# strict raises: the step, and which bytes of those that were held and the token's.
+
+
+class Case(NamedTuple):
+    name: str
+    tokens: str
+    texts: str
+    malformed: str = ""
+    strict: str = ""
+    prompt: str = ""
+    skip: bool = True
+
+
+# fmt: off
+CASES = [
+    Case("01-two bytes", "C3 | A9", "_ | é / _"),
+    Case("01-three bytes", "E4 | BD | A0", "_ | _ | 你 / _"),
+    Case("01-four bytes", "F0 | 9F | 99 | 82", "_ | _ | _ | 🙂 / _"),
+    Case("02-the end of one and the start of the next", "E5 AE | A2 E5 | 8D 95", "_ | 客 | 单 / _"),
+    Case("03-whole text around a character", "61 F0 9F | 99 82 62 21", "a | 🙂b! / _"),
+    Case("04-a token without bytes inside", "F0 9F | <|end|> | 98 82", "_ | _ | 😂 / _"),
+    Case("05-overlong C0", "C0 | 80", "R | R / _", "C0, 80", "1 [0:1]"),
+    Case("05-overlong C1", "C1 | BF", "R | R / _", "C1, BF", "1 [0:1]"),
+    Case("05-overlong C0 in one token", "C0 AF", "RR / _", "C0, AF", "1 [0:1]"),
+    Case("06-overlong E0 80", "E0 | 80 | 80", "_ | RR | R / _", "E0, 80, 80", "2 [0:1]"),
+    Case("06-overlong E0 9F", "E0 | 9F | BF", "_ | RR | R / _", "E0, 9F, BF", "2 [0:1]"),
+    Case("07-overlong F0 80", "F0 | 80 | 80 | 80", "_ | RR | R | R / _",
+         "F0, 80, 80, 80", "2 [0:1]"),
+    Case("07-overlong F0 8F", "F0 | 8F | BF | BF", "_ | RR | R | R / _",
+         "F0, 8F, BF, BF", "2 [0:1]"),
+    Case("08-overlong E0 then ASCII", "E0 | 80 | 41", "_ | RR | A / _", "E0, 80", "2 [0:1]"),
+    Case("08-overlong F0 then ASCII", "F0 | 8F | 41", "_ | RR | A / _", "F0, 8F", "2 [0:1]"),
+    Case("09-first surrogate", "ED | A0 | 80", "_ | RR | R / _", "ED, A0, 80", "2 [0:1]"),
+    Case("09-last surrogate", "ED | BF | BF", "_ | RR | R / _", "ED, BF, BF", "2 [0:1]"),
+    Case("10-two bytes of a surrogate then ASCII", "ED A0 | 41", "RR | A / _",
+         "ED, A0", "1 [0:1]"),
+    Case("10-two bytes of a surrogate then the end", "ED A0", "RR / _", "ED, A0", "1 [0:1]"),
+    Case("11-a pair of surrogates", "ED | A0 | BD | ED | B8 | 80", "_ | RR | R | _ | RR | R / _",
+         "ED, A0, BD, ED, B8, 80", "2 [0:1]"),
+    Case("12-the last before the surrogates", "ED | 9F | BF", "_ | _ | <D7FF> / _"),
+    Case("12-the first behind the surrogates", "EE 80 80", "<E000> / _"),
+    Case("12-the last of all", "F4 | 8F | BF | BF", "_ | _ | _ | <10FFFF> / _"),
+    Case("13-one more than the last of all", "F4 | 90 | 80 | 80", "_ | RR | R | R / _",
+         "F4, 90, 80, 80", "2 [0:1]"),
+    Case("14-a lead of no character", "F5 | 80 | 80 | 80", "R | R | R | R / _",
+         "F5, 80, 80, 80", "1 [0:1]"),
+    Case("14-bytes that never occur", "F8 | FB | FC | FD | FE | FF", "R | R | R | R | R | R / _",
+         "F8, FB, FC, FD, FE, FF", "1 [0:1]"),
+    Case("15-continuations without a lead", "80 | BF | 80 | 41", "R | R | R | A / _",
+         "80, BF, 80", "1 [0:1]"),
+    Case("16-one continuation too many", "F0 | 9F | 99 | 82 | 82", "_ | _ | _ | 🙂 | R / _",
+         "82", "5 [0:1]"),
+    Case("17-one of two then ASCII", "C3 | 41", "_ | RA / _", "C3", "2 [0:1]"),
+    Case("17-one of three then ASCII", "E4 | 41", "_ | RA / _", "E4", "2 [0:1]"),
+    Case("17-one of four then ASCII", "F0 | 41", "_ | RA / _", "F0", "2 [0:1]"),
+    Case("18-two of three then ASCII", "E4 | BD | 41", "_ | _ | RA / _", "E4 BD", "3 [0:2]"),
+    Case("18-two of four then ASCII", "F0 | 9F | 41", "_ | _ | RA / _", "F0 9F", "3 [0:2]"),
+    Case("19-three of four then ASCII", "F0 | 9F | 98 | 41", "_ | _ | _ | RA / _",
+         "F0 9F 98", "4 [0:3]"),
+    Case("20-a lead then a character", "C3 | C3 | A9", "_ | R | é / _", "C3", "2 [0:1]"),
+    Case("21-two of three then a character", "E4 | BD | F0 | 9F | 99 | 82",
+         "_ | _ | R | _ | _ | 🙂 / _", "E4 BD", "3 [0:2]"),
+    Case("22-three of four then a character", "F0 9F 98 | F0 | 9F 98 | 80", "_ | R | _ | 😀 / _",
+         "F0 9F 98", "2 [0:3]"),
+    Case("22-three of four then ASCII and a lead", "F0 9F 98 | 61 E4 | BD A0", "_ | Ra | 你 / _",
+         "F0 9F 98", "2 [0:3]"),
+    Case("23-two of three then a dead byte", "E1 | A0 | C0", "_ | _ | RR / _",
+         "E1 A0, C0", "3 [0:2]"),
+    Case("23-two of four then all four", "F1 BF | F1 BF BF BF", "_ | R<7FFFF> / _",
+         "F1 BF", "2 [0:2]"),
+    Case("24-a dead byte then a lead", "FF E2 | 82 AC", "R | € / _", "FF", "1 [0:1]"),
+    Case("25-all kinds in one token", "61 F1 80 80 E1 80 C2 62 80 63 80 BF 64", "aRRRbRcRRd / _",
+         "F1 80 80, E1 80, C2, 80, 80, BF", "1 [1:4]"),
+    Case("25-all kinds byte by byte",
+         "61 | F1 | 80 | 80 | E1 | 80 | C2 | 62 | 80 | 63 | 80 | BF | 64",
+         "a | _ | _ | _ | R | _ | R | Rb | R | c | R | R | d / _",
+         "F1 80 80, E1 80, C2, 80, 80, BF", "5 [0:3]"),
+    Case("26-a real U+FFFD is text", "EF BF BD | 41", "<FFFD> | A / _"),
+    Case("26-two of its three bytes", "EF | BF | 41", "_ | _ | RA / _", "EF BF", "3 [0:2]"),
+    Case("27-a lead between two characters", "C2 A0 | C2 | C2 BB", "<00A0> | _ | R» / _",
+         "C2", "3 [0:1]"),
+    Case("28-joined emoji come one by one", "F0 9F 91 A8 | E2 80 | 8D F0 9F 91 | A9",
+         "👨 | _ | <200D> | 👩 / _"),
+    Case("29-a flag is two characters", "F0 9F 87 | AB F0 9F | 87 B7",
+         "_ | <1F1EB> | <1F1F7> / _"),
+    Case("29-a variation selector is one", "E2 9D A4 | EF B8 | 8F", "❤ | _ | <FE0F> / _"),
+    Case("29-an accent that combines is one", "65 | CC | 81", "e | _ | <0301> / _"),
+    Case("30-a byte order mark is kept", "EF | BB | BF | 41", "_ | _ | <FEFF> | A / _"),
+    Case("30-a byte order mark inside", "41 | EF BB BF | 42", "A | <FEFF> | B / _"),
+    Case("31-NUL", "00 | 41 | 00", "<0000> | A | <0000> / _"),
+    Case("31-CR LF is not translated", "0D | 0A", "<000D> | <000A> / _"),
+    Case("31-other line ends", "C2 85 | E2 80 A8", "<0085> | <2028> / _"),
+    Case("31-a noncharacter", "EF BF BF", "<FFFF> / _"),
+    Case("32-the end after one of two", "C3", "_ / R", "C3", "flush [0:1]"),
+    Case("32-the end after two of three", "E4 | BD", "_ | _ / R", "E4 BD", "flush [0:2]"),
+    Case("32-the end after three of four", "F0 | 9F | 98", "_ | _ | _ / R",
+         "F0 9F 98", "flush [0:3]"),
+    Case("32-the end after text and three of four", "68 69 F0 9F 98", "hi / R",
+         "F0 9F 98", "flush [0:3]"),
+    Case("33-a skipped special inside", "E4 BD | <|end|> | A0", "_ | _ | 你 / _"),
+    Case("34-a kept special inside", "E4 BD | <|end|> | A0", "_ | R<|end|> | R / _",
+         "E4 BD, A0", "2 [0:2]", skip=False),
+    Case("34-a kept special then ASCII", "F0 9F | <|end|> | 41", "_ | R<|end|> | A / _",
+         "F0 9F", "2 [0:2]", skip=False),
+    Case("35-the end by a skipped special", "F0 9F 98 | <|end|>", "_ | _ / R",
+         "F0 9F 98", "flush [0:3]"),
+    Case("38-a prompt's character completes", "99 82", "🙂 / _", prompt="48 69 | F0 9F"),
+    Case("38-a prompt's character breaks", "41", "RA / _", "F0 9F", "1 [0:2]", "48 69 | F0 9F"),
+    Case("38-a prompt's character ends", "", "/ R", "F0 9F", "flush [0:2]", "48 69 | F0 9F"),
+]
+# fmt: on
+
+table = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+
+
+def tokens_of(column: str) -> list[bytes]:
+    """Read a column of tokens; the special token is no bytes."""
+    tokens = column.split(" | ") if column else []
+    return [b"" if token == END else bytes.fromhex(token) for token in tokens]
+
+
+def texts_of(column: str, shown: Callable[[], str]) -> list[str]:
+    """Read a column of texts, flush's the last, with what `shown` returns for each R in turn."""
+
+    def text(match: re.Match[str]) -> str:
+        if match.group() == "R":
+            return shown()
+        return "" if match.group() == "_" else chr(int(match.group()[1:-1], 16))
+
+    steps, _, flushed = column.rpartition("/ ")
+    texts = [*steps[:-1].split(" | "), flushed] if steps else [flushed]
+    return [re.sub("R|_|<[0-9A-F]+>", text, item) for item in texts]
+
+
+def expected(case: Case, errors: str) -> list[str]:
+    """What each step and then flush return."""
+    malformed = iter(bytes.fromhex(item) for item in case.malformed.split(",") if item)
+    show: dict[str, Callable[[bytes], str]] = {
+        "strict": lambda _: "",
+        "replace": lambda _: REPLACED,
+        "ignore": lambda _: "",
+        "backslashreplace": lambda part: "".join(f"\\x{byte:02x}" for byte in part),
+    }
+    texts = texts_of(case.texts, lambda: show[errors](next(malformed)))
+    assert list(malformed) == [], "the table has less R than malformed bytes"
+    return texts
+
+
+def start(case: Case, errors: str) -> tuple[DecodeStream, list[int], list[bytes]]:
+    """Return the stream of a case, behind its prompt, its ids and the bytes of each."""
+    prompt, tokens = tokens_of(case.prompt), tokens_of(case.tokens)
+    tokenizer = tokenizer_of(prompt + tokens)
+    stream = tokenizer.decode_stream(
+        ids_of(tokenizer, prompt), errors=errors, skip_special_tokens=case.skip
+    )
+    shown = [token or (b"" if case.skip else END.encode()) for token in tokens]
+    return stream, ids_of(tokenizer, tokens), shown
+
+
+def run(stream: DecodeStream, ids: Iterable[int]) -> list[str]:
+    """What each step and then flush return."""
+    return [*map(stream.step, ids), stream.flush()]
+
+
+@pytest.mark.parametrize("errors", LENIENT)
+@table
+def test_table(case: Case, errors: str) -> None:
+    stream, ids, _ = start(case, errors)
+    assert run(stream, ids) == expected(case, errors)
+
+
+@table
+def test_table_strict(case: Case) -> None:
+    """The same texts until the first bytes that are no character; an error, exactly there."""
+    stream, ids, tokens = start(case, "strict")
+    texts = expected(case, "strict")
+    if not case.strict:
+        assert run(stream, ids) == texts
+        return
+    step, _, place = case.strict.partition(" ")
+    good = len(ids) if step == "flush" else int(step) - 1
+    assert [stream.step(id) for id in ids[:good]] == texts[:good]
+    held = stream.pending
+    with pytest.raises(UnicodeDecodeError) as caught:
+        stream.flush() if step == "flush" else stream.step(ids[good])
+    error = caught.value
+    assert error.object == (held if step == "flush" else held + tokens[good])
+    assert f"[{error.start}:{error.end}]" == place
+    assert stream.pending == held
+
+
+# An independent decoder to compare with, and what may be held
+
+
+def whatwg(data: bytes) -> Iterator[tuple[int, str]]:
+    """Yield what the UTF-8 decoder of WHATWG's Encoding Standard returns, and when.
+
+    Each item is the number of bytes read by then and a character; the end counts as a byte.
+    """
+    code = missing = 0
+    lower, upper = 0x80, 0xBF
+    for read, byte in enumerate(data, 1):
+        if missing:
+            if lower <= byte <= upper:
+                lower, upper = 0x80, 0xBF
+                code = code << 6 | byte & 0x3F
+                missing -= 1
+                if not missing:
+                    yield read, chr(code)
+                continue
+            yield read, REPLACED
+            missing = 0
+            lower, upper = 0x80, 0xBF
+        if byte < 0x80:
+            yield read, chr(byte)
+        elif 0xC2 <= byte <= 0xDF:
+            missing, code = 1, byte & 0x1F
+        elif 0xE0 <= byte <= 0xEF:
+            missing, code = 2, byte & 0x0F
+            lower = 0xA0 if byte == 0xE0 else 0x80
+            upper = 0x9F if byte == 0xED else 0xBF
+        elif 0xF0 <= byte <= 0xF4:
+            missing, code = 3, byte & 0x07
+            lower = 0x90 if byte == 0xF0 else 0x80
+            upper = 0x8F if byte == 0xF4 else 0xBF
+        else:
+            yield read, REPLACED
+    if missing:
+        yield len(data) + 1, REPLACED
+
+
+def whatwg_steps(tokens: Sequence[bytes]) -> list[str]:
+    """What a stream of `tokens` returns at each step and at the end, by that decoder."""
+    ends = list(accumulate(map(len, tokens)))
+    texts = [""] * (len(tokens) + 1)
+    for read, character in whatwg(b"".join(tokens)):
+        texts[bisect_left(ends, read)] += character
+    return texts
+
+
+@table
+def test_whatwg_decoder_of_these_tests_agrees_with_the_table(case: Case) -> None:
+    _, _, tokens = start(case, "replace")
+    before = [b"".join(tokens_of(case.prompt))]
+    assert whatwg_steps(before + tokens)[1:] == expected(case, "replace")
+
+
+# The last byte takes 64 values in a row, so each 64th code point shows all that comes before it.
+UNFINISHED = {
+    chr(code).encode()[:end]
+    for code in range(0, 0x110000, 64)
+    if not 0xD800 <= code < 0xE000
+    for end in range(1, len(chr(code).encode()))
+}
+"""Every proper prefix of every valid character."""
+
+
+def unfinished(data: bytes) -> bytes:
+    """The end of `data` that is the beginning of a character."""
+    return next((data[-n:] for n in (3, 2, 1) if data[-n:] in UNFINISHED), b"")
+
+
+def test_unfinished_characters_are_counted_right() -> None:
+    """Leads; E0 to EF with a second byte; F0 to F4 with a second byte, and with a third one."""
+    two, three, four = 30, 16, 5
+    second_of_three = 14 * 64 + 2 * 32
+    second_of_four = 3 * 64 + 48 + 16
+    total = two + three + four + second_of_three + second_of_four + second_of_four * 64
+    assert len(UNFINISHED) == total
+
+
+# The laws. Bytes of all kinds, cut into tokens anywhere, <|end|> among them.
+
+EDGES = bytes.fromhex("00 41 7F 80 8F 90 9F A0 BF C0 C1 C2 DF E0 E1 EC ED EE EF F0 F1 F3 F4 F5 FF")
+"""A first and a last byte of each class that the form of UTF-8 tells apart."""
+
+data_of_all_kinds = st.lists(
+    st.one_of(
+        st.characters(codec="utf-8").map(str.encode),
+        st.sampled_from("é你🙂\u0301\u200d\ufffd\ufeff").map(str.encode),
+        st.sampled_from(EDGES).map(lambda byte: bytes([byte])),
+        st.binary(min_size=1, max_size=4),
+    ),
+    max_size=16,
+).map(b"".join)
+
+
+def cut(data: bytes, sizes: Sequence[int]) -> list[bytes]:
+    """Cut `data` into tokens of these sizes, over and over; no bytes are a special token."""
+    tokens = []
+    position = 0
+    for size in cycle(sizes):
+        if position >= len(data):
+            break
+        tokens.append(data[position : position + size])
+        position += size
+    return tokens
+
+
+tokens_of_all_kinds = st.builds(
+    cut,
+    data_of_all_kinds,
+    st.lists(st.integers(0, 8), min_size=1, max_size=12).filter(any),
+)
+
+laws = settings(max_examples=150, deadline=None)
+
+
+def bytes_of(tokens: Iterable[bytes], skip: bool) -> list[bytes]:
+    """The bytes that each token stands for, a special one nothing if they are skipped."""
+    return [token or (b"" if skip else END.encode()) for token in tokens]
+
+
+def result(action: Callable[[], str]) -> str | tuple[bytes, int, int]:
+    """What `action` returns or, of its UnicodeDecodeError, the bad bytes and the place."""
+    try:
+        return action()
+    except UnicodeDecodeError as error:
+        return error.object[error.start : error.end], error.start, error.end
+
+
+@pytest.mark.parametrize("errors", ERRORS)
+@laws
+@given(tokens=tokens_of_all_kinds, skip=st.booleans())
+def test_steps_and_flush_are_what_decode_returns(
+    tokens: list[bytes], skip: bool, errors: str
+) -> None:
+    tokenizer = tokenizer_of(tokens)
+    ids = ids_of(tokenizer, tokens)
+    stream = tokenizer.decode_stream(errors=errors, skip_special_tokens=skip)
+    passed = 0  # bytes that are neither held nor in the token of this step
+
+    def streamed() -> str:
+        nonlocal passed
+        text = ""
+        for id, token in zip(ids, bytes_of(tokens, skip), strict=True):
+            held = stream.pending
+            text += stream.step(id)
+            passed += len(held) + len(token) - len(stream.pending)
+        return text + stream.flush()
+
+    whole = result(lambda: tokenizer.decode(ids, errors=errors, skip_special_tokens=skip))
+    parts = result(streamed)
+    if isinstance(parts, tuple):
+        bad, begin, end = parts
+        parts = (bad, passed + begin, passed + end)
+    assert parts == whole
+
+
+@pytest.mark.parametrize("errors", LENIENT)
+@laws
+@given(tokens=tokens_of_all_kinds, skip=st.booleans())
+def test_only_the_beginning_of_a_character_is_held(
+    tokens: list[bytes], skip: bool, errors: str
+) -> None:
+    tokenizer = tokenizer_of(tokens)
+    stream = tokenizer.decode_stream(errors=errors, skip_special_tokens=skip)
+    data = b""
+    text = ""
+    for id, token in zip(ids_of(tokenizer, tokens), bytes_of(tokens, skip), strict=True):
+        data += token
+        text += stream.step(id)
+        held = unfinished(data)
+        assert stream.pending == held
+        assert text == data[: len(data) - len(held)].decode("utf-8", errors)
+
+
+@laws
+@given(tokens=tokens_of_all_kinds, skip=st.booleans())
+def test_each_character_comes_when_whatwgs_decoder_has_it(tokens: list[bytes], skip: bool) -> None:
+    tokenizer = tokenizer_of(tokens)
+    stream = tokenizer.decode_stream(skip_special_tokens=skip)
+    assert run(stream, ids_of(tokenizer, tokens)) == whatwg_steps(bytes_of(tokens, skip))
+
+
+def test_every_sequence_of_three_edge_bytes_comes_as_from_whatwgs_decoder() -> None:
+    sequences = [[a, b, c] for a in EDGES for b in EDGES for c in EDGES]
+    stream = BYTES.decode_stream()
+    assert [run(stream, ids) for ids in sequences] == [
+        whatwg_steps([bytes([id]) for id in ids]) for ids in sequences
+    ]
+
+
+@pytest.mark.parametrize("errors", LENIENT)
+@laws
+@given(tokens=tokens_of_all_kinds, others=tokens_of_all_kinds)
+def test_what_was_returned_holds_whatever_follows(
+    tokens: list[bytes], others: list[bytes], errors: str
+) -> None:
+    tokenizer = tokenizer_of(tokens + others)
+    ids = ids_of(tokenizer, tokens)
+    stream = tokenizer.decode_stream(errors=errors)
+    text = "".join(map(stream.step, ids))
+    goes_on = tokenizer.decode(ids + ids_of(tokenizer, others), errors=errors)
+    assert goes_on.startswith(text)
+    assert tokenizer.decode(ids, errors=errors).startswith(text)
+
+
+@pytest.mark.parametrize("errors", LENIENT)
+@laws
+@given(prompt=tokens_of_all_kinds, tokens=tokens_of_all_kinds, skip=st.booleans())
+def test_40_prompt_without_what_is_held_and_stream_are_what_decode_returns(
+    prompt: list[bytes], tokens: list[bytes], skip: bool, errors: str
+) -> None:
+    tokenizer = tokenizer_of(prompt + tokens)
+    prompt_ids, ids = ids_of(tokenizer, prompt), ids_of(tokenizer, tokens)
+    stream = tokenizer.decode_stream(prompt_ids, errors=errors, skip_special_tokens=skip)
+    shown = b"".join(bytes_of(prompt, skip))
+    assert stream.pending == unfinished(shown)
+    shown = shown[: len(shown) - len(stream.pending)]
+    whole = tokenizer.decode(prompt_ids + ids, errors=errors, skip_special_tokens=skip)
+    assert shown.decode("utf-8", errors) + "".join(run(stream, ids)) == whole
+
+
+# The cost of a step, in calls and bytes rather than in time
+
+
+class CountedBytes(TokenBytes):
+    """The bytes of each id; counts the look-ups."""
+
+    looked_up = 0
+
+    def __getitem__(self, id: int) -> bytes:
+        self.looked_up += 1
+        return super().__getitem__(id)
+
+
+class CountedTable(TokenTable):
+    bytes_of: CountedBytes
+
+    def __init__(self, tokens: Iterable[bytes]) -> None:
+        super().__init__({})
+        self.bytes_of = CountedBytes(enumerate(tokens))
+
+
+def calls_in(action: Callable[[], object]) -> int:
+    """Count the calls that `action` makes, of functions in Python and in C."""
+    calls = 0
+
+    def count(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        action()
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+LONG_STREAMS = {
+    "ASCII": [b"a"],
+    "Korean": ["한".encode()],
+    "an emoji of four tokens": [b"\xf0", b"\x9f", b"\x99", b"\x82"],
+    "continuations": [b"\x80"],
+    "leads": [b"\xf0\x9f\x99"],
+    "dead bytes": [b"\xff"],
+    "tokens without bytes": [b""],
+}
+
+
+@pytest.mark.parametrize("tokens", LONG_STREAMS.values(), ids=LONG_STREAMS)
+@pytest.mark.parametrize("held", [b"", b"\xf0\x9f"], ids=["nothing held", "two held"])
+def test_a_step_costs_the_same_after_ten_thousand_others(tokens: list[bytes], held: bytes) -> None:
+    table = CountedTable([held, *tokens])
+    stream = DecodeStream(table)
+    stream.step(0)
+    one_round = range(1, len(table.bytes_of))
+
+    def go_round() -> int:
+        longest = 0
+        for id in one_round:
+            stream.step(id)
+            longest = max(longest, len(stream.pending))
+        return longest
+
+    go_round()
+    calls, pending = calls_in(go_round), stream.pending
+    table.bytes_of.looked_up = 0
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    longest = max(go_round() for _ in range(10_000 // len(tokens)))
+    grown = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert table.bytes_of.looked_up <= 10_000  # each step, its own token at the most
+    assert longest <= 3
+    assert grown < 4000  # less than half a byte a step
+    assert stream.pending == pending
+    assert calls_in(go_round) == calls
+
+
+def test_35_ten_thousand_skipped_specials_leave_what_is_held() -> None:
+    stream = BYTES.decode_stream([0xF0, 0x9F], skip_special_tokens=True)
+    assert "".join(stream.step(END_ID) for _ in range(10_000)) == ""
+    assert [stream.pending, stream.step(0x99), stream.step(0x82)] == [b"\xf0\x9f", "", "🙂"]
+
+
+class CountedPrompt(Sequence[int]):
+    """A long prompt of one id, except for its last ones; counts the ids that are read."""
+
+    def __init__(self, length: int, last: Sequence[int]) -> None:
+        self.length = length
+        self.last = last
+        self.read = 0
+
+    def __len__(self) -> int:
+        return self.length
+
+    @overload
+    def __getitem__(self, index: int) -> int: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[int]: ...
+    def __getitem__(self, index: int | slice) -> int | list[int]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(self.length))]
+        self.read += 1
+        from_end = index - self.length if index >= 0 else index
+        return self.last[from_end] if -from_end <= len(self.last) else 97
+
+
+@pytest.mark.parametrize("length", [10, 1_000_000])
+@pytest.mark.parametrize(
+    ("last", "read", "held"),
+    [
+        ([0xF0, 0x9F, 0x99], 3, b"\xf0\x9f\x99"),
+        ([0xF0, 0x9F, 0x99, 0x82], 3, b""),
+        ([0xC3], 3, b"\xc3"),
+        ([0xF0, 0x9F, END_ID], 1, b""),
+    ],
+)
+def test_39_only_the_last_ids_of_a_prompt_are_read(
+    length: int, last: list[int], read: int, held: bytes
+) -> None:
+    """Three bytes are all that can be held, so nothing before the last three matters."""
+    prompt = CountedPrompt(length, last)
+    stream = BYTES.decode_stream(prompt)
+    assert (prompt.read, stream.pending) == (read, held)
+
+
+def test_39_a_prompts_skipped_specials_are_looked_past() -> None:
+    prompt = CountedPrompt(1_000_000, [0xF0, 0x9F, *[END_ID] * 50])
+    stream = BYTES.decode_stream(prompt, skip_special_tokens=True)
+    assert (prompt.read, stream.pending) == (53, b"\xf0\x9f")
+
+
+# Prompts
+
+
+@pytest.mark.parametrize(
+    ("prompt", "held"),
+    [
+        pytest.param("", "", id="39-no prompt"),
+        pytest.param("80", "", id="39-a continuation"),
+        pytest.param("E0 | 80", "", id="39-overlong"),
+        pytest.param("F5", "", id="39-a dead byte"),
+        pytest.param("ED | A0", "", id="39-half a surrogate"),
+        pytest.param("F0 9F 99 82", "", id="39-a character"),
+        pytest.param("F0 | 9F | 99 | 82", "", id="39-a character of four tokens"),
+        pytest.param("E4 BD A0", "", id="39-a character of three bytes"),
+        pytest.param("E4 BD | F0", "F0", id="39-a broken character and a lead"),
+        pytest.param("61 62 63 C3", "C3", id="39-a lead at the end of a token"),
+        pytest.param("61 | F0 9F | 98", "F0 9F 98", id="39-three of four"),
+        pytest.param("F0 9F | <|end|>", "F0 9F", id="39-a skipped special"),
+    ],
+)
+def test_a_prompt_leaves_what_it_ends_inside_of(prompt: str, held: str) -> None:
+    tokens = tokens_of(prompt)
+    tokenizer = tokenizer_of(tokens)
+    stream = tokenizer.decode_stream(ids_of(tokenizer, tokens), skip_special_tokens=True)
+    assert stream.pending == bytes.fromhex(held)
+
+
+@pytest.mark.parametrize("errors", ERRORS)
+def test_a_prompt_of_bad_bytes_is_no_error(errors: str) -> None:
+    assert run(BYTES.decode_stream([0xFF, 0x80, 0xC0], errors=errors), [97]) == ["a", ""]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [[97, 0xC3], (97, 0xC3), range(0xC2, 0xC4), np.array([97, 0xC3]), CountedPrompt(9, [0xC3])],
+    ids=["list", "tuple", "range", "numpy array", "any sequence"],
+)
+def test_any_sequence_of_ids_is_a_prompt(prompt: Any) -> None:
+    assert BYTES.decode_stream(prompt).pending == b"\xc3"
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "ab",
+        b"ab",
+        bytearray(b"ab"),
+        97,
+        None,
+        {97},
+        pytest.param(iter([97]), id="iterator"),
+        [97.0],
+        [True],
+        ["a"],
+        [None],
+    ],
+    ids=repr,
+)
+def test_a_prompt_of_a_wrong_type_is_refused(prompt: Any) -> None:
+    with pytest.raises(TypeError):
+        BYTES.decode_stream(prompt)
+
+
+@pytest.mark.parametrize("id", [257, -1, 1 << 70])
+def test_an_unknown_id_at_the_end_of_a_prompt_is_refused(id: int) -> None:
+    with pytest.raises(KeyError, match=f"id {id} is not in"):
+        BYTES.decode_stream([97, id])
+
+
+# Ids that are none
+
+
+@pytest.mark.parametrize(
+    "held", [[], [0xF0], [0xE4, 0xBD]], ids=["nothing held", "one held", "two held"]
+)
+@pytest.mark.parametrize("errors", ERRORS)
+@pytest.mark.parametrize(
+    ("id", "error"),
+    [
+        (257, KeyError),
+        (-1, KeyError),
+        (-256, KeyError),
+        (1 << 33, KeyError),
+        (-(1 << 70), KeyError),
+        (np.int64(257), KeyError),
+        (np.uint64((1 << 64) - 1), KeyError),
+        (True, TypeError),
+        (False, TypeError),
+        (97.0, TypeError),
+        (float("nan"), TypeError),
+        ("a", TypeError),
+        (b"a", TypeError),
+        (None, TypeError),
+        ([97], TypeError),
+        (np.float32(97), TypeError),
+        (np.bool_(True), TypeError),
+        (np.array([97, 98]), TypeError),
+    ],
+    ids=repr,
+)
+def test_37_an_id_that_is_none_leaves_the_stream_as_it_was(
+    id: Any, error: type[Exception], held: list[int], errors: str
+) -> None:
+    stream = BYTES.decode_stream(held, errors=errors)
+    before = repr(stream), stream.pending
+    with pytest.raises(error):
+        stream.step(id)
+    assert (repr(stream), stream.pending) == before
+    rest = {0: [], 1: [0x9F, 0x99, 0x82], 2: [0xA0]}[len(held)]
+    assert "".join(map(stream.step, [*rest, 97])) == ["a", "🙂a", "你a"][len(held)]
+
+
+def test_37_the_error_names_the_id_and_those_that_there_are() -> None:
+    with pytest.raises(KeyError, match=r"id 257 is not in this vocabulary .* from 0 to 256"):
+        BYTES.decode_stream().step(257)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int64, np.uint64])
+def test_37_integers_of_numpy_are_ids(dtype: type[np.integer[Any]]) -> None:
+    ids = np.array(list("aé🙂!".encode()), dtype=dtype)
+    stream = BYTES.decode_stream()
+    assert run(stream, ids) == ["a", "", "é", "", "", "", "🙂", "!", ""]
+
+
+# flush, reset, copy
+
+
+def test_36_flush_before_any_step_returns_nothing() -> None:
+    assert BYTES.decode_stream(list(b"a prompt")).flush() == ""
+
+
+def test_36_a_second_flush_returns_nothing() -> None:
+    stream = BYTES.decode_stream([0xF0, 0x9F])
+    assert [stream.flush(), stream.pending, stream.flush()] == [REPLACED, b"", ""]
+
+
+def test_36_a_step_after_flush_begins_anew() -> None:
+    stream = BYTES.decode_stream([0xF0, 0x9F])
+    assert run(stream, []) == [REPLACED]
+    assert run(stream, [0x99, 0x82, 97]) == [REPLACED, REPLACED, "a", ""]
+
+
+def test_reset_forgets_what_is_held() -> None:
+    stream = BYTES.decode_stream([0xF0, 0x9F])
+    stream.reset()
+    assert [stream.pending, *run(stream, [0x99, 97])] == [b"", REPLACED, "a", ""]
+
+
+@pytest.mark.parametrize("make", [DecodeStream.copy, copy.copy], ids=["copy()", "copy.copy"])
+@pytest.mark.parametrize("errors", ERRORS)
+def test_a_copy_goes_on_by_itself(
+    make: Callable[[DecodeStream], DecodeStream], errors: str
+) -> None:
+    stream = BYTES.decode_stream([0xF0, 0x9F], errors=errors)
+    other = make(stream)
+    assert run(stream, [0x99, 0x82, 97]) == ["", "🙂", "a", ""]
+    assert other.pending == b"\xf0\x9f"
+    assert run(other, [0x98, 0x82, 98]) == ["", "😂", "b", ""]
+
+
+@laws
+@given(tokens=tokens_of_all_kinds, others=tokens_of_all_kinds, errors=st.sampled_from(LENIENT))
+def test_a_copy_goes_on_as_the_stream_does(
+    tokens: list[bytes], others: list[bytes], errors: str
+) -> None:
+    tokenizer = tokenizer_of(tokens + others)
+    stream = tokenizer.decode_stream(errors=errors, skip_special_tokens=True)
+    for id in ids_of(tokenizer, tokens):
+        stream.step(id)
+    other = stream.copy()
+    ids = ids_of(tokenizer, others)
+    assert run(other, ids) == run(stream, ids)
+
+
+def test_a_copy_reads_no_token() -> None:
+    table = CountedTable([b"a", b"\xf0"])
+    stream = DecodeStream(table)
+    for id in [0, 1] * 1000:
+        stream.step(id)
+    table.bytes_of.looked_up = 0
+    assert (stream.copy().pending, table.bytes_of.looked_up) == (b"\xf0", 0)
+
+
+def test_streams_of_one_tokenizer_do_not_disturb_each_other() -> None:
+    one, other = BYTES.decode_stream(), BYTES.decode_stream()
+    texts = [
+        (one.step(a), other.step(b)) for a, b in zip("🙂".encode(), "你a".encode(), strict=True)
+    ]
+    assert texts == [("", ""), ("", ""), ("", "你"), ("🙂", "a")]
+
+
+# strict, after the error
+
+
+def failed_stream(held: Sequence[int] = (0xE4, 0xBD)) -> DecodeStream:
+    stream = BYTES.decode_stream(held, errors="strict")
+    with pytest.raises(UnicodeDecodeError):
+        stream.step(0xFF)
+    return stream
+
+
+REFUSED: dict[str, Callable[[DecodeStream], object]] = {
+    "a good id": lambda stream: stream.step(97),
+    "what would have completed the character": lambda stream: stream.step(0xA0),
+    "flush": lambda stream: stream.flush(),
+    "a copy's step": lambda stream: stream.copy().step(97),
+}
+
+
+@pytest.mark.parametrize("held", [b"", b"\xe4\xbd"], ids=["nothing held", "two held"])
+@pytest.mark.parametrize("use", REFUSED.values(), ids=REFUSED)
+def test_a_failed_stream_refuses_to_go_on(
+    use: Callable[[DecodeStream], object], held: bytes
+) -> None:
+    """A UnicodeDecodeError is a ValueError too, so the type is compared."""
+    stream = failed_stream(list(held))
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"reset\(\)") as caught:
+            use(stream)
+        assert (type(caught.value), stream.pending) == (ValueError, held)
+
+
+def test_flush_that_fails_leaves_the_stream_failed() -> None:
+    stream = BYTES.decode_stream([0xE4, 0xBD], errors="strict")
+    with pytest.raises(UnicodeDecodeError):
+        stream.flush()
+    with pytest.raises(ValueError, match=r"reset\(\)"):
+        stream.flush()
+    assert stream.pending == b"\xe4\xbd"
+
+
+def test_reset_makes_a_failed_stream_usable() -> None:
+    stream = failed_stream()
+    stream.reset()
+    assert run(stream, list("a你".encode())) == ["a", "", "", "你", ""]
+
+
+def test_a_reset_stream_is_still_strict() -> None:
+    stream = failed_stream()
+    stream.reset()
+    with pytest.raises(UnicodeDecodeError):
+        stream.step(0xFF)
+
+
+def test_a_copy_from_before_the_error_is_still_good() -> None:
+    stream = BYTES.decode_stream([0xE4, 0xBD], errors="strict")
+    before = stream.copy()
+    with pytest.raises(UnicodeDecodeError):
+        stream.step(0xF0)
+    assert before.step(0xA0) == "你"
+
+
+def test_text_before_the_error_is_in_the_error() -> None:
+    tokenizer = tokenizer_of([b"hi\xff"])
+    with pytest.raises(UnicodeDecodeError) as caught:
+        tokenizer.decode_stream(errors="strict").step(tokenizer.token_id(b"hi\xff"))
+    error = caught.value
+    assert (error.encoding, error.object, error.start, error.end) == ("utf-8", b"hi\xff", 2, 3)
+
+
+# Arguments and words
+
+
+@pytest.mark.parametrize("errors", ["surrogateescape", "surrogatepass", "Replace", "", None, []])
+def test_errors_that_are_not_offered_are_refused(errors: Any) -> None:
+    """Lone surrogates could not be sent on: they have no UTF-8."""
+    with pytest.raises(ValueError, match="strict, replace, ignore, backslashreplace"):
+        BYTES.decode_stream(errors=errors)
+
+
+def test_bad_bytes_are_replaced_unless_said_otherwise() -> None:
+    assert run(BYTES.decode_stream(), [0xFF, 97]) == [REPLACED, "a", ""]
+
+
+def test_special_tokens_are_kept_unless_said_otherwise() -> None:
+    assert run(BYTES.decode_stream(), [END_ID]) == [END, ""]
+
+
+def test_pending_is_read_only() -> None:
+    with pytest.raises(AttributeError):
+        BYTES.decode_stream().pending = b""  # type: ignore[misc]
+
+
+def test_repr_shows_what_is_held() -> None:
+    stream = BYTES.decode_stream([0xE4, 0xBD], errors="strict")
+    assert repr(stream) == r"<DecodeStream errors='strict' pending=b'\xe4\xbd'>"
+
+
+def test_repr_shows_a_failure() -> None:
+    assert repr(failed_stream()) == "<DecodeStream errors='strict' failed>"
+
+
+# Controls: three ways that are wrong are wrong here, so these tests would notice
+
+
+def one_by_one(tokenizer: Tokenizer, _prompt: list[int], ids: list[int]) -> list[str]:
+    """Decode each id alone."""
+    return [*(tokenizer.decode([id], errors="replace") for id in ids), ""]
+
+
+def by_window(tokenizer: Tokenizer, prompt: list[int], ids: list[int]) -> list[str]:
+    """Return what the last id adds to the text of the last four; wait while it ends in U+FFFD."""
+
+    def decode(some: list[int]) -> str:
+        return tokenizer.decode(some, errors="replace")
+
+    seen = list(prompt)
+    shown = len(decode(seen))
+    texts = []
+    for id in ids:
+        seen.append(id)
+        before, after = decode(seen[-4:-1]), decode(seen[-4:])
+        if after.endswith(REPLACED):
+            text = ""
+        elif REPLACED in before:
+            text = decode(seen)[shown:]
+        else:
+            text = after[len(before) :]
+        shown += len(text)
+        texts.append(text)
+    return [*texts, decode(seen)[shown:]]
+
+
+def by_promised_length(tokenizer: Tokenizer, prompt: list[int], ids: list[int]) -> list[str]:
+    """Hold what follows the last lead, until there are as many bytes as that lead promises."""
+    held = tokenizer.decode_bytes(prompt)
+    texts = []
+    for id in ids:
+        held += tokenizer.token_bytes(id)
+        lead = max(index for index, byte in enumerate(held) if not 0x80 <= byte < 0xC0)
+        promised = (1, 2, 3, 4, 1)[bisect_right([0xC0, 0xE0, 0xF0, 0xF8], held[lead])]
+        end = len(held) if len(held) - lead >= promised else lead
+        texts.append(held[:end].decode("utf-8", "replace"))
+        held = held[end:]
+    return [*texts, held.decode("utf-8", "replace")]
+
+
+@pytest.mark.parametrize(
+    ("way", "prompt", "tokens", "wrong", "right"),
+    [
+        pytest.param(one_by_one, "", "F0 | 9F 99 82", "R | RRR / _", "_ | 🙂 / _", id="one by one"),
+        pytest.param(
+            by_window, "48 69 | F0 9F", "99 82 | 21", "_ | ! / _", "🙂 | ! / _",
+            id="a window loses a character that begins in the prompt",
+        ),
+        pytest.param(
+            by_window, "", "61 | EF BF BD | EF BF BD", "a | _ | _ / RR", "a | R | R / _",
+            id="a window waits for the end of a real U+FFFD",
+        ),
+        pytest.param(
+            by_window, "", "80 | 80 | 80 | 80 | 80", "_ | _ | _ | _ | _ / RRRRR",
+            "R | R | R | R | R / _", id="a window waits while there are bad bytes",
+        ),
+        pytest.param(
+            by_promised_length, "", "F5 | 80 | 80", "_ | _ | _ / RRR", "R | R | R / _",
+            id="the promised length is waited for by a lead of no character",
+        ),
+        pytest.param(
+            by_promised_length, "", "ED A0 | 41", "_ | RRA / _", "RR | A / _",
+            id="the promised length is waited for by half a surrogate",
+        ),
+    ],
+)  # fmt: skip
+def test_other_ways_are_wrong(
+    way: Callable[[Tokenizer, list[int], list[int]], list[str]],
+    prompt: str,
+    tokens: str,
+    wrong: str,
+    right: str,
+) -> None:
+    tokenizer = tokenizer_of(tokens_of(prompt) + tokens_of(tokens))
+    prompt_ids = ids_of(tokenizer, tokens_of(prompt))
+    ids = ids_of(tokenizer, tokens_of(tokens))
+    assert run(tokenizer.decode_stream(prompt_ids), ids) == texts_of(right, lambda: REPLACED)
+    assert way(tokenizer, prompt_ids, ids) == texts_of(wrong, lambda: REPLACED)
+
+
+@pytest.mark.parametrize("way", [by_window, by_promised_length])
+def test_other_ways_are_right_on_plain_text(
+    way: Callable[[Tokenizer, list[int], list[int]], list[str]],
+) -> None:
+    """So it is the way that fails above, not how it is written here."""
+    ids = list("Héllo, 你好 🙂!".encode())
+    assert way(BYTES, [], ids) == run(BYTES.decode_stream(), ids)
+
+
+# A real tokenizer
+
+SPEECH = (
+    "The quick brown fox jumps over the lazy dog, naïvely, at the café. "
+    "Съешь же ещё этих мягких французских булок. 天地玄黃,宇宙洪荒。日月盈昃,辰宿列張。"
+    "いろはにほへと ちりぬるを 키스의 고유조건은 입술끼리 만나야 하고 "
+    "דג סקרן שט בים مرحبا بالعالم नमस्ते दुनिया สวัสดี 🙂🚀👩‍👩‍👧‍👦🇫🇷❤️ 🫨\r\n\t"
+)
+
+
+@pytest.fixture(scope="module")
+def trained() -> Tokenizer:
+    return Tokenizer.train(SPEECH, 340)
+
+
+def test_a_text_of_many_scripts_streams_without_a_replacement(trained: Tokenizer) -> None:
+    texts = run(trained.decode_stream(), trained.encode(SPEECH))
+    assert "".join(texts) == SPEECH
+    assert REPLACED not in SPEECH
+    # Not for nothing: many of its characters are cut in two and more.
+    assert texts.count("") > 50
+
+
+def test_each_character_of_many_scripts_comes_with_its_last_byte(trained: Tokenizer) -> None:
+    ids = trained.encode(SPEECH)
+    tokens = [trained.token_bytes(id) for id in ids]
+    assert run(trained.decode_stream(), ids) == whatwg_steps(tokens)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_any_tokens_of_a_trained_vocabulary_stream_as_they_decode(
+    trained: Tokenizer, data: st.DataObject
+) -> None:
+    ids = data.draw(st.lists(st.integers(0, trained.n_vocab - 1), max_size=40))
+    errors = data.draw(st.sampled_from(LENIENT))
+    stream = trained.decode_stream(errors=errors)
+    assert "".join(run(stream, ids)) == trained.decode(ids, errors=errors)
+
+
+def test_strict_error_gives_the_reason_that_decode_gives() -> None:
+    stream = DecodeStream(TokenTable({0: b"\xe4\xbd", 1: b"\xf0"}), errors="strict")
+    stream.step(0)
+    with pytest.raises(UnicodeDecodeError) as caught:
+        stream.step(1)
+    with pytest.raises(UnicodeDecodeError) as whole:
+        b"\xe4\xbd\xf0".decode("utf-8")
+    assert caught.value.args == whole.value.args
