@@ -533,7 +533,8 @@ def test_a_step_costs_the_same_after_ten_thousand_others(tokens: list[bytes], he
             longest = max(longest, len(stream.pending))
         return longest
 
-    go_round()
+    for _ in range(3):  # what a step inside a character finds out the first time is remembered
+        go_round()
     calls, pending = calls_in(go_round), stream.pending
     table.bytes_of.looked_up = 0
     tracemalloc.start()

@@ -112,6 +112,8 @@ def _decode(decoder: codecs.IncrementalDecoder, data: bytes, offset: int, source
         return decoder.decode(data, final=not data)
     except UnicodeDecodeError as error:
         name = getattr(source, "name", source)
+        if name == "<stdin>":
+            name = "standard input"
         place = offset - len(held) + error.start
         byte = error.object[error.start]
         raise ValueError(

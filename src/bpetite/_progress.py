@@ -54,6 +54,6 @@ class Reporter:
             self.finish(done)
 
     def finish(self, done: int) -> None:
-        """Say that `done` is done."""
+        """Say that `done` is done, whenever the last time was."""
         if self._callback is not None:
             self._callback(TrainingProgress(self._stage, done, self._total))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import NoReturn
 
 from bpetite._vocabulary import TokenTable, as_id
 
@@ -26,6 +27,9 @@ _UNFINISHED = re.compile(
 )
 
 _NOTHING: dict[int, str] = {}
+
+# Steps inside a character that are remembered, some 4 MB; then they are found out anew.
+_KNOWN_STEPS = 1 << 14
 
 
 def unfinished(data: bytes) -> bytes:
@@ -77,18 +81,26 @@ class DecodeStream:
         the first byte that cannot be part of a character, its position counted from `pending`;
         the stream then raises ValueError until `reset()`.
         """
+        if type(id) is not int:
+            id = as_id(id)
         # Most tokens are whole text and find nothing held: one look-up, and no bytes touched.
-        if type(id) is int:
-            text = self._ready.get(id)
-            if text is not None:
-                return text
-        return self._step_bytes(as_id(id))
+        text = self._ready.get(id)
+        return self._step_bytes(id) if text is None else text
 
     def _step_bytes(self, id: int) -> str:
-        self._refuse_if_failed()
-        data = self._held + self._table.bytes_of[id]
-        held = unfinished(data)
-        text = self._decode(data, len(data) - len(held))
+        if self._failed:
+            self._refuse()
+        known_steps = self._table.known_steps
+        key = (self._held, id, self._errors)
+        step = known_steps.get(key)
+        if step is None:
+            data = self._held + self._table.bytes_of[id]
+            held = unfinished(data)
+            step = self._decode(data, len(data) - len(held)), held
+            if len(known_steps) >= _KNOWN_STEPS:
+                known_steps.clear()
+            known_steps[key] = step
+        text, held = step
         self._hold(held)
         return text
 
@@ -97,7 +109,8 @@ class DecodeStream:
 
         Raises UnicodeDecodeError if something is held and errors="strict", as `step` does.
         """
-        self._refuse_if_failed()
+        if self._failed:
+            self._refuse()
         text = self._decode(self._held, len(self._held))
         self._hold(b"")
         return text
@@ -139,12 +152,11 @@ class DecodeStream:
         # All of the data has the same first error, and the reason may lie behind `end`.
         return data.decode("utf-8")
 
-    def _refuse_if_failed(self) -> None:
-        if self._failed:
-            raise ValueError(
-                "this stream met bytes that are not UTF-8 at an earlier step; "
-                "reset() makes it usable again"
-            )
+    def _refuse(self) -> NoReturn:
+        raise ValueError(
+            "this stream met bytes that are not UTF-8 at an earlier step; "
+            "reset() makes it usable again"
+        )
 
 
 def _held_after(prompt_ids: Sequence[int], table: TokenTable) -> bytes:

@@ -116,6 +116,7 @@ class Tokenizer:
         counting.finish(corpus.bytes_read)
 
         merging = Reporter(progress, "merging", merge_limit)
+        merging.finish(0)
         merges = learn_merges(piece_counts, merge_limit, merging.report)
         merging.finish(len(merges))
 

@@ -51,6 +51,9 @@ class TokenTable:
 
     def __init__(self, bytes_of: Mapping[int, bytes]) -> None:
         self.bytes_of = TokenBytes(bytes_of)
+        # What streams found out: (bytes held, id, errors) -> (text, bytes held then). Theirs to
+        # fill and to bound; it is here because all streams over a table may share it.
+        self.known_steps: dict[tuple[bytes, int, str], tuple[str, bytes]] = {}
 
     @cached_property
     def text_of(self) -> dict[int, str]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Sequence
+from typing import TextIO
 
 import bpetite
 from bpetite._cli import _count, _decode, _demo, _encode, _inspect, _stream, _train
+from bpetite._cli._common import hush, say
 
 _VERBS = (_train, _encode, _decode, _stream, _count, _inspect, _demo)
 
@@ -19,24 +22,50 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0 is success, 1 a failure with one line on standard error, 2 a wrong usage, 130 Ctrl-C. When
     the reader of our standard output goes away, that is the end, and no failure.
     """
+    if sys.stderr is None:
+        hush()  # or words would go to standard output
     try:
-        try:
-            options = _parser().parse_args(arguments)
-            options.run(options)
-        finally:
-            if sys.stdout is not None:
-                sys.stdout.flush()
-    except BrokenPipeError:
-        # What is still buffered must not be flushed into the closed pipe at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        code = _run(arguments)
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except KeyboardInterrupt:
-        print("bpetite: interrupted", file=sys.stderr)
-        return 130
+        _forget(sys.stdout)
+        say("interrupted")
+        code = 130
+    except OSError as error:
+        _forget(sys.stdout)
+        code = 0
+        if not _is_closed_pipe(error):
+            say(_describe(error))
+            code = 1
+    return code
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
+        options = _parser().parse_args(arguments)
+        options.run(options)
+    except SystemExit as exit:  # of argparse: help, version or a wrong usage
+        return int(exit.code or 0)
     except (OSError, ValueError, KeyError) as error:
-        print(f"bpetite: {_describe(error)}", file=sys.stderr)
+        if isinstance(error, OSError) and _is_closed_pipe(error):
+            raise
+        say(_describe(error))
         return 1
     return 0
+
+
+def _is_closed_pipe(error: OSError) -> bool:
+    # Windows calls it an invalid argument.
+    return isinstance(error, BrokenPipeError) or (
+        os.name == "nt" and error.errno == errno.EINVAL and error.filename is None
+    )
+
+
+def _forget(stream: TextIO | None) -> None:
+    """Let what is still buffered go nowhere: written at exit, it would fail or wait again."""
+    if stream is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,10 +73,29 @@ def allowed_special(options: argparse.Namespace) -> tuple[()] | str:
     return () if options.ordinary else "all"
 
 
+def text_argument(argument: str | list[str]) -> str:
+    """Return the text of an argument, in UTF-8 whatever the locale. Raises ValueError if it is not.
+
+    >>> text_argument("é")
+    'é'
+    """
+    if isinstance(argument, list):
+        return "--"  # argparse takes the "--" out of "--text=--", and leaves an empty list
+    try:
+        # Bytes that the locale could not decode are kept as lone surrogates.
+        return os.fsencode(argument).decode("utf-8") if _has_surrogates(argument) else argument
+    except UnicodeDecodeError:
+        raise ValueError(f"the argument {argument!r} is not UTF-8") from None
+
+
+def _has_surrogates(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def texts(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each input of `add_text_inputs`, every byte as it is."""
     if options.text is not None:
-        yield "", options.text
+        yield "", text_argument(options.text)
         return
     for name in options.files or [STANDARD_INPUT]:
         data = read(name)
@@ -111,11 +131,38 @@ def standard_input() -> BinaryIO:
     return sys.stdin.buffer
 
 
-def write(result: str | bytes) -> None:
+def write(result: str) -> None:
     """Write a result to standard output: UTF-8 everywhere, line ends as they are."""
     if sys.stdout is None:
         raise OSError("standard output is closed")
-    sys.stdout.buffer.write(result.encode("utf-8") if isinstance(result, str) else result)
+    # Names of files may have bytes that are not UTF-8; they come out as they came in.
+    sys.stdout.buffer.write(result.encode("utf-8", "surrogateescape"))
+
+
+def say(words: str) -> None:
+    """Say something on standard error; if nobody listens there any more, to nobody."""
+    try:
+        print(f"bpetite: {words}", file=sys.stderr, flush=True)
+    except OSError:
+        hush()
+
+
+def hush() -> None:
+    """Send to nobody what would go to standard error from now on."""
+    sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open until the end
+
+
+def check_output(path: str, replace: bool) -> None:
+    """Refuse now a file to write that would fail when the work is done. Raises OSError."""
+    output = Path(path)
+    if not output.parent.is_dir():
+        raise OSError(f"{output}: the folder {output.parent} does not exist")
+    if output.exists() and not output.is_file():
+        raise OSError(f"{output}: is not a file that can be replaced")
+    if output.exists() and not replace:
+        raise OSError(f"{output}: exists; --force replaces it")
+    if not os.access(output.parent, os.W_OK):
+        raise OSError(f"{output}: the folder {output.parent} is not writable")
 
 
 def parse_ids(text: str) -> list[int]:

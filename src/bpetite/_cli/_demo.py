@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bpetite import Tokenizer
-from bpetite._cli._common import Verbs, add_verb, write
+from bpetite._cli._common import Verbs, add_verb, check_output, write
 
 _VOCAB_SIZE = 4096
 _SOURCE_BYTES = 4_000_000  # of the standard library's sources, beside its documentation
@@ -40,6 +40,7 @@ def add_to(verbs: Verbs) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
+    check_output(options.output, replace=True)
     documents = list(_documents())
     size = sum(len(document.encode("utf-8")) for document in documents)
     _say(f"Training {_VOCAB_SIZE:,} ids on {size / 1e6:.1f} MB: the documentation topics and")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bpetite import Tokenizer
-from bpetite._cli._common import Verbs, add_model, add_verb, load, write
+from bpetite._cli._common import Verbs, add_model, add_verb, load, text_argument, write
 
 _LONGEST = 10  # tokens to show
 _BACKGROUNDS = ("\x1b[30;48;5;152m", "\x1b[30;48;5;223m", "\x1b[30;48;5;183m")
@@ -33,7 +33,10 @@ def add_to(verbs: Verbs) -> None:
 
 def _run(options: argparse.Namespace) -> None:
     tokenizer = load(options)
-    write(_figures(tokenizer) if options.text is None else tokens_view(tokenizer, options.text))
+    if options.text is None:
+        write(_figures(tokenizer))
+    else:
+        write(_tokens(tokenizer, text_argument(options.text)))
 
 
 def _figures(tokenizer: Tokenizer) -> str:
@@ -42,7 +45,9 @@ def _figures(tokenizer: Tokenizer) -> str:
     longest = sorted(tokens, key=lambda token: (-len(token), token))[:_LONGEST]
     mean = sum(map(len, tokens)) / len(tokens)
     parts = sum(not _is_text(token) for token in tokens)
-    special = ", ".join(f"{literal} = {id}" for literal, id in tokenizer.special_tokens.items())
+    special = ", ".join(
+        f"{_visible(literal)} = {id}" for literal, id in tokenizer.special_tokens.items()
+    )
     rows = [
         ("ids in use", f"{tokenizer.vocab_size:,}"),
         ("merges", f"{len(tokenizer.merges):,}"),
@@ -92,7 +97,7 @@ def _groups(tokenizer: Tokenizer, text: str) -> Iterator[_Group]:
             ids, complete = [], ""
 
 
-def tokens_view(tokenizer: Tokenizer, text: str) -> str:
+def _tokens(tokenizer: Tokenizer, text: str) -> str:
     """Return the tokens of a text side by side, then their ids and bytes, a group a line."""
     groups = list(_groups(tokenizer, text))
     if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):

@@ -12,12 +12,22 @@ from typing import TYPE_CHECKING, Any
 
 import bpetite
 from bpetite import Tokenizer, TrainingProgress
-from bpetite._cli._common import STANDARD_INPUT, Verbs, add_verb, standard_input, write
+from bpetite._cli._common import (
+    STANDARD_INPUT,
+    Verbs,
+    add_verb,
+    check_output,
+    say,
+    standard_input,
+    text_argument,
+    write,
+)
 
 if TYPE_CHECKING:
     from tqdm import tqdm
 
 _BYTE_COUNT = 256
+_MOST_IDS = 2**32
 _LINE_INTERVAL = 5.0  # seconds between two lines of progress where there is no terminal
 
 
@@ -61,8 +71,8 @@ def add_to(verbs: Verbs) -> None:
 
 def _vocab_size(text: str) -> int:
     size = int(text)
-    if size < _BYTE_COUNT:
-        raise argparse.ArgumentTypeError(f"must be at least {_BYTE_COUNT}, got {size}")
+    if not _BYTE_COUNT <= size <= _MOST_IDS:
+        raise argparse.ArgumentTypeError(f"must be from {_BYTE_COUNT} to {_MOST_IDS}")
     return size
 
 
@@ -71,7 +81,7 @@ _vocab_size.__name__ = "number"  # argparse says "invalid number value"
 
 def _run(options: argparse.Namespace) -> None:
     names = options.files + options.input or [STANDARD_INPUT]
-    _check_output(Path(options.output), options.force)
+    check_output(options.output, options.force)
     _check_inputs(names)
 
     started = time.monotonic()
@@ -80,7 +90,7 @@ def _run(options: argparse.Namespace) -> None:
         tokenizer = Tokenizer.train_from_files(
             [standard_input() if name == STANDARD_INPUT else name for name in names],
             options.vocab_size,
-            special_tokens=options.special_token or ("<|endoftext|>",),
+            special_tokens=list(map(text_argument, options.special_token or ["<|endoftext|>"])),
             progress=progress,
         )
     tokenizer.save(options.output, overwrite=options.force)
@@ -89,10 +99,7 @@ def _run(options: argparse.Namespace) -> None:
     learnt = _BYTE_COUNT + len(tokenizer.merges)
     stopped_early = learnt < options.vocab_size
     if stopped_early and not options.quiet:
-        print(
-            f"bpetite: stopped at {learnt} of {options.vocab_size} ids: no pair is left to merge",
-            file=sys.stderr,
-        )
+        say(f"stopped at {learnt} of {options.vocab_size} ids: no pair is left to merge")
     report = {
         "corpus_bytes": progress.corpus_bytes,
         "requested_vocab_size": options.vocab_size,
@@ -102,7 +109,7 @@ def _run(options: argparse.Namespace) -> None:
         "elapsed_ms": _milliseconds(ended - started),
         "counting_ms": _milliseconds(progress.counting_ended - started),
         "merging_ms": _milliseconds(progress.merging_ended - progress.counting_ended),
-        "output": options.output,
+        "output": os.fsencode(options.output).decode("utf-8", "replace"),
         "engine": bpetite.engine,
     }
     write(json.dumps(report, ensure_ascii=False) + "\n")
@@ -110,19 +117,6 @@ def _run(options: argparse.Namespace) -> None:
 
 def _milliseconds(seconds: float) -> int:
     return round(seconds * 1000)
-
-
-def _check_output(output: Path, force: bool) -> None:
-    """Refuse now what would fail when training is over."""
-    folder = output.parent
-    if not folder.is_dir():
-        raise OSError(f"{output}: the folder {folder} does not exist")
-    if output.is_dir():
-        raise OSError(f"{output}: is a folder")
-    if output.exists() and not force:
-        raise OSError(f"{output}: exists; --force replaces it")
-    if not os.access(folder, os.W_OK):
-        raise OSError(f"{output}: the folder {folder} is not writable")
 
 
 def _check_inputs(names: list[str]) -> None:
@@ -188,22 +182,17 @@ class _Lines(_Nothing):
 
     def _end_stage(self, now: float) -> None:
         if self._last is not None:
-            self._print(self._last, now)
+            self._print(self._last, now, ended=True)
 
-    def _print(self, progress: TrainingProgress, now: float) -> None:
-        seconds = max(now - self._stage_began, 1e-3)
-        rate = progress.done / seconds
-        done, total = _amount(progress.stage, progress.done), ""
-        left = ""
+    def _print(self, progress: TrainingProgress, now: float, ended: bool = False) -> None:
+        rate = progress.done / max(now - self._stage_began, 1e-3)
+        words = f"{progress.stage}: {_amount(progress.stage, progress.done)}"
         if progress.total is not None:
-            total = f" of {_amount(progress.stage, progress.total)}"
-            if 0 < progress.done < progress.total:
-                left = f", {(progress.total - progress.done) / rate:.0f} s left"
-        print(
-            f"bpetite: {progress.stage}: {done}{total}, {_amount(progress.stage, rate)}/s{left}",
-            file=sys.stderr,
-            flush=True,
-        )
+            words += f" of {_amount(progress.stage, progress.total)}"
+        words += f", {_amount(progress.stage, rate)}/s"
+        if progress.total is not None and 0 < progress.done < progress.total and not ended:
+            words += f", {(progress.total - progress.done) / rate:.0f} s left"
+        say(words)
 
 
 def _amount(stage: str, amount: float) -> str:

@@ -1,0 +1,152 @@
+"""Run the command: inside this process where that proves enough, or as it is installed."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import BinaryIO
+from unittest.mock import patch
+
+import pytest
+
+from bpetite import Tokenizer
+from bpetite._cli import main
+
+TEXT = "Hello hello world, café naïve, 你好你好 🙂🙂 " * 3
+TOKENIZER = Tokenizer.train(TEXT, 290, special_tokens=("<|endoftext|>", "<|pad|>"))
+"""What model.json in the folder of each test holds: ids 290 and 291 are its special tokens."""
+
+RAW = "\ufeffone\r\ntwo\rthree\n\0\x1a\t café <|endoftext|> 你好 🙂👩‍👩‍👧 \n\n no newline".encode()
+"""Bytes that a careless program changes on their way."""
+
+posix_only = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals, files or shell")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one run left: its exit code, standard output, and the lines of standard error."""
+
+    code: int | str | None
+    out: bytes
+    err: list[str]
+
+
+def failure(line: str) -> Result:
+    """Return the result of a run that failed: one line on standard error, no output."""
+    return Result(1, b"", [f"bpetite: {line}"])
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a new folder with nothing but model.json the current one."""
+    TOKENIZER.save(tmp_path / "model.json")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+class Input(io.BytesIO):
+    """Bytes on standard input."""
+
+    name = "<stdin>"
+
+
+def in_process(
+    *arguments: str,
+    stdin: bytes | BinaryIO | None = b"",
+    stdout_open: bool = True,
+    stderr_open: bool = True,
+) -> Result:
+    """Run the command in this process; a standard stream that is closed is None, as in Python."""
+    source = Input(stdin) if isinstance(stdin, bytes) else stdin
+    out, err = io.BytesIO(), io.BytesIO()
+    stdout = io.TextIOWrapper(out, encoding="utf-8", newline="") if stdout_open else None
+    stderr = io.TextIOWrapper(err, encoding="utf-8", newline="", line_buffering=True)
+    with ExitStack() as stack:
+        stack.enter_context(patch.dict(os.environ, environment(), clear=True))
+        stack.enter_context(redirect_stdout(stdout))
+        stack.enter_context(redirect_stderr(stderr if stderr_open else None))
+        reader = None if source is None else io.TextIOWrapper(source, encoding="utf-8")
+        stack.enter_context(patch.object(sys, "stdin", reader))
+        code: int | str | None
+        try:
+            code = main(arguments)
+        except SystemExit as exit:
+            code = exit.code
+        if stdout is not None:
+            stdout.flush()  # as Python does at the end of a process
+        if sys.stderr not in (None, stderr):
+            sys.stderr.close()  # what the command put in its place
+    return Result(code, out.getvalue(), err.getvalue().decode("utf-8").splitlines())
+
+
+def run(
+    *arguments: str,
+    stdin: bytes = b"",
+    command: tuple[str, ...] = (),
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> Result:
+    """Run the installed command, or `command`, in a process with these environment variables."""
+    done = subprocess.run(
+        [*(command or (installed(),)), *arguments],
+        input=stdin,
+        capture_output=True,
+        env=environment(variables),
+        timeout=60,
+    )
+    return Result(done.returncode, done.stdout, done.stderr.decode("utf-8").splitlines())
+
+
+def start(
+    *arguments: str,
+    stdin: int | BinaryIO = subprocess.DEVNULL,
+    stdout: int | BinaryIO = subprocess.PIPE,
+    stderr: int | BinaryIO = subprocess.PIPE,
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> subprocess.Popen[bytes]:
+    """Start the installed command, its streams unbuffered on our side."""
+    return subprocess.Popen(
+        [installed(), *arguments],
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        env=environment(variables),
+        bufsize=0,
+    )
+
+
+def installed() -> str:
+    """Return the path of the command that belongs to this Python."""
+    name = "bpetite.exe" if os.name == "nt" else "bpetite"
+    beside = Path(sys.executable).with_name(name)
+    found = str(beside) if beside.exists() else shutil.which("bpetite")
+    assert found, "the command bpetite is not installed"
+    return found
+
+
+def environment(variables: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+    """Return this environment without what changes how Python writes, and with `variables`."""
+    dropped = {
+        "FORCE_COLOR",
+        "NO_COLOR",
+        "PYTHON_COLORS",
+        "PYTHONIOENCODING",
+        "PYTHONUNBUFFERED",
+        "PYTHONUTF8",
+    }
+    kept = {name: value for name, value in os.environ.items() if name not in dropped}
+    path = os.pathsep.join([str(Path(installed()).parent), os.environ.get("PATH", "")])
+    return {**kept, "PATH": path, **variables}
+
+
+def example(verb: str) -> list[str]:
+    """Return the command lines at the end of the help of a verb."""
+    help = in_process(verb, "--help").out.decode("utf-8")
+    return [line.strip() for line in help.partition("example:\n")[2].splitlines()]

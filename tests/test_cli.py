@@ -1,0 +1,525 @@
+"""The command as people run it: pipes, signals, terminals, locales, wrong usage."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, BinaryIO, cast
+
+import pytest
+from cli import (
+    RAW,
+    Result,
+    environment,
+    example,
+    failure,
+    in_process,
+    installed,
+    posix_only,
+    run,
+    start,
+)
+from cli import folder as folder  # a fixture
+
+import bpetite
+from bpetite import Tokenizer
+
+VERBS = ("train", "encode", "decode", "stream", "count", "inspect", "demo")
+
+IS_A_FOLDER = "Permission denied" if os.name == "nt" else "Is a directory"
+
+# Name, version, help
+
+
+def test_the_version_names_the_engine_and_both_ways_to_start_are_one() -> None:
+    line = f"bpetite {bpetite.__version__} ({bpetite.engine} engine)"
+    as_command = run("--version")
+    as_module = run("--version", command=(sys.executable, "-m", "bpetite"))
+    assert as_command == as_module == Result(0, f"{line}{os.linesep}".encode(), [])
+
+
+def test_the_help_lists_every_verb() -> None:
+    help = in_process("--help")
+    listed = re.findall(r"^    (\w+) ", help.out.decode(), re.MULTILINE)
+    assert (help.code, help.err, tuple(listed)) == (0, [], VERBS)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_help_of_a_verb_ends_with_an_example_of_it(verb: str) -> None:
+    assert example(verb)[-1].startswith("bpetite ")
+    assert f"bpetite {verb} " in example(verb)[-1]
+
+
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "demo"])
+def test_the_example_of_the_help_works(verb: str) -> None:
+    """That of `demo` is run where its output is looked at."""
+    Path("model.json").unlink()
+    Path("README.md").write_text("Hello world, this is a readme.\n" * 20, encoding="utf-8")
+    done = [
+        subprocess.run(line, shell=True, capture_output=True, env=environment(), timeout=60)
+        for line in example(verb)
+    ]
+    assert [process.returncode for process in done] == [0] * len(done)
+    assert done[-1].stdout != b""
+    assert Tokenizer.load("model.json").special_tokens.keys() == {"<|endoftext|>"}
+
+
+# Wrong usage: exit code 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["unknown"],
+        ["--unknown"],
+        ["encode", "--text", "x"],
+        ["decode"],
+        ["stream"],
+        ["count"],
+        ["inspect"],
+        ["encode", "--model", "model.json", "--text", "x", "model.json"],
+        ["encode", "--model", "model.json", "--text", "x", "-"],
+        ["encode", "--model", "model.json", "--text", "x", "--format", "xml"],
+        ["count", "--model", "model.json", "--text", "x", "model.json"],
+        ["decode", "--model", "model.json", "model.json", "--ids", "72"],
+        ["decode", "--model", "model.json", "--ids"],
+        ["decode", "--model", "model.json", "--errors", "surrogateescape"],
+        ["stream", "--model", "model.json", "--errors", "xmlcharrefreplace"],
+        ["stream", "--model", "model.json", "model.json"],
+        ["inspect", "--model", "model.json", "model.json"],
+        ["train", "model.json", "--output", "new.json"],
+        ["train", "model.json", "--vocab-size", "300"],
+        ["train", "model.json", "--output", "new.json", "--vocab-size", "255"],
+        ["train", "model.json", "--output", "new.json", "--vocab-size", "-300"],
+        ["train", "model.json", "--output", "new.json", "--vocab-size", "many"],
+        ["train", "model.json", "--output", "new.json", "--vocab-size", "300.0"],
+        ["train", "model.json", "--output", "new.json", "--vocab-size", ""],
+        ["train", "model.json", "--output", "new.json", "--vocab-size", "1" * 5000],
+        ["demo", "model.json"],
+    ],
+    ids=lambda arguments: " ".join(arguments)[:60] or "nothing",
+)
+def test_a_wrong_usage_is_explained(arguments: list[str]) -> None:
+    result = in_process(*arguments, stdin=b"72")
+    assert (result.code, result.out) == (2, b"")
+    assert result.err[0].startswith("usage: bpetite")
+    assert re.match(r"bpetite( \w+)?: error: ", result.err[-1])
+    assert os.listdir() == ["model.json"]
+
+
+@pytest.mark.parametrize(
+    ("size", "reason"),
+    [
+        ("255", "must be from 256 to 4294967296"),
+        ("4294967297", "must be from 256 to 4294967296"),
+        ("x", "invalid number value"),
+    ],
+)
+def test_a_wrong_vocabulary_size_says_what_is_right(size: str, reason: str) -> None:
+    result = in_process("train", "model.json", "--output", "new.json", "--vocab-size", size)
+    assert reason in result.err[-1]
+
+
+# Failures: exit code 1, one line
+
+
+@pytest.mark.parametrize(
+    "arguments", [["encode", "--text", "x"], ["decode"], ["stream"], ["count"], ["inspect"]]
+)
+def test_a_missing_model_is_named(arguments: list[str]) -> None:
+    result = in_process(*arguments, "--model", "none.json", stdin=b"72")
+    assert result == failure("none.json: No such file or directory")
+
+
+def test_a_model_that_is_a_folder_is_named() -> None:
+    Path("inner").mkdir()
+    result = in_process("encode", "--model", "inner", "--text", "x")
+    assert result == failure(f"inner: {IS_A_FOLDER}")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"no model", "not JSON"),
+        (b"\xff", "UTF-8"),
+        (b'{"schema_version": 1}', "the key 'mergeable_vocab_size' is missing"),
+        (b'{"schema_version":\n\n2}', "schema_version"),
+        (b"[" * 100_000, "m.json"),
+        (b"", "m.json"),
+    ],
+    ids=lambda value: repr(value[:30]),
+)
+def test_a_refused_model_is_told_in_one_line(content: bytes, reason: str) -> None:
+    Path("m.json").write_bytes(content)
+    result = in_process("encode", "--model", "m.json", "--text", "x")
+    assert (result.code, result.out, len(result.err)) == (1, b"", 1)
+    assert result.err[0].startswith("bpetite: m.json: ")
+    assert reason in result.err[0]
+
+
+@pytest.mark.parametrize("verb", ["encode", "count", "decode"])
+def test_an_input_that_cannot_be_read_is_named(verb: str) -> None:
+    Path("inner").mkdir()
+    missing = in_process(verb, "--model", "model.json", "none.txt")
+    assert missing == failure("none.txt: No such file or directory")
+    assert in_process(verb, "--model", "model.json", "inner") == failure(f"inner: {IS_A_FOLDER}")
+
+
+@pytest.mark.parametrize("verb", ["encode", "count"])
+@pytest.mark.parametrize(
+    ("data", "place"),
+    [
+        (b"a\xffb", "byte 1 (0xff: invalid start byte)"),
+        (b"\xe4\xbd\xa0 \xe4\xbd", "byte 4 (0xe4: unexpected end of data)"),
+        (b"x" * 100_000 + b"\xed\xa0\x80", "byte 100000 (0xed: invalid continuation byte)"),
+    ],
+    ids=["start", "end", "surrogate"],
+)
+def test_a_byte_that_is_not_utf8_is_placed(verb: str, data: bytes, place: str) -> None:
+    Path("bad.txt").write_bytes(data)
+    by_name = in_process(verb, "--model", "model.json", "bad.txt")
+    assert by_name == failure(f"bad.txt is not UTF-8 at {place}")
+    by_input = in_process(verb, "--model", "model.json", stdin=data)
+    assert by_input == failure(f"standard input is not UTF-8 at {place}")
+
+
+def test_a_line_end_in_a_file_name_does_not_make_a_second_line() -> None:
+    result = in_process("encode", "--model", "no\nsuch.json", "--text", "x")
+    assert (result.code, result.out, len(result.err)) == (1, b"", 1)
+
+
+# Standard streams that are closed
+
+
+@pytest.mark.parametrize("verb", ["encode", "decode", "stream", "count"])
+def test_a_closed_standard_input_is_told(verb: str) -> None:
+    result = in_process(verb, "--model", "model.json", stdin=None)
+    assert result == failure("standard input is closed")
+
+
+def test_a_closed_standard_input_matters_only_to_who_reads_it() -> None:
+    result = in_process("encode", "--model", "model.json", "--text", "~", stdin=None)
+    assert result == Result(0, b"[126]\n", [])
+
+
+@pytest.mark.parametrize("verb", ["encode", "decode", "stream", "count"])
+def test_a_closed_standard_output_is_told(verb: str) -> None:
+    result = in_process(verb, "--model", "model.json", stdin=b"72", stdout_open=False)
+    assert result == failure("standard output is closed")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["encode", "--model", "none.json", "--text", "x"], 1),
+        (["train", "model.json", "--vocab-size", "9999", "--output", "none/m.json"], 1),
+        (["encode", "--text", "x"], 2),
+    ],
+)
+def test_with_standard_error_closed_a_failure_is_told_by_the_exit_code_alone(
+    arguments: list[str], code: int
+) -> None:
+    assert in_process(*arguments, stderr_open=False) == Result(code, b"", [])
+
+
+@posix_only
+@pytest.mark.parametrize(
+    ("redirection", "result"),
+    [
+        ("<&-", failure("standard input is closed")),
+        (">&-", failure("standard output is closed")),
+        ("2>&-", Result(0, b"[126]\n", [])),
+    ],
+)
+def test_closed_streams_are_found_in_a_process_too(redirection: str, result: Result) -> None:
+    shell = ("sh", "-c", f'exec "$@" {redirection}', "sh", installed())
+    assert run("encode", "--model", "model.json", stdin=b"~", command=shell) == result
+
+
+# Pipes
+
+
+@pytest.mark.parametrize("format", ["json", "lines", "text"])
+def test_what_encode_writes_decode_turns_into_the_same_bytes(format: str) -> None:
+    ids = in_process("encode", "--model", "model.json", "--format", format, stdin=RAW)
+    assert ids.code == 0
+    assert in_process("decode", "--model", "model.json", stdin=ids.out) == Result(0, RAW, [])
+
+
+def test_a_pipe_of_processes_keeps_every_byte() -> None:
+    Path("raw.txt").write_bytes(RAW)
+    with (
+        start("encode", "--model", "model.json", "raw.txt") as encode,
+        start("decode", "--model", "model.json", stdin=pipe(encode.stdout)) as decode,
+    ):
+        pipe(encode.stdout).close()
+        assert pipe(decode.stdout).read() == RAW
+        assert pipe(encode.stderr).read() + pipe(decode.stderr).read() == b""
+    assert (encode.returncode, decode.returncode) == (0, 0)
+
+
+def pipe(stream: IO[bytes] | None) -> BinaryIO:
+    """Return a stream of a process that was started with a pipe for it."""
+    assert stream is not None
+    return cast(BinaryIO, stream)
+
+
+@pytest.fixture
+def closed_pipe() -> Iterator[int]:
+    """The end to write to of a pipe that nobody reads."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    yield writing
+    os.close(writing)
+
+
+@posix_only
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["encode", "--model", "model.json", "model.json"],
+        ["stream", "--model", "model.json"],
+    ],
+    ids=["help", "encode", "stream"],
+)
+def test_a_reader_that_is_gone_is_no_failure(arguments: list[str], closed_pipe: int) -> None:
+    Path("ids.txt").write_bytes(b"72 " * 100_000)
+    with (
+        open("ids.txt", "rb") as ids,
+        start(*arguments, stdin=ids, stdout=closed_pipe) as process,
+    ):
+        assert pipe(process.stderr).read() == b""
+    assert process.returncode == 0
+
+
+@posix_only
+def test_a_reader_that_has_read_enough_is_no_failure() -> None:
+    Path("big.txt").write_text("hello world, " * 100_000, encoding="utf-8")
+    with start("encode", "--model", "model.json", "big.txt") as process:
+        assert pipe(process.stdout).read(1) == b"["
+        pipe(process.stdout).close()
+        assert pipe(process.stderr).read() == b""
+    assert process.returncode == 0
+
+
+@posix_only
+def test_training_is_done_though_nobody_reads_its_report(closed_pipe: int) -> None:
+    train = ("train", "model.json", "--vocab-size", "300", "--quiet", "--output", "new.json")
+    with start(*train, stdout=closed_pipe) as process:
+        assert pipe(process.stderr).read() == b""
+    assert (process.returncode, sorted(os.listdir())) == (0, ["model.json", "new.json"])
+
+
+@posix_only
+def test_training_is_done_though_nobody_reads_its_progress(closed_pipe: int) -> None:
+    train = ("train", "model.json", "--vocab-size", "300", "--output", "new.json")
+    with start(*train, stderr=closed_pipe) as process:
+        report = pipe(process.stdout).read()
+    assert (process.returncode, sorted(os.listdir())) == (0, ["model.json", "new.json"])
+    assert report.startswith(b"{")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["encode", "--model", "model.json", "--text", "hello"],
+        ["decode", "--model", "model.json", "--ids", "72"],
+        ["--version"],
+    ],
+    ids=["encode", "decode", "version"],
+)
+def test_a_full_disk_is_told_in_one_line(arguments: list[str]) -> None:
+    with open("/dev/full", "wb") as full, start(*arguments, stdout=full) as process:
+        words = pipe(process.stderr).read()
+    assert (process.returncode, words) == (1, b"bpetite: No space left on device\n")
+
+
+# Ctrl-C
+
+
+@pytest.fixture
+def _sigint_reaches_children() -> Iterator[None]:
+    """A process that ignores a signal has children that ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def interrupted(process: subprocess.Popen[bytes]) -> tuple[int, bytes, bool]:
+    """Send Ctrl-C; return the exit code, standard error from now on, and whether it was prompt."""
+    sent = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(timeout=2)
+    except subprocess.TimeoutExpired:
+        process.kill()
+    code = process.wait()
+    return code, pipe(process.stderr).read(), time.monotonic() - sent < 1
+
+
+@posix_only
+@pytest.mark.usefixtures("_sigint_reaches_children")
+def test_ctrl_c_ends_training_and_leaves_nothing_behind() -> None:
+    words = random.Random(1)
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    corpus = " ".join("".join(words.choices(letters, k=12)) for _ in range(50_000))
+    Path("corpus.txt").write_text(corpus, encoding="utf-8")
+    train = ("train", "corpus.txt", "--vocab-size", "999999", "--output", "new.json")
+    with start(*train) as process:
+        counting = pipe(process.stderr).readline()  # it is written when merging has begun
+        assert counting.startswith(b"bpetite: counting: ")
+        assert interrupted(process) == (130, b"bpetite: interrupted\n", True)
+        assert pipe(process.stdout).read() == b""
+    assert sorted(os.listdir()) == ["corpus.txt", "model.json"]
+
+
+@posix_only
+@pytest.mark.usefixtures("_sigint_reaches_children")
+def test_ctrl_c_ends_waiting_for_input() -> None:
+    with start("stream", "--model", "model.json", stdin=subprocess.PIPE) as process:
+        pipe(process.stdin).write(b"72\n")
+        assert pipe(process.stdout).read(1) == b"H"
+        assert interrupted(process) == (130, b"bpetite: interrupted\n", True)
+
+
+@posix_only
+@pytest.mark.usefixtures("_sigint_reaches_children")
+def test_ctrl_c_ends_waiting_for_a_reader() -> None:
+    """What is still buffered for a reader that does not read must not be waited for."""
+    Path("ids.txt").write_bytes(b"72\n" * 200_000)
+    with (
+        open("ids.txt", "rb") as ids,
+        start("stream", "--model", "model.json", stdin=ids) as process,
+    ):
+        wait_until_full(pipe(process.stdout).fileno())
+        assert interrupted(process) == (130, b"bpetite: interrupted\n", True)
+
+
+def wait_until_full(reading: int) -> None:
+    """Wait until the writer of a pipe has filled it, so that what waits no longer grows."""
+    import fcntl
+    import termios
+
+    waiting, before = b"", b"\0" * 4
+    while waiting != before or waiting == b"\0" * 4:
+        before = waiting
+        time.sleep(0.1)
+        waiting = fcntl.ioctl(reading, termios.FIONREAD, b"\0" * 4)
+
+
+# Terminals
+
+
+def on_a_terminal(*arguments: str, variables: Mapping[str, str]) -> tuple[int, str]:
+    """Run the command on a terminal; return its exit code and all that the terminal was sent."""
+    import pty
+    import termios
+
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 100))
+    sent = b""
+    with (
+        open(ours, "rb", buffering=0) as screen,
+        start(*arguments, stdout=theirs, stderr=theirs, variables=variables) as process,
+    ):
+        os.close(theirs)
+        # Linux says by an error that nobody has the other end open any more.
+        with contextlib.suppress(OSError):
+            while data := screen.read(1 << 16):
+                sent += data
+    return process.returncode, sent.decode("utf-8").replace("\r\n", "\n")
+
+
+@posix_only
+def test_training_shows_a_bar_for_each_stage_on_a_terminal() -> None:
+    train = ("train", "model.json", "--vocab-size", "300", "--output", "new.json")
+    code, sent = on_a_terminal(*train, variables={"TERM": "xterm"})
+    *stages, report, end = sent.split("\n")
+    bars = [stage.split("\r")[-1] for stage in stages]
+    size = f"{os.path.getsize('model.json') / 1000:.2f}k"
+    assert (code, report[0], end) == (0, "{", "")
+    assert [re.sub(r"\|█+\|", "", bar).split(" [")[0] for bar in bars] == [
+        f"counting: 100% {size}/{size}",
+        "merging: 100% 44/44",
+    ]
+    rate_and_time_left = r"\[\d\d:\d\d<00:00, +[\d.]+[kM]?(B| merges)/s\]"
+    assert all(re.search(rate_and_time_left, bar) for bar in bars)
+
+
+COLOUR = re.compile(r"\x1b\[[\d;]*m")
+
+
+@posix_only
+def test_tokens_are_coloured_on_a_terminal_unless_the_user_wants_no_colour() -> None:
+    inspect = ("inspect", "--model", "model.json", "--text", "hello café 🙂<|endoftext|>!")
+    _, coloured = on_a_terminal(*inspect, variables={"TERM": "xterm"})
+    _, plain = on_a_terminal(*inspect, variables={"TERM": "xterm", "NO_COLOR": "1"})
+    assert in_process(*inspect) == Result(0, plain.encode(), [])
+
+    view, _, rows = plain.partition("\n")
+    tokens = [*view.removesuffix("|<|endoftext|>|!").split("|"), "<|endoftext|>", "!"]
+    coloured_view, _, coloured_rows = coloured.partition("\n")
+    assert COLOUR.sub("", coloured_view) == "".join(tokens) == "hello café 🙂<|endoftext|>!"
+    assert len(COLOUR.findall(coloured_view)) == 2 * len(tokens)
+    assert coloured_rows == rows
+    assert "\x1b" not in plain
+
+
+# Locales
+
+
+C_LOCALE = {
+    "LC_ALL": "C",
+    "PYTHONUTF8": "0",
+    "PYTHONCOERCECLOCALE": "0",
+    "PYTHONIOENCODING": "ascii",
+}
+
+
+def test_files_and_pipes_are_utf8_in_every_locale() -> None:
+    Path("raw.txt").write_bytes(RAW)
+    ids = run("encode", "--model", "model.json", "raw.txt", variables=C_LOCALE)
+    assert ids == in_process("encode", "--model", "model.json", "raw.txt")
+    assert run("decode", "--model", "model.json", stdin=ids.out, variables=C_LOCALE).out == RAW
+
+
+@posix_only
+def test_a_text_argument_is_utf8_in_every_locale() -> None:
+    text = "café 你好 🙂"
+    result = run("encode", "--model", "model.json", "--text", text, variables=C_LOCALE)
+    assert result == in_process("encode", "--model", "model.json", "--text", text)
+
+
+@posix_only
+def test_a_special_token_is_utf8_in_every_locale() -> None:
+    command = ("train", "model.json", "--vocab-size", "256", "--quiet", "--output", "new.json")
+    result = run(*command, "--special-token", "«fin»", variables=C_LOCALE)
+    assert (result.code, result.err) == (0, [])
+    assert Tokenizer.load("new.json").special_tokens == {"«fin»": 256}
+
+
+@posix_only
+def test_the_report_names_the_file_as_it_was_given_in_every_locale() -> None:
+    train = ("train", "model.json", "--vocab-size", "256", "--quiet", "--output", "é.json")
+    result = run(*train, variables=C_LOCALE)
+    assert (result.code, result.err) == (0, [])
+    assert '"output": "é.json"' in result.out.decode("utf-8")
+    assert sorted(os.listdir()) == ["model.json", "é.json"]
+
+
+@posix_only
+def test_count_names_the_file_as_it_was_given_in_every_locale() -> None:
+    Path("é.txt").write_bytes(b"~~")
+    result = run("count", "--model", "model.json", "é.txt", variables=C_LOCALE)
+    assert result == Result(0, "2 é.txt\n".encode(), [])
