@@ -10,7 +10,7 @@ from itertools import pairwise
 from bpetite._vocabulary import BYTE_COUNT, Pair
 
 # A longer piece (in characters) is merged anew each time: it is unlikely to come again.
-_CACHED_LENGTH = 64
+_CACHED_LENGTH = 128
 
 # The cache starts over when it holds so many pieces, some 50 MB. The words of a text repeat
 # so much that the ones which matter are back in it at once.

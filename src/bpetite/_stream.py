@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NoReturn
 
 from bpetite._vocabulary import TokenTable, as_id
 
@@ -26,10 +25,8 @@ _UNFINISHED = re.compile(
     re.VERBOSE,
 )
 
-_NOTHING: dict[int, str] = {}
-
-# Steps inside a character that are remembered, some 4 MB; then they are found out anew.
-_KNOWN_STEPS = 1 << 14
+# Steps inside characters that are remembered, some 4 MB; then they are found out anew.
+_MOVES = 1 << 14
 
 
 def unfinished(data: bytes) -> bytes:
@@ -62,16 +59,17 @@ class DecodeStream:
     ['', 'é', '!']
     """
 
-    __slots__ = ("_errors", "_failed", "_held", "_ready", "_table")
+    __slots__ = ("_state", "_states")
+
+    _state: _State
+    _states: _States
 
     def __init__(
         self, table: TokenTable, prompt_ids: Sequence[int] = (), *, errors: str = "replace"
     ) -> None:
         check_errors(errors)
-        self._table = table
-        self._errors = errors
-        self._failed = False
-        self._hold(_held_after(prompt_ids, table))
+        self._states = table.stream_states.setdefault(errors, _States(table, errors))
+        self._state = self._states.holding(_held_after(prompt_ids, table))
 
     def step(self, id: int) -> str:
         """Return the text that is complete now and was not before; "" if there is none.
@@ -81,50 +79,47 @@ class DecodeStream:
         the first byte that cannot be part of a character, its position counted from `pending`;
         the stream then raises ValueError until `reset()`.
         """
+        # Most tokens are whole text and find nothing held: one look-up, and no bytes touched.
+        try:
+            if type(id) is int and id >= 0:
+                text = self._state.ready[id]
+                if text is not None:
+                    return text
+        except IndexError:
+            pass  # an id beyond the list may still be one of the vocabulary
         if type(id) is not int:
             id = as_id(id)
-        # Most tokens are whole text and find nothing held: one look-up, and no bytes touched.
-        text = self._ready.get(id)
-        return self._step_bytes(id) if text is None else text
-
-    def _step_bytes(self, id: int) -> str:
-        if self._failed:
-            self._refuse()
-        known_steps = self._table.known_steps
-        key = (self._held, id, self._errors)
-        step = known_steps.get(key)
-        if step is None:
-            data = self._held + self._table.bytes_of[id]
-            held = unfinished(data)
-            step = self._decode(data, len(data) - len(held)), held
-            if len(known_steps) >= _KNOWN_STEPS:
-                known_steps.clear()
-            known_steps[key] = step
-        text, held = step
-        self._hold(held)
+        move = self._state.moves.get(id) or self._find_move(id)
+        text, self._state = move
         return text
+
+    def _find_move(self, id: int) -> tuple[str, _State]:
+        self._refuse_if_failed()
+        held, states = self._state.held, self._states
+        data = held + states.bytes_of[id]
+        now_held = unfinished(data)
+        move = self._decode(data, len(data) - len(now_held)), states.holding(now_held)
+        states.remember(held, id, move)
+        return move
 
     def flush(self) -> str:
         """Return what is held, decoded by `errors`; "" if nothing is. The stream is then fresh.
 
         Raises UnicodeDecodeError if something is held and errors="strict", as `step` does.
         """
-        if self._failed:
-            self._refuse()
-        text = self._decode(self._held, len(self._held))
-        self._hold(b"")
+        self._refuse_if_failed()
+        text = self._decode(self._state.held, len(self._state.held))
+        self.reset()
         return text
 
     def reset(self) -> None:
         """Forget what is held, and a failure: the stream is as new, without a prompt."""
-        self._failed = False
-        self._hold(b"")
+        self._state = self._states.holding(b"")
 
     def copy(self) -> DecodeStream:
         """Return a stream that goes on from here by itself; its cost does not depend on history."""
-        other = DecodeStream(self._table, errors=self._errors)
-        other._failed = self._failed
-        other._hold(self._held)
+        other = DecodeStream.__new__(DecodeStream)
+        other._states, other._state = self._states, self._state
         return other
 
     __copy__ = copy
@@ -132,31 +127,69 @@ class DecodeStream:
     @property
     def pending(self) -> bytes:
         """The bytes that are held: the beginning of a character, 0 to 3 bytes."""
-        return self._held
+        return self._state.held
 
     def __repr__(self) -> str:
-        state = "failed" if self._failed else f"pending={self._held!r}"
-        return f"<DecodeStream errors={self._errors!r} {state}>"
-
-    def _hold(self, held: bytes) -> None:
-        self._held = held
-        # While bytes are held, or after a failure, no token is text by itself.
-        self._ready = _NOTHING if held or self._failed else self._table.text_of
+        state = "failed" if self._state.failed else f"pending={self.pending!r}"
+        return f"<DecodeStream errors={self._states.errors!r} {state}>"
 
     def _decode(self, data: bytes, end: int) -> str:
         try:
-            return data[:end].decode("utf-8", self._errors)
+            return data[:end].decode("utf-8", self._states.errors)
         except UnicodeDecodeError:
-            self._failed = True
-            self._hold(self._held)
+            self._state = _State(self._state.held, failed=True)
         # All of the data has the same first error, and the reason may lie behind `end`.
         return data.decode("utf-8")
 
-    def _refuse(self) -> NoReturn:
-        raise ValueError(
-            "this stream met bytes that are not UTF-8 at an earlier step; "
-            "reset() makes it usable again"
-        )
+    def _refuse_if_failed(self) -> None:
+        if self._state.failed:
+            raise ValueError(
+                "this stream met bytes that are not UTF-8 at an earlier step; "
+                "reset() makes it usable again"
+            )
+
+
+class _State:
+    """What a stream can be in: the bytes that it holds, and where each id leads from there.
+
+    `ready` has the texts of the ids that lead nowhere else, which there are if nothing is held;
+    `moves` those of the other ids, with the state after them, as far as streams found them out.
+    """
+
+    __slots__ = ("failed", "held", "moves", "ready")
+
+    def __init__(
+        self, held: bytes, ready: Sequence[str | None] = (), *, failed: bool = False
+    ) -> None:
+        self.held = held
+        self.ready = ready
+        self.moves: dict[int, tuple[str, _State]] = {}
+        self.failed = failed
+
+
+class _States:
+    """The states of all streams over one table with the same `errors`, made as they are met."""
+
+    def __init__(self, table: TokenTable, errors: str) -> None:
+        self.bytes_of = table.bytes_of
+        self.errors = errors
+        self._state_of = {b"": _State(b"", table.text_of)}
+        self._nothing_ready = [None] * len(table.text_of)  # while something is held
+        self._move_count = 0
+
+    def holding(self, held: bytes) -> _State:
+        """Return the state of a stream that holds these bytes."""
+        state = self._state_of.get(held)
+        return state or self._state_of.setdefault(held, _State(held, self._nothing_ready))
+
+    def remember(self, held: bytes, id: int, move: tuple[str, _State]) -> None:
+        """Keep where an id leads from these bytes; forget all such when they are too many."""
+        if self._move_count >= _MOVES:
+            self._move_count = 0
+            for state in list(self._state_of.values()):
+                state.moves.clear()
+        self._move_count += 1
+        self.holding(held).moves[id] = move
 
 
 def _held_after(prompt_ids: Sequence[int], table: TokenTable) -> bytes:

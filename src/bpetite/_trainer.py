@@ -25,6 +25,8 @@ def learn_merges(
     >>> learn_merges({"ab": 1, " ab": 2}, 10)
     [(97, 98), (32, 256)]
     """
+    if limit == 0:
+        return []
     corpus = _Corpus(piece_counts)
     # A pair's count only falls once the merge that made it is done. So each pair needs one entry
     # in the queue, and an entry that is too high when it comes up goes back with today's count.

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 
 Pair = tuple[int, int]
 """Two adjacent ids in a piece."""
@@ -46,24 +48,25 @@ class TokenTable:
 
     >>> table = TokenTable({0: b"a", 1: b"\xc3", 2: b"\xc3\xa9"})
     >>> table.bytes_of[1], table.text_of
-    (b'\xc3', {0: 'a', 2: 'é'})
+    (b'\xc3', ['a', None, 'é'])
     """
 
     def __init__(self, bytes_of: Mapping[int, bytes]) -> None:
         self.bytes_of = TokenBytes(bytes_of)
-        # What streams found out: (bytes held, id, errors) -> (text, bytes held then). Theirs to
-        # fill and to bound; it is here because all streams over a table may share it.
-        self.known_steps: dict[tuple[bytes, int, str], tuple[str, bytes]] = {}
+        # What the streams over this table have found out, by `errors`: theirs to fill.
+        self.stream_states: dict[str, Any] = {}
 
     @cached_property
-    def text_of(self) -> dict[int, str]:
-        """The text of each id whose bytes are valid UTF-8 by themselves; the others are absent."""
-        text_of = {}
+    def text_of(self) -> list[str | None]:
+        """The text of each id whose bytes are valid UTF-8 by themselves; None for the others.
+
+        It ends before ids that lie far beyond the number of tokens, if there are any.
+        """
+        text_of: list[str | None] = [None] * min(max(self.bytes_of) + 1, 2 * len(self.bytes_of))
         for id, token in self.bytes_of.items():
-            try:
-                text_of[id] = token.decode("utf-8")
-            except UnicodeDecodeError:
-                continue
+            if id < len(text_of):
+                with suppress(UnicodeDecodeError):
+                    text_of[id] = token.decode("utf-8")
         return text_of
 
 
