@@ -39,9 +39,9 @@ def ensure(extra: str = "") -> None:
 
 
 def run(*command: "str | Path") -> None:
-    """Run a command of the environment in the project's folder; end with its code if it fails."""
+    """Run a command of the environment; end with its code if it fails."""
     program, *arguments = command
-    code = subprocess.run([BIN / program, *arguments], cwd=ROOT, check=False).returncode
+    code = subprocess.run([BIN / program, *arguments], check=False).returncode
     if code:
         sys.exit(code)
 

@@ -74,6 +74,11 @@ class FileCorpus:
                 f"for one file, pass [{sources!r}]"
             )
         self._sources = list(sources)
+        for source in self._sources:
+            if not isinstance(source, (str, os.PathLike)) and not hasattr(source, "read"):
+                raise TypeError(
+                    f"a path must be a str, a path or a binary file, got {type(source).__name__}"
+                )
         self.bytes_read = 0
 
     def total_bytes(self) -> int | None:
@@ -111,11 +116,15 @@ def _decode(decoder: codecs.IncrementalDecoder, data: bytes, offset: int, source
     try:
         return decoder.decode(data, final=not data)
     except UnicodeDecodeError as error:
-        name = getattr(source, "name", source)
-        if name == "<stdin>":
-            name = "standard input"
         place = offset - len(held) + error.start
         byte = error.object[error.start]
         raise ValueError(
-            f"{name} is not UTF-8 at byte {place} (0x{byte:02x}: {error.reason})"
+            f"{_name(source)} is not UTF-8 at byte {place} (0x{byte:02x}: {error.reason})"
         ) from None
+
+
+def _name(source: Source) -> str:
+    if isinstance(source, (str, os.PathLike)):
+        return os.fspath(source)
+    name = getattr(source, "name", source)
+    return "standard input" if name == "<stdin>" else str(name)

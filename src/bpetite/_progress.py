@@ -16,7 +16,8 @@ class TrainingProgress:
 
     `stage` is "counting" (of pieces; `done` and `total` in bytes of UTF-8) or "merging" (`done`
     and `total` in merges). `total` is None where it is not known. A stage ends with one last call
-    that has the final `done`; merging may end below its total, when no pair is left.
+    that has the final `done`; merging begins with a call whose `done` is 0, and may end below its
+    total, when no pair is left.
 
     >>> seen = []
     >>> from bpetite import Tokenizer

@@ -225,7 +225,7 @@ class Tokenizer:
     def _special(self, text: str, allowed: Specials, disallowed: Specials) -> SpecialSplitter:
         """Return what cuts the allowed literals out of `text`, once none is disallowed in it."""
         _check_text(text)
-        if allowed == "all" and not disallowed:
+        if allowed == "all" and disallowed == ():
             return self._all_special
         allowed_literals = self._literals(allowed, "allowed_special")
         refused = self._literals(disallowed, "disallowed_special")
@@ -250,6 +250,11 @@ class Tokenizer:
             raise TypeError(
                 f'{name} must be "all" or a collection of special tokens, got the str '
                 f"{specials!r}; for one, pass {{{specials!r}}}"
+            )
+        if not isinstance(specials, Iterable):
+            raise TypeError(
+                f'{name} must be "all" or a collection of special tokens, got '
+                f"{type(specials).__name__}"
             )
         literals = frozenset(specials)
         for literal in literals - special_tokens.keys():
@@ -322,10 +327,10 @@ class Tokenizer:
 
         Raises as `decode` does.
         """
+        _refuse_single(ids, "ids", "int")
         ids = list(ids)
         text = self.decode(ids)
-        bytes_of = self._vocabulary.tokens.bytes_of
-        return text, character_offsets([bytes_of[id] for id in ids])
+        return text, character_offsets(map(self.token_bytes, ids))
 
     def decode_stream(
         self,

@@ -1,0 +1,83 @@
+"""What the tests share: texts of every kind, and a tokenizer that was trained on real text."""
+
+from __future__ import annotations
+
+import heapq
+import inspect
+import textwrap
+from pydoc_data.topics import topics
+from types import MappingProxyType
+
+import pytest
+
+from bpetite import Tokenizer
+
+TEXTS = MappingProxyType(
+    {
+        "empty": "",
+        "one letter": "a",
+        "one space": " ",
+        "one line end": "\n",
+        "english": "Hello world, it's 2026! The quick brown fox jumps over the lazy dog.",
+        "contractions": "don't it's we'll you're I've I'm he'd 'twas rock'n'roll",
+        "no contractions": "DON'T IT'S WE'LL it’s y'all 'll 's'd'm't ' 's",
+        "code": "def f(x: int) -> str:\n    return f'{x!r:>10}'  # why?\n\n\nclass A: ...\n",
+        "url": "https://example.org/a/b?c=d&e=%F0%9F%99%82#top",
+        "two-byte scripts": "Ünïcödé ß ñ Ελληνικά русский язык עברית العربية հայերեն",
+        "three-byte scripts": "你好，世界 日本語テキスト 한국어 हिन्दी ภาษาไทย ქართული አማርኛ",
+        "four-byte scripts": "𝔘𝔫𝔦𝔠𝔬𝔡𝔢 𐍈𐌰𐌹 𠜎𠜱𠝹 𓀀𓂀 𞤀𞤣",
+        "all in one word": "aé你🙂zя한𝔘",
+        "emoji": "🙂🙃 👍🏽 ❤️ ☎︎ 🎉!!",
+        "emoji with joiners": "👩‍👩‍👧‍👦 🏳️‍🌈 👩🏽‍💻 🧑‍🚀",
+        "flags and keycaps": "🇩🇪🇫🇷🇯🇵🇺 🏴\U000e0067\U000e0062\U000e0073\U000e007f 1️⃣#️⃣",
+        "combining": "e\u0301 n\u0303 a\u0308\u0323 \u0301 Z͑ͫ̓ͪ̂ͫ̽͏̴̙̤̞͉͚a̴l͖g͔o̸",
+        "composed and decomposed": "é e\u0301 Å A\u030a \u212b ﬁ fi ½ 1⁄2",
+        "digits": "0 42 3.14 1,000,000 0x1F 10e-3 007 1a2b3c",
+        "digits of other scripts": "٠١٢ ०१२ ๐๑๒ ０１２ Ⅳ ⅷ ½ ² ₃ ④ 〇 𝟘𝟙 𐄇 一二三",
+        "tabs": "\ta\tb\t\tc\t \td",
+        "line ends": "a\r\nb\nc\rd\r\n\r\ne\n\n\nf\r\r\n",
+        "white-space runs": "a  b   c    d \n e  \n\n  f   ",
+        "other white space": "a\xa0b\u2003c\u2003\u2003d\u3000e\u1680f\u2028g\u2029h\x85i\x0bj\x0c",
+        "separators that are no white space": "a\x1cb\x1dc\x1ed\x1fe \x1c \x1f",
+        "no width, or a direction": "a\u200bb\u200cc\u200dd \u200eשלום\u200f \u202eab\xad",
+        "control characters": "\x00a\x00\x00b\x01\x02\x7f\x80\x9f\x1b[0m",
+        "byte order mark": "\ufeffa \ufeff b\ufeff",
+        "replacement character": "a\ufffdb \ufffd\ufffd � c",
+        "private use": "\ue000\uf8ff \U000f0000\U0010fffd x\ue001",
+        "noncharacters": "\ufdd0\ufdef\ufffe\uffff a\U0001fffe\U0010ffff",
+        "edges of the encoding": "\x7f\x80\u07ff\u0800\ud7ff\ue000\uffff\U00010000\U0010ffff",
+        "beginning of a literal": "<|endoftext <|endoftext| <| |> endoftext|> <|endoftex<|",
+        "literal": "a<|endoftext|>b",
+        "literals in a row": "<|endoftext|><|endoftext|>\n<|endoftext|>",
+        "run of a letter": "a" * 300,
+        "run of spaces": " " * 300 + "x",
+        "run of line ends": "\n" * 300,
+        "run of digits": "1234567890" * 20,
+        "run of signs": "-" * 200 + "=" * 77,
+        "run of emoji": "🙂" * 100,
+        "run of Chinese": "你好世界" * 50,
+        "longer than a block": "the hen then met the ten men, 你好! " * 300,
+        "longer than a block, without white space": "thehenthenmet" * 700,
+    }
+)
+"""Texts of every kind that has ever been encoded wrongly somewhere."""
+
+
+@pytest.fixture(params=list(TEXTS.values()), ids=list(TEXTS), scope="session")
+def text_case(request: pytest.FixtureRequest) -> str:
+    """One of the texts of every kind: a test that asks for it runs with each."""
+    text: str = request.param
+    return text
+
+
+@pytest.fixture(scope="session")
+def real_texts() -> list[str]:
+    """Some hundred kB of text that every Python carries: English, and Python."""
+    sources = [inspect.getsource(module) for module in (heapq, textwrap)]
+    return [*topics.values(), *sources]
+
+
+@pytest.fixture(scope="session")
+def tokenizer(real_texts: list[str]) -> Tokenizer:
+    """A tokenizer of 1,000 bytes and merges, trained on real text and on all kinds."""
+    return Tokenizer.train([*real_texts, *(text * 20 for text in TEXTS.values())], 1000)

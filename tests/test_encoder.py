@@ -1,0 +1,301 @@
+"""Pieces to ids: by merge rank, the same ids as the textbook's, at a cost that follows length."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import Pair
+
+from bpetite import Tokenizer, _encoder
+from bpetite._encoder import merge_piece
+from bpetite._vocabulary import Vocabulary
+
+SHORT = _encoder._SHORT
+"""The longest piece, in bytes, that is merged in place; a longer one is merged by position."""
+
+CACHED_LENGTH = _encoder._CACHED_LENGTH
+"""The longest piece, in characters, whose ids are kept."""
+
+
+def with_merges(merges: Sequence[Pair]) -> Tokenizer:
+    """Return a tokenizer of just these merges, as if it had been loaded."""
+    return Tokenizer(Vocabulary(tuple(merges), {}, reference.PATTERN))
+
+
+@pytest.fixture(scope="module")
+def small(tokenizer: Tokenizer) -> Tokenizer:
+    """The first merges of the shared tokenizer: few enough for the textbook to be quick."""
+    return with_merges(tokenizer.merges[:120])
+
+
+# By hand
+
+
+def test_the_lowest_rank_is_merged_first() -> None:
+    """Rank 0 takes the b, so nothing is left for rank 1."""
+    assert with_merges([(98, 99), (97, 98)]).encode("abc") == [97, 256]
+    assert with_merges([(97, 98), (98, 99)]).encode("abc") == [256, 99]
+
+
+@pytest.mark.parametrize(
+    ("length", "ids"),
+    [(1, [97]), (2, [256]), (3, [256, 97]), (4, [256, 256]), (5, [256, 256, 97])],
+)
+def test_a_pass_goes_left_to_right_without_overlap(length: int, ids: list[int]) -> None:
+    assert with_merges([(97, 97)]).encode("a" * length) == ids
+
+
+def test_a_pass_is_over_before_the_next_rank_begins() -> None:
+    """All of aa becomes 256 before (256, 97) is looked for: aaaa is 256 256, not 257 a."""
+    assert with_merges([(97, 97), (256, 97)]).encode("aaaa") == [256, 256]
+
+
+def test_a_merge_makes_a_pair_for_a_later_rank() -> None:
+    assert with_merges([(97, 98), (256, 99), (32, 257)]).encode(" abc abc") == [258, 258]
+
+
+def test_two_ids_may_have_the_same_bytes() -> None:
+    """Both 257 and 258 are aaa; ranks alone say what a piece becomes: a aa is never left."""
+    tokenizer = with_merges([(97, 97), (256, 97), (97, 256)])
+    assert tokenizer.token_bytes(257) == tokenizer.token_bytes(258) == b"aaa"
+    assert (tokenizer.encode("aaa"), tokenizer.encode("baaa")) == ([257], [98, 257])
+    assert tokenizer.decode([257, 258]) == "aaaaaa"
+
+
+def test_a_piece_that_is_a_token_is_still_merged_by_rank() -> None:
+    """There is a token abc, but ab has the lower rank: only merges decide."""
+    tokenizer = with_merges([(97, 98), (98, 99), (97, 257)])
+    assert tokenizer.token_bytes(258) == b"abc"
+    assert tokenizer.encode("abc") == [256, 99]
+
+
+def test_merges_never_cross_a_piece() -> None:
+    assert with_merges([(97, 32), (32, 98), (98, 49)]).encode("a b1") == [97, 257, 49]
+
+
+def test_merges_may_join_parts_of_characters() -> None:
+    lead, first, second = "你".encode()
+    assert with_merges([(first, second), (second, lead)]).encode("你你") == [lead, 256, lead, 256]
+
+
+# Held against the textbook
+
+
+def test_every_kind_of_text_has_the_ids_of_the_textbook(small: Tokenizer, text_case: str) -> None:
+    assert small.encode(text_case) == reference.encode(text_case, small.merges)
+
+
+def test_all_merges_of_a_vocabulary_are_those_of_the_textbook(tokenizer: Tokenizer) -> None:
+    text = "Special methods: don't override __getattribute__ in a class's 你好世界 🙂 body!\n    "
+    assert tokenizer.encode(text) == reference.encode(text, tokenizer.merges)
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_text_from_tokens_has_the_ids_of_the_textbook(
+    small: Tokenizer, data: st.DataObject
+) -> None:
+    ids = data.draw(st.lists(st.integers(0, small.vocab_size - 1), max_size=30))
+    text = small.decode(ids, errors="replace")
+    assert small.encode(text) == reference.encode(text, small.merges)
+
+
+@settings(max_examples=100, deadline=None)
+@given(text=st.text(st.characters(codec="utf-8"), max_size=30))
+def test_noise_has_the_ids_of_the_textbook(small: Tokenizer, text: str) -> None:
+    assert small.encode(text) == reference.encode(text, small.merges)
+
+
+@pytest.mark.parametrize("unit", ["a", " ", "\n", "-", "0", "你", "🙂", "ab", "a ", "aab"])
+@pytest.mark.parametrize("length", [SHORT - 1, SHORT, SHORT + 1, 1000, 10_000])
+def test_a_run_has_the_ids_of_the_textbook(unit: str, length: int) -> None:
+    text = (unit * length)[:length]
+    merges = Tokenizer.train(text[:50], 264).merges
+    assert with_merges(merges).encode(text) == reference.encode(text, merges)
+
+
+@settings(max_examples=30, deadline=None)
+@given(letter=st.sampled_from("a -你"), length=st.integers(1, 10_000), trained=st.integers(2, 5000))
+def test_runs_of_any_length_have_the_ids_of_the_textbook(
+    letter: str, length: int, trained: int
+) -> None:
+    merges = Tokenizer.train(letter * trained, 264).merges
+    text = letter * length
+    assert with_merges(merges).encode(text) == reference.encode(text, merges)
+
+
+def valid_merges(choices: list[tuple[int, int]]) -> list[Pair]:
+    """Return merges in a valid order: pairs of letters and of earlier merges, each once."""
+    known = [*b"ab", *"é".encode()]
+    merges: list[Pair] = []
+    for left, right in choices:
+        pair = known[left % len(known)], known[right % len(known)]
+        if pair not in merges:
+            known.append(256 + len(merges))
+            merges.append(pair)
+    return merges
+
+
+any_merges = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=16).map(
+    valid_merges
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(any_merges, st.text("abé", max_size=60))
+def test_any_merges_give_the_ids_of_the_textbook(merges: list[Pair], text: str) -> None:
+    """No training gives such merges, but a file may hold them: two ids of the same bytes, say."""
+    assert with_merges(merges).encode(text) == reference.encode(text, merges)
+
+
+@settings(max_examples=150, deadline=None)
+@given(any_merges, st.text("abé", min_size=1, max_size=8), st.integers(SHORT + 1, 400))
+def test_any_merges_give_the_ids_of_the_textbook_in_a_long_piece(
+    merges: list[Pair], unit: str, length: int
+) -> None:
+    piece = (unit * length)[:length]
+    assert with_merges(merges).encode(piece) == reference.encode(piece, merges)
+
+
+@settings(max_examples=100, deadline=None)
+@given(any_merges, st.text("ab", min_size=SHORT - 2, max_size=SHORT + 2))
+def test_no_id_changes_where_a_piece_becomes_a_long_one(merges: list[Pair], piece: str) -> None:
+    assert with_merges(merges).encode(piece) == reference.encode(piece, merges)
+
+
+# The cache
+
+
+def distinct_words(count: int) -> list[str]:
+    """Return words that are all different, and so are their first letters with each space."""
+    return [f"{chr(0x4E00 + number)}ab" for number in range(count)]
+
+
+def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_encoder, "_CACHED_PIECES", 8)
+    tokenizer = Tokenizer.train("ab ab", 258)
+    sizes = set()
+    for word in distinct_words(100):
+        tokenizer.encode(word)
+        sizes.add(len(tokenizer._encoder._ids_of))
+    assert sizes == set(range(1, 9))
+
+
+def test_ids_do_not_depend_on_what_is_cached(
+    monkeypatch: pytest.MonkeyPatch, tokenizer: Tokenizer
+) -> None:
+    text = " ".join(distinct_words(50) * 3)
+    expected = with_merges(tokenizer.merges).encode(text)
+    assert tokenizer.encode(text) == tokenizer.encode(text) == expected
+    monkeypatch.setattr(_encoder, "_CACHED_PIECES", 8)
+    assert with_merges(tokenizer.merges).encode(text) == expected
+
+
+@pytest.mark.parametrize("letter", ["a", "你", "🙂"])
+@pytest.mark.parametrize(("length", "kept"), [(CACHED_LENGTH, 1), (CACHED_LENGTH + 1, 0)])
+def test_a_long_piece_is_not_cached(letter: str, length: int, kept: int) -> None:
+    tokenizer = Tokenizer.train("ab ab", 258)
+    tokenizer.encode(letter * length)
+    assert len(tokenizer._encoder._ids_of) == kept
+
+
+def test_what_encode_returns_may_be_changed() -> None:
+    """The list belongs to the caller: the cache does not see what becomes of it."""
+    tokenizer = Tokenizer.train("ab ab", 257)
+    tokenizer.encode("ab").append(0)
+    assert tokenizer.encode("ab") == [256]
+
+
+def test_a_piece_that_cannot_be_encoded_leaves_nothing_behind() -> None:
+    tokenizer = Tokenizer.train("ab ab", 258)
+    with pytest.raises(UnicodeEncodeError):
+        tokenizer.encode("a\ud800")
+    assert tokenizer.encode("ab a") == [256, 32, 97]
+
+
+# The cost, in steps: the same on every machine
+
+
+class Steps:
+    """How often ranks were looked up or compared."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+class Rank(int):
+    """A rank whose comparisons are counted."""
+
+    steps: Steps
+
+    def __lt__(self, other: int) -> bool:
+        self.steps.count += 1
+        return super().__lt__(other)
+
+    def __gt__(self, other: int) -> bool:
+        self.steps.count += 1
+        return super().__gt__(other)
+
+    def __eq__(self, other: object) -> bool:
+        self.steps.count += 1
+        return super().__eq__(other)
+
+    __hash__ = int.__hash__
+
+
+class Ranks(dict[Pair, int]):
+    """The rank of each pair; look-ups, and comparisons of what is found, are counted."""
+
+    def __init__(self, merges: Sequence[Pair]) -> None:
+        super().__init__({pair: Rank(rank) for rank, pair in enumerate(merges)})
+        self.steps = Rank.steps = Steps()
+
+    def get(self, *args: Any) -> Any:
+        self.steps.count += 1
+        return super().get(*args)
+
+    def __getitem__(self, pair: Pair) -> int:
+        self.steps.count += 1
+        return super().__getitem__(pair)
+
+    def __contains__(self, pair: object) -> bool:
+        self.steps.count += 1
+        return super().__contains__(pair)
+
+
+def letters(alphabet: Sequence[str]) -> Callable[[int], str]:
+    """Return what gives a text of any length of random letters, the same each time."""
+    return lambda length: "".join(random.Random(11).choices(alphabet, k=length))
+
+
+PIECES: dict[str, Callable[[int], str]] = {
+    "one letter": lambda length: "a" * length,
+    "spaces": lambda length: " " * length,
+    "two letters in turn": lambda length: "ab" * (length // 2),
+    "ever longer runs": lambda length: "".join("a" * n + "b" for n in range(length))[:length],
+    "random letters": letters("abcdefghijklmnopqrstuvwxyz"),
+    "DNA": letters("ACGT"),
+    "CJK": letters([chr(0x4E00 + number) for number in range(300)]),
+}
+
+
+@pytest.mark.parametrize("make", PIECES.values(), ids=PIECES.keys())
+def test_the_cost_of_a_long_piece_follows_its_length(make: Callable[[int], str]) -> None:
+    merges = Tokenizer.train(make(3000), 256 + 300).merges
+    bytes_of = with_merges(merges).token_bytes
+    steps = {}
+    for length in (3000, 6000):
+        piece = make(length).encode()
+        rank_of = Ranks(merges)
+        assert b"".join(map(bytes_of, merge_piece(piece, rank_of))) == piece
+        steps[length] = rank_of.steps.count
+        # A look-up for each pair in the beginning, and for each of the two that a merge makes;
+        # when the turn of one of these comes, a look-up and a comparison; and few for the heap.
+        assert len(piece) - 1 <= steps[length] <= 10 * len(piece)
+    assert steps[6000] <= 2.5 * steps[3000]

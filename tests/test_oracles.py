@@ -1,0 +1,206 @@
+"""The ids of two other implementations, given our vocabulary, are ours."""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import tiktoken
+import tokenizers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import decoders, models, pre_tokenizers
+
+from bpetite import Tokenizer
+from bpetite._vocabulary import Vocabulary
+
+Oracle = Callable[[str], list[int]]
+"""Turns text into ids."""
+
+
+def as_tiktoken(tokenizer: Tokenizer) -> tiktoken.Encoding:
+    """Return a tiktoken Encoding with the same vocabulary."""
+    ids = range(256 + len(tokenizer.merges))
+    ranks = {tokenizer.token_bytes(id): id for id in ids}
+    assert len(ranks) == len(ids)  # it has one id for each token's bytes, unlike us
+    return tiktoken.Encoding(
+        "bpetite",
+        pat_str=tokenizer.pattern,
+        mergeable_ranks=ranks,
+        special_tokens=dict(tokenizer.special_tokens),
+    )
+
+
+def gpt2_characters() -> list[str]:
+    """Return the character that stands for each byte in GPT-2's files: a printable one."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return [
+        chr(byte) if byte in printable else chr(256 + others.index(byte)) for byte in range(256)
+    ]
+
+
+def as_hugging_face(tokenizer: Tokenizer) -> tokenizers.Tokenizer:
+    """Return a tokenizers.Tokenizer with the same vocabulary."""
+    characters = gpt2_characters()
+
+    def written(id: int) -> str:
+        return "".join(characters[byte] for byte in tokenizer.token_bytes(id))
+
+    vocab = {written(id): id for id in range(256 + len(tokenizer.merges))}
+    merges = [(written(left), written(right)) for left, right in tokenizer.merges]
+    other = tokenizers.Tokenizer(models.BPE(vocab=vocab, merges=merges))
+    other.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    other.decoder = decoders.ByteLevel()
+    other.add_special_tokens(
+        [tokenizers.AddedToken(literal, normalized=False) for literal in tokenizer.special_tokens]
+    )
+    return other
+
+
+def oracle(name: str, tokenizer: Tokenizer) -> Oracle:
+    """Return one of the two, special tokens in text being ids."""
+    if name == "tiktoken":
+        encoding = as_tiktoken(tokenizer)
+        return lambda text: encoding.encode(text, allowed_special="all")
+    other = as_hugging_face(tokenizer)
+    return lambda text: other.encode(text).ids
+
+
+@pytest.fixture(scope="module", params=["tiktoken", "tokenizers"])
+def encode(request: pytest.FixtureRequest, tokenizer: Tokenizer) -> Oracle:
+    """Encode as one of the two does, with the vocabulary of the shared tokenizer."""
+    return oracle(request.param, tokenizer)
+
+
+def test_real_text(tokenizer: Tokenizer, encode: Oracle, real_texts: list[str]) -> None:
+    text = "\n".join(real_texts)
+    assert len(text) > 300_000
+    for start in range(0, len(text), 5003):
+        part = text[start : start + 5003]
+        assert tokenizer.encode(part) == encode(part)
+
+
+def test_every_kind_of_text(tokenizer: Tokenizer, encode: Oracle, text_case: str) -> None:
+    assert tokenizer.encode(text_case) == encode(text_case)
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_text_from_tokens(tokenizer: Tokenizer, encode: Oracle, data: st.DataObject) -> None:
+    ids = data.draw(st.lists(st.integers(0, tokenizer.n_vocab - 1), max_size=40))
+    text = tokenizer.decode(ids, errors="ignore")
+    known = "".join(filter(is_assigned, text))
+    assert tokenizer.encode(known) == encode(known)
+
+
+def is_assigned(character: str) -> bool:
+    """Say whether a character has a meaning in the Unicode that this Python knows.
+
+    Each library has Unicode's tables of another year. A letter or number that is new in one of
+    them is an unassigned character to the others, for which the pattern has another alternative.
+    The tables of Python up to 3.14 (Unicode 16) are no newer than those of `regex`, tiktoken and
+    tokenizers, so what is assigned in Python is known to all of them.
+    """
+    return unicodedata.category(character) != "Cn"
+
+
+assigned = st.characters(codec="utf-8", exclude_categories=["Cn", "Cs"])
+
+
+@settings(max_examples=150, deadline=None)
+@given(text=st.text(st.one_of(st.sampled_from(" \n\t'sae1é你🙂\u0301"), assigned), max_size=40))
+def test_noise(tokenizer: Tokenizer, encode: Oracle, text: str) -> None:
+    assert tokenizer.encode(text) == encode(text)
+
+
+def samples() -> list[str]:
+    """Return assigned characters: the ends of each stretch of one category, and every 16th.
+
+    Tables are lists of such stretches. All 1.1 million code points were compared once, and only
+    unassigned ones differed.
+    """
+    category = [unicodedata.category(chr(code)) for code in range(sys.maxunicode + 1)]
+    return [
+        chr(code)
+        for code in range(sys.maxunicode + 1)
+        if category[code] not in ("Cn", "Cs")
+        and (code % 16 == 0 or {*category[max(0, code - 1) : code + 2]} != {category[code]})
+    ]
+
+
+@pytest.mark.parametrize("name", ["tiktoken", "tokenizers"])
+def test_every_assigned_character_is_cut_alike(name: str) -> None:
+    """With merges of a letter, a digit, a sign and a space with each first byte of a character.
+
+    So whether there is a cut before the character can be seen in its ids.
+    """
+    first_bytes = [*range(0x80), *range(0xC2, 0xF5)]
+    merges = tuple((ord(before), byte) for before in "a1. " for byte in first_bytes)
+    tokenizer = Tokenizer(Vocabulary(merges, {}, Tokenizer.train("", 256).pattern))
+    encode = oracle(name, tokenizer)
+    characters = samples()
+    different = []
+    for start in range(0, len(characters), 500):
+        texts = [f"a{c}b {c} 1{c}2.{c}!\n" for c in characters[start : start + 500]]
+        together = "".join(texts)
+        if tokenizer.encode(together) != encode(together):
+            different += [ascii(text) for text in texts if tokenizer.encode(text) != encode(text)]
+    assert different == []
+
+
+def test_decoding(tokenizer: Tokenizer, text_case: str) -> None:
+    ids = tokenizer.encode(text_case)
+    assert as_hugging_face(tokenizer).decode(ids, skip_special_tokens=False) == text_case
+    assert as_tiktoken(tokenizer).decode(ids) == text_case == tokenizer.decode(ids)
+
+
+# Special tokens
+
+A, B = "<|a|>", "<|b|>"
+
+SPECIAL = Tokenizer.train("the hen then met the ten men", 262, special_tokens=[A, B])
+
+SPECIAL_TEXTS = [
+    "", "the", A, B, f"{A}{A}", f"{A} {B}", f"the{A}hen", f" {B} ", "<|a", "<|a|", f"<{A}>",
+    f"it{A}'s", f"  {B}  x\n{A}\n\n{B}", f"🙂{B}é{A}", "<|a|b|>", "<|<|a|>", f"<|a{A}|>",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["tiktoken", "tokenizers"])
+def test_special_tokens_in_text_are_their_ids(name: str) -> None:
+    encode = oracle(name, SPECIAL)
+    assert [SPECIAL.encode(text) for text in SPECIAL_TEXTS] == list(map(encode, SPECIAL_TEXTS))
+
+
+TIKTOKEN = as_tiktoken(SPECIAL)
+
+
+def result(function: Callable[..., list[int]], *args: Any, **options: Any) -> object:
+    """Return what a function returns, or the type of what it raises."""
+    try:
+        return function(*args, **options)
+    except ValueError as error:
+        return type(error)
+
+
+@pytest.mark.parametrize("allowed", ["all", set(), {A}, {B}, {A, B}], ids=str)
+@pytest.mark.parametrize("disallowed", ["all", (), {A}, {B}, {A, B}], ids=str)
+def test_allowing_and_disallowing_is_tiktokens(allowed: Any, disallowed: Any) -> None:
+    """With both given: the defaults differ."""
+    options = {"allowed_special": allowed, "disallowed_special": disallowed}
+    ours = [result(SPECIAL.encode, text, **options) for text in SPECIAL_TEXTS]
+    assert ours == [result(TIKTOKEN.encode, text, **options) for text in SPECIAL_TEXTS]
+
+
+def test_encode_ordinary_is_tiktokens() -> None:
+    ours = [SPECIAL.encode_ordinary(text) for text in SPECIAL_TEXTS]
+    assert ours == [TIKTOKEN.encode_ordinary(text) for text in SPECIAL_TEXTS]
+
+
+def test_offsets_are_tiktokens(tokenizer: Tokenizer, text_case: str) -> None:
+    ids = tokenizer.encode(text_case)
+    assert tokenizer.decode_with_offsets(ids) == as_tiktoken(tokenizer).decode_with_offsets(ids)

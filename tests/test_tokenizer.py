@@ -1,0 +1,683 @@
+"""The tokenizer as its users see it: each method, what it refuses, and what a tokenizer is."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+import reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bpetite import Tokenizer, _encoder
+from bpetite._vocabulary import Vocabulary
+
+A, END = "<|a|>", "<|endoftext|>"
+
+SMALL = Tokenizer.train("ab ab ab", 258, special_tokens=[END, A])
+"""Two merges, ab and " ab"; the special tokens have the ids 258 and 259."""
+
+AB, SPACE_AB, END_ID, A_ID = 256, 257, 258, 259
+
+PLAIN = Tokenizer.train("ab ab ab", 258, special_tokens=())
+
+
+def surrogate_error(function: Callable[[str], object], text: str) -> tuple[object, int]:
+    """Return the text and the position that the error of a lone surrogate names."""
+    with pytest.raises(UnicodeEncodeError) as caught:
+        function(text)
+    return caught.value.object, caught.value.start
+
+
+# Encoding
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("", []),
+        ("ab", [AB]),
+        ("ab ab", [AB, SPACE_AB]),
+        ("a b", [97, 32, 98]),
+        ("é", [0xC3, 0xA9]),
+        ("\x00\r\n", [0, 13, 10]),
+        (END, [END_ID]),
+        (END + END, [END_ID, END_ID]),
+        (f"ab{END}ab", [AB, END_ID, AB]),
+        (f"{A}{END} ab", [A_ID, END_ID, SPACE_AB]),
+        (f"<{A}>", [60, A_ID, 62]),
+        (f" {A}", [32, A_ID]),
+        ("<|endoftext", [*b"<|endoftext"]),
+        ("<|endoftext|", [*b"<|endoftext|"]),
+        ("<|ENDOFTEXT|>", [*b"<|ENDOFTEXT|>"]),
+        ("<|end\noftext|>", [*b"<|end\noftext|>"]),
+        ("<|<|a|>", [60, 124, A_ID]),
+    ],
+)
+def test_encode(text: str, ids: list[int]) -> None:
+    assert SMALL.encode(text) == ids
+
+
+def test_encode_returns_plain_ints_in_a_plain_list() -> None:
+    ids = SMALL.encode(f"ab ab{END}x")
+    assert (type(ids), {type(id) for id in ids}) == (list, {int})
+
+
+def test_a_literal_ends_a_piece() -> None:
+    """What is left and right of a literal is cut as two texts: the second begins anew."""
+    text = f"it{END}'s  {END}  x"
+    assert SMALL.encode(text) == [*b"it", END_ID, *b"'s  ", END_ID, *b"  x"]
+
+
+def test_where_one_literal_begins_another_the_longest_counts() -> None:
+    tokenizer = Tokenizer.train("", 256, special_tokens=["<|a|>", "<|a|><|b|>", "<|b|>", "<"])
+    assert tokenizer.encode("<|a|><|b|><|a|><|b") == [257, 256, 259, *b"|b"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.text("<|a>. ", min_size=1, max_size=4), max_size=5, unique=True),
+    st.text("<|a>. b", max_size=30),
+)
+def test_encode_is_the_textbooks_with_any_special_tokens(literals: list[str], text: str) -> None:
+    tokenizer = Tokenizer.train("a> a> <|a", 260, special_tokens=literals)
+    merges, special_tokens = tokenizer.merges, tokenizer.special_tokens
+    assert tokenizer.encode(text) == reference.encode(text, merges, special_tokens)
+    assert tokenizer.encode_ordinary(text) == reference.encode(text, merges)
+
+
+@pytest.mark.parametrize("text", [END, f"ab{END} ab", f"{A}{END}", "", "ab"])
+def test_encode_ordinary_knows_no_special_tokens(text: str) -> None:
+    assert SMALL.encode_ordinary(text) == reference.encode(text, SMALL.merges)
+    assert SMALL.encode_ordinary(text) == PLAIN.encode(text)
+
+
+def test_encode_batch_encodes_each_text() -> None:
+    texts = ["ab", "", f"{END}ab", "é"]
+    assert SMALL.encode_batch(texts) == [[AB], [], [END_ID, AB], [0xC3, 0xA9]]
+    assert SMALL.encode_batch(text for text in texts) == SMALL.encode_batch(texts)
+    assert SMALL.encode_batch([]) == []
+
+
+def test_encode_batch_passes_on_what_is_allowed() -> None:
+    assert SMALL.encode_batch([A, END], allowed_special={A}) == [[A_ID], [*END.encode()]]
+    with pytest.raises(ValueError, match="special token"):
+        SMALL.encode_batch(["ab", A], disallowed_special={A})
+
+
+@pytest.mark.parametrize("allowed", ["all", (), {END}])
+def test_count_is_the_number_of_ids(text_case: str, tokenizer: Tokenizer, allowed: Any) -> None:
+    text = text_case + END + text_case
+    ids = tokenizer.encode(text, allowed_special=allowed)
+    assert tokenizer.count(text, allowed_special=allowed) == len(ids)
+
+
+def test_count_refuses_what_encode_refuses() -> None:
+    with pytest.raises(ValueError, match="special token"):
+        SMALL.count(A, disallowed_special={A})
+
+
+TAKES_A_TEXT = [
+    Tokenizer.encode,
+    Tokenizer.encode_ordinary,
+    Tokenizer.count,
+    lambda tokenizer, text: tokenizer.encode_batch(["ab", text]),
+]
+TAKES_A_TEXT_IDS = ["encode", "encode_ordinary", "count", "encode_batch"]
+
+
+@pytest.mark.parametrize("function", TAKES_A_TEXT, ids=TAKES_A_TEXT_IDS)
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (b"ab", "bytes"),
+        (None, "NoneType"),
+        (5, "int"),
+        (["ab"], "list"),
+        (bytearray(), "bytearray"),
+    ],
+)
+def test_a_text_that_is_no_str_is_refused(
+    function: Callable[[Tokenizer, Any], object], text: Any, name: str
+) -> None:
+    with pytest.raises(TypeError) as caught:
+        function(SMALL, text)
+    assert str(caught.value) == f"text must be a str, got {name}"
+
+
+@pytest.mark.parametrize(
+    ("texts", "name"), [("ab", "str"), (b"ab", "bytes"), (5, "int"), (None, "NoneType")]
+)
+def test_a_batch_of_texts_that_is_none_is_refused(texts: Any, name: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        SMALL.encode_batch(texts)
+    assert str(caught.value) == f"texts must be an iterable of str, got {name}"
+
+
+SURROGATES = ["\ud800", "\udbff", "\udc00", "\udfff", "\ud83d\ude42"]
+
+
+@pytest.mark.parametrize("function", TAKES_A_TEXT, ids=TAKES_A_TEXT_IDS)
+@pytest.mark.parametrize("surrogate", SURROGATES, ids=ascii)
+@pytest.mark.parametrize(
+    "before",
+    ["", "ab 🙂", f"{END}a{A}", "word " * 3000, "a" * 9000],
+    ids=["nothing", "text", "special tokens", "several blocks", "a long piece"],
+)
+def test_a_lone_surrogate_is_placed_in_the_text(
+    function: Callable[[Tokenizer, str], object], surrogate: str, before: str
+) -> None:
+    text = f"{before}{surrogate} ab{END}"
+    found = surrogate_error(lambda text: function(SMALL, text), text)
+    assert found == (text, len(before))
+
+
+def test_a_str_may_be_of_a_subclass() -> None:
+    class Text(str):
+        __slots__ = ()
+
+    assert SMALL.encode(Text(f"ab{END}")) == [AB, END_ID]
+    assert SMALL.decode(SMALL.encode(Text("ab é"))) == "ab é"
+
+
+# Which special tokens are allowed
+
+
+@pytest.mark.parametrize(
+    ("allowed", "ids"),
+    [
+        ("all", [END_ID, A_ID]),
+        ({END, A}, [END_ID, A_ID]),
+        ({A}, [*END.encode(), A_ID]),
+        ([END], [END_ID, *A.encode()]),
+        ((END,), [END_ID, *A.encode()]),
+        (frozenset(), [*END.encode(), *A.encode()]),
+        ({A: 1}, [*END.encode(), A_ID]),
+    ],
+)
+def test_what_is_not_allowed_is_ordinary_text(allowed: Any, ids: list[int]) -> None:
+    assert SMALL.encode(END + A, allowed_special=allowed) == ids
+
+
+def test_nothing_is_refused_by_default() -> None:
+    assert SMALL.encode(f"{END}{A}", allowed_special=()) == [*END.encode(), *A.encode()]
+
+
+@pytest.mark.parametrize(
+    ("allowed", "disallowed", "refused"),
+    [
+        ("all", "all", None),
+        ("all", (), None),
+        ("all", {A}, A),
+        ("all", {A, END}, END),
+        ((), "all", END),
+        ({END}, "all", A),
+        ({END, A}, "all", None),
+        ({END}, {END}, END),
+        ((), [A], A),
+    ],
+)
+def test_what_is_disallowed_is_refused(allowed: Any, disallowed: Any, refused: str | None) -> None:
+    """The first of those that are: in the text, <|endoftext|> comes before <|a|>."""
+    text = f"ab {END} {A}"
+    options = {"allowed_special": allowed, "disallowed_special": disallowed}
+    if refused is None:
+        assert SMALL.encode(text, **options) == [AB, 32, END_ID, 32, A_ID]
+    else:
+        with pytest.raises(ValueError, match="has the special token") as caught:
+            SMALL.encode(text, **options)
+        place = f"text has the special token {refused!r} at character {text.index(refused)},"
+        assert str(caught.value)[: len(place)] == place
+
+
+def test_a_refusal_says_where_and_both_ways_out() -> None:
+    with pytest.raises(ValueError, match="special token") as caught:
+        SMALL.encode(f"🙂é{END}", disallowed_special="all", allowed_special=())
+    assert str(caught.value) == (
+        "text has the special token '<|endoftext|>' at character 2, which disallowed_special "
+        "refuses; to encode it as its id, pass allowed_special={'<|endoftext|>'} and leave it out "
+        "of disallowed_special; to encode it as ordinary text, leave it out of both, or use "
+        "encode_ordinary"
+    )
+
+
+@pytest.mark.parametrize("text", ["", "ab", "<|endoftext", f"<|a{END[2:]}"])
+def test_a_text_without_what_is_disallowed_is_not_refused(text: str) -> None:
+    assert SMALL.encode(text, allowed_special=(), disallowed_special="all") == (
+        SMALL.encode_ordinary(text)
+    )
+
+
+@pytest.mark.parametrize("name", ["allowed_special", "disallowed_special"])
+@pytest.mark.parametrize("function", [Tokenizer.encode, Tokenizer.count])
+def test_an_unknown_special_token_is_refused(name: str, function: Callable[..., object]) -> None:
+    """Even in a text that does not have it: a guard that is misspelt guards nothing."""
+    with pytest.raises(ValueError, match="not a special token") as caught:
+        function(SMALL, "ab", **{name: {END, "<|end|>"}})
+    assert str(caught.value) == (
+        f"{name} has '<|end|>', which is not a special token of this vocabulary "
+        "(these are: '<|endoftext|>', '<|a|>')"
+    )
+
+
+def test_an_unknown_special_token_is_refused_where_there_are_none() -> None:
+    with pytest.raises(ValueError, match=r"not a special token .* \(these are: none\)"):
+        PLAIN.encode("ab", allowed_special={END})
+
+
+@pytest.mark.parametrize("name", ["allowed_special", "disallowed_special"])
+def test_a_single_str_of_special_tokens_is_refused(name: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        SMALL.encode("ab", **{name: END})
+    assert str(caught.value) == (
+        f'{name} must be "all" or a collection of special tokens, got the str '
+        "'<|endoftext|>'; for one, pass {'<|endoftext|>'}"
+    )
+
+
+def test_a_special_token_that_is_called_all_is_meant_by_a_collection() -> None:
+    tokenizer = Tokenizer.train("", 256, special_tokens=["all", "none"])
+    assert tokenizer.encode("all none", allowed_special={"all"}) == [256, *b" none"]
+
+
+# Decoding
+
+
+@pytest.mark.parametrize(
+    ("ids", "text"),
+    [
+        ([], ""),
+        ([AB, SPACE_AB], "ab ab"),
+        ([0xC3, 0xA9], "é"),
+        ([0xEF, 0xBB, 0xBF], "\ufeff"),
+        ([END_ID, A_ID, END_ID], f"{END}{A}{END}"),
+        ([13, 10, 0], "\r\n\x00"),
+    ],
+)
+def test_decode(ids: list[int], text: str) -> None:
+    assert SMALL.decode(ids) == text
+    assert SMALL.decode_bytes(ids) == text.encode()
+    assert reference.decode(ids, SMALL.merges, SMALL.special_tokens) == text
+
+
+@pytest.mark.parametrize(
+    ("ids", "text"),
+    [([END_ID], ""), ([AB, END_ID, SPACE_AB, A_ID], "ab ab"), ([0xC3, A_ID, 0xA9], "é"), ([], "")],
+)
+def test_special_tokens_can_be_skipped(ids: list[int], text: str) -> None:
+    assert SMALL.decode(ids, skip_special_tokens=True) == text
+
+
+def test_the_literal_of_a_special_token_in_ordinary_text_is_not_skipped() -> None:
+    assert SMALL.decode(SMALL.encode_ordinary(END), skip_special_tokens=True) == END
+
+
+def test_a_special_token_that_is_kept_ends_a_character() -> None:
+    with pytest.raises(UnicodeDecodeError):
+        SMALL.decode([0xC3, A_ID, 0xA9])
+    assert SMALL.decode([0xC3, A_ID, 0xA9], errors="replace") == f"\ufffd{A}\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("errors", "text"),
+    [("replace", "ab\ufffd ab"), ("ignore", "ab ab"), ("backslashreplace", "ab\\xff ab")],
+)
+def test_errors_is_for_bytes_that_are_not_utf8(errors: str, text: str) -> None:
+    ids = [AB, 0xFF, SPACE_AB]
+    assert SMALL.decode(ids, errors=errors) == text
+    assert SMALL.decode_batch([ids, ids], errors=errors) == [text, text]
+
+
+def test_decode_is_strict_by_default() -> None:
+    with pytest.raises(UnicodeDecodeError) as caught:
+        SMALL.decode([AB, 0xC3, SPACE_AB])
+    error = caught.value
+    assert (error.encoding, error.object, error.start, error.end) == ("utf-8", b"ab\xc3 ab", 2, 3)
+
+
+def test_decode_bytes_is_never_refused_for_its_bytes() -> None:
+    assert SMALL.decode_bytes([0xFF, AB, END_ID]) == b"\xffab" + END.encode()
+
+
+@pytest.mark.parametrize("errors", ["surrogateescape", "xmlcharrefreplace", "STRICT", "", None])
+def test_errors_of_another_name_are_refused(errors: Any) -> None:
+    with pytest.raises(ValueError, match="errors must be one of strict, replace, ignore, "):
+        SMALL.decode([], errors=errors)
+
+
+def test_decode_batch_decodes_each_sequence() -> None:
+    batch = [[AB], [], [END_ID, 97]]
+    assert SMALL.decode_batch(batch) == ["ab", "", END + "a"]
+    assert SMALL.decode_batch(iter(batch), skip_special_tokens=True) == ["ab", "", "a"]
+    assert SMALL.decode_batch([]) == []
+    assert SMALL.decode_batch(np.array([[97, 98], [AB, SPACE_AB]])) == ["ab", "ab ab"]
+
+
+def test_offsets_are_those_of_characters() -> None:
+    ids = SMALL.encode(f"é{END}ab 🙂")
+    assert SMALL.decode_with_offsets(ids) == (
+        f"é{END}ab 🙂",
+        [0, 0, 1, 14, 16, 17, 17, 17, 17],
+    )
+    assert SMALL.decode_with_offsets([]) == ("", [])
+
+
+TAKES_IDS = [
+    Tokenizer.decode,
+    Tokenizer.decode_bytes,
+    Tokenizer.decode_with_offsets,
+    lambda tokenizer, ids: tokenizer.decode_batch([[97], ids]),
+    lambda tokenizer, ids: [tokenizer.token_bytes(id) for id in ids],
+]
+TAKES_IDS_IDS = ["decode", "decode_bytes", "decode_with_offsets", "decode_batch", "token_bytes"]
+
+takes_ids = pytest.mark.parametrize("function", TAKES_IDS, ids=TAKES_IDS_IDS)
+
+
+@takes_ids
+@pytest.mark.parametrize("id", [260, 1000, -1, -256, 1 << 31, 1 << 64, -(1 << 64)])
+def test_an_unknown_id_is_named(function: Callable[[Tokenizer, Any], object], id: int) -> None:
+    with pytest.raises(KeyError) as caught:
+        function(SMALL, [97, id])
+    expected = f"id {id} is not in this vocabulary (its ids run from 0 to 259)"
+    assert caught.value.args == (expected,)
+
+
+@takes_ids
+@pytest.mark.parametrize(
+    ("id", "message"),
+    [
+        (True, "got the bool True"),
+        (97.0, "got float 97.0"),
+        (None, "got NoneType None"),
+        ("a", "got str 'a'"),
+        (b"a", "got bytes b'a'"),
+        (np.float32(97), f"got float32 {np.float32(97)!r}"),
+        (1 + 0j, "got complex (1+0j)"),
+    ],
+    ids=repr,
+)
+def test_an_id_that_is_no_integer_is_refused(
+    function: Callable[[Tokenizer, Any], object], id: Any, message: str
+) -> None:
+    with pytest.raises(TypeError) as caught:
+        function(SMALL, [97, id])
+    assert str(caught.value) == f"an id must be an integer, {message}"
+
+
+@takes_ids
+def test_ids_may_be_numpys(function: Callable[[Tokenizer, Any], object]) -> None:
+    ids = SMALL.encode(f"ab é{END}")
+    expected = function(SMALL, ids)
+    for dtype in (np.int16, np.uint16, np.int32, np.int64, np.uint64):
+        assert function(SMALL, np.array(ids, dtype=dtype)) == expected
+        assert function(SMALL, [dtype(id) for id in ids]) == expected
+
+
+@pytest.mark.parametrize("function", TAKES_IDS[:-1], ids=TAKES_IDS_IDS[:-1])
+@pytest.mark.parametrize(
+    ("ids", "name"),
+    [
+        ("ab", "str"),
+        (b"ab", "bytes"),
+        (bytearray(b"a"), "bytearray"),
+        (5, "int"),
+        (None, "NoneType"),
+    ],
+)
+def test_what_is_no_iterable_of_ids_is_refused(
+    function: Callable[[Tokenizer, Any], object], ids: Any, name: str
+) -> None:
+    with pytest.raises(TypeError) as caught:
+        function(SMALL, ids)
+    assert str(caught.value) == f"ids must be an iterable of int, got {name}"
+
+
+@pytest.mark.parametrize(("batch", "name"), [("ab", "str"), (b"ab", "bytes"), (5, "int")])
+def test_a_batch_of_ids_that_is_none_is_refused(batch: Any, name: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        SMALL.decode_batch(batch)
+    assert str(caught.value) == f"batch must be an iterable of sequences of ids, got {name}"
+
+
+# What a vocabulary holds
+
+
+def test_token_bytes_of_every_id(tokenizer: Tokenizer) -> None:
+    tokens = [bytes([byte]) for byte in range(256)]
+    for left, right in tokenizer.merges:
+        tokens.append(tokens[left] + tokens[right])
+    tokens.append(END.encode())
+    assert [tokenizer.token_bytes(id) for id in range(tokenizer.n_vocab)] == tokens
+
+
+def test_token_id_is_the_lowest_id_with_these_bytes(tokenizer: Tokenizer) -> None:
+    tokens = [tokenizer.token_bytes(id) for id in range(tokenizer.n_vocab)]
+    assert [tokenizer.token_id(token) for token in tokens] == [tokens.index(t) for t in tokens]
+
+
+def test_a_special_token_may_have_the_bytes_of_another() -> None:
+    tokenizer = Tokenizer.train("ab ab ab", 258, special_tokens=["ab", "a"])
+    assert (tokenizer.token_id(b"ab"), tokenizer.token_id(b"a")) == (256, 97)
+    assert (tokenizer.encode("ab a"), tokenizer.encode_ordinary("ab a")) == (
+        [258, 32, 259],
+        [256, 32, 97],
+    )
+    assert tokenizer.decode([258, 259, 256]) == "abaab"
+
+
+@pytest.mark.parametrize("token", [b"", b"zz", b"ab ", b"<|b|>"])
+def test_an_unknown_token_is_named(token: bytes) -> None:
+    with pytest.raises(KeyError) as caught:
+        SMALL.token_id(token)
+    assert caught.value.args == (f"no token of this vocabulary has the bytes {token!r}",)
+
+
+@pytest.mark.parametrize(
+    ("token", "name"), [("ab", "str"), (97, "int"), (None, "NoneType"), ([97], "list")]
+)
+def test_a_token_that_is_not_bytes_is_refused(token: Any, name: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        SMALL.token_id(token)
+    assert str(caught.value) == f"token must be bytes, got {name}"
+
+
+@pytest.mark.parametrize(
+    ("merges", "special_tokens"), [(0, []), (0, ["a"]), (1, []), (2, ["a", "b", "c"])]
+)
+def test_sizes_count_bytes_merges_and_special_tokens(
+    merges: int, special_tokens: list[str]
+) -> None:
+    tokenizer = Tokenizer.train("ab ab", 256 + merges, special_tokens=special_tokens)
+    size = 256 + merges + len(special_tokens)
+    assert (tokenizer.vocab_size, tokenizer.n_vocab) == (size, size)
+
+
+def test_merges_and_special_tokens_are_plain_data() -> None:
+    assert SMALL.merges == ((97, 98), (32, 256))
+    assert dict(SMALL.special_tokens) == {END: 258, A: 259}
+    assert type(SMALL.merges) is tuple
+    assert {type(pair) for pair in SMALL.merges} == {tuple}
+    assert {type(id) for pair in SMALL.merges for id in pair} == {int}
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "shown"),
+    [
+        (SMALL, "<Tokenizer: 260 ids = 256 bytes + 2 merges + 2 special tokens>"),
+        (PLAIN, "<Tokenizer: 258 ids = 256 bytes + 2 merges + 0 special tokens>"),
+        (
+            Tokenizer.train("ab", 257),
+            "<Tokenizer: 258 ids = 256 bytes + 1 merge + 1 special token>",
+        ),
+    ],
+)
+def test_repr_tells_the_sizes(tokenizer: Tokenizer, shown: str) -> None:
+    assert repr(tokenizer) == shown
+
+
+# Immutable
+
+
+@pytest.mark.parametrize(
+    "name", ["vocab_size", "n_vocab", "merges", "special_tokens", "pattern", "encode", "new"]
+)
+def test_no_attribute_can_be_set_or_deleted(name: str) -> None:
+    with pytest.raises(AttributeError):
+        setattr(SMALL, name, None)
+    with pytest.raises(AttributeError):
+        delattr(SMALL, name)
+
+
+def test_special_tokens_cannot_be_changed() -> None:
+    special_tokens: Any = SMALL.special_tokens
+    with pytest.raises(TypeError):
+        special_tokens["<|b|>"] = 260
+    with pytest.raises(TypeError):
+        del special_tokens[END]
+    assert dict(SMALL.special_tokens) == {END: 258, A: 259}
+
+
+def test_a_vocabulary_does_not_see_what_becomes_of_the_mapping_it_was_made_from() -> None:
+    special_tokens = {A: 256}
+    tokenizer = Tokenizer(Vocabulary((), special_tokens, PLAIN.pattern))
+    special_tokens.clear()
+    assert dict(tokenizer.special_tokens) == {A: 256}
+
+
+def test_what_was_given_can_be_changed_later() -> None:
+    documents, special_tokens = ["ab", "ab"], ["<|a|>"]
+    tokenizer = Tokenizer.train(documents, 300, special_tokens=special_tokens)
+    documents.append("cd")
+    special_tokens.append("<|b|>")
+    assert tokenizer == Tokenizer.train(["ab", "ab"], 300, special_tokens=["<|a|>"])
+    assert tokenizer.encode("<|b|>") == [*b"<|b|>"]
+
+
+# Equality
+
+
+def equal_tokenizers() -> Iterator[Tokenizer]:
+    """Yield tokenizers that are made in different ways and equal SMALL."""
+    yield Tokenizer.train("ab ab ab", 258, special_tokens=[END, A])
+    yield Tokenizer.train(["ab", " ab", " ab"], 9000, special_tokens=(END, A))
+    yield pickle.loads(pickle.dumps(SMALL))
+    yield copy.deepcopy(SMALL)
+
+
+def test_tokenizers_with_equal_vocabularies_are_equal() -> None:
+    for other in equal_tokenizers():
+        assert other == SMALL
+        assert hash(other) == hash(SMALL)
+        assert len({other, SMALL}) == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Tokenizer.train("ab ab ab", 257, special_tokens=[END, A]),
+        Tokenizer.train("ab ab bc", 258, special_tokens=[END, A]),
+        Tokenizer.train("ab ab ab", 258, special_tokens=[A, END]),
+        Tokenizer.train("ab ab ab", 258, special_tokens=[END]),
+        Tokenizer.train("ab ab ab", 258, special_tokens=[END, "<|b|>"]),
+        PLAIN,
+    ],
+    ids=["fewer merges", "other merges", "other order", "fewer special", "other special", "none"],
+)
+def test_tokenizers_with_different_vocabularies_are_not_equal(other: Tokenizer) -> None:
+    assert other != SMALL
+    assert len({other, SMALL}) == 2
+
+
+@pytest.mark.parametrize("other", [None, 5, "ab", SMALL.merges, object()])
+def test_a_tokenizer_equals_nothing_else(other: object) -> None:
+    assert other != SMALL
+
+
+def test_use_changes_neither_equality_nor_hash() -> None:
+    fresh, used = (Tokenizer.train("ab ab ab", 258, special_tokens=[END, A]) for _ in range(2))
+    used.decode(used.encode(f"ab é {END}"), skip_special_tokens=True)
+    used.token_id(b"ab")
+    assert (used, hash(used)) == (fresh, hash(fresh))
+
+
+# Copies
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_a_pickled_tokenizer_is_equal_and_works(tokenizer: Tokenizer, protocol: int) -> None:
+    other = pickle.loads(pickle.dumps(tokenizer, protocol))
+    assert (type(other), other, other.pattern) == (Tokenizer, tokenizer, tokenizer.pattern)
+    text = f"the cat isn't é🙂 here{END}"
+    assert other.encode(text) == tokenizer.encode(text)
+    assert other.decode(other.encode(text)) == text
+
+
+def test_a_pickle_holds_little_more_than_the_merges(tokenizer: Tokenizer) -> None:
+    """Two numbers of three bytes, and three more for the pair and its place: nine a merge."""
+    assert len(pickle.dumps(tokenizer)) <= 10 * len(tokenizer.merges) + 400
+
+
+def test_a_pickle_does_not_grow_with_use(text_case: str) -> None:
+    tokenizer = Tokenizer.train("the hen then met the ten men", 270)
+    before = pickle.dumps(tokenizer)
+    ids = tokenizer.encode(text_case)
+    tokenizer.decode(ids, skip_special_tokens=True)
+    tokenizer.decode_stream(ids).flush()
+    tokenizer.token_id(b"a")
+    hash(tokenizer)
+    assert pickle.dumps(tokenizer) == before
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_a_copy_is_equal_and_works(copied: Callable[[Tokenizer], Tokenizer]) -> None:
+    other = copied(SMALL)
+    assert other == SMALL
+    assert other.decode(other.encode(f"ab{A}")) == f"ab{A}"
+
+
+# Threads
+
+
+@pytest.fixture
+def switching_often() -> Iterator[None]:
+    """Let threads take turns as often as they can."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.mark.usefixtures("switching_often")
+@pytest.mark.parametrize("cached_pieces", [200_000, 20], ids=["large cache", "small cache"])
+@pytest.mark.parametrize("same", [True, False], ids=["the same text", "different texts"])
+def test_threads_get_the_ids_that_one_would(
+    tokenizer: Tokenizer,
+    real_texts: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    cached_pieces: int,
+    same: bool,
+) -> None:
+    monkeypatch.setattr(_encoder, "_CACHED_PIECES", cached_pieces)
+    whole = "\n".join(real_texts)
+    texts = [whole[start : start + 4000] for start in ([0] * 8 if same else range(0, 32000, 4000))]
+    expected = [tokenizer.encode(text) for text in texts]
+    shared: Tokenizer = pickle.loads(pickle.dumps(tokenizer))  # nothing is derived or cached yet
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(shared.encode, texts * 3)) == expected * 3
+        assert list(pool.map(shared.decode, expected * 3)) == texts * 3
+
+
+@pytest.mark.parametrize("name", ["allowed_special", "disallowed_special"])
+@pytest.mark.parametrize("value", [None, 0])
+def test_special_arguments_of_another_type_are_named(
+    tokenizer: Tokenizer, name: Any, value: Any
+) -> None:
+    with pytest.raises(TypeError, match=f"{name} must be .* got {type(value).__name__}"):
+        tokenizer.encode("", **{name: value})

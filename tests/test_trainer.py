@@ -1,0 +1,636 @@
+"""What is learnt: merges, from text and from files, and what is told on the way."""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import subprocess
+import sys
+import time
+import weakref
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, BinaryIO
+
+import numpy as np
+import pytest
+import reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bpetite import Tokenizer, TrainingProgress, _corpus, _pretokenizer, _progress
+
+READ_SIZE = _corpus._READ_SIZE
+"""How many bytes of a file are read at a time."""
+
+BLOCK = _pretokenizer._BLOCK
+"""How many characters of a text are cut at a time."""
+
+
+def merges_of(*documents: str, vocab_size: int = 300) -> tuple[tuple[int, int], ...]:
+    """Return the merges that are learnt from documents."""
+    return Tokenizer.train(documents, vocab_size).merges
+
+
+# Which pair becomes a merge
+
+
+def test_the_well_known_example() -> None:
+    """Worked by hand, after https://en.wikipedia.org/wiki/Byte-pair_encoding (Z, Y, X there)."""
+    tokenizer = Tokenizer.train("aaabdaaabac", 259)
+    a, b, c, d = b"abcd"
+    z, y, x = 256, 257, 258
+    assert tokenizer.merges == ((a, a), (a, b), (z, y))
+    assert tokenizer.encode("aaabdaaabac") == [x, d, x, a, c]
+
+
+def test_the_highest_count_wins() -> None:
+    assert merges_of("ab", "cd", "cd", vocab_size=257) == ((99, 100),)
+
+
+def test_of_equal_counts_the_smallest_left_id_wins() -> None:
+    assert merges_of("za", "yb", vocab_size=257) == ((121, 98),)
+
+
+def test_of_equal_counts_and_left_ids_the_smallest_right_id_wins() -> None:
+    assert merges_of("az", "ay", vocab_size=257) == ((97, 121),)
+
+
+def test_ties_are_broken_by_id_and_not_by_bytes() -> None:
+    """After (b, c), its token bc with id 256 is greater than the bytes z and y."""
+    assert merges_of("bca", "bca", "zy", "zy", "bc", vocab_size=258) == ((98, 99), (122, 121))
+
+
+def test_adjacent_positions_are_counted_even_where_they_overlap() -> None:
+    """In aaa the pair (a, a) counts twice, so it wins over (A, B), which is smaller."""
+    assert merges_of("aaa", "AB", vocab_size=257) == ((97, 97),)
+
+
+@pytest.mark.parametrize(
+    ("length", "second"),
+    [(2, ()), (3, ((256, 97),)), (4, ((256, 256),)), (5, ((256, 97),)), (6, ((256, 256),))],
+)
+def test_a_merge_goes_left_to_right_without_overlap(
+    length: int, second: tuple[tuple[int, int], ...]
+) -> None:
+    assert merges_of("a" * length, vocab_size=258) == ((97, 97), *second)
+
+
+def test_merges_never_cross_a_piece() -> None:
+    assert merges_of("ab cd") == ((32, 99), (97, 98), (256, 100))
+
+
+def test_a_piece_never_spans_two_documents() -> None:
+    assert merges_of("a", "b") == ()
+    assert merges_of("a", "b c", "d") == ((32, 99),)
+
+
+def test_empty_documents_change_nothing() -> None:
+    assert merges_of("", "abc", "", "") == merges_of("abc")
+
+
+def test_training_stops_at_vocab_size() -> None:
+    assert len(merges_of("abcdefghij", vocab_size=260)) == 4
+
+
+def test_training_stops_when_no_pair_is_left() -> None:
+    tokenizer = Tokenizer.train("abc abc", 5000)
+    assert tokenizer.merges == ((97, 98), (256, 99), (32, 257))
+    assert tokenizer.vocab_size == 256 + 3 + 1
+
+
+@pytest.mark.parametrize("corpus", ["", [], [""], "a", "a b", ["a", "b", " "]], ids=repr)
+def test_a_corpus_without_pairs_gives_no_merges(corpus: Any) -> None:
+    tokenizer = Tokenizer.train(corpus if corpus != "a b" else ["a", "b"], 300)
+    assert (tokenizer.merges, tokenizer.vocab_size) == ((), 257)
+
+
+def test_vocab_size_256_gives_no_merges() -> None:
+    assert merges_of("ab ab ab", vocab_size=256) == ()
+
+
+# Held against the textbook
+
+SMALL_ALPHABETS = st.sampled_from(["a", "ab", "ab ", "abc'd \n", "aé你🙂 ", "1a. "])
+
+any_document = st.one_of(
+    SMALL_ALPHABETS.flatmap(lambda alphabet: st.text(alphabet, max_size=40)),
+    st.builds(
+        lambda letter, count: letter * count, st.sampled_from("ab é你🙂"), st.integers(0, 60)
+    ),
+    st.text(st.characters(codec="utf-8"), max_size=20),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(any_document, max_size=6), st.integers(0, 40))
+def test_merges_are_those_of_the_textbook(documents: list[str], limit: int) -> None:
+    assert merges_of(*documents, vocab_size=256 + limit) == reference.train(documents, 256 + limit)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=12))
+def test_merges_of_runs_are_those_of_the_textbook(lengths: list[int]) -> None:
+    """Pieces that are runs of one letter: everywhere a pair could overlap with itself."""
+    text = "b".join("a" * length for length in lengths)
+    assert merges_of(text) == reference.train([text], 300)
+
+
+def test_merges_of_every_kind_of_text_are_those_of_the_textbook(text_case: str) -> None:
+    assert merges_of(text_case, vocab_size=280) == reference.train([text_case], 280)
+
+
+def words(count: int, space: str) -> str:
+    """Return a text of random words over a small alphabet, of one to eight letters each."""
+    rng = random.Random(7)
+    return space.join("".join(rng.choices("abcdé你", k=rng.randint(1, 8))) for _ in range(count))
+
+
+@pytest.mark.parametrize("space", [" ", "\n", " \n ", "  ", "\u2003", ""], ids=ascii)
+def test_a_long_document_gives_the_merges_of_the_textbook(space: str) -> None:
+    text = words(1900, space)
+    assert len(text) > 2 * BLOCK
+    assert merges_of(text, vocab_size=280) == reference.train([text], 280)
+
+
+# What a corpus is
+
+
+def test_one_text_is_one_document() -> None:
+    assert Tokenizer.train("abc abd", 300) == Tokenizer.train(["abc abd"], 300)
+
+
+def test_any_iterable_of_documents_will_do() -> None:
+    documents = ["abc", "abd", "bcd"]
+    expected = Tokenizer.train(documents, 300)
+    assert Tokenizer.train(tuple(documents), 300) == expected
+    assert Tokenizer.train((document for document in documents), 300) == expected
+    assert Tokenizer.train(dict.fromkeys(documents), 300) == expected
+
+
+def test_a_corpus_is_read_once() -> None:
+    class Corpus:
+        read = 0
+
+        def __iter__(self) -> Iterator[str]:
+            self.read += 1
+            yield from ("abc", "abc")
+
+    corpus = Corpus()
+    Tokenizer.train(corpus, 300, progress=lambda _: None)
+    assert corpus.read == 1
+
+
+class Document(str):
+    """A text that shows when it is let go of."""
+
+
+def test_documents_are_not_kept() -> None:
+    """When the next is asked for, at most the last one is still held."""
+    taken: list[weakref.ref[Document]] = []
+    held: list[int] = []
+
+    def corpus() -> Iterator[str]:
+        for number in range(20):
+            held.append(sum(document() is not None for document in taken))
+            document = Document(f"document {number} " * 600)
+            taken.append(weakref.ref(document))
+            yield document
+            del document
+
+    Tokenizer.train(corpus(), 260)
+    assert max(held) == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_documents_does_not_matter(real_texts: list[str], seed: int) -> None:
+    shuffled = random.Random(seed).sample(real_texts, len(real_texts))
+    assert Tokenizer.train(shuffled, 500) == Tokenizer.train(real_texts, 500)
+
+
+def test_the_file_does_not_depend_on_the_hash_seed(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pydoc_data.topics import topics; from bpetite import Tokenizer; "
+        "Tokenizer.train(list(topics.values())[:20], 600).save(sys.argv[1])"
+    )
+    files = []
+    for seed in ("1", "2"):
+        path = tmp_path / seed
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        subprocess.run([sys.executable, "-c", program, path], env=environment, check=True)
+        files.append(path.read_bytes())
+    assert files[0] == files[1]
+
+
+@pytest.mark.parametrize(
+    ("corpus", "message"),
+    [
+        (b"ab", "corpus must be a str or an iterable of str, got bytes"),
+        (bytearray(b"ab"), "corpus must be a str or an iterable of str, got bytearray"),
+        (None, "corpus must be a str or an iterable of str, got NoneType"),
+        (5, "corpus must be a str or an iterable of str, got int"),
+        ([b"ab"], "document 0 of the corpus must be a str, got bytes"),
+        (["a", "b", None], "document 2 of the corpus must be a str, got NoneType"),
+        (["a", ["b"]], "document 1 of the corpus must be a str, got list"),
+        (range(3), "document 0 of the corpus must be a str, got int"),
+    ],
+)
+def test_a_corpus_of_the_wrong_type_is_refused(corpus: Any, message: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        Tokenizer.train(corpus, 300)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("position", [0, 1, BLOCK - 1, BLOCK, 3 * BLOCK + 5])
+@pytest.mark.parametrize("surrogate", ["\ud800", "\udfff\ud800"], ids=ascii)
+def test_a_lone_surrogate_is_placed_in_its_document(position: int, surrogate: str) -> None:
+    document = "word " * 4000
+    document = document[:position] + surrogate + document[position:]
+    with pytest.raises(UnicodeEncodeError) as caught:
+        Tokenizer.train(["ab", document, "cd"], 300)
+    assert (caught.value.object, caught.value.start) == (document, position)
+    assert caught.value.__notes__ == ["in document 1 of the corpus"]
+
+
+# vocab_size
+
+
+@pytest.mark.parametrize("vocab_size", [255, 1, 0, -1, -1000])
+def test_a_vocab_size_below_256_is_refused(vocab_size: int) -> None:
+    with pytest.raises(ValueError, match=rf"vocab_size must be at least 256, .* got {vocab_size}$"):
+        Tokenizer.train("ab", vocab_size)
+
+
+@pytest.mark.parametrize(
+    ("vocab_size", "name"),
+    [
+        (True, "bool"),
+        (300.0, "float"),
+        ("300", "str"),
+        (None, "NoneType"),
+        (np.float64(300), "float64"),
+        ([300], "list"),
+    ],
+)
+def test_a_vocab_size_that_is_no_integer_is_refused(vocab_size: Any, name: str) -> None:
+    with pytest.raises(TypeError, match=rf"^vocab_size must be an integer, got {name}$"):
+        Tokenizer.train("ab", vocab_size)
+
+
+def test_a_vocab_size_may_be_an_integer_of_any_type() -> None:
+    vocab_size: Any = np.int32(257)
+    assert Tokenizer.train("abc", vocab_size) == Tokenizer.train("abc", 257)
+
+
+def test_the_corpus_is_not_touched_if_an_argument_is_wrong() -> None:
+    corpus = iter(["ab", "cd"])
+    with pytest.raises(ValueError, match="vocab_size"):
+        Tokenizer.train(corpus, 255)
+    with pytest.raises(ValueError, match="special token"):
+        Tokenizer.train(corpus, 256, special_tokens=[""])
+    assert list(corpus) == ["ab", "cd"]
+
+
+# Special tokens
+
+
+def test_by_default_there_is_one_special_token() -> None:
+    assert Tokenizer.train("abc", 300).special_tokens == {"<|endoftext|>": 258}
+
+
+def test_special_tokens_follow_the_last_merge_in_the_order_given() -> None:
+    tokenizer = Tokenizer.train("abc", 257, special_tokens=["<|z|>", "<|a|>", "é"])
+    assert list(tokenizer.special_tokens.items()) == [("<|z|>", 257), ("<|a|>", 258), ("é", 259)]
+
+
+def test_special_tokens_follow_the_last_merge_when_no_pair_is_left() -> None:
+    tokenizer = Tokenizer.train("abc", 9000, special_tokens=["<|z|>", "<|a|>"])
+    assert list(tokenizer.special_tokens.items()) == [("<|z|>", 258), ("<|a|>", 259)]
+
+
+@pytest.mark.parametrize("none", [(), [], iter(())], ids=repr)
+def test_there_may_be_no_special_tokens(none: Any) -> None:
+    assert Tokenizer.train("abc", 300, special_tokens=none).special_tokens == {}
+
+
+def test_special_tokens_may_come_from_an_iterator() -> None:
+    tokenizer = Tokenizer.train("", 256, special_tokens=iter(["<|b|>", "<|a|>"]))
+    assert tokenizer.special_tokens == {"<|b|>": 256, "<|a|>": 257}
+
+
+def test_in_training_text_a_special_literal_is_ordinary() -> None:
+    text = "<|endoftext|> <|endoftext|>x<|endoftext|>"
+    assert merges_of(text) == reference.train([text], 300)
+    assert merges_of(text) == Tokenizer.train(text, 300, special_tokens=()).merges
+
+
+@pytest.mark.parametrize(
+    ("special_tokens", "error", "message"),
+    [
+        ("<|end|>", TypeError, "special_tokens must be an iterable of str, got str"),
+        (b"<|end|>", TypeError, "special_tokens must be an iterable of str, got bytes"),
+        (None, TypeError, "special_tokens must be an iterable of str, got NoneType"),
+        (["<|a|>", b"<|b|>"], TypeError, "a special token must be a str, got bytes"),
+        ([None], TypeError, "a special token must be a str, got NoneType"),
+        (["<|a|>", ""], ValueError, "a special token must not be empty"),
+        (["a", "b", "a"], ValueError, "the special token 'a' is given twice"),
+    ],
+)
+def test_special_tokens_that_cannot_be_are_refused(
+    special_tokens: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error) as caught:
+        Tokenizer.train("ab", 300, special_tokens=special_tokens)
+    assert (caught.type, str(caught.value)) == (error, message)
+
+
+def test_a_special_token_with_a_lone_surrogate_is_refused() -> None:
+    with pytest.raises(UnicodeEncodeError):
+        Tokenizer.train("ab", 300, special_tokens=["<|a|>", "<|\ud800|>"])
+
+
+# Files
+
+
+def written(folder: Path, *documents: str) -> list[Path]:
+    """Write documents to files, byte for byte, and return where they are."""
+    paths = [folder / f"{number}.txt" for number in range(len(documents))]
+    for path, document in zip(paths, documents, strict=True):
+        path.write_bytes(document.encode())
+    return paths
+
+
+def test_files_give_what_their_texts_give(tmp_path: Path, real_texts: list[str]) -> None:
+    paths = written(tmp_path, *real_texts)
+    assert Tokenizer.train_from_files(paths, 400) == Tokenizer.train(real_texts, 400)
+
+
+def test_every_kind_of_file_gives_what_its_text_gives(tmp_path: Path, text_case: str) -> None:
+    paths = written(tmp_path, text_case)
+    assert Tokenizer.train_from_files(paths, 300) == Tokenizer.train(text_case, 300)
+
+
+@pytest.mark.parametrize("character", ["é", "你", "🙂"])
+@pytest.mark.parametrize("before_the_cut", [0, 1, 2, 3, 4])
+def test_a_character_may_be_cut_where_reading_stops(character: str, before_the_cut: int) -> None:
+    text = ("abc " * READ_SIZE)[: READ_SIZE - before_the_cut] + character * 3 + " end"
+    trained = Tokenizer.train_from_files([io.BytesIO(text.encode())], 300)
+    assert trained == Tokenizer.train(text, 300)
+
+
+@pytest.mark.parametrize(
+    "text", ["\ufeffab\ufeffab", "a\r\nb\r\nc\rd\ne", "a\x1ab", "a\x00b"], ids=ascii
+)
+def test_nothing_in_a_file_is_changed(tmp_path: Path, text: str) -> None:
+    trained = Tokenizer.train_from_files(written(tmp_path, text), 300)
+    assert trained.merges == reference.train([text], 300)
+
+
+def test_line_ends_are_kept_where_reading_stops() -> None:
+    text = "ab\r" * (READ_SIZE // 3) + "\r\n" * 5000
+    trained = Tokenizer.train_from_files([io.BytesIO(text.encode())], 300)
+    assert trained == Tokenizer.train(text, 300)
+
+
+def test_files_may_be_paths_or_open_binary_files(tmp_path: Path) -> None:
+    first, second, third = written(tmp_path, "abc", "abd", "bcd")
+    with second.open("rb") as file:
+        trained = Tokenizer.train_from_files([str(first), file, third, io.BytesIO(b"cde")], 300)
+        assert not file.closed
+    assert trained == Tokenizer.train(["abc", "abd", "bcd", "cde"], 300)
+
+
+def test_a_file_that_returns_less_than_it_was_asked_for_is_read_to_its_end() -> None:
+    class Trickle(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            return super().read(min(3, size or 0))
+
+    text = "你好 🙂🙂 abc\r\n" * 20
+    trained = Tokenizer.train_from_files([Trickle(text.encode())], 300)
+    assert trained == Tokenizer.train(text, 300)
+
+
+def test_a_piece_never_spans_two_files(tmp_path: Path) -> None:
+    assert Tokenizer.train_from_files(written(tmp_path, "a", "b"), 300).merges == ()
+
+
+def test_no_files_give_no_merges() -> None:
+    assert Tokenizer.train_from_files([], 300) == Tokenizer.train([], 300)
+
+
+LONG = READ_SIZE + 4000
+
+
+@pytest.mark.parametrize(
+    ("data", "offset"),
+    [
+        (b"\xff", 0),
+        (b"ab\x80", 2),
+        (b"abc\xc3(", 3),
+        (b"ab\xed\xa0\x80", 2),
+        (b"ab\xc3", 2),
+        (b"ab\xf0\x9f\x99", 2),
+        (b"a" * LONG + b"\xff", LONG),
+        (b"a" * LONG + b"\xe4\xbd", LONG),
+        (b"a" * READ_SIZE + b"\x80", READ_SIZE),
+        (b"a" * (READ_SIZE - 1) + b"\xe4\xbdab", READ_SIZE - 1),
+        (b"a" * (READ_SIZE - 2) + b"\xf0\x9f", READ_SIZE - 2),
+        ("é".encode() * LONG + b"\xc3", 2 * LONG),
+    ],
+    ids=[
+        "first byte", "no lead", "no trail", "surrogate", "cut short", "cut short after three",
+        "behind the first read", "cut short behind the first read", "where reading stops",
+        "across where reading stops", "cut short where reading stops", "several reads",
+    ],
+)  # fmt: skip
+def test_a_bad_byte_is_named_with_its_file_and_offset(
+    tmp_path: Path, data: bytes, offset: int
+) -> None:
+    good, bad = tmp_path / "good.txt", tmp_path / "bad.txt"
+    good.write_bytes(b"good")
+    bad.write_bytes(data)
+    with pytest.raises(ValueError, match="is not UTF-8") as caught:
+        Tokenizer.train_from_files([good, bad], 300)
+    place = f"{bad} is not UTF-8 at byte {offset} (0x{data[offset]:02x}: "
+    assert (caught.type, str(caught.value)[: len(place)]) == (ValueError, place)
+
+
+def test_a_bad_byte_in_an_open_file_is_named_with_the_files_name(tmp_path: Path) -> None:
+    path = tmp_path / "bad.txt"
+    path.write_bytes(b"ab\xff")
+    with path.open("rb") as file, pytest.raises(ValueError, match="at byte 2") as caught:
+        Tokenizer.train_from_files([file], 300)
+    assert str(caught.value).startswith(str(path))
+
+
+def test_a_missing_file_is_an_os_error(tmp_path: Path) -> None:
+    missing = tmp_path / "missing.txt"
+    with pytest.raises(FileNotFoundError) as caught:
+        Tokenizer.train_from_files([missing], 300)
+    assert caught.value.filename in (missing, str(missing))
+
+
+def test_a_folder_is_an_os_error(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"directory|denied"):
+        Tokenizer.train_from_files([tmp_path], 300, progress=lambda _: None)
+
+
+@pytest.mark.parametrize("path", ["a.txt", b"a.txt", Path("a.txt")], ids=repr)
+def test_a_single_path_is_refused(path: Any) -> None:
+    with pytest.raises(TypeError, match="paths must be an iterable of paths") as caught:
+        Tokenizer.train_from_files(path, 300)
+    assert str(caught.value).endswith(f"for one file, pass [{path!r}]")
+
+
+@pytest.mark.parametrize("vocab_size", [255, True, 300.0, None])
+def test_the_other_arguments_are_checked_for_files_too(vocab_size: Any) -> None:
+    with pytest.raises((ValueError, TypeError), match="vocab_size"):
+        Tokenizer.train_from_files([], vocab_size)
+    with pytest.raises(TypeError, match="special_tokens"):
+        Tokenizer.train_from_files([], 300, special_tokens="ab")
+
+
+# Progress
+
+
+def stages(seen: Sequence[TrainingProgress]) -> tuple[list[TrainingProgress], ...]:
+    """Return the calls of each stage, which must not be mixed."""
+    names = [progress.stage for progress in seen]
+    assert names == sorted(names)  # "counting" comes before "merging"
+    return (
+        [progress for progress in seen if progress.stage == "counting"],
+        [progress for progress in seen if progress.stage == "merging"],
+    )
+
+
+@pytest.fixture
+def every_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no time be too short between two calls."""
+    monkeypatch.setattr(_progress, "_INTERVAL", 0.0)
+
+
+@pytest.mark.usefixtures("every_step")
+def test_progress_of_a_text_tells_bytes_and_then_merges() -> None:
+    text = "Ünïcödé words " * 1000
+    seen: list[TrainingProgress] = []
+    tokenizer = Tokenizer.train(text, 260, progress=seen.append)
+    size = len(text.encode())
+    counting, merging = stages(seen)
+    assert len(counting) > 3
+    assert [type(progress.done) for progress in seen] == [int] * len(seen)
+    assert {progress.total for progress in counting} == {size}
+    assert counting[-1].done == size
+    assert {progress.total for progress in merging} == {4}
+    assert [progress.done for progress in merging] == [0, 1, 2, 3, 4, 4]
+    assert len(tokenizer.merges) == 4
+
+
+@pytest.mark.usefixtures("every_step")
+def test_progress_never_goes_back(real_texts: list[str]) -> None:
+    seen: list[TrainingProgress] = []
+    Tokenizer.train(real_texts, 300, progress=seen.append)
+    for stage in stages(seen):
+        assert all(one.done <= next.done for one, next in pairwise(stage))
+
+
+def test_the_total_of_an_iterable_is_not_known() -> None:
+    seen: list[TrainingProgress] = []
+    Tokenizer.train(["aé", "b"], 256, progress=seen.append)
+    counting, _ = stages(seen)
+    assert {progress.total for progress in counting} == {None}
+    assert counting[-1].done == 4
+
+
+def test_the_total_of_files_is_their_size(tmp_path: Path) -> None:
+    paths = written(tmp_path, "aé" * READ_SIZE, "你", "")
+    seen: list[TrainingProgress] = []
+    Tokenizer.train_from_files(paths, 256, progress=seen.append)
+    counting, _ = stages(seen)
+    size = 3 * READ_SIZE + 3
+    assert {progress.total for progress in counting} == {size}
+    assert counting[-1].done == size
+
+
+def test_the_total_is_not_known_if_one_file_is_open(tmp_path: Path) -> None:
+    seen: list[TrainingProgress] = []
+    sources: list[Path | BinaryIO] = [*written(tmp_path, "ab"), io.BytesIO(b"cd")]
+    Tokenizer.train_from_files(sources, 256, progress=seen.append)
+    counting, _ = stages(seen)
+    assert {progress.total for progress in counting} == {None}
+    assert counting[-1].done == 4
+
+
+def test_merging_may_end_below_its_total() -> None:
+    seen: list[TrainingProgress] = []
+    Tokenizer.train("abc", 300, progress=seen.append)
+    assert seen[-1] == TrainingProgress("merging", done=2, total=44)
+
+
+def test_each_stage_is_told_of_even_if_there_is_nothing_to_do() -> None:
+    seen: list[TrainingProgress] = []
+    Tokenizer.train("", 256, progress=seen.append)
+    counting, merging = stages(seen)
+    assert counting[-1] == TrainingProgress("counting", done=0, total=0)
+    assert merging[-1] == TrainingProgress("merging", done=0, total=0)
+
+
+def test_progress_is_not_told_more_often_than_every_few_hundredths(real_texts: list[str]) -> None:
+    seen: list[TrainingProgress] = []
+    begin = time.monotonic()
+    Tokenizer.train(real_texts, 900, progress=seen.append)
+    elapsed = time.monotonic() - begin
+    # In each of two stages: one call at the first step, one each interval, one at the end; and
+    # one before the first merge.
+    assert len(seen) <= elapsed / 0.05 + 2 * 2 + 1
+
+
+def test_progress_is_told_as_often_as_the_clock_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(10**6))  # sixty-fourths of a second: one more at each look
+    monkeypatch.setattr(_progress, "time", SimpleNamespace(monotonic=lambda: next(clock) / 64))
+    seen: list[TrainingProgress] = []
+    Tokenizer.train("abcdefghijklmnopqrstuvwxyz", 276, progress=seen.append)
+    _, merging = stages(seen)
+    assert [progress.done for progress in merging] == [0, 1, 5, 9, 13, 17, 20]
+
+
+def test_the_result_does_not_depend_on_progress() -> None:
+    text = "to be, or not to be"
+    watched = Tokenizer.train(text, 280, progress=lambda _: None)
+    assert watched == Tokenizer.train(text, 280)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError, StopIteration, GeneratorExit])
+@pytest.mark.parametrize("stage", ["counting", "merging"])
+def test_what_the_callback_raises_ends_training(error: type[BaseException], stage: str) -> None:
+    def callback(progress: TrainingProgress) -> None:
+        if progress.stage == stage:
+            raise error
+
+    with pytest.raises(error):
+        Tokenizer.train(["abc", "abd"], 300, progress=callback)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_what_the_corpus_raises_ends_training(error: type[BaseException]) -> None:
+    def corpus() -> Iterator[str]:
+        yield "abc"
+        raise error
+
+    with pytest.raises(error):
+        Tokenizer.train(corpus(), 300)
+
+
+def test_progress_can_be_compared_and_not_changed() -> None:
+    progress: Any = TrainingProgress("merging", 1, 2)
+    assert progress == TrainingProgress(stage="merging", done=1, total=2)
+    with pytest.raises(AttributeError):
+        progress.done = 2
+
+
+@pytest.mark.parametrize("path", [5, None, b"file.txt"])
+def test_what_is_no_path_is_refused_by_its_type(path: Any) -> None:
+    with pytest.raises(TypeError, match=f"got {type(path).__name__}"):
+        Tokenizer.train_from_files([path], 300)
