@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
 from operator import countOf
 
 from bpetite._vocabulary import TokenBytes, as_id
@@ -21,9 +20,10 @@ def join_tokens(ids: Iterable[int], bytes_of: TokenBytes) -> bytes:
 
     Raises KeyError for an id that `bytes_of` lacks, TypeError for one that is not an integer.
     """
-    rest = iter(ids)
+    all_ids = ids if isinstance(ids, list) else list(ids)
     parts = []
-    while batch := list(islice(rest, _BATCH)):
+    for start in range(0, len(all_ids), _BATCH):
+        batch = all_ids[start : start + _BATCH]
         # True and 97.0 would be found in a dict of ints too, so the types are looked at first.
         if countOf(map(type, batch), int) != len(batch):
             batch = list(map(as_id, batch))

@@ -68,7 +68,10 @@ class DecodeStream:
         self, table: TokenTable, prompt_ids: Sequence[int] = (), *, errors: str = "replace"
     ) -> None:
         check_errors(errors)
-        self._states = table.stream_states.setdefault(errors, _States(table, errors))
+        states = table.stream_states.get(errors)
+        if states is None:
+            states = table.stream_states.setdefault(errors, _States(table, errors))
+        self._states = states
         self._state = self._states.holding(_held_after(prompt_ids, table))
 
     def step(self, id: int) -> str:
