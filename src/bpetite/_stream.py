@@ -85,15 +85,15 @@ class DecodeStream:
         # Most tokens are whole text and find nothing held: one look-up, and no bytes touched.
         try:
             if type(id) is int and id >= 0:
-                text = self._state.ready[id]
+                state = self._state
+                text = state.ready[id]
                 if text is not None:
                     return text
-        except IndexError:
-            pass  # an id beyond the list may still be one of the vocabulary
-        if type(id) is not int:
-            id = as_id(id)
-        move = self._state.moves.get(id) or self._find_move(id)
-        text, self._state = move
+                text, self._state = state.moves[id]
+                return text
+        except LookupError:
+            pass  # an id beyond the list, or a move that is not known yet
+        text, self._state = self._find_move(as_id(id))
         return text
 
     def _find_move(self, id: int) -> tuple[str, _State]:
