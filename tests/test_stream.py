@@ -1037,3 +1037,15 @@ def test_strict_error_gives_the_reason_that_decode_gives() -> None:
     with pytest.raises(UnicodeDecodeError) as whole:
         b"\xe4\xbd\xf0".decode("utf-8")
     assert caught.value.args == whole.value.args
+
+
+def test_what_streams_remember_is_bounded_and_forgotten_without_a_trace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bpetite._stream._MOVES", 5)
+    table = TokenTable({byte: bytes([byte]) for byte in range(256)})
+    text = "é中🙂ж한" * 3
+    stream = DecodeStream(table)
+    assert "".join(map(stream.step, text.encode())) == text
+    states = table.stream_states["replace"]._state_of.values()
+    assert 1 <= sum(len(state.moves) for state in states) <= 5
