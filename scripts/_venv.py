@@ -21,27 +21,31 @@ def ensure(extra: str = "") -> None:
     stamp = FOLDER / ("installed-" + (extra or "plain"))
     if PYTHON.exists() and stamp.exists() and stamp.read_text() == wanted:
         return
-    if not PYTHON.exists():
-        say("making .venv")
-        venv.create(FOLDER, with_pip=True)
-    say("installing bpetite" + (" with what the " + extra + " extra needs" if extra else ""))
     project = str(ROOT) + ("[" + extra + "]" if extra else "")
-    command: list[str | Path] = [
-        PYTHON,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-    ]
-    subprocess.run([*command, "--editable", project], check=True)
+    try:
+        if not list(FOLDER.glob("installed-*")):  # there is none, or one half made
+            say("making .venv")
+            venv.create(FOLDER, clear=True, symlinks=os.name != "nt", with_pip=True)
+        say("installing bpetite" + (" with what the " + extra + " extra needs" if extra else ""))
+        command: list[str | Path] = [PYTHON, "-m", "pip", "install", "--quiet"]
+        command += ["--disable-pip-version-check", "--editable", project]
+        subprocess.run(command, check=True)
+    except subprocess.CalledProcessError:
+        sys.exit("bpetite: that failed; is there a network, and the package python3-venv?")
+    except KeyboardInterrupt:
+        sys.exit(130)
     stamp.write_text(wanted)
 
 
 def run(*command: "str | Path") -> None:
     """Run a command of the environment; end with its code if it fails."""
     program, *arguments = command
-    code = subprocess.run([BIN / program, *arguments], check=False).returncode
+    # Its programs can be called by their names, as if it were activated.
+    environment = {**os.environ, "PATH": str(BIN) + os.pathsep + os.environ.get("PATH", "")}
+    try:
+        code = subprocess.run([BIN / program, *arguments], env=environment, check=False).returncode
+    except KeyboardInterrupt:  # the program was told so too, and says what there is to say
+        code = 130
     if code:
         sys.exit(code)
 

@@ -152,7 +152,7 @@ def test_a_model_that_is_a_folder_is_named() -> None:
         (b"no model", "not JSON"),
         (b"\xff", "UTF-8"),
         (b'{"schema_version": 1}', "the key 'mergeable_vocab_size' is missing"),
-        (b'{"schema_version":\n\n2}', "schema_version"),
+        (b'{"schema_version":\n\n3}', "schema_version"),
         (b"[" * 100_000, "m.json"),
         (b"", "m.json"),
     ],

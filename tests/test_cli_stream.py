@@ -83,7 +83,7 @@ def test_special_tokens_can_be_left_out() -> None:
         (b"72 -1", "not an id: '-1'"),
         (b"72 1.5 105", "not an id: '1.5'"),
         (b"72 x", "not an id: 'x'"),
-        (b"72 [105]", "not an id: '[105]'"),
+        (b"72 {105}", "not an id: '{105}'"),
         (b"72 true", "not an id: 'true'"),
         ("72 １０５".encode(), "not an id: '１０５'"),
         (b"72 \xff", "not an id: '\ufffd'"),
@@ -166,3 +166,8 @@ def read(arrived: queue.Queue[bytes], size: int) -> str:
     while not arrived.empty():
         data += arrived.get()
     return data.decode("utf-8", "backslashreplace")
+
+
+def test_a_json_array_is_ids_too() -> None:
+    result = in_process(*STREAM, stdin=b"[72,105]\n")
+    assert (result.code, result.out, result.err) == (0, b"Hi", [])

@@ -7,6 +7,7 @@ import os
 import re
 import threading
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from cli import TEXT, Result, failure, in_process, posix_only
@@ -234,7 +235,11 @@ def test_an_output_that_is_neither_file_nor_folder_is_refused_early() -> None:
 @pytest.mark.usefixtures("_no_training")
 def test_a_folder_that_is_not_writable_is_refused_early(monkeypatch: pytest.MonkeyPatch) -> None:
     """The superuser may write everywhere, so what the system says is replaced."""
-    monkeypatch.setattr(os, "access", lambda path, mode: (str(path), mode) != (".", os.W_OK))
+
+    def refuse(dir: Path) -> NoReturn:
+        raise PermissionError(f"no writing in {dir}")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
     assert in_process(*TRAIN, "a.txt") == failure("new.json: the folder . is not writable")
 
 

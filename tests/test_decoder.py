@@ -119,9 +119,15 @@ def test_errors_says_what_becomes_of_bad_bytes(errors: str, text: str) -> None:
     assert BYTES.decode([97, 0xF0, 0x9F, 0xFF, 0xC3, 98], errors=errors) == text
 
 
-@pytest.mark.parametrize("errors", ["surrogateescape", "xmlcharrefreplace", "", None, 1])
+@pytest.mark.parametrize("errors", ["surrogateescape", "xmlcharrefreplace", ""])
 def test_errors_that_are_not_offered_are_refused_even_for_no_ids(errors: Any) -> None:
     with pytest.raises(ValueError, match="strict, replace, ignore, backslashreplace"):
+        BYTES.decode([], errors=errors)
+
+
+@pytest.mark.parametrize("errors", [None, 1])
+def test_errors_of_another_type_are_refused_even_for_no_ids(errors: Any) -> None:
+    with pytest.raises(TypeError, match=f"errors must be a str, got {type(errors).__name__}"):
         BYTES.decode([], errors=errors)
 
 

@@ -178,7 +178,8 @@ def distinct_words(count: int) -> list[str]:
 
 
 def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_encoder, "_CACHED_PIECES", 8)
+    """By its pieces and their ids: eight pieces of four ids each fill this one."""
+    monkeypatch.setattr(_encoder, "_CACHE_SIZE", 8 * (_encoder._PIECE_SIZE + 4))
     tokenizer = Tokenizer.train("ab ab", 258)
     sizes = set()
     for word in distinct_words(100):
@@ -193,7 +194,7 @@ def test_ids_do_not_depend_on_what_is_cached(
     text = " ".join(distinct_words(50) * 3)
     expected = with_merges(tokenizer.merges).encode(text)
     assert tokenizer.encode(text) == tokenizer.encode(text) == expected
-    monkeypatch.setattr(_encoder, "_CACHED_PIECES", 8)
+    monkeypatch.setattr(_encoder, "_CACHE_SIZE", 80)
     assert with_merges(tokenizer.merges).encode(text) == expected
 
 

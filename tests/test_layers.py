@@ -60,7 +60,7 @@ def test_a_stage_knows_nothing_of_ours_but_the_vocabulary(stage: str) -> None:
     assert ours(stage) <= {"_vocabulary"}
 
 
-@pytest.mark.parametrize("name", ["_vocabulary", "_progress"])
+@pytest.mark.parametrize("name", ["_vocabulary", "_progress", "_engine"])
 def test_what_is_shared_imports_nothing_of_ours(name: str) -> None:
     assert ours(name) == set()
 
@@ -87,9 +87,9 @@ def test_beside_the_stages_there_are_the_corpus_and_the_file() -> None:
 
 
 def test_the_package_gives_public_names_and_nothing_else() -> None:
-    assert ours("__init__") == {"_progress", "_stream", "_tokenizer"}
+    assert ours("__init__") == {"_engine", "_progress", "_stream", "_tokenizer"}
     names = {taken for _, taken in imports("__init__")}
-    assert names | {"__version__", "engine"} == set(bpetite.__all__)
+    assert names | {"__version__"} == set(bpetite.__all__)
 
 
 def test_python_m_is_the_command_line() -> None:

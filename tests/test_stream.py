@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 import re
 import sys
 import tracemalloc
@@ -866,7 +867,7 @@ def test_text_before_the_error_is_in_the_error() -> None:
 # Arguments and words
 
 
-@pytest.mark.parametrize("errors", ["surrogateescape", "surrogatepass", "Replace", "", None, []])
+@pytest.mark.parametrize("errors", ["surrogateescape", "surrogatepass", "Replace", ""])
 def test_errors_that_are_not_offered_are_refused(errors: Any) -> None:
     """Lone surrogates could not be sent on: they have no UTF-8."""
     with pytest.raises(ValueError, match="strict, replace, ignore, backslashreplace"):
@@ -1049,3 +1050,23 @@ def test_what_streams_remember_is_bounded_and_forgotten_without_a_trace(
     assert "".join(map(stream.step, text.encode())) == text
     states = table.stream_states["replace"]._state_of.values()
     assert 1 <= sum(len(state.moves) for state in states) <= 5
+
+
+@pytest.mark.parametrize("errors", [None, 5, []])
+def test_errors_of_another_type_are_named(errors: Any) -> None:
+    with pytest.raises(TypeError, match=f"errors must be a str, got {type(errors).__name__}"):
+        BYTES.decode_stream(errors=errors)
+
+
+def test_a_deep_copy_shares_the_vocabulary_and_pickling_is_refused() -> None:
+    stream = BYTES.decode_stream([0xF0, 0x9F])
+    twin = copy.deepcopy(stream)
+    assert twin.pending == b"\xf0\x9f"
+    assert twin._states is stream._states
+    with pytest.raises(TypeError, match="prompt_ids"):
+        pickle.dumps(stream)
+
+
+def test_a_stream_is_made_by_a_tokenizer_alone() -> None:
+    with pytest.raises(TypeError, match="decode_stream"):
+        DecodeStream(BYTES)  # type: ignore[arg-type]

@@ -345,7 +345,7 @@ def test_decode_bytes_is_never_refused_for_its_bytes() -> None:
     assert SMALL.decode_bytes([0xFF, AB, END_ID]) == b"\xffab" + END.encode()
 
 
-@pytest.mark.parametrize("errors", ["surrogateescape", "xmlcharrefreplace", "STRICT", "", None])
+@pytest.mark.parametrize("errors", ["surrogateescape", "xmlcharrefreplace", "STRICT", ""])
 def test_errors_of_another_name_are_refused(errors: Any) -> None:
     with pytest.raises(ValueError, match="errors must be one of strict, replace, ignore, "):
         SMALL.decode([], errors=errors)
@@ -655,16 +655,16 @@ def switching_often() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("switching_often")
-@pytest.mark.parametrize("cached_pieces", [200_000, 20], ids=["large cache", "small cache"])
+@pytest.mark.parametrize("cache_size", [2_000_000, 200], ids=["large cache", "small cache"])
 @pytest.mark.parametrize("same", [True, False], ids=["the same text", "different texts"])
 def test_threads_get_the_ids_that_one_would(
     tokenizer: Tokenizer,
     real_texts: list[str],
     monkeypatch: pytest.MonkeyPatch,
-    cached_pieces: int,
+    cache_size: int,
     same: bool,
 ) -> None:
-    monkeypatch.setattr(_encoder, "_CACHED_PIECES", cached_pieces)
+    monkeypatch.setattr(_encoder, "_CACHE_SIZE", cache_size)
     whole = "\n".join(real_texts)
     texts = [whole[start : start + 4000] for start in ([0] * 8 if same else range(0, 32000, 4000))]
     expected = [tokenizer.encode(text) for text in texts]

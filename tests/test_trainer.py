@@ -593,7 +593,7 @@ def test_progress_is_told_as_often_as_the_clock_allows(monkeypatch: pytest.Monke
     seen: list[TrainingProgress] = []
     Tokenizer.train("abcdefghijklmnopqrstuvwxyz", 276, progress=seen.append)
     _, merging = stages(seen)
-    assert [progress.done for progress in merging] == [0, 1, 5, 9, 13, 17, 20]
+    assert [progress.done for progress in merging] == [0, 4, 8, 12, 16, 20, 20]
 
 
 def test_the_result_does_not_depend_on_progress() -> None:

@@ -1139,3 +1139,12 @@ def test_save_into_a_missing_folder_names_the_file_that_was_asked_for(tmp_path: 
     with pytest.raises(FileNotFoundError) as caught:
         Tokenizer.train("", 256).save(path)
     assert caught.value.filename == str(path)
+
+
+def test_save_refuses_what_load_would_refuse_for_its_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_vocabulary_file, "_MAX_SIZE", 1000)
+    with pytest.raises(ValueError, match="more than load would read"):
+        Tokenizer.train("", 256).save(tmp_path / "v.json")
+    assert list(tmp_path.iterdir()) == []

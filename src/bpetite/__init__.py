@@ -1,5 +1,6 @@
 """bpetite: a byte-level BPE tokenizer that trains, encodes, decodes and streams."""
 
+from bpetite._engine import engine
 from bpetite._progress import TrainingProgress
 from bpetite._stream import DecodeStream
 from bpetite._tokenizer import Tokenizer
@@ -7,6 +8,3 @@ from bpetite._tokenizer import Tokenizer
 __all__ = ["DecodeStream", "Tokenizer", "TrainingProgress", "__version__", "engine"]
 
 __version__ = "0.1.0"
-
-engine = "python"
-"""The engine that does the work; "python" is the reference."""

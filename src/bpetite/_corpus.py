@@ -29,14 +29,15 @@ class TextCorpus:
             raise TypeError(
                 f"corpus must be a str or an iterable of str, got {type(corpus).__name__}"
             )
+        self._text = corpus if isinstance(corpus, str) else None
         self._documents = (corpus,) if isinstance(corpus, str) else corpus
         self.bytes_read = 0
 
     def total_bytes(self) -> int | None:
         """The size of the whole corpus in UTF-8, None if only reading it would tell."""
-        if not isinstance(self._documents, tuple):
+        if self._text is None:
             return None
-        return sum(len(chunk.encode("utf-8", "replace")) for chunk in slices(self._documents[0]))
+        return sum(len(chunk.encode("utf-8", "replace")) for chunk in slices(self._text))
 
     def __iter__(self) -> Iterator[Iterator[str]]:
         for number, document in enumerate(self._documents):
@@ -68,11 +69,13 @@ class FileCorpus:
     """Documents that are files in UTF-8, read in chunks: none is ever held whole."""
 
     def __init__(self, sources: Iterable[Source]) -> None:
-        if isinstance(sources, (str, bytes, os.PathLike)):
+        if isinstance(sources, (str, bytes, bytearray, os.PathLike)):
             raise TypeError(
                 f"paths must be an iterable of paths, got {type(sources).__name__}: "
                 f"for one file, pass [{sources!r}]"
             )
+        if not isinstance(sources, Iterable):
+            raise TypeError(f"paths must be an iterable of paths, got {type(sources).__name__}")
         self._sources = list(sources)
         for source in self._sources:
             if not isinstance(source, (str, os.PathLike)) and not hasattr(source, "read"):
@@ -98,6 +101,11 @@ class FileCorpus:
         offset = 0  # in the file, of the next bytes to decode
         with _opened(source) as file:
             while data := file.read(_READ_SIZE):
+                if not isinstance(data, bytes):
+                    raise TypeError(
+                        f"{_name(source)} must be open in binary mode: it reads "
+                        f"{type(data).__name__}"
+                    )
                 yield _decode(decoder, data, offset, source)
                 offset += len(data)
                 self.bytes_read += len(data)

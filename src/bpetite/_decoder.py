@@ -1,4 +1,4 @@
-"""Turn ids into bytes, and bytes into text."""
+"""Turn ids into the bytes of their tokens."""
 
 from __future__ import annotations
 

@@ -12,9 +12,11 @@ from bpetite._vocabulary import BYTE_COUNT, Pair
 # A longer piece (in characters) is merged anew each time: it is unlikely to come again.
 _CACHED_LENGTH = 128
 
-# The cache starts over when it holds so many pieces, some 50 MB. The words of a text repeat
-# so much that the ones which matter are back in it at once.
-_CACHED_PIECES = 200_000
+# The cache starts over when its pieces and their ids come to this: 200,000 words of two ids, some
+# 40 MB, or fewer of more ids. The words of a text repeat so much that those which matter are back
+# in it at once.
+_CACHE_SIZE = 2_000_000
+_PIECE_SIZE = 8  # of a piece, beside the number of its ids
 
 # Up to so many bytes a piece is merged in place, where each merge looks at the whole piece again;
 # above, by positions, which costs more to set up but is never quadratic.
@@ -56,12 +58,15 @@ class _PieceCache(dict[str, Sequence[int]]):
     def __init__(self, rank_of: dict[Pair, int]) -> None:
         super().__init__()
         self._rank_of = rank_of
+        self._size = 0
 
     def __missing__(self, piece: str) -> Sequence[int]:
         ids = tuple(merge_piece(piece.encode("utf-8"), self._rank_of))
         if len(piece) <= _CACHED_LENGTH:
-            if len(self) >= _CACHED_PIECES:
+            if self._size >= _CACHE_SIZE:
+                self._size = 0
                 self.clear()
+            self._size += _PIECE_SIZE + len(ids)
             self[piece] = ids
         return ids
 

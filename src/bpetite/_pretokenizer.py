@@ -46,7 +46,8 @@ class Pretokenizer:
         """Cut a text that comes in chunks anew, at places where a piece ends.
 
         The pieces of the blocks are the pieces of the whole text, which is never held whole:
-        what is held is at most a chunk, or the stretch between two such places if that is longer.
+        what is held is at most two chunks, or the stretch between two such places if that is
+        longer.
         """
         held: list[str] = []
         for chunk in chunks:
@@ -70,19 +71,17 @@ class SpecialSplitter:
 
     def __init__(self, literals: Collection[str]) -> None:
         longest_first = sorted(literals, key=len, reverse=True)
-        pattern = "|".join(map(re.escape, longest_first)) if literals else "(?!)"
-        self._finditer = re.compile(pattern).finditer
+        self._literals = re.compile("|".join(map(re.escape, longest_first))) if literals else None
 
     def split(self, text: str) -> Iterator[tuple[str, str | None]]:
         """Yield each stretch of ordinary text with the literal after it; None after the last."""
         start = 0
-        for match in self._finditer(text):
+        for match in self._literals.finditer(text) if self._literals else ():
             yield text[start : match.start()], match.group()
             start = match.end()
         yield text[start:], None
 
     def first(self, text: str) -> tuple[str, int] | None:
         """Return the first literal in `text` and its position in characters, None if none is."""
-        for match in self._finditer(text):
-            return match.group(), match.start()
-        return None
+        match = self._literals.search(text) if self._literals else None
+        return (match.group(), match.start()) if match else None

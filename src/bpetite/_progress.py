@@ -52,9 +52,9 @@ class Reporter:
         """Say that `done` is done, if it is time to."""
         if self._callback is not None and (now := time.monotonic()) >= self._next:
             self._next = now + _INTERVAL
-            self.finish(done)
+            self.tell(done)
 
-    def finish(self, done: int) -> None:
+    def tell(self, done: int) -> None:
         """Say that `done` is done, whenever the last time was."""
         if self._callback is not None:
             self._callback(TrainingProgress(self._stage, done, self._total))

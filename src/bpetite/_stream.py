@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import NoReturn
 
 from bpetite._vocabulary import TokenTable, as_id
 
@@ -40,7 +41,9 @@ def unfinished(data: bytes) -> bytes:
 
 
 def check_errors(errors: object) -> None:
-    """Raise ValueError unless `errors` is one of ERRORS."""
+    """Raise TypeError or ValueError unless `errors` is one of ERRORS."""
+    if not isinstance(errors, str):
+        raise TypeError(f"errors must be a str, got {type(errors).__name__}")
     if errors not in ERRORS:
         raise ValueError(f"errors must be one of {', '.join(ERRORS)}, got {errors!r}")
 
@@ -67,6 +70,8 @@ class DecodeStream:
     def __init__(
         self, table: TokenTable, prompt_ids: Sequence[int] = (), *, errors: str = "replace"
     ) -> None:
+        if not isinstance(table, TokenTable):
+            raise TypeError("a DecodeStream is made by Tokenizer.decode_stream")
         check_errors(errors)
         states = table.stream_states.get(errors)
         if states is None:
@@ -79,8 +84,8 @@ class DecodeStream:
 
         Raises KeyError for an id that the vocabulary lacks and TypeError for one that is not an
         integer: the stream is then as it was. With errors="strict", raises UnicodeDecodeError at
-        the first byte that cannot be part of a character, its position counted from `pending`;
-        the stream then raises ValueError until `reset()`.
+        the first byte that cannot be part of a character, counted from the first byte that was
+        held; the stream then raises ValueError until `reset()`.
         """
         # Most tokens are whole text and find nothing held: one look-up, and no bytes touched.
         try:
@@ -126,6 +131,15 @@ class DecodeStream:
         return other
 
     __copy__ = copy
+
+    def __deepcopy__(self, memo: object) -> DecodeStream:
+        return self.copy()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a DecodeStream is not pickled, since its vocabulary would be too; make one over "
+            "there, with the ids so far as its prompt_ids"
+        )
 
     @property
     def pending(self) -> bytes:

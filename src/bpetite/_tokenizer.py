@@ -40,6 +40,10 @@ class Tokenizer:
     __slots__ = ("_all_special", "_encoder", "_pretokenizer", "_vocabulary")
 
     def __init__(self, vocabulary: Vocabulary) -> None:
+        if not isinstance(vocabulary, Vocabulary):
+            raise TypeError(
+                f"a Tokenizer is made by train or load, not of {type(vocabulary).__name__}"
+            )
         self._vocabulary = vocabulary
         self._pretokenizer = Pretokenizer(vocabulary.pattern)
         self._encoder = Encoder(vocabulary.merges)
@@ -60,9 +64,10 @@ class Tokenizer:
 
         `corpus` is one document or an iterable of documents; it is read once, and memory follows
         the number of its distinct pieces, not its length. A piece never spans two documents.
-        `vocab_size` counts the 256 bytes and the merges; training stops there or, early, when no
-        pair is left. `special_tokens` get the ids after the last merge, in the order given; in
-        the corpus they are ordinary text. `progress` is called with a `TrainingProgress`.
+        `vocab_size` counts the 256 bytes and the merges, not the special tokens; training stops
+        there or, early, when no pair is left. `special_tokens` get the ids after the last merge,
+        in the order given; in the corpus they are ordinary text. `progress` is called with a
+        `TrainingProgress`.
 
         >>> Tokenizer.train(["to be", "or not to be"], 260, special_tokens=()).merges
         ((32, 98), (116, 111), (256, 101), (32, 110))
@@ -104,21 +109,18 @@ class Tokenizer:
         progress: ProgressCallback | None,
     ) -> Tokenizer:
         merge_limit = _checked_vocab_size(vocab_size) - BYTE_COUNT
+        if progress is not None and not callable(progress):
+            raise TypeError(f"progress must be callable, got {type(progress).__name__}")
         literals = _checked_special_tokens(special_tokens)
 
-        pretokenizer = Pretokenizer(GPT2_PATTERN)
-        counting = Reporter(progress, "counting", corpus.total_bytes() if progress else None)
-        piece_counts: Counter[str] = Counter()
-        for document in corpus:
-            for block in pretokenizer.blocks(document):
-                piece_counts.update(pretokenizer.cut(block))
-                counting.report(corpus.bytes_read)
-        counting.finish(corpus.bytes_read)
-
         merging = Reporter(progress, "merging", merge_limit)
-        merging.finish(0)
-        merges = learn_merges(piece_counts, merge_limit, merging.report)
-        merging.finish(len(merges))
+        merges = learn_merges(
+            # Handed over, not kept: the trainer needs it only to begin with.
+            _count_pieces(corpus, Pretokenizer(GPT2_PATTERN), progress),
+            merge_limit,
+            merging.report,
+        )
+        merging.tell(len(merges))
 
         first_special = BYTE_COUNT + len(merges)
         special_ids = {literal: id for id, literal in enumerate(literals, first_special)}
@@ -146,7 +148,8 @@ class Tokenizer:
         >>> tokenizer.encode("ab<|", allowed_special=())
         [256, 60, 124]
 
-        Raises UnicodeEncodeError, with its position in characters, for a lone surrogate.
+        Raises UnicodeEncodeError, with its position in characters, for a lone surrogate, and
+        ValueError for a name in either argument that is no special token of this vocabulary.
         """
         splitter = self._special(text, allowed_special, disallowed_special)
         special_tokens = self._vocabulary.special_tokens
@@ -271,8 +274,9 @@ class Tokenizer:
     ) -> str:
         """Return the text of `ids`: their bytes joined, and decoded once.
 
-        `errors` is for bytes that are not UTF-8, as in `bytes.decode`: strict, replace, ignore or
-        backslashreplace. A special id gives its literal, or nothing if they are skipped.
+        `errors` is for bytes that are not UTF-8, as in `bytes.decode`: strict (tiktoken's default
+        is replace), replace, ignore or backslashreplace. A special id gives its literal, or
+        nothing if they are skipped.
 
         >>> tokenizer = Tokenizer.train("ab ab ab", 258)
         >>> tokenizer.decode([256, 257, 258], skip_special_tokens=True)
@@ -381,7 +385,7 @@ class Tokenizer:
 
     @property
     def vocab_size(self) -> int:
-        """The number of ids in use: bytes, merges and special tokens."""
+        """The number of ids in use: bytes, merges and special tokens too."""
         return len(self._vocabulary)
 
     @property
@@ -455,6 +459,20 @@ class Tokenizer:
         )
 
 
+def _count_pieces(
+    corpus: TextCorpus | FileCorpus, pretokenizer: Pretokenizer, progress: ProgressCallback | None
+) -> Counter[str]:
+    """Return how often each piece occurs in a corpus, which is read once."""
+    counting = Reporter(progress, "counting", None if progress is None else corpus.total_bytes())
+    counts: Counter[str] = Counter()
+    for document in corpus:
+        for block in pretokenizer.blocks(document):
+            counts.update(pretokenizer.cut(block))
+            counting.report(corpus.bytes_read)
+    counting.tell(corpus.bytes_read)
+    return counts
+
+
 @lru_cache(maxsize=64)
 def _splitter(literals: frozenset[str]) -> SpecialSplitter:
     return SpecialSplitter(literals)
@@ -474,7 +492,7 @@ def _checked_vocab_size(vocab_size: object) -> int:
 
 def _checked_special_tokens(special_tokens: Iterable[str]) -> list[str]:
     _refuse_single(special_tokens, "special_tokens", "str")
-    literals: list[str] = []
+    literals: dict[str, None] = {}  # in the order given
     for literal in special_tokens:
         if not isinstance(literal, str):
             raise TypeError(f"a special token must be a str, got {type(literal).__name__}")
@@ -483,8 +501,8 @@ def _checked_special_tokens(special_tokens: Iterable[str]) -> list[str]:
         if literal in literals:
             raise ValueError(f"the special token {literal!r} is given twice")
         literal.encode("utf-8")
-        literals.append(literal)
-    return literals
+        literals[literal] = None
+    return list(literals)
 
 
 def _check_text(text: object) -> None:

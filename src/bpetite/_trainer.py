@@ -28,6 +28,9 @@ def learn_merges(
     if limit == 0:
         return []
     corpus = _Corpus(piece_counts)
+    del piece_counts  # the corpus has it all; who called may have let go of it too
+    if report is not None:
+        report(0)
     # A pair's count only falls once the merge that made it is done. So each pair needs one entry
     # in the queue, and an entry that is too high when it comes up goes back with today's count.
     queue = [(-count, pair) for pair, count in corpus.pair_counts.items()]

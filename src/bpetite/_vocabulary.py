@@ -40,7 +40,11 @@ class TokenBytes(dict[int, bytes]):
     """The bytes of each id. A plain dict, but an unknown id is told what would be right."""
 
     def __missing__(self, id: int) -> bytes:
-        raise KeyError(f"id {id} is not in this vocabulary (its ids run from 0 to {max(self)})")
+        raise KeyError(f"id {id} is not in this vocabulary (its ids run from 0 to {self._last})")
+
+    @cached_property
+    def _last(self) -> int:
+        return max(self)
 
 
 class TokenTable:

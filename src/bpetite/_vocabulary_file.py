@@ -57,6 +57,9 @@ def write_vocabulary(
     # What a symbolic link points to is written, as `open` would; the link stays.
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".bpetite-{secrets.token_hex(8)}.tmp")
+    data = to_bytes(vocabulary)
+    if len(data) > _MAX_SIZE:
+        raise ValueError(f"the vocabulary takes {len(data)} bytes, more than load would read")
     try:
         if target.exists():
             if not overwrite:
@@ -64,7 +67,7 @@ def write_vocabulary(
             if not target.is_file():
                 code = errno.EISDIR if target.is_dir() else errno.EINVAL
                 raise OSError(code, "exists, and is not a file that can be replaced")
-        _write_file(temporary, to_bytes(vocabulary))
+        _write_file(temporary, data)
         if overwrite:
             with contextlib.suppress(FileNotFoundError):
                 os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))

@@ -47,6 +47,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         options.run(options)
     except SystemExit as exit:  # of argparse: help, version or a wrong usage
         return int(exit.code or 0)
+    except MemoryError:
+        say("out of memory")
+        return 1
     except (OSError, ValueError, KeyError) as error:
         if isinstance(error, OSError) and _is_closed_pipe(error):
             raise

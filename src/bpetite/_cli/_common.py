@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -57,7 +58,8 @@ def add_text_inputs(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         nargs="*",
         default=[],
-        help="files in UTF-8, - being standard input; standard input if none is given",
+        help="files in UTF-8, each held whole, - being standard input; standard input if none "
+        "is given",
     )
 
 
@@ -154,15 +156,19 @@ def hush() -> None:
 
 def check_output(path: str, replace: bool) -> None:
     """Refuse now a file to write that would fail when the work is done. Raises OSError."""
-    output = Path(path)
+    output = Path(os.path.realpath(path))  # of a link, the file that is written
+    if path.endswith(("/", os.sep)) or (output.exists() and not output.is_file()):
+        raise OSError(f"{path}: is not a file that can be replaced")
     if not output.parent.is_dir():
-        raise OSError(f"{output}: the folder {output.parent} does not exist")
-    if output.exists() and not output.is_file():
-        raise OSError(f"{output}: is not a file that can be replaced")
+        raise OSError(f"{path}: the folder {os.path.dirname(path) or '.'} does not exist")
     if output.exists() and not replace:
-        raise OSError(f"{output}: exists; --force replaces it")
-    if not os.access(output.parent, os.W_OK):
-        raise OSError(f"{output}: the folder {output.parent} is not writable")
+        raise OSError(f"{path}: exists; --force replaces it")
+    try:
+        tempfile.TemporaryFile(dir=output.parent).close()
+    except OSError:
+        raise OSError(
+            f"{path}: the folder {os.path.dirname(path) or '.'} is not writable"
+        ) from None
 
 
 def parse_ids(text: str) -> list[int]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import shlex
+import sys
 import sysconfig
 import time
 from collections.abc import Iterator
@@ -68,11 +71,21 @@ def _run(options: argparse.Namespace) -> None:
         raise ValueError("the streamed text differs from the text that was encoded")
 
     tokenizer.save(options.output, overwrite=True)
+    program, model = _program(), shlex.quote(options.output)
     _say(f"\nSaved to {options.output}. Try next:")
-    _say(f'  bpetite inspect --model {options.output} --text "Hello, wörld 🙂"')
-    _say(f'  bpetite encode --model {options.output} --text "Hello" --format lines |')
-    _say(f"    bpetite stream --model {options.output}")
-    _say("  bpetite train YOUR_FILE --vocab-size 8192 --output my-model.json")
+    _say(f'  {program} inspect --model {model} --text "Hello, wörld 🙂"')
+    _say(f'  {program} encode --model {model} --text "Hello" | {program} stream --model {model}')
+    _say(f"  {program} train YOUR_FILE --vocab-size 8192 --output my-model.json")
+
+
+def _program() -> str:
+    """Return how this program can be started again from here."""
+    script = Path(sys.argv[0])
+    if script.stem != "bpetite" or not script.exists():
+        return "python -m bpetite"
+    with contextlib.suppress(ValueError):
+        script = script.relative_to(Path.cwd())
+    return shlex.quote(str(script))
 
 
 def _say(line: str) -> None:

@@ -16,6 +16,8 @@ from bpetite._cli._common import (
     write,
 )
 
+_SLICE = 1 << 16  # ids that are written at a time
+
 # How the ids of one input are written: what begins, separates and ends them.
 _FORMATS = {"json": ("[", ",", "]\n"), "lines": ("", "\n", "\n"), "text": ("", " ", "\n")}
 
@@ -47,4 +49,9 @@ def _run(options: argparse.Namespace) -> None:
     for _, text in texts(options):
         ids = tokenizer.encode(text, allowed_special=allowed_special(options))
         if ids or options.format != "lines":
-            write(begin + between.join(map(str, ids)) + end)
+            write(begin)
+            for start in range(0, len(ids), _SLICE):
+                write(
+                    (between if start else "") + between.join(map(str, ids[start : start + _SLICE]))
+                )
+            write(end)

@@ -100,7 +100,7 @@ def _groups(tokenizer: Tokenizer, text: str) -> Iterator[_Group]:
 def _tokens(tokenizer: Tokenizer, text: str) -> str:
     """Return the tokens of a text side by side, then their ids and bytes, a group a line."""
     groups = list(_groups(tokenizer, text))
-    if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
+    if sys.stdout is not None and sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
         view = "".join(
             f"{_SPECIAL if group.special else _BACKGROUNDS[i % len(_BACKGROUNDS)]}"
             f"{_visible(group.text)}{_PLAIN}{_line_ends(group.text)}"

@@ -9,6 +9,10 @@ from collections.abc import Iterator
 from bpetite._cli._common import Verbs, add_model, add_verb, load, parse_id, standard_input, write
 from bpetite._cli._decode import add_decoding
 
+# A JSON array is ids with other separators.
+_SEPARATORS = bytes.maketrans(b"[,]", b"   ")
+_LONGEST_ID = 20  # digits
+
 
 def add_to(verbs: Verbs) -> None:
     """Add this verb to the parser."""
@@ -41,9 +45,12 @@ def _arriving_ids() -> Iterator[int]:
     source = standard_input()
     cut = b""  # the beginning of an id whose end has not arrived
     while data := source.read1(1 << 16):  # type: ignore[attr-defined]
+        data = data.translate(_SEPARATORS)
         words = (cut + data).split()
         cut = b"" if data[-1:].isspace() else words.pop()
         for word in words:
             yield parse_id(word.decode("utf-8", "replace"))
+        if len(cut) > _LONGEST_ID:
+            raise ValueError(f"not an id: {cut[:40].decode('utf-8', 'replace')!r}")
     if cut:
         yield parse_id(cut.decode("utf-8", "replace"))

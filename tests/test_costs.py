@@ -1,0 +1,73 @@
+"""What is claimed of costs, counted rather than timed."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bpetite import Tokenizer, _trainer
+from bpetite._encoder import Encoder
+
+
+def calls_in(work: Callable[[], object], events: tuple[str, ...]) -> int:
+    """Return how many calls there are in some work, as the profiler sees them."""
+    calls = 0
+
+    def count(_frame: Any, event: str, _argument: Any) -> None:
+        nonlocal calls
+        calls += event in events
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_a_step_with_whole_text_is_one_call(tokenizer: Tokenizer) -> None:
+    step = tokenizer.decode_stream().step
+    assert calls_in(lambda: step(97), ("call",)) == 2  # the lambda, and step itself
+
+
+def test_counting_makes_no_list_of_ids(
+    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("ids were listed")
+
+    monkeypatch.setattr(Encoder, "extend", refuse)
+    assert tokenizer.count("to be, or not to be") > 0
+
+
+class CountedHeap:
+    """The standard heap, which counts how many entries each of its functions was given."""
+
+    def __init__(self) -> None:
+        from heapq import heapify, heappop, heappush
+
+        self.heapified = 0
+        self._heapify, self.heappop, self.heappush = heapify, heappop, heappush
+
+    def heapify(self, entries: list[Any]) -> None:
+        self.heapified += len(entries)
+        self._heapify(entries)
+
+
+def test_finding_the_best_pair_never_looks_at_all_pairs_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    heap = CountedHeap()
+    monkeypatch.setattr(_trainer, "heapq", heap)
+    pieces = {f"{left}{right}": 1 for left in "abcdefghij" for right in "klmnopqrst"}
+    _trainer.learn_merges(pieces, 50)
+    assert heap.heapified == 100  # the pairs of the beginning, once
+
+
+def test_a_merge_touches_only_the_pieces_that_have_its_pair() -> None:
+    def calls_in_first_merge(others: int) -> int:
+        corpus = _trainer._Corpus({"ab": 10**6} | {f"x{i:05}": 1 for i in range(others)})
+        return calls_in(lambda: corpus.merge((97, 98), 256), ("call", "c_call"))
+
+    assert calls_in_first_merge(10) == calls_in_first_merge(2000)
