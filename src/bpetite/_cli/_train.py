@@ -131,7 +131,7 @@ def _check_inputs(names: list[str]) -> None:
 class _Progress:
     """Takes what training says of itself, keeps the figures of the report, feeds a display."""
 
-    def __init__(self, display: _Lines | _Bar | _Nothing) -> None:
+    def __init__(self, display: _Display) -> None:
         self.display = display
         self.corpus_bytes = 0
         self.counting_ended = self.merging_ended = time.monotonic()
@@ -144,8 +144,8 @@ class _Progress:
         self.display.show(progress)
 
 
-class _Nothing:
-    """Shows no progress."""
+class _Display:
+    """Shows no progress; the others show some."""
 
     def show(self, progress: TrainingProgress) -> None:
         """Show nothing."""
@@ -157,7 +157,7 @@ class _Nothing:
         pass
 
 
-class _Lines(_Nothing):
+class _Lines(_Display):
     """Shows progress as plain lines, some seconds apart, and one at the end of a stage."""
 
     def __init__(self) -> None:
@@ -199,7 +199,7 @@ def _amount(stage: str, amount: float) -> str:
     return f"{amount / 1e6:.1f} MB" if stage == "counting" else f"{amount:,.0f} merges"
 
 
-class _Bar(_Nothing):
+class _Bar(_Display):
     """Shows progress as a bar for each stage."""
 
     def __init__(self) -> None:
@@ -226,7 +226,7 @@ def _bar(progress: TrainingProgress) -> tqdm[Any]:
     return tqdm(desc=progress.stage, total=progress.total, unit=unit, unit_scale=scale)
 
 
-def _display(quiet: bool) -> _Lines | _Bar | _Nothing:
-    if quiet or sys.stderr is None:
-        return _Nothing()
+def _display(quiet: bool) -> _Display:
+    if quiet:
+        return _Display()
     return _Bar() if sys.stderr.isatty() else _Lines()
