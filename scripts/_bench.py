@@ -27,7 +27,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -44,6 +44,13 @@ if TYPE_CHECKING:
     import tokenizers
 
 MB = 1_000_000
+
+PUBLIC = {
+    "GPT-2": "gpt2_vocab.json",  # and gpt2_merges.txt
+    "cl100k": "cl100k_base.tiktoken",
+    "o200k": "o200k_base.tiktoken",
+}
+"""Vocabularies that a folder of data may have."""
 
 STEPS = 200_000  # that a stream takes while the clock runs
 
@@ -62,11 +69,12 @@ Show = Callable[[float], str]
 def main() -> None:
     """Print the conditions and the table of the sections that the arguments ask for."""
     arguments = parse_arguments()
-    bench = Bench(texts_of(arguments.data), arguments.bytes, arguments.repeats)
+    bench = Bench(arguments.data, arguments.bytes, arguments.repeats)
     rows = []
     for section in arguments.only:
-        rows.append(Row(f"**{section}**"))
-        for row in SECTIONS[section](bench):
+        for number, row in enumerate(SECTIONS[section](bench)):
+            if number == 0:  # without public vocabularies, some sections have nothing to say
+                rows.append(Row(f"**{section}**"))
             say(f"{section}: {row}")
             rows.append(row)
     for condition in conditions(bench):
@@ -84,8 +92,8 @@ def parse_arguments() -> argparse.Namespace:
         "--data",
         type=Path,
         metavar="FOLDER",
-        help="has english.txt, code.txt and any other *.txt, in UTF-8; "
-        "by default, text that Python itself carries",
+        help="has english.txt, code.txt and any other *.txt, in UTF-8, and perhaps "
+        f"{', '.join(PUBLIC.values())}; by default, text that Python itself carries",
     )
     parser.add_argument(
         "--repeats",
@@ -139,11 +147,14 @@ def conditions(bench: Bench) -> Iterator[str]:
     yield f"{processor()}, {os.cpu_count()} CPUs"
     sizes = ", ".join(f"{name} {size_of(text):,}" for name, text in bench.texts.items())
     yield f"Texts, bytes of UTF-8: {sizes}; 1 MB = 1,000,000 bytes"
-    yield f"Vocabulary: {bench.vocab_size:,} bytes and merges, learnt from english"
+    learnt = f"Vocabulary: {bench.vocab_size:,} bytes and merges, learnt from english"
+    yield f"{learnt}; but what a row names" if bench.public else learnt
     yield (
         f"The two sides of a row ran in turns in one process, {bench.repeats} times: medians, and "
-        "the median of the ratios of each turn [least to greatest]; but our trainings ran in "
-        "processes of their own, and those of tokenizers got the same text as one document"
+        "the median of the ratios of each turn [least to greatest]; but files were loaded (and "
+        "held against tiktoken or tokenizers, as always where they are installed), and our "
+        "trainings ran, in processes of their own; the trainings of tokenizers got the same text "
+        "as one document"
     )
     yield (
         "Wall time; for both sides alike a full garbage collection before the clock starts, the "
@@ -247,11 +258,12 @@ def in_seconds(seconds: float) -> str:
 class Bench:
     """The texts and the vocabulary that the sections share, and how often they repeat."""
 
-    def __init__(self, texts: dict[str, str], sample_size: int, repeats: int) -> None:
-        self.texts = texts
-        self.samples = {name: first_bytes(text, sample_size) for name, text in texts.items()}
+    def __init__(self, folder: Path | None, sample_size: int, repeats: int) -> None:
+        self.texts = texts_of(folder)
+        self.samples = {name: first_bytes(text, sample_size) for name, text in self.texts.items()}
+        self.public = {} if folder is None else public_vocabularies(folder)
         self.repeats = repeats
-        self.vocab_size = 32_000 if size_of(texts["english"]) >= 8 * MB else 8_000
+        self.vocab_size = 32_000 if size_of(self.texts["english"]) >= 8 * MB else 8_000
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
@@ -281,6 +293,11 @@ def texts_of(folder: Path | None) -> dict[str, str]:
         name: (folder / f"{name}.txt").read_bytes().decode("utf-8")
         for name in ("english", "code", *sorted(others))
     }
+
+
+def public_vocabularies(folder: Path) -> dict[str, Path]:
+    """Return the public vocabularies that are in a folder, by their names."""
+    return {name: folder / file for name, file in PUBLIC.items() if (folder / file).is_file()}
 
 
 def size_of(text: str) -> int:
@@ -379,24 +396,30 @@ SPELLING |= {byte: chr(character) for character, byte in enumerate(OTHERS, 256)}
 
 def encode_rows(bench: Bench) -> Iterator[Row]:
     """Compare encoding with cutting the text alone, and with others' encoding."""
-    tokenizer = bench.tokenizer
-    findall = regex.compile(tokenizer.pattern).findall
-    pickled = pickle.dumps(tokenizer)
     for name, sample in bench.samples.items():
         has_target = name in ("english", "code")
-        show = speed(size_of(sample))
-        tokenizer.encode_ordinary(sample)
-        yield bench.compare(timed(tokenizer.encode_ordinary, sample), timed(findall, sample)).row(
-            f"{name}, warm", show, "findall", "time", Target(high=1.6) if has_target else None
-        )
-        yield bench.compare(cold_encoding(pickled, sample), timed(findall, sample)).row(
-            f"{name}, cold", show, "findall", "time", Target(high=4) if has_target else None
-        )
+        yield from findall_rows(bench, name, sample, bench.tokenizer, has_target)
         yield from if_installed(
             f"{name}, warm",
             tiktoken_encode_rows(bench, name, sample, Target(low=0.5) if has_target else None),
         )
         yield from if_installed(f"{name}, warm", huggingface_encode_rows(bench, name, sample))
+
+
+def findall_rows(
+    bench: Bench, what: str, sample: str, tokenizer: Tokenizer, has_target: bool
+) -> Iterator[Row]:
+    """Compare encoding with cutting the text alone, by the tokenizer's own pattern."""
+    findall = regex.compile(tokenizer.pattern).findall
+    pickled = pickle.dumps(tokenizer)
+    show = speed(size_of(sample))
+    tokenizer.encode_ordinary(sample)
+    yield bench.compare(timed(tokenizer.encode_ordinary, sample), timed(findall, sample)).row(
+        f"{what}, warm", show, "findall", "time", Target(high=1.6) if has_target else None
+    )
+    yield bench.compare(cold_encoding(pickled, sample), timed(findall, sample)).row(
+        f"{what}, cold", show, "findall", "time", Target(high=4) if has_target else None
+    )
 
 
 def cold_encoding(pickled: bytes, text: str) -> Clock:
@@ -432,6 +455,53 @@ def huggingface_encode_rows(bench: Bench, name: str, sample: str) -> Iterator[Ro
         timed(bench.tokenizer.encode_ordinary, text),
         timed(lambda: twin.encode(text, add_special_tokens=False).ids),
     ).row(f"{name}, warm, {megabytes(text)}", speed(size_of(text)), "tokenizers", "speed")
+
+
+# Public vocabularies
+
+
+def public_rows(bench: Bench) -> Iterator[Row]:
+    """Compare encoding with cutting alone, each vocabulary by its pattern; targets as GPT-2's."""
+    for vocabulary, path in bench.public.items():
+        tokenizer = Tokenizer.load(path)
+        for name, sample in bench.samples.items():
+            has_target = name in ("english", "code")
+            yield from findall_rows(bench, f"{vocabulary}, {name}", sample, tokenizer, has_target)
+
+
+LOAD_LIMITS = {("cl100k", "its own"): 1.5, ("cl100k", "ours"): 0.3, ("o200k", "ours"): 0.5}
+"""In seconds, for a vocabulary in a kind of file."""
+
+
+def load_rows(bench: Bench) -> Iterator[Row]:
+    """Measure loading from each kind of file, in new processes, and the size of ours."""
+    for vocabulary, path in bench.public.items():
+        tokenizer = Tokenizer.load(path)
+        with tempfile.TemporaryDirectory() as folder:
+            paths = {"its own": path}
+            for kind, name in (("ours", "ours.json"), ("tokenizer.json", "tokenizer.json")):
+                paths[kind] = Path(folder, name)
+                tokenizer.save(paths[kind])
+            for kind, path in paths.items():
+                took = bench.measure(partial(load_in_new_process, path))
+                limit = LOAD_LIMITS.get((vocabulary, kind))
+                what = f"{vocabulary}, {path.name if kind == 'its own' else kind}"
+                verdict = Target(high=limit, unit=" s").verdict(took) if limit else ""
+                yield Row(what, in_seconds(took), target=verdict)
+            size = paths["ours"].stat().st_size / MB
+            verdict = Target(high=6, unit=" MB").verdict(size) if vocabulary == "o200k" else ""
+            yield Row(f"{vocabulary}, ours, size", f"{size:.3g} MB", target=verdict)
+
+
+def load_in_new_process(path: Path) -> float:
+    """Return how long it takes to load a file where nothing is loaded yet."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
+        return executor.submit(load, path).result()
+
+
+def load(path: Path) -> float:
+    """Return how long it takes to load a file, with what is held against it if installed."""
+    return timed(Tokenizer.load, path)()
 
 
 # Training
@@ -718,6 +788,8 @@ def long_rows(bench: Bench) -> Iterator[Row]:
 
 SECTIONS = {
     "encode": encode_rows,
+    "public": public_rows,
+    "load": load_rows,
     "count": count_rows,
     "train": train_rows,
     "decode": decode_rows,

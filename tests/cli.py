@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import shutil
@@ -19,6 +20,7 @@ import pytest
 
 from bpetite import Tokenizer
 from bpetite._cli import main
+from bpetite.formats import _tiktoken
 
 TEXT = "Hello hello world, café naïve, 你好你好 🙂🙂 " * 3
 TOKENIZER = Tokenizer.train(TEXT, 290, special_tokens=("<|endoftext|>", "<|pad|>"))
@@ -26,6 +28,9 @@ TOKENIZER = Tokenizer.train(TEXT, 290, special_tokens=("<|endoftext|>", "<|pad|>
 
 RAW = "\ufeffone\r\ntwo\rthree\n\0\x1a\t café <|endoftext|> 你好 🙂👩‍👩‍👧 \n\n no newline".encode()
 """Bytes that a careless program changes on their way."""
+
+SPECIAL = ("--special-token", "<|endoftext|>=290", "--special-token", "<|pad|>=291")
+"""What the .tiktoken file of TOKENIZER does not say, as options; the pattern is gpt2."""
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals, files or shell")
 
@@ -50,6 +55,30 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     TOKENIZER.save(tmp_path / "model.json")
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def saved(tokenizer: Tokenizer, format: str) -> str:
+    """Save a tokenizer in a format, "folder" being a model folder, and return where."""
+    names = {
+        "bpetite": "saved.json",
+        "tiktoken": "saved.tiktoken",
+        "gpt2": "vocab.json",
+        "huggingface": "tokenizer.json",
+        "folder": "model-folder",
+    }
+    if format == "folder":
+        Path(names[format]).mkdir()
+    tokenizer.save(names[format])
+    return names[format]
+
+
+@pytest.fixture
+def public_ranks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A .tiktoken file of TOKENIZER that is known as those of public vocabularies are."""
+    name = saved(TOKENIZER, "tiktoken")
+    digest = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    monkeypatch.setitem(_tiktoken._KNOWN, digest, ("gpt2", dict(TOKENIZER.special_tokens)))
+    return name
 
 
 class Input(io.BytesIO):

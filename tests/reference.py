@@ -78,6 +78,20 @@ def encode_piece(piece: str, merges: Sequence[Pair]) -> list[int]:
     return ids
 
 
+def merged(ids: Sequence[int], merges: Sequence[Pair], merge_ids: Sequence[int]) -> list[int]:
+    """Return what merges in any order make of ids: of the lowest rank the leftmost, over and over.
+
+    >>> merged([1, 2, 3], [(7, 3), (1, 2)], [9, 7])
+    [9]
+    """
+    result = list(ids)
+    while present := set(merges) & {*pairwise(result)}:
+        rank = min(map(merges.index, present))
+        place = list(pairwise(result)).index(merges[rank])
+        result[place : place + 2] = [merge_ids[rank]]
+    return result
+
+
 def decode(ids: Iterable[int], merges: Sequence[Pair], special_tokens: Mapping[str, int]) -> str:
     """Return the text of ids."""
     token_of = {byte: bytes([byte]) for byte in range(256)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import re
@@ -17,6 +18,7 @@ from typing import IO, BinaryIO, cast
 import pytest
 from cli import (
     RAW,
+    TOKENIZER,
     Result,
     environment,
     example,
@@ -25,14 +27,26 @@ from cli import (
     installed,
     posix_only,
     run,
+    saved,
     start,
 )
 from cli import folder as folder  # a fixture
+from cli import public_ranks as public_ranks  # a fixture
 
 import bpetite
 from bpetite import Tokenizer
 
-VERBS = ("train", "encode", "decode", "stream", "count", "inspect", "demo")
+VERBS = (
+    "train",
+    "encode",
+    "decode",
+    "stream",
+    "count",
+    "inspect",
+    "convert",
+    "compare",
+    "demo",
+)
 
 IS_A_FOLDER = "Permission denied" if os.name == "nt" else "Is a directory"
 
@@ -68,7 +82,7 @@ def test_the_example_of_the_help_works(verb: str) -> None:
         for line in example(verb)
     ]
     assert [process.returncode for process in done] == [0] * len(done)
-    assert done[-1].stdout != b""
+    assert done[-1].stdout + done[-1].stderr != b""
     assert Tokenizer.load("model.json").special_tokens.keys() == {"<|endoftext|>"}
 
 
@@ -104,6 +118,19 @@ def test_the_example_of_the_help_works(verb: str) -> None:
         ["train", "model.json", "--output", "new.json", "--vocab-size", "300.0"],
         ["train", "model.json", "--output", "new.json", "--vocab-size", ""],
         ["train", "model.json", "--output", "new.json", "--vocab-size", "1" * 5000],
+        ["convert", "model.json"],
+        ["convert", "model.json", "new.json", "more.json"],
+        ["convert", "model.json", "new.json", "--to", "unknown"],
+        ["convert", "model.json", "new.json", "--from", "unknown"],
+        ["convert", "model.json", "new.json", "--verify"],
+        ["convert", "model.json", "new.json", "--special-token", "<a>"],
+        ["convert", "model.json", "new.json", "--special-token", "=7"],
+        ["convert", "model.json", "new.json", "--special-token", "<a>="],
+        ["convert", "model.json", "new.json", "--special-token", "<a>=-7"],
+        ["convert", "model.json", "new.json", "--special-token", "<a>=0x7"],
+        ["convert", "model.json", "new.json", "--special-token", "<a>=" + "1" * 5000],
+        ["compare"],
+        ["compare", "model.json"],
         ["demo", "model.json"],
     ],
     ids=lambda arguments: " ".join(arguments)[:60] or "nothing",
@@ -140,10 +167,62 @@ def test_a_missing_model_is_named(arguments: list[str]) -> None:
     assert result == failure("none.json: No such file or directory")
 
 
-def test_a_model_that_is_a_folder_is_named() -> None:
+def test_a_folder_without_a_model_is_named() -> None:
     Path("inner").mkdir()
     result = in_process("encode", "--model", "inner", "--text", "x")
-    assert result == failure(f"inner: {IS_A_FOLDER}")
+    assert result == failure("inner: no tokenizer.json and no vocab.json in this folder")
+
+
+# Models in any format
+
+IDS = " ".join(map(str, TOKENIZER.encode(RAW.decode())))
+
+WITH_A_MODEL = pytest.mark.parametrize(
+    ("verb", "stdin"),
+    [
+        (["encode"], RAW),
+        (["count"], RAW),
+        (["decode"], IDS.encode()),
+        (["stream"], IDS.encode()),
+        (["inspect", "--text", RAW.decode()], b""),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+
+
+@WITH_A_MODEL
+@pytest.mark.parametrize("format", ["bpetite", "gpt2", "huggingface", "folder"])
+def test_a_model_may_have_any_format(format: str, verb: list[str], stdin: bytes) -> None:
+    expected = in_process(*verb, "--model", "model.json", stdin=stdin)
+    assert (expected.code, expected.err) == (0, [])
+    assert in_process(*verb, "--model", saved(TOKENIZER, format), stdin=stdin) == expected
+
+
+@WITH_A_MODEL
+def test_a_model_may_be_public_ranks(verb: list[str], stdin: bytes, public_ranks: str) -> None:
+    expected = in_process(*verb, "--model", "model.json", stdin=stdin)
+    assert in_process(*verb, "--model", public_ranks, stdin=stdin) == expected
+
+
+@WITH_A_MODEL
+def test_a_model_may_have_the_second_version_of_our_format(verb: list[str], stdin: bytes) -> None:
+    """Other ids for the bytes are what the first version cannot say."""
+    permuted = json.loads(Path(saved(TOKENIZER, "huggingface")).read_text("utf-8"))
+    vocab = permuted["model"]["vocab"]
+    vocab["a"], vocab["~"] = vocab["~"], vocab["a"]
+    Path("permuted.json").write_text(json.dumps(permuted), encoding="utf-8")
+    Tokenizer.load("permuted.json").save("second.json")
+    assert b'"schema_version":2' in Path("second.json").read_bytes()
+    expected = in_process(*verb, "--model", "permuted.json", stdin=stdin)
+    assert (expected.code, expected.err) == (0, [])
+    assert in_process(*verb, "--model", "second.json", stdin=stdin) == expected
+
+
+@WITH_A_MODEL
+def test_ranks_of_no_known_pattern_are_no_model(verb: list[str], stdin: bytes) -> None:
+    result = in_process(*verb, "--model", saved(TOKENIZER, "tiktoken"), stdin=stdin)
+    assert (result.code, result.out, len(result.err)) == (1, b"", 1)
+    assert result.err[0].startswith("bpetite: saved.tiktoken: the pattern is not in")
 
 
 @pytest.mark.parametrize(
@@ -190,6 +269,15 @@ def test_a_byte_that_is_not_utf8_is_placed(verb: str, data: bytes, place: str) -
     assert by_name == failure(f"bad.txt is not UTF-8 at {place}")
     by_input = in_process(verb, "--model", "model.json", stdin=data)
     assert by_input == failure(f"standard input is not UTF-8 at {place}")
+
+
+def test_a_model_that_its_home_library_refuses_is_told_in_one_line() -> None:
+    document = json.loads(Path(saved(TOKENIZER, "huggingface")).read_text("utf-8"))
+    del document["added_tokens"][0]["special"]
+    Path("tokenizer.json").write_text(json.dumps(document), encoding="utf-8")
+    result = in_process("encode", "--model", "tokenizer.json", "--text", "x")
+    assert (result.code, result.out, len(result.err)) == (1, b"", 1)
+    assert result.err[0].startswith("bpetite: tokenizer.json: ")
 
 
 def test_a_line_end_in_a_file_name_does_not_make_a_second_line() -> None:
@@ -313,6 +401,22 @@ def test_a_reader_that_has_read_enough_is_no_failure() -> None:
 
 
 @posix_only
+def test_a_comparison_that_nobody_reads_is_no_failure(closed_pipe: int) -> None:
+    compare = ("compare", "model.json", "model.json", "model.json", "model.json")
+    with start(*compare, stdout=closed_pipe) as process:
+        assert pipe(process.stderr).read() == b""
+    assert process.returncode == 0
+
+
+@posix_only
+def test_a_conversion_is_done_though_nobody_reads_of_it(closed_pipe: int) -> None:
+    with start("convert", "model.json", "new.json", stderr=closed_pipe) as process:
+        assert pipe(process.stdout).read() == b""
+    assert process.returncode == 0
+    assert Path("new.json").read_bytes() == Path("model.json").read_bytes()
+
+
+@posix_only
 def test_training_is_done_though_nobody_reads_its_report(closed_pipe: int) -> None:
     train = ("train", "model.json", "--vocab-size", "300", "--quiet", "--output", "new.json")
     with start(*train, stdout=closed_pipe) as process:
@@ -391,6 +495,24 @@ def test_ctrl_c_ends_waiting_for_input() -> None:
         pipe(process.stdin).write(b"72\n")
         assert pipe(process.stdout).read(1) == b"H"
         assert interrupted(process) == (130, b"bpetite: interrupted\n", True)
+
+
+@posix_only
+@pytest.mark.usefixtures("_sigint_reaches_children")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["compare", "model.json", "model.json", "-"],
+        ["convert", "model.json", "new.json", "--verify", "-"],
+    ],
+    ids=["compare", "convert"],
+)
+def test_ctrl_c_ends_comparing_and_leaves_nothing_behind(arguments: list[str]) -> None:
+    with start(*arguments, stdin=subprocess.PIPE) as process:
+        pipe(process.stdin).write(b"x" * (1 << 20))  # more than a pipe holds: it is read
+        assert interrupted(process) == (130, b"bpetite: interrupted\n", True)
+        assert pipe(process.stdout).read() == b""
+    assert os.listdir() == ["model.json"]
 
 
 @posix_only

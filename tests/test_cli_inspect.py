@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
-from cli import RAW, TEXT, TOKENIZER, Result, in_process
+from cli import RAW, TEXT, TOKENIZER, Result, in_process, saved
 from cli import folder as folder  # a fixture
 
 from bpetite import Tokenizer
@@ -24,33 +27,118 @@ def test_the_figures_of_a_vocabulary() -> None:
     tokenizer = Tokenizer.train("ab ab ab éé", 260, special_tokens=("<a>", "«b»"))
     assert tokenizer.merges == ((97, 98), (32, 256), (195, 169), (32, 258))
     rows = inspected(tokenizer).splitlines()
-    assert rows[:8] == [
+    assert rows[:10] == [
+        "format               bpetite",
         "ids in use           262",
         "merges               4",
         "special tokens       <a> = 260, «b» = 261",
         "highest id + 1       262",
         "mean length          1.02 bytes",
         "part of a character  128 tokens (49.2%)",
-        f"pattern              {tokenizer.pattern}",
+        "pattern              gpt2",
+        f"                     {tokenizer.pattern}",
         "longest tokens          3 bytes  ' ab'",
     ]
-    assert rows[8:12] == [
+    assert rows[10:14] == [
         "                        3 bytes  ' é'",
         "                        2 bytes  'ab'",
         "                        2 bytes  'é'",
         "                        1 bytes  '\\x00'",
     ]
-    assert len(rows) == 17
+    assert len(rows) == 19
 
 
 def test_the_figures_of_no_more_than_the_bytes() -> None:
     rows = inspected(Tokenizer.train("", 256, special_tokens=())).splitlines()
-    assert rows[:4] == [
+    assert rows[:5] == [
+        "format               bpetite",
         "ids in use           256",
         "merges               0",
         "special tokens       none",
         "highest id + 1       256",
     ]
+
+
+def rows_from(label: str, *arguments: str) -> list[str]:
+    """Return the rows from one label to that of the tokens."""
+    rows = in_process("inspect", *arguments).out.decode("utf-8").splitlines()
+    labels = [row[:20].rstrip() for row in rows]
+    return rows[labels.index(label) : labels.index("longest tokens")]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        ("gpt2", "gpt2"),
+        ("cl100k", "cl100k or llama3"),
+        ("o200k", "o200k"),
+        ("llama3", "cl100k or llama3"),
+        ("qwen2", "qwen2"),
+    ],
+)
+def test_a_pattern_is_shown_with_its_name(pattern: str, name: str) -> None:
+    tokenizer = Tokenizer.train(TEXT, 270, pattern=pattern)
+    tokenizer.save("other.json")
+    assert rows_from("pattern", "--model", "other.json") == [
+        f"pattern              {name}",
+        f"                     {tokenizer.pattern}",
+    ]
+
+
+def test_a_pattern_without_a_name_is_shown_alone() -> None:
+    Tokenizer.train(TEXT, 270, pattern=r"\S+|\s+").save("other.json")
+    rows = rows_from("pattern", "--model", "other.json")
+    assert rows == [r"pattern              \S+|\s+"]
+
+
+def test_what_more_is_done_to_a_text_is_shown() -> None:
+    document = json.loads(Path(saved(TOKENIZER, "huggingface")).read_text("utf-8"))
+    digits = {"type": "Digits", "individual_digits": True}
+    document["pre_tokenizer"] = {
+        "type": "Sequence",
+        "pretokenizers": [digits, document["pre_tokenizer"]],
+    }
+    document["normalizer"] = {"type": "NFC"}
+    Path("tokenizer.json").write_text(json.dumps(document), encoding="utf-8")
+    assert rows_from("pattern", "--model", "tokenizer.json") == [
+        r"pattern              \p{N}",
+        "then by              gpt2",
+        f"                     {TOKENIZER.pattern}",
+        "normal form          C, of the text that is cut",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("format", "name"),
+    [
+        ("bpetite", "bpetite"),
+        ("gpt2", "gpt2"),
+        ("huggingface", "huggingface"),
+        ("folder", "huggingface"),
+    ],
+)
+def test_the_format_of_the_file_is_shown(format: str, name: str) -> None:
+    figures = in_process("inspect", "--model", "model.json").out
+    result = in_process("inspect", "--model", saved(TOKENIZER, format))
+    assert result == Result(0, figures.replace(b" bpetite\n", f" {name}\n".encode()), [])
+
+
+def test_ids_that_are_not_in_use_are_no_tokens() -> None:
+    document = json.loads(Path(saved(TOKENIZER, "huggingface")).read_text("utf-8"))
+    for entry in document["added_tokens"]:
+        entry["id"] += 4_000_000_000
+        document["model"]["vocab"][entry["content"]] = entry["id"]
+    document["model"]["vocab"]["Ġ"] = 1000
+    Path("tokenizer.json").write_text(json.dumps(document), encoding="utf-8")
+    rows = in_process("inspect", "--model", "tokenizer.json").out.decode().splitlines()
+    before = in_process("inspect", "--model", "model.json").out.decode().splitlines()
+    assert rows[1:5] == [
+        "ids in use           292",
+        "merges               34",
+        "special tokens       <|endoftext|> = 4000000290, <|pad|> = 4000000291",
+        "highest id + 1       4,000,000,292",
+    ]
+    assert rows[5:] == before[5:]
 
 
 def test_a_long_token_that_is_no_text_is_shown_by_its_bytes() -> None:

@@ -305,3 +305,26 @@ def test_without_force_the_same_line_works_once() -> None:
     result = in_process(*TRAIN, "b.txt")
     assert result == Result(1, b"", ["bpetite: new.json: exists; --force replaces it"])
     assert Path("new.json").read_bytes() == written
+
+
+# The pattern
+
+
+@pytest.mark.parametrize(
+    "pattern", ["gpt2", "cl100k", "o200k", "llama3", "qwen2", r"[a-zü]+", "(a)"]
+)
+def test_the_pattern_is_that_of_the_option(pattern: str) -> None:
+    expected = Tokenizer.train([TEXT, OTHER], 280, pattern=pattern)
+    assert trained("a.txt", "b.txt", "--pattern", pattern) == expected
+
+
+def test_the_pattern_is_gpt2s_unless_it_is_given() -> None:
+    assert trained("a.txt") == trained("a.txt", "--pattern", "gpt2", "--force")
+
+
+@pytest.mark.parametrize("pattern", ["a*", "a(", "", "a++", "(?>a)"])
+def test_a_pattern_that_is_no_good_is_told_and_nothing_is_written(pattern: str) -> None:
+    result = in_process(*TRAIN, "a.txt", f"--pattern={pattern}", "--quiet")
+    assert (result.code, result.out) == (1, b"")
+    assert repr(pattern) in result.err[0]
+    assert not Path("new.json").exists()

@@ -8,19 +8,30 @@ from typing import Any
 
 import pytest
 import reference
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from reference import Pair
+from tokenizers import models
 
 from bpetite import Tokenizer, _encoder
-from bpetite._encoder import merge_piece
+from bpetite._encoder import merge_ids
+from bpetite._unicode import differs
 from bpetite._vocabulary import Vocabulary
 
 SHORT = _encoder._SHORT
-"""The longest piece, in bytes, that is merged in place; a longer one is merged by position."""
+"""The longest piece, in bytes, that is merged in place; a longer one is merged with a heap."""
 
 CACHED_LENGTH = _encoder._CACHED_LENGTH
 """The longest piece, in characters, whose ids are kept."""
+
+
+def gpt2_characters() -> list[str]:
+    """Return the printable character that stands for each byte in tokenizers' files."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return [
+        chr(byte) if byte in printable else chr(256 + others.index(byte)) for byte in range(256)
+    ]
 
 
 def with_merges(merges: Sequence[Pair]) -> Tokenizer:
@@ -103,11 +114,12 @@ def test_text_from_tokens_has_the_ids_of_the_textbook(
 ) -> None:
     ids = data.draw(st.lists(st.integers(0, small.vocab_size - 1), max_size=30))
     text = small.decode(ids, errors="replace")
+    assume(not differs(text))  # the textbook cuts by the installed `regex`
     assert small.encode(text) == reference.encode(text, small.merges)
 
 
 @settings(max_examples=100, deadline=None)
-@given(text=st.text(st.characters(codec="utf-8"), max_size=30))
+@given(text=st.text(st.characters(codec="utf-8").filter(lambda c: not differs(c)), max_size=30))
 def test_noise_has_the_ids_of_the_textbook(small: Tokenizer, text: str) -> None:
     assert small.encode(text) == reference.encode(text, small.merges)
 
@@ -167,6 +179,157 @@ def test_any_merges_give_the_ids_of_the_textbook_in_a_long_piece(
 @given(any_merges, st.text("ab", min_size=SHORT - 2, max_size=SHORT + 2))
 def test_no_id_changes_where_a_piece_becomes_a_long_one(merges: list[Pair], piece: str) -> None:
     assert with_merges(merges).encode(piece) == reference.encode(piece, merges)
+
+
+# Vocabularies in which any id stands for anything
+
+
+@st.composite
+def vocabularies(draw: st.DrawFn) -> Vocabulary:
+    """Draw a vocabulary of known tokens: ids in any order, with gaps; merges in any order.
+
+    A merge may make what another makes, and may have a part that only a later one makes, or none.
+    """
+    words = st.text("ab", min_size=2, max_size=6).map(str.encode) | st.sampled_from(
+        ["é".encode(), "aé".encode(), b"ab" * 6, b"a" * 8, b"a" * 16]
+    )
+    tokens = [bytes([byte]) for byte in range(256)]
+    tokens += draw(st.lists(words, unique=True, max_size=14))
+    ids = random.Random(draw(st.integers(0, 99))).sample(range(2 * len(tokens)), len(tokens))
+    id_of = dict(zip(tokens, ids, strict=True))
+    possible = [
+        (id_of[token[:cut]], id_of[token[cut:]])
+        for token in tokens
+        for cut in range(1, len(token))
+        if token[:cut] in id_of and token[cut:] in id_of
+    ]
+    merges = draw(st.permutations(possible))
+    merges = merges[: draw(st.integers(0, len(merges)))]
+    return Vocabulary.from_tokens(
+        {id: token for token, id in id_of.items()},
+        merges,
+        {},
+        reference.PATTERN,
+        ignore_merges=draw(st.booleans()),
+    )
+
+
+def slowly_encoded(piece: str, vocabulary: Vocabulary) -> list[int]:
+    """Return the ids of one piece as the textbook has them."""
+    data = piece.encode()
+    if vocabulary.ignore_merges:
+        whole = [id for id, token in vocabulary.ordinary_tokens.items() if token == data]
+        if whole:
+            return whole
+    ids = [vocabulary.byte_ids[byte] for byte in data]
+    return reference.merged(ids, vocabulary.merges, vocabulary.merge_ids)
+
+
+@settings(max_examples=250, deadline=None)
+@given(vocabularies(), st.text("abé", max_size=40))
+def test_any_vocabulary_gives_the_ids_of_the_textbook(vocabulary: Vocabulary, piece: str) -> None:
+    assert Tokenizer(vocabulary).encode(piece) == slowly_encoded(piece, vocabulary)
+
+
+@settings(max_examples=50, deadline=None)
+@given(vocabularies(), st.text("abé", min_size=1, max_size=8), st.integers(SHORT + 1, 250))
+def test_any_vocabulary_gives_the_ids_of_the_textbook_in_a_long_piece(
+    vocabulary: Vocabulary, unit: str, length: int
+) -> None:
+    piece = (unit * length)[:length]
+    assert Tokenizer(vocabulary).encode(piece) == slowly_encoded(piece, vocabulary)
+
+
+@settings(max_examples=250, deadline=None)
+@given(vocabularies(), st.text("abé", max_size=60))
+def test_both_ways_to_merge_make_the_same_of_any_vocabulary(
+    vocabulary: Vocabulary, piece: str
+) -> None:
+    rank_of = {pair: rank for rank, pair in enumerate(vocabulary.merges)}
+    ids = [vocabulary.byte_ids[byte] for byte in piece.encode()]
+    textbook = reference.merged(ids, vocabulary.merges, vocabulary.merge_ids)
+    for merge in (_encoder._merge_in_place, _encoder._merge_with_heap, merge_ids):
+        assert merge(list(ids), rank_of, vocabulary.merge_ids) == textbook
+
+
+@settings(max_examples=250, deadline=None)
+@given(vocabularies(), st.text("abé", max_size=300))
+def test_any_vocabulary_gives_the_ids_of_tokenizers(vocabulary: Vocabulary, piece: str) -> None:
+    characters = gpt2_characters()
+    written = {
+        id: "".join(characters[byte] for byte in token)
+        for id, token in vocabulary.ordinary_tokens.items()
+    }
+    model = models.BPE(
+        vocab={token: id for id, token in written.items()},
+        merges=[(written[left], written[right]) for left, right in vocabulary.merges],
+        ignore_merges=vocabulary.ignore_merges,
+    )
+    theirs = [token.id for token in model.tokenize("".join(characters[b] for b in piece.encode()))]
+    assert Tokenizer(vocabulary).encode(piece) == theirs
+
+
+def test_a_whole_piece_that_is_a_token_may_be_that_token_whatever_the_merges() -> None:
+    tokens = {**{byte: bytes([byte]) for byte in range(256)}, 400: b"abc", 500: b"bc", 300: b"ab"}
+    pattern = reference.PATTERN
+    merging = Tokenizer(Vocabulary.from_tokens(tokens, [(97, 98)], {}, pattern))
+    whole = Tokenizer(Vocabulary.from_tokens(tokens, [(97, 98)], {}, pattern, ignore_merges=True))
+    assert merging.encode("abc abc1bc") == [300, 99, 32, 300, 99, 49, 98, 99]
+    assert whole.encode("abc abc1bc") == [400, 32, 300, 99, 49, 500]
+
+
+def test_a_merge_of_a_lower_rank_may_use_what_a_higher_one_makes() -> None:
+    """Rank 0 needs ab, which rank 1 makes: as soon as it is there, rank 0 is next."""
+    tokens = {**{byte: bytes([byte]) for byte in range(256)}, 300: b"abc", 256: b"ab"}
+    vocabulary = Vocabulary.from_tokens(tokens, [(256, 99), (97, 98)], {}, reference.PATTERN)
+    assert Tokenizer(vocabulary).encode("ababcabab") == [256, 300, 256, 256]
+
+
+@settings(max_examples=100, deadline=None)
+@given(vocabularies(), st.lists(st.sampled_from(["a", "ab", "b", "é", "aé"]), max_size=25))
+def test_a_token_within_a_piece_is_not_looked_up_whole(
+    vocabulary: Vocabulary, parts: list[str]
+) -> None:
+    """Only a piece as it is cut may be a token whatever the merges; digits cut these pieces."""
+    expected = [
+        id
+        for number, part in enumerate(parts)
+        for piece in (str(number), part)
+        for id in slowly_encoded(piece, vocabulary)
+    ]
+    text = "".join(f"{number}{part}" for number, part in enumerate(parts))
+    assert Tokenizer(vocabulary).encode(text) == expected
+    assert Tokenizer(vocabulary).count(text) == len(expected)
+
+
+@settings(max_examples=200, deadline=None)
+@given(any_merges, st.text("abé", max_size=30))
+def test_full_passes_are_the_leftmost_over_and_over(merges: list[Pair], piece: str) -> None:
+    """Where a merge makes an id of its own, which only later ranks use: both textbooks agree."""
+    ids = range(256, 256 + len(merges))
+    leftmost = reference.merged(list(piece.encode()), merges, ids)
+    assert leftmost == reference.encode_piece(piece, merges)
+
+
+@pytest.mark.parametrize("length", [2, SHORT - 1, SHORT, SHORT + 1, SHORT + 2, 4 * SHORT])
+@pytest.mark.parametrize("ignore_merges", [False, True])
+def test_a_lower_rank_that_becomes_possible_is_next_at_any_length(
+    length: int, ignore_merges: bool
+) -> None:
+    """By rank: abab ab, then ab ab, then a b: each is merged as soon as its parts are there."""
+    tokens = {byte: bytes([byte]) for byte in range(256)}
+    tokens |= {300: b"ab", 299: b"abab", 298: b"ababab"}
+    vocabulary = Vocabulary.from_tokens(
+        tokens,
+        [(299, 300), (300, 300), (97, 98)],
+        {},
+        reference.PATTERN,
+        ignore_merges=ignore_merges,
+    )
+    units, rest = divmod(length, 2)
+    whole, left = divmod(units, 3)
+    last = {0: [], 1: [300], 2: [299]}[left] + [97] * rest
+    assert Tokenizer(vocabulary).encode(("ab" * length)[:length]) == [298] * whole + last
 
 
 # The cache
@@ -247,6 +410,10 @@ class Rank(int):
         self.steps.count += 1
         return super().__eq__(other)
 
+    def __ne__(self, other: object) -> bool:
+        self.steps.count += 1
+        return super().__ne__(other)
+
     __hash__ = int.__hash__
 
 
@@ -294,7 +461,8 @@ def test_the_cost_of_a_long_piece_follows_its_length(make: Callable[[int], str])
     for length in (3000, 6000):
         piece = make(length).encode()
         rank_of = Ranks(merges)
-        assert b"".join(map(bytes_of, merge_piece(piece, rank_of))) == piece
+        ids = merge_ids(list(piece), rank_of, range(256, 256 + len(merges)))
+        assert b"".join(map(bytes_of, ids)) == piece
         steps[length] = rank_of.steps.count
         # A look-up for each pair in the beginning, and for each of the two that a merge makes;
         # when the turn of one of these comes, a look-up and a comparison; and few for the heap.

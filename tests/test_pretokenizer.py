@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from itertools import chain, pairwise
+from typing import Literal
+from unicodedata import normalize
 
 import pytest
 import reference
+import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import pre_tokenizers
 
 from bpetite import Tokenizer, _pretokenizer
-from bpetite._pretokenizer import GPT2_PATTERN, Pretokenizer, SpecialSplitter, slices
+from bpetite._pretokenizer import GPT2_PATTERN, PATTERNS, Pretokenizer, SpecialSplitter, slices
+from bpetite._vocabulary import Vocabulary
 
 PRETOKENIZER = Pretokenizer(GPT2_PATTERN)
 
@@ -21,7 +27,7 @@ BLOCK = _pretokenizer._BLOCK
 
 def pieces(text: str) -> list[str]:
     """Return the pieces of a text, cut block by block if it is long."""
-    return list(chain.from_iterable(PRETOKENIZER.pieces(text)))
+    return list(chain.from_iterable(map(PRETOKENIZER.cut, PRETOKENIZER.texts(text))))
 
 
 # The pattern
@@ -149,6 +155,210 @@ def test_a_block_is_given_before_the_next_chunk_but_one_is_taken() -> None:
 def test_slices_joined_are_the_text(text_case: str) -> None:
     assert "".join(slices(text_case)) == text_case
     assert max(map(len, slices(text_case)), default=0) <= BLOCK
+
+
+# One pattern after another
+
+
+@pytest.mark.parametrize(
+    ("patterns", "text", "expected"),
+    [
+        # What is not matched is a piece of its own, at each turn
+        (["[ab]+", "b"], "xabbay z", ["x", "a", "b", "b", "a", "y z"]),
+        (["[ab]+", "[^b]"], "xaby z", ["x", "a", "b", "y", " ", "z"]),
+        (["x", "y", "z"], "axbyczd", ["a", "x", "b", "y", "c", "z", "d"]),
+        # A later one cuts each piece as a text of its own: nothing is seen behind its end ...
+        ([r"\s+", "a(?=b)|a(?= )|."], "a ab", ["a", " ", "a", "b"]),
+        ([r"\w+", r"\s+(?!\S)|\s+"], "a   b", ["a", "   ", "b"]),
+        ([GPT2_PATTERN, r"\s+(?!\S)|\s+"], "a   b", ["a", "  ", " ", "b"]),
+        ([r"\p{N}", GPT2_PATTERN], "a  1b", ["a", "  ", "1", "b"]),
+        # ... nor before its beginning
+        (["a", "(?<=a)b|bc"], "abc", ["a", "bc"]),
+        (["[ab]", r"\b."], "abab", ["a", "b", "a", "b"]),
+        (["ab", "^a|^b|b"], "abab", ["a", "b", "a", "b"]),
+        # No later one joins what an earlier one has cut
+        ([r"\p{N}{1,3}", r"\p{N}+"], "12345a67", ["123", "45", "a", "67"]),
+        ([r".", "ab"], "ab", ["a", "b"]),
+        # The digits by three before cl100k's pattern, as models have it
+        ([r"\p{N}{1,3}", PATTERNS["cl100k"]], "a1234 b\n", ["a", "123", "4", " b", "\n"]),
+        (["a", "a"], "aab", ["a", "a", "b"]),
+        (["a", "b"], "", []),
+    ],
+)
+def test_a_later_pattern_cuts_each_piece_as_a_text_of_its_own(
+    patterns: list[str], text: str, expected: list[str]
+) -> None:
+    assert Pretokenizer(patterns[0], patterns[1:]).cut(text) == expected
+    assert Pretokenizer(patterns[0], patterns[1:]).cut_exactly(text) == expected
+
+
+LINKS = [
+    GPT2_PATTERN,
+    PATTERNS["o200k"],
+    r"\p{N}{1,3}",
+    r"\s+(?!\S)|\s+",
+    "[a-l]+",
+    "a(?=b)|b(?!c)",
+    r"(?<=a)b|\S(?=\s)",
+    r"[\r\n]",
+]
+
+chains = st.lists(st.sampled_from(LINKS), min_size=2, max_size=4)
+
+
+@cache
+def split_of(pattern: str) -> pre_tokenizers.Split:
+    return pre_tokenizers.Split(tokenizers.Regex(pattern), "isolated")
+
+
+@settings(max_examples=300, deadline=None)
+@given(chains, texts)
+def test_a_chain_is_its_patterns_in_turn(patterns: list[str], text: str) -> None:
+    pieces = [text]
+    for pattern in patterns:
+        pieces = list(chain.from_iterable(map(Pretokenizer(pattern).cut, pieces)))
+    found = Pretokenizer(patterns[0], patterns[1:]).cut(text)
+    assert found == pieces
+    assert "".join(found) == text
+    assert all(found)
+
+
+@settings(max_examples=300, deadline=None)
+@given(chains, texts)
+def test_the_pieces_of_a_chain_are_those_of_tokenizers(patterns: list[str], text: str) -> None:
+    theirs = pre_tokenizers.Sequence([split_of(pattern) for pattern in patterns])
+    pieces = Pretokenizer(patterns[0], patterns[1:]).cut_exactly(text)
+    assert pieces == [piece for piece, _ in theirs.pre_tokenize_str(text)]
+
+
+@pytest.mark.parametrize("patterns", [[GPT2_PATTERN, "[a-l]+"], ["[a-l]+", GPT2_PATTERN]])
+def test_a_text_comes_back_from_the_pieces_of_a_chain(patterns: list[str], text_case: str) -> None:
+    merges = Tokenizer.train(text_case[:500], 280).merges
+    first, *others = patterns
+    tokenizer = Tokenizer(Vocabulary(merges, {}, first, more_patterns=tuple(others)))
+    ids = tokenizer.encode(text_case)
+    pieces = Pretokenizer(first, others).cut_exactly(text_case)
+    assert ids == [id for piece in pieces for id in reference.encode_piece(piece, merges)]
+    assert (tokenizer.decode(ids), tokenizer.count(text_case)) == (text_case, len(ids))
+
+
+# A text in Unicode's normal form
+
+
+@pytest.mark.parametrize(
+    ("text", "same_as"),
+    [
+        ("e\u0301", "é"),
+        ("é", "é"),
+        ("a\u0323\u0308 a\u0308\u0323", "\u1ea1\u0308 \u1ea1\u0308"),
+        ("\u212b \u2126", "Å Ω"),
+        ("\u1112\u1161\u11ab", "한"),
+        ("ﬁ½Ⅷ", "ﬁ½Ⅷ"),
+        ("\u0301e", "\u0301e"),
+        ("", ""),
+    ],
+)
+def test_with_a_normalizer_a_text_has_the_ids_of_its_normal_form(text: str, same_as: str) -> None:
+    vocabulary = Vocabulary(((0xC3, 0xA9), (0x65, 0xCC)), {}, GPT2_PATTERN)
+    plain = Tokenizer(vocabulary)
+    tokenizer = with_normalizer(vocabulary)
+    ids = plain.encode(same_as)
+    assert [tokenizer.encode(text), tokenizer.encode_ordinary(text)] == [ids, ids]
+    assert (tokenizer.encode_batch([text]), tokenizer.count(text)) == ([ids], len(ids))
+    assert tokenizer.decode(ids) == same_as
+
+
+def with_normalizer(vocabulary: Vocabulary) -> Tokenizer:
+    return Tokenizer(
+        Vocabulary(
+            vocabulary.merges, vocabulary.special_tokens, vocabulary.pattern, normalizer="NFC"
+        )
+    )
+
+
+def test_only_a_vocabulary_with_a_normalizer_is_lossy() -> None:
+    vocabulary = Vocabulary((), {}, GPT2_PATTERN)
+    assert (Tokenizer(vocabulary).lossless, with_normalizer(vocabulary).lossless) == (True, False)
+    assert Tokenizer(vocabulary).decode(Tokenizer(vocabulary).encode("e\u0301")) == "e\u0301"
+
+
+def test_a_literal_is_cut_out_before_a_text_is_normalized() -> None:
+    """What stands around it is normalized, each stretch by itself."""
+    vocabulary = Vocabulary((), {"e\u0301": 256, "|": 257}, GPT2_PATTERN)
+    tokenizer = with_normalizer(vocabulary)
+    e, acute = list(b"e"), list("\u0301".encode())
+    assert tokenizer.encode("e\u0301é") == [256, *"é".encode()]
+    assert tokenizer.encode("e|\u0301") == [*e, 257, *acute]
+    assert tokenizer.encode("e\u0301", allowed_special=()) == list("é".encode())
+    assert tokenizer.decode([256]) == "e\u0301"
+
+
+marks = st.text("aeo\u0301\u0308\u0323\u1112\u1161\u11ab\u212b ", max_size=30)
+
+
+@settings(max_examples=200, deadline=None)
+@given(marks)
+def test_the_ids_of_a_normalized_text_are_its_own(text: str) -> None:
+    vocabulary = Vocabulary(((0xCC, 0x81), (0xC3, 0xA9), (0x20, 0xC3)), {}, GPT2_PATTERN)
+    ids = with_normalizer(vocabulary).encode(text)
+    assert ids == Tokenizer(vocabulary).encode(normalize("NFC", text))
+    assert with_normalizer(vocabulary).decode(ids) == normalize("NFC", text)
+
+
+@pytest.mark.parametrize("before", range(BLOCK - 3, BLOCK + 3))
+def test_a_character_is_composed_wherever_a_block_ends(before: int) -> None:
+    vocabulary = Vocabulary((), {}, GPT2_PATTERN)
+    for filler in ("x", " ", "e\u0301 "):
+        text = (filler * before)[:before] + "e\u0323\u0302" * 3 + " end"
+        expected = list(normalize("NFC", text).encode())
+        assert with_normalizer(vocabulary).encode(text) == expected
+
+
+def test_a_lone_surrogate_is_placed_in_the_text_that_was_given() -> None:
+    tokenizer = with_normalizer(Vocabulary((), {"|": 256}, GPT2_PATTERN))
+    text = "e\u0301|e\u0301 e\u0301\ud800"
+    for encode in (tokenizer.encode, tokenizer.encode_ordinary, tokenizer.count):
+        with pytest.raises(UnicodeEncodeError) as caught:
+            encode(text)
+        assert (caught.value.object, caught.value.start) == (text, 8)
+
+
+@pytest.mark.parametrize("normalizer", [None, "NFC"])
+def test_texts_joined_are_the_text_in_its_normal_form(
+    normalizer: Literal["NFC"] | None, text_case: str
+) -> None:
+    cutter = Pretokenizer(GPT2_PATTERN, (), normalizer)
+    wanted = normalize("NFC", text_case) if normalizer else text_case
+    assert "".join(cutter.texts(text_case)) == wanted
+
+
+# Whether a pattern matches every character
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_a_pattern_with_a_name_matches_every_character(name: str) -> None:
+    assert Pretokenizer(PATTERNS[name]).matches_all()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matches"),
+    [
+        (r"\S|\s", True),
+        (r"(?s).", True),
+        (r"[^a]+|a", True),
+        (".", False),  # no line end
+        (r"\S+", False),
+        (r"\p{L}+|\p{N}+|\s+", False),
+        ("[^\U0010ffff]", False),
+        ("[^\x00]", False),
+        ("[^\ud7ff]|x", False),
+        ("[^\ue000]|x", False),
+        ("(?s)..", False),
+        ("(?s)a?.", True),
+    ],
+)
+def test_a_pattern_of_ones_own_may_leave_characters_out(pattern: str, matches: bool) -> None:
+    assert Pretokenizer(pattern).matches_all() is matches
 
 
 # Special literals

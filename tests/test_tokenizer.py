@@ -28,6 +28,19 @@ AB, SPACE_AB, END_ID, A_ID = 256, 257, 258, 259
 PLAIN = Tokenizer.train("ab ab ab", 258, special_tokens=())
 
 
+FRAMED = Tokenizer(
+    Vocabulary(
+        SMALL.merges,
+        SMALL.special_tokens,
+        SMALL.pattern,
+        prefix_ids=(A_ID, A_ID),
+        suffix_ids=(END_ID,),
+        settings={"bos_token": A},
+    )
+)
+"""SMALL, but with ids to put around those of a text."""
+
+
 def surrogate_error(function: Callable[[str], object], text: str) -> tuple[object, int]:
     """Return the text and the position that the error of a lone surrogate names."""
     with pytest.raises(UnicodeEncodeError) as caught:
@@ -90,6 +103,32 @@ def test_encode_is_the_textbooks_with_any_special_tokens(literals: list[str], te
     merges, special_tokens = tokenizer.merges, tokenizer.special_tokens
     assert tokenizer.encode(text) == reference.encode(text, merges, special_tokens)
     assert tokenizer.encode_ordinary(text) == reference.encode(text, merges)
+
+
+@pytest.mark.parametrize("text", ["", "ab", f"ab{END}", A])
+def test_ids_are_put_around_those_of_a_text_if_that_is_asked_for(text: str) -> None:
+    ids = SMALL.encode(text)
+    framed = [A_ID, A_ID, *ids, END_ID]
+    assert (FRAMED.encode(text), FRAMED.count(text)) == (ids, len(ids))
+    assert FRAMED.encode(text, add_special_tokens=True) == framed
+    assert FRAMED.count(text, add_special_tokens=True) == len(framed)
+    assert FRAMED.encode_batch([text, ""], add_special_tokens=True) == [
+        framed,
+        [A_ID, A_ID, END_ID],
+    ]
+
+
+def test_ids_around_a_text_are_none_that_is_disallowed() -> None:
+    """They are not in the text."""
+    framed = FRAMED.encode("ab", disallowed_special="all", add_special_tokens=True)
+    assert framed == FRAMED.encode("ab", allowed_special=(), add_special_tokens=True)
+    assert framed == [A_ID, A_ID, AB, END_ID]
+
+
+def test_a_trained_vocabulary_puts_nothing_around_a_text(text_case: str) -> None:
+    ids = SMALL.encode(text_case)
+    assert SMALL.encode(text_case, add_special_tokens=True) == ids
+    assert SMALL.count(text_case, add_special_tokens=True) == len(ids)
 
 
 @pytest.mark.parametrize("text", [END, f"ab{END} ab", f"{A}{END}", "", "ab"])
@@ -273,8 +312,9 @@ def test_an_unknown_special_token_is_refused_where_there_are_none() -> None:
 
 @pytest.mark.parametrize("name", ["allowed_special", "disallowed_special"])
 def test_a_single_str_of_special_tokens_is_refused(name: str) -> None:
+    arguments: dict[str, Any] = {name: END}
     with pytest.raises(TypeError) as caught:
-        SMALL.encode("ab", **{name: END})
+        SMALL.encode("ab", **arguments)
     assert str(caught.value) == (
         f'{name} must be "all" or a collection of special tokens, got the str '
         "'<|endoftext|>'; for one, pass {'<|endoftext|>'}"
@@ -348,6 +388,12 @@ def test_decode_bytes_is_never_refused_for_its_bytes() -> None:
 @pytest.mark.parametrize("errors", ["surrogateescape", "xmlcharrefreplace", "STRICT", ""])
 def test_errors_of_another_name_are_refused(errors: Any) -> None:
     with pytest.raises(ValueError, match="errors must be one of strict, replace, ignore, "):
+        SMALL.decode([], errors=errors)
+
+
+@pytest.mark.parametrize("errors", [None, 0, b"strict"])
+def test_errors_of_another_type_are_refused(errors: Any) -> None:
+    with pytest.raises(TypeError, match=f"errors must be a str, got {type(errors).__name__}"):
         SMALL.decode([], errors=errors)
 
 
@@ -551,6 +597,17 @@ def test_a_vocabulary_does_not_see_what_becomes_of_the_mapping_it_was_made_from(
     assert dict(tokenizer.special_tokens) == {A: 256}
 
 
+def test_what_only_other_libraries_have_is_empty_in_a_trained_one() -> None:
+    assert (SMALL.more_patterns, dict(SMALL.settings), SMALL.lossless) == ((), {}, True)
+
+
+def test_settings_cannot_be_changed() -> None:
+    settings: Any = FRAMED.settings
+    with pytest.raises(TypeError):
+        settings["bos_token"] = END
+    assert dict(FRAMED.settings) == {"bos_token": A}
+
+
 def test_what_was_given_can_be_changed_later() -> None:
     documents, special_tokens = ["ab", "ab"], ["<|a|>"]
     tokenizer = Tokenizer.train(documents, 300, special_tokens=special_tokens)
@@ -587,8 +644,17 @@ def test_tokenizers_with_equal_vocabularies_are_equal() -> None:
         Tokenizer.train("ab ab ab", 258, special_tokens=[END]),
         Tokenizer.train("ab ab ab", 258, special_tokens=[END, "<|b|>"]),
         PLAIN,
+        FRAMED,
     ],
-    ids=["fewer merges", "other merges", "other order", "fewer special", "other special", "none"],
+    ids=[
+        "fewer merges",
+        "other merges",
+        "other order",
+        "fewer special",
+        "other special",
+        "none",
+        "ids around",
+    ],
 )
 def test_tokenizers_with_different_vocabularies_are_not_equal(other: Tokenizer) -> None:
     assert other != SMALL

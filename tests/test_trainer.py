@@ -22,6 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpetite import Tokenizer, TrainingProgress, _corpus, _pretokenizer, _progress
+from bpetite._unicode import differs
 
 READ_SIZE = _corpus._READ_SIZE
 """How many bytes of a file are read at a time."""
@@ -121,7 +122,8 @@ any_document = st.one_of(
     st.builds(
         lambda letter, count: letter * count, st.sampled_from("ab é你🙂"), st.integers(0, 60)
     ),
-    st.text(st.characters(codec="utf-8"), max_size=20),
+    # The textbook cuts by the installed `regex`, which may be of another version of Unicode.
+    st.text(st.characters(codec="utf-8").filter(lambda c: not differs(c)), max_size=20),
 )
 
 

@@ -1,23 +1,15 @@
-"""Saving and loading: what a file says, what is refused, and that no file is ever half written."""
+"""Our own format: what a file says, and what is refused."""
 
 from __future__ import annotations
 
 import copy
-import errno
 import json
 import os
-import re
+import random
 import runpy
-import signal
-import stat
-import subprocess
-import sys
-import tempfile
-import threading
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpetite import Tokenizer, _vocabulary_file
+from bpetite._files import SourceFile
+from bpetite._vocabulary import Pair, Vocabulary
 
 HERE = Path(__file__).parent
 INVALID = HERE / "data" / "invalid"
@@ -35,12 +29,6 @@ PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|
 
 # Three merges, (a b) (ab c) (space abc), and two special tokens: what scripts/make-invalid spoils.
 SMALL = Tokenizer.train("abc abc", 259, special_tokens=["<|a|>", "<|b|>"])
-OTHER = Tokenizer.train("xyz xyz", 259, special_tokens=["<|z|>"])
-
-posix_only = pytest.mark.skipif(os.name != "posix", reason="POSIX permissions and links")
-not_as_root = pytest.mark.skipif(
-    os.name != "posix" or os.geteuid() == 0, reason="nothing is forbidden to root"
-)
 
 
 def saved(tokenizer: Tokenizer, path: Path) -> bytes:
@@ -49,9 +37,20 @@ def saved(tokenizer: Tokenizer, path: Path) -> bytes:
     return path.read_bytes()
 
 
+def read(path: Path) -> Vocabulary:
+    """Return the vocabulary of a file."""
+    file = SourceFile(path)
+    return _vocabulary_file.read_vocabulary(file, file.parse(file.read()))
+
+
 def small_document() -> Any:
     """Return what the file of SMALL says, to be changed."""
     return copy.deepcopy(MAKE_INVALID["valid_document"]())
+
+
+def document_2() -> Any:
+    """Return the document of a file of schema version 2, to be changed."""
+    return copy.deepcopy(MAKE_INVALID["valid_document_2"]())
 
 
 def written(path: Path, document: object) -> Path:
@@ -207,23 +206,12 @@ def test_relative_path_is_meant_from_the_current_folder(
     assert Tokenizer.load("small.json") == Tokenizer.load(tmp_path / "small.json") == SMALL
 
 
-def test_load_of_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError) as caught:
-        Tokenizer.load(tmp_path / "missing.json")
-    assert caught.value.filename == str(tmp_path / "missing.json")
-
-
-def test_load_of_a_folder(tmp_path: Path) -> None:
-    with pytest.raises((IsADirectoryError, PermissionError)):
-        Tokenizer.load(tmp_path)
-
-
-@not_as_root
-def test_load_of_an_unreadable_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("format", [None, "bpetite"])
+def test_folder_is_no_vocabulary_file(tmp_path: Path, format: str | None) -> None:
     SMALL.save(tmp_path / "small.json")
-    (tmp_path / "small.json").chmod(0)
-    with pytest.raises(PermissionError):
-        Tokenizer.load(tmp_path / "small.json")
+    with pytest.raises(ValueError, match="folder") as caught:
+        Tokenizer.load(tmp_path, format=format)
+    assert str(caught.value).startswith(f"{tmp_path}: ")
 
 
 # What is refused
@@ -244,7 +232,61 @@ BYTES = "expected a list of integers from 0 to 255"
 LITERAL = "special_tokens: expected a literal that is not empty, in Unicode"
 SPECIAL_ID = "expected an id from 259 to 260"
 
+# Of version 2
+
+KEYS_2 = (
+    "schema_version",
+    "pretokenizer_pattern",
+    "unicode_version",
+    "byte_ids",
+    "merges",
+    "merge_ids",
+    "other_tokens",
+    "ignore_merges",
+    "more_patterns",
+    "normalizer",
+    "special_tokens",
+    "kept_special_tokens",
+    "prefix_ids",
+    "suffix_ids",
+    "settings",
+)
+NO_OTHER_KEYS_2 = f"the file: expected no other keys than {', '.join(KEYS_2)}"
+AN_ID = "expected an id from 0 to 4294967295"
+NORMALIZER = 'normalizer: expected null or "NFC"'
+KEPT = "expected one of special_tokens, each once"
+A_TOKEN = "expected the id of a token"
+A_STRING = "expected a string in Unicode"
+
 REFUSED: dict[str, str | KeyError] = {
+    "2-unicode-version-different": 'unicode_version: expected "16.0.0", got "15.0.0"',
+    "2-pattern-does-not-compile": "pretokenizer_pattern: expected a portable pattern "
+    "(it is neither one of gpt2, cl100k, o200k, llama3, qwen2 nor a regular expression: "
+    'missing ) at position 1), got "("',
+    "2-key-missing": KeyError("the key 'settings' is missing"),
+    "2-key-unknown": f'{NO_OTHER_KEYS_2}, got "vocab"',
+    "2-kept-special-token-given-twice": f'kept_special_tokens[1]: {KEPT}, got "bc"',
+    "2-kept-special-token-unknown": f'kept_special_tokens[1]: {KEPT}, got "<|b|>"',
+    "2-merge-given-twice": "merges[4]: expected a new pair, got [300, 156]",
+    "2-normalizer-unknown": f'{NORMALIZER}, got "NFKC"',
+    "2-one-more-pattern-is-a-name": "more_patterns[0]: "
+    'expected the pattern itself, not its name, got "gpt2"',
+    "2-prefix-id-unknown": f"prefix_ids[1]: {A_TOKEN}, got 701",
+    "2-suffix-id-not-an-integer": f"suffix_ids[0]: {A_TOKEN}, got 302.0",
+    "2-setting-not-a-string": f'settings["bos_token"]: {A_STRING}, got 700',
+    "2-setting-with-lone-surrogate": rf'settings["bos_token"]: {A_STRING}, got "\ud800"',
+    "2-byte-id-given-twice": "byte_ids[1]: expected an id of its own; another byte has it too, "
+    "got 255",
+    "2-merges-of-odd-length": "merges: expected a list of two ids for each merge, "
+    "got [158, 157, 300]",
+    "2-merge-of-itself": "merges[1]: expected an id that is defined before, got 300",
+    "2-merge-makes-another-token": "merges[4]: expected a merge that makes the id 301, "
+    "got [158, 157]",
+    "2-merge-ids-of-a-huge-run": "merge_ids: expected an id for each of 4 merges, got 4294967295",
+    "2-other-token-of-one-byte": 'other_tokens["400"]: expected two bytes at least, got [98]',
+    "2-other-id-with-leading-zero": 'other_tokens: expected ids as keys, got "01"',
+    "2-bytes-with-two-ids": "the file: expected ids of different bytes; 300 has these too, got 500",
+    "2-special-id-of-another-token": 'special_tokens["<|a|>"]: expected an id of its own, got 300',
     "byte-order-mark": "not JSON: Unexpected UTF-8 BOM (decode using utf-8-sig): "
     "line 1 column 1 (char 0)",
     "empty": "not JSON: Expecting value: line 1 column 1 (char 0)",
@@ -263,7 +305,7 @@ REFUSED: dict[str, str | KeyError] = {
     "line 1 column 2 (char 1)",
     "not-utf-8": "not UTF-8 at byte 208 (invalid start byte)",
     "pattern-different": rf'{GPT2}, got "\\S+|\\s+"',
-    "schema-version-unknown": "schema_version: expected 1, got 2",
+    "schema-version-unknown": "schema_version: expected 1 or 2, got 3",
     "special-id-after-a-gap": f'special_tokens["<|b|>"]: {SPECIAL_ID}, got 261',
     "special-id-shared": 'special_tokens["<|b|>"]: '
     'expected an id of its own; "<|a|>" has it too, got 259',
@@ -320,11 +362,11 @@ def other_merge(side: int, last: int) -> str:
 
 
 WRONG_VALUES: list[tuple[tuple[str | int, ...], object, str]] = [
-    (("schema_version",), 0, "schema_version: expected 1, got 0"),
-    (("schema_version",), "1", 'schema_version: expected 1, got "1"'),
-    (("schema_version",), True, "schema_version: expected 1, got true"),
-    (("schema_version",), 1.0, "schema_version: expected 1, got 1.0"),
-    (("schema_version",), None, "schema_version: expected 1, got null"),
+    (("schema_version",), 0, "schema_version: expected 1 or 2, got 0"),
+    (("schema_version",), "1", 'schema_version: expected 1 or 2, got "1"'),
+    (("schema_version",), True, "schema_version: expected 1 or 2, got true"),
+    (("schema_version",), 1.0, "schema_version: expected 1 or 2, got 1.0"),
+    (("schema_version",), None, "schema_version: expected 1 or 2, got null"),
     (("mergeable_vocab_size",), 258, f"{SIZE}, got 258"),
     (("mergeable_vocab_size",), "259", f'{SIZE}, got "259"'),
     (("mergeable_vocab_size",), 259.0, f"{SIZE}, got 259.0"),
@@ -447,26 +489,8 @@ def test_deep_nesting_is_refused(
 
 
 def test_another_schema_version_is_named_before_anything_else(tmp_path: Path) -> None:
-    path = written(tmp_path / "newer.json", {"schema_version": 2, "tokens": []})
-    assert refusal(path) == (ValueError, f"{path}: schema_version: expected 1, got 2")
-
-
-def test_file_of_the_greatest_size_is_loaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    size = len(saved(SMALL, tmp_path / "small.json"))
-    monkeypatch.setattr(_vocabulary_file, "_MAX_SIZE", size)
-    assert Tokenizer.load(tmp_path / "small.json") == SMALL
-
-
-def test_larger_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "small.json"
-    size = len(saved(SMALL, path))
-    monkeypatch.setattr(_vocabulary_file, "_MAX_SIZE", size - 1)
-    assert refusal(path) == (
-        ValueError,
-        f"{path}: larger than {size - 1} bytes, so no vocabulary file",
-    )
+    path = written(tmp_path / "newer.json", {"schema_version": 3, "tokens": []})
+    assert refusal(path) == (ValueError, f"{path}: schema_version: expected 1 or 2, got 3")
 
 
 def test_error_names_the_file_as_the_caller_did(
@@ -555,6 +579,613 @@ def test_merges_that_double_a_token_take_no_memory(tmp_path: Path) -> None:
     assert peak[0] < 2_000_000
 
 
+# Schema version 2
+
+PATTERNS = [PATTERN, r"\S+|\s+", "[a-zé]+|.", "你|🙂| ?\\p{L}+", "\u2028|\\s+"]
+BYTES_OF = {byte: bytes([byte]) for byte in range(256)}
+
+
+@st.composite
+def vocabularies(draw: st.DrawFn) -> Vocabulary:
+    """Make tokens with ids anywhere, merges of them in any order, and special tokens anywhere."""
+    texts = draw(st.sets(st.text("abc", min_size=2, max_size=4), max_size=12))
+    tokens = [*BYTES_OF.values(), *(text.encode() for text in sorted(texts))]
+    highest = draw(st.sampled_from([len(tokens) + 5, 2000, 2**32 - 2]))
+    rng = random.Random(draw(st.integers(0, 2**32)))
+    *ids, special_id = rng.sample(range(highest + 1), len(tokens) + 1)
+    bytes_of = dict(zip(ids, tokens, strict=True))
+    id_of = {token: id for id, token in bytes_of.items()}
+    pairs = [
+        (id_of[token[:cut]], id_of[token[cut:]])
+        for token in tokens
+        for cut in range(1, len(token))
+        if token[:cut] in id_of and token[cut:] in id_of
+    ]
+    merges = draw(st.permutations(pairs))[: draw(st.integers(0, len(pairs)))]
+    special_tokens = {draw(literals.filter(lambda text: text != "a")): special_id}
+    if draw(st.booleans()):
+        special_tokens["a"] = id_of[b"a"]
+    some_ids = st.lists(st.sampled_from([ids[0], ids[-1], special_id]), max_size=3).map(tuple)
+    return Vocabulary.from_tokens(
+        bytes_of,
+        merges,
+        special_tokens,
+        draw(st.sampled_from(PATTERNS)),
+        ignore_merges=draw(st.booleans()),
+        more_patterns=tuple(draw(st.lists(st.sampled_from(PATTERNS), max_size=2))),
+        normalizer=draw(st.sampled_from([None, "NFC"])),
+        kept_special_tokens=draw(st.frozensets(st.sampled_from(sorted(special_tokens)))),
+        prefix_ids=draw(some_ids),
+        suffix_ids=draw(some_ids),
+        settings=draw(st.dictionaries(literals, st.text(characters, max_size=8), max_size=3)),
+    )
+
+
+@given(vocabularies())
+@settings(max_examples=60, deadline=None)
+def test_any_vocabulary_is_loaded_as_it_was_saved(folder: Path, vocabulary: Vocabulary) -> None:
+    path = folder / "any.json"
+    data = saved(Tokenizer(vocabulary), path)
+    loaded = read(path)
+    assert loaded == vocabulary
+    assert loaded.tokens.bytes_of == vocabulary.tokens.bytes_of
+    assert saved(Tokenizer(loaded), folder / "again.json") == data
+
+
+@given(vocabularies(), st.randoms(use_true_random=False))
+@settings(max_examples=30, deadline=None)
+def test_order_in_which_tokens_are_given_does_not_matter(
+    vocabulary: Vocabulary, rng: random.Random
+) -> None:
+    tokens = list(vocabulary.ordinary_tokens.items())
+    special_tokens = list(vocabulary.special_tokens.items())
+    settings = list(vocabulary.settings.items())
+    for entries in (tokens, special_tokens, settings):
+        rng.shuffle(entries)
+    other = Vocabulary.from_tokens(
+        dict(tokens),
+        vocabulary.merges,
+        dict(special_tokens),
+        vocabulary.pattern,
+        ignore_merges=vocabulary.ignore_merges,
+        more_patterns=vocabulary.more_patterns,
+        normalizer=vocabulary.normalizer,
+        kept_special_tokens=vocabulary.kept_special_tokens,
+        prefix_ids=vocabulary.prefix_ids,
+        suffix_ids=vocabulary.suffix_ids,
+        settings=dict(settings),
+    )
+    assert other == vocabulary
+    assert _vocabulary_file.to_bytes(other) == _vocabulary_file.to_bytes(vocabulary)
+
+
+def test_equal_vocabularies_give_equal_bytes_whatever_the_order_of_special_tokens() -> None:
+    one = Vocabulary((), {"a": 256, "b": 257}, PATTERN)
+    other = Vocabulary((), {"b": 257, "a": 256}, PATTERN)
+    assert one == other
+    assert _vocabulary_file.to_bytes(one) == _vocabulary_file.to_bytes(other)
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "version"),
+    [
+        (Vocabulary(((97, 98),), {"<|a|>": 257}, PATTERN), 1),
+        (Vocabulary((), {}, PATTERN), 1),
+        (Vocabulary.from_tokens({**BYTES_OF, 256: b"ab"}, [(97, 98)], {}, PATTERN), 1),
+        (Vocabulary(((97, 98),), {"<|a|>": 257}, r"\S+|\s+"), 2),
+        (Vocabulary(((97, 98),), {"<|a|>": 258}, PATTERN), 2),
+        (Vocabulary(((97, 98),), {"ab": 256}, PATTERN), 2),
+        (Vocabulary(((97, 98),), {}, PATTERN, ignore_merges=True), 2),
+        (Vocabulary.from_tokens({**BYTES_OF, 256: b"ab"}, [], {}, PATTERN), 2),
+        (Vocabulary.from_tokens({**BYTES_OF, 257: b"ab"}, [(97, 98)], {}, PATTERN), 2),
+        (Vocabulary((), {}, PATTERN, more_patterns=(PATTERN,)), 2),
+        (Vocabulary((), {}, PATTERN, normalizer="NFC"), 2),
+        (Vocabulary((), {"a": 256}, PATTERN, kept_special_tokens=frozenset("a")), 2),
+        (Vocabulary((), {}, PATTERN, prefix_ids=(0,)), 2),
+        (Vocabulary((), {}, PATTERN, suffix_ids=(0,)), 2),
+        (Vocabulary((), {}, PATTERN, settings={"": ""}), 2),
+    ],
+    ids=[
+        "trained",
+        "bytes alone",
+        "plain tokens",
+        "pattern",
+        "gap before a special id",
+        "special id of an ordinary token",
+        "ignore_merges",
+        "no merges",
+        "gap before a merge",
+        "two patterns",
+        "normalizer",
+        "kept special token",
+        "prefix",
+        "suffix",
+        "settings",
+    ],
+)
+def test_version_is_1_wherever_that_can_say_it(vocabulary: Vocabulary, version: int) -> None:
+    assert json.loads(_vocabulary_file.to_bytes(vocabulary))["schema_version"] == version
+
+
+def test_bytes_of_a_small_file_of_version_2() -> None:
+    """Every byte, put together by hand."""
+    tokens = {**BYTES_OF, 300: b"ab", 301: b"abc", 200000: b"xyz"}
+    vocabulary = Vocabulary.from_tokens(
+        tokens,
+        [(97, 98), (300, 99)],
+        {"é": 299, "<b>": 298, "<a>": 297},
+        "é|.",
+        ignore_merges=True,
+        more_patterns=("a|.", "[^b]|."),
+        normalizer="NFC",
+        kept_special_tokens=frozenset(["é", "<b>"]),
+        prefix_ids=(299, 97),
+        suffix_ids=(298,),
+        settings={"eos_token": "é", "bos_token": ""},
+    )
+    byte_ids = ",".join(map(str, range(256)))
+    assert _vocabulary_file.to_bytes(vocabulary).decode("utf-8") == (
+        f'{{"byte_ids":[{byte_ids}],"ignore_merges":true,"kept_special_tokens":["<b>","é"],'
+        '"merge_ids":[[300,2]],"merges":[97,98,300,99],"more_patterns":["a|.","[^b]|."],'
+        '"normalizer":"NFC","other_tokens":{"200000":[120,121,122]},"prefix_ids":[299,97],'
+        '"pretokenizer_pattern":"é|.","schema_version":2,'
+        '"settings":{"bos_token":"","eos_token":"é"},'
+        '"special_tokens":{"<a>":297,"<b>":298,"é":299},"suffix_ids":[298],'
+        '"unicode_version":"16.0.0"}\n'
+    )
+
+
+def test_literals_are_in_one_order_in_a_file() -> None:
+    """Sets of strings have another order in each process."""
+    names = [*"hgfedcba", "é", "𝄞"]
+    special_tokens = {name * 2: 256 + number for number, name in enumerate(names)}
+    vocabulary = Vocabulary((), special_tokens, ".", kept_special_tokens=frozenset(special_tokens))
+    document = json.loads(_vocabulary_file.to_bytes(vocabulary))
+    assert list(document["special_tokens"]) == sorted(special_tokens)
+    assert document["kept_special_tokens"] == sorted(special_tokens)
+
+
+def test_valid_document_of_version_2_is_loaded(tmp_path: Path) -> None:
+    path = written(tmp_path / "v.json", document_2())
+    vocabulary = read(path)
+    tokens = {255 - byte: bytes([byte]) for byte in range(256)}
+    tokens |= {300: b"ab", 301: b"abc", 302: b" abc", 400: b"bc", 500: b"xyz"}
+    assert vocabulary.tokens.bytes_of == {**tokens, 700: b"<|a|>"}
+    assert vocabulary == Vocabulary.from_tokens(
+        tokens,
+        [(158, 157), (300, 156), (158, 400), (223, 301)],
+        {"bc": 400, "<|a|>": 700},
+        r" ?[a-zé]+|\s+",
+        more_patterns=("[a-m]|.",),
+        normalizer="NFC",
+        kept_special_tokens=frozenset(["bc"]),
+        prefix_ids=(400, 158),
+        suffix_ids=(302,),
+        settings={"bos_token": "<|a|>"},
+    )
+    assert json.loads(saved(Tokenizer(vocabulary), path)) == document_2()
+
+
+def test_loaded_tokenizer_does_what_each_key_says(tmp_path: Path) -> None:
+    tokenizer = Tokenizer.load(written(tmp_path / "v.json", document_2()))
+    assert (tokenizer.more_patterns, tokenizer.lossless) == (("[a-m]|.",), False)
+    assert dict(tokenizer.settings) == {"bos_token": "<|a|>"}
+    # One letter a piece, so nothing is merged; e and its accent are one character.
+    assert tokenizer.encode("abe\u0301") == [158, 157, 255 - 0xC3, 255 - 0xA9]
+    assert tokenizer.encode("a<|a|>", add_special_tokens=True) == [400, 158, 158, 700, 302]
+    assert tokenizer.decode([400, 700, 158], skip_special_tokens=True) == "bca"
+
+
+PATTERN_2 = "pretokenizer_pattern:"
+PORTABLE = "expected a portable pattern"
+A_RUN = "expected a list of an id and a length"
+SHORT_RUN = "expected a run of ids that is not too long"
+BEFORE = "expected an id that is defined before"
+PAIRS = "expected a list of two ids for each merge"
+ID_LIST = "byte_ids: expected a list of 256 ids"
+
+WRONG_VALUES_2: list[tuple[tuple[str | int, ...], object, str]] = [
+    (("unicode_version",), "17.0.0", 'unicode_version: expected "16.0.0", got "17.0.0"'),
+    (("unicode_version",), 16, 'unicode_version: expected "16.0.0", got 16'),
+    (("ignore_merges",), 1, "ignore_merges: expected true or false, got 1"),
+    (("ignore_merges",), None, "ignore_merges: expected true or false, got null"),
+    (("ignore_merges",), "true", 'ignore_merges: expected true or false, got "true"'),
+    (("pretokenizer_pattern",), None, f"{PATTERN_2} {A_STRING}, got null"),
+    (("pretokenizer_pattern",), ["a"], f'{PATTERN_2} {A_STRING}, got ["a"]'),
+    (("pretokenizer_pattern",), "a|\ud800", rf'{PATTERN_2} {A_STRING}, got "a|\ud800"'),
+    (
+        ("pretokenizer_pattern",),
+        "cl100k",
+        f'{PATTERN_2} expected the pattern itself, not its name, got "cl100k"',
+    ),
+    (
+        ("pretokenizer_pattern",),
+        "a++",
+        f"{PATTERN_2} {PORTABLE} (it has a possessive quantifier or an atomic group at "
+        'position 1, which other engines read differently; write it without), got "a++"',
+    ),
+    (
+        ("pretokenizer_pattern",),
+        "(?>a)",
+        f"{PATTERN_2} {PORTABLE} (it has a possessive quantifier or an atomic group at "
+        'position 0, which other engines read differently; write it without), got "(?>a)"',
+    ),
+    (
+        ("pretokenizer_pattern",),
+        "x*",
+        f"{PATTERN_2} {PORTABLE} (it can match nothing at all, as in ''), got \"x*\"",
+    ),
+    (("byte_ids",), None, f"{ID_LIST}, got null"),
+    (("byte_ids",), [1, 2], f"{ID_LIST}, got [1, 2]"),
+    (("byte_ids",), {"0": 0}, f'{ID_LIST}, got {{"0": 0}}'),
+    (("byte_ids", 7), "7", f'byte_ids[7]: {AN_ID}, got "7"'),
+    (("byte_ids", 7), True, f"byte_ids[7]: {AN_ID}, got true"),
+    (("byte_ids", 7), 7.0, f"byte_ids[7]: {AN_ID}, got 7.0"),
+    (("byte_ids", 7), None, f"byte_ids[7]: {AN_ID}, got null"),
+    (("byte_ids", 7), -1, f"byte_ids[7]: {AN_ID}, got -1"),
+    (("byte_ids", 7), 2**32, f"byte_ids[7]: {AN_ID}, got 4294967296"),
+    (
+        ("byte_ids", 7),
+        255,
+        "byte_ids[7]: expected an id of its own; another byte has it too, got 255",
+    ),
+    (("merges",), None, f"merges: {PAIRS}, got null"),
+    (("merges",), {}, f"merges: {PAIRS}, got {{}}"),
+    (("merges", 0), [158, 157], f"merges[0]: {AN_ID}, got [158, 157]"),
+    (("merges",), [], "merge_ids: expected an id for each of 0 merges, got 4"),
+    (("merges",), [158] * 3, f"merges: {PAIRS}, got [158, 158, 158]"),
+    (("merges",), [158] * 10, "merge_ids: expected an id for each of 5 merges, got 4"),
+    (("merges", 3), "156", f'merges[3]: {AN_ID}, got "156"'),
+    (("merges", 3), True, f"merges[3]: {AN_ID}, got true"),
+    (("merges", 3), 156.0, f"merges[3]: {AN_ID}, got 156.0"),
+    (("merges", 3), None, f"merges[3]: {AN_ID}, got null"),
+    (("merges", 3), [156], f"merges[3]: {AN_ID}, got [156]"),
+    (("merges", 3), -1, f"merges[3]: {BEFORE}, got -1"),
+    (("merges", 3), 302, f"merges[3]: {BEFORE}, got 302"),
+    (("merges", 3), 301, f"merges[3]: {BEFORE}, got 301"),
+    (("merges", 3), 700, f"merges[3]: {BEFORE}, got 700"),
+    (("merges", 3), 10**30, f"merges[3]: {BEFORE}, got 1{'0' * 30}"),
+    (("merges", 0), 300, f"merges[0]: {BEFORE}, got 300"),
+    (
+        ("merges",),
+        [158, 157, 300, 156, 300, 156, 223, 301],
+        "merges[4]: expected a new pair, got [300, 156]",
+    ),
+    # As long as the token that it should make, but of other bytes
+    (("merges", 4), 157, "merges[4]: expected a merge that makes the id 301, got [157, 400]"),
+    # Shorter
+    (("merges", 5), 156, "merges[4]: expected a merge that makes the id 301, got [158, 156]"),
+    (("merge_ids",), None, "merge_ids: expected a list, got null"),
+    (("merge_ids",), [], "merge_ids: expected an id for each of 4 merges, got 0"),
+    (("merge_ids",), [[300, 3]], "merge_ids: expected an id for each of 4 merges, got 3"),
+    (("merge_ids",), [[300, 5]], "merge_ids: expected an id for each of 4 merges, got 5"),
+    (("merge_ids", 0), 300, f"merge_ids[0]: {A_RUN}, got 300"),
+    (("merge_ids", 1), [301], f"merge_ids[1]: {A_RUN}, got [301]"),
+    (("merge_ids", 1), [301, 2, 3], f"merge_ids[1]: {A_RUN}, got [301, 2, 3]"),
+    (("merge_ids", 1), [301, True], f"merge_ids[1]: {A_RUN}, got [301, true]"),
+    (("merge_ids", 1), [301, 2.0], f"merge_ids[1]: {A_RUN}, got [301, 2.0]"),
+    (("merge_ids", 1), ["301", 2], f'merge_ids[1]: {A_RUN}, got ["301", 2]'),
+    (("merge_ids", 1), [-1, 2], f"merge_ids[1]: {A_RUN}, got [-1, 2]"),
+    (("merge_ids", 1), [301, -2], f"merge_ids[1]: {A_RUN}, got [301, -2]"),
+    (("merge_ids", 1), [301, 0], f"merge_ids[1]: {SHORT_RUN}, got [301, 0]"),
+    (("merge_ids", 1), [4294967295, 2], f"merge_ids[1]: {SHORT_RUN}, got [4294967295, 2]"),
+    (("merge_ids", 1), [2, 4294967295], f"merge_ids[1]: {SHORT_RUN}, got [2, 4294967295]"),
+    (
+        ("merge_ids", 1),
+        [0, 4294967295],
+        "merge_ids: expected an id for each of 4 merges, got 4294967297",
+    ),
+    # A merge that makes a byte, or a token of another length
+    (
+        ("merge_ids",),
+        [[3, 1], [301, 1], [301, 2]],
+        "merges[0]: expected a merge that makes the id 3, got [158, 157]",
+    ),
+    (
+        ("merge_ids",),
+        [[500, 1], [301, 1], [301, 2]],
+        "merges[0]: expected a merge that makes the id 500, got [158, 157]",
+    ),
+    (("other_tokens",), None, "other_tokens: expected an object, got null"),
+    (("other_tokens",), [], "other_tokens: expected an object, got []"),
+    (("other_tokens", "0501"), [1, 2], 'other_tokens: expected ids as keys, got "0501"'),
+    (("other_tokens", "-1"), [1, 2], 'other_tokens: expected ids as keys, got "-1"'),
+    (("other_tokens", ""), [1, 2], 'other_tokens: expected ids as keys, got ""'),
+    (("other_tokens", "x"), [1, 2], 'other_tokens: expected ids as keys, got "x"'),
+    (("other_tokens", " 501"), [1, 2], 'other_tokens: expected ids as keys, got " 501"'),
+    (("other_tokens", "1_0"), [1, 2], 'other_tokens: expected ids as keys, got "1_0"'),
+    (("other_tokens", "²"), [1, 2], 'other_tokens: expected ids as keys, got "\\u00b2"'),
+    (("other_tokens", "٥"), [1, 2], 'other_tokens: expected ids as keys, got "\\u0665"'),
+    (
+        ("other_tokens", "4294967296"),
+        [1, 2],
+        'other_tokens: expected ids as keys, got "4294967296"',
+    ),
+    (
+        ("other_tokens", "7"),
+        [1, 2],
+        'other_tokens: expected an id of its own; a byte has it too, got "7"',
+    ),
+    (("other_tokens", "500"), [], 'other_tokens["500"]: expected two bytes at least, got []'),
+    (("other_tokens", "500"), [7], 'other_tokens["500"]: expected two bytes at least, got [7]'),
+    (("other_tokens", "500"), [1, 256], f'other_tokens["500"]: {BYTES}, got [1, 256]'),
+    (("other_tokens", "500"), [1, -1], f'other_tokens["500"]: {BYTES}, got [1, -1]'),
+    (("other_tokens", "500"), [1, True], f'other_tokens["500"]: {BYTES}, got [1, true]'),
+    (("other_tokens", "500"), [1, 1.0], f'other_tokens["500"]: {BYTES}, got [1, 1.0]'),
+    (("other_tokens", "500"), "xyz", f'other_tokens["500"]: {BYTES}, got "xyz"'),
+    (("other_tokens", "500"), None, f'other_tokens["500"]: {BYTES}, got null'),
+    (
+        ("other_tokens", "500"),
+        [97, 98, 99],
+        "the file: expected ids of different bytes; 301 has these too, got 500",
+    ),
+    (
+        ("other_tokens", "501"),
+        [120, 121, 122],
+        "the file: expected ids of different bytes; 500 has these too, got 501",
+    ),
+    (
+        ("merge_ids",),
+        [[300, 2], [303, 1], [302, 1]],
+        "the file: expected ids of different bytes; 301 has these too, got 303",
+    ),
+    (("special_tokens",), None, "special_tokens: expected an object, got null"),
+    (("special_tokens", ""), 701, f'{LITERAL}, got ""'),
+    (("special_tokens", "\ud800"), 701, rf'{LITERAL}, got "\ud800"'),
+    (("special_tokens", "<|a|>"), "700", f'special_tokens["<|a|>"]: {AN_ID}, got "700"'),
+    (("special_tokens", "<|a|>"), True, f'special_tokens["<|a|>"]: {AN_ID}, got true'),
+    (("special_tokens", "<|a|>"), 700.0, f'special_tokens["<|a|>"]: {AN_ID}, got 700.0'),
+    (("special_tokens", "<|a|>"), -1, f'special_tokens["<|a|>"]: {AN_ID}, got -1'),
+    (("special_tokens", "<|a|>"), 2**32, f'special_tokens["<|a|>"]: {AN_ID}, got 4294967296'),
+    (
+        ("special_tokens", "<|b|>"),
+        700,
+        'special_tokens["<|b|>"]: expected an id of its own; "<|a|>" has it too, got 700',
+    ),
+    (("special_tokens", "<|a|>"), 0, 'special_tokens["<|a|>"]: expected an id of its own, got 0'),
+    (
+        ("special_tokens", "<|a|>"),
+        302,
+        'special_tokens["<|a|>"]: expected an id of its own, got 302',
+    ),
+    (
+        ("special_tokens", "bc "),
+        500,
+        'special_tokens["bc "]: expected an id of its own, got 500',
+    ),
+    (("more_patterns",), None, "more_patterns: expected a list, got null"),
+    (("more_patterns",), "a|.", 'more_patterns: expected a list, got "a|."'),
+    (("more_patterns", 0), None, f"more_patterns[0]: {A_STRING}, got null"),
+    (("more_patterns", 0), "\udfff", rf'more_patterns[0]: {A_STRING}, got "\udfff"'),
+    (
+        ("more_patterns",),
+        ["a", "qwen2"],
+        'more_patterns[1]: expected the pattern itself, not its name, got "qwen2"',
+    ),
+    (
+        ("more_patterns", 0),
+        "x*",
+        f"more_patterns[0]: {PORTABLE} (it can match nothing at all, as in ''), got \"x*\"",
+    ),
+    (("normalizer",), "nfc", f'{NORMALIZER}, got "nfc"'),
+    (("normalizer",), "", f'{NORMALIZER}, got ""'),
+    (("normalizer",), False, f"{NORMALIZER}, got false"),
+    (("normalizer",), ["NFC"], f'{NORMALIZER}, got ["NFC"]'),
+    (("kept_special_tokens",), None, "kept_special_tokens: expected a list, got null"),
+    (("kept_special_tokens",), "bc", 'kept_special_tokens: expected a list, got "bc"'),
+    (("kept_special_tokens",), {"bc": 1}, 'kept_special_tokens: expected a list, got {"bc": 1}'),
+    (("kept_special_tokens", 0), 400, f"kept_special_tokens[0]: {KEPT}, got 400"),
+    (("kept_special_tokens", 0), None, f"kept_special_tokens[0]: {KEPT}, got null"),
+    (("kept_special_tokens", 0), ["bc"], f'kept_special_tokens[0]: {KEPT}, got ["bc"]'),
+    (("kept_special_tokens", 0), "abc", f'kept_special_tokens[0]: {KEPT}, got "abc"'),
+    (("kept_special_tokens", 0), "\ud800", rf'kept_special_tokens[0]: {KEPT}, got "\ud800"'),
+    (
+        ("kept_special_tokens",),
+        ["bc", "<|a|>", "bc"],
+        f'kept_special_tokens[2]: {KEPT}, got "bc"',
+    ),
+    (("prefix_ids",), None, "prefix_ids: expected a list, got null"),
+    (("prefix_ids",), 400, "prefix_ids: expected a list, got 400"),
+    (("prefix_ids",), {"0": 400}, 'prefix_ids: expected a list, got {"0": 400}'),
+    (("prefix_ids", 0), "400", f'prefix_ids[0]: {A_TOKEN}, got "400"'),
+    (("prefix_ids", 0), True, f"prefix_ids[0]: {A_TOKEN}, got true"),
+    (("prefix_ids", 0), 400.0, f"prefix_ids[0]: {A_TOKEN}, got 400.0"),
+    (("prefix_ids", 0), None, f"prefix_ids[0]: {A_TOKEN}, got null"),
+    (("prefix_ids", 0), [400], f"prefix_ids[0]: {A_TOKEN}, got [400]"),
+    (("prefix_ids", 1), -1, f"prefix_ids[1]: {A_TOKEN}, got -1"),
+    (("prefix_ids", 1), 256, f"prefix_ids[1]: {A_TOKEN}, got 256"),
+    (("prefix_ids", 1), "<|a|>", f'prefix_ids[1]: {A_TOKEN}, got "<|a|>"'),
+    (("suffix_ids",), None, "suffix_ids: expected a list, got null"),
+    (("suffix_ids",), "", 'suffix_ids: expected a list, got ""'),
+    (("suffix_ids", 0), "302", f'suffix_ids[0]: {A_TOKEN}, got "302"'),
+    (("suffix_ids", 0), False, f"suffix_ids[0]: {A_TOKEN}, got false"),
+    (("suffix_ids", 0), 10**30, f"suffix_ids[0]: {A_TOKEN}, got 1{'0' * 30}"),
+    (("suffix_ids", 0), 303, f"suffix_ids[0]: {A_TOKEN}, got 303"),
+    (("settings",), None, "settings: expected an object, got null"),
+    (("settings",), [["a", "b"]], 'settings: expected an object, got [["a", "b"]]'),
+    (("settings", "a"), None, f'settings["a"]: {A_STRING}, got null'),
+    (("settings", "a"), True, f'settings["a"]: {A_STRING}, got true'),
+    (("settings", "a"), 1, f'settings["a"]: {A_STRING}, got 1'),
+    (("settings", "a"), {"content": "b"}, f'settings["a"]: {A_STRING}, got {{"content": "b"}}'),
+    (("settings", "a"), "\ud83d", rf'settings["a"]: {A_STRING}, got "\ud83d"'),
+    (("settings", "\ud83d"), "a", rf'settings["\ud83d"]: {A_STRING}, got "a"'),
+    (("settings", "\ud83d"), "\ude42", rf'settings["\ud83d"]: {A_STRING}, got "\ude42"'),
+    (("vocab",), {}, f'{NO_OTHER_KEYS_2}, got "vocab"'),
+]
+
+
+@pytest.mark.parametrize(("place", "value", "message"), WRONG_VALUES_2)
+def test_wrong_value_of_version_2_is_refused(
+    tmp_path: Path, place: tuple[str | int, ...], value: object, message: str
+) -> None:
+    document = inner = document_2()
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    path = written(tmp_path / "wrong.json", document)
+    assert refusal(path) == (ValueError, f"{path}: {message}")
+
+
+# Without a version, a file is taken for one of version 1.
+@pytest.mark.parametrize("key", KEYS_2[1:])
+def test_missing_key_of_version_2_is_a_key_error(tmp_path: Path, key: str) -> None:
+    document = document_2()
+    del document[key]
+    path = written(tmp_path / "wrong.json", document)
+    assert refusal(path) == (KeyError, f"{path}: the key {key!r} is missing")
+
+
+def test_greatest_id_is_loaded_wherever_it_stands(tmp_path: Path) -> None:
+    greatest = 2**32 - 1
+    ids = dict(BYTES_OF)
+    vocabularies = [
+        Vocabulary.from_tokens({**ids, greatest: b"ab"}, [], {}, PATTERN),
+        Vocabulary.from_tokens(ids, [], {"ab": greatest}, PATTERN),
+        Vocabulary.from_tokens({**ids, greatest: b"ab"}, [(97, 98)], {}, PATTERN),
+    ]
+    for vocabulary in vocabularies:
+        Tokenizer(vocabulary).save(tmp_path / "v.json", overwrite=True)
+        assert read(tmp_path / "v.json") == vocabulary
+
+
+def doubling_2(count: int) -> Any:
+    """Return a document whose merges double a token, and double it again."""
+    document = document_2()
+    merges = [158, 158]
+    for id in range(1000, 1000 + count - 1):
+        merges += [id, id]
+    return {**document, "merges": merges, "merge_ids": [[1000, count]], "suffix_ids": []}
+
+
+@pytest.mark.parametrize("count", [40, 15_000, 40_000])
+def test_merges_that_double_and_double_take_bounded_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    limit = 1_000_000
+    monkeypatch.setattr(_vocabulary_file, "MAX_SIZE", limit)
+    path = written(tmp_path / "doubling.json", doubling_2(count))
+    with peak_memory() as peak:
+        assert refusal(path) == (
+            ValueError,
+            f"{path}: merges[36]: expected at most {limit} bytes of tokens, got [1017, 1017]",
+        )
+    assert peak[0] < 2 * limit + 2_000_000 + 40 * path.stat().st_size
+
+
+def test_tokens_of_the_greatest_size_together_are_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the merges alone: the file itself says the bytes of the others."""
+    path = written(tmp_path / "doubling.json", doubling_2(6))
+    monkeypatch.setattr(_vocabulary_file, "MAX_SIZE", 2 + 4 + 8 + 16 + 32 + 64)
+    assert read(path).tokens.bytes_of[1005] == b"a" * 64
+    monkeypatch.setattr(_vocabulary_file, "MAX_SIZE", 2 + 4 + 8 + 16 + 32 + 63)
+    assert refusal(path) == (
+        ValueError,
+        f"{path}: merges[10]: expected at most 125 bytes of tokens, got [1004, 1004]",
+    )
+
+
+def test_memory_for_many_other_tokens_follows_the_size_of_the_file(tmp_path: Path) -> None:
+    tokens = {str(1000 + n): [n % 256, n // 256 % 256, 1] for n in range(10_000)}
+    tokens["500"] = [7] * 1_000_000
+    path = written(tmp_path / "many.json", {**document_2(), "other_tokens": tokens})
+    with peak_memory() as peak:
+        kind, _ = refusal(path)  # no id 400, which merges and special tokens use
+    assert kind is ValueError
+    assert peak[0] < 12 * path.stat().st_size
+
+
+def test_memory_for_many_runs_follows_the_size_of_the_file(tmp_path: Path) -> None:
+    path = written(tmp_path / "runs.json", {**document_2(), "merge_ids": [[9, 2**32 - 9]] * 50_000})
+    with peak_memory() as peak:
+        assert refusal(path) == (
+            ValueError,
+            f"{path}: merge_ids: expected an id for each of 4 merges, got {(2**32 - 9) * 50_000}",
+        )
+    assert peak[0] < 15 * path.stat().st_size
+
+
+@pytest.mark.parametrize("length", [200_000, 2**32 - 1])
+def test_long_run_of_merge_ids_takes_no_memory(tmp_path: Path, length: int) -> None:
+    path = written(tmp_path / "run.json", {**document_2(), "merge_ids": [[0, length]]})
+    with peak_memory() as peak:
+        kind, message = refusal(path)
+    assert (kind, str(message).startswith(f"{path}: merge")) == (ValueError, True)
+    assert peak[0] < 2_000_000
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {LONG: 1},
+        {"pretokenizer_pattern": LONG + "("},
+        {"pretokenizer_pattern": LONG + "a++"},
+        {"unicode_version": LONG},
+        {"byte_ids": LONG},
+        {"merges": LONG},
+        {"merge_ids": [LONG]},
+        {"other_tokens": {LONG: [1, 2]}},
+        {"other_tokens": {"500": [1] * 10_000 + [256]}},
+        {"special_tokens": {LONG: 0}},
+        {"more_patterns": [LONG + "("]},
+        {"normalizer": LONG},
+        {"kept_special_tokens": [LONG]},
+        {"prefix_ids": [LONG]},
+        {"suffix_ids": LONG},
+        {"settings": {LONG: [LONG]}},
+    ],
+    ids=lambda change: next(iter(change))[:20],
+)
+def test_error_of_version_2_stays_short(tmp_path: Path, change: dict[str, Any]) -> None:
+    path = written(tmp_path / "long.json", {**document_2(), **change})
+    kind, message = refusal(path)
+    assert (kind, len(str(message)) < len(str(path)) + 400) == (ValueError, True)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["(" * 5000 + "a" + ")" * 5000, "a|\ud800", "gpt2"],
+    ids=["nested deeply", "lone surrogate", "name"],
+)
+def test_pattern_that_no_file_can_have_is_refused(tmp_path: Path, pattern: str) -> None:
+    """A name is none: a file has the regular expression itself, which any program can use."""
+    path = written(tmp_path / "v.json", {**document_2(), "pretokenizer_pattern": pattern})
+    kind, message = refusal(path)
+    assert (kind, str(message).startswith(f"{path}: pretokenizer_pattern: ")) == (ValueError, True)
+
+
+def test_merge_that_makes_other_bytes_than_other_tokens_says_is_refused(tmp_path: Path) -> None:
+    """Of the same length, and never a part: a a b, where the file says xyz."""
+    change = {"merges": [158, 157, 158, 300], "merge_ids": [[300, 1], [500, 1]]}
+    path = written(tmp_path / "wrong.json", {**document_2(), **change})
+    assert refusal(path) == (
+        ValueError,
+        f"{path}: merges[2]: expected a merge that makes the id 500, got [158, 300]",
+    )
+
+
+def test_file_of_200_000_tokens_is_small_and_loaded(tmp_path: Path) -> None:
+    rng = random.Random(0)
+    ids = rng.sample(range(256), 256)
+    tokens = {id: bytes([byte]) for byte, id in enumerate(ids)}
+    known = set(tokens.values())
+    merges: list[Pair] = []
+    while len(tokens) < 200_000:
+        # Of low ids most often, so that tokens stay short
+        pair = (int(len(tokens) * rng.random() ** 3), int(len(tokens) * rng.random() ** 3))
+        token = tokens[pair[0]] + tokens[pair[1]]
+        if token not in known:
+            known.add(token)
+            tokens[len(tokens)] = token
+            merges.append(pair)
+    vocabulary = Vocabulary.from_tokens(tokens, merges, {"<|a|>": 200_100}, PATTERNS[1])
+    path = tmp_path / "large.json"
+    Tokenizer(vocabulary).save(path)
+    same = read(path) == vocabulary
+    assert (same, path.stat().st_size < 6_000_000) == (True, True)
+
+
 # Whatever a file holds
 
 json_values: st.SearchStrategy[Any] = st.recursive(
@@ -576,8 +1207,8 @@ json_values: st.SearchStrategy[Any] = st.recursive(
 
 @st.composite
 def documents_with_changes(draw: st.DrawFn) -> Any:
-    """Take the document of SMALL and replace, remove or add values at up to three places."""
-    document = small_document()
+    """Take a document of either version; replace, remove or add values at up to three places."""
+    document = draw(st.sampled_from([small_document, document_2]))()
     for _ in range(draw(st.integers(1, 3))):
         inner = document
         while True:
@@ -600,8 +1231,9 @@ def documents_with_changes(draw: st.DrawFn) -> Any:
 
 @st.composite
 def files_with_changes(draw: st.DrawFn) -> bytes:
-    """Take the file of SMALL and change, remove or repeat bytes at up to four places."""
-    data = bytearray(json.dumps(small_document(), separators=(",", ":")).encode())
+    """Take a file of either version; change, remove or repeat bytes at up to four places."""
+    document = draw(st.sampled_from([small_document, document_2]))()
+    data = bytearray(json.dumps(document, separators=(",", ":")).encode())
     for _ in range(draw(st.integers(1, 4))):
         at = draw(st.integers(0, len(data)))
         end = at + draw(st.integers(0, 20))
@@ -624,14 +1256,23 @@ def loaded_or_refused(path: Path) -> Tokenizer | None:
     return None
 
 
+def said_by(data: bytes) -> str:
+    """Return what a file says, however it cuts merge_ids into runs."""
+    document = json.loads(data)
+    if document["schema_version"] == 2:
+        runs = document["merge_ids"]
+        document["merge_ids"] = [id for first, n in runs for id in range(first, first + n)]
+    return json.dumps(document, sort_keys=True)
+
+
 def assert_valid_or_refused(path: Path) -> None:
     """A file that is not refused says just what would be saved."""
     tokenizer = loaded_or_refused(path)
     if tokenizer is None:
         return
     again = path.with_name("again.json")
-    said = json.dumps(json.loads(path.read_bytes()), sort_keys=True)
-    assert json.dumps(json.loads(saved(tokenizer, again)), sort_keys=True) == said
+    data = saved(tokenizer, again)
+    assert said_by(data) == said_by(path.read_bytes())
     assert Tokenizer.load(again) == tokenizer
     assert tokenizer.decode(tokenizer.encode("abc<|a|> abcé")) == "abc<|a|> abcé"
 
@@ -648,503 +1289,3 @@ def test_changed_bytes_are_valid_or_refused(folder: Path, data: bytes) -> None:
     path = folder / "changed.json"
     path.write_bytes(data)
     assert_valid_or_refused(path)
-
-
-# How a file is written
-
-
-def no_nameless_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_vocabulary_file, "_open_nameless", lambda _folder: None)
-
-
-def refuse_link(*_args: object, **_keywords: object) -> None:
-    raise OSError(errno.EPERM, os.strerror(errno.EPERM))
-
-
-@pytest.fixture(params=["system", "named", "links refused", "no links"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Save as this system can, and as systems do that can less."""
-    if request.param != "system":
-        no_nameless_files(monkeypatch)
-    if request.param == "links refused":
-        monkeypatch.setattr(os, "link", refuse_link)
-    if request.param == "no links":
-        monkeypatch.delattr(os, "link", raising=False)
-
-
-in_every_way = pytest.mark.usefixtures("way")
-
-
-@pytest.fixture(scope="module")
-def small_bytes(folder: Path) -> bytes:
-    """Return the file of SMALL."""
-    return saved(SMALL, folder / "small.json")
-
-
-@pytest.fixture(scope="module")
-def other_bytes(folder: Path) -> bytes:
-    """Return the file of OTHER."""
-    return saved(OTHER, folder / "other.json")
-
-
-@in_every_way
-def test_save_makes_one_file(tmp_path: Path, small_bytes: bytes) -> None:
-    SMALL.save(tmp_path / "v.json")
-    assert files(tmp_path) == {"v.json": small_bytes}
-
-
-@in_every_way
-def test_save_refuses_an_existing_file(tmp_path: Path) -> None:
-    path = tmp_path / "v.json"
-    path.write_bytes(b"old")
-    with pytest.raises(FileExistsError) as caught:
-        SMALL.save(path)
-    assert (caught.value.errno, caught.value.filename) == (errno.EEXIST, str(path))
-    assert files(tmp_path) == {"v.json": b"old"}
-
-
-def test_existing_file_is_refused_before_anything_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def written_already(_descriptor: int) -> None:
-        raise AssertionError("the vocabulary was written to disk before the refusal")
-
-    (tmp_path / "v.json").write_bytes(b"old")
-    monkeypatch.setattr(os, "fsync", written_already)
-    with pytest.raises(FileExistsError):
-        SMALL.save(tmp_path / "v.json")
-
-
-@in_every_way
-def test_save_overwrites_when_asked(tmp_path: Path, small_bytes: bytes) -> None:
-    (tmp_path / "v.json").write_bytes(b"old" * 10_000)
-    SMALL.save(tmp_path / "v.json", overwrite=True)
-    assert files(tmp_path) == {"v.json": small_bytes}
-
-
-@in_every_way
-def test_overwriting_needs_no_old_file(tmp_path: Path, small_bytes: bytes) -> None:
-    SMALL.save(tmp_path / "v.json", overwrite=True)
-    assert files(tmp_path) == {"v.json": small_bytes}
-
-
-@in_every_way
-def test_save_refuses_a_file_that_appears_meanwhile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "v.json"
-    monkeypatch.setattr(os, "fsync", lambda _descriptor: path.write_bytes(b"theirs"))
-    with pytest.raises(FileExistsError) as caught:
-        SMALL.save(path)
-    assert caught.value.filename == str(path)
-    assert files(tmp_path) == {"v.json": b"theirs"}
-
-
-@in_every_way
-def test_save_to_a_folder_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "v.json").mkdir()
-    with pytest.raises(FileExistsError):
-        SMALL.save(tmp_path / "v.json")
-    with pytest.raises((IsADirectoryError, PermissionError)):
-        SMALL.save(tmp_path / "v.json", overwrite=True)
-    assert [(path.name, path.is_dir()) for path in tmp_path.iterdir()] == [("v.json", True)]
-
-
-@in_every_way
-@pytest.mark.parametrize("overwrite", [False, True])
-def test_save_to_a_missing_folder_is_refused(tmp_path: Path, overwrite: bool) -> None:
-    with pytest.raises(FileNotFoundError):
-        SMALL.save(tmp_path / "missing" / "v.json", overwrite=overwrite)
-    assert files(tmp_path) == {}
-
-
-@not_as_root
-@in_every_way
-@pytest.mark.parametrize("overwrite", [False, True])
-def test_save_to_a_read_only_folder_is_refused(tmp_path: Path, overwrite: bool) -> None:
-    inner = tmp_path / "inner"
-    inner.mkdir()
-    (inner / "old.json").write_bytes(b"old")
-    inner.chmod(0o500)
-    with pytest.raises(PermissionError):
-        SMALL.save(inner / ("old.json" if overwrite else "new.json"), overwrite=overwrite)
-    assert files(inner) == {"old.json": b"old"}
-    inner.chmod(0o700)
-
-
-@posix_only
-@in_every_way
-@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666, 0o444])
-def test_overwriting_keeps_the_permissions(tmp_path: Path, mode: int) -> None:
-    path = tmp_path / "v.json"
-    path.write_bytes(b"old")
-    path.chmod(mode)
-    SMALL.save(path, overwrite=True)
-    assert stat.S_IMODE(path.stat().st_mode) == mode
-
-
-@posix_only
-@in_every_way
-@pytest.mark.parametrize("overwrite", [False, True])
-@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0, 0o666)])
-def test_new_file_has_the_permissions_of_any_new_file(
-    tmp_path: Path, overwrite: bool, umask: int, mode: int
-) -> None:
-    before = os.umask(umask)
-    try:
-        SMALL.save(tmp_path / "v.json", overwrite=overwrite)
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE((tmp_path / "v.json").stat().st_mode) == mode
-
-
-@posix_only
-@in_every_way
-@pytest.mark.parametrize("overwrite", [False, True])
-def test_save_through_a_link_to_nothing_makes_the_target(
-    tmp_path: Path, overwrite: bool, small_bytes: bytes
-) -> None:
-    (tmp_path / "inner").mkdir()
-    (tmp_path / "link").symlink_to(Path("inner", "v.json"))
-    SMALL.save(tmp_path / "link", overwrite=overwrite)
-    assert (tmp_path / "link").readlink() == Path("inner", "v.json")
-    assert files(tmp_path / "inner") == {"v.json": small_bytes}
-
-
-@posix_only
-@in_every_way
-def test_save_through_a_link_overwrites_the_target(tmp_path: Path, small_bytes: bytes) -> None:
-    (tmp_path / "v.json").write_bytes(b"old")
-    (tmp_path / "link").symlink_to("v.json")
-    SMALL.save(tmp_path / "link", overwrite=True)
-    assert (tmp_path / "link").readlink() == Path("v.json")
-    assert files(tmp_path) == {"v.json": small_bytes, "link": small_bytes}
-
-
-@posix_only
-@in_every_way
-def test_save_through_a_link_refuses_an_existing_target(tmp_path: Path) -> None:
-    (tmp_path / "v.json").write_bytes(b"old")
-    (tmp_path / "link").symlink_to("v.json")
-    with pytest.raises(FileExistsError) as caught:
-        SMALL.save(tmp_path / "link")
-    assert caught.value.filename == str(tmp_path / "link")
-    assert files(tmp_path) == {"v.json": b"old", "link": b"old"}
-
-
-@pytest.mark.parametrize("gone", [False, True], ids=["links refused", "no links"])
-def test_save_needs_no_links_where_files_can_be_nameless(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone: bool, small_bytes: bytes
-) -> None:
-    if gone:
-        monkeypatch.delattr(os, "link", raising=False)
-    else:
-        monkeypatch.setattr(os, "link", refuse_link)
-    SMALL.save(tmp_path / "new.json")
-    (tmp_path / "old.json").write_bytes(b"old")
-    SMALL.save(tmp_path / "old.json", overwrite=True)
-    assert files(tmp_path) == {"new.json": small_bytes, "old.json": small_bytes}
-
-
-@in_every_way
-@pytest.mark.parametrize("overwrite", [False, True])
-def test_all_bytes_are_on_disk_before_the_file_has_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overwrite: bool, small_bytes: bytes
-) -> None:
-    real = os.fsync
-    synced = []
-
-    def fsync(descriptor: int) -> None:
-        real(descriptor)
-        status = os.fstat(descriptor)
-        if stat.S_ISREG(status.st_mode):
-            synced.append((status.st_size, (tmp_path / "v.json").exists()))
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    SMALL.save(tmp_path / "v.json", overwrite=overwrite)
-    assert synced == [(len(small_bytes), False)]
-
-
-@posix_only
-@in_every_way
-@pytest.mark.parametrize("overwrite", [False, True])
-def test_name_is_on_disk_when_save_returns(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overwrite: bool
-) -> None:
-    """The folder is put to disk too, after the file has its name."""
-    real = os.fsync
-    synced = []
-
-    def fsync(descriptor: int) -> None:
-        real(descriptor)
-        if os.path.samestat(os.fstat(descriptor), tmp_path.stat()):
-            synced.append((tmp_path / "v.json").exists())
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    SMALL.save(tmp_path / "v.json", overwrite=overwrite)
-    assert synced == [True]
-
-
-@in_every_way
-def test_save_succeeds_where_a_folder_cannot_be_put_to_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_bytes: bytes
-) -> None:
-    def fsync(descriptor: int) -> None:
-        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    SMALL.save(tmp_path / "v.json")
-    assert files(tmp_path) == {"v.json": small_bytes}
-
-
-# Whatever goes wrong on the way
-
-
-@in_every_way
-@pytest.mark.parametrize("old", [{}, {"v.json": b"old"}], ids=["new", "overwrite"])
-def test_full_disk_leaves_the_old_file_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: dict[str, bytes]
-) -> None:
-    def full(_descriptor: int) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    for name, data in old.items():
-        (tmp_path / name).write_bytes(data)
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match=re.escape(os.strerror(errno.ENOSPC))) as caught:
-        SMALL.save(tmp_path / "v.json", overwrite=bool(old))
-    assert caught.value.errno == errno.ENOSPC
-    assert files(tmp_path) == old
-
-
-STEPS = ["fsync", "link", "chmod", "replace"]
-
-
-@in_every_way
-@pytest.mark.parametrize("old", [{}, {"v.json": b"old"}], ids=["new", "overwrite"])
-@pytest.mark.parametrize("ending", ["error", "interrupt before", "interrupt after"])
-@pytest.mark.parametrize("step", STEPS)
-def test_save_that_ends_early_leaves_a_whole_file_and_no_other(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    step: str,
-    ending: str,
-    old: dict[str, bytes],
-    small_bytes: bytes,
-) -> None:
-    real: Any = getattr(os, step, None)
-
-    def end_early(*args: Any, **keywords: Any) -> None:
-        if ending == "error":
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        if ending == "interrupt after":
-            real(*args, **keywords)
-        raise KeyboardInterrupt
-
-    for name, data in old.items():
-        (tmp_path / name).write_bytes(data)
-    if real is not None:
-        monkeypatch.setattr(os, step, end_early)
-    with suppress(OSError, KeyboardInterrupt):
-        SMALL.save(tmp_path / "v.json", overwrite=bool(old))
-    assert files(tmp_path) in (old, {"v.json": small_bytes})
-
-
-SAVE_IN_A_PROCESS = """
-import os, signal, sys
-from bpetite import Tokenizer, _vocabulary_file
-
-if sys.argv[3] == "named":
-    _vocabulary_file._open_nameless = lambda folder: None
-tokenizer = Tokenizer.load(sys.argv[1])
-"""
-
-KILLED = """
-os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)
-tokenizer.save(sys.argv[2], overwrite=True)
-"""
-
-NO_ROOM = """
-import resource
-
-limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-resource.setrlimit(resource.RLIMIT_FSIZE, (2000, limits[1]))
-try:
-    tokenizer.save(sys.argv[2], overwrite=True)
-except OSError as error:
-    print(error.errno)
-resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-"""
-
-SAVE_MANY = """
-print("ready", flush=True)
-sys.stdin.readline()
-count = 0
-for n in range(40):
-    try:
-        tokenizer.save(os.path.join(sys.argv[2], f"{n}.json"))
-    except FileExistsError:
-        continue
-    count += 1
-print(count)
-"""
-
-
-def command(code: str, *arguments: str | Path) -> list[str]:
-    """Return what runs code in a process: the file to load, where to save, and the way."""
-    return [sys.executable, "-c", SAVE_IN_A_PROCESS + code, *map(str, arguments)]
-
-
-def can_open_nameless_files() -> bool:
-    """Tell whether this system can, without asking bpetite."""
-    if not hasattr(os, "O_TMPFILE") or not os.path.isdir("/proc/self/fd"):
-        return False
-    try:
-        os.close(os.open(tempfile.gettempdir(), os.O_TMPFILE | os.O_WRONLY))
-    except OSError:
-        return False
-    return True
-
-
-@pytest.fixture
-def small_path(folder: Path, small_bytes: bytes) -> Path:
-    """Return where a file of SMALL is."""
-    path = folder / "given.json"
-    path.write_bytes(small_bytes)
-    return path
-
-
-@pytest.mark.skipif(not can_open_nameless_files(), reason="no nameless files on this system")
-def test_killed_save_leaves_the_old_file_and_no_other(tmp_path: Path, small_path: Path) -> None:
-    path = tmp_path / "v.json"
-    path.write_bytes(b"old")
-    ended = subprocess.run(command(KILLED, small_path, path, "system"), check=False, timeout=60)
-    assert ended.returncode == -signal.SIGKILL
-    assert files(tmp_path) == {"v.json": b"old"}
-
-
-@posix_only
-def test_killed_save_leaves_the_old_file_where_new_files_have_names(
-    tmp_path: Path, small_path: Path
-) -> None:
-    path = tmp_path / "v.json"
-    path.write_bytes(b"old")
-    ended = subprocess.run(command(KILLED, small_path, path, "named"), check=False, timeout=60)
-    assert ended.returncode == -signal.SIGKILL
-    assert path.read_bytes() == b"old"
-
-
-@posix_only
-@pytest.mark.parametrize("how", ["system", "named"])
-@pytest.mark.parametrize("old", [{}, {"v.json": b"old"}], ids=["new", "overwrite"])
-def test_save_that_finds_no_room_leaves_the_old_file_alone(
-    tmp_path: Path, small_path: Path, how: str, old: dict[str, bytes]
-) -> None:
-    for name, data in old.items():
-        (tmp_path / name).write_bytes(data)
-    ended = subprocess.run(
-        command(NO_ROOM, small_path, tmp_path / "v.json", how),
-        check=True,
-        timeout=60,
-        capture_output=True,
-    )
-    assert int(ended.stdout) == errno.EFBIG
-    assert files(tmp_path) == old
-
-
-@in_every_way
-def test_one_of_many_threads_saves_a_new_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All have found that there is no such file when the first of them names its own."""
-    names = [f"<|{n}|>" for n in range(6)]
-    barrier = threading.Barrier(len(names), timeout=60)
-    thread = threading.local()
-    real = os.fsync
-
-    def fsync(descriptor: int) -> None:
-        if not hasattr(thread, "waited"):
-            thread.waited = True
-            barrier.wait()
-        real(descriptor)
-
-    def save(name: str) -> str | None:
-        try:
-            Tokenizer.train("", 256, special_tokens=[name]).save(tmp_path / "v.json")
-        except FileExistsError:
-            return None
-        return name
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    with ThreadPoolExecutor(len(names)) as executor:
-        winners = [name for name in executor.map(save, names) if name is not None]
-    assert [dict(Tokenizer.load(path).special_tokens) for path in tmp_path.iterdir()] == [
-        {name: 256} for name in winners
-    ]
-
-
-def test_one_of_two_processes_saves_each_new_file(
-    tmp_path: Path, small_path: Path, small_bytes: bytes
-) -> None:
-    start = command(SAVE_MANY, small_path, tmp_path, "system")
-    with (
-        subprocess.Popen(start, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as one,
-        subprocess.Popen(start, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other,
-    ):
-        for process in (one, other):
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-        for process in (one, other):
-            assert process.stdin is not None
-            process.stdin.write("\n")
-            process.stdin.flush()
-        counts = [int(process.communicate(timeout=60)[0]) for process in (one, other)]
-    assert sum(counts) == 40
-    assert files(tmp_path) == {f"{n}.json": small_bytes for n in range(40)}
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows does not replace an open file")
-@in_every_way
-def test_reader_never_meets_half_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "v.json"
-    SMALL.save(path)
-
-    def save_many() -> None:
-        for _ in range(5):
-            OTHER.save(path, overwrite=True)
-            SMALL.save(path, overwrite=True)
-
-    seen = set()
-    with ThreadPoolExecutor(1) as executor:
-        saving = executor.submit(save_many)
-        while not saving.done():
-            seen.add(Tokenizer.load(path))
-        saving.result()
-    assert seen <= {SMALL, OTHER}
-    assert len(seen) > 0
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a named pipe")
-def test_save_never_replaces_what_is_not_a_file(tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    with pytest.raises(OSError, match="not a file that can be replaced"):
-        Tokenizer.train("", 256).save(pipe, overwrite=True)
-    assert stat.S_ISFIFO(pipe.stat().st_mode)
-
-
-def test_save_into_a_missing_folder_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
-    path = tmp_path / "missing" / "model.json"
-    with pytest.raises(FileNotFoundError) as caught:
-        Tokenizer.train("", 256).save(path)
-    assert caught.value.filename == str(path)
-
-
-def test_save_refuses_what_load_would_refuse_for_its_size(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_vocabulary_file, "_MAX_SIZE", 1000)
-    with pytest.raises(ValueError, match="more than load would read"):
-        Tokenizer.train("", 256).save(tmp_path / "v.json")
-    assert list(tmp_path.iterdir()) == []

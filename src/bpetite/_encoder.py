@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from bpetite._vocabulary import BYTE_COUNT, Pair
+from bpetite._vocabulary import Pair, Vocabulary
 
 # A longer piece (in characters) is merged anew each time: it is unlikely to come again.
 _CACHED_LENGTH = 128
@@ -19,33 +18,43 @@ _CACHE_SIZE = 2_000_000
 _PIECE_SIZE = 8  # of a piece, beside the number of its ids
 
 # Up to so many bytes a piece is merged in place, where each merge looks at the whole piece again;
-# above, by positions, which costs more to set up but is never quadratic.
-_SHORT = 128
+# above, with a heap, which costs more for each merge but is never quadratic.
+_SHORT = 64
 
 _NO_RANK = 1 << 62
 
 
-class Encoder:
-    """Turn pieces into ids by the ranks of `merges`; safe to share between threads.
+class DoubtfulPieceError(Exception):
+    """A piece that may have been cut at the wrong place, so that all must be cut anew."""
 
-    >>> encoder, ids = Encoder([(97, 98), (32, 256)]), []
+
+class Encoder:
+    """Turn pieces into ids by the ranks of merges; safe to share between threads.
+
+    >>> vocabulary = Vocabulary(((97, 98), (32, 256)), {}, "...")
+    >>> encoder, ids = Encoder(vocabulary, lambda piece: False), []
     >>> encoder.extend(ids, ["ab", " ab", "a"])
     >>> ids
     [256, 257, 97]
     """
 
-    def __init__(self, merges: Iterable[Pair]) -> None:
-        self._rank_of = {pair: rank for rank, pair in enumerate(merges)}
-        self._ids_of = _PieceCache(self._rank_of)
+    def __init__(self, vocabulary: Vocabulary, doubtful: Callable[[str], bool]) -> None:
+        self._ids_of = _PieceCache(vocabulary, doubtful)
 
     def extend(self, ids: list[int], pieces: Iterable[str]) -> None:
         """Append the ids of each piece to `ids`.
 
-        Raises UnicodeEncodeError, with its position in the piece, for a lone surrogate.
+        Raises UnicodeEncodeError, with its position in the piece, for a lone surrogate, and
+        DoubtfulPieceError for a piece that is doubtful; some ids may have been appended by then.
         """
         ids_of = self._ids_of
         for piece in pieces:
             ids += ids_of[piece]
+
+    def extend_without_doubt(self, ids: list[int], pieces: Iterable[str]) -> None:
+        """Append the ids of each piece to `ids`, even if a piece is doubtful."""
+        for piece in pieces:
+            ids += self._ids_of.find(piece)
 
     def count(self, pieces: Iterable[str]) -> int:
         """Return how many ids the pieces have in all. Raises as `extend` does."""
@@ -53,15 +62,26 @@ class Encoder:
 
 
 class _PieceCache(dict[str, Sequence[int]]):
-    """The ids of each piece, found when they are first asked for. A bounded dict."""
+    """The ids of each piece, found when they are first asked for. A bounded dict.
 
-    def __init__(self, rank_of: dict[Pair, int]) -> None:
+    No doubtful piece is ever in it. So what is in it costs no doubt: only a new piece does.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, doubtful: Callable[[str], bool]) -> None:
         super().__init__()
-        self._rank_of = rank_of
+        self._byte_ids = vocabulary.byte_ids
+        self._merge_ids = vocabulary.merge_ids
+        self._rank_of = {pair: rank for rank, pair in enumerate(vocabulary.merges)}
+        self._whole_pieces: dict[bytes, int] = {}
+        if vocabulary.ignore_merges:
+            self._whole_pieces = {token: id for id, token in vocabulary.ordinary_tokens.items()}
+        self._doubtful = doubtful
         self._size = 0
 
     def __missing__(self, piece: str) -> Sequence[int]:
-        ids = tuple(merge_piece(piece.encode("utf-8"), self._rank_of))
+        if self._doubtful(piece):
+            raise DoubtfulPieceError(piece)
+        ids = self.find(piece)
         if len(piece) <= _CACHED_LENGTH:
             if self._size >= _CACHE_SIZE:
                 self._size = 0
@@ -70,22 +90,34 @@ class _PieceCache(dict[str, Sequence[int]]):
             self[piece] = ids
         return ids
 
+    def find(self, piece: str) -> Sequence[int]:
+        """Return the ids of a piece."""
+        data = piece.encode("utf-8")
+        if (id := self._whole_pieces.get(data)) is not None:
+            return (id,)
+        ids = list(map(self._byte_ids.__getitem__, data))
+        return tuple(merge_ids(ids, self._rank_of, self._merge_ids))
 
-def merge_piece(piece: bytes, rank_of: dict[Pair, int]) -> list[int]:
-    """Return the ids of one piece: for each rank that is present, lowest first, one full pass.
 
-    A pass goes from left to right and replaces what does not overlap. A merge makes an id that
-    only later ranks use, so "the leftmost pair of the lowest rank, again and again" is the same.
+def merge_ids(ids: list[int], rank_of: Mapping[Pair, int], merged: Sequence[int]) -> list[int]:
+    """Return what the merges make of the ids of one piece's bytes.
 
-    >>> merge_piece(b"aaab", {(97, 97): 0, (256, 97): 1})
+    For each rank that is present, lowest first, one full pass from left to right replaces what
+    does not overlap; `merged` has the id for each rank. That is the same as merging the leftmost
+    pair of the lowest rank that is present, again and again, since in a vocabulary that was
+    trained a merge makes an id which only later ranks use; in one where it is not so, the latter
+    is what counts. `ids` may be changed.
+
+    >>> merge_ids(list(b"aaab"), {(97, 97): 0, (256, 97): 1}, [256, 257])
     [257, 98]
     """
-    if len(piece) <= _SHORT:
-        return _merge_in_place(list(piece), rank_of)
-    return _merge_by_position(list(piece), rank_of)
+    merge = _merge_in_place if len(ids) <= _SHORT else _merge_with_heap
+    return merge(ids, rank_of, merged)
 
 
-def _merge_in_place(ids: list[int], rank_of: dict[Pair, int]) -> list[int]:
+def _merge_in_place(
+    ids: list[int], rank_of: Mapping[Pair, int], merged: Sequence[int]
+) -> list[int]:
     """Merge by looking for the lowest rank in a list of ranks: quadratic, but in fast steps."""
     get_rank = rank_of.get
     # ranks[i] is the rank of the pair that begins at ids[i].
@@ -95,7 +127,7 @@ def _merge_in_place(ids: list[int], rank_of: dict[Pair, int]) -> list[int]:
         if rank == _NO_RANK:
             break
         i = ranks.index(rank)
-        ids[i] = BYTE_COUNT + rank
+        ids[i] = merged[rank]
         del ids[i + 1], ranks[i]
         if i > 0:
             ranks[i - 1] = get_rank((ids[i - 1], ids[i]), _NO_RANK)
@@ -104,41 +136,36 @@ def _merge_in_place(ids: list[int], rank_of: dict[Pair, int]) -> list[int]:
     return ids
 
 
-def _merge_by_position(ids: list[int], rank_of: dict[Pair, int]) -> list[int]:
-    """Merge by keeping, for each rank that is present, the positions where its pair begins.
+def _merge_with_heap(
+    ids: list[int], rank_of: Mapping[Pair, int], merged: Sequence[int]
+) -> list[int]:
+    """Merge by a heap of ranks and positions: O(n log n), whatever the piece.
 
-    Each of the n - 1 merges at the most adds two positions; they are sorted within their rank,
-    and ranks wait in a heap: O(n log n) in all, whatever the piece.
+    Each of the n - 1 merges at the most adds two entries. One that is not so any more when it
+    comes up, since another merge has taken a part of its pair, is passed over.
     """
     size = len(ids)
     after = list(range(1, size + 1))  # after[i]: where the token behind the one at i begins
     before = list(range(-1, size - 1))
-    positions_of = defaultdict(list)
-    for i, pair in enumerate(pairwise(ids)):
-        if (rank := rank_of.get(pair)) is not None:
-            positions_of[rank].append(i)
-    waiting = list(positions_of)
-    heapq.heapify(waiting)
-
-    def note(position: int, pair: Pair) -> None:
-        if (rank := rank_of.get(pair)) is not None:
-            if rank not in positions_of:
-                heapq.heappush(waiting, rank)
-            positions_of[rank].append(position)
-
-    merged = -1  # stands where a token has become the right part of another
-    while waiting:
-        rank = heapq.heappop(waiting)
-        for i in sorted(positions_of.pop(rank)):
-            j = after[i]
-            # Not this pair any more if an earlier merge has taken one of the two.
-            if j == size or rank_of.get((ids[i], ids[j])) != rank:
-                continue
-            ids[i], ids[j] = BYTE_COUNT + rank, merged
-            after[i] = k = after[j]
-            if k < size:
-                before[k] = i
-                note(i, (ids[i], ids[k]))
-            if (h := before[i]) >= 0:
-                note(h, (ids[h], ids[i]))
-    return [id for id in ids if id != merged]
+    # An entry is rank * size + position: one int, which compares faster than a pair.
+    heap = [
+        rank * size + i
+        for i, pair in enumerate(pairwise(ids))
+        if (rank := rank_of.get(pair)) is not None
+    ]
+    heapq.heapify(heap)
+    taken = -1  # stands where a token has become the right part of another
+    while heap:
+        rank, i = divmod(heapq.heappop(heap), size)
+        j = after[i]
+        if j == size or rank_of.get((ids[i], ids[j])) != rank:
+            continue
+        ids[i], ids[j] = merged[rank], taken
+        after[i] = k = after[j]
+        if k < size:
+            before[k] = i
+            if (rank_behind := rank_of.get((ids[i], ids[k]))) is not None:
+                heapq.heappush(heap, rank_behind * size + i)
+        if (h := before[i]) >= 0 and (rank_before := rank_of.get((ids[h], ids[i]))) is not None:
+            heapq.heappush(heap, rank_before * size + h)
+    return [id for id in ids if id != taken]

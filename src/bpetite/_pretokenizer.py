@@ -3,24 +3,62 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import chain
+from typing import Literal
+from unicodedata import normalize
 
 import regex
 
-GPT2_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-"""GPT-2's pattern: contractions, words, numbers, other signs, white space.
+from bpetite._unicode import VERSION, differs, with_stand_ins
 
-Every character falls under one of its alternatives, so the pieces, joined, are the text.
-"""
+_CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+_UPPER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
+_LOWER = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_SIGNS_AND_SPACES = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 
-# Between a character that is not white space and one that is, GPT-2's pattern always cuts: no
-# alternative has white space after anything else, none looks back, and the one that looks ahead
-# does so from white space. So text may be cut there first, and each part on its own.
-_SAFE_CUT = regex.compile(r"\S\s")
+PATTERNS = {
+    # openai/gpt-2, src/encoder.py
+    "gpt2": r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    # openai/tiktoken, tiktoken_ext/openai_public.py
+    "cl100k": (
+        rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{{1,3}}|{_SIGNS_AND_SPACES}"
+    ),
+    # openai/tiktoken, tiktoken_ext/openai_public.py
+    "o200k": (
+        rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+{_CONTRACTIONS}?"
+        rf"|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*{_CONTRACTIONS}?"
+        r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    ),
+    # meta-llama/llama3, llama/tokenizer.py: that of cl100k
+    "llama3": (
+        rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{{1,3}}|{_SIGNS_AND_SPACES}"
+    ),
+    # Qwen/Qwen2, tokenizer.json: that of cl100k, but each digit by itself
+    "qwen2": rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}|{_SIGNS_AND_SPACES}",
+}
+"""Patterns by name, in their portable form. Each matches every character of every text."""
+
+GPT2_PATTERN = PATTERNS["gpt2"]
+
+# Places where a text may be cut before the pattern runs, since a piece always ends there: no
+# alternative goes on behind them, none looks back, and those that look ahead do so from white
+# space that is not cut. With GPT-2's pattern that is before white space that follows anything
+# else; with the others, which let line ends follow signs, before other white space, and between
+# a line end and what is no white space (nor "/", which o200k lets follow a line end).
+_BEFORE_SPACE = regex.compile(r"\S(?=\s)")
+_BEFORE_SPACE_OR_AFTER_LINE = regex.compile(r"\S(?=[^\S\r\n])|[\r\n](?=[^\s/])")
+_SAFE_CUTS = {
+    pattern: _BEFORE_SPACE if name == "gpt2" else _BEFORE_SPACE_OR_AFTER_LINE
+    for name, pattern in PATTERNS.items()
+}
 
 # Characters that are cut at a time. The pieces of one block fit the processor's cache, so they
 # are cut and looked up faster than those of a whole text at once (measured: up to twice as fast).
 _BLOCK = 4096
+
+# Texts on which a pattern must not match nothing at all.
+_PROBES = ("", "a", "A1 b\n", " ", "\n", "'s", "é中🙂", "...")
 
 
 def slices(text: str) -> Iterator[str]:
@@ -28,19 +66,169 @@ def slices(text: str) -> Iterator[str]:
     return (text[start : start + _BLOCK] for start in range(0, len(text), _BLOCK))
 
 
-class Pretokenizer:
-    """Cut text into pieces by GPT-2's pattern.
+def portable_pattern(pattern: str) -> str:
+    r"""Return the pattern that a name of PATTERNS or a regular expression means.
 
-    >>> list(Pretokenizer(GPT2_PATTERN).pieces("Hello world, it's 2026!"))
-    [['Hello', ' world', ',', ' it', "'s", ' 2026', '!']]
+    >>> portable_pattern("qwen2") == PATTERNS["qwen2"], portable_pattern(r"\S+|\s+")
+    (True, '\\S+|\\s+')
+
+    Raises ValueError if it does not compile, can match nothing at all, has possessive quantifiers
+    or atomic groups, which other engines read differently, or does not go through a text from its
+    beginning to its end in the same way everywhere.
+    """
+    if not isinstance(pattern, str):
+        raise TypeError(f"pattern must be a str, got {type(pattern).__name__}")
+    pattern = PATTERNS.get(pattern, pattern)
+    _check_items(pattern)
+    try:
+        compiled = regex.compile(pattern)
+    except (regex.error, ValueError, RecursionError, OverflowError) as error:
+        raise ValueError(
+            f"the pattern {pattern!r} is neither one of {', '.join(PATTERNS)} nor a regular "
+            f"expression: {error}"
+        ) from None
+    if compiled.flags & (regex.REVERSE | regex.LOCALE):
+        raise ValueError(
+            f"the pattern {pattern!r} goes backwards, by the flag r, or depends on the locale, by L"
+        )
+    if differs(pattern):
+        raise ValueError(
+            f"the pattern {pattern!r} names a character that Unicode {VERSION} does not have"
+        )
+    for probe in _PROBES:
+        if any(match.start() == match.end() for match in compiled.finditer(probe)):
+            raise ValueError(f"the pattern {pattern!r} can match nothing at all, as in {probe!r}")
+    return pattern
+
+
+# One item of a regular expression: an escape, a set, a quantifier with what makes it possessive,
+# the beginning of a group of a kind that is refused, or anything.
+_ITEM = re.compile(
+    r"\\(?:[pPN]\{[^}]*\}|.)|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]"
+    r"|(?:[*+?]|\{\d*,?\d*\})\+?|\(\?(?:>|R|[+-]?\d|&|P>)|.",
+    re.DOTALL,
+)
+
+# How long a pattern may be when what it has counts of is written out, as the engine does.
+_LONGEST = 100_000
+
+
+def _check_items(pattern: str) -> None:
+    """Raise ValueError for what other engines read differently, or for what has no end."""
+    lengths = [0]  # of the groups that are open, written out
+    last = 0  # of the last item
+    for match in _ITEM.finditer(pattern):
+        item, place = match.group(), f"at position {match.start()}"
+        if item == "(?>" or (len(item) > 1 and item[0] in "*+?{" and item[-1] == "+"):
+            raise ValueError(
+                f"the pattern {pattern!r} has a possessive quantifier or an atomic group {place}, "
+                f"which other engines read differently; write it without"
+            )
+        if item == r"\K" or (len(item) > 2 and item.startswith("(?")):
+            raise ValueError(f"the pattern {pattern!r} goes back, or into itself, {place}")
+        if item == "(":
+            lengths.append(0)
+            continue
+        if item == ")" and len(lengths) > 1:
+            last = lengths.pop()
+        elif item[0] == "{" and len(item) > 2:
+            last *= max(int(count or 0) for count in item[1:-1].split(","))
+        else:
+            last = 1
+        lengths[-1] += last
+        if lengths[-1] > _LONGEST:
+            raise ValueError(
+                f"the pattern {pattern!r} is longer than {_LONGEST} items {place}, where the "
+                f"counts in it are written out"
+            )
+
+
+def _cut_by(pattern: str) -> Callable[[str], list[str]]:
+    """Return what cuts a text by one pattern, gaps included."""
+    compiled = regex.compile(pattern)
+    if pattern in _SAFE_CUTS:
+        return compiled.findall
+
+    def cut(text: str) -> list[str]:
+        pieces = []
+        end = 0
+        for match in compiled.finditer(text):
+            start = match.start()
+            if end < start:
+                pieces.append(text[end:start])
+            if start < match.end():
+                pieces.append(match.group())
+            end = match.end()
+        if end < len(text):
+            pieces.append(text[end:])
+        return pieces
+
+    return cut
+
+
+def _cut_in_turn(cuts: Iterable[Callable[[str], list[str]]]) -> Callable[[str], list[str]]:
+    def cut(text: str) -> list[str]:
+        pieces = [text] if text else []
+        for cut_piece in cuts:
+            pieces = list(chain.from_iterable(map(cut_piece, pieces)))
+        return pieces
+
+    return cut
+
+
+class Pretokenizer:
+    """Cut text into pieces by a pattern, which `portable_pattern` returned.
+
+    What the pattern does not match is a piece of its own, so the pieces, joined, are the text.
+    If there are more patterns, each cuts the pieces of the one before it, as texts of their own.
+    If there is a normalizer, it is the text in that normal form of Unicode that is cut.
+
+    >>> pretokenizer = Pretokenizer(GPT2_PATTERN)
+    >>> pretokenizer.cut("Hello world, it's 2026!")
+    ['Hello', ' world', ',', ' it', "'s", ' 2026', '!']
     """
 
-    def __init__(self, pattern: str) -> None:
-        self.cut = regex.compile(pattern).findall
+    def __init__(
+        self,
+        pattern: str,
+        more_patterns: Iterable[str] = (),
+        normalizer: Literal["NFC"] | None = None,
+    ) -> None:
+        self._compiled = regex.compile(pattern)
+        cuts = [_cut_by(each) for each in (pattern, *more_patterns)]
+        self._safe_cut = _SAFE_CUTS.get(pattern) if len(cuts) == 1 else None
+        self._normalizer = normalizer
+        self.cut: Callable[[str], list[str]] = cuts[0] if len(cuts) == 1 else _cut_in_turn(cuts)
+        """Return the pieces of a text in order, by the categories of the installed `regex`."""
 
-    def pieces(self, text: str) -> Iterator[list[str]]:
-        """Yield the pieces of `text` in order, some thousand characters' worth at a time."""
-        return map(self.cut, self.blocks(slices(text)) if len(text) > _BLOCK else (text,))
+    def cut_exactly(self, text: str) -> list[str]:
+        """Return the pieces of a text in order, by the categories of one version of Unicode.
+
+        `cut` returns the same, and faster, unless a piece of it is `doubtful`.
+        """
+        pieces = []
+        start = 0
+        for piece in self.cut(with_stand_ins(text)):
+            end = start + len(piece)
+            pieces.append(text[start:end])
+            start = end
+        return pieces
+
+    def matches_all(self) -> bool:
+        """Return whether each character there is, by itself, is matched by the pattern."""
+        characters = map(chr, chain(range(0xD800), range(0xE000, 0x110000)))
+        return self._safe_cut is not None or all(map(self._compiled.match, characters))
+
+    @staticmethod
+    def doubtful(piece: str) -> bool:
+        """Return whether a text that `cut` cut this piece from must be cut by `cut_exactly`."""
+        return differs(piece)
+
+    def texts(self, text: str) -> Iterable[str]:
+        """Cut a text into blocks of some thousand characters; their pieces are the text's."""
+        if self._normalizer:
+            text = normalize(self._normalizer, text)
+        return self.blocks(slices(text)) if len(text) > _BLOCK else (text,)
 
     def blocks(self, chunks: Iterable[str]) -> Iterator[str]:
         """Cut a text that comes in chunks anew, at places where a piece ends.
@@ -48,17 +236,17 @@ class Pretokenizer:
         The pieces of the blocks are the pieces of the whole text, which is never held whole:
         what is held is at most two chunks, or the stretch between two such places if that is
         longer.
+        Of a pattern that is none of PATTERNS no such places are known: it is held whole.
         """
         held: list[str] = []
         for chunk in chunks:
-            match = _SAFE_CUT.search(chunk)
+            match = self._safe_cut.search(chunk) if self._safe_cut else None
             if match is None:
                 held.append(chunk)
                 continue
-            cut = match.start() + 1
-            held.append(chunk[:cut])
+            held.append(chunk[: match.end()])
             yield "".join(held)
-            held = [chunk[cut:]]
+            held = [chunk[match.end() :]]
         yield "".join(held)
 
 

@@ -6,17 +6,18 @@ import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Literal, NoReturn
 
 from bpetite._corpus import FileCorpus, Source, TextCorpus
 from bpetite._decoder import character_offsets, join_tokens
-from bpetite._encoder import Encoder
-from bpetite._pretokenizer import GPT2_PATTERN, Pretokenizer, SpecialSplitter
+from bpetite._encoder import DoubtfulPieceError, Encoder
+from bpetite._pretokenizer import Pretokenizer, SpecialSplitter, portable_pattern
 from bpetite._progress import ProgressCallback, Reporter
 from bpetite._stream import DecodeStream, check_errors
 from bpetite._trainer import learn_merges
 from bpetite._vocabulary import BYTE_COUNT, Pair, TokenTable, Vocabulary, as_id
-from bpetite._vocabulary_file import read_vocabulary, write_vocabulary
+from bpetite.formats import _home, _registry
 
 END_OF_TEXT = "<|endoftext|>"
 
@@ -45,8 +46,10 @@ class Tokenizer:
                 f"a Tokenizer is made by train or load, not of {type(vocabulary).__name__}"
             )
         self._vocabulary = vocabulary
-        self._pretokenizer = Pretokenizer(vocabulary.pattern)
-        self._encoder = Encoder(vocabulary.merges)
+        self._pretokenizer = Pretokenizer(
+            vocabulary.pattern, vocabulary.more_patterns, vocabulary.normalizer
+        )
+        self._encoder = Encoder(vocabulary, self._pretokenizer.doubtful)
         self._all_special = _splitter(frozenset(vocabulary.special_tokens))
 
     # Training
@@ -57,6 +60,7 @@ class Tokenizer:
         corpus: str | Iterable[str],
         vocab_size: int,
         *,
+        pattern: str = "gpt2",
         special_tokens: Iterable[str] = (END_OF_TEXT,),
         progress: ProgressCallback | None = None,
     ) -> Tokenizer:
@@ -65,17 +69,21 @@ class Tokenizer:
         `corpus` is one document or an iterable of documents; it is read once, and memory follows
         the number of its distinct pieces, not its length. A piece never spans two documents.
         `vocab_size` counts the 256 bytes and the merges, not the special tokens; training stops
-        there or, early, when no pair is left. `special_tokens` get the ids after the last merge,
+        there or, early, when no pair is left. `pattern`, which cuts text into pieces, is a name
+        (gpt2, cl100k, o200k, llama3, qwen2) or a regular expression of the `regex` package; what
+        it does not match is a piece of its own. `special_tokens` get the ids after the last merge,
         in the order given; in the corpus they are ordinary text. `progress` is called with a
         `TrainingProgress`.
 
         >>> Tokenizer.train(["to be", "or not to be"], 260, special_tokens=()).merges
         ((32, 98), (116, 111), (256, 101), (32, 110))
 
-        Raises ValueError for a `vocab_size` below 256 and for special tokens that are empty or
-        given twice, UnicodeEncodeError for a lone surrogate, TypeError for a wrong type.
+        Raises ValueError for a `vocab_size` below 256, for special tokens that are empty or given
+        twice, and for a pattern that does not compile, can match nothing at all or has possessive
+        quantifiers or atomic groups; UnicodeEncodeError for a lone surrogate, TypeError for a
+        wrong type.
         """
-        return cls._train(TextCorpus(corpus), vocab_size, special_tokens, progress)
+        return cls._train(TextCorpus(corpus), vocab_size, pattern, special_tokens, progress)
 
     @classmethod
     def train_from_files(
@@ -83,6 +91,7 @@ class Tokenizer:
         paths: Iterable[Source],
         vocab_size: int,
         *,
+        pattern: str = "gpt2",
         special_tokens: Iterable[str] = (END_OF_TEXT,),
         progress: ProgressCallback | None = None,
     ) -> Tokenizer:
@@ -98,13 +107,14 @@ class Tokenizer:
         Raises as `train` does, OSError for a file that cannot be read, and ValueError for bytes
         that are not UTF-8, naming the file and the offset in bytes.
         """
-        return cls._train(FileCorpus(paths), vocab_size, special_tokens, progress)
+        return cls._train(FileCorpus(paths), vocab_size, pattern, special_tokens, progress)
 
     @classmethod
     def _train(
         cls,
         corpus: TextCorpus | FileCorpus,
         vocab_size: int,
+        pattern: str,
         special_tokens: Iterable[str],
         progress: ProgressCallback | None,
     ) -> Tokenizer:
@@ -112,11 +122,12 @@ class Tokenizer:
         if progress is not None and not callable(progress):
             raise TypeError(f"progress must be callable, got {type(progress).__name__}")
         literals = _checked_special_tokens(special_tokens)
+        pattern = portable_pattern(pattern)
 
         merging = Reporter(progress, "merging", merge_limit)
         merges = learn_merges(
             # Handed over, not kept: the trainer needs it only to begin with.
-            _count_pieces(corpus, Pretokenizer(GPT2_PATTERN), progress),
+            _count_pieces(corpus, Pretokenizer(pattern), progress),
             merge_limit,
             merging.report,
         )
@@ -124,7 +135,7 @@ class Tokenizer:
 
         first_special = BYTE_COUNT + len(merges)
         special_ids = {literal: id for id, literal in enumerate(literals, first_special)}
-        return cls(Vocabulary(tuple(merges), special_ids, GPT2_PATTERN))
+        return cls(Vocabulary(tuple(merges), special_ids, pattern))
 
     # Encoding
 
@@ -134,6 +145,7 @@ class Tokenizer:
         *,
         allowed_special: Specials = "all",
         disallowed_special: Specials = (),
+        add_special_tokens: bool = False,
     ) -> list[int]:
         """Return the ids of `text`.
 
@@ -141,6 +153,8 @@ class Tokenizer:
         is a ValueError; any other is ordinary text. "all" means every special token, for
         `disallowed_special` every one that is not allowed. The parameters are tiktoken's, but by
         default all are allowed and none is refused; use `encode_ordinary` on untrusted text.
+        With `add_special_tokens`, the ids that a vocabulary from Hugging Face has its texts begin
+        and end with are put around (Llama 3's <|begin_of_text|>; a trained one has none).
 
         >>> tokenizer = Tokenizer.train("ab ab ab", 258)
         >>> tokenizer.encode("ab<|endoftext|>")
@@ -161,6 +175,8 @@ class Tokenizer:
                     ids.append(special_tokens[literal])
         except UnicodeEncodeError:
             _raise_encode_error(text)
+        if add_special_tokens:
+            ids = [*self._vocabulary.prefix_ids, *ids, *self._vocabulary.suffix_ids]
         return ids
 
     def encode_ordinary(self, text: str) -> list[int]:
@@ -180,8 +196,14 @@ class Tokenizer:
         return ids
 
     def _extend(self, ids: list[int], text: str) -> None:
-        for pieces in self._pretokenizer.pieces(text):
-            self._encoder.extend(ids, pieces)
+        pretokenizer = self._pretokenizer
+        for block in pretokenizer.texts(text):
+            length = len(ids)
+            try:
+                self._encoder.extend(ids, pretokenizer.cut(block))
+            except DoubtfulPieceError:
+                del ids[length:]
+                self._encoder.extend_without_doubt(ids, pretokenizer.cut_exactly(block))
 
     def encode_batch(
         self,
@@ -189,6 +211,7 @@ class Tokenizer:
         *,
         allowed_special: Specials = "all",
         disallowed_special: Specials = (),
+        add_special_tokens: bool = False,
     ) -> list[list[int]]:
         """Return the ids of each text, as `encode` does.
 
@@ -198,7 +221,10 @@ class Tokenizer:
         _refuse_single(texts, "texts", "str")
         return [
             self.encode(
-                text, allowed_special=allowed_special, disallowed_special=disallowed_special
+                text,
+                allowed_special=allowed_special,
+                disallowed_special=disallowed_special,
+                add_special_tokens=add_special_tokens,
             )
             for text in texts
         ]
@@ -209,6 +235,7 @@ class Tokenizer:
         *,
         allowed_special: Specials = "all",
         disallowed_special: Specials = (),
+        add_special_tokens: bool = False,
     ) -> int:
         """Return the number of ids that `encode` would return, without making them a list.
 
@@ -217,12 +244,26 @@ class Tokenizer:
         """
         splitter = self._special(text, allowed_special, disallowed_special)
         total = 0
+        if add_special_tokens:
+            total = len(self._vocabulary.prefix_ids) + len(self._vocabulary.suffix_ids)
         try:
             for ordinary, literal in splitter.split(text):
-                total += sum(map(self._encoder.count, self._pretokenizer.pieces(ordinary)))
+                total += self._count(ordinary)
                 total += literal is not None
         except UnicodeEncodeError:
             _raise_encode_error(text)
+        return total
+
+    def _count(self, text: str) -> int:
+        pretokenizer = self._pretokenizer
+        total = 0
+        for block in pretokenizer.texts(text):
+            try:
+                total += self._encoder.count(pretokenizer.cut(block))
+            except DoubtfulPieceError:
+                ids: list[int] = []
+                self._encoder.extend_without_doubt(ids, pretokenizer.cut_exactly(block))
+                total += len(ids)
         return total
 
     def _special(self, text: str, allowed: Specials, disallowed: Specials) -> SpecialSplitter:
@@ -362,24 +403,80 @@ class Tokenizer:
 
     # Files
 
-    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
-        """Write the vocabulary to one JSON file, the same bytes for an equal tokenizer.
+    def save(
+        self, path: str | os.PathLike[str], overwrite: bool = False, *, format: str | None = None
+    ) -> None:
+        """Write the vocabulary to a file, the same bytes for an equal tokenizer.
 
-        The file appears whole or not at all: a failure leaves what was there before.
+        The format is that of `bpetite`, one JSON file, unless another is given or the path tells
+        it: `tiktoken` for a name that ends in .tiktoken, `gpt2` for vocab.json (merges.txt goes
+        beside it), `huggingface` for tokenizer.json or an existing folder (tokenizer_config.json
+        goes beside it; with the format given, a folder that is not there is made).
 
-        Raises FileExistsError if there is such a file, unless `overwrite`; other OSErrors as the
-        system has them.
+        Each file appears whole or not at all: a failure leaves what was there before. Pattern and
+        special tokens are not in tiktoken's format, the pattern not in GPT-2's.
+
+        Raises ValueError if the other library would give other ids, saying why; FileExistsError
+        if there is such a file, unless `overwrite`; other OSErrors as the system has them.
         """
-        write_vocabulary(self._vocabulary, path, overwrite)
+        _registry.write(self._vocabulary, path, overwrite, format)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Tokenizer:
-        """Read a tokenizer from a file that `save` wrote.
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        format: str | None = None,
+        pattern: str | None = None,
+        special_tokens: Mapping[str, int] | None = None,
+    ) -> Tokenizer:
+        """Read a tokenizer from a file, or a model folder, in any of the formats of `save`.
 
-        Every value in the file is checked. Raises KeyError for a missing key and ValueError for
-        anything else that is wrong, naming the place in the file; OSError as the system has it.
+        The format is recognised by the content, unless it is given. `pattern` and
+        `special_tokens` are for the formats that have none: .tiktoken, where both are known of
+        the public files, and GPT-2's, where they are GPT-2's pattern and the entries of vocab.json
+        that no merge makes.
+
+        Every value in the file is checked. What comes from another library's file is held against
+        that library on a text of many scripts, where it is installed.
+
+        Raises ValueError for whatever is wrong, or would not give the same ids here, naming the
+        place in the file; KeyError for a missing key of our own format; OSError as the system has
+        it.
         """
-        return cls(read_vocabulary(path))
+        return cls._checked(_registry.read(path, format, pattern, special_tokens), os.fspath(path))
+
+    @classmethod
+    def from_tiktoken(cls, encoding: object) -> Tokenizer:
+        """Return the tokenizer that gives the ids of a `tiktoken.Encoding`.
+
+        Raises ValueError for a pattern that means another thing here, TypeError for what is no
+        Encoding.
+        """
+        return cls._checked(_registry.from_encoding(encoding), "the Encoding")
+
+    @classmethod
+    def _checked(cls, source: _registry.Source, name: str) -> Tokenizer:
+        """Return the tokenizer of a source, once its home library, if it is there, agrees."""
+        tokenizer = cls(source.vocabulary)
+        if source.home is not None:
+            text = "".join([_home.PROBE, *islice(tokenizer.special_tokens, 100)])
+            try:
+                ids = source.home.encode(text)
+            except ImportError:
+                return tokenizer
+            different = _home.first_difference(
+                text,
+                ("bpetite", tokenizer.encode(text)),
+                (source.home.name, ids),
+                tokenizer.token_bytes,
+            )
+            if different:
+                raise ValueError(
+                    f"{name}: {source.home.name} gives other ids for a text to try both with, at "
+                    f"{different}"
+                )
+        return tokenizer
 
     # What it is made of
 
@@ -407,6 +504,25 @@ class Tokenizer:
     def pattern(self) -> str:
         """The regular expression that cuts text into pieces."""
         return self._vocabulary.pattern
+
+    @property
+    def more_patterns(self) -> tuple[str, ...]:
+        """Those that cut the pieces again, one after the other; most vocabularies have none."""
+        return self._vocabulary.more_patterns
+
+    @property
+    def lossless(self) -> bool:
+        """Whether `decode` gives back every text.
+
+        It is so but for a vocabulary from Hugging Face that brings text into Unicode's normal
+        form C before it is cut.
+        """
+        return self._vocabulary.normalizer is None
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """What a model folder says beside the vocabulary (bos_token, chat_template), as it is."""
+        return self._vocabulary.settings
 
     def token_bytes(self, id: int) -> bytes:
         """Return the bytes of one id; a special token's are its literal in UTF-8.
@@ -452,10 +568,13 @@ class Tokenizer:
 
     def __repr__(self) -> str:
         merges, special = len(self.merges), len(self.special_tokens)
+        # In a vocabulary from elsewhere several merges may make one token, or none.
+        others = self.vocab_size - BYTE_COUNT - merges - special
         return (
             f"<Tokenizer: {self.vocab_size} ids = {BYTE_COUNT} bytes + "
             f"{merges} {_plural('merge', merges)} + "
-            f"{special} {_plural('special token', special)}>"
+            f"{special} {_plural('special token', special)}"
+            f"{f' {others:+} others' if others else ''}>"
         )
 
 
@@ -465,10 +584,17 @@ def _count_pieces(
     """Return how often each piece occurs in a corpus, which is read once."""
     counting = Reporter(progress, "counting", None if progress is None else corpus.total_bytes())
     counts: Counter[str] = Counter()
+    exact_counts: Counter[str] = Counter()
     for document in corpus:
         for block in pretokenizer.blocks(document):
-            counts.update(pretokenizer.cut(block))
+            pieces = pretokenizer.cut(block)
+            # No doubtful piece is ever counted with the others: it stays new.
+            if any(map(pretokenizer.doubtful, set(pieces).difference(counts))):
+                exact_counts.update(pretokenizer.cut_exactly(block))
+            else:
+                counts.update(pieces)
             counting.report(corpus.bytes_read)
+    counts.update(exact_counts)
     counting.tell(corpus.bytes_read)
     return counts
 

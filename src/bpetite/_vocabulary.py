@@ -6,18 +6,23 @@ Every other module imports from here; this one imports nothing of ours.
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 Pair = tuple[int, int]
 """Two adjacent ids in a piece."""
 
 BYTE_COUNT = 256
-"""Ids 0 to 255 are the single bytes; the merge of rank r has the id BYTE_COUNT + r."""
+"""Ids 0 to 255 are the single bytes in what is trained here; other ids follow."""
+
+MAX_ID = 2**32 - 1
+"""The highest id that any vocabulary may have."""
+
+_BYTES = tuple(range(BYTE_COUNT))
 
 
 def as_id(value: object) -> int:
@@ -34,6 +39,15 @@ def as_id(value: object) -> int:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(f"an id must be an integer, got {type(value).__name__} {value!r}") from None
+
+
+def is_encodable(text: str) -> bool:
+    """Return whether a text is Unicode: whether it has no lone surrogate."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class TokenBytes(dict[int, bytes]):
@@ -78,8 +92,10 @@ class TokenTable:
 class Vocabulary:
     """Merges in rank order, special tokens and their ids, and the pattern that cuts pieces.
 
-    The ids of `special_tokens` follow the last merge, without a gap, in the order of the mapping.
-    Everything else about a vocabulary is derived from these three, once, when it is first needed.
+    That is all there is to a vocabulary that was trained here: a byte is its own id, the merge of
+    rank r has the id BYTE_COUNT + r, and the ids of special tokens follow without a gap. The other
+    fields are for vocabularies from elsewhere, in which any id may stand for anything. What
+    follows from the fields is derived from them once, when it is first needed.
 
     >>> vocabulary = Vocabulary(((97, 98),), {"<|end|>": 257}, pattern="...")
     >>> vocabulary.tokens.bytes_of[256], vocabulary.tokens.bytes_of[257]
@@ -89,14 +105,120 @@ class Vocabulary:
     merges: tuple[Pair, ...]
     special_tokens: Mapping[str, int]
     pattern: str
+    # The id of each byte, and the id that each merge makes; several merges may make the same one.
+    byte_ids: tuple[int, ...] = _BYTES
+    merge_ids: tuple[int, ...] = ()  # BYTE_COUNT + rank, if none are given
+    # The bytes of the tokens that no merge makes, or none before it is a part in another.
+    other_tokens: Mapping[int, bytes] = field(default_factory=dict)
+    # Whether a whole piece that is a token is that token, whatever its merges would make of it.
+    ignore_merges: bool = False
+    # Patterns that cut the pieces of `pattern` again, one after the other.
+    more_patterns: tuple[str, ...] = ()
+    # The Unicode normal form that text is brought into before it is cut: "NFC", or none.
+    normalizer: Literal["NFC"] | None = None
+    # The special tokens whose text decoding keeps when it skips the others'.
+    kept_special_tokens: frozenset[str] = frozenset()
+    # What `encode` puts around the ids of a text when it is asked to.
+    prefix_ids: tuple[int, ...] = ()
+    suffix_ids: tuple[int, ...] = ()
+    # What a model folder says beside it all ("bos_token", "chat_template"), kept as it is.
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        frozen = MappingProxyType(dict(self.special_tokens))
-        object.__setattr__(self, "special_tokens", frozen)
+        freeze = object.__setattr__
+        for name in ("special_tokens", "other_tokens", "settings"):
+            freeze(self, name, MappingProxyType(dict(getattr(self, name))))
+        if not self.merge_ids:
+            freeze(self, "merge_ids", tuple(range(BYTE_COUNT, BYTE_COUNT + len(self.merges))))
+
+    @classmethod
+    def from_tokens(
+        cls,
+        tokens: Mapping[int, bytes],
+        merges: Sequence[Pair],
+        special_tokens: Mapping[str, int],
+        pattern: str,
+        **others: Any,
+    ) -> Vocabulary:
+        """Return the vocabulary of tokens whose bytes are known, each by one id alone.
+
+        `others` are the fields of the class that do not follow from the tokens and merges.
+
+        >>> vocabulary = Vocabulary.from_tokens(
+        ...     {**{id: bytes([255 - id]) for id in range(256)}, 300: b"ab"},
+        ...     [(255 - 97, 255 - 98)], {}, "..."
+        ... )
+        >>> vocabulary.merge_ids, vocabulary.tokens.bytes_of[300]
+        ((300,), b'ab')
+
+        Raises ValueError if a byte has no id, if a token has no bytes or those of another, if an
+        id is above MAX_ID, or if a merge has a part or makes a token that is not in `tokens`, or
+        is given twice; and for a special token that is empty, has a lone surrogate, or has the id
+        of other bytes.
+        """
+        literal_of: dict[int, str] = {}
+        for literal, id in special_tokens.items():
+            if not literal or not is_encodable(literal):
+                raise ValueError(f"the special token {literal!r} is empty, or not Unicode")
+            if literal_of.setdefault(id, literal) != literal:
+                raise ValueError(f"{literal!r} and {literal_of[id]!r} have the id {id}")
+            if tokens.get(id, literal.encode()) != literal.encode():
+                raise ValueError(f"the id {id} of {literal!r} is that of {tokens[id]!r}")
+        for id in (*tokens, *special_tokens.values()):
+            if not 0 <= id <= MAX_ID:
+                raise ValueError(f"the id {id} is not from 0 to {MAX_ID}")
+        for id, token in tokens.items():
+            if not token:
+                raise ValueError(f"the token of id {id} has no bytes")
+        id_of = {token: id for id, token in tokens.items()}
+        if len(id_of) < len(tokens):
+            twice = next(id for id, token in tokens.items() if id_of[token] != id)
+            raise ValueError(f"ids {twice} and {id_of[tokens[twice]]} have the same bytes")
+        for byte in range(BYTE_COUNT):
+            if bytes([byte]) not in id_of:
+                raise ValueError(f"no id stands for the single byte 0x{byte:02x}")
+        byte_ids = tuple(id_of[bytes([byte])] for byte in range(BYTE_COUNT))
+        known = set(byte_ids)
+        other_tokens: dict[int, bytes] = {}
+        id_of_merge: dict[Pair, int] = {}
+        for rank, pair in enumerate(merges):
+            for part in pair:
+                if part not in tokens:
+                    raise ValueError(f"the merge of rank {rank} has the part {part}, no token's id")
+                if part not in known:
+                    other_tokens[part] = tokens[part]
+                    known.add(part)
+            token = tokens[pair[0]] + tokens[pair[1]]
+            if token not in id_of:
+                raise ValueError(f"the merge of rank {rank} makes {token!r}, which is no token")
+            if pair in id_of_merge:
+                raise ValueError(f"the merge of rank {rank} is given before, with a lower rank")
+            id_of_merge[pair] = id_of[token]
+            known.add(id_of[token])
+        other_tokens |= {id: token for id, token in tokens.items() if id not in known}
+        vocabulary = cls(
+            tuple(id_of_merge),
+            special_tokens,
+            pattern,
+            byte_ids,
+            tuple(id_of_merge.values()),
+            dict(sorted(other_tokens.items())),
+            **others,
+        )
+        vocabulary.know_tokens(tokens)
+        return vocabulary
 
     def __len__(self) -> int:
         """The number of ids in use: bytes, merges and special tokens."""
-        return BYTE_COUNT + len(self.merges) + len(self.special_tokens)
+        return len(self.tokens.bytes_of)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it has what a vocabulary that is trained here has, any pattern apart."""
+        plain = Vocabulary(self.merges, self.special_tokens, self.pattern)
+        first_special = BYTE_COUNT + len(self.merges)
+        special_ids = range(first_special, first_special + len(self.special_tokens))
+        return self == plain and sorted(self.special_tokens.values()) == list(special_ids)
 
     @cached_property
     def n_vocab(self) -> int:
@@ -109,26 +231,45 @@ class Vocabulary:
 
     def __reduce__(self) -> tuple[object, ...]:
         # Only what it was made from is pickled, none of what is derived.
-        return Vocabulary, (self.merges, dict(self.special_tokens), self.pattern)
+        if self.is_plain:
+            return Vocabulary, (self.merges, dict(self.special_tokens), self.pattern)
+        values = (getattr(self, each.name) for each in fields(self))
+        return Vocabulary, tuple(
+            dict(value) if isinstance(value, MappingProxyType) else value for value in values
+        )
+
+    def know_tokens(self, bytes_of: Mapping[int, bytes]) -> None:
+        """Take what `ordinary_tokens` would derive from one who has derived it already."""
+        self.__dict__["ordinary_tokens"] = dict(sorted(bytes_of.items()))
+
+    @cached_property
+    def ordinary_tokens(self) -> dict[int, bytes]:
+        """The bytes of every id but those of special tokens, in ascending order of ids."""
+        bytes_of = {id: bytes([byte]) for byte, id in enumerate(self.byte_ids)}
+        bytes_of |= self.other_tokens
+        for (left, right), id in zip(self.merges, self.merge_ids, strict=True):
+            bytes_of.setdefault(id, bytes_of[left] + bytes_of[right])
+        return dict(sorted(bytes_of.items()))
 
     @cached_property
     def tokens(self) -> TokenTable:
         """Every id with its bytes; a special token's are its literal in UTF-8."""
-        token_of = [bytes([byte]) for byte in range(BYTE_COUNT)]
-        for left, right in self.merges:
-            token_of.append(token_of[left] + token_of[right])
-        bytes_of = dict(enumerate(token_of))
+        bytes_of = dict(self.ordinary_tokens)
         for literal, id in self.special_tokens.items():
             bytes_of[id] = literal.encode("utf-8")
         return TokenTable(bytes_of)
 
     @cached_property
     def tokens_without_special(self) -> TokenTable:
-        """As `tokens`, but a special token has no bytes: what decoding looks up to skip them."""
-        silent = dict.fromkeys(self.special_tokens.values(), b"")
+        """As `tokens`, but a special token that is not kept has no bytes: to skip them."""
+        silent = {
+            id: b""
+            for literal, id in self.special_tokens.items()
+            if literal not in self.kept_special_tokens
+        }
         return TokenTable({**self.tokens.bytes_of, **silent})
 
     @cached_property
     def id_of(self) -> dict[bytes, int]:
         """The id of each token's bytes; where several ids share them, the lowest."""
-        return {token: id for id, token in reversed(self.tokens.bytes_of.items())}
+        return {token: id for id, token in sorted(self.tokens.bytes_of.items(), reverse=True)}

@@ -1,26 +1,22 @@
-"""Vocabulary to file and back; nothing in a file is believed, and no file is ever half written.
+"""Our own format: a vocabulary to the bytes of its file and back; nothing in a file is believed.
 
 The format, field by field, is in docs/vocabulary-file.md.
 """
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import json
-import os
-import secrets
-import stat
-from collections import Counter
-from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any, Literal
 
-from bpetite._pretokenizer import GPT2_PATTERN
-from bpetite._vocabulary import BYTE_COUNT, Pair, Vocabulary
+from bpetite._files import MAX_SIZE, SourceFile, shown
+from bpetite._pretokenizer import GPT2_PATTERN, portable_pattern
+from bpetite._unicode_data import VERSION as UNICODE_VERSION
+from bpetite._vocabulary import BYTE_COUNT, MAX_ID, Pair, Vocabulary, is_encodable
 
-SCHEMA_VERSION = 1
-
-_KEYS = (
+_KEYS_1 = (
     "schema_version",
     "mergeable_vocab_size",
     "pretokenizer_pattern",
@@ -28,135 +24,140 @@ _KEYS = (
     "merges",
     "special_tokens",
 )
+_KEYS_2 = (
+    "schema_version",
+    "pretokenizer_pattern",
+    "unicode_version",
+    "byte_ids",
+    "merges",
+    "merge_ids",
+    "other_tokens",
+    "ignore_merges",
+    "more_patterns",
+    "normalizer",
+    "special_tokens",
+    "kept_special_tokens",
+    "prefix_ids",
+    "suffix_ids",
+    "settings",
+)
 
-# A vocabulary of a million tokens takes some 40 MB; what is larger is no vocabulary.
-_MAX_SIZE = 256 * 1024 * 1024
+_AN_ID = f"an id from 0 to {MAX_ID}"
 
 
 def to_bytes(vocabulary: Vocabulary) -> bytes:
-    """Return the file of a vocabulary: equal vocabularies give equal bytes."""
-    document = {
-        "schema_version": SCHEMA_VERSION,
+    """Return the file of a vocabulary: equal vocabularies give equal bytes.
+
+    It has schema version 1 if that can say what the vocabulary is, and 2 if not.
+    """
+    plain = vocabulary.is_plain and vocabulary.pattern == GPT2_PATTERN
+    document = _document_1(vocabulary) if plain else _document_2(vocabulary)
+    text = json.dumps(document, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8") + b"\n"
+
+
+def _document_1(vocabulary: Vocabulary) -> dict[str, object]:
+    return {
+        "schema_version": 1,
         "mergeable_vocab_size": BYTE_COUNT + len(vocabulary.merges),
         "pretokenizer_pattern": vocabulary.pattern,
         "vocab": {str(id): list(token) for id, token in vocabulary.tokens.bytes_of.items()},
         "merges": vocabulary.merges,
         "special_tokens": dict(vocabulary.special_tokens),
     }
-    text = json.dumps(document, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return text.encode("utf-8") + b"\n"
 
 
-def write_vocabulary(
-    vocabulary: Vocabulary, path: str | os.PathLike[str], overwrite: bool = False
-) -> None:
-    """Write the file of a vocabulary; it appears whole or not at all.
+def _document_2(vocabulary: Vocabulary) -> dict[str, object]:
+    return {
+        "schema_version": 2,
+        "pretokenizer_pattern": vocabulary.pattern,
+        "unicode_version": UNICODE_VERSION,
+        "byte_ids": vocabulary.byte_ids,
+        "merges": list(chain.from_iterable(vocabulary.merges)),
+        "merge_ids": _runs(vocabulary.merge_ids),
+        "other_tokens": {str(id): list(token) for id, token in vocabulary.other_tokens.items()},
+        "ignore_merges": vocabulary.ignore_merges,
+        "more_patterns": vocabulary.more_patterns,
+        "normalizer": vocabulary.normalizer,
+        "special_tokens": dict(vocabulary.special_tokens),
+        "kept_special_tokens": sorted(vocabulary.kept_special_tokens),
+        "prefix_ids": vocabulary.prefix_ids,
+        "suffix_ids": vocabulary.suffix_ids,
+        "settings": dict(vocabulary.settings),
+    }
 
-    Raises FileExistsError if `path` exists, unless `overwrite`; other OSErrors as they come.
+
+def _runs(ids: Iterable[int]) -> list[list[int]]:
+    """Return runs of ids, each one more than the one before, as [first, length].
+
+    >>> _runs([7, 8, 9, 3])
+    [[7, 3], [3, 1]]
     """
-    # What a symbolic link points to is written, as `open` would; the link stays.
-    target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".bpetite-{secrets.token_hex(8)}.tmp")
-    data = to_bytes(vocabulary)
-    if len(data) > _MAX_SIZE:
-        raise ValueError(f"the vocabulary takes {len(data)} bytes, more than load would read")
-    try:
-        if target.exists():
-            if not overwrite:
-                raise FileExistsError(errno.EEXIST, "exists; overwriting it was not asked for")
-            if not target.is_file():
-                code = errno.EISDIR if target.is_dir() else errno.EINVAL
-                raise OSError(code, "exists, and is not a file that can be replaced")
-        _write_file(temporary, data)
-        if overwrite:
-            with contextlib.suppress(FileNotFoundError):
-                os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
-            os.replace(temporary, target)
+    runs: list[list[int]] = []
+    for id in ids:
+        if runs and id == runs[-1][0] + runs[-1][1]:
+            runs[-1][1] += 1
         else:
-            _rename_if_free(temporary, target)
-    except OSError as error:
-        # The name that people know is theirs, not that of the temporary file.
-        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
-    finally:
-        temporary.unlink(missing_ok=True)
-    _sync_folder(target.parent)
+            runs.append([id, 1])
+    return runs
 
 
-def _write_file(name: Path, data: bytes) -> None:
-    """Make a new file that is whole and on disk.
-
-    On Linux it has no name until then: whatever ends the process, nothing is left behind.
-    """
-    descriptor = _open_nameless(name.parent)
-    if descriptor is not None:
-        with open(descriptor, "wb") as file:
-            _write_to_disk(file, data)
-            with contextlib.suppress(OSError, AttributeError):
-                # A src_dir_fd, unused here, makes os.link follow the link in /proc.
-                os.link(f"/proc/self/fd/{descriptor}", name, src_dir_fd=descriptor)
-                return
-    with open(name, "xb") as file:
-        _write_to_disk(file, data)
-
-
-def _open_nameless(folder: Path) -> int | None:
-    """Open a new file without a name in `folder`; None where the system has no such thing."""
-    if hasattr(os, "O_TMPFILE"):
-        # Not every file system can; whatever else is wrong, a named file will meet again.
-        with contextlib.suppress(OSError):
-            return os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o666)
-    return None
-
-
-def _write_to_disk(file: BinaryIO, data: bytes) -> None:
-    file.write(data)
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def _rename_if_free(temporary: Path, target: Path) -> None:
-    """Give a file the name `target`. Raises FileExistsError if that is taken, since when ever."""
-    try:
-        os.link(temporary, target)
-    except FileExistsError:
-        raise
-    except (OSError, AttributeError):
-        # No links on this system: take the name first, unless it is taken, and then fill it.
-        target.touch(exist_ok=False)
-        try:
-            os.replace(temporary, target)
-        except BaseException:
-            target.unlink(missing_ok=True)
-            raise
-
-
-def _sync_folder(folder: Path) -> None:
-    """Write the folder's entry to disk too, where a folder can be opened for that."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def read_vocabulary(path: str | os.PathLike[str]) -> Vocabulary:
-    """Return the vocabulary of a file, every value of which is checked.
+def read_vocabulary(file: SourceFile, document: dict[str, Any]) -> Vocabulary:
+    """Return the vocabulary of a file, every value of which is checked; `document` is its JSON.
 
     Raises KeyError for a missing key, ValueError for anything else that is wrong, both naming the
-    file and the place in it; OSError as it comes.
+    file and the place in it.
     """
-    return _Reader(os.fspath(path)).read()
+    # The version comes first: of a file of another version, nothing else is known.
+    version = document.get("schema_version", 1)
+    readers: dict[int, type[_Reader]] = {1: _Reader1, 2: _Reader2}
+    if not _is_int(version) or version not in readers:
+        file.refuse("schema_version", version, "1 or 2")
+    return readers[version](file).read(document)
 
 
-class _Reader:
-    """Checks a file from the outside in; its errors name the file, the place and the value."""
+class _Reader(ABC):
+    """Checks a file from the outside in."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    keys: tuple[str, ...]
 
-    def read(self) -> Vocabulary:
-        document = self._parse()
+    def __init__(self, file: SourceFile) -> None:
+        self._file = file
+        self._refuse = file.refuse
+
+    @abstractmethod
+    def read(self, document: dict[str, Any]) -> Vocabulary:
+        """Return the vocabulary of a document that has the reader's schema version."""
+
+    def _check_keys(self, document: dict[str, Any]) -> None:
+        for key in self.keys:
+            if key not in document:
+                raise KeyError(f"{self._file.path}: the key {key!r} is missing")
+        for key in document:
+            if key not in self.keys:
+                self._refuse("the file", key, f"no other keys than {', '.join(self.keys)}")
+
+    def _literals(self, special_tokens: object) -> Iterator[tuple[str, Any, str]]:
+        """Yield the literal of each special token, its id and its place in the file."""
+        if not isinstance(special_tokens, dict):
+            self._refuse("special_tokens", special_tokens, "an object")
+        for literal, id in special_tokens.items():
+            if not literal or not is_encodable(literal):
+                self._refuse("special_tokens", literal, "a literal that is not empty, in Unicode")
+            yield literal, id, f"special_tokens[{shown(literal)}]"
+
+    def _bytes(self, given: object, place: str) -> bytes:
+        if not isinstance(given, list) or not all(map(_is_byte, given)):
+            self._refuse(place, given, "a list of integers from 0 to 255")
+        return bytes(given)
+
+
+class _Reader1(_Reader):
+    """Reads schema version 1: what is trained here with GPT-2's pattern, and nothing else."""
+
+    keys = _KEYS_1
+
+    def read(self, document: dict[str, Any]) -> Vocabulary:
         self._check_keys(document)
         merges = self._merges(document["merges"])
         size = document["mergeable_vocab_size"]
@@ -170,50 +171,6 @@ class _Reader:
         special_tokens = self._special_tokens(document["special_tokens"], len(merges))
         self._check_vocab(document["vocab"], merges, special_tokens)
         return Vocabulary(merges, special_tokens, pattern)
-
-    def _parse(self) -> dict[str, Any]:
-        data = self._read()
-        try:
-            document = json.loads(
-                data.decode("utf-8"), object_pairs_hook=_object, parse_constant=_refuse_constant
-            )
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{self._path}: not UTF-8 at byte {error.start} ({error.reason})"
-            ) from None
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{self._path}: not JSON: {error}") from None
-        except ValueError as error:
-            raise ValueError(f"{self._path}: {error}") from None
-        except RecursionError:
-            raise ValueError(f"{self._path}: nested too deeply") from None
-        if not isinstance(document, dict):
-            self._refuse("the file", document, "a JSON object")
-        return document
-
-    def _read(self) -> bytes:
-        chunks, size = [], 0
-        with open(self._path, "rb") as file:
-            while chunk := file.read(1 << 20):
-                chunks.append(chunk)
-                size += len(chunk)
-                if size > _MAX_SIZE:
-                    raise ValueError(
-                        f"{self._path}: larger than {_MAX_SIZE} bytes, so no vocabulary file"
-                    )
-        return b"".join(chunks)
-
-    def _check_keys(self, document: dict[str, Any]) -> None:
-        # The version comes first: of a file of another version, nothing else is known.
-        version = document.get("schema_version", SCHEMA_VERSION)
-        if not _is_int(version) or version != SCHEMA_VERSION:
-            self._refuse("schema_version", version, str(SCHEMA_VERSION))
-        for key in _KEYS:
-            if key not in document:
-                raise KeyError(f"{self._path}: the key {key!r} is missing")
-        for key in document:
-            if key not in _KEYS:
-                self._refuse("the file", key, f"no other keys than {', '.join(_KEYS)}")
 
     def _merges(self, merges: object) -> tuple[Pair, ...]:
         if not isinstance(merges, list):
@@ -232,19 +189,15 @@ class _Reader:
         return tuple(ranks)
 
     def _special_tokens(self, special_tokens: object, merge_count: int) -> dict[str, int]:
-        if not isinstance(special_tokens, dict):
-            self._refuse("special_tokens", special_tokens, "an object")
+        literals = list(self._literals(special_tokens))
         literal_of: dict[int, str] = {}
         first = BYTE_COUNT + merge_count
-        end = first + len(special_tokens)
-        for literal, id in special_tokens.items():
-            place = f"special_tokens[{_shown(literal)}]"
-            if not literal or not _is_encodable(literal):
-                self._refuse("special_tokens", literal, "a literal that is not empty, in Unicode")
+        end = first + len(literals)
+        for literal, id, place in literals:
             if not _is_int(id) or not first <= id < end:
                 self._refuse(place, id, f"an id from {first} to {end - 1}")
             if id in literal_of:
-                self._refuse(place, id, f"an id of its own; {_shown(literal_of[id])} has it too")
+                self._refuse(place, id, f"an id of its own; {shown(literal_of[id])} has it too")
             literal_of[id] = literal
         return {literal_of[id]: id for id in sorted(literal_of)}
 
@@ -270,51 +223,218 @@ class _Reader:
 
     def _checked_token(self, vocab: dict[str, Any], id: int, token: bytes) -> bytes:
         if str(id) not in vocab:
-            raise ValueError(f'{self._path}: vocab: the id "{id}" is missing')
+            raise ValueError(f'{self._file.path}: vocab: the id "{id}" is missing')
         given = vocab[str(id)]
-        if not isinstance(given, list) or not all(map(_is_byte, given)):
-            self._refuse(f'vocab["{id}"]', given, "a list of integers from 0 to 255")
-        if bytes(given) != token:
-            wanted = _shown(list(token))
+        if self._bytes(given, f'vocab["{id}"]') != token:
+            wanted = shown(list(token))
             self._refuse(f'vocab["{id}"]', given, f"the bytes of this id, {wanted}")
         return token
 
-    def _refuse(self, place: str, value: object, wanted: str) -> NoReturn:
-        raise ValueError(f"{self._path}: {place}: expected {wanted}, got {_shown(value)}")
 
+class _Reader2(_Reader):
+    """Reads schema version 2: any byte-level BPE vocabulary."""
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    entries = dict(pairs)
-    if len(entries) < len(pairs):
-        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise ValueError(f"the key {_shown(twice)} is given twice")
-    return entries
+    keys = _KEYS_2
 
+    def read(self, document: dict[str, Any]) -> Vocabulary:
+        self._check_keys(document)
+        if document["unicode_version"] != UNICODE_VERSION:
+            self._refuse("unicode_version", document["unicode_version"], f'"{UNICODE_VERSION}"')
+        if type(document["ignore_merges"]) is not bool:
+            self._refuse("ignore_merges", document["ignore_merges"], "true or false")
+        byte_ids = self._byte_ids(document["byte_ids"])
+        tokens = {id: bytes([byte]) for byte, id in enumerate(byte_ids)}
+        other_tokens = self._other_tokens(document["other_tokens"], tokens)
+        tokens |= other_tokens
+        flat = self._flat_merges(document["merges"])
+        merge_ids = self._merge_ids(document["merge_ids"], len(flat) // 2)
+        merges = self._merges(flat, merge_ids, tokens)
+        special_tokens = self._special_tokens(document["special_tokens"])
+        vocabulary = Vocabulary(
+            merges,
+            special_tokens,
+            self._pattern(document["pretokenizer_pattern"], "pretokenizer_pattern"),
+            byte_ids,
+            merge_ids,
+            other_tokens,
+            document["ignore_merges"],
+            self._more_patterns(document["more_patterns"]),
+            self._normalizer(document["normalizer"]),
+            self._kept_special_tokens(document["kept_special_tokens"], special_tokens),
+            self._known_ids(document["prefix_ids"], "prefix_ids", special_tokens, tokens),
+            self._known_ids(document["suffix_ids"], "suffix_ids", special_tokens, tokens),
+            self._settings(document["settings"]),
+        )
+        self._check_ids(tokens, special_tokens)
+        vocabulary.know_tokens(tokens)
+        return vocabulary
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
+    def _pattern(self, pattern: object, place: str) -> str:
+        if not isinstance(pattern, str) or not is_encodable(pattern):
+            self._refuse(place, pattern, "a string in Unicode")
+        try:
+            portable = portable_pattern(pattern)
+        except ValueError as error:
+            reason = str(error).replace(f"the pattern {pattern!r}", "it")
+            self._refuse(place, pattern, f"a portable pattern ({reason[:160]})")
+        if portable != pattern:
+            self._refuse(place, pattern, "the pattern itself, not its name")
+        return pattern
 
+    def _more_patterns(self, patterns: object) -> tuple[str, ...]:
+        if not isinstance(patterns, list):
+            self._refuse("more_patterns", patterns, "a list")
+        return tuple(
+            self._pattern(pattern, f"more_patterns[{number}]")
+            for number, pattern in enumerate(patterns)
+        )
 
-def _shown(value: object) -> str:
-    """Return a value of the file as JSON, shortened to what fits into a message."""
-    try:
-        shown = json.dumps(value)
-    except RecursionError:
-        return "something nested deeply"
-    return shown if len(shown) <= 80 else shown[:77] + "..."
+    def _normalizer(self, normalizer: object) -> Literal["NFC"] | None:
+        if normalizer is not None and normalizer != "NFC":
+            self._refuse("normalizer", normalizer, 'null or "NFC"')
+        return None if normalizer is None else "NFC"
+
+    def _kept_special_tokens(
+        self, literals: object, special_tokens: dict[str, int]
+    ) -> frozenset[str]:
+        if not isinstance(literals, list):
+            self._refuse("kept_special_tokens", literals, "a list")
+        kept: set[str] = set()
+        for number, literal in enumerate(literals):
+            if not isinstance(literal, str) or literal not in special_tokens or literal in kept:
+                self._refuse(
+                    f"kept_special_tokens[{number}]", literal, "one of special_tokens, each once"
+                )
+            kept.add(literal)
+        return frozenset(kept)
+
+    def _known_ids(
+        self, ids: object, place: str, special_tokens: dict[str, int], tokens: dict[int, bytes]
+    ) -> tuple[int, ...]:
+        if not isinstance(ids, list):
+            self._refuse(place, ids, "a list")
+        special_ids = set(special_tokens.values())
+        for number, id in enumerate(ids):
+            if not _is_int(id) or (id not in tokens and id not in special_ids):
+                self._refuse(f"{place}[{number}]", id, "the id of a token")
+        return tuple(ids)
+
+    def _settings(self, settings: object) -> dict[str, str]:
+        if not isinstance(settings, dict):
+            self._refuse("settings", settings, "an object")
+        for key, value in settings.items():
+            if not isinstance(value, str) or not is_encodable(key + value):
+                self._refuse(f"settings[{shown(key)}]", value, "a string in Unicode")
+        return settings
+
+    def _byte_ids(self, ids: object) -> tuple[int, ...]:
+        if not isinstance(ids, list) or len(ids) != BYTE_COUNT:
+            self._refuse("byte_ids", ids, f"a list of {BYTE_COUNT} ids")
+        seen = set()
+        for byte, id in enumerate(ids):
+            if not _is_id(id):
+                self._refuse(f"byte_ids[{byte}]", id, _AN_ID)
+            if id in seen:
+                self._refuse(f"byte_ids[{byte}]", id, "an id of its own; another byte has it too")
+            seen.add(id)
+        return tuple(ids)
+
+    def _other_tokens(self, given_tokens: object, tokens: dict[int, bytes]) -> dict[int, bytes]:
+        if not isinstance(given_tokens, dict):
+            self._refuse("other_tokens", given_tokens, "an object")
+        other_tokens = {}
+        for key, given in given_tokens.items():
+            id = int(key) if key.isascii() and key.isdigit() and len(key) <= 10 else -1
+            if str(id) != key or not _is_id(id):
+                self._refuse("other_tokens", key, "ids as keys")
+            if id in tokens:
+                self._refuse("other_tokens", key, "an id of its own; a byte has it too")
+            other_tokens[id] = self._bytes(given, f'other_tokens["{key}"]')
+            if len(other_tokens[id]) < 2:
+                self._refuse(f'other_tokens["{key}"]', given, "two bytes at least")
+        return dict(sorted(other_tokens.items()))
+
+    def _merge_ids(self, runs: object, count: int) -> tuple[int, ...]:
+        if not isinstance(runs, list):
+            self._refuse("merge_ids", runs, "a list")
+        total = 0
+        for number, run in enumerate(runs):
+            if not isinstance(run, list) or len(run) != 2 or not all(map(_is_id, run)):
+                self._refuse(f"merge_ids[{number}]", run, "a list of an id and a length")
+            if not 1 <= run[1] <= MAX_ID + 1 - run[0]:
+                self._refuse(f"merge_ids[{number}]", run, "a run of ids that is not too long")
+            total += run[1]
+        # Before a run is written out: a short file may ask for any number of ids.
+        if total != count:
+            self._refuse("merge_ids", total, f"an id for each of {count} merges")
+        return tuple(chain.from_iterable(range(first, first + length) for first, length in runs))
+
+    def _flat_merges(self, flat: object) -> list[int]:
+        if not isinstance(flat, list) or len(flat) % 2:
+            self._refuse("merges", flat, "a list of two ids for each merge")
+        if not all(map(_is_int, flat)):
+            place = next(i for i, id in enumerate(flat) if not _is_int(id))
+            self._refuse(f"merges[{place}]", flat[place], _AN_ID)
+        return flat
+
+    def _merges(
+        self, flat: list[int], merge_ids: tuple[int, ...], tokens: dict[int, bytes]
+    ) -> tuple[Pair, ...]:
+        """Return the merges, once each makes the token of its id; `tokens` gets those tokens."""
+        halves = iter(flat)
+        merges = tuple(zip(halves, halves, strict=True))
+        total = 0
+        for rank, ((left, right), id) in enumerate(zip(merges, merge_ids, strict=True)):
+            try:
+                total += len(tokens[left]) + len(tokens[right])
+            except KeyError as error:
+                place = f"merges[{2 * rank + (left in tokens)}]"
+                self._refuse(place, error.args[0], "an id that is defined before")
+            if total > MAX_SIZE:  # merges that double and double
+                wanted = f"at most {MAX_SIZE} bytes of tokens"
+                self._refuse(f"merges[{2 * rank}]", [left, right], wanted)
+            token = tokens[left] + tokens[right]
+            if tokens.setdefault(id, token) != token:
+                self._refuse(
+                    f"merges[{2 * rank}]", [left, right], f"a merge that makes the id {id}"
+                )
+        if len(set(merges)) < len(merges):
+            seen: set[Pair] = set()
+            for rank, pair in enumerate(merges):
+                if pair in seen:
+                    self._refuse(f"merges[{2 * rank}]", list(pair), "a new pair")
+                seen.add(pair)
+        return merges
+
+    def _special_tokens(self, special_tokens: object) -> dict[str, int]:
+        literal_of: dict[int, str] = {}
+        for literal, id, place in self._literals(special_tokens):
+            if not _is_id(id):
+                self._refuse(place, id, _AN_ID)
+            if id in literal_of:
+                self._refuse(place, id, f"an id of its own; {shown(literal_of[id])} has it too")
+            literal_of[id] = literal
+        return {literal_of[id]: id for id in sorted(literal_of)}
+
+    def _check_ids(self, tokens: dict[int, bytes], special_tokens: dict[str, int]) -> None:
+        """Check that no two ids mean the same bytes, and no id two kinds of bytes."""
+        if len(set(tokens.values())) < len(tokens):
+            first_of: dict[bytes, int] = {}
+            for id, token in sorted(tokens.items()):
+                if (first := first_of.setdefault(token, id)) != id:
+                    self._refuse("the file", id, f"ids of different bytes; {first} has these too")
+        for literal, id in special_tokens.items():
+            if id in tokens and tokens[id] != literal.encode("utf-8"):
+                self._refuse(f"special_tokens[{shown(literal)}]", id, "an id of its own")
 
 
 def _is_int(value: object) -> bool:
     return type(value) is int  # a bool is none
 
 
+def _is_id(value: object) -> bool:
+    return type(value) is int and 0 <= value <= MAX_ID
+
+
 def _is_byte(value: object) -> bool:
     return type(value) is int and 0 <= value < BYTE_COUNT
-
-
-def _is_encodable(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True

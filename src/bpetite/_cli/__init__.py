@@ -10,10 +10,20 @@ from collections.abc import Sequence
 from typing import TextIO
 
 import bpetite
-from bpetite._cli import _count, _decode, _demo, _encode, _inspect, _stream, _train
+from bpetite._cli import (
+    _compare,
+    _convert,
+    _count,
+    _decode,
+    _demo,
+    _encode,
+    _inspect,
+    _stream,
+    _train,
+)
 from bpetite._cli._common import hush, say
 
-_VERBS = (_train, _encode, _decode, _stream, _count, _inspect, _demo)
+_VERBS = (_train, _encode, _decode, _stream, _count, _inspect, _convert, _compare, _demo)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -74,7 +84,8 @@ def _forget(stream: TextIO | None) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="bpetite",
-        description="Train a byte-level BPE vocabulary, encode and decode text, stream it.",
+        description="Train a byte-level BPE vocabulary, encode and decode text, stream it; "
+        "convert and compare vocabularies of other libraries.",
         epilog="Results go to standard output, words to standard error. "
         "See the help of a verb for an example: bpetite train --help",
     )

@@ -15,6 +15,13 @@ from bpetite import Tokenizer
 
 STANDARD_INPUT = "-"
 
+ANY_MODEL = (
+    "a vocabulary file, in any format: ours, .tiktoken, vocab.json with merges.txt, "
+    "tokenizer.json, or a model folder"
+)
+
+PATTERN_NAMES = ("gpt2", "cl100k", "o200k", "llama3", "qwen2")
+
 
 class Verbs(Protocol):
     """What `argparse.ArgumentParser.add_subparsers` returns."""
@@ -31,12 +38,14 @@ class Verbs(Protocol):
         """Add a verb."""
 
 
-def add_verb(verbs: Verbs, name: str, help: str, example: str) -> argparse.ArgumentParser:
-    """Add a verb with an example at the end of its help."""
+def add_verb(
+    verbs: Verbs, name: str, help: str, example: str, details: str = ""
+) -> argparse.ArgumentParser:
+    """Add a verb with an example at the end of its help; `details` are lines of its own help."""
     return verbs.add_parser(
         name,
         help=help,
-        description=help[0].upper() + help[1:] + ".",
+        description=f"{help[0].upper()}{help[1:]}.\n{details}".strip(),
         epilog="example:\n" + "\n".join(f"  {line}" for line in example.splitlines()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -44,9 +53,7 @@ def add_verb(verbs: Verbs, name: str, help: str, example: str) -> argparse.Argum
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     """Add the option that names the vocabulary file."""
-    parser.add_argument(
-        "--model", "-m", metavar="FILE", required=True, help="a vocabulary file that train wrote"
-    )
+    parser.add_argument("--model", "-m", metavar="FILE", required=True, help=ANY_MODEL)
 
 
 def add_text_inputs(parser: argparse.ArgumentParser) -> None:
@@ -100,20 +107,37 @@ def texts(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
         yield "", text_argument(options.text)
         return
     for name in options.files or [STANDARD_INPUT]:
-        data = read(name)
-        try:
-            text = data.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{shown(name)} is not UTF-8 at byte {error.start} "
-                f"(0x{data[error.start]:02x}: {error.reason})"
-            ) from None
-        yield name, text
+        yield name, read_text(name)
+
+
+def read_text(name: str) -> str:
+    """Return the text of a file, or of standard input. Raises ValueError if it is not UTF-8."""
+    data = read(name)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{shown(name)} is not UTF-8 at byte {error.start} "
+            f"(0x{data[error.start]:02x}: {error.reason})"
+        ) from None
 
 
 def load(options: argparse.Namespace) -> Tokenizer:
     """Load the tokenizer that the option of `add_model` names."""
     return Tokenizer.load(options.model)
+
+
+def pattern_names(pattern: str) -> list[str]:
+    r"""Return the names that train has for a pattern.
+
+    >>> pattern_names(Tokenizer.train("", 256).pattern), pattern_names(r"\S+|\s+")
+    (['gpt2'], [])
+    """
+    return [
+        name
+        for name in PATTERN_NAMES
+        if Tokenizer.train("", 256, pattern=name, special_tokens=()).pattern == pattern
+    ]
 
 
 def shown(name: str) -> str:
@@ -123,7 +147,11 @@ def shown(name: str) -> str:
 
 def read(name: str) -> bytes:
     """Return all bytes of a file, or of standard input."""
-    return standard_input().read() if name == STANDARD_INPUT else Path(name).read_bytes()
+    if name != STANDARD_INPUT:
+        return Path(name).read_bytes()
+    # In one call, a Ctrl-C between two arrivals would not be seen before the next one.
+    source = standard_input()
+    return b"".join(iter(lambda: source.read1(1 << 16), b""))  # type: ignore[attr-defined]
 
 
 def standard_input() -> BinaryIO:
@@ -154,15 +182,18 @@ def hush() -> None:
     sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open until the end
 
 
-def check_output(path: str, replace: bool) -> None:
-    """Refuse now a file to write that would fail when the work is done. Raises OSError."""
+def check_output(path: str, replace: bool, option: str = "--force") -> None:
+    """Refuse now a file to write that would fail when the work is done. Raises OSError.
+
+    `option` is what the user gives to have it replaced.
+    """
     output = Path(os.path.realpath(path))  # of a link, the file that is written
     if path.endswith(("/", os.sep)) or (output.exists() and not output.is_file()):
         raise OSError(f"{path}: is not a file that can be replaced")
     if not output.parent.is_dir():
         raise OSError(f"{path}: the folder {os.path.dirname(path) or '.'} does not exist")
     if output.exists() and not replace:
-        raise OSError(f"{path}: exists; --force replaces it")
+        raise OSError(f"{path}: exists; {option} replaces it")
     try:
         tempfile.TemporaryFile(dir=output.parent).close()
     except OSError:

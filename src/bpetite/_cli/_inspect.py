@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bpetite import Tokenizer
-from bpetite._cli._common import Verbs, add_model, add_verb, load, text_argument, write
+from bpetite._cli._common import (
+    Verbs,
+    add_model,
+    add_verb,
+    load,
+    pattern_names,
+    text_argument,
+    write,
+)
+from bpetite.formats import FORMATS, recognise
 
 _LONGEST = 10  # tokens to show
 _BACKGROUNDS = ("\x1b[30;48;5;152m", "\x1b[30;48;5;223m", "\x1b[30;48;5;183m")
@@ -34,14 +44,13 @@ def add_to(verbs: Verbs) -> None:
 def _run(options: argparse.Namespace) -> None:
     tokenizer = load(options)
     if options.text is None:
-        write(_figures(tokenizer))
+        write(_figures(tokenizer, recognise(options.model) or FORMATS[0]))
     else:
         write(_tokens(tokenizer, text_argument(options.text)))
 
 
-def _figures(tokenizer: Tokenizer) -> str:
-    special_ids = set(tokenizer.special_tokens.values())
-    tokens = [tokenizer.token_bytes(id) for id in range(tokenizer.n_vocab) if id not in special_ids]
+def _figures(tokenizer: Tokenizer, format: str) -> str:
+    tokens = list(_ordinary_tokens(tokenizer))
     longest = sorted(tokens, key=lambda token: (-len(token), token))[:_LONGEST]
     mean = sum(map(len, tokens)) / len(tokens)
     parts = sum(not _is_text(token) for token in tokens)
@@ -49,18 +58,45 @@ def _figures(tokenizer: Tokenizer) -> str:
         f"{_visible(literal)} = {id}" for literal, id in tokenizer.special_tokens.items()
     )
     rows = [
+        ("format", format),
         ("ids in use", f"{tokenizer.vocab_size:,}"),
         ("merges", f"{len(tokenizer.merges):,}"),
         ("special tokens", special or "none"),
         ("highest id + 1", f"{tokenizer.n_vocab:,}"),
         ("mean length", f"{mean:.2f} bytes"),
         ("part of a character", f"{parts:,} tokens ({parts / len(tokens):.1%})"),
-        ("pattern", tokenizer.pattern),
+        *_pattern_rows(tokenizer),
         ("longest tokens", _token(longest[0])),
         *(("", _token(token)) for token in longest[1:]),
     ]
     width = max(len(name) for name, _ in rows)
     return "".join(f"{name:<{width}}  {value}\n" for name, value in rows)
+
+
+def _ordinary_tokens(tokenizer: Tokenizer) -> Iterator[bytes]:
+    """Yield the tokens that are not special; there may be gaps between ids."""
+    special_ids = set(tokenizer.special_tokens.values())
+    left = tokenizer.vocab_size - len(special_ids)
+    id = 0
+    while left:
+        if id not in special_ids:
+            with contextlib.suppress(KeyError):
+                yield tokenizer.token_bytes(id)
+                left -= 1
+        id += 1
+
+
+def _pattern_rows(tokenizer: Tokenizer) -> Iterator[tuple[str, str]]:
+    """Yield the name of each pattern, if it has one, and what it is."""
+    label = "pattern"
+    for pattern in (tokenizer.pattern, *tokenizer.more_patterns):
+        if names := pattern_names(pattern):
+            yield label, " or ".join(names)
+            label = ""
+        yield label, pattern
+        label = "then by"
+    if not tokenizer.lossless:
+        yield "normal form", "C, of the text that is cut"
 
 
 def _is_text(token: bytes) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import bpetite
 from bpetite import Tokenizer, TrainingProgress
 from bpetite._cli._common import (
+    PATTERN_NAMES,
     STANDARD_INPUT,
     Verbs,
     add_verb,
@@ -65,6 +66,13 @@ def add_to(verbs: Verbs) -> None:
         action="append",
         help="a literal that is never split, repeatable (default: <|endoftext|>)",
     )
+    parser.add_argument(
+        "--pattern",
+        metavar="PATTERN",
+        default="gpt2",
+        help=f"what cuts text into pieces: {', '.join(PATTERN_NAMES)}, or a regular expression "
+        "(default: gpt2)",
+    )
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.set_defaults(run=_run)
 
@@ -90,6 +98,7 @@ def _run(options: argparse.Namespace) -> None:
         tokenizer = Tokenizer.train_from_files(
             [standard_input() if name == STANDARD_INPUT else name for name in names],
             options.vocab_size,
+            pattern=text_argument(options.pattern),
             special_tokens=list(map(text_argument, options.special_token or ["<|endoftext|>"])),
             progress=progress,
         )

@@ -1,0 +1,575 @@
+"""Compare ids and decoded text with those of tiktoken and tokenizers; print a Markdown table.
+
+What `scripts/compare-ids` runs, in an environment with the `bench` extra. The vocabularies are the
+public ones of GPT-2, GPT-4 (cl100k) and GPT-4o (o200k): as bpetite and as tiktoken read their
+files, and as tokenizers reads the tokenizer.json that bpetite writes of them. Standard output is
+the table, standard error says what goes on, and the exit code is 1 if anything differs. All takes
+up to twenty minutes on one core; `--share` makes it less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import importlib.metadata
+import json
+import platform
+import random
+import shlex
+import sys
+import tempfile
+import time
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from itertools import product
+from pathlib import Path
+from unittest import mock
+
+import tiktoken
+import tiktoken.load
+import tokenizers
+
+import bpetite
+from bpetite import Tokenizer
+
+PUBLIC = {
+    "GPT-2": ("gpt2", "gpt2_vocab.json"),
+    "cl100k": ("cl100k_base", "cl100k_base.tiktoken"),
+    "o200k": ("o200k_base", "o200k_base.tiktoken"),
+}
+"""The public vocabularies: the name that tiktoken has for each, and the file."""
+
+TEXTS = ("english", "code", "multilingual", "chinese")
+
+FILES = [
+    "gpt2_vocab.json",
+    "gpt2_merges.txt",
+    "cl100k_base.tiktoken",
+    "o200k_base.tiktoken",
+    *(f"{name}.txt" for name in TEXTS),
+]
+"""What a folder of vocabularies and texts has."""
+
+Case = str | list[int]
+"""A text; or ids in any order, and then the text is what they decode to."""
+
+Cases = Callable[[], Iterable[Case]]
+"""Makes them anew, for each vocabulary."""
+
+
+def main() -> None:
+    """Compare all, print the table, and exit with 1 if anything differs."""
+    arguments = parse_arguments()
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        subjects = subjects_of(arguments.data, Path(folder))
+        rows = [row for subject in subjects for row in rows_of(subject, arguments.share)]
+        cut_by = unicode_version(Path(folder))
+    for condition in conditions(cut_by, time.perf_counter() - start):
+        print(f"- {condition}")
+    print()
+    print("| vocabulary | compared with | text | slices | bytes | ids differ | decoding differs |")
+    print("|---|---|---|--:|--:|--:|--:|")
+    print(*rows, sep="\n")
+    total = Tally()
+    for row in rows:
+        total.add(row.tally)
+    print(Row("**all**", "", "", total))
+    sys.exit(0 if total.is_equal else 1)
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Return the checked arguments: data, share."""
+    parser = argparse.ArgumentParser(prog="scripts/compare-ids", description=__doc__)
+    parser.add_argument(
+        "--data",
+        type=Path,
+        required=True,
+        metavar="FOLDER",
+        help=f"has {', '.join(FILES)}, the texts in UTF-8",
+    )
+    parser.add_argument(
+        "--share",
+        type=share,
+        default=1.0,
+        metavar="PART",
+        help="how much to compare, for a quicker look: with 0.01, every hundredth slice "
+        "(default: all)",
+    )
+    arguments = parser.parse_args()
+    missing = [name for name in FILES if not (arguments.data / name).is_file()]
+    if missing:
+        parser.error(f"--data: {arguments.data} has no {', '.join(missing)}")
+    return arguments
+
+
+def share(argument: str) -> float:
+    """Return the argument as a number above 0, and at most 1."""
+    number = float(argument)
+    if not 0 < number <= 1:
+        raise argparse.ArgumentTypeError(f"must be above 0 and at most 1, got {argument}")
+    return number
+
+
+def say(words: str) -> None:
+    """Say on standard error what happens."""
+    print(words, file=sys.stderr, flush=True)
+
+
+def conditions(cut_by: str, seconds: float) -> Iterator[str]:
+    """Yield what a reader must know to judge the table, and to compare again."""
+    command = shlex.join(["scripts/compare-ids", *sys.argv[1:]])
+    yield f"Command: `{command}`, which took {seconds / 60:.0f} minutes"
+    packages = ("regex", "tiktoken", "tokenizers")
+    versions = ", ".join(f"{package} {importlib.metadata.version(package)}" for package in packages)
+    yield f"bpetite {bpetite.__version__}, {bpetite.engine} engine; {versions}"
+    yield f"{platform.python_implementation()} {platform.python_version()}, {platform.platform()}"
+    yield (
+        f"Unicode {cut_by} is what bpetite cuts by; the categories by which characters were chosen "
+        f"are those of Python, Unicode {unicodedata.unidata_version}"
+    )
+    yield (
+        "english, code, multilingual, chinese: the whole text three times over, in slices of 1 to "
+        "100 characters in turn, of random lengths up to 100,000, and of 1,000,000"
+    )
+    yield (
+        "*ids differ*: slices of which the other library's ids are not ours; *decoding differs*: "
+        "slices of which the text that either library makes of the ids is not the slice"
+    )
+
+
+def unicode_version(folder: Path) -> str:
+    """Return the version of Unicode by which bpetite cuts: a file of its own names it."""
+    path = folder / "version.json"
+    Tokenizer.train("", 256, pattern="(?s).").save(path)
+    version: str = json.loads(path.read_bytes())["unicode_version"]
+    return version
+
+
+# Vocabularies, and who else has them
+
+
+@dataclass(frozen=True)
+class Library:
+    """Another library with a vocabulary of ours."""
+
+    name: str
+    encode: Callable[[str], list[int]]
+    decode: Callable[[list[int]], str]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A vocabulary, the libraries that have it too, and the texts to compare them on."""
+
+    name: str
+    tokenizer: Tokenizer
+    libraries: Sequence[Library]
+    texts: Mapping[str, Cases]
+
+
+def subjects_of(data: Path, folder: Path) -> Iterator[Subject]:
+    """Yield each vocabulary in `data`; `folder` is for files on the way."""
+    texts: dict[str, Cases] = {
+        name: partial(slices_of, (data / f"{name}.txt").read_bytes().decode("utf-8"))
+        for name in TEXTS
+    }
+    for name, (public_name, file) in PUBLIC.items():
+        say(f"{name}: loading")
+        tokenizer = Tokenizer.load(data / file)
+        home = in_tiktoken(public_encoding(public_name, data))
+        libraries = [home, in_tokenizers(tokenizer, folder)]
+        yield Subject(name, tokenizer, libraries, {**texts, **adversarial_texts(tokenizer)})
+    say("GPT-2, special tokens that overlap: loading")
+    vocab = data / "gpt2_vocab.json"
+    yield from overlapping_subjects(
+        lambda special_tokens: Tokenizer.load(
+            vocab, special_tokens={"<|endoftext|>": 50256, **special_tokens}
+        ),
+        "GPT-2",
+        folder,
+    )
+
+
+def public_encoding(name: str, data: Path) -> tiktoken.Encoding:
+    """Return tiktoken's own Encoding of a public vocabulary, of the files in a folder.
+
+    Pattern and special tokens are tiktoken's too. Raises ValueError for a file that is not the one
+    which it would fetch.
+    """
+
+    def read(address: str, expected_hash: str) -> bytes:
+        file = address.rpartition("/")[2]
+        if file == "vocab.bpe":
+            content = (data / "gpt2_merges.txt").read_bytes()
+            if not content.startswith(b"#version"):  # it drops the first line, whatever it says
+                content = b"#version: 0.2\n" + content
+        else:
+            content = (data / file.replace("encoder.json", "gpt2_vocab.json")).read_bytes()
+        if not tiktoken.load.check_hash(content, expected_hash):
+            raise ValueError(f"{data}: what tiktoken calls {file} is not the public file")
+        return content
+
+    with mock.patch("tiktoken.load.read_file_cached", read):
+        return tiktoken.get_encoding(name)
+
+
+def saved_encoding(tokenizer: Tokenizer, folder: Path) -> tiktoken.Encoding:
+    """Return a tiktoken Encoding of the .tiktoken file that bpetite writes."""
+    path = folder / "saved.tiktoken"
+    tokenizer.save(path, overwrite=True)
+    lines = map(bytes.split, path.read_bytes().splitlines())
+    return tiktoken.Encoding(
+        "saved",
+        pat_str=tokenizer.pattern,
+        mergeable_ranks={base64.b64decode(token): int(rank) for token, rank in lines},
+        special_tokens=dict(tokenizer.special_tokens),
+    )
+
+
+def in_tiktoken(encoding: tiktoken.Encoding) -> Library:
+    """Return tiktoken with a vocabulary."""
+    return Library(
+        f"tiktoken {importlib.metadata.version('tiktoken')}",
+        partial(encoding.encode, allowed_special="all"),
+        encoding.decode,
+    )
+
+
+def in_tokenizers(tokenizer: Tokenizer, folder: Path) -> Library:
+    """Return tokenizers with the tokenizer.json that bpetite writes."""
+    path = folder / "tokenizer.json"
+    tokenizer.save(path, overwrite=True)
+    home = tokenizers.Tokenizer.from_file(str(path))
+
+    def encode(text: str) -> list[int]:
+        ids: list[int] = home.encode(text, add_special_tokens=False).ids
+        return ids
+
+    return Library(
+        f"tokenizers {importlib.metadata.version('tokenizers')}",
+        encode,
+        partial(home.decode, skip_special_tokens=False),
+    )
+
+
+def overlapping_subjects(
+    load: Callable[[dict[str, int]], Tokenizer], name: str, folder: Path
+) -> Iterator[Subject]:
+    """Yield a vocabulary with special tokens that can overlap, and with such that begin others.
+
+    `load` returns the vocabulary with the special tokens that it is given.
+    """
+    literals = ["⟨a", "a⟩", "⟩⟨", "⟩ ⟨", " a "]
+    for words, more in (("that overlap", []), ("that begin others", ["⟨a⟩", "a⟩⟨a", "⟩⟨a⟩"])):
+        ids = {literal: id for id, literal in enumerate(literals + more, 100_000)}
+        tokenizer = load(ids)
+        libraries = [in_tokenizers(tokenizer, folder)]
+        if not more:  # which of two tiktoken finds is not determined if one begins the other
+            libraries.insert(0, in_tiktoken(saved_encoding(tokenizer, folder)))
+        what = f"special tokens {words}"
+        yield Subject(f"{name}, {what}", tokenizer, libraries, {"all of up to 6 parts": brackets})
+
+
+# Texts
+
+
+def slices_of(text: str, longest: int = 100_000, whole: int = 1_000_000) -> Iterator[str]:
+    """Yield a text three times over: in slices of 1 to 100 characters, random ones, large ones."""
+    draw = random.Random(0).uniform
+    start = length = 0
+    while start < len(text):
+        length = length % 100 + 1
+        yield text[start : start + length]
+        start += length
+    start = 0
+    while start < len(text):
+        length = int(longest ** draw(0, 1))
+        yield text[start : start + length]
+        start += length
+    for start in range(0, len(text), whole):
+        yield text[start : start + whole]
+
+
+def adversarial_texts(tokenizer: Tokenizer) -> dict[str, Cases]:
+    """Return what is hard for tokenizers, by its name."""
+    return {
+        "runs of one character": runs,
+        "every code point": code_points,
+        "line ends, digits, marks, unassigned": mixtures,
+        "contractions": contractions,
+        "special tokens": partial(special_texts, list(tokenizer.special_tokens)),
+        "ids in any order": partial(any_ids, tokenizer),
+    }
+
+
+@cache
+def characters_by_category() -> dict[str, list[str]]:
+    """Return the characters of each general category."""
+    characters: dict[str, list[str]] = {}
+    for code in (*range(0xD800), *range(0xE000, sys.maxunicode + 1)):
+        characters.setdefault(unicodedata.category(chr(code)), []).append(chr(code))
+    return characters
+
+
+RUN_LENGTHS = (
+    *range(1, 10), 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127, 128, 129, 255, 256, 257, 1000,
+    4095, 4096, 4097, 10_000, 100_000,
+)  # fmt: skip
+"""How often a character is repeated: near powers of two there may be limits."""
+
+
+def runs(lengths: Iterable[int] = RUN_LENGTHS) -> Iterator[str]:
+    """Yield runs of one character, of each category, by themselves and, if short, between words."""
+    chosen = [
+        characters[index]
+        for characters in characters_by_category().values()
+        for index in {0, len(characters) // 2, len(characters) - 1}
+    ]
+    for length in lengths:
+        for run in (*chosen, *" \n\r\t\0aAſK'’/-_=~#1½中あ한🙂\u0301\u200d\ufe0f", "\r\n", "'s"):
+            yield run * length
+            if length <= 1000:
+                yield f"a {run * length}1b{run * length} "
+
+
+def code_points(step: int = 1) -> Iterator[str]:
+    """Yield every code point by itself, and between letters, digits, signs and spaces."""
+    codes = [*range(0, 0xD800, step), *range(0xE000, sys.maxunicode + 1, step)]
+    yield from map(chr, codes)
+    for start in range(0, len(codes), 50):
+        yield "".join(
+            f"a{c}b {c}é 1{c}2 .{c}!{c}{c}'{c}\n{c}" for c in map(chr, codes[start : start + 50])
+        )
+
+
+def mixtures(count: int = 4000) -> Iterator[str]:
+    """Yield so many texts of each kind of character that patterns tell apart, and of all kinds."""
+    by_category = characters_by_category()
+
+    def of(*categories: str) -> list[str]:
+        return [character for name in categories for character in by_category[name]]
+
+    spaces = [c for c in of("Cc", "Zs", "Zl", "Zp") if c.isspace()]
+    line_ends = [
+        *spaces,
+        "\r\n",
+        "\n\n",
+        "\r\n\r\n",
+        "\n\r",
+        "  ",
+        "\t\t",
+        "\0",
+        "\u200b",
+        "\ufeff",
+    ]
+    line_ends += ["\n", "\r", "\r\n", " ", "/", "//", "a", "A", "1", ".", "é", "中"] * 3
+    digits = [*of("Nd", "Nl", "No"), *(str(number) for number in range(0, 3000, 7))]
+    digits += [*" ,.-:/+%a ", "×", "年", "\u0301"] * 100
+    marks = [*of("Mn", "Mc", "Me"), *"\u200d\u200c\ufe0f\ufe0e\u034f" * 50]
+    marks += [*"aeiouAEZ éß中अกع🙂👩🇩1.'\n "] * 50
+    unassigned = [*of("Cn", "Co", "Cf"), *(character for character in " aZé1.\n中'" for _ in marks)]
+    letters = [*of("Lt", "Lm"), *"aBcDéÉßſKﬁﬆªºʰ", *"ǅĲŉΣςσİıẞ", "\u0345", "'", "’", "_", "-", "1"]
+    kinds = [line_ends, digits, marks, unassigned, letters]
+    choose = random.Random(0)
+    for kind in kinds:
+        for _ in range(count):
+            yield "".join(choose.choices(kind, k=choose.randrange(1, 60)))
+    for _ in range(count):
+        yield "".join(choose.choice(choose.choice(kinds)) for _ in range(choose.randrange(1, 200)))
+    everything = list(by_category.values())
+    for _ in range(count):
+        yield "".join(
+            choose.choice(choose.choice(everything)) for _ in range(choose.randrange(1, 200))
+        )
+
+
+def contractions() -> Iterator[str]:
+    """Yield contractions with each apostrophe, each letter in each case, between other things."""
+    cases = {
+        "s": "sSſ",
+        "t": "tT",
+        "r": "rR",
+        "e": "eE",
+        "v": "vV",
+        "m": "mM",
+        "l": "lLŁ",
+        "d": "dD",
+    }
+    words = ["", "K", "ß", "ﬆ", "ﬅ", "s\u0301", "\0"]
+    for word in ("s", "t", "re", "ve", "m", "ll", "d", "st", "res"):
+        words += map("".join, product(*(cases[letter] for letter in word)))
+    before = ["", "a", "A", "don", "é", "中", "ſ", "1", ".", " ", "\n", "'", "\u0301", "\0"]
+    after = ["", "s", "S", "é", "ſ", "1", ".", " ", " a", "\n", "'", "'s", "\u0301", "\0"]
+    for start, apostrophe, word, end in product(before, ("'", "’", "ʼ", "＇"), words, after):
+        yield start + apostrophe + word + end
+
+
+def special_texts(literals: Sequence[str]) -> Iterator[str]:
+    """Yield texts in which special tokens touch, are cut off, and stand in each other."""
+    around = [
+        "",
+        " ",
+        "a",
+        " a",
+        "1",
+        "'s",
+        ".",
+        "\n",
+        "\r\n",
+        "  ",
+        "<",
+        "<|",
+        "|>",
+        "\0",
+        "é",
+        "🙂",
+    ]
+    for literal in literals:
+        yield from (start + literal + end for start, end in product(around, around))
+        for cut in range(1, len(literal)):
+            beginning, end = literal[:cut], literal[cut:]
+            yield from (beginning, end, end + beginning, beginning + literal, literal + end)
+            yield from (end + literal + beginning, beginning + literal + end, beginning + " " + end)
+            yield from (beginning + each + end for each in literals)
+        yield from (literal.upper(), literal.title(), literal * 3, f"{literal} " * 1000)
+    for texts in product([*literals, "a ", "\n"], repeat=3):
+        yield "".join(texts)
+
+
+def any_ids(tokenizer: Tokenizer, count: int = 20_000, step: int = 1) -> Iterator[list[int]]:
+    """Yield each id by itself, and so many lists of ids that are drawn by lot."""
+    ids = []
+    for id in range(0, tokenizer.n_vocab, step):
+        try:
+            tokenizer.token_bytes(id)
+        except KeyError:
+            continue
+        ids.append(id)
+        yield [id]
+    choose = random.Random(0)
+    for _ in range(count):
+        yield choose.choices(ids, k=choose.randrange(2, 60))
+
+
+def brackets(longest: int = 6) -> Iterator[str]:
+    """Yield all texts of some parts of literals that overlap."""
+    for length in range(1, longest + 1):
+        yield from map("".join, product(("⟨", "a", "⟩", " ", "1"), repeat=length))
+
+
+# Comparing
+
+
+@dataclass
+class Tally:
+    """What was compared, and how much of it was different."""
+
+    slices: int = 0
+    size: int = 0
+    ids_differ: int = 0
+    decoding_differs: int = 0
+
+    def add(self, other: Tally) -> None:
+        """Count what another tally counted."""
+        self.slices += other.slices
+        self.size += other.size
+        self.ids_differ += other.ids_differ
+        self.decoding_differs += other.decoding_differs
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether nothing was different."""
+        return self.ids_differ == self.decoding_differs == 0
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    vocabulary: str
+    library: str
+    text: str
+    tally: Tally = field(default_factory=Tally)
+
+    def __str__(self) -> str:
+        tally = self.tally
+        return (
+            f"| {self.vocabulary} | {self.library} | {self.text} | {tally.slices:,} | "
+            f"{tally.size:,} | {tally.ids_differ:,} | {tally.decoding_differs:,} |"
+        )
+
+
+def rows_of(subject: Subject, share: float = 1) -> Iterator[Row]:
+    """Yield the rows of a vocabulary, once all its texts are compared."""
+    rows = []
+    for text, cases in subject.texts.items():
+        start = time.perf_counter()
+        tallies = compare(subject.tokenizer, subject.libraries, chosen(cases(), share))
+        for library, tally in zip(subject.libraries, tallies, strict=True):
+            rows.append(Row(subject.name, library.name, text, tally))
+        seconds = time.perf_counter() - start
+        result = "equal" if all(tally.is_equal for tally in tallies) else "DIFFERENT"
+        say(f"{subject.name}: {text}: {tallies[0].slices:,} slices, {seconds:.0f} s: {result}")
+    yield from sorted(rows, key=lambda row: row.library)
+
+
+def chosen(cases: Iterable[Case], share: float) -> Iterator[Case]:
+    """Yield the share of cases, evenly spread."""
+    for number, case in enumerate(cases, 1):
+        if int(number * share) > int((number - 1) * share):
+            yield case
+
+
+def compare(
+    tokenizer: Tokenizer, libraries: Sequence[Library], cases: Iterable[Case]
+) -> list[Tally]:
+    """Return what was different in each library, and say what was first."""
+    tallies = [Tally() for _ in libraries]
+    for case in cases:
+        text = case if isinstance(case, str) else tokenizer.decode(case, errors="replace")
+        size = len(text.encode("utf-8"))
+        ids = tokenizer.encode(text)
+        given = ids if isinstance(case, str) else case
+        is_decoded = not isinstance(case, str) or tokenizer.decode(ids) == text
+        for library, tally in zip(libraries, tallies, strict=True):
+            tally.slices += 1
+            tally.size += size
+            if library.encode(text) != ids:
+                if not tally.ids_differ:
+                    say_difference(tokenizer, library, text)
+                tally.ids_differ += 1
+            if not is_decoded or library.decode(given) != text:
+                if not tally.decoding_differs:
+                    more = " ..." if len(given) > 20 else ""
+                    say(f"{library.name} decodes {given[:20]}{more} otherwise")
+                tally.decoding_differs += 1
+    return tallies
+
+
+def say_difference(tokenizer: Tokenizer, library: Library, text: str) -> None:
+    """Say which ids are different, on a text as short as can be found."""
+    text = shortened(text, lambda text: tokenizer.encode(text) != library.encode(text))
+    say(f"{text!a}: bpetite has {tokenizer.encode(text)}, {library.name} {library.encode(text)}")
+
+
+def shortened(text: str, is_wanted: Callable[[str], bool], tries: int = 2000) -> str:
+    """Return what is left of a text that is wanted when all that can be has been taken out."""
+    size = len(text) // 2
+    while size:
+        start = 0
+        while start < len(text) and tries:
+            tries -= 1
+            shorter = text[:start] + text[start + size :]
+            if is_wanted(shorter):
+                text = shorter
+            else:
+                start += size
+        size //= 2
+    return text
+
+
+if __name__ == "__main__":
+    main()

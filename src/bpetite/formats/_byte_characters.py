@@ -1,0 +1,51 @@
+"""Bytes as the printable characters that GPT-2's files, and Hugging Face's, write them as.
+
+The 188 bytes that are printable characters of Latin-1 stand for themselves; the others are, in
+order, the characters from U+0100 on (openai/gpt-2, src/encoder.py).
+"""
+
+from __future__ import annotations
+
+
+def _characters() -> list[str]:
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    others = iter(range(0x100, 0x200))
+    return [chr(byte if byte in printable else next(others)) for byte in range(256)]
+
+
+_CHARACTER_OF = _characters()
+_BYTE_OF = {character: byte for byte, character in enumerate(_CHARACTER_OF)}
+
+
+def to_characters(token: bytes) -> str:
+    r"""Return the characters that stand for the bytes of a token.
+
+    >>> to_characters(b" t\n")
+    'Ġtċ'
+    """
+    return "".join(map(_CHARACTER_OF.__getitem__, token))
+
+
+def to_bytes(text: str) -> bytes:
+    """Return the bytes that the characters of a token stand for.
+
+    >>> to_bytes("Ġt")
+    b' t'
+
+    Raises ValueError for a character that stands for no byte.
+    """
+    try:
+        return bytes(map(_BYTE_OF.__getitem__, text))
+    except KeyError as error:
+        raise ValueError(
+            f"the character {error.args[0]!r} of {text!r} stands for no byte"
+        ) from None
+
+
+def is_byte_character(character: str) -> bool:
+    """Return whether a character stands for a byte.
+
+    >>> is_byte_character("Ġ"), is_byte_character(" ")
+    (True, False)
+    """
+    return character in _BYTE_OF

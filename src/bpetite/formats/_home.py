@@ -1,0 +1,89 @@
+"""The library that is home to a format, held against: do its ids equal ours, and if not, where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import zip_longest
+
+PROBE = (
+    "Hello world, it's 2026! I'll, WE'VE, they'd; naïve café, Ĳsselmeer, ǅ, ſ's\n"
+    "    def f(x):\r\n\treturn x[0:10] // 3.14159e-10  # done... \n\n\n  \t \n"
+    "Привет, мир! Γειά σου Κόσμε. שלום עולם مرحبا بالعالم नमस्ते दुनिया สวัสดีชาวโลก "
+    "안녕하세요 세계 こんにちは世界 你好，世界。 Բարեւ გამარჯობა ሰላም 👋🏽👨\u200d👩\u200d👧🇩🇪\n"
+    "1 12 123 1234 12345 1234567 ١٢٣٤ ४५६७ Ⅷ ½ ² 𝟘𝟙 e\u0301 a\u0308\u0323\u200b\u00a0\u3000\ufeff"
+    "\u0378\U0001fae9\U000e01ef\x00\x7f\x85\u2028aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+    "----------------________////////\n\n\n\n                                 ababababab   "
+)
+"""A text of many scripts, digits, spaces and repeats, with letters that are none of ASCII's."""
+
+
+class IncomparableError(ImportError):
+    """A library is there, but has no ids to compare with: it refuses the file, or fails."""
+
+
+class Home:
+    """A library that reads a format too. It is asked for, and imported, on the first text."""
+
+    def __init__(self, name: str, make_encode: Callable[[], Callable[[str], list[int]]]) -> None:
+        self.name = name
+        self._make_encode = make_encode
+        self._encode: Callable[[str], list[int]] | None = None
+
+    def encode(self, text: str) -> list[int]:
+        """Return the library's ids of a text.
+
+        Raises ImportError if it is not installed, and IncomparableError, which is one, if it does
+        not read the file or fails on the text.
+        """
+        try:
+            if self._encode is None:
+                self._encode = self._make_encode()
+            return self._encode(text)
+        except (ImportError, MemoryError):
+            raise
+        except Exception as error:
+            lines = str(error).splitlines() or [type(error).__name__]
+            raise IncomparableError(
+                f"{self.name} cannot be compared with: {lines[0][:160]}"
+            ) from None
+        except BaseException as error:
+            # What a panic in Rust is here; its type has no module that could be imported.
+            if type(error).__name__ != "PanicException":
+                raise
+            raise IncomparableError(f"{self.name} cannot be compared with: it panics") from None
+
+
+def first_difference(
+    text: str,
+    left: tuple[str, list[int]],
+    right: tuple[str, list[int]],
+    bytes_of: Callable[[int], bytes],
+) -> str | None:
+    """Return where, and how, two lists of ids of one text part, each with its name; None if equal.
+
+    `bytes_of` returns the bytes of an id, or raises KeyError.
+
+    >>> bytes_of = {97: b"a", 98: b"b", 256: b"ab"}.__getitem__
+    >>> first_difference("ab", ("here", [97, 98]), ("there", [256]), bytes_of)
+    "character 0 (line 1, column 1): here has 97 'a', there has 256 'ab'"
+    """
+    start = 0
+    for here, there in zip_longest(left[1], right[1]):
+        if here != there:
+            before = text.encode("utf-8")[:start].decode("utf-8", "ignore")
+            line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+            return (
+                f"character {len(before)} (line {line}, column {column}): "
+                f"{left[0]} has {_shown(here, bytes_of)}, {right[0]} has {_shown(there, bytes_of)}"
+            )
+        start += len(bytes_of(here))
+    return None
+
+
+def _shown(id: int | None, bytes_of: Callable[[int], bytes]) -> str:
+    if id is None:
+        return "no more"
+    try:
+        return f"{id} {bytes_of(id).decode('utf-8', 'backslashreplace')!r}"
+    except KeyError:  # another library may have ids of its own
+        return str(id)

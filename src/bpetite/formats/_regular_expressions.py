@@ -1,0 +1,153 @@
+r"""Which patterns mean the same to every engine that is home to a format.
+
+Those engines are `regex` here, Oniguruma in tokenizers, and fancy-regex in tiktoken. They agree on
+what BPE patterns are made of, and differ in much else: "^" and "$" are ends of lines to Oniguruma,
+"\w" and "\b" have another set of letters in each, "\h" is a hexadecimal digit to one and a space
+to another, a set inside a set is a union to one and a bracket to another, "{2}?" is optional to
+one and just "{2}" to another, and without case Oniguruma takes "ss" for "ß".
+"""
+
+from __future__ import annotations
+
+import re
+
+from bpetite._pretokenizer import PATTERNS, portable_pattern
+
+_GPT2, _CL100K = PATTERNS["gpt2"], PATTERNS["cl100k"]
+
+_CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+_UPPER, _LOWER = r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}", r"\p{Ll}\p{Lm}\p{Lo}\p{M}"
+_SIGNS_AND_SPACES = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+
+
+def _kimi(upper: str, lower: str) -> str:
+    before = r"[^\r\n\p{L}\p{N}]?"
+    return (
+        rf"[\p{{Han}}]+|{before}{upper}*{lower}+{_CONTRACTIONS}?"
+        rf"|{before}{upper}+{lower}*{_CONTRACTIONS}?|\p{{N}}{{1,3}}|{_SIGNS_AND_SPACES}"
+    )
+
+
+def _gpt4(digits: str, possessive: str = "") -> str:
+    return (
+        rf"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{{L}}\p{{N}}]?{possessive}\p{{L}}+|{digits}"
+        rf"| ?[^\s\p{{L}}\p{{N}}]+{possessive}[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"
+    )
+
+
+# Other spellings, which Oniguruma and fancy-regex read alike, by what matches the same here.
+_SPELLINGS = {
+    # openai/gpt-2, src/encoder.py, and huggingface/tokenizers, pre_tokenizers/byte_level.rs
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+": _GPT2,
+    # bigscience/bloom, tokenizer.json: a set inside a set
+    " ?[^(\\s|[.,!?…。，、।۔،])]+": " ?[^\\s(|.,!?…。，、।۔،)]+",
+    # karpathy/minbpe, karpathy/nanochat, and GSAI-ML/LLaDA-8B-Instruct, tokenizer.json: possessive
+    # quantifiers, behind which comes nothing that what they match has too
+    **{
+        _gpt4(digits, possessive="+"): _gpt4(digits)
+        for digits in (r"\p{N}{1,3}", r"\p{N}{1,2}", r"\p{N}")
+    },
+    # moonshotai/Kimi-K2-Instruct, tokenization_kimi.py: what two sets have in common
+    _kimi(rf"[{_UPPER}&&[^\p{{Han}}]]", rf"[{_LOWER}&&[^\p{{Han}}]]"): _kimi(
+        rf"(?:(?!\p{{Han}})[{_UPPER}])", rf"(?:(?!\p{{Han}})[{_LOWER}])"
+    ),
+}
+
+# Those that only tiktoken reads so: possessive quantifiers, and "$" as the end of the text.
+# openai/tiktoken, tiktoken_ext/openai_public.py
+_TIKTOKEN_SPELLINGS = {
+    r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s": _GPT2,
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+"
+    r"| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s": _CL100K,
+}
+
+# The properties are the general categories of Unicode, which are those of one version here, and
+# Han, which is as stable.
+_PROPERTY = "C[cfno]?|L[ulmot]?|M[nce]?|N[dlo]?|P[cdseifo]?|S[mcko]?|Z[slp]?|Han"
+_CLASS = rf"\\(?:[sSdD]|[pP]\{{(?:{_PROPERTY})\}})"
+_SAME_CLASS = {r"\p{Nd}": r"\d", r"\P{Nd}": r"\D"}
+_ESCAPE = r"\\(?:[rnt]|u(?![dD][89A-Fa-f])[0-9A-Fa-f]{4}|[!-/:;=?@\[-`{-~\ ])"
+_IN_SET = rf"(?:{_ESCAPE}|(?!&&|\|\||~~)[^\\\[\]-])"
+_SET = rf"\[\^?(?!\])-?(?!-)(?:{_CLASS}|{_IN_SET}(?:-{_IN_SET})?)*-?\]"
+_ONE_CHARACTER = rf"{_CLASS}|{_ESCAPE}|{_SET}|[^\\\[\]()|{{}}*+?^$]"
+
+# What all engines read alike, item by item. Without case, only GPT's contractions.
+_SHARED = re.compile(
+    rf"""
+      (?P<item>{_ONE_CHARACTER}|\(\?i:(?:'s\|'t\|'re\|'ve\|'m\|'ll\|'d|\[sdmt\]\|ll\|ve\|re)\))
+    | (?P<look_behind>\(\?<[!=](?:{_ONE_CHARACTER})+\))
+    | (?P<open>\((?:\?[:!=])?(?!\?))
+    | (?P<close>\))
+    | (?P<or>\|)
+    | (?P<repeat>(?:[*+?]\??|\{{\d{{1,3}}(?:\}}(?!\?)|,\d{{0,3}}\}}\??))(?![*+?{{]))
+    """,
+    re.VERBOSE,
+)
+
+
+def from_home(pattern: str, *, tiktoken: bool = False) -> str:
+    r"""Return the pattern that another library's regular expression is here.
+
+    >>> from_home(r" ?\p{L}+|\s+")
+    ' ?\\p{L}+|\\s+'
+
+    Raises ValueError if it is none that both read alike.
+    """
+    if tiktoken and pattern in _TIKTOKEN_SPELLINGS:
+        return _TIKTOKEN_SPELLINGS[pattern]
+    pattern = portable_pattern(_SPELLINGS.get(pattern, pattern))
+    check_shared(pattern)
+    return pattern
+
+
+def check_shared(pattern: str) -> None:
+    r"""Raise ValueError for a pattern that engines may read differently; they read PATTERNS alike.
+
+    >>> check_shared(r"\w+")
+    Traceback (most recent call last):
+    ValueError: the pattern '\\w+' has, at position 0, what engines read differently: '\\w+'
+    """
+    if pattern in PATTERNS.values():
+        return
+    # Engines differ in how often they repeat what can match nothing, if they do at all. So of each
+    # group that is open, this is known: whether it is a look-ahead, whether an alternative before
+    # can match nothing, and whether, in this one, all but the last item can, and whether that can.
+    outer: list[tuple[bool, bool, bool, bool]] = []
+    ahead, other, before, last = False, False, True, True
+    position = 0
+    while position < len(pattern):
+        match = _SHARED.match(pattern, position)
+        kind = match.lastgroup if match else None
+        if match is None or (kind == "repeat" and last) or _has_empty_set(match.group()):
+            raise ValueError(
+                f"the pattern {pattern!r} has, at position {position}, what engines read "
+                f"differently: {pattern[position : position + 20]!r}"
+            )
+        item = match.group()
+        if kind == "repeat":
+            last = item[0] in "*?" or item.startswith("{0")
+        elif kind == "or":
+            other, before, last = other or (before and last), True, True
+        elif kind == "open":
+            outer.append((ahead, other, before and last, True))
+            ahead, other, before, last = item in ("(?!", "(?="), False, True, True
+        elif kind == "close" and outer:
+            can_be_nothing = ahead or other or (before and last)
+            ahead, other, before, _ = outer.pop()
+            last = can_be_nothing
+        else:
+            before, last = before and last, kind == "look_behind"
+        position = match.end()
+    if other or (before and last):
+        raise ValueError(f"the pattern {pattern!r} can match nothing at all")
+
+
+def _has_empty_set(item: str) -> bool:
+    r"""Return whether a set in an item is of nothing, as "[^\s\S]", in which `regex` finds all."""
+    for each_set in re.findall(_SET, item):
+        classes = {_SAME_CLASS.get(each, each) for each in re.findall(_CLASS, each_set)}
+        if each_set[1] == "^" and any(
+            each[0] + each[1].swapcase() + each[2:] in classes for each in classes
+        ):
+            return True
+    return False

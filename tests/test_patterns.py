@@ -1,0 +1,492 @@
+"""What cuts text into pieces: the patterns by name, and one's own."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import itertools
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import unicodedata
+from collections.abc import Callable
+from functools import cache
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiktoken
+import tokenizers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import pre_tokenizers
+
+from bpetite import Tokenizer
+from bpetite._corpus import _READ_SIZE
+from bpetite._pretokenizer import PATTERNS, Pretokenizer, portable_pattern
+
+NAMES = list(PATTERNS)
+
+every_name = pytest.mark.parametrize("name", NAMES)
+
+ALPHABET = [
+    *" \t\n\r\x0b\x0c\x85\xa0\u2003\u2028\u3000\x1c",
+    *"/'’.-_!?,\u200b\ufeff\x00<|",
+    *"asStTrReEvVmMlLdDzZ",
+    *"éÉßſKﬁǅʰªאعह你日한ა𝔘",
+    *"0159½²Ⅳ٣१０𝟘〇一",
+    *"\u0301\u093e\u20dd\ufe0f\u200d",
+    *"🙂👩🏽🇩©+=$€",
+    "\r\n", "  ", "//", "\n/", "'s", "'S", "'ſ", "'re", "'VE", "'Ll", "'d", "'M", "don't", "123",
+]  # fmt: skip
+"""What patterns tell apart: white space, signs, letters, digits, marks, contractions."""
+
+texts = st.lists(st.sampled_from(ALPHABET), max_size=40).map("".join)
+
+mixed = random.Random(5)
+MIXED = ["".join(mixed.choices(ALPHABET, k=length)) for length in range(0, 4000, 100)]
+"""Such texts of any length, the same each time."""
+
+DIGITS = "".join(
+    chr(code) for code in range(sys.maxunicode) if unicodedata.category(chr(code)) == "Nd"
+)
+
+RUNS = [
+    (character * length)[:length]
+    for character in [*" \n\r\t\u2003aZéßʰ你٣1½-/'\u0301🙂\u200b", "\r\n", " \n", "'s", "aB", "a1"]
+    for length in (1, 2, 3, 5, 129, 5000)
+]
+
+LINES = [
+    f"a{end}b {end} c{end * 3}/d.{end}/{end}!{end}"
+    for end in [*"\n\r\x85\u2028", "\r\n", "\n\r", "\r\r\n", "\x0b\n", " \n ", "\t\r\n\t"]
+]
+
+
+def shortened(pieces: list[str]) -> list[str]:
+    """Return as a message what is short enough to be shown."""
+    return [piece[:20] for piece in pieces[:50]]
+
+
+@pytest.fixture(scope="session")
+def inputs(real_texts: list[str]) -> list[str]:
+    """Texts on which implementations are compared."""
+    return [*MIXED, *RUNS, *LINES, DIGITS, " ".join(DIGITS), "\n".join(real_texts)[:150_000]]
+
+
+@cache
+def pretokenizer(name: str) -> Pretokenizer:
+    return Pretokenizer(portable_pattern(name))
+
+
+@cache
+def trained(pattern: str) -> Tokenizer:
+    corpus = [
+        inspect.getsource(random)[:9000],
+        *MIXED[::2],
+        DIGITS,
+        "1234 5678 'S 'll\r\n\r\n" * 30,
+    ]
+    return Tokenizer.train(corpus, 500, pattern=pattern)
+
+
+# The pieces
+
+
+def test_the_default_is_gpt2() -> None:
+    assert Tokenizer.train("", 256).pattern == PATTERNS["gpt2"]
+
+
+@every_name
+def test_a_name_stands_for_its_pattern(name: str) -> None:
+    assert Tokenizer.train("", 256, pattern=name).pattern == PATTERNS[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("gpt2", "IT'S 12345\r\n\r\n x/\n/", ["IT", "'", "S", " 12345", "\r\n\r\n", " x", "/",
+                                              "\n", "/"]),
+        ("cl100k", "IT'S 12345\r\n\r\n x/\n/", ["IT", "'S", " ", "123", "45", "\r\n\r\n", " x",
+                                                "/\n", "/"]),
+        ("llama3", "IT'S 12345\r\n\r\n x/\n/", ["IT", "'S", " ", "123", "45", "\r\n\r\n", " x",
+                                                "/\n", "/"]),
+        ("qwen2", "IT'S 123\r\n\r\n x/\n/", ["IT", "'S", " ", "1", "2", "3", "\r\n\r\n", " x",
+                                             "/\n", "/"]),
+        ("o200k", "IT'S 12345\r\n\r\n x/\n/", ["IT'S", " ", "123", "45", "\r\n\r\n", " x",
+                                               "/\n/"]),
+        ("gpt2", "'ſa", ["'", "ſa"]),
+        ("cl100k", "'ſa", ["'ſ", "a"]),
+        ("o200k", "getHTTPResponse a'ſ", ["get", "HTTPResponse", " a'ſ"]),
+        ("o200k", "e\u0301T", ["e\u0301", "T"]),
+        ("cl100k", "(foo $bar)", ["(foo", " $", "bar", ")"]),
+    ],
+)  # fmt: skip
+def test_pieces_by_hand(name: str, text: str, expected: list[str]) -> None:
+    assert pretokenizer(name).cut(text) == expected
+
+
+@every_name
+def test_the_pieces_of_a_pattern_with_a_name_joined_are_the_text(
+    name: str, inputs: list[str]
+) -> None:
+    assert ["".join(pretokenizer(name).cut(text)) for text in inputs] == inputs
+
+
+@every_name
+def test_every_code_point_is_in_a_piece(name: str) -> None:
+    text = "".join(map(chr, [*range(0xD800), *range(0xE000, sys.maxunicode + 1)]))
+    assert "".join(pretokenizer(name).cut(text)) == text
+
+
+def cut_in_chunks(cutter: Pretokenizer, text: str, cuts: list[int]) -> list[str]:
+    """Return the pieces of a text that comes in chunks."""
+    bounds = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
+    chunks = [text[start:end] for start, end in pairwise(bounds)]
+    return list(chain.from_iterable(map(cutter.cut, cutter.blocks(chunks))))
+
+
+@every_name
+@settings(max_examples=150, deadline=None)
+@given(text=texts, cuts=st.lists(st.integers(0, 60), max_size=12))
+def test_the_pieces_do_not_depend_on_the_chunks(name: str, text: str, cuts: list[int]) -> None:
+    assert cut_in_chunks(pretokenizer(name), text, cuts) == pretokenizer(name).cut(text)
+
+
+@every_name
+def test_a_text_may_come_character_by_character(name: str) -> None:
+    cutter = pretokenizer(name)
+    for text in MIXED[:8] + LINES:
+        assert cut_in_chunks(cutter, text, list(range(len(text)))) == cutter.cut(text)
+
+
+@every_name
+def test_every_short_text_of_what_matters_has_its_pieces_in_any_two_chunks(name: str) -> None:
+    """All texts of four of these characters, at each place where they can be cut."""
+    cutter = pretokenizer(name)
+    for characters in itertools.product(" \n\r/a.1'", repeat=4):
+        text = "".join(characters)
+        pieces = cutter.cut(text)
+        for cut in range(5):
+            assert cut_in_chunks(cutter, text, [cut]) == pieces, (text, cut)
+
+
+@every_name
+def test_a_long_text_is_cut_block_by_block_into_its_pieces(name: str, inputs: list[str]) -> None:
+    cutter = pretokenizer(name)
+    text = "".join(inputs)
+    assert list(chain.from_iterable(map(cutter.cut, cutter.texts(text)))) == cutter.cut(text)
+
+
+# Two other implementations
+
+
+def tiktokens_pattern(name: str) -> str:
+    """Return the pattern as tiktoken has it: what it would make an Encoding with."""
+    module = importlib.import_module("tiktoken_ext.openai_public")
+    if name == "gpt2":
+        return str(module.r50k_pat_str)
+    source = inspect.getsource(getattr(module, f"{name}_base"))
+    return "|".join(re.findall(r'r"""(.*?)"""', source, re.DOTALL))
+
+
+def as_tiktoken(tokenizer: Tokenizer, pattern: str) -> tiktoken.Encoding:
+    """Return a tiktoken Encoding with the same vocabulary, and its own pattern."""
+    ids = range(256 + len(tokenizer.merges))
+    ranks = {tokenizer.token_bytes(id): id for id in ids}
+    assert len(ranks) == len(ids)  # it has one id for each token's bytes, unlike us
+    return tiktoken.Encoding(
+        "bpetite",
+        pat_str=pattern,
+        mergeable_ranks=ranks,
+        special_tokens=dict(tokenizer.special_tokens),
+    )
+
+
+@cache
+def tiktoken_of(name: str) -> tiktoken.Encoding:
+    return as_tiktoken(trained(name), tiktokens_pattern(name))
+
+
+def test_tiktokens_own_patterns_are_what_is_compared_with() -> None:
+    """They are written with possessive quantifiers where ours, which are portable, are not."""
+    assert "++" in tiktokens_pattern("gpt2")
+    assert "++" in tiktokens_pattern("cl100k")
+    assert r"[\r\n/]*" in tiktokens_pattern("o200k")
+
+
+in_tiktoken = pytest.mark.parametrize("name", ["gpt2", "cl100k", "o200k"])
+
+
+@in_tiktoken
+def test_ids_are_tiktokens(name: str, inputs: list[str]) -> None:
+    encode = trained(name).encode_ordinary
+    theirs = tiktoken_of(name)
+    for text in inputs:
+        ours = encode(text)
+        assert ours == theirs.encode_ordinary(text), ascii(text[:80])
+
+
+@in_tiktoken
+@settings(max_examples=200, deadline=None)
+@given(text=texts)
+def test_ids_of_any_text_are_tiktokens(name: str, text: str) -> None:
+    assert trained(name).encode_ordinary(text) == tiktoken_of(name).encode_ordinary(text)
+
+
+@cache
+def split_of(pattern: str) -> Callable[[str], list[str]]:
+    """Return what cuts text as tokenizers does with a pattern."""
+    split = pre_tokenizers.Split(tokenizers.Regex(pattern), "isolated")
+    return lambda text: [piece for piece, _ in split.pre_tokenize_str(text)]
+
+
+@every_name
+def test_pieces_are_those_of_tokenizers(name: str, inputs: list[str]) -> None:
+    split = split_of(PATTERNS[name])
+    for text in inputs:
+        pieces = pretokenizer(name).cut_exactly(text)
+        assert pieces == split(text), (ascii(text[:80]), shortened(pieces))
+
+
+@every_name
+@settings(max_examples=200, deadline=None)
+@given(text=texts)
+def test_pieces_of_any_text_are_those_of_tokenizers(name: str, text: str) -> None:
+    assert pretokenizer(name).cut_exactly(text) == split_of(PATTERNS[name])(text)
+
+
+# One's own
+
+OWN = [
+    r"[a-z]+",
+    r"\S+|\s+",
+    r"(a|b)(c)?",
+    r"(?P<word>\w+)|(\W)",
+    r".",
+    r"\d{1,3}(?=(?:\d{3})*\b)",
+    r"(?i)[a-e]+",
+    "ab",
+]
+
+
+@pytest.mark.parametrize("pattern", OWN)
+def test_what_a_pattern_does_not_match_is_a_piece_of_its_own(
+    pattern: str, inputs: list[str]
+) -> None:
+    cutter = Pretokenizer(portable_pattern(pattern))
+    for text in inputs[:-1]:
+        pieces = cutter.cut(text)
+        assert "".join(pieces) == text
+        assert all(pieces)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "expected"),
+    [
+        (r"[a-z]+", "ab, CD ef!", ["ab", ", CD ", "ef", "!"]),
+        (r"[a-z]+", "  ", ["  "]),
+        (r"[a-z]+", "", []),
+        (r"(a|b)(c)?", "acbxxa", ["ac", "b", "xx", "a"]),
+        (r"(?P<word>\w+)|(\W)", "ab  c", ["ab", " ", " ", "c"]),
+        (r".", "a\nb", ["a", "\n", "b"]),
+        (r"(?<=a)b", "abb", ["a", "b", "b"]),
+    ],
+)
+def test_pieces_of_ones_own_pattern_by_hand(pattern: str, text: str, expected: list[str]) -> None:
+    assert Pretokenizer(portable_pattern(pattern)).cut(text) == expected
+
+
+@pytest.mark.parametrize("pattern", OWN)
+def test_text_comes_back_whatever_the_pattern(pattern: str, text_case: str) -> None:
+    tokenizer = trained(pattern)
+    ids = tokenizer.encode(text_case)
+    assert tokenizer.decode(ids) == text_case
+    assert tokenizer.count(text_case) == len(ids)
+    assert tokenizer.encode_batch([text_case]) == [ids]
+
+
+@pytest.mark.parametrize("pattern", [OWN[0], OWN[1], OWN[2], OWN[4], OWN[6], OWN[7], "(a)|[b ]{2}"])
+def test_pieces_of_ones_own_pattern_are_those_of_tokenizers(
+    pattern: str, inputs: list[str]
+) -> None:
+    """It keeps what the pattern does not match, too."""
+    for text in inputs[:-1]:
+        assert Pretokenizer(pattern).cut(text) == split_of(pattern)(text), ascii(text[:80])
+
+
+# Refused
+
+
+@pytest.mark.parametrize("pattern", ["a(", "[a", "*", "(?P<x", r"\p{Nonsense}", "a{2,1}", "(?<"])
+def test_a_pattern_that_does_not_compile_is_refused(pattern: str) -> None:
+    with pytest.raises(
+        ValueError, match=r"neither one of gpt2, .* nor a regular expression: "
+    ) as e:
+        Tokenizer.train("ab", 256, pattern=pattern)
+    assert repr(pattern) in str(e.value)
+
+
+@pytest.mark.parametrize("pattern", ["GPT2 (", "cl100k_base["])
+def test_a_name_that_is_nearly_one_is_told_the_names(pattern: str) -> None:
+    with pytest.raises(ValueError, match="gpt2, cl100k, o200k, llama3, qwen2"):
+        Tokenizer.train("ab", 256, pattern=pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["a*", "(?=a)", "", r"\b", "a|", "(?:)", "$", "x?", r"\s*", "^"]
+)
+def test_a_pattern_that_can_match_nothing_is_refused(pattern: str) -> None:
+    with pytest.raises(ValueError, match="can match nothing at all") as error:
+        Tokenizer.train("ab", 256, pattern=pattern)
+    assert repr(pattern) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "place"),
+    [
+        ("a++", 1), ("a*+b", 1), ("a?+b", 1), ("ba{2}+", 2), ("ba{2,}+", 2), ("ba{2,3}+", 2),
+        ("ba{,3}+c", 2), ("(?>a)", 0), ("x(?>a|b)", 1), (r"\++a++", 4), ("[*+]++", 4),
+        (r"\p{L}++", 5), (r"\s++|a", 2), (r"[^\]+]++", 6), ("(?:a)++", 5), (r"a|[\]]*+b", 6),
+        (r"\\++", 2), ("[]]++", 3), ("[^]]*+", 4), ("[]a]?+b", 4), (r"[]\]]{2}+", 5),
+        ("[]*+]++", 5), ("[[:alpha:]]++", 11),
+    ],
+)  # fmt: skip
+def test_what_other_engines_read_differently_is_refused_with_its_place(
+    pattern: str, place: int
+) -> None:
+    with pytest.raises(ValueError, match=f"atomic group at position {place}, ") as error:
+        Tokenizer.train("ab", 256, pattern=pattern)
+    assert repr(pattern) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "[*+]+", r"\++", "a{2}b+", r"\*+", r"\?+", "[a+]+", "[?+]b", r"[\]*+]+", "[]*+]+",
+        "[^]*+]+", r"\{2\}+", "[{2}+]", r"a+\+", "a+?", "a{2}?b", r"\(?>", "[(?>]+", "(?:a+)+",
+        "[[:alpha:]]+", r"\p{L}+", "a{b}+", "[+*]{1,2}", "[]]+", "[]]{2}|[^]]", "[]++]", "[^]?+]",
+        "[]{2}+]+", "[](?>]+", r"[]\]++]",
+        "[[:alpha:]*+]", "[+[:digit:]++]+",
+    ],
+)  # fmt: skip
+def test_what_only_looks_possessive_is_accepted(pattern: str) -> None:
+    assert Tokenizer.train("ab", 256, pattern=pattern).pattern == pattern
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [r"(?r)\w+", "(?r).", "(?r:ab)|c", "a(?r)b", r"(?=ab\K)a|b", r"\w(?=b\K)", r"(?:a(?=b\K)|b)"],
+)
+def test_a_pattern_that_does_not_go_forward_is_refused(pattern: str) -> None:
+    """But backwards from the end, or back into what was matched: its pieces are not the text."""
+    with pytest.raises(ValueError, match="the pattern") as error:
+        Tokenizer.train("ab", 256, pattern=pattern)
+    assert repr(pattern) in str(error.value)
+
+
+@pytest.mark.parametrize("pattern", [r"(?L)\w+", r"a|(?L)\w"])
+def test_a_pattern_whose_pieces_depend_on_the_machine_is_refused(pattern: str) -> None:
+    """What is a letter is for the locale to say."""
+    with pytest.raises(ValueError, match="the pattern") as error:
+        Tokenizer.train("ab", 256, pattern=pattern)
+    assert repr(pattern) in str(error.value)
+
+
+@pytest.mark.parametrize("pattern", ["(?V0)a|(?V1)b", "(?a)(?u)x"])
+def test_a_pattern_with_contradicting_flags_is_named_in_the_error(pattern: str) -> None:
+    with pytest.raises(ValueError, match="mutual") as error:
+        Tokenizer.train("ab", 256, pattern=pattern)
+    assert repr(pattern) in str(error.value)
+
+
+# A file may have any of them: (?=a\K) matches the same nothing for ever, (?R) calls itself, and a
+# count of a count of a count is written out by the `regex` package.
+@pytest.mark.parametrize("pattern", [r"(?=a\K)", "(?R)|a", "(?:(?:a{999}){999}){999}"])
+def test_a_pattern_that_has_no_end_is_refused_at_once(pattern: str) -> None:
+    program = (
+        "import sys\n"
+        "from bpetite import Tokenizer\n"
+        "try:\n"
+        "    import resource\n"
+        "    resource.setrlimit(resource.RLIMIT_AS, (1 << 30, resource.RLIM_INFINITY))\n"
+        "except (ImportError, OSError, ValueError):\n"
+        "    pass  # no such limit on this system\n"
+        "try:\n"
+        "    Tokenizer.train('', 256, pattern=sys.argv[1])\n"
+        "except ValueError:\n"
+        "    print('refused')\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program, pattern], capture_output=True, check=False, timeout=10
+    )
+    assert ended.stdout.decode().strip() == "refused"
+
+
+@pytest.mark.parametrize("pattern", [None, 1, b"gpt2", re.compile("a"), ["gpt2"]], ids=repr)
+def test_a_pattern_of_another_type_is_refused(pattern: Any) -> None:
+    with pytest.raises(TypeError, match=f"pattern must be a str, got {type(pattern).__name__}"):
+        Tokenizer.train("ab", 256, pattern=pattern)
+
+
+def test_a_pattern_is_checked_before_anything_is_read(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="nothing at all"):
+        Tokenizer.train_from_files([tmp_path / "missing"], 256, pattern="a*")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="an interrupt cannot be sent to one process alone")
+def test_a_pattern_that_blows_up_can_be_interrupted() -> None:
+    program = (
+        "from bpetite import Tokenizer\n"
+        "tokenizer = Tokenizer.train('', 256, pattern=r'(?:a|aa|a+)+$')\n"
+        "print('ready', flush=True)\n"
+        "try:\n"
+        "    tokenizer.encode('a' * 40 + 'b')\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted')\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == b"ready\n"
+            with pytest.raises(subprocess.TimeoutExpired):  # it is at it
+                process.wait(0.5)
+            process.send_signal(signal.SIGINT)
+            out, _ = process.communicate(timeout=10)
+        finally:
+            process.kill()
+    assert out == b"interrupted\n"
+
+
+# Training, saving, loading
+
+
+@pytest.mark.parametrize("pattern", [*NAMES, *OWN])
+def test_what_was_trained_is_loaded_again(pattern: str, tmp_path: Path) -> None:
+    tokenizer = trained(pattern)
+    tokenizer.save(tmp_path / "vocabulary.json")
+    loaded = Tokenizer.load(tmp_path / "vocabulary.json")
+    assert (loaded, loaded.pattern) == (tokenizer, tokenizer.pattern)
+    texts = MIXED[::2]
+    assert [loaded.encode(text) for text in texts] == [tokenizer.encode(text) for text in texts]
+
+
+def test_vocabularies_of_different_patterns_are_not_equal() -> None:
+    assert len({Tokenizer.train("", 256, pattern=pattern) for pattern in [*NAMES, "a"]}) == 5
+
+
+@pytest.mark.parametrize("pattern", [*NAMES, *OWN])
+def test_training_from_files_is_training_on_their_texts(pattern: str, tmp_path: Path) -> None:
+    """With what matters to the pattern wherever a chunk may end."""
+    unit = "".join(MIXED[2:6])
+    text = (unit + " ") * (2 * _READ_SIZE // len(unit.encode()) + 1)
+    paths = []
+    for number in range(2):
+        paths.append(tmp_path / f"{number}.txt")
+        paths[-1].write_bytes(text[number:].encode())
+    from_files = Tokenizer.train_from_files(paths, 280, pattern=pattern)
+    assert from_files == Tokenizer.train([text, text[1:]], 280, pattern=pattern)

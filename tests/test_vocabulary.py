@@ -1,0 +1,356 @@
+"""Vocabularies of any tokens: what they are made from, and when two are the same."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import random
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError, fields, replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bpetite import Tokenizer
+from bpetite._vocabulary import MAX_ID, Pair, Vocabulary, as_id, is_encodable
+
+PATTERN = r"\S+|\s+"
+BYTES_OF = {byte: bytes([byte]) for byte in range(256)}
+TOKENS = {**BYTES_OF, 300: b"ab", 310: b"bc", 320: b"abc"}
+
+
+def vocabulary_of(
+    tokens: dict[int, bytes], merges: list[Pair], special_tokens: dict[str, int] | None = None
+) -> Vocabulary:
+    return Vocabulary.from_tokens(tokens, merges, special_tokens or {}, PATTERN)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "merges", "message"),
+    [
+        (
+            {id: token for id, token in BYTES_OF.items() if id != 10},
+            [],
+            "no id stands for the single byte 0x0a",
+        ),
+        ({}, [], "no id stands for the single byte 0x00"),
+        ({**BYTES_OF, 300: b"a"}, [], "ids 97 and 300 have the same bytes"),
+        ({**TOKENS, 400: b"abc"}, [], "ids 320 and 400 have the same bytes"),
+        (TOKENS, [(97, 301)], "the merge of rank 0 has the part 301, no token's id"),
+        (TOKENS, [(97, 98), (-1, 98)], "the merge of rank 1 has the part -1, no token's id"),
+        (TOKENS, [(97, 98), (98, 97)], "the merge of rank 1 makes b'ba', which is no token"),
+        ({**TOKENS, 400: b""}, [], "the token of id 400 has no bytes"),
+        ({**TOKENS, -1: b"xyz"}, [], "the id -1 is not from 0 to 4294967295"),
+        ({**TOKENS, 2**32: b"xyz"}, [], "the id 4294967296 is not from 0 to 4294967295"),
+        (
+            TOKENS,
+            [(97, 98), (98, 99), (97, 98)],
+            "the merge of rank 2 is given before, with a lower rank",
+        ),
+    ],
+    ids=[
+        "byte without id",
+        "no tokens",
+        "byte twice",
+        "token twice",
+        "part that is no token",
+        "negative part",
+        "merge that makes no token",
+        "token without bytes",
+        "negative id",
+        "id too high",
+        "pair given twice",
+    ],
+)
+def test_tokens_that_make_no_vocabulary_are_refused(
+    tokens: dict[int, bytes], merges: list[Pair], message: str
+) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        vocabulary_of(tokens, merges)
+    assert caught.value.args == (message,)
+
+
+@pytest.mark.parametrize(
+    ("special_tokens", "message"),
+    [
+        ({"": 400}, "the special token '' is empty, or not Unicode"),
+        ({"\ud800": 400}, "the special token '\\ud800' is empty, or not Unicode"),
+        ({"<|a|>": 400, "<|b|>": 400}, "'<|b|>' and '<|a|>' have the id 400"),
+        ({"<|a|>": 300}, "the id 300 of '<|a|>' is that of b'ab'"),
+        ({"a": 98}, "the id 98 of 'a' is that of b'b'"),
+        ({"ab": 300, "<|a|>": 2**32}, "the id 4294967296 is not from 0 to 4294967295"),
+        ({"<|a|>": -1}, "the id -1 is not from 0 to 4294967295"),
+    ],
+    ids=[
+        "empty",
+        "lone surrogate",
+        "shared id",
+        "id of another token",
+        "id of another byte",
+        "id too high",
+        "negative id",
+    ],
+)
+def test_special_tokens_that_make_no_vocabulary_are_refused(
+    special_tokens: dict[str, int], message: str
+) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        vocabulary_of(TOKENS, [(97, 98)], special_tokens)
+    assert caught.value.args == (message,)
+
+
+def test_the_greatest_id_is_taken() -> None:
+    tokens = {**TOKENS, MAX_ID: b"xyz"}
+    assert vocabulary_of(tokens, []).tokens.bytes_of[MAX_ID] == b"xyz"
+    assert vocabulary_of(tokens, [], {"xyz": MAX_ID}).n_vocab == 2**32
+    assert vocabulary_of(TOKENS, [], {"<|a|>": MAX_ID}).n_vocab == 2**32
+
+
+def test_trained_tokens_make_the_trained_vocabulary() -> None:
+    trained = Vocabulary(((97, 98), (256, 99)), {"<|a|>": 258}, PATTERN)
+    tokens = {**BYTES_OF, 256: b"ab", 257: b"abc"}
+    assert vocabulary_of(tokens, [(97, 98), (256, 99)], {"<|a|>": 258}) == trained
+
+
+def test_tokens_that_no_merge_makes_in_time_are_other_tokens() -> None:
+    vocabulary = vocabulary_of(TOKENS, [(300, 99), (97, 98), (97, 310)])
+    assert dict(vocabulary.other_tokens) == {300: b"ab", 310: b"bc"}
+    assert vocabulary.merge_ids == (320, 300, 320)
+
+
+@given(st.integers(0, 2**32), st.permutations([(97, 98), (98, 99), (300, 99), (97, 310)]))
+@settings(max_examples=30, deadline=None)
+def test_tokens_are_those_given_whatever_the_order_of_merges(seed: int, merges: list[Pair]) -> None:
+    shuffled = list(TOKENS.items())
+    random.Random(seed).shuffle(shuffled)
+    vocabulary = vocabulary_of(dict(shuffled), merges)
+    assert list(vocabulary.ordinary_tokens.items()) == sorted(TOKENS.items())
+    assert vocabulary == vocabulary_of(TOKENS, merges)
+    assert hash(vocabulary) == hash(vocabulary_of(TOKENS, merges))
+
+
+BASE = vocabulary_of(TOKENS, [(97, 98)], {"<|a|>": 400})
+SWAPPED = {**TOKENS, 0: b"\x01", 1: b"\x00"}
+FULL = replace(
+    BASE,
+    ignore_merges=True,
+    more_patterns=("a|.", "b|."),
+    normalizer="NFC",
+    kept_special_tokens=frozenset(["<|a|>"]),
+    prefix_ids=(400, 97),
+    suffix_ids=(400,),
+    settings={"bos_token": "<|a|>", "chat_template": "{{ x }}"},
+)
+DIFFERENT: dict[str, Any] = {
+    "merges": ((98, 99),),
+    "special_tokens": {"<|a|>": 401},
+    "pattern": ".",
+    "byte_ids": vocabulary_of(SWAPPED, []).byte_ids,
+    "merge_ids": (320,),
+    "other_tokens": {310: b"bc", 320: b"abd"},
+    "ignore_merges": True,
+    "more_patterns": (".",),
+    "normalizer": "NFC",
+    "kept_special_tokens": frozenset(["<|a|>"]),
+    "prefix_ids": (400,),
+    "suffix_ids": (97,),
+    "settings": {"bos_token": "<|a|>"},
+}
+
+
+def test_there_is_a_difference_in_every_field() -> None:
+    assert list(DIFFERENT) == [field.name for field in fields(Vocabulary)]
+
+
+@pytest.mark.parametrize("field", DIFFERENT)
+def test_vocabularies_that_differ_in_anything_are_unequal(field: str) -> None:
+    other = replace(BASE, **{field: DIFFERENT[field]})
+    assert other != BASE
+    assert len({other, BASE, replace(BASE)}) == 2
+    assert Tokenizer(other) != Tokenizer(BASE)
+
+
+@pytest.mark.parametrize("vocabulary", [BASE, FULL], ids=["few fields", "all fields"])
+def test_equal_vocabularies_hash_alike_whatever_the_order_of_entries(
+    vocabulary: Vocabulary,
+) -> None:
+    other = replace(
+        vocabulary,
+        special_tokens=dict(reversed([*vocabulary.special_tokens.items()])),
+        other_tokens=dict(reversed([*vocabulary.other_tokens.items()])),
+        settings=dict(reversed([*vocabulary.settings.items()])),
+    )
+    assert (other, hash(other)) == (vocabulary, hash(vocabulary))
+
+
+@pytest.mark.parametrize("field", DIFFERENT)
+def test_a_vocabulary_cannot_be_changed(field: str) -> None:
+    with pytest.raises(FrozenInstanceError):
+        setattr(FULL, field, DIFFERENT[field])
+
+
+@pytest.mark.parametrize("name", ["special_tokens", "other_tokens", "settings"])
+def test_a_vocabulary_does_not_see_what_becomes_of_a_mapping_that_it_was_made_from(
+    name: str,
+) -> None:
+    given: dict[str, Any] = {name: dict(getattr(FULL, name))}
+    vocabulary = replace(FULL, **given)
+    given[name].clear()
+    assert vocabulary == FULL
+    with pytest.raises(TypeError):
+        getattr(vocabulary, name)[0] = 0
+
+
+@pytest.mark.parametrize(
+    "again",
+    [lambda vocabulary: pickle.loads(pickle.dumps(vocabulary)), copy.copy, copy.deepcopy],
+    ids=["pickle", "copy", "deepcopy"],
+)
+@pytest.mark.parametrize(
+    "vocabulary",
+    [
+        BASE,
+        FULL,
+        Vocabulary(((97, 98),), {"<|a|>": 257}, PATTERN),
+        vocabulary_of(TOKENS, []),
+        vocabulary_of(SWAPPED, [(300, 99), (97, 98)], {"ab": 300}),
+        *(replace(BASE, **{field: value}) for field, value in DIFFERENT.items()),
+    ],
+    ids=["gaps", "all fields", "plain", "no merges", "swapped bytes", *DIFFERENT],
+)
+def test_a_pickle_and_a_copy_are_equal_in_everything(
+    vocabulary: Vocabulary, again: Callable[[Vocabulary], Vocabulary]
+) -> None:
+    other = again(vocabulary)
+    for field in fields(Vocabulary):
+        assert getattr(other, field.name) == getattr(vocabulary, field.name)
+    assert other == vocabulary
+    assert other.tokens.bytes_of == vocabulary.tokens.bytes_of
+    assert list(other.special_tokens.items()) == list(vocabulary.special_tokens.items())
+
+
+def test_pickle_of_a_plain_vocabulary_is_small() -> None:
+    """It holds the merges alone: no ids of bytes, and nothing that was derived."""
+    merges = tuple((256 + n, 97) for n in range(-159, 841))
+    vocabulary = Vocabulary(merges, {"<|a|>": 1256}, PATTERN)
+    derived = (vocabulary.tokens, vocabulary.id_of, vocabulary.n_vocab)
+    assert len(derived) == 3
+    assert len(pickle.dumps(vocabulary)) < len(pickle.dumps(merges)) + 200
+
+
+def test_length_counts_the_ids_in_use_and_n_vocab_the_gaps_too() -> None:
+    vocabulary = vocabulary_of(TOKENS, [(97, 98)], {"<|a|>": 1000, "ab": 300})
+    assert (len(vocabulary), vocabulary.n_vocab) == (256 + 3 + 1, 1001)
+    assert (len(BASE), BASE.n_vocab) == (256 + 3 + 1, 401)
+
+
+def test_sizes_of_a_tokenizer_tell_the_gaps_apart() -> None:
+    tokenizer = Tokenizer(vocabulary_of(TOKENS, [(97, 98)], {"<|a|>": 1000, "ab": 300}))
+    assert (tokenizer.vocab_size, tokenizer.n_vocab) == (260, 1001)
+    with pytest.raises(KeyError, match="id 999 is not in this vocabulary"):
+        tokenizer.token_bytes(999)
+
+
+# Special tokens that are kept where others are skipped
+
+
+TWO_KINDS = Vocabulary.from_tokens(
+    TOKENS,
+    [(97, 98)],
+    {"<s>": 400, "<think>": 401, "ab": 300},
+    PATTERN,
+    kept_special_tokens=frozenset(["<think>", "ab"]),
+)
+
+
+def test_what_is_skipped_has_no_bytes_and_what_is_kept_has_its_own() -> None:
+    bytes_of = TWO_KINDS.tokens_without_special.bytes_of
+    assert bytes_of == {**TOKENS, 400: b"", 401: b"<think>"}
+    assert TWO_KINDS.tokens.bytes_of == {**TOKENS, 400: b"<s>", 401: b"<think>"}
+
+
+def test_decoding_keeps_a_special_token_that_is_kept() -> None:
+    tokenizer = Tokenizer(TWO_KINDS)
+    ids = [400, 97, 401, 300, 400, 98, 401]
+    assert tokenizer.decode(ids, skip_special_tokens=True) == "a<think>abb<think>"
+    assert tokenizer.decode_batch([ids], skip_special_tokens=True) == ["a<think>abb<think>"]
+    assert tokenizer.decode(ids) == "<s>a<think>ab<s>b<think>"
+    assert tokenizer.decode_bytes(ids) == b"<s>a<think>ab<s>b<think>"
+
+
+@pytest.mark.parametrize(
+    ("skip", "texts"),
+    [
+        (True, ["", "", "", "é", "<think>", "", "\ufffd<think>", "ab"]),
+        (False, ["<s>", "", "\ufffd<s>", "\ufffd", "<think>", "", "\ufffd<think>", "ab"]),
+    ],
+)
+def test_a_stream_keeps_a_special_token_that_is_kept(skip: bool, texts: list[str]) -> None:
+    """One that is skipped does not disturb what is held; one that is kept ends it."""
+    tokenizer = Tokenizer(TWO_KINDS)
+    stream = tokenizer.decode_stream(skip_special_tokens=skip)
+    ids = [400, 0xC3, 400, 0xA9, 401, 0xC3, 401, 300]
+    assert [stream.step(id) for id in ids] == texts
+    assert "".join(texts) == tokenizer.decode(ids, errors="replace", skip_special_tokens=skip)
+
+
+@given(st.lists(st.sampled_from([97, 0xC3, 0xA9, 300, 400, 401]), max_size=12), st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_a_stream_and_decoding_keep_the_same(ids: list[int], skip: bool) -> None:
+    tokenizer = Tokenizer(TWO_KINDS)
+    stream = tokenizer.decode_stream(skip_special_tokens=skip)
+    text = "".join(map(stream.step, ids)) + stream.flush()
+    assert text == tokenizer.decode(ids, errors="replace", skip_special_tokens=skip)
+
+
+def test_special_token_may_share_the_id_of_its_bytes() -> None:
+    tokenizer = Tokenizer(vocabulary_of(TOKENS, [(97, 98)], {"abc": 320}))
+    assert tokenizer.encode("abc") == [320]
+    assert tokenizer.encode_ordinary("abc") == [300, 99]
+    assert tokenizer.decode([300, 320]) == "ababc"
+    assert tokenizer.decode([300, 320], skip_special_tokens=True) == "ab"
+
+
+@pytest.mark.parametrize("special_id", [290, 350])
+def test_id_of_bytes_that_two_ids_have_is_the_lower(special_id: int) -> None:
+    vocabulary = vocabulary_of(TOKENS, [(97, 98)], {"ab": special_id})
+    assert vocabulary.id_of[b"ab"] == min(300, special_id)
+    assert Tokenizer(vocabulary).token_id(b"ab") == min(300, special_id)
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=30, deadline=None)
+def test_id_of_is_the_lowest_whatever_the_order_of_ids(seed: int) -> None:
+    ids = random.Random(seed).sample(range(1000), 258)
+    vocabulary = Vocabulary.from_tokens(
+        {id: bytes([byte]) for byte, id in enumerate(ids[:256])}, [], {"a": ids[256]}, PATTERN
+    )
+    expected = dict(zip(map(bytes, ([byte] for byte in range(256))), ids, strict=False))
+    assert vocabulary.id_of == {**expected, b"a": min(ids[97], ids[256])}
+
+
+# Small things
+
+
+@pytest.mark.parametrize(("value", "wanted"), [(0, 0), (-1, -1), (2**40, 2**40)])
+def test_an_integer_is_an_id(value: int, wanted: int) -> None:
+    assert as_id(value) == wanted
+
+
+@pytest.mark.parametrize(
+    ("value", "got"),
+    [(True, "the bool True"), (1.0, "float 1.0"), ("1", "str '1'"), (None, "NoneType None")],
+)
+def test_what_is_no_integer_is_no_id(value: object, got: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        as_id(value)
+    assert caught.value.args == (f"an id must be an integer, got {got}",)
+
+
+@pytest.mark.parametrize(
+    ("text", "encodable"), [("", True), ("é🙂", True), ("\ud83d\ude42", False), ("a\udfff", False)]
+)
+def test_a_text_is_encodable_without_lone_surrogates(text: str, encodable: bool) -> None:
+    assert is_encodable(text) is encodable
