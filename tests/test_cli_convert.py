@@ -368,7 +368,6 @@ KEPT = "which special tokens skip_special_tokens keeps: not in it"
         ("bpetite", []),
         ("folder", []),
         ("huggingface", [SETTINGS]),
-        ("gpt2", [SETTINGS, AROUND, KEPT]),
         ("tiktoken", [SETTINGS, AROUND, KEPT]),
     ],
 )
@@ -376,6 +375,17 @@ def test_what_a_format_cannot_say_is_told(format: str, lost: list[str], model_fo
     result = in_process("convert", model_folder, out(format), "--verify", "text.txt")
     assert result.code == 0
     assert [part for part in result.err[-1].split("; ") if part in (SETTINGS, AROUND, KEPT)] == lost
+
+
+def test_what_changes_ids_on_request_is_refused_where_it_cannot_be_said(model_folder: str) -> None:
+    result = in_process("convert", model_folder, out("gpt2"))
+    assert (result.code, result.err) == (
+        1,
+        [
+            "bpetite: GPT-2's files cannot have this vocabulary: it has ids that "
+            "add_special_tokens puts around a text"
+        ],
+    )
 
 
 # Verifying

@@ -177,6 +177,12 @@ def test_ranks_come_back_as_they_were(table: tuple[dict[bytes, int], list[bytes]
             [],
         ),
         ({b"aaa": 300, b"aa": 301}, [(b"aa", b"a"), (b"a", b"a")], []),
+        # of two equal parts, of which the left one is made first, and is in another by then
+        (
+            {b"aba": 300, b"ab": 301, b"abab": 302},
+            [(b"ab", b"a"), (b"a", b"b"), (b"aba", b"b")],
+            [],
+        ),
         ({b"aa": 300, b"aaaaa": 301}, [(b"a", b"a")], [b"aaaaa"]),
     ],
 )  # fmt: skip

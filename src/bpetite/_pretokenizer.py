@@ -6,11 +6,10 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
 from typing import Literal
-from unicodedata import normalize
 
 import regex
 
-from bpetite._unicode import VERSION, differs, with_stand_ins
+from bpetite._unicode import VERSION, differs, in_form_c, stretches, with_stand_ins
 
 _CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _UPPER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
@@ -195,7 +194,9 @@ class Pretokenizer:
         normalizer: Literal["NFC"] | None = None,
     ) -> None:
         self._compiled = regex.compile(pattern)
-        cuts = [_cut_by(each) for each in (pattern, *more_patterns)]
+        patterns = (pattern, *more_patterns)
+        cuts = [_cut_by(each) for each in patterns]
+        self._stretches = stretches(patterns)
         self._safe_cut = _SAFE_CUTS.get(pattern) if len(cuts) == 1 else None
         self._normalizer = normalizer
         self.cut: Callable[[str], list[str]] = cuts[0] if len(cuts) == 1 else _cut_in_turn(cuts)
@@ -208,7 +209,7 @@ class Pretokenizer:
         """
         pieces = []
         start = 0
-        for piece in self.cut(with_stand_ins(text)):
+        for piece in self.cut(with_stand_ins(text, self._stretches)):
             end = start + len(piece)
             pieces.append(text[start:end])
             start = end
@@ -227,7 +228,7 @@ class Pretokenizer:
     def texts(self, text: str) -> Iterable[str]:
         """Cut a text into blocks of some thousand characters; their pieces are the text's."""
         if self._normalizer:
-            text = normalize(self._normalizer, text)
+            text = in_form_c(text)
         return self.blocks(slices(text)) if len(text) > _BLOCK else (text,)
 
     def blocks(self, chunks: Iterable[str]) -> Iterator[str]:

@@ -21,7 +21,7 @@ def to_characters(token: bytes) -> str:
     r"""Return the characters that stand for the bytes of a token.
 
     >>> to_characters(b" t\n")
-    'Ġtċ'
+    'ĠtĊ'
     """
     return "".join(map(_CHARACTER_OF.__getitem__, token))
 

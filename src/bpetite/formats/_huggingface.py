@@ -354,9 +354,8 @@ class _Reader:
         }
         for literal, place in later.items():
             if normalizer and not _NORMALIZES_TO_ITSELF.fullmatch(literal):
-                self._refuse(
-                    place, True, f"false beside {normalizer}, which other text becomes it by"
-                )
+                wanted = f"false, since {normalizer} may make it of other text, or that of it"
+                self._refuse(place, True, wanted)
         first = [token["content"] for token in added if not token["normalized"]]
         if not first or not later:
             return
@@ -555,22 +554,18 @@ def read_settings(
         settings[field] = literal
     templates = config.get("chat_template")
     if isinstance(templates, list):
-        names = [item.get("name") if isinstance(item, dict) else None for item in templates]
-        for number, (name, item) in enumerate(zip(names, templates, strict=True)):
-            if not isinstance(name, str) or not is_encodable(name) or name in names[:number]:
+        for number, item in enumerate(templates):
+            name = item.get("name") if isinstance(item, dict) else None
+            key = "chat_template" if name == "default" else f"chat_template.{name}"
+            if not name or not isinstance(name, str) or not is_encodable(name) or key in settings:
                 refuse(f"chat_template[{number}]", item, "an object with a name of its own")
-            settings[_template_key(name)] = item.get("template")
+            settings[key] = item.get("template")
     elif templates is not None:
         settings["chat_template"] = templates
     for key, template in settings.items():
         if not isinstance(template, str) or not is_encodable(template):
             refuse(key, template, "a string in Unicode")
     return settings
-
-
-def _template_key(name: str) -> str:
-    """Return the name in `settings` of one of several templates."""
-    return "chat_template" if name == "default" else f"chat_template.{name}"
 
 
 def config_bytes(vocabulary: Vocabulary) -> bytes:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bpetite._files import SourceFile, write_files
-from bpetite._pretokenizer import Pretokenizer
+from bpetite._pretokenizer import PATTERNS, Pretokenizer
 from bpetite._vocabulary import MAX_ID, Vocabulary, is_encodable
 from bpetite._vocabulary_file import read_vocabulary, to_bytes
 from bpetite.formats import _gpt2, _huggingface, _tiktoken
@@ -85,7 +85,7 @@ def read(
         found = format or _format_of(document) or _likely_format(document)
     if found in ("tiktoken", "gpt2"):
         if pattern is not None:
-            pattern = from_home(pattern, tiktoken=found == "tiktoken")
+            pattern = PATTERNS.get(pattern) or from_home(pattern, tiktoken=found == "tiktoken")
     elif given:
         for name, value in (("pattern", pattern), ("special_tokens", special_tokens)):
             if value is not None:

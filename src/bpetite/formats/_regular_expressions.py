@@ -95,6 +95,8 @@ def from_home(pattern: str, *, tiktoken: bool = False) -> str:
     """
     if tiktoken and pattern in _TIKTOKEN_SPELLINGS:
         return _TIKTOKEN_SPELLINGS[pattern]
+    if pattern in PATTERNS:  # a regular expression here, not the name of one
+        pattern = f"(?:{pattern})"
     pattern = portable_pattern(_SPELLINGS.get(pattern, pattern))
     check_shared(pattern)
     return pattern
