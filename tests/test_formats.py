@@ -813,3 +813,28 @@ def test_ids_in_any_order_are_the_same_after_all_formats(tmp_path: Path) -> None
     tokenizer = Tokenizer(made)
     assert {*through_all_formats(tokenizer, tmp_path)} == {tokenizer}
     assert tokenizer.encode("<s>abab ab<e>") == [299, 400, 302, 500]
+
+
+@pytest.mark.parametrize("settings", [{}, {"chat_template": "{{ new }}"}])
+def test_a_folder_that_is_overwritten_keeps_no_template_of_before(
+    settings: dict[str, str], tmp_path: Path
+) -> None:
+    tokenizer = Tokenizer.train("ab ab", 258)
+    for each, name in (({"chat_template": "{{ old }}"}, "old"), (settings, "new")):
+        tokenizer.save(tmp_path / name, format="huggingface")
+        config = {"tokenizer_class": "PreTrainedTokenizerFast", **each}
+        (tmp_path / name / "tokenizer_config.json").write_text(json.dumps(config), "utf-8")
+    (tmp_path / "old" / "chat_template.jinja").write_text("{{ old }}", "utf-8")
+    new = Tokenizer.load(tmp_path / "new")
+    new.save(tmp_path / "old", overwrite=True, format="huggingface")
+    assert Tokenizer.load(tmp_path / "old").settings == new.settings == settings
+
+
+def test_a_path_that_ends_as_a_folder_is_one(tmp_path: Path) -> None:
+    tokenizer = Tokenizer.train("ab ab", 258)
+    tokenizer.save(f"{tmp_path}/model/")
+    assert Tokenizer.load(tmp_path / "model") == tokenizer
+    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == [
+        "tokenizer.json",
+        "tokenizer_config.json",
+    ]

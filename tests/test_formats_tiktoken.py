@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import tiktoken
@@ -62,6 +63,16 @@ def ranks_of(tokenizer: Tokenizer, shift: int = 0) -> dict[bytes, int]:
     """Return the tokens of a trained tokenizer as ranks."""
     count = 256 + len(tokenizer.merges)
     return {tokenizer.token_bytes(id): id + shift for id in range(count)}
+
+
+def read_by_tiktoken(path: Path) -> dict[bytes, int]:
+    """Return the ranks that tiktoken reads in a file, which it does not keep for another time."""
+
+    def read(name: str, *_: object) -> bytes:
+        return Path(name).read_bytes()
+
+    with patch("tiktoken.load.read_file_cached", read):
+        return tiktoken.load.load_tiktoken_bpe(str(path))
 
 
 def refusal(function: Callable[..., object], *arguments: Any, **options: Any) -> str:
@@ -361,7 +372,7 @@ def test_a_file_and_its_ids(tmp_path: Path, ranks: dict[bytes, int]) -> None:
     path = written(tmp_path / "x.tiktoken", ranks)
     special_tokens = {"<|endoftext|>": 5000}
     tokenizer = Tokenizer.load(path, pattern="cl100k", special_tokens=special_tokens)
-    loaded = tiktoken.load.load_tiktoken_bpe(str(path))
+    loaded = read_by_tiktoken(path)
     home = encoding(loaded, PATTERNS["cl100k"], special_tokens)
     texts = list(TEXTS.values())
     assert tokenizer.encode_batch(texts) == home.encode_batch(texts, allowed_special="all")
@@ -399,7 +410,7 @@ def test_lines_may_be_written_otherwise(altered: Callable[[bytes], bytes], tmp_p
         path, format="tiktoken", pattern="gpt2", special_tokens=SMALL.special_tokens
     )
     assert loaded == SMALL
-    assert tiktoken.load.load_tiktoken_bpe(str(path)) == ranks_of(SMALL)
+    assert read_by_tiktoken(path) == ranks_of(SMALL)
 
 
 A_LINE = "a token in base64, a space and its rank"
@@ -557,7 +568,7 @@ def test_a_public_vocabulary(
         merges + 256 + len(tokenizer.special_tokens),
     )
     assert special_tokens.items() <= tokenizer.special_tokens.items()
-    ranks = tiktoken.load.load_tiktoken_bpe(str(path))
+    ranks = read_by_tiktoken(path)
     monkeypatch.setattr(openai_public, "load_tiktoken_bpe", lambda *_, **__: ranks)
     home = tiktoken.Encoding(**openai_public.ENCODING_CONSTRUCTORS[name]())
     texts = [*parts_of_texts(), *TEXTS.values()]
@@ -604,7 +615,7 @@ def test_to_save_with_such_a_pattern_is_warned_of(tmp_path: Path) -> None:
 def test_what_is_written_is_what_tiktoken_reads(tokenizer: Tokenizer, tmp_path: Path) -> None:
     path = tmp_path / "x.tiktoken"
     tokenizer.save(path)
-    assert tiktoken.load.load_tiktoken_bpe(str(path)) == ranks_of(tokenizer)
+    assert read_by_tiktoken(path) == ranks_of(tokenizer)
     assert path.read_bytes() == written(tmp_path / "y", ranks_of(tokenizer)).read_bytes()
 
 
@@ -677,7 +688,7 @@ def test_merges_that_never_happen_do_not_matter(tmp_path: Path) -> None:
     tokenizer = Tokenizer(vocabulary(tokens, pairs, pattern=WHOLE))
     path = tmp_path / "x.tiktoken"
     tokenizer.save(path)
-    home = encoding(tiktoken.load.load_tiktoken_bpe(str(path)))
+    home = encoding(read_by_tiktoken(path))
     lot = random.Random(0)
     texts = ["".join(lot.choices("abc", k=lot.randrange(12))) for _ in range(300)]
     loaded = Tokenizer.load(path, pattern=WHOLE)
@@ -704,9 +715,7 @@ def test_a_trained_vocabulary_goes_there_and_back(
     tokenizer.save(path)
     special_tokens = tokenizer.special_tokens
     assert Tokenizer.load(path, pattern=pattern, special_tokens=special_tokens) == tokenizer
-    home = encoding(
-        tiktoken.load.load_tiktoken_bpe(str(path)), tokenizer.pattern, tokenizer.special_tokens
-    )
+    home = encoding(read_by_tiktoken(path), tokenizer.pattern, tokenizer.special_tokens)
     assert Tokenizer.from_tiktoken(home) == tokenizer
 
 

@@ -171,6 +171,9 @@ def test_special_tokens_in_text_are_their_ids(name: str) -> None:
 TIKTOKEN = as_tiktoken(SPECIAL)
 
 
+SPECIALS = ["all", "none", "a", "b", "a and b"]
+
+
 def result(function: Callable[..., list[int]], *args: Any, **options: Any) -> object:
     """Return what a function returns, or the type of what it raises."""
     try:
@@ -179,8 +182,8 @@ def result(function: Callable[..., list[int]], *args: Any, **options: Any) -> ob
         return type(error)
 
 
-@pytest.mark.parametrize("allowed", ["all", set(), {A}, {B}, {A, B}], ids=str)
-@pytest.mark.parametrize("disallowed", ["all", (), {A}, {B}, {A, B}], ids=str)
+@pytest.mark.parametrize("allowed", ["all", set(), {A}, {B}, {A, B}], ids=SPECIALS)
+@pytest.mark.parametrize("disallowed", ["all", (), {A}, {B}, {A, B}], ids=SPECIALS)
 def test_allowing_and_disallowing_is_tiktokens(allowed: Any, disallowed: Any) -> None:
     """With both given: the defaults differ."""
     options = {"allowed_special": allowed, "disallowed_special": disallowed}

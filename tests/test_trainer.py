@@ -313,7 +313,7 @@ def test_special_tokens_follow_the_last_merge_when_no_pair_is_left() -> None:
     assert list(tokenizer.special_tokens.items()) == [("<|z|>", 258), ("<|a|>", 259)]
 
 
-@pytest.mark.parametrize("none", [(), [], iter(())], ids=repr)
+@pytest.mark.parametrize("none", [(), [], iter(())], ids=["tuple", "list", "iterator"])
 def test_there_may_be_no_special_tokens(none: Any) -> None:
     assert Tokenizer.train("abc", 300, special_tokens=none).special_tokens == {}
 

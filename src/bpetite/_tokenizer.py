@@ -413,8 +413,10 @@ class Tokenizer:
         beside it), `huggingface` for tokenizer.json or an existing folder (tokenizer_config.json
         goes beside it; with the format given, a folder that is not there is made).
 
-        Each file appears whole or not at all: a failure leaves what was there before. Pattern and
-        special tokens are not in tiktoken's format, the pattern not in GPT-2's.
+        Each file appears whole or not at all: a failure leaves what was there before. What goes to
+        another library is read back first. A .tiktoken file has neither the pattern nor special
+        tokens; GPT-2's files have no pattern, and only GPT-2's is taken; `settings` are in a model
+        folder alone.
 
         Raises ValueError if the other library would give other ids, saying why; FileExistsError
         if there is such a file, unless `overwrite`; other OSErrors as the system has them.
@@ -435,7 +437,7 @@ class Tokenizer:
         The format is recognised by the content, unless it is given. `pattern` and
         `special_tokens` are for the formats that have none: .tiktoken, where both are known of
         the public files, and GPT-2's, where they are GPT-2's pattern and the entries of vocab.json
-        that no merge makes.
+        that no merge makes or has as a part.
 
         Every value in the file is checked. What comes from another library's file is held against
         that library on a text of many scripts, where it is installed.

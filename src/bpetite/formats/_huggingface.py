@@ -17,7 +17,7 @@ from bpetite._vocabulary import BYTE_COUNT, MAX_ID, Vocabulary, is_encodable
 from bpetite.formats._byte_characters import is_byte_character, to_bytes, to_characters
 from bpetite.formats._regular_expressions import check_shared, from_home
 
-_EVERYTHING = r"[\s\S]+"
+EVERYTHING = r"[\s\S]+"
 """The pattern of a text that is not cut at all."""
 
 _CONFIG_TOKENS = ("bos_token", "eos_token", "pad_token", "unk_token")
@@ -167,7 +167,7 @@ class _Reader:
         self._one_of(f"{place}.use_regex", last.get("use_regex", True), [True, False])
         if last.get("use_regex", True):
             patterns.append(GPT2_PATTERN)
-        return patterns or [_EVERYTHING]
+        return patterns or [EVERYTHING]
 
     def _split(self, split: dict[str, Any], place: str) -> str:
         self._only(split, "type pattern behavior invert", place)
@@ -475,7 +475,7 @@ def _pre_tokenizer(patterns: tuple[str, ...]) -> dict[str, Any]:
     }
     splits = []
     for pattern in patterns[:-1] if byte_level["use_regex"] else patterns:
-        if pattern == _EVERYTHING:
+        if pattern == EVERYTHING:
             continue
         check_shared(pattern)
         splits.append(

@@ -178,6 +178,8 @@ def _settings(folder: Path, vocabulary: Vocabulary) -> dict[str, str]:
     if template.exists():
         file = SourceFile(template)
         settings["chat_template"] = file.text(file.read())
+    if not settings.get("chat_template", "none"):
+        del settings["chat_template"]  # an empty one is what `write` leaves for none
     for template in sorted((folder / "additional_chat_templates").glob("*.jinja")):
         file = SourceFile(template)
         settings[f"chat_template.{template.stem}"] = file.text(file.read())
@@ -270,7 +272,11 @@ def _model_folder(vocabulary: Vocabulary, folder: str) -> dict[str, bytes]:
     data = _huggingface.config_bytes(vocabulary)
     if _huggingface.read_settings(config, config.parse(data), vocabulary) != vocabulary.settings:
         raise ValueError(f"{config.path}: it cannot have all of {dict(vocabulary.settings)}")
-    return {**files, config.path: data}
+    files[config.path] = data
+    template = os.path.join(folder, "chat_template.jinja")
+    if os.path.exists(template):  # it would count for more than what the other file says
+        files[template] = vocabulary.settings.get("chat_template", "").encode()
+    return files
 
 
 def _check_equal(
@@ -284,18 +290,19 @@ def _check_equal(
 def _spelled_alike(vocabulary: Vocabulary) -> list[str]:
     """Return the patterns as they are spelled when they are read, without one that cuts nothing."""
     patterns = (vocabulary.pattern, *vocabulary.more_patterns)
-    return [from_home(pattern) for pattern in patterns if pattern != _huggingface._EVERYTHING]
+    return [from_home(pattern) for pattern in patterns if pattern != _huggingface.EVERYTHING]
 
 
 def format_of_path(path: AnyPath) -> str:
-    """Return the format that a path to write tells.
+    """Return the format that a path to write tells; that of a folder ends in a slash, or is there.
 
     >>> [format_of_path(name) for name in ("m.json", "m.tiktoken", "tokenizer.json", "vocab.json")]
     ['bpetite', 'tiktoken', 'huggingface', 'gpt2']
     """
     name = Path(path).name
-    if name.endswith(".tiktoken"):
+    is_folder = os.path.isdir(path) or os.fspath(path).endswith(("/", os.sep))
+    if name.endswith(".tiktoken") and not is_folder:
         return "tiktoken"
-    if name == "tokenizer.json" or os.path.isdir(path):
+    if name == "tokenizer.json" or is_folder:
         return "huggingface"
     return "gpt2" if name == "vocab.json" else "bpetite"
