@@ -590,11 +590,16 @@ def _count_pieces(
     for document in corpus:
         for block in pretokenizer.blocks(document):
             pieces = pretokenizer.cut(block)
-            # No doubtful piece is ever counted with the others: it stays new.
-            if any(map(pretokenizer.doubtful, set(pieces).difference(counts))):
+            known = len(counts)
+            counts.update(pieces)
+            # Only a new piece can be doubtful: one that is, is never left among the others. The
+            # new ones are the last.
+            new = list(islice(reversed(counts), len(counts) - known))
+            if any(map(pretokenizer.doubtful, new)):
+                counts.subtract(pieces)
+                for piece in new:
+                    del counts[piece]
                 exact_counts.update(pretokenizer.cut_exactly(block))
-            else:
-                counts.update(pieces)
             counting.report(corpus.bytes_read)
     counts.update(exact_counts)
     counting.tell(corpus.bytes_read)
