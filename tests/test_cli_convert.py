@@ -249,7 +249,6 @@ def test_a_vocabulary_may_replace_itself() -> None:
     ("path", "reason"),
     [
         ("none/new.json", "none/new.json: the folder none does not exist"),
-        ("out/new.tiktoken/", "out/new.tiktoken/: is not a file that can be replaced"),
         ("text.txt/new.json", "text.txt/new.json: the folder text.txt does not exist"),
     ],
 )
@@ -523,7 +522,7 @@ def test_a_difference_of_what_is_written_is_placed_and_nothing_is_written(
     result = in_process("convert", "model.json", "out/new.json", *verify)
     assert result == failure(
         "text.txt: character 7 (line 2, column 4): model.json has 119 'w', "
-        f"out/new.json has 256 {TOKENIZER.token_bytes(256).decode()!r}"
+        "out/new.json has 256 'wr'"
     )
     assert written() == {"new.tiktoken": before, "new.json": before}
 

@@ -771,7 +771,9 @@ BYTES_OF = {97: b"a", 98: b"b", 195: b"\xc3", 169: b"\xa9", 10: b"\n", 256: b"ab
 def test_first_difference(
     text: str, left: list[int], right: list[int], difference: str | None
 ) -> None:
-    found = first_difference(text, ("l", left), ("r", right), BYTES_OF.__getitem__)
+    found = first_difference(
+        text, ("l", left, BYTES_OF.__getitem__), ("r", right, BYTES_OF.__getitem__)
+    )
     assert found == (difference and f"character {difference}")
 
 
@@ -838,3 +840,62 @@ def test_a_path_that_ends_as_a_folder_is_one(tmp_path: Path) -> None:
         "tokenizer.json",
         "tokenizer_config.json",
     ]
+
+
+@pytest.mark.parametrize("name", ["QwenTokenizer", "PreTrainedTokenizerFast"])
+def test_a_folder_of_gpt2s_files_that_is_not_gpt2s_needs_its_pattern(
+    name: str, tmp_path: Path
+) -> None:
+    tokenizer = Tokenizer.train("ab ab 2026", 258)
+    tokenizer.save(tmp_path / "vocab.json")
+    config = tmp_path / "tokenizer_config.json"
+    config.write_text(json.dumps({"tokenizer_class": name}), "utf-8")
+    with pytest.raises(ValueError, match=r"tokenizer_config\.json: tokenizer_class: expected that"):
+        Tokenizer.load(tmp_path)
+    assert Tokenizer.load(tmp_path, pattern="qwen2").encode("ab 20") == [256, 32, 50, 48]
+    config.write_text(json.dumps({"tokenizer_class": "GPT2Tokenizer"}), "utf-8")
+    assert Tokenizer.load(tmp_path) == tokenizer
+
+
+def test_a_folder_of_gpt2s_files_says_more_in_others(tmp_path: Path) -> None:
+    Tokenizer.train("ab ab", 258).save(tmp_path / "vocab.json")
+    config = tmp_path / "tokenizer_config.json"
+    config.write_text(json.dumps({"add_prefix_space": True}), "utf-8")
+    with pytest.raises(ValueError, match="add_prefix_space: expected false, got true"):
+        Tokenizer.load(tmp_path)
+    config.unlink()
+    (tmp_path / "added_tokens.json").write_text('{"<x>": 300}', "utf-8")
+    with pytest.raises(ValueError, match=r"added_tokens\.json has tokens"):
+        Tokenizer.load(tmp_path)
+
+
+def test_a_folder_with_named_templates_of_before_is_not_written_to(tmp_path: Path) -> None:
+    templates = tmp_path / "model" / "additional_chat_templates"
+    templates.mkdir(parents=True)
+    (templates / "rag.jinja").write_text("old", "utf-8")
+    with pytest.raises(ValueError, match="additional_chat_templates in it would count"):
+        Tokenizer.train("ab ab", 258).save(tmp_path / "model", overwrite=True)
+
+
+@pytest.mark.parametrize("field", ["add_bos_token", "add_eos_token"])
+def test_a_folder_that_wants_ids_around_a_text_says_which(field: str, tmp_path: Path) -> None:
+    Tokenizer.train("ab ab", 258).save(tmp_path, format="huggingface")
+    config = tmp_path / "tokenizer_config.json"
+    config.write_text(json.dumps({field: True}), "utf-8")
+    with pytest.raises(ValueError, match=f"{field}: expected false, since tokenizer.json puts"):
+        Tokenizer.load(tmp_path)
+
+
+def test_a_path_may_be_bytes(tmp_path: Path) -> None:
+    tokenizer = Tokenizer.train("ab ab", 258)
+    path: Any = os.fsencode(tmp_path / "tokenizer.json")
+    tokenizer.save(path)
+    assert Tokenizer.load(path) == tokenizer
+
+
+def test_text_that_a_pattern_leaves_out_is_warned_of_and_the_file_loads(tmp_path: Path) -> None:
+    pattern = r"\S+|\s+(?!\S)"  # every character by itself, but no single space before a word
+    tokenizer = Tokenizer.train("ab ab", 258, pattern=pattern, special_tokens=())
+    with pytest.warns(UserWarning, match="tiktoken drops the text"):
+        tokenizer.save(tmp_path / "x.tiktoken")
+    assert Tokenizer.load(tmp_path / "x.tiktoken", pattern=pattern) == tokenizer

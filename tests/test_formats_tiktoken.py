@@ -468,7 +468,7 @@ def test_the_pattern_of_an_unknown_file_has_to_be_given(tmp_path: Path) -> None:
     path = written(tmp_path / "x.tiktoken", BYTES)
     assert refusal(Tokenizer.load, path) == (
         f"{path}: the pattern is not in a .tiktoken file, and this is none of the public ones, of "
-        "which it is known: give the pattern"
+        "which it is known: give the pattern, once and for all by `bpetite convert --pattern`"
     )
 
 

@@ -490,3 +490,35 @@ def test_training_from_files_is_training_on_their_texts(pattern: str, tmp_path: 
         paths[-1].write_bytes(text[number:].encode())
     from_files = Tokenizer.train_from_files(paths, 280, pattern=pattern)
     assert from_files == Tokenizer.train([text, text[1:]], 280, pattern=pattern)
+
+
+@pytest.mark.parametrize("name", ["cl100k_base", "GPT2", "bogus", "qwen-2"])
+def test_a_word_that_is_no_name_is_no_pattern_either(name: str) -> None:
+    with pytest.raises(ValueError, match=f"no pattern has the name '{name}'; these have: gpt2"):
+        Tokenizer.train("ab", 256, pattern=name)
+
+
+def test_a_lone_surrogate_in_a_pattern_is_refused() -> None:
+    with pytest.raises(ValueError, match="has a lone surrogate"):
+        Tokenizer.train("ab", 256, pattern="\ud800|a")
+
+
+@pytest.mark.parametrize("pattern", [r"(?=q)|.", r"\d+|(?=q)", r"\w+|(?<=q)1?"])
+def test_a_pattern_that_matches_nothing_at_a_character_it_names_is_refused(pattern: str) -> None:
+    with pytest.raises(ValueError, match="can match nothing at all"):
+        Tokenizer.train("ab", 256, pattern=pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "[\U00020000-\U0003ffff]+|a+",
+        r"[\U00020000-\U0003FFFF]+|a+",
+        r"[\N{CJK UNIFIED IDEOGRAPH-20000}-\U0003FFFF]+|a+",
+    ],
+)
+def test_a_range_is_the_same_however_its_ends_are_written(pattern: str) -> None:
+    text = "a\U000323b0\U00020000"
+    tokenizer = Tokenizer.train([text] * 2, 300, pattern=pattern, special_tokens=())
+    assert tokenizer.decode_bytes(tokenizer.encode(text)[1:]) == text[1:].encode()
+    assert len(tokenizer.encode(text)) == 2

@@ -747,3 +747,8 @@ def test_special_arguments_of_another_type_are_named(
 ) -> None:
     with pytest.raises(TypeError, match=f"{name} must be .* got {type(value).__name__}"):
         tokenizer.encode("", **{name: value})
+
+
+def test_ids_are_those_in_use_in_ascending_order() -> None:
+    tokenizer = Tokenizer.train("ab ab", 257, special_tokens=["<a>"])
+    assert tokenizer.ids == tuple(range(258))

@@ -5,37 +5,45 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
+from operator import itemgetter
+from types import MappingProxyType
 from typing import Literal
 
 import regex
 
-from bpetite._unicode import VERSION, differs, in_form_c, stretches, with_stand_ins
+from bpetite._unicode import (
+    VERSION,
+    differs,
+    in_form_c,
+    named_characters,
+    stretches,
+    with_stand_ins,
+)
 
 _CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _UPPER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
 _LOWER = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 _SIGNS_AND_SPACES = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+_CL100K = rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{{1,3}}|{_SIGNS_AND_SPACES}"
 
-PATTERNS = {
-    # openai/gpt-2, src/encoder.py
-    "gpt2": r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
-    # openai/tiktoken, tiktoken_ext/openai_public.py
-    "cl100k": (
-        rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{{1,3}}|{_SIGNS_AND_SPACES}"
-    ),
-    # openai/tiktoken, tiktoken_ext/openai_public.py
-    "o200k": (
-        rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+{_CONTRACTIONS}?"
-        rf"|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*{_CONTRACTIONS}?"
-        r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-    ),
-    # meta-llama/llama3, llama/tokenizer.py: that of cl100k
-    "llama3": (
-        rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{{1,3}}|{_SIGNS_AND_SPACES}"
-    ),
-    # Qwen/Qwen2, tokenizer.json: that of cl100k, but each digit by itself
-    "qwen2": rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}|{_SIGNS_AND_SPACES}",
-}
+PATTERNS = MappingProxyType(
+    {
+        # openai/gpt-2, src/encoder.py
+        "gpt2": r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+        # openai/tiktoken, tiktoken_ext/openai_public.py
+        "cl100k": _CL100K,
+        # openai/tiktoken, tiktoken_ext/openai_public.py
+        "o200k": (
+            rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+{_CONTRACTIONS}?"
+            rf"|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*{_CONTRACTIONS}?"
+            r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+        ),
+        # meta-llama/llama3, llama/tokenizer.py: that of cl100k
+        "llama3": _CL100K,
+        # Qwen/Qwen2, tokenizer.json: that of cl100k, but each digit by itself
+        "qwen2": rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}|{_SIGNS_AND_SPACES}",
+    }
+)
 """Patterns by name, in their portable form. Each matches every character of every text."""
 
 GPT2_PATTERN = PATTERNS["gpt2"]
@@ -56,7 +64,9 @@ _SAFE_CUTS = {
 # are cut and looked up faster than those of a whole text at once (measured: up to twice as fast).
 _BLOCK = 4096
 
-# Texts on which a pattern must not match nothing at all.
+# Texts on which a pattern must not match nothing at all, beside some that are made of the
+# characters that it names. (Where it does so all the same, no piece is made of it.)
+_MOST_PROBED = 100
 _PROBES = ("", "a", "A1 b\n", " ", "\n", "'s", "é中🙂", "...")
 
 
@@ -65,8 +75,24 @@ def slices(text: str) -> Iterator[str]:
     return (text[start : start + _BLOCK] for start in range(0, len(text), _BLOCK))
 
 
+def pattern_of(name: str) -> str:
+    """Return the pattern that has a name, or else what is given, which is a regular expression.
+
+    >>> pattern_of("llama3") == PATTERNS["cl100k"]
+    True
+
+    Raises ValueError for a word that is no name: as a regular expression it would leave nearly
+    all text in one piece.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"pattern must be a str, got {type(name).__name__}")
+    if name not in PATTERNS and re.fullmatch(r"[A-Za-z][\w-]{2,}", name):
+        raise ValueError(f"no pattern has the name {name!r}; these have: {', '.join(PATTERNS)}")
+    return PATTERNS.get(name, name)
+
+
 def portable_pattern(pattern: str) -> str:
-    r"""Return the pattern that a name of PATTERNS or a regular expression means.
+    r"""Return a regular expression that may be a pattern, or the one that has this name.
 
     >>> portable_pattern("qwen2") == PATTERNS["qwen2"], portable_pattern(r"\S+|\s+")
     (True, '\\S+|\\s+')
@@ -78,6 +104,10 @@ def portable_pattern(pattern: str) -> str:
     if not isinstance(pattern, str):
         raise TypeError(f"pattern must be a str, got {type(pattern).__name__}")
     pattern = PATTERNS.get(pattern, pattern)
+    try:
+        pattern.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ValueError(f"the pattern {pattern!r} has a lone surrogate") from None
     _check_items(pattern)
     try:
         compiled = regex.compile(pattern)
@@ -90,11 +120,13 @@ def portable_pattern(pattern: str) -> str:
         raise ValueError(
             f"the pattern {pattern!r} goes backwards, by the flag r, or depends on the locale, by L"
         )
-    if differs(pattern):
+    named = named_characters(pattern)
+    if differs(named):
         raise ValueError(
             f"the pattern {pattern!r} names a character that Unicode {VERSION} does not have"
         )
-    for probe in _PROBES:
+    characters = sorted(set(named))[:_MOST_PROBED]
+    for probe in (*_PROBES, *characters, *(x + y for x in characters for y in "a1. \n" + x)):
         if any(match.start() == match.end() for match in compiled.finditer(probe)):
             raise ValueError(f"the pattern {pattern!r} can match nothing at all, as in {probe!r}")
     return pattern
@@ -216,9 +248,18 @@ class Pretokenizer:
         return pieces
 
     def matches_all(self) -> bool:
-        """Return whether each character there is, by itself, is matched by the pattern."""
-        characters = map(chr, chain(range(0xD800), range(0xE000, 0x110000)))
-        return self._safe_cut is not None or all(map(self._compiled.match, characters))
+        """Return whether the first pattern leaves nothing between its matches.
+
+        Each character that there is is tried by itself, and before some of every kind. That is
+        no proof, but of the patterns that have names it is known.
+        """
+        if self._safe_cut is not None:
+            return True
+        characters = [*map(chr, chain(range(0xD800), range(0xE000, 0x110000)))]
+        return all(map(self._compiled.match, characters)) and all(
+            sum(map(len, map(itemgetter(0), self._compiled.finditer(text)))) == len(text)
+            for text in (behind.join([*characters, ""]) for behind in ("a", "1", ".", " ", "\n"))
+        )
 
     @staticmethod
     def doubtful(piece: str) -> bool:

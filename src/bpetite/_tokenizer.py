@@ -12,7 +12,7 @@ from typing import Literal, NoReturn
 from bpetite._corpus import FileCorpus, Source, TextCorpus
 from bpetite._decoder import character_offsets, join_tokens
 from bpetite._encoder import DoubtfulPieceError, Encoder
-from bpetite._pretokenizer import Pretokenizer, SpecialSplitter, portable_pattern
+from bpetite._pretokenizer import Pretokenizer, SpecialSplitter, pattern_of, portable_pattern
 from bpetite._progress import ProgressCallback, Reporter
 from bpetite._stream import DecodeStream, check_errors
 from bpetite._trainer import learn_merges
@@ -122,7 +122,7 @@ class Tokenizer:
         if progress is not None and not callable(progress):
             raise TypeError(f"progress must be callable, got {type(progress).__name__}")
         literals = _checked_special_tokens(special_tokens)
-        pattern = portable_pattern(pattern)
+        pattern = portable_pattern(pattern_of(pattern))
 
         merging = Reporter(progress, "merging", merge_limit)
         merges = learn_merges(
@@ -458,7 +458,7 @@ class Tokenizer:
         return cls._checked(_registry.from_encoding(encoding), "the Encoding")
 
     @classmethod
-    def _checked(cls, source: _registry.Source, name: str) -> Tokenizer:
+    def _checked(cls, source: _registry.Loaded, name: str) -> Tokenizer:
         """Return the tokenizer of a source, once its home library, if it is there, agrees."""
         tokenizer = cls(source.vocabulary)
         if source.home is not None:
@@ -469,9 +469,8 @@ class Tokenizer:
                 return tokenizer
             different = _home.first_difference(
                 text,
-                ("bpetite", tokenizer.encode(text)),
-                (source.home.name, ids),
-                tokenizer.token_bytes,
+                ("bpetite", tokenizer.encode(text), tokenizer.token_bytes),
+                (source.home.name, ids, tokenizer.token_bytes),
             )
             if different:
                 raise ValueError(
@@ -491,6 +490,11 @@ class Tokenizer:
     def n_vocab(self) -> int:
         """The highest id plus one: the length of a table that has a row for each id."""
         return self._vocabulary.n_vocab
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The ids in use, in ascending order; there may be gaps between those from elsewhere."""
+        return tuple(sorted(self._vocabulary.tokens.bytes_of))
 
     @property
     def merges(self) -> tuple[Pair, ...]:

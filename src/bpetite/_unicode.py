@@ -13,13 +13,13 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import accumulate
-from unicodedata import is_normalized, normalize
+from unicodedata import is_normalized, lookup, normalize
 
 import regex
 
 from bpetite._unicode_data import RUNS, VERSION
 
-__all__ = ["VERSION", "differs", "in_form_c", "stretches", "with_stand_ins"]
+__all__ = ["VERSION", "differs", "in_form_c", "named_characters", "stretches", "with_stand_ins"]
 
 # Characters whose answer is remembered: more than any text of one language has.
 _REMEMBERED = 50_000
@@ -69,14 +69,41 @@ def differs(text: str) -> bool:
     return not text.isascii() and any(map(_differs.__getitem__, text))
 
 
+def named_characters(pattern: str) -> str:
+    r"""Return the characters of a regular expression, with those that it has escapes for.
+
+    >>> named_characters(r"[a-b]\x63\u0064\U00000065\N{DIGIT SEVEN}")
+    '[a-b]cde7'
+    """
+    return _ESCAPE.sub(_unescaped, pattern)
+
+
+_ESCAPE = re.compile(
+    r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|N\{([^}]*)\}|([0-7]{3})|(.))",
+    re.DOTALL,
+)
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    *codes, name, octal, _ = escape.groups()
+    if octal:
+        return chr(int(octal, 8))
+    if name:
+        try:
+            return lookup(name)
+        except KeyError:
+            return escape[0]
+    code = int("".join(filter(None, codes)) or "110000", 16)
+    return chr(code) if code < 0x110000 else escape[0]
+
+
 def stretches(patterns: Iterable[str]) -> list[int]:
     r"""Return where in Unicode a stretch begins in which patterns name no character by itself.
 
     >>> stretches([r"[b-d]+|\u00e9"])[-4:]
     [125, 233, 234, 1114112]
     """
-    written = re.sub(r"\\u([0-9A-Fa-f]{4})", lambda code: chr(int(code[1], 16)), "".join(patterns))
-    named = {ord(character) for character in written}
+    named = {ord(character) for character in named_characters("".join(patterns))}
     return sorted({0, 0x110000, *named, *(code + 1 for code in named)})
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from bpetite import Tokenizer
+from bpetite import PATTERNS, Tokenizer
 
 STANDARD_INPUT = "-"
 
@@ -19,8 +19,6 @@ ANY_MODEL = (
     "a vocabulary file, in any format: ours, .tiktoken, vocab.json with merges.txt, "
     "tokenizer.json, or a model folder"
 )
-
-PATTERN_NAMES = ("gpt2", "cl100k", "o200k", "llama3", "qwen2")
 
 
 class Verbs(Protocol):
@@ -133,11 +131,7 @@ def pattern_names(pattern: str) -> list[str]:
     >>> pattern_names(Tokenizer.train("", 256).pattern), pattern_names(r"\S+|\s+")
     (['gpt2'], [])
     """
-    return [
-        name
-        for name in PATTERN_NAMES
-        if Tokenizer.train("", 256, pattern=name, special_tokens=()).pattern == pattern
-    ]
+    return [name for name, named in PATTERNS.items() if named == pattern]
 
 
 def shown(name: str) -> str:

@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 from collections.abc import Iterable, Iterator
-from itertools import accumulate, islice, zip_longest
+from itertools import accumulate, islice
 
 from bpetite import Tokenizer
 from bpetite._cli._common import (
@@ -20,7 +20,7 @@ from bpetite._cli._common import (
     shown,
     write,
 )
-from bpetite.formats import recognise
+from bpetite.formats import first_difference, recognise
 
 
 def add_to(verbs: Verbs) -> None:
@@ -134,34 +134,15 @@ def _compare(models: list[_Model], text: str, allowed: tuple[()] | str) -> str |
                 for cut in model.cuts_in(ids):
                     is_cut[cut] = True
         elif difference is None and ids != first_ids:
-            difference = _first_difference((first, first_ids), (model, ids))
+            difference = first_difference(
+                text,
+                (first.name, first_ids, first.tokenizer.token_bytes),
+                (model.name, ids, model.tokenizer.token_bytes),
+            )
         if first.keeps_text and model.keeps_text:
             model.cuts += max(len(ids) - 1, 0)
             model.common_cuts += sum(map(is_cut.__getitem__, model.cuts_in(ids)))
     return difference
-
-
-def _first_difference(left: tuple[_Model, list[int]], right: tuple[_Model, list[int]]) -> str:
-    """Return where two lists of ids of one text, which are not equal, part, and how."""
-    index, (here, there) = next(
-        (index, pair)
-        for index, pair in enumerate(zip_longest(left[1], right[1]))
-        if pair[0] != pair[1]
-    )
-    text, offsets = left[0].tokenizer.decode_with_offsets(left[1])
-    character = [*offsets, len(text)][index]
-    line = text.count("\n", 0, character) + 1
-    column = character - text.rfind("\n", 0, character)
-    return (
-        f"character {character} (line {line}, column {column}): "
-        f"{left[0].name} has {_shown(left[0], here)}, {right[0].name} has {_shown(right[0], there)}"
-    )
-
-
-def _shown(model: _Model, id: int | None) -> str:
-    if id is None:
-        return "no more"
-    return f"{id} {model.tokenizer.token_bytes(id).decode('utf-8', 'backslashreplace')!r}"
 
 
 def _table(models: list[_Model], size: int) -> str:

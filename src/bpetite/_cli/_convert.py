@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from bpetite import Tokenizer
+from bpetite import PATTERNS, Tokenizer
 from bpetite._cli._common import (
     ANY_MODEL,
-    PATTERN_NAMES,
     Verbs,
     add_verb,
     check_output,
@@ -60,7 +59,7 @@ def add_to(verbs: Verbs) -> None:
         "--pattern",
         metavar="PATTERN",
         help="what cuts text into pieces, if IN is in a format that does not say it (tiktoken, "
-        f"gpt2): {', '.join(PATTERN_NAMES)}, or a regular expression",
+        f"gpt2): {', '.join(PATTERNS)}, or a regular expression",
     )
     parser.add_argument(
         "--special-token",
@@ -256,9 +255,8 @@ def _verify(names: Iterable[str], source: _Side, target: _Side) -> None:
                 source.difference(slice)
                 or first_difference(
                     slice,
-                    (source.name, ids),
-                    (target.name, ids_of_target),
-                    source.tokenizer.token_bytes,
+                    (source.name, ids, source.tokenizer.token_bytes),
+                    (target.name, ids_of_target, target.tokenizer.token_bytes),
                 )
                 or target.difference(slice)
             )

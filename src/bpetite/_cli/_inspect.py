@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import sys
 from collections.abc import Iterator
@@ -74,16 +73,9 @@ def _figures(tokenizer: Tokenizer, format: str) -> str:
 
 
 def _ordinary_tokens(tokenizer: Tokenizer) -> Iterator[bytes]:
-    """Yield the tokens that are not special; there may be gaps between ids."""
+    """Yield the tokens that are not special."""
     special_ids = set(tokenizer.special_tokens.values())
-    left = tokenizer.vocab_size - len(special_ids)
-    id = 0
-    while left:
-        if id not in special_ids:
-            with contextlib.suppress(KeyError):
-                yield tokenizer.token_bytes(id)
-                left -= 1
-        id += 1
+    return (tokenizer.token_bytes(id) for id in tokenizer.ids if id not in special_ids)
 
 
 def _pattern_rows(tokenizer: Tokenizer) -> Iterator[tuple[str, str]]:

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import bpetite
-from bpetite import Tokenizer, TrainingProgress
+from bpetite import PATTERNS, Tokenizer, TrainingProgress
 from bpetite._cli._common import (
-    PATTERN_NAMES,
     STANDARD_INPUT,
     Verbs,
     add_verb,
@@ -70,7 +69,7 @@ def add_to(verbs: Verbs) -> None:
         "--pattern",
         metavar="PATTERN",
         default="gpt2",
-        help=f"what cuts text into pieces: {', '.join(PATTERN_NAMES)}, or a regular expression "
+        help=f"what cuts text into pieces: {', '.join(PATTERNS)}, or a regular expression "
         "(default: gpt2)",
     )
     parser.add_argument("--quiet", action="store_true", help="show no progress")

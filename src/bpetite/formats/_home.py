@@ -55,18 +55,19 @@ class Home:
 
 def first_difference(
     text: str,
-    left: tuple[str, list[int]],
-    right: tuple[str, list[int]],
-    bytes_of: Callable[[int], bytes],
+    left: tuple[str, list[int], Callable[[int], bytes]],
+    right: tuple[str, list[int], Callable[[int], bytes]],
 ) -> str | None:
-    """Return where, and how, two lists of ids of one text part, each with its name; None if equal.
+    """Return where, and how, two lists of ids of one text part; None if they are equal.
 
-    `bytes_of` returns the bytes of an id, or raises KeyError.
+    Each has a name before it, and behind it what returns the bytes of an id, or raises KeyError.
 
     >>> bytes_of = {97: b"a", 98: b"b", 256: b"ab"}.__getitem__
-    >>> first_difference("ab", ("here", [97, 98]), ("there", [256]), bytes_of)
+    >>> first_difference("ab", ("here", [97, 98], bytes_of), ("there", [256], bytes_of))
     "character 0 (line 1, column 1): here has 97 'a', there has 256 'ab'"
     """
+    if left[1] == right[1]:
+        return None
     start = 0
     for here, there in zip_longest(left[1], right[1]):
         if here != there:
@@ -74,9 +75,9 @@ def first_difference(
             line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
             return (
                 f"character {len(before)} (line {line}, column {column}): "
-                f"{left[0]} has {_shown(here, bytes_of)}, {right[0]} has {_shown(there, bytes_of)}"
+                f"{left[0]} has {_shown(here, left[2])}, {right[0]} has {_shown(there, right[2])}"
             )
-        start += len(bytes_of(here))
+        start += len(left[2](here))
     return None
 
 

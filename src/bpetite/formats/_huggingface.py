@@ -528,6 +528,12 @@ def read_settings(
     vocabulary of the tokenizer.json beside it.
     """
     refuse = config_file.refuse
+    for field, ids in (
+        ("add_bos_token", vocabulary.prefix_ids),
+        ("add_eos_token", vocabulary.suffix_ids),
+    ):
+        if config.get(field, False) and not ids:
+            refuse(field, config[field], "false, since tokenizer.json puts nothing there")
     if config.get("add_prefix_space", False):
         refuse("add_prefix_space", config["add_prefix_space"], "false")
     decoder = config.get("added_tokens_decoder", {})

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bpetite._files import SourceFile, write_files
-from bpetite._pretokenizer import PATTERNS, Pretokenizer
+from bpetite._pretokenizer import Pretokenizer, pattern_of
 from bpetite._vocabulary import MAX_ID, Vocabulary, is_encodable
 from bpetite._vocabulary_file import read_vocabulary, to_bytes
 from bpetite.formats import _gpt2, _huggingface, _tiktoken
@@ -39,10 +39,13 @@ _SAID_BY_OTHERS = (
     "suffix_ids",
 )
 
+# The folder in a model folder that has chat templates by their names.
+_MORE_TEMPLATES = "additional_chat_templates"
+
 AnyPath = str | os.PathLike[str]
 
 
-class Source(NamedTuple):
+class Loaded(NamedTuple):
     """A vocabulary as it was read, and the library that is home to its format."""
 
     vocabulary: Vocabulary
@@ -58,7 +61,7 @@ def read(
     special_tokens: Mapping[str, int] | None = None,
     *,
     given: bool = True,
-) -> Source:
+) -> Loaded:
     """Read a vocabulary in the given format, or in the one that its content tells.
 
     `pattern` and `special_tokens` are for the formats that have none, tiktoken and gpt2; others
@@ -70,6 +73,7 @@ def read(
     _check_format(format)
     if special_tokens is not None:
         special_tokens = _checked_special_tokens(special_tokens)
+    path = os.fsdecode(path)
     folder = Path(path) if os.path.isdir(path) else None
     if folder is not None:
         path = folder / _main_file(folder, format)
@@ -85,7 +89,7 @@ def read(
         found = format or _format_of(document) or _likely_format(document)
     if found in ("tiktoken", "gpt2"):
         if pattern is not None:
-            pattern = PATTERNS.get(pattern) or from_home(pattern, tiktoken=found == "tiktoken")
+            pattern = from_home(pattern_of(pattern), tiktoken=found == "tiktoken")
     elif given:
         for name, value in (("pattern", pattern), ("special_tokens", special_tokens)):
             if value is not None:
@@ -98,6 +102,9 @@ def read(
         merges_file = SourceFile(_gpt2.merges_path(file.path))
         merges_data = merges_file.read()
         vocabulary = _gpt2.read(file, document, merges_file, merges_data, pattern, special_tokens)
+        if folder is not None:
+            _check_gpt2_folder(folder, is_pattern_given=pattern is not None)
+            vocabulary = replace(vocabulary, settings=_settings(folder, vocabulary))
         home = Home("tokenizers", lambda: _gpt2.home_encode(file.path, vocabulary))
     elif found == "huggingface":
         vocabulary = _huggingface.read(file, document)
@@ -106,7 +113,7 @@ def read(
         home = Home("tokenizers", lambda: _huggingface.home_encode(data.decode("utf-8")))
     else:
         vocabulary = read_vocabulary(file, document)
-    return Source(vocabulary, found, home)
+    return Loaded(vocabulary, found, home)
 
 
 def _home_of_ranks(
@@ -169,6 +176,22 @@ def _likely_format(document: Mapping[str, Any]) -> str:
     return "gpt2" if ids > len(document) // 2 > 50 else "bpetite"
 
 
+def _check_gpt2_folder(folder: Path, is_pattern_given: bool) -> None:
+    """Refuse a folder whose other files say that GPT-2's two are not all there is to know."""
+    if (folder / "added_tokens.json").exists():
+        raise ValueError(
+            f"{folder}: added_tokens.json has tokens that vocab.json has not; tokenizer.json, as "
+            f"Hugging Face's libraries write it, has them all"
+        )
+    config = folder / "tokenizer_config.json"
+    if config.exists() and not is_pattern_given:
+        file = SourceFile(config)
+        kind = file.parse(file.read()).get("tokenizer_class")
+        if kind not in (None, "GPT2Tokenizer", "GPT2TokenizerFast"):
+            wanted = "that of GPT-2, or a pattern that is given: the files have none"
+            file.refuse("tokenizer_class", kind, wanted)
+
+
 def _settings(folder: Path, vocabulary: Vocabulary) -> dict[str, str]:
     settings = {}
     config, template = (folder / name for name in ("tokenizer_config.json", "chat_template.jinja"))
@@ -180,9 +203,9 @@ def _settings(folder: Path, vocabulary: Vocabulary) -> dict[str, str]:
         settings["chat_template"] = file.text(file.read())
     if not settings.get("chat_template", "none"):
         del settings["chat_template"]  # an empty one is what `write` leaves for none
-    for template in sorted((folder / "additional_chat_templates").glob("*.jinja")):
-        file = SourceFile(template)
-        settings[f"chat_template.{template.stem}"] = file.text(file.read())
+    for named in sorted((folder / _MORE_TEMPLATES).glob("*.jinja")):
+        file = SourceFile(named)
+        settings[f"chat_template.{named.stem}"] = file.text(file.read())
     return settings
 
 
@@ -208,11 +231,11 @@ def recognise(path: AnyPath) -> str | None:
         return None
 
 
-def from_encoding(encoding: object) -> Source:
+def from_encoding(encoding: object) -> Loaded:
     """Return the vocabulary of a `tiktoken.Encoding`, which is its own home."""
     vocabulary = _tiktoken.from_encoding(encoding)
     home = _home_of_ranks(vocabulary, lambda: _tiktoken.encode_with(encoding))
-    return Source(vocabulary, "tiktoken", home)
+    return Loaded(vocabulary, "tiktoken", home)
 
 
 def write(
@@ -224,8 +247,8 @@ def write(
     FileExistsError for a file that is there, unless `overwrite`; other OSErrors as they come.
     """
     _check_format(format)
-    found = format or format_of_path(path)
-    name = os.fspath(path)
+    name = os.fsdecode(path)
+    found = format or format_of_path(name)
     if found == "huggingface" and (os.path.isdir(name) or not name.endswith(".json")):
         files = _model_folder(vocabulary, name)
         os.makedirs(name, exist_ok=True)
@@ -273,6 +296,8 @@ def _model_folder(vocabulary: Vocabulary, folder: str) -> dict[str, bytes]:
     if _huggingface.read_settings(config, config.parse(data), vocabulary) != vocabulary.settings:
         raise ValueError(f"{config.path}: it cannot have all of {dict(vocabulary.settings)}")
     files[config.path] = data
+    if list(Path(folder, _MORE_TEMPLATES).glob("*.jinja")):
+        raise ValueError(f"{folder}: the {_MORE_TEMPLATES} in it would count for this vocabulary")
     template = os.path.join(folder, "chat_template.jinja")
     if os.path.exists(template):  # it would count for more than what the other file says
         files[template] = vocabulary.settings.get("chat_template", "").encode()

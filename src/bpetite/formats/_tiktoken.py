@@ -91,7 +91,8 @@ def read(
         if known_pattern is None:
             raise ValueError(
                 f"{file.path}: the pattern is not in a .tiktoken file, and this is none of the "
-                f"public ones, of which it is known: give the pattern"
+                f"public ones, of which it is known: give the pattern, once "
+                f"and for all by `bpetite convert --pattern`"
             )
         pattern = PATTERNS[known_pattern]
     try:

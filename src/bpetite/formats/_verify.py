@@ -40,5 +40,7 @@ class Verifier:
             raise ValueError(f"{self._path}: {error}") from None
         ours = self._tokenizer.encode(text)
         return first_difference(
-            text, ("bpetite", ours), (self._home.name, theirs), self._tokenizer.token_bytes
+            text,
+            ("bpetite", ours, self._tokenizer.token_bytes),
+            (self._home.name, theirs, self._tokenizer.token_bytes),
         )
