@@ -490,14 +490,14 @@ class Row:
     """One line of the table."""
 
     vocabulary: str
-    library: str
+    compared_with: str
     text: str
     tally: Tally = field(default_factory=Tally)
 
     def __str__(self) -> str:
         tally = self.tally
         return (
-            f"| {self.vocabulary} | {self.library} | {self.text} | {tally.slices:,} | "
+            f"| {self.vocabulary} | {self.compared_with} | {self.text} | {tally.slices:,} | "
             f"{tally.size:,} | {tally.ids_differ:,} | {tally.decoding_differs:,} |"
         )
 
@@ -513,7 +513,7 @@ def rows_of(subject: Subject, share: float = 1) -> Iterator[Row]:
         seconds = time.perf_counter() - start
         result = "equal" if all(tally.is_equal for tally in tallies) else "DIFFERENT"
         say(f"{subject.name}: {text}: {tallies[0].slices:,} slices, {seconds:.0f} s: {result}")
-    yield from sorted(rows, key=lambda row: row.library)
+    yield from sorted(rows, key=lambda row: row.compared_with)
 
 
 def chosen(cases: Iterable[Case], share: float) -> Iterator[Case]:

@@ -8,12 +8,13 @@ import json
 import os
 import random
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 import tiktoken
+from vocabularies import vocabulary
 
 from bpetite import Tokenizer
 from bpetite._pretokenizer import PATTERNS
@@ -86,17 +87,6 @@ def files(folder: Path) -> dict[str, bytes]:
         path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else b""
         for path in folder.rglob("*")
     }
-
-
-def vocabulary(
-    tokens: Mapping[int, bytes], merges: list[tuple[int, int]], **others: Any
-) -> Vocabulary:
-    """Return a vocabulary of the single bytes, each its own id, and of these tokens."""
-    special_tokens = others.pop("special_tokens", {})
-    every = {**{byte: bytes([byte]) for byte in range(256)}, **tokens}
-    return Vocabulary.from_tokens(
-        every, merges, special_tokens, others.pop("pattern", PATTERNS["gpt2"]), **others
-    )
 
 
 # Recognised by content
@@ -644,7 +634,7 @@ def test_without_the_library_nothing_is_compared(
         monkeypatch.setitem(sys.modules, library, None)
     assert Tokenizer.load(path, **given(SMALL, format)) == SMALL
     verifier = Verifier(SMALL, path)
-    assert verifier.library == LIBRARIES[format]
+    assert verifier.home_library == LIBRARIES[format]
     with pytest.raises(ImportError, match=LIBRARIES[format]):
         verifier.difference("x")
 
@@ -712,7 +702,7 @@ def test_a_file_that_the_library_does_not_read_is_read_here(tmp_path: Path) -> N
 @every_format
 def test_the_verifier_finds_no_difference(format: str, tmp_path: Path) -> None:
     verifier = Verifier(SMALL, saved(SMALL, format, tmp_path), format)
-    assert verifier.library == LIBRARIES.get(format)
+    assert verifier.home_library == LIBRARIES.get(format)
     texts = [*TEXTS.values(), "<a><b> <a", "the<b>hen"]
     assert {verifier.difference(text) for text in texts} == {None}
 
@@ -742,7 +732,7 @@ def test_the_verifier_has_no_library_for_a_pattern_that_does_not_match_all(tmp_p
     with pytest.warns(UserWarning, match="drops the text"):
         tokenizer.save(path)
     verifier = Verifier(tokenizer, path)
-    assert (verifier.library, verifier.difference("ab 12")) == (None, None)
+    assert (verifier.home_library, verifier.difference("ab 12")) == (None, None)
 
 
 # The first difference

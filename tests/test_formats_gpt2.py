@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import tokenizers
 from tokenizers import models, pre_tokenizers
+from vocabularies import vocabulary
 
 from bpetite import Tokenizer
 from bpetite._pretokenizer import PATTERNS
@@ -362,17 +363,6 @@ def test_ids_in_any_order_and_unmade_tokens_go_there_and_back(
     tokenizer = Tokenizer.load(path)
     tokenizer.save(path, overwrite=True)
     assert Tokenizer.load(path) == tokenizer
-
-
-def vocabulary(
-    tokens: Mapping[int, bytes], merges: list[tuple[int, int]], **others: Any
-) -> Vocabulary:
-    """Return a vocabulary of the single bytes, each its own id, and of these tokens."""
-    special_tokens = others.pop("special_tokens", {})
-    every = {**{byte: bytes([byte]) for byte in range(256)}, **tokens}
-    return Vocabulary.from_tokens(
-        every, merges, special_tokens, others.pop("pattern", PATTERNS["gpt2"]), **others
-    )
 
 
 AB = {256: b"ab"}

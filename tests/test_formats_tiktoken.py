@@ -17,6 +17,7 @@ import tiktoken.load
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiktoken_ext import openai_public  # type: ignore[import-untyped]
+from vocabularies import vocabulary
 
 from bpetite import Tokenizer
 from bpetite._pretokenizer import PATTERNS
@@ -617,17 +618,6 @@ def test_what_is_written_is_what_tiktoken_reads(tokenizer: Tokenizer, tmp_path: 
     tokenizer.save(path)
     assert read_by_tiktoken(path) == ranks_of(tokenizer)
     assert path.read_bytes() == written(tmp_path / "y", ranks_of(tokenizer)).read_bytes()
-
-
-def vocabulary(
-    tokens: Mapping[int, bytes], merges: list[tuple[int, int]], **others: Any
-) -> Vocabulary:
-    """Return a vocabulary of the single bytes, each its own id, and of these tokens."""
-    special_tokens = others.pop("special_tokens", {})
-    every = {**{byte: bytes([byte]) for byte in range(256)}, **tokens}
-    return Vocabulary.from_tokens(
-        every, merges, special_tokens, others.pop("pattern", PATTERNS["gpt2"]), **others
-    )
 
 
 TWO = {256: b"ab", 257: b"cd"}

@@ -221,18 +221,18 @@ class _Side:
         self.name = name
         self.tokenizer = tokenizer
         self._verifier = Verifier(tokenizer, path, format)
-        self.library = self._verifier.library
+        self.home_library = self._verifier.home_library
         self.missing = False
         try:
             self._verifier.difference("")
         except ImportError:
             self.missing = True
-        if self.library is None and (format or recognise(path)) == "tiktoken":
+        if self.home_library is None and (format or recognise(path)) == "tiktoken":
             say(f"{name}: not compared with tiktoken, which drops what its pattern does not match")
 
     def __str__(self) -> str:
         """Its name, and what gives the ids that are compared."""
-        library = f", {self.library}" if self.library and not self.missing else ""
+        library = f", {self.home_library}" if self.home_library and not self.missing else ""
         return f"{self.name} (bpetite{library})"
 
     def difference(self, text: str) -> str | None:
@@ -243,7 +243,7 @@ class _Side:
 
 def _verify(names: Iterable[str], source: _Side, target: _Side) -> None:
     """Say that all ids of the texts are equal. Raises ValueError for the first that is not."""
-    for library in dict.fromkeys(side.library for side in (source, target) if side.missing):
+    for library in dict.fromkeys(side.home_library for side in (source, target) if side.missing):
         say(f"{library} is not installed: not compared with it")
     size = count = 0
     is_cut = False

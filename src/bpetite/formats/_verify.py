@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Verifier:
     """Compares the ids of a tokenizer with those that another library gives for the same file.
 
-    `path` is the file (or folder) in any of FORMATS. `library` is the name of the library, None
+    `path` is the file (or folder) in any of FORMATS. `home_library` is its name, None
     for our own format, which has no other.
     """
 
@@ -24,7 +24,7 @@ class Verifier:
         self._path = os.fspath(path)
         source = read(path, format, tokenizer.pattern, tokenizer.special_tokens, given=False)
         self._home = source.home
-        self.library = None if source.home is None else source.home.name
+        self.home_library = None if source.home is None else source.home.name
 
     def difference(self, text: str) -> str | None:
         """Return where the ids of `text` first differ, and how; None if they are equal.
