@@ -318,6 +318,26 @@ def test_the_pattern_is_that_of_the_option(pattern: str) -> None:
     assert trained("a.txt", "b.txt", "--pattern", pattern) == expected
 
 
+WITHOUT_NAME = (
+    "bpetite: a pattern without a name: llama.cpp, which knows patterns by name, cannot have it"
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "is_warned_of"),
+    [
+        ((), False),
+        (("--pattern", "qwen2"), False),
+        (("--pattern", r"\S+|\s+"), True),
+        (("--pattern", r"\S+|\s+", "--quiet"), False),
+    ],
+)
+def test_trap_llama_cpp_knows_patterns_by_name_alone(
+    options: tuple[str, ...], is_warned_of: bool
+) -> None:
+    assert (WITHOUT_NAME in in_process(*TRAIN, "a.txt", *options).err) == is_warned_of
+
+
 def test_the_pattern_is_gpt2s_unless_it_is_given() -> None:
     assert trained("a.txt") == trained("a.txt", "--pattern", "gpt2", "--force")
 

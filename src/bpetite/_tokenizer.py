@@ -410,8 +410,9 @@ class Tokenizer:
 
         The format is that of `bpetite`, one JSON file, unless another is given or the path tells
         it: `tiktoken` for a name that ends in .tiktoken, `gpt2` for vocab.json (merges.txt goes
-        beside it), `huggingface` for tokenizer.json or an existing folder (tokenizer_config.json
-        goes beside it; with the format given, a folder that is not there is made).
+        beside it), `huggingface` for tokenizer.json, an existing folder or a path that ends in a
+        slash (tokenizer_config.json goes beside it; with the format given, any path but one that
+        ends in .json is a folder).
 
         Each file appears whole or not at all: a failure leaves what was there before. What goes to
         another library is read back first. A .tiktoken file has neither the pattern nor special
@@ -446,7 +447,9 @@ class Tokenizer:
         place in the file; KeyError for a missing key of our own format; OSError as the system has
         it.
         """
-        return cls._checked(_registry.read(path, format, pattern, special_tokens), os.fspath(path))
+        return cls._checked(
+            _registry.read(path, format, pattern, special_tokens), os.fsdecode(path)
+        )
 
     @classmethod
     def from_tiktoken(cls, encoding: object) -> Tokenizer:

@@ -17,6 +17,7 @@ from bpetite._cli._common import (
     Verbs,
     add_verb,
     check_output,
+    pattern_names,
     say,
     standard_input,
     text_argument,
@@ -108,6 +109,8 @@ def _run(options: argparse.Namespace) -> None:
     stopped_early = learnt < options.vocab_size
     if stopped_early and not options.quiet:
         say(f"stopped at {learnt} of {options.vocab_size} ids: no pair is left to merge")
+    if not pattern_names(tokenizer.pattern) and not options.quiet:
+        say("a pattern without a name: llama.cpp, which knows patterns by name, cannot have it")
     report = {
         "corpus_bytes": progress.corpus_bytes,
         "requested_vocab_size": options.vocab_size,

@@ -21,7 +21,7 @@ class Verifier:
 
     def __init__(self, tokenizer: Tokenizer, path: AnyPath, format: str | None = None) -> None:
         self._tokenizer = tokenizer
-        self._path = os.fspath(path)
+        self._path = os.fsdecode(path)
         source = read(path, format, tokenizer.pattern, tokenizer.special_tokens, given=False)
         self._home = source.home
         self.home_library = None if source.home is None else source.home.name
