@@ -31,6 +31,8 @@ class DoubtfulPieceError(Exception):
 class Encoder:
     """Turn pieces into ids by the ranks of merges; safe to share between threads.
 
+    `merge`, if given, does what a vocabulary's merges do to the bytes of one piece.
+
     >>> vocabulary = Vocabulary(((97, 98), (32, 256)), {}, "...")
     >>> encoder, ids = Encoder(vocabulary, lambda piece: False), []
     >>> encoder.extend(ids, ["ab", " ab", "a"])
@@ -38,8 +40,13 @@ class Encoder:
     [256, 257, 97]
     """
 
-    def __init__(self, vocabulary: Vocabulary, doubtful: Callable[[str], bool]) -> None:
-        self._ids_of = _PieceCache(vocabulary, doubtful)
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        doubtful: Callable[[str], bool],
+        merge: Callable[[bytes], Sequence[int]] | None = None,
+    ) -> None:
+        self._ids_of = _PieceCache(merge or _PieceMerger(vocabulary).merge, doubtful)
 
     def extend(self, ids: list[int], pieces: Iterable[str]) -> None:
         """Append the ids of each piece to `ids`.
@@ -67,14 +74,11 @@ class _PieceCache(dict[str, Sequence[int]]):
     No doubtful piece is ever in it. So what is in it costs no doubt: only a new piece does.
     """
 
-    def __init__(self, vocabulary: Vocabulary, doubtful: Callable[[str], bool]) -> None:
+    def __init__(
+        self, merge: Callable[[bytes], Sequence[int]], doubtful: Callable[[str], bool]
+    ) -> None:
         super().__init__()
-        self._byte_ids = vocabulary.byte_ids
-        self._merge_ids = vocabulary.merge_ids
-        self._rank_of = {pair: rank for rank, pair in enumerate(vocabulary.merges)}
-        self._whole_pieces: dict[bytes, int] = {}
-        if vocabulary.ignore_merges:
-            self._whole_pieces = {token: id for id, token in vocabulary.ordinary_tokens.items()}
+        self._merge = merge
         self._doubtful = doubtful
         self._size = 0
 
@@ -92,11 +96,26 @@ class _PieceCache(dict[str, Sequence[int]]):
 
     def find(self, piece: str) -> Sequence[int]:
         """Return the ids of a piece."""
-        data = piece.encode("utf-8")
-        if (id := self._whole_pieces.get(data)) is not None:
+        return tuple(self._merge(piece.encode("utf-8")))
+
+
+class _PieceMerger:
+    """Merge the bytes of one piece by the rules of a vocabulary."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._byte_ids = vocabulary.byte_ids
+        self._merge_ids = vocabulary.merge_ids
+        self._rank_of = {pair: rank for rank, pair in enumerate(vocabulary.merges)}
+        self._whole_pieces: dict[bytes, int] = {}
+        if vocabulary.ignore_merges:
+            self._whole_pieces = {token: id for id, token in vocabulary.ordinary_tokens.items()}
+
+    def merge(self, piece: bytes) -> Sequence[int]:
+        """Return the ids of a piece."""
+        if (id := self._whole_pieces.get(piece)) is not None:
             return (id,)
-        ids = list(map(self._byte_ids.__getitem__, data))
-        return tuple(merge_ids(ids, self._rank_of, self._merge_ids))
+        ids = list(map(self._byte_ids.__getitem__, piece))
+        return merge_ids(ids, self._rank_of, self._merge_ids)
 
 
 def merge_ids(ids: list[int], rank_of: Mapping[Pair, int], merged: Sequence[int]) -> list[int]:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import Literal, NoReturn
 
 from bpetite._corpus import FileCorpus, Source, TextCorpus
-from bpetite._decoder import character_offsets, join_tokens
-from bpetite._encoder import DoubtfulPieceError, Encoder
-from bpetite._pretokenizer import Pretokenizer, SpecialSplitter, pattern_of, portable_pattern
+from bpetite._decoder import character_offsets
+from bpetite._engine import TextEncoder, TokenJoiner, count_pieces, learn_merges
+from bpetite._pretokenizer import SpecialSplitter, pattern_of, portable_pattern
 from bpetite._progress import ProgressCallback, Reporter
 from bpetite._stream import DecodeStream, check_errors
-from bpetite._trainer import learn_merges
 from bpetite._vocabulary import BYTE_COUNT, Pair, TokenTable, Vocabulary, as_id
 from bpetite.formats import _home, _registry
 
@@ -38,7 +36,7 @@ class Tokenizer:
     'ab<|endoftext|>ab'
     """
 
-    __slots__ = ("_all_special", "_encoder", "_pretokenizer", "_vocabulary")
+    __slots__ = ("_encoder", "_joiners", "_vocabulary")
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         if not isinstance(vocabulary, Vocabulary):
@@ -46,11 +44,8 @@ class Tokenizer:
                 f"a Tokenizer is made by train or load, not of {type(vocabulary).__name__}"
             )
         self._vocabulary = vocabulary
-        self._pretokenizer = Pretokenizer(
-            vocabulary.pattern, vocabulary.more_patterns, vocabulary.normalizer
-        )
-        self._encoder = Encoder(vocabulary, self._pretokenizer.doubtful)
-        self._all_special = _splitter(frozenset(vocabulary.special_tokens))
+        self._encoder = TextEncoder(vocabulary)
+        self._joiners: dict[bool, TokenJoiner] = {}  # by whether special tokens are skipped
 
     # Training
 
@@ -124,13 +119,14 @@ class Tokenizer:
         literals = _checked_special_tokens(special_tokens)
         pattern = portable_pattern(pattern_of(pattern))
 
-        merging = Reporter(progress, "merging", merge_limit)
-        merges = learn_merges(
-            # Handed over, not kept: the trainer needs it only to begin with.
-            _count_pieces(corpus, Pretokenizer(pattern), progress),
-            merge_limit,
-            merging.report,
+        counting = Reporter(
+            progress, "counting", None if progress is None else corpus.total_bytes()
         )
+        merging = Reporter(progress, "merging", merge_limit)
+        counts = [count_pieces(corpus, pattern, counting)]
+        counting.tell(corpus.bytes_read)
+        # Handed over, not kept: the trainer needs the counts only to begin with.
+        merges = learn_merges(counts.pop(), merge_limit, merging.report)
         merging.tell(len(merges))
 
         first_special = BYTE_COUNT + len(merges)
@@ -166,13 +162,15 @@ class Tokenizer:
         ValueError for a name in either argument that is no special token of this vocabulary.
         """
         splitter = self._special(text, allowed_special, disallowed_special)
-        special_tokens = self._vocabulary.special_tokens
-        ids: list[int] = []
         try:
-            for ordinary, literal in splitter.split(text):
-                self._extend(ids, ordinary)
-                if literal is not None:
-                    ids.append(special_tokens[literal])
+            if splitter is None:
+                ids = self._encoder.encode(text)
+            else:
+                ids = []
+                for ordinary, literal in splitter.split(text):
+                    ids += self._encoder.encode(ordinary, True)
+                    if literal is not None:
+                        ids.append(self._vocabulary.special_tokens[literal])
         except UnicodeEncodeError:
             _raise_encode_error(text)
         if add_special_tokens:
@@ -188,22 +186,10 @@ class Tokenizer:
         Raises as `encode` does.
         """
         _check_text(text)
-        ids: list[int] = []
         try:
-            self._extend(ids, text)
+            return self._encoder.encode(text, True)
         except UnicodeEncodeError:
             _raise_encode_error(text)
-        return ids
-
-    def _extend(self, ids: list[int], text: str) -> None:
-        pretokenizer = self._pretokenizer
-        for block in pretokenizer.texts(text):
-            length = len(ids)
-            try:
-                self._encoder.extend(ids, pretokenizer.cut(block))
-            except DoubtfulPieceError:
-                del ids[length:]
-                self._encoder.extend_without_doubt(ids, pretokenizer.cut_exactly(block))
 
     def encode_batch(
         self,
@@ -247,30 +233,25 @@ class Tokenizer:
         if add_special_tokens:
             total = len(self._vocabulary.prefix_ids) + len(self._vocabulary.suffix_ids)
         try:
+            if splitter is None:
+                return total + self._encoder.count(text)
             for ordinary, literal in splitter.split(text):
-                total += self._count(ordinary)
+                total += self._encoder.count(ordinary, True)
                 total += literal is not None
         except UnicodeEncodeError:
             _raise_encode_error(text)
         return total
 
-    def _count(self, text: str) -> int:
-        pretokenizer = self._pretokenizer
-        total = 0
-        for block in pretokenizer.texts(text):
-            try:
-                total += self._encoder.count(pretokenizer.cut(block))
-            except DoubtfulPieceError:
-                ids: list[int] = []
-                self._encoder.extend_without_doubt(ids, pretokenizer.cut_exactly(block))
-                total += len(ids)
-        return total
+    def _special(
+        self, text: str, allowed: Specials, disallowed: Specials
+    ) -> SpecialSplitter | None:
+        """Return what cuts the allowed literals out of `text`, once none is disallowed in it.
 
-    def _special(self, text: str, allowed: Specials, disallowed: Specials) -> SpecialSplitter:
-        """Return what cuts the allowed literals out of `text`, once none is disallowed in it."""
+        None means that all special tokens are allowed.
+        """
         _check_text(text)
         if allowed == "all" and disallowed == ():
-            return self._all_special
+            return None
         allowed_literals = self._literals(allowed, "allowed_special")
         refused = self._literals(disallowed, "disallowed_special")
         if disallowed == "all":
@@ -341,7 +322,11 @@ class Tokenizer:
 
     def _join(self, ids: Iterable[int], skip_special_tokens: bool) -> bytes:
         _refuse_single(ids, "ids", "int")
-        return join_tokens(ids, self._tokens(skip_special_tokens).bytes_of)
+        joiner = self._joiners.get(skip_special_tokens)
+        if joiner is None:
+            joiner = TokenJoiner(self._tokens(skip_special_tokens).bytes_of)
+            self._joiners[skip_special_tokens] = joiner
+        return joiner.join(ids)
 
     def decode_batch(
         self,
@@ -585,32 +570,6 @@ class Tokenizer:
             f"{special} {_plural('special token', special)}"
             f"{f' {others:+} others' if others else ''}>"
         )
-
-
-def _count_pieces(
-    corpus: TextCorpus | FileCorpus, pretokenizer: Pretokenizer, progress: ProgressCallback | None
-) -> Counter[str]:
-    """Return how often each piece occurs in a corpus, which is read once."""
-    counting = Reporter(progress, "counting", None if progress is None else corpus.total_bytes())
-    counts: Counter[str] = Counter()
-    exact_counts: Counter[str] = Counter()
-    for document in corpus:
-        for block in pretokenizer.blocks(document):
-            pieces = pretokenizer.cut(block)
-            known = len(counts)
-            counts.update(pieces)
-            # Only a new piece can be doubtful: one that is, is never left among the others. The
-            # new ones are the last.
-            new = list(islice(reversed(counts), len(counts) - known))
-            if any(map(pretokenizer.doubtful, new)):
-                counts.subtract(pieces)
-                for piece in new:
-                    del counts[piece]
-                exact_counts.update(pretokenizer.cut_exactly(block))
-            counting.report(corpus.bytes_read)
-    counts.update(exact_counts)
-    counting.tell(corpus.bytes_read)
-    return counts
 
 
 @lru_cache(maxsize=64)
