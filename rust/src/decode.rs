@@ -90,8 +90,7 @@ mod tests {
         ];
         let table = TokenBytes::new(tokens.clone());
         let ids: Vec<u32> = (0..3000).map(|i| tokens[i % tokens.len()].0).collect();
-        let wanted: Vec<u8> =
-            (0..3000).flat_map(|i| tokens[i % tokens.len()].1.clone()).collect();
+        let wanted: Vec<u8> = (0..3000).flat_map(|i| tokens[i % tokens.len()].1.clone()).collect();
         let mut bytes = Vec::new();
         assert_eq!(table.join(&ids, &mut bytes), None);
         assert!(bytes == wanted);

@@ -132,7 +132,7 @@ impl Encoder {
     pub fn encode_piece(&self, piece: &[u8], context: &mut Context, ids: &mut Vec<u32>) {
         let key = match piece.len() {
             0 => return,
-            length @ ..=cache::SHORT => cache::key(piece, 0, length),
+            length @ 1..=cache::SHORT => cache::key(piece, 0, length),
             ..=cache::LONGEST => cache::hash_long(piece).into(),
             _ => 0,
         };

@@ -1,3 +1,8 @@
+//! The native core of bpetite: what takes the time, with the same results as in Python.
+
+#![deny(unsafe_code)]
+#![allow(clippy::match_overlapping_arm, reason = "the first arm that fits is the rule")]
+
 pub mod cache;
 pub mod decode;
 pub mod encode;

@@ -72,10 +72,13 @@ impl TextEncoder {
     }
 
     fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, ids.iter().map(|&id| match self.integers.get(id as usize) {
-            Some(integer) => integer.bind(py).clone(),
-            None => PyInt::new(py, id),
-        }))
+        PyList::new(
+            py,
+            ids.iter().map(|&id| match self.integers.get(id as usize) {
+                Some(integer) => integer.bind(py).clone(),
+                None => PyInt::new(py, id),
+            }),
+        )
     }
 }
 
@@ -97,7 +100,8 @@ impl TextEncoder {
     ) -> PyResult<TextEncoder> {
         let mut id_of: Vec<u32> = tokens.keys().copied().collect();
         id_of.sort_unstable();
-        let token_of: HashMap<u32, Token> = (0..).zip(&id_of).map(|(token, &id)| (id, token)).collect();
+        let token_of: HashMap<u32, Token> =
+            (0..).zip(&id_of).map(|(token, &id)| (id, token)).collect();
         let find = |id: &u32| {
             token_of.get(id).copied().ok_or_else(|| PyValueError::new_err("an id without a token"))
         };

@@ -179,9 +179,8 @@ mod arm {
             let pairs = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(c, d));
             vgetq_lane_u64::<0>(vreinterpretq_u64_u8(vpaddq_u8(pairs, pairs)))
         };
-        let within = |bytes, first, count| {
-            vcltq_u8(vsubq_u8(bytes, vdupq_n_u8(first)), vdupq_n_u8(count))
-        };
+        let within =
+            |bytes, first, count| vcltq_u8(vsubq_u8(bytes, vdupq_n_u8(first)), vdupq_n_u8(count));
         Masks {
             letters: bits(&|bytes| within(vorrq_u8(bytes, vdupq_n_u8(0x20)), b'a', 26)),
             upper: bits(&|bytes| within(bytes, b'A', 26)),

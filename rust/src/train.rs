@@ -155,6 +155,9 @@ struct PairCount {
     length: usize,
 }
 
+/// The count of a pair at some time, the pair, and its number.
+type Waiting = (u64, Reverse<(Symbol, Symbol)>, u32);
+
 /// Too many bytes in distinct pieces to number their places.
 #[derive(Debug)]
 pub struct TooLarge;
@@ -171,7 +174,7 @@ pub struct Learner {
     places_of_pairs: Vec<u32>,
     /// The count, at some time, and the pair: highest count first, then the smallest pair. A
     /// count only falls once its pair is there, so one that is not true any more is put back.
-    waiting: BinaryHeap<(u64, Reverse<(Symbol, Symbol)>, u32)>,
+    waiting: BinaryHeap<Waiting>,
     /// Pairs that occur less often are not among `pairs`.
     threshold: u64,
     left: Neighbours,
@@ -397,12 +400,12 @@ impl Learner {
                 let at = neighbour as usize;
                 let old = if is_left { (neighbour, left) } else { (right, neighbour) };
                 let new = if is_left { (neighbour, merged) } else { (merged, neighbour) };
-                if side.lost[at] > 0 {
-                    if let Some(number) = self.number_of.get(old) {
-                        // 0 is the count of the pair that was merged.
-                        let pair = &mut self.pairs[number as usize];
-                        pair.count = pair.count.saturating_sub(side.lost[at]);
-                    }
+                if side.lost[at] > 0
+                    && let Some(number) = self.number_of.get(old)
+                {
+                    // 0 is the count of the pair that was merged.
+                    let pair = &mut self.pairs[number as usize];
+                    pair.count = pair.count.saturating_sub(side.lost[at]);
                 }
                 let number = side.number[at];
                 side.number[at] = NOWHERE;
@@ -530,7 +533,9 @@ mod tests {
     fn merges_are_those_of_counting_anew() {
         let mut state = 7_u64;
         let mut random = |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) % below
         };
         for round in 0..200 {
@@ -540,7 +545,8 @@ mod tests {
                 let piece: Vec<u8> =
                     (0..1 + random(24)).map(|_| b'a' + random(letters) as u8).collect();
                 let huge = if random(9) == 0 { 1 << 33 } else { 0 };
-                *counts.entry(piece).or_insert(0) += random(if round % 2 == 0 { 3 } else { 40 }) + 1 + huge;
+                *counts.entry(piece).or_insert(0) +=
+                    random(if round % 2 == 0 { 3 } else { 40 }) + 1 + huge;
             }
             let pieces: Vec<_> = counts.into_iter().collect();
             let mut all = Counts::default();
