@@ -96,6 +96,7 @@ impl Encoder {
         let pattern = self.pattern.expect("a pattern that has a scanner");
         let mut pieces = Pieces::new(pattern, text);
         let bytes = text.as_bytes();
+        let mut ends = [0; BATCH];
         let mut batch = [Piece { key: 0, end: 0 }; BATCH];
         let (mut first, mut next_question) = (0, QUESTION);
         while first < bytes.len() {
@@ -105,9 +106,10 @@ impl Encoder {
                     return;
                 }
             }
-            let (mut start, mut count) = (first, 0);
-            while start < bytes.len() && count < BATCH {
-                let end = pieces.end_of_piece(start);
+            let count = pieces.next_ends(&mut ends);
+            let mut start = first;
+            for (piece, &end) in batch.iter_mut().zip(&ends[..count]) {
+                let end = end as usize;
                 let length = end - start;
                 let key = if length <= cache::SHORT {
                     let key = cache::key(bytes, start, end);
@@ -120,9 +122,8 @@ impl Encoder {
                 } else {
                     0
                 };
-                batch[count] = Piece { key, end };
+                *piece = Piece { key, end };
                 start = end;
-                count += 1;
             }
             first = self.encode_batch(bytes, first, &batch[..count], context, ids);
         }

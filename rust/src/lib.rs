@@ -12,3 +12,4 @@ pub mod scan;
 pub mod simd;
 pub mod train;
 pub mod unicode;
+mod window;

@@ -1,9 +1,11 @@
 //! Where pieces end, for the patterns that have names; each rule is that of one pattern.
 //!
-//! The scanners here go character by character, and say the rules. Text is valid UTF-8.
+//! The scanners here go character by character, and say the rules; `window` follows the same rules
+//! for 64 bytes at a time. Text is valid UTF-8.
 
-use crate::simd::{Kernel, Masks};
+use crate::simd::Kernel;
 use crate::unicode::{Classes, LETTER, LINE_END, LOWER, NOT_SIGN, NUMBER, SPACE, UPPER};
+use crate::window::{self, NextEnds, Window};
 
 /// A pattern that has a scanner. Llama 3's is that of cl100k.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,73 +32,52 @@ impl Pattern {
 /// Finds the pieces of a text, one after the other.
 pub struct Pieces<'a> {
     pattern: Pattern,
-    classes: &'static Classes,
     kernel: Kernel,
-    text: &'a [u8],
-    /// Which block of 64 bytes `masks` are of.
-    block: usize,
-    masks: Masks,
+    rules: Rules<'a>,
+    at: usize,
 }
 
-const NO_BLOCK: usize = usize::MAX;
-
 impl<'a> Pieces<'a> {
+    /// The text must be shorter than 4 GiB.
     pub fn new(pattern: Pattern, text: &'a str) -> Pieces<'a> {
         Pieces::with_kernel(pattern, text, Kernel::get())
     }
 
     fn with_kernel(pattern: Pattern, text: &'a str, kernel: Kernel) -> Pieces<'a> {
-        Pieces {
-            pattern,
-            classes: Classes::get(),
-            kernel,
-            text: text.as_bytes(),
-            block: NO_BLOCK,
-            masks: Masks::default(),
-        }
+        debug_assert!(u32::try_from(text.len()).is_ok());
+        let rules = Rules { text: text.as_bytes(), classes: Classes::get() };
+        Pieces { pattern, kernel, rules, at: 0 }
     }
 
-    /// Returns where the piece ends that begins at `start`, which is inside the text.
-    #[inline(always)]
-    pub fn end_of_piece(&mut self, start: usize) -> usize {
+    /// Writes where the next pieces end, and returns how many they are: as many as are found
+    /// before there is no room for 64 more; none at the end of the text.
+    pub fn next_ends(&mut self, ends: &mut [u32]) -> usize {
         match self.pattern {
-            Pattern::Gpt2 => self.gpt2(start),
-            Pattern::Cl100k => self.cl100k::<3>(start),
-            Pattern::Qwen2 => self.cl100k::<1>(start),
-            Pattern::O200k => self.o200k(start),
+            Pattern::Gpt2 => self.next_ends_of::<Gpt2>(ends),
+            Pattern::Cl100k => self.next_ends_of::<Cl100k<3>>(ends),
+            Pattern::Qwen2 => self.next_ends_of::<Cl100k<1>>(ends),
+            Pattern::O200k => self.next_ends_of::<O200k>(ends),
         }
     }
 
-    /// Returns the masks of the block that `at` is in.
-    #[inline(always)]
-    fn masks_at(&mut self, at: usize) -> Masks {
-        let block = at / 64;
-        if block != self.block {
-            self.load(block);
-        }
-        self.masks
-    }
-
-    fn load(&mut self, block: usize) {
-        let rest = &self.text[block * 64..];
-        self.masks = match rest.first_chunk() {
-            Some(bytes) => self.kernel.masks(bytes),
-            None => {
-                let mut bytes = [0; 64];
-                bytes[..rest.len()].copy_from_slice(rest);
-                self.kernel.masks(&bytes)
-            }
+    fn next_ends_of<S: Scanner>(&mut self, ends: &mut [u32]) -> usize {
+        let (count, at) = if self.kernel.is_scalar() {
+            self.rules.next_ends::<S>(self.at, ends)
+        } else {
+            self.kernel.run(NextEnds::<S>::new(self.rules, self.at, ends))
         };
-        self.block = block;
+        self.at = at;
+        count
     }
 
     /// Returns whether a piece of any text ends at `at`, whatever comes before and after.
     ///
-    /// With GPT-2's pattern that is before white space after anything else: no alternative has
-    /// white space behind anything else, none looks back, and the look-ahead begins in white
-    /// space. The others let line ends follow signs: there, before other white space.
+    /// That is before white space after anything else: no alternative has white space behind
+    /// anything else, none looks back, and the look-ahead begins in white space. All patterns but
+    /// GPT-2's let line ends follow signs, and o200k's slashes too: with them it is before other
+    /// white space, and between a line end and what is no white space and no slash.
     pub fn is_safe_cut(&self, at: usize) -> bool {
-        let text = self.text;
+        let Rules { text, classes } = self.rules;
         if at == 0 || at >= text.len() || text[at] & 0xC0 == 0x80 {
             return false;
         }
@@ -104,15 +85,87 @@ impl<'a> Pieces<'a> {
         while text[before] & 0xC0 == 0x80 {
             before -= 1;
         }
-        let class = self.classes.at(text, at).0;
-        self.classes.at(text, before).0 & SPACE == 0
-            && class & SPACE != 0
-            && (self.pattern == Pattern::Gpt2 || class & LINE_END == 0)
+        let (before, behind) = (classes.at(text, before).0, classes.at(text, at).0);
+        if self.pattern == Pattern::Gpt2 {
+            return before & SPACE == 0 && behind & SPACE != 0;
+        }
+        let before_space = before & SPACE == 0 && behind & SPACE != 0 && behind & LINE_END == 0;
+        let after_line = before & LINE_END != 0 && behind & SPACE == 0 && text[at] != b'/';
+        before_space || after_line
+    }
+}
+
+/// What cuts by one pattern, in two ways that must agree.
+pub trait Scanner {
+    /// Returns where the piece ends that begins at `start`, which is inside the text.
+    fn end_of_piece(rules: Rules<'_>, start: usize) -> usize;
+
+    /// Returns where pieces begin in a window that begins with a piece.
+    fn starts(window: &mut Window) -> u64;
+}
+
+struct Gpt2;
+struct Cl100k<const DIGITS: usize>;
+struct O200k;
+
+impl Scanner for Gpt2 {
+    #[inline(always)]
+    fn end_of_piece(rules: Rules<'_>, start: usize) -> usize {
+        rules.gpt2(start)
+    }
+
+    #[inline(always)]
+    fn starts(window: &mut Window) -> u64 {
+        window::gpt2(window)
+    }
+}
+
+impl<const DIGITS: usize> Scanner for Cl100k<DIGITS> {
+    #[inline(always)]
+    fn end_of_piece(rules: Rules<'_>, start: usize) -> usize {
+        rules.cl100k::<DIGITS>(start)
+    }
+
+    #[inline(always)]
+    fn starts(window: &mut Window) -> u64 {
+        window::cl100k::<DIGITS>(window)
+    }
+}
+
+impl Scanner for O200k {
+    #[inline(always)]
+    fn end_of_piece(rules: Rules<'_>, start: usize) -> usize {
+        rules.o200k(start)
+    }
+
+    #[inline(always)]
+    fn starts(window: &mut Window) -> u64 {
+        window::o200k(window)
+    }
+}
+
+/// The rules of all patterns on a text, character by character.
+#[derive(Clone, Copy)]
+pub struct Rules<'a> {
+    pub text: &'a [u8],
+    pub classes: &'static Classes,
+}
+
+impl Rules<'_> {
+    /// As `Pieces::next_ends` from `at` on; returns also where the last of the pieces ends.
+    fn next_ends<S: Scanner>(self, mut at: usize, ends: &mut [u32]) -> (usize, usize) {
+        let mut count = 0;
+        while at < self.text.len() && count + 64 <= ends.len() {
+            at = S::end_of_piece(self, at);
+            ends[count] = at as u32;
+            count += 1;
+        }
+        (count, at)
     }
 
     /// `'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
     #[inline(always)]
-    fn gpt2(&mut self, start: usize) -> usize {
+    fn gpt2(self, start: usize) -> usize {
         let first = self.text[start];
         if first == b'\'' {
             let length = contraction(&self.text[start + 1..]);
@@ -137,7 +190,7 @@ impl<'a> Pieces<'a> {
     /// `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,DIGITS}`
     /// `| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
     #[inline(always)]
-    fn cl100k<const DIGITS: usize>(&mut self, start: usize) -> usize {
+    fn cl100k<const DIGITS: usize>(self, start: usize) -> usize {
         if self.text[start] == b'\'' {
             let length = contraction_without_case(&self.text[start + 1..]);
             if length > 0 {
@@ -164,7 +217,7 @@ impl<'a> Pieces<'a> {
     /// `[^\r\n\p{L}\p{N}]?U*l+(?i:'s|…)?|[^\r\n\p{L}\p{N}]?U+l*(?i:'s|…)?|\p{N}{1,3}`
     /// `| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`, U and l being UPPER and LOWER
     #[inline(always)]
-    fn o200k(&mut self, start: usize) -> usize {
+    fn o200k(self, start: usize) -> usize {
         let (class, length) = self.classes.at(self.text, start);
         let second = start + length;
         let may_lead = class & (LINE_END | LETTER | NUMBER) == 0;
@@ -192,7 +245,7 @@ impl<'a> Pieces<'a> {
 
     /// `U*l+`: where it ends, if it matches at `start`.
     #[inline(always)]
-    fn word_with_lower(&mut self, start: usize) -> Option<usize> {
+    fn word_with_lower(self, start: usize) -> Option<usize> {
         let mut at = start;
         let mut end_of_shared = None; // behind the last character that is both U and l
         while at < self.text.len() {
@@ -214,47 +267,27 @@ impl<'a> Pieces<'a> {
 
     /// `U+l*`: where it ends, if it matches at `start`, where `U*l+` does not.
     #[inline(always)]
-    fn word_of_upper(&mut self, start: usize) -> Option<usize> {
+    fn word_of_upper(self, start: usize) -> Option<usize> {
         let end = self.run(start, UPPER, UPPER);
         (end > start).then(|| self.run(end, LOWER, LOWER))
     }
 
     /// Returns where the run ends of characters whose classes, of those in `mask`, are `wanted`.
     #[inline(always)]
-    fn run(&mut self, mut at: usize, mask: u8, wanted: u8) -> usize {
-        loop {
-            if at >= self.text.len() {
-                return self.text.len();
-            }
-            // Of ASCII, 64 bytes are looked at together.
-            let masks = self.masks_at(at);
-            let same = match wanted {
-                LETTER => masks.letters,
-                NUMBER => masks.numbers,
-                UPPER => masks.upper,
-                LOWER => masks.letters & !masks.upper,
-                _ => !(masks.letters | masks.numbers | masks.spaces | masks.high),
-            };
-            let inside = at % 64;
-            let length = (same >> inside).trailing_ones() as usize;
-            at += length;
-            if inside + length == 64 {
-                continue;
-            }
-            if masks.high >> (inside + length) & 1 == 0 {
-                return at.min(self.text.len());
-            }
+    fn run(self, mut at: usize, mask: u8, wanted: u8) -> usize {
+        while at < self.text.len() {
             let (class, length) = self.classes.at(self.text, at);
             if class & mask != wanted {
-                return at;
+                break;
             }
             at += length;
         }
+        at
     }
 
     /// `\p{N}{1,DIGITS}`
     #[inline(always)]
-    fn numbers<const DIGITS: usize>(&mut self, start: usize) -> usize {
+    fn numbers<const DIGITS: usize>(self, start: usize) -> usize {
         let mut at = start;
         for _ in 0..DIGITS {
             match (at < self.text.len()).then(|| self.classes.at(self.text, at)) {
@@ -267,7 +300,7 @@ impl<'a> Pieces<'a> {
 
     /// ` ?[^\s\p{L}\p{N}]+[\r\n]*`, or `[\r\n/]*` at its end: where it ends, if it matches.
     #[inline(always)]
-    fn signs<const SLASHES: bool>(&mut self, start: usize) -> Option<usize> {
+    fn signs<const SLASHES: bool>(self, start: usize) -> Option<usize> {
         let first = start + usize::from(self.text[start] == b' ');
         let mut end = self.run(first, NOT_SIGN, 0);
         if end == first {
@@ -284,7 +317,7 @@ impl<'a> Pieces<'a> {
 
     /// `\s*[\r\n]+|\s+(?!\S)|\s+`, at white space
     #[inline(always)]
-    fn spaces_and_lines(&mut self, start: usize) -> usize {
+    fn spaces_and_lines(self, start: usize) -> usize {
         let mut at = start;
         let mut end_of_line = None;
         while at < self.text.len() {
@@ -302,7 +335,7 @@ impl<'a> Pieces<'a> {
 
     /// `\s+(?!\S)|\s+`, at white space
     #[inline(always)]
-    fn spaces(&mut self, start: usize) -> usize {
+    fn spaces(self, start: usize) -> usize {
         let mut at = start;
         let mut last = start;
         while at < self.text.len() {
@@ -319,7 +352,7 @@ impl<'a> Pieces<'a> {
 
 /// `[sdmt]|ll|ve|re`: how many bytes of what follows an apostrophe belong to it, 0 if none.
 #[inline(always)]
-fn contraction(rest: &[u8]) -> usize {
+pub fn contraction(rest: &[u8]) -> usize {
     match rest {
         [b's' | b'd' | b'm' | b't', ..] => 1,
         [b'l', b'l', ..] | [b'v', b'e', ..] | [b'r', b'e', ..] => 2,
@@ -329,7 +362,7 @@ fn contraction(rest: &[u8]) -> usize {
 
 /// The same without case: "ſ" is an "s" then.
 #[inline(always)]
-fn contraction_without_case(rest: &[u8]) -> usize {
+pub fn contraction_without_case(rest: &[u8]) -> usize {
     match rest {
         [b's' | b'd' | b'm' | b't' | b'S' | b'D' | b'M' | b'T', ..] => 1,
         [b'l' | b'L', b'l' | b'L', ..] => 2,
@@ -346,16 +379,22 @@ mod tests {
     fn pieces(pattern: Pattern, text: &str) -> Vec<&str> {
         let cut = |kernel| {
             let mut scanner = Pieces::with_kernel(pattern, text, kernel);
-            let (mut start, mut pieces) = (0, Vec::new());
-            while start < text.len() {
-                let end = scanner.end_of_piece(start);
-                pieces.push(&text[start..end]);
-                start = end;
+            let (mut start, mut pieces, mut ends) = (0, Vec::new(), [0; 100]);
+            loop {
+                let count = scanner.next_ends(&mut ends);
+                if count == 0 {
+                    return pieces;
+                }
+                for &end in &ends[..count] {
+                    pieces.push(&text[start..end as usize]);
+                    start = end as usize;
+                }
             }
-            pieces
         };
         let all: Vec<_> = Kernel::all().into_iter().map(cut).collect();
-        assert!(all.iter().all(|pieces| *pieces == all[0]));
+        for pieces in &all {
+            assert_eq!(pieces, all.last().expect("the scalar one"), "{text:?}");
+        }
         all[0].clone()
     }
 
@@ -381,5 +420,82 @@ mod tests {
             pieces(Pattern::O200k, "camelCase ABCd'S XY_z //\n"),
             ["camel", "Case", " ABCd'S", " XY", "_z", " //\n"]
         );
+    }
+
+    #[test]
+    fn windows_cut_as_the_rules_do() {
+        // Words of all that patterns tell apart, in an order that looks like none.
+        let words = [
+            "a",
+            "B",
+            "word",
+            "Word",
+            "WORD",
+            "camelCase",
+            "'s",
+            "'S",
+            "'ll",
+            "'Re",
+            "'",
+            "\u{17f}",
+            "'\u{17f}",
+            "1",
+            "23",
+            "4567",
+            "\u{bd}",
+            "\u{663}",
+            " ",
+            "  ",
+            "     ",
+            "\t",
+            "\n",
+            "\r\n",
+            "\n\n",
+            " \n",
+            "\n ",
+            "\n    ",
+            "\u{a0}",
+            "\u{3000}",
+            "\u{85}",
+            "!",
+            "?!",
+            "...",
+            "//",
+            "/",
+            "\n/",
+            ";\n",
+            "_",
+            "\u{0}",
+            "\u{301}",
+            "e\u{301}",
+            "\u{5d0}",
+            "\u{4e2d}",
+            "\u{4e2d}\u{6587}",
+            "\u{4e2d}A",
+            "\u{1c5}",
+            "\u{2b0}",
+            "\u{1f600}",
+            "\u{e9}",
+            "\u{c9}",
+            "\u{43f}\u{440}",
+            "\u{41f}",
+            "\u{e000}",
+            "\u{200d}",
+        ];
+        let mut state = 1_u64;
+        let mut below = |limit: usize| {
+            state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+            (state >> 33) as usize % limit
+        };
+        for round in 0..if cfg!(miri) { 20 } else { 20_000 } {
+            let kinds = 1 + below(words.len());
+            let first = below(words.len());
+            let text: String = (0..below(60) + round % 7)
+                .map(|_| words[(first + below(kinds)) % words.len()])
+                .collect();
+            for pattern in [Pattern::Gpt2, Pattern::Cl100k, Pattern::O200k, Pattern::Qwen2] {
+                pieces(pattern, &text);
+            }
+        }
     }
 }

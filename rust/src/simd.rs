@@ -1,44 +1,69 @@
-//! Which of 64 bytes are letters, digits and so on, as bits: by whatever the processor has.
+//! What the processor can do with many bytes at once: which of 64 are letters, digits and so on,
+//! and whole loops compiled for what it has.
 //!
-//! Each kernel says the same, and differs in speed alone. `BPETITE_SIMD` names one, for tests and
-//! benchmarks; without it the best is taken that the processor has.
+//! Every kernel gives the same results, and differs in speed alone. `BPETITE_SIMD` names one, for
+//! tests and benchmarks; without it the best is taken that the processor has.
 
 use std::sync::OnceLock;
 
-/// Of 64 bytes, which are ASCII characters of a class: bit 0 is for the first.
+/// Of 64 bytes, which are of a class: bit 0 is for the first. All but the last two are of ASCII.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Masks {
     pub letters: u64,
     pub upper: u64,
     pub numbers: u64,
     pub spaces: u64,
+    pub blanks: u64,
+    pub line_ends: u64,
+    pub apostrophes: u64,
+    pub slashes: u64,
+    /// First bytes of characters that are not ASCII.
+    pub leads: u64,
     /// Bytes that are no ASCII characters.
     pub high: u64,
 }
 
 pub type Block = [u8; 64];
 
-/// A way to make masks.
-#[derive(Clone, Copy)]
-pub struct Kernel {
-    pub name: &'static str,
-    masks: fn(&Block) -> Masks,
+/// What a processor's vector instructions are asked for.
+pub trait Vectors: Copy {
+    fn masks(self, block: &Block) -> Masks;
+
+    /// Writes `base` + the place of each bit of `bits`, in order; what is behind them is anything.
+    fn write_places(self, bits: u64, base: u32, places: &mut [u32; 64]);
+}
+
+/// Work to be compiled for each kernel; `run` must be `#[inline(always)]` down to the loops.
+pub trait Work {
+    type Result;
+
+    fn run<V: Vectors>(self, vectors: V) -> Self::Result;
+}
+
+/// A set of instructions that this processor has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kernel(Kind);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+    Scalar,
 }
 
 impl Kernel {
-    #[inline(always)]
-    pub fn masks(self, block: &Block) -> Masks {
-        (self.masks)(block)
-    }
-
     /// Returns the kernel that `BPETITE_SIMD` names, or else the best that this processor has.
     pub fn get() -> Kernel {
         static KERNEL: OnceLock<Kernel> = OnceLock::new();
         *KERNEL.get_or_init(|| {
             let wanted = std::env::var("BPETITE_SIMD").ok();
             let kernels = Kernel::all();
-            let named = kernels.iter().find(|kernel| Some(kernel.name) == wanted.as_deref());
-            *named.or(kernels.first()).expect("there is always the scalar one")
+            let named = kernels.iter().find(|kernel| Some(kernel.name()) == wanted.as_deref());
+            *named.or(kernels.first()).unwrap_or(&Kernel(Kind::Scalar))
         })
     }
 
@@ -48,16 +73,51 @@ impl Kernel {
         #[cfg(target_arch = "x86_64")]
         {
             if x86::has_avx512() {
-                kernels.push(Kernel { name: "avx512", masks: x86::avx512 });
+                kernels.push(Kernel(Kind::Avx512));
             }
-            if is_x86_feature_detected!("avx2") {
-                kernels.push(Kernel { name: "avx2", masks: x86::avx2 });
+            if x86::has_avx2() {
+                kernels.push(Kernel(Kind::Avx2));
             }
         }
         #[cfg(target_arch = "aarch64")]
-        kernels.push(Kernel { name: "neon", masks: arm::neon });
-        kernels.push(Kernel { name: "scalar", masks: scalar });
+        kernels.push(Kernel(Kind::Neon));
+        kernels.push(Kernel(Kind::Scalar));
         kernels
+    }
+
+    pub fn name(self) -> &'static str {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => "avx512",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => "avx2",
+            #[cfg(target_arch = "aarch64")]
+            Kind::Neon => "neon",
+            Kind::Scalar => "scalar",
+        }
+    }
+
+    /// Returns whether this is the one without vectors.
+    pub fn is_scalar(self) -> bool {
+        self.0 == Kind::Scalar
+    }
+
+    /// Does some work with this kernel's instructions.
+    #[inline]
+    #[allow(unsafe_code)]
+    pub fn run<W: Work>(self, work: W) -> W::Result {
+        match self.0 {
+            // SAFETY: `all` is where kernels come from, and this one is only among them where
+            // the processor has these instructions.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => unsafe { x86::run_avx512(work) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => unsafe { x86::run_avx2(work) },
+            #[cfg(target_arch = "aarch64")]
+            Kind::Neon => work.run(arm::Neon),
+            Kind::Scalar => work.run(Scalar),
+        }
     }
 }
 
@@ -76,117 +136,278 @@ pub fn prefetch<T>(target: &T) {
 }
 
 /// The reference.
-fn scalar(block: &Block) -> Masks {
-    let bits = |is: fn(&u8) -> bool| {
-        block.iter().enumerate().fold(0, |bits, (i, byte)| bits | u64::from(is(byte)) << i)
-    };
-    Masks {
-        letters: bits(u8::is_ascii_alphabetic),
-        upper: bits(u8::is_ascii_uppercase),
-        numbers: bits(u8::is_ascii_digit),
-        spaces: bits(|byte| matches!(byte, b' ' | 0x09..=0x0D)),
-        high: bits(|byte| *byte >= 0x80),
+#[derive(Clone, Copy)]
+struct Scalar;
+
+impl Vectors for Scalar {
+    fn masks(self, block: &Block) -> Masks {
+        let bits = |is: fn(&u8) -> bool| {
+            block.iter().enumerate().fold(0, |bits, (i, byte)| bits | u64::from(is(byte)) << i)
+        };
+        Masks {
+            letters: bits(u8::is_ascii_alphabetic),
+            upper: bits(u8::is_ascii_uppercase),
+            numbers: bits(u8::is_ascii_digit),
+            spaces: bits(|byte| matches!(byte, b' ' | 0x09..=0x0D)),
+            blanks: bits(|byte| *byte == b' '),
+            line_ends: bits(|byte| matches!(byte, b'\r' | b'\n')),
+            apostrophes: bits(|byte| *byte == b'\''),
+            slashes: bits(|byte| *byte == b'/'),
+            leads: bits(|byte| *byte >= 0xC0),
+            high: bits(|byte| *byte >= 0x80),
+        }
+    }
+
+    #[inline(always)]
+    fn write_places(self, bits: u64, base: u32, places: &mut [u32; 64]) {
+        write_places(bits, base, places);
+    }
+}
+
+/// Writes eight places at a time, of which the last few may not be any: that is faster than to
+/// ask after each whether there is another.
+#[inline(always)]
+fn write_places(mut bits: u64, base: u32, places: &mut [u32; 64]) {
+    for eight in places.as_chunks_mut::<8>().0 {
+        for place in eight {
+            *place = base.wrapping_add(bits.trailing_zeros());
+            bits &= bits.wrapping_sub(1);
+        }
+        if bits == 0 {
+            break;
+        }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod x86 {
-    use super::{Block, Masks};
+    use super::{Block, Masks, Vectors, Work, write_places};
     use std::arch::x86_64::*;
 
     pub fn has_avx512() -> bool {
-        is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw")
+        has_avx2()
+            && is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512vbmi")
+            && is_x86_feature_detected!("avx512vbmi2")
     }
 
-    pub fn avx512(block: &Block) -> Masks {
-        // SAFETY: `Kernel::all` gives this one away only where `has_avx512` is true.
-        unsafe { avx512_masks(block) }
+    pub fn has_avx2() -> bool {
+        is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("lzcnt")
+            && is_x86_feature_detected!("popcnt")
     }
 
-    pub fn avx2(block: &Block) -> Masks {
-        // SAFETY: `Kernel::all` gives this one away only where the processor has AVX2.
-        unsafe { avx2_masks(block) }
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2")]
+    pub fn run_avx512<W: Work>(work: W) -> W::Result {
+        work.run(Avx512)
     }
 
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    pub fn run_avx2<W: Work>(work: W) -> W::Result {
+        work.run(Avx2)
+    }
+
+    /// Only to be had inside `run_avx512`.
+    #[derive(Clone, Copy)]
+    pub struct Avx512;
+
+    /// Only to be had inside `run_avx2`.
+    #[derive(Clone, Copy)]
+    pub struct Avx2;
+
+    impl Vectors for Avx512 {
+        #[inline(always)]
+        fn masks(self, block: &Block) -> Masks {
+            // SAFETY: who has this value is inside `run_avx512`: the processor has AVX-512.
+            unsafe { avx512_masks(block) }
+        }
+
+        #[inline(always)]
+        fn write_places(self, bits: u64, base: u32, places: &mut [u32; 64]) {
+            // SAFETY: as above.
+            unsafe { avx512_places(bits, base, places) }
+        }
+    }
+
+    impl Vectors for Avx2 {
+        #[inline(always)]
+        fn masks(self, block: &Block) -> Masks {
+            // SAFETY: who has this value is inside `run_avx2`: the processor has AVX2.
+            unsafe { avx2_masks(block) }
+        }
+
+        #[inline(always)]
+        fn write_places(self, bits: u64, base: u32, places: &mut [u32; 64]) {
+            write_places(bits, base, places);
+        }
+    }
+
+    #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
-    unsafe fn avx512_masks(block: &Block) -> Masks {
+    fn avx512_masks(block: &Block) -> Masks {
         // SAFETY: the block has the 64 bytes that are loaded, which need no alignment.
         let bytes = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
+        let is = |byte: u8| _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(byte as i8));
         let within = |bytes: __m512i, first: u8, count: u8| {
             let from_first = _mm512_sub_epi8(bytes, _mm512_set1_epi8(first as i8));
             _mm512_cmplt_epu8_mask(from_first, _mm512_set1_epi8(count as i8))
         };
         let lower_case = _mm512_or_si512(bytes, _mm512_set1_epi8(0x20));
+        let blanks = is(b' ');
         Masks {
             letters: within(lower_case, b'a', 26),
             upper: within(bytes, b'A', 26),
             numbers: within(bytes, b'0', 10),
-            spaces: within(bytes, 0x09, 5)
-                | _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(b' ' as i8)),
+            spaces: within(bytes, 0x09, 5) | blanks,
+            blanks,
+            line_ends: is(b'\r') | is(b'\n'),
+            apostrophes: is(b'\''),
+            slashes: is(b'/'),
+            leads: _mm512_cmpge_epu8_mask(bytes, _mm512_set1_epi8(0xC0_u8 as i8)),
             high: _mm512_movepi8_mask(bytes),
         }
     }
 
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2")]
+    fn avx512_places(bits: u64, base: u32, places: &mut [u32; 64]) {
+        const PLACES: Block = {
+            let mut places = [0; 64];
+            let mut i = 0;
+            while i < 64 {
+                places[i] = i as u8;
+                i += 1;
+            }
+            places
+        };
+        // SAFETY: the constant has the 64 bytes that are loaded.
+        let all = unsafe { _mm512_loadu_si512(PLACES.as_ptr().cast()) };
+        let found = _mm512_maskz_compress_epi8(bits, all);
+        let base = _mm512_set1_epi32(base as i32);
+        let quarters = [
+            _mm512_castsi512_si128(found),
+            _mm512_extracti32x4_epi32::<1>(found),
+            _mm512_extracti32x4_epi32::<2>(found),
+            _mm512_extracti32x4_epi32::<3>(found),
+        ];
+        let count = bits.count_ones() as usize;
+        for ((i, sixteen), quarter) in
+            places.as_chunks_mut::<16>().0.iter_mut().enumerate().zip(quarters)
+        {
+            if i * 16 >= count {
+                break;
+            }
+            let wide = _mm512_add_epi32(base, _mm512_cvtepu8_epi32(quarter));
+            // SAFETY: there is room for the sixteen that are stored, which need no alignment.
+            unsafe { _mm512_storeu_si512(sixteen.as_mut_ptr().cast(), wide) };
+        }
+    }
+
+    #[inline]
     #[target_feature(enable = "avx2")]
-    unsafe fn avx2_masks(block: &Block) -> Masks {
+    fn avx2_masks(block: &Block) -> Masks {
         let half = |start: usize| {
             // SAFETY: the block has 32 bytes from `start`, 0 or 32, on; they need no alignment.
             let bytes = unsafe { _mm256_loadu_si256(block.as_ptr().add(start).cast()) };
+            let bits = |equal: __m256i| _mm256_movemask_epi8(equal) as u32;
+            let is = |byte: u8| _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(byte as i8));
+            let at_most = |bytes: __m256i, most: u8| {
+                // min(x, most) == x is x <= most, without signs.
+                _mm256_cmpeq_epi8(_mm256_min_epu8(bytes, _mm256_set1_epi8(most as i8)), bytes)
+            };
             let within = |bytes: __m256i, first: u8, count: u8| {
-                // min(x, count - 1) == x is x < count, without signs.
-                let from_first = _mm256_sub_epi8(bytes, _mm256_set1_epi8(first as i8));
-                let least = _mm256_min_epu8(from_first, _mm256_set1_epi8(count as i8 - 1));
-                _mm256_movemask_epi8(_mm256_cmpeq_epi8(least, from_first)) as u32
+                at_most(_mm256_sub_epi8(bytes, _mm256_set1_epi8(first as i8)), count - 1)
             };
             let lower_case = _mm256_or_si256(bytes, _mm256_set1_epi8(0x20));
+            let blanks = is(b' ');
             [
-                within(lower_case, b'a', 26),
-                within(bytes, b'A', 26),
-                within(bytes, b'0', 10),
-                within(bytes, 0x09, 5) | within(bytes, b' ', 1),
-                _mm256_movemask_epi8(bytes) as u32,
+                bits(within(lower_case, b'a', 26)),
+                bits(within(bytes, b'A', 26)),
+                bits(within(bytes, b'0', 10)),
+                bits(_mm256_or_si256(within(bytes, 0x09, 5), blanks)),
+                bits(blanks),
+                bits(_mm256_or_si256(is(b'\r'), is(b'\n'))),
+                bits(is(b'\'')),
+                bits(is(b'/')),
+                bits(within(bytes, 0xC0, 0x40)),
+                bits(bytes),
             ]
         };
         let (first, second) = (half(0), half(32));
-        let [letters, upper, numbers, spaces, high] =
+        let [letters, upper, numbers, spaces, blanks, line_ends, apostrophes, slashes, leads, high] =
             std::array::from_fn(|i| u64::from(second[i]) << 32 | u64::from(first[i]));
-        Masks { letters, upper, numbers, spaces, high }
+        Masks {
+            letters,
+            upper,
+            numbers,
+            spaces,
+            blanks,
+            line_ends,
+            apostrophes,
+            slashes,
+            leads,
+            high,
+        }
     }
 }
 
 #[cfg(target_arch = "aarch64")]
 #[allow(unsafe_code)]
 mod arm {
-    use super::{Block, Masks};
+    use super::{Block, Masks, Vectors, write_places};
     use std::arch::aarch64::*;
 
-    pub fn neon(block: &Block) -> Masks {
-        // SAFETY: every processor of this architecture has NEON.
-        unsafe { neon_masks(block) }
+    #[derive(Clone, Copy)]
+    pub struct Neon;
+
+    impl Vectors for Neon {
+        #[inline(always)]
+        fn masks(self, block: &Block) -> Masks {
+            // SAFETY: every processor of this architecture has NEON.
+            unsafe { neon_masks(block) }
+        }
+
+        #[inline(always)]
+        fn write_places(self, bits: u64, base: u32, places: &mut [u32; 64]) {
+            write_places(bits, base, places);
+        }
     }
 
+    #[inline]
     #[target_feature(enable = "neon")]
-    unsafe fn neon_masks(block: &Block) -> Masks {
+    fn neon_masks(block: &Block) -> Masks {
         let quarters: [uint8x16_t; 4] = std::array::from_fn(|i| {
             // SAFETY: the block has 16 bytes from each quarter on; they need no alignment.
             unsafe { vld1q_u8(block.as_ptr().add(16 * i)) }
         });
-        let bits = |is: &dyn Fn(uint8x16_t) -> uint8x16_t| {
+        let bits = |[a, b, c, d]: [uint8x16_t; 4]| {
             // Each byte that is keeps its own bit of eight; three pairwise sums put eight together.
             let weights = vreinterpretq_u8_u64(vdupq_n_u64(0x8040_2010_0804_0201));
-            let [a, b, c, d] = quarters.map(|bytes| vandq_u8(is(bytes), weights));
+            let [a, b, c, d] = [a, b, c, d].map(|bytes| vandq_u8(bytes, weights));
             let pairs = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(c, d));
             vgetq_lane_u64::<0>(vreinterpretq_u64_u8(vpaddq_u8(pairs, pairs)))
         };
         let within =
             |bytes, first, count| vcltq_u8(vsubq_u8(bytes, vdupq_n_u8(first)), vdupq_n_u8(count));
+        let is = |bytes, byte| vceqq_u8(bytes, vdupq_n_u8(byte));
         Masks {
-            letters: bits(&|bytes| within(vorrq_u8(bytes, vdupq_n_u8(0x20)), b'a', 26)),
-            upper: bits(&|bytes| within(bytes, b'A', 26)),
-            numbers: bits(&|bytes| within(bytes, b'0', 10)),
-            spaces: bits(&|bytes| vorrq_u8(within(bytes, 0x09, 5), within(bytes, b' ', 1))),
-            high: bits(&|bytes| vcgeq_u8(bytes, vdupq_n_u8(0x80))),
+            letters: bits(quarters.map(|b| within(vorrq_u8(b, vdupq_n_u8(0x20)), b'a', 26))),
+            upper: bits(quarters.map(|b| within(b, b'A', 26))),
+            numbers: bits(quarters.map(|b| within(b, b'0', 10))),
+            spaces: bits(quarters.map(|b| vorrq_u8(within(b, 0x09, 5), is(b, b' ')))),
+            blanks: bits(quarters.map(|b| is(b, b' '))),
+            line_ends: bits(quarters.map(|b| vorrq_u8(is(b, b'\r'), is(b, b'\n')))),
+            apostrophes: bits(quarters.map(|b| is(b, b'\''))),
+            slashes: bits(quarters.map(|b| is(b, b'/'))),
+            leads: bits(quarters.map(|b| vcgeq_u8(b, vdupq_n_u8(0xC0)))),
+            high: bits(quarters.map(|b| vcgeq_u8(b, vdupq_n_u8(0x80)))),
         }
     }
 }
@@ -195,13 +416,51 @@ mod arm {
 mod tests {
     use super::*;
 
+    struct MasksOf<'a>(&'a Block);
+
+    impl Work for MasksOf<'_> {
+        type Result = Masks;
+
+        fn run<V: Vectors>(self, vectors: V) -> Masks {
+            vectors.masks(self.0)
+        }
+    }
+
+    struct PlacesOf(u64, u32);
+
+    impl Work for PlacesOf {
+        type Result = Vec<u32>;
+
+        fn run<V: Vectors>(self, vectors: V) -> Vec<u32> {
+            let mut places = [0; 64];
+            vectors.write_places(self.0, self.1, &mut places);
+            places[..self.0.count_ones() as usize].to_vec()
+        }
+    }
+
     #[test]
     fn all_kernels_say_what_the_scalar_one_says() {
         for kernel in Kernel::all() {
             for start in 0..=255_u8 {
                 for step in [0, 1, 3, 85] {
                     let block = std::array::from_fn(|i| start.wrapping_add(i as u8 * step));
-                    assert_eq!(kernel.masks(&block), scalar(&block), "{}", kernel.name);
+                    assert_eq!(kernel.run(MasksOf(&block)), Scalar.masks(&block), "{kernel:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn places_are_those_of_the_bits() {
+        let mut bits = 1_u64;
+        for kernel in Kernel::all() {
+            for round in 0..200_u32 {
+                bits = bits.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ bits >> 29;
+                let some = bits << (round % 64);
+                for bits in [0, 1, u64::MAX, some, some & bits >> 7] {
+                    let places: Vec<u32> =
+                        (0..64).filter(|i| bits >> i & 1 == 1).map(|i| i + round).collect();
+                    assert_eq!(kernel.run(PlacesOf(bits, round)), places, "{kernel:?}");
                 }
             }
         }

@@ -72,21 +72,27 @@ impl Counts {
     pub fn add_text(&mut self, text: &str, pattern: Pattern, go_on: &mut dyn FnMut(usize) -> bool) {
         let mut pieces = Pieces::new(pattern, text);
         let bytes = text.as_bytes();
-        let (mut start, mut next_question) = (0, QUESTION);
-        while start < bytes.len() {
+        let (mut start, mut next_question, mut ends) = (0, QUESTION, [0; 512]);
+        loop {
+            let count = pieces.next_ends(&mut ends);
+            if count == 0 {
+                return;
+            }
+            for &end in &ends[..count] {
+                let end = end as usize;
+                if end - start <= cache::SHORT {
+                    self.short.add(cache::key(bytes, start, end), 1);
+                } else {
+                    self.add_long(&bytes[start..end], 1);
+                }
+                start = end;
+            }
             if start > next_question {
                 next_question += QUESTION;
                 if !go_on(start) {
                     return;
                 }
             }
-            let end = pieces.end_of_piece(start);
-            if end - start <= cache::SHORT {
-                self.short.add(cache::key(bytes, start, end), 1);
-            } else {
-                self.add_long(&bytes[start..end], 1);
-            }
-            start = end;
         }
     }
 

@@ -36,7 +36,7 @@ pub fn run<T: Send>(
 /// Returns the name of what makes masks of bytes here: avx512, avx2, neon or scalar.
 #[pyfunction]
 fn simd() -> &'static str {
-    Kernel::get().name
+    Kernel::get().name()
 }
 
 #[pymodule(gil_used = false)]
