@@ -97,6 +97,9 @@ impl<'a> Pieces<'a> {
 
 /// What cuts by one pattern, in two ways that must agree.
 pub trait Scanner {
+    /// Whether it matters which letters are capitals.
+    const HAS_CASES: bool = false;
+
     /// Returns where the piece ends that begins at `start`, which is inside the text.
     fn end_of_piece(rules: Rules<'_>, start: usize) -> usize;
 
@@ -133,6 +136,8 @@ impl<const DIGITS: usize> Scanner for Cl100k<DIGITS> {
 }
 
 impl Scanner for O200k {
+    const HAS_CASES: bool = true;
+
     #[inline(always)]
     fn end_of_piece(rules: Rules<'_>, start: usize) -> usize {
         rules.o200k(start)

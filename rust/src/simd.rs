@@ -6,7 +6,7 @@
 
 use std::sync::OnceLock;
 
-/// Of 64 bytes, which are of a class: bit 0 is for the first. All but the last two are of ASCII.
+/// Of 64 bytes, which are ASCII characters of a class: bit 0 is for the first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Masks {
     pub letters: u64,
@@ -17,10 +17,20 @@ pub struct Masks {
     pub line_ends: u64,
     pub apostrophes: u64,
     pub slashes: u64,
-    /// First bytes of characters that are not ASCII.
-    pub leads: u64,
     /// Bytes that are no ASCII characters.
     pub high: u64,
+}
+
+/// Of 64 bytes, which are the first of characters that are not ASCII.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Leads {
+    pub all: u64,
+    /// Those of some characters of three bytes that are all letters without case, which are most
+    /// of those of Chinese, Japanese and Korean: U+4E00 to U+9FFF and U+B000 to U+CFFF.
+    pub uncased: u64,
+    /// Those of some characters of two bytes that are all letters: U+0100 to U+027F, Latin, and
+    /// U+0400 to U+047F, Cyrillic.
+    pub cased: u64,
 }
 
 pub type Block = [u8; 64];
@@ -28,6 +38,8 @@ pub type Block = [u8; 64];
 /// What a processor's vector instructions are asked for.
 pub trait Vectors: Copy {
     fn masks(self, block: &Block) -> Masks;
+
+    fn leads(self, block: &Block) -> Leads;
 
     /// Writes `base` + the place of each bit of `bits`, in order; what is behind them is anything.
     fn write_places(self, bits: u64, base: u32, places: &mut [u32; 64]);
@@ -141,9 +153,7 @@ struct Scalar;
 
 impl Vectors for Scalar {
     fn masks(self, block: &Block) -> Masks {
-        let bits = |is: fn(&u8) -> bool| {
-            block.iter().enumerate().fold(0, |bits, (i, byte)| bits | u64::from(is(byte)) << i)
-        };
+        let bits = |is| bits(block, is);
         Masks {
             letters: bits(u8::is_ascii_alphabetic),
             upper: bits(u8::is_ascii_uppercase),
@@ -153,8 +163,16 @@ impl Vectors for Scalar {
             line_ends: bits(|byte| matches!(byte, b'\r' | b'\n')),
             apostrophes: bits(|byte| *byte == b'\''),
             slashes: bits(|byte| *byte == b'/'),
-            leads: bits(|byte| *byte >= 0xC0),
             high: bits(|byte| *byte >= 0x80),
+        }
+    }
+
+    fn leads(self, block: &Block) -> Leads {
+        let third = bits(block, |byte| *byte == 0xE4) & bits(block, |byte| *byte >= 0xB8) >> 1;
+        Leads {
+            all: bits(block, |byte| *byte >= 0xC0),
+            uncased: bits(block, |byte| matches!(byte, 0xE5..=0xE9 | 0xEB..=0xEC)) | third,
+            cased: bits(block, |byte| matches!(byte, 0xC4..=0xC9 | 0xD0..=0xD1)),
         }
     }
 
@@ -162,6 +180,10 @@ impl Vectors for Scalar {
     fn write_places(self, bits: u64, base: u32, places: &mut [u32; 64]) {
         write_places(bits, base, places);
     }
+}
+
+fn bits(block: &Block, is: fn(&u8) -> bool) -> u64 {
+    block.iter().enumerate().fold(0, |bits, (i, byte)| bits | u64::from(is(byte)) << i)
 }
 
 /// Writes eight places at a time, of which the last few may not be any: that is faster than to
@@ -182,7 +204,7 @@ fn write_places(mut bits: u64, base: u32, places: &mut [u32; 64]) {
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod x86 {
-    use super::{Block, Masks, Vectors, Work, write_places};
+    use super::{Block, Leads, Masks, Vectors, Work, write_places};
     use std::arch::x86_64::*;
 
     pub fn has_avx512() -> bool {
@@ -230,6 +252,12 @@ mod x86 {
         }
 
         #[inline(always)]
+        fn leads(self, block: &Block) -> Leads {
+            // SAFETY: as above.
+            unsafe { avx512_leads(block) }
+        }
+
+        #[inline(always)]
         fn write_places(self, bits: u64, base: u32, places: &mut [u32; 64]) {
             // SAFETY: as above.
             unsafe { avx512_places(bits, base, places) }
@@ -241,6 +269,12 @@ mod x86 {
         fn masks(self, block: &Block) -> Masks {
             // SAFETY: who has this value is inside `run_avx2`: the processor has AVX2.
             unsafe { avx2_masks(block) }
+        }
+
+        #[inline(always)]
+        fn leads(self, block: &Block) -> Leads {
+            // SAFETY: as above.
+            unsafe { avx2_leads(block) }
         }
 
         #[inline(always)]
@@ -270,8 +304,21 @@ mod x86 {
             line_ends: is(b'\r') | is(b'\n'),
             apostrophes: is(b'\''),
             slashes: is(b'/'),
-            leads: _mm512_cmpge_epu8_mask(bytes, _mm512_set1_epi8(0xC0_u8 as i8)),
             high: _mm512_movepi8_mask(bytes),
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn avx512_leads(block: &Block) -> Leads {
+        // SAFETY: as in `avx512_masks`.
+        let bytes = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
+        let from = |first: u8| _mm512_cmpge_epu8_mask(bytes, _mm512_set1_epi8(first as i8));
+        let within = |first: u8, last: u8| from(first) & !from(last + 1);
+        Leads {
+            all: from(0xC0),
+            uncased: within(0xE5, 0xE9) | within(0xEB, 0xEC) | within(0xE4, 0xE4) & from(0xB8) >> 1,
+            cased: within(0xC4, 0xC9) | within(0xD0, 0xD1),
         }
     }
 
@@ -310,50 +357,72 @@ mod x86 {
         }
     }
 
+    /// The bits of 64 bytes, of which those that are have their highest bit set.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn bits([first, second]: [__m256i; 2]) -> u64 {
+        let high = _mm256_movemask_epi8(second) as u32;
+        u64::from(high) << 32 | u64::from(_mm256_movemask_epi8(first) as u32)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn is([first, second]: [__m256i; 2], byte: u8) -> [__m256i; 2] {
+        let byte = _mm256_set1_epi8(byte as i8);
+        [_mm256_cmpeq_epi8(first, byte), _mm256_cmpeq_epi8(second, byte)]
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn within([first, second]: [__m256i; 2], from: u8, count: u8) -> [__m256i; 2] {
+        let (from, most) = (_mm256_set1_epi8(from as i8), _mm256_set1_epi8(count as i8 - 1));
+        let (first, second) = (_mm256_sub_epi8(first, from), _mm256_sub_epi8(second, from));
+        // min(x, most) == x is x <= most, without signs.
+        [
+            _mm256_cmpeq_epi8(_mm256_min_epu8(first, most), first),
+            _mm256_cmpeq_epi8(_mm256_min_epu8(second, most), second),
+        ]
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn halves(block: &Block) -> [__m256i; 2] {
+        // SAFETY: the block has 32 bytes from 0 and from 32 on; they need no alignment.
+        unsafe {
+            let halves: *const __m256i = block.as_ptr().cast();
+            [_mm256_loadu_si256(halves), _mm256_loadu_si256(halves.add(1))]
+        }
+    }
+
     #[inline]
     #[target_feature(enable = "avx2")]
     fn avx2_masks(block: &Block) -> Masks {
-        let half = |start: usize| {
-            // SAFETY: the block has 32 bytes from `start`, 0 or 32, on; they need no alignment.
-            let bytes = unsafe { _mm256_loadu_si256(block.as_ptr().add(start).cast()) };
-            let bits = |equal: __m256i| _mm256_movemask_epi8(equal) as u32;
-            let is = |byte: u8| _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(byte as i8));
-            let at_most = |bytes: __m256i, most: u8| {
-                // min(x, most) == x is x <= most, without signs.
-                _mm256_cmpeq_epi8(_mm256_min_epu8(bytes, _mm256_set1_epi8(most as i8)), bytes)
-            };
-            let within = |bytes: __m256i, first: u8, count: u8| {
-                at_most(_mm256_sub_epi8(bytes, _mm256_set1_epi8(first as i8)), count - 1)
-            };
-            let lower_case = _mm256_or_si256(bytes, _mm256_set1_epi8(0x20));
-            let blanks = is(b' ');
-            [
-                bits(within(lower_case, b'a', 26)),
-                bits(within(bytes, b'A', 26)),
-                bits(within(bytes, b'0', 10)),
-                bits(_mm256_or_si256(within(bytes, 0x09, 5), blanks)),
-                bits(blanks),
-                bits(_mm256_or_si256(is(b'\r'), is(b'\n'))),
-                bits(is(b'\'')),
-                bits(is(b'/')),
-                bits(within(bytes, 0xC0, 0x40)),
-                bits(bytes),
-            ]
-        };
-        let (first, second) = (half(0), half(32));
-        let [letters, upper, numbers, spaces, blanks, line_ends, apostrophes, slashes, leads, high] =
-            std::array::from_fn(|i| u64::from(second[i]) << 32 | u64::from(first[i]));
+        let bytes = halves(block);
+        let space = _mm256_set1_epi8(0x20);
+        let lower_case = [_mm256_or_si256(bytes[0], space), _mm256_or_si256(bytes[1], space)];
+        let blanks = bits(is(bytes, b' '));
         Masks {
-            letters,
-            upper,
-            numbers,
-            spaces,
+            letters: bits(within(lower_case, b'a', 26)),
+            upper: bits(within(bytes, b'A', 26)),
+            numbers: bits(within(bytes, b'0', 10)),
+            spaces: bits(within(bytes, 0x09, 5)) | blanks,
             blanks,
-            line_ends,
-            apostrophes,
-            slashes,
-            leads,
-            high,
+            line_ends: bits(is(bytes, b'\r')) | bits(is(bytes, b'\n')),
+            apostrophes: bits(is(bytes, b'\'')),
+            slashes: bits(is(bytes, b'/')),
+            high: bits(bytes),
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn avx2_leads(block: &Block) -> Leads {
+        let bytes = halves(block);
+        let third = bits(is(bytes, 0xE4)) & bits(within(bytes, 0xB8, 0x48)) >> 1;
+        Leads {
+            all: bits(within(bytes, 0xC0, 0x40)),
+            uncased: bits(within(bytes, 0xE5, 5)) | bits(within(bytes, 0xEB, 2)) | third,
+            cased: bits(within(bytes, 0xC4, 6)) | bits(within(bytes, 0xD0, 2)),
         }
     }
 }
@@ -361,7 +430,7 @@ mod x86 {
 #[cfg(target_arch = "aarch64")]
 #[allow(unsafe_code)]
 mod arm {
-    use super::{Block, Masks, Vectors, write_places};
+    use super::{Block, Leads, Masks, Vectors, write_places};
     use std::arch::aarch64::*;
 
     #[derive(Clone, Copy)]
@@ -375,39 +444,70 @@ mod arm {
         }
 
         #[inline(always)]
+        fn leads(self, block: &Block) -> Leads {
+            // SAFETY: as above.
+            unsafe { neon_leads(block) }
+        }
+
+        #[inline(always)]
         fn write_places(self, bits: u64, base: u32, places: &mut [u32; 64]) {
             write_places(bits, base, places);
         }
     }
 
+    type Quarters = [uint8x16_t; 4];
+
+    #[inline]
+    #[target_feature(enable = "neon")]
+    fn quarters(block: &Block) -> Quarters {
+        // SAFETY: the block has 16 bytes from each quarter on; they need no alignment.
+        std::array::from_fn(|i| unsafe { vld1q_u8(block.as_ptr().add(16 * i)) })
+    }
+
+    #[inline]
+    #[target_feature(enable = "neon")]
+    fn bits(bytes: Quarters) -> u64 {
+        // Each byte that is keeps its own bit of eight; three pairwise sums put eight together.
+        let weights = vreinterpretq_u8_u64(vdupq_n_u64(0x8040_2010_0804_0201));
+        let [a, b, c, d] = bytes.map(|bytes| vandq_u8(bytes, weights));
+        let pairs = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(c, d));
+        vgetq_lane_u64::<0>(vreinterpretq_u64_u8(vpaddq_u8(pairs, pairs)))
+    }
+
+    #[inline]
+    #[target_feature(enable = "neon")]
+    fn within(bytes: Quarters, first: u8, count: u8) -> u64 {
+        let within = |b| vcltq_u8(vsubq_u8(b, vdupq_n_u8(first)), vdupq_n_u8(count));
+        bits(bytes.map(within))
+    }
+
     #[inline]
     #[target_feature(enable = "neon")]
     fn neon_masks(block: &Block) -> Masks {
-        let quarters: [uint8x16_t; 4] = std::array::from_fn(|i| {
-            // SAFETY: the block has 16 bytes from each quarter on; they need no alignment.
-            unsafe { vld1q_u8(block.as_ptr().add(16 * i)) }
-        });
-        let bits = |[a, b, c, d]: [uint8x16_t; 4]| {
-            // Each byte that is keeps its own bit of eight; three pairwise sums put eight together.
-            let weights = vreinterpretq_u8_u64(vdupq_n_u64(0x8040_2010_0804_0201));
-            let [a, b, c, d] = [a, b, c, d].map(|bytes| vandq_u8(bytes, weights));
-            let pairs = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(c, d));
-            vgetq_lane_u64::<0>(vreinterpretq_u64_u8(vpaddq_u8(pairs, pairs)))
-        };
-        let within =
-            |bytes, first, count| vcltq_u8(vsubq_u8(bytes, vdupq_n_u8(first)), vdupq_n_u8(count));
-        let is = |bytes, byte| vceqq_u8(bytes, vdupq_n_u8(byte));
+        let bytes = quarters(block);
+        let blanks = within(bytes, b' ', 1);
         Masks {
-            letters: bits(quarters.map(|b| within(vorrq_u8(b, vdupq_n_u8(0x20)), b'a', 26))),
-            upper: bits(quarters.map(|b| within(b, b'A', 26))),
-            numbers: bits(quarters.map(|b| within(b, b'0', 10))),
-            spaces: bits(quarters.map(|b| vorrq_u8(within(b, 0x09, 5), is(b, b' ')))),
-            blanks: bits(quarters.map(|b| is(b, b' '))),
-            line_ends: bits(quarters.map(|b| vorrq_u8(is(b, b'\r'), is(b, b'\n')))),
-            apostrophes: bits(quarters.map(|b| is(b, b'\''))),
-            slashes: bits(quarters.map(|b| is(b, b'/'))),
-            leads: bits(quarters.map(|b| vcgeq_u8(b, vdupq_n_u8(0xC0)))),
-            high: bits(quarters.map(|b| vcgeq_u8(b, vdupq_n_u8(0x80)))),
+            letters: within(bytes.map(|b| vorrq_u8(b, vdupq_n_u8(0x20))), b'a', 26),
+            upper: within(bytes, b'A', 26),
+            numbers: within(bytes, b'0', 10),
+            spaces: within(bytes, 0x09, 5) | blanks,
+            blanks,
+            line_ends: within(bytes, b'\r', 1) | within(bytes, b'\n', 1),
+            apostrophes: within(bytes, b'\'', 1),
+            slashes: within(bytes, b'/', 1),
+            high: within(bytes, 0x80, 0x80),
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "neon")]
+    fn neon_leads(block: &Block) -> Leads {
+        let bytes = quarters(block);
+        let third = within(bytes, 0xE4, 1) & within(bytes, 0xB8, 0x48) >> 1;
+        Leads {
+            all: within(bytes, 0xC0, 0x40),
+            uncased: within(bytes, 0xE5, 5) | within(bytes, 0xEB, 2) | third,
+            cased: within(bytes, 0xC4, 6) | within(bytes, 0xD0, 2),
         }
     }
 }
@@ -415,14 +515,31 @@ mod arm {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::unicode::{Classes, LETTER, LOWER, UPPER};
+
+    #[test]
+    fn leads_of_letters_are_of_letters_alone() {
+        for character in '\u{80}'..=char::MAX {
+            let mut block = [0; 64];
+            character.encode_utf8(&mut block[..4]);
+            let leads = Scalar.leads(&block);
+            let class = Classes::get().of(character.into());
+            if leads.uncased == 1 {
+                assert_eq!((class, character.len_utf8()), (LETTER | UPPER | LOWER, 3));
+            }
+            if leads.cased == 1 {
+                assert_eq!((class & LETTER, character.len_utf8()), (LETTER, 2), "{character}");
+            }
+        }
+    }
 
     struct MasksOf<'a>(&'a Block);
 
     impl Work for MasksOf<'_> {
-        type Result = Masks;
+        type Result = (Masks, Leads);
 
-        fn run<V: Vectors>(self, vectors: V) -> Masks {
-            vectors.masks(self.0)
+        fn run<V: Vectors>(self, vectors: V) -> (Masks, Leads) {
+            (vectors.masks(self.0), vectors.leads(self.0))
         }
     }
 
@@ -444,7 +561,8 @@ mod tests {
             for start in 0..=255_u8 {
                 for step in [0, 1, 3, 85] {
                     let block = std::array::from_fn(|i| start.wrapping_add(i as u8 * step));
-                    assert_eq!(kernel.run(MasksOf(&block)), Scalar.masks(&block), "{kernel:?}");
+                    let wanted = MasksOf(&block).run(Scalar);
+                    assert_eq!(kernel.run(MasksOf(&block)), wanted, "{kernel:?}");
                 }
             }
         }

@@ -9,7 +9,7 @@
 use std::marker::PhantomData;
 
 use crate::scan::{Rules, Scanner, contraction, contraction_without_case};
-use crate::simd::{Block, Masks, Vectors, Work};
+use crate::simd::{Block, Leads, Masks, Vectors, Work};
 use crate::unicode::{LETTER, LOWER, NUMBER, SPACE, UPPER};
 
 /// What `Pieces::next_ends` asks for.
@@ -37,7 +37,7 @@ impl<S: Scanner> Work for NextEnds<'_, '_, S> {
         let mut count = 0;
         while at < text.len() {
             let Some((room, _)) = ends[count..].split_first_chunk_mut() else { break };
-            let mut window = Window::at(vectors, rules, at);
+            let mut window = Window::at(vectors, rules, at, S::HAS_CASES);
             let starts = S::starts(&mut window) & window.certain();
             if starts == 0 {
                 at = S::end_of_piece(rules, at);
@@ -58,6 +58,8 @@ pub struct Window<'a> {
     text: &'a [u8],
     at: usize,
     masks: Masks,
+    /// The first bytes of characters that are not ASCII.
+    leads: u64,
     letters: u64,
     numbers: u64,
     /// White space, and what is behind the end of the text.
@@ -77,20 +79,22 @@ pub struct Window<'a> {
 
 impl<'a> Window<'a> {
     #[inline(always)]
-    fn at<V: Vectors>(vectors: V, rules: Rules<'a>, at: usize) -> Window<'a> {
+    fn at<V: Vectors>(vectors: V, rules: Rules<'a>, at: usize, has_cases: bool) -> Window<'a> {
         let rest = &rules.text[at..];
-        let (masks, end) = match rest.first_chunk() {
-            Some(block) => (vectors.masks(block), None),
+        let mut last_block: Block = [0; 64];
+        let (block, end) = match rest.first_chunk() {
+            Some(block) => (block, None),
             None => {
-                let mut block: Block = [0; 64];
-                block[..rest.len()].copy_from_slice(rest);
-                (vectors.masks(&block), Some(rest.len()))
+                last_block[..rest.len()].copy_from_slice(rest);
+                (&last_block, Some(rest.len()))
             }
         };
+        let masks = vectors.masks(block);
         let mut window = Window {
             text: rules.text,
             at,
             masks,
+            leads: 0,
             letters: masks.letters,
             numbers: masks.numbers,
             spaces: masks.spaces,
@@ -103,7 +107,8 @@ impl<'a> Window<'a> {
             hard: 0,
         };
         if masks.high != 0 {
-            window.add_others(rules);
+            window.leads = vectors.leads(block).all;
+            window.add_others(rules, vectors.leads(block), has_cases);
         }
         if let Some(end) = end {
             window.spaces |= u64::MAX << end;
@@ -111,22 +116,33 @@ impl<'a> Window<'a> {
         window
     }
 
-    /// Adds the characters that are not ASCII.
+    /// Adds the characters that are not ASCII; capitals and small letters only with `has_cases`.
     #[inline(always)]
-    fn add_others(&mut self, rules: Rules<'_>) {
-        let mut leads = self.masks.leads;
-        while leads != 0 {
-            let place = leads.trailing_zeros();
-            leads &= leads - 1;
+    fn add_others(&mut self, rules: Rules<'_>, leads: Leads, has_cases: bool) {
+        let uncased = leads.uncased | leads.uncased << 1 | leads.uncased << 2;
+        self.letters |= uncased;
+        let mut left = leads.all & !leads.uncased;
+        if has_cases {
+            self.upper |= uncased;
+            self.lower |= uncased;
+        } else {
+            self.letters |= leads.cased | leads.cased << 1;
+            left &= !leads.cased;
+        }
+        while left != 0 {
+            let place = left.trailing_zeros();
+            left &= left - 1;
             let (class, length) = rules.classes.at(rules.text, self.at + place as usize);
             let character = ((1_u64 << length) - 1) << place;
             let of = |wanted: u8| if class & wanted == 0 { 0 } else { character };
             self.letters |= of(LETTER);
             self.other_numbers |= of(NUMBER);
             self.other_spaces |= of(SPACE);
-            self.upper |= of(UPPER);
-            self.lower |= of(LOWER);
-            self.marks |= of(UPPER) & !of(LETTER);
+            if has_cases {
+                self.upper |= of(UPPER);
+                self.lower |= of(LOWER);
+                self.marks |= of(UPPER) & !of(LETTER);
+            }
         }
         self.numbers |= self.other_numbers;
         self.spaces |= self.other_spaces;
@@ -253,7 +269,7 @@ pub fn o200k(window: &mut Window) -> u64 {
 #[inline(always)]
 fn behind_prefixes(window: &Window, first_signs: u64) -> u64 {
     let mut prefixes = first_signs;
-    let inside = window.masks.high & !window.masks.leads;
+    let inside = window.masks.high & !window.leads;
     if inside != 0 {
         for _ in 0..3 {
             prefixes |= prefixes << 1 & inside;
