@@ -1,310 +1,667 @@
 //! The ids of pieces that were merged before. Exact: a key is the whole piece.
+//!
+//! There is a table for pieces of up to 8 bytes, one for up to 16 and one for up to 47, each of
+//! lines as long as those of the processor's own cache. They grow up to a bound, and then what is
+//! new takes the place of something else. In front is a small table for the pieces of up to
+//! 8 bytes that came last, which are most of all: it stays in the processor's second cache.
 
-use crate::simd;
-
-/// How many slots a table begins with, and may grow to. Those of short pieces take 32 bytes, 0.5
-/// to 16 MB in all; those of long ones 64, 0.25 to 16 MB.
-const SHORT_BITS: (u32, u32) = (14, 19);
-const LONG_BITS: (u32, u32) = (12, 18);
-
-/// Pieces of up to so many bytes are short: they fit a key.
-pub const SHORT: usize = 15;
+use crate::simd::{self, Vectors, WORD_TABLE_BITS, WordTable, place_of_word};
+use crate::spans::{self, Spans};
 
 /// Pieces of up to so many bytes are kept; longer ones are unlikely to come again.
 pub const LONGEST: usize = 47;
 
+/// Pieces of up to so many bytes are looked for in front.
+pub const WORD: usize = 8;
+
+const PAIR: usize = 16;
+
+/// How many lines of 64 bytes a table begins with, and may grow to.
+const WORD_BITS: (u32, u32) = (10, 16); // 64 KB to 4 MB: 262,144 pieces
+const PAIR_BITS: (u32, u32) = (9, 17); // 32 KB to 8 MB: 262,144 pieces
+const LONG_BITS: (u32, u32) = (8, 17); // 16 KB to 8 MB: 131,072 pieces
+
 /// Ids beyond those in their slots: up to so many (8 MB), then the cache begins anew.
 const MOST_IDS: usize = 1 << 21;
 
-/// A short piece as one number: its bytes, and its length above them.
-pub type Key = u128;
-
 /// The ids of a piece as one number: up to three of 20 bits and how many they are, or where they
-/// are among all ids.
-#[derive(Clone, Copy)]
-struct Packed(u64);
+/// are among those in a list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Packed(u64);
 
 const ID_BITS: u32 = 20;
-const IN_SLOT: usize = 3;
+const IN_NUMBER: usize = 3;
+const ELSEWHERE: u64 = 1 << 63;
+const LOOSE: u64 = 1 << 62;
 
 impl Packed {
-    /// Puts ids into one number, or behind those in `more_ids`.
-    fn new(ids: &[u32], more_ids: &mut Vec<u32>) -> Packed {
-        let count = (ids.len() as u64) << 61;
-        if ids.len() <= IN_SLOT && ids.iter().all(|&id| id < 1 << ID_BITS) {
-            let bits = ids.iter().rev().fold(0, |bits, &id| bits << ID_BITS | u64::from(id));
-            return Packed(count | bits);
+    /// Puts ids into one number, if they fit.
+    #[inline]
+    fn of(ids: &[u32]) -> Option<Packed> {
+        if ids.len() > IN_NUMBER || ids.iter().any(|&id| id >> ID_BITS != 0) {
+            return None;
         }
-        let start = more_ids.len() as u64;
-        more_ids.extend_from_slice(ids);
-        Packed(ELSEWHERE << 61 | (ids.len() as u64) << 32 | start)
+        let bits = ids.iter().rev().fold(0, |bits, &id| bits << ID_BITS | u64::from(id));
+        Some(Packed((ids.len() as u64) << 60 | bits))
     }
 
-    /// Writes the ids from `ids[at]` on, where there must be room for LONGEST; returns how many.
+    /// Returns what says that ids are in a list. Both numbers fit: a text is shorter than 1 GiB,
+    /// and a list has no more ids than that and those of the bounded cache.
+    fn elsewhere(place: usize, count: usize, flags: u64) -> Packed {
+        Packed(flags | (count as u64) << 32 | place as u64)
+    }
+
+    /// Returns where in their list ids begin that are elsewhere.
+    fn place(self) -> usize {
+        self.0 as u32 as usize
+    }
+
     #[inline(always)]
-    fn write(self, more_ids: &[u32], ids: &mut [u32], at: usize) -> usize {
-        let Packed(packed) = self;
-        let count = (packed >> 61) as usize;
-        if count <= IN_SLOT {
-            // All three are written, whatever the count: that is faster than to choose.
-            let mask = (1 << ID_BITS) - 1;
-            let three = [packed, packed >> ID_BITS, packed >> (2 * ID_BITS)];
-            ids[at..at + IN_SLOT].copy_from_slice(&three.map(|id| (id & mask) as u32));
-            return count;
-        }
-        let (start, count) = ((packed & 0xFFFF_FFFF) as usize, (packed >> 32 & 0xFFFF) as usize);
-        ids[at..at + count].copy_from_slice(&more_ids[start..start + count]);
-        count
+    pub fn is_elsewhere(self) -> bool {
+        self.0 & ELSEWHERE != 0
+    }
+
+    /// Returns how many ids there are.
+    #[inline(always)]
+    pub fn count(self) -> usize {
+        if self.is_elsewhere() { (self.0 >> 32) as usize & 0x3FFF_FFFF } else { self.inner_count() }
+    }
+
+    /// Returns how many ids are in the number, which is not elsewhere.
+    #[inline(always)]
+    pub fn inner_count(self) -> usize {
+        (self.0 >> 60) as usize
+    }
+
+    /// Returns the ids that are in the number, and zeros behind them.
+    #[inline(always)]
+    pub fn inner_ids(self) -> [u32; 4] {
+        const MASK: u64 = (1 << ID_BITS) - 1;
+        let Packed(bits) = self;
+        [bits & MASK, bits >> ID_BITS & MASK, bits >> (2 * ID_BITS) & MASK, 0].map(|id| id as u32)
     }
 }
 
-/// The count that says that the ids are among `more_ids`.
-const ELSEWHERE: u64 = 7;
+/// Returns up to eight bytes as a number.
+#[inline(always)]
+pub fn word(bytes: &[u8]) -> u64 {
+    match bytes.first_chunk() {
+        Some(bytes) => u64::from_le_bytes(*bytes),
+        None => {
+            let mut word = [0; WORD];
+            word[..bytes.len()].copy_from_slice(bytes);
+            u64::from_le_bytes(word)
+        }
+    }
+}
 
-#[derive(Clone, Copy)]
-#[repr(align(32))]
-struct ShortSlot {
-    key: Key, // 0 is that of no piece
-    ids: Packed,
+/// Returns the first `length` bytes of a number, 1 to 8.
+#[inline(always)]
+fn first_bytes(word: u64, length: usize) -> u64 {
+    let others = (64 - 8 * length) as u32;
+    word << others >> others
+}
+
+#[inline(always)]
+fn mixed(key: u64) -> u64 {
+    key.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// Returns whether a piece begins with a character of those that are three bytes long and have
+/// many to a piece: Chinese, Japanese and Korean; a blank may come before.
+#[inline(always)]
+fn begins_with_ideograph(piece: &[u8]) -> bool {
+    let first = piece[usize::from(piece[0] == b' ' && piece.len() > 1)];
+    matches!(first, 0xE3..=0xED)
+}
+
+/// A line of a table; what is in it is told by its keys, 0 being that of no piece.
+trait Line: Copy {
+    type Key: Copy + PartialEq;
+    const EMPTY: Self;
+    const SLOTS: usize;
+
+    fn hash(key: &Self::Key) -> u64;
+    /// Returns the ids of a key.
+    fn get(&self, key: &Self::Key) -> Option<Packed>;
+    /// Returns what is in a slot.
+    fn slot(&self, slot: usize) -> Option<(Self::Key, Packed)>;
+    fn set(&mut self, slot: usize, key: &Self::Key, ids: Packed);
 }
 
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct LongSlot {
-    hash: u64,
-    ids: Packed,
-    length: u8, // 0 is that of no piece
-    piece: [u8; LONGEST],
+struct WordLine {
+    words: [u64; 4],
+    ids: [Packed; 4],
 }
 
-const NO_SHORT: ShortSlot = ShortSlot { key: 0, ids: Packed(0) };
-const NO_LONG: LongSlot = LongSlot { hash: 0, ids: Packed(0), length: 0, piece: [0; LONGEST] };
+impl Line for WordLine {
+    type Key = u64;
+    const EMPTY: WordLine = WordLine { words: [0; 4], ids: [Packed(0); 4] };
+    const SLOTS: usize = 4;
+
+    #[inline(always)]
+    fn hash(key: &u64) -> u64 {
+        let key = mixed(*key);
+        mixed(key ^ key >> 32)
+    }
+
+    #[inline(always)]
+    fn get(&self, key: &u64) -> Option<Packed> {
+        let slot = self.words.iter().position(|word| word == key)?;
+        Some(self.ids[slot])
+    }
+
+    fn slot(&self, slot: usize) -> Option<(u64, Packed)> {
+        (self.words[slot] != 0).then_some((self.words[slot], self.ids[slot]))
+    }
+
+    fn set(&mut self, slot: usize, key: &u64, ids: Packed) {
+        self.words[slot] = *key;
+        self.ids[slot] = ids;
+    }
+}
+
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct PairLine {
+    words: [[u64; 2]; 2],
+    ids: [Packed; 2],
+}
+
+impl Line for PairLine {
+    type Key = [u64; 2];
+    const EMPTY: PairLine = PairLine { words: [[0; 2]; 2], ids: [Packed(0); 2] };
+    const SLOTS: usize = 2;
+
+    #[inline(always)]
+    fn hash([first, second]: &[u64; 2]) -> u64 {
+        let key = mixed(*first) ^ second.wrapping_mul(0xC2B2_AE3D_27D4_EB4F);
+        mixed(key ^ key >> 32)
+    }
+
+    #[inline(always)]
+    fn get(&self, key: &[u64; 2]) -> Option<Packed> {
+        let [first, second] = self.words.map(|words| words == *key);
+        (first || second).then(|| self.ids[usize::from(second)])
+    }
+
+    fn slot(&self, slot: usize) -> Option<([u64; 2], Packed)> {
+        (self.words[slot] != [0; 2]).then_some((self.words[slot], self.ids[slot]))
+    }
+
+    fn set(&mut self, slot: usize, key: &[u64; 2], ids: Packed) {
+        self.words[slot] = *key;
+        self.ids[slot] = ids;
+    }
+}
+
+/// A piece of 17 to 47 bytes, zeros, and its length in the last byte.
+type LongKey = [u64; 6];
+
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct LongLine {
+    key: LongKey,
+    ids: Packed,
+}
+
+impl Line for LongLine {
+    type Key = LongKey;
+    const EMPTY: LongLine = LongLine { key: [0; 6], ids: Packed(0) };
+    const SLOTS: usize = 1;
+
+    #[inline(always)]
+    fn hash(key: &LongKey) -> u64 {
+        let [a, b, c, d, e, f] = *key;
+        let pair = |a: u64, b: u64| {
+            let product =
+                u128::from(a ^ 0x9E37_79B9_7F4A_7C15) * u128::from(b ^ 0xC2B2_AE3D_27D4_EB4F);
+            (product >> 64) as u64 ^ product as u64
+        };
+        mixed(pair(a, b) ^ pair(c, d).rotate_left(21) ^ pair(e, f).rotate_left(42))
+    }
+
+    #[inline(always)]
+    fn get(&self, key: &LongKey) -> Option<Packed> {
+        (self.key == *key).then_some(self.ids)
+    }
+
+    fn slot(&self, _slot: usize) -> Option<(LongKey, Packed)> {
+        (self.key != [0; 6]).then_some((self.key, self.ids))
+    }
+
+    fn set(&mut self, _slot: usize, key: &LongKey, ids: Packed) {
+        *self = LongLine { key: *key, ids };
+    }
+}
+
+/// How many lines there are that a piece may be in.
+const LINES: usize = 4;
+
+struct Table<L> {
+    lines: Vec<L>,
+    bits: u32,
+    most_bits: u32,
+    used: usize,
+    /// Which slot of a full line is replaced next.
+    next: usize,
+}
+
+impl<L: Line> Table<L> {
+    fn new((bits, most_bits): (u32, u32)) -> Table<L> {
+        Table { lines: vec![L::EMPTY; 1 << bits], bits, most_bits, used: 0, next: 0 }
+    }
+
+    #[inline(always)]
+    fn line(&self, key: &L::Key) -> usize {
+        (L::hash(key) >> (64 - self.bits)) as usize & (self.lines.len() - 1)
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, key: &L::Key) {
+        simd::prefetch(&self.lines[self.line(key)]);
+    }
+
+    /// What finds its line full is in one of the lines beside it.
+    #[inline(always)]
+    fn get(&self, key: &L::Key) -> Option<Packed> {
+        let first = self.line(key);
+        for beside in 0..LINES {
+            let line = &self.lines[(first ^ beside) & (self.lines.len() - 1)];
+            let found = line.get(key);
+            if found.is_some() || line.slot(L::SLOTS - 1).is_none() {
+                return found;
+            }
+        }
+        None
+    }
+
+    fn put(&mut self, key: &L::Key, ids: Packed) {
+        if self.used * 2 > self.lines.len() * L::SLOTS && self.bits < self.most_bits {
+            self.grow();
+        }
+        let first = self.line(key);
+        for place in 0..LINES * L::SLOTS {
+            let (beside, slot) = (place / L::SLOTS, place % L::SLOTS);
+            let line = &mut self.lines[first ^ beside];
+            if line.slot(slot).is_none() {
+                line.set(slot, key, ids);
+                self.used += 1;
+                return;
+            }
+        }
+        self.next += 1;
+        let replaced = self.next % (LINES * L::SLOTS);
+        self.lines[first ^ (replaced / L::SLOTS)].set(replaced % L::SLOTS, key, ids);
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.bits += 1;
+        self.used = 0;
+        for line in std::mem::replace(&mut self.lines, vec![L::EMPTY; 1 << self.bits]) {
+            for (key, ids) in (0..L::SLOTS).filter_map(|slot| line.slot(slot)) {
+                self.put(&key, ids);
+            }
+        }
+    }
+}
 
 /// A bounded table of pieces and their ids.
 pub struct Cache {
-    short: Vec<ShortSlot>,
-    long: Vec<LongSlot>,
-    short_used: usize,
-    long_used: usize,
+    front: Box<WordTable>,
+    words: Table<WordLine>,
+    pairs: Table<PairLine>,
+    longs: Table<LongLine>,
+    /// The ids of the pieces of the tables that have many.
     more_ids: Vec<u32>,
+    /// Those of pieces that are in no table, until they are forgotten.
+    loose_ids: Vec<u32>,
 }
 
 impl Default for Cache {
     fn default() -> Cache {
+        let front = vec![[0; 2]; 1 << WORD_TABLE_BITS].into_boxed_slice();
         Cache {
-            short: vec![NO_SHORT; 1 << SHORT_BITS.0],
-            long: vec![NO_LONG; 1 << LONG_BITS.0],
-            short_used: 0,
-            long_used: 0,
+            front: front.try_into().unwrap_or_else(|_| unreachable!("it has this length")),
+            words: Table::new(WORD_BITS),
+            pairs: Table::new(PAIR_BITS),
+            longs: Table::new(LONG_BITS),
             more_ids: Vec::new(),
+            loose_ids: Vec::new(),
         }
     }
 }
 
-/// The bits of a key that the bytes of a piece take, by its length.
-const BYTES_OF_LENGTH: [Key; SHORT + 1] = {
-    let mut masks = [0; SHORT + 1];
-    let mut length = 0;
-    while length <= SHORT {
-        masks[length] = (1 << (8 * length)) - 1;
-        length += 1;
-    }
-    masks
-};
-
-/// Returns the key of `text[start..end]`, a piece of 1 to SHORT bytes.
+/// Returns the key of a piece of 1 to 8 bytes that `text` begins with; 0 if its last byte is what
+/// keys are filled up with, so that it has none.
 #[inline(always)]
-pub fn key(text: &[u8], start: usize, end: usize) -> Key {
-    let length = end - start;
-    // Sixteen bytes are read at once where the text has them, and what is not the piece's is cut.
-    let bytes = match text[start..].first_chunk() {
-        Some(bytes) => u128::from_le_bytes(*bytes),
-        None => {
-            let mut bytes = [0; 16];
-            bytes[..length].copy_from_slice(&text[start..end]);
-            u128::from_le_bytes(bytes)
+fn word_key(text: &[u8], length: usize) -> u64 {
+    let key = first_bytes(word(text), length);
+    if key >> (8 * (length - 1)) == 0 { 0 } else { key }
+}
+
+/// The same of a piece of 9 to 16 bytes.
+#[inline(always)]
+fn pair_key(text: &[u8], length: usize) -> [u64; 2] {
+    [word(text), word_key(&text[WORD..], length - WORD)]
+}
+
+/// The same of a piece of 17 to 47 bytes; its length is in the last byte.
+#[inline(always)]
+fn long_key(text: &[u8], length: usize) -> LongKey {
+    let mut bytes = [0; 48];
+    bytes[..length].copy_from_slice(&text[..length]);
+    bytes[47] = length as u8;
+    let words = bytes.as_chunks::<WORD>().0;
+    std::array::from_fn(|i| u64::from_le_bytes(words[i]))
+}
+
+/// What gives the ids of a piece that is not in the cache.
+pub trait Merge {
+    fn merge(&mut self, piece: &[u8], ids: &mut Vec<u32>);
+
+    /// Returns what tells where pieces may be taken apart, if they may.
+    fn spans(&self) -> Option<&Spans>;
+}
+
+/// How many pieces are looked up together, at most.
+pub const BATCH: usize = 512;
+
+/// The pieces of a batch that are not in front: their numbers in it.
+pub struct NotInFront {
+    words: List<u16>,
+    longer: List<u16>,
+    /// The longer ones again, with their keys.
+    pairs: List<(u16, [u64; 2])>,
+    longs: List<(u16, LongKey)>,
+    others: List<u16>,
+}
+
+struct List<T> {
+    /// With room for eight more than there may be.
+    items: [T; BATCH + 8],
+    count: usize,
+}
+
+impl List<u16> {
+    /// Adds `first` + the place of each bit.
+    #[inline(always)]
+    fn push_eight(&mut self, vectors: impl Vectors, bits: u8, first: u16) {
+        if let Some(room) = self.items[self.count & (BATCH - 1)..].first_chunk_mut() {
+            vectors.write_numbers(bits, first, room);
         }
-    };
-    bytes & BYTES_OF_LENGTH[length] | (length as u128) << 120
-}
-
-/// Returns 64 bits of which each depends on the whole key.
-#[inline(always)]
-pub fn hash(key: Key) -> u64 {
-    let folded = (key as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
-        ^ ((key >> 64) as u64).wrapping_mul(0xC2B2_AE3D_27D4_EB4F);
-    let mixed = folded.wrapping_mul(0xFF51_AFD7_ED55_8CCD);
-    mixed ^ mixed >> 32
-}
-
-/// Returns 64 bits of which each depends on the whole of a piece, which is not short.
-#[inline(always)]
-pub fn hash_long(piece: &[u8]) -> u64 {
-    let word = |at: usize| piece[at..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
-    let mut sum = (piece.len() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    let mut at = 0;
-    while at + 8 < piece.len() {
-        sum = (sum ^ word(at)).wrapping_mul(0xC2B2_AE3D_27D4_EB4F);
-        sum ^= sum >> 29;
-        at += 8;
+        self.count += bits.count_ones() as usize;
     }
-    // The last eight bytes, some of them again.
-    sum = (sum ^ word(piece.len() - 8)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
-    sum ^ sum >> 32
+}
+
+impl<T: Copy> List<T> {
+    fn new(item: T) -> List<T> {
+        List { items: [item; BATCH + 8], count: 0 }
+    }
+
+    #[inline(always)]
+    fn push(&mut self, item: T) {
+        self.push_if(true, item);
+    }
+
+    /// Adds an item, or not, without a branch. A batch has no more items than there is room for.
+    #[inline(always)]
+    fn push_if(&mut self, wanted: bool, item: T) {
+        self.items[self.count & (BATCH - 1)] = item;
+        self.count += usize::from(wanted);
+    }
+
+    #[inline(always)]
+    fn all(&self) -> &[T] {
+        &self.items[..self.count]
+    }
+}
+
+impl Default for NotInFront {
+    fn default() -> NotInFront {
+        NotInFront {
+            words: List::new(0),
+            longer: List::new(0),
+            pairs: List::new((0, [0; 2])),
+            longs: List::new((0, [0; 6])),
+            others: List::new(0),
+        }
+    }
 }
 
 impl Cache {
-    /// Asks for the place of a short piece to be brought near, since it will be looked up soon.
+    /// Looks for the ids of each piece of a batch, `text[bounds[i]..bounds[i + 1]]`, in front.
+    ///
+    /// Eight at a time, without a branch that depends on them.
     #[inline(always)]
-    pub fn prefetch_short(&self, key: Key) {
-        simd::prefetch(&self.short[hash(key) as usize & (self.short.len() - 1)]);
+    pub fn look_in_front(
+        &self,
+        vectors: impl Vectors,
+        text: &[u8],
+        bounds: &[u32],
+        ids: &mut [Packed],
+        missing: &mut NotInFront,
+    ) {
+        const EIGHT: usize = 8;
+        let count = bounds.len() - 1;
+        missing.words.count = 0;
+        missing.longer.count = 0;
+        let mut done = 0;
+        let last_start = text.len().saturating_sub(WORD);
+        while done + EIGHT <= count && bounds[done + EIGHT - 1] as usize <= last_start {
+            let bounds: &[u32; EIGHT + 1] =
+                bounds[done..].first_chunk().unwrap_or_else(|| unreachable!("there are nine"));
+            let (mut words, mut lengths) = ([0; EIGHT], [0; EIGHT]);
+            for i in 0..EIGHT {
+                words[i] = word(&text[bounds[i] as usize..]);
+                lengths[i] = bounds[i + 1] - bounds[i];
+            }
+            let found = vectors.find_words(words, lengths, &self.front);
+            if let Some(ids) = ids[done..].first_chunk_mut::<EIGHT>() {
+                *ids = found.values.map(Packed);
+            }
+            missing.words.push_eight(vectors, found.missing & !found.longer, done as u16);
+            missing.longer.push_eight(vectors, found.longer, done as u16);
+            done += EIGHT;
+        }
+        for i in done..count {
+            let is_longer = bounds[i + 1] - bounds[i] > WORD as u32;
+            missing.words.push_if(!is_longer, i as u16);
+            missing.longer.push_if(is_longer, i as u16);
+        }
     }
 
-    /// The same for a long piece, by its hash.
+    /// Looks in the tables for what was not in front, and gives to `merger` what is nowhere.
     #[inline(always)]
-    pub fn prefetch_long(&self, hash: u64) {
-        simd::prefetch(&self.long[hash as usize & (self.long.len() - 1)]);
-    }
-
-    /// Writes the ids of a short piece from `ids[at]` on, where there must be room for LONGEST,
-    /// and returns how many they are; None if they are not known.
-    #[inline(always)]
-    pub fn write_short(&self, key: Key, ids: &mut [u32], at: usize) -> Option<usize> {
-        let slot = &self.short[self.place_of_short(key)];
-        (slot.key == key).then(|| slot.ids.write(&self.more_ids, ids, at))
-    }
-
-    /// The same for a long piece.
-    #[inline(always)]
-    pub fn write_long(&self, hash: u64, piece: &[u8], ids: &mut [u32], at: usize) -> Option<usize> {
-        let slot = &self.long[self.place_of_long(hash, piece)];
-        (slot.length != 0).then(|| slot.ids.write(&self.more_ids, ids, at))
-    }
-
-    /// Remembers the ids of a short piece.
-    pub fn put_short(&mut self, key: Key, ids: &[u32]) {
-        self.make_room(ids.len());
-        if self.short_used * 2 >= self.short.len() {
-            if self.short.len() < 1 << SHORT_BITS.1 {
-                let size = self.short.len() * 2;
-                let slots = std::mem::replace(&mut self.short, vec![NO_SHORT; size]);
-                for slot in slots.into_iter().filter(|slot| slot.key != 0) {
-                    let at = self.place_of_short(slot.key);
-                    self.short[at] = slot;
+    pub fn look_in_tables(
+        &mut self,
+        text: &[u8],
+        bounds: &[u32],
+        ids: &mut [Packed],
+        missing: &mut NotInFront,
+        merger: &mut impl Merge,
+    ) {
+        let NotInFront { words, longer, pairs, longs, others } = missing;
+        let piece = |i: u16| (bounds[usize::from(i)] as usize, bounds[usize::from(i) + 1] as usize);
+        // What the look-ups need is asked for first, so that it is on its way by then.
+        (pairs.count, longs.count, others.count) = (0, 0, 0);
+        for &i in longer.all() {
+            let (start, end) = piece(i);
+            let rest = &text[start..];
+            if begins_with_ideograph(rest) {
+                others.push(i);
+                continue;
+            }
+            match end - start {
+                length @ ..=PAIR => {
+                    let key = pair_key(rest, length);
+                    self.pairs.prefetch(&key);
+                    pairs.push((i, key));
                 }
-            } else {
-                *self = Cache::default();
+                length @ ..=LONGEST => {
+                    let key = long_key(rest, length);
+                    self.longs.prefetch(&key);
+                    longs.push((i, key));
+                }
+                _ => others.push(i),
             }
         }
-        let at = self.place_of_short(key);
-        self.short_used += usize::from(self.short[at].key == 0);
-        self.short[at] = ShortSlot { key, ids: Packed::new(ids, &mut self.more_ids) };
-    }
-
-    /// Remembers the ids of a long piece.
-    pub fn put_long(&mut self, hash: u64, piece: &[u8], ids: &[u32]) {
-        self.make_room(ids.len());
-        if self.long_used * 2 >= self.long.len() {
-            if self.long.len() < 1 << LONG_BITS.1 {
-                let size = self.long.len() * 2;
-                let slots = std::mem::replace(&mut self.long, vec![NO_LONG; size]);
-                for slot in slots.into_iter().filter(|slot| slot.length != 0) {
-                    let at = self.place_of_long(slot.hash, &slot.piece[..slot.length.into()]);
-                    self.long[at] = slot;
-                }
-            } else {
-                *self = Cache::default();
-            }
+        for &i in words.all() {
+            let (start, end) = piece(i);
+            self.words.prefetch(&word_key(&text[start..], end - start));
         }
-        let at = self.place_of_long(hash, piece);
-        self.long_used += usize::from(self.long[at].length == 0);
-        let slot = &mut self.long[at];
-        *slot = LongSlot { hash, length: piece.len() as u8, ..NO_LONG };
-        slot.piece[..piece.len()].copy_from_slice(piece);
-        slot.ids = Packed::new(ids, &mut self.more_ids);
+        for &i in words.all() {
+            let (start, end) = piece(i);
+            ids[usize::from(i)] = self.word(&text[start..], end - start, merger);
+        }
+        for (i, key) in pairs.all() {
+            let (start, end) = piece(*i);
+            ids[usize::from(*i)] = self.pair(key, &text[start..end], merger);
+        }
+        for (i, key) in longs.all() {
+            let (start, end) = piece(*i);
+            ids[usize::from(*i)] = match self.longs.get(key) {
+                Some(ids) => ids,
+                None => self.put_long(key, &text[start..end], merger),
+            };
+        }
+        for &i in others.all() {
+            let (start, end) = piece(i);
+            ids[usize::from(i)] = self.other(&text[start..end], merger);
+        }
     }
 
-    fn make_room(&mut self, ids: usize) {
-        if self.more_ids.len() + ids > MOST_IDS {
+    /// Returns the ids of a piece of up to 8 bytes, which `text` begins with, that is not in front.
+    #[inline(always)]
+    fn word(&mut self, text: &[u8], length: usize, merger: &mut impl Merge) -> Packed {
+        let key = word_key(text, length);
+        let ids = match self.words.get(&key) {
+            Some(ids) if key != 0 => ids,
+            _ => self.put_word(key, &text[..length], merger),
+        };
+        self.front[place_of_word(key)] = [key, ids.0];
+        ids
+    }
+
+    /// Returns the ids of a piece of 9 to 16 bytes.
+    #[inline(always)]
+    fn pair(&mut self, key: &[u64; 2], piece: &[u8], merger: &mut impl Merge) -> Packed {
+        match self.pairs.get(key) {
+            Some(ids) if key[1] != 0 => ids,
+            _ => self.put_pair(key, piece, merger),
+        }
+    }
+
+    /// Returns the ids of a piece of more than 8 bytes that is not kept as a whole: by the parts
+    /// that no token spans, if it has any.
+    fn other(&mut self, piece: &[u8], merger: &mut impl Merge) -> Packed {
+        let start = self.loose_ids.len();
+        if merger.spans().is_none() || !begins_with_ideograph(piece) {
+            merger.merge(piece, &mut self.loose_ids);
+            return self.loose(start);
+        }
+        let (mut first, mut at) = (0, 0);
+        loop {
+            let next = at + spans::length(piece[at]);
+            let is_last = next >= piece.len();
+            if is_last || merger.spans().is_some_and(|spans| spans.are_apart(piece, at, next)) {
+                let end = next.min(piece.len());
+                self.add_part(&piece[first..], end - first, merger);
+                if is_last {
+                    return self.loose(start);
+                }
+                first = next;
+            }
+            at = next;
+        }
+    }
+
+    /// Puts the ids of the part of a piece that `text` begins with behind the loose ids.
+    #[inline(always)]
+    fn add_part(&mut self, text: &[u8], length: usize, merger: &mut impl Merge) {
+        let ids = match length {
+            ..=WORD => {
+                let key = word_key(text, length);
+                let [known, ids] = self.front[place_of_word(key)];
+                if known == key && key != 0 { Packed(ids) } else { self.word(text, length, merger) }
+            }
+            ..=PAIR => self.pair(&pair_key(text, length), &text[..length], merger),
+            _ => return merger.merge(&text[..length], &mut self.loose_ids),
+        };
+        if ids.is_elsewhere() {
+            let more_ids = &self.more_ids[ids.place()..][..ids.count()];
+            self.loose_ids.extend_from_slice(more_ids);
+        } else {
+            self.loose_ids.extend_from_slice(&ids.inner_ids()[..ids.inner_count()]);
+        }
+    }
+
+    /// Returns what stands for the loose ids from `start` on.
+    fn loose(&mut self, start: usize) -> Packed {
+        match Packed::of(&self.loose_ids[start..]) {
+            Some(packed) => {
+                self.loose_ids.truncate(start);
+                packed
+            }
+            None => Packed::elsewhere(start, self.loose_ids.len() - start, ELSEWHERE | LOOSE),
+        }
+    }
+
+    #[cold]
+    fn put_word(&mut self, key: u64, piece: &[u8], merger: &mut impl Merge) -> Packed {
+        let ids = self.merged(piece, merger);
+        if key != 0 {
+            self.words.put(&key, ids);
+        }
+        ids
+    }
+
+    #[cold]
+    fn put_pair(&mut self, key: &[u64; 2], piece: &[u8], merger: &mut impl Merge) -> Packed {
+        let ids = self.merged(piece, merger);
+        if key[1] != 0 {
+            self.pairs.put(key, ids);
+        }
+        ids
+    }
+
+    #[cold]
+    fn put_long(&mut self, key: &LongKey, piece: &[u8], merger: &mut impl Merge) -> Packed {
+        let ids = self.merged(piece, merger);
+        self.longs.put(key, ids);
+        ids
+    }
+
+    /// Merges a piece, and returns its ids.
+    fn merged(&mut self, piece: &[u8], merger: &mut impl Merge) -> Packed {
+        let start = self.more_ids.len();
+        merger.merge(piece, &mut self.more_ids);
+        match Packed::of(&self.more_ids[start..]) {
+            Some(packed) => {
+                self.more_ids.truncate(start);
+                packed
+            }
+            None => Packed::elsewhere(start, self.more_ids.len() - start, ELSEWHERE),
+        }
+    }
+
+    /// Returns the ids that are elsewhere, of pieces that were looked up since `tidy`.
+    #[inline]
+    pub fn ids_elsewhere(&self, Packed(bits): Packed) -> &[u32] {
+        let list = if bits & LOOSE == 0 { &self.more_ids } else { &self.loose_ids };
+        &list[Packed(bits).place()..][..Packed(bits).count()]
+    }
+
+    /// Forgets what is in no table, and begins anew when that is full.
+    #[inline]
+    pub fn tidy(&mut self) {
+        self.loose_ids.clear();
+        self.loose_ids.shrink_to(MOST_IDS);
+        if self.more_ids.len() > MOST_IDS {
             *self = Cache::default();
         }
-    }
-
-    /// Returns where a short piece is, or the free place where it would be.
-    #[inline(always)]
-    fn place_of_short(&self, key: Key) -> usize {
-        let mask = self.short.len() - 1;
-        let mut at = hash(key) as usize & mask;
-        while self.short[at].key != key && self.short[at].key != 0 {
-            at = (at + 1) & mask;
-        }
-        at
-    }
-
-    /// Returns where a long piece is, or the free place where it would be.
-    #[inline(always)]
-    fn place_of_long(&self, hash: u64, piece: &[u8]) -> usize {
-        let mask = self.long.len() - 1;
-        let mut at = hash as usize & mask;
-        loop {
-            let slot = &self.long[at];
-            let same = slot.hash == hash && slot.piece.get(..slot.length.into()) == Some(piece);
-            if same || slot.length == 0 {
-                return at;
-            }
-            at = (at + 1) & mask;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_key_is_the_whole_piece() {
-        let text = b"ab\0\0abcdefghijklmnop";
-        assert_ne!(key(text, 0, 2), key(text, 0, 3));
-        assert_eq!(key(text, 0, 2), key(text, 4, 6));
-        assert_eq!(key(text, 4, 19), key(b"abcdefghijklmno", 0, 15));
-    }
-
-    #[test]
-    fn what_was_put_is_found_whole_through_growth() {
-        let mut cache = Cache::default();
-        let pieces: Vec<Vec<u8>> = (0..40_000_u32)
-            .map(|n| [&n.to_le_bytes()[..], &[7; 43][..(n % 44) as usize]].concat())
-            .collect();
-        let ids = |n: usize| -> Vec<u32> { (0..n as u32 % 6 + 1).map(|i| i << (n % 32)).collect() };
-        for (n, piece) in pieces.iter().enumerate() {
-            if piece.len() <= SHORT {
-                cache.put_short(key(piece, 0, piece.len()), &ids(n));
-            } else {
-                cache.put_long(hash_long(piece), piece, &ids(n));
-            }
-        }
-        let mut found = [0; LONGEST];
-        for (n, piece) in pieces.iter().enumerate() {
-            let count = if piece.len() <= SHORT {
-                cache.write_short(key(piece, 0, piece.len()), &mut found, 0)
-            } else {
-                cache.write_long(hash_long(piece), piece, &mut found, 0)
-            };
-            assert_eq!(&found[..count.expect("it was put")], ids(n));
-        }
-        assert_eq!(cache.write_short(key(b"absent", 0, 6), &mut found, 0), None);
-        assert_eq!(cache.write_long(hash_long(&[1; 20]), &[1; 20], &mut found, 0), None);
-    }
-
-    #[test]
-    fn a_full_cache_begins_anew() {
-        let mut cache = Cache::default();
-        for n in 0..1_u32 << 20 {
-            let piece = [n.to_le_bytes(); 5].concat();
-            cache.put_short(key(&piece, 0, 4), &[n]);
-            cache.put_long(hash_long(&piece), &piece, &[n; 5]);
-        }
-        assert!(cache.short.len() <= 1 << SHORT_BITS.1 && cache.long.len() <= 1 << LONG_BITS.1);
-        assert!(cache.more_ids.len() <= MOST_IDS);
     }
 }

@@ -6,10 +6,12 @@
 pub mod cache;
 pub mod decode;
 pub mod encode;
+pub mod key;
 pub mod merge;
 mod python;
 pub mod scan;
 pub mod simd;
+pub mod spans;
 pub mod train;
 pub mod unicode;
 mod window;

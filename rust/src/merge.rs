@@ -6,6 +6,9 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
+use std::sync::OnceLock;
+
+use crate::spans::Spans;
 
 /// A token by its place among all tokens: dense, whatever ids the vocabulary has.
 pub type Token = u32;
@@ -26,6 +29,8 @@ pub struct Merges {
     byte_pairs: Vec<Merge>,
     /// The rule "a whole piece that is a token is that token", if the vocabulary has it.
     whole_pieces: Option<HashMap<Box<[u8]>, Token>>,
+    /// Made when it is first asked for; none if parts of pieces may not be merged apart.
+    spans: OnceLock<Option<Spans>>,
 }
 
 /// What merging needs to work in, kept from piece to piece.
@@ -53,7 +58,7 @@ impl Merges {
                     table.get(tokens_of_bytes[left], tokens_of_bytes[right]);
             }
         }
-        Merges { tokens_of_bytes, table, byte_pairs, whole_pieces }
+        Merges { tokens_of_bytes, table, byte_pairs, whole_pieces, spans: OnceLock::new() }
     }
 
     /// Puts the tokens of a piece behind those in `tokens`.
@@ -65,6 +70,39 @@ impl Merges {
         } else {
             self.merge_long(piece, scratch, tokens);
         }
+    }
+
+    /// Returns what tells where pieces may be taken apart, if they may. Where whole pieces are
+    /// looked up they may not: a part could be taken for one.
+    pub fn spans(&self) -> Option<&Spans> {
+        let make = || {
+            let tokens = self.bytes_of_tokens()?;
+            Some(Spans::new(tokens.iter().map(Vec::as_slice)))
+        };
+        self.spans.get_or_init(|| if self.whole_pieces.is_some() { None } else { make() }).as_ref()
+    }
+
+    /// Returns the bytes of the tokens of bytes and merges, by token; of another, nothing. None
+    /// if a merge has a part that only a later one makes.
+    fn bytes_of_tokens(&self) -> Option<Vec<Vec<u8>>> {
+        let mut merges: Vec<(u64, Merge)> =
+            self.table.slots.iter().copied().filter(|slot| slot.1 != NO_MERGE).collect();
+        merges.sort_unstable_by_key(|&(_, merge)| merge);
+        let made = merges.iter().map(|&(_, merge)| merge as Token);
+        let most = made.chain(self.tokens_of_bytes).max()?;
+        let mut tokens = vec![Vec::new(); most as usize + 1];
+        for (byte, &token) in (0..=255).zip(&self.tokens_of_bytes) {
+            tokens[token as usize] = vec![byte];
+        }
+        for (pair, merge) in merges {
+            let (left, right) =
+                (tokens.get((pair >> 32) as usize)?, tokens.get(pair as u32 as usize)?);
+            if left.is_empty() || right.is_empty() {
+                return None;
+            }
+            tokens[merge as Token as usize] = [&left[..], right].concat();
+        }
+        Some(tokens)
     }
 
     fn byte_pair(&self, left: u8, right: u8) -> Merge {

@@ -35,11 +35,49 @@ pub struct Leads {
 
 pub type Block = [u8; 64];
 
+/// Words of up to 8 bytes, filled up with zeros, and what belongs to each; each at its own place,
+/// or not at all. The word 0 is none.
+pub type WordTable = [[u64; 2]; 1 << WORD_TABLE_BITS];
+
+pub const WORD_TABLE_BITS: u32 = 14; // 256 KB, which the second cache of a processor holds
+
+/// Returns where a word is in the table, if it is there.
+#[inline(always)]
+pub fn place_of_word(word: u64) -> usize {
+    (word.wrapping_mul(MIX) >> (64 - WORD_TABLE_BITS)) as usize & ((1 << WORD_TABLE_BITS) - 1)
+}
+
+const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// What is found of eight words: bit 0 is for the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// What belongs to each word, or anything if it is missing.
+    pub values: [u64; 8],
+    /// Words that are not in the table, or end in a zero.
+    pub missing: u8,
+    /// Those of more than 8 bytes.
+    pub longer: u8,
+}
+
 /// What a processor's vector instructions are asked for.
 pub trait Vectors: Copy {
     fn masks(self, block: &Block) -> Masks;
 
     fn leads(self, block: &Block) -> Leads;
+
+    /// Looks for eight words at once, each of which is the first `lengths[i]` bytes of `words[i]`,
+    /// or all of them.
+    #[inline(always)]
+    fn find_words(self, words: [u64; 8], lengths: [u32; 8], table: &WordTable) -> Found {
+        find_words(words, lengths, table)
+    }
+
+    /// Writes `first` + the place of each bit of `bits`, in order; what is behind them is anything.
+    #[inline(always)]
+    fn write_numbers(self, bits: u8, first: u16, numbers: &mut [u16; 8]) {
+        write_numbers(bits, first, numbers);
+    }
 
     /// Writes `base` + the place of each bit of `bits`, in order; what is behind them is anything.
     fn write_places(self, bits: u64, base: u32, places: &mut [u32; 64]);
@@ -182,6 +220,30 @@ impl Vectors for Scalar {
     }
 }
 
+#[inline(always)]
+fn find_words(words: [u64; 8], lengths: [u32; 8], table: &WordTable) -> Found {
+    let mut found = Found { values: [0; 8], missing: 0, longer: 0 };
+    for i in 0..8 {
+        let others = 64 - 8 * lengths[i].min(8);
+        let moved = words[i] << others;
+        let word = moved >> others;
+        let [known, value] = table[place_of_word(word)];
+        found.values[i] = value;
+        found.missing |= u8::from((known != word) | (moved >> 56 == 0)) << i;
+        found.longer |= u8::from(lengths[i] > 8) << i;
+    }
+    found
+}
+
+#[inline(always)]
+fn write_numbers(bits: u8, first: u16, numbers: &mut [u16; 8]) {
+    let mut count = 0;
+    for i in 0..8 {
+        numbers[count & 7] = first + i;
+        count += usize::from(bits >> i & 1);
+    }
+}
+
 fn bits(block: &Block, is: fn(&u8) -> bool) -> u64 {
     block.iter().enumerate().fold(0, |bits, (i, byte)| bits | u64::from(is(byte)) << i)
 }
@@ -204,7 +266,9 @@ fn write_places(mut bits: u64, base: u32, places: &mut [u32; 64]) {
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod x86 {
-    use super::{Block, Leads, Masks, Vectors, Work, write_places};
+    use super::{
+        Block, Found, Leads, MIX, Masks, Vectors, WORD_TABLE_BITS, WordTable, Work, write_places,
+    };
     use std::arch::x86_64::*;
 
     pub fn has_avx512() -> bool {
@@ -255,6 +319,18 @@ mod x86 {
         fn leads(self, block: &Block) -> Leads {
             // SAFETY: as above.
             unsafe { avx512_leads(block) }
+        }
+
+        #[inline(always)]
+        fn find_words(self, words: [u64; 8], lengths: [u32; 8], table: &WordTable) -> Found {
+            // SAFETY: as above.
+            unsafe { avx512_find_words(words, lengths, table) }
+        }
+
+        #[inline(always)]
+        fn write_numbers(self, bits: u8, first: u16, numbers: &mut [u16; 8]) {
+            // SAFETY: as above.
+            unsafe { avx512_numbers(bits, first, numbers) }
         }
 
         #[inline(always)]
@@ -355,6 +431,44 @@ mod x86 {
             // SAFETY: there is room for the sixteen that are stored, which need no alignment.
             unsafe { _mm512_storeu_si512(sixteen.as_mut_ptr().cast(), wide) };
         }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2")]
+    fn avx512_find_words(words: [u64; 8], lengths: [u32; 8], table: &WordTable) -> Found {
+        let all = |[a, b, c, d, e, f, g, h]: [u64; 8]| {
+            let [a, b, c, d] = [a, b, c, d].map(|word| word as i64);
+            let [e, f, g, h] = [e, f, g, h].map(|word| word as i64);
+            _mm512_set_epi64(h, g, f, e, d, c, b, a)
+        };
+        // SAFETY: the array has the 32 bytes that are loaded, which need no alignment.
+        let lengths = unsafe { _mm256_loadu_si256(lengths.as_ptr().cast()) };
+        let longer = _mm256_cmpgt_epu32_mask(lengths, _mm256_set1_epi32(8));
+        let bytes = _mm256_min_epu32(lengths, _mm256_set1_epi32(8));
+        let bits = _mm512_slli_epi64::<3>(_mm512_cvtepu32_epi64(bytes));
+        let others = _mm512_sub_epi64(_mm512_set1_epi64(64), bits);
+        let moved = _mm512_sllv_epi64(all(words), others);
+        let no_end = _mm512_cmplt_epu64_mask(moved, _mm512_set1_epi64(1 << 56));
+        let words = _mm512_srlv_epi64(moved, others);
+        let mixed = _mm512_mullo_epi64(words, _mm512_set1_epi64(MIX as i64));
+        let places = _mm512_srli_epi64::<{ 64 - WORD_TABLE_BITS }>(mixed);
+        let mut place_of = [0_u64; 8];
+        // SAFETY: the array has room for the 64 bytes that are stored.
+        unsafe { _mm512_storeu_si512(place_of.as_mut_ptr().cast(), places) };
+        let slots = place_of.map(|place| &table[place as usize & (table.len() - 1)]);
+        let known = all(slots.map(|slot| slot[0]));
+        let values = slots.map(|slot| slot[1]);
+        Found { values, missing: no_end | _mm512_cmpneq_epu64_mask(known, words), longer }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512vl,avx512vbmi2")]
+    fn avx512_numbers(bits: u8, first: u16, numbers: &mut [u16; 8]) {
+        let all =
+            _mm_add_epi16(_mm_set1_epi16(first as i16), _mm_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7));
+        let found = _mm_maskz_compress_epi16(bits, all);
+        // SAFETY: there is room for the eight that are stored, which need no alignment.
+        unsafe { _mm_storeu_si128(numbers.as_mut_ptr().cast(), found) };
     }
 
     /// The bits of 64 bytes, of which those that are have their highest bit set.
@@ -564,6 +678,56 @@ mod tests {
                     let wanted = MasksOf(&block).run(Scalar);
                     assert_eq!(kernel.run(MasksOf(&block)), wanted, "{kernel:?}");
                 }
+            }
+        }
+    }
+
+    struct Find<'a>([u64; 8], [u32; 8], &'a WordTable);
+
+    impl Work for Find<'_> {
+        type Result = Found;
+
+        fn run<V: Vectors>(self, vectors: V) -> Found {
+            vectors.find_words(self.0, self.1, self.2)
+        }
+    }
+
+    struct NumbersOf(u8, u16);
+
+    impl Work for NumbersOf {
+        type Result = Vec<u16>;
+
+        fn run<V: Vectors>(self, vectors: V) -> Vec<u16> {
+            let mut numbers = [0; 8];
+            vectors.write_numbers(self.0, self.1, &mut numbers);
+            numbers[..self.0.count_ones() as usize].to_vec()
+        }
+    }
+
+    #[test]
+    fn all_kernels_find_the_same_words() {
+        let mut table: Box<WordTable> =
+            vec![[0; 2]; 1 << WORD_TABLE_BITS].try_into().expect("of this length");
+        for word in 1..1000 {
+            table[place_of_word(word)] = [word, word + 7];
+        }
+        for first in (0..2000).step_by(8) {
+            let words = std::array::from_fn(|i| (first + i as u64) | 0xABCD << 48);
+            let lengths = std::array::from_fn(|i| 1 + (first as u32 / 8 * 5 + i as u32) % 11);
+            let wanted = Find(words, lengths, &table).run(Scalar);
+            for kernel in Kernel::all() {
+                assert_eq!(kernel.run(Find(words, lengths, &table)), wanted, "{kernel:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_are_those_of_the_bits() {
+        for kernel in Kernel::all() {
+            for bits in 0..=u8::MAX {
+                let numbers: Vec<u16> =
+                    (0..8).filter(|i| bits >> i & 1 == 1).map(|i| i + 300).collect();
+                assert_eq!(kernel.run(NumbersOf(bits, 300)), numbers, "{kernel:?}");
             }
         }
     }

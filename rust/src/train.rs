@@ -9,7 +9,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use crate::cache;
+use crate::key;
 use crate::scan::{Pattern, Pieces};
 
 /// How often each piece occurs.
@@ -21,7 +21,7 @@ pub struct Counts {
 
 /// Counts of the pieces that fit a key, which are nearly all.
 struct ShortCounts {
-    slots: Vec<(cache::Key, u64)>, // the key 0 is that of no piece
+    slots: Vec<(key::Key, u64)>, // the key 0 is that of no piece
     used: usize,
 }
 
@@ -33,7 +33,7 @@ impl Default for ShortCounts {
 
 impl ShortCounts {
     #[inline(always)]
-    fn add(&mut self, key: cache::Key, count: u64) {
+    fn add(&mut self, key: key::Key, count: u64) {
         let at = self.place(key);
         if self.slots[at].0 == 0 {
             self.slots[at].0 = key;
@@ -57,9 +57,9 @@ impl ShortCounts {
     }
 
     #[inline(always)]
-    fn place(&self, key: cache::Key) -> usize {
+    fn place(&self, key: key::Key) -> usize {
         let mask = self.slots.len() - 1;
-        let mut at = cache::hash(key) as usize & mask;
+        let mut at = key::hash(key) as usize & mask;
         while self.slots[at].0 != key && self.slots[at].0 != 0 {
             at = (at + 1) & mask;
         }
@@ -80,8 +80,8 @@ impl Counts {
             }
             for &end in &ends[..count] {
                 let end = end as usize;
-                if end - start <= cache::SHORT {
-                    self.short.add(cache::key(bytes, start, end), 1);
+                if end - start <= key::SHORT {
+                    self.short.add(key::key(bytes, start, end), 1);
                 } else {
                     self.add_long(&bytes[start..end], 1);
                 }
@@ -98,8 +98,8 @@ impl Counts {
 
     /// Counts a piece so many times.
     pub fn add_piece(&mut self, piece: &[u8], count: u64) {
-        if (1..=cache::SHORT).contains(&piece.len()) {
-            self.short.add(cache::key(piece, 0, piece.len()), count);
+        if (1..=key::SHORT).contains(&piece.len()) {
+            self.short.add(key::key(piece, 0, piece.len()), count);
         } else if !piece.is_empty() {
             self.add_long(piece, count);
         }

@@ -9,8 +9,11 @@
 use std::marker::PhantomData;
 
 use crate::scan::{Rules, Scanner, contraction, contraction_without_case};
-use crate::simd::{Block, Leads, Masks, Vectors, Work};
+use crate::simd::{Block, Leads, Masks, Vectors, Work, prefetch};
 use crate::unicode::{LETTER, LOWER, NUMBER, SPACE, UPPER};
+
+/// How many bytes ahead text is asked for: what the next call will look at.
+const AHEAD: usize = 3072;
 
 /// What `Pieces::next_ends` asks for.
 pub struct NextEnds<'a, 'b, S> {
@@ -37,6 +40,9 @@ impl<S: Scanner> Work for NextEnds<'_, '_, S> {
         let mut count = 0;
         while at < text.len() {
             let Some((room, _)) = ends[count..].split_first_chunk_mut() else { break };
+            if let Some(ahead) = text.get(at + AHEAD) {
+                prefetch(ahead);
+            }
             let mut window = Window::at(vectors, rules, at, S::HAS_CASES);
             let starts = S::starts(&mut window) & window.certain();
             if starts == 0 {

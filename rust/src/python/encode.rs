@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyList, PyString};
 
 use super::{LONG, run};
-use crate::encode::Encoder;
+use crate::encode::{Count, Encoder, Sink};
 use crate::merge::{Merges, Token};
 use crate::scan::Pattern;
 
@@ -22,7 +22,12 @@ pub struct TextEncoder {
 }
 
 impl TextEncoder {
-    fn ids(&self, text: &Bound<'_, PyString>, ordinary: bool) -> PyResult<Vec<u32>> {
+    fn give(
+        &self,
+        text: &Bound<'_, PyString>,
+        ordinary: bool,
+        sink: &mut (impl Sink + Send),
+    ) -> PyResult<()> {
         let py = text.py();
         let text = text.to_str()?;
         if u32::try_from(text.len()).is_err() {
@@ -30,16 +35,20 @@ impl TextEncoder {
         }
         let mut context = self.encoder.take_context();
         let result = run(py, text.len() >= LONG, |go_on| {
-            let mut ids = Vec::with_capacity(text.len() / 4 + 64);
             if ordinary {
-                self.encoder.encode_ordinary(text, &mut context, &mut ids, go_on);
+                self.encoder.encode_ordinary(text, &mut context, sink, go_on);
             } else {
-                self.encoder.encode(text, &mut context, &mut ids, go_on);
+                self.encoder.encode(text, &mut context, sink, go_on);
             }
-            ids
         });
         self.encoder.put_context(context);
         result
+    }
+
+    fn ids(&self, text: &Bound<'_, PyString>, ordinary: bool) -> PyResult<Vec<u32>> {
+        let mut ids = Vec::with_capacity(text.len()? / 2 + 64);
+        self.give(text, ordinary, &mut ids)?;
+        Ok(ids)
     }
 
     fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
@@ -109,7 +118,9 @@ impl TextEncoder {
     /// Returns how many ids `encode` would return.
     #[pyo3(signature = (text, ordinary = false))]
     fn count(&self, text: &Bound<'_, PyString>, ordinary: bool) -> PyResult<usize> {
-        Ok(self.ids(text, ordinary)?.len())
+        let mut count = Count::default();
+        self.give(text, ordinary, &mut count)?;
+        Ok(count.0)
     }
 
     /// Returns the ids of a piece, which was cut elsewhere.
