@@ -530,7 +530,7 @@ impl Cache {
         }
         for &i in others.all() {
             let (start, end) = piece(i);
-            ids[usize::from(i)] = self.other(&text[start..end], merger);
+            ids[usize::from(i)] = self.other(text, start, end, merger);
         }
     }
 
@@ -555,48 +555,71 @@ impl Cache {
         }
     }
 
-    /// Returns the ids of a piece of more than 8 bytes that is not kept as a whole: by the parts
-    /// that no token spans, if it has any.
-    fn other(&mut self, piece: &[u8], merger: &mut impl Merge) -> Packed {
-        let start = self.loose_ids.len();
-        if merger.spans().is_none() || !begins_with_ideograph(piece) {
-            merger.merge(piece, &mut self.loose_ids);
-            return self.loose(start);
+    /// Returns the ids of `text[start..end]`, a piece that is not kept as a whole: by the parts that
+    /// no token spans, if it has any.
+    fn other(&mut self, text: &[u8], start: usize, end: usize, merger: &mut impl Merge) -> Packed {
+        let first_id = self.loose_ids.len();
+        if merger.spans().is_none() || !begins_with_ideograph(&text[start..end]) {
+            merger.merge(&text[start..end], &mut self.loose_ids);
+            return self.loose(first_id);
         }
-        let (mut first, mut at) = (0, 0);
-        loop {
-            let next = at + spans::length(piece[at]);
-            let is_last = next >= piece.len();
-            if is_last || merger.spans().is_some_and(|spans| spans.are_apart(piece, at, next)) {
-                let end = next.min(piece.len());
-                self.add_part(&piece[first..], end - first, merger);
-                if is_last {
-                    return self.loose(start);
-                }
-                first = next;
+        // A piece has no more ids than bytes, but up to four are written at once.
+        self.loose_ids.resize(first_id + end - start + 4, 0);
+        let mut end_of_ids = first_id;
+        let (mut part, mut at) = (start, start);
+        while at < end {
+            let next = (at + spans::length(text[at])).min(end);
+            let is_apart = |spans: &Spans| spans.are_apart(text, at, next);
+            if next == end || merger.spans().is_some_and(is_apart) {
+                end_of_ids = self.add_part(text, part, next, merger, end_of_ids);
+                part = next;
             }
             at = next;
         }
+        self.loose_ids.truncate(end_of_ids);
+        self.loose(first_id)
     }
 
-    /// Puts the ids of the part of a piece that `text` begins with behind the loose ids.
+    /// Writes the ids of `text[start..end]`, a part of a piece, among the loose ids from `at` on;
+    /// returns where they end.
     #[inline(always)]
-    fn add_part(&mut self, text: &[u8], length: usize, merger: &mut impl Merge) {
+    fn add_part(
+        &mut self,
+        text: &[u8],
+        start: usize,
+        end: usize,
+        merger: &mut impl Merge,
+        at: usize,
+    ) -> usize {
+        let length = end - start;
         let ids = match length {
             ..=WORD => {
-                let key = word_key(text, length);
+                let key = word_key(&text[start..], length);
                 let [known, ids] = self.front[place_of_word(key)];
-                if known == key && key != 0 { Packed(ids) } else { self.word(text, length, merger) }
+                if known == key && key != 0 {
+                    Packed(ids)
+                } else {
+                    self.word(&text[start..], length, merger)
+                }
             }
-            ..=PAIR => self.pair(&pair_key(text, length), &text[..length], merger),
-            _ => return merger.merge(&text[..length], &mut self.loose_ids),
+            ..=PAIR => self.pair(&pair_key(&text[start..], length), &text[start..end], merger),
+            _ => {
+                let room = self.loose_ids.len();
+                self.loose_ids.truncate(at);
+                merger.merge(&text[start..end], &mut self.loose_ids);
+                let end = self.loose_ids.len();
+                self.loose_ids.resize(room, 0);
+                return end;
+            }
         };
+        let room = &mut self.loose_ids[at..];
         if ids.is_elsewhere() {
             let more_ids = &self.more_ids[ids.place()..][..ids.count()];
-            self.loose_ids.extend_from_slice(more_ids);
-        } else {
-            self.loose_ids.extend_from_slice(&ids.inner_ids()[..ids.inner_count()]);
+            room[..more_ids.len()].copy_from_slice(more_ids);
+        } else if let Some(room) = room.first_chunk_mut() {
+            *room = ids.inner_ids();
         }
+        at + ids.count()
     }
 
     /// Returns what stands for the loose ids from `start` on.

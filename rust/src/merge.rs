@@ -13,10 +13,10 @@ use crate::spans::Spans;
 /// A token by its place among all tokens: dense, whatever ids the vocabulary has.
 pub type Token = u32;
 
-/// A merge as one number: its rank above, the token that it makes below. Lower ranks are less.
-type Merge = u64;
+/// A merge by its place among all merges. Lower ones come first.
+type Rank = u32;
 
-const NO_MERGE: Merge = u64::MAX;
+const NO_RANK: Rank = Rank::MAX;
 
 /// Up to so many bytes a piece is merged by looking at all of it, on the stack.
 const SHORT: usize = 32;
@@ -25,20 +25,26 @@ const SHORT: usize = 32;
 pub struct Merges {
     tokens_of_bytes: [Token; 256],
     table: PairTable,
+    /// The token that each merge makes.
+    made: Vec<Token>,
     /// The merges of two single bytes, which are most of those asked for.
-    byte_pairs: Vec<Merge>,
+    byte_pairs: Vec<Rank>,
     /// The rule "a whole piece that is a token is that token", if the vocabulary has it.
     whole_pieces: Option<HashMap<Box<[u8]>, Token>>,
     /// Made when it is first asked for; none if parts of pieces may not be merged apart.
     spans: OnceLock<Option<Spans>>,
 }
 
+/// A vocabulary that has too many tokens or merges for the tables here.
+#[derive(Debug)]
+pub struct TooManyError;
+
 /// What merging needs to work in, kept from piece to piece.
 #[derive(Default)]
 pub struct Scratch {
     heap: BinaryHeap<Reverse<u64>>,
     tokens: Vec<Token>,
-    ranks: Vec<u32>,
+    ranks: Vec<Rank>,
     after: Vec<u32>,
     before: Vec<u32>,
 }
@@ -49,16 +55,15 @@ impl Merges {
         tokens_of_bytes: [Token; 256],
         merges: &[(Token, Token, Token)],
         whole_pieces: Option<HashMap<Box<[u8]>, Token>>,
-    ) -> Merges {
-        let table = PairTable::new(merges);
-        let mut byte_pairs = vec![NO_MERGE; 1 << 16];
-        for left in 0..256 {
-            for right in 0..256 {
-                byte_pairs[left << 8 | right] =
-                    table.get(tokens_of_bytes[left], tokens_of_bytes[right]);
-            }
+    ) -> Result<Merges, TooManyError> {
+        let table = PairTable::new(merges)?;
+        let made = merges.iter().map(|&(_, _, token)| token).collect();
+        let mut byte_pairs = vec![NO_RANK; 1 << 16];
+        for (pair, rank) in byte_pairs.iter_mut().enumerate() {
+            *rank = table.get(tokens_of_bytes[pair >> 8], tokens_of_bytes[pair & 0xFF]);
         }
-        Merges { tokens_of_bytes, table, byte_pairs, whole_pieces, spans: OnceLock::new() }
+        let spans = OnceLock::new();
+        Ok(Merges { tokens_of_bytes, table, made, byte_pairs, whole_pieces, spans })
     }
 
     /// Puts the tokens of a piece behind those in `tokens`.
@@ -85,61 +90,59 @@ impl Merges {
     /// Returns the bytes of the tokens of bytes and merges, by token; of another, nothing. None
     /// if a merge has a part that only a later one makes.
     fn bytes_of_tokens(&self) -> Option<Vec<Vec<u8>>> {
-        let mut merges: Vec<(u64, Merge)> =
-            self.table.slots.iter().copied().filter(|slot| slot.1 != NO_MERGE).collect();
-        merges.sort_unstable_by_key(|&(_, merge)| merge);
-        let made = merges.iter().map(|&(_, merge)| merge as Token);
-        let most = made.chain(self.tokens_of_bytes).max()?;
+        let most = self.made.iter().chain(&self.tokens_of_bytes).copied().max()?;
         let mut tokens = vec![Vec::new(); most as usize + 1];
         for (byte, &token) in (0..=255).zip(&self.tokens_of_bytes) {
             tokens[token as usize] = vec![byte];
         }
-        for (pair, merge) in merges {
-            let (left, right) =
-                (tokens.get((pair >> 32) as usize)?, tokens.get(pair as u32 as usize)?);
+        let mut pairs = self.table.pairs();
+        pairs.sort_unstable();
+        for (rank, left, right) in pairs {
+            let (left, right) = (tokens.get(left as usize)?, tokens.get(right as usize)?);
             if left.is_empty() || right.is_empty() {
                 return None;
             }
-            tokens[merge as Token as usize] = [&left[..], right].concat();
+            tokens[self.made[rank as usize] as usize] = [&left[..], right].concat();
         }
         Some(tokens)
     }
 
-    fn byte_pair(&self, left: u8, right: u8) -> Merge {
+    fn byte_pair(&self, left: u8, right: u8) -> Rank {
         self.byte_pairs[usize::from(left) << 8 | usize::from(right)]
     }
 
     fn merge_short(&self, piece: &[u8], tokens: &mut Vec<Token>) {
         let mut parts = [0; SHORT];
-        // merges[i] is that of the pair that begins at parts[i].
-        let mut merges = [NO_MERGE; SHORT];
+        // ranks[i] is that of the pair that begins at parts[i].
+        let mut ranks = [NO_RANK; SHORT];
         for (part, &byte) in parts.iter_mut().zip(piece) {
             *part = self.tokens_of_bytes[usize::from(byte)];
         }
-        for (merge, pair) in merges.iter_mut().zip(piece.windows(2)) {
-            *merge = self.byte_pair(pair[0], pair[1]);
+        for (rank, pair) in ranks.iter_mut().zip(piece.windows(2)) {
+            *rank = self.byte_pair(pair[0], pair[1]);
         }
         let mut length = piece.len();
         while length > 1 {
-            let mut at = 0;
-            let mut lowest = merges[0];
-            for (i, &merge) in merges[1..length - 1].iter().enumerate() {
-                if merge < lowest {
-                    (lowest, at) = (merge, i + 1);
+            let (mut lowest, mut at) = (ranks[0], 0);
+            for (i, &rank) in ranks[..length - 1].iter().enumerate() {
+                if rank < lowest {
+                    (lowest, at) = (rank, i);
                 }
             }
-            if lowest == NO_MERGE {
+            if lowest == NO_RANK {
                 break;
             }
-            parts[at] = lowest as Token;
-            parts.copy_within(at + 2..length, at + 1);
-            merges.copy_within(at + 1..length, at);
+            parts[at] = self.made[lowest as usize];
+            for i in at + 1..length - 1 {
+                parts[i] = parts[i + 1];
+                ranks[i - 1] = ranks[i];
+            }
             length -= 1;
             if at > 0 {
-                merges[at - 1] = self.table.get(parts[at - 1], parts[at]);
+                ranks[at - 1] = self.table.get(parts[at - 1], parts[at]);
             }
             if at + 1 < length {
-                merges[at] = self.table.get(parts[at], parts[at + 1]);
+                ranks[at] = self.table.get(parts[at], parts[at + 1]);
             }
         }
         tokens.extend_from_slice(&parts[..length]);
@@ -149,13 +152,12 @@ impl Merges {
     /// since another merge has taken a part of it, is passed over.
     fn merge_long(&self, piece: &[u8], scratch: &mut Scratch, tokens: &mut Vec<Token>) {
         const TAKEN: Token = Token::MAX; // where a token has become the right part of another
-        const NO_RANK: u32 = u32::MAX;
         let end = u32::try_from(piece.len()).expect("texts are shorter than 4 GiB");
         let Scratch { heap, tokens: parts, ranks, after, before } = scratch;
         parts.clear();
         parts.extend(piece.iter().map(|&byte| self.tokens_of_bytes[usize::from(byte)]));
         ranks.clear();
-        ranks.extend(piece.windows(2).map(|pair| rank_of(self.byte_pair(pair[0], pair[1]))));
+        ranks.extend(piece.windows(2).map(|pair| self.byte_pair(pair[0], pair[1])));
         ranks.push(NO_RANK);
         after.clear();
         after.extend(1..=end);
@@ -175,8 +177,7 @@ impl Merges {
                 continue;
             }
             let next = after[here] as usize;
-            let merge = self.table.get(parts[here], parts[next]);
-            parts[here] = merge as Token;
+            parts[here] = self.made[rank as usize];
             parts[next] = TAKEN;
             ranks[next] = NO_RANK;
             let behind = after[next];
@@ -184,7 +185,7 @@ impl Merges {
             ranks[here] = NO_RANK;
             if behind < end {
                 before[behind as usize] = at;
-                let rank = rank_of(self.table.get(parts[here], parts[behind as usize]));
+                let rank = self.table.get(parts[here], parts[behind as usize]);
                 if rank != NO_RANK {
                     ranks[here] = rank;
                     heap.push(entry(rank, at));
@@ -192,7 +193,7 @@ impl Merges {
             }
             let ahead = before[here];
             if ahead < end {
-                let rank = rank_of(self.table.get(parts[ahead as usize], parts[here]));
+                let rank = self.table.get(parts[ahead as usize], parts[here]);
                 ranks[ahead as usize] = rank;
                 if rank != NO_RANK {
                     heap.push(entry(rank, ahead));
@@ -203,51 +204,97 @@ impl Merges {
     }
 }
 
-/// Returns the rank of a merge, `u32::MAX` of none.
-fn rank_of(merge: Merge) -> u32 {
-    (merge >> 32) as u32
+/// Ranks by the pairs that are merged: open addressing, half full at the most.
+///
+/// Most pairs that are asked for are not there. A filter, which is small enough for the
+/// processor's second cache, tells that of most of them: each pair sets one bit of at least eight
+/// a pair.
+struct PairTable {
+    filter: Vec<u64>,
+    filter_bits: u32,
+    /// The two tokens, 20 bits each, and the rank, 24 bits; all ones where there is none.
+    slots: Vec<u64>,
+    slot_bits: u32,
 }
 
-/// Merges by their pairs: open addressing, half full at the most.
-struct PairTable {
-    slots: Vec<(u64, Merge)>,
-    shift: u32,
-}
+const TOKEN_BITS: u32 = 20;
+const RANK_BITS: u32 = 24;
+const FREE: u64 = u64::MAX;
 
 impl PairTable {
-    fn new(merges: &[(Token, Token, Token)]) -> PairTable {
-        let bits = (merges.len() * 2).next_power_of_two().trailing_zeros().max(4);
-        let mut table = PairTable { slots: vec![(0, NO_MERGE); 1 << bits], shift: 64 - bits };
-        for (rank, &(left, right, token)) in merges.iter().enumerate() {
-            let at = table.place(left, right);
-            if table.slots[at].1 == NO_MERGE {
-                let rank = u64::try_from(rank).expect("fewer merges than 2^32");
-                table.slots[at] = (key(left, right), rank << 32 | u64::from(token));
+    fn new(merges: &[(Token, Token, Token)]) -> Result<PairTable, TooManyError> {
+        let bits = |count: usize| count.next_power_of_two().trailing_zeros();
+        let (filter_bits, slot_bits) =
+            (bits(merges.len() * 8).max(6), bits(merges.len() * 2).max(4));
+        let mut table = PairTable {
+            filter: vec![0; 1 << (filter_bits - 6)],
+            filter_bits,
+            slots: vec![FREE; 1 << slot_bits],
+            slot_bits,
+        };
+        if merges.len() >= 1 << RANK_BITS {
+            return Err(TooManyError);
+        }
+        for (rank, &(left, right, _)) in (0..).zip(merges) {
+            // The highest is left out, so that no slot is all ones.
+            if left.max(right) >= (1 << TOKEN_BITS) - 1 {
+                return Err(TooManyError);
+            }
+            let key = key(left, right);
+            let at = table.place(key);
+            if table.slots[at] == FREE {
+                table.slots[at] = key << RANK_BITS | rank;
+                let bit = (mixed(key) >> (64 - filter_bits)) as usize;
+                table.filter[bit / 64] |= 1 << (bit % 64);
             }
         }
-        table
+        Ok(table)
     }
 
-    /// Returns where a pair is, or the free place where it would be.
+    /// Returns the place of a pair, or the free one where it would be.
     #[inline(always)]
-    fn place(&self, left: Token, right: Token) -> usize {
-        let key = key(left, right);
+    fn place(&self, key: u64) -> usize {
         let mask = self.slots.len() - 1;
-        let mut at = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize;
-        while self.slots[at].1 != NO_MERGE && self.slots[at].0 != key {
+        let mut at = (mixed(key) >> (64 - self.slot_bits)) as usize & mask;
+        while self.slots[at] != FREE && self.slots[at] >> RANK_BITS != key {
             at = (at + 1) & mask;
         }
         at
     }
 
+    /// Returns the rank of the merge of two tokens, or NO_RANK.
     #[inline(always)]
-    fn get(&self, left: Token, right: Token) -> Merge {
-        self.slots[self.place(left, right)].1
+    fn get(&self, left: Token, right: Token) -> Rank {
+        let key = key(left, right);
+        let bit = (mixed(key) >> (64 - self.filter_bits)) as usize;
+        if self.filter[bit / 64] >> (bit % 64) & 1 == 0 {
+            return NO_RANK;
+        }
+        match self.slots[self.place(key)] {
+            FREE => NO_RANK,
+            slot => slot as Rank & ((1 << RANK_BITS) - 1),
+        }
+    }
+
+    /// Returns all ranks, and the two tokens of each.
+    fn pairs(&self) -> Vec<(Rank, Token, Token)> {
+        let taken = self.slots.iter().filter(|&&slot| slot != FREE);
+        let token = |bits: u64| bits as Token & ((1 << TOKEN_BITS) - 1);
+        let pair = |&slot: &u64| {
+            let (rank, key) = (slot as Rank & ((1 << RANK_BITS) - 1), slot >> RANK_BITS);
+            (rank, token(key >> TOKEN_BITS), token(key))
+        };
+        taken.map(pair).collect()
     }
 }
 
 fn key(left: Token, right: Token) -> u64 {
-    u64::from(left) << 32 | u64::from(right)
+    u64::from(left) << TOKEN_BITS | u64::from(right)
+}
+
+#[inline(always)]
+fn mixed(key: u64) -> u64 {
+    key.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 #[cfg(test)]
@@ -279,7 +326,7 @@ mod tests {
         let a = u32::from(b'a');
         let b = u32::from(b'b');
         let merges = [(a, a, 256), (256, b, 257), (257, 256, 258), (b, b, 259), (259, a, 257)];
-        let vocabulary = Merges::new(bytes(), &merges, None);
+        let vocabulary = Merges::new(bytes(), &merges, None).expect("few");
         let mut scratch = Scratch::default();
         for number in 0..1 << 12_u32 {
             let piece: Vec<u8> = (0..12).map(|bit| b"ab"[(number >> bit & 1) as usize]).collect();
@@ -294,7 +341,7 @@ mod tests {
     #[test]
     fn a_whole_piece_that_is_a_token_is_that_token() {
         let whole = HashMap::from([(Box::from(*b"abc"), 300)]);
-        let vocabulary = Merges::new(bytes(), &[(97, 98, 256)], Some(whole));
+        let vocabulary = Merges::new(bytes(), &[(97, 98, 256)], Some(whole)).expect("few");
         let mut tokens = Vec::new();
         vocabulary.merge(b"abc", &mut Scratch::default(), &mut tokens);
         vocabulary.merge(b"abcd", &mut Scratch::default(), &mut tokens);

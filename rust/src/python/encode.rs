@@ -98,7 +98,8 @@ impl TextEncoder {
         let highest = id_of.iter().chain(special_tokens.values()).max();
         let count = highest.map_or(0, |&id| id.saturating_add(1)).min(READY_MADE);
         let integers = (0..count).map(|id| PyInt::new(py, id).unbind()).collect();
-        let merges = Merges::new(bytes, &merges, whole_pieces);
+        let merges = Merges::new(bytes, &merges, whole_pieces)
+            .map_err(|_| PyValueError::new_err("too many tokens for the native core"))?;
         let special: Vec<(String, u32)> = special_tokens.into_iter().collect();
         let encoder = Encoder::new(pattern.and_then(Pattern::of_name), merges, id_of, &special)
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
