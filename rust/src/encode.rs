@@ -28,6 +28,8 @@ pub struct Context {
     bounds: [u32; BATCH + 1],
     packed: [Packed; BATCH],
     missing: NotInFront,
+    /// Room for the ids of a text, for who has no other.
+    pub ids: Vec<u32>,
 }
 
 #[derive(Default)]
@@ -44,6 +46,7 @@ impl Default for Context {
             bounds: [0; BATCH + 1],
             packed: [Packed::default(); BATCH],
             missing: NotInFront::default(),
+            ids: Vec::new(),
         }
     }
 }
@@ -71,21 +74,43 @@ impl Sink for Count {
     }
 }
 
-impl Sink for Vec<u32> {
+/// An integer that ids are kept as, and fit.
+pub trait Id: Copy + Default + Send {
+    fn of(id: u32) -> Self;
+}
+
+impl Id for u32 {
+    #[inline(always)]
+    fn of(id: u32) -> u32 {
+        id
+    }
+}
+
+impl Id for u16 {
+    #[inline(always)]
+    fn of(id: u32) -> u16 {
+        id as u16
+    }
+}
+
+impl<T: Id> Sink for Vec<T> {
     #[inline(always)]
     fn take_packed(&mut self, packed: &[Packed], cache: &Cache) {
+        const ROOM: usize = 4;
         let mut length = self.len();
-        self.resize(length + 4 * packed.len(), 0);
+        self.resize(length + ROOM * packed.len(), T::default());
         for (i, ids) in packed.iter().enumerate() {
             if ids.is_elsewhere() {
                 let more = cache.ids_elsewhere(*ids);
-                self.resize(length + more.len() + 4 * (packed.len() - i), 0);
-                self[length..length + more.len()].copy_from_slice(more);
+                self.resize(length + more.len() + ROOM * (packed.len() - i), T::default());
+                for (room, &id) in self[length..].iter_mut().zip(more) {
+                    *room = T::of(id);
+                }
                 length += more.len();
             } else {
                 // All are written, however many there are: that is faster than to choose.
-                if let Some(room) = self[length..].first_chunk_mut() {
-                    *room = ids.inner_ids();
+                if let Some(room) = self[length..].first_chunk_mut::<ROOM>() {
+                    *room = ids.inner_ids().map(T::of);
                 }
                 length += ids.inner_count();
             }
@@ -94,7 +119,7 @@ impl Sink for Vec<u32> {
     }
 
     fn take(&mut self, ids: &[u32]) {
-        self.extend_from_slice(ids);
+        self.extend(ids.iter().map(|&id| T::of(id)));
     }
 }
 
@@ -128,40 +153,54 @@ impl Encoder {
         contexts.push(context);
     }
 
-    pub fn spans(&self) -> Option<&Spans> {
-        self.merges.spans()
+    /// Returns the first place from `from` on where a text may be cut in two, each to be encoded
+    /// by itself as ordinary text; its length, if there is none.
+    pub fn next_cut(&self, text: &[u8], from: usize) -> usize {
+        let Some(pattern) = self.pattern else { return text.len() };
+        let pieces = Pieces::new(pattern, text);
+        (from..text.len()).find(|&at| pieces.is_safe_cut(at)).unwrap_or(text.len())
     }
 
-    pub fn has_scanner(&self) -> bool {
-        self.pattern.is_some()
-    }
-
-    /// Gives the ids of a text to `sink`, special literals being their ids.
+    /// Gives the ids of a text, which is UTF-8, to `sink`; special literals are their ids, unless
+    /// all is ordinary.
     ///
     /// `go_on` is asked now and then; where it says no, that is the end.
     pub fn encode(
         &self,
-        text: &str,
+        text: &[u8],
+        ordinary: bool,
         context: &mut Context,
         sink: &mut impl Sink,
         go_on: &mut dyn FnMut() -> bool,
     ) {
-        let Some((automaton, special_ids)) = &self.special else {
-            return self.encode_ordinary(text, context, sink, go_on);
-        };
+        self.for_each_stretch(text, ordinary, |stretch, special| {
+            self.encode_ordinary(stretch, context, sink, go_on);
+            sink.take(special);
+        });
+    }
+
+    /// Calls `take` for each stretch of ordinary text, with the id of the special token behind it.
+    pub fn for_each_stretch<'t>(
+        &self,
+        text: &'t [u8],
+        ordinary: bool,
+        mut take: impl FnMut(&'t [u8], &[u32]),
+    ) {
         let mut start = 0;
-        for found in automaton.find_iter(text) {
-            self.encode_ordinary(&text[start..found.start()], context, sink, go_on);
-            sink.take(&special_ids[found.pattern().as_usize()..][..1]);
-            start = found.end();
+        if let (false, Some((automaton, special_ids))) = (ordinary, &self.special) {
+            for found in automaton.find_iter(text) {
+                let id = &special_ids[found.pattern().as_usize()..][..1];
+                take(&text[start..found.start()], id);
+                start = found.end();
+            }
         }
-        self.encode_ordinary(&text[start..], context, sink, go_on);
+        take(&text[start..], &[]);
     }
 
     /// Gives the ids of a text to `sink`, special literals being ordinary text.
     pub fn encode_ordinary(
         &self,
-        text: &str,
+        text: &[u8],
         context: &mut Context,
         sink: &mut impl Sink,
         go_on: &mut dyn FnMut() -> bool,
@@ -174,7 +213,7 @@ impl Encoder {
             context.bounds[0] = at as u32;
             let count = pieces.next_ends(&mut context.bounds[1..]);
             at = context.bounds[count] as usize;
-            self.encode_pieces(text.as_bytes(), count, context, sink);
+            self.encode_pieces(text, count, context, sink);
             if at > next_question {
                 next_question += QUESTION;
                 if !go_on() {
@@ -239,7 +278,7 @@ impl<S: Sink> Work for EncodePieces<'_, S> {
     #[inline(always)]
     fn run<V: Vectors>(self, vectors: V) {
         let EncodePieces { encoder, text, count, context, sink } = self;
-        let Context { cache, merging, bounds, packed, missing } = context;
+        let Context { cache, merging, bounds, packed, missing, .. } = context;
         let bounds = &bounds[..=count];
         let packed = &mut packed[..count];
         cache.look_in_front(vectors, text, bounds, packed, missing);
@@ -249,4 +288,4 @@ impl<S: Sink> Work for EncodePieces<'_, S> {
 }
 
 /// After how many bytes it is asked whether to go on.
-const QUESTION: usize = 1 << 22;
+const QUESTION: usize = 1 << 20;

@@ -8,6 +8,7 @@ pub mod decode;
 pub mod encode;
 pub mod key;
 pub mod merge;
+pub mod parallel;
 mod python;
 pub mod scan;
 pub mod simd;

@@ -38,14 +38,14 @@ pub struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    /// The text must be shorter than 4 GiB.
-    pub fn new(pattern: Pattern, text: &'a str) -> Pieces<'a> {
-        Pieces::with_kernel(pattern, text, Kernel::get())
+    /// The text is UTF-8, and shorter than 4 GiB.
+    pub fn new(pattern: Pattern, text: &'a (impl AsRef<[u8]> + ?Sized)) -> Pieces<'a> {
+        Pieces::with_kernel(pattern, text.as_ref(), Kernel::get())
     }
 
-    fn with_kernel(pattern: Pattern, text: &'a str, kernel: Kernel) -> Pieces<'a> {
+    fn with_kernel(pattern: Pattern, text: &'a [u8], kernel: Kernel) -> Pieces<'a> {
         debug_assert!(u32::try_from(text.len()).is_ok());
-        let rules = Rules { text: text.as_bytes(), classes: Classes::get() };
+        let rules = Rules { text, classes: Classes::get() };
         Pieces { pattern, kernel, rules, at: 0 }
     }
 
@@ -383,7 +383,7 @@ mod tests {
 
     fn pieces(pattern: Pattern, text: &str) -> Vec<&str> {
         let cut = |kernel| {
-            let mut scanner = Pieces::with_kernel(pattern, text, kernel);
+            let mut scanner = Pieces::with_kernel(pattern, text.as_bytes(), kernel);
             let (mut start, mut pieces, mut ends) = (0, Vec::new(), [0; 100]);
             loop {
                 let count = scanner.next_ends(&mut ends);

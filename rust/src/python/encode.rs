@@ -4,11 +4,13 @@ use std::collections::HashMap;
 
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyInt, PyList, PyString};
+use pyo3::types::{PyBytes, PyInt, PyList, PyMemoryView, PyString};
 
-use super::{LONG, run};
-use crate::encode::{Count, Encoder, Sink};
+use super::array::memoryview;
+use super::text::{LONG, Text, run};
+use crate::encode::{Count, Encoder, Id};
 use crate::merge::{Merges, Token};
+use crate::parallel::{self, TooLongError};
 use crate::scan::Pattern;
 
 /// The integers of so many ids are made ahead; those of higher ids, which few have, when needed.
@@ -22,33 +24,23 @@ pub struct TextEncoder {
 }
 
 impl TextEncoder {
-    fn give(
+    /// Returns the ids of all texts, one behind the other, and where those of each begin and end.
+    fn ids<T: Id>(
         &self,
-        text: &Bound<'_, PyString>,
+        py: Python<'_>,
+        texts: &[Text<'_>],
         ordinary: bool,
-        sink: &mut (impl Sink + Send),
-    ) -> PyResult<()> {
-        let py = text.py();
-        let text = text.to_str()?;
-        if u32::try_from(text.len()).is_err() {
-            return Err(PyOverflowError::new_err("a text of 4 GiB or more: encode it in parts"));
-        }
-        let mut context = self.encoder.take_context();
-        let result = run(py, text.len() >= LONG, |go_on| {
-            if ordinary {
-                self.encoder.encode_ordinary(text, &mut context, sink, go_on);
-            } else {
-                self.encoder.encode(text, &mut context, sink, go_on);
-            }
-        });
-        self.encoder.put_context(context);
-        result
-    }
-
-    fn ids(&self, text: &Bound<'_, PyString>, ordinary: bool) -> PyResult<Vec<u32>> {
-        let mut ids = Vec::with_capacity(text.len()? / 2 + 64);
-        self.give(text, ordinary, &mut ids)?;
-        Ok(ids)
+        threads: usize,
+    ) -> PyResult<(Vec<T>, Vec<u64>)> {
+        let may_change = texts.iter().any(Text::may_change);
+        let texts = texts.iter().map(Text::bytes).collect::<PyResult<Vec<_>>>()?;
+        let length = texts.iter().map(|text| text.len()).sum::<usize>();
+        let encode = |go_on: &mut dyn FnMut() -> bool| {
+            parallel::encode_all(&self.encoder, &texts, ordinary, threads, go_on)
+        };
+        run(py, length >= LONG && !may_change, encode)?.map_err(|TooLongError| {
+            PyOverflowError::new_err("a text has 1 GiB in which there is no place to cut it")
+        })
     }
 
     fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
@@ -59,6 +51,18 @@ impl TextEncoder {
                 None => PyInt::new(py, id),
             }),
         )
+    }
+
+    /// Does `work` with the ids of a text that is not long.
+    fn with_ids<R>(&self, text: &[u8], ordinary: bool, work: impl FnOnce(&[u32]) -> R) -> R {
+        let mut context = self.encoder.take_context();
+        let mut ids = std::mem::take(&mut context.ids);
+        ids.clear();
+        self.encoder.encode(text, ordinary, &mut context, &mut ids, &mut || true);
+        let result = work(&ids);
+        context.ids = ids;
+        self.encoder.put_context(context);
+        result
     }
 }
 
@@ -110,25 +114,104 @@ impl TextEncoder {
     #[pyo3(signature = (text, ordinary = false))]
     fn encode<'py>(
         &self,
-        text: &Bound<'py, PyString>,
+        text: &Bound<'py, PyAny>,
         ordinary: bool,
     ) -> PyResult<Bound<'py, PyList>> {
-        self.list(text.py(), &self.ids(text, ordinary)?)
+        if let Ok(text) = text.cast::<PyString>() {
+            let bytes = text.to_str()?.as_bytes();
+            if bytes.len() < LONG {
+                return self.with_ids(bytes, ordinary, |ids| self.list(text.py(), ids));
+            }
+        }
+        self.encode_list(text, ordinary, 1)
+    }
+
+    /// Returns the same, by up to so many threads.
+    fn encode_list<'py>(
+        &self,
+        text: &Bound<'py, PyAny>,
+        ordinary: bool,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let py = text.py();
+        self.list(py, &self.ids(py, &[Text::new(text)?], ordinary, threads)?.0)
     }
 
     /// Returns how many ids `encode` would return.
     #[pyo3(signature = (text, ordinary = false))]
-    fn count(&self, text: &Bound<'_, PyString>, ordinary: bool) -> PyResult<usize> {
+    fn count(&self, text: &Bound<'_, PyAny>, ordinary: bool) -> PyResult<usize> {
+        let held = Text::new(text)?;
+        let bytes = held.bytes()?;
         let mut count = Count::default();
-        self.give(text, ordinary, &mut count)?;
-        Ok(count.0)
+        let mut context = self.encoder.take_context();
+        let result = run(text.py(), bytes.len() >= LONG && !held.may_change(), |go_on| {
+            self.encoder.encode(bytes, ordinary, &mut context, &mut count, go_on);
+        });
+        self.encoder.put_context(context);
+        result.map(|()| count.0)
+    }
+
+    /// Returns the ids of a text in a buffer, of items of 4 or 2 bytes.
+    #[pyo3(signature = (text, ordinary = false, itemsize = 4, threads = 1))]
+    fn encode_array<'py>(
+        &self,
+        text: &Bound<'py, PyAny>,
+        ordinary: bool,
+        itemsize: usize,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyMemoryView>> {
+        let (py, texts) = (text.py(), [Text::new(text)?]);
+        if itemsize == 2 {
+            memoryview(py, self.ids::<u16>(py, &texts, ordinary, threads)?.0)
+        } else {
+            memoryview(py, self.ids::<u32>(py, &texts, ordinary, threads)?.0)
+        }
+    }
+
+    /// Returns the ids of each text.
+    fn encode_batch<'py>(
+        &self,
+        py: Python<'py>,
+        texts: Vec<Bound<'py, PyAny>>,
+        ordinary: bool,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let texts = texts.iter().map(Text::new).collect::<PyResult<Vec<_>>>()?;
+        let (ids, offsets) = self.ids::<u32>(py, &texts, ordinary, threads)?;
+        let batch = PyList::empty(py);
+        for bounds in offsets.windows(2) {
+            batch.append(self.list(py, &ids[bounds[0] as usize..bounds[1] as usize])?)?;
+        }
+        Ok(batch)
+    }
+
+    /// Returns the ids of all texts in one buffer, and the offset of those of each in another.
+    fn encode_batch_arrays<'py>(
+        &self,
+        py: Python<'py>,
+        texts: Vec<Bound<'py, PyAny>>,
+        ordinary: bool,
+        itemsize: usize,
+        threads: usize,
+    ) -> PyResult<(Bound<'py, PyMemoryView>, Bound<'py, PyMemoryView>)> {
+        let texts = texts.iter().map(Text::new).collect::<PyResult<Vec<_>>>()?;
+        if itemsize == 2 {
+            let (ids, offsets) = self.ids::<u16>(py, &texts, ordinary, threads)?;
+            return Ok((memoryview(py, ids)?, memoryview(py, offsets)?));
+        }
+        let (ids, offsets) = self.ids::<u32>(py, &texts, ordinary, threads)?;
+        Ok((memoryview(py, ids)?, memoryview(py, offsets)?))
     }
 
     /// Returns the ids of a piece, which was cut elsewhere.
     fn merge<'py>(&self, piece: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyList>> {
+        let bytes = piece.as_bytes();
+        if bytes.len() > parallel::LONGEST {
+            return Err(PyOverflowError::new_err("a piece of 1 GiB or more"));
+        }
         let mut context = self.encoder.take_context();
-        let mut ids = Vec::new();
-        self.encoder.encode_piece(piece.as_bytes(), &mut context, &mut ids);
+        let mut ids: Vec<u32> = Vec::new();
+        self.encoder.encode_piece(bytes, &mut context, &mut ids);
         self.encoder.put_context(context);
         self.list(piece.py(), &ids)
     }

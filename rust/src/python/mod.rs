@@ -6,32 +6,11 @@ use pyo3::prelude::*;
 
 use crate::simd::Kernel;
 
+mod array;
 mod decode;
 mod encode;
+mod text;
 mod train;
-
-/// Texts of so many bytes or more are worked on without the interpreter's lock.
-pub const LONG: usize = 1 << 14;
-
-/// Runs `work` without the interpreter's lock if it is long; `work` asks now and then, by the
-/// function that it is given, whether Python wants to interrupt it.
-pub fn run<T: Send>(
-    py: Python<'_>,
-    is_long: bool,
-    work: impl FnOnce(&mut dyn FnMut() -> bool) -> T + Send,
-) -> PyResult<T> {
-    if !is_long {
-        return Ok(work(&mut || true));
-    }
-    let mut error = None;
-    let result = py.detach(|| {
-        work(&mut || {
-            error = Python::attach(|py| py.check_signals()).err();
-            error.is_none()
-        })
-    });
-    error.map_or(Ok(result), Err)
-}
 
 /// Returns the name of what makes masks of bytes here: avx512, avx2, neon or scalar.
 #[pyfunction]

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PyString};
 
-use super::{LONG, run};
+use super::text::{LONG, run};
 use crate::scan::Pattern;
 use crate::train::{Counts, Learner};
 

@@ -1,0 +1,93 @@
+//! Texts as they come from Python: a `str`, or its UTF-8 in a buffer.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+
+/// Texts of so many bytes or more are worked on without the interpreter's lock.
+pub const LONG: usize = 1 << 14;
+
+/// A text, held for as long as it is worked on.
+pub enum Text<'py> {
+    Str(Bound<'py, PyString>),
+    Bytes(Bound<'py, PyBytes>),
+    Buffer(PyBuffer<u8>),
+}
+
+impl<'py> Text<'py> {
+    /// Raises what `bpetite._text.as_str` does for what is no text.
+    pub fn new(object: &Bound<'py, PyAny>) -> PyResult<Text<'py>> {
+        if let Ok(text) = object.cast::<PyString>() {
+            return Ok(Text::Str(text.clone()));
+        }
+        let text = if let Ok(bytes) = object.cast::<PyBytes>() {
+            Text::Bytes(bytes.clone())
+        } else {
+            match PyBuffer::get(object) {
+                Ok(buffer) if buffer.dimensions() == 1 && buffer.is_c_contiguous() => {
+                    Text::Buffer(buffer)
+                }
+                _ => return Text::decoded(object),
+            }
+        };
+        if std::str::from_utf8(text.bytes()?).is_err() {
+            return Text::decoded(object);
+        }
+        Ok(text)
+    }
+
+    /// Has Python make a `str` of it, or say what is wrong.
+    fn decoded(object: &Bound<'py, PyAny>) -> PyResult<Text<'py>> {
+        let module = object.py().import("bpetite._text")?;
+        Ok(Text::Str(module.call_method1("as_str", (object,))?.cast_into()?))
+    }
+
+    /// Returns the UTF-8; raises UnicodeEncodeError for a lone surrogate.
+    pub fn bytes(&self) -> PyResult<&[u8]> {
+        match self {
+            Text::Str(text) => Ok(text.to_str()?.as_bytes()),
+            Text::Bytes(bytes) => Ok(bytes.as_bytes()),
+            Text::Buffer(buffer) => Ok(of_buffer(buffer)),
+        }
+    }
+
+    /// Returns whether Python code can change it while the interpreter's lock is not held.
+    pub fn may_change(&self) -> bool {
+        matches!(self, Text::Buffer(buffer) if !buffer.readonly())
+    }
+}
+
+#[allow(unsafe_code)]
+fn of_buffer(buffer: &PyBuffer<u8>) -> &[u8] {
+    // SAFETY: the buffer is contiguous and of bytes, which `new` has looked at, and stays where it
+    // is while it is held. If Python code may write to it, the interpreter's lock is held too.
+    // Nothing relies on bytes staying the same where this is not enough: they are read through
+    // checked indices only.
+    unsafe { std::slice::from_raw_parts(buffer.buf_ptr().cast(), buffer.len_bytes()) }
+}
+
+/// Runs `work`, without the interpreter's lock if that is allowed; `work` asks now and then, by the
+/// function that it is given, whether Python wants to interrupt it.
+pub fn run<T: Send>(
+    py: Python<'_>,
+    may_detach: bool,
+    work: impl FnOnce(&mut dyn FnMut() -> bool) -> T + Send,
+) -> PyResult<T> {
+    let mut error = None;
+    let error_of = &mut error;
+    let mut ask = move || {
+        *error_of = Python::attach(|py| py.check_signals()).err();
+        error_of.is_none()
+    };
+    // What is not UTF-8 any more, since another process wrote to a file that is mapped say, may
+    // run into a check of an index.
+    let work = AssertUnwindSafe(|| work(&mut ask));
+    let result = if may_detach { py.detach(|| catch_unwind(work)) } else { catch_unwind(work) };
+    if let Some(error) = error {
+        return Err(error);
+    }
+    result.map_err(|_| PyRuntimeError::new_err("the text was changed while it was worked on"))
+}
