@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyList, PyMemoryView, PyString};
 
 use super::array::memoryview;
+use super::list::list_of;
 use super::text::{LONG, Text, run};
 use crate::encode::{Count, Encoder, Id};
 use crate::merge::{Merges, Token};
@@ -44,13 +45,10 @@ impl TextEncoder {
     }
 
     fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(
-            py,
-            ids.iter().map(|&id| match self.integers.get(id as usize) {
-                Some(integer) => integer.bind(py).clone(),
-                None => PyInt::new(py, id),
-            }),
-        )
+        list_of(py, ids.len(), |i| match self.integers.get(ids[i] as usize) {
+            Some(integer) => integer.clone_ref(py),
+            None => PyInt::new(py, ids[i]).unbind(),
+        })
     }
 
     /// Does `work` with the ids of a text that is not long.

@@ -9,6 +9,7 @@ use crate::simd::Kernel;
 mod array;
 mod decode;
 mod encode;
+mod list;
 mod text;
 mod train;
 
