@@ -57,6 +57,9 @@ pub trait Sink {
     fn take_packed(&mut self, packed: &[Packed], cache: &Cache);
 
     fn take(&mut self, ids: &[u32]);
+
+    /// Makes room for what is to come, when so many bytes of a text are done, and so many left.
+    fn expect(&mut self, _done: usize, _left: usize) {}
 }
 
 /// How many ids there are.
@@ -120,6 +123,12 @@ impl<T: Id> Sink for Vec<T> {
 
     fn take(&mut self, ids: &[u32]) {
         self.extend(ids.iter().map(|&id| T::of(id)));
+    }
+
+    fn expect(&mut self, done: usize, left: usize) {
+        // As many as so far for each byte, and a few more.
+        let ids = self.len() as f64 / done as f64 * left as f64 * 1.03;
+        self.reserve_exact(ids as usize + 4 * BATCH);
     }
 }
 
@@ -207,7 +216,7 @@ impl Encoder {
     ) {
         let Some(pattern) = self.pattern else { return };
         let mut pieces = Pieces::new(pattern, text);
-        let mut next_question = QUESTION;
+        let mut next_question = FIRST_QUESTION;
         let mut at = 0;
         while at < text.len() {
             context.bounds[0] = at as u32;
@@ -215,7 +224,8 @@ impl Encoder {
             at = context.bounds[count] as usize;
             self.encode_pieces(text, count, context, sink);
             if at > next_question {
-                next_question += QUESTION;
+                sink.expect(at, text.len() - at);
+                next_question = at + QUESTION;
                 if !go_on() {
                     return;
                 }
@@ -287,5 +297,6 @@ impl<S: Sink> Work for EncodePieces<'_, S> {
     }
 }
 
-/// After how many bytes it is asked whether to go on.
+/// After how many bytes it is asked whether to go on, and how much room there should be.
 const QUESTION: usize = 1 << 20;
+const FIRST_QUESTION: usize = 1 << 17;

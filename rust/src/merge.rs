@@ -25,8 +25,9 @@ const SHORT: usize = 32;
 pub struct Merges {
     tokens_of_bytes: [Token; 256],
     table: PairTable,
-    /// The token that each merge makes.
-    made: Vec<Token>,
+    /// The token that each merge makes, if that is not simply the one that has the number 256 and
+    /// its rank.
+    made: Option<Vec<Token>>,
     /// The merges of two single bytes, which are most of those asked for.
     byte_pairs: Vec<Rank>,
     /// The rule "a whole piece that is a token is that token", if the vocabulary has it.
@@ -57,7 +58,8 @@ impl Merges {
         whole_pieces: Option<HashMap<Box<[u8]>, Token>>,
     ) -> Result<Merges, TooManyError> {
         let table = PairTable::new(merges)?;
-        let made = merges.iter().map(|&(_, _, token)| token).collect();
+        let is_simple = (256..).zip(merges).all(|(made, &(_, _, token))| made == token);
+        let made = (!is_simple).then(|| merges.iter().map(|&(_, _, token)| token).collect());
         let mut byte_pairs = vec![NO_RANK; 1 << 16];
         for (pair, rank) in byte_pairs.iter_mut().enumerate() {
             *rank = table.get(tokens_of_bytes[pair >> 8], tokens_of_bytes[pair & 0xFF]);
@@ -90,21 +92,30 @@ impl Merges {
     /// Returns the bytes of the tokens of bytes and merges, by token; of another, nothing. None
     /// if a merge has a part that only a later one makes.
     fn bytes_of_tokens(&self) -> Option<Vec<Vec<u8>>> {
-        let most = self.made.iter().chain(&self.tokens_of_bytes).copied().max()?;
+        let mut pairs = self.table.pairs();
+        pairs.sort_unstable();
+        let made = pairs.iter().map(|&(rank, _, _)| self.made_by(rank));
+        let most = made.chain(self.tokens_of_bytes).max()?;
         let mut tokens = vec![Vec::new(); most as usize + 1];
         for (byte, &token) in (0..=255).zip(&self.tokens_of_bytes) {
             tokens[token as usize] = vec![byte];
         }
-        let mut pairs = self.table.pairs();
-        pairs.sort_unstable();
         for (rank, left, right) in pairs {
             let (left, right) = (tokens.get(left as usize)?, tokens.get(right as usize)?);
             if left.is_empty() || right.is_empty() {
                 return None;
             }
-            tokens[self.made[rank as usize] as usize] = [&left[..], right].concat();
+            tokens[self.made_by(rank) as usize] = [&left[..], right].concat();
         }
         Some(tokens)
+    }
+
+    #[inline(always)]
+    fn made_by(&self, rank: Rank) -> Token {
+        match &self.made {
+            None => 256 + rank,
+            Some(made) => made[rank as usize],
+        }
     }
 
     fn byte_pair(&self, left: u8, right: u8) -> Rank {
@@ -132,7 +143,7 @@ impl Merges {
             if lowest == NO_RANK {
                 break;
             }
-            parts[at] = self.made[lowest as usize];
+            parts[at] = self.made_by(lowest);
             for i in at + 1..length - 1 {
                 parts[i] = parts[i + 1];
                 ranks[i - 1] = ranks[i];
@@ -177,7 +188,7 @@ impl Merges {
                 continue;
             }
             let next = after[here] as usize;
-            parts[here] = self.made[rank as usize];
+            parts[here] = self.made_by(rank);
             parts[next] = TAKEN;
             ranks[next] = NO_RANK;
             let behind = after[next];
@@ -204,7 +215,7 @@ impl Merges {
     }
 }
 
-/// Ranks by the pairs that are merged: open addressing, half full at the most.
+/// Ranks by the pairs that are merged, in lines as long as those of the processor's cache.
 ///
 /// Most pairs that are asked for are not there. A filter, which is small enough for the
 /// processor's second cache, tells that of most of them: each pair sets one bit of at least eight
@@ -212,10 +223,15 @@ impl Merges {
 struct PairTable {
     filter: Vec<u64>,
     filter_bits: u32,
-    /// The two tokens, 20 bits each, and the rank, 24 bits; all ones where there is none.
-    slots: Vec<u64>,
-    slot_bits: u32,
+    lines: Vec<Line>,
+    line_bits: u32,
 }
+
+/// In each place the two tokens, 20 bits each, and the rank, 24 bits; all ones where there is none.
+/// The places are taken from the first on; when there is none left, the next line's are.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line([u64; 8]);
 
 const TOKEN_BITS: u32 = 20;
 const RANK_BITS: u32 = 24;
@@ -223,65 +239,85 @@ const FREE: u64 = u64::MAX;
 
 impl PairTable {
     fn new(merges: &[(Token, Token, Token)]) -> Result<PairTable, TooManyError> {
-        let bits = |count: usize| count.next_power_of_two().trailing_zeros();
-        let (filter_bits, slot_bits) =
-            (bits(merges.len() * 8).max(6), bits(merges.len() * 2).max(4));
-        let mut table = PairTable {
-            filter: vec![0; 1 << (filter_bits - 6)],
-            filter_bits,
-            slots: vec![FREE; 1 << slot_bits],
-            slot_bits,
-        };
         if merges.len() >= 1 << RANK_BITS {
             return Err(TooManyError);
         }
+        let bits = |count: usize| count.next_power_of_two().trailing_zeros();
+        let filter_bits = bits(merges.len() * 8).max(6);
+        // Up to 85 of 100 places are taken.
+        let line_bits = bits(merges.len() * 100 / (8 * 85) + 1).max(1);
+        let mut table = PairTable {
+            filter: vec![0; 1 << (filter_bits - 6)],
+            filter_bits,
+            lines: vec![Line([FREE; 8]); 1 << line_bits],
+            line_bits,
+        };
         for (rank, &(left, right, _)) in (0..).zip(merges) {
-            // The highest is left out, so that no slot is all ones.
+            // The highest is left out, so that no place is all ones.
             if left.max(right) >= (1 << TOKEN_BITS) - 1 {
                 return Err(TooManyError);
             }
-            let key = key(left, right);
-            let at = table.place(key);
-            if table.slots[at] == FREE {
-                table.slots[at] = key << RANK_BITS | rank;
-                let bit = (mixed(key) >> (64 - filter_bits)) as usize;
-                table.filter[bit / 64] |= 1 << (bit % 64);
-            }
+            table.add(key(left, right), rank);
         }
         Ok(table)
     }
 
-    /// Returns the place of a pair, or the free one where it would be.
-    #[inline(always)]
-    fn place(&self, key: u64) -> usize {
-        let mask = self.slots.len() - 1;
-        let mut at = (mixed(key) >> (64 - self.slot_bits)) as usize & mask;
-        while self.slots[at] != FREE && self.slots[at] >> RANK_BITS != key {
-            at = (at + 1) & mask;
+    /// The first merge of a pair is the one that counts.
+    fn add(&mut self, key: u64, rank: Rank) {
+        let (bit, mut line) = (self.bit(key), self.line(key));
+        self.filter[bit / 64] |= 1 << (bit % 64);
+        loop {
+            for place in &mut self.lines[line].0 {
+                if *place == FREE {
+                    *place = key << RANK_BITS | u64::from(rank);
+                    return;
+                }
+                if *place >> RANK_BITS == key {
+                    return;
+                }
+            }
+            line = (line + 1) & (self.lines.len() - 1);
         }
-        at
+    }
+
+    #[inline(always)]
+    fn bit(&self, key: u64) -> usize {
+        (mixed(key) >> (64 - self.filter_bits)) as usize
+    }
+
+    #[inline(always)]
+    fn line(&self, key: u64) -> usize {
+        (mixed(key) >> (64 - self.line_bits)) as usize & (self.lines.len() - 1)
     }
 
     /// Returns the rank of the merge of two tokens, or NO_RANK.
     #[inline(always)]
     fn get(&self, left: Token, right: Token) -> Rank {
         let key = key(left, right);
-        let bit = (mixed(key) >> (64 - self.filter_bits)) as usize;
+        let bit = self.bit(key);
         if self.filter[bit / 64] >> (bit % 64) & 1 == 0 {
             return NO_RANK;
         }
-        match self.slots[self.place(key)] {
-            FREE => NO_RANK,
-            slot => slot as Rank & ((1 << RANK_BITS) - 1),
+        let mut line = self.line(key);
+        loop {
+            for &place in &self.lines[line].0 {
+                if place >> RANK_BITS == key {
+                    return place as Rank & ((1 << RANK_BITS) - 1);
+                }
+                if place == FREE {
+                    return NO_RANK;
+                }
+            }
+            line = (line + 1) & (self.lines.len() - 1);
         }
     }
 
     /// Returns all ranks, and the two tokens of each.
     fn pairs(&self) -> Vec<(Rank, Token, Token)> {
-        let taken = self.slots.iter().filter(|&&slot| slot != FREE);
+        let taken = self.lines.iter().flat_map(|line| line.0).filter(|&place| place != FREE);
         let token = |bits: u64| bits as Token & ((1 << TOKEN_BITS) - 1);
-        let pair = |&slot: &u64| {
-            let (rank, key) = (slot as Rank & ((1 << RANK_BITS) - 1), slot >> RANK_BITS);
+        let pair = |place: u64| {
+            let (rank, key) = (place as Rank & ((1 << RANK_BITS) - 1), place >> RANK_BITS);
             (rank, token(key >> TOKEN_BITS), token(key))
         };
         taken.map(pair).collect()

@@ -54,7 +54,7 @@ pub fn encode_all<T: Id>(
             let place = group.number;
             let parts = &parts[group.first..group.end];
             let bytes: usize = parts.iter().map(|part| part.text.len()).sum();
-            let mut ids = Vec::with_capacity(bytes / 4 + 16 * parts.len());
+            let mut ids = Vec::with_capacity(bytes.min(PART) / 4 + 16);
             let mut ends = Vec::with_capacity(parts.len());
             for part in parts {
                 encoder.encode_ordinary(part.text, &mut context, &mut ids, go_on);
