@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from bpetite import _native, _python_engine
+import bpetite._native as _native
+from bpetite import _python_engine
 from bpetite._corpus import FileCorpus, TextCorpus
 from bpetite._decoder import join_tokens
 from bpetite._pretokenizer import PATTERNS, Pretokenizer
