@@ -183,8 +183,9 @@ class Tokenizer:
             and threads is _ONE
             and not add_special_tokens
         ):
+            encode = self._encode  # found faster by itself than as a method that is called
             try:
-                return self._encode(text)
+                return encode(text)
             except (TypeError, UnicodeError) as error:
                 refuse(text, error)
         choice = self._choice(allowed_special, disallowed_special)
@@ -205,8 +206,9 @@ class Tokenizer:
 
         Raises as `encode` does.
         """
+        encode = self._encode
         try:
-            return self._encode(text, True)
+            return encode(text, True)
         except (TypeError, UnicodeError) as error:
             refuse(text, error)
 
@@ -336,8 +338,9 @@ class Tokenizer:
         Raises as `encode` does.
         """
         if allowed_special is _ALL and disallowed_special is _NONE and not add_special_tokens:
+            count = self._count
             try:
-                return self._count(text)
+                return count(text)
             except (TypeError, UnicodeError) as error:
                 refuse(text, error)
         choice = self._choice(allowed_special, disallowed_special)
