@@ -14,7 +14,6 @@ from bpetite._corpus import FileCorpus, TextCorpus
 from bpetite._decoder import join_tokens
 from bpetite._pretokenizer import PATTERNS, Pretokenizer
 from bpetite._progress import Reporter
-from bpetite._text import Text, as_str
 from bpetite._vocabulary import Pair, TokenBytes, Vocabulary
 
 __all__ = ["Counts", "TextEncoder", "TokenJoiner", "count_pieces", "learn_merges"]
@@ -26,7 +25,7 @@ Counts = _native.PieceCounter
 _SCANNERS = {pattern: name for name, pattern in PATTERNS.items()}
 
 
-class TextEncoder(_python_engine.TextEncoder):
+class TextEncoder:
     """Turn text into ids by a vocabulary; safe to share between threads.
 
     As `bpetite._python_engine.TextEncoder`. A pattern of the user's own cuts by `regex`, and the
@@ -46,18 +45,13 @@ class TextEncoder(_python_engine.TextEncoder):
             dict(vocabulary.special_tokens),
             scanner,
         )
-        if scanner is None:
-            super().__init__(vocabulary, core.merge)
-            return
-
-        def encode(text: Text, ordinary: bool = False) -> list[int]:
-            return core.encode(text if type(text) is str else as_str(text), ordinary)
-
-        def count(text: Text, ordinary: bool = False) -> int:
-            return core.count(text if type(text) is str else as_str(text), ordinary)
-
-        self.encode = encode  # type: ignore[method-assign]
-        self.count = count  # type: ignore[method-assign]
+        encoder = core if scanner else _python_engine.TextEncoder(vocabulary, core.merge)
+        self.encode = encoder.encode
+        self.encode_list = encoder.encode_list
+        self.count = encoder.count
+        self.encode_array = encoder.encode_array
+        self.encode_batch = encoder.encode_batch
+        self.encode_batch_arrays = encoder.encode_batch_arrays
 
 
 class TokenJoiner:
