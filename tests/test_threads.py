@@ -24,7 +24,7 @@ from bpetite._vocabulary import Vocabulary
 
 A, END = "<|a|>", "<|endoftext|>"
 
-LONG = 300_000 if bpetite.engine == "native" else 15_000
+LONG = 900_000 if bpetite.engine == "native" else 15_000
 """Bytes of a text that is long enough to be cut for threads, where that is done at all."""
 
 OWN = r"\p{L}+| ?\d|\s+"
