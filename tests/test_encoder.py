@@ -14,7 +14,7 @@ from reference import Pair
 from tokenizers import models
 
 from bpetite import Tokenizer, _encoder
-from bpetite._encoder import merge_ids
+from bpetite._encoder import Encoder, merge_ids
 from bpetite._unicode import differs
 from bpetite._vocabulary import Vocabulary
 
@@ -340,14 +340,19 @@ def distinct_words(count: int) -> list[str]:
     return [f"{chr(0x4E00 + number)}ab" for number in range(count)]
 
 
+def new_encoder() -> Encoder:
+    """Return what the Python engine looks pieces up by, of two merges: ab and " ab"."""
+    return Encoder(Vocabulary(((97, 98), (32, 256)), {}, reference.PATTERN), differs)
+
+
 def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """By its pieces and their ids: eight pieces of four ids each fill this one."""
     monkeypatch.setattr(_encoder, "_CACHE_SIZE", 8 * (_encoder._PIECE_SIZE + 4))
-    tokenizer = Tokenizer.train("ab ab", 258)
+    encoder = new_encoder()
     sizes = set()
     for word in distinct_words(100):
-        tokenizer.encode(word)
-        sizes.add(len(tokenizer._encoder._ids_of))
+        encoder.extend([], [word])
+        sizes.add(len(encoder._ids_of))
     assert sizes == set(range(1, 9))
 
 
@@ -364,9 +369,9 @@ def test_ids_do_not_depend_on_what_is_cached(
 @pytest.mark.parametrize("letter", ["a", "你", "🙂"])
 @pytest.mark.parametrize(("length", "kept"), [(CACHED_LENGTH, 1), (CACHED_LENGTH + 1, 0)])
 def test_a_long_piece_is_not_cached(letter: str, length: int, kept: int) -> None:
-    tokenizer = Tokenizer.train("ab ab", 258)
-    tokenizer.encode(letter * length)
-    assert len(tokenizer._encoder._ids_of) == kept
+    encoder = new_encoder()
+    encoder.extend([], [letter * length])
+    assert len(encoder._ids_of) == kept
 
 
 def test_what_encode_returns_may_be_changed() -> None:

@@ -7,6 +7,7 @@ import pickle
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from mmap import mmap
 from typing import Any
 
 import numpy as np
@@ -157,6 +158,31 @@ def test_count_is_the_number_of_ids(text_case: str, tokenizer: Tokenizer, allowe
     assert tokenizer.count(text, allowed_special=allowed) == len(ids)
 
 
+def test_what_is_allowed_in_a_batch_may_come_from_an_iterator() -> None:
+    allowed: Any = iter([A])
+    assert SMALL.encode_batch([A, END, A], allowed_special=allowed) == [
+        [A_ID],
+        [*END.encode()],
+        [A_ID],
+    ]
+
+
+def test_a_batch_refuses_an_unknown_special_token_even_if_it_has_no_text() -> None:
+    with pytest.raises(ValueError, match="not a special token"):
+        SMALL.encode_batch([], allowed_special={"<|end|>"})
+
+
+def test_arguments_equal_to_the_usual_ones_are_those() -> None:
+    """They are told from others by identity, which is faster."""
+    options: dict[str, Any] = {
+        "allowed_special": "".join(["a", "ll"]),
+        "disallowed_special": [],
+        "add_special_tokens": 0,
+    }
+    assert SMALL.encode(f"ab{A}", **options) == SMALL.encode(f"ab{A}") == [AB, A_ID]
+    assert SMALL.count(f"ab{A}", **options) == SMALL.count(f"ab{A}") == 2
+
+
 def test_count_refuses_what_encode_refuses() -> None:
     with pytest.raises(ValueError, match="special token"):
         SMALL.count(A, disallowed_special={A})
@@ -166,37 +192,57 @@ TAKES_A_TEXT = [
     Tokenizer.encode,
     Tokenizer.encode_ordinary,
     Tokenizer.count,
+    Tokenizer.encode_array,
     lambda tokenizer, text: tokenizer.encode_batch(["ab", text]),
+    lambda tokenizer, text: tokenizer.encode_batch_arrays(["ab", text]),
 ]
-TAKES_A_TEXT_IDS = ["encode", "encode_ordinary", "count", "encode_batch"]
+TAKES_A_TEXT_IDS = [
+    "encode",
+    "encode_ordinary",
+    "count",
+    "encode_array",
+    "encode_batch",
+    "encode_batch_arrays",
+]
 
 
 @pytest.mark.parametrize("function", TAKES_A_TEXT, ids=TAKES_A_TEXT_IDS)
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        (b"ab", "bytes"),
         (None, "NoneType"),
         (5, "int"),
         (["ab"], "list"),
-        (bytearray(), "bytearray"),
+        (object(), "object"),
     ],
 )
-def test_a_text_that_is_no_str_is_refused(
+def test_what_is_no_text_is_refused(
     function: Callable[[Tokenizer, Any], object], text: Any, name: str
 ) -> None:
     with pytest.raises(TypeError) as caught:
         function(SMALL, text)
-    assert str(caught.value) == f"text must be a str, got {name}"
+    assert str(caught.value) == f"text must be a str or bytes-like, got {name}"
 
 
 @pytest.mark.parametrize(
-    ("texts", "name"), [("ab", "str"), (b"ab", "bytes"), (5, "int"), (None, "NoneType")]
+    ("texts", "name"),
+    [
+        ("ab", "str"),
+        (b"ab", "bytes"),
+        (bytearray(b"ab"), "bytearray"),
+        (memoryview(b"ab"), "memoryview"),
+        (mmap(-1, 2), "mmap"),
+        (5, "int"),
+        (None, "NoneType"),
+    ],
 )
-def test_a_batch_of_texts_that_is_none_is_refused(texts: Any, name: str) -> None:
+@pytest.mark.parametrize("function", [SMALL.encode_batch, SMALL.encode_batch_arrays])
+def test_a_batch_of_texts_that_is_none_is_refused(
+    function: Callable[[Any], object], texts: Any, name: str
+) -> None:
     with pytest.raises(TypeError) as caught:
-        SMALL.encode_batch(texts)
-    assert str(caught.value) == f"texts must be an iterable of str, got {name}"
+        function(texts)
+    assert str(caught.value) == f"texts must be an iterable of texts, got {name}"
 
 
 SURROGATES = ["\ud800", "\udbff", "\udc00", "\udfff", "\ud83d\ude42"]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from bpetite import _native, _python_engine
+import bpetite._native as _native
+from bpetite import _python_engine
 from bpetite._corpus import FileCorpus, TextCorpus
 from bpetite._decoder import join_tokens
 from bpetite._pretokenizer import PATTERNS, Pretokenizer
@@ -31,9 +32,6 @@ class TextEncoder:
     pieces alone are merged here.
     """
 
-    encode: Callable[..., list[int]]
-    count: Callable[..., int]
-
     def __init__(self, vocabulary: Vocabulary) -> None:
         scanner = _SCANNERS.get(vocabulary.pattern)
         if vocabulary.more_patterns or vocabulary.normalizer:
@@ -49,7 +47,11 @@ class TextEncoder:
         )
         encoder = core if scanner else _python_engine.TextEncoder(vocabulary, core.merge)
         self.encode = encoder.encode
+        self.encode_list = encoder.encode_list
         self.count = encoder.count
+        self.encode_array = encoder.encode_array
+        self.encode_batch = encoder.encode_batch
+        self.encode_batch_arrays = encoder.encode_batch_arrays
 
 
 class TokenJoiner:

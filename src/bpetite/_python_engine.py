@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
+from bpetite._arrays import as_array, joined
 from bpetite._corpus import FileCorpus, TextCorpus
 from bpetite._decoder import join_tokens
 from bpetite._encoder import DoubtfulPieceError, Encoder
 from bpetite._pretokenizer import Pretokenizer, SpecialSplitter
 from bpetite._progress import Reporter
+from bpetite._text import Text, as_str
 from bpetite._trainer import learn_merges
 from bpetite._vocabulary import TokenBytes, Vocabulary
 
@@ -37,12 +39,15 @@ class TextEncoder:
         self._special_tokens = vocabulary.special_tokens
         self._splitter = SpecialSplitter(vocabulary.special_tokens)
 
-    def encode(self, text: str, ordinary: bool = False) -> list[int]:
+    def encode(self, text: Text, ordinary: bool = False) -> list[int]:
         """Return the ids of a text; unless all is `ordinary`, special literals are their ids.
 
-        Raises UnicodeEncodeError for a lone surrogate, with its position in some part of the text.
+        Raises UnicodeEncodeError for a lone surrogate, with its position in some part of the text,
+        and what `as_str` does.
         """
         ids: list[int] = []
+        if not isinstance(text, str):
+            text = as_str(text)
         if ordinary:
             self._extend(ids, text)
             return ids
@@ -62,8 +67,10 @@ class TextEncoder:
                 del ids[length:]
                 self._encoder.extend_without_doubt(ids, pretokenizer.cut_exactly(block))
 
-    def count(self, text: str, ordinary: bool = False) -> int:
+    def count(self, text: Text, ordinary: bool = False) -> int:
         """Return how many ids `encode` would return, without making them a list."""
+        if not isinstance(text, str):
+            text = as_str(text)
         if ordinary:
             return self._count(text)
         total = 0
@@ -83,6 +90,41 @@ class TextEncoder:
                 self._encoder.extend_without_doubt(ids, pretokenizer.cut_exactly(block))
                 total += len(ids)
         return total
+
+    # Here all work is that of one thread, whatever `threads` allows: Python has one run at a time.
+
+    def encode_list(self, text: Text, ordinary: bool, threads: int) -> list[int]:  # noqa: ARG002
+        """Return what `encode` does, by up to so many threads."""
+        return self.encode(text, ordinary)
+
+    def encode_array(
+        self,
+        text: Text,
+        ordinary: bool = False,
+        itemsize: int = 4,
+        threads: int = 1,  # noqa: ARG002
+    ) -> memoryview:
+        """Return what `encode` does, in a buffer of ids of `itemsize` bytes, which is 4 or 2."""
+        return as_array(self.encode(text, ordinary), itemsize)
+
+    def encode_batch(
+        self,
+        texts: Sequence[Text],
+        ordinary: bool,
+        threads: int,  # noqa: ARG002
+    ) -> list[list[int]]:
+        """Return what `encode` does of each text; raise what it does of the first it refuses."""
+        return [self.encode(text, ordinary) for text in texts]
+
+    def encode_batch_arrays(
+        self,
+        texts: Sequence[Text],
+        ordinary: bool,
+        itemsize: int,
+        threads: int,  # noqa: ARG002
+    ) -> tuple[memoryview, memoryview]:
+        """Return the ids of all texts in one buffer, and the offset of each text's, in ids."""
+        return joined((self.encode(text, ordinary) for text in texts), itemsize)
 
 
 class TokenJoiner:

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
-from itertools import islice
-from typing import Literal, NoReturn
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice, pairwise
+from typing import Final
 
+from bpetite._arrays import Dtype, as_array, item_size_of, joined
 from bpetite._corpus import FileCorpus, Source, TextCorpus
 from bpetite._decoder import character_offsets
 from bpetite._engine import TextEncoder, TokenJoiner, count_pieces, learn_merges
-from bpetite._pretokenizer import SpecialSplitter, pattern_of, portable_pattern
+from bpetite._pretokenizer import pattern_of, portable_pattern
 from bpetite._progress import ProgressCallback, Reporter
+from bpetite._special import Choice, Specials, choose
 from bpetite._stream import DecodeStream, check_errors
+from bpetite._text import Text, as_str, refuse, refuse_batch
 from bpetite._vocabulary import BYTE_COUNT, Pair, TokenTable, Vocabulary, as_id
 from bpetite.formats import _home, _registry
 
 END_OF_TEXT = "<|endoftext|>"
 
-Specials = Literal["all"] | Collection[str]
+# The usual arguments of `encode`. They are recognised by identity, in an instant; equal ones that
+# are other objects take the longer way to the same result.
+_ALL: Final = "all"
+_NONE: Final = ()
+_ONE: Final = 1
+
+# More threads than this are never of use, but each would take memory.
+_MOST_THREADS = 256
 
 
 class Tokenizer:
@@ -36,7 +45,7 @@ class Tokenizer:
     'ab<|endoftext|>ab'
     """
 
-    __slots__ = ("_encoder", "_joiners", "_vocabulary")
+    __slots__ = ("_count", "_encode", "_encoder", "_joiners", "_vocabulary")
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         if not isinstance(vocabulary, Vocabulary):
@@ -45,6 +54,8 @@ class Tokenizer:
             )
         self._vocabulary = vocabulary
         self._encoder = TextEncoder(vocabulary)
+        self._encode = self._encoder.encode
+        self._count = self._encoder.count
         self._joiners: dict[bool, TokenJoiner] = {}  # by whether special tokens are skipped
 
     # Training
@@ -137,13 +148,14 @@ class Tokenizer:
 
     def encode(
         self,
-        text: str,
+        text: Text,
         *,
         allowed_special: Specials = "all",
         disallowed_special: Specials = (),
         add_special_tokens: bool = False,
+        threads: int | None = 1,
     ) -> list[int]:
-        """Return the ids of `text`.
+        """Return the ids of `text`: a `str`, or its UTF-8 in bytes, bytearray, memoryview or mmap.
 
         Special tokens: a literal in `allowed_special` becomes its id; one in `disallowed_special`
         is a ValueError; any other is ordinary text. "all" means every special token, for
@@ -151,33 +163,42 @@ class Tokenizer:
         default all are allowed and none is refused; use `encode_ordinary` on untrusted text.
         With `add_special_tokens`, the ids that a vocabulary from Hugging Face has its texts begin
         and end with are put around (Llama 3's <|begin_of_text|>; a trained one has none).
+        The native engine cuts a long text for up to so many `threads`, None being one for each
+        core that the process may use; the ids are the same for any number of them.
 
         >>> tokenizer = Tokenizer.train("ab ab ab", 258)
         >>> tokenizer.encode("ab<|endoftext|>")
         [256, 258]
-        >>> tokenizer.encode("ab<|", allowed_special=())
+        >>> tokenizer.encode(b"ab<|", allowed_special=())
         [256, 60, 124]
 
-        Raises UnicodeEncodeError, with its position in characters, for a lone surrogate, and
-        ValueError for a name in either argument that is no special token of this vocabulary.
+        Raises UnicodeEncodeError, with its position in characters, for a lone surrogate;
+        UnicodeDecodeError, with its position in bytes, for a buffer that is not UTF-8; ValueError
+        for a name in either argument that is no special token of this vocabulary, and for
+        `threads` below 1; TypeError for a wrong type.
         """
-        splitter = self._special(text, allowed_special, disallowed_special)
+        if (
+            allowed_special is _ALL
+            and disallowed_special is _NONE
+            and threads is _ONE
+            and not add_special_tokens
+        ):
+            encode = self._encode  # found faster by itself than as a method that is called
+            try:
+                return encode(text)
+            except (TypeError, UnicodeError) as error:
+                refuse(text, error)
+        choice = self._choice(allowed_special, disallowed_special)
+        threads = _checked_threads(threads)
         try:
-            if splitter is None:
-                ids = self._encoder.encode(text)
-            else:
-                ids = []
-                for ordinary, literal in splitter.split(text):
-                    ids += self._encoder.encode(ordinary, True)
-                    if literal is not None:
-                        ids.append(self._vocabulary.special_tokens[literal])
-        except UnicodeEncodeError:
-            _raise_encode_error(text)
-        if add_special_tokens:
-            ids = [*self._vocabulary.prefix_ids, *ids, *self._vocabulary.suffix_ids]
-        return ids
+            ids = self._ids(choice.checked(text), choice, threads)
+        except (TypeError, UnicodeError) as error:
+            refuse(text, error)
+        if not add_special_tokens:
+            return ids
+        return [*self._vocabulary.prefix_ids, *ids, *self._vocabulary.suffix_ids]
 
-    def encode_ordinary(self, text: str) -> list[int]:
+    def encode_ordinary(self, text: Text) -> list[int]:
         """Return the ids of `text`, special tokens in it being ordinary text.
 
         >>> Tokenizer.train("ab ab ab", 258).encode_ordinary("ab<|")
@@ -185,39 +206,125 @@ class Tokenizer:
 
         Raises as `encode` does.
         """
-        _check_text(text)
+        encode = self._encode
         try:
-            return self._encoder.encode(text, True)
-        except UnicodeEncodeError:
-            _raise_encode_error(text)
+            return encode(text, True)
+        except (TypeError, UnicodeError) as error:
+            refuse(text, error)
+
+    def encode_array(
+        self,
+        text: Text,
+        *,
+        dtype: Dtype = "uint32",
+        allowed_special: Specials = "all",
+        disallowed_special: Specials = (),
+        add_special_tokens: bool = False,
+        threads: int | None = 1,
+    ) -> memoryview:
+        """Return the ids of `text`, as `encode` does, in a buffer: four bytes an id, or two.
+
+        `numpy.asarray` and `torch.frombuffer` see it without a copy, and may change it. `dtype` is
+        "uint32", or "uint16" for a vocabulary whose ids are all below 65,536.
+
+        >>> ids = Tokenizer.train("ab ab ab", 258).encode_array("ab ab<|endoftext|>")
+        >>> ids.format, ids.nbytes, ids.tolist()
+        ('I', 12, [256, 257, 258])
+
+        Raises as `encode` does, and ValueError for a `dtype` that cannot hold all ids.
+        """
+        item_size = item_size_of(dtype, self._vocabulary)
+        choice = self._choice(allowed_special, disallowed_special)
+        threads = _checked_threads(threads)
+        try:
+            checked = choice.checked(text)
+            if choice.splitter is None:
+                ids = self._encoder.encode_array(checked, choice.ordinary, item_size, threads)
+            else:
+                ids = as_array(self._ids(checked, choice), item_size)
+        except (TypeError, UnicodeError) as error:
+            refuse(text, error)
+        prefix, suffix = self._frame(add_special_tokens)
+        return joined([ids], item_size, prefix, suffix)[0] if prefix or suffix else ids
 
     def encode_batch(
         self,
-        texts: Iterable[str],
+        texts: Iterable[Text],
         *,
         allowed_special: Specials = "all",
         disallowed_special: Specials = (),
         add_special_tokens: bool = False,
+        threads: int | None = None,
     ) -> list[list[int]]:
         """Return the ids of each text, as `encode` does.
 
-        >>> Tokenizer.train("ab ab ab", 258).encode_batch(["ab", ""])
+        The texts are all taken before the first is encoded. The native engine encodes them on up
+        to so many `threads`, by default one for each core that the process may use.
+
+        >>> Tokenizer.train("ab ab ab", 258).encode_batch(["ab", b""])
         [[256], []]
+
+        Raises as `encode` does for the first text that is refused; a note names its place.
         """
-        _refuse_single(texts, "texts", "str")
-        return [
-            self.encode(
-                text,
-                allowed_special=allowed_special,
-                disallowed_special=disallowed_special,
-                add_special_tokens=add_special_tokens,
-            )
-            for text in texts
-        ]
+        texts = _checked_texts(texts)
+        choice = self._choice(allowed_special, disallowed_special)
+        threads = _checked_threads(threads)
+        try:
+            checked = choice.checked_batch(texts)
+            if choice.splitter is None:
+                batch = self._encoder.encode_batch(checked, choice.ordinary, threads)
+            else:
+                batch = [self._ids(text, choice) for text in checked]
+        except (TypeError, UnicodeError) as error:
+            refuse_batch(texts, error)
+        prefix, suffix = self._frame(add_special_tokens)
+        return [[*prefix, *ids, *suffix] for ids in batch] if prefix or suffix else batch
+
+    def encode_batch_arrays(
+        self,
+        texts: Iterable[Text],
+        *,
+        dtype: Dtype = "uint32",
+        allowed_special: Specials = "all",
+        disallowed_special: Specials = (),
+        add_special_tokens: bool = False,
+        threads: int | None = None,
+    ) -> tuple[memoryview, memoryview]:
+        """Return the ids of all texts in one buffer, as `encode_array` does, and the offsets.
+
+        The ids of text i are `ids[offsets[i] : offsets[i + 1]]`: there is an offset (of eight
+        bytes) more than there are texts, the first being 0 and the last the number of all ids.
+
+        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
+        >>> ids, offsets = tokenizer.encode_batch_arrays(["ab ab", "", "ab"], dtype="uint16")
+        >>> ids.tolist(), offsets.tolist()
+        ([256, 257, 256], [0, 2, 2, 3])
+
+        Raises as `encode_batch` and `encode_array` do.
+        """
+        item_size = item_size_of(dtype, self._vocabulary)
+        texts = _checked_texts(texts)
+        choice = self._choice(allowed_special, disallowed_special)
+        threads = _checked_threads(threads)
+        try:
+            checked = choice.checked_batch(texts)
+            if choice.splitter is None:
+                ids, offsets = self._encoder.encode_batch_arrays(
+                    checked, choice.ordinary, item_size, threads
+                )
+            else:
+                ids, offsets = joined((self._ids(text, choice) for text in checked), item_size)
+        except (TypeError, UnicodeError) as error:
+            refuse_batch(texts, error)
+        prefix, suffix = self._frame(add_special_tokens)
+        if prefix or suffix:
+            parts = (ids[start:end] for start, end in pairwise(offsets))
+            return joined(parts, item_size, prefix, suffix)
+        return ids, offsets
 
     def count(
         self,
-        text: str,
+        text: Text,
         *,
         allowed_special: Specials = "all",
         disallowed_special: Specials = (),
@@ -227,67 +334,50 @@ class Tokenizer:
 
         >>> Tokenizer.train("ab ab ab", 258).count("ab ab<|endoftext|>")
         3
+
+        Raises as `encode` does.
         """
-        splitter = self._special(text, allowed_special, disallowed_special)
-        total = 0
-        if add_special_tokens:
-            total = len(self._vocabulary.prefix_ids) + len(self._vocabulary.suffix_ids)
+        if allowed_special is _ALL and disallowed_special is _NONE and not add_special_tokens:
+            count = self._count
+            try:
+                return count(text)
+            except (TypeError, UnicodeError) as error:
+                refuse(text, error)
+        choice = self._choice(allowed_special, disallowed_special)
         try:
-            if splitter is None:
-                return total + self._encoder.count(text)
-            for ordinary, literal in splitter.split(text):
-                total += self._encoder.count(ordinary, True)
-                total += literal is not None
-        except UnicodeEncodeError:
-            _raise_encode_error(text)
-        return total
+            checked = choice.checked(text)
+            if choice.splitter is None:
+                total = self._count(checked, choice.ordinary)
+            else:
+                parts = choice.splitter.split(as_str(checked))
+                total = sum(
+                    self._count(part, True) + (literal is not None) for part, literal in parts
+                )
+        except (TypeError, UnicodeError) as error:
+            refuse(text, error)
+        return total + sum(map(len, self._frame(add_special_tokens)))
 
-    def _special(
-        self, text: str, allowed: Specials, disallowed: Specials
-    ) -> SpecialSplitter | None:
-        """Return what cuts the allowed literals out of `text`, once none is disallowed in it.
+    def _choice(self, allowed: Specials, disallowed: Specials) -> Choice:
+        return choose(self._vocabulary.special_tokens, allowed, disallowed)
 
-        None means that all special tokens are allowed.
-        """
-        _check_text(text)
-        if allowed == "all" and disallowed == ():
-            return None
-        allowed_literals = self._literals(allowed, "allowed_special")
-        refused = self._literals(disallowed, "disallowed_special")
-        if disallowed == "all":
-            refused -= allowed_literals
-        if refused and (found := _splitter(refused).first(text)):
-            literal, position = found
-            raise ValueError(
-                f"text has the special token {literal!r} at character {position}, which "
-                f"disallowed_special refuses; to encode it as its id, pass "
-                f"allowed_special={{{literal!r}}} and leave it out of disallowed_special; "
-                f"to encode it as ordinary text, leave it out of both, or use encode_ordinary"
-            )
-        return _splitter(allowed_literals)
+    def _ids(self, text: Text, choice: Choice, threads: int = 1) -> list[int]:
+        """Return the ids of a text in which nothing is refused."""
+        if choice.splitter is None:
+            if threads == 1:
+                return self._encode(text, choice.ordinary)
+            return self._encoder.encode_list(text, choice.ordinary, threads)
+        ids = []
+        for ordinary, literal in choice.splitter.split(as_str(text)):
+            ids += self._encode(ordinary, True)
+            if literal is not None:
+                ids.append(self._vocabulary.special_tokens[literal])
+        return ids
 
-    def _literals(self, specials: Specials, name: str) -> frozenset[str]:
-        """Return the literals that an argument of `encode` means; all must be special tokens."""
-        special_tokens = self._vocabulary.special_tokens
-        if isinstance(specials, str):
-            if specials == "all":
-                return frozenset(special_tokens)
-            raise TypeError(
-                f'{name} must be "all" or a collection of special tokens, got the str '
-                f"{specials!r}; for one, pass {{{specials!r}}}"
-            )
-        if not isinstance(specials, Iterable):
-            raise TypeError(
-                f'{name} must be "all" or a collection of special tokens, got '
-                f"{type(specials).__name__}"
-            )
-        literals = frozenset(specials)
-        for literal in literals - special_tokens.keys():
-            raise ValueError(
-                f"{name} has {literal!r}, which is not a special token of this vocabulary "
-                f"(these are: {', '.join(map(repr, special_tokens)) or 'none'})"
-            )
-        return literals
+    def _frame(self, add_special_tokens: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return what is put before and behind the ids of a text."""
+        if not add_special_tokens:
+            return (), ()
+        return self._vocabulary.prefix_ids, self._vocabulary.suffix_ids
 
     # Decoding
 
@@ -572,11 +662,6 @@ class Tokenizer:
         )
 
 
-@lru_cache(maxsize=64)
-def _splitter(literals: frozenset[str]) -> SpecialSplitter:
-    return SpecialSplitter(literals)
-
-
 def _checked_vocab_size(vocab_size: object) -> int:
     try:
         size = as_id(vocab_size)
@@ -604,18 +689,34 @@ def _checked_special_tokens(special_tokens: Iterable[str]) -> list[str]:
     return list(literals)
 
 
-def _check_text(text: object) -> None:
-    if not isinstance(text, str):
-        raise TypeError(f"text must be a str, got {type(text).__name__}")
+def _checked_texts(texts: Iterable[Text]) -> list[Text]:
+    """Return what is in a batch. A text is refused: what is in it would be taken for texts."""
+    if isinstance(texts, Text) or not isinstance(texts, Iterable):
+        raise TypeError(f"texts must be an iterable of texts, got {type(texts).__name__}")
+    return list(texts)
 
 
-def _raise_encode_error(text: str) -> NoReturn:
-    """Raise the error that a lone surrogate in a piece caused, with its position in the text."""
+def _checked_threads(threads: int | None) -> int:
+    """Return how many threads there may be; None is one for each core that the process may use."""
+    if threads is _ONE:
+        return 1
+    if threads is None:
+        return min(_usable_cores(), _MOST_THREADS)
     try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise error from None
-    raise AssertionError("unreachable: a piece of the text could not be encoded")
+        count = as_id(threads)
+    except TypeError:
+        raise TypeError(
+            f"threads must be an integer or None, got {type(threads).__name__}"
+        ) from None
+    if count < 1:
+        raise ValueError(f"threads must be at least 1, got {count}")
+    return min(count, _MOST_THREADS)
+
+
+def _usable_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):  # not on every system
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _refuse_single(values: object, name: str, items: str) -> None:

@@ -1,0 +1,296 @@
+"""A text may be a str, or its UTF-8 in any buffer: the same ids; and what is no text is refused."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from texts import BUFFERS, CALLS, FORMS, mapped
+
+from bpetite import Tokenizer
+from bpetite._vocabulary import Vocabulary
+
+A, END = "<|a|>", "<|endoftext|>"
+
+SMALL = Tokenizer.train("ab ab ab", 258, special_tokens=[END, A])
+
+TEXT = f"ab é{END} 🙂 {A}\n  ab 你"
+
+call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
+form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+buffer = pytest.mark.parametrize("buffer", BUFFERS.values(), ids=BUFFERS.keys())
+
+# What a buffer is
+
+
+def test_a_buffer_has_the_ids_of_its_text(tokenizer: Tokenizer, text_case: str) -> None:
+    found = {
+        (kind, way): form(tokenizer, make(text_case.encode()))
+        for kind, make in BUFFERS.items()
+        for way, form in FORMS.items()
+    }
+    assert found == dict.fromkeys(found, tokenizer.encode(text_case))
+
+
+def test_a_buffer_has_as_many_ids_as_its_text(tokenizer: Tokenizer, text_case: str) -> None:
+    counts = {kind: tokenizer.count(make(text_case.encode())) for kind, make in BUFFERS.items()}
+    assert counts == dict.fromkeys(BUFFERS, tokenizer.count(text_case))
+
+
+def test_a_buffer_has_the_ordinary_ids_of_its_text(tokenizer: Tokenizer, text_case: str) -> None:
+    found = {
+        kind: tokenizer.encode_ordinary(make(text_case.encode())) for kind, make in BUFFERS.items()
+    }
+    assert found == dict.fromkeys(BUFFERS, tokenizer.encode_ordinary(text_case))
+
+
+@pytest.mark.parametrize("allowed", ["all", (), {END}, {A}, [A, END]], ids=str)
+def test_a_buffer_has_the_special_tokens_of_its_text(allowed: Any) -> None:
+    found = {
+        (kind, way): form(SMALL, make(TEXT.encode()), allowed_special=allowed)
+        for kind, make in BUFFERS.items()
+        for way, form in FORMS.items()
+    }
+    assert found == dict.fromkeys(found, SMALL.encode(TEXT, allowed_special=allowed))
+
+
+def test_a_buffer_is_brought_into_the_normal_form_of_the_vocabulary() -> None:
+    tokenizer = Tokenizer(Vocabulary(((0xC3, 0xA9),), {}, SMALL.pattern, normalizer="NFC"))
+    assert tokenizer.encode(b"e\xcc\x81") == tokenizer.encode("e\u0301") == [256]
+
+
+def test_a_byte_order_mark_is_text() -> None:
+    assert SMALL.encode(b"\xef\xbb\xbfab") == SMALL.encode("\ufeffab") == [*b"\xef\xbb\xbf", 256]
+
+
+def test_a_batch_may_have_texts_of_every_kind() -> None:
+    texts = [TEXT, *(make(TEXT.encode()) for make in BUFFERS.values())]
+    assert SMALL.encode_batch(texts) == [SMALL.encode(TEXT)] * len(texts)
+
+
+@call
+def test_a_buffer_is_free_again_after_the_call(call: Callable[[Tokenizer, Any], object]) -> None:
+    data, memory = bytearray(b"ab ab"), mapped(b"ab ab")
+    call(SMALL, data)
+    call(SMALL, memory)
+    data.clear()  # a BufferError, if somebody still looks at it
+    memory.close()  # type: ignore[union-attr]
+    assert data == b""
+
+
+@call
+def test_a_buffer_is_free_again_after_an_error(call: Callable[[Tokenizer, Any], object]) -> None:
+    data = bytearray(b"ab \xff")
+    with pytest.raises(UnicodeDecodeError) as caught:
+        call(SMALL, data)
+    data.clear()
+    assert caught.value.object == b"ab \xff"
+
+
+# What is not UTF-8
+
+BEFORE = {
+    "nothing": b"",
+    "a letter": b"a",
+    "63 bytes": b"a b " * 15 + b"abc",
+    "64 bytes": b"a b " * 16,
+    "65 bytes": "é".encode() * 32 + b"a",
+    "special tokens": f"{END}a{A}".encode(),
+    "several blocks": "word 你好 ".encode() * 2000,
+    "a long piece": b"a" * 9000,
+    "much": b"the hen then met the ten men\n" * 7000,
+}
+
+BAD = {
+    "no first byte": b"\xff ab",
+    "a byte that continues": b"\x80ab",
+    "the rest of a character is missing": b"\xc3 ab",
+    "an overlong character": b"\xc0\xaf",
+    "a surrogate": b"\xed\xa0\x80",
+    "two surrogates": b"\xed\xa0\xbd\xed\xb9\x82 ab",
+    "above the last character": b"\xf4\x90\x80\x80",
+    "two bytes, of which one is there": b"\xc3",
+    "three bytes, of which one is there": b"\xe4",
+    "three bytes, of which two are there": b"\xe4\xbd",
+    "four bytes, of which three are there": b"\xf0\x9f\x99",
+}
+
+
+def decoding_error(function: Callable[[Any], object], data: Any) -> tuple[object, ...]:
+    """Return all that the error says which bytes that are not UTF-8 cause."""
+    with pytest.raises(UnicodeDecodeError) as caught:
+        function(data)
+    error = caught.value
+    return error.encoding, error.object, error.start, error.end, error.reason
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
+@pytest.mark.parametrize("before", BEFORE.values(), ids=BEFORE.keys())
+def test_what_is_not_utf8_is_placed_in_the_whole_buffer(before: bytes, bad: bytes) -> None:
+    data = before + bad
+    error = decoding_error(bytes.decode, data)
+    assert error[2] == len(before)
+    found = {way: decoding_error(partial(call, SMALL), data) for way, call in CALLS.items()}
+    assert found == dict.fromkeys(CALLS, error)
+
+
+@buffer
+def test_what_is_not_utf8_is_placed_in_every_kind_of_buffer(
+    buffer: Callable[[bytes], Any],
+) -> None:
+    data = b"ab \xe4\xbd"
+    error = decoding_error(SMALL.encode, buffer(data))
+    assert error == ("utf-8", data, 3, 5, "unexpected end of data")
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(
+        st.binary(max_size=4)
+        | st.sampled_from([b"ab", b" ", "é".encode(), "你".encode(), END.encode(), b"\xed\xa0\x80"])
+    ).map(b"".join)
+)
+def test_bytes_have_the_ids_of_their_text_or_its_error(data: bytes) -> None:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        error = decoding_error(bytes.decode, data)
+        assert decoding_error(SMALL.encode, data) == error
+        assert decoding_error(SMALL.encode_array, data) == error
+        assert decoding_error(SMALL.count, data) == error
+    else:
+        ids = SMALL.encode(text)
+        assert (SMALL.encode(data), SMALL.encode_array(data).tolist()) == (ids, ids)
+        assert SMALL.count(data) == len(ids)
+
+
+# What is no text
+
+CHARACTERS = np.array([[97, 98], [32, 97]], np.uint8)
+
+NO_TEXT = {
+    "None": (None, "a str or bytes-like, got NoneType"),
+    "int": (5, "a str or bytes-like, got int"),
+    "list of str": (["ab"], "a str or bytes-like, got list"),
+    "list of bytes": ([97], "a str or bytes-like, got list"),
+    "type": (str, "a str or bytes-like, got type"),
+    "array of two bytes": (
+        array("H", [97]),
+        "bytes one after the other, got array with items of 2",
+    ),
+    "empty array of four": (array("I"), "bytes one after the other, got array with items of 4"),
+    "memoryview of eight": (
+        memoryview(array("Q", [97])),
+        "bytes one after the other, got memoryview with items of 8",
+    ),
+    "memoryview with gaps": (
+        memoryview(b"abcd")[::2],
+        "bytes one after the other, got memoryview with gaps",
+    ),
+    "memoryview backwards": (
+        memoryview(b"abcd")[::-1],
+        "bytes one after the other, got memoryview with gaps",
+    ),
+    "two dimensions": (CHARACTERS, "bytes one after the other, got ndarray with 2 dimensions"),
+    "a column": (CHARACTERS[:, 0], "bytes one after the other, got ndarray with gaps"),
+    "one number": (np.uint8(97), "bytes one after the other, got uint8 with 0 dimensions"),
+}
+
+
+@pytest.mark.parametrize(("text", "what"), NO_TEXT.values(), ids=NO_TEXT.keys())
+@call
+def test_what_is_no_text_is_named(
+    call: Callable[[Tokenizer, Any], object], text: Any, what: str
+) -> None:
+    with pytest.raises(TypeError) as caught:
+        call(SMALL, text)
+    assert str(caught.value).removesuffix(" bytes") == f"text must be {what}"
+
+
+@call
+def test_a_buffer_that_is_closed_is_refused(call: Callable[[Tokenizer, Any], object]) -> None:
+    memory, view = mapped(b"ab"), memoryview(b"ab")
+    memory.close()  # type: ignore[union-attr]
+    view.release()
+    for closed in (memory, view):
+        with pytest.raises(ValueError, match=r"closed|released"):
+            call(SMALL, closed)
+
+
+@pytest.mark.parametrize(
+    "bad", [None, b"\xff", "\ud800", memoryview(b"abcd")[::2]], ids=["None", "bytes", "str", "gaps"]
+)
+@pytest.mark.parametrize("function", [Tokenizer.encode_batch, Tokenizer.encode_batch_arrays])
+@pytest.mark.parametrize("options", [{}, {"allowed_special": {A}}, {"disallowed_special": {A}}])
+def test_a_note_names_the_first_text_of_a_batch_that_is_refused(
+    function: Callable[..., object], bad: Any, options: dict[str, Any]
+) -> None:
+    with pytest.raises((TypeError, UnicodeError)) as alone:
+        SMALL.encode(bad)
+    with pytest.raises(type(alone.value)) as caught:
+        function(SMALL, ["ab", b"ab", bad, 5, bad], **options)
+    assert str(caught.value) == str(alone.value)
+    assert caught.value.__notes__ == ["in text 2 of the batch"]
+
+
+@call
+def test_an_error_leaves_all_as_it_was(call: Callable[[Tokenizer, Any], object]) -> None:
+    text = "ab é 你 ab\n" * 3000
+    ids = SMALL.encode(text)
+    for bad in (None, text.encode() + b"\xff", text + "\ud800", memoryview(b"abcd")[::2]):
+        with pytest.raises((TypeError, UnicodeError)):
+            call(SMALL, bad)
+        assert SMALL.encode(text) == SMALL.encode(text.encode()) == ids
+
+
+@call
+def test_an_error_has_no_other_behind_it(call: Callable[[Tokenizer, Any], object]) -> None:
+    """What an engine says is of no use to whoever reads the trace."""
+    for bad in (None, b"\xff", "\ud800"):
+        with pytest.raises((TypeError, UnicodeError)) as caught:
+            call(SMALL, bad)
+        assert caught.value.__cause__ is None
+        assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+# What is disallowed
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("🙂é{}", "character 2"),
+        ("🙂é{}".encode(), "byte 6"),
+        (bytearray(b"{} ab"), "byte 0"),
+        (memoryview("ab 你 {}{}".encode()), "byte 7"),
+    ],
+    ids=["str", "bytes", "bytearray", "memoryview"],
+)
+def test_what_is_disallowed_is_placed_in_characters_or_in_bytes(
+    form: Callable[..., list[int]], text: Any, place: str
+) -> None:
+    if isinstance(text, str):
+        text = text.replace("{}", END)
+    else:
+        text = type(text)(bytes(text).replace(b"{}", END.encode()))
+    with pytest.raises(ValueError, match="special token") as caught:
+        form(SMALL, text, allowed_special=(), disallowed_special="all")
+    beginning = f"text has the special token '<|endoftext|>' at {place}, which "
+    assert str(caught.value)[: len(beginning)] == beginning
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+@buffer
+def test_a_buffer_without_what_is_disallowed_is_not_refused(
+    form: Callable[..., list[int]], buffer: Callable[[bytes], Any]
+) -> None:
+    data = buffer(f"ab <|a {END}".encode())
+    ids = form(SMALL, data, disallowed_special={A})
+    assert ids == SMALL.encode(f"ab <|a {END}")
