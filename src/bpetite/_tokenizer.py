@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Literal, NoReturn
 
 from bpetite._corpus import FileCorpus, Source, TextCorpus
-from bpetite._decoder import character_offsets
+from bpetite._decoder import as_list, character_offsets
 from bpetite._engine import TextEncoder, TokenJoiner, count_pieces, learn_merges
 from bpetite._pretokenizer import SpecialSplitter, pattern_of, portable_pattern
 from bpetite._progress import ProgressCallback, Reporter
@@ -36,7 +36,7 @@ class Tokenizer:
     'ab<|endoftext|>ab'
     """
 
-    __slots__ = ("_encoder", "_joiners", "_vocabulary")
+    __slots__ = ("_encoder", "_joiner", "_vocabulary")
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         if not isinstance(vocabulary, Vocabulary):
@@ -45,7 +45,7 @@ class Tokenizer:
             )
         self._vocabulary = vocabulary
         self._encoder = TextEncoder(vocabulary)
-        self._joiners: dict[bool, TokenJoiner] = {}  # by whether special tokens are skipped
+        self._joiner = TokenJoiner(vocabulary)
 
     # Training
 
@@ -307,8 +307,11 @@ class Tokenizer:
         Raises KeyError for an id that the vocabulary lacks, UnicodeDecodeError for bytes that are
         not UTF-8 (if strict), TypeError for ids that are not integers.
         """
-        check_errors(errors)
-        return self._join(ids, skip_special_tokens).decode("utf-8", errors)
+        if errors != "strict":
+            check_errors(errors)
+        if type(ids) is not list:
+            _refuse_single(ids, "ids", "int")
+        return self._joiner.text(ids, errors, skip_special_tokens)
 
     def decode_bytes(self, ids: Iterable[int]) -> bytes:
         r"""Return the bytes of `ids`, joined; they need not be UTF-8.
@@ -318,15 +321,9 @@ class Tokenizer:
 
         Raises KeyError and TypeError as `decode` does.
         """
-        return self._join(ids, skip_special_tokens=False)
-
-    def _join(self, ids: Iterable[int], skip_special_tokens: bool) -> bytes:
-        _refuse_single(ids, "ids", "int")
-        joiner = self._joiners.get(skip_special_tokens)
-        if joiner is None:
-            joiner = TokenJoiner(self._tokens(skip_special_tokens).bytes_of)
-            self._joiners[skip_special_tokens] = joiner
-        return joiner.join(ids)
+        if type(ids) is not list:
+            _refuse_single(ids, "ids", "int")
+        return self._joiner.join(ids)
 
     def decode_batch(
         self,
@@ -358,7 +355,7 @@ class Tokenizer:
         Raises as `decode` does.
         """
         _refuse_single(ids, "ids", "int")
-        ids = list(ids)
+        ids = as_list(ids)
         text = self.decode(ids)
         return text, character_offsets(map(self.token_bytes, ids))
 
