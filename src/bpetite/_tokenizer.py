@@ -296,6 +296,9 @@ class Tokenizer:
     ) -> str:
         """Return the text of `ids`: their bytes joined, and decoded once.
 
+        A buffer of integers (an array.array, a memoryview, an array of numpy) is read as it is,
+        by the native engine without making them ints; it must have one dimension.
+
         `errors` is for bytes that are not UTF-8, as in `bytes.decode`: strict (tiktoken's default
         is replace), replace, ignore or backslashreplace. A special id gives its literal, or
         nothing if they are skipped.
