@@ -6,9 +6,9 @@ use std::mem::MaybeUninit;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
-use super::LONG;
 use super::ids::Ids;
 use super::object::{new_ascii, new_bytes};
+use super::text::LONG;
 use crate::decode::{self, Extent};
 
 /// The bytes of each id, to join.
