@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import threading
+from array import array
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from enum import IntEnum
+from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from vocabularies import vocabulary
 
 from bpetite import Tokenizer
 from bpetite._decoder import character_offsets
+from bpetite._stream import ERRORS
 
 BYTES = Tokenizer.train("", 256)
 """A tokenizer whose only tokens are the bytes and, with id 256, <|endoftext|>."""
@@ -26,6 +33,29 @@ IDS = list(TEXT.encode())
 
 class Id(IntEnum):
     A = 97
+
+
+TOKENS = {
+    **{byte: bytes([byte]) for byte in range(256)},
+    **{
+        id: f"{length} bytes ".encode().ljust(length, b"-")
+        for id, length in enumerate((15, 16, 17, 31, 32, 33, 5000), 300)
+    },
+    400: "\u00e9\u4f60\U0001f642".encode(),
+    401: ("\u4f60" * 9).encode(),
+    500: b"<|near|>",
+    501: b"<|a special token that is long|>",
+    70_000: b"far",
+    3_000_000_000: b"<|far|>",
+    2**32 - 1: b"the last id",
+}
+SPECIAL = {TOKENS[id].decode(): id for id in (500, 501, 3_000_000_000)}
+MANY = Tokenizer(
+    vocabulary({id: TOKENS[id] for id in TOKENS if id > 255}, [], special_tokens=SPECIAL)
+)
+"""A tokenizer with tokens of many lengths, and ids far from the others."""
+
+ids_of_many = st.lists(st.sampled_from(sorted(TOKENS)), max_size=60)
 
 
 # Joining
@@ -61,7 +91,220 @@ def test_integers_of_any_type_may_stand_among_ints() -> None:
     assert BYTES.decode_bytes(ids) == b"hia" * 2000
 
 
+@settings(max_examples=200, deadline=None)
+@given(ids_of_many)
+def test_the_bytes_of_ids_are_those_of_each_joined(ids: list[int]) -> None:
+    assert MANY.decode_bytes(ids) == b"".join(map(TOKENS.__getitem__, ids))
+
+
+@settings(max_examples=200, deadline=None)
+@given(ids_of_many)
+def test_skipped_special_tokens_have_no_bytes(ids: list[int]) -> None:
+    ordinary = [id for id in ids if id not in SPECIAL.values()]
+    text = b"".join(map(TOKENS.__getitem__, ordinary)).decode(errors="replace")
+    assert MANY.decode(ids, errors="replace", skip_special_tokens=True) == text
+
+
+@settings(max_examples=200, deadline=None)
+@given(ids_of_many, st.sampled_from(ERRORS))
+def test_the_text_of_ids_is_that_of_their_bytes(ids: list[int], errors: str) -> None:
+    data = b"".join(map(TOKENS.__getitem__, ids))
+    assert outcome(MANY.decode, ids, errors=errors) == outcome(data.decode, errors=errors)
+
+
+@pytest.mark.parametrize("ids", [[97], [0xE9], [97, 400], [401], [0xC3, 0xA9], [300] * 3, []])
+def test_a_text_has_the_form_of_any_other_str(ids: list[int]) -> None:
+    """One that had wider characters than it needs would equal no other."""
+    text = MANY.decode(ids, errors="ignore")
+    same = "".join(list(text))
+    assert (text == same, hash(text), text.isascii()) == (True, hash(same), same.isascii())
+
+
+# Buffers of integers
+
+ARRAYS = {f"array {code}": partial(array, code) for code in "bBhHiIlLqQ"}
+MEMORYVIEWS = {
+    f"memoryview {code}": lambda ids, code=code: memoryview(array(code, ids))
+    for code in "bBhHiIlLqQ"
+}
+NUMPY = {
+    f"numpy {order}{kind}": lambda ids, dtype=order + kind: np.array(ids, dtype)
+    for kind in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
+    for order in "<>"
+}
+OTHERS: dict[str, Callable[[list[int]], Any]] = {
+    "numpy, every second": lambda ids: np.repeat(np.array(ids, np.uint32), 2)[::2],
+    "numpy, backwards": lambda ids: np.array(ids[::-1], np.uint32)[::-1],
+    "numpy, read only": lambda ids: np.frombuffer(np.array(ids, np.uint32).tobytes(), np.uint32),
+    "numpy, not aligned": lambda ids: np.frombuffer(
+        b"." + np.array(ids, np.uint32).tobytes(), np.uint32, offset=1
+    ),
+    "numpy, a column": lambda ids: np.array([ids, ids], np.int64).T[:, 0],
+    "memoryview, every second": lambda ids: np.repeat(ids, 2).data[::2],
+    "memoryview, not aligned": lambda ids: memoryview(b"." + array("I", ids).tobytes())[1:].cast(
+        "I"
+    ),
+}
+BUFFERS = ARRAYS | MEMORYVIEWS | NUMPY | OTHERS
+
+
+@pytest.fixture(params=list(BUFFERS.values()), ids=list(BUFFERS))
+def buffer_of(request: pytest.FixtureRequest) -> Callable[[list[int]], Any]:
+    """What makes a buffer of ids."""
+    made: Callable[[list[int]], Any] = request.param
+    return made
+
+
+@pytest.mark.parametrize("ids", [[], [0], [97, 127], [104, 105] * 9999], ids=len)
+def test_a_buffer_is_decoded_as_a_list_is(
+    buffer_of: Callable[[list[int]], Any], ids: list[int]
+) -> None:
+    assert MANY.decode_bytes(buffer_of(ids)) == bytes(ids)
+    assert MANY.decode(buffer_of(ids)) == bytes(ids).decode()
+    assert MANY.decode_batch([buffer_of(ids)] * 2) == [bytes(ids).decode()] * 2
+    assert MANY.decode_with_offsets(buffer_of(ids)) == (bytes(ids).decode(), [*range(len(ids))])
+
+
+@settings(max_examples=100, deadline=None)
+@given(ids_of_many, st.booleans(), st.sampled_from([np.uint32, np.int64, np.uint64]))
+def test_a_buffer_of_any_ids_is_decoded_as_a_list_is(
+    ids: list[int], skip: bool, dtype: type[np.integer[Any]]
+) -> None:
+    buffer = np.array(ids, dtype)
+    assert MANY.decode_bytes(buffer) == MANY.decode_bytes(ids)
+    assert MANY.decode(buffer, errors="replace", skip_special_tokens=skip) == MANY.decode(
+        ids, errors="replace", skip_special_tokens=skip
+    )
+
+
+def test_a_memory_mapped_array_is_decoded_as_a_list_is(tmp_path: Path) -> None:
+    np.array(IDS, np.uint16).tofile(tmp_path / "ids")
+    assert BYTES.decode(np.memmap(tmp_path / "ids", np.uint16, "r")) == TEXT
+
+
+@pytest.mark.parametrize(
+    ("buffer", "unknown"),
+    [
+        (array("i", [97, 257, 98]), 257),
+        (array("b", [97, -1, 98]), -1),
+        (array("q", [97, -(2**32) + 97]), -(2**32) + 97),
+        (array("q", [97, 2**32 + 97]), 2**32 + 97),
+        (np.array([97, 2**64 - 1], np.uint64), 2**64 - 1),
+        (np.array([97, 2**32 - 1], np.uint32), 2**32 - 1),
+        (np.array([97] * 20_000 + [-97], np.int16), -97),
+        (memoryview(array("h", [300, 97])), 300),
+    ],
+)
+def test_an_unknown_id_in_a_buffer_is_named(buffer: Any, unknown: int) -> None:
+    with pytest.raises(KeyError, match=rf"id {unknown} is not in .* from 0 to 256"):
+        BYTES.decode_bytes(buffer)
+
+
+@pytest.mark.parametrize(
+    "buffer",
+    [
+        array("f", [97.0]),
+        array("d", [97.0]),
+        memoryview(b"ab").cast("c"),
+        memoryview(b"\x00\x01").cast("?"),
+        np.array([97.0]),
+        np.array([97.0], np.float16),
+        np.array([True, False]),
+        np.array([b"a"]),
+        np.array(["a"]),
+        np.array([97], "m8[s]"),
+        np.array([97], "M8[s]"),
+        np.array([(97,)], [("id", np.int32)]),
+        np.array([None]),
+        np.ma.array([97, 98], mask=[False, True]),
+        np.array(97),
+        np.array([[97]]),
+        np.array([[97, 98], [99, 100]]),
+        memoryview(b"abcd").cast("B", (2, 2)),
+        memoryview(np.array([97], ">u4").data),
+    ],
+    ids=lambda buffer: f"{type(buffer).__name__} {getattr(buffer, 'format', '')}",
+)
+def test_a_buffer_of_what_is_no_id_is_refused(buffer: Any) -> None:
+    with pytest.raises(TypeError, match=r"ids? (must be|are a)|0-d"):
+        BYTES.decode(buffer)
+
+
+def test_a_type_of_the_users_own_gives_the_ids_that_it_iterates_over() -> None:
+    class Reversed(array):  # type: ignore[type-arg]
+        def __iter__(self) -> Iterator[int]:
+            return iter(self.tolist()[::-1])
+
+    assert BYTES.decode(Reversed("B", b"ab")) == "ba"
+
+
+def test_a_buffer_is_free_again_when_it_is_decoded() -> None:
+    ids = array("I", [97])
+    assert BYTES.decode(ids) == "a"
+    ids.append(300)
+    with pytest.raises(KeyError):
+        BYTES.decode(ids)
+    ids.append(97)
+
+
+def test_a_buffer_that_was_released_is_refused() -> None:
+    ids = memoryview(b"ab")
+    ids.release()
+    with pytest.raises(ValueError, match="released"):
+        BYTES.decode(ids)
+
+
+@contextmanager
+def meanwhile(change: Callable[[], object]) -> Iterator[None]:
+    """Let another thread do something again and again while the block runs."""
+    done = threading.Event()
+
+    def run() -> None:
+        while not done.is_set():
+            change()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def test_a_buffer_that_changes_meanwhile_gives_ids_that_were_in_it() -> None:
+    ids = np.full(50_000, 97, np.uint32)
+
+    def change() -> None:
+        ids[:] = 401
+        ids[:] = 97
+
+    with meanwhile(change):
+        texts = {character for _ in range(40) for character in MANY.decode(ids)}
+    assert texts <= {"a", "\u4f60"}
+
+
+def test_a_list_that_changes_meanwhile_gives_ids_that_were_in_it() -> None:
+    ids = [97] * 5000
+
+    def change() -> None:
+        ids.extend([401] * 5000)
+        del ids[5000:]
+
+    with meanwhile(change):
+        texts = {character for _ in range(100) for character in MANY.decode(ids)}
+    assert texts <= {"a", "\u4f60"}
+
+
 # Refusing
+
+
+def outcome(call: Callable[..., str], *arguments: Any, **others: Any) -> object:
+    """Return what a call returns, or what a UnicodeDecodeError that it raises has to tell."""
+    try:
+        return call(*arguments, **others)
+    except UnicodeDecodeError as error:
+        return error.encoding, error.object, error.start, error.end, error.reason
 
 
 @pytest.mark.parametrize("position", [0, 4095, 4096, 9999])

@@ -20,7 +20,7 @@ def join_tokens(ids: Iterable[int], bytes_of: TokenBytes) -> bytes:
 
     Raises KeyError for an id that `bytes_of` lacks, TypeError for one that is not an integer.
     """
-    all_ids = ids if isinstance(ids, list) else list(ids)
+    all_ids = ids if isinstance(ids, list) else as_list(ids)
     parts = []
     for start in range(0, len(all_ids), _BATCH):
         batch = all_ids[start : start + _BATCH]
@@ -29,6 +29,25 @@ def join_tokens(ids: Iterable[int], bytes_of: TokenBytes) -> bytes:
             batch = list(map(as_id, batch))
         parts.append(b"".join(map(bytes_of.__getitem__, batch)))
     return b"".join(parts)
+
+
+def as_list(ids: Iterable[int]) -> list[int]:
+    """Return ids as a list; a memoryview must have one dimension and a native format.
+
+    >>> as_list(memoryview(b"ab"))
+    [97, 98]
+
+    Raises TypeError for what cannot be iterated over.
+    """
+    try:
+        return list(ids)
+    except NotImplementedError as error:
+        if isinstance(ids, memoryview):
+            raise TypeError(
+                f"ids are a memoryview of {ids.ndim} dimensions and the format {ids.format!r}, "
+                f"whose items cannot be read one by one"
+            ) from error
+        raise
 
 
 def character_offsets(tokens: Iterable[bytes]) -> list[int]:

@@ -7,14 +7,15 @@ told, by the code that both engines share.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cached_property
 
 import bpetite._native as _native
 from bpetite import _python_engine
 from bpetite._corpus import FileCorpus, TextCorpus
-from bpetite._decoder import join_tokens
+from bpetite._decoder import as_list
 from bpetite._pretokenizer import PATTERNS, Pretokenizer
 from bpetite._progress import Reporter
-from bpetite._vocabulary import Pair, TokenBytes, Vocabulary
+from bpetite._vocabulary import Pair, Vocabulary
 
 __all__ = ["Counts", "TextEncoder", "TokenJoiner", "count_pieces", "learn_merges"]
 
@@ -55,18 +56,37 @@ class TextEncoder:
 
 
 class TokenJoiner:
-    """Join the bytes of ids, as `bpetite._python_engine.TokenJoiner`."""
+    """Turn ids into bytes and text, as `bpetite._python_engine.TokenJoiner`."""
 
-    def __init__(self, bytes_of: TokenBytes) -> None:
-        self._bytes_of = bytes_of
-        self._core = _native.TokenBytes(bytes_of)
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._reference = _python_engine.TokenJoiner(vocabulary)
+        self._vocabulary = vocabulary
 
-    def join(self, ids: Iterable[int]) -> bytes:
+    @cached_property
+    def _all(self) -> _native.TokenBytes:
+        return _native.TokenBytes(self._vocabulary.tokens.bytes_of)
+
+    @cached_property
+    def _without_special(self) -> _native.TokenBytes:
+        return self._all.without(self._vocabulary.skipped_ids)
+
+    def join(self, ids: Iterable[int], skip_special_tokens: bool = False) -> bytes:
         """Return the bytes of ids, joined."""
-        all_ids = ids if type(ids) is list else list(ids)
-        joined = self._core.join(all_ids)
+        core = self._without_special if skip_special_tokens else self._all
+        joined = core.join(ids)
+        if joined is None and type(ids) is not list:
+            ids = as_list(ids)
+            joined = core.join(ids)
         # Integers of other types, and what is wrong, are for the reference.
-        return join_tokens(all_ids, self._bytes_of) if joined is None else joined
+        return self._reference.join(ids, skip_special_tokens) if joined is None else joined
+
+    def text(self, ids: Iterable[int], errors: str, skip_special_tokens: bool = False) -> str:
+        """Return the text of ids: their bytes joined, and decoded as UTF-8."""
+        core = self._without_special if skip_special_tokens else self._all
+        text = core.text(ids, errors)
+        if text is None:
+            return self.join(ids, skip_special_tokens).decode("utf-8", errors)
+        return text
 
 
 def count_pieces(corpus: TextCorpus | FileCorpus, pattern: str, reporter: Reporter) -> Counts:

@@ -14,7 +14,7 @@ from bpetite._pretokenizer import Pretokenizer, SpecialSplitter
 from bpetite._progress import Reporter
 from bpetite._text import Text, as_str
 from bpetite._trainer import learn_merges
-from bpetite._vocabulary import TokenBytes, Vocabulary
+from bpetite._vocabulary import Vocabulary
 
 __all__ = ["Counts", "TextEncoder", "TokenJoiner", "count_pieces", "learn_merges"]
 
@@ -128,21 +128,30 @@ class TextEncoder:
 
 
 class TokenJoiner:
-    """Join the bytes of ids.
+    """Turn ids into bytes and text; safe to share between threads.
 
-    >>> TokenJoiner(TokenBytes({0: b"a", 1: b"bc"})).join([0, 1, 0])
-    b'abca'
+    >>> TokenJoiner(Vocabulary(((97, 98),), {"<|a|>": 257}, "[a-z]+")).join([256, 257, 97])
+    b'ab<|a|>a'
     """
 
-    def __init__(self, bytes_of: TokenBytes) -> None:
-        self._bytes_of = bytes_of
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
 
-    def join(self, ids: Iterable[int]) -> bytes:
+    def join(self, ids: Iterable[int], skip_special_tokens: bool = False) -> bytes:
         """Return the bytes of ids, joined.
 
         Raises KeyError for an id that there is not, TypeError for what is no integer.
         """
-        return join_tokens(ids, self._bytes_of)
+        vocabulary = self._vocabulary
+        table = vocabulary.tokens_without_special if skip_special_tokens else vocabulary.tokens
+        return join_tokens(ids, table.bytes_of)
+
+    def text(self, ids: Iterable[int], errors: str, skip_special_tokens: bool = False) -> str:
+        """Return the text of ids: their bytes joined, and decoded as UTF-8.
+
+        Raises as `join` does, and UnicodeDecodeError if `errors` is strict.
+        """
+        return self.join(ids, skip_special_tokens).decode("utf-8", errors)
 
 
 def count_pieces(corpus: TextCorpus | FileCorpus, pattern: str, reporter: Reporter) -> Counts:

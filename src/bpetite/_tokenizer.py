@@ -9,7 +9,7 @@ from typing import Final
 
 from bpetite._arrays import Dtype, as_array, item_size_of, joined
 from bpetite._corpus import FileCorpus, Source, TextCorpus
-from bpetite._decoder import character_offsets
+from bpetite._decoder import as_list, character_offsets
 from bpetite._engine import TextEncoder, TokenJoiner, count_pieces, learn_merges
 from bpetite._pretokenizer import pattern_of, portable_pattern
 from bpetite._progress import ProgressCallback, Reporter
@@ -45,7 +45,7 @@ class Tokenizer:
     'ab<|endoftext|>ab'
     """
 
-    __slots__ = ("_count", "_encode", "_encoder", "_joiners", "_vocabulary")
+    __slots__ = ("_count", "_encode", "_encoder", "_joiner", "_vocabulary")
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         if not isinstance(vocabulary, Vocabulary):
@@ -56,7 +56,7 @@ class Tokenizer:
         self._encoder = TextEncoder(vocabulary)
         self._encode = self._encoder.encode
         self._count = self._encoder.count
-        self._joiners: dict[bool, TokenJoiner] = {}  # by whether special tokens are skipped
+        self._joiner = TokenJoiner(vocabulary)
 
     # Training
 
@@ -386,6 +386,9 @@ class Tokenizer:
     ) -> str:
         """Return the text of `ids`: their bytes joined, and decoded once.
 
+        A buffer of integers (an array.array, a memoryview, an array of numpy) is read as it is,
+        by the native engine without making them ints; it must have one dimension.
+
         `errors` is for bytes that are not UTF-8, as in `bytes.decode`: strict (tiktoken's default
         is replace), replace, ignore or backslashreplace. A special id gives its literal, or
         nothing if they are skipped.
@@ -397,8 +400,11 @@ class Tokenizer:
         Raises KeyError for an id that the vocabulary lacks, UnicodeDecodeError for bytes that are
         not UTF-8 (if strict), TypeError for ids that are not integers.
         """
-        check_errors(errors)
-        return self._join(ids, skip_special_tokens).decode("utf-8", errors)
+        if errors != "strict":
+            check_errors(errors)
+        if type(ids) is not list:
+            _refuse_single(ids, "ids", "int")
+        return self._joiner.text(ids, errors, skip_special_tokens)
 
     def decode_bytes(self, ids: Iterable[int]) -> bytes:
         r"""Return the bytes of `ids`, joined; they need not be UTF-8.
@@ -408,15 +414,9 @@ class Tokenizer:
 
         Raises KeyError and TypeError as `decode` does.
         """
-        return self._join(ids, skip_special_tokens=False)
-
-    def _join(self, ids: Iterable[int], skip_special_tokens: bool) -> bytes:
-        _refuse_single(ids, "ids", "int")
-        joiner = self._joiners.get(skip_special_tokens)
-        if joiner is None:
-            joiner = TokenJoiner(self._tokens(skip_special_tokens).bytes_of)
-            self._joiners[skip_special_tokens] = joiner
-        return joiner.join(ids)
+        if type(ids) is not list:
+            _refuse_single(ids, "ids", "int")
+        return self._joiner.join(ids)
 
     def decode_batch(
         self,
@@ -448,7 +448,7 @@ class Tokenizer:
         Raises as `decode` does.
         """
         _refuse_single(ids, "ids", "int")
-        ids = list(ids)
+        ids = as_list(ids)
         text = self.decode(ids)
         return text, character_offsets(map(self.token_bytes, ids))
 

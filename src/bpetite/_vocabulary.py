@@ -262,12 +262,13 @@ class Vocabulary:
     @cached_property
     def tokens_without_special(self) -> TokenTable:
         """As `tokens`, but a special token that is not kept has no bytes: to skip them."""
-        silent = {
-            id: b""
-            for literal, id in self.special_tokens.items()
-            if literal not in self.kept_special_tokens
-        }
-        return TokenTable({**self.tokens.bytes_of, **silent})
+        return TokenTable({**self.tokens.bytes_of, **dict.fromkeys(self.skipped_ids, b"")})
+
+    @property
+    def skipped_ids(self) -> list[int]:
+        """The ids of special tokens that are not kept when they are skipped."""
+        kept = self.kept_special_tokens
+        return [id for literal, id in self.special_tokens.items() if literal not in kept]
 
     @cached_property
     def id_of(self) -> dict[bytes, int]:

@@ -1,11 +1,15 @@
-//! Ids to bytes, for Python.
+//! Ids to bytes and to text, for Python.
 
-use std::collections::HashMap;
+use std::ffi::CString;
+use std::mem::MaybeUninit;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyInt, PyList};
+use pyo3::types::{PyBytes, PyDict, PyString};
 
-use crate::decode;
+use super::ids::Ids;
+use super::object::{new_ascii, new_bytes};
+use super::text::LONG;
+use crate::decode::{self, Extent};
 
 /// The bytes of each id, to join.
 #[pyclass(frozen, module = "bpetite._native")]
@@ -14,21 +18,86 @@ pub struct TokenBytes(decode::TokenBytes);
 #[pymethods]
 impl TokenBytes {
     #[new]
-    fn new(tokens: HashMap<u32, Vec<u8>>) -> TokenBytes {
-        TokenBytes(decode::TokenBytes::new(tokens.into_iter().collect()))
+    fn new(tokens: &Bound<'_, PyDict>) -> PyResult<TokenBytes> {
+        let pairs = tokens.iter().map(|(id, bytes)| {
+            Ok::<_, PyErr>((id.extract::<u32>()?, Token(bytes.cast_into::<PyBytes>()?)))
+        });
+        decode::TokenBytes::new(tokens.len(), pairs).map(TokenBytes)
     }
 
-    /// Returns the bytes of a list of ids, joined; None if anything in it is not an id that there
-    /// is, or no plain int: then the Python engine tells what.
-    fn join<'py>(&self, ids: &Bound<'py, PyList>) -> Option<Bound<'py, PyBytes>> {
-        let plain = ids.iter().map(|id| {
-            id.is_exact_instance_of::<PyInt>().then(|| id.extract::<u32>().ok()).flatten()
-        });
-        let ids_found: Vec<u32> = plain.collect::<Option<_>>()?;
-        let mut bytes = Vec::new();
-        match self.0.join(&ids_found, &mut bytes) {
-            None => Some(PyBytes::new(ids.py(), &bytes)),
-            Some(_) => None,
-        }
+    /// Returns the table in which these ids have no bytes; it shares those of the others.
+    fn without(&self, ids: Vec<u32>) -> TokenBytes {
+        TokenBytes(self.0.without(&ids))
     }
+
+    /// Returns the bytes of ids, joined.
+    ///
+    /// Of anything but a list of plain ints and a contiguous buffer of integers, and if one of them
+    /// is no id that there is, returns None: then the Python engine tells what.
+    fn join<'py>(&self, ids: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let Some(ids) = Known::of(&self.0, ids) else { return Ok(None) };
+        ids.bytes()
+    }
+
+    /// Returns the text of ids, their bytes joined and decoded with `errors`; None as `join` does.
+    fn text<'py>(
+        &self,
+        ids: &Bound<'py, PyAny>,
+        errors: &str,
+    ) -> PyResult<Option<Bound<'py, PyString>>> {
+        let Some(ids) = Known::of(&self.0, ids) else { return Ok(None) };
+        if ids.extent.is_ascii() {
+            return ids.ascii();
+        }
+        let Some(bytes) = ids.bytes()? else { return Ok(None) };
+        let errors = CString::new(errors)?;
+        PyString::from_encoded_object(&bytes, Some(c"utf-8"), Some(&errors)).map(Some)
+    }
+}
+
+struct Token<'py>(Bound<'py, PyBytes>);
+
+impl AsRef<[u8]> for Token<'_> {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+/// Ids that are all known, and what they are as bytes.
+struct Known<'a, 'py> {
+    py: Python<'py>,
+    table: &'a decode::TokenBytes,
+    ids: Ids,
+    extent: Extent,
+}
+
+impl<'a, 'py> Known<'a, 'py> {
+    fn of(table: &'a decode::TokenBytes, ids: &Bound<'py, PyAny>) -> Option<Known<'a, 'py>> {
+        let py = ids.py();
+        let ids = Ids::of(ids)?;
+        let integers = ids.integers();
+        let extent = work(py, integers.len(), || integers.extent(table))?;
+        Some(Known { py, table, ids, extent })
+    }
+
+    /// Returns the bytes; None if another thread has changed the ids meanwhile.
+    fn bytes(&self) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        new_bytes(self.py, self.extent.bytes, |place| self.fill(place))
+    }
+
+    /// Returns the text, which is all ASCII; None if another thread has changed the ids meanwhile.
+    fn ascii(&self) -> PyResult<Option<Bound<'py, PyString>>> {
+        new_ascii(self.py, self.extent.bytes, |place| self.fill(place))
+    }
+
+    fn fill(&self, place: &mut [MaybeUninit<u8>]) -> bool {
+        let Known { table, extent, .. } = *self;
+        let integers = self.ids.integers();
+        work(self.py, integers.len(), || integers.join(table, place) == Some(extent))
+    }
+}
+
+/// Does what needs no Python, without the interpreter's lock if it is long.
+fn work<T: Send>(py: Python<'_>, length: usize, work: impl FnOnce() -> T + Send) -> T {
+    if length < LONG { work() } else { py.detach(work) }
 }

@@ -9,7 +9,9 @@ use crate::simd::Kernel;
 mod array;
 mod decode;
 mod encode;
+mod ids;
 mod list;
+mod object;
 mod text;
 mod train;
 

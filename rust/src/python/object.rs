@@ -1,0 +1,48 @@
+//! New objects of Python that are filled where they are, so that nothing is copied.
+
+use std::mem::MaybeUninit;
+use std::{ptr, slice};
+
+use pyo3::exceptions::PyMemoryError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+
+/// Returns new bytes, which `fill` fills; None if it says that it did not.
+#[allow(unsafe_code)]
+pub fn new_bytes<'py>(
+    py: Python<'py>,
+    length: usize,
+    fill: impl FnOnce(&mut [MaybeUninit<u8>]) -> bool,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    // SAFETY: the object is new and no one else's, and has room for so many bytes.
+    unsafe {
+        let bytes = ffi::PyBytes_FromStringAndSize(ptr::null(), size(length)?);
+        let bytes = Bound::from_owned_ptr_or_err(py, bytes)?;
+        let place = ffi::PyBytes_AS_STRING(bytes.as_ptr()) as *mut MaybeUninit<u8>;
+        let is_full = fill(slice::from_raw_parts_mut(place, length));
+        Ok(is_full.then(|| bytes.cast_into_unchecked()))
+    }
+}
+
+/// Returns a new str, which `fill` fills with ASCII; None if it says that it did not.
+#[allow(unsafe_code)]
+pub fn new_ascii<'py>(
+    py: Python<'py>,
+    length: usize,
+    fill: impl FnOnce(&mut [MaybeUninit<u8>]) -> bool,
+) -> PyResult<Option<Bound<'py, PyString>>> {
+    // SAFETY: the object is new and no one else's, and has room for so many characters of a byte,
+    // since the highest that it may have is U+007F.
+    unsafe {
+        let text = ffi::PyUnicode_New(size(length)?, 0x7F);
+        let text = Bound::from_owned_ptr_or_err(py, text)?;
+        let place = ffi::PyUnicode_DATA(text.as_ptr()) as *mut MaybeUninit<u8>;
+        let is_full = fill(slice::from_raw_parts_mut(place, length));
+        Ok(is_full.then(|| text.cast_into_unchecked()))
+    }
+}
+
+fn size(length: usize) -> PyResult<ffi::Py_ssize_t> {
+    length.try_into().map_err(|_| PyMemoryError::new_err("more bytes than memory can hold"))
+}
