@@ -6,6 +6,7 @@ import copy
 import json
 import pickle
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
@@ -231,7 +232,7 @@ def outcome_of(
     return Streamed(steps, stream.stopped, stream.rest)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(settings_of_all_kinds())
 def test_steps_are_what_the_whole_text_shows(setting: Setting) -> None:
     assert outcome_of(setting) == expected_of(setting)
@@ -374,6 +375,19 @@ def test_only_the_last_sets_of_stops_are_remembered() -> None:
     assert len(tokenizer._vocabulary.tokens.stream_memory._known) == 32
 
 
+def test_threads_share_what_streams_remember(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bpetite._stream_states._MOVES", 50)
+    tokenizer = tokenizer_of([])
+    text = "é<中🙂ж<é한 and so on" * 100
+
+    def streamed_in(number: int) -> str:
+        stream = tokenizer.decode_stream(stop=["<é>", f"ж{number % 50}"])
+        return "".join(map(stream.step, text.encode()))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(streamed_in, range(100))) == {text}
+
+
 # min_tokens
 
 
@@ -399,13 +413,22 @@ def test_46_a_stop_may_begin_in_the_first_tokens() -> None:
     assert ([stream.step(id) for id in b"ab"], stream.stopped) == (["", ""], "ab")
 
 
+def test_46_a_stop_that_flush_finds_ends_with_the_last_token() -> None:
+    flushed = []
+    for min_tokens in (1, 2):
+        stream = BYTES.decode_stream(stop="x\ufffd", min_tokens=min_tokens)
+        stream.step([120, 0xC3])
+        flushed.append((stream.flush(), stream.stopped))
+    assert flushed == [("", "x\ufffd"), ("x\ufffd", None)]
+
+
 def test_46_a_stop_never_begins_in_the_prompt() -> None:
     stream = BYTES.decode_stream(list(b"EN"), stop="END")
     assert (stream.step(list(b"D")), stream.stopped) == ("D", None)
 
 
 def test_46_a_character_that_the_prompt_began_is_text() -> None:
-    stream = BYTES.decode_stream("é".encode()[:1][0:1] and [0xC3], stop="é!")
+    stream = BYTES.decode_stream([0xC3], stop="é!")
     assert (stream.step([0xA9, 33]), stream.stopped) == ("", "é!")
 
 

@@ -80,7 +80,7 @@ class Matcher:
             if finds_stops:
                 node.found = stop
         self._link()
-        self._begins = frozenset(self.root.children)
+        self.begins = frozenset(self.root.children)  # no other character leads anywhere
 
     def _add(self, string: str) -> Node:
         node = self.root
@@ -112,7 +112,7 @@ class Matcher:
     def scan(self, node: Node, text: str) -> Scan:
         """Return what `text` leads to from a node, up to the first stop."""
         root = self.root
-        if node is root and self._begins.isdisjoint(text):
+        if node is root and self.begins.isdisjoint(text):
             return Scan((text,) if text else (), root)
         unreturned = node.text + text
         begin = 0  # of what is in no piece yet

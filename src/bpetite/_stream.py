@@ -144,14 +144,7 @@ class DecodeStream:
         if not isinstance(table, TokenTable):
             raise TypeError("a DecodeStream is made by Tokenizer.decode_stream")
         self._options = Options.checked(
-            table,
-            errors=errors,
-            unknown=unknown,
-            stop=stop,
-            include_stop=include_stop,
-            stop_ids=stop_ids,
-            min_tokens=min_tokens,
-            tags=tags,
+            table, errors, unknown, stop, include_stop, stop_ids, min_tokens, tags
         )
         held = _held_after(prompt_ids, table)
         if self._options.are_for_text_alone:
@@ -198,6 +191,8 @@ class DecodeStream:
 
         Raises as `step` does.
         """
+        if type(ids) is int:
+            return list(self._advance(ids))
         steps = self._step_each(ids, self._advance, "".join)
         return list(join_texts([piece for pieces in steps for piece in pieces]))
 
@@ -218,6 +213,8 @@ class DecodeStream:
         stream of text alone counts if its first call is `step_tokens`, be it with no ids.
         """
         self._count()
+        if type(ids) is int:
+            return [self._token_text(ids)]
         return self._step_each(ids, self._token_text, operator.attrgetter("text"))
 
     def flush(self) -> str:
@@ -519,13 +516,15 @@ class _CountingStream(DecodeStream):
                 self._characters += len(text)
                 self._tokens = tokens = self._tokens + 1
                 if tokens == self._switch_at:
-                    self._switch()
+                    self._switch(self._tokens)
                 return text
         except LookupError:
             pass  # an id beyond the list
         return self._step_slowly(ids)
 
     def _step_new(self, id: int) -> str:
+        if id not in self._options.stop_ids and self._places.is_whole(self._place, id):
+            return self.step(id)
         return "".join(self._advance(id))
 
     def _advance(self, id: int) -> tuple[str, ...]:
@@ -536,13 +535,13 @@ class _CountingStream(DecodeStream):
         move = place.moves.get(id)
         if move is not None:
             _, self._place, pieces = move
-        elif 0 <= id < len(place.whole) and place.whole[id]:
-            pieces = (self._texts[id],)  # type: ignore[assignment]
         elif id in self._options.stop_ids:
             if self._tokens >= self._options.min_tokens:
                 self._place = Place(place.held, place.node, released=place.released)
                 self._stopped = id
             pieces = ()
+        elif self._places.is_whole(place, id):
+            pieces = (self._texts[id],)  # type: ignore[assignment]
         else:
             known = self._options.table.bytes_of.get(id)
             if known is None and self._options.unknown == "raise":
@@ -555,7 +554,7 @@ class _CountingStream(DecodeStream):
         self._characters += sum(map(len, pieces))
         self._tokens += 1
         if self._tokens == self._switch_at and self._stopped is None:
-            self._switch()
+            self._switch(self._tokens)
         return pieces
 
     def _settle(self, step: Step) -> tuple[str, ...]:
@@ -590,6 +589,8 @@ class _CountingStream(DecodeStream):
         self._refuse_if_failed()
         if isinstance(self._stopped, str):
             return []
+        if self._tokens == self._switch_at and self._stopped is None:
+            self._switch(self._tokens - 1)  # what is held came with tokens whose stops do not count
         try:
             text = self._place.held.decode("utf-8", self._options.errors)
             step = self._places.scan(self._place, text)
@@ -626,11 +627,11 @@ class _CountingStream(DecodeStream):
         if armed != self._armed:
             self._armed = armed
             if self._options.stop and self._stopped is None and not self._failed:
-                self._switch()
+                self._switch(self._tokens)
 
-    def _switch(self) -> None:
-        """Go on with the matcher that is due now, from the text that was not returned."""
-        self._places = self._options.places(self._armed, self._tokens)
+    def _switch(self, tokens: int) -> None:
+        """Go on with the matcher that is due after so many, from the text that was not returned."""
+        self._places = self._options.places(self._armed, tokens)
         self._place = self._places.at(self._place.held, self._place.text)
 
     @property
@@ -711,7 +712,7 @@ def _begin_counting(stream: DecodeStream, held: bytes) -> None:
     stream._place = stream._places.at(held)
     stream._texts = stream._places.text_of
     stream._tokens = stream._characters = 0
-    stream._switch_at = options.min_tokens if options.stop else 0
+    stream._switch_at = options.min_tokens or -1
     stream._stopped = None
     stream._rest = ""
     stream._failed = False

@@ -15,6 +15,10 @@ Ids = int | Iterable[int]
 
 _VERSION = 1  # of the JSON value
 
+# What most streams are given; this one is not looked through.
+_NOTHING = ()
+_NO_IDS: frozenset[int] = frozenset()
+
 
 class StreamOptions(TypedDict, total=False):
     """The keyword arguments of `Tokenizer.decode_stream`."""
@@ -45,7 +49,6 @@ class Options(NamedTuple):
     def checked(
         cls,
         table: TokenTable,
-        *,
         errors: str,
         unknown: str,
         stop: str | Iterable[str],
@@ -68,11 +71,11 @@ class Options(NamedTuple):
             table,
             errors,
             unknown,
-            _checked_strings(stop, "stop") if stop != () else (),
+            () if stop is _NOTHING else _checked_strings(stop, "stop"),
             include_stop,
-            _checked_ids(stop_ids, "stop_ids") if stop_ids != () else frozenset(),
+            _NO_IDS if stop_ids is _NOTHING else _checked_ids(stop_ids, "stop_ids"),
             min_tokens,
-            _checked_strings(tags, "tags") if tags != () else (),
+            () if tags is _NOTHING else _checked_strings(tags, "tags"),
         )
 
     @property

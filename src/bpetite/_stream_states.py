@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Sequence
+from threading import Lock
 from typing import NamedTuple, Protocol, TypeVar, cast
 from weakref import WeakSet
 
@@ -71,6 +72,7 @@ class Memory:
         self._known: dict[Hashable, Remembers] = {}
         self._used: WeakSet[Remembers] = WeakSet()  # those that streams still use, too
         self._moves = 0
+        self._lock = Lock()  # for the set alone: a dictionary's steps are whole by themselves
 
     def shared(self, key: Hashable, make: Callable[[], R]) -> R:
         """Return what all streams with the same options share, which is made when it is new.
@@ -81,7 +83,8 @@ class Memory:
         value = known.get(key)
         if value is None:
             value = known.setdefault(key, make())
-            self._used.add(value)
+            with self._lock:
+                self._used.add(value)
         elif len(known) >= _SETS:
             known[key] = known.pop(key, value)  # the last used is the last
         if len(known) > _SETS:
@@ -94,7 +97,9 @@ class Memory:
         self._moves += 1
         if self._moves > _MOVES:
             self._moves = 0
-            for value in list(self._used):
+            with self._lock:
+                used = list(self._used)
+            for value in used:
                 value.forget()
 
 
@@ -230,6 +235,21 @@ class Places:
             self.forget()
         return place or self._place_of.setdefault(key, Place(held, node, self._nothing_whole))
 
+    def is_whole(self, place: Place, id: int) -> bool:
+        """Return whether an id is whole text that leads nowhere from a place; remember if it is.
+
+        Most are at the beginning, and this is the quick way to find it out.
+        """
+        if place is not self._begin or not 0 <= id < len(self.text_of):
+            return False
+        if place.whole[id]:
+            return True
+        text = self.text_of[id]
+        if not text or not self.matcher.begins.isdisjoint(text):
+            return False
+        place.whole[id] = 1
+        return True
+
     def step(self, place: Place, id: int | None, token: bytes) -> Step:
         """Return where a token leads; no id means one that the vocabulary lacks.
 
@@ -259,14 +279,6 @@ class Places:
         return Step(pieces, self._at(held, node))
 
     def _remember(self, place: Place, id: int, step: Step) -> None:
-        if (
-            place is self._begin is step.place
-            and id < len(self.text_of)
-            and step.pieces == (self.text_of[id],)
-            and type(step.pieces[0]) is str  # and no tag
-        ):
-            self._begin.whole[id] = 1
-            return
         self._memory.make_room()
         place.moves[id] = "".join(step.pieces), step.place, step.pieces
 
