@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from streams import BYTES, END_ID, LENIENT, REPLACED, ids_of, tokenizer_of
 
@@ -32,18 +33,16 @@ def test_a_step_of_several_is_made_whole_or_not_at_all(
     assert stream.step([0xA9, 97]).endswith("éa")
 
 
-@pytest.mark.parametrize("ids", [[], (), iter([]), {}.keys()], ids=repr)
-def test_a_step_of_no_ids_changes_nothing(ids: Any) -> None:
+@pytest.mark.parametrize("kind", [list, tuple, iter, dict.fromkeys])
+def test_a_step_of_no_ids_changes_nothing(kind: Callable[[list[int]], Any]) -> None:
     stream = BYTES.decode_stream([0xF0])
     before = stream.to_state()
-    assert (stream.step(ids), stream.to_state()) == ("", before)
+    assert (stream.step(kind([])), stream.to_state()) == ("", before)
 
 
-@pytest.mark.parametrize(
-    "ids", [[97, 98], (97, 98), iter([97, 98]), range(97, 99), {97: 0, 98: 0}], ids=repr
-)
-def test_a_step_takes_any_iterable_of_ids(ids: Any) -> None:
-    assert BYTES.decode_stream().step(ids) == "ab"
+@pytest.mark.parametrize("kind", [list, tuple, iter, dict.fromkeys, np.array])
+def test_a_step_takes_any_iterable_of_ids(kind: Callable[[list[int]], Any]) -> None:
+    assert BYTES.decode_stream().step(kind([97, 98])) == "ab"
 
 
 @pytest.mark.parametrize("ids", ["ab", b"ab", bytearray(b"ab")], ids=repr)

@@ -20,9 +20,9 @@ def test_each_key_has_a_stream_of_its_own() -> None:
     assert steps == [{"a": "", "b": "y"}, {"a": "é", "b": ""}, {"a": "x", "b": "è"}]
 
 
-@pytest.mark.parametrize("ids", [97, [97], (97,), iter([97]), [97, 98], []], ids=repr)
+@pytest.mark.parametrize("ids", [97, [97], (97,), [97, 98], []], ids=repr)
 def test_a_step_takes_an_id_or_several(ids: Any) -> None:
-    text = "a" if ids == 97 else "".join(map(chr, ids := list(ids)))
+    text = "a" if ids == 97 else "".join(map(chr, ids))
     assert DecodeStreams[int](BYTES).step({7: ids}) == {7: text}
 
 
