@@ -1,4 +1,4 @@
-"""Byte-level BPE as a textbook has it: slow, and plain enough to be right at a glance.
+"""Byte-level BPE, and streams, as a textbook has them: slow, plain enough to be right at a glance.
 
 The package is held against this. Nobody optimises it.
 """
@@ -6,6 +6,7 @@ The package is held against this. Nobody optimises it.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import regex
 
@@ -99,3 +100,108 @@ def decode(ids: Iterable[int], merges: Sequence[Pair], special_tokens: Mapping[s
         token_of[256 + rank] = token_of[left] + token_of[right]
     token_of |= {id: literal.encode() for literal, id in special_tokens.items()}
     return b"".join(token_of[id] for id in ids).decode()
+
+
+# Streams: what each step returns, found by looking at the whole text
+
+# The last byte takes 64 values in a row, so each 64th code point shows all that comes before it.
+UNFINISHED = {
+    chr(code).encode()[:end]
+    for code in range(0, 0x110000, 64)
+    if not 0xD800 <= code < 0xE000
+    for end in range(1, len(chr(code).encode()))
+}
+"""Every proper prefix of every valid character."""
+
+
+def unfinished(data: bytes) -> bytes:
+    """Return the end of some bytes that is the beginning of a character."""
+    return next((data[-n:] for n in (3, 2, 1) if data[-n:] in UNFINISHED), b"")
+
+
+Shown = tuple[str, bool]
+"""A piece of what a step returns, and whether it is a tag."""
+
+
+class Streamed(NamedTuple):
+    """What a stream returns: for each step the pieces, and the last are flush's.
+
+    `error` is the index of the token whose bytes are not UTF-8 (one more than the last's, if it is
+    flush that finds them out), `unreturned` the valid text before them that no step returned.
+    """
+
+    steps: list[list[Shown]]
+    stopped: str | None = None
+    rest: str = ""
+    error: int | None = None
+    unreturned: str = ""
+
+
+def streamed(
+    tokens: Sequence[bytes],
+    *,
+    errors: str = "replace",
+    stop: Sequence[str] = (),
+    tags: Sequence[str] = (),
+    include_stop: bool = False,
+    min_tokens: int = 0,
+    armed: Sequence[bool] = (),
+) -> Streamed:
+    """Return what a stream of these tokens returns; `armed` is for each token and for flush.
+
+    A step has so much of the text as is complete, so no byte of a character that may still be
+    finished. Of every place in the text, in order, it is asked whether something ends there, and
+    of every step, how much of its end may be a beginning.
+    """
+    steps: list[list[Shown]] = []
+    data = b""
+    seen = 0  # characters
+    returned = 0
+    for step in range(len(tokens) + 1):
+        flushing = step == len(tokens)
+        if not flushing:
+            data += tokens[step]
+        complete = data if flushing else data.removesuffix(unfinished(data))
+        try:
+            text, fails = complete.decode("utf-8", errors), False
+        except UnicodeDecodeError as error:
+            text, fails = complete[: error.start].decode("utf-8"), True
+        stops = stop if armed == () or armed[step] else ()
+        counted = len(tokens) if flushing else step + 1
+        pieces: list[Shown] = []
+        for end in range(seen + 1, len(text) + 1):
+            sought = (*stops, *tags) if counted > min_tokens else tags
+            ending = [string for string in sought if text.endswith(string, returned, end)]
+            if not ending:
+                continue
+            found = max(ending, key=len)
+            start = end - len(found)
+            if found in stops and counted > min_tokens:
+                pieces.append((text[returned : end if include_stop else start], False))
+                nothing: list[list[Shown]] = [[] for _ in tokens[step:]]
+                return Streamed([*steps, nonempty(pieces), *nothing], found, text[end:])
+            pieces += [(text[returned:start], False), (found, True)]
+            returned = end
+        seen = len(text)
+        if fails:
+            unreturned = "".join(piece for piece, _ in pieces) + text[returned:]
+            return Streamed(steps, error=step, unreturned=unreturned)
+        held = returned
+        while not flushing and held < seen and not begins(text[held:], (*stops, *tags)):
+            held += 1
+        if flushing:
+            held = seen
+        pieces.append((text[returned:held], False))
+        returned = held
+        steps.append(nonempty(pieces))
+    return Streamed(steps)
+
+
+def begins(text: str, strings: Iterable[str]) -> bool:
+    """Return whether a text is a proper beginning of some string."""
+    return any(string.startswith(text) and string != text for string in strings)
+
+
+def nonempty(pieces: Iterable[Shown]) -> list[Shown]:
+    """Return the pieces that are not empty."""
+    return [(text, is_tag) for text, is_tag in pieces if text]

@@ -26,8 +26,12 @@ def calls_in(work: Callable[[], object], events: tuple[str, ...]) -> int:
     return calls
 
 
-def test_a_step_with_whole_text_is_one_call(tokenizer: Tokenizer) -> None:
-    step = tokenizer.decode_stream().step
+@pytest.mark.parametrize(
+    "options", [{}, {"stop": "END"}, {"tags": "<b>"}, {"errors": "strict"}, {"stop_ids": 300}]
+)
+def test_a_step_with_whole_text_is_one_call(tokenizer: Tokenizer, options: Any) -> None:
+    step = tokenizer.decode_stream(**options).step
+    step([97, 97])  # what each id leads to is found out once
     assert calls_in(lambda: step(97), ("call",)) == 2  # the lambda, and step itself
 
 

@@ -16,7 +16,10 @@ import bpetite.formats
 
 PACKAGE = Path(bpetite.__file__).parent
 
-STAGES = ["_pretokenizer", "_trainer", "_encoder", "_decoder", "_stream"]
+STREAM = ["_stop", "_stream_states", "_stream_options", "_stream"]
+"""The modules of the stage from ids to text; each knows those before it."""
+
+STAGES = ["_pretokenizer", "_trainer", "_encoder", "_decoder", *STREAM]
 
 UNICODE = ["_unicode", "_unicode_data"]
 """What only cutting needs to know: one version of Unicode."""
@@ -111,7 +114,8 @@ def test_imports_are_written_in_full(name: str) -> None:
 
 @pytest.mark.parametrize("stage", STAGES[1:])
 def test_a_stage_knows_nothing_of_ours_but_the_vocabulary(stage: str) -> None:
-    assert ours(stage) == {"_vocabulary"}
+    known = STREAM[: STREAM.index(stage)] if stage in STREAM else []
+    assert ours(stage) <= {"_vocabulary", *known}
 
 
 def test_cutting_knows_unicode_alone() -> None:
@@ -137,13 +141,15 @@ def test_what_is_shared_imports_nothing_of_ours(name: str) -> None:
 
 def test_only_the_tokenizer_knows_the_stages() -> None:
     """But for plain things: how text is sliced, and what a pattern is."""
-    others = set(MODULES) - {"_tokenizer", "__init__", *FORMATS}
+    others = set(MODULES) - {"_tokenizer", "__init__", *STREAM, *FORMATS}
     found = {
         (name, stage): taken(name, stage) for name in others for stage in ours(name) & set(STAGES)
     }
     assert found == {
         ("_corpus", "_pretokenizer"): {"slices"},
         ("_vocabulary_file", "_pretokenizer"): {"GPT2_PATTERN", "portable_pattern"},
+        ("_streams", "_stream"): {"DecodeStream", "MakesStreams"},
+        ("_streams", "_stream_options"): {"Ids", "StreamOptions"},
     }
 
 
@@ -168,9 +174,10 @@ def test_a_format_knows_of_the_stages_what_a_pattern_is_and_how_ids_are_merged(n
 
 def test_beside_the_stages_there_are_the_corpus_and_the_formats() -> None:
     assert ours("_corpus") == {"_pretokenizer"}
+    assert ours("_streams") == {"_stream", "_stream_options"}
     assert ours("_vocabulary_file") == {"_files", "_pretokenizer", "_unicode_data", "_vocabulary"}
     assert ours("_tokenizer") == {
-        *STAGES,
+        *(set(STAGES) - {"_stop"}),
         "_corpus",
         "_progress",
         "_vocabulary",
@@ -216,7 +223,15 @@ def test_formats_give_public_names_and_nothing_else() -> None:
 
 
 def test_the_package_gives_public_names_and_nothing_else() -> None:
-    assert ours("__init__") == {"_engine", "_pretokenizer", "_progress", "_stream", "_tokenizer"}
+    assert ours("__init__") == {
+        "_engine",
+        "_pretokenizer",
+        "_progress",
+        "_stop",
+        "_stream",
+        "_streams",
+        "_tokenizer",
+    }
     names = {taken for _, taken in imports("__init__")}
     assert names | {"__version__"} == set(bpetite.__all__)
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import copy
-import pickle
 import re
 import sys
 import tracemalloc
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, cycle
+from itertools import accumulate
 from types import FrameType
 from typing import Any, NamedTuple, overload
 
@@ -17,40 +16,26 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference import UNFINISHED, unfinished
+from streams import (
+    BYTES,
+    EDGES,
+    END,
+    END_ID,
+    ERRORS,
+    LENIENT,
+    REPLACED,
+    bytes_of,
+    ids_of,
+    laws,
+    run,
+    tokenizer_of,
+    tokens_of,
+    tokens_of_all_kinds,
+)
 
 from bpetite import DecodeStream, Tokenizer
-from bpetite._pretokenizer import GPT2_PATTERN
-from bpetite._vocabulary import BYTE_COUNT, Pair, TokenBytes, TokenTable, Vocabulary
-
-ERRORS = ("strict", "replace", "ignore", "backslashreplace")
-LENIENT = ERRORS[1:]
-END = "<|end|>"
-REPLACED = "\ufffd"
-
-BYTES = Tokenizer.train("", 256, special_tokens=[END])
-"""A tokenizer whose only tokens are the bytes and, with id 256, <|end|>."""
-
-END_ID = 256
-
-
-def tokenizer_of(tokens: Iterable[bytes]) -> Tokenizer:
-    """Return a tokenizer that has each of `tokens`, byte appended to byte, and <|end|>."""
-    id_of = {bytes([byte]): byte for byte in range(BYTE_COUNT)}
-    merges: list[Pair] = []
-    for token in tokens:
-        for end in range(2, len(token) + 1):
-            if token[:end] not in id_of:
-                id_of[token[:end]] = BYTE_COUNT + len(merges)
-                merges.append((id_of[token[: end - 1]], token[end - 1]))
-    specials = {END: BYTE_COUNT + len(merges)}
-    return Tokenizer(Vocabulary(tuple(merges), specials, GPT2_PATTERN))
-
-
-def ids_of(tokenizer: Tokenizer, tokens: Iterable[bytes]) -> list[int]:
-    """Return the id of each token; the special token's for no bytes."""
-    end_id = tokenizer.special_tokens[END]
-    return [tokenizer.token_id(token) if token else end_id for token in tokens]
-
+from bpetite._vocabulary import TokenBytes, TokenTable
 
 # The table. Cases of one number belong together; those that are no rows are tests with a number.
 # Tokens are in hex, `|` between two; <|end|> is the special token. What each step returns stands
@@ -171,12 +156,6 @@ CASES = [
 table = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 
 
-def tokens_of(column: str) -> list[bytes]:
-    """Read a column of tokens; the special token is no bytes."""
-    tokens = column.split(" | ") if column else []
-    return [b"" if token == END else bytes.fromhex(token) for token in tokens]
-
-
 def texts_of(column: str, shown: Callable[[], str]) -> list[str]:
     """Read a column of texts, flush's the last, with what `shown` returns for each R in turn."""
 
@@ -213,11 +192,6 @@ def start(case: Case, errors: str) -> tuple[DecodeStream, list[int], list[bytes]
     )
     shown = [token or (b"" if case.skip else END.encode()) for token in tokens]
     return stream, ids_of(tokenizer, tokens), shown
-
-
-def run(stream: DecodeStream, ids: Iterable[int]) -> list[str]:
-    """What each step and then flush return."""
-    return [*map(stream.step, ids), stream.flush()]
 
 
 @pytest.mark.parametrize("errors", LENIENT)
@@ -303,21 +277,6 @@ def test_whatwg_decoder_of_these_tests_agrees_with_the_table(case: Case) -> None
     assert whatwg_steps(before + tokens)[1:] == expected(case, "replace")
 
 
-# The last byte takes 64 values in a row, so each 64th code point shows all that comes before it.
-UNFINISHED = {
-    chr(code).encode()[:end]
-    for code in range(0, 0x110000, 64)
-    if not 0xD800 <= code < 0xE000
-    for end in range(1, len(chr(code).encode()))
-}
-"""Every proper prefix of every valid character."""
-
-
-def unfinished(data: bytes) -> bytes:
-    """The end of `data` that is the beginning of a character."""
-    return next((data[-n:] for n in (3, 2, 1) if data[-n:] in UNFINISHED), b"")
-
-
 def test_unfinished_characters_are_counted_right() -> None:
     """Leads; E0 to EF with a second byte; F0 to F4 with a second byte, and with a third one."""
     two, three, four = 30, 16, 5
@@ -328,45 +287,6 @@ def test_unfinished_characters_are_counted_right() -> None:
 
 
 # The laws. Bytes of all kinds, cut into tokens anywhere, <|end|> among them.
-
-EDGES = bytes.fromhex("00 41 7F 80 8F 90 9F A0 BF C0 C1 C2 DF E0 E1 EC ED EE EF F0 F1 F3 F4 F5 FF")
-"""A first and a last byte of each class that the form of UTF-8 tells apart."""
-
-data_of_all_kinds = st.lists(
-    st.one_of(
-        st.characters(codec="utf-8").map(str.encode),
-        st.sampled_from("é你🙂\u0301\u200d\ufffd\ufeff").map(str.encode),
-        st.sampled_from(EDGES).map(lambda byte: bytes([byte])),
-        st.binary(min_size=1, max_size=4),
-    ),
-    max_size=16,
-).map(b"".join)
-
-
-def cut(data: bytes, sizes: Sequence[int]) -> list[bytes]:
-    """Cut `data` into tokens of these sizes, over and over; no bytes are a special token."""
-    tokens = []
-    position = 0
-    for size in cycle(sizes):
-        if position >= len(data):
-            break
-        tokens.append(data[position : position + size])
-        position += size
-    return tokens
-
-
-tokens_of_all_kinds = st.builds(
-    cut,
-    data_of_all_kinds,
-    st.lists(st.integers(0, 8), min_size=1, max_size=12).filter(any),
-)
-
-laws = settings(max_examples=150, deadline=None)
-
-
-def bytes_of(tokens: Iterable[bytes], skip: bool) -> list[bytes]:
-    """The bytes that each token stands for, a special one nothing if they are skipped."""
-    return [token or (b"" if skip else END.encode()) for token in tokens]
 
 
 def result(action: Callable[[], str]) -> str | tuple[bytes, int, int]:
@@ -698,10 +618,12 @@ def test_an_unknown_id_at_the_end_of_a_prompt_is_refused(id: int) -> None:
         ("a", TypeError),
         (b"a", TypeError),
         (None, TypeError),
-        ([97], TypeError),
+        ([None, 97], TypeError),
+        ([257, 97], KeyError),
         (np.float32(97), TypeError),
         (np.bool_(True), TypeError),
-        (np.array([97, 98]), TypeError),
+        (np.array([97.0, 98.0]), TypeError),
+        ([[97]], TypeError),
     ],
     ids=repr,
 )
@@ -1044,13 +966,14 @@ def test_strict_error_gives_the_reason_that_decode_gives() -> None:
 def test_what_streams_remember_is_bounded_and_forgotten_without_a_trace(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("bpetite._stream._MOVES", 5)
+    monkeypatch.setattr("bpetite._stream_states._MOVES", 5)
     table = TokenTable({byte: bytes([byte]) for byte in range(256)})
     text = "é中🙂ж한" * 3
     stream = DecodeStream(table)
     assert "".join(map(stream.step, text.encode())) == text
-    states = table.stream_states["replace"]._state_of.values()
-    assert 1 <= sum(len(state.moves) for state in states) <= 5
+    states = stream._states
+    known = [*states._state_of.values(), *states._fresh_of.values()]
+    assert 1 <= sum(len(state.moves) for state in known) <= 5
 
 
 @pytest.mark.parametrize("errors", [None, 5, []])
@@ -1059,13 +982,11 @@ def test_errors_of_another_type_are_named(errors: Any) -> None:
         BYTES.decode_stream(errors=errors)
 
 
-def test_a_deep_copy_shares_the_vocabulary_and_pickling_is_refused() -> None:
+def test_a_deep_copy_shares_the_vocabulary() -> None:
     stream = BYTES.decode_stream([0xF0, 0x9F])
     twin = copy.deepcopy(stream)
     assert twin.pending == b"\xf0\x9f"
     assert twin._states is stream._states
-    with pytest.raises(TypeError, match="prompt_ids"):
-        pickle.dumps(stream)
 
 
 def test_a_stream_is_made_by_a_tokenizer_alone() -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
-from typing import Final
+from typing import Final, Unpack
 
 from bpetite._arrays import Dtype, as_array, item_size_of, joined
 from bpetite._corpus import FileCorpus, Source, TextCorpus
@@ -14,7 +14,9 @@ from bpetite._engine import TextEncoder, TokenJoiner, count_pieces, learn_merges
 from bpetite._pretokenizer import pattern_of, portable_pattern
 from bpetite._progress import ProgressCallback, Reporter
 from bpetite._special import Choice, Specials, choose
-from bpetite._stream import DecodeStream, check_errors
+from bpetite._stream import DecodeStream
+from bpetite._stream_options import StreamOptions
+from bpetite._stream_states import check_errors
 from bpetite._text import Text, as_str, refuse, refuse_batch
 from bpetite._vocabulary import BYTE_COUNT, Pair, TokenTable, Vocabulary, as_id
 from bpetite.formats import _home, _registry
@@ -458,19 +460,78 @@ class Tokenizer:
         *,
         errors: str = "replace",
         skip_special_tokens: bool = False,
+        unknown: Literal["raise", "skip"] = "raise",
+        stop: str | Iterable[str] = (),
+        include_stop: bool = False,
+        stop_ids: int | Iterable[int] = (),
+        min_tokens: int = 0,
+        tags: str | Iterable[str] = (),
     ) -> DecodeStream:
         """Return a `DecodeStream`, which turns ids that come one by one into text.
 
         The text of `prompt_ids` is never returned, except for a character that begins in the
         prompt and ends after it; making a stream costs the same whatever the prompt's length.
+        `errors` and `skip_special_tokens` are as in `decode`. An id that the vocabulary lacks (a
+        model padded to more ids samples some) is a KeyError, or with unknown="skip" no text.
 
-        >>> stream = Tokenizer.train("ab ab ab", 258).decode_stream()
+        The stream ends before the first of the strings `stop` in its text (of those that end at
+        the same character, the longest), or behind it with `include_stop`; and at the first id of
+        `stop_ids`, which have no text. A stop that ends with the first `min_tokens` ids is passed
+        over. `tags` are strings that `step_events` tells apart from text.
+
+        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
+        >>> stream = tokenizer.decode_stream()
         >>> [stream.step(id) for id in (256, 195, 169)]
         ['ab', '', 'é']
+        >>> stream = tokenizer.decode_stream(stop="END")
+        >>> [stream.step(id) for id in b"an END, or not"][:6], stream.stopped, stream.rest
+        (['a', 'n', ' ', '', '', ''], 'END', '')
 
-        Raises KeyError and TypeError for the last ids of the prompt, as `decode` does.
+        Raises KeyError and TypeError for the last ids of the prompt, as `decode` does; ValueError
+        for an empty string in `stop` or `tags`, TypeError for a wrong type.
         """
-        return DecodeStream(self._tokens(skip_special_tokens), prompt_ids, errors=errors)
+        return DecodeStream(
+            self._tokens(skip_special_tokens),
+            prompt_ids,
+            errors=errors,
+            unknown=unknown,
+            stop=stop,
+            include_stop=include_stop,
+            stop_ids=stop_ids,
+            min_tokens=min_tokens,
+            tags=tags,
+        )
+
+    def stream(
+        self,
+        ids: Iterable[int | Iterable[int]],
+        prompt_ids: Sequence[int] = (),
+        **options: Unpack[StreamOptions],
+    ) -> Iterator[str]:
+        """Yield the text of ids as they come: `DecodeStream.texts` of a new stream.
+
+        The options are those of `decode_stream`. `ids` is closed, if it is a generator, when it is
+        read no further: at a stop, an error, and when this iterator is closed. To see at the end
+        what stopped it, make the stream and call its `texts`.
+
+        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
+        >>> list(tokenizer.stream([256, 195, 169, 33, 256], stop="!"))
+        ['ab', 'é']
+        """
+        return self.decode_stream(prompt_ids, **options).texts(ids)
+
+    def astream(
+        self,
+        ids: AsyncIterable[int | Iterable[int]],
+        prompt_ids: Sequence[int] = (),
+        **options: Unpack[StreamOptions],
+    ) -> AsyncIterator[str]:
+        """Yield the text of ids as they come from an asynchronous source, as `stream` does.
+
+        The source is closed on cancellation too; `contextlib.aclosing` closes both at once when a
+        loop is left early.
+        """
+        return self.decode_stream(prompt_ids, **options).atexts(ids)
 
     def _tokens(self, skip_special_tokens: bool) -> TokenTable:
         vocabulary = self._vocabulary

@@ -69,10 +69,23 @@ class TokenTable:
     (b'\xc3', ['a', None, 'é'])
     """
 
-    def __init__(self, bytes_of: Mapping[int, bytes]) -> None:
+    def __init__(
+        self,
+        bytes_of: Mapping[int, bytes],
+        vocabulary: Vocabulary | None = None,
+        *,
+        skips_special_tokens: bool = False,
+    ) -> None:
         self.bytes_of = TokenBytes(bytes_of)
-        # What the streams over this table have found out, by `errors`: theirs to fill.
-        self.stream_states: dict[str, Any] = {}
+        self.skips_special_tokens = skips_special_tokens
+        self.stream_memory: Any = None  # what the streams over this table share: theirs to fill
+        self._vocabulary = vocabulary  # whose table it is, if it is one's
+
+    def __reduce__(self) -> tuple[object, ...]:
+        if self._vocabulary is None:
+            return TokenTable, (dict(self.bytes_of),)
+        name = "tokens_without_special" if self.skips_special_tokens else "tokens"
+        return getattr, (self._vocabulary, name)
 
     @cached_property
     def text_of(self) -> list[str | None]:
@@ -257,12 +270,13 @@ class Vocabulary:
         bytes_of = dict(self.ordinary_tokens)
         for literal, id in self.special_tokens.items():
             bytes_of[id] = literal.encode("utf-8")
-        return TokenTable(bytes_of)
+        return TokenTable(bytes_of, self)
 
     @cached_property
     def tokens_without_special(self) -> TokenTable:
         """As `tokens`, but a special token that is not kept has no bytes: to skip them."""
-        return TokenTable({**self.tokens.bytes_of, **dict.fromkeys(self.skipped_ids, b"")})
+        silent = dict.fromkeys(self.skipped_ids, b"")
+        return TokenTable({**self.tokens.bytes_of, **silent}, self, skips_special_tokens=True)
 
     @property
     def skipped_ids(self) -> list[int]:

@@ -1,0 +1,93 @@
+"""What the tests of streams share: small vocabularies, and tokens of all kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import cycle
+
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from bpetite import DecodeStream, Tokenizer
+from bpetite._pretokenizer import GPT2_PATTERN
+from bpetite._vocabulary import BYTE_COUNT, Pair, Vocabulary
+
+ERRORS = ("strict", "replace", "ignore", "backslashreplace")
+LENIENT = ERRORS[1:]
+END = "<|end|>"
+REPLACED = "\ufffd"
+
+BYTES = Tokenizer.train("", 256, special_tokens=[END])
+"""A tokenizer whose only tokens are the bytes and, with id 256, <|end|>."""
+
+END_ID = 256
+
+
+def tokenizer_of(tokens: Iterable[bytes]) -> Tokenizer:
+    """Return a tokenizer that has each of `tokens`, byte appended to byte, and <|end|>."""
+    id_of = {bytes([byte]): byte for byte in range(BYTE_COUNT)}
+    merges: list[Pair] = []
+    for token in tokens:
+        for end in range(2, len(token) + 1):
+            if token[:end] not in id_of:
+                id_of[token[:end]] = BYTE_COUNT + len(merges)
+                merges.append((id_of[token[: end - 1]], token[end - 1]))
+    specials = {END: BYTE_COUNT + len(merges)}
+    return Tokenizer(Vocabulary(tuple(merges), specials, GPT2_PATTERN))
+
+
+def ids_of(tokenizer: Tokenizer, tokens: Iterable[bytes]) -> list[int]:
+    """Return the id of each token; the special token's for no bytes."""
+    end_id = tokenizer.special_tokens[END]
+    return [tokenizer.token_id(token) if token else end_id for token in tokens]
+
+
+def tokens_of(column: str) -> list[bytes]:
+    """Read a column of tokens; the special token is no bytes."""
+    tokens = column.split(" | ") if column else []
+    return [b"" if token == END else bytes.fromhex(token) for token in tokens]
+
+
+def run(stream: DecodeStream, ids: Iterable[int]) -> list[str]:
+    """What each step and then flush return."""
+    return [*map(stream.step, ids), stream.flush()]
+
+
+EDGES = bytes.fromhex("00 41 7F 80 8F 90 9F A0 BF C0 C1 C2 DF E0 E1 EC ED EE EF F0 F1 F3 F4 F5 FF")
+"""A first and a last byte of each class that the form of UTF-8 tells apart."""
+
+data_of_all_kinds = st.lists(
+    st.one_of(
+        st.characters(codec="utf-8").map(str.encode),
+        st.sampled_from("é你🙂\u0301\u200d\ufffd\ufeff").map(str.encode),
+        st.sampled_from(EDGES).map(lambda byte: bytes([byte])),
+        st.binary(min_size=1, max_size=4),
+    ),
+    max_size=16,
+).map(b"".join)
+
+
+def cut(data: bytes, sizes: Sequence[int]) -> list[bytes]:
+    """Cut `data` into tokens of these sizes, over and over; no bytes are a special token."""
+    tokens = []
+    position = 0
+    for size in cycle(sizes):
+        if position >= len(data):
+            break
+        tokens.append(data[position : position + size])
+        position += size
+    return tokens
+
+
+tokens_of_all_kinds = st.builds(
+    cut,
+    data_of_all_kinds,
+    st.lists(st.integers(0, 8), min_size=1, max_size=12).filter(any),
+)
+
+laws = settings(max_examples=100, deadline=None)
+
+
+def bytes_of(tokens: Iterable[bytes], skip: bool) -> list[bytes]:
+    """The bytes that each token stands for, a special one nothing if they are skipped."""
+    return [token or (b"" if skip else END.encode()) for token in tokens]
