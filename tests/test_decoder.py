@@ -21,7 +21,7 @@ from vocabularies import vocabulary
 
 from bpetite import Tokenizer
 from bpetite._decoder import character_offsets
-from bpetite._stream import ERRORS
+from bpetite._stream_states import ERRORS
 
 BYTES = Tokenizer.train("", 256)
 """A tokenizer whose only tokens are the bytes and, with id 256, <|endoftext|>."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
-from typing import Final, Unpack
+from typing import Final, Literal, Unpack
 
 from bpetite._arrays import Dtype, as_array, item_size_of, joined
 from bpetite._corpus import FileCorpus, Source, TextCorpus
