@@ -15,6 +15,8 @@ pub struct Encoder {
     pattern: Option<Pattern>,
     merges: Merges,
     id_of: Vec<u32>,
+    /// From this token on, each is its own id.
+    first_equal: Token,
     special: Option<(AhoCorasick, Vec<u32>)>,
     /// Contexts that no call has in use. The lock is held to take one out, and to put it back.
     contexts: Mutex<Vec<Box<Context>>>,
@@ -148,8 +150,10 @@ impl Encoder {
                 .build(special.iter().map(|(literal, _)| literal))?;
             Some((automaton, special.iter().map(|&(_, id)| id).collect()))
         };
+        let equal = id_of.iter().enumerate().rev().take_while(|&(token, &id)| token as u32 == id);
+        let first_equal = (id_of.len() - equal.count()) as Token;
         let contexts = Mutex::default();
-        Ok(Encoder { pattern, merges, id_of, special, contexts })
+        Ok(Encoder { pattern, merges, id_of, first_equal, special, contexts })
     }
 
     pub fn take_context(&self) -> Box<Context> {
@@ -266,7 +270,10 @@ impl cache::Merge for Merger<'_> {
         let Merging { scratch, tokens } = self.merging;
         tokens.clear();
         self.encoder.merges.merge(piece, scratch, tokens);
-        ids.extend(tokens.iter().map(|&token| self.encoder.id_of[token as usize]));
+        // Above the bytes, ids mostly are the numbers of their tokens.
+        let Encoder { id_of, first_equal, .. } = self.encoder;
+        let id = |token: Token| if token < *first_equal { id_of[token as usize] } else { token };
+        ids.extend(tokens.iter().map(|&token| id(token)));
     }
 
     fn spans(&self) -> Option<&Spans> {
