@@ -1,6 +1,6 @@
 //! Text to ids: special literals out, the rest into pieces, and their ids out of a cache.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, TryLockError};
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
@@ -9,6 +9,7 @@ use crate::merge::{Merges, Scratch, Token};
 use crate::scan::{Pattern, Pieces};
 use crate::simd::{Kernel, Vectors, Work};
 use crate::spans::Spans;
+use crate::unicode::Classes;
 
 /// What encodes texts by one vocabulary; many threads may, at the same time.
 pub struct Encoder {
@@ -152,18 +153,38 @@ impl Encoder {
         };
         let equal = id_of.iter().enumerate().rev().take_while(|&(token, &id)| token as u32 == id);
         let first_equal = (id_of.len() - equal.count()) as Token;
+        // Made now, so that no call has to wait for another that makes them.
+        let _ = (Kernel::get(), Classes::get());
         let contexts = Mutex::default();
         Ok(Encoder { pattern, merges, id_of, first_equal, special, contexts })
     }
 
+    /// Returns a context that no other call has.
     pub fn take_context(&self) -> Box<Context> {
-        let mut contexts = self.contexts.lock().unwrap_or_else(|error| error.into_inner());
-        contexts.pop().unwrap_or_default()
+        self.with_contexts(Vec::pop).flatten().unwrap_or_default()
     }
 
+    /// Keeps a context for later calls.
     pub fn put_context(&self, context: Box<Context>) {
-        let mut contexts = self.contexts.lock().unwrap_or_else(|error| error.into_inner());
-        contexts.push(context);
+        self.with_contexts(|contexts| {
+            if contexts.len() < MOST_CONTEXTS {
+                contexts.push(context);
+            }
+        });
+    }
+
+    /// Does something with the contexts that no call has in use, if that can be now. It is never
+    /// waited for long: who has the lock is done in no time, or else is a thread that a process
+    /// had when it was forked, and is not there any more.
+    fn with_contexts<R>(&self, work: impl FnOnce(&mut Vec<Box<Context>>) -> R) -> Option<R> {
+        for _ in 0..1000 {
+            match self.contexts.try_lock() {
+                Ok(mut contexts) => return Some(work(&mut contexts)),
+                Err(TryLockError::Poisoned(error)) => return Some(work(&mut error.into_inner())),
+                Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
+            }
+        }
+        None
     }
 
     /// Returns the first place from `from` on where a text may be cut in two, each to be encoded
@@ -303,6 +324,9 @@ impl<S: Sink> Work for EncodePieces<'_, S> {
         sink.take_packed(packed, cache);
     }
 }
+
+/// Of how many threads at once what they have learnt is kept.
+const MOST_CONTEXTS: usize = 64;
 
 /// After how many bytes it is asked whether to go on, and how much room there should be.
 const QUESTION: usize = 1 << 20;

@@ -2,7 +2,8 @@
 //!
 //! The rule: of all pairs in the piece that have a rank, the leftmost of the lowest rank is merged,
 //! again and again. Two ways follow it: one looks at the whole piece for each merge, which is the
-//! fastest for a word; the other has a heap, and is never quadratic.
+//! fastest for a word; the other has a heap, and is never quadratic. A very long piece is merged
+//! window by window where that must come to the same, so that all that is needed stays near.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -21,6 +22,13 @@ const NO_RANK: Rank = Rank::MAX;
 /// Up to so many bytes a piece is merged by looking at all of it, on the stack.
 const SHORT: usize = 32;
 
+/// A piece of more bytes than these is merged window by window, if it may be.
+const LONG: usize = 2 * WINDOW;
+
+/// How many bytes a window has, at first, and how many of them, at least, the next has too.
+const WINDOW: usize = 512;
+const MARGIN: usize = 48;
+
 /// What a vocabulary says of merging.
 pub struct Merges {
     tokens_of_bytes: [Token; 256],
@@ -34,6 +42,9 @@ pub struct Merges {
     whole_pieces: Option<HashMap<Box<[u8]>, Token>>,
     /// Made when it is first asked for; none if parts of pieces may not be merged apart.
     spans: OnceLock<Option<Spans>>,
+    /// How many bytes each token has that bytes and merges make, if merges use only what merges of
+    /// lower ranks make, as those that were trained do.
+    lengths: Option<Vec<u32>>,
 }
 
 /// A vocabulary that has too many tokens or merges for the tables here.
@@ -45,6 +56,7 @@ pub struct TooManyError;
 pub struct Scratch {
     heap: BinaryHeap<Reverse<u64>>,
     tokens: Vec<Token>,
+    window: Vec<Token>,
     ranks: Vec<Rank>,
     after: Vec<u32>,
     before: Vec<u32>,
@@ -65,7 +77,8 @@ impl Merges {
             *rank = table.get(tokens_of_bytes[pair >> 8], tokens_of_bytes[pair & 0xFF]);
         }
         let spans = OnceLock::new();
-        Ok(Merges { tokens_of_bytes, table, made, byte_pairs, whole_pieces, spans })
+        let lengths = lengths_if_ranks_rise(&tokens_of_bytes, merges);
+        Ok(Merges { tokens_of_bytes, table, made, byte_pairs, whole_pieces, spans, lengths })
     }
 
     /// Puts the tokens of a piece behind those in `tokens`.
@@ -74,9 +87,65 @@ impl Merges {
             tokens.push(token);
         } else if piece.len() <= SHORT {
             self.merge_short(piece, tokens);
+        } else if let (true, Some(lengths)) = (piece.len() > LONG, &self.lengths) {
+            self.merge_in_windows(piece, lengths, scratch, tokens);
         } else {
             self.merge_long(piece, scratch, tokens);
         }
+    }
+
+    /// Merges a window of the piece, keeps its tokens but the last few, and goes on where those
+    /// began. If the next window begins with the token that came next in the last one, all is as if
+    /// the piece had been merged at once; else the last window is made twice as long.
+    ///
+    /// For where the ranks rise, merging goes rank by rank, and through the piece from left to right
+    /// for each. Two neighbours in what comes out stay apart when they are merged by themselves,
+    /// since each side of a place that no merge crosses goes its own way. And a row of tokens of
+    /// which all neighbours stay apart comes out of its bytes: the first merge to cross from one to
+    /// the next would, from the same state of those two, have been made between them alone.
+    fn merge_in_windows(
+        &self,
+        piece: &[u8],
+        lengths: &[u32],
+        scratch: &mut Scratch,
+        tokens: &mut Vec<Token>,
+    ) {
+        let mut found = std::mem::take(&mut scratch.window);
+        let (mut start, mut length) = (0, WINDOW);
+        // Of the last window: where it began, in the piece and among the tokens, its length, and
+        // the first token that was not kept.
+        let mut last: Option<(usize, usize, usize, Token)> = None;
+        loop {
+            let end = piece.len().min(start + length);
+            found.clear();
+            self.merge_long(&piece[start..end], scratch, &mut found);
+            if let Some((last_start, first, last_length, expected)) = last
+                && found.first() != Some(&expected)
+            {
+                (start, length, last) = (last_start, 2 * last_length, None);
+                tokens.truncate(first);
+                continue;
+            }
+            if end == piece.len() {
+                tokens.extend_from_slice(&found);
+                break;
+            }
+            // The last token is not kept, nor are more until MARGIN bytes are not.
+            let (mut kept, mut left) = (found.len(), 0);
+            while kept > 0 && left < MARGIN {
+                kept -= 1;
+                left += lengths[found[kept] as usize] as usize;
+            }
+            if kept == 0 {
+                length *= 2;
+                continue;
+            }
+            last = Some((start, tokens.len(), length, found[kept]));
+            start = end - left;
+            tokens.extend_from_slice(&found[..kept]);
+            length = WINDOW;
+        }
+        scratch.window = found;
     }
 
     /// Returns what tells where pieces may be taken apart, if they may. Where whole pieces are
@@ -164,7 +233,7 @@ impl Merges {
     fn merge_long(&self, piece: &[u8], scratch: &mut Scratch, tokens: &mut Vec<Token>) {
         const TAKEN: Token = Token::MAX; // where a token has become the right part of another
         let end = u32::try_from(piece.len()).expect("texts are shorter than 4 GiB");
-        let Scratch { heap, tokens: parts, ranks, after, before } = scratch;
+        let Scratch { heap, tokens: parts, ranks, after, before, .. } = scratch;
         parts.clear();
         parts.extend(piece.iter().map(|&byte| self.tokens_of_bytes[usize::from(byte)]));
         ranks.clear();
@@ -213,6 +282,34 @@ impl Merges {
         }
         tokens.extend(parts.iter().filter(|&&token| token != TAKEN));
     }
+}
+
+/// Returns how many bytes the tokens have that bytes and merges make, and 0 for others; None if some
+/// merge uses a token that a merge of its rank or a higher one makes.
+fn lengths_if_ranks_rise(
+    tokens_of_bytes: &[Token; 256],
+    merges: &[(Token, Token, Token)],
+) -> Option<Vec<u32>> {
+    let made = merges.iter().map(|&(_, _, token)| token);
+    let most = made.chain(*tokens_of_bytes).max()? as usize;
+    let mut lengths = vec![0_u32; most + 1];
+    let mut is_used = vec![false; most + 1];
+    for &token in tokens_of_bytes {
+        lengths[token as usize] = 1;
+        is_used[token as usize] = true;
+    }
+    for &(left, right, token) in merges {
+        let length_of =
+            |part: Token| lengths.get(part as usize).copied().filter(|&length| length > 0);
+        let length = length_of(left)?.checked_add(length_of(right)?)?;
+        is_used[left as usize] = true;
+        is_used[right as usize] = true;
+        if is_used[token as usize] {
+            return None;
+        }
+        lengths[token as usize] = length;
+    }
+    Some(lengths)
 }
 
 /// Ranks by the pairs that are merged, in lines as long as those of the processor's cache.
@@ -371,6 +468,43 @@ mod tests {
             vocabulary.merge_short(&piece, &mut short);
             vocabulary.merge_long(&piece, &mut scratch, &mut long);
             assert_eq!((&short, &long), (&wanted, &wanted));
+        }
+    }
+
+    #[test]
+    fn windows_come_to_the_same_as_the_whole() {
+        // Ranks that rise, with tokens of runs, so that windows often must be made longer.
+        let (a, b) = (u32::from(b'a'), u32::from(b'b'));
+        let mut merges = vec![(a, a, 256), (a, b, 257), (b, b, 258)];
+        for n in 0..60 {
+            let token = 256 + merges.len() as u32;
+            let part = |n: u32| 256 + n % (token - 256);
+            let (left, right) = (part(n * 7 + token), part(n / 3 + token * 5));
+            if !merges.iter().any(|&(l, r, _)| (l, r) == (left, right)) {
+                merges.push((left, right, token));
+            }
+        }
+        let vocabulary = Merges::new(bytes(), &merges, None).expect("few");
+        assert!(vocabulary.lengths.is_some());
+        let mut scratch = Scratch::default();
+        let mut state = 7_u64;
+        for round in 0..400 {
+            let length = LONG + 1 + round * 17;
+            let piece: Vec<u8> = (0..length)
+                .map(|i| {
+                    state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+                    let run = i / (1 + round % 40) % 2 == 0;
+                    if round % 3 == 0 {
+                        b"ab"[(state >> 40) as usize % 2]
+                    } else {
+                        b"ab"[usize::from(run)]
+                    }
+                })
+                .collect();
+            let (mut windows, mut whole) = (Vec::new(), Vec::new());
+            vocabulary.merge(&piece, &mut scratch, &mut windows);
+            vocabulary.merge_long(&piece, &mut scratch, &mut whole);
+            assert_eq!(windows, whole, "round {round}");
         }
     }
 
