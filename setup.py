@@ -43,7 +43,8 @@ def native_core(choice: str) -> dict[str, object]:
             except Exception as error:
                 # One of an earlier build would not fit the rest.
                 Path(self.get_dylib_ext_path(core, core.name)).unlink(missing_ok=True)
-                warn(f"{error}\nthe native core could not be built, for the reason above")
+                print(error, file=sys.stderr)
+                warn("the native core could not be built, for the reason above")
 
     return {"rust_extensions": [core], "cmdclass": {"build_rust": BuildCore}}
 

@@ -50,7 +50,7 @@ def test_the_native_engine_is_taken_where_it_is_unless_another_is_asked_for(
 
 
 @pytest.mark.parametrize("wanted", ["Python", "Native", "rust", " ", "python,native"])
-@pytest.mark.parametrize("program", [SAY, WITHOUT_CORE])
+@pytest.mark.parametrize("program", [SAY, WITHOUT_CORE], ids=["here", "without the core"])
 def test_an_engine_that_there_is_not_is_an_error(wanted: str, program: str) -> None:
     assert run(wanted, program) == (1, f"ImportError: {MUST_BE.format(wanted)}")
 
