@@ -87,7 +87,7 @@ class Worker:
         try:
             return self._ask(kind, name, inputs)
         except StoppedError as reason:
-            self._restart()
+            self.restart()
             if len(inputs) == 1:
                 return [Error("Stopped", str(reason))]
             middle = len(inputs) // 2
@@ -108,14 +108,13 @@ class Worker:
         timer.start()
         try:
             results: list[Result] = pickle.load(self._process.stdout)
-        except (EOFError, pickle.UnpicklingError):
-            patient = timer.is_alive()
+        except EOFError:
             code = self._process.wait()
-            raise StoppedError(
-                f"the process ended with {code}"
-                if patient
-                else f"there was no answer in {PATIENCE} s"
-            ) from None
+            in_time = timer.is_alive()
+            reason = f"it ended with {code}" if in_time else f"no answer in {PATIENCE} s"
+            raise StoppedError(reason) from None
+        except Exception as error:
+            raise StoppedError(f"its answer cannot be read: {error}") from error
         finally:
             timer.cancel()
         return results
@@ -124,7 +123,8 @@ class Worker:
         self.send(kind, name, inputs)
         return self.answer()
 
-    def _restart(self) -> None:
+    def restart(self) -> None:
+        """Begin anew, with the same vocabularies."""
         self.stop()
         self._start()
         for name, options in self._opened.items():
@@ -216,7 +216,10 @@ class Fuzzer:
         for worker in self.workers:
             try:
                 answers.append(worker.answer())
-            except StoppedError:
+            except StoppedError as reason:
+                print(f"{worker.name}, on {kind}: {reason}", flush=True)
+                self.counts["stopped"] += 1
+                worker.restart()
                 answers.append(worker.ask(kind, subject.name, inputs))
         return answers
 
@@ -392,6 +395,8 @@ def main() -> None:
                 number += 1
         print(*summary(fuzzer.counts), f"no difference in {number or 1} rounds", sep="\n")
         fuzzer.stop()
+        if stopped := fuzzer.counts["stopped"]:
+            sys.exit(f"a process stopped {stopped} times, and did not when it was asked again")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ vocabulary and a list of inputs; the answer is the list of their results.
 
 from __future__ import annotations
 
+import os
 import pickle
 import sys
 import tempfile
@@ -51,8 +52,8 @@ def work() -> None:
     """Answer one request after the other, until there are no more."""
     limit_memory()
     tokenizers: dict[str, Tokenizer] = {}
-    answers = sys.stdout.buffer
-    sys.stdout = sys.stderr
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever else is printed is no answer
     with tempfile.TemporaryDirectory() as folder:
         while True:
             try:
