@@ -355,6 +355,14 @@ def summary(counts: Mapping[str, int]) -> Iterable[str]:
     yield f"{answers:,} answers in all"
 
 
+def tiktoken_version() -> str:
+    """Return which tiktoken is compared with."""
+    try:
+        return f"tiktoken {importlib.metadata.version('tiktoken')}"
+    except importlib.metadata.PackageNotFoundError:
+        return "no tiktoken"
+
+
 def parse_arguments() -> argparse.Namespace:
     """Return the arguments: seconds, seed, round, data, worker."""
     parser = argparse.ArgumentParser(prog="scripts/fuzz", description=__doc__.split("\n\n")[0])
@@ -383,8 +391,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         fuzzer = Fuzzer(seed, Path(folder), arguments.data)
         names = ", ".join(worker.name for worker in fuzzer.workers)
-        tiktoken = f"tiktoken {importlib.metadata.version('tiktoken')}"
-        print(f"seed {seed}; {names}; {tiktoken}", flush=True)
+        print(f"seed {seed}; {names}; {tiktoken_version()}", flush=True)
         end = time.monotonic() + arguments.seconds
         number = 0
         if arguments.round is not None:
