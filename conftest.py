@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,10 +25,21 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize(ENGINE, [bpetite.engine], scope="session")
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Put the engine into the id of each example, which can have no parameters."""
-    if isinstance(item, pytest.DoctestItem):
-        item._nodeid += f"[{bpetite.engine}]"
+    report = yield
+    report.result = [
+        _with_engine(node) if isinstance(node, pytest.DoctestItem) else node
+        for node in report.result or ()
+    ]
+    return report
+
+
+def _with_engine(item: pytest.DoctestItem) -> pytest.DoctestItem:
+    parent: Any = item.parent
+    name = f"{item.name}[{bpetite.engine}]"
+    return type(item).from_parent(parent, name=name, runner=item.runner, dtest=item.dtest)
 
 
 @pytest.fixture(autouse=True)
