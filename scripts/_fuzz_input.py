@@ -52,7 +52,7 @@ def subjects(folder: Path, data: Path | None) -> Iterator[Subject]:
     own = r"\p{L}{1,3}|\d+|[^\p{L}\d]"
     for name, pattern in [*zip(PATTERNS, PATTERNS, strict=True), ("a pattern of its own", own)]:
         tokenizer = Tokenizer.train(text, 700, pattern=pattern, special_tokens=SPECIAL)
-        yield saved(name, tokenizer, folder)
+        yield saved(f"trained, {name}", tokenizer, folder)
     overlapping = Tokenizer.train(text, 400, special_tokens=OVERLAPPING)
     subject = saved("special tokens that overlap", overlapping, folder)
     subject.home = None  # which of two tiktoken takes is not said
