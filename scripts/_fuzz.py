@@ -168,7 +168,7 @@ class Fuzzer:
                 worker.stop()  # the processor has other instructions
         first = self._subjects[0].name
         probe = self.workers[0].ask("bytes", first, [b"a"])[0]
-        self._takes_bytes = not isinstance(probe[0], Error)
+        self._takes_bytes = not isinstance(probe[0]["encode"], Error)
 
     def stop(self) -> None:
         """End all processes."""
@@ -293,6 +293,9 @@ def complaint_about_text(subject: Subject, text: str, result: Result) -> str | N
         return f"decode(encode(text)): {shown(alone['decode'])}"
     if alone["count"] != len(alone["encode"]):
         return f"count: {alone['count']}; encode: {shown(alone['encode'])}"
+    for way in ("encode_array", "by threads"):
+        if way in alone and alone[way] != alone["encode"]:
+            return difference(way, alone[way], "encode", alone["encode"])
     if in_batch != alone["encode"]:
         return difference("encode_batch", in_batch, "encode", alone["encode"])
     if subject.home is not None:

@@ -14,8 +14,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
-from itertools import compress
+from itertools import compress, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +102,7 @@ def engine_name() -> str:
     return f"native {_native.simd()}"
 
 
-def encoded(tokenizer: Tokenizer, text: str) -> Result:
+def encoded(tokenizer: Any, text: str | bytes) -> Result:
     """Return what all ways to encode a text make of it."""
     calls: dict[str, Callable[[], object]] = {
         "encode": lambda: tokenizer.encode(text),
@@ -111,14 +110,24 @@ def encoded(tokenizer: Tokenizer, text: str) -> Result:
         "count": lambda: tokenizer.count(text),
         "decode": lambda: tokenizer.decode(tokenizer.encode(text)),
     }
+    if hasattr(tokenizer, "encode_array"):
+        calls |= {
+            "encode_array": lambda: tokenizer.encode_array(text).tolist(),
+            "by threads": lambda: tokenizer.encode(text, threads=3),
+        }
     return {name: result_of(call) for name, call in calls.items()}
 
 
-def in_batch(tokenizer: Tokenizer, texts: Sequence[str]) -> Iterator[Result]:
+def in_batch(tokenizer: Any, texts: Sequence[str]) -> Iterator[Result]:
     """Yield the ids of each text from a batch of all, None for one that is no Unicode."""
     good = [is_unicode(text) for text in texts]
-    batch = iter(tokenizer.encode_batch(list(compress(texts, good))))
-    return (next(batch) if is_good else None for is_good in good)
+    batch = tokenizer.encode_batch(list(compress(texts, good)))
+    if hasattr(tokenizer, "encode_batch_arrays"):
+        ids, offsets = tokenizer.encode_batch_arrays(list(compress(texts, good)), threads=2)
+        flat = [ids[start:end].tolist() for start, end in pairwise(offsets)]
+        batch = batch if flat == batch else flat
+    rest = iter(batch)
+    return (next(rest) if is_good else None for is_good in good)
 
 
 def is_unicode(text: str) -> bool:
@@ -126,10 +135,10 @@ def is_unicode(text: str) -> bool:
     return not isinstance(result_of(text.encode), Error)
 
 
-def encoded_bytes(tokenizer: Any, data: bytes) -> Result:
+def encoded_bytes(tokenizer: Tokenizer, data: bytes) -> Result:
     """Return what encoding makes of bytes that may be UTF-8, whatever holds them."""
-    holders: list[Callable[[bytes], object]] = [bytes, bytearray, memoryview]
-    return [result_of(partial(tokenizer.encode, holder(data))) for holder in holders]
+    holders: list[Callable[[bytes], Any]] = [bytes, bytearray, memoryview]
+    return [encoded(tokenizer, holder(data)) for holder in holders]
 
 
 def decoded(tokenizer: Tokenizer, ids: list[int]) -> Result:
