@@ -12,6 +12,7 @@ from typing import NoReturn
 import pytest
 from cli import TEXT, Result, failure, in_process, posix_only
 from cli import folder as folder  # a fixture
+from engines import python_only
 
 import bpetite
 from bpetite import Tokenizer
@@ -170,6 +171,7 @@ def test_what_comes_through_a_pipe_has_no_known_end() -> None:
     assert re.fullmatch(r"bpetite: counting: 0\.0 MB, \d+\.\d MB/s", result.err[0])
 
 
+@python_only
 def test_lines_of_a_long_stage_have_a_rate_and_the_time_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import reference
+from engines import python_only
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from reference import Pair
@@ -366,6 +367,7 @@ def test_ids_do_not_depend_on_what_is_cached(
     assert with_merges(tokenizer.merges).encode(text) == expected
 
 
+@python_only
 @pytest.mark.parametrize("letter", ["a", "你", "🙂"])
 @pytest.mark.parametrize(("length", "kept"), [(CACHED_LENGTH, 1), (CACHED_LENGTH + 1, 0)])
 def test_a_long_piece_is_not_cached(letter: str, length: int, kept: int) -> None:

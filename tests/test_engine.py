@@ -1,8 +1,11 @@
 """Which engine does the work is named, and can be asked for."""
 
+from __future__ import annotations
+
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 
@@ -10,27 +13,63 @@ import bpetite
 
 SAY = "import bpetite; print(bpetite.engine)"
 
+WITHOUT_CORE = f"import sys; sys.modules['bpetite._native'] = None; {SAY}"
+"""What `SAY` is where the core was not built."""
 
-def run(wanted: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "BPETITE_ENGINE": wanted}
-    return subprocess.run(
-        [sys.executable, "-c", SAY], env=environment, capture_output=True, text=True, check=False
+BEST = "native" if find_spec("bpetite._native") else "python"
+
+MUST_BE = "BPETITE_ENGINE must be native or python, got {!r}"
+
+MISSING = (
+    "BPETITE_ENGINE asks for native, which this installation is without: install bpetite again "
+    "where Rust is, with BPETITE_NATIVE=require, or ask for python"
+)
+
+
+def run(wanted: str | None, program: str = SAY) -> tuple[int, str]:
+    """Return the exit code of a program and the last line that it wrote."""
+    others = {name: value for name, value in os.environ.items() if name != "BPETITE_ENGINE"}
+    environment = others if wanted is None else {**others, "BPETITE_ENGINE": wanted}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, encoding="utf-8"
     )
+    return done.returncode, (done.stdout or done.stderr).splitlines()[-1]
 
 
-def test_the_engine_is_the_reference() -> None:
-    assert bpetite.engine == "python"
+def test_the_engine_is_the_one_that_was_asked_for() -> None:
+    assert bpetite.engine == (os.environ.get("BPETITE_ENGINE") or BEST)
 
 
-@pytest.mark.parametrize("wanted", ["", "python"])
-def test_the_reference_may_be_asked_for(wanted: str) -> None:
-    assert run(wanted).stdout == "python\n"
+@pytest.mark.parametrize(
+    ("wanted", "engine"), [(None, BEST), ("", BEST), ("python", "python"), (BEST, BEST)]
+)
+def test_the_native_engine_is_taken_where_it_is_unless_another_is_asked_for(
+    wanted: str | None, engine: str
+) -> None:
+    assert run(wanted) == (0, engine)
 
 
-@pytest.mark.parametrize("wanted", ["native", "Python"])
-def test_an_engine_that_is_not_there_is_an_error(wanted: str) -> None:
-    result = run(wanted)
-    assert result.returncode == 1
-    assert result.stderr.endswith(
-        f"ImportError: BPETITE_ENGINE asks for the engine {wanted!r}; this build has 'python'\n"
+@pytest.mark.parametrize("wanted", ["Python", "Native", "rust", " ", "python,native"])
+@pytest.mark.parametrize("program", [SAY, WITHOUT_CORE], ids=["here", "without the core"])
+def test_an_engine_that_there_is_not_is_an_error(wanted: str, program: str) -> None:
+    assert run(wanted, program) == (1, f"ImportError: {MUST_BE.format(wanted)}")
+
+
+@pytest.mark.parametrize("wanted", [None, "", "python"])
+def test_python_does_the_work_where_the_core_was_not_built(wanted: str | None) -> None:
+    assert run(wanted, WITHOUT_CORE) == (0, "python")
+
+
+def test_to_ask_for_native_where_it_was_not_built_is_an_error() -> None:
+    assert run("native", WITHOUT_CORE) == (1, f"ImportError: {MISSING}")
+
+
+def test_a_core_that_cannot_be_loaded_is_told_rather_than_passed_over() -> None:
+    broken = (
+        "import sys; from importlib.abc import MetaPathFinder\n"
+        "class Broken(MetaPathFinder):\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'bpetite._native': raise ImportError('an undefined symbol')\n"
+        f"sys.meta_path.insert(0, Broken())\n{SAY}"
     )
+    assert run(None, broken) == (1, "ImportError: an undefined symbol")

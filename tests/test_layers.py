@@ -21,6 +21,12 @@ STREAM = ["_stop", "_stream_states", "_stream_options", "_stream"]
 
 STAGES = ["_pretokenizer", "_trainer", "_encoder", "_decoder", *STREAM]
 
+ENGINES = ["_python_engine", "_native_engine"]
+"""What takes the stages together: one engine does so in Python, the other in `CORE`."""
+
+CORE = "_native"
+"""The module that is not in Python."""
+
 UNICODE = ["_unicode", "_unicode_data"]
 """What only cutting needs to know: one version of Unicode."""
 
@@ -61,7 +67,7 @@ def ours(name: str) -> set[str]:
     for module, taken in imports(name):
         if module.split(".")[0] == "bpetite":
             inner = f"{module}.{taken}".removeprefix("bpetite.")
-            is_module = inner.replace(".", "/") in MODULES
+            is_module = inner.replace(".", "/") in MODULES or inner == CORE
             found.add(inner if is_module else module.removeprefix("bpetite."))
     return found
 
@@ -69,6 +75,14 @@ def ours(name: str) -> set[str]:
 def taken(name: str, module: str) -> set[str | None]:
     """Return the names that a module takes out of another of ours."""
     return {taken for imported, taken in imports(name) if imported == f"bpetite.{module}"}
+
+
+def listed(name: str) -> set[str]:
+    """Return the names in a module's `__all__`."""
+    for node in MODULES[name].body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return set(ast.literal_eval(node.value))
+    raise AssertionError(f"{name} has no __all__")
 
 
 def siblings(name: str) -> set[str]:
@@ -134,14 +148,14 @@ def test_unicode_is_for_cutting_alone() -> None:
     assert taken("_vocabulary_file", "_unicode_data") == {"VERSION"}
 
 
-@pytest.mark.parametrize("name", ["_vocabulary", "_progress", "_engine", "_files", "_unicode_data"])
+@pytest.mark.parametrize("name", ["_vocabulary", "_progress", "_files", "_unicode_data"])
 def test_what_is_shared_imports_nothing_of_ours(name: str) -> None:
     assert ours(name) == set()
 
 
-def test_only_the_tokenizer_knows_the_stages() -> None:
+def test_only_the_tokenizer_and_the_engines_know_the_stages() -> None:
     """But for plain things: how text is sliced, and what a pattern is."""
-    others = set(MODULES) - {"_tokenizer", "__init__", *STREAM, *FORMATS}
+    others = set(MODULES) - {"_tokenizer", "__init__", *ENGINES, *STREAM, *FORMATS}
     found = {
         (name, stage): taken(name, stage) for name in others for stage in ours(name) & set(STAGES)
     }
@@ -179,11 +193,31 @@ def test_beside_the_stages_there_are_the_corpus_and_the_formats() -> None:
     assert ours("_tokenizer") == {
         *(set(STAGES) - {"_stop"}),
         "_corpus",
+        "_decoder",
+        "_engine",
+        "_pretokenizer",
         "_progress",
+        "_stream",
         "_vocabulary",
         "formats._home",
         "formats._registry",
     }
+
+
+def test_the_engine_is_picked_in_one_place() -> None:
+    assert ours("_engine") == {CORE, *ENGINES}
+    assert {name for name in MODULES if ours(name) & set(ENGINES)} == {"_engine", "_native_engine"}
+    assert {name for name in MODULES if CORE in ours(name)} == {"_engine", "_native_engine"}
+
+
+def test_an_engine_takes_the_stages_together() -> None:
+    shared = {"_corpus", "_decoder", "_pretokenizer", "_progress", "_vocabulary"}
+    assert ours("_python_engine") == shared | {"_encoder", "_trainer"}
+    assert ours("_native_engine") == shared | {CORE, "_python_engine"}
+
+
+def test_both_engines_have_the_same_names() -> None:
+    assert [listed(name) for name in ENGINES] == [listed("_engine") - {"engine"}] * 2
 
 
 def test_bytes_and_files_are_for_formats_alone() -> None:

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import pytest
 import reference
+from engines import python_only
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -526,8 +527,19 @@ def test_progress_of_a_text_tells_bytes_and_then_merges() -> None:
     assert {progress.total for progress in counting} == {size}
     assert counting[-1].done == size
     assert {progress.total for progress in merging} == {4}
+    done = [progress.done for progress in merging]
+    assert done == sorted(done)
+    assert (done[0], done[-1], len(tokenizer.merges)) == (0, 4, 4)
+
+
+@python_only
+@pytest.mark.usefixtures("every_step")
+def test_progress_can_be_told_of_each_merge() -> None:
+    """The native engine learns for some hundredths of a second before it says how far it is."""
+    seen: list[TrainingProgress] = []
+    Tokenizer.train("Ünïcödé words " * 1000, 260, progress=seen.append)
+    _, merging = stages(seen)
     assert [progress.done for progress in merging] == [0, 1, 2, 3, 4, 4]
-    assert len(tokenizer.merges) == 4
 
 
 @pytest.mark.usefixtures("every_step")
@@ -589,6 +601,7 @@ def test_progress_is_not_told_more_often_than_every_few_hundredths(real_texts: l
     assert len(seen) <= elapsed / 0.05 + 2 * 2 + 1
 
 
+@python_only
 def test_progress_is_told_as_often_as_the_clock_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(10**6))  # sixty-fourths of a second: one more at each look
     monkeypatch.setattr(_progress, "time", SimpleNamespace(monotonic=lambda: next(clock) / 64))

@@ -12,6 +12,7 @@ import reference
 import regex
 import tiktoken
 import tokenizers
+from engines import python_only
 from tokenizers import pre_tokenizers
 
 from bpetite import Tokenizer, _encoder, _unicode
@@ -249,6 +250,7 @@ def _textbook(monkeypatch: pytest.MonkeyPatch) -> None:
 textbook = pytest.mark.usefixtures("_textbook")
 
 
+@python_only
 @another_unicode
 @textbook
 def test_training_counts_the_pieces_of_our_version() -> None:
@@ -256,6 +258,7 @@ def test_training_counts_the_pieces_of_our_version() -> None:
     assert tokenizer.merges == reference.train([CORPUS, "aяb", TEXT], 285)
 
 
+@python_only
 @another_unicode
 @textbook
 @pytest.mark.parametrize("before", ["", "aяb яя 1 a b", f"a{DIGIT}b", f"aяb{DIGIT} ", "a1"])
@@ -277,6 +280,7 @@ def test_ids_do_not_depend_on_what_was_encoded_before(before: str) -> None:
         assert tokenizer.count(text) == len(tokenizer.encode(text))
 
 
+@python_only
 @another_unicode
 @textbook
 @pytest.mark.parametrize("place", [0, 1, 4094, 4095, 4096, 4097, 8191, 9000])
@@ -288,17 +292,19 @@ def test_ids_are_the_same_in_whichever_block_the_character_is(place: int) -> Non
     assert tokenizer.count(text) == len(reference.encode(text, merges))
 
 
+@python_only
 @another_unicode
 def test_no_doubtful_piece_is_ever_cached() -> None:
     tokenizer = Tokenizer.train(CORPUS, 285)
     for text in (CORPUS, f"a{DIGIT}b", DIGIT, f" {DIGIT}", "яя aяb"):
         tokenizer.encode(text)
         tokenizer.count(text)
-    cached = list(tokenizer._encoder._ids_of)
+    cached = list(tokenizer._encoder._encoder._ids_of)
     assert "яя" in cached
     assert [piece for piece in cached if DIGIT in piece] == []
 
 
+@python_only
 def test_no_character_of_a_cached_piece_is_looked_at_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -309,14 +315,15 @@ def test_no_character_of_a_cached_piece_is_looked_at_again(
         asked.append(piece)
         return False
 
-    monkeypatch.setattr(tokenizer._encoder._ids_of, "_doubtful", doubted)
+    monkeypatch.setattr(tokenizer._encoder._encoder._ids_of, "_doubtful", doubted)
     for _ in range(3):
         tokenizer.encode("яя aяb яя яя" * 100)
         tokenizer.count("яя aяb яя яя" * 100)
-    assert sorted(asked) == sorted(tokenizer._encoder._ids_of)
+    assert sorted(asked) == sorted(tokenizer._encoder._encoder._ids_of)
     assert len(asked) == len(set(asked)) < 10
 
 
+@python_only
 def test_training_looks_at_each_distinct_piece_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
@@ -329,6 +336,7 @@ def test_training_looks_at_each_distinct_piece_once(monkeypatch: pytest.MonkeyPa
     assert sorted(asked) == sorted({"яя", " aяb", " яя", " "})
 
 
+@python_only
 def test_the_cache_is_asked_for_an_ascii_piece_without_a_look_at_its_characters(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -339,7 +347,7 @@ def test_the_cache_is_asked_for_an_ascii_piece_without_a_look_at_its_characters(
     assert dict(known) == {}
     tokenizer.encode("naïve")
     assert dict(known) == dict.fromkeys("naïve", False)
-    assert len(tokenizer._encoder._ids_of) <= _encoder._CACHE_SIZE
+    assert len(tokenizer._encoder._encoder._ids_of) <= _encoder._CACHE_SIZE
 
 
 # Characters that the installed `regex` does put elsewhere

@@ -9,6 +9,7 @@ pub mod encode;
 pub mod key;
 pub mod merge;
 pub mod parallel;
+#[cfg(feature = "extension-module")]
 mod python;
 pub mod scan;
 pub mod simd;

@@ -674,7 +674,8 @@ mod tests {
         for kernel in Kernel::all() {
             for start in 0..=255_u8 {
                 for step in [0, 1, 3, 85] {
-                    let block = std::array::from_fn(|i| start.wrapping_add(i as u8 * step));
+                    let block =
+                        std::array::from_fn(|i| start.wrapping_add((i as u8).wrapping_mul(step)));
                     let wanted = MasksOf(&block).run(Scalar);
                     assert_eq!(kernel.run(MasksOf(&block)), wanted, "{kernel:?}");
                 }

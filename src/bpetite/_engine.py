@@ -1,6 +1,6 @@
 """Which engine does the work: the native one where it was built, or the one in Python.
 
-BPETITE_ENGINE asks for one of them by its name. Both have the same names and results.
+The variable BPETITE_ENGINE asks for one of them by its name. Both have the same names and results.
 """
 
 from __future__ import annotations
@@ -8,31 +8,30 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-_wanted = os.environ.get("BPETITE_ENGINE", "")
-if _wanted not in ("", "native", "python"):
-    raise ImportError(
-        f"BPETITE_ENGINE asks for the engine {_wanted!r}; there are native and python"
-    )
+__all__ = ["Counts", "TextEncoder", "TokenJoiner", "count_pieces", "engine", "learn_merges"]
 
-engine = "python"
-"""The name of the engine that does the work."""
 
-if not TYPE_CHECKING and _wanted != "python":
+def _choose(wanted: str) -> str:
+    if wanted not in ("", "native", "python"):
+        raise ImportError(f"BPETITE_ENGINE must be native or python, got {wanted!r}")
+    if wanted == "python":
+        return wanted
     try:
-        from bpetite._native_engine import (
-            Counts,
-            TextEncoder,
-            TokenJoiner,
-            count_pieces,
-            learn_merges,
-        )
-
-        engine = "native"
+        import bpetite._native  # noqa: F401 - whether it is there
     except ModuleNotFoundError as error:
-        if error.name != "bpetite._native" or _wanted:
+        if error.name != "bpetite._native":
+            raise
+        if wanted:
             raise ImportError(
-                "BPETITE_ENGINE asks for the engine 'native', which was not built here"
-            ) from error
+                "BPETITE_ENGINE asks for native, which this installation is without: install "
+                "bpetite again where Rust is, with BPETITE_NATIVE=require, or ask for python"
+            ) from None
+        return "python"
+    return "native"
+
+
+engine = _choose(os.environ.get("BPETITE_ENGINE", ""))
+"""The name of the engine that does the work."""
 
 if TYPE_CHECKING or engine == "python":
     from bpetite._python_engine import (
@@ -42,5 +41,11 @@ if TYPE_CHECKING or engine == "python":
         count_pieces,
         learn_merges,
     )
-
-__all__ = ["Counts", "TextEncoder", "TokenJoiner", "count_pieces", "engine", "learn_merges"]
+else:
+    from bpetite._native_engine import (
+        Counts,
+        TextEncoder,
+        TokenJoiner,
+        count_pieces,
+        learn_merges,
+    )
