@@ -23,6 +23,8 @@ if not TYPE_CHECKING and _wanted != "python":
             Counts,
             TextEncoder,
             TokenJoiner,
+            core_of_merges,
+            core_of_ranks,
             count_pieces,
             learn_merges,
         )
@@ -39,8 +41,19 @@ if TYPE_CHECKING or engine == "python":
         Counts,
         TextEncoder,
         TokenJoiner,
+        core_of_merges,
+        core_of_ranks,
         count_pieces,
         learn_merges,
     )
 
-__all__ = ["Counts", "TextEncoder", "TokenJoiner", "count_pieces", "engine", "learn_merges"]
+__all__ = [
+    "Counts",
+    "TextEncoder",
+    "TokenJoiner",
+    "core_of_merges",
+    "core_of_ranks",
+    "count_pieces",
+    "engine",
+    "learn_merges",
+]
