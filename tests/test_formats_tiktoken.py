@@ -22,7 +22,7 @@ from vocabularies import vocabulary
 from bpetite import Tokenizer
 from bpetite._pretokenizer import PATTERNS
 from bpetite._vocabulary import MAX_ID, Vocabulary
-from bpetite.formats import _tiktoken
+from bpetite.formats import _home, _registry, _tiktoken
 from conftest import TEXTS
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -84,6 +84,12 @@ def refusal(function: Callable[..., object], *arguments: Any, **options: Any) ->
 
 
 SMALL = Tokenizer.train("the hen then met the ten men", 264, special_tokens=["<a>", "<b>"])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return one folder for all examples of a property."""
+    return tmp_path_factory.mktemp("ranks")
 
 
 # Ranks and merges
@@ -153,6 +159,56 @@ def test_ranks_come_back_as_they_were(table: tuple[dict[bytes, int], list[bytes]
     data = _tiktoken.to_bytes(tokenizer._vocabulary)
     expected = sorted(ranks.items(), key=lambda item: item[1])
     assert data == b"".join(line(token, rank) for token, rank in expected)
+
+
+def made_of(vocabulary: Vocabulary) -> object:
+    """Return all that is known of a vocabulary, in its order."""
+    return vocabulary, list(vocabulary.other_tokens), list(vocabulary.ordinary_tokens.items())
+
+
+@settings(max_examples=300, deadline=None)
+@given(table=rank_tables())
+def test_ranks_are_what_the_reference_says(table: tuple[dict[bytes, int], list[bytes]]) -> None:
+    ranks, _ = table
+    expected = made_of(_tiktoken._from_ranks(ranks, {}, WHOLE))
+    assert made_of(_tiktoken.from_ranks(ranks, {}, WHOLE)) == expected
+
+
+def outcome(path: Path) -> object:
+    """Return what a file with WHOLE as its pattern is, or why it is refused."""
+    try:
+        return made_of(Tokenizer.load(path, pattern=WHOLE, format="tiktoken")._vocabulary)
+    except ValueError as error:
+        return str(error)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    table=rank_tables(),
+    places=st.lists(st.integers(0, 99), max_size=3),
+    others=st.lists(
+        st.binary(max_size=3)
+        | st.sampled_from([b"\n", b"\r\n", b"=", b" ", b"1", b"YQ== 7\n", b"4294967295", b"99999"]),
+        max_size=3,
+    ),
+)
+def test_a_file_is_what_the_reference_says(
+    folder: Path,
+    table: tuple[dict[bytes, int], list[bytes]],
+    places: list[int],
+    others: list[bytes],
+) -> None:
+    """Also if some bytes in it are others."""
+    path = written(folder / "x.tiktoken", table[0])
+    data = path.read_bytes()
+    for place, other in zip(places, others, strict=False):
+        at = len(data) - min(place, len(data))
+        data = data[:at] + other + data[at + len(other) // 2 :]
+    path.write_bytes(data)
+    with patch.object(_home.Home, "encode", side_effect=ImportError):
+        found = outcome(path)
+        with patch.object(_tiktoken, "core_of_ranks", lambda *_: None):
+            assert found == outcome(path)
 
 
 @pytest.mark.parametrize(
@@ -585,6 +641,32 @@ def test_gpt2_saved_as_ranks_is_the_public_file(tmp_path: Path) -> None:
         "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930"
     )
     assert Tokenizer.load(path) == tokenizer
+
+
+@needs_data
+@pytest.mark.parametrize("name", ["cl100k_base", "o200k_base", "r50k_base"])
+def test_the_known_ids_of_public_files_are_those_that_tiktoken_gives(
+    name: str, tmp_path: Path
+) -> None:
+    path = DATA / f"{name}.tiktoken"
+    if name == "r50k_base":
+        path = tmp_path / "r50k_base.tiktoken"
+        Tokenizer.load(DATA / "gpt2_vocab.json").save(path)
+    home = _registry.read(path).home
+    assert home is not None
+    text = _home.PROBE + "".join(Tokenizer.load(path).special_tokens)
+    assert home.is_known_to_give(text, home.encode(text))
+    assert not home.is_known_to_give(text, home.encode(text)[:-1])
+
+
+@needs_data
+def test_the_library_is_not_asked_for_ids_that_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = DATA / "cl100k_base.tiktoken"
+    tokenizer = Tokenizer.load(path)
+    monkeypatch.setattr(_tiktoken, "home_encode", lambda _: lambda _: [0])
+    assert Tokenizer.load(path) == tokenizer
+    for other in ({"pattern": "o200k"}, {"special_tokens": {"<a>": 100257}}):
+        assert "tiktoken gives other ids" in refusal(Tokenizer.load, path, **other)
 
 
 # Text that the pattern does not match

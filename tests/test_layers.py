@@ -189,7 +189,13 @@ def test_a_format_knows_of_the_stages_what_a_pattern_is_and_how_ids_are_merged(n
 def test_beside_the_stages_there_are_the_corpus_and_the_formats() -> None:
     assert ours("_corpus") == {"_pretokenizer"}
     assert ours("_streams") == {"_stream", "_stream_options"}
-    assert ours("_vocabulary_file") == {"_files", "_pretokenizer", "_unicode_data", "_vocabulary"}
+    assert ours("_vocabulary_file") == {
+        "_engine",
+        "_files",
+        "_pretokenizer",
+        "_unicode_data",
+        "_vocabulary",
+    }
     assert ours("_tokenizer") == {
         *(set(STAGES) - {"_stop"}),
         "_corpus",
@@ -230,7 +236,14 @@ def test_bytes_and_files_are_for_formats_alone() -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_format_knows_what_a_vocabulary_is_and_other_formats(name: str) -> None:
-    allowed = {"_files", "_vocabulary", "_vocabulary_file", "_pretokenizer", "_encoder"}
+    allowed = {
+        "_encoder",
+        "_engine",
+        "_files",
+        "_pretokenizer",
+        "_vocabulary",
+        "_vocabulary_file",
+    }
     known = {module for module in ours(name) if module.split(".")[0] != "formats"}
     assert known - set(only_for_types(name)) <= allowed
 

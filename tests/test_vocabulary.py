@@ -354,3 +354,72 @@ def test_what_is_no_integer_is_no_id(value: object, got: str) -> None:
 )
 def test_a_text_is_encodable_without_lone_surrogates(text: str, encodable: bool) -> None:
     assert is_encodable(text) is encodable
+
+
+# What a native core has
+
+
+class SmallCore:
+    """A core whose merges make "ab" and "bc", the latter after it was a part; it counts calls."""
+
+    ignore_merges = True
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def byte_ids(self) -> tuple[int, ...]:
+        return tuple(range(256))
+
+    def merges(self) -> tuple[Pair, ...]:
+        self.asked.append("merges")
+        return ((97, 98), (97, 300), (98, 99))
+
+    def merge_ids(self) -> tuple[int, ...]:
+        self.asked.append("merge_ids")
+        return (256, 257, 300)
+
+    def other_tokens(self) -> dict[int, bytes]:
+        return {300: b"bc"}
+
+    def tokens(self) -> dict[int, bytes]:
+        self.asked.append("tokens")
+        return {byte: bytes([byte]) for byte in range(256)} | {256: b"ab", 257: b"abc", 300: b"bc"}
+
+    def token(self, id: int) -> bytes | None:
+        return self.tokens().get(id)
+
+
+def test_long_fields_are_taken_out_of_a_core_when_they_are_asked_for_and_once() -> None:
+    core = SmallCore()
+    vocabulary = Vocabulary.of_core(core, {"<a>": 999}, "...", prefix_ids=(999,))
+    assert (vocabulary.prefix_ids, vocabulary.ignore_merges, core.asked) == ((999,), True, [])
+    assert [vocabulary.merges, vocabulary.merges] == [((97, 98), (97, 300), (98, 99))] * 2
+    assert (vocabulary.n_vocab, vocabulary.tokens.bytes_of[257]) == (1000, b"abc")
+    assert vocabulary.merge_ids == vocabulary.merge_ids
+    assert core.asked == ["merges", "tokens", "merge_ids"]
+
+
+def test_a_vocabulary_of_a_core_is_equal_to_one_of_fields() -> None:
+    def with_core() -> Vocabulary:
+        return Vocabulary.of_core(SmallCore(), {"<a>": 999}, "...", prefix_ids=(999,))
+
+    fields = Vocabulary(
+        ((97, 98), (97, 300), (98, 99)),
+        {"<a>": 999},
+        "...",
+        merge_ids=(256, 257, 300),
+        other_tokens={300: b"bc"},
+        ignore_merges=True,
+        prefix_ids=(999,),
+    )
+    assert {with_core(), copy.copy(with_core()), pickle.loads(pickle.dumps(with_core()))} == {
+        fields
+    }
+    assert repr(with_core()) == repr(fields)
+    assert with_core().ordinary_tokens == fields.ordinary_tokens
+
+
+def test_what_a_vocabulary_has_not_is_an_attribute_error() -> None:
+    vocabulary: Any = Vocabulary((), {}, "...")
+    with pytest.raises(AttributeError, match="'Vocabulary' object has no attribute 'ids'"):
+        _ = vocabulary.ids

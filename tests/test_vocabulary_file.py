@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import pickle
 import random
 import runpy
 import tracemalloc
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -1289,3 +1291,58 @@ def test_changed_bytes_are_valid_or_refused(folder: Path, data: bytes) -> None:
     path = folder / "changed.json"
     path.write_bytes(data)
     assert_valid_or_refused(path)
+
+
+# What an engine checks of merges
+
+
+@st.composite
+def documents_of_merges(draw: st.DrawFn) -> Any:
+    """Take a document of version 2; give it few ids in many merges, most of which are wrong."""
+    document = document_2()
+    document["byte_ids"] = list(range(256))
+    document["other_tokens"] = draw(st.sampled_from([{}, {"300": [97, 98]}, {"257": [98, 98]}]))
+    ids = st.sampled_from([97, 98, 256, 257, 258, 300, 2**32 - 1]) | st.integers(-1, 2**32)
+    few = st.sampled_from([97, 98, 256, 257])
+    document["merges"] = draw(st.lists(few, max_size=6) | st.lists(few | ids, max_size=6))
+    runs = st.tuples(ids, st.integers(-1, 3)).map(list)
+    right = [[256, len(document["merges"]) // 2]] if document["merges"] else []
+    document["merge_ids"] = draw(st.just(right) | st.lists(runs, max_size=3))
+    document["prefix_ids"] = draw(st.lists(ids, max_size=1))
+    document["suffix_ids"] = []
+    document["special_tokens"] = draw(st.dictionaries(st.sampled_from(["a", "ab"]), ids))
+    document["kept_special_tokens"] = []
+    return document
+
+
+def made_of(path: Path) -> object:
+    """Return all that is known of the vocabulary in a file, or the error that refuses it."""
+    try:
+        vocabulary = read(path)
+    except (ValueError, KeyError) as error:
+        return type(error), error.args
+    return vocabulary, list(vocabulary.ordinary_tokens.items()), vocabulary.tokens.bytes_of
+
+
+@given(documents_with_changes() | documents_of_merges())
+@settings(max_examples=300, deadline=None)
+def test_a_file_is_what_the_reference_says(folder: Path, document: Any) -> None:
+    path = written(folder / "any.json", document)
+    found = made_of(path)
+    with patch.object(_vocabulary_file, "core_of_merges", lambda *_: None):
+        assert found == made_of(path)
+
+
+@given(vocabularies())
+@settings(max_examples=40, deadline=None)
+def test_a_loaded_tokenizer_is_as_the_one_saved(folder: Path, vocabulary: Vocabulary) -> None:
+    tokenizer = Tokenizer(vocabulary)
+    path = folder / "any.json"
+    tokenizer.save(path, overwrite=True)
+    text = "abc cab <|a|>" + "".join(vocabulary.special_tokens)
+    ids = tokenizer.encode(text)
+    loaded = Tokenizer.load(path)
+    assert loaded.encode(text) == ids
+    copies = [loaded, pickle.loads(pickle.dumps(loaded)), Tokenizer.load(path)]
+    assert {*copies, tokenizer} == {tokenizer}
+    assert [each.encode(text) for each in copies] == [ids] * 3

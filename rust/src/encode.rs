@@ -1,6 +1,6 @@
 //! Text to ids: special literals out, the rest into pieces, and their ids out of a cache.
 
-use std::sync::{Mutex, TryLockError};
+use std::sync::{Arc, Mutex, TryLockError};
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
@@ -14,8 +14,8 @@ use crate::unicode::Classes;
 /// What encodes texts by one vocabulary; many threads may, at the same time.
 pub struct Encoder {
     pattern: Option<Pattern>,
-    merges: Merges,
-    id_of: Vec<u32>,
+    merges: Arc<Merges>,
+    id_of: Arc<[u32]>,
     /// From this token on, each is its own id.
     first_equal: Token,
     special: Option<(AhoCorasick, Vec<u32>)>,
@@ -139,8 +139,8 @@ impl Encoder {
     /// `id_of` has the id of each token; `special` the literals and their ids.
     pub fn new(
         pattern: Option<Pattern>,
-        merges: Merges,
-        id_of: Vec<u32>,
+        merges: Arc<Merges>,
+        id_of: Arc<[u32]>,
         special: &[(String, u32)],
     ) -> Result<Encoder, aho_corasick::BuildError> {
         let special = if special.is_empty() {

@@ -14,6 +14,8 @@ mod python;
 pub mod scan;
 pub mod simd;
 pub mod spans;
+pub mod tokens;
 pub mod train;
 pub mod unicode;
+pub mod vocabulary;
 mod window;

@@ -6,10 +6,12 @@
 //! window by window where that must come to the same, so that all that is needed stays near.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 
 use crate::spans::Spans;
+use crate::tokens::WholePieces;
 
 /// A token by its place among all tokens: dense, whatever ids the vocabulary has.
 pub type Token = u32;
@@ -32,6 +34,9 @@ const MARGIN: usize = 48;
 /// What a vocabulary says of merging.
 pub struct Merges {
     tokens_of_bytes: [Token; 256],
+    last_byte: Token,
+    /// How many merges there are.
+    count: Rank,
     table: PairTable,
     /// The token that each merge makes, if that is not simply the one that has the number 256 and
     /// its rank.
@@ -39,12 +44,11 @@ pub struct Merges {
     /// The merges of two single bytes, which are most of those asked for.
     byte_pairs: Vec<Rank>,
     /// The rule "a whole piece that is a token is that token", if the vocabulary has it.
-    whole_pieces: Option<HashMap<Box<[u8]>, Token>>,
+    whole_pieces: Option<WholePieces>,
     /// Made when it is first asked for; none if parts of pieces may not be merged apart.
     spans: OnceLock<Option<Spans>>,
-    /// How many bytes each token has that bytes and merges make, if merges use only what merges of
-    /// lower ranks make, as those that were trained do.
-    lengths: Option<Vec<u32>>,
+    /// If merges use only what merges of lower ranks make, as those that were trained do.
+    lengths: Option<Lengths>,
 }
 
 /// A vocabulary that has too many tokens or merges for the tables here.
@@ -63,27 +67,68 @@ pub struct Scratch {
 }
 
 impl Merges {
-    /// `merges` has, in the order of ranks, the two parts and the token that they make.
-    pub fn new(
+    /// There are no merges yet, but room for so many, of so many tokens.
+    pub fn with_room(
         tokens_of_bytes: [Token; 256],
-        merges: &[(Token, Token, Token)],
-        whole_pieces: Option<HashMap<Box<[u8]>, Token>>,
+        tokens: usize,
+        merges: usize,
     ) -> Result<Merges, TooManyError> {
-        let table = PairTable::new(merges)?;
-        let is_simple = (256..).zip(merges).all(|(made, &(_, _, token))| made == token);
-        let made = (!is_simple).then(|| merges.iter().map(|&(_, _, token)| token).collect());
-        let mut byte_pairs = vec![NO_RANK; 1 << 16];
-        for (pair, rank) in byte_pairs.iter_mut().enumerate() {
-            *rank = table.get(tokens_of_bytes[pair >> 8], tokens_of_bytes[pair & 0xFF]);
+        Ok(Merges {
+            last_byte: tokens_of_bytes.into_iter().max().unwrap_or(0),
+            tokens_of_bytes,
+            count: 0,
+            table: PairTable::with_room(tokens, merges)?,
+            made: None,
+            byte_pairs: vec![NO_RANK; 1 << 16],
+            whole_pieces: None,
+            spans: OnceLock::new(),
+            lengths: Some(Lengths::new(&tokens_of_bytes, tokens)),
+        })
+    }
+
+    /// Takes the merge of the next rank; returns false, and does nothing, if its pair has one.
+    ///
+    /// Not more may be taken than there was room made for.
+    pub fn push(&mut self, left: Token, right: Token, made: Token) -> bool {
+        let rank = self.count;
+        if !self.table.add(key(left, right), rank) {
+            return false;
         }
-        let spans = OnceLock::new();
-        let lengths = lengths_if_ranks_rise(&tokens_of_bytes, merges);
-        Ok(Merges { tokens_of_bytes, table, made, byte_pairs, whole_pieces, spans, lengths })
+        self.count += 1;
+        if self.lengths.as_mut().is_some_and(|lengths| !lengths.add(left, right, made)) {
+            self.lengths = None;
+        }
+        if self.made.is_none() && made != 256 + rank {
+            self.made = Some((256..256 + rank).collect());
+        }
+        if let Some(all_made) = &mut self.made {
+            all_made.push(made);
+        }
+        // In most vocabularies the bytes are the first tokens, so this is rare.
+        if left.max(right) <= self.last_byte {
+            for first in self.bytes_of(left) {
+                for second in self.bytes_of(right) {
+                    self.byte_pairs[usize::from(first) << 8 | usize::from(second)] = rank;
+                }
+            }
+        }
+        true
+    }
+
+    /// Returns the bytes that are this token: one, or none.
+    fn bytes_of(&self, token: Token) -> impl Iterator<Item = u8> + use<> {
+        let tokens = self.tokens_of_bytes;
+        (0..=255).filter(move |&byte| tokens[usize::from(byte)] == token)
+    }
+
+    /// From now on a whole piece that is a token is that token.
+    pub fn know_whole_pieces(&mut self, whole_pieces: WholePieces) {
+        self.whole_pieces = Some(whole_pieces);
     }
 
     /// Puts the tokens of a piece behind those in `tokens`.
     pub fn merge(&self, piece: &[u8], scratch: &mut Scratch, tokens: &mut Vec<Token>) {
-        if let Some(&token) = self.whole_pieces.as_ref().and_then(|whole| whole.get(piece)) {
+        if let Some(token) = self.whole_pieces.as_ref().and_then(|whole| whole.find(piece)) {
             tokens.push(token);
         } else if piece.len() <= SHORT {
             self.merge_short(piece, tokens);
@@ -106,7 +151,7 @@ impl Merges {
     fn merge_in_windows(
         &self,
         piece: &[u8],
-        lengths: &[u32],
+        lengths: &Lengths,
         scratch: &mut Scratch,
         tokens: &mut Vec<Token>,
     ) {
@@ -134,7 +179,7 @@ impl Merges {
             let (mut kept, mut left) = (found.len(), 0);
             while kept > 0 && left < MARGIN {
                 kept -= 1;
-                left += lengths[found[kept] as usize] as usize;
+                left += lengths.of(found[kept]);
             }
             if kept == 0 {
                 length *= 2;
@@ -284,32 +329,46 @@ impl Merges {
     }
 }
 
-/// Returns how many bytes the tokens have that bytes and merges make, and 0 for others; None if some
-/// merge uses a token that a merge of its rank or a higher one makes.
-fn lengths_if_ranks_rise(
-    tokens_of_bytes: &[Token; 256],
-    merges: &[(Token, Token, Token)],
-) -> Option<Vec<u32>> {
-    let made = merges.iter().map(|&(_, _, token)| token);
-    let most = made.chain(*tokens_of_bytes).max()? as usize;
-    let mut lengths = vec![0_u32; most + 1];
-    let mut is_used = vec![false; most + 1];
-    for &token in tokens_of_bytes {
-        lengths[token as usize] = 1;
-        is_used[token as usize] = true;
-    }
-    for &(left, right, token) in merges {
-        let length_of =
-            |part: Token| lengths.get(part as usize).copied().filter(|&length| length > 0);
-        let length = length_of(left)?.checked_add(length_of(right)?)?;
-        is_used[left as usize] = true;
-        is_used[right as usize] = true;
-        if is_used[token as usize] {
-            return None;
+/// How many bytes tokens have, as long as no merge uses a token that a merge of its rank or a
+/// higher one makes.
+struct Lengths {
+    /// 0 of a token that nothing has made yet.
+    bytes: Vec<u32>,
+    is_used: Vec<bool>,
+}
+
+impl Lengths {
+    fn new(tokens_of_bytes: &[Token; 256], tokens: usize) -> Lengths {
+        let mut lengths = Lengths { bytes: vec![0; tokens], is_used: vec![false; tokens] };
+        for &token in tokens_of_bytes {
+            if let Some(bytes) = lengths.bytes.get_mut(token as usize) {
+                *bytes = 1;
+                lengths.is_used[token as usize] = true;
+            }
         }
-        lengths[token as usize] = length;
+        lengths
     }
-    Some(lengths)
+
+    /// Takes the merge of the next rank; returns whether the ranks still rise.
+    fn add(&mut self, left: Token, right: Token, made: Token) -> bool {
+        let mut length_of = |part: Token| {
+            *self.is_used.get_mut(part as usize)? = true;
+            Some(self.bytes[part as usize]).filter(|&length| length > 0)
+        };
+        let (Some(left), Some(right)) = (length_of(left), length_of(right)) else { return false };
+        let (Some(length), Some(false)) =
+            (left.checked_add(right), self.is_used.get(made as usize).copied())
+        else {
+            return false;
+        };
+        self.bytes[made as usize] = length;
+        true
+    }
+
+    #[inline(always)]
+    fn of(&self, token: Token) -> usize {
+        self.bytes[token as usize] as usize
+    }
 }
 
 /// Ranks by the pairs that are merged, in lines as long as those of the processor's cache.
@@ -317,7 +376,11 @@ fn lengths_if_ranks_rise(
 /// Most pairs that are asked for are not there. A filter, which is small enough for the
 /// processor's second cache, tells that of most of them: each pair sets one bit of at least eight
 /// a pair.
+///
+/// Whoever writes a vocabulary file may look for pairs that all want one line. So where one would
+/// be far from its line, the lines of all are drawn by lot.
 struct PairTable {
+    factor: u64,
     filter: Vec<u64>,
     filter_bits: u32,
     lines: Vec<Line>,
@@ -334,57 +397,94 @@ const TOKEN_BITS: u32 = 20;
 const RANK_BITS: u32 = 24;
 const FREE: u64 = u64::MAX;
 
+/// So many lines from its own no pair of a usual vocabulary is.
+const FAR: usize = 256;
+
+/// How often lines are drawn by lot at the most: once is enough, with certainty for all practice.
+const MOST_DRAWS: u32 = 8;
+
 impl PairTable {
-    fn new(merges: &[(Token, Token, Token)]) -> Result<PairTable, TooManyError> {
-        if merges.len() >= 1 << RANK_BITS {
+    fn with_room(tokens: usize, merges: usize) -> Result<PairTable, TooManyError> {
+        // The highest token is left out, so that no place is all ones.
+        if merges >= 1 << RANK_BITS || tokens >= 1 << TOKEN_BITS {
             return Err(TooManyError);
         }
         let bits = |count: usize| count.next_power_of_two().trailing_zeros();
-        let filter_bits = bits(merges.len() * 8).max(6);
+        let filter_bits = bits(merges * 8).max(6);
         // Up to 85 of 100 places are taken.
-        let line_bits = bits(merges.len() * 100 / (8 * 85) + 1).max(1);
-        let mut table = PairTable {
+        let line_bits = bits(merges * 100 / (8 * 85) + 1).max(1);
+        Ok(PairTable {
+            factor: 0x9E37_79B9_7F4A_7C15,
             filter: vec![0; 1 << (filter_bits - 6)],
             filter_bits,
             lines: vec![Line([FREE; 8]); 1 << line_bits],
             line_bits,
-        };
-        for (rank, &(left, right, _)) in (0..).zip(merges) {
-            // The highest is left out, so that no place is all ones.
-            if left.max(right) >= (1 << TOKEN_BITS) - 1 {
-                return Err(TooManyError);
-            }
-            table.add(key(left, right), rank);
-        }
-        Ok(table)
+        })
     }
 
-    /// The first merge of a pair is the one that counts.
-    fn add(&mut self, key: u64, rank: Rank) {
-        let (bit, mut line) = (self.bit(key), self.line(key));
-        self.filter[bit / 64] |= 1 << (bit % 64);
+    /// Puts in the rank of a pair; returns false, and does nothing, if it has one.
+    fn add(&mut self, key: u64, rank: Rank) -> bool {
+        let mut draws = 0;
         loop {
-            for place in &mut self.lines[line].0 {
-                if *place == FREE {
-                    *place = key << RANK_BITS | u64::from(rank);
-                    return;
+            let Some((line, place)) = self.free_place(key) else { return false };
+            let steps = line.wrapping_sub(self.line(key)) & (self.lines.len() - 1);
+            if steps < FAR || draws == MOST_DRAWS {
+                self.put(line, place, key, rank);
+                return true;
+            }
+            self.draw_lines();
+            draws += 1;
+        }
+    }
+
+    /// Returns the line and the place in it where a pair would be; none if it is there.
+    fn free_place(&self, key: u64) -> Option<(usize, usize)> {
+        let mut line = self.line(key);
+        loop {
+            for (place, &taken) in self.lines[line].0.iter().enumerate() {
+                if taken == FREE {
+                    return Some((line, place));
                 }
-                if *place >> RANK_BITS == key {
-                    return;
+                if taken >> RANK_BITS == key {
+                    return None;
                 }
             }
             line = (line + 1) & (self.lines.len() - 1);
         }
     }
 
+    fn put(&mut self, line: usize, place: usize, key: u64, rank: Rank) {
+        self.lines[line].0[place] = key << RANK_BITS | u64::from(rank);
+        let bit = self.bit(key);
+        self.filter[bit / 64] |= 1 << (bit % 64);
+    }
+
+    fn draw_lines(&mut self) {
+        self.factor = RandomState::new().hash_one(self.factor) | 1;
+        self.filter.fill(0);
+        let empty = vec![Line([FREE; 8]); self.lines.len()];
+        let lines = std::mem::replace(&mut self.lines, empty);
+        for taken in lines.iter().flat_map(|line| line.0).filter(|&taken| taken != FREE) {
+            let key = taken >> RANK_BITS;
+            if let Some((line, place)) = self.free_place(key) {
+                self.put(line, place, key, rank_of(taken));
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn mixed(&self, key: u64) -> u64 {
+        key.wrapping_mul(self.factor)
+    }
+
     #[inline(always)]
     fn bit(&self, key: u64) -> usize {
-        (mixed(key) >> (64 - self.filter_bits)) as usize
+        (self.mixed(key) >> (64 - self.filter_bits)) as usize
     }
 
     #[inline(always)]
     fn line(&self, key: u64) -> usize {
-        (mixed(key) >> (64 - self.line_bits)) as usize & (self.lines.len() - 1)
+        (self.mixed(key) >> (64 - self.line_bits)) as usize & (self.lines.len() - 1)
     }
 
     /// Returns the rank of the merge of two tokens, or NO_RANK.
@@ -399,7 +499,7 @@ impl PairTable {
         loop {
             for &place in &self.lines[line].0 {
                 if place >> RANK_BITS == key {
-                    return place as Rank & ((1 << RANK_BITS) - 1);
+                    return rank_of(place);
                 }
                 if place == FREE {
                     return NO_RANK;
@@ -414,8 +514,8 @@ impl PairTable {
         let taken = self.lines.iter().flat_map(|line| line.0).filter(|&place| place != FREE);
         let token = |bits: u64| bits as Token & ((1 << TOKEN_BITS) - 1);
         let pair = |place: u64| {
-            let (rank, key) = (place as Rank & ((1 << RANK_BITS) - 1), place >> RANK_BITS);
-            (rank, token(key >> TOKEN_BITS), token(key))
+            let key = place >> RANK_BITS;
+            (rank_of(place), token(key >> TOKEN_BITS), token(key))
         };
         taken.map(pair).collect()
     }
@@ -425,14 +525,26 @@ fn key(left: Token, right: Token) -> u64 {
     u64::from(left) << TOKEN_BITS | u64::from(right)
 }
 
+/// Returns the rank in a place that is not free.
 #[inline(always)]
-fn mixed(key: u64) -> u64 {
-    key.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+fn rank_of(place: u64) -> Rank {
+    place as Rank & ((1 << RANK_BITS) - 1)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::tokens::Tokens;
+
+    fn merges_of(merges: &[(Token, Token, Token)]) -> Merges {
+        let mut vocabulary = Merges::with_room(bytes(), 1000, merges.len() + 1).expect("few");
+        for &(left, right, made) in merges {
+            assert!(vocabulary.push(left, right, made));
+        }
+        vocabulary
+    }
 
     fn bytes() -> [Token; 256] {
         std::array::from_fn(|byte| byte as Token)
@@ -459,7 +571,7 @@ mod tests {
         let a = u32::from(b'a');
         let b = u32::from(b'b');
         let merges = [(a, a, 256), (256, b, 257), (257, 256, 258), (b, b, 259), (259, a, 257)];
-        let vocabulary = Merges::new(bytes(), &merges, None).expect("few");
+        let vocabulary = merges_of(&merges);
         let mut scratch = Scratch::default();
         for number in 0..1 << 12_u32 {
             let piece: Vec<u8> = (0..12).map(|bit| b"ab"[(number >> bit & 1) as usize]).collect();
@@ -484,7 +596,7 @@ mod tests {
                 merges.push((left, right, token));
             }
         }
-        let vocabulary = Merges::new(bytes(), &merges, None).expect("few");
+        let vocabulary = merges_of(&merges);
         assert!(vocabulary.lengths.is_some());
         let mut scratch = Scratch::default();
         let mut state = 7_u64;
@@ -510,11 +622,64 @@ mod tests {
 
     #[test]
     fn a_whole_piece_that_is_a_token_is_that_token() {
-        let whole = HashMap::from([(Box::from(*b"abc"), 300)]);
-        let vocabulary = Merges::new(bytes(), &[(97, 98, 256)], Some(whole)).expect("few");
+        let mut tokens = Tokens::with_room(301);
+        assert!(tokens.define(300, b"abc"));
+        let mut vocabulary = merges_of(&[(97, 98, 256)]);
+        vocabulary.know_whole_pieces(WholePieces::new(Arc::new(tokens)).0);
         let mut tokens = Vec::new();
         vocabulary.merge(b"abc", &mut Scratch::default(), &mut tokens);
         vocabulary.merge(b"abcd", &mut Scratch::default(), &mut tokens);
         assert_eq!(tokens, [300, 256, 99, 100]);
+    }
+
+    #[test]
+    fn a_pair_is_taken_once() {
+        let mut vocabulary = merges_of(&[(97, 98, 256)]);
+        assert!(!vocabulary.push(97, 98, 300));
+        assert_eq!((vocabulary.table.get(97, 98), vocabulary.count), (0, 1));
+    }
+
+    #[test]
+    fn merges_make_the_tokens_that_they_are_said_to_make() {
+        for made in [[256, 257, 258], [256, 257, 300], [256, 256, 258], [9, 257, 258]] {
+            let pairs = [(97, 98), (98, 99), (99, 100)];
+            let merges: Vec<_> = pairs
+                .into_iter()
+                .zip(made)
+                .map(|((left, right), made)| (left, right, made))
+                .collect();
+            let vocabulary = merges_of(&merges);
+            for (piece, token) in [b"ab", b"bc", b"cd"].into_iter().zip(made) {
+                let mut tokens = Vec::new();
+                vocabulary.merge(piece, &mut Scratch::default(), &mut tokens);
+                assert_eq!(tokens, [token]);
+            }
+        }
+    }
+
+    #[test]
+    fn more_tokens_or_merges_than_fit_are_refused() {
+        assert!(Merges::with_room(bytes(), 1 << TOKEN_BITS, 1).is_err());
+        assert!(PairTable::with_room(300, 1 << RANK_BITS).is_err());
+        assert!(Merges::with_room(bytes(), (1 << TOKEN_BITS) - 1, 1).is_ok());
+    }
+
+    #[test]
+    fn pairs_that_want_one_line_cannot_slow_the_table_down() {
+        let mut table = PairTable::with_room(1 << 19, 1 << 14).expect("few");
+        let keys: Vec<u64> =
+            (0..1 << 30).step_by(7).filter(|&key| table.line(key) == 0).take(1 << 12).collect();
+        for (rank, &key) in (0..).zip(&keys) {
+            assert!(table.add(key, rank));
+        }
+        let mask = table.lines.len() - 1;
+        let steps = |line: usize, key: u64| line.wrapping_sub(table.line(key)) & mask;
+        for (line, places) in table.lines.iter().enumerate() {
+            let taken = places.0.iter().filter(|&&place| place != FREE);
+            assert!(taken.into_iter().all(|place| steps(line, place >> RANK_BITS) < FAR));
+        }
+        for (rank, &key) in (0..).zip(&keys) {
+            assert_eq!(table.get((key >> TOKEN_BITS) as Token, key as Token & 0xF_FFFF), rank);
+        }
     }
 }

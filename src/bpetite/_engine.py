@@ -8,7 +8,16 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-__all__ = ["Counts", "TextEncoder", "TokenJoiner", "count_pieces", "engine", "learn_merges"]
+__all__ = [
+    "Counts",
+    "TextEncoder",
+    "TokenJoiner",
+    "core_of_merges",
+    "core_of_ranks",
+    "count_pieces",
+    "engine",
+    "learn_merges",
+]
 
 
 def _choose(wanted: str) -> str:
@@ -38,6 +47,8 @@ if TYPE_CHECKING or engine == "python":
         Counts,
         TextEncoder,
         TokenJoiner,
+        core_of_merges,
+        core_of_ranks,
         count_pieces,
         learn_merges,
     )
@@ -46,6 +57,8 @@ else:
         Counts,
         TextEncoder,
         TokenJoiner,
+        core_of_merges,
+        core_of_ranks,
         count_pieces,
         learn_merges,
     )

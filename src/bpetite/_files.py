@@ -6,7 +6,6 @@ import contextlib
 import errno
 import json
 import os
-import secrets
 import stat
 from collections import Counter
 from collections.abc import Mapping
@@ -114,7 +113,7 @@ def _check_target(path: str, overwrite: bool) -> None:
 def _write(path: str, data: bytes, overwrite: bool) -> None:
     # What a symbolic link points to is written, as `open` would; the link stays.
     target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".bpetite-{secrets.token_hex(8)}.tmp")
+    temporary = target.with_name(f".bpetite-{os.urandom(8).hex()}.tmp")
     try:
         _write_file(temporary, data)
         if overwrite:

@@ -4,16 +4,40 @@ from collections.abc import Iterable, Sequence
 
 from bpetite._text import Text
 
-class TextEncoder:
-    def __new__(
-        cls,
+class Vocabulary:
+    @staticmethod
+    def of_fields(
         byte_ids: Sequence[int],
+        tokens: dict[int, bytes],
         merges: Sequence[tuple[int, int]],
         merge_ids: Sequence[int],
-        tokens: dict[int, bytes],
         ignore_merges: bool,
-        special_tokens: dict[str, int],
-        pattern: str | None,
+    ) -> Vocabulary | None: ...
+    @staticmethod
+    def of_merges(
+        byte_ids: Sequence[int],
+        other_tokens: dict[int, bytes],
+        merges: object,
+        merge_ids: object,
+        ignore_merges: bool,
+        most_bytes: int,
+    ) -> Vocabulary | None: ...
+    @staticmethod
+    def of_rank_file(data: bytes, highest_rank: int, most_bytes: int) -> Vocabulary | None: ...
+    @staticmethod
+    def of_ranks(ranks: object, highest_rank: int, most_bytes: int) -> Vocabulary | None: ...
+    @property
+    def ignore_merges(self) -> bool: ...
+    def byte_ids(self) -> tuple[int, ...]: ...
+    def merges(self) -> tuple[tuple[int, int], ...]: ...
+    def merge_ids(self) -> tuple[int, ...]: ...
+    def other_tokens(self) -> dict[int, bytes]: ...
+    def tokens(self) -> dict[int, bytes]: ...
+    def token(self, id: int) -> bytes | None: ...
+
+class TextEncoder:
+    def __new__(
+        cls, vocabulary: Vocabulary, special_tokens: dict[str, int], pattern: str | None
     ) -> TextEncoder: ...
     def encode(self, text: Text, ordinary: bool = False) -> list[int]: ...
     def encode_list(self, text: Text, ordinary: bool, threads: int) -> list[int]: ...

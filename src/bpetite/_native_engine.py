@@ -6,7 +6,7 @@ told, by the code that both engines share.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 
 import bpetite._native as _native
@@ -17,13 +17,44 @@ from bpetite._pretokenizer import PATTERNS, Pretokenizer
 from bpetite._progress import Reporter
 from bpetite._vocabulary import Pair, Vocabulary
 
-__all__ = ["Counts", "TextEncoder", "TokenJoiner", "count_pieces", "learn_merges"]
+__all__ = [
+    "Counts",
+    "TextEncoder",
+    "TokenJoiner",
+    "core_of_merges",
+    "core_of_ranks",
+    "count_pieces",
+    "learn_merges",
+]
 
 Counts = _native.PieceCounter
 """How often each piece occurs."""
 
 # Patterns for which the core has a scanner: all that have names.
 _SCANNERS = {pattern: name for name, pattern in PATTERNS.items()}
+
+
+core_of_merges = _native.Vocabulary.of_merges
+
+
+def core_of_ranks(
+    ranks: bytes | Mapping[bytes, int], highest_rank: int, most_bytes: int
+) -> _native.Vocabulary | None:
+    """Return what the core has of tiktoken's ranks, as `bpetite._python_engine.core_of_ranks`."""
+    if isinstance(ranks, bytes):
+        return _native.Vocabulary.of_rank_file(ranks, highest_rank, most_bytes)
+    return _native.Vocabulary.of_ranks(ranks, highest_rank, most_bytes)
+
+
+def _tables_of(vocabulary: Vocabulary) -> _native.Vocabulary | None:
+    """Return what the core merges by; None if that is too much for it."""
+    if isinstance(vocabulary.core, _native.Vocabulary):
+        return vocabulary.core
+    ignore_merges = vocabulary.ignore_merges
+    tokens = vocabulary.ordinary_tokens if ignore_merges else vocabulary.other_tokens
+    return _native.Vocabulary.of_fields(
+        vocabulary.byte_ids, dict(tokens), vocabulary.merges, vocabulary.merge_ids, ignore_merges
+    )
 
 
 class TextEncoder:
@@ -37,16 +68,14 @@ class TextEncoder:
         scanner = _SCANNERS.get(vocabulary.pattern)
         if vocabulary.more_patterns or vocabulary.normalizer:
             scanner = None
-        core = _native.TextEncoder(
-            vocabulary.byte_ids,
-            vocabulary.merges,
-            vocabulary.merge_ids,
-            vocabulary.ordinary_tokens,
-            vocabulary.ignore_merges,
-            dict(vocabulary.special_tokens),
-            scanner,
-        )
-        encoder = core if scanner else _python_engine.TextEncoder(vocabulary, core.merge)
+        tables = _tables_of(vocabulary)
+        encoder: _native.TextEncoder | _python_engine.TextEncoder
+        if tables is None:  # there are too many tokens or merges for the core
+            encoder = _python_engine.TextEncoder(vocabulary)
+        else:
+            encoder = core = _native.TextEncoder(tables, dict(vocabulary.special_tokens), scanner)
+            if scanner is None:
+                encoder = _python_engine.TextEncoder(vocabulary, core.merge)
         self.encode = encoder.encode
         self.encode_list = encoder.encode_list
         self.count = encoder.count

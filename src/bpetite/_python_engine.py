@@ -14,12 +14,40 @@ from bpetite._pretokenizer import Pretokenizer, SpecialSplitter
 from bpetite._progress import Reporter
 from bpetite._text import Text, as_str
 from bpetite._trainer import learn_merges
-from bpetite._vocabulary import Vocabulary
+from bpetite._vocabulary import Core, Vocabulary
 
-__all__ = ["Counts", "TextEncoder", "TokenJoiner", "count_pieces", "learn_merges"]
+__all__ = [
+    "Counts",
+    "TextEncoder",
+    "TokenJoiner",
+    "core_of_merges",
+    "core_of_ranks",
+    "count_pieces",
+    "learn_merges",
+]
 
 Counts = Counter[str]
 """How often each piece occurs."""
+
+
+def core_of_merges(*_: object) -> Core | None:
+    """Return what the native core has of a file's merges; None, since there is none here.
+
+    It is given what the file has as it is: the ids of the bytes, the tokens that no merge makes,
+    the ids of two parts, again and again, the ids that the merges make, in runs [first, length],
+    whether a whole piece is a token; and how many bytes all parts may have. It is None too if
+    anything is wrong with them.
+    """
+    return None
+
+
+def core_of_ranks(*_: object) -> Core | None:
+    """Return what the native core has of tiktoken's ranks; None, since there is none here.
+
+    It is given the lines of a file or a dict, the highest rank there may be, and how many bytes a
+    token may have. It is None too if anything is wrong with them, or spelled otherwise than usual.
+    """
+    return None
 
 
 class TextEncoder:

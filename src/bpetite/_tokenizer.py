@@ -577,7 +577,8 @@ class Tokenizer:
         that no merge makes or has as a part.
 
         Every value in the file is checked. What comes from another library's file is held against
-        that library on a text of many scripts, where it is installed.
+        that library on a text of many scripts, where it is installed; against the ids that are
+        known of the public .tiktoken files, without asking it.
 
         Raises ValueError for whatever is wrong, or would not give the same ids here, naming the
         place in the file; KeyError for a missing key of our own format; OSError as the system has
@@ -598,24 +599,31 @@ class Tokenizer:
 
     @classmethod
     def _checked(cls, source: _registry.Loaded, name: str) -> Tokenizer:
-        """Return the tokenizer of a source, once its home library, if it is there, agrees."""
+        """Return the tokenizer of a source, once its home library, if it is there, agrees.
+
+        It is not asked again for ids that are known of a public file.
+        """
         tokenizer = cls(source.vocabulary)
-        if source.home is not None:
-            text = "".join([_home.PROBE, *islice(tokenizer.special_tokens, 100)])
-            try:
-                ids = source.home.encode(text)
-            except ImportError:
-                return tokenizer
-            different = _home.first_difference(
-                text,
-                ("bpetite", tokenizer.encode(text), tokenizer.token_bytes),
-                (source.home.name, ids, tokenizer.token_bytes),
+        if source.home is None:
+            return tokenizer
+        text = "".join([_home.PROBE, *islice(tokenizer.special_tokens, 100)])
+        ours = tokenizer.encode(text)
+        if source.home.is_known_to_give(text, ours):
+            return tokenizer
+        try:
+            theirs = source.home.encode(text)
+        except ImportError:
+            return tokenizer
+        different = _home.first_difference(
+            text,
+            ("bpetite", ours, tokenizer.token_bytes),
+            (source.home.name, theirs, tokenizer.token_bytes),
+        )
+        if different:
+            raise ValueError(
+                f"{name}: {source.home.name} gives other ids for a text to try both with, at "
+                f"{different}"
             )
-            if different:
-                raise ValueError(
-                    f"{name}: {source.home.name} gives other ids for a text to try both with, at "
-                    f"{different}"
-                )
         return tokenizer
 
     # What it is made of

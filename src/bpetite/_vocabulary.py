@@ -6,12 +6,12 @@ Every other module imports from here; this one imports nothing of ours.
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 Pair = tuple[int, int]
 """Two adjacent ids in a piece."""
@@ -23,6 +23,9 @@ MAX_ID = 2**32 - 1
 """The highest id that any vocabulary may have."""
 
 _BYTES = tuple(range(BYTE_COUNT))
+
+# The fields of a vocabulary that a core has instead, until they are asked for.
+_LONG_FIELDS = ("merges", "merge_ids")
 
 
 def as_id(value: object) -> int:
@@ -101,6 +104,51 @@ class TokenTable:
         return text_of
 
 
+class Core(Protocol):
+    """What the native core has of a vocabulary that it has checked: all that is long in it.
+
+    The fields of `Vocabulary` are taken out of it when they are first asked for.
+    """
+
+    @property
+    def ignore_merges(self) -> bool: ...
+    def byte_ids(self) -> tuple[int, ...]: ...
+    def merges(self) -> tuple[Pair, ...]: ...
+    def merge_ids(self) -> tuple[int, ...]: ...
+    def other_tokens(self) -> dict[int, bytes]: ...
+    def tokens(self) -> dict[int, bytes]:
+        """Return the bytes of every id but those of special tokens, in ascending order of ids."""
+        ...
+
+    def token(self, id: int) -> bytes | None:
+        """Return the bytes of one of these ids."""
+        ...
+
+
+def check_special_tokens(
+    special_tokens: Mapping[str, int], token_of: Callable[[int], bytes | None]
+) -> None:
+    """Raise ValueError for a special token that is empty, or has the id of other bytes.
+
+    `token_of` returns the bytes of an ordinary token's id, None of an id that is none.
+    """
+    literal_of: dict[int, str] = {}
+    for literal, id in special_tokens.items():
+        if not literal or not is_encodable(literal):
+            raise ValueError(f"the special token {literal!r} is empty, or not Unicode")
+        if literal_of.setdefault(id, literal) != literal:
+            raise ValueError(f"{literal!r} and {literal_of[id]!r} have the id {id}")
+        if (token := token_of(id)) not in (None, literal.encode()):
+            raise ValueError(f"the id {id} of {literal!r} is that of {token!r}")
+
+
+def check_ids(ids: Iterable[int]) -> None:
+    """Raise ValueError for an id that is none."""
+    for id in ids:
+        if not 0 <= id <= MAX_ID:
+            raise ValueError(f"the id {id} is not from 0 to {MAX_ID}")
+
+
 @dataclass(frozen=True)
 class Vocabulary:
     """Merges in rank order, special tokens and their ids, and the pattern that cuts pieces.
@@ -120,7 +168,7 @@ class Vocabulary:
     pattern: str
     # The id of each byte, and the id that each merge makes; several merges may make the same one.
     byte_ids: tuple[int, ...] = _BYTES
-    merge_ids: tuple[int, ...] = ()  # BYTE_COUNT + rank, if none are given
+    merge_ids: tuple[int, ...] = field(default_factory=tuple)  # BYTE_COUNT + rank, if not given
     # The bytes of the tokens that no merge makes, or none before it is a part in another.
     other_tokens: Mapping[int, bytes] = field(default_factory=dict)
     # Whether a whole piece that is a token is that token, whatever its merges would make of it.
@@ -169,17 +217,8 @@ class Vocabulary:
         is given twice; and for a special token that is empty, has a lone surrogate, or has the id
         of other bytes.
         """
-        literal_of: dict[int, str] = {}
-        for literal, id in special_tokens.items():
-            if not literal or not is_encodable(literal):
-                raise ValueError(f"the special token {literal!r} is empty, or not Unicode")
-            if literal_of.setdefault(id, literal) != literal:
-                raise ValueError(f"{literal!r} and {literal_of[id]!r} have the id {id}")
-            if tokens.get(id, literal.encode()) != literal.encode():
-                raise ValueError(f"the id {id} of {literal!r} is that of {tokens[id]!r}")
-        for id in (*tokens, *special_tokens.values()):
-            if not 0 <= id <= MAX_ID:
-                raise ValueError(f"the id {id} is not from 0 to {MAX_ID}")
+        check_special_tokens(special_tokens, tokens.get)
+        check_ids((*tokens, *special_tokens.values()))
         for id, token in tokens.items():
             if not token:
                 raise ValueError(f"the token of id {id} has no bytes")
@@ -221,6 +260,37 @@ class Vocabulary:
         vocabulary.know_tokens(tokens)
         return vocabulary
 
+    @classmethod
+    def of_core(
+        cls, core: Core, special_tokens: Mapping[str, int], pattern: str, **others: Any
+    ) -> Vocabulary:
+        """Return the vocabulary that the native core has checked; `others` are more fields."""
+        vocabulary = cls(
+            (),
+            special_tokens,
+            pattern,
+            core.byte_ids(),
+            (),
+            core.other_tokens(),
+            core.ignore_merges,
+            **others,
+        )
+        vocabulary.__dict__["core"] = core
+        for name in _LONG_FIELDS:
+            del vocabulary.__dict__[name]
+        return vocabulary
+
+    @cached_property
+    def core(self) -> Core | None:
+        """What the native core has of it, if it was made of that."""
+        return None
+
+    def __getattr__(self, name: str) -> Any:
+        # Only what is missing is looked for here.
+        if name not in _LONG_FIELDS or "core" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return self.__dict__.setdefault(name, getattr(self.core, name)())
+
     def __len__(self) -> int:
         """The number of ids in use: bytes, merges and special tokens."""
         return len(self.tokens.bytes_of)
@@ -258,6 +328,8 @@ class Vocabulary:
     @cached_property
     def ordinary_tokens(self) -> dict[int, bytes]:
         """The bytes of every id but those of special tokens, in ascending order of ids."""
+        if self.core is not None:
+            return self.core.tokens()
         bytes_of = {id: bytes([byte]) for byte, id in enumerate(self.byte_ids)}
         bytes_of |= self.other_tokens
         for (left, right), id in zip(self.merges, self.merge_ids, strict=True):

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any, Literal
 
+from bpetite._engine import core_of_merges
 from bpetite._files import MAX_SIZE, SourceFile, shown
 from bpetite._pretokenizer import GPT2_PATTERN, portable_pattern
 from bpetite._unicode_data import VERSION as UNICODE_VERSION
@@ -41,6 +42,9 @@ _KEYS_2 = (
     "suffix_ids",
     "settings",
 )
+
+TokenOf = Callable[[int], bytes | None]
+"""The bytes of an ordinary token's id, None of an id that is none."""
 
 _AN_ID = f"an id from 0 to {MAX_ID}"
 
@@ -245,27 +249,48 @@ class _Reader2(_Reader):
         byte_ids = self._byte_ids(document["byte_ids"])
         tokens = {id: bytes([byte]) for byte, id in enumerate(byte_ids)}
         other_tokens = self._other_tokens(document["other_tokens"], tokens)
-        tokens |= other_tokens
-        flat = self._flat_merges(document["merges"])
-        merge_ids = self._merge_ids(document["merge_ids"], len(flat) // 2)
-        merges = self._merges(flat, merge_ids, tokens)
+        ignore_merges = document["ignore_merges"]
+        flat, runs = document["merges"], document["merge_ids"]
+        core = core_of_merges(byte_ids, other_tokens, flat, runs, ignore_merges, MAX_SIZE)
+        merge_ids: tuple[int, ...] = ()
+        merges: tuple[Pair, ...] = ()
+        if core is None:  # there is no fast one here, or something is wrong: to say what
+            tokens |= other_tokens
+            flat = self._flat_merges(flat)
+            merge_ids = self._merge_ids(runs, len(flat) // 2)
+            merges = self._merges(flat, merge_ids, tokens)
+        token_of = tokens.get if core is None else core.token
         special_tokens = self._special_tokens(document["special_tokens"])
+        pattern = self._pattern(document["pretokenizer_pattern"], "pretokenizer_pattern")
+        others: dict[str, Any] = {
+            "more_patterns": self._more_patterns(document["more_patterns"]),
+            "normalizer": self._normalizer(document["normalizer"]),
+            "kept_special_tokens": self._kept_special_tokens(
+                document["kept_special_tokens"], special_tokens
+            ),
+            "prefix_ids": self._known_ids(
+                document["prefix_ids"], "prefix_ids", special_tokens, token_of
+            ),
+            "suffix_ids": self._known_ids(
+                document["suffix_ids"], "suffix_ids", special_tokens, token_of
+            ),
+            "settings": self._settings(document["settings"]),
+        }
+        if core is None:
+            self._check_tokens_differ(tokens)
+        self._check_special_ids(special_tokens, token_of)
+        if core is not None:
+            return Vocabulary.of_core(core, special_tokens, pattern, **others)
         vocabulary = Vocabulary(
             merges,
             special_tokens,
-            self._pattern(document["pretokenizer_pattern"], "pretokenizer_pattern"),
+            pattern,
             byte_ids,
             merge_ids,
             other_tokens,
-            document["ignore_merges"],
-            self._more_patterns(document["more_patterns"]),
-            self._normalizer(document["normalizer"]),
-            self._kept_special_tokens(document["kept_special_tokens"], special_tokens),
-            self._known_ids(document["prefix_ids"], "prefix_ids", special_tokens, tokens),
-            self._known_ids(document["suffix_ids"], "suffix_ids", special_tokens, tokens),
-            self._settings(document["settings"]),
+            ignore_merges,
+            **others,
         )
-        self._check_ids(tokens, special_tokens)
         vocabulary.know_tokens(tokens)
         return vocabulary
 
@@ -309,13 +334,13 @@ class _Reader2(_Reader):
         return frozenset(kept)
 
     def _known_ids(
-        self, ids: object, place: str, special_tokens: dict[str, int], tokens: dict[int, bytes]
+        self, ids: object, place: str, special_tokens: dict[str, int], token_of: TokenOf
     ) -> tuple[int, ...]:
         if not isinstance(ids, list):
             self._refuse(place, ids, "a list")
         special_ids = set(special_tokens.values())
         for number, id in enumerate(ids):
-            if not _is_int(id) or (id not in tokens and id not in special_ids):
+            if not _is_int(id) or (token_of(id) is None and id not in special_ids):
                 self._refuse(f"{place}[{number}]", id, "the id of a token")
         return tuple(ids)
 
@@ -416,15 +441,16 @@ class _Reader2(_Reader):
             literal_of[id] = literal
         return {literal_of[id]: id for id in sorted(literal_of)}
 
-    def _check_ids(self, tokens: dict[int, bytes], special_tokens: dict[str, int]) -> None:
-        """Check that no two ids mean the same bytes, and no id two kinds of bytes."""
+    def _check_tokens_differ(self, tokens: dict[int, bytes]) -> None:
         if len(set(tokens.values())) < len(tokens):
             first_of: dict[bytes, int] = {}
             for id, token in sorted(tokens.items()):
                 if (first := first_of.setdefault(token, id)) != id:
                     self._refuse("the file", id, f"ids of different bytes; {first} has these too")
+
+    def _check_special_ids(self, special_tokens: dict[str, int], token_of: TokenOf) -> None:
         for literal, id in special_tokens.items():
-            if id in tokens and tokens[id] != literal.encode("utf-8"):
+            if token_of(id) not in (None, literal.encode("utf-8")):
                 self._refuse(f"special_tokens[{shown(literal)}]", id, "an id of its own")
 
 

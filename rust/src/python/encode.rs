@@ -1,6 +1,7 @@
 //! Text to ids, for Python.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
@@ -9,8 +10,8 @@ use pyo3::types::{PyBytes, PyInt, PyList, PyMemoryView, PyString};
 use super::array::memoryview;
 use super::list::list_of;
 use super::text::{LONG, Text, run};
+use super::vocabulary::Vocabulary;
 use crate::encode::{Count, Encoder, Id};
-use crate::merge::{Merges, Token};
 use crate::parallel::{self, TooLongError};
 use crate::scan::Pattern;
 
@@ -66,45 +67,26 @@ impl TextEncoder {
 
 #[pymethods]
 impl TextEncoder {
-    /// `tokens` has the ids of all ordinary tokens, and their bytes; `pattern` is the name of one
-    /// that has a scanner, or none.
+    /// `pattern` is the name of one that has a scanner, or none.
     #[new]
-    #[expect(clippy::too_many_arguments, reason = "they are the fields of a vocabulary")]
     fn new(
         py: Python<'_>,
-        byte_ids: Vec<u32>,
-        merges: Vec<(u32, u32)>,
-        merge_ids: Vec<u32>,
-        tokens: HashMap<u32, Bound<'_, PyBytes>>,
-        ignore_merges: bool,
+        vocabulary: &Bound<'_, Vocabulary>,
         special_tokens: HashMap<String, u32>,
         pattern: Option<&str>,
     ) -> PyResult<TextEncoder> {
-        let mut id_of: Vec<u32> = tokens.keys().copied().collect();
-        id_of.sort_unstable();
-        let token_of: HashMap<u32, Token> =
-            (0..).zip(&id_of).map(|(token, &id)| (id, token)).collect();
-        let find = |id: &u32| {
-            token_of.get(id).copied().ok_or_else(|| PyValueError::new_err("an id without a token"))
-        };
-        let bytes: Vec<Token> = byte_ids.iter().map(find).collect::<PyResult<_>>()?;
-        let bytes = bytes.try_into().map_err(|_| PyValueError::new_err("not 256 byte ids"))?;
-        let merges = merges
-            .iter()
-            .zip(&merge_ids)
-            .map(|((left, right), id)| Ok((find(left)?, find(right)?, find(id)?)))
-            .collect::<PyResult<Vec<_>>>()?;
-        let whole_pieces = ignore_merges.then(|| {
-            tokens.iter().map(|(id, bytes)| (Box::from(bytes.as_bytes()), token_of[id])).collect()
-        });
-        let highest = id_of.iter().chain(special_tokens.values()).max();
+        let vocabulary = &vocabulary.get().0;
+        let highest = vocabulary.id_of.last().into_iter().chain(special_tokens.values()).max();
         let count = highest.map_or(0, |&id| id.saturating_add(1)).min(READY_MADE);
         let integers = (0..count).map(|id| PyInt::new(py, id).unbind()).collect();
-        let merges = Merges::new(bytes, &merges, whole_pieces)
-            .map_err(|_| PyValueError::new_err("too many tokens for the native core"))?;
         let special: Vec<(String, u32)> = special_tokens.into_iter().collect();
-        let encoder = Encoder::new(pattern.and_then(Pattern::of_name), merges, id_of, &special)
-            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let encoder = Encoder::new(
+            pattern.and_then(Pattern::of_name),
+            Arc::clone(&vocabulary.table),
+            Arc::clone(&vocabulary.id_of),
+            &special,
+        )
+        .map_err(|error| PyValueError::new_err(error.to_string()))?;
         Ok(TextEncoder { encoder, integers })
     }
 

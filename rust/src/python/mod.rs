@@ -14,6 +14,7 @@ mod list;
 mod object;
 mod text;
 mod train;
+mod vocabulary;
 
 /// Returns the name of what makes masks of bytes here: avx512, avx2, neon or scalar.
 #[pyfunction]
@@ -25,6 +26,7 @@ fn simd() -> &'static str {
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<encode::TextEncoder>()?;
     module.add_class::<decode::TokenBytes>()?;
+    module.add_class::<vocabulary::Vocabulary>()?;
     module.add_class::<train::PieceCounter>()?;
     module.add_class::<train::MergeLearner>()?;
     module.add_function(wrap_pyfunction!(simd, module)?)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import zip_longest
 
 PROBE = (
@@ -24,10 +24,20 @@ class IncomparableError(ImportError):
 class Home:
     """A library that reads a format too. It is asked for, and imported, on the first text."""
 
-    def __init__(self, name: str, make_encode: Callable[[], Callable[[str], list[int]]]) -> None:
+    def __init__(
+        self,
+        name: str,
+        make_encode: Callable[[], Callable[[str], list[int]]],
+        known_digest: str | None = None,
+    ) -> None:
         self.name = name
         self._make_encode = make_encode
+        self._known_digest = known_digest
         self._encode: Callable[[str], list[int]] | None = None
+
+    def is_known_to_give(self, text: str, ids: Iterable[int]) -> bool:
+        """Return whether these are the ids that the library was once asked for, and gave."""
+        return self._known_digest is not None and self._known_digest == ids_digest(text, ids)
 
     def encode(self, text: str) -> list[int]:
         """Return the library's ids of a text.
@@ -51,6 +61,17 @@ class Home:
             if type(error).__name__ != "PanicException":
                 raise
             raise IncomparableError(f"{self.name} cannot be compared with: it panics") from None
+
+
+def ids_digest(text: str, ids: Iterable[int]) -> str:
+    """Return what tells a text with its ids from any other: a SHA-256.
+
+    >>> ids_digest("ab", [256])[:8]
+    'd44066fc'
+    """
+    import hashlib  # here, as few need what takes a while to import
+
+    return hashlib.sha256(f"{[*ids]} {text}".encode()).hexdigest()
 
 
 def first_difference(

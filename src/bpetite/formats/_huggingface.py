@@ -28,9 +28,7 @@ _BYTE_LEVEL = "type add_prefix_space trim_offsets use_regex"
 
 # A literal that is found in a text where it is found in its normal form C, and the other way: no
 # character of Unicode becomes one of its, and none joins the last.
-_NORMALIZES_TO_ITSELF = re.compile(
-    r"[^K;`\u0080-\U0010ffff]*[^A-Za-z<=>;`\u0080-\U0010ffff]", re.DOTALL
-)
+_NORMALIZES_TO_ITSELF = r"[^K;`\u0080-\U0010ffff]*[^A-Za-z<=>;`\u0080-\U0010ffff]"
 
 # What the literals of a file, each squared in length, may come to for their overlaps to be found.
 _MOST_OVERLAPS = 2_000_000
@@ -353,7 +351,7 @@ class _Reader:
             if token["normalized"]
         }
         for literal, place in later.items():
-            if normalizer and not _NORMALIZES_TO_ITSELF.fullmatch(literal):
+            if normalizer and not re.fullmatch(_NORMALIZES_TO_ITSELF, literal):
                 wanted = f"false, since {normalizer} may make it of other text, or that of it"
                 self._refuse(place, True, wanted)
         first = [token["content"] for token in added if not token["normalized"]]

@@ -96,8 +96,13 @@ def read(
                 raise ValueError(f"{file.path}: {name} was given, but the file has its own")
     home: Home | None = None
     if found == "tiktoken":
-        vocabulary = _tiktoken.read(file, data, pattern, special_tokens)
-        home = _home_of_ranks(vocabulary, lambda: _tiktoken.home_encode(vocabulary))
+        known = _tiktoken.known_of(data)
+        vocabulary = _tiktoken.read(file, data, pattern, special_tokens, known)
+        home = _home_of_ranks(
+            vocabulary,
+            lambda: _tiktoken.home_encode(vocabulary),
+            known.probe if known and known.is_of(vocabulary) else None,
+        )
     elif found == "gpt2":
         merges_file = SourceFile(_gpt2.merges_path(file.path))
         merges_data = merges_file.read()
@@ -117,11 +122,13 @@ def read(
 
 
 def _home_of_ranks(
-    vocabulary: Vocabulary, make_encode: Callable[[], Callable[[str], list[int]]]
+    vocabulary: Vocabulary,
+    make_encode: Callable[[], Callable[[str], list[int]]],
+    known_digest: str | None = None,
 ) -> Home | None:
     if not _matches_all(vocabulary.pattern):
         return None  # tiktoken drops what its pattern does not match: there is nothing to compare
-    return Home("tiktoken", make_encode)
+    return Home("tiktoken", make_encode, known_digest)
 
 
 @lru_cache

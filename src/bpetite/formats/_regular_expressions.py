@@ -72,17 +72,14 @@ _SET = rf"\[\^?(?!\])-?(?!-)(?:{_CLASS}|{_IN_SET}(?:-{_IN_SET})?)*-?\]"
 _ONE_CHARACTER = rf"{_CLASS}|{_ESCAPE}|{_SET}|[^\\\[\]()|{{}}*+?^$]"
 
 # What all engines read alike, item by item. Without case, only GPT's contractions.
-_SHARED = re.compile(
-    rf"""
+_SHARED = rf"""
       (?P<item>{_ONE_CHARACTER}|\(\?i:(?:'s\|'t\|'re\|'ve\|'m\|'ll\|'d|\[sdmt\]\|ll\|ve\|re)\))
     | (?P<look_behind>\(\?<[!=](?:{_ONE_CHARACTER})+\))
     | (?P<open>\((?:\?[:!=])?(?!\?))
     | (?P<close>\))
     | (?P<or>\|)
     | (?P<repeat>(?:[*+?]\??|\{{\d{{1,3}}(?:\}}(?!\?)|,\d{{0,3}}\}}\??))(?![*+?{{]))
-    """,
-    re.VERBOSE,
-)
+    """
 
 
 def from_home(pattern: str, *, tiktoken: bool = False) -> str:
@@ -117,8 +114,9 @@ def check_shared(pattern: str) -> None:
     outer: list[tuple[bool, bool, bool, bool]] = []
     ahead, other, before, last = False, False, True, True
     position = 0
+    shared = re.compile(_SHARED, re.VERBOSE)
     while position < len(pattern):
-        match = _SHARED.match(pattern, position)
+        match = shared.match(pattern, position)
         kind = match.lastgroup if match else None
         if match is None or (kind == "repeat" and last) or _has_empty_set(match.group()):
             raise ValueError(

@@ -12,19 +12,27 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from bpetite._encoder import merge_ids
+from bpetite._engine import core_of_ranks
 from bpetite._files import SourceFile
 from bpetite._pretokenizer import PATTERNS
-from bpetite._vocabulary import BYTE_COUNT, MAX_ID, Pair, Vocabulary
+from bpetite._vocabulary import (
+    BYTE_COUNT,
+    MAX_ID,
+    Core,
+    Pair,
+    Vocabulary,
+    check_ids,
+    check_special_tokens,
+)
 from bpetite.formats._regular_expressions import check_shared, from_home
 
 # The public files by their SHA-256: pattern and special tokens, which are not in the file
@@ -53,6 +61,39 @@ _KNOWN: dict[str, tuple[str, dict[str, int]]] = {
     ),
 }
 
+# What tiktoken 0.14.0 has for them: `ids_digest` of PROBE and all special tokens, by the same.
+_KNOWN_IDS: dict[str, str] = {
+    "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930": (
+        "482425f87bcd42ea71e5cf56fadc922b2e1620841215581219293c2578293255"
+    ),
+    "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069": (
+        "44bf607286983cfa8c4d18ad033b96d26c2732440ef017ba524ad42e5e1df187"
+    ),
+    "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7": (
+        "843b5257388a3600740b78c97ea05a1b2b0229433f3651f6304c5e3b2be8aa36"
+    ),
+    "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d": (
+        "ebfa51c39d9cd398c74c32c62449fe83e11d518580f66113a1bea10e153b9776"
+    ),
+}
+
+
+class Known(NamedTuple):
+    """What is known of a public file, and not in it."""
+
+    pattern: str
+    special_tokens: Mapping[str, int]
+    probe: str | None
+    """The digest of the ids that tiktoken gives, with these two, for the text to try."""
+
+    def is_of(self, vocabulary: Vocabulary) -> bool:
+        """Return whether a vocabulary has this pattern and these special tokens."""
+        return (self.pattern, self.special_tokens) == (
+            vocabulary.pattern,
+            vocabulary.special_tokens,
+        )
+
+
 # To tiktoken, the highest id of all is no rank: it never joins two parts to that token.
 _MAX_RANK = MAX_ID - 1
 
@@ -74,31 +115,49 @@ def seems_to_be(data: bytes) -> bool:
     return bool(_LINE.match(data)) and len(set(_LINE_OF_BYTE.findall(data))) > BYTE_COUNT // 2
 
 
+def known_of(data: bytes) -> Known | None:
+    """Return what is known of a .tiktoken file, whatever its line ends are, if it is public."""
+    import hashlib  # here, as few need what takes a while to import
+
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n")
+    digest = hashlib.sha256(data).hexdigest()
+    if digest not in _KNOWN:
+        return None
+    pattern, special_tokens = _KNOWN[digest]
+    return Known(PATTERNS[pattern], special_tokens, _KNOWN_IDS.get(digest))
+
+
 def read(
-    file: SourceFile, data: bytes, pattern: str | None, special_tokens: Mapping[str, int] | None
+    file: SourceFile,
+    data: bytes,
+    pattern: str | None,
+    special_tokens: Mapping[str, int] | None,
+    known: Known | None = None,
 ) -> Vocabulary:
     """Return the vocabulary of a .tiktoken file; `pattern` is portable.
 
-    Pattern and special tokens are not in the file. If they are None, they are known of the public
-    vocabularies; otherwise there are no special tokens.
+    Pattern and special tokens are not in the file. If they are None, they are what is `known` of
+    it; if nothing is, there are no special tokens.
 
     Raises ValueError, with the line in the file, for whatever is wrong or not known.
     """
-    ranks = _ranks_of_lines(file, data)
-    digest = hashlib.sha256(data.replace(b"\r\n", b"\n")).hexdigest()
-    known_pattern, known_special = _KNOWN.get(digest, (None, {}))
+    core = core_of_ranks(data, _MAX_RANK, _MAX_LENGTH)
+    ranks = {} if core else _ranks_of_lines(file, data)
     if pattern is None:
-        if known_pattern is None:
+        if known is None:
             raise ValueError(
                 f"{file.path}: the pattern is not in a .tiktoken file, and this is none of the "
                 f"public ones, of which it is known: give the pattern, once "
                 f"and for all by `bpetite convert --pattern`"
             )
-        pattern = PATTERNS[known_pattern]
+        pattern = known.pattern
+    if special_tokens is None:
+        special_tokens = known.special_tokens if known else {}
     try:
-        return from_ranks(
-            ranks, known_special if special_tokens is None else special_tokens, pattern
-        )
+        if core:
+            return _of_core(core, special_tokens, pattern)
+        return _from_ranks(ranks, special_tokens, pattern)
     except ValueError as error:
         raise ValueError(f"{file.path}: {error}") from None
 
@@ -155,6 +214,21 @@ def from_ranks(
     Raises ValueError if a byte has no rank, two tokens share one, or a special token has that of
     another token or begins another special token.
     """
+    if core := core_of_ranks(ranks, _MAX_RANK, _MAX_LENGTH):
+        return _of_core(core, special_tokens, pattern)
+    return _from_ranks(ranks, special_tokens, pattern)
+
+
+def _of_core(core: Core, special_tokens: Mapping[str, int], pattern: str) -> Vocabulary:
+    _check_literals(special_tokens)
+    check_special_tokens(special_tokens, core.token)
+    check_ids(special_tokens.values())
+    return Vocabulary.of_core(core, special_tokens, pattern)
+
+
+def _from_ranks(
+    ranks: Mapping[bytes, int], special_tokens: Mapping[str, int], pattern: str
+) -> Vocabulary:
     tokens = {rank: token for token, rank in sorted(ranks.items(), key=itemgetter(1))}
     if len(tokens) < len(ranks):
         twice = next(rank for token, rank in ranks.items() if tokens[rank] != token)
@@ -167,18 +241,21 @@ def from_ranks(
     for byte in range(BYTE_COUNT):
         if bytes([byte]) not in ranks:
             raise ValueError(f"the single byte 0x{byte:02x} has no rank")
-    literals = sorted(special_tokens)
-    for shorter, longer in pairwise(literals):
-        if longer.startswith(shorter):
-            raise ValueError(
-                f"the special token {shorter!r} begins {longer!r}: which of the two tiktoken finds "
-                f"in a text is not determined"
-            )
+    _check_literals(special_tokens)
     merges = _merges(tokens)
     every_token_is_merged = BYTE_COUNT + len(merges) == len(tokens)
     return Vocabulary.from_tokens(
         tokens, merges, special_tokens, pattern, ignore_merges=not every_token_is_merged
     )
+
+
+def _check_literals(special_tokens: Mapping[str, int]) -> None:
+    for shorter, longer in pairwise(sorted(special_tokens)):
+        if longer.startswith(shorter):
+            raise ValueError(
+                f"the special token {shorter!r} begins {longer!r}: which of the two tiktoken finds "
+                f"in a text is not determined"
+            )
 
 
 def _merges(tokens: Mapping[int, bytes]) -> list[Pair]:
