@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from bpetite import _native, _progress, _python_engine
 from bpetite._corpus import FileCorpus, TextCorpus
 from bpetite._decoder import join_tokens
-from bpetite._pretokenizer import PATTERNS, Pretokenizer
+from bpetite._pretokenizer import PATTERNS
 from bpetite._progress import Reporter
 from bpetite._vocabulary import Pair, TokenBytes, Vocabulary
 

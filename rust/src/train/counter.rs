@@ -379,6 +379,8 @@ mod tests {
         pieces(&counter.finish(&mut || true).expect("nobody stops it"))
     }
 
+    type Parts = &'static [&'static [u8]];
+
     const TEXT: &str = "it's  a\u{2003}你好 🙂🙂\r\n\n /x//\n/ 12345 !!\n\n  a's ";
 
     #[test]
@@ -430,13 +432,13 @@ mod tests {
 
     #[test]
     fn what_is_not_utf8_is_told_with_its_offset_in_the_document() {
-        let cases: [(&[&[u8]], u64, &[u8]); 6] = [
+        let cases: [(Parts, u64, &[u8]); 6] = [
             (&[b"ab\xff"], 2, b"\xff"),
             (&[b"ab\xc3", b"(xyz"], 2, b"\xc3(xy"),
             (&[b"\xe4", b"\xbd", b"a"], 0, b"\xe4\xbda"),
             (&[b"ab\xed\xa0\x80abc"], 2, b"\xed\xa0\x80a"),
             (&[b"ab", b"c\xf0\x9f\x99"], 3, b"\xf0\x9f\x99"),
-            (&["é".as_bytes(), &[0xC3], &[0xA9, 0x80]], 4, b"\x80"),
+            (&[b"\xc3\xa9", b"\xc3", b"\xa9\x80"], 4, b"\x80"),
         ];
         for (parts, offset, bytes) in cases {
             let mut counter = Counter::new(Pattern::Gpt2, 1);
