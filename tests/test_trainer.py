@@ -22,8 +22,9 @@ from engines import python_only
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bpetite import Tokenizer, TrainingProgress, _corpus, _pretokenizer, _progress
+from bpetite import PATTERNS, Tokenizer, TrainingProgress, _corpus, _pretokenizer, _progress
 from bpetite._unicode import differs
+from conftest import TEXTS
 
 READ_SIZE = _corpus._READ_SIZE
 """How many bytes of a file are read at a time."""
@@ -496,6 +497,108 @@ def test_the_other_arguments_are_checked_for_files_too(vocab_size: Any) -> None:
         Tokenizer.train_from_files([], 300, special_tokens="ab")
 
 
+# Threads
+
+
+THREADS = [None, 1, 2, 5, 10**30]
+
+
+@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_any_number_of_threads_learns_the_same(
+    tmp_path: Path, real_texts: list[str], pattern: str, threads: int | None
+) -> None:
+    text = "".join(real_texts) + "".join(TEXTS.values())
+    (path,) = written(tmp_path, text)
+    trained = Tokenizer.train_from_files([path], 400, pattern=pattern, threads=threads)
+    assert trained == Tokenizer.train(text, 400, pattern=pattern, threads=1)
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_documents_may_be_counted_by_any_number_of_threads(
+    real_texts: list[str], threads: int | None
+) -> None:
+    trained = Tokenizer.train(iter(real_texts), 400, threads=threads)
+    assert trained == Tokenizer.train(real_texts, 400, threads=1)
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_a_long_piece_may_be_counted_by_any_number_of_threads(threads: int | None) -> None:
+    """Longer than what a thread gets at a time: there is no place to cut it."""
+    text = "ab cd " * 50_000 + "xyz" * 200_000 + " ab" * 50_000
+    merges = Tokenizer.train(text, 259, threads=threads).merges
+    assert merges == ((120, 121), (256, 122), (257, 257))
+
+
+@pytest.mark.parametrize("threads", [0, -1, -(10**30)])
+def test_threads_below_one_are_refused(threads: int) -> None:
+    with pytest.raises(ValueError, match=f"^threads must be at least 1, got {threads}$"):
+        Tokenizer.train("ab", 300, threads=threads)
+    with pytest.raises(ValueError, match=f"^threads must be at least 1, got {threads}$"):
+        Tokenizer.train_from_files([], 300, threads=threads)
+
+
+@pytest.mark.parametrize(("threads", "name"), [(True, "bool"), (1.0, "float"), ("2", "str")])
+def test_threads_that_are_no_integer_are_refused(threads: Any, name: str) -> None:
+    with pytest.raises(TypeError, match=f"^threads must be an integer, got {name}$"):
+        Tokenizer.train("ab", 300, threads=threads)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_bad_byte_is_named_whatever_the_number_of_threads(tmp_path: Path, threads: int) -> None:
+    path = tmp_path / "bad.txt"
+    path.write_bytes("é word".encode() * 100_000 + b"\xe4\xbdx" + b" word" * 100_000)
+    with pytest.raises(ValueError, match="is not UTF-8") as caught:
+        Tokenizer.train_from_files([path], 300, threads=threads)
+    assert str(caught.value) == (
+        f"{path} is not UTF-8 at byte 700000 (0xe4: invalid continuation byte)"
+    )
+
+
+# A signal in the middle
+
+INTERRUPTED = """
+import _thread, random, signal, sys, threading, time
+from bpetite import Tokenizer
+
+stage, threads = sys.argv[1], int(sys.argv[2])
+words = " ".join("".join(random.choices("abcdefghij", k=12)) for _ in range(150_000))
+begun = threading.Event()
+
+def corpus():
+    yield words
+    begun.set()
+    while stage == "counting":
+        yield words
+
+def interrupt():
+    global sent
+    begun.wait()
+    time.sleep(0.3)
+    sent = time.monotonic()
+    _thread.interrupt_main()
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+threading.Thread(target=interrupt).start()
+try:
+    Tokenizer.train(corpus(), 10**7, threads=threads)
+except KeyboardInterrupt:
+    print(time.monotonic() - sent)
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("stage", ["counting", "merging"])
+def test_an_interrupt_ends_training_soon(stage: str, threads: int) -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, stage, str(threads)],
+        capture_output=True,
+        check=True,
+        timeout=100,
+    )
+    assert float(result.stdout) < 0.5
+
+
 # Progress
 
 
@@ -512,12 +615,12 @@ def stages(seen: Sequence[TrainingProgress]) -> tuple[list[TrainingProgress], ..
 @pytest.fixture
 def every_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no time be too short between two calls."""
-    monkeypatch.setattr(_progress, "_INTERVAL", 0.0)
+    monkeypatch.setattr(_progress, "INTERVAL", 0.0)
 
 
 @pytest.mark.usefixtures("every_step")
 def test_progress_of_a_text_tells_bytes_and_then_merges() -> None:
-    text = "Ünïcödé words " * 1000
+    text = "Ünïcödé words " * 20_000
     seen: list[TrainingProgress] = []
     tokenizer = Tokenizer.train(text, 260, progress=seen.append)
     size = len(text.encode())
@@ -606,9 +709,10 @@ def test_progress_is_told_as_often_as_the_clock_allows(monkeypatch: pytest.Monke
     clock = iter(range(10**6))  # sixty-fourths of a second: one more at each look
     monkeypatch.setattr(_progress, "time", SimpleNamespace(monotonic=lambda: next(clock) / 64))
     seen: list[TrainingProgress] = []
-    Tokenizer.train("abcdefghijklmnopqrstuvwxyz", 276, progress=seen.append)
-    _, merging = stages(seen)
-    assert [progress.done for progress in merging] == [0, 4, 8, 12, 16, 20, 20]
+    reporter = _progress.Reporter(seen.append, "merging", 20)
+    for done in range(21):
+        reporter.report(done)
+    assert [progress.done for progress in seen] == [0, 4, 8, 12, 16, 20]
 
 
 def test_the_result_does_not_depend_on_progress() -> None:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 
 import bpetite._native as _native
-from bpetite import _python_engine
+from bpetite import _progress, _python_engine
 from bpetite._corpus import FileCorpus, TextCorpus
 from bpetite._decoder import as_list
-from bpetite._pretokenizer import PATTERNS, Pretokenizer
+from bpetite._pretokenizer import PATTERNS
 from bpetite._progress import Reporter
 from bpetite._vocabulary import Pair, Vocabulary
 
@@ -27,7 +27,7 @@ __all__ = [
     "learn_merges",
 ]
 
-Counts = _native.PieceCounter
+Counts = _native.PieceCounts
 """How often each piece occurs."""
 
 # Patterns for which the core has a scanner: all that have names.
@@ -118,19 +118,25 @@ class TokenJoiner:
         return text
 
 
-def count_pieces(corpus: TextCorpus | FileCorpus, pattern: str, reporter: Reporter) -> Counts:
-    """Return how often each piece occurs in a corpus, which is read once."""
-    counts = _native.PieceCounter()
+def count_pieces(
+    corpus: TextCorpus | FileCorpus, pattern: str, reporter: Reporter, threads: int | None
+) -> Counts:
+    """Return how often each piece occurs in a corpus, which is read once.
+
+    This thread reads; `threads` threads count, or as many as there are cores.
+    """
     scanner = _SCANNERS.get(pattern)
     if scanner is None:
-        counts.add_counts(_python_engine.count_pieces(corpus, pattern, reporter))
-        return counts
-    pretokenizer = Pretokenizer(pattern)
-    for document in corpus:
-        for block in pretokenizer.blocks(document):
-            counts.add_text(block, scanner)
+        return Counts(_python_engine.count_pieces(corpus, pattern, reporter, threads))
+    counter = _native.PieceCounter(scanner, threads)
+    for document in corpus.encoded():
+        for data in document:
+            if bad := counter.add(data):
+                corpus.raise_decode_error(*bad)
             reporter.report(corpus.bytes_read)
-    return counts
+        if bad := counter.end_document():
+            corpus.raise_decode_error(*bad)
+    return counter.finish()
 
 
 def learn_merges(
@@ -138,16 +144,18 @@ def learn_merges(
 ) -> list[Pair]:
     """Return up to `limit` merges in rank order, as `bpetite._trainer.learn_merges`.
 
-    `counts` is empty afterwards.
+    `counts` are gone afterwards. `report` is called as often as a reporter calls back.
     """
     if limit == 0:
         return []
     learner = _native.MergeLearner(counts)
     merges: list[Pair] = []
+    if report is not None:
+        report(0)
     no_pair_is_left = False
     while len(merges) < limit and not no_pair_is_left:
-        if report is not None:
-            report(len(merges))
-        learnt, no_pair_is_left = learner.learn(limit - len(merges))
+        learnt, no_pair_is_left = learner.learn(limit - len(merges), _progress.INTERVAL)
         merges += learnt
+        if learnt and report is not None:
+            report(len(merges))
     return merges

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-_INTERVAL = 0.05  # seconds between two calls of the callback
+INTERVAL = 0.05
+"""Seconds between two calls of the callback."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Reporter:
     def report(self, done: int) -> None:
         """Say that `done` is done, if it is time to."""
         if self._callback is not None and (now := time.monotonic()) >= self._next:
-            self._next = now + _INTERVAL
+            self._next = now + INTERVAL
             self.tell(done)
 
     def tell(self, done: int) -> None:

@@ -182,8 +182,16 @@ class TokenJoiner:
         return self.join(ids, skip_special_tokens).decode("utf-8", errors)
 
 
-def count_pieces(corpus: TextCorpus | FileCorpus, pattern: str, reporter: Reporter) -> Counts:
-    """Return how often each piece occurs in a corpus, which is read once."""
+def count_pieces(
+    corpus: TextCorpus | FileCorpus,
+    pattern: str,
+    reporter: Reporter,
+    threads: int | None,  # noqa: ARG001
+) -> Counts:
+    """Return how often each piece occurs in a corpus, which is read once.
+
+    It is always one thread that counts: more would wait for the interpreter's lock.
+    """
     pretokenizer = Pretokenizer(pattern)
     counts: Counter[str] = Counter()
     exact_counts: Counter[str] = Counter()

@@ -32,6 +32,8 @@ _ONE: Final = 1
 # More threads than this are never of use, but each would take memory.
 _MOST_THREADS = 256
 
+_MOST_THREADS = 1 << 10  # more are never of use
+
 
 class Tokenizer:
     """Text to ids and back, by a vocabulary that was trained or loaded.
@@ -71,6 +73,7 @@ class Tokenizer:
         pattern: str = "gpt2",
         special_tokens: Iterable[str] = (END_OF_TEXT,),
         progress: ProgressCallback | None = None,
+        threads: int | None = None,
     ) -> Tokenizer:
         """Learn a vocabulary from text.
 
@@ -81,17 +84,19 @@ class Tokenizer:
         (gpt2, cl100k, o200k, llama3, qwen2) or a regular expression of the `regex` package; what
         it does not match is a piece of its own. `special_tokens` get the ids after the last merge,
         in the order given; in the corpus they are ordinary text. `progress` is called with a
-        `TrainingProgress`.
+        `TrainingProgress`. `threads` is how many threads count pieces, None for as many as there
+        are cores to use; the result is the same for any number, and the Python engine uses one.
 
         >>> Tokenizer.train(["to be", "or not to be"], 260, special_tokens=()).merges
         ((32, 98), (116, 111), (256, 101), (32, 110))
 
-        Raises ValueError for a `vocab_size` below 256, for special tokens that are empty or given
-        twice, and for a pattern that does not compile, can match nothing at all or has possessive
-        quantifiers or atomic groups; UnicodeEncodeError for a lone surrogate, TypeError for a
-        wrong type.
+        Raises ValueError for a `vocab_size` below 256, `threads` below 1, special tokens that are
+        empty or given twice, and a pattern that does not compile, can match nothing at all or has
+        possessive quantifiers or atomic groups; UnicodeEncodeError for a lone surrogate, TypeError
+        for a wrong type.
         """
-        return cls._train(TextCorpus(corpus), vocab_size, pattern, special_tokens, progress)
+        documents = TextCorpus(corpus)
+        return cls._train(documents, vocab_size, pattern, special_tokens, progress, threads)
 
     @classmethod
     def train_from_files(
@@ -102,6 +107,7 @@ class Tokenizer:
         pattern: str = "gpt2",
         special_tokens: Iterable[str] = (END_OF_TEXT,),
         progress: ProgressCallback | None = None,
+        threads: int | None = None,
     ) -> Tokenizer:
         """Learn a vocabulary from files in UTF-8: each a document, read in chunks.
 
@@ -115,7 +121,8 @@ class Tokenizer:
         Raises as `train` does, OSError for a file that cannot be read, and ValueError for bytes
         that are not UTF-8, naming the file and the offset in bytes.
         """
-        return cls._train(FileCorpus(paths), vocab_size, pattern, special_tokens, progress)
+        documents = FileCorpus(paths)
+        return cls._train(documents, vocab_size, pattern, special_tokens, progress, threads)
 
     @classmethod
     def _train(
@@ -125,10 +132,12 @@ class Tokenizer:
         pattern: str,
         special_tokens: Iterable[str],
         progress: ProgressCallback | None,
+        threads: int | None,
     ) -> Tokenizer:
         merge_limit = _checked_vocab_size(vocab_size) - BYTE_COUNT
         if progress is not None and not callable(progress):
             raise TypeError(f"progress must be callable, got {type(progress).__name__}")
+        threads = None if threads is None else _checked_threads(threads)
         literals = _checked_special_tokens(special_tokens)
         pattern = portable_pattern(pattern_of(pattern))
 
@@ -136,7 +145,7 @@ class Tokenizer:
             progress, "counting", None if progress is None else corpus.total_bytes()
         )
         merging = Reporter(progress, "merging", merge_limit)
-        counts = [count_pieces(corpus, pattern, counting)]
+        counts = [count_pieces(corpus, pattern, counting, threads)]
         counting.tell(corpus.bytes_read)
         # Handed over, not kept: the trainer needs the counts only to begin with.
         merges = learn_merges(counts.pop(), merge_limit, merging.report)
@@ -741,6 +750,16 @@ def _checked_vocab_size(vocab_size: object) -> int:
             f"vocab_size must be at least {BYTE_COUNT}, one id for each byte, got {size}"
         )
     return size
+
+
+def _checked_threads(threads: object) -> int:
+    try:
+        count = as_id(threads)
+    except TypeError:
+        raise TypeError(f"threads must be an integer, got {type(threads).__name__}") from None
+    if count < 1:
+        raise ValueError(f"threads must be at least 1, got {count}")
+    return min(count, _MOST_THREADS)
 
 
 def _checked_special_tokens(special_tokens: Iterable[str]) -> list[str]:

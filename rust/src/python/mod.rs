@@ -28,6 +28,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<decode::TokenBytes>()?;
     module.add_class::<vocabulary::Vocabulary>()?;
     module.add_class::<train::PieceCounter>()?;
+    module.add_class::<train::PieceCounts>()?;
     module.add_class::<train::MergeLearner>()?;
     module.add_function(wrap_pyfunction!(simd, module)?)
 }
