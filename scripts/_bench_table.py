@@ -105,7 +105,7 @@ def in_seconds(seconds: float) -> str:
 
 def in_milliseconds(seconds: float) -> str:
     """Show seconds as milliseconds."""
-    return f"{seconds * 1e3:.3g} ms"
+    return f"{seconds * 1e3:,.3g} ms" if seconds < 1 else f"{seconds * 1e3:,.0f} ms"
 
 
 # A page with tables in it
