@@ -421,8 +421,7 @@ def pieces_rows(bench: Bench) -> Iterator[Line]:
                 ]
                 cells.append(in_milliseconds(statistics.median(turns)))
                 slowest = max(slowest, statistics.median(turns))
-            for library in LIBRARIES:
-                cells.append(time_of_piece(kept.get(library.name), piece))
+            cells += [time_of_piece(kept.get(library.name), piece) for library in LIBRARIES]
             verdict = PIECE_LIMIT.verdict(round(slowest * 1e3, 1))
             yield (f"{subject.name}, {name}", *cells, verdict)
 
