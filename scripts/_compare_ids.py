@@ -67,9 +67,9 @@ def main() -> None:
     start = time.perf_counter()
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        work = Work(arguments.data, arguments.share, arguments.generated)
+        work = Work(arguments.data, arguments.share, -(-arguments.generated // len(PUBLIC)))
         engines = other_engines(stack)
-        for subject in subjects_of(work.data, Path(folder), arguments.generated):
+        for subject in subjects_of(work.data, Path(folder), work.generated):
             rows += rows_of(subject, work, engines)
         cut_by = unicode_version(Path(folder))
     for condition in conditions(cut_by, time.perf_counter() - start):
@@ -108,8 +108,8 @@ def parse_arguments() -> argparse.Namespace:
         type=int,
         default=100_000,
         metavar="N",
-        help="texts to make for each vocabulary, beside those that are always the same "
-        "(default: %(default)s)",
+        help="texts to make, a third of them for each vocabulary, beside those that are always "
+        "the same (default: %(default)s)",
     )
     arguments = parser.parse_args()
     missing = [name for name in FILES if not (arguments.data / name).is_file()]
@@ -202,7 +202,7 @@ def subjects_of(
 ) -> Iterator[Subject]:
     """Yield each vocabulary in `data`; `folder` is for files on the way.
 
-    There are so many `generated` texts. If `alone`, there are no other libraries.
+    There are so many `generated` texts of each. If `alone`, there are no other libraries.
     """
     texts: dict[str, Cases] = {
         name: partial(slices_of, (data / f"{name}.txt").read_bytes().decode("utf-8"))
@@ -605,6 +605,7 @@ class Engine:
 def rows_of(subject: Subject, work: Work, engines: Sequence[Engine] = ()) -> Iterator[Row]:
     """Yield the rows of a vocabulary, once all its texts are compared."""
     rows = []
+    totals = {engine.name: Tally() for engine in engines}
     for text in subject.texts:
         start = time.perf_counter()
         futures: list[Future[array[int]]] = [
@@ -629,13 +630,17 @@ def rows_of(subject: Subject, work: Work, engines: Sequence[Engine] = ()) -> Ite
                 )
                 say(f"{engine.name} has other results for {first!a}")
             tally = Tally(slices, tallies[0].size, len(differing), 0)
-            rows.append(Row(subject.name, f"bpetite, {engine.name}", text, tally))
+            totals[engine.name].add(tally)
             tallies.append(tally)
         result = "equal" if all(tally.is_equal for tally in tallies) else "DIFFERENT"
         seconds = time.perf_counter() - start
         say(f"{subject.name}: {text}: {slices:,} slices, {seconds:.0f} s: {result}")
         if text == GENERATED:
             rows += broken_rows(subject, work, engines)
+    for engine in engines:
+        rows.append(
+            Row(subject.name, f"bpetite, {engine.name}", "all of these", totals[engine.name])
+        )
     order = list(dict.fromkeys(row.compared_with for row in rows))
     yield from sorted(rows, key=lambda row: order.index(row.compared_with))
 
