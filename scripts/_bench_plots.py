@@ -136,11 +136,14 @@ def train_plot(bench: Bench) -> str:
         for size in sizes:
             path.write_bytes(first_bytes(corpus, size).encode("utf-8"))
             for name in trainers:
-                turns = [train_in_new_process(name, path, VOCAB_SIZE).seconds for _ in range(3)]
-                points[name].append((size, statistics.median(turns)))
+                seconds = [
+                    train_in_new_process(name, path, VOCAB_SIZE).seconds
+                    for _ in range(min(3, bench.repeats))
+                ]
+                points[name].append((size, statistics.median(seconds)))
             say(f"{size:,} bytes: " + ", ".join(f"{n} {p[-1][1]:.3g}" for n, p in points.items()))
-    seconds = [took for line in points.values() for _, took in line]
-    low, high = min(seconds) / 1.3, max(seconds) * 1.3
+    all_seconds = [took for line in points.values() for _, took in line]
+    low, high = min(all_seconds) / 1.3, max(all_seconds) * 1.3
     labels = {float(size): f"{size / MB:.3g} MB" for size in sizes}
     across = Axis("size of the corpus", sizes[0], sizes[-1], sorted(labels.items()))
     marks = {0.01: "10 ms", 0.1: "0.1 s", 1.0: "1 s", 10.0: "10 s", 100.0: "100 s"}

@@ -85,12 +85,17 @@ def times_faster(ours: Sequence[float], theirs: Sequence[float]) -> float:
 
 def speed(size: int) -> Show:
     """Show seconds as the speed of work on so many bytes."""
-    return lambda seconds: f"{size / MB / seconds:.3g} MB/s"
+    return lambda seconds: f"{bare_speed(size)(seconds)} MB/s"
 
 
 def bare_speed(size: int) -> Show:
     """Show seconds as the speed of work on so many bytes: the megabytes a second alone."""
-    return lambda seconds: f"{size / MB / seconds:.3g}"
+    return lambda seconds: three_digits(size / MB / seconds)
+
+
+def three_digits(value: float) -> str:
+    """Show a number by its three first digits, and all that stand before the point."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def nanoseconds(count: int) -> Show:
@@ -105,7 +110,7 @@ def in_seconds(seconds: float) -> str:
 
 def in_milliseconds(seconds: float) -> str:
     """Show seconds as milliseconds."""
-    return f"{seconds * 1e3:,.3g} ms" if seconds < 1 else f"{seconds * 1e3:,.0f} ms"
+    return f"{three_digits(seconds * 1e3)} ms"
 
 
 # A page with tables in it
