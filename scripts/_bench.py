@@ -180,12 +180,11 @@ def positive(argument: str) -> int:
 
 def command() -> str:
     """Return what was called; where the data are is nobody's business."""
-    words = ["scripts/bench", *sys.argv[1:]]
-    for option, place in (("--data", "FOLDER"), ("--write", "PAGE")):
-        if option in words:
-            words[words.index(option) + 1] = place
+    line = shlex.join(["scripts/bench", *sys.argv[1:]])
+    line = re.sub(r"(--data[ =])('[^']*'|\S+)", r"\1FOLDER", line)
+    line = re.sub(r"(--write[ =])('[^']*'|\S+)", r"\1PAGE", line)
     engine = os.environ.get("BPETITE_ENGINE")
-    return (f"BPETITE_ENGINE={engine} " if engine else "") + shlex.join(words)
+    return (f"BPETITE_ENGINE={engine} " if engine else "") + line
 
 
 def conditions(bench: Bench) -> Iterator[str]:

@@ -19,6 +19,7 @@ import json
 import os
 import platform
 import random
+import re
 import shlex
 import sys
 import tempfile
@@ -133,10 +134,8 @@ def say(words: str) -> None:
 
 def conditions(cut_by: str, seconds: float) -> Iterator[str]:
     """Yield what a reader must know to judge the table, and to compare again."""
-    words = ["scripts/compare-ids", *sys.argv[1:]]
-    if "--data" in words:
-        words[words.index("--data") + 1] = "FOLDER"
-    command = shlex.join(words)
+    command = shlex.join(["scripts/compare-ids", *sys.argv[1:]])
+    command = re.sub(r"(--data[ =])('[^']*'|\S+)", r"\1FOLDER", command)
     yield f"Command: `{command}`, which took {seconds / 60:.0f} minutes"
     packages = ("regex", "tiktoken", "tokenizers")
     versions = ", ".join(f"{package} {importlib.metadata.version(package)}" for package in packages)
