@@ -2,44 +2,47 @@
 
 What `scripts/compare-ids` runs, in an environment with the `bench` extra. The vocabularies are the
 public ones of GPT-2, GPT-4 (cl100k) and GPT-4o (o200k): as bpetite and as tiktoken read their
-files, and as tokenizers reads the tokenizer.json that bpetite writes of them. Standard output is
-the table, standard error says what goes on, and the exit code is 1 if anything differs. All takes
-up to twenty minutes on one core; `--share` makes it less.
+files, and as tokenizers reads the tokenizer.json that bpetite writes of them. The engine in use is
+held against those two; and the native core by each SIMD path that the processor has, and the engine
+in Python, against the engine in use, each in a process of its own. Standard output is the table,
+standard error says what goes on, and the exit code is 1 if anything differs. `--share` and
+`--generated` make it less, or more.
 """
 
 from __future__ import annotations
 
 import argparse
 import base64
+import importlib
 import importlib.metadata
 import json
+import os
 import platform
 import random
+import re
 import shlex
 import sys
 import tempfile
 import time
 import unicodedata
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cache, partial
+from hashlib import blake2b
 from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
-from unittest import mock
 
 import tiktoken
-import tiktoken.load
 import tokenizers
+from _public import PUBLIC as PUBLIC
+from _public import public_encoding as public_encoding
 
 import bpetite
 from bpetite import Tokenizer
-
-PUBLIC = {
-    "GPT-2": ("gpt2", "gpt2_vocab.json"),
-    "cl100k": ("cl100k_base", "cl100k_base.tiktoken"),
-    "o200k": ("o200k_base", "o200k_base.tiktoken"),
-}
-"""The public vocabularies: the name that tiktoken has for each, and the file."""
 
 TEXTS = ("english", "code", "multilingual", "chinese")
 
@@ -63,9 +66,12 @@ def main() -> None:
     """Compare all, print the table, and exit with 1 if anything differs."""
     arguments = parse_arguments()
     start = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
-        subjects = subjects_of(arguments.data, Path(folder))
-        rows = [row for subject in subjects for row in rows_of(subject, arguments.share)]
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        work = Work(arguments.data, arguments.share, -(-arguments.generated // len(PUBLIC)))
+        engines = other_engines(stack)
+        for subject in subjects_of(work.data, Path(folder), work.generated):
+            rows += rows_of(subject, work, engines)
         cut_by = unicode_version(Path(folder))
     for condition in conditions(cut_by, time.perf_counter() - start):
         print(f"- {condition}")
@@ -81,7 +87,7 @@ def main() -> None:
 
 
 def parse_arguments() -> argparse.Namespace:
-    """Return the checked arguments: data, share."""
+    """Return the checked arguments: data, share, generated."""
     parser = argparse.ArgumentParser(prog="scripts/compare-ids", description=__doc__)
     parser.add_argument(
         "--data",
@@ -97,6 +103,14 @@ def parse_arguments() -> argparse.Namespace:
         metavar="PART",
         help="how much to compare, for a quicker look: with 0.01, every hundredth slice "
         "(default: all)",
+    )
+    parser.add_argument(
+        "--generated",
+        type=int,
+        default=100_000,
+        metavar="N",
+        help="texts to make, a third of them for each vocabulary, beside those that are always "
+        "the same (default: %(default)s)",
     )
     arguments = parser.parse_args()
     missing = [name for name in FILES if not (arguments.data / name).is_file()]
@@ -121,6 +135,7 @@ def say(words: str) -> None:
 def conditions(cut_by: str, seconds: float) -> Iterator[str]:
     """Yield what a reader must know to judge the table, and to compare again."""
     command = shlex.join(["scripts/compare-ids", *sys.argv[1:]])
+    command = re.sub(r"(--data[ =])('[^']*'|\S+)", r"\1FOLDER", command)
     yield f"Command: `{command}`, which took {seconds / 60:.0f} minutes"
     packages = ("regex", "tiktoken", "tokenizers")
     versions = ", ".join(f"{package} {importlib.metadata.version(package)}" for package in packages)
@@ -133,6 +148,17 @@ def conditions(cut_by: str, seconds: float) -> Iterator[str]:
     yield (
         "english, code, multilingual, chinese: the whole text three times over, in slices of 1 to "
         "100 characters in turn, of random lengths up to 100,000, and of 1,000,000"
+    )
+    yield (
+        "generated: texts by lot of all of Unicode, single scripts, white space, contractions, "
+        "digits, NUL, runs, special tokens, and tokens of the vocabulary; broken bytes: such in "
+        "UTF-8, with bytes put in, taken out and changed, held against `bytes.decode`: the ids of "
+        "the text, or the error and its place"
+    )
+    yield (
+        f"The engine in use ({simd_in_use() or bpetite.engine}) was held against the libraries, "
+        "and the others, in processes of their own, against its ids and text; each by lists, "
+        "arrays, from bytes, and by its count of ids"
     )
     yield (
         "*ids differ*: slices of which the other library's ids are not ours; *decoding differs*: "
@@ -170,8 +196,13 @@ class Subject:
     texts: Mapping[str, Cases]
 
 
-def subjects_of(data: Path, folder: Path) -> Iterator[Subject]:
-    """Yield each vocabulary in `data`; `folder` is for files on the way."""
+def subjects_of(
+    data: Path, folder: Path, generated: int = 0, *, alone: bool = False
+) -> Iterator[Subject]:
+    """Yield each vocabulary in `data`; `folder` is for files on the way.
+
+    There are so many `generated` texts of each. If `alone`, there are no other libraries.
+    """
     texts: dict[str, Cases] = {
         name: partial(slices_of, (data / f"{name}.txt").read_bytes().decode("utf-8"))
         for name in TEXTS
@@ -179,9 +210,14 @@ def subjects_of(data: Path, folder: Path) -> Iterator[Subject]:
     for name, (public_name, file) in PUBLIC.items():
         say(f"{name}: loading")
         tokenizer = Tokenizer.load(data / file)
-        home = in_tiktoken(public_encoding(public_name, data))
-        libraries = [home, in_tokenizers(tokenizer, folder)]
-        yield Subject(name, tokenizer, libraries, {**texts, **adversarial_texts(tokenizer)})
+        libraries = []
+        if not alone:
+            home = in_tiktoken(public_encoding(public_name, data))
+            libraries = [home, in_tokenizers(tokenizer, folder)]
+        all_texts = {**texts, **adversarial_texts(tokenizer)}
+        if generated:
+            all_texts[GENERATED] = partial(generated_texts, tokenizer, generated)
+        yield Subject(name, tokenizer, libraries, all_texts)
     say("GPT-2, special tokens that overlap: loading")
     vocab = data / "gpt2_vocab.json"
     yield from overlapping_subjects(
@@ -190,30 +226,8 @@ def subjects_of(data: Path, folder: Path) -> Iterator[Subject]:
         ),
         "GPT-2",
         folder,
+        alone=alone,
     )
-
-
-def public_encoding(name: str, data: Path) -> tiktoken.Encoding:
-    """Return tiktoken's own Encoding of a public vocabulary, of the files in a folder.
-
-    Pattern and special tokens are tiktoken's too. Raises ValueError for a file that is not the one
-    which it would fetch.
-    """
-
-    def read(address: str, expected_hash: str) -> bytes:
-        file = address.rpartition("/")[2]
-        if file == "vocab.bpe":
-            content = (data / "gpt2_merges.txt").read_bytes()
-            if not content.startswith(b"#version"):  # it drops the first line, whatever it says
-                content = b"#version: 0.2\n" + content
-        else:
-            content = (data / file.replace("encoder.json", "gpt2_vocab.json")).read_bytes()
-        if not tiktoken.load.check_hash(content, expected_hash):
-            raise ValueError(f"{data}: what tiktoken calls {file} is not the public file")
-        return content
-
-    with mock.patch("tiktoken.load.read_file_cached", read):
-        return tiktoken.get_encoding(name)
 
 
 def saved_encoding(tokenizer: Tokenizer, folder: Path) -> tiktoken.Encoding:
@@ -256,7 +270,7 @@ def in_tokenizers(tokenizer: Tokenizer, folder: Path) -> Library:
 
 
 def overlapping_subjects(
-    load: Callable[[dict[str, int]], Tokenizer], name: str, folder: Path
+    load: Callable[[dict[str, int]], Tokenizer], name: str, folder: Path, *, alone: bool = False
 ) -> Iterator[Subject]:
     """Yield a vocabulary with special tokens that can overlap, and with such that begin others.
 
@@ -266,8 +280,10 @@ def overlapping_subjects(
     for words, more in (("that overlap", []), ("that begin others", ["⟨a⟩", "a⟩⟨a", "⟩⟨a⟩"])):
         ids = {literal: id for id, literal in enumerate(literals + more, 100_000)}
         tokenizer = load(ids)
-        libraries = [in_tokenizers(tokenizer, folder)]
-        if not more:  # which of two tiktoken finds is not determined if one begins the other
+        libraries = [] if alone else [in_tokenizers(tokenizer, folder)]
+        if (
+            not more and not alone
+        ):  # which of two tiktoken finds is not determined if one begins the other
             libraries.insert(0, in_tiktoken(saved_encoding(tokenizer, folder)))
         what = f"special tokens {words}"
         yield Subject(f"{name}, {what}", tokenizer, libraries, {"all of up to 6 parts": brackets})
@@ -460,6 +476,68 @@ def brackets(longest: int = 6) -> Iterator[str]:
         yield from map("".join, product(("⟨", "a", "⟩", " ", "1"), repeat=length))
 
 
+GENERATED = "generated"
+
+SCRIPTS = (
+    (0x20, 0x7F), (0x80, 0x250), (0x370, 0x400), (0x400, 0x530), (0x590, 0x700), (0x900, 0xE00),
+    (0xE00, 0xE80), (0x1100, 0x1200), (0x1E00, 0x2000), (0x2000, 0x2070), (0x2460, 0x2500),
+    (0x3000, 0x3100), (0x3400, 0x9FFF), (0xA000, 0xA500), (0xAC00, 0xD7A4), (0xF900, 0xFB07),
+    (0xFE00, 0x10000), (0x10000, 0x10500), (0x1D400, 0x1D800), (0x1F300, 0x1FB00),
+    (0x20000, 0x2A6E0), (0xE0000, 0xE01F0),
+)  # fmt: skip
+"""Ranges of code points from which one text may take all of its characters."""
+
+SPACES = [" ", "  ", "\t", "\n", "\r\n", "\r", "\n\n", "\x0b", "\x0c", "\x85", "\xa0", "\u2003"]
+SPACES += ["\u2028", "\u3000", "\u200b", "\ufeff", "\x1c", "\0", "a", "1", ".", "é", "中"]
+ENDINGS = ["'s", "'S", "'t", "'re", "'RE", "'ve", "'m", "'ll", "'lL", "'d", "'ſ", "’s", "'", "''"]
+ENDINGS += ["don", "I", "we", "É", " ", " a", "\n", ".", "1", "中", "'x", "'l", "'r", "'v"]
+DIGITS = [*"0123456789" * 3, *" .,-:/%", "٣", "५", "½", "²", "Ⅷ", "①", "a", "\n", "\u0301"]
+WORDS = [*"abcdefghijklmnopqrstuvwxyz" * 2, *"ABCDEFGHIJ", *" " * 12, *"\n.,;!?'-_/\"()=é"]
+
+
+def generated_texts(tokenizer: Tokenizer, count: int, seed: int = 0) -> Iterator[str]:
+    """Yield so many texts by lot, of 1 to some hundred characters, a few of some thousand."""
+    lot = random.Random(seed)
+    tokens = [tokenizer.token_bytes(id) for id in tokenizer.ids]
+    specials = [*tokenizer.special_tokens, "<|", "|>", "<|endof", " ", "\n", "a", "'s", "\0"]
+
+    def of_unicode(length: int) -> str:
+        codes = (lot.randrange(0x110000) for _ in range(length))
+        return "".join(chr(code) for code in codes if not 0xD800 <= code < 0xE000)
+
+    def of_scripts(length: int) -> str:
+        scripts = lot.choices(SCRIPTS, k=2)
+        return "".join(chr(lot.randrange(*lot.choice(scripts))) for _ in range(length))
+
+    def of_tokens(length: int) -> str:
+        return b"".join(lot.choices(tokens, k=length // 3 + 1)).decode("utf-8", "ignore")
+
+    def of_runs(length: int) -> str:
+        parts = lot.choices([*SPACES, *DIGITS, *WORDS], k=lot.randrange(1, 5))
+        return "".join(part * lot.randrange(1, length + 1) for part in parts)
+
+    def of(parts: list[str]) -> Callable[[int], str]:
+        return lambda length: "".join(lot.choices(parts, k=length))
+
+    kinds = [of_unicode, of_scripts, of_tokens, of_tokens, of_runs, of(SPACES), of(ENDINGS)]
+    kinds += [of(DIGITS), of(WORDS), of(specials), of([*SPACES, *ENDINGS, *DIGITS, *WORDS])]
+    for _ in range(count):
+        longest = 40 if lot.random() < 0.7 else 300 if lot.random() < 0.97 else 5000
+        yield lot.choice(kinds)(lot.randrange(1, longest))
+
+
+def broken_bytes(tokenizer: Tokenizer, count: int) -> Iterator[bytes]:
+    """Yield so many texts by lot in UTF-8 with some bytes put in, taken out or changed."""
+    lot = random.Random(1)
+    for text in generated_texts(tokenizer, count, seed=1):
+        data = bytearray(text.encode("utf-8"))
+        for _ in range(lot.choice((0, 1, 1, 1, 2, 5))):
+            place = lot.randrange(len(data) + 1)
+            byte = lot.choice((lot.randrange(256), lot.randrange(0x80, 0x100), 0xED, 0xF4, 0xC0))
+            data[place : place + lot.randrange(2)] = [byte] * lot.randrange(2)
+        yield bytes(data)
+
+
 # Comparing
 
 
@@ -502,18 +580,79 @@ class Row:
         )
 
 
-def rows_of(subject: Subject, share: float = 1) -> Iterator[Row]:
+@dataclass(frozen=True)
+class Work:
+    """What a process of another engine has to do."""
+
+    data: Path
+    share: float
+    generated: int
+
+    def cases(self, subject: Subject, text: str) -> Iterator[Case]:
+        """Yield the cases of a text, a part of them if so wished."""
+        return chosen(subject.texts[text](), 1 if text == GENERATED else self.share)
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Another engine, or SIMD path, in a process of its own."""
+
+    name: str
+    executor: ProcessPoolExecutor
+
+
+def rows_of(subject: Subject, work: Work, engines: Sequence[Engine] = ()) -> Iterator[Row]:
     """Yield the rows of a vocabulary, once all its texts are compared."""
     rows = []
-    for text, cases in subject.texts.items():
+    totals = {engine.name: Tally() for engine in engines}
+    for text in subject.texts:
         start = time.perf_counter()
-        tallies = compare(subject.tokenizer, subject.libraries, chosen(cases(), share))
+        futures: list[Future[array[int]]] = [
+            engine.executor.submit(digests_elsewhere, work, subject.name, text)
+            for engine in engines
+        ]
+        digests = array("Q")
+        tallies = compare(
+            subject.tokenizer, subject.libraries, work.cases(subject, text), digests.append
+        )
         for library, tally in zip(subject.libraries, tallies, strict=True):
             rows.append(Row(subject.name, library.name, text, tally))
-        seconds = time.perf_counter() - start
+        slices = tallies[0].slices
+        for engine, future in zip(engines, futures, strict=True):
+            theirs = future.result()
+            differing = [
+                n for n, pair in enumerate(zip(digests, theirs, strict=True)) if len({*pair}) > 1
+            ]
+            if differing:
+                first = next(
+                    c for n, c in enumerate(work.cases(subject, text)) if n == differing[0]
+                )
+                say(f"{engine.name} has other results for {first!a}")
+            tally = Tally(slices, tallies[0].size, len(differing), 0)
+            totals[engine.name].add(tally)
+            tallies.append(tally)
         result = "equal" if all(tally.is_equal for tally in tallies) else "DIFFERENT"
-        say(f"{subject.name}: {text}: {tallies[0].slices:,} slices, {seconds:.0f} s: {result}")
-    yield from sorted(rows, key=lambda row: row.compared_with)
+        seconds = time.perf_counter() - start
+        say(f"{subject.name}: {text}: {slices:,} slices, {seconds:.0f} s: {result}")
+        if text == GENERATED:
+            rows += broken_rows(subject, work, engines)
+    for engine in engines:
+        rows.append(
+            Row(subject.name, f"bpetite, {engine.name}", "all of these", totals[engine.name])
+        )
+    order = list(dict.fromkeys(row.compared_with for row in rows))
+    yield from sorted(rows, key=lambda row: order.index(row.compared_with))
+
+
+def broken_rows(subject: Subject, work: Work, engines: Sequence[Engine]) -> Iterator[Row]:
+    """Yield the rows of bytes that are not all UTF-8, for this engine and for others."""
+    futures = [engine.executor.submit(broken_elsewhere, work, subject.name) for engine in engines]
+    tallies = {"in use": compare_broken(subject.tokenizer, work.generated // 10)}
+    tallies |= {
+        engine.name: future.result() for engine, future in zip(engines, futures, strict=True)
+    }
+    for name, tally in tallies.items():
+        yield Row(subject.name, f"bytes.decode (engine {name})", "broken bytes", tally)
 
 
 def chosen(cases: Iterable[Case], share: float) -> Iterator[Case]:
@@ -524,16 +663,21 @@ def chosen(cases: Iterable[Case], share: float) -> Iterator[Case]:
 
 
 def compare(
-    tokenizer: Tokenizer, libraries: Sequence[Library], cases: Iterable[Case]
+    tokenizer: Tokenizer,
+    libraries: Sequence[Library],
+    cases: Iterable[Case],
+    note: Callable[[int], None] = lambda _: None,
 ) -> list[Tally]:
-    """Return what was different in each library, and say what was first."""
+    """Return what was different in each library, and say what was first.
+
+    `note` is given a digest of each case, for `digests_elsewhere`.
+    """
     tallies = [Tally() for _ in libraries]
     for case in cases:
-        text = case if isinstance(case, str) else tokenizer.decode(case, errors="replace")
+        text, ids, is_decoded = results_of(tokenizer, case)
+        note(digest(text, ids, is_decoded))
         size = len(text.encode("utf-8"))
-        ids = tokenizer.encode(text)
         given = ids if isinstance(case, str) else case
-        is_decoded = not isinstance(case, str) or tokenizer.decode(ids) == text
         for library, tally in zip(libraries, tallies, strict=True):
             tally.slices += 1
             tally.size += size
@@ -547,6 +691,121 @@ def compare(
                     say(f"{library.name} decodes {given[:20]}{more} otherwise")
                 tally.decoding_differs += 1
     return tallies
+
+
+def results_of(tokenizer: Tokenizer, case: Case) -> tuple[str, list[int], bool]:
+    """Return the text, its ids, and whether all else that bpetite does with them agrees.
+
+    That is decoding, arrays, the text as bytes, and counting.
+    """
+    text = case if isinstance(case, str) else tokenizer.decode(case, errors="replace")
+    ids = tokenizer.encode(text)
+    in_array = tokenizer.encode_array(text)
+    agrees = in_array.tolist() == ids and tokenizer.count(text) == len(ids)
+    if isinstance(case, str):
+        data = text.encode("utf-8")
+        agrees &= tokenizer.decode(ids) == text and tokenizer.decode_bytes(in_array) == data
+        if bpetite.engine == "native":  # the other one makes a text of bytes to begin with
+            agrees &= tokenizer.encode(data) == ids
+    return text, ids, agrees
+
+
+# Other engines
+
+
+PATHS = ("avx512", "avx2", "neon", "scalar")
+
+
+def other_engines(stack: ExitStack) -> list[Engine]:
+    """Start all that is not in use here: SIMD paths, and the engine in Python."""
+    engines = []
+    if bpetite.engine == "native":
+        for path in PATHS:
+            executor = stack.enter_context(process_with("BPETITE_SIMD", path))
+            if path != simd_in_use() and executor.submit(simd_in_use).result() == path:
+                engines.append(Engine(f"native, {path}", executor))
+        python = stack.enter_context(process_with("BPETITE_ENGINE", "python"))
+        engines.append(Engine("Python", python))
+    return engines
+
+
+def process_with(variable: str, value: str) -> ProcessPoolExecutor:
+    """Start a process in which an environment variable has a value."""
+    before = os.environ.get(variable)
+    os.environ[variable] = value
+    try:
+        executor = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+        executor.submit(abs, 0).result()  # it starts with the first that it has to do
+    finally:
+        if before is None:
+            del os.environ[variable]
+        else:
+            os.environ[variable] = before
+    return executor
+
+
+def simd_in_use() -> str:
+    """Return the SIMD path of this process; "" if there is no native core."""
+    # No public name tells it, and it cannot be seen in any result.
+    if bpetite.engine != "native":
+        return ""
+    path: str = importlib.import_module("bpetite._native").simd()
+    return path
+
+
+@cache
+def subjects_elsewhere(work: Work) -> dict[str, Subject]:
+    """Return the vocabularies, for a process without other libraries."""
+    with tempfile.TemporaryDirectory() as folder:
+        subjects = subjects_of(work.data, Path(folder), work.generated, alone=True)
+        return {subject.name: subject for subject in subjects}
+
+
+def digests_elsewhere(work: Work, subject_name: str, text: str) -> array[int]:
+    """Return a digest of the results of each case, as `compare` notes it."""
+    subject = subjects_elsewhere(work)[subject_name]
+    digests = array("Q")
+    for case in work.cases(subject, text):
+        digests.append(digest(*results_of(subject.tokenizer, case)))
+    return digests
+
+
+def digest(text: str, ids: Sequence[int], is_decoded: bool) -> int:
+    """Return 64 bits that are the same for the same results."""
+    content = array("I", ids).tobytes() + text.encode("utf-8") + bytes([is_decoded])
+    return int.from_bytes(blake2b(content, digest_size=8).digest(), "little")
+
+
+# Bytes
+
+
+def broken_elsewhere(work: Work, subject_name: str) -> Tally:
+    """Return what `compare_broken` does, in a process of another engine."""
+    return compare_broken(subjects_elsewhere(work)[subject_name].tokenizer, work.generated // 10)
+
+
+def compare_broken(tokenizer: Tokenizer, count: int) -> Tally:
+    """Compare what becomes of bytes with what becomes of the text that they are, if they are."""
+    tally = Tally()
+    for data in broken_bytes(tokenizer, count):
+        tally.slices += 1
+        tally.size += len(data)
+        wanted: object
+        try:
+            wanted = tokenizer.encode(data.decode("utf-8"))
+        except UnicodeDecodeError as error:
+            wanted = error.args
+        for encode in (tokenizer.encode, lambda data: tokenizer.encode_array(data).tolist()):
+            found: object
+            try:
+                found = encode(data)
+            except UnicodeDecodeError as error:
+                found = error.args
+            if found != wanted:
+                if not tally.ids_differ:
+                    say(f"{data!r}: wanted {wanted}, got {found}")
+                tally.ids_differ += 1
+    return tally
 
 
 def say_difference(tokenizer: Tokenizer, library: Library, text: str) -> None:
