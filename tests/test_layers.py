@@ -161,6 +161,7 @@ def test_only_the_tokenizer_and_the_engines_know_the_stages() -> None:
     }
     assert found == {
         ("_corpus", "_pretokenizer"): {"slices"},
+        ("_special", "_pretokenizer"): {"SpecialSplitter"},
         ("_vocabulary_file", "_pretokenizer"): {"GPT2_PATTERN", "portable_pattern"},
         ("_streams", "_stream"): {"DecodeStream", "MakesStreams"},
         ("_streams", "_stream_options"): {"Ids", "StreamOptions"},
@@ -197,13 +198,15 @@ def test_beside_the_stages_there_are_the_corpus_and_the_formats() -> None:
         "_vocabulary",
     }
     assert ours("_tokenizer") == {
-        *(set(STAGES) - {"_stop"}),
+        *(set(STREAM) - {"_stop"}),
+        "_arrays",
         "_corpus",
         "_decoder",
         "_engine",
         "_pretokenizer",
         "_progress",
-        "_stream",
+        "_special",
+        "_text",
         "_vocabulary",
         "formats._home",
         "formats._registry",
@@ -218,7 +221,7 @@ def test_the_engine_is_picked_in_one_place() -> None:
 
 def test_an_engine_takes_the_stages_together() -> None:
     shared = {"_corpus", "_decoder", "_pretokenizer", "_progress", "_vocabulary"}
-    assert ours("_python_engine") == shared | {"_encoder", "_trainer"}
+    assert ours("_python_engine") == shared | {"_arrays", "_encoder", "_text", "_trainer"}
     assert ours("_native_engine") == shared | {CORE, "_python_engine"}
 
 

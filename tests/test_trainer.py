@@ -540,7 +540,7 @@ def test_threads_below_one_are_refused(threads: int) -> None:
 
 @pytest.mark.parametrize(("threads", "name"), [(True, "bool"), (1.0, "float"), ("2", "str")])
 def test_threads_that_are_no_integer_are_refused(threads: Any, name: str) -> None:
-    with pytest.raises(TypeError, match=f"^threads must be an integer, got {name}$"):
+    with pytest.raises(TypeError, match=f"^threads must be an integer or None, got {name}$"):
         Tokenizer.train("ab", 300, threads=threads)
 
 

@@ -137,7 +137,7 @@ class Tokenizer:
         merge_limit = _checked_vocab_size(vocab_size) - BYTE_COUNT
         if progress is not None and not callable(progress):
             raise TypeError(f"progress must be callable, got {type(progress).__name__}")
-        threads = None if threads is None else _checked_threads(threads)
+        threads = _checked_threads(threads)
         literals = _checked_special_tokens(special_tokens)
         pattern = portable_pattern(pattern_of(pattern))
 
@@ -750,16 +750,6 @@ def _checked_vocab_size(vocab_size: object) -> int:
             f"vocab_size must be at least {BYTE_COUNT}, one id for each byte, got {size}"
         )
     return size
-
-
-def _checked_threads(threads: object) -> int:
-    try:
-        count = as_id(threads)
-    except TypeError:
-        raise TypeError(f"threads must be an integer, got {type(threads).__name__}") from None
-    if count < 1:
-        raise ValueError(f"threads must be at least 1, got {count}")
-    return min(count, _MOST_THREADS)
 
 
 def _checked_special_tokens(special_tokens: Iterable[str]) -> list[str]:
