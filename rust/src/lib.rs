@@ -8,6 +8,7 @@ pub mod decode;
 pub mod encode;
 pub mod key;
 pub mod merge;
+pub mod pages;
 pub mod parallel;
 #[cfg(feature = "extension-module")]
 mod python;

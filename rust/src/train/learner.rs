@@ -8,6 +8,7 @@
 
 use super::pairs::{NO_PAIR, Pair, PairMap, Queue};
 use super::{Counts, Error, GoOn, Symbol, ask};
+use crate::pages::use_large_pages;
 use crate::simd;
 
 /// What is not the first place of a token has this set; in the last one is the length below it.
@@ -49,6 +50,7 @@ impl Corpus {
             return Err(Error::TooLarge);
         }
         let mut places = Vec::with_capacity(size);
+        use_large_pages(&places);
         let mut heavy = Vec::new();
         places.push(BETWEEN);
         counts.for_each(go_on, |piece, count| {
@@ -73,6 +75,9 @@ impl Corpus {
         go_on: GoOn<'_>,
         mut take: impl FnMut(&mut FoundPairs, Pair, usize),
     ) -> Result<(), Error> {
+        if self.lengths.len() == 256 {
+            return self.for_each_pair_of_bytes(found, go_on, take);
+        }
         // Each waits for its turn until memory has answered.
         let mut waiting = [(NO_PAIR, 0); AHEAD];
         let (mut at, mut turn, mut next_question) = (1, 0, 0);
@@ -108,6 +113,26 @@ impl Corpus {
         Ok(())
     }
 
+    /// The same, when no token has more than a byte: faster, and most are seen so.
+    #[inline(always)]
+    fn for_each_pair_of_bytes(
+        &self,
+        found: &mut FoundPairs,
+        go_on: GoOn<'_>,
+        mut take: impl FnMut(&mut FoundPairs, Pair, usize),
+    ) -> Result<(), Error> {
+        for (at, places) in self.places.windows(2).enumerate() {
+            if at % QUESTION == 0 {
+                ask(go_on)?;
+            }
+            let (left, right) = (places[0].symbol, places[1].symbol);
+            if left != BORDER && right != BORDER {
+                take(found, Pair::new(left, right), at);
+            }
+        }
+        Ok(())
+    }
+
     #[inline(always)]
     fn length(&self, symbol: Symbol) -> usize {
         self.lengths[symbol as usize] as usize
@@ -122,6 +147,13 @@ impl Corpus {
         }
         let piece = self.heavy.partition_point(|&(start, _)| start <= at) - 1;
         self.heavy[piece].1
+    }
+
+    /// Asks for a place and what is so far behind it to be brought near.
+    #[inline(always)]
+    fn prefetch(&self, at: u32, length: usize) {
+        simd::prefetch(&self.places[at as usize]);
+        simd::prefetch(&self.places[at as usize + length]);
     }
 
     /// Returns the place of the token before a place, and the token, which may be BORDER.
@@ -187,9 +219,9 @@ impl Learner {
     /// pair is left.
     pub fn next_merge(&mut self, go_on: GoOn<'_>) -> Result<Option<(Symbol, Symbol)>, Error> {
         let pair = loop {
-            let pairs = &mut self.pairs;
-            let count_now = |pair| pairs.get_mut(pair).map_or(0, |found| found.count);
-            match self.queue.pop(self.threshold, count_now) {
+            let pairs = &self.pairs;
+            let count_now = |pair| pairs.get(pair).map_or(0, |found| found.count);
+            match self.queue.pop(self.threshold, |pair| pairs.prefetch(pair), count_now) {
                 Some(pair) => break pair,
                 None if self.threshold == 1 => return Ok(None),
                 None => {
@@ -199,8 +231,8 @@ impl Learner {
             }
         };
         let merged = self.corpus.add_token(pair.parts());
-        self.merge_places(pair, merged, go_on)?;
-        self.count_neighbours(pair.parts(), merged);
+        let overlaps = self.merge_places(pair, merged, go_on)?;
+        self.count_neighbours(pair, merged, overlaps);
         Ok(Some(pair.parts()))
     }
 
@@ -221,7 +253,10 @@ impl Learner {
             occurrences.start = total;
             total += occurrences.length as usize;
         }
-        let mut places = vec![0; total];
+        // Merges will list about as many again.
+        let mut places = Vec::with_capacity(2 * total);
+        use_large_pages(&places);
+        places.resize(total, 0);
         corpus.for_each_pair(&mut found, go_on, |found, pair, at| {
             if let Some(occurrences) = found.get_mut(pair)
                 && occurrences.count > 0
@@ -240,23 +275,29 @@ impl Learner {
         Ok(())
     }
 
-    /// Makes one token of a pair wherever it stands, and notes what that does on both sides.
-    fn merge_places(&mut self, pair: Pair, merged: Symbol, go_on: GoOn<'_>) -> Result<(), Error> {
+    /// Makes one token of a pair wherever it stands, and collects the neighbours that it meets.
+    ///
+    /// Returns how often two of these tokens became neighbours of each other.
+    fn merge_places(&mut self, pair: Pair, merged: Symbol, go_on: GoOn<'_>) -> Result<u64, Error> {
         let (left, right) = pair.parts();
         let corpus = &mut self.corpus;
         let (left_length, length) = (corpus.length(left), corpus.length(merged));
-        let Some(found) = self.pairs.get_mut(pair) else { return Ok(()) };
+        let Some(found) = self.pairs.get_mut(pair) else { return Ok(0) };
         found.count = 0;
         let listed = &self.places_of_pairs[found.start..][..found.length as usize];
         self.left.make_room(merged);
         self.right.make_room(merged);
+        let pairs = &self.pairs;
+        let mut overlaps = 0;
+        for &first in listed.iter().take(AHEAD) {
+            corpus.prefetch(first, length);
+        }
         for (i, &at) in listed.iter().enumerate() {
             if i % QUESTION == QUESTION - 1 {
                 ask(go_on)?;
             }
             if let Some(&ahead) = listed.get(i + AHEAD) {
-                simd::prefetch(&corpus.places[ahead as usize]);
-                simd::prefetch(&corpus.places[ahead as usize + length]);
+                corpus.prefetch(ahead, length);
             }
             let at = at as usize;
             let (second, behind) = (at + left_length, at + length);
@@ -271,59 +312,62 @@ impl Learner {
             corpus.places[behind - 1].symbol = INSIDE | length as Symbol;
             corpus.places[at].symbol = merged;
             if before == merged {
-                // It was made by this merge, and met `left` behind it, which is gone now.
-                self.right.forget_gain(left, weight);
-                self.left.gain(merged, weight, before_at);
-            } else if before != BORDER {
-                self.left.lose(before, weight);
-                self.left.gain(before, weight, before_at);
+                overlaps += weight;
             }
-            if after != BORDER {
-                self.right.lose(after, weight);
-                self.right.gain(after, weight, at);
+            if before != BORDER && self.left.meet(before, weight, before_at) {
+                pairs.prefetch(Pair::new(before, left));
+            }
+            if after != BORDER && self.right.meet(after, weight, at) {
+                pairs.prefetch(Pair::new(right, after));
             }
         }
-        Ok(())
+        Ok(overlaps)
     }
 
-    /// Counts the pairs of the neighbours that a merge met anew: with `left` and `right`, which
-    /// are gone there, and with `merged`.
-    fn count_neighbours(&mut self, (left, right): (Symbol, Symbol), merged: Symbol) {
+    /// Counts the pairs anew that the neighbours of a merge are part of.
+    ///
+    /// With x before it, (x, left) became (x, merged); with x behind it, (right, x) became
+    /// (merged, x). Where two of these tokens are neighbours, the first met `left` behind it, and
+    /// the second then met `merged` before it: (right, left) became (merged, merged).
+    fn count_neighbours(&mut self, pair: Pair, merged: Symbol, overlaps: u64) {
+        let (left, right) = pair.parts();
         let mut side = std::mem::take(&mut self.left);
-        self.count_side(&mut side, |x| (Pair::new(x, left), Pair::new(x, merged)));
+        self.count_side(&mut side, |x| (Pair::new(x, left), Pair::new(x, merged)), |_| 0);
         self.left = side;
         let mut side = std::mem::take(&mut self.right);
-        self.count_side(&mut side, |x| (Pair::new(right, x), Pair::new(merged, x)));
+        let not_gained = |x| if x == left { overlaps } else { 0 };
+        self.count_side(&mut side, |x| (Pair::new(right, x), Pair::new(merged, x)), not_gained);
         self.right = side;
     }
 
-    /// Does so for one side, by the pairs that a neighbour was part of and is part of now.
+    /// Does so for one side, by the pairs that a neighbour was part of and is part of now, and by
+    /// how often it is not part of that.
     #[inline(always)]
-    fn count_side(&mut self, side: &mut Side, pairs_of: impl Fn(Symbol) -> (Pair, Pair)) {
-        for (i, &neighbour) in side.met.iter().enumerate() {
-            if let Some(&ahead) = side.met.get(i + AHEAD) {
-                self.pairs.prefetch(pairs_of(ahead).0);
-            }
+    fn count_side(
+        &mut self,
+        side: &mut Side,
+        pairs_of: impl Fn(Symbol) -> (Pair, Pair),
+        not_gained: impl Fn(Symbol) -> u64,
+    ) {
+        for &neighbour in &side.met {
             let (old, new) = pairs_of(neighbour);
-            let change = &mut side.changes[neighbour as usize];
-            if change.lost > 0
-                && let Some(found) = self.pairs.get_mut(old)
-            {
+            let meetings = &mut side.meetings[neighbour as usize];
+            if let Some(found) = self.pairs.get_mut(old) {
                 // Of the pair that was merged the count is 0 already.
-                found.count = found.count.saturating_sub(change.lost);
+                found.count = found.count.saturating_sub(meetings.weight);
             }
-            let length = std::mem::replace(&mut change.places, NOWHERE);
-            if change.gained >= self.threshold {
+            let count = meetings.weight - not_gained(neighbour);
+            let length = std::mem::replace(&mut meetings.places, NOWHERE);
+            if count >= self.threshold {
                 let start = self.places_of_pairs.len();
                 self.places_of_pairs.resize(start + length, 0);
-                *self.pairs.get_or_put(new) =
-                    Occurrences { count: change.gained, start, length: length as u32 };
-                self.queue.push(new, change.gained);
-                change.places = start;
+                *self.pairs.get_or_put(new) = Occurrences { count, start, length: length as u32 };
+                self.queue.push(new, count);
+                meetings.places = start;
             }
         }
         for &(neighbour, place) in &side.events {
-            let next = &mut side.changes[neighbour as usize].places;
+            let next = &mut side.meetings[neighbour as usize].places;
             if *next != NOWHERE {
                 self.places_of_pairs[*next] = place;
                 *next += 1;
@@ -336,56 +380,47 @@ impl Learner {
 /// The place of what has none.
 const NOWHERE: usize = usize::MAX;
 
-/// What a merge does to pairs on one side of it.
+/// The neighbours that a merge meets on one side.
 #[derive(Default)]
 struct Side {
     /// By neighbour.
-    changes: Vec<Change>,
-    /// The neighbours of which there is a change.
+    meetings: Vec<Meetings>,
+    /// The neighbours of which there are any.
     met: Vec<Symbol>,
     /// Each neighbour and the place of the pair that it is part of now, in ascending order.
     events: Vec<(Symbol, u32)>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Change {
-    /// How often the old pair with this neighbour is gone, and how often the new one is there.
-    lost: u64,
-    gained: u64,
-    /// How many places the new pair has; then where the next of them goes.
+struct Meetings {
+    /// How often this neighbour was met in all of the text.
+    weight: u64,
+    /// At how many places; then where the next place of the new pair goes.
     places: usize,
 }
 
 impl Side {
     fn make_room(&mut self, highest: Symbol) {
-        self.changes.resize(highest as usize + 1, Change::default());
+        self.meetings.resize(highest as usize + 1, Meetings::default());
     }
 
+    /// Returns whether it is the first meeting with this neighbour.
     #[inline(always)]
-    fn lose(&mut self, neighbour: Symbol, weight: u64) {
-        self.changes[neighbour as usize].lost += weight;
-    }
-
-    /// Always after `lose`, if that at all.
-    #[inline(always)]
-    fn gain(&mut self, neighbour: Symbol, weight: u64, place: usize) {
-        let change = &mut self.changes[neighbour as usize];
-        if change.places == 0 {
+    fn meet(&mut self, neighbour: Symbol, weight: u64, place: usize) -> bool {
+        let meetings = &mut self.meetings[neighbour as usize];
+        let is_first = meetings.places == 0;
+        if is_first {
             self.met.push(neighbour);
         }
-        change.gained += weight;
-        change.places += 1;
+        meetings.weight += weight;
+        meetings.places += 1;
         self.events.push((neighbour, place as u32));
-    }
-
-    #[inline(always)]
-    fn forget_gain(&mut self, neighbour: Symbol, weight: u64) {
-        self.changes[neighbour as usize].gained -= weight;
+        is_first
     }
 
     fn clear(&mut self) {
         for &neighbour in &self.met {
-            self.changes[neighbour as usize] = Change::default();
+            self.meetings[neighbour as usize] = Meetings::default();
         }
         self.met.clear();
         self.events.clear();

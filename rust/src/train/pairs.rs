@@ -50,6 +50,15 @@ impl<T: Copy + Default> PairMap<T> {
     }
 
     #[inline(always)]
+    pub fn get(&self, pair: Pair) -> Option<&T> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        let slot = &self.slots[self.place(pair)];
+        (slot.pair == pair).then_some(&slot.value)
+    }
+
+    #[inline(always)]
     pub fn get_mut(&mut self, pair: Pair) -> Option<&mut T> {
         if self.slots.is_empty() {
             return None;
@@ -121,37 +130,95 @@ impl<T: Copy + Default> PairMap<T> {
 
 /// Pairs by how often they occurred when they were put here: highest count first, and of equals
 /// the smallest pair.
-#[derive(Default)]
-pub struct Queue(BinaryHeap<(u64, Reverse<Pair>)>);
+///
+/// What is put here never occurs more often than what came out last. So counts that are low, which
+/// are those of nearly all pairs, need no heap of all: there is a list for each count, and only
+/// the one whose turn it is gets in order.
+pub struct Queue {
+    high: BinaryHeap<(u64, Reverse<Pair>)>,
+    /// By count.
+    low: Vec<Vec<Pair>>,
+    /// The count whose turn it is, and its pairs.
+    turn: u64,
+    on_turn: BinaryHeap<Reverse<Pair>>,
+}
+
+/// Counts below this are low.
+const HIGH: u64 = 1 << 10;
+
+impl Default for Queue {
+    fn default() -> Queue {
+        let low = vec![Vec::new(); HIGH as usize];
+        Queue { high: BinaryHeap::new(), low, turn: HIGH, on_turn: BinaryHeap::new() }
+    }
+}
 
 impl Queue {
     /// Takes what is given for all that was there.
     pub fn fill(&mut self, pairs: impl Iterator<Item = (Pair, u64)>) {
-        self.0 = pairs.map(|(pair, count)| (count, Reverse(pair))).collect();
+        *self = Queue::default();
+        for (pair, count) in pairs {
+            self.push(pair, count);
+        }
     }
 
     pub fn push(&mut self, pair: Pair, count: u64) {
-        self.0.push((count, Reverse(pair)));
+        if count >= HIGH {
+            self.high.push((count, Reverse(pair)));
+        } else if count == self.turn {
+            self.on_turn.push(Reverse(pair));
+        } else {
+            self.low[count as usize].push(pair);
+        }
     }
 
     /// Takes out the pair that occurs most often now, by `count_now`, if it is `least` times or
-    /// more. Counts must not have risen since they were put here.
-    pub fn pop(&mut self, least: u64, mut count_now: impl FnMut(Pair) -> u64) -> Option<Pair> {
-        loop {
-            let mut top = self.0.peek_mut()?;
+    /// more. Counts must not have risen since they were put here. `prefetch` is told before.
+    pub fn pop(
+        &mut self,
+        least: u64,
+        prefetch: impl Fn(Pair),
+        count_now: impl Fn(Pair) -> u64,
+    ) -> Option<Pair> {
+        while let Some(mut top) = self.high.peek_mut() {
             let (count, Reverse(pair)) = *top;
             let now = count_now(pair);
-            if now < least || now == count {
-                PeekMut::pop(top);
-                if now >= least {
+            if now >= HIGH && now != count {
+                top.0 = now;
+                continue;
+            }
+            PeekMut::pop(top);
+            if now == count {
+                return (now >= least).then_some(pair);
+            }
+            self.low[now as usize].push(pair);
+        }
+        loop {
+            while let Some(Reverse(pair)) = self.on_turn.pop() {
+                let now = count_now(pair);
+                if now == self.turn {
                     return Some(pair);
                 }
-            } else {
-                top.0 = now;
+                self.low[now as usize].push(pair);
+            }
+            if self.turn <= least {
+                return None;
+            }
+            self.turn -= 1;
+            let pairs = std::mem::take(&mut self.low[self.turn as usize]);
+            for (i, &pair) in pairs.iter().enumerate() {
+                if let Some(&ahead) = pairs.get(i + AHEAD) {
+                    prefetch(ahead);
+                }
+                let now = count_now(pair);
+                self.push(pair, now);
             }
         }
     }
 }
+
+/// How far ahead a pair is told of before its count is asked for.
+const AHEAD: usize = 16;
 
 #[cfg(test)]
 mod tests {
@@ -172,19 +239,34 @@ mod tests {
 
     #[test]
     fn the_queue_gives_the_highest_count_and_of_equals_the_smallest_pair() {
-        let pairs = [((7, 1), 5), ((2, 9), 5), ((2, 8), 5), ((0, 0), 9), ((1, 1), 2)];
+        let pairs = [
+            ((9, 0), HIGH + 7, HIGH + 7),
+            ((7, 1), 5, 5),
+            ((2, 9), 5, 5),
+            ((2, 8), 5, 5),
+            // These counts have fallen since they were put there.
+            ((8, 0), HIGH + 8, HIGH + 6),
+            ((0, 0), 2 * HIGH, 5),
+            ((0, 1), 9, 3),
+            ((1, 1), 4, 2),
+        ];
+        let pair_of = |(left, right)| Pair::new(left, right);
+        let count_now =
+            |pair| pairs.iter().find(|known| pair_of(known.0) == pair).map_or(4, |known| known.2);
         let mut queue = Queue::default();
-        queue.fill(pairs.iter().map(|&((left, right), count)| (Pair::new(left, right), count)));
-        // The count of (0, 0) has fallen to 3, that of (1, 1) is below what is asked for.
-        let count_now = |pair: Pair| match pair.parts() {
-            (0, 0) => 3,
-            (1, 1) => 2,
-            _ => 5,
-        };
-        let popped: Vec<_> = std::iter::from_fn(|| queue.pop(3, count_now)).collect();
+        queue.fill(pairs.iter().map(|&(parts, count, _)| (pair_of(parts), count)));
+        let mut popped = Vec::new();
+        while let Some(pair) = queue.pop(3, |_| (), count_now) {
+            popped.push(pair.parts());
+            if pair.parts() == (2, 9) {
+                // As often as this one, and less often.
+                queue.push(Pair::new(2, 8), 5);
+                queue.push(Pair::new(6, 6), 4);
+            }
+        }
         assert_eq!(
-            popped.into_iter().map(Pair::parts).collect::<Vec<_>>(),
-            [(2, 8), (2, 9), (7, 1), (0, 0)]
+            popped,
+            [(9, 0), (8, 0), (0, 0), (2, 8), (2, 9), (2, 8), (7, 1), (6, 6), (0, 1)]
         );
     }
 }
