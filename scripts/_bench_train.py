@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import tempfile
 from collections import Counter
@@ -158,6 +159,7 @@ def train_in_new_process(trainer: str, path: Path, vocab_size: int) -> Training:
 
 def train_with(trainer: str, path: Path, vocab_size: int) -> Training:
     """Learn a vocabulary from a file; the clock does not run while others are imported."""
+    os.dup2(2, 1)  # what some print is not for the tables
     learn = LEARNERS[trainer]()
     start = now()
     counting, tokens = learn(path, vocab_size)
