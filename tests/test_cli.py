@@ -45,6 +45,7 @@ VERBS = (
     "inspect",
     "convert",
     "compare",
+    "serve",
     "demo",
 )
 
@@ -72,9 +73,9 @@ def test_the_help_of_a_verb_ends_with_an_example_of_it(verb: str) -> None:
     assert f"bpetite {verb} " in example(verb)[-1]
 
 
-@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "demo"])
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in ("demo", "serve")])
 def test_the_example_of_the_help_works(verb: str) -> None:
-    """That of `demo` is run where its output is looked at."""
+    """Those of `demo` and `serve` are run where their output is looked at."""
     Path("model.json").unlink()
     Path("README.md").write_text("Hello world, this is a readme.\n" * 20, encoding="utf-8")
     done = [
@@ -131,6 +132,11 @@ def test_the_example_of_the_help_works(verb: str) -> None:
         ["convert", "model.json", "new.json", "--special-token", "<a>=" + "1" * 5000],
         ["compare"],
         ["compare", "model.json"],
+        ["serve"],
+        ["serve", "model.json"],
+        ["serve", "--model", "model.json", "--port", "-1"],
+        ["serve", "--model", "model.json", "--port", "65536"],
+        ["serve", "--model", "model.json", "--port", "http"],
         ["demo", "model.json"],
     ],
     ids=lambda arguments: " ".join(arguments)[:60] or "nothing",
@@ -160,7 +166,8 @@ def test_a_wrong_vocabulary_size_says_what_is_right(size: str, reason: str) -> N
 
 
 @pytest.mark.parametrize(
-    "arguments", [["encode", "--text", "x"], ["decode"], ["stream"], ["count"], ["inspect"]]
+    "arguments",
+    [["encode", "--text", "x"], ["decode"], ["stream"], ["count"], ["inspect"], ["serve"]],
 )
 def test_a_missing_model_is_named(arguments: list[str]) -> None:
     result = in_process(*arguments, "--model", "none.json", stdin=b"72")

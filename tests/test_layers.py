@@ -310,7 +310,7 @@ def test_the_command_line_uses_only_public_names(name: str) -> None:
     } == set()
 
 
-def test_what_is_not_ours_is_regex_for_cutting_tqdm_for_a_bar_and_home_libraries() -> None:
+def test_what_is_not_ours_is_regex_tqdm_for_a_bar_a_web_server_and_home_libraries() -> None:
     found = {
         (name, module.split(".")[0])
         for name in MODULES
@@ -321,6 +321,9 @@ def test_what_is_not_ours_is_regex_for_cutting_tqdm_for_a_bar_and_home_libraries
         ("_pretokenizer", "regex"),
         ("_unicode", "regex"),
         ("_cli/_train", "tqdm"),
+        ("_cli/_page", "starlette"),
+        ("_cli/_serve", "starlette"),
+        ("_cli/_serve", "uvicorn"),
         *HOME_LIBRARIES,
     }
 
@@ -344,16 +347,25 @@ def test_a_home_library_is_imported_only_where_it_is_asked(name: str, library: s
     assert [ast.unparse(node) for node in elsewhere] == []
 
 
-def test_import_is_light() -> None:
-    """What a process that has imported nothing yet gets with `import bpetite`."""
+def imported_with(module: str) -> set[str]:
+    """Return what a process that has imported nothing yet gets with a module."""
     program = (
-        "import sys; before = set(sys.modules); import bpetite; import json; "
+        f"import sys; before = set(sys.modules); import {module}; import json; "
         "print(json.dumps(sorted(set(sys.modules) - before)))"
     )
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, check=True, encoding="utf-8"
     )
-    imported = set(json.loads(result.stdout))
+    return set(json.loads(result.stdout))
+
+
+@pytest.mark.parametrize("module", ["bpetite", "bpetite._cli"])
+def test_a_web_server_is_imported_only_to_serve(module: str) -> None:
+    assert imported_with(module) & {"starlette", "uvicorn", "asyncio"} == set()
+
+
+def test_import_is_light() -> None:
+    imported = imported_with("bpetite")
     heavy = {"tqdm", "numpy", "argparse", "asyncio", "multiprocessing", "concurrent.futures"}
     assert imported & (heavy | {"tiktoken", "tokenizers", "transformers", "requests"}) == set()
     assert {name for name in imported if name.startswith("bpetite._cli")} == set()

@@ -18,12 +18,13 @@ from bpetite._cli import (
     _demo,
     _encode,
     _inspect,
+    _serve,
     _stream,
     _train,
 )
 from bpetite._cli._common import hush, say
 
-_VERBS = (_train, _encode, _decode, _stream, _count, _inspect, _convert, _compare, _demo)
+_VERBS = (_train, _encode, _decode, _stream, _count, _inspect, _convert, _compare, _serve, _demo)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from bpetite import Tokenizer
 from bpetite._cli._common import (
@@ -18,6 +17,7 @@ from bpetite._cli._common import (
     text_argument,
     write,
 )
+from bpetite._cli._groups import Group, groups
 from bpetite.formats import FORMATS, recognise
 
 _LONGEST = 10  # tokens to show
@@ -103,47 +103,25 @@ def _token(token: bytes) -> str:
     return f"{len(token):>4} bytes  {token.decode('utf-8', 'backslashreplace')!r}"
 
 
-@dataclass(frozen=True)
-class _Group:
-    """The tokens of one or more whole characters: one token, unless it cuts a character."""
-
-    ids: list[int]
-    text: str
-    special: bool
-
-
-def _groups(tokenizer: Tokenizer, text: str) -> Iterator[_Group]:
-    special_ids = set(tokenizer.special_tokens.values())
-    stream = tokenizer.decode_stream()
-    ids: list[int] = []
-    complete = ""
-    for id in tokenizer.encode(text):
-        ids.append(id)
-        complete += stream.step(id)
-        if not stream.pending:
-            yield _Group(ids, complete, id in special_ids)
-            ids, complete = [], ""
-
-
 def _tokens(tokenizer: Tokenizer, text: str) -> str:
     """Return the tokens of a text side by side, then their ids and bytes, a group a line."""
-    groups = list(_groups(tokenizer, text))
+    shown = list(groups(tokenizer, text))
     if sys.stdout is not None and sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
         view = "".join(
             f"{_SPECIAL if group.special else _BACKGROUNDS[i % len(_BACKGROUNDS)]}"
             f"{_visible(group.text)}{_PLAIN}{_line_ends(group.text)}"
-            for i, group in enumerate(groups)
+            for i, group in enumerate(shown)
         )
     else:
-        view = "|".join(_visible(group.text) for group in groups)
-    count = sum(len(group.ids) for group in groups)
+        view = "|".join(_visible(group.text) for group in shown)
+    count = sum(len(group.ids) for group in shown)
     size = len(text.encode("utf-8"))
     each = f", {size / count:.2f} bytes a token" if count else ""
-    lines = [view, "", *map(_row, groups), f"{count} tokens, {size} bytes{each}"]
+    lines = [view, "", *map(_row, shown), f"{count} tokens, {size} bytes{each}"]
     return "\n".join(lines) + "\n"
 
 
-def _row(group: _Group) -> str:
+def _row(group: Group) -> str:
     ids = " ".join(map(str, group.ids))
     return f"{ids:>8}  {_visible(group.text)}  ({group.text.encode('utf-8').hex(' ')})"
 
