@@ -16,7 +16,10 @@ import bpetite.formats
 
 PACKAGE = Path(bpetite.__file__).parent
 
-STREAM = ["_stop", "_stream_states", "_stream_options", "_stream"]
+LIBRARIES = ["_stream_readers", "_stream_tokens", "_stream_libraries"]
+"""The modules by which other libraries' tokenizers are read for streams."""
+
+STREAM = ["_stop", *LIBRARIES, "_stream_states", "_stream_options", "_stream"]
 """The modules of the stage from ids to text; each knows those before it."""
 
 STAGES = ["_pretokenizer", "_trainer", "_encoder", "_decoder", *STREAM]
@@ -129,6 +132,8 @@ def test_imports_are_written_in_full(name: str) -> None:
 @pytest.mark.parametrize("stage", STAGES[1:])
 def test_a_stage_knows_nothing_of_ours_but_the_vocabulary(stage: str) -> None:
     known = STREAM[: STREAM.index(stage)] if stage in STREAM else []
+    if stage == "_stream_libraries":
+        known = [*known, "formats._byte_characters"]  # how a library writes bytes
     assert ours(stage) <= {"_vocabulary", *known}
 
 
@@ -165,6 +170,13 @@ def test_only_the_tokenizer_and_the_engines_know_the_stages() -> None:
         ("_vocabulary_file", "_pretokenizer"): {"GPT2_PATTERN", "portable_pattern"},
         ("_streams", "_stream"): {"DecodeStream", "MakesStreams"},
         ("_streams", "_stream_options"): {"Ids", "StreamOptions"},
+        ("_stream_vocabulary", "_stream"): {"DecodeStream"},
+        ("_stream_vocabulary", "_stream_libraries"): {"Source", "tokens_of"},
+        ("_stream_vocabulary", "_stream_options"): {
+            "Ids",
+            "OptionsBesideTokens",
+            "StreamOptions",
+        },
     }
 
 
@@ -190,6 +202,7 @@ def test_a_format_knows_of_the_stages_what_a_pattern_is_and_how_ids_are_merged(n
 def test_beside_the_stages_there_are_the_corpus_and_the_formats() -> None:
     assert ours("_corpus") == {"_pretokenizer"}
     assert ours("_streams") == {"_stream", "_stream_options"}
+    assert ours("_stream_vocabulary") == {"_stream", "_stream_libraries", "_stream_options"}
     assert ours("_vocabulary_file") == {
         "_engine",
         "_files",
@@ -198,7 +211,7 @@ def test_beside_the_stages_there_are_the_corpus_and_the_formats() -> None:
         "_vocabulary",
     }
     assert ours("_tokenizer") == {
-        *(set(STREAM) - {"_stop"}),
+        *(set(STREAM) - {"_stop", *LIBRARIES}),
         "_arrays",
         "_corpus",
         "_decoder",
@@ -279,6 +292,7 @@ def test_the_package_gives_public_names_and_nothing_else() -> None:
         "_progress",
         "_stop",
         "_stream",
+        "_stream_vocabulary",
         "_streams",
         "_tokenizer",
     }

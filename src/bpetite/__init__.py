@@ -5,6 +5,7 @@ from bpetite._pretokenizer import PATTERNS
 from bpetite._progress import TrainingProgress
 from bpetite._stop import Tag
 from bpetite._stream import DecodeStream, DecodeStreamError, Snapshot, TokenText
+from bpetite._stream_vocabulary import StreamVocabulary
 from bpetite._streams import DecodeStreams, DecodeStreamsError
 from bpetite._tokenizer import Tokenizer
 
@@ -15,6 +16,7 @@ __all__ = [
     "DecodeStreams",
     "DecodeStreamsError",
     "Snapshot",
+    "StreamVocabulary",
     "Tag",
     "TokenText",
     "Tokenizer",

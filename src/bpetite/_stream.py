@@ -13,17 +13,20 @@ from collections.abc import (
     Sequence,
 )
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, Unpack
 
+from bpetite._stream_libraries import Source, tokens_of
 from bpetite._stream_options import (
     Ids,
     Options,
+    OptionsBesideTokens,
     Position,
     are_several,
     options_in,
     position_in,
     to_state,
 )
+from bpetite._stream_readers import Held
 from bpetite._stream_states import (
     Place,
     Places,
@@ -32,7 +35,6 @@ from bpetite._stream_states import (
     Step,
     join_texts,
     memory_of,
-    unfinished,
 )
 from bpetite._vocabulary import TokenTable, as_id
 
@@ -83,7 +85,7 @@ class Snapshot:
 
 
 class MakesStreams(Protocol):
-    """What has the method `decode_stream`: a Tokenizer."""
+    """What has the method `decode_stream`: a Tokenizer, a StreamVocabulary."""
 
     def decode_stream(self, *args: Any, **options: Any) -> DecodeStream:
         """Return a new stream."""
@@ -92,11 +94,12 @@ class MakesStreams(Protocol):
 class DecodeStream:
     """Text from ids as they come: each step returns what became complete with it.
 
-    Made by `Tokenizer.decode_stream`, which tells the options. All steps joined, and `flush()`,
-    are what `decode` returns for the same ids with the same arguments, up to the first stop.
-    Nothing is held back but a proper prefix of a valid character (at most 3 bytes) and the longest
-    end of the text that is a proper prefix of a stop string or a tag; nothing that was returned
-    ever changes. A stream belongs to one thread at a time; the tables behind it are shared by all.
+    Made by `Tokenizer.decode_stream`, which tells the options, or for another library's tokenizer
+    by `StreamVocabulary.decode_stream`. All steps joined, and `flush()`, are what `decode` returns
+    for the same ids with the same arguments, up to the first stop. Nothing is held back but a
+    proper prefix of a valid character (at most 3 bytes) and the longest end of the text that is a
+    proper prefix of a stop string or a tag; nothing that was returned ever changes. A stream
+    belongs to one thread at a time; the tables behind it are shared by all.
 
     >>> from bpetite import Tokenizer
     >>> stream = Tokenizer.train("", 256).decode_stream()
@@ -146,12 +149,42 @@ class DecodeStream:
         self._options = Options.checked(
             table, errors, unknown, stop, include_stop, stop_ids, min_tokens, tags
         )
-        held = _held_after(prompt_ids, table)
+        if isinstance(prompt_ids, (str, bytes, bytearray)):
+            raise TypeError(
+                f"prompt_ids must be a sequence of ids, got {type(prompt_ids).__name__}"
+            )
         if self._options.are_for_text_alone:
             self._states = memory_of(table).shared(errors, lambda: States(table, errors))
-            self._state = self._states.fresh(held)
+            self._state = self._states.fresh(self._states.reader.after(prompt_ids))
         else:
-            _begin_counting(self, held)
+            _begin_counting(self, prompt_ids=prompt_ids)
+
+    @classmethod
+    def from_vocabulary(
+        cls,
+        vocabulary: Source,
+        prompt_ids: Sequence[int] = (),
+        *,
+        special_ids: Iterable[int] = (),
+        whole_runs: bool = True,
+        skip_special_tokens: bool = False,
+        **options: Unpack[OptionsBesideTokens],
+    ) -> DecodeStream:
+        r"""Return a new stream of another library's tokenizer, or of the bytes of each id.
+
+        It is as a `StreamVocabulary` makes it, which tells what the arguments are; the options are
+        those of `Tokenizer.decode_stream`. What is read of a library's tokenizer is kept as long as
+        that is, for all its streams, and read again when it has changed. What is made of a mapping
+        is not kept: for many streams, make a StreamVocabulary.
+
+        >>> stream = DecodeStream.from_vocabulary({0: b"n\xc3", 1: b"\xa9"})
+        >>> stream.step(0), stream.step(1)
+        ('n', 'é')
+
+        Raises as `StreamVocabulary` and `Tokenizer.decode_stream` do.
+        """
+        tokens = tokens_of(vocabulary, special_ids, whole_runs=whole_runs)
+        return cls(tokens.table(skip_special_tokens), prompt_ids, **options)
 
     # Steps
 
@@ -229,9 +262,9 @@ class DecodeStream:
 
     def flush_events(self) -> list[str]:
         """Return what `flush` returns, cut at the tags, as `step_events` does."""
-        state = self._state
-        self._state = self._states.fresh(b"")
-        text = state.held.decode("utf-8", self._options.errors)
+        held, states = self._state.held, self._states
+        self._state = states.fresh(states.reader.start)
+        text = states.reader.end(held)
         return [text] if text else []
 
     def texts(self, ids: Iterable[Ids]) -> Iterator[str]:
@@ -325,8 +358,11 @@ class DecodeStream:
 
     @property
     def pending(self) -> bytes:
-        """The bytes that are held: the beginning of a character, 0 to 3 bytes."""
-        return self._state.held
+        """The bytes that are held: the beginning of a character, 0 to 3 bytes.
+
+        (Or, of a vocabulary whose runs of byte tokens are one text, the run: `StreamVocabulary`.)
+        """
+        return self._states.reader.pending(self._state.held)
 
     @property
     def held(self) -> str:
@@ -335,7 +371,7 @@ class DecodeStream:
 
     def reset(self) -> None:
         """Forget what is held, a stop and a failure: the stream is as new, without a prompt."""
-        self._state = self._states.fresh(b"")
+        self._state = self._states.fresh(self._states.reader.start)
 
     def copy(self) -> DecodeStream:
         """Return a stream that goes on from here by itself; its cost does not depend on history."""
@@ -473,15 +509,18 @@ class DecodeStream:
         self._options, self._states, self._state = other._options, other._states, other._state
 
     def _position(self) -> Position:
-        return Position(self._state.held, tokens=0 if self._state.fresh else None)
+        held, reader = self._state.held, self._states.reader
+        tokens = 0 if self._state.fresh else None
+        return Position(reader.pending(held), reader.mark(held), tokens=tokens)
 
     def _go_to(self, position: Position) -> None:
+        held = self._states.reader.held(position.pending, position.mark)
         if position.tokens is not None and (position.tokens or position.stopped or position.failed):
             _begin_counting(self, b"")
             self._go_to(position)
             return
         fresh = position.tokens is not None
-        self._state = (self._states.fresh if fresh else self._states.holding)(position.pending)
+        self._state = (self._states.fresh if fresh else self._states.holding)(held)
 
 
 class _CountingStream(DecodeStream):
@@ -592,7 +631,7 @@ class _CountingStream(DecodeStream):
         if self._tokens == self._switch_at and self._stopped is None:
             self._switch(self._tokens - 1)  # what is held came with tokens whose stops do not count
         try:
-            text = self._place.held.decode("utf-8", self._options.errors)
+            text = self._places.reader.end(self._place.held)
             step = self._places.scan(self._place, text)
         except UnicodeDecodeError as error:
             step = self._before(error, None)
@@ -636,14 +675,14 @@ class _CountingStream(DecodeStream):
 
     @property
     def pending(self) -> bytes:
-        return self._place.held
+        return self._places.reader.pending(self._place.held)
 
     @property
     def held(self) -> str:
         return self._place.text
 
     def reset(self) -> None:
-        _begin_counting(self, b"")
+        _begin_counting(self)
 
     def copy(self) -> DecodeStream:
         other = DecodeStream.__new__(_CountingStream)
@@ -677,6 +716,7 @@ class _CountingStream(DecodeStream):
     def _position(self) -> Position:
         return Position(
             self.pending,
+            self._places.reader.mark(self._place.held),
             self.held,
             self._tokens,
             self._characters,
@@ -689,27 +729,32 @@ class _CountingStream(DecodeStream):
     def _go_to(self, position: Position) -> None:
         if position.tokens is None:
             raise ValueError("tokens are not counted in that stream, and are in this one")
+        places = self._options.places(position.armed, position.tokens)
+        held = places.reader.held(position.pending, position.mark)
         self._tokens, self._characters = position.tokens, position.characters
         self._stopped, self._rest, self._failed = position.stopped, position.rest, position.failed
         self._armed = position.armed
-        self._places = self._options.places(self._armed, self._tokens)
-        self._place = self._places.at(position.pending, position.held)
+        self._places = places
+        self._place = places.at(held, position.held)
         if self._stopped is not None or self._failed:
-            self._place = Place(position.pending, self._place.node, released=self._place.released)
+            self._place = Place(held, self._place.node, released=self._place.released)
 
 
 # A step of a stream of text alone finds nothing here, and asks the stream's own way to step.
 _NOTHING_KNOWN = State(b"", ())
 
 
-def _begin_counting(stream: DecodeStream, held: bytes) -> None:
-    """Make a stream one that counts, at its beginning."""
+def _begin_counting(
+    stream: DecodeStream, held: Held = None, prompt_ids: Sequence[int] = ()
+) -> None:
+    """Make a stream one that counts, at its beginning: with what is held, or behind a prompt."""
     stream.__class__ = _CountingStream
     assert isinstance(stream, _CountingStream)
     options = stream._options
     stream._state = _NOTHING_KNOWN
     stream._places = options.places(True, 0)
-    stream._place = stream._places.at(held)
+    reader = stream._places.reader
+    stream._place = stream._places.at(reader.after(prompt_ids) if held is None else held)
     stream._texts = stream._places.text_of
     stream._tokens = stream._characters = 0
     stream._switch_at = options.min_tokens or -1
@@ -728,15 +773,3 @@ def _from_state(make: Callable[..., DecodeStream], state: Mapping[str, Any]) -> 
 def _unpickled(table: TokenTable, state: dict[str, Any]) -> DecodeStream:
     state.pop("skip_special_tokens", None)  # the table does
     return _from_state(partial(DecodeStream, table), state)
-
-
-def _held_after(prompt_ids: Sequence[int], table: TokenTable) -> bytes:
-    """Return what is held after a prompt: only its last bytes matter, so only they are read."""
-    if isinstance(prompt_ids, (str, bytes, bytearray)):
-        raise TypeError(f"prompt_ids must be a sequence of ids, got {type(prompt_ids).__name__}")
-    end = b""
-    for id in reversed(prompt_ids):
-        end = table.bytes_of[as_id(id)] + end
-        if len(end) >= 3:
-            break
-    return unfinished(end)

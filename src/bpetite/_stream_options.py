@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TypedDict, TypeGuard, cast
 
 from bpetite._stop import matcher_of
-from bpetite._stream_states import Places, check_errors, memory_of, unfinished
+from bpetite._stream_readers import reader_of
+from bpetite._stream_states import Places, check_errors, memory_of
 from bpetite._vocabulary import TokenTable, as_id
 
 Ids = int | Iterable[int]
@@ -20,17 +21,22 @@ _NOTHING = ()
 _NO_IDS: frozenset[int] = frozenset()
 
 
-class StreamOptions(TypedDict, total=False):
-    """The keyword arguments of `Tokenizer.decode_stream`."""
+class OptionsBesideTokens(TypedDict, total=False):
+    """The keyword arguments of `Tokenizer.decode_stream` beside what picks the tokens."""
 
     errors: str
-    skip_special_tokens: bool
     unknown: Literal["raise", "skip"]
     stop: str | Iterable[str]
     include_stop: bool
     stop_ids: Ids
     min_tokens: int
     tags: str | Iterable[str]
+
+
+class StreamOptions(OptionsBesideTokens, total=False):
+    """The keyword arguments of `Tokenizer.decode_stream`."""
+
+    skip_special_tokens: bool
 
 
 class Options(NamedTuple):
@@ -123,6 +129,7 @@ class Position(NamedTuple):
     """Where a stream is, whatever its options are."""
 
     pending: bytes = b""
+    mark: str = ""  # what more there is to the pending bytes
     held: str = ""  # and what is held no longer, but was not returned
     tokens: int | None = None  # None if they were not counted
     characters: int = 0
@@ -143,6 +150,7 @@ class Position(NamedTuple):
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "pending": (str,),
+    "mark": (str,),
     "held": (str,),
     "tokens": (int,),
     "characters": (int,),
@@ -180,8 +188,7 @@ def position_in(state: Mapping[str, Any], options: Options) -> Position:
     if "pending" in values:
         values["pending"] = bytes.fromhex(values["pending"])
     position = Position(**values)
-    if unfinished(position.pending) != position.pending:
-        raise ValueError(f"state has pending bytes that begin no character: {state['pending']!r}")
+    reader_of(options.table, options.errors).held(position.pending, position.mark)
     if position.stopped not in (None, *options.stop, *options.stop_ids):
         raise ValueError(f"state has stopped at {position.stopped!r}, no stop of its stream")
     return position

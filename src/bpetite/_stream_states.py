@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Hashable, Sequence
 from threading import Lock
 from typing import NamedTuple, Protocol, TypeVar, cast
 from weakref import WeakSet
 
 from bpetite._stop import Matcher, Node
+from bpetite._stream_readers import Held, reader_of
 from bpetite._vocabulary import TokenTable
 
 ERRORS = ("strict", "replace", "ignore", "backslashreplace")
 """What may be done with bytes that are not UTF-8; the names and results of `bytes.decode`."""
-
-# The proper prefixes of a valid character, at the end of some bytes (The Unicode Standard,
-# table 3-7, "Well-Formed UTF-8 Byte Sequences"). E0 80 or ED A0 begin no character, so they are
-# no such prefix: what cannot be completed is not waited for.
-_UNFINISHED = re.compile(
-    rb"""(?: [\xC2-\xDF]
-           | \xE0                  [\xA0-\xBF]?
-           | [\xE1-\xEC\xEE\xEF]   [\x80-\xBF]?
-           | \xED                  [\x80-\x9F]?
-           | \xF0                  (?: [\x90-\xBF] [\x80-\xBF]? )?
-           | [\xF1-\xF3]           [\x80-\xBF]{0,2}
-           | \xF4                  (?: [\x80-\x8F] [\x80-\xBF]? )?
-         ) \Z""",
-    re.VERBOSE,
-)
 
 # Steps inside characters, stops and tags that are remembered for each table, some 16 MB; then they
 # are found out anew. And for how many sets of stops, tags and other options that is done.
@@ -35,16 +20,6 @@ _MOVES = 1 << 16
 _SETS = 32
 
 _NOTHING = bytearray()
-
-
-def unfinished(data: bytes) -> bytes:
-    r"""Return the bytes at the end of `data` that may still become a character: 0 to 3 bytes.
-
-    >>> unfinished("a🙂".encode()[:-1]), unfinished(b"\xed\xa0")
-    (b'\xf0\x9f\x99', b'')
-    """
-    match = _UNFINISHED.search(data, max(0, len(data) - 3))
-    return match.group() if match else b""
 
 
 def check_errors(errors: object) -> None:
@@ -111,7 +86,7 @@ def memory_of(table: TokenTable) -> Memory:
 
 
 class State:
-    """What a stream of text alone can be in: the bytes that it holds.
+    """What a stream of text alone can be in: what it holds, mostly bytes.
 
     `ready` has the texts of the ids that lead nowhere else, which there are if nothing is held;
     `moves` those of the other ids, with the state after them, as far as streams found them out.
@@ -120,7 +95,7 @@ class State:
 
     __slots__ = ("fresh", "held", "moves", "ready")
 
-    def __init__(self, held: bytes, ready: Sequence[str | None], *, fresh: bool = False) -> None:
+    def __init__(self, held: Held, ready: Sequence[str | None], *, fresh: bool = False) -> None:
         self.held = held
         self.ready = ready
         self.fresh = fresh
@@ -131,46 +106,57 @@ class States:
     """The states of all streams over one table with the same `errors`, made as they are met."""
 
     def __init__(self, table: TokenTable, errors: str) -> None:
-        self.bytes_of = table.bytes_of
-        self.errors = errors
+        self.reader = reader_of(table, errors)
+        self._bytes_of = table.bytes_of
         self._memory = memory_of(table)
         self._nothing_ready = [None] * len(table.text_of)  # while something is held
-        self._state_of = {b"": State(b"", table.text_of)}
-        self._fresh_of: dict[bytes, State] = {}
+        self._nothing_held = State(b"", table.text_of)
+        self._state_of: dict[Held, State] = {b"": self._nothing_held}
+        self._fresh_of: dict[Held, State] = {}
 
-    def holding(self, held: bytes) -> State:
-        """Return the state of a stream that holds these bytes."""
+    def holding(self, held: Held) -> State:
+        """Return the state of a stream that holds this."""
         state = self._state_of.get(held)
-        return state or self._state_of.setdefault(held, State(held, self._nothing_ready))
+        if state is None:
+            state = State(held, self._nothing_ready)
+            if self.reader.is_common(held):
+                state = self._state_of.setdefault(held, state)
+        return state
 
-    def fresh(self, held: bytes) -> State:
-        """Return the state of a stream that holds these bytes and has made no step."""
+    def fresh(self, held: Held) -> State:
+        """Return the state of a stream that holds this and has made no step."""
         state = self._fresh_of.get(held)
-        return state or self._fresh_of.setdefault(
-            held, State(held, self._nothing_ready, fresh=True)
-        )
+        if state is None:
+            state = State(held, self._nothing_ready, fresh=True)
+            if self.reader.is_common(held):
+                state = self._fresh_of.setdefault(held, state)
+        return state
 
     def move(self, state: State, id: int) -> tuple[str, State]:
         """Return where an id leads from a state, and with which text; KeyError if it is unknown."""
-        data = state.held + self.bytes_of[id]
-        held = unfinished(data)
-        move = data[: len(data) - len(held)].decode("utf-8", self.errors), self.holding(held)
-        self._memory.make_room()
-        state.moves[id] = move
+        text, held = self.reader.read(state.held, id, self._bytes_of[id])
+        move = text, self.holding(held)
+        if self.reader.is_common(held) and self.reader.is_common(state.held):
+            self._memory.make_room()
+            state.moves[id] = move
         return move
 
     def forget(self) -> None:
         """Forget all moves."""
-        for state in (*self._state_of.values(), *self._fresh_of.values()):
+        states = [*self._state_of.values(), *self._fresh_of.values()]
+        if len(self._state_of) > _MOVES:  # which there are not of beginnings of characters
+            self._state_of = {b"": self._nothing_held}
+        for state in states:
             state.moves.clear()
 
 
 class Place:
     """What a stream that looks for stops or counts can be in, and where each id leads from there.
 
-    That is the bytes it holds, and the node of its matcher, whose text it holds too. `whole` has
-    1 for each id that is known to be whole text and to lead nowhere else; `moves` the text, the
-    next place and the pieces of the text for other ids, as far as streams found them out.
+    That is what it holds of tokens, mostly bytes, and the node of its matcher, whose text it holds
+    too. `whole` has 1 for each id that is known to be whole text and to lead nowhere else; `moves`
+    the text, the next place and the pieces of the text for other ids, as far as streams found them
+    out.
     `released` is text that is held no longer and is returned with the next step. A place that no
     id leads away from is where a stream has stopped or failed.
     """
@@ -178,7 +164,7 @@ class Place:
     __slots__ = ("held", "moves", "node", "released", "whole")
 
     def __init__(
-        self, held: bytes, node: Node, whole: bytearray = _NOTHING, released: str = ""
+        self, held: Held, node: Node, whole: bytearray = _NOTHING, released: str = ""
     ) -> None:
         self.held = held
         self.node = node
@@ -209,16 +195,15 @@ class Places:
 
     def __init__(self, table: TokenTable, errors: str, matcher: Matcher) -> None:
         self.text_of = table.text_of
-        self.errors = errors
+        self.reader = reader_of(table, errors)
         self.matcher = matcher
-        self._bytes_of = table.bytes_of
         self._nothing_whole = bytearray(len(self.text_of))
         self._memory = memory_of(table)
-        self._place_of: dict[tuple[bytes, Node], Place] = {}
+        self._place_of: dict[tuple[Held, Node], Place] = {}
         self._begin = Place(b"", matcher.root, bytearray(len(self.text_of)))
 
-    def at(self, held: bytes, unreturned: str = "") -> Place:
-        """Return the place of a stream that has these bytes, and returned all but this text.
+    def at(self, held: Held, unreturned: str = "") -> Place:
+        """Return the place of a stream that holds this, and returned all but this text.
 
         Of the text, what can be the beginning of a stop or a tag is held, and the rest released.
         """
@@ -226,9 +211,11 @@ class Places:
         released = unreturned[: len(unreturned) - node.length]
         return Place(held, node, released=released) if released else self._at(held, node)
 
-    def _at(self, held: bytes, node: Node) -> Place:
+    def _at(self, held: Held, node: Node) -> Place:
         if not held and node is self.matcher.root:
             return self._begin
+        if not self.reader.is_common(held):
+            return Place(held, node, self._nothing_whole)
         key = held, node
         place = self._place_of.get(key)
         if place is None and len(self._place_of) >= _MOVES:
@@ -255,22 +242,14 @@ class Places:
 
         Raises UnicodeDecodeError for bytes that are not UTF-8, if `errors` says so.
         """
-        data = place.held + token
-        held = unfinished(data)
-        end = len(data) - len(held)
-        try:
-            text = data[:end].decode("utf-8", self.errors)
-        except UnicodeDecodeError:
-            # All of the data has the same first error, and the reason may lie behind `end`.
-            data.decode("utf-8")
-            raise
+        text, held = self.reader.read(place.held, id, token)
         step = self.scan(place, text, held)
         if id is not None and step.stop is None and not place.released:
             self._remember(place, id, step)
         return step
 
-    def scan(self, place: Place, text: str, held: bytes = b"") -> Step:
-        """Return where complete text leads, if these bytes are held behind it."""
+    def scan(self, place: Place, text: str, held: Held = b"") -> Step:
+        """Return where complete text leads, if this is held behind it."""
         pieces, node, stop, rest = self.matcher.scan(place.node, text)
         if place.released:
             pieces = join_texts((place.released, *pieces))
@@ -279,6 +258,8 @@ class Places:
         return Step(pieces, self._at(held, node))
 
     def _remember(self, place: Place, id: int, step: Step) -> None:
+        if not (self.reader.is_common(place.held) and self.reader.is_common(step.place.held)):
+            return
         self._memory.make_room()
         place.moves[id] = "".join(step.pieces), step.place, step.pieces
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
@@ -75,13 +74,15 @@ class TokenTable:
     def __init__(
         self,
         bytes_of: Mapping[int, bytes],
-        vocabulary: Vocabulary | None = None,
+        vocabulary: object = None,
         *,
         skips_special_tokens: bool = False,
+        reader_of: Any = None,
     ) -> None:
         self.bytes_of = TokenBytes(bytes_of)
         self.skips_special_tokens = skips_special_tokens
         self.stream_memory: Any = None  # what the streams over this table share: theirs to fill
+        self.reader_of = reader_of  # how streams read these bytes, if not as UTF-8: theirs to call
         self._vocabulary = vocabulary  # whose table it is, if it is one's
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -98,10 +99,17 @@ class TokenTable:
         """
         text_of: list[str | None] = [None] * min(max(self.bytes_of) + 1, 2 * len(self.bytes_of))
         for id, token in self.bytes_of.items():
+            try:  # `suppress` would take twice the time of it all
+                text = token.decode()
+            except UnicodeDecodeError:
+                continue
             if id < len(text_of):
-                with suppress(UnicodeDecodeError):
-                    text_of[id] = token.decode("utf-8")
+                text_of[id] = text
         return text_of
+
+    def know_texts(self, text_of: list[str | None]) -> None:
+        """Take what `text_of` would derive from one who has derived it already."""
+        self.__dict__["text_of"] = text_of
 
 
 class Core(Protocol):

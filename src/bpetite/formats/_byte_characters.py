@@ -6,6 +6,8 @@ order, the characters from U+0100 on (openai/gpt-2, src/encoder.py).
 
 from __future__ import annotations
 
+import codecs
+
 
 def _characters() -> list[str]:
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
@@ -15,6 +17,10 @@ def _characters() -> list[str]:
 
 _CHARACTER_OF = _characters()
 _BYTE_OF = {character: byte for byte, character in enumerate(_CHARACTER_OF)}
+
+# CPython encodes five times as fast by such a map, but makes it only if U+0000 is the byte 0: that
+# one and the character that stands for it are left to the dict.
+_QUICK_MAP = codecs.charmap_build("\0" + "".join(_CHARACTER_OF[1:]))
 
 
 def to_characters(token: bytes) -> str:
@@ -34,6 +40,11 @@ def to_bytes(text: str) -> bytes:
 
     Raises ValueError for a character that stands for no byte.
     """
+    if "\0" not in text:
+        try:
+            return codecs.charmap_encode(text, "strict", _QUICK_MAP)[0]
+        except UnicodeEncodeError:
+            pass  # the byte 0, or no byte
     try:
         return bytes(map(_BYTE_OF.__getitem__, text))
     except KeyError as error:
