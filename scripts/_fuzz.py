@@ -166,9 +166,6 @@ class Fuzzer:
                 self.workers.append(worker)
             else:
                 worker.stop()  # the processor has other instructions
-        first = self._subjects[0].name
-        probe = self.workers[0].ask("bytes", first, [b"a"])[0]
-        self._takes_bytes = not isinstance(probe[0]["encode"], Error)
 
     def stop(self) -> None:
         """End all processes."""
@@ -180,7 +177,7 @@ class Fuzzer:
         lot = random.Random(f"{self._seed} {number}")
         subject = self._subjects[number % len(self._subjects)]
         kind = lot.choices(["text", "bytes", "ids", "corpus", "file"], [12, 1, 2, 3, 4])[0]
-        if kind == "text" or (kind == "bytes" and not self._takes_bytes):
+        if kind == "text":
             texts = [some_text(lot, subject, self._real) for _ in range(150)]
             self._compare("text", subject, texts, number)
         elif kind == "bytes":
@@ -294,10 +291,11 @@ def complaint_about_text(subject: Subject, text: str, result: Result) -> str | N
     if alone["count"] != len(alone["encode"]):
         return f"count: {alone['count']}; encode: {shown(alone['encode'])}"
     for way in ("encode_array", "by threads"):
-        if way in alone and alone[way] != alone["encode"]:
+        if alone[way] != alone["encode"]:
             return difference(way, alone[way], "encode", alone["encode"])
-    if in_batch != alone["encode"]:
-        return difference("encode_batch", in_batch, "encode", alone["encode"])
+    for ids in in_batch:
+        if ids != alone["encode"]:
+            return difference("in a batch", ids, "encode", alone["encode"])
     if subject.home is not None:
         theirs = subject.home.encode(text, allowed_special="all")
         if theirs != alone["encode"]:

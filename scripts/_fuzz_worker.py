@@ -21,6 +21,8 @@ from typing import Any
 import bpetite
 from bpetite import Tokenizer
 
+Text = str | bytes | bytearray | memoryview
+
 MOST_MEMORY = 6 << 30
 """Bytes of address space that a process may have: what input makes it allocate is bounded."""
 
@@ -102,32 +104,27 @@ def engine_name() -> str:
     return f"native {_native.simd()}"
 
 
-def encoded(tokenizer: Any, text: str | bytes) -> Result:
+def encoded(tokenizer: Tokenizer, text: Text) -> Result:
     """Return what all ways to encode a text make of it."""
     calls: dict[str, Callable[[], object]] = {
         "encode": lambda: tokenizer.encode(text),
         "encode_ordinary": lambda: tokenizer.encode_ordinary(text),
         "count": lambda: tokenizer.count(text),
         "decode": lambda: tokenizer.decode(tokenizer.encode(text)),
+        "encode_array": lambda: tokenizer.encode_array(text).tolist(),
+        "by threads": lambda: tokenizer.encode(text, threads=3),
     }
-    if hasattr(tokenizer, "encode_array"):
-        calls |= {
-            "encode_array": lambda: tokenizer.encode_array(text).tolist(),
-            "by threads": lambda: tokenizer.encode(text, threads=3),
-        }
     return {name: result_of(call) for name, call in calls.items()}
 
 
-def in_batch(tokenizer: Any, texts: Sequence[str]) -> Iterator[Result]:
-    """Yield the ids of each text from a batch of all, None for one that is no Unicode."""
+def in_batch(tokenizer: Tokenizer, texts: Sequence[str]) -> Iterator[Result]:
+    """Yield the ids of each text from two batches of all, None for one that is no Unicode."""
     good = [is_unicode(text) for text in texts]
-    batch = tokenizer.encode_batch(list(compress(texts, good)))
-    if hasattr(tokenizer, "encode_batch_arrays"):
-        ids, offsets = tokenizer.encode_batch_arrays(list(compress(texts, good)), threads=2)
-        flat = [ids[start:end].tolist() for start, end in pairwise(offsets)]
-        batch = batch if flat == batch else flat
-    rest = iter(batch)
-    return (next(rest) if is_good else None for is_good in good)
+    encodable = list(compress(texts, good))
+    ids, offsets = tokenizer.encode_batch_arrays(encodable, threads=2)
+    flat = [ids[start:end].tolist() for start, end in pairwise(offsets)]
+    both = zip(tokenizer.encode_batch(encodable), flat, strict=True)
+    return (next(both) if is_good else None for is_good in good)
 
 
 def is_unicode(text: str) -> bool:
@@ -137,7 +134,7 @@ def is_unicode(text: str) -> bool:
 
 def encoded_bytes(tokenizer: Tokenizer, data: bytes) -> Result:
     """Return what encoding makes of bytes that may be UTF-8, whatever holds them."""
-    holders: list[Callable[[bytes], Any]] = [bytes, bytearray, memoryview]
+    holders: list[Callable[[bytes], Text]] = [bytes, bytearray, memoryview]
     return [encoded(tokenizer, holder(data)) for holder in holders]
 
 
@@ -183,7 +180,7 @@ def trained(folder: Path, corpus: Corpus) -> Result:
         lambda: Tokenizer.train(corpus.documents, size, pattern=pattern)
     ]
     if all(path.exists() for path in paths):
-        calls.append(lambda: Tokenizer.train_from_files(paths, size, pattern=pattern))
+        calls.append(lambda: Tokenizer.train_from_files(paths, size, pattern=pattern, threads=3))
     results = [result_of(lambda call=call: call().merges) for call in calls]  # type: ignore[misc]
     for path in paths:
         path.unlink(missing_ok=True)
