@@ -156,6 +156,7 @@ def test_ids_and_bytes_are_told_of_the_token_that_is_pointed_at(page: Page) -> N
     box(page).fill("n 🙂<|endoftext|>")
     listbox = page.get_by_role("listbox", name="Tokens of bytes.json")
     detail = page.locator(".detail").nth(1)
+    expect(page.locator(".summary").nth(1)).to_contain_text("7 tokens")
     listbox.get_by_role("option", name="🙂").hover()
     expect(detail).to_have_text("🙂4 tokens:240 (f0)159 (9f)153 (99)130 (82)")
     listbox.get_by_role("option", name="·").hover()

@@ -76,12 +76,12 @@ def _run(options: argparse.Namespace) -> None:
         raise ValueError(
             f"serve needs Starlette and uvicorn ({error}): pip install 'bpetite[web]'"
         ) from None
+    models = [
+        Model(name, Tokenizer.load(path))
+        for name, path in zip(_names(options.model), options.model, strict=True)
+    ]
     with _listening(options.host, options.port) as listener:
         host, port = listener.getsockname()[:2]
-        models = [
-            Model(name, Tokenizer.load(path))
-            for name, path in zip(_names(options.model), options.model, strict=True)
-        ]
         app = application(models, loopback=is_loopback(host))
         address = f"[{host}]" if ":" in host else host
         say(f"serving {', '.join(_names(options.model))} at http://{address}:{port}/")
