@@ -31,6 +31,18 @@ const LONG: usize = 2 * WINDOW;
 const WINDOW: usize = 512;
 const MARGIN: usize = 48;
 
+/// A part of a long piece that is merged by itself.
+#[derive(Clone, Copy)]
+struct Window {
+    /// Where it begins in the piece, and how many bytes it has at the most.
+    start: usize,
+    length: usize,
+    /// How many tokens there are before it.
+    first: usize,
+    /// The token that it must begin with, since that came next in the window before.
+    expected: Option<Token>,
+}
+
 /// What a vocabulary says of merging.
 pub struct Merges {
     tokens_of_bytes: [Token; 256],
@@ -140,8 +152,8 @@ impl Merges {
     }
 
     /// Merges a window of the piece, keeps its tokens but the last few, and goes on where those
-    /// began. If the next window begins with the token that came next in the last one, all is as if
-    /// the piece had been merged at once; else the last window is made twice as long.
+    /// began. If each window begins with the token that came next in the one before, all is as if
+    /// the piece had been merged at once; where one does not, that before is made twice as long.
     ///
     /// For where the ranks rise, merging goes rank by rank, and through the piece from left to right
     /// for each. Two neighbours in what comes out stay apart when they are merged by themselves,
@@ -156,19 +168,18 @@ impl Merges {
         tokens: &mut Vec<Token>,
     ) {
         let mut found = std::mem::take(&mut scratch.window);
-        let (mut start, mut length) = (0, WINDOW);
-        // Of the last window: where it began, in the piece and among the tokens, its length, and
-        // the first token that was not kept.
-        let mut last: Option<(usize, usize, usize, Token)> = None;
+        let mut windows: Vec<Window> = Vec::new();
+        let first = tokens.len();
+        let mut window = Window { start: 0, length: WINDOW, first, expected: None };
         loop {
+            let Window { start, length, expected, .. } = window;
             let end = piece.len().min(start + length);
             found.clear();
             self.merge_long(&piece[start..end], scratch, &mut found);
-            if let Some((last_start, first, last_length, expected)) = last
-                && found.first() != Some(&expected)
-            {
-                (start, length, last) = (last_start, 2 * last_length, None);
-                tokens.truncate(first);
+            if expected.is_some_and(|expected| found.first() != Some(&expected)) {
+                let Some(last) = windows.pop() else { break };
+                tokens.truncate(last.first);
+                window = Window { length: 2 * last.length, ..last };
                 continue;
             }
             if end == piece.len() {
@@ -182,13 +193,13 @@ impl Merges {
                 left += lengths.of(found[kept]);
             }
             if kept == 0 {
-                length *= 2;
+                window.length *= 2;
                 continue;
             }
-            last = Some((start, tokens.len(), length, found[kept]));
-            start = end - left;
+            windows.push(window);
             tokens.extend_from_slice(&found[..kept]);
-            length = WINDOW;
+            let (first, expected) = (tokens.len(), Some(found[kept]));
+            window = Window { start: end - left, length: WINDOW, first, expected };
         }
         scratch.window = found;
     }
