@@ -61,8 +61,11 @@ pub trait Sink {
 
     fn take(&mut self, ids: &[u32]);
 
-    /// Makes room for what is to come, when so many bytes of a text are done, and so many left.
-    fn expect(&mut self, _done: usize, _left: usize) {}
+    /// Returns how many ids it has taken.
+    fn count(&self) -> usize;
+
+    /// Makes room for so many ids.
+    fn expect(&mut self, _more: usize) {}
 }
 
 /// How many ids there are.
@@ -77,6 +80,10 @@ impl Sink for Count {
 
     fn take(&mut self, ids: &[u32]) {
         self.0 += ids.len();
+    }
+
+    fn count(&self) -> usize {
+        self.0
     }
 }
 
@@ -128,10 +135,12 @@ impl<T: Id> Sink for Vec<T> {
         self.extend(ids.iter().map(|&id| T::of(id)));
     }
 
-    fn expect(&mut self, done: usize, left: usize) {
-        // As many as so far for each byte, and a few more.
-        let ids = self.len() as f64 / done as f64 * left as f64 * 1.03;
-        self.reserve_exact(ids as usize + 4 * BATCH);
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn expect(&mut self, more: usize) {
+        self.reserve_exact(more);
     }
 }
 
@@ -164,8 +173,12 @@ impl Encoder {
         self.with_contexts(Vec::pop).flatten().unwrap_or_default()
     }
 
-    /// Keeps a context for later calls.
-    pub fn put_context(&self, context: Box<Context>) {
+    /// Keeps a context for later calls, but not the room that long pieces took.
+    pub fn put_context(&self, mut context: Box<Context>) {
+        context.cache.tidy();
+        if context.merging.tokens.capacity() > MOST_ROOM {
+            context.merging = Merging::default();
+        }
         self.with_contexts(|contexts| {
             if contexts.len() < MOST_CONTEXTS {
                 contexts.push(context);
@@ -242,14 +255,22 @@ impl Encoder {
         let Some(pattern) = self.pattern else { return };
         let mut pieces = Pieces::new(pattern, text);
         let mut next_question = FIRST_QUESTION;
+        let first = sink.count();
         let mut at = 0;
         while at < text.len() {
             context.bounds[0] = at as u32;
             let count = pieces.next_ends(&mut context.bounds[1..]);
-            at = context.bounds[count] as usize;
+            let end = context.bounds[count] as usize;
+            if end <= at {
+                return; // of what is not UTF-8 any more there may be pieces of nothing
+            }
+            at = end;
             self.encode_pieces(text, count, context, sink);
             if at > next_question {
-                sink.expect(at, text.len() - at);
+                // As many for each byte as so far, and a few more; there are no more than bytes.
+                let left = text.len() - at;
+                let more = (sink.count() - first) as f64 / at as f64 * left as f64 * 1.03;
+                sink.expect((more as usize).min(left) + 4 * BATCH);
                 next_question = at + QUESTION;
                 if !go_on() {
                     return;
@@ -327,6 +348,9 @@ impl<S: Sink> Work for EncodePieces<'_, S> {
 
 /// Of how many threads at once what they have learnt is kept.
 const MOST_CONTEXTS: usize = 64;
+
+/// The most tokens of a piece for which room is kept.
+const MOST_ROOM: usize = 1 << 16;
 
 /// After how many bytes it is asked whether to go on, and how much room there should be.
 const QUESTION: usize = 1 << 20;

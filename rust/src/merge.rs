@@ -11,7 +11,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 
 use crate::spans::Spans;
-use crate::tokens::WholePieces;
+use crate::tokens::{Tokens, WholePieces};
 
 /// A token by its place among all tokens: dense, whatever ids the vocabulary has.
 pub type Token = u32;
@@ -208,29 +208,36 @@ impl Merges {
     /// looked up they may not: a part could be taken for one.
     pub fn spans(&self) -> Option<&Spans> {
         let make = || {
-            let tokens = self.bytes_of_tokens()?;
-            Some(Spans::new(tokens.iter().map(Vec::as_slice)))
+            let tokens = self.tokens()?;
+            Some(Spans::new((0..tokens.len() as Token).map(|token| tokens.get(token))))
         };
-        self.spans.get_or_init(|| if self.whole_pieces.is_some() { None } else { make() }).as_ref()
+        if self.spans.get().is_none() {
+            // Nobody waits here for another thread, which a forked process may be without.
+            let _ = self.spans.set(if self.whole_pieces.is_some() { None } else { make() });
+        }
+        self.spans.get()?.as_ref()
     }
 
-    /// Returns the bytes of the tokens of bytes and merges, by token; of another, nothing. None
-    /// if a merge has a part that only a later one makes.
-    fn bytes_of_tokens(&self) -> Option<Vec<Vec<u8>>> {
-        let mut pairs = self.table.pairs();
-        pairs.sort_unstable();
-        let made = pairs.iter().map(|&(rank, _, _)| self.made_by(rank));
+    /// Returns the tokens of bytes and merges; of another number there is nothing. None if a merge
+    /// has a part that only a later one makes.
+    fn tokens(&self) -> Option<Tokens> {
+        let made = (0..self.count).map(|rank| self.made_by(rank));
         let most = made.chain(self.tokens_of_bytes).max()?;
-        let mut tokens = vec![Vec::new(); most as usize + 1];
+        let mut tokens = Tokens::with_room(most as usize + 1);
         for (byte, &token) in (0..=255).zip(&self.tokens_of_bytes) {
-            tokens[token as usize] = vec![byte];
+            tokens.define(token, &[byte]);
         }
-        for (rank, left, right) in pairs {
-            let (left, right) = (tokens.get(left as usize)?, tokens.get(right as usize)?);
-            if left.is_empty() || right.is_empty() {
+        let mut parts = vec![(0, 0); self.count as usize];
+        for (rank, left, right) in self.table.pairs() {
+            parts[rank as usize] = (left, right);
+        }
+        for (rank, (left, right)) in (0..).zip(parts) {
+            if tokens.get(left).is_empty() || tokens.get(right).is_empty() {
                 return None;
             }
-            tokens[self.made_by(rank) as usize] = [&left[..], right].concat();
+            if !tokens.define_joined(self.made_by(rank), left, right) {
+                return None;
+            }
         }
         Some(tokens)
     }
@@ -628,6 +635,29 @@ mod tests {
             vocabulary.merge(&piece, &mut scratch, &mut windows);
             vocabulary.merge_long(&piece, &mut scratch, &mut whole);
             assert_eq!(windows, whole, "round {round}");
+        }
+    }
+
+    #[test]
+    fn a_window_that_was_made_longer_is_held_against_the_one_before() {
+        // All pairs of 37 letters, one after the other, of which the last is merged first: so what
+        // a window begins with depends on whether what is behind it is odd.
+        let walk: Vec<u8> = (0..37)
+            .flat_map(|i| [i].into_iter().chain((i + 1..37).flat_map(move |j| [i, j])))
+            .collect();
+        for length in LONG + 1..walk.len() {
+            let piece = &walk[..length];
+            let pairs = piece.windows(2).rev().zip(256..);
+            let merges: Vec<_> =
+                pairs.map(|(pair, token)| (pair[0].into(), pair[1].into(), token)).collect();
+            let mut vocabulary = Merges::with_room(bytes(), 256 + length, length).expect("few");
+            for &(left, right, made) in &merges {
+                assert!(vocabulary.push(left, right, made));
+            }
+            let (mut scratch, mut windows, mut whole) = (Scratch::default(), vec![], vec![]);
+            vocabulary.merge(piece, &mut scratch, &mut windows);
+            vocabulary.merge_long(piece, &mut scratch, &mut whole);
+            assert_eq!(windows, whole, "{length} bytes");
         }
     }
 

@@ -35,7 +35,7 @@ pub fn encode_all<T: Id>(
     threads: usize,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<(Vec<T>, Vec<u64>), TooLongError> {
-    let parts = parts_of(encoder, texts, ordinary, if threads > 1 { PART } else { LONGEST });
+    let parts = parts_of(encoder, texts, ordinary, if threads > 1 { PART } else { LONGEST / 2 });
     if parts.iter().any(|part| part.text.len() > LONGEST) {
         return Err(TooLongError);
     }
@@ -74,7 +74,9 @@ pub fn encode_all<T: Id>(
     };
     std::thread::scope(|scope| {
         for _ in 1..threads {
-            scope.spawn(|| work(&mut || !stop.load(Ordering::Relaxed)));
+            // Where the system has no more threads, those that there are do the work.
+            let _ = std::thread::Builder::new()
+                .spawn_scoped(scope, || work(&mut || !stop.load(Ordering::Relaxed)));
         }
         work(&mut || {
             let goes_on = go_on();

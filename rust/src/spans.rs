@@ -19,7 +19,8 @@ impl Spans {
     /// Takes the bytes of all tokens.
     pub fn new<'a>(tokens: impl Iterator<Item = &'a [u8]>) -> Spans {
         let mut spans = Spans { characters: Box::new([0; _]), bytes: Box::new([0; _]) };
-        for token in tokens {
+        // Of two characters of ASCII nothing is kept, as they are never apart.
+        for token in tokens.filter(|token| !token.is_ascii()) {
             spans.add(token);
         }
         spans
@@ -49,9 +50,12 @@ impl Spans {
     }
 
     /// Returns whether no token spans the place between two characters, `text[start..middle]` and
-    /// the one that begins at `middle`.
+    /// the one that begins at `middle`. Those of ASCII are taken to be together.
     #[inline(always)]
     pub fn are_apart(&self, text: &[u8], start: usize, middle: usize) -> bool {
+        if text[middle - 1] | text[middle] < 0x80 {
+            return false;
+        }
         let pair = usize::from(text[middle - 1]) << 8 | usize::from(text[middle]);
         let second = &text[middle..middle + length(text[middle])];
         let hash = hash(&text[start..middle], second);

@@ -32,8 +32,6 @@ _ONE: Final = 1
 # More threads than this are never of use, but each would take memory.
 _MOST_THREADS = 256
 
-_MOST_THREADS = 1 << 10  # more are never of use
-
 
 class Tokenizer:
     """Text to ids and back, by a vocabulary that was trained or loaded.

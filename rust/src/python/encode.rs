@@ -122,6 +122,10 @@ impl TextEncoder {
     fn count(&self, text: &Bound<'_, PyAny>, ordinary: bool) -> PyResult<usize> {
         let held = Text::new(text)?;
         let bytes = held.bytes()?;
+        if bytes.len() > parallel::LONGEST {
+            // It has to be cut in parts first.
+            return Ok(self.ids::<u32>(text.py(), &[held], ordinary, 1)?.0.len());
+        }
         let mut count = Count::default();
         let mut context = self.encoder.take_context();
         let result = run(text.py(), bytes.len() >= LONG && !held.may_change(), |go_on| {

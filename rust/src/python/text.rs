@@ -89,5 +89,7 @@ pub fn run<T: Send>(
     if let Some(error) = error {
         return Err(error);
     }
-    result.map_err(|_| PyRuntimeError::new_err("the text was changed while it was worked on"))
+    result.map_err(|_| PyRuntimeError::new_err(
+            "the core gave up: a text in a buffer was changed meanwhile, or this is an error in bpetite",
+        ))
 }
