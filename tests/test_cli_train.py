@@ -176,7 +176,7 @@ def test_lines_of_a_long_stage_have_a_rate_and_the_time_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("bpetite._cli._train._LINE_INTERVAL", 0.0)
-    monkeypatch.setattr("bpetite._progress._INTERVAL", 0.0)
+    monkeypatch.setattr("bpetite._progress.INTERVAL", 0.0)
     result = in_process(*TRAIN, "a.txt")
     merging = [line for line in result.err if line.startswith("bpetite: merging: ")]
     shape = r"bpetite: merging: (\d+) merges of 24 merges, [\d,]+ merges/s(, \d+ s left)?"
