@@ -6,7 +6,6 @@ told, by the code that both engines share.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 
@@ -27,12 +26,6 @@ __all__ = [
     "count_pieces",
     "learn_merges",
 ]
-
-if (_wanted := os.environ.get("BPETITE_SIMD") or _native.simd()) != _native.simd():
-    raise ImportError(
-        f"BPETITE_SIMD asks for {_wanted!r}, which is none of avx512, avx2, neon and scalar, or "
-        "which this processor is without"
-    )
 
 Counts = _native.PieceCounts
 """How often each piece occurs."""
