@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import heapq
 import inspect
+import sys
 import textwrap
+from collections.abc import Iterator
 from pydoc_data.topics import topics
 from types import MappingProxyType
 
@@ -81,3 +83,12 @@ def real_texts() -> list[str]:
 def tokenizer(real_texts: list[str]) -> Tokenizer:
     """A tokenizer of 1,000 bytes and merges, trained on real text and on all kinds."""
     return Tokenizer.train([*real_texts, *(text * 20 for text in TEXTS.values())], 1000)
+
+
+@pytest.fixture
+def switching_often() -> Iterator[None]:
+    """Let threads take turns as often as they can."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from mmap import mmap
@@ -755,15 +754,6 @@ def test_a_copy_is_equal_and_works(copied: Callable[[Tokenizer], Tokenizer]) -> 
 
 
 # Threads
-
-
-@pytest.fixture
-def switching_often() -> Iterator[None]:
-    """Let threads take turns as often as they can."""
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(interval)
 
 
 @pytest.mark.usefixtures("switching_often")
