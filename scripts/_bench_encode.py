@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 import pickle
 import random
@@ -22,6 +21,7 @@ from _bench_measure import (
     new_process,
     size_of,
     timed,
+    without_collector,
 )
 from _bench_peers import LIBRARIES, TIKTOKEN, Calls, Library, calls_of, open_bpetite, openable
 from _bench_table import MB, Line, Target, bare_speed, in_milliseconds, times_faster
@@ -519,10 +519,10 @@ def threads_turns(pickled: bytes, text: str, repeats: int) -> dict[str, list[tup
 
 def on_the_wall(work: Callable[[int], object], threads: int) -> float:
     """Return the seconds that pass while so many threads do some work."""
-    gc.collect()
-    start = time.perf_counter()
-    result = work(threads)
-    seconds = time.perf_counter() - start
+    with without_collector():
+        start = time.perf_counter()
+        result = work(threads)
+        seconds = time.perf_counter() - start
     del result
     return seconds
 
