@@ -125,9 +125,10 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--bytes",
         type=positive,
-        default=(6 if bpetite.engine == "native" else 4) * MB,
+        default=None if bpetite.engine == "native" else 4 * MB,
         metavar="N",
-        help="of each text are encoded, decoded and counted (default: %(default)s)",
+        help="of each text, at most so many are encoded and counted (default: "
+        f"{'all' if bpetite.engine == 'native' else '%(default)s'})",
     )
     parser.add_argument(
         "--only",
@@ -200,11 +201,11 @@ def conditions(bench: Bench) -> Iterator[str]:
     yield f"{platform.python_implementation()} {platform.python_version()}, {platform.platform()}"
     yield f"{processor()}, {os.cpu_count()} CPUs"
     sizes = ", ".join(f"{name} {size_of(text):,}" for name, text in bench.texts.items())
-    sample = max(size_of(text) for text in bench.samples.values())
-    yield (
-        f"Texts, bytes of UTF-8: {sizes}; at most the first {sample:,} of each but in training; "
-        "1 MB = 1,000,000 bytes"
+    limit = bench.sample_size
+    part = (
+        "all of each" if limit is None else f"at most the first {limit:,} of each but in training"
     )
+    yield f"Texts, bytes of UTF-8: {sizes}; {part}; 1 MB = 1,000,000 bytes"
     learnt = f"Vocabulary: {bench.vocab_size:,} bytes and merges, learnt from english"
     yield f"{learnt}; but what a table names" if bench.public else learnt
     yield (

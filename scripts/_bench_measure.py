@@ -88,10 +88,14 @@ class Subject:
 class Bench:
     """The texts and the vocabularies that the sections share, and how often they repeat."""
 
-    def __init__(self, folder: Path | None, sample_size: int, repeats: int) -> None:
+    def __init__(self, folder: Path | None, sample_size: int | None, repeats: int) -> None:
         self.data = folder
         self.texts = texts_of(folder)
-        self.samples = {name: first_bytes(text, sample_size) for name, text in self.texts.items()}
+        self.sample_size = sample_size
+        self.samples = {
+            name: text if sample_size is None else first_bytes(text, sample_size)
+            for name, text in self.texts.items()
+        }
         self.public = {} if folder is None else public_vocabularies(folder)
         self.repeats = repeats
         self.vocab_size = 32_000 if size_of(self.texts["english"]) >= 8 * MB else 8_000

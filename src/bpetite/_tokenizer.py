@@ -28,6 +28,7 @@ END_OF_TEXT = "<|endoftext|>"
 _ALL: Final = "all"
 _NONE: Final = ()
 _ONE: Final = 1
+_UINT32: Final = "uint32"
 
 # More threads than this are never of use, but each would take memory.
 _MOST_THREADS = 256
@@ -47,7 +48,7 @@ class Tokenizer:
     'ab<|endoftext|>ab'
     """
 
-    __slots__ = ("_count", "_encode", "_encoder", "_joiner", "_vocabulary")
+    __slots__ = ("_count", "_encode", "_encode_array", "_encoder", "_joiner", "_vocabulary")
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         if not isinstance(vocabulary, Vocabulary):
@@ -57,6 +58,7 @@ class Tokenizer:
         self._vocabulary = vocabulary
         self._encoder = TextEncoder(vocabulary)
         self._encode = self._encoder.encode
+        self._encode_array = self._encoder.encode_array
         self._count = self._encoder.count
         self._joiner = TokenJoiner(vocabulary)
 
@@ -242,6 +244,18 @@ class Tokenizer:
 
         Raises as `encode` does, and ValueError for a `dtype` that cannot hold all ids.
         """
+        if (
+            dtype is _UINT32
+            and allowed_special is _ALL
+            and disallowed_special is _NONE
+            and threads is _ONE
+            and not add_special_tokens
+        ):
+            encode_array = self._encode_array
+            try:
+                return encode_array(text, False, 4, 1)
+            except (TypeError, UnicodeError) as error:
+                refuse(text, error)
         item_size = item_size_of(dtype, self._vocabulary)
         choice = self._choice(allowed_special, disallowed_special)
         threads = _checked_threads(threads)

@@ -65,6 +65,14 @@ impl TextEncoder {
     }
 }
 
+/// Returns the UTF-8 of a `str` that is not long, so that there is nothing to cut and no reason to
+/// let others run meanwhile.
+#[inline(always)]
+fn short<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a [u8]>> {
+    let Ok(text) = text.cast::<PyString>() else { return Ok(None) };
+    Ok(Some(text.to_str()?.as_bytes()).filter(|bytes| bytes.len() < LONG))
+}
+
 #[pymethods]
 impl TextEncoder {
     /// `pattern` is the name of one that has a scanner, or none.
@@ -97,11 +105,8 @@ impl TextEncoder {
         text: &Bound<'py, PyAny>,
         ordinary: bool,
     ) -> PyResult<Bound<'py, PyList>> {
-        if let Ok(text) = text.cast::<PyString>() {
-            let bytes = text.to_str()?.as_bytes();
-            if bytes.len() < LONG {
-                return self.with_ids(bytes, ordinary, |ids| self.list(text.py(), ids));
-            }
+        if let Some(bytes) = short(text)? {
+            return self.with_ids(bytes, ordinary, |ids| self.list(text.py(), ids));
         }
         self.encode_list(text, ordinary, 1)
     }
@@ -144,7 +149,14 @@ impl TextEncoder {
         itemsize: usize,
         threads: usize,
     ) -> PyResult<Bound<'py, PyMemoryView>> {
-        let (py, texts) = (text.py(), [Text::new(text)?]);
+        let py = text.py();
+        if let Some(bytes) = short(text)? {
+            return self.with_ids(bytes, ordinary, |ids| match itemsize {
+                2 => memoryview(py, ids.iter().map(|&id| u16::of(id)).collect()),
+                _ => memoryview(py, ids.to_vec()),
+            });
+        }
+        let texts = [Text::new(text)?];
         if itemsize == 2 {
             memoryview(py, self.ids::<u16>(py, &texts, ordinary, threads)?.0)
         } else {
