@@ -365,7 +365,15 @@ pub trait Merge {
 
     /// Returns what tells where pieces may be taken apart, if they may.
     fn spans(&self) -> Option<&Spans>;
+
+    /// Says whether to go on, in a long piece; after a no, its ids are of no use.
+    fn goes_on(&mut self) -> bool {
+        true
+    }
 }
+
+/// After how many bytes of a piece it is asked whether to go on.
+const QUESTION: usize = 1 << 16;
 
 /// How many pieces are looked up together, at most.
 pub const BATCH: usize = 512;
@@ -563,14 +571,24 @@ impl Cache {
             merger.merge(&text[start..end], &mut self.loose_ids);
             return self.loose(first_id);
         }
-        // A piece has no more ids than bytes, but up to four are written at once.
-        self.loose_ids.resize(first_id + end - start + 4, 0);
         let mut end_of_ids = first_id;
         let (mut part, mut at) = (start, start);
+        let mut next_question = start + QUESTION;
         while at < end {
+            if at >= next_question {
+                next_question = at + QUESTION;
+                if !merger.goes_on() {
+                    break;
+                }
+            }
             let next = (at + spans::length(text[at])).min(end);
             let is_apart = |spans: &Spans| spans.are_apart(text, at, next);
             if next == end || merger.spans().is_some_and(is_apart) {
+                // A part has no more ids than bytes, but up to four are written at once.
+                let room = end_of_ids + next - part + 4;
+                if self.loose_ids.len() < room {
+                    self.loose_ids.resize(room + QUESTION.min(end - next), 0);
+                }
                 end_of_ids = self.add_part(text, part, next, merger, end_of_ids);
                 part = next;
             }
@@ -604,12 +622,9 @@ impl Cache {
             }
             ..=PAIR => self.pair(&pair_key(&text[start..], length), &text[start..end], merger),
             _ => {
-                let room = self.loose_ids.len();
                 self.loose_ids.truncate(at);
                 merger.merge(&text[start..end], &mut self.loose_ids);
-                let end = self.loose_ids.len();
-                self.loose_ids.resize(room, 0);
-                return end;
+                return self.loose_ids.len();
             }
         };
         let room = &mut self.loose_ids[at..];

@@ -16,6 +16,9 @@ const LONG: u8 = 0x1E;
 /// The size where no token is, or one that has no slot.
 const NO_TOKEN: u8 = 0x1F | WIDE;
 
+/// After how many ids it is asked whether to go on.
+const QUESTION: usize = 1 << 18;
+
 /// The bytes of each id.
 ///
 /// A copy shares the bytes: only the sizes, a byte an id, are its own.
@@ -99,35 +102,53 @@ impl TokenBytes {
     }
 
     /// Returns what the ids are as bytes; None if one of them is unknown, or they are too many.
-    pub fn extent(&self, ids: &[impl Integer]) -> Option<Extent> {
+    ///
+    /// `go_on` is asked now and then; where it says no, there is None too.
+    pub fn extent(&self, ids: &[impl Integer], go_on: &mut dyn FnMut() -> bool) -> Option<Extent> {
         let mut extent = Extent::default();
-        for id in ids {
-            let id = id.value();
-            let size = self.size(id);
-            let mut length = usize::from(size & LENGTH);
-            if length > SLOT {
-                length = self.without_slot(id)?.len();
+        for ids in ids.chunks(QUESTION) {
+            if !go_on() {
+                return None;
             }
-            extent.bytes = extent.bytes.checked_add(length)?;
-            extent.flags |= size & WIDE;
+            for id in ids {
+                let id = id.value();
+                let size = self.size(id);
+                let mut length = usize::from(size & LENGTH);
+                if length > SLOT {
+                    length = self.without_slot(id)?.len();
+                }
+                extent.bytes = extent.bytes.checked_add(length)?;
+                extent.flags |= size & WIDE;
+            }
         }
         Some(extent)
     }
 
     /// Puts the bytes of the ids at the beginning of `out` and returns what they are; None if an id
-    /// is unknown, or `out` has no room for them all.
-    pub fn join(&self, ids: &[impl Integer], out: &mut [MaybeUninit<u8>]) -> Option<Extent> {
-        let (mut ids, mut extent) = (ids, Extent::default());
-        loop {
-            ids = self.join_slots(ids, out, &mut extent);
-            let Some((id, rest)) = ids.split_first() else { return Some(extent) };
-            let id = id.value();
-            let token = self.token(id)?;
-            copy(token, out[extent.bytes..].get_mut(..token.len())?);
-            extent.bytes += token.len();
-            extent.flags |= self.size(id) & WIDE;
-            ids = rest;
+    /// is unknown, or `out` has no room for them all. `go_on` is asked as by `extent`.
+    pub fn join(
+        &self,
+        ids: &[impl Integer],
+        out: &mut [MaybeUninit<u8>],
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Option<Extent> {
+        let mut extent = Extent::default();
+        for mut ids in ids.chunks(QUESTION) {
+            if !go_on() {
+                return None;
+            }
+            loop {
+                ids = self.join_slots(ids, out, &mut extent);
+                let Some((id, rest)) = ids.split_first() else { break };
+                let id = id.value();
+                let token = self.token(id)?;
+                copy(token, out[extent.bytes..].get_mut(..token.len())?);
+                extent.bytes += token.len();
+                extent.flags |= self.size(id) & WIDE;
+                ids = rest;
+            }
         }
+        Some(extent)
     }
 
     /// Joins the first ids behind what is there, as long as their bytes are in slots and there is
@@ -221,9 +242,9 @@ mod tests {
     /// Returns the bytes of ids, and whether they are surely ASCII.
     #[allow(unsafe_code)]
     fn joined(table: &TokenBytes, ids: &[u32]) -> Option<(Vec<u8>, bool)> {
-        let extent = table.extent(ids)?;
+        let extent = table.extent(ids, &mut || true)?;
         let mut out = vec![MaybeUninit::uninit(); extent.bytes];
-        assert_eq!(table.join(ids, &mut out), Some(extent));
+        assert_eq!(table.join(ids, &mut out, &mut || true), Some(extent));
         // SAFETY: as many bytes were written as there is room for.
         let bytes = out.iter().map(|byte| unsafe { byte.assume_init() }).collect();
         Some((bytes, extent.is_ascii()))
@@ -253,8 +274,11 @@ mod tests {
     fn unknown_ids_are_found() {
         let table = table(&tokens());
         for unknown in [3, 14, 976, 59_999, 60_001, u32::MAX - 1] {
-            assert_eq!(table.extent(&[0, unknown, 1]), None);
-            assert_eq!(table.join(&[0, unknown, 1], &mut [MaybeUninit::uninit(); 100]), None);
+            assert_eq!(table.extent(&[0, unknown, 1], &mut || true), None);
+            assert_eq!(
+                table.join(&[0, unknown, 1], &mut [MaybeUninit::uninit(); 100], &mut || true),
+                None
+            );
         }
     }
 
@@ -263,7 +287,7 @@ mod tests {
         let table = table(&tokens());
         for (ids, too_few) in [([1, 1], 1), ([1, 16], 16), ([17, 1], 17), ([1, 17], 17)] {
             let mut out = vec![MaybeUninit::uninit(); too_few];
-            assert_eq!(table.join(&ids, &mut out), None);
+            assert_eq!(table.join(&ids, &mut out, &mut || true), None);
         }
     }
 

@@ -176,7 +176,8 @@ impl Encoder {
     /// Keeps a context for later calls, but not the room that long pieces took.
     pub fn put_context(&self, mut context: Box<Context>) {
         context.cache.tidy();
-        if context.merging.tokens.capacity() > MOST_ROOM {
+        let Merging { scratch, tokens } = &context.merging;
+        if tokens.capacity().max(scratch.room()) > MOST_ROOM {
             context.merging = Merging::default();
         }
         self.with_contexts(|contexts| {
@@ -201,17 +202,26 @@ impl Encoder {
     }
 
     /// Returns the first place from `from` on where a text may be cut in two, each to be encoded
-    /// by itself as ordinary text; its length, if there is none.
-    pub fn next_cut(&self, text: &[u8], from: usize) -> usize {
+    /// by itself as ordinary text; its length, if there is none, or `go_on`, which is asked now and
+    /// then, says no.
+    pub fn next_cut(&self, text: &[u8], from: usize, go_on: &mut dyn FnMut() -> bool) -> usize {
         let Some(pattern) = self.pattern else { return text.len() };
         let pieces = Pieces::new(pattern, text);
-        (from..text.len()).find(|&at| pieces.is_safe_cut(at)).unwrap_or(text.len())
+        let mut places = from..text.len();
+        while !places.is_empty() && go_on() {
+            let mut next = places.by_ref().take(QUESTION);
+            if let Some(cut) = next.find(|&at| pieces.is_safe_cut(at)) {
+                return cut;
+            }
+        }
+        text.len()
     }
 
     /// Gives the ids of a text, which is UTF-8, to `sink`; special literals are their ids, unless
     /// all is ordinary.
     ///
-    /// `go_on` is asked now and then; where it says no, that is the end.
+    /// `go_on` is asked now and then; where it says no, that is the end, and it says no from then
+    /// on.
     pub fn encode(
         &self,
         text: &[u8],
@@ -220,39 +230,50 @@ impl Encoder {
         sink: &mut impl Sink,
         go_on: &mut dyn FnMut() -> bool,
     ) {
+        let mut unasked = 0;
         self.for_each_stretch(text, ordinary, |stretch, special| {
-            self.encode_ordinary(stretch, context, sink, go_on);
+            let goes_on = self.encode_ordinary(stretch, context, sink, go_on);
             sink.take(special);
+            unasked += stretch.len() + 1;
+            if unasked < QUESTION {
+                return goes_on;
+            }
+            unasked = 0;
+            goes_on && go_on()
         });
     }
 
-    /// Calls `take` for each stretch of ordinary text, with the id of the special token behind it.
+    /// Calls `take` for each stretch of ordinary text, with the id of the special token behind it,
+    /// as long as it returns true.
     pub fn for_each_stretch<'t>(
         &self,
         text: &'t [u8],
         ordinary: bool,
-        mut take: impl FnMut(&'t [u8], &[u32]),
+        mut take: impl FnMut(&'t [u8], &[u32]) -> bool,
     ) {
         let mut start = 0;
         if let (false, Some((automaton, special_ids))) = (ordinary, &self.special) {
             for found in automaton.find_iter(text) {
                 let id = &special_ids[found.pattern().as_usize()..][..1];
-                take(&text[start..found.start()], id);
+                if !take(&text[start..found.start()], id) {
+                    return;
+                }
                 start = found.end();
             }
         }
         take(&text[start..], &[]);
     }
 
-    /// Gives the ids of a text to `sink`, special literals being ordinary text.
+    /// Gives the ids of a text to `sink`, special literals being ordinary text; returns whether
+    /// `go_on` never said no, and so all ids are there.
     pub fn encode_ordinary(
         &self,
         text: &[u8],
         context: &mut Context,
         sink: &mut impl Sink,
         go_on: &mut dyn FnMut() -> bool,
-    ) {
-        let Some(pattern) = self.pattern else { return };
+    ) -> bool {
+        let Some(pattern) = self.pattern else { return true };
         let mut pieces = Pieces::new(pattern, text);
         let mut next_question = FIRST_QUESTION;
         let first = sink.count();
@@ -262,10 +283,10 @@ impl Encoder {
             let count = pieces.next_ends(&mut context.bounds[1..]);
             let end = context.bounds[count] as usize;
             if end <= at {
-                return; // of what is not UTF-8 any more there may be pieces of nothing
+                break; // of what is not UTF-8 any more there may be pieces of nothing
             }
             at = end;
-            self.encode_pieces(text, count, context, sink);
+            self.encode_pieces(text, count, context, sink, go_on);
             if at > next_question {
                 // As many for each byte as so far, and a few more; there are no more than bytes.
                 let left = text.len() - at;
@@ -273,17 +294,24 @@ impl Encoder {
                 sink.expect((more as usize).min(left) + 4 * BATCH);
                 next_question = at + QUESTION;
                 if !go_on() {
-                    return;
+                    return false;
                 }
             }
         }
+        true
     }
 
-    /// Gives the ids of one piece to `sink`.
-    pub fn encode_piece(&self, piece: &[u8], context: &mut Context, sink: &mut impl Sink) {
+    /// Gives the ids of one piece to `sink`. `go_on` is asked as by `encode`.
+    pub fn encode_piece(
+        &self,
+        piece: &[u8],
+        context: &mut Context,
+        sink: &mut impl Sink,
+        go_on: &mut dyn FnMut() -> bool,
+    ) {
         if !piece.is_empty() {
             context.bounds[..2].copy_from_slice(&[0, piece.len() as u32]);
-            self.encode_pieces(piece, 1, context, sink);
+            self.encode_pieces(piece, 1, context, sink, go_on);
         }
     }
 
@@ -295,9 +323,10 @@ impl Encoder {
         count: usize,
         context: &mut Context,
         sink: &mut impl Sink,
+        go_on: &mut dyn FnMut() -> bool,
     ) {
         context.cache.tidy();
-        Kernel::get().run(EncodePieces { encoder: self, text, count, context, sink });
+        Kernel::get().run(EncodePieces { encoder: self, text, count, context, sink, go_on });
     }
 }
 
@@ -305,13 +334,16 @@ impl Encoder {
 struct Merger<'a> {
     encoder: &'a Encoder,
     merging: &'a mut Merging,
+    /// It is asked of long pieces alone, which the cache does not keep: what is merged in part gets
+    /// nowhere else.
+    go_on: &'a mut dyn FnMut() -> bool,
 }
 
 impl cache::Merge for Merger<'_> {
     fn merge(&mut self, piece: &[u8], ids: &mut Vec<u32>) {
         let Merging { scratch, tokens } = self.merging;
         tokens.clear();
-        self.encoder.merges.merge(piece, scratch, tokens);
+        self.encoder.merges.merge(piece, scratch, tokens, self.go_on);
         // Above the bytes, ids mostly are the numbers of their tokens.
         let Encoder { id_of, first_equal, .. } = self.encoder;
         let id = |token: Token| if token < *first_equal { id_of[token as usize] } else { token };
@@ -321,6 +353,10 @@ impl cache::Merge for Merger<'_> {
     fn spans(&self) -> Option<&Spans> {
         self.encoder.merges.spans()
     }
+
+    fn goes_on(&mut self) -> bool {
+        (self.go_on)()
+    }
 }
 
 struct EncodePieces<'a, S> {
@@ -329,6 +365,7 @@ struct EncodePieces<'a, S> {
     count: usize,
     context: &'a mut Context,
     sink: &'a mut S,
+    go_on: &'a mut dyn FnMut() -> bool,
 }
 
 impl<S: Sink> Work for EncodePieces<'_, S> {
@@ -336,12 +373,13 @@ impl<S: Sink> Work for EncodePieces<'_, S> {
 
     #[inline(always)]
     fn run<V: Vectors>(self, vectors: V) {
-        let EncodePieces { encoder, text, count, context, sink } = self;
+        let EncodePieces { encoder, text, count, context, sink, go_on } = self;
         let Context { cache, merging, bounds, packed, missing, .. } = context;
         let bounds = &bounds[..=count];
         let packed = &mut packed[..count];
         cache.look_in_front(vectors, text, bounds, packed, missing);
-        cache.look_in_tables(text, bounds, packed, missing, &mut Merger { encoder, merging });
+        let mut merger = Merger { encoder, merging, go_on };
+        cache.look_in_tables(text, bounds, packed, missing, &mut merger);
         sink.take_packed(packed, cache);
     }
 }
@@ -349,7 +387,7 @@ impl<S: Sink> Work for EncodePieces<'_, S> {
 /// Of how many threads at once what they have learnt is kept.
 const MOST_CONTEXTS: usize = 64;
 
-/// The most tokens of a piece for which room is kept.
+/// The most bytes and tokens of a piece for which room is kept.
 const MOST_ROOM: usize = 1 << 16;
 
 /// After how many bytes it is asked whether to go on, and how much room there should be.

@@ -31,6 +31,9 @@ const LONG: usize = 2 * WINDOW;
 const WINDOW: usize = 512;
 const MARGIN: usize = 48;
 
+/// After how many looks at the heap it is asked whether to go on.
+const QUESTION: u32 = 1 << 14;
+
 /// A part of a long piece that is merged by itself.
 #[derive(Clone, Copy)]
 struct Window {
@@ -76,6 +79,13 @@ pub struct Scratch {
     ranks: Vec<Rank>,
     after: Vec<u32>,
     before: Vec<u32>,
+}
+
+impl Scratch {
+    /// Returns for a piece of how many bytes there is room.
+    pub fn room(&self) -> usize {
+        self.tokens.capacity()
+    }
 }
 
 impl Merges {
@@ -139,15 +149,24 @@ impl Merges {
     }
 
     /// Puts the tokens of a piece behind those in `tokens`.
-    pub fn merge(&self, piece: &[u8], scratch: &mut Scratch, tokens: &mut Vec<Token>) {
+    ///
+    /// `go_on` is asked now and then, if the piece is long; where it says no, that is the end, and
+    /// the tokens are of no use.
+    pub fn merge(
+        &self,
+        piece: &[u8],
+        scratch: &mut Scratch,
+        tokens: &mut Vec<Token>,
+        go_on: &mut dyn FnMut() -> bool,
+    ) {
         if let Some(token) = self.whole_pieces.as_ref().and_then(|whole| whole.find(piece)) {
             tokens.push(token);
         } else if piece.len() <= SHORT {
             self.merge_short(piece, tokens);
         } else if let (true, Some(lengths)) = (piece.len() > LONG, &self.lengths) {
-            self.merge_in_windows(piece, lengths, scratch, tokens);
+            self.merge_in_windows(piece, lengths, scratch, tokens, go_on);
         } else {
-            self.merge_long(piece, scratch, tokens);
+            self.merge_long(piece, scratch, tokens, go_on);
         }
     }
 
@@ -166,16 +185,17 @@ impl Merges {
         lengths: &Lengths,
         scratch: &mut Scratch,
         tokens: &mut Vec<Token>,
+        go_on: &mut dyn FnMut() -> bool,
     ) {
         let mut found = std::mem::take(&mut scratch.window);
         let mut windows: Vec<Window> = Vec::new();
         let first = tokens.len();
         let mut window = Window { start: 0, length: WINDOW, first, expected: None };
-        loop {
+        while go_on() {
             let Window { start, length, expected, .. } = window;
             let end = piece.len().min(start + length);
             found.clear();
-            self.merge_long(&piece[start..end], scratch, &mut found);
+            self.merge_long(&piece[start..end], scratch, &mut found, go_on);
             if expected.is_some_and(|expected| found.first() != Some(&expected)) {
                 let Some(last) = windows.pop() else { break };
                 tokens.truncate(last.first);
@@ -293,7 +313,13 @@ impl Merges {
 
     /// A heap has the rank and the place of each pair; what is not so any more when it comes up,
     /// since another merge has taken a part of it, is passed over.
-    fn merge_long(&self, piece: &[u8], scratch: &mut Scratch, tokens: &mut Vec<Token>) {
+    fn merge_long(
+        &self,
+        piece: &[u8],
+        scratch: &mut Scratch,
+        tokens: &mut Vec<Token>,
+        go_on: &mut dyn FnMut() -> bool,
+    ) {
         const TAKEN: Token = Token::MAX; // where a token has become the right part of another
         let end = u32::try_from(piece.len()).expect("texts are shorter than 4 GiB");
         let Scratch { heap, tokens: parts, ranks, after, before, .. } = scratch;
@@ -306,6 +332,9 @@ impl Merges {
         after.extend(1..=end);
         before.clear();
         before.extend((0..end).map(|i| i.wrapping_sub(1)));
+        if !go_on() {
+            return;
+        }
         let entry = |rank: u32, at: u32| Reverse(u64::from(rank) << 32 | u64::from(at));
         let mut entries = std::mem::take(heap).into_vec();
         entries.clear();
@@ -313,7 +342,15 @@ impl Merges {
         entries.extend(present.map(|(at, &rank)| entry(rank, at)));
         *heap = BinaryHeap::from(entries);
 
+        let mut until_question = QUESTION;
         while let Some(Reverse(top)) = heap.pop() {
+            until_question -= 1;
+            if until_question == 0 {
+                until_question = QUESTION;
+                if !go_on() {
+                    return;
+                }
+            }
             let (rank, at) = ((top >> 32) as u32, top as u32);
             let here = at as usize;
             if ranks[here] != rank {
@@ -596,7 +633,7 @@ mod tests {
             let wanted = merged_plainly(&piece, &merges);
             let (mut short, mut long) = (Vec::new(), Vec::new());
             vocabulary.merge_short(&piece, &mut short);
-            vocabulary.merge_long(&piece, &mut scratch, &mut long);
+            vocabulary.merge_long(&piece, &mut scratch, &mut long, &mut || true);
             assert_eq!((&short, &long), (&wanted, &wanted));
         }
     }
@@ -632,8 +669,8 @@ mod tests {
                 })
                 .collect();
             let (mut windows, mut whole) = (Vec::new(), Vec::new());
-            vocabulary.merge(&piece, &mut scratch, &mut windows);
-            vocabulary.merge_long(&piece, &mut scratch, &mut whole);
+            vocabulary.merge(&piece, &mut scratch, &mut windows, &mut || true);
+            vocabulary.merge_long(&piece, &mut scratch, &mut whole, &mut || true);
             assert_eq!(windows, whole, "round {round}");
         }
     }
@@ -655,8 +692,8 @@ mod tests {
                 assert!(vocabulary.push(left, right, made));
             }
             let (mut scratch, mut windows, mut whole) = (Scratch::default(), vec![], vec![]);
-            vocabulary.merge(piece, &mut scratch, &mut windows);
-            vocabulary.merge_long(piece, &mut scratch, &mut whole);
+            vocabulary.merge(piece, &mut scratch, &mut windows, &mut || true);
+            vocabulary.merge_long(piece, &mut scratch, &mut whole, &mut || true);
             assert_eq!(windows, whole, "{length} bytes");
         }
     }
@@ -668,8 +705,8 @@ mod tests {
         let mut vocabulary = merges_of(&[(97, 98, 256)]);
         vocabulary.know_whole_pieces(WholePieces::new(Arc::new(tokens)).0);
         let mut tokens = Vec::new();
-        vocabulary.merge(b"abc", &mut Scratch::default(), &mut tokens);
-        vocabulary.merge(b"abcd", &mut Scratch::default(), &mut tokens);
+        vocabulary.merge(b"abc", &mut Scratch::default(), &mut tokens, &mut || true);
+        vocabulary.merge(b"abcd", &mut Scratch::default(), &mut tokens, &mut || true);
         assert_eq!(tokens, [300, 256, 99, 100]);
     }
 
@@ -692,7 +729,7 @@ mod tests {
             let vocabulary = merges_of(&merges);
             for (piece, token) in [b"ab", b"bc", b"cd"].into_iter().zip(made) {
                 let mut tokens = Vec::new();
-                vocabulary.merge(piece, &mut Scratch::default(), &mut tokens);
+                vocabulary.merge(piece, &mut Scratch::default(), &mut tokens, &mut || true);
                 assert_eq!(tokens, [token]);
             }
         }

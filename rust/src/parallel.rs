@@ -9,6 +9,9 @@ use crate::encode::{Encoder, Id};
 /// Parts of texts are of about so many bytes: enough work for its thread to be worth waking.
 const PART: usize = 1 << 18;
 
+/// After how many parts, when they are looked for, it is asked whether to go on.
+const MANY: usize = 1 << 12;
+
 /// The longest stretch of a text that is worked on as one.
 pub const LONGEST: usize = (1 << 30) - 1;
 
@@ -25,7 +28,7 @@ struct Part<'a> {
 }
 
 /// Returns the ids of all texts, one behind the other, and where those of each begin and the last
-/// end; what there is by then, if `go_on` says no.
+/// end; some of them, if `go_on` says no.
 ///
 /// `go_on` is asked now and then, on the calling thread, which does its part of the work.
 pub fn encode_all<T: Id>(
@@ -35,7 +38,8 @@ pub fn encode_all<T: Id>(
     threads: usize,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<(Vec<T>, Vec<u64>), TooLongError> {
-    let parts = parts_of(encoder, texts, ordinary, if threads > 1 { PART } else { LONGEST / 2 });
+    let most = if threads > 1 { PART } else { LONGEST / 2 };
+    let parts = parts_of(encoder, texts, ordinary, most, go_on);
     if parts.iter().any(|part| part.text.len() > LONGEST) {
         return Err(TooLongError);
     }
@@ -50,6 +54,7 @@ pub fn encode_all<T: Id>(
         groups.iter().map(|_| Mutex::default()).collect();
     let work = |go_on: &mut dyn FnMut() -> bool| {
         let mut context = encoder.take_context();
+        let mut unasked = 0;
         while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
             let place = group.number;
             let parts = &parts[group.first..group.end];
@@ -60,8 +65,12 @@ pub fn encode_all<T: Id>(
                 encoder.encode_ordinary(part.text, &mut context, &mut ids, go_on);
                 ids.extend(part.special.map(T::of));
                 ends.push(ids.len());
-                if stop.load(Ordering::Relaxed) {
-                    break;
+                unasked += part.text.len() + 1;
+                if unasked >= PART {
+                    unasked = 0;
+                    if !go_on() {
+                        break;
+                    }
                 }
             }
             *results[place].lock().unwrap_or_else(|error| error.into_inner()) = (ids, ends);
@@ -92,10 +101,13 @@ pub fn encode_all<T: Id>(
         .map(|result| result.into_inner().unwrap_or_else(|error| error.into_inner()));
     let mut offsets = vec![0_u64; texts.len() + 1];
     let mut all = Vec::new();
-    if groups.len() > 1 {
+    if groups.len() > 1 && go_on() {
         all.reserve(bytes / 4);
     }
     for group in &groups {
+        if !go_on() {
+            break;
+        }
         let Some((ids, ends)) = results.next() else { break };
         for (part, end) in parts[group.first..group.end].iter().zip(ends) {
             offsets[part.of + 1] = (all.len() + end) as u64;
@@ -114,17 +126,19 @@ fn parts_of<'a>(
     texts: &[&'a [u8]],
     ordinary: bool,
     most: usize,
+    go_on: &mut dyn FnMut() -> bool,
 ) -> Vec<Part<'a>> {
     let mut parts = Vec::with_capacity(texts.len());
     for (of, text) in texts.iter().enumerate() {
         encoder.for_each_stretch(text, ordinary, |stretch: &'a [u8], special| {
             let mut rest = stretch;
             while rest.len() > most {
-                let (part, others) = rest.split_at(encoder.next_cut(rest, most));
+                let (part, others) = rest.split_at(encoder.next_cut(rest, most, go_on));
                 parts.push(Part { text: part, special: None, of });
                 rest = others;
             }
             parts.push(Part { text: rest, special: special.first().copied(), of });
+            !parts.len().is_multiple_of(MANY) || go_on()
         });
     }
     parts

@@ -325,7 +325,7 @@ impl<'a> PairFinder<'a> {
     fn find(&mut self, token: Token) -> Option<(Token, Token)> {
         let bytes = self.tokens.get(token);
         self.parts.clear();
-        self.table.merge(bytes, &mut self.scratch, &mut self.parts);
+        self.table.merge(bytes, &mut self.scratch, &mut self.parts, &mut || true);
         if self.parts.len() != 2 {
             self.parts = self.join_any(bytes, token);
         }

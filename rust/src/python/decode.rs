@@ -8,7 +8,7 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 
 use super::ids::Ids;
 use super::object::{new_ascii, new_bytes};
-use super::text::LONG;
+use super::text::{LONG, caught, run};
 use crate::decode::{self, Extent};
 
 /// The bytes of each id, to join.
@@ -35,7 +35,7 @@ impl TokenBytes {
     /// Of anything but a list of plain ints and a contiguous buffer of integers, and if one of them
     /// is no id that there is, returns None: then the Python engine tells what.
     fn join<'py>(&self, ids: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let Some(ids) = Known::of(&self.0, ids) else { return Ok(None) };
+        let Some(ids) = Known::of(&self.0, ids)? else { return Ok(None) };
         ids.bytes()
     }
 
@@ -45,7 +45,7 @@ impl TokenBytes {
         ids: &Bound<'py, PyAny>,
         errors: &str,
     ) -> PyResult<Option<Bound<'py, PyString>>> {
-        let Some(ids) = Known::of(&self.0, ids) else { return Ok(None) };
+        let Some(ids) = Known::of(&self.0, ids)? else { return Ok(None) };
         if ids.extent.is_ascii() {
             return ids.ascii();
         }
@@ -72,12 +72,15 @@ struct Known<'a, 'py> {
 }
 
 impl<'a, 'py> Known<'a, 'py> {
-    fn of(table: &'a decode::TokenBytes, ids: &Bound<'py, PyAny>) -> Option<Known<'a, 'py>> {
+    fn of(
+        table: &'a decode::TokenBytes,
+        ids: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Known<'a, 'py>>> {
         let py = ids.py();
-        let ids = Ids::of(ids)?;
+        let Some(ids) = Ids::of(ids)? else { return Ok(None) };
         let integers = ids.integers();
-        let extent = work(py, integers.len(), || integers.extent(table))?;
-        Some(Known { py, table, ids, extent })
+        let extent = work(py, integers.len(), |go_on| integers.extent(table, go_on))?;
+        Ok(extent.map(|extent| Known { py, table, ids, extent }))
     }
 
     /// Returns the bytes; None if another thread has changed the ids meanwhile.
@@ -90,14 +93,18 @@ impl<'a, 'py> Known<'a, 'py> {
         new_ascii(self.py, self.extent.bytes, |place| self.fill(place))
     }
 
-    fn fill(&self, place: &mut [MaybeUninit<u8>]) -> bool {
+    fn fill(&self, place: &mut [MaybeUninit<u8>]) -> PyResult<bool> {
         let Known { table, extent, .. } = *self;
         let integers = self.ids.integers();
-        work(self.py, integers.len(), || integers.join(table, place) == Some(extent))
+        work(self.py, integers.len(), |go_on| integers.join(table, place, go_on) == Some(extent))
     }
 }
 
 /// Does what needs no Python, without the interpreter's lock if it is long.
-fn work<T: Send>(py: Python<'_>, length: usize, work: impl FnOnce() -> T + Send) -> T {
-    if length < LONG { work() } else { py.detach(work) }
+fn work<T: Send>(
+    py: Python<'_>,
+    length: usize,
+    work: impl FnOnce(&mut dyn FnMut() -> bool) -> T + Send,
+) -> PyResult<T> {
+    if length < LONG { caught(|| work(&mut || true)) } else { run(py, true, work) }
 }

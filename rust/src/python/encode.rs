@@ -172,10 +172,11 @@ impl TextEncoder {
         ordinary: bool,
         threads: usize,
     ) -> PyResult<Bound<'py, PyList>> {
-        let texts = texts.iter().map(Text::new).collect::<PyResult<Vec<_>>>()?;
+        let texts = texts_of(py, &texts)?;
         let (ids, offsets) = self.ids::<u32>(py, &texts, ordinary, threads)?;
         let batch = PyList::empty(py);
         for bounds in offsets.windows(2) {
+            py.check_signals()?;
             batch.append(self.list(py, &ids[bounds[0] as usize..bounds[1] as usize])?)?;
         }
         Ok(batch)
@@ -190,7 +191,7 @@ impl TextEncoder {
         itemsize: usize,
         threads: usize,
     ) -> PyResult<(Bound<'py, PyMemoryView>, Bound<'py, PyMemoryView>)> {
-        let texts = texts.iter().map(Text::new).collect::<PyResult<Vec<_>>>()?;
+        let texts = texts_of(py, &texts)?;
         if itemsize == 2 {
             let (ids, offsets) = self.ids::<u16>(py, &texts, ordinary, threads)?;
             return Ok((memoryview(py, ids)?, memoryview(py, offsets)?));
@@ -201,14 +202,25 @@ impl TextEncoder {
 
     /// Returns the ids of a piece, which was cut elsewhere.
     fn merge<'py>(&self, piece: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyList>> {
-        let bytes = piece.as_bytes();
+        let (py, bytes) = (piece.py(), piece.as_bytes());
         if bytes.len() > parallel::LONGEST {
             return Err(PyOverflowError::new_err("a piece of 1 GiB or more"));
         }
         let mut context = self.encoder.take_context();
         let mut ids: Vec<u32> = Vec::new();
-        self.encoder.encode_piece(bytes, &mut context, &mut ids);
+        run(py, bytes.len() >= LONG, |go_on| {
+            self.encoder.encode_piece(bytes, &mut context, &mut ids, go_on);
+        })?;
         self.encoder.put_context(context);
-        self.list(piece.py(), &ids)
+        self.list(py, &ids)
     }
+}
+
+/// Returns the texts of a batch, of which there may be so many that it takes long.
+fn texts_of<'py>(py: Python<'py>, texts: &[Bound<'py, PyAny>]) -> PyResult<Vec<Text<'py>>> {
+    let text = |text| {
+        py.check_signals()?;
+        Text::new(text)
+    };
+    texts.iter().map(text).collect()
 }

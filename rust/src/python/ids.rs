@@ -24,10 +24,10 @@ pub enum Ids {
 impl Ids {
     /// Returns the ids of a list of plain ints, or of a buffer of integers; None of anything else,
     /// and if an int of a list is not from 0 to 2**32 - 1.
-    pub fn of(ids: &Bound<'_, PyAny>) -> Option<Ids> {
+    pub fn of(ids: &Bound<'_, PyAny>) -> PyResult<Option<Ids>> {
         match ids.cast_exact::<PyList>() {
-            Ok(list) => of_list(list).map(Ids::List),
-            Err(_) => Buffer::of(ids).map(Ids::Buffer),
+            Ok(list) => Ok(of_list(list)?.map(Ids::List)),
+            Err(_) => Ok(Buffer::of(ids).map(Ids::Buffer)),
         }
     }
 
@@ -77,13 +77,18 @@ impl Integers<'_> {
     }
 
     /// As `TokenBytes::extent`.
-    pub fn extent(&self, table: &TokenBytes) -> Option<Extent> {
-        with_slice!(self, ids => table.extent(ids))
+    pub fn extent(&self, table: &TokenBytes, go_on: &mut dyn FnMut() -> bool) -> Option<Extent> {
+        with_slice!(self, ids => table.extent(ids, go_on))
     }
 
     /// As `TokenBytes::join`.
-    pub fn join(&self, table: &TokenBytes, out: &mut [MaybeUninit<u8>]) -> Option<Extent> {
-        with_slice!(self, ids => table.join(ids, out))
+    pub fn join(
+        &self,
+        table: &TokenBytes,
+        out: &mut [MaybeUninit<u8>],
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Option<Extent> {
+        with_slice!(self, ids => table.join(ids, out, go_on))
     }
 }
 
@@ -99,19 +104,34 @@ macro_rules! integers {
 
 integers!(AtomicI8, AtomicU8, AtomicI16, AtomicU16, AtomicI32, AtomicU32, AtomicI64, AtomicU64);
 
-/// Returns the ids of a list of plain ints.
-fn of_list(list: &Bound<'_, PyList>) -> Option<Vec<u32>> {
+/// After how many ids it is asked whether Python wants to interrupt.
+const SOME: usize = 1 << 18;
+
+/// Returns the ids of a list of plain ints; None too if it gets longer or shorter meanwhile.
+fn of_list(list: &Bound<'_, PyList>) -> PyResult<Option<Vec<u32>>> {
     let digits = *DIGITS.get_or_init(list.py(), || Digits::of(list.py()));
-    // Of one thread alone while it is read, where there is no lock of the whole interpreter.
-    with_critical_section(list, || {
-        let mut ids = Vec::new();
-        ids.try_reserve_exact(list.len()).ok()?;
-        let length = list.len();
-        for index in 0..length {
-            ids.push(digits.read(list, index)?);
+    let length = list.len();
+    let mut ids = Vec::new();
+    if ids.try_reserve_exact(length).is_err() {
+        return Ok(None);
+    }
+    while ids.len() < length {
+        if !ids.is_empty() {
+            list.py().check_signals()?;
         }
-        Some(ids)
-    })
+        // Of one thread alone while it is read, where there is no lock of the whole interpreter.
+        let is_read = with_critical_section(list, || {
+            if list.len() != length {
+                return false;
+            }
+            let some = ids.len()..length.min(ids.len() + SOME);
+            some.into_iter().all(|index| digits.read(list, index).map(|id| ids.push(id)).is_some())
+        });
+        if !is_read {
+            return Ok(None);
+        }
+    }
+    Ok(Some(ids))
 }
 
 /// How an int of one digit is recognised by what stands behind its header.

@@ -13,14 +13,14 @@ use pyo3::types::{PyBytes, PyString};
 pub fn new_bytes<'py>(
     py: Python<'py>,
     length: usize,
-    fill: impl FnOnce(&mut [MaybeUninit<u8>]) -> bool,
+    fill: impl FnOnce(&mut [MaybeUninit<u8>]) -> PyResult<bool>,
 ) -> PyResult<Option<Bound<'py, PyBytes>>> {
     // SAFETY: the object is new and no one else's, and has room for so many bytes.
     unsafe {
         let bytes = ffi::PyBytes_FromStringAndSize(ptr::null(), size(length)?);
         let bytes = Bound::from_owned_ptr_or_err(py, bytes)?;
         let place = ffi::PyBytes_AS_STRING(bytes.as_ptr()) as *mut MaybeUninit<u8>;
-        let is_full = fill(slice::from_raw_parts_mut(place, length));
+        let is_full = fill(slice::from_raw_parts_mut(place, length))?;
         Ok(is_full.then(|| bytes.cast_into_unchecked()))
     }
 }
@@ -30,7 +30,7 @@ pub fn new_bytes<'py>(
 pub fn new_ascii<'py>(
     py: Python<'py>,
     length: usize,
-    fill: impl FnOnce(&mut [MaybeUninit<u8>]) -> bool,
+    fill: impl FnOnce(&mut [MaybeUninit<u8>]) -> PyResult<bool>,
 ) -> PyResult<Option<Bound<'py, PyString>>> {
     // SAFETY: the object is new and no one else's, and has room for so many characters of a byte,
     // since the highest that it may have is U+007F.
@@ -38,7 +38,7 @@ pub fn new_ascii<'py>(
         let text = ffi::PyUnicode_New(size(length)?, 0x7F);
         let text = Bound::from_owned_ptr_or_err(py, text)?;
         let place = ffi::PyUnicode_DATA(text.as_ptr()) as *mut MaybeUninit<u8>;
-        let is_full = fill(slice::from_raw_parts_mut(place, length));
+        let is_full = fill(slice::from_raw_parts_mut(place, length))?;
         Ok(is_full.then(|| text.cast_into_unchecked()))
     }
 }

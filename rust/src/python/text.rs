@@ -1,6 +1,7 @@
 //! Texts as they come from Python: a `str`, or its UTF-8 in a buffer.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
 
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyRuntimeError;
@@ -33,10 +34,13 @@ impl<'py> Text<'py> {
                 _ => return Text::decoded(object),
             }
         };
-        if std::str::from_utf8(text.bytes()?).is_err() {
-            return Text::decoded(object);
-        }
-        Ok(text)
+        let bytes = text.bytes()?;
+        let is_utf8 = if bytes.len() < LONG {
+            std::str::from_utf8(bytes).is_ok()
+        } else {
+            run(object.py(), !text.may_change(), |go_on| is_utf8(bytes, go_on))?
+        };
+        if is_utf8 { Ok(text) } else { Text::decoded(object) }
     }
 
     /// Has Python make a `str` of it, or say what is wrong.
@@ -60,6 +64,21 @@ impl<'py> Text<'py> {
     }
 }
 
+/// Returns whether a long text is UTF-8, as far as `go_on` lets it be looked at.
+fn is_utf8(mut bytes: &[u8], go_on: &mut dyn FnMut() -> bool) -> bool {
+    const SOME: usize = 1 << 22;
+    while bytes.len() > SOME && go_on() {
+        // A character that the first bytes end in belongs to the others.
+        let is_first = |&at: &usize| bytes[at] & 0xC0 != 0x80;
+        let Some(end) = (SOME - 3..=SOME).rev().find(is_first) else { return false };
+        if std::str::from_utf8(&bytes[..end]).is_err() {
+            return false;
+        }
+        bytes = &bytes[end..];
+    }
+    bytes.len() > SOME || std::str::from_utf8(bytes).is_ok()
+}
+
 #[allow(unsafe_code)]
 fn of_buffer(buffer: &PyBuffer<u8>) -> &[u8] {
     // SAFETY: the buffer is contiguous and of bytes, which `new` has looked at, and stays where it
@@ -69,8 +88,12 @@ fn of_buffer(buffer: &PyBuffer<u8>) -> &[u8] {
     unsafe { std::slice::from_raw_parts(buffer.buf_ptr().cast(), buffer.len_bytes()) }
 }
 
-/// Runs `work`, without the interpreter's lock if that is allowed; `work` asks now and then, by the
-/// function that it is given, whether Python wants to interrupt it.
+/// How long it may take until Python is asked again whether it wants to interrupt.
+pub const INTERVAL: Duration = Duration::from_millis(50);
+
+/// Runs `work`, without the interpreter's lock if that is allowed; `work` asks as often as it can,
+/// by the function that it is given, whether to go on: Python may want to interrupt it. Once the
+/// answer was no, it is no for ever.
 pub fn run<T: Send>(
     py: Python<'_>,
     may_detach: bool,
@@ -78,18 +101,26 @@ pub fn run<T: Send>(
 ) -> PyResult<T> {
     let mut error = None;
     let error_of = &mut error;
+    let mut last = None; // the clock is not looked at for what is short
     let mut ask = move || {
-        *error_of = Python::attach(|py| py.check_signals()).err();
+        if error_of.is_none() && last.get_or_insert_with(Instant::now).elapsed() >= INTERVAL {
+            *error_of = Python::attach(|py| py.check_signals()).err();
+            last = None;
+        }
         error_of.is_none()
     };
-    // What is not UTF-8 any more, since another process wrote to a file that is mapped say, may
-    // run into a check of an index.
-    let work = AssertUnwindSafe(|| work(&mut ask));
-    let result = if may_detach { py.detach(|| catch_unwind(work)) } else { catch_unwind(work) };
-    if let Some(error) = error {
-        return Err(error);
-    }
-    result.map_err(|_| PyRuntimeError::new_err(
-            "the core gave up: a text in a buffer was changed meanwhile, or this is an error in bpetite",
-        ))
+    let work = || caught(|| work(&mut ask));
+    let result = if may_detach { py.detach(work) } else { work() };
+    error.map_or(result, Err)
 }
+
+/// Does `work`; if it panics, that is a RuntimeError.
+///
+/// What is not UTF-8 any more, since another process wrote to a file that is mapped say, may run
+/// into a check of an index.
+pub fn caught<T>(work: impl FnOnce() -> T) -> PyResult<T> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| PyRuntimeError::new_err(GAVE_UP))
+}
+
+const GAVE_UP: &str = "the native core gave up: a text in a buffer was changed meanwhile, or this \
+    is an error in bpetite";

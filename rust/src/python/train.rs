@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use pyo3::exceptions::{PyOverflowError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -63,28 +63,13 @@ impl<T: Send> AtWork<T> {
         let mut worker = guard.take().ok_or_else(spent)?;
         let is_long = is_long(&worker);
         let (result, worker) = run(py, is_long, move |go_on| {
-            let result = work(&mut worker, &mut seldom(go_on));
+            let result = work(&mut worker, go_on);
             (result, worker)
         })?;
         if result.is_ok() {
             *guard = Some(worker);
         }
         Ok(result)
-    }
-}
-
-/// How long it may take until Python is asked again whether it wants to interrupt.
-const INTERVAL: Duration = Duration::from_millis(50);
-
-/// Asks only if it is long ago that it was asked.
-fn seldom(go_on: GoOn<'_>) -> impl FnMut() -> bool {
-    let mut last = Instant::now();
-    move || {
-        if last.elapsed() < INTERVAL {
-            return true;
-        }
-        last = Instant::now();
-        go_on()
     }
 }
 
@@ -119,7 +104,7 @@ impl PieceCounter {
     /// Returns the counts, when all documents are counted; there is nothing more to add then.
     fn finish(&self, py: Python<'_>) -> PyResult<PieceCounts> {
         let counter = self.0.lock(py).take().ok_or_else(spent)?;
-        let counts = run(py, true, |go_on| counter.finish(&mut seldom(go_on)))?;
+        let counts = run(py, true, |go_on| counter.finish(go_on))?;
         Ok(PieceCounts(AtWork::new(counts.map_err(error)?)))
     }
 }
@@ -157,7 +142,7 @@ impl MergeLearner {
     #[new]
     fn new(py: Python<'_>, counts: &PieceCounts) -> PyResult<MergeLearner> {
         let counts = counts.0.lock(py).take().ok_or_else(spent)?;
-        let learner = run(py, true, |go_on| Learner::new(counts, &mut seldom(go_on)))?;
+        let learner = run(py, true, |go_on| Learner::new(counts, go_on))?;
         Ok(MergeLearner(AtWork::new(learner.map_err(error)?)))
     }
 
