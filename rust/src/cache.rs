@@ -703,3 +703,289 @@ impl Cache {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generated::Numbers;
+    use crate::simd::{Kernel, Work};
+
+    /// Gives ids that depend on nothing but the piece, and tells which pieces it was asked for.
+    struct Merger<F> {
+        ids_of: F,
+        spans: Option<Spans>,
+        merged: Vec<Vec<u8>>,
+        /// How often it may be asked whether to go on until it says no.
+        patience: usize,
+    }
+
+    impl<F: Fn(&[u8]) -> Vec<u32>> Merger<F> {
+        fn new(ids_of: F) -> Merger<F> {
+            Merger { ids_of, spans: None, merged: Vec::new(), patience: usize::MAX }
+        }
+    }
+
+    impl<F: Fn(&[u8]) -> Vec<u32>> Merge for Merger<F> {
+        fn merge(&mut self, piece: &[u8], ids: &mut Vec<u32>) {
+            self.merged.push(piece.to_vec());
+            ids.extend((self.ids_of)(piece));
+        }
+
+        fn spans(&self) -> Option<&Spans> {
+            self.spans.as_ref()
+        }
+
+        fn goes_on(&mut self) -> bool {
+            self.patience = self.patience.saturating_sub(1);
+            self.patience > 0
+        }
+    }
+
+    /// Up to six ids, of which one in four has more than 20 bits.
+    fn some_ids(piece: &[u8]) -> Vec<u32> {
+        let start = piece.len() as u64;
+        let hash =
+            piece.iter().fold(start, |hash, &byte| mixed(hash ^ u64::from(byte)) ^ hash >> 7);
+        let mut numbers = Numbers::new(hash);
+        let count = numbers.below(7);
+        let bits = if numbers.below(4) == 0 { 30 } else { ID_BITS };
+        (0..count).map(|_| numbers.below(1 << bits) as u32).collect()
+    }
+
+    /// An id for each byte, so that those of a piece are those of its parts.
+    fn ids_of_bytes(piece: &[u8]) -> Vec<u32> {
+        piece.iter().map(|&byte| byte.into()).collect()
+    }
+
+    struct Look<'a, M> {
+        cache: &'a mut Cache,
+        merger: &'a mut M,
+        pieces: &'a [Vec<u8>],
+    }
+
+    impl<M: Merge> Work for Look<'_, M> {
+        type Result = Vec<Vec<u32>>;
+
+        fn run<V: Vectors>(self, vectors: V) -> Vec<Vec<u32>> {
+            let Look { cache, merger, pieces } = self;
+            let text = pieces.concat();
+            let mut bounds = vec![0];
+            for piece in pieces {
+                bounds.push(bounds[bounds.len() - 1] + piece.len() as u32);
+            }
+            let mut packed = vec![Packed::default(); pieces.len()];
+            let mut missing = NotInFront::default();
+            cache.tidy();
+            cache.look_in_front(vectors, &text, &bounds, &mut packed, &mut missing);
+            cache.look_in_tables(&text, &bounds, &mut packed, &mut missing, merger);
+            let ids = |packed: Packed| match packed.is_elsewhere() {
+                true => cache.ids_elsewhere(packed).to_vec(),
+                false => packed.inner_ids()[..packed.inner_count()].to_vec(),
+            };
+            packed.into_iter().map(ids).collect()
+        }
+    }
+
+    /// Returns the ids of pieces, which are looked up together.
+    fn look(cache: &mut Cache, merger: &mut impl Merge, pieces: &[Vec<u8>]) -> Vec<Vec<u32>> {
+        Kernel::get().run(Look { cache, merger, pieces })
+    }
+
+    fn piece(numbers: &mut Numbers, letters: &[u8], most: usize) -> Vec<u8> {
+        (0..1 + numbers.below(most)).map(|_| letters[numbers.below(letters.len())]).collect()
+    }
+
+    #[test]
+    fn ids_are_those_of_the_piece_whatever_came_before() {
+        // Of few letters, so that many differ in one byte, in their length, or in bytes of zero.
+        for kernel in Kernel::all() {
+            let (mut cache, mut numbers) = (Cache::default(), Numbers::new(1));
+            let mut merger = Merger::new(some_ids);
+            for round in 0..if cfg!(miri) { 3 } else { 300 } {
+                let letters: &[u8] = [&b"a\0"[..], b"ab", b"abcdefghijkl", b"\xff\0"][round % 4];
+                let most = [8, 9, 16, 17, 47, 48, 100][round % 7];
+                let pieces: Vec<_> = (0..numbers.below(BATCH + 1))
+                    .map(|_| piece(&mut numbers, letters, most))
+                    .collect();
+                let work = Look { cache: &mut cache, merger: &mut merger, pieces: &pieces };
+                let expected: Vec<_> = pieces.iter().map(|piece| some_ids(piece)).collect();
+                assert_eq!(kernel.run(work), expected, "{}, round {round}", kernel.name());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_not_merged_again() {
+        let mut cache = Cache::default();
+        for length in 1..=LONGEST + 2 {
+            for last in [b'x', 0] {
+                let piece = [vec![b'x'; length - 1], vec![last]].concat();
+                let mut merger = Merger::new(some_ids);
+                let pieces = vec![piece.clone(); 3];
+                for _ in 0..2 {
+                    assert_eq!(look(&mut cache, &mut merger, &pieces), vec![some_ids(&piece); 3]);
+                }
+                // Keys of up to 16 bytes are filled up with zeros, so those that end in one have none.
+                let is_kept = length <= LONGEST && (last != 0 || length > PAIR);
+                let times = if is_kept { 1 } else { 6 };
+                assert_eq!(merger.merged, vec![piece; times], "{length} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn pieces_that_want_one_place_are_told_apart() {
+        let words = |place: fn(u64) -> usize| {
+            let all = (0..2_000_000_u32).map(|number| format!("{number:07}").into_bytes());
+            all.filter(move |piece| place(word_key(piece, 7)) == 5).take(60).collect::<Vec<_>>()
+        };
+        let in_front = words(place_of_word);
+        let in_line = words(|key| (WordLine::hash(&key) >> (64 - WORD_BITS.0)) as usize);
+        for pieces in [in_front, in_line] {
+            assert_eq!(pieces.len(), 60);
+            let mut cache = Cache::default();
+            let mut merger = Merger::new(some_ids);
+            let expected: Vec<_> = pieces.iter().map(|piece| some_ids(piece)).collect();
+            for _ in 0..3 {
+                assert_eq!(look(&mut cache, &mut merger, &pieces), expected);
+            }
+        }
+    }
+
+    fn check_full_table<L: Line>(key_of: impl Fn(u64) -> L::Key) {
+        let mut table: Table<L> = Table::new((2, 5));
+        let most = (1 << 5) * L::SLOTS;
+        let ids = |number: u64| Packed(number * 3 + 1);
+        for number in 1..2000 {
+            assert_eq!(table.get(&key_of(number)), None);
+            table.put(&key_of(number), ids(number));
+            assert_eq!(table.get(&key_of(number)), Some(ids(number)), "what is new is there");
+            assert!(table.lines.len() <= 1 << 5);
+        }
+        let found: Vec<_> =
+            (1..2000).filter_map(|number| Some((number, table.get(&key_of(number))?))).collect();
+        assert!(found.iter().all(|&(number, packed)| packed == ids(number)));
+        assert_eq!((found.len(), table.used), (most, most), "what is old made room, and no more");
+    }
+
+    #[test]
+    fn in_a_full_table_what_is_new_takes_the_place_of_one_other() {
+        check_full_table::<WordLine>(|number| number);
+        check_full_table::<PairLine>(|number| [7, number]);
+        check_full_table::<LongLine>(|number| [number, 0, 0, 0, 0, 17 << 56]);
+    }
+
+    #[test]
+    fn a_table_that_grows_forgets_no_ids_of_those_that_it_keeps() {
+        let mut table: Table<PairLine> = Table::new((2, 12));
+        let mut kept = 0;
+        for number in 1..1000 {
+            table.put(&[number, number], Packed(number));
+        }
+        for number in 1..1000 {
+            if let Some(ids) = table.get(&[number, number]) {
+                assert_eq!(ids, Packed(number));
+                kept += 1;
+            }
+        }
+        assert!(kept > 900 && table.used == kept, "{kept} of 999, {} used", table.used);
+    }
+
+    #[test]
+    fn ids_are_in_the_number_if_they_fit() {
+        let last = (1 << ID_BITS) - 1;
+        for ids in [vec![], vec![0], vec![last], vec![0, 0], vec![1, last, 2], vec![last; 3]] {
+            let packed = Packed::of(&ids).expect("they fit");
+            assert!(!packed.is_elsewhere());
+            assert_eq!((packed.count(), packed.inner_count()), (ids.len(), ids.len()));
+            assert_eq!(packed.inner_ids()[..ids.len()], ids);
+        }
+        for ids in [vec![last + 1], vec![0, u32::MAX], vec![0; 4]] {
+            assert_eq!(Packed::of(&ids), None);
+        }
+        let packed = Packed::elsewhere(u32::MAX as usize, (1 << 30) - 1, ELSEWHERE | LOOSE);
+        assert!(packed.is_elsewhere());
+        assert_eq!((packed.place(), packed.count()), (u32::MAX as usize, (1 << 30) - 1));
+    }
+
+    #[test]
+    fn a_cache_of_too_many_ids_begins_anew() {
+        let many = |piece: &[u8]| vec![piece[0].into(); MOST_IDS / 4];
+        let mut cache = Cache::default();
+        let mut merger = Merger::new(many);
+        let pieces: Vec<_> = (b'a'..b'k').map(|byte| vec![byte]).collect();
+        for round in 1..=3 {
+            for piece in &pieces {
+                assert_eq!(
+                    look(&mut cache, &mut merger, std::slice::from_ref(piece)),
+                    [many(piece)]
+                );
+            }
+            assert!(cache.more_ids.len() <= MOST_IDS + MOST_IDS / 4);
+            assert_eq!(merger.merged.len(), round * pieces.len(), "all were forgotten by then");
+        }
+    }
+
+    #[test]
+    fn the_room_of_a_long_piece_is_not_kept() {
+        let mut cache = Cache::default();
+        let long = vec![b'x'; 2 * MOST_IDS];
+        let ids = look(&mut cache, &mut Merger::new(ids_of_bytes), std::slice::from_ref(&long));
+        assert_eq!(ids, [ids_of_bytes(&long)]);
+        cache.tidy();
+        assert!(cache.loose_ids.is_empty() && cache.loose_ids.capacity() <= MOST_IDS);
+    }
+
+    #[test]
+    fn ideographs_are_taken_apart_where_no_token_spans() {
+        let spans =
+            || Spans::new(["中文字".as_bytes(), "文a".as_bytes(), " 中".as_bytes()].into_iter());
+        let parts = |text: &str| {
+            let mut merger = Merger { spans: Some(spans()), ..Merger::new(ids_of_bytes) };
+            let piece = text.as_bytes().to_vec();
+            let ids = look(&mut Cache::default(), &mut merger, std::slice::from_ref(&piece));
+            assert_eq!(ids, [ids_of_bytes(&piece)]);
+            merger
+                .merged
+                .into_iter()
+                .map(|part| String::from_utf8(part).expect("whole characters"))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(parts("日本語です"), ["日", "本", "語", "で", "す"]);
+        assert_eq!(parts(" 中文字中文"), [" 中文字", "中文"]);
+        assert_eq!(parts("日日中文日"), ["日", "中文"], "what came before is known");
+        assert_eq!(parts(&"中文".repeat(3)), ["中文"]);
+        assert_eq!(parts(&"文字".repeat(2)), ["文字"]);
+    }
+
+    #[test]
+    fn a_part_of_ideographs_may_be_long() {
+        let letters = ["中", "文", "日"];
+        let tokens = ["中文".as_bytes(), "文中".as_bytes(), "文文".as_bytes()];
+        let mut numbers = Numbers::new(3);
+        let mut cache = Cache::default();
+        for _ in 0..if cfg!(miri) { 5 } else { 2000 } {
+            let spans = Some(Spans::new(tokens.into_iter()));
+            let mut merger = Merger { spans, ..Merger::new(ids_of_bytes) };
+            let pieces: Vec<_> = (0..1 + numbers.below(9))
+                .map(|_| format!("日{}", numbers.text(&letters, 40)).into_bytes())
+                .collect();
+            let expected: Vec<_> = pieces.iter().map(|piece| ids_of_bytes(piece)).collect();
+            assert_eq!(look(&mut cache, &mut merger, &pieces), expected);
+        }
+    }
+
+    #[test]
+    fn a_long_run_of_ideographs_may_be_given_up() {
+        let piece = "日本".repeat(QUESTION).into_bytes();
+        let spans = || Some(Spans::new(["字".as_bytes()].into_iter()));
+        for patience in 1..4 {
+            let mut merger = Merger { spans: spans(), patience, ..Merger::new(ids_of_bytes) };
+            let ids = look(&mut Cache::default(), &mut merger, std::slice::from_ref(&piece));
+            assert!((QUESTION * patience..QUESTION * (patience + 1)).contains(&ids[0].len()));
+        }
+        let mut merger = Merger { spans: spans(), ..Merger::new(ids_of_bytes) };
+        let ids = look(&mut Cache::default(), &mut merger, std::slice::from_ref(&piece));
+        assert_eq!(ids, [ids_of_bytes(&piece)]);
+    }
+}

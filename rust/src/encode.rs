@@ -393,3 +393,217 @@ const MOST_ROOM: usize = 1 << 16;
 /// After how many bytes it is asked whether to go on, and how much room there should be.
 const QUESTION: usize = 1 << 20;
 const FIRST_QUESTION: usize = 1 << 17;
+
+/// For tests: a vocabulary, and what is plain about its ids.
+#[cfg(test)]
+pub mod examples {
+    use super::*;
+    use crate::generated::WORDS;
+
+    pub const PATTERNS: [Pattern; 4] =
+        [Pattern::Gpt2, Pattern::Cl100k, Pattern::O200k, Pattern::Qwen2];
+
+    pub const SPECIAL: [(&str, u32); 3] = [("<|a|>", 7000), ("<|a|><|b|>", 7001), ("'s", 7002)];
+
+    /// Returns an encoder by merges which make tokens of all words, and of longer ones. The ids of
+    /// bytes are in another order than the bytes.
+    pub fn encoder(pattern: Option<Pattern>) -> Encoder {
+        let bytes: [Token; 256] = std::array::from_fn(|byte| byte as Token);
+        let mut merges = Merges::with_room(bytes, 4000, 3000).expect("few");
+        let mut next = 256;
+        let mut scratch = Scratch::default();
+        let texts = WORDS.iter().map(ToString::to_string);
+        for text in texts.chain(["thehen", "中文中文", "aaaa", "    "].map(|word| word.repeat(9)))
+        {
+            let mut tokens = Vec::new();
+            merges.merge(text.as_bytes(), &mut scratch, &mut tokens, &mut || true);
+            for pair in tokens.chunks_exact(2) {
+                next += u32::from(merges.push(pair[0], pair[1], next));
+            }
+        }
+        let id_of = (0..next).map(|token| if token < 256 { 255 - token } else { token }).collect();
+        let special = SPECIAL.map(|(literal, id)| (literal.to_string(), id));
+        Encoder::new(pattern, Arc::new(merges), id_of, &special).expect("few")
+    }
+
+    /// Returns the ids of a text as they are for who has no cache and no threads.
+    pub fn ids_plainly(encoder: &Encoder, text: &str, ordinary: bool) -> Vec<u32> {
+        let mut ids = Vec::new();
+        encoder.for_each_stretch(text.as_bytes(), ordinary, |stretch, special| {
+            let pattern = encoder.pattern.expect("there is one");
+            let (mut pieces, mut start, mut ends) = (Pieces::new(pattern, stretch), 0, [0; 64]);
+            let mut tokens = Vec::new();
+            loop {
+                let count = pieces.next_ends(&mut ends);
+                for &end in &ends[..count] {
+                    let piece = &stretch[start..end as usize];
+                    encoder.merges.merge(piece, &mut Scratch::default(), &mut tokens, &mut || true);
+                    start = end as usize;
+                }
+                if count == 0 {
+                    break;
+                }
+            }
+            ids.extend(tokens.iter().map(|&token| encoder.id_of[token as usize]));
+            ids.extend_from_slice(special);
+            true
+        });
+        ids
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::examples::{PATTERNS, SPECIAL, encoder, ids_plainly};
+    use super::*;
+    use crate::generated::{Numbers, WORDS};
+
+    const ROUNDS: usize = if cfg!(miri) { 3 } else { 2000 };
+
+    fn encoded(encoder: &Encoder, context: &mut Context, text: &str, ordinary: bool) -> Vec<u32> {
+        let mut ids = Vec::new();
+        encoder.encode(text.as_bytes(), ordinary, context, &mut ids, &mut || true);
+        ids
+    }
+
+    #[test]
+    fn ids_are_those_of_pieces_merged_one_by_one_whatever_the_context_has_seen() {
+        let mut words = WORDS.to_vec();
+        words.extend(SPECIAL.map(|(literal, _)| literal));
+        words.extend(["中文中文中", "日本中文", "thehenthehen", "aaaaaaa", "<|a|"]);
+        for pattern in PATTERNS {
+            let encoder = encoder(Some(pattern));
+            let (mut context, mut numbers) = (Context::default(), Numbers::new(1));
+            for round in 0..ROUNDS {
+                let text = numbers.text(&words, if round % 100 == 0 { 3000 } else { 40 });
+                let ordinary = round % 2 == 0;
+                let ids = encoded(&encoder, &mut context, &text, ordinary);
+                assert!(ids == ids_plainly(&encoder, &text, ordinary), "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_piece_that_was_cut_elsewhere_has_the_ids_of_its_merges() {
+        let encoder = encoder(None);
+        let (mut context, mut numbers) = (Context::default(), Numbers::new(2));
+        for _ in 0..ROUNDS {
+            let piece = numbers.text(&WORDS, 30).into_bytes();
+            let (mut ids, mut tokens) = (Vec::<u32>::new(), Vec::new());
+            encoder.encode_piece(&piece, &mut context, &mut ids, &mut || true);
+            encoder.merges.merge(&piece, &mut Scratch::default(), &mut tokens, &mut || true);
+            let expected: Vec<_> =
+                tokens.iter().map(|&token| encoder.id_of[token as usize]).collect();
+            assert_eq!(ids, expected);
+        }
+    }
+
+    #[test]
+    fn all_sinks_are_given_the_same_ids() {
+        let encoder = encoder(Some(Pattern::Cl100k));
+        let (mut context, mut numbers) = (Context::default(), Numbers::new(3));
+        for _ in 0..ROUNDS / 10 {
+            let text = numbers.text(&WORDS, 500);
+            let ids = encoded(&encoder, &mut context, &text, false);
+            let (mut short, mut count) = (vec![9_u16], Count(1));
+            encoder.encode(text.as_bytes(), false, &mut context, &mut short, &mut || true);
+            encoder.encode(text.as_bytes(), false, &mut context, &mut count, &mut || true);
+            assert!(short[1..].iter().map(|&id| u32::from(id)).eq(ids.iter().copied()));
+            assert_eq!((short[0], count.0), (9, 1 + ids.len()), "what is there already stays");
+        }
+    }
+
+    #[test]
+    fn of_special_literals_the_longest_counts() {
+        let encoder = encoder(Some(Pattern::Gpt2));
+        let mut context = Context::default();
+        let mut ids = |text| encoded(&encoder, &mut context, text, false);
+        assert_eq!(ids("<|a|><|a|><|b|><|a|>"), [7000, 7001, 7000]);
+        assert_eq!(ids("'s<|a|>"), [7002, 7000]);
+        let a = 255 - u32::from(b'a');
+        assert_eq!(ids("a'sa"), [a, 7002, a]);
+        assert_eq!(ids("<|a|"), ids_plainly(&encoder, "<|a|", true));
+    }
+
+    #[test]
+    fn an_empty_text_has_no_ids() {
+        let mut context = Context::default();
+        assert!(encoded(&encoder(Some(Pattern::Gpt2)), &mut context, "", false).is_empty());
+        let mut ids = Vec::<u32>::new();
+        encoder(None).encode_piece(b"", &mut context, &mut ids, &mut || true);
+        assert!(ids.is_empty());
+    }
+
+    #[test]
+    fn two_sides_of_a_cut_have_the_ids_of_the_whole() {
+        let mut numbers = Numbers::new(4);
+        for pattern in PATTERNS {
+            let encoder = encoder(Some(pattern));
+            let mut context = Context::default();
+            for _ in 0..ROUNDS {
+                let text = numbers.text(&WORDS, 40);
+                let from = numbers.below(text.len() + 1);
+                let cut = encoder.next_cut(text.as_bytes(), from, &mut || true);
+                assert!((from..=text.len()).contains(&cut));
+                let (head, tail) = text.split_at(cut);
+                let mut ids = encoded(&encoder, &mut context, head, true);
+                ids.extend(encoded(&encoder, &mut context, tail, true));
+                assert_eq!(ids, encoded(&encoder, &mut context, &text, true), "{head:?}, {tail:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn where_it_is_told_not_to_go_on_it_ends() {
+        let encoder = encoder(Some(Pattern::Gpt2));
+        let texts =
+            ["a b".repeat(QUESTION), "a".repeat(4 * QUESTION), "<|a|>".repeat(3 * QUESTION)];
+        for text in texts {
+            let mut all = Count::default();
+            let mut asked = 0;
+            let mut context = Context::default();
+            encoder.encode(text.as_bytes(), false, &mut context, &mut all, &mut || {
+                asked += 1;
+                true
+            });
+            assert!(asked > 1);
+            let mut some = Count::default();
+            encoder.encode(text.as_bytes(), false, &mut context, &mut some, &mut || false);
+            assert!(some.0 < all.0, "{} of {}", some.0, all.0);
+        }
+    }
+
+    #[test]
+    fn a_context_that_is_put_back_is_taken_again_but_not_the_room_of_long_pieces() {
+        let encoder = encoder(None);
+        let mut context = encoder.take_context();
+        let piece = b"!a".repeat(2 * MOST_ROOM);
+        encoder.encode_piece(&piece, &mut context, &mut Count::default(), &mut || true);
+        context.ids = vec![1, 2, 3];
+        encoder.put_context(context);
+        let context = encoder.take_context();
+        assert_eq!(context.ids, [1, 2, 3]);
+        assert!(context.merging.tokens.capacity() <= MOST_ROOM);
+        assert!(context.merging.scratch.room() <= MOST_ROOM);
+        assert!(encoder.take_context().ids.is_empty(), "it is one that no other call has");
+    }
+
+    #[test]
+    fn no_more_contexts_are_kept_than_are_of_use() {
+        let encoder = encoder(None);
+        let contexts: Vec<_> = (0..MOST_CONTEXTS + 3).map(|_| encoder.take_context()).collect();
+        contexts.into_iter().for_each(|context| encoder.put_context(context));
+        assert_eq!(encoder.contexts.lock().expect("nobody has it").len(), MOST_CONTEXTS);
+    }
+
+    #[test]
+    fn who_never_gives_the_lock_back_is_not_waited_for() {
+        let encoder = encoder(Some(Pattern::Gpt2));
+        let held = encoder.contexts.lock();
+        let mut context = encoder.take_context();
+        assert_eq!(encoded(&encoder, &mut context, "!", false), [255 - u32::from(b'!')]);
+        encoder.put_context(context);
+        drop(held);
+        assert_eq!(encoder.contexts.lock().expect("nobody has it").len(), 0);
+    }
+}

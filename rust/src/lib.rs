@@ -6,6 +6,8 @@
 pub mod cache;
 pub mod decode;
 pub mod encode;
+#[cfg(test)]
+mod generated;
 pub mod key;
 pub mod merge;
 pub mod pages;

@@ -167,3 +167,138 @@ fn groups_of(parts: &[Part<'_>], most: usize) -> Vec<Group> {
     }
     groups
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encode::examples::{PATTERNS, SPECIAL, encoder, ids_plainly};
+    use crate::generated::{Numbers, WORDS};
+    use crate::scan::Pattern;
+
+    /// Texts of a few bytes, and of a few parts, in turn.
+    fn texts(numbers: &mut Numbers, count: usize) -> Vec<String> {
+        let mut words = WORDS.to_vec();
+        words.extend(SPECIAL.map(|(literal, _)| literal));
+        let text = |i: usize| match i % 4 {
+            0 => numbers.text(&words, 3),
+            1 => numbers.text(&words, 500).repeat(500),
+            2 => numbers.text(&words, 40).repeat(9),
+            _ => String::new(),
+        };
+        (0..count).map(text).collect()
+    }
+
+    fn all<T: Id>(
+        encoder: &Encoder,
+        texts: &[String],
+        ordinary: bool,
+        threads: usize,
+    ) -> (Vec<T>, Vec<u64>) {
+        let texts: Vec<_> = texts.iter().map(|text| text.as_bytes()).collect();
+        encode_all(encoder, &texts, ordinary, threads, &mut || true).expect("they can be cut")
+    }
+
+    #[test]
+    fn any_number_of_threads_gives_the_ids_of_each_text() {
+        let mut numbers = Numbers::new(1);
+        for pattern in PATTERNS {
+            let encoder = encoder(Some(pattern));
+            let texts = texts(&mut numbers, if cfg!(miri) { 1 } else { 5 });
+            for ordinary in [true, false] {
+                let (mut ids, mut offsets) = (Vec::new(), vec![0]);
+                for text in &texts {
+                    ids.extend(ids_plainly(&encoder, text, ordinary));
+                    offsets.push(ids.len() as u64);
+                }
+                for threads in [1, 2, 7] {
+                    let found = all(&encoder, &texts, ordinary, threads);
+                    assert!(found == (ids.clone(), offsets.clone()), "{threads} threads");
+                }
+                let short: Vec<u16> = ids.iter().map(|&id| id as u16).collect();
+                assert!(all(&encoder, &texts, ordinary, 3) == (short, offsets));
+            }
+        }
+    }
+
+    #[test]
+    fn no_text_has_no_ids() {
+        let encoder = encoder(Some(Pattern::Gpt2));
+        for threads in [1, 4] {
+            assert_eq!(all::<u32>(&encoder, &[], false, threads), (vec![], vec![0]));
+            let empty = [String::new(), String::new()];
+            assert_eq!(all::<u32>(&encoder, &empty, false, threads), (vec![], vec![0, 0, 0]));
+        }
+    }
+
+    #[test]
+    fn parts_are_the_text_and_no_longer_than_the_next_cut_makes_them() {
+        let encoder = encoder(Some(Pattern::Cl100k));
+        let mut numbers = Numbers::new(2);
+        for most in [1, 2, 10, 100] {
+            for text in texts(&mut numbers, if cfg!(miri) { 1 } else { 8 }) {
+                let text = &text.as_bytes()[..text.floor_char_boundary(5000)];
+                let parts = parts_of(&encoder, &[text, text], true, most, &mut || true);
+                for of in [0, 1] {
+                    let of_text: Vec<_> =
+                        parts.iter().filter(|part| part.of == of).map(|part| part.text).collect();
+                    assert_eq!(of_text.concat(), text);
+                }
+                for part in parts {
+                    let cut = encoder.next_cut(part.text, most.min(part.text.len()), &mut || true);
+                    assert_eq!(cut, part.text.len());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn each_part_is_in_one_group_and_short_ones_share_theirs() {
+        let mut numbers = Numbers::new(3);
+        let text = [b'a'; 300];
+        for _ in 0..if cfg!(miri) { 20 } else { 2000 } {
+            let (count, longest) = (numbers.below(20), 1 + numbers.below(300));
+            let parts: Vec<_> = (0..count)
+                .map(|of| Part { text: &text[..numbers.below(longest)], special: None, of })
+                .collect();
+            let most = 1 + numbers.below(200);
+            let groups = groups_of(&parts, most);
+            let bytes = |group: &Group| {
+                parts[group.first..group.end].iter().map(|part| part.text.len()).sum::<usize>()
+            };
+            let mut next = 0;
+            for (number, group) in groups.iter().enumerate() {
+                assert_eq!((group.number, group.first), (number, next));
+                assert!(group.end == group.first + 1 || bytes(group) < most);
+                next = group.end;
+            }
+            assert_eq!(next, parts.len());
+            for pair in groups.windows(2) {
+                let more = parts[pair[1].first].text.len();
+                let texts = pair[0].end - pair[0].first - 1;
+                assert!(bytes(&pair[0]) + texts + more >= most, "there was room for one more");
+            }
+            assert!(groups_of(&parts, usize::MAX).len() <= 1);
+        }
+    }
+
+    #[test]
+    fn where_it_is_told_not_to_go_on_it_ends() {
+        let encoder = encoder(Some(Pattern::Gpt2));
+        let text = "a b<|a|>".repeat(PART / 4);
+        for ordinary in [true, false] {
+            let (ids, _) = all::<u32>(&encoder, &vec![text.clone(); 3], ordinary, 2);
+            for threads in [1, 2, 5] {
+                let mut asked = 0;
+                let mut go_on = || {
+                    asked += 1;
+                    asked < 2
+                };
+                let texts = [text.as_bytes(); 3];
+                let (some, offsets) =
+                    encode_all::<u32>(&encoder, &texts, ordinary, threads, &mut go_on)
+                        .expect("short");
+                assert!(some.len() < ids.len() && offsets.len() == 4, "{threads} threads");
+            }
+        }
+    }
+}

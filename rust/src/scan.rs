@@ -380,6 +380,7 @@ pub fn contraction_without_case(rest: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::generated::{Numbers, WORDS};
 
     fn pieces(pattern: Pattern, text: &str) -> Vec<&str> {
         let cut = |kernel| {
@@ -429,75 +430,9 @@ mod tests {
 
     #[test]
     fn windows_cut_as_the_rules_do() {
-        // Words of all that patterns tell apart, in an order that looks like none.
-        let words = [
-            "a",
-            "B",
-            "word",
-            "Word",
-            "WORD",
-            "camelCase",
-            "'s",
-            "'S",
-            "'ll",
-            "'Re",
-            "'",
-            "\u{17f}",
-            "'\u{17f}",
-            "1",
-            "23",
-            "4567",
-            "\u{bd}",
-            "\u{663}",
-            " ",
-            "  ",
-            "     ",
-            "\t",
-            "\n",
-            "\r\n",
-            "\n\n",
-            " \n",
-            "\n ",
-            "\n    ",
-            "\u{a0}",
-            "\u{3000}",
-            "\u{85}",
-            "!",
-            "?!",
-            "...",
-            "//",
-            "/",
-            "\n/",
-            ";\n",
-            "_",
-            "\u{0}",
-            "\u{301}",
-            "e\u{301}",
-            "\u{5d0}",
-            "\u{4e2d}",
-            "\u{4e2d}\u{6587}",
-            "\u{4e2d}A",
-            "\u{1c5}",
-            "\u{2b0}",
-            "\u{1f600}",
-            "\u{e9}",
-            "\u{c9}",
-            "\u{43f}\u{440}",
-            "\u{41f}",
-            "\u{e000}",
-            "\u{200d}",
-        ];
-        let mut state = 1_u64;
-        let mut below = |limit: usize| {
-            state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
-            (state >> 33) as usize % limit
-        };
-        for round in 0..if cfg!(miri) { 20 } else { 20_000 } {
-            let kinds = 1 + below(words.len());
-            let first = below(words.len());
-            let text: String = (0..below(60) + round % 7)
-                .map(|_| words[(first + below(kinds)) % words.len()])
-                .collect();
+        let mut numbers = Numbers::new(1);
+        for _ in 0..if cfg!(miri) { 20 } else { 20_000 } {
+            let text = numbers.text(&WORDS, 65);
             for pattern in [Pattern::Gpt2, Pattern::Cl100k, Pattern::O200k, Pattern::Qwen2] {
                 pieces(pattern, &text);
             }
