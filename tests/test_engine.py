@@ -8,6 +8,7 @@ import sys
 from importlib.util import find_spec
 
 import pytest
+from engines import native_only
 
 import bpetite
 
@@ -26,10 +27,12 @@ MISSING = (
 )
 
 
-def run(wanted: str | None, program: str = SAY) -> tuple[int, str]:
+def run(wanted: str | None, program: str = SAY, **variables: str) -> tuple[int, str]:
     """Return the exit code of a program and the last line that it wrote."""
-    others = {name: value for name, value in os.environ.items() if name != "BPETITE_ENGINE"}
-    environment = others if wanted is None else {**others, "BPETITE_ENGINE": wanted}
+    environment = {**os.environ, **variables}
+    environment.pop("BPETITE_ENGINE", None)
+    if wanted is not None:
+        environment["BPETITE_ENGINE"] = wanted
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, encoding="utf-8"
     )
@@ -73,3 +76,30 @@ def test_a_core_that_cannot_be_loaded_is_told_rather_than_passed_over() -> None:
         f"sys.meta_path.insert(0, Broken())\n{SAY}"
     )
     assert run(None, broken) == (1, "ImportError: an undefined symbol")
+
+
+SAY_SIMD = "import bpetite._native; print(bpetite._native.simd())"
+
+
+@native_only
+@pytest.mark.parametrize("simd", ["AVX2", "avx-512", "sse", " ", "avx2,scalar", "none"])
+def test_instructions_that_there_are_not_are_an_error(simd: str) -> None:
+    message = f"BPETITE_SIMD must be one of avx512, avx2, neon, scalar, got {simd!r}"
+    assert run("native", BPETITE_SIMD=simd) == (1, f"ImportError: {message}")
+
+
+@native_only
+def test_instructions_that_the_processor_lacks_are_passed_over() -> None:
+    """No processor has those of both kinds."""
+    best = run("native", SAY_SIMD, BPETITE_SIMD="")
+    used = {name: run("native", SAY_SIMD, BPETITE_SIMD=name) for name in ("avx512", "avx2", "neon")}
+    assert best in used.values() or best == (0, "scalar")
+    assert all(said in ((0, name), best) for name, said in used.items())
+    assert run("native", SAY_SIMD, BPETITE_SIMD="scalar") == (0, "scalar")
+
+
+@pytest.mark.parametrize(("wanted", "program"), [("python", SAY), (None, WITHOUT_CORE)])
+def test_without_the_core_nobody_asks_which_instructions_it_would_use(
+    wanted: str | None, program: str
+) -> None:
+    assert run(wanted, program, BPETITE_SIMD="sse") == (0, "python")

@@ -106,7 +106,8 @@ enum Kind {
 }
 
 impl Kernel {
-    /// Returns the kernel that `BPETITE_SIMD` names, or else the best that this processor has.
+    /// Returns the kernel that `BPETITE_SIMD` names, or else the best that this processor has. That
+    /// it is a name at all is looked at by the Python code that imports this.
     pub fn get() -> Kernel {
         static KERNEL: OnceLock<Kernel> = OnceLock::new();
         *KERNEL.get_or_init(|| {
