@@ -148,6 +148,26 @@ def test_a_batch_has_the_same_ids_by_any_number_of_threads(
     assert [j - i for i, j in pairwise(offsets)] == list(map(len, batch))
 
 
+@pytest.mark.parametrize("name", ["cl100k", *OTHERS])
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.sampled_from([A, END, "<|a|", *UNITS.values()]), max_size=9).map("".join),
+        max_size=6,
+    ),
+    st.integers(2, 9),
+)
+def test_with_some_special_tokens_a_batch_has_the_same_ids_by_any_number_of_threads(
+    tokenizers: dict[str, Tokenizer], name: str, texts: list[str], threads: int
+) -> None:
+    tokenizer = tokenizers[name]
+    expected = [tokenizer.encode(text, allowed_special={A}) for text in texts]
+    assert tokenizer.encode_batch(texts, allowed_special={A}, threads=threads) == expected
+    ids, offsets = tokenizer.encode_batch_arrays(texts, allowed_special={A}, threads=threads)
+    assert ids.tolist() == [id for each in expected for id in each]
+    assert [j - i for i, j in pairwise(offsets)] == list(map(len, expected))
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3, 7, None])
 @pytest.mark.parametrize("place", [0, 1, LONG // 2, LONG - 1, LONG])
 def test_an_error_in_a_long_text_is_placed_by_any_number_of_threads(
@@ -156,9 +176,10 @@ def test_an_error_in_a_long_text_is_placed_by_any_number_of_threads(
     tokenizer, text = tokenizers["gpt2"], repeated("a bc ")[:LONG]
     for data in (text[:place] + "\ud800" + text[place:], text.encode()[:place] + b"\xe4\xbd"):
         for form in FORMS.values():
-            with pytest.raises(UnicodeError) as caught:
-                form(tokenizer, data, threads=threads)
-            assert caught.value.start == place  # type: ignore[attr-defined]
+            for allowed in ("all", {A}):
+                with pytest.raises(UnicodeError) as caught:
+                    form(tokenizer, data, threads=threads, allowed_special=allowed)
+                assert caught.value.start == place  # type: ignore[attr-defined]
     assert tokenizer.encode(text, threads=threads) == tokenizer.encode(text)
 
 

@@ -30,6 +30,9 @@ _NONE: Final = ()
 _ONE: Final = 1
 _UINT32: Final = "uint32"
 
+# Between special tokens, so many characters are worth more than one thread.
+_LONG = 1 << 18
+
 # More threads than this are never of use, but each would take memory.
 _MOST_THREADS = 256
 
@@ -175,7 +178,8 @@ class Tokenizer:
         With `add_special_tokens`, the ids that a vocabulary from Hugging Face has its texts begin
         and end with are put around (Llama 3's <|begin_of_text|>; a trained one has none).
         The native engine cuts a long text for up to so many `threads`, None being one for each
-        core that the process may use; the ids are the same for any number of them.
+        core that the process may use; the ids are the same for any number of them. Where some
+        special tokens are allowed and others not, it is each stretch between them that is cut.
 
         >>> tokenizer = Tokenizer.train("ab ab ab", 258)
         >>> tokenizer.encode("ab<|endoftext|>")
@@ -264,7 +268,7 @@ class Tokenizer:
             if choice.splitter is None:
                 ids = self._encoder.encode_array(checked, choice.ordinary, item_size, threads)
             else:
-                ids = as_array(self._ids(checked, choice), item_size)
+                ids = as_array(self._ids(checked, choice, threads), item_size)
         except (TypeError, UnicodeError) as error:
             refuse(text, error)
         prefix, suffix = self._frame(add_special_tokens)
@@ -282,7 +286,8 @@ class Tokenizer:
         """Return the ids of each text, as `encode` does.
 
         The texts are all taken before the first is encoded. The native engine encodes them on up
-        to so many `threads`, by default one for each core that the process may use.
+        to so many `threads`, by default one for each core that the process may use; but one after
+        the other where some special tokens are allowed and others not.
 
         >>> Tokenizer.train("ab ab ab", 258).encode_batch(["ab", b""])
         [[256], []]
@@ -297,7 +302,7 @@ class Tokenizer:
             if choice.splitter is None:
                 batch = self._encoder.encode_batch(checked, choice.ordinary, threads)
             else:
-                batch = [self._ids(text, choice) for text in checked]
+                batch = [self._ids(text, choice, threads) for text in checked]
         except (TypeError, UnicodeError) as error:
             refuse_batch(texts, error)
         prefix, suffix = self._frame(add_special_tokens)
@@ -336,7 +341,8 @@ class Tokenizer:
                     checked, choice.ordinary, item_size, threads
                 )
             else:
-                ids, offsets = joined((self._ids(text, choice) for text in checked), item_size)
+                batch = (self._ids(text, choice, threads) for text in checked)
+                ids, offsets = joined(batch, item_size)
         except (TypeError, UnicodeError) as error:
             refuse_batch(texts, error)
         prefix, suffix = self._frame(add_special_tokens)
@@ -391,7 +397,10 @@ class Tokenizer:
             return self._encoder.encode_list(text, choice.ordinary, threads)
         ids = []
         for ordinary, literal in choice.splitter.split(as_str(text)):
-            ids += self._encode(ordinary, True)
+            if threads == 1 or len(ordinary) < _LONG:
+                ids += self._encode(ordinary, True)
+            else:
+                ids += self._encoder.encode_list(ordinary, True, threads)
             if literal is not None:
                 ids.append(self._vocabulary.special_tokens[literal])
         return ids
