@@ -1,6 +1,6 @@
 """An interrupt soon ends what takes long in the core, and other threads go on meanwhile.
 
-`test_trainer` says so of training.
+`test_trainer` says so of training. Where a signal does harm, that is told.
 """
 
 from __future__ import annotations
@@ -113,3 +113,39 @@ def test_what_a_signal_finds_of_a_list_that_is_being_made_is_a_list() -> None:
         [sys.executable, "-c", LISTED], capture_output=True, check=True, timeout=100
     )
     assert result.stdout == b"True 20000000 True\n"
+
+
+CHANGED = """
+import signal
+from bpetite import Tokenizer
+
+tokenizer = Tokenizer.train("ab " * 9, 257)
+data = bytearray(("1234567890" * 90 + " ").encode() * 40_000)
+
+def change(*_):
+    data[-1000:] = bytes([255]) * 1000
+
+signal.signal(signal.SIGALRM, change)
+signal.setitimer(signal.ITIMER_REAL, 0.01)
+try:
+    tokenizer.encode_array(data)
+except RuntimeError as error:
+    print(error)
+print(tokenizer.encode("ab"))
+"""
+
+FAILED = (
+    "the native core failed in this call, of which there is no result; the tokenizer is as it was. "
+    "A text in a buffer, or in a file that is mapped, must not be changed while it is worked on. "
+    "If none was, this is an error in bpetite: please report it with the lines that were written "
+    "to stderr (index out of bounds: "
+)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no timers that send signals")
+def test_a_text_that_is_changed_meanwhile_is_an_error_and_nothing_worse() -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", CHANGED], capture_output=True, check=True, timeout=100, text=True
+    )
+    assert result.stdout.startswith(FAILED)
+    assert result.stdout.endswith(")\n[256]\n")

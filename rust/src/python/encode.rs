@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyInt, PyList, PyMemoryView, PyString};
 
 use super::array::memoryview;
 use super::list::list_of;
-use super::text::{LONG, Text, run};
+use super::text::{LONG, Text, caught, run};
 use super::vocabulary::Vocabulary;
 use crate::encode::{Count, Encoder, Id};
 use crate::parallel::{self, TooLongError};
@@ -53,15 +53,22 @@ impl TextEncoder {
     }
 
     /// Does `work` with the ids of a text that is not long.
-    fn with_ids<R>(&self, text: &[u8], ordinary: bool, work: impl FnOnce(&[u32]) -> R) -> R {
-        let mut context = self.encoder.take_context();
-        let mut ids = std::mem::take(&mut context.ids);
-        ids.clear();
-        self.encoder.encode(text, ordinary, &mut context, &mut ids, &mut || true);
-        let result = work(&ids);
-        context.ids = ids;
-        self.encoder.put_context(context);
-        result
+    fn with_ids<R>(
+        &self,
+        text: &[u8],
+        ordinary: bool,
+        work: impl FnOnce(&[u32]) -> PyResult<R>,
+    ) -> PyResult<R> {
+        caught(|| {
+            let mut context = self.encoder.take_context();
+            let mut ids = std::mem::take(&mut context.ids);
+            ids.clear();
+            self.encoder.encode(text, ordinary, &mut context, &mut ids, &mut || true);
+            let result = work(&ids);
+            context.ids = ids;
+            self.encoder.put_context(context);
+            result
+        })?
     }
 }
 
@@ -88,12 +95,14 @@ impl TextEncoder {
         let count = highest.map_or(0, |&id| id.saturating_add(1)).min(READY_MADE);
         let integers = (0..count).map(|id| PyInt::new(py, id).unbind()).collect();
         let special: Vec<(String, u32)> = special_tokens.into_iter().collect();
-        let encoder = Encoder::new(
-            pattern.and_then(Pattern::of_name),
-            Arc::clone(&vocabulary.table),
-            Arc::clone(&vocabulary.id_of),
-            &special,
-        )
+        let encoder = caught(|| {
+            Encoder::new(
+                pattern.and_then(Pattern::of_name),
+                Arc::clone(&vocabulary.table),
+                Arc::clone(&vocabulary.id_of),
+                &special,
+            )
+        })?
         .map_err(|error| PyValueError::new_err(error.to_string()))?;
         Ok(TextEncoder { encoder, integers })
     }

@@ -114,13 +114,22 @@ pub fn run<T: Send>(
     error.map_or(result, Err)
 }
 
-/// Does `work`; if it panics, that is a RuntimeError.
+/// Does `work`; if it panics, that is a RuntimeError, and the only place where a panic becomes one.
 ///
 /// What is not UTF-8 any more, since another process wrote to a file that is mapped say, may run
 /// into a check of an index.
 pub fn caught<T>(work: impl FnOnce() -> T) -> PyResult<T> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|_| PyRuntimeError::new_err(GAVE_UP))
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
+        let reason = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("no reason is known");
+        PyRuntimeError::new_err(format!(
+            "the native core failed in this call, of which there is no result; the tokenizer is as \
+             it was. A text in a buffer, or in a file that is mapped, must not be changed while it \
+             is worked on. If none was, this is an error in bpetite: please report it with the \
+             lines that were written to stderr ({reason})"
+        ))
+    })
 }
-
-const GAVE_UP: &str = "the native core gave up: a text in a buffer was changed meanwhile, or this \
-    is an error in bpetite";

@@ -25,11 +25,19 @@ impl Vocabulary {
         merges: Vec<(u32, u32)>,
         merge_ids: Vec<u32>,
         ignore_merges: bool,
-    ) -> Option<Vocabulary> {
-        let tokens = entries(tokens)?;
-        let tokens = borrowed(&tokens);
-        vocabulary::Vocabulary::of_trusted(&byte_ids, &tokens, &merges, &merge_ids, ignore_merges)
+    ) -> PyResult<Option<Vocabulary>> {
+        let Some(entries) = entries(tokens) else { return Ok(None) };
+        let entries = borrowed(&entries);
+        run(tokens.py(), merges.len() >= LONG, |_| {
+            vocabulary::Vocabulary::of_trusted(
+                &byte_ids,
+                &entries,
+                &merges,
+                &merge_ids,
+                ignore_merges,
+            )
             .map(Vocabulary)
+        })
     }
 
     /// Returns the vocabulary of merges that a file has: the ids of two parts, again and again.
