@@ -72,26 +72,40 @@ impl<'a> Pieces<'a> {
 
     /// Returns whether a piece of any text ends at `at`, whatever comes before and after.
     ///
-    /// That is before white space after anything else: no alternative has white space behind
-    /// anything else, none looks back, and the look-ahead begins in white space. All patterns but
-    /// GPT-2's let line ends follow signs, and o200k's slashes too: with them it is before other
-    /// white space, and between a line end and what is no white space and no slash.
+    /// It does where no alternative has these two characters behind each other: the piece of the
+    /// first ends there, and the next begins there as a text does, since none looks back. Nothing
+    /// but `\s+(?!\S)` looks ahead, so what is before the place is cut as a text that ends there,
+    /// unless that ends in white space.
+    ///
+    /// Behind a number there are only numbers. Behind a letter there are only letters, and with
+    /// o200k marks and contractions too. A sign goes on with signs, and with letters, since it may
+    /// stand before a word (with GPT-2's pattern an apostrophe alone may); and with line ends, but
+    /// for GPT-2's. And white space that ends in a line end is cut behind it by all patterns but
+    /// GPT-2's, unless a slash follows, which o200k lets go on signs.
     pub fn is_safe_cut(&self, at: usize) -> bool {
         let Rules { text, classes } = self.rules;
         if at == 0 || at >= text.len() || text[at] & 0xC0 == 0x80 {
             return false;
         }
-        let mut before = at - 1;
-        while text[before] & 0xC0 == 0x80 {
-            before -= 1;
+        let mut before_at = at - 1;
+        while text[before_at] & 0xC0 == 0x80 {
+            before_at -= 1;
         }
-        let (before, behind) = (classes.at(text, before).0, classes.at(text, at).0);
-        if self.pattern == Pattern::Gpt2 {
-            return before & SPACE == 0 && behind & SPACE != 0;
+        let (before, behind) = (classes.at(text, before_at).0, classes.at(text, at).0);
+        let is_gpt2 = self.pattern == Pattern::Gpt2;
+        if before & SPACE != 0 {
+            !is_gpt2 && before & LINE_END != 0 && behind & SPACE == 0 && text[at] != b'/'
+        } else if before & NUMBER != 0 {
+            behind & NUMBER == 0
+        } else if before & LETTER != 0 {
+            let is_mark = behind & (UPPER | LOWER) != 0;
+            let may_go_on = self.pattern == Pattern::O200k && (is_mark || text[at] == b'\'');
+            behind & LETTER == 0 && !may_go_on
+        } else if behind & LETTER != 0 {
+            is_gpt2 && text[before_at] != b'\''
+        } else {
+            behind & NUMBER != 0 || behind & SPACE != 0 && (is_gpt2 || behind & LINE_END == 0)
         }
-        let before_space = before & SPACE == 0 && behind & SPACE != 0 && behind & LINE_END == 0;
-        let after_line = before & LINE_END != 0 && behind & SPACE == 0 && text[at] != b'/';
-        before_space || after_line
     }
 }
 
@@ -382,21 +396,25 @@ mod tests {
     use super::*;
     use crate::generated::{Numbers, WORDS};
 
-    fn pieces(pattern: Pattern, text: &str) -> Vec<&str> {
-        let cut = |kernel| {
-            let mut scanner = Pieces::with_kernel(pattern, text.as_bytes(), kernel);
-            let (mut start, mut pieces, mut ends) = (0, Vec::new(), [0; 100]);
-            loop {
-                let count = scanner.next_ends(&mut ends);
-                if count == 0 {
-                    return pieces;
-                }
-                for &end in &ends[..count] {
-                    pieces.push(&text[start..end as usize]);
-                    start = end as usize;
-                }
+    const PATTERNS: [Pattern; 4] = [Pattern::Gpt2, Pattern::Cl100k, Pattern::O200k, Pattern::Qwen2];
+
+    fn pieces_by(kernel: Kernel, pattern: Pattern, text: &str) -> Vec<&str> {
+        let mut scanner = Pieces::with_kernel(pattern, text.as_bytes(), kernel);
+        let (mut start, mut pieces, mut ends) = (0, Vec::new(), [0; 100]);
+        loop {
+            let count = scanner.next_ends(&mut ends);
+            if count == 0 {
+                return pieces;
             }
-        };
+            for &end in &ends[..count] {
+                pieces.push(&text[start..end as usize]);
+                start = end as usize;
+            }
+        }
+    }
+
+    fn pieces(pattern: Pattern, text: &str) -> Vec<&str> {
+        let cut = |kernel| pieces_by(kernel, pattern, text);
         let all: Vec<_> = Kernel::all().into_iter().map(cut).collect();
         for pieces in &all {
             assert_eq!(pieces, all.last().expect("the scalar one"), "{text:?}");
@@ -433,9 +451,67 @@ mod tests {
         let mut numbers = Numbers::new(1);
         for _ in 0..if cfg!(miri) { 20 } else { 20_000 } {
             let text = numbers.text(&WORDS, 65);
-            for pattern in [Pattern::Gpt2, Pattern::Cl100k, Pattern::O200k, Pattern::Qwen2] {
+            for pattern in PATTERNS {
                 pieces(pattern, &text);
             }
+        }
+    }
+
+    /// Returns the places where a text may be cut, each of which must give the pieces of the whole.
+    fn checked_cuts(pattern: Pattern, text: &str) -> Vec<usize> {
+        let scalar = *Kernel::all().last().expect("the scalar one");
+        let whole = pieces_by(scalar, pattern, text);
+        let scanner = Pieces::with_kernel(pattern, text.as_bytes(), scalar);
+        let cuts: Vec<_> = (0..=text.len()).filter(|&at| scanner.is_safe_cut(at)).collect();
+        for &at in &cuts {
+            let (head, tail) = text.split_at(at);
+            let mut both = pieces_by(scalar, pattern, head);
+            both.extend(pieces_by(scalar, pattern, tail));
+            assert_eq!(both, whole, "{pattern:?}, {head:?}, {tail:?}");
+        }
+        cuts
+    }
+
+    #[test]
+    fn short_texts_of_all_kinds_may_be_cut_where_it_is_said() {
+        let kinds = [
+            "a", "S", "l", "\u{4e2d}", "1", "!", "'", "/", " ", "\n", "\u{a0}", "\u{301}",
+            "\u{17f}",
+        ];
+        let length = if cfg!(miri) { 2 } else { 5 };
+        let mut text = String::new();
+        for number in 0..kinds.len().pow(length) {
+            text.clear();
+            (0..length).for_each(|i| text += kinds[number / kinds.len().pow(i) % kinds.len()]);
+            PATTERNS.iter().for_each(|&pattern| drop(checked_cuts(pattern, &text)));
+        }
+    }
+
+    #[test]
+    fn texts_of_all_words_may_be_cut_where_it_is_said() {
+        let mut numbers = Numbers::new(5);
+        for _ in 0..if cfg!(miri) { 5 } else { 1000 } {
+            let text = numbers.text(&WORDS, 40);
+            PATTERNS.iter().for_each(|&pattern| drop(checked_cuts(pattern, &text)));
+        }
+    }
+
+    #[test]
+    fn there_is_a_cut_wherever_the_kind_of_character_changes_but_for_what_may_go_on() {
+        let cuts = |pattern, text: &str| {
+            let mut parts = text.to_string();
+            checked_cuts(pattern, text).iter().rev().for_each(|&at| parts.insert(at, '|'));
+            parts
+        };
+        let text = "\u{4f60}\u{597d}\u{ff0c}\u{4e16}12%3a'sb e\u{301} x!\ny/\n z";
+        let expected = [
+            "\u{4f60}\u{597d}|\u{ff0c}|\u{4e16}|12|%|3|a|'sb| e|\u{301}| x|!|\ny|/|\n z",
+            "\u{4f60}\u{597d}|\u{ff0c}\u{4e16}|12|%|3|a|'sb| e|\u{301}| x|!\n|y|/\n z",
+            "\u{4f60}\u{597d}|\u{ff0c}\u{4e16}|12|%|3|a'sb| e\u{301}| x|!\n|y|/\n z",
+            "\u{4f60}\u{597d}|\u{ff0c}\u{4e16}|12|%|3|a|'sb| e|\u{301}| x|!\n|y|/\n z",
+        ];
+        for (pattern, expected) in PATTERNS.into_iter().zip(expected) {
+            assert_eq!(cuts(pattern, text), expected, "{pattern:?}");
         }
     }
 }

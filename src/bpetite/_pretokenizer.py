@@ -52,7 +52,9 @@ GPT2_PATTERN = PATTERNS["gpt2"]
 # alternative goes on behind them, none looks back, and those that look ahead do so from white
 # space that is not cut. With GPT-2's pattern that is before white space that follows anything
 # else; with the others, which let line ends follow signs, before other white space, and between
-# a line end and what is no white space (nor "/", which o200k lets follow a line end).
+# a line end and what is no white space (nor "/", which o200k lets follow a line end). The native
+# core, whose classes are exact, cuts in more places, such as between a letter and a digit: here a
+# letter of a later Unicode than the one that counts would be taken for one, and cut from signs.
 _BEFORE_SPACE = regex.compile(r"\S(?=\s)")
 _BEFORE_SPACE_OR_AFTER_LINE = regex.compile(r"\S(?=[^\S\r\n])|[\r\n](?=[^\s/])")
 _SAFE_CUTS = {

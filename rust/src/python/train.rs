@@ -29,7 +29,7 @@ fn not_utf8(py: Python<'_>, result: Result<(), Error>) -> PyResult<NotUtf8<'_>> 
 fn error(error: Error) -> PyErr {
     match error {
         Error::TooLarge => PyOverflowError::new_err(
-            "2 GiB or more of distinct pieces, or of text without white space: train on less text",
+            "2 GiB or more of distinct pieces, or of text without a place to cut it: train on less text",
         ),
         Error::NotUtf8 { .. } | Error::Stopped => spent(),
     }
