@@ -13,7 +13,7 @@ from collections.abc import (
     Sequence,
 )
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeVar, Unpack
+from typing import Any, NamedTuple, Protocol, TypeVar, Unpack, cast
 
 from bpetite._stream_libraries import Source, tokens_of
 from bpetite._stream_options import (
@@ -206,10 +206,10 @@ class DecodeStream:
                 text = state.ready[ids]
                 if text is not None:
                     return text
-                text, self._state = state.moves[ids]
+                text, self._state = state[ids]
                 return text
         except LookupError:
-            pass  # an id beyond the list, or a move that is not known yet
+            pass  # an id beyond the list, or that the vocabulary lacks
         return self._step_slowly(ids)
 
     def step_events(self, ids: Ids) -> list[str]:
@@ -453,7 +453,7 @@ class DecodeStream:
     def _step_new(self, id: int) -> str:
         """Make a step that is not known yet."""
         try:
-            text, self._state = self._states.move(self._state, id)
+            text, self._state = self._state[id]
         except KeyError:
             if self._options.unknown == "raise":
                 raise
@@ -562,25 +562,27 @@ class _CountingStream(DecodeStream):
         return self._step_slowly(ids)
 
     def _step_new(self, id: int) -> str:
-        if id not in self._options.stop_ids and self._places.is_whole(self._place, id):
-            return self.step(id)
-        return "".join(self._advance(id))
+        move = None if id in self._options.stop_ids else self._places.move(self._place, id)
+        if move is None:
+            return "".join(self._advance(id))
+        text, self._place, _ = move
+        self._passed(len(text))
+        return text
 
     def _advance(self, id: int) -> tuple[str, ...]:
         if self._stopped is not None:
             return ()
         self._refuse_if_failed()
         place = self._place
-        move = place.moves.get(id)
+        is_stop = id in self._options.stop_ids
+        move = None if is_stop else self._places.move(place, id)
         if move is not None:
             _, self._place, pieces = move
-        elif id in self._options.stop_ids:
+        elif is_stop:
             if self._tokens >= self._options.min_tokens:
                 self._place = Place(place.held, place.node, released=place.released)
                 self._stopped = id
             pieces = ()
-        elif self._places.is_whole(place, id):
-            pieces = (self._texts[id],)  # type: ignore[assignment]
         else:
             known = self._options.table.bytes_of.get(id)
             if known is None and self._options.unknown == "raise":
@@ -590,11 +592,15 @@ class _CountingStream(DecodeStream):
             except UnicodeDecodeError as error:
                 step = self._before(error, id)
             pieces = self._settle(step)
-        self._characters += sum(map(len, pieces))
+        self._passed(sum(map(len, pieces)))
+        return pieces
+
+    def _passed(self, characters: int) -> None:
+        """Count a token, and the characters that were returned for it."""
+        self._characters += characters
         self._tokens += 1
         if self._tokens == self._switch_at and self._stopped is None:
             self._switch(self._tokens)
-        return pieces
 
     def _settle(self, step: Step) -> tuple[str, ...]:
         """Go where a step leads; return its text in pieces."""
@@ -741,7 +747,7 @@ class _CountingStream(DecodeStream):
 
 
 # A step of a stream of text alone finds nothing here, and asks the stream's own way to step.
-_NOTHING_KNOWN = State(b"", ())
+_NOTHING_KNOWN = State(b"", (), cast(States, None))
 
 
 def _begin_counting(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from codecs import utf_8_decode
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -25,6 +26,9 @@ _UNFINISHED = re.compile(
          ) \Z""",
     re.VERBOSE,
 )
+
+# ED A0 to ED BF begin no character, but `utf_8_decode` waits for a third byte.
+_HELD_TOO_LONG = b"\xed\xa0"
 
 _REPLACEMENT = "\ufffd"
 
@@ -99,14 +103,12 @@ class Utf8:
 
     def read(self, held: bytes, id: int | None, token: bytes) -> tuple[str, bytes]:  # noqa: ARG002
         data = held + token
-        held = unfinished(data)
-        end = len(data) - len(held)
-        try:
-            return data[:end].decode("utf-8", self._errors), held
-        except UnicodeDecodeError:
-            # All of the data has the same first error, and the reason may lie behind `end`.
-            data.decode("utf-8")
-            raise
+        # It leaves what `unfinished` does, in a third of the time, but for one kind of bytes:
+        text, end = utf_8_decode(data, self._errors)
+        held = data[end:]
+        if _HELD_TOO_LONG <= held < b"\xee":
+            return data.decode("utf-8", self._errors), b""
+        return text, held
 
     def end(self, held: bytes) -> str:
         return held.decode("utf-8", self._errors)

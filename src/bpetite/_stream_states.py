@@ -85,21 +85,36 @@ def memory_of(table: TokenTable) -> Memory:
     return cast(Memory, table.stream_memory)
 
 
-class State:
+class State(dict[int, "StateMove"]):
     """What a stream of text alone can be in: what it holds, mostly bytes.
 
-    `ready` has the texts of the ids that lead nowhere else, which there are if nothing is held;
-    `moves` those of the other ids, with the state after them, as far as streams found them out.
-    In a fresh one no step was made; each id leads away.
+    `ready` has the texts of the ids that lead nowhere else, which there are if nothing is held.
+    `state[id]` is the text of any id, with the state after it: found out when it is first asked
+    for; KeyError for an id that is unknown. In a fresh one no step was made; each id leads away.
     """
 
-    __slots__ = ("fresh", "held", "moves", "ready")
+    __slots__ = ("fresh", "held", "is_shared", "ready", "states")
 
-    def __init__(self, held: Held, ready: Sequence[str | None], *, fresh: bool = False) -> None:
+    def __init__(
+        self,
+        held: Held,
+        ready: Sequence[str | None],
+        states: States,
+        *,
+        fresh: bool = False,
+        is_shared: bool = True,
+    ) -> None:
         self.held = held
         self.ready = ready
+        self.states = states
         self.fresh = fresh
-        self.moves: dict[int, tuple[str, State]] = {}
+        self.is_shared = is_shared  # by all streams that hold this; what leads there is remembered
+
+    def __missing__(self, id: int) -> StateMove:
+        return self.states.move(self, id)
+
+
+StateMove = tuple[str, State]
 
 
 class States:
@@ -110,35 +125,33 @@ class States:
         self._bytes_of = table.bytes_of
         self._memory = memory_of(table)
         self._nothing_ready = [None] * len(table.text_of)  # while something is held
-        self._nothing_held = State(b"", table.text_of)
+        self._nothing_held = State(b"", table.text_of, self)
         self._state_of: dict[Held, State] = {b"": self._nothing_held}
         self._fresh_of: dict[Held, State] = {}
 
     def holding(self, held: Held) -> State:
         """Return the state of a stream that holds this."""
         state = self._state_of.get(held)
-        if state is None:
-            state = State(held, self._nothing_ready)
-            if self.reader.is_common(held):
-                state = self._state_of.setdefault(held, state)
-        return state
+        return self._made(held, self._state_of, fresh=False) if state is None else state
 
     def fresh(self, held: Held) -> State:
         """Return the state of a stream that holds this and has made no step."""
         state = self._fresh_of.get(held)
-        if state is None:
-            state = State(held, self._nothing_ready, fresh=True)
-            if self.reader.is_common(held):
-                state = self._fresh_of.setdefault(held, state)
-        return state
+        return self._made(held, self._fresh_of, fresh=True) if state is None else state
 
-    def move(self, state: State, id: int) -> tuple[str, State]:
+    def _made(self, held: Held, states: dict[Held, State], *, fresh: bool) -> State:
+        is_shared = self.reader.is_common(held)
+        state = State(held, self._nothing_ready, self, fresh=fresh, is_shared=is_shared)
+        return states.setdefault(held, state) if is_shared else state
+
+    def move(self, state: State, id: int) -> StateMove:
         """Return where an id leads from a state, and with which text; KeyError if it is unknown."""
         text, held = self.reader.read(state.held, id, self._bytes_of[id])
-        move = text, self.holding(held)
-        if self.reader.is_common(held) and self.reader.is_common(state.held):
+        after = self.holding(held)
+        move = text, after
+        if state.is_shared and after.is_shared:
             self._memory.make_room()
-            state.moves[id] = move
+            state[id] = move
         return move
 
     def forget(self) -> None:
@@ -147,7 +160,7 @@ class States:
         if len(self._state_of) > _MOVES:  # which there are not of beginnings of characters
             self._state_of = {b"": self._nothing_held}
         for state in states:
-            state.moves.clear()
+            state.clear()
 
 
 class Place:
@@ -161,15 +174,22 @@ class Place:
     id leads away from is where a stream has stopped or failed.
     """
 
-    __slots__ = ("held", "moves", "node", "released", "whole")
+    __slots__ = ("held", "is_shared", "moves", "node", "released", "whole")
 
     def __init__(
-        self, held: Held, node: Node, whole: bytearray = _NOTHING, released: str = ""
+        self,
+        held: Held,
+        node: Node,
+        whole: bytearray = _NOTHING,
+        released: str = "",
+        *,
+        is_shared: bool = False,
     ) -> None:
         self.held = held
         self.node = node
         self.whole = whole
         self.released = released
+        self.is_shared = is_shared  # by all streams that are there; what leads there is remembered
         self.moves: dict[int, Move] = {}
 
     @property
@@ -197,10 +217,12 @@ class Places:
         self.text_of = table.text_of
         self.reader = reader_of(table, errors)
         self.matcher = matcher
+        self._bytes_of = table.bytes_of
         self._nothing_whole = bytearray(len(self.text_of))
         self._memory = memory_of(table)
         self._place_of: dict[tuple[Held, Node], Place] = {}
-        self._begin = Place(b"", matcher.root, bytearray(len(self.text_of)))
+        whole = bytearray(len(self.text_of))
+        self._begin = Place(b"", matcher.root, whole, is_shared=True)
 
     def at(self, held: Held, unreturned: str = "") -> Place:
         """Return the place of a stream that holds this, and returned all but this text.
@@ -214,28 +236,49 @@ class Places:
     def _at(self, held: Held, node: Node) -> Place:
         if not held and node is self.matcher.root:
             return self._begin
+        place = self._place_of.get((held, node))
+        if place is not None:
+            return place
         if not self.reader.is_common(held):
             return Place(held, node, self._nothing_whole)
-        key = held, node
-        place = self._place_of.get(key)
-        if place is None and len(self._place_of) >= _MOVES:
+        if len(self._place_of) >= _MOVES:
             self.forget()
-        return place or self._place_of.setdefault(key, Place(held, node, self._nothing_whole))
+        place = Place(held, node, self._nothing_whole, is_shared=True)
+        return self._place_of.setdefault((held, node), place)
 
-    def is_whole(self, place: Place, id: int) -> bool:
-        """Return whether an id is whole text that leads nowhere from a place; remember if it is.
+    def move(self, place: Place, id: int) -> Move | None:
+        """Return where an id of the vocabulary leads from a place; it is known from then on.
 
-        Most are at the beginning, and this is the quick way to find it out.
+        None if that is no place that streams share, or the end: a stop, or bytes that are refused.
         """
-        if place is not self._begin or not 0 <= id < len(self.text_of):
-            return False
-        if place.whole[id]:
-            return True
-        text = self.text_of[id]
-        if not text or not self.matcher.begins.isdisjoint(text):
-            return False
-        place.whole[id] = 1
-        return True
+        move = place.moves.get(id)
+        if move is not None or not place.is_shared:
+            return move
+        node, begins = place.node, self.matcher.begins
+        if place is self._begin and 0 <= id < len(self.text_of):
+            whole = self.text_of[id]
+            if whole and begins.isdisjoint(whole):
+                place.whole[id] = 1
+                return whole, place, (whole,)
+        token = self._bytes_of.get(id)
+        if token is None:
+            return None
+        try:
+            text, held = self.reader.read(place.held, id, token)
+        except UnicodeDecodeError:
+            return None
+        pieces: tuple[str, ...] = (text,) if text else ()
+        if text and not (node is self.matcher.root and begins.isdisjoint(text)):
+            pieces, node, stop, _ = self.matcher.scan(node, text)
+            if stop is not None:
+                return None
+            text = "".join(pieces)
+        after = self._at(held, node)
+        if not after.is_shared:
+            return None
+        self._memory.make_room()
+        place.moves[id] = move = text, after, pieces
+        return move
 
     def step(self, place: Place, id: int | None, token: bytes) -> Step:
         """Return where a token leads; no id means one that the vocabulary lacks.
@@ -243,10 +286,7 @@ class Places:
         Raises UnicodeDecodeError for bytes that are not UTF-8, if `errors` says so.
         """
         text, held = self.reader.read(place.held, id, token)
-        step = self.scan(place, text, held)
-        if id is not None and step.stop is None and not place.released:
-            self._remember(place, id, step)
-        return step
+        return self.scan(place, text, held)
 
     def scan(self, place: Place, text: str, held: Held = b"") -> Step:
         """Return where complete text leads, if this is held behind it."""
@@ -256,12 +296,6 @@ class Places:
         if stop is not None:
             return Step(pieces, Place(b"", node), stop, rest)
         return Step(pieces, self._at(held, node))
-
-    def _remember(self, place: Place, id: int, step: Step) -> None:
-        if not (self.reader.is_common(place.held) and self.reader.is_common(step.place.held)):
-            return
-        self._memory.make_room()
-        place.moves[id] = "".join(step.pieces), step.place, step.pieces
 
     def forget(self) -> None:
         """Forget all places and moves."""
