@@ -7,45 +7,21 @@ from itertools import cycle
 
 from hypothesis import settings
 from hypothesis import strategies as st
+from stream_cases import END as END
+from stream_cases import REPLACED as REPLACED
+from stream_cases import ids_of as ids_of
+from stream_cases import tokenizer_of as tokenizer_of
+from stream_cases import tokens_of as tokens_of
 
 from bpetite import DecodeStream, Tokenizer
-from bpetite._pretokenizer import GPT2_PATTERN
-from bpetite._vocabulary import BYTE_COUNT, Pair, Vocabulary
 
 ERRORS = ("strict", "replace", "ignore", "backslashreplace")
 LENIENT = ERRORS[1:]
-END = "<|end|>"
-REPLACED = "\ufffd"
 
 BYTES = Tokenizer.train("", 256, special_tokens=[END])
 """A tokenizer whose only tokens are the bytes and, with id 256, <|end|>."""
 
 END_ID = 256
-
-
-def tokenizer_of(tokens: Iterable[bytes]) -> Tokenizer:
-    """Return a tokenizer that has each of `tokens`, byte appended to byte, and <|end|>."""
-    id_of = {bytes([byte]): byte for byte in range(BYTE_COUNT)}
-    merges: list[Pair] = []
-    for token in tokens:
-        for end in range(2, len(token) + 1):
-            if token[:end] not in id_of:
-                id_of[token[:end]] = BYTE_COUNT + len(merges)
-                merges.append((id_of[token[: end - 1]], token[end - 1]))
-    specials = {END: BYTE_COUNT + len(merges)}
-    return Tokenizer(Vocabulary(tuple(merges), specials, GPT2_PATTERN))
-
-
-def ids_of(tokenizer: Tokenizer, tokens: Iterable[bytes]) -> list[int]:
-    """Return the id of each token; the special token's for no bytes."""
-    end_id = tokenizer.special_tokens[END]
-    return [tokenizer.token_id(token) if token else end_id for token in tokens]
-
-
-def tokens_of(column: str) -> list[bytes]:
-    """Read a column of tokens; the special token is no bytes."""
-    tokens = column.split(" | ") if column else []
-    return [b"" if token == END else bytes.fromhex(token) for token in tokens]
 
 
 def run(stream: DecodeStream, ids: Iterable[int]) -> list[str]:
