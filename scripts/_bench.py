@@ -23,9 +23,12 @@ import _bench_encode
 import _bench_load
 import _bench_plots
 import _bench_python
+import _bench_stream
+import _bench_stream_cases
 import _bench_train
 from _bench_measure import CPU_CLOCK, Bench, say, size_of, use_one_cpu
 from _bench_peers import LIBRARIES, TRAINERS, is_installed, version_of
+from _bench_streamers import STREAMERS
 from _bench_table import HEADER, MB, Line, lacking_parts, markdown, put_parts
 from _public import PUBLIC
 
@@ -47,7 +50,7 @@ IN_PYTHON = {
     "count": Section(_bench_train.count_rows),
     "train": Section(_bench_train.train_detail_rows),
     "decode": Section(_bench_python.decode_rows),
-    "stream": Section(_bench_decode.stream_rows),
+    "stream": Section(_bench_stream.stream_rows, _bench_stream.stream_header),
     "long": Section(_bench_python.long_rows),
 }
 """The tables of the engine in Python."""
@@ -59,7 +62,8 @@ NATIVE = {
     "pieces": Section(_bench_encode.pieces_rows, _bench_encode.pieces_header),
     "threads": Section(_bench_encode.threads_rows, _bench_encode.threads_header),
     "decode": Section(_bench_decode.decode_rows, _bench_decode.decode_header),
-    "stream": Section(_bench_decode.stream_rows),
+    "stream": Section(_bench_stream.stream_rows, _bench_stream.stream_header),
+    "cases": Section(_bench_stream_cases.case_rows, _bench_stream_cases.case_header),
     "count": Section(_bench_train.count_rows),
     "train": Section(_bench_train.train_rows, _bench_train.train_header),
     "load": Section(_bench_load.load_rows),
@@ -79,7 +83,7 @@ def main() -> None:
     start = time.perf_counter()
     bench = Bench(arguments.data, arguments.bytes, arguments.repeats)
     if arguments.plots:
-        _bench_plots.write_plots(bench, arguments.plots)
+        _bench_plots.write_plots(bench, arguments.plots, arguments.only)
         return
     tables = {}
     for name in arguments.only:
@@ -149,7 +153,7 @@ def parse_arguments() -> argparse.Namespace:
         "--plots",
         type=Path,
         metavar="FOLDER",
-        help="write encode-speed.svg and train-time.svg there, and print no tables",
+        help="write the plots of the sections encode, train and stream there, and print no tables",
     )
     arguments = parser.parse_args()
     for name in ("english.txt", "code.txt") if arguments.data else ():
@@ -192,6 +196,7 @@ def conditions(bench: Bench) -> Iterator[str]:
     """Yield what a reader must know to judge the tables, and to measure them again."""
     yield f"Command: `{command()}`"
     packages = ["regex", *(library.package for library in LIBRARIES), *TRAINERS.values()]
+    packages += [streamer.package for streamer in STREAMERS]
     packages = list(dict.fromkeys(packages))
     versions = [f"{name} {version_of(name)}" for name in packages if is_installed(name)]
     yield f"bpetite {bpetite.__version__}, {bpetite.engine} engine; {', '.join(versions)}"

@@ -1,14 +1,18 @@
-"""Plots: speed of encoding by the length of a text, time of training by the size of a corpus."""
+"""Plots: speed of encoding by the length of a text, time of training by the size of a corpus, and
+the cost of a stream's step by the number of those before it.
+"""
 
 from __future__ import annotations
 
+import gc
 import statistics
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from _bench_measure import Bench, first_bytes, say, size_of, timed
+from _bench_measure import Bench, cycled, first_bytes, now, say, size_of, timed
 from _bench_peers import TRAINERS, Calls, is_installed, open_bpetite, openable
+from _bench_streamers import OURS, STREAMERS, StreamCase, Streamer
 from _bench_table import MB
 from _bench_train import VOCAB_SIZE, train_in_new_process
 from _plot import Axis, Series, svg, ticks
@@ -27,10 +31,11 @@ CORPUS_SIZES = [1, 2, 4, 8, 16, 30]
 """Megabytes."""
 
 
-def write_plots(bench: Bench, folder: Path) -> None:
-    """Measure, and write encode-speed.svg and train-time.svg into a folder."""
-    (folder / "encode-speed.svg").write_bytes(encode_plot(bench).encode("utf-8"))
-    (folder / "train-time.svg").write_bytes(train_plot(bench).encode("utf-8"))
+def write_plots(bench: Bench, folder: Path, sections: Collection[str]) -> None:
+    """Measure, and write the plots of some sections into a folder."""
+    for section, (name, plot) in PLOTS.items():
+        if section in sections:
+            (folder / name).write_bytes(plot(bench).encode("utf-8"))
 
 
 # Encoding
@@ -150,3 +155,67 @@ def train_plot(bench: Bench) -> str:
     up = Axis("time", low, high, ticks(low, high, marks))
     title = f"Learning {VOCAB_SIZE:,} tokens, one thread"
     return svg(title, across, up, ordered(points))
+
+
+# Streams
+
+COUNTS = [digit * 10**power for power in range(2, 6) for digit in (1, 2, 5)] + [1_000_000]
+"""Of steps before which, and since the one before, the cost of a step is taken."""
+
+LONGEST_WAIT = 2.0
+"""Seconds after which a stream that gets slower and slower is left."""
+
+
+def stream_plot(bench: Bench) -> str:
+    """Return the plot of the cost of a step by the number of steps so far."""
+    tokenizer = bench.tokenizer
+    english = tokenizer.encode_ordinary(first_bytes(bench.samples["english"], 4 * MB))
+    texts = {
+        "": StreamCase("English", tokenizer, cycled(english, COUNTS[-1])),
+        ", 0x80": StreamCase("0x80", tokenizer, [0x80] * COUNTS[-1]),
+    }
+    lines = []
+    for colour, streamer in enumerate((OURS, *STREAMERS)):
+        if streamer.is_installed:
+            for what, case in texts.items():
+                name = streamer.name + what
+                points = stream_points(bench, streamer, case)
+                lines.append(Series(name, points, streamer is OURS, bool(what), colour))
+                say(f"{name}: " + ", ".join(f"{count:,} {cost:,.0f}" for count, cost in points))
+    costs = [cost for line in lines for _, cost in line.points]
+    low, high = min(costs) / 2.5, max(costs) * 1.5
+    across_labels = {10.0**power: f"{10**power:,}" for power in range(2, 7)}
+    marks = {10.0: "10 ns", 100.0: "100 ns", 1e3: "1 µs", 1e4: "10 µs", 1e5: "100 µs"}
+    marks |= {1e6: "1 ms", 1e7: "10 ms"}
+    across = Axis("tokens so far", 100, 1e6, ticks(100, 1e6, across_labels))
+    up = Axis("a token", low, high, ticks(low, high, marks))
+    return svg("A stream's next token: English, and the byte 0x80 over and over", across, up, lines)
+
+
+def stream_points(bench: Bench, streamer: Streamer, case: StreamCase) -> list[tuple[float, float]]:
+    """Return the number of tokens so far, and the nanoseconds of each of the last of them."""
+    make = streamer.open(case)
+    turns: list[list[float]] = []
+    for _ in range(min(3, bench.repeats)):
+        steps = make().steps
+        gc.collect()
+        costs, done, waited = [], 0, 0.0
+        for count in COUNTS:
+            some = case.ids[done:count]
+            start = now()
+            steps(some)
+            took = now() - start
+            costs.append(took / (count - done) * 1e9)
+            done, waited = count, waited + took
+            if waited > LONGEST_WAIT:
+                break
+        turns.append(costs)
+    return [(count, statistics.median(cost)) for count, *cost in zip(COUNTS, *turns, strict=False)]
+
+
+PLOTS = {
+    "encode": ("encode-speed.svg", encode_plot),
+    "train": ("train-time.svg", train_plot),
+    "stream": ("stream-cost.svg", stream_plot),
+}
+"""The file and the measurement of each section that has a plot."""

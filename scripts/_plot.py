@@ -35,6 +35,8 @@ class Series:
     points: Sequence[tuple[float, float]]
     is_main: bool = False
     is_dashed: bool = False
+    colour: int | None = None
+    """Which of COLOURS it has; by default, that of its place among the lines."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def svg(title: str, across: Axis, up: Axis, lines: Sequence[Series]) -> str:
     ]
     labels = []
     for number, line in enumerate(lines):
-        colour = COLOURS[number % len(COLOURS)]
+        colour = COLOURS[(number if line.colour is None else line.colour) % len(COLOURS)]
         points = [(x_of(across, x), y_of(up, y)) for x, y in line.points]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         kind = "line main" if line.is_main else "line"
