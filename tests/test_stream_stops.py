@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import Shown, Streamed, streamed
+from reference import Shown, Streamed, streamed, unfinished
 from streams import (
     BYTES,
     END,
@@ -213,6 +213,10 @@ def opened_of(setting: Setting) -> tuple[DecodeStream, list[int]]:
     return stream, ids_of(tokenizer, setting.tokens)
 
 
+def shown_of(events: Sequence[str]) -> list[Shown]:
+    return [(str(event), isinstance(event, Tag)) for event in events]
+
+
 def outcome_of(
     setting: Setting, move: Callable[[DecodeStream], DecodeStream] = lambda stream: stream
 ) -> Streamed:
@@ -225,7 +229,7 @@ def outcome_of(
             if step in setting.moved:
                 stream = move(stream)
             events = stream.flush_events() if step == len(ids) else stream.step_events(ids[step])
-            steps.append([(str(event), isinstance(event, Tag)) for event in events])
+            steps.append(shown_of(events))
     except DecodeStreamError as error:
         return Streamed(steps, None, "", error.index, error.text)
     assert not isinstance(stream.stopped, int)
@@ -294,6 +298,47 @@ def test_several_ids_are_as_many_steps(setting: Setting) -> None:
     tokens = [token for group in groups for token in others.step_tokens(group)]
     assert "".join(token.text for token in tokens) == "".join(expected)
     assert (other.stopped, other.rest) == (one.stopped, one.rest)
+
+
+@settings(max_examples=100, deadline=None)
+@given(settings_of_all_kinds(), tokens_of_all_kinds, st.integers(0, 20))
+def test_a_prompt_and_a_stop_id_bound_the_text_that_is_looked_at(
+    setting: Setting, prompt: list[bytes], count: int
+) -> None:
+    tokenizer = tokenizer_of(prompt + setting.tokens)
+    stop_id = tokenizer.n_vocab
+    tags = [tag for tag in setting.tags if tag not in setting.stop]
+    options: dict[str, Any] = {
+        "errors": setting.errors, "stop": setting.stop, "tags": tags,
+        "include_stop": setting.include_stop,
+    }  # fmt: skip
+    stream = tokenizer.decode_stream(
+        ids_of(tokenizer, prompt), skip_special_tokens=setting.skip, stop_ids=stop_id, **options
+    )
+    ids = ids_of(tokenizer, setting.tokens)
+    ids.insert(count := min(count, len(ids)), stop_id)
+    steps: list[list[Shown]] = []
+    error = None
+    try:
+        steps.extend(shown_of(stream.step_events(id)) for id in ids)
+        steps.append(shown_of(stream.flush_events()))
+    except DecodeStreamError as caught:
+        error = caught.index
+    # What the prompt left unfinished is as a token before all others; nothing is behind the id.
+    before = unfinished(b"".join(bytes_of(prompt, setting.skip)))
+    shown = [before, *bytes_of(setting.tokens[:count], setting.skip)]
+    result = streamed(shown, **options)
+    _, *expected = result.steps
+    if result.error is not None:
+        at_the_end = result.error == len(
+            shown
+        )  # the stop id counts as a token, the prompt does not
+        assert error == (result.error if at_the_end else result.error - 1)
+        assert steps[: len(expected)] == expected
+    else:
+        flushed = expected.pop()
+        assert steps == [*expected, *([] for _ in ids[count:]), flushed]
+        assert stream.stopped == (stop_id if result.stopped is None else result.stopped)
 
 
 @settings(max_examples=80, deadline=None)
