@@ -220,9 +220,9 @@ def conditions(bench: Bench) -> Iterator[str]:
     )
     clock = "What the process used of the processor" if CPU_CLOCK else "Wall time"
     yield (
-        f"{clock}, held to one thread on one processor, but for two threads, which are timed by "
-        "the clock on the wall; for all alike the garbage collector is off while the clock runs, "
-        "and results are freed after it stops"
+        f"{clock}, held to one thread on one processor, but for two threads and the steps of "
+        "streams, which are timed by the clock on the wall; for all alike the garbage collector "
+        "is off while the clock runs, and results are freed after it stops"
     )
 
 
