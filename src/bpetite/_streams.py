@@ -48,7 +48,7 @@ class DecodeStreams(Generic[K]):
 
         Raises DecodeStreamsError if there are errors; it has the texts of the other streams.
         """
-        streams = self._streams
+        stream_of = self._streams.get
         texts: dict[K, str] = {}
         errors: dict[K, Exception] = {}
         for key, some in ids.items():
@@ -57,7 +57,7 @@ class DecodeStreams(Generic[K]):
                     (some,) = some
                     if type(some) is not int:
                         some = [some]
-                texts[key] = (streams.get(key) or self.add(key)).step(some)
+                texts[key] = (stream_of(key) or self.add(key)).step(some)
             except Exception as error:
                 errors[key] = error
         if errors:
