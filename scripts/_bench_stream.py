@@ -156,7 +156,9 @@ def step_row(
         if stream.stopped is not None:
             raise RuntimeError(f"{case.name} has the stop string {stream.stopped!r}")
         for name, make in others.items():
-            theirs[name].turns.append(blocks(make().steps, case.ids[:MOST_OF_OTHERS], PATIENCE))
+            steps = make().steps
+            steps(case.ids[:1])  # some decode the prompt now; that is in the rows of new streams
+            theirs[name].turns.append(blocks(steps, case.ids[1 : MOST_OF_OTHERS + 1], PATIENCE))
     verdicts = []
     if stops != 1:
         high = LIMIT_OF_STOPS if stops else LIMIT
