@@ -4,13 +4,12 @@ the cost of a stream's step by the number of those before it.
 
 from __future__ import annotations
 
-import gc
 import statistics
 import tempfile
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from _bench_measure import Bench, cycled, first_bytes, now, say, size_of, timed
+from _bench_measure import Bench, cycled, first_bytes, now, say, size_of, timed, without_collector
 from _bench_peers import TRAINERS, Calls, is_installed, open_bpetite, openable
 from _bench_streamers import OURS, STREAMERS, StreamCase, Streamer
 from _bench_table import MB
@@ -198,17 +197,17 @@ def stream_points(bench: Bench, streamer: Streamer, case: StreamCase) -> list[tu
     turns: list[list[float]] = []
     for _ in range(min(3, bench.repeats)):
         steps = make().steps
-        gc.collect()
         costs, done, waited = [], 0, 0.0
-        for count in COUNTS:
-            some = case.ids[done:count]
-            start = now()
-            steps(some)
-            took = now() - start
-            costs.append(took / (count - done) * 1e9)
-            done, waited = count, waited + took
-            if waited > LONGEST_WAIT:
-                break
+        with without_collector():
+            for count in COUNTS:
+                some = case.ids[done:count]
+                start = now()
+                steps(some)
+                took = now() - start
+                costs.append(took / (count - done) * 1e9)
+                done, waited = count, waited + took
+                if waited > LONGEST_WAIT:
+                    break
         turns.append(costs)
     return [(count, statistics.median(cost)) for count, *cost in zip(COUNTS, *turns, strict=False)]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import random
 import statistics
 from array import array
@@ -10,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from _bench_measure import Bench, Clock, cycled, first_bytes, timed
+from _bench_measure import Bench, Clock, cycled, first_bytes, timed, without_collector
 from _bench_peers import huggingface_of, mergeable_tokens, tiktoken_of
 from _bench_streamers import STREAMERS, Stream, StreamCase, Streamer, looping
 from _bench_table import MB, Line, Target
@@ -188,16 +187,16 @@ def blocks(
 ) -> array[float]:
     """Return the seconds of each block of steps, while patience lasts."""
     seconds = array("d")
-    gc.collect()
-    for begin in range(0, len(ids), BLOCK):
-        block = ids[begin : begin + BLOCK]
-        start = perf_counter()
-        steps(block)
-        took = perf_counter() - start
-        seconds.append(took)
-        patience -= took
-        if patience < 0:
-            break
+    with without_collector():
+        for begin in range(0, len(ids), BLOCK):
+            block = ids[begin : begin + BLOCK]
+            start = perf_counter()
+            steps(block)
+            took = perf_counter() - start
+            seconds.append(took)
+            patience -= took
+            if patience < 0:
+                break
     return seconds
 
 
