@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import aclosing
+from contextlib import aclosing, closing
 from typing import Any
 
 import pytest
@@ -144,12 +144,44 @@ def test_an_asynchronous_loop_that_is_left_closes_the_source() -> None:
     source = Source(b"abc")
 
     async def leave() -> None:
-        async with aclosing(BYTES.astream(source)) as texts:  # type: ignore[type-var]
+        async with aclosing(BYTES.astream(source)) as texts:
             async for _ in texts:
                 break
 
     asyncio.run(leave())
     assert (source.read, source.closed) == (1, 1)
+
+
+def test_an_iterator_that_was_not_begun_closes_the_source() -> None:
+    source = Source(b"abc")
+    with closing(BYTES.stream(source)):
+        pass
+    assert (source.read, source.closed) == (0, 1)
+
+
+def test_an_asynchronous_iterator_that_was_not_begun_closes_the_source() -> None:
+    source = Source(b"abc")
+
+    async def leave() -> None:
+        async with aclosing(BYTES.astream(source)):
+            pass
+
+    asyncio.run(leave())
+    assert (source.read, source.closed) == (0, 1)
+
+
+def test_an_asynchronous_iterator_is_a_generator() -> None:
+    source = Source(b"abc")
+
+    async def use() -> tuple[str, str, bool]:
+        texts = BYTES.astream(source)
+        first, second = await anext(texts), await texts.asend(None)
+        with pytest.raises(TimeoutError):
+            await texts.athrow(TimeoutError("late"))
+        await texts.aclose()
+        return first, second, [*[text async for text in texts]] == []
+
+    assert (asyncio.run(use()), source.closed) == (("a", "b", True), 1)
 
 
 def test_cancellation_closes_the_source_and_goes_on() -> None:
@@ -194,6 +226,11 @@ def test_wrong_arguments_are_told_at_once() -> None:
         BYTES.stream([97], errors="none")
     with pytest.raises(ValueError, match="errors"):
         BYTES.astream(Source([97]), errors="none")
+    not_several: Any = 97
+    with pytest.raises(TypeError, match="int"):
+        BYTES.stream(not_several)
+    with pytest.raises(TypeError, match="int"):
+        BYTES.astream(not_several)
 
 
 def test_a_stream_of_ones_own_tells_what_stopped_it() -> None:

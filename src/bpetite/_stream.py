@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import (
+    AsyncGenerator,
     AsyncIterable,
     AsyncIterator,
+    Awaitable,
     Callable,
+    Generator,
     Iterable,
     Iterator,
     Mapping,
@@ -267,7 +270,7 @@ class DecodeStream:
         text = states.reader.end(held)
         return [text] if text else []
 
-    def texts(self, ids: Iterable[Ids]) -> Iterator[str]:
+    def texts(self, ids: Iterable[Ids]) -> Generator[str, None, None]:
         """Yield the text of each step that has some, and what is held at the end.
 
         `ids` yields an id, or several, at a time. It is read no further than to a stop, and closed,
@@ -281,9 +284,14 @@ class DecodeStream:
 
         Raises as `step` and `flush` do, and what `ids` raises.
         """
-        source = iter(ids)
+        texts = self._texts_of(iter(ids))
+        next(texts)  # into its `try`: to close it closes the source, though no text was asked for
+        return texts
+
+    def _texts_of(self, source: Iterator[Ids]) -> Generator[str, None, None]:
         pieces: Sequence[str] = ()
         try:
+            yield ""
             if self.stopped is None:
                 for some in source:
                     pieces = self._pieces(some)
@@ -298,13 +306,16 @@ class DecodeStream:
         yield from pieces
         yield from self.flush_events()
 
-    async def atexts(self, ids: AsyncIterable[Ids]) -> AsyncIterator[str]:
+    def atexts(self, ids: AsyncIterable[Ids]) -> AsyncGenerator[str, None]:
         """Yield as `texts` does, from an asynchronous source, which is closed by its `aclose`.
 
         It is closed on cancellation too. Whoever may leave the loop early uses
         `contextlib.aclosing`, as with any asynchronous generator.
         """
         source = aiter(ids)
+        return _AsyncTexts(self._atexts_of(source), source)
+
+    async def _atexts_of(self, source: AsyncIterator[Ids]) -> AsyncGenerator[str, None]:
         pieces: Sequence[str] = ()
         try:
             if self.stopped is None:
@@ -316,9 +327,7 @@ class DecodeStream:
                         yield piece
                     pieces = ()
         finally:
-            aclose = getattr(source, "aclose", None)
-            if aclose is not None:
-                await aclose()
+            await _aclose(source)
         for piece in (*pieces, *self.flush_events()):
             yield piece
 
@@ -744,6 +753,42 @@ class _CountingStream(DecodeStream):
         self._place = places.at(held, position.held)
         if self._stopped is not None or self._failed:
             self._place = Place(held, self._place.node, released=self._place.released)
+
+
+class _AsyncTexts(AsyncGenerator[str, None]):
+    """Texts whose source is closed with them, though none was asked for.
+
+    A generator that was not begun has nothing to leave, so its `aclose` would not do that.
+    """
+
+    __slots__ = ("_begun", "_source", "_texts")
+
+    def __init__(self, texts: AsyncGenerator[str, None], source: AsyncIterator[Ids]) -> None:
+        self._texts = texts
+        self._source = source
+        self._begun = False
+
+    def __anext__(self) -> Awaitable[str]:  # type: ignore[override] # no more is promised
+        self._begun = True
+        return self._texts.__anext__()
+
+    async def asend(self, value: None) -> str:  # noqa: ARG002
+        return await self.__anext__()
+
+    async def athrow(self, *error: Any) -> str:
+        return await self._texts.athrow(*error)
+
+    async def aclose(self) -> None:
+        await self._texts.aclose()
+        if not self._begun:
+            self._begun = True
+            await _aclose(self._source)
+
+
+async def _aclose(source: object) -> None:
+    aclose = getattr(source, "aclose", None)
+    if aclose is not None:
+        await aclose()
 
 
 # A step of a stream of text alone finds nothing here, and asks the stream's own way to step.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable, Sequence
 from typing import Unpack
 
 from bpetite._stream import DecodeStream
@@ -65,7 +65,7 @@ class StreamVocabulary:
         ids: Iterable[Ids],
         prompt_ids: Sequence[int] = (),
         **options: Unpack[StreamOptions],
-    ) -> Iterator[str]:
+    ) -> Generator[str, None, None]:
         """Yield the text of ids as they come, as `Tokenizer.stream` does.
 
         >>> list(StreamVocabulary({7: b"a"}).stream([7, 7]))
@@ -78,7 +78,7 @@ class StreamVocabulary:
         ids: AsyncIterable[Ids],
         prompt_ids: Sequence[int] = (),
         **options: Unpack[StreamOptions],
-    ) -> AsyncIterator[str]:
+    ) -> AsyncGenerator[str, None]:
         """Yield the text of ids as they come from an asynchronous source, as `stream` does."""
         return self.decode_stream(prompt_ids, **options).atexts(ids)
 

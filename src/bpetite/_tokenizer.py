@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable, Mapping, Sequence
 from itertools import islice, pairwise
 from typing import Final, Literal, Unpack
 
@@ -537,7 +537,7 @@ class Tokenizer:
         ids: Iterable[int | Iterable[int]],
         prompt_ids: Sequence[int] = (),
         **options: Unpack[StreamOptions],
-    ) -> Iterator[str]:
+    ) -> Generator[str, None, None]:
         """Yield the text of ids as they come: `DecodeStream.texts` of a new stream.
 
         The options are those of `decode_stream`. `ids` is closed, if it is a generator, when it is
@@ -555,7 +555,7 @@ class Tokenizer:
         ids: AsyncIterable[int | Iterable[int]],
         prompt_ids: Sequence[int] = (),
         **options: Unpack[StreamOptions],
-    ) -> AsyncIterator[str]:
+    ) -> AsyncGenerator[str, None]:
         """Yield the text of ids as they come from an asynchronous source, as `stream` does.
 
         The source is closed on cancellation too; `contextlib.aclosing` closes both at once when a
