@@ -35,6 +35,19 @@ def test_a_step_with_whole_text_is_one_call(tokenizer: Tokenizer, options: Any) 
     assert calls_in(lambda: step(97), ("call",)) == 2  # the lambda, and step itself
 
 
+@pytest.mark.parametrize("options", [{}, {"stop": "END"}, {"errors": "strict"}])
+def test_a_step_of_several_ids_is_as_many_calls_however_many_they_are(
+    tokenizer: Tokenizer, options: Any
+) -> None:
+    step = tokenizer.decode_stream(**options).step
+    step([0xC3, 0xA9, 97] * 2)  # a fresh stream is in a place of its own
+
+    def calls(times: int) -> int:
+        return calls_in(lambda: step([0xC3, 0xA9, 97] * times), ("call",))
+
+    assert calls(100) == calls(1)
+
+
 def test_counting_makes_no_list_of_ids(
     tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -455,9 +455,33 @@ class DecodeStream:
     # Inside: what the other kind of stream does otherwise
 
     def _step_slowly(self, ids: object) -> str:
+        if type(ids) is list:
+            text = self._step_known(ids)
+            if text is not None:
+                return text
         if are_several(ids):
             return "".join(self._step_each(ids, self.step, str))
         return self._step_new(as_id(ids))
+
+    def _step_known(self, ids: list[Any]) -> str | None:
+        """Make the steps of several ids; None, and no step, if one is not that simple.
+
+        So there is nothing that could have to be taken back.
+        """
+        state = self._state
+        texts = []
+        try:
+            for id in ids:
+                if type(id) is not int or id < 0:
+                    return None
+                text = state.ready[id]
+                if text is None:
+                    text, state = state[id]
+                texts.append(text)
+        except LookupError:
+            return None
+        self._state = state
+        return "".join(texts)
 
     def _step_new(self, id: int) -> str:
         """Make a step that is not known yet."""
@@ -569,6 +593,28 @@ class _CountingStream(DecodeStream):
         except LookupError:
             pass  # an id beyond the list
         return self._step_slowly(ids)
+
+    def _step_known(self, ids: list[Any]) -> str | None:
+        tokens = self._tokens + len(ids)
+        if self._tokens <= self._switch_at <= tokens:
+            return None
+        place, texts_of = self._place, self._texts
+        texts = []
+        try:
+            for id in ids:
+                if type(id) is not int or id < 0:
+                    return None
+                if place.whole[id]:
+                    text: str = texts_of[id]  # type: ignore[assignment]
+                else:
+                    text, place, _ = place.moves[id]
+                texts.append(text)
+        except LookupError:
+            return None
+        joined = "".join(texts)
+        self._place, self._tokens = place, tokens
+        self._characters += len(joined)
+        return joined
 
     def _step_new(self, id: int) -> str:
         move = None if id in self._options.stop_ids else self._places.move(self._place, id)
