@@ -28,7 +28,7 @@ from streams import (
 )
 
 from bpetite import DecodeStream, DecodeStreamError, Tag, TokenText
-from bpetite._stop import Matcher
+from bpetite._stop import Matcher, Node
 
 # The table. What each step gets stands between `|`, bytes in hex behind 0x; what it returns stands
 # between `|` too, `_` for nothing, and behind `/` what flush returns.
@@ -397,6 +397,16 @@ def test_twenty_stops_of_one_beginning_cost_a_step_no_more_than_one() -> None:
             nodes += node.length
         looked_at.append(nodes)
     assert looked_at[0] == looked_at[1]
+
+
+def test_held_text_is_not_copied_at_each_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many steps in a long stop cost no square of its length."""
+    tokenizer = tokenizer_of([])
+    with monkeypatch.context() as refusing:
+        refusing.delattr(Node, "text")
+        stream = tokenizer.decode_stream(stop="a" * 99 + "b")
+        returned = "".join(map(stream.step, b"a" * 100))
+    assert (returned, stream.held) == ("a", "a" * 99)
 
 
 def test_what_streams_with_stops_remember_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,7 +114,7 @@ class Matcher:
         root = self.root
         if node is root and self.begins.isdisjoint(text):
             return Scan((text,) if text else (), root)
-        unreturned = node.text + text
+        held = node
         begin = 0  # of what is in no piece yet
         pieces = []
         for end, character in enumerate(text, node.length + 1):
@@ -122,15 +122,15 @@ class Matcher:
             if node.found is not None:
                 found, start = node.found, end - len(node.found)
                 if start > begin:
-                    pieces.append(unreturned[begin:start])
+                    pieces.append(_between(held, text, begin, start))
                 if not isinstance(found, Tag):
-                    return Scan(tuple(pieces), root, found, unreturned[end:])
+                    return Scan(tuple(pieces), root, found, text[end - held.length :])
                 pieces.append(found)
                 begin, node = end, root
         node = self._held(node)
-        end = len(unreturned) - node.length
+        end = held.length + len(text) - node.length
         if end > begin:
-            pieces.append(unreturned[begin:end])
+            pieces.append(_between(held, text, begin, end))
         return Scan(tuple(pieces), node)
 
     def node_after(self, text: str) -> Node:
@@ -145,6 +145,14 @@ class Matcher:
         while node is not self.root and not node.children:
             node = node.fail
         return node
+
+
+def _between(held: Node, text: str, begin: int, end: int) -> str:
+    """Return a part of what was held and `text`, which are not joined: much may be held."""
+    length = held.length
+    return (
+        held.string[begin : min(end, length)] + text[max(begin - length, 0) : max(end - length, 0)]
+    )
 
 
 @lru_cache(maxsize=64)
