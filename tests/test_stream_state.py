@@ -242,12 +242,15 @@ def test_a_state_goes_on_disarmed() -> None:
     ("change", "error"),
     [
         ({"version": 2}, ValueError),
+        ({"version": True}, ValueError),
+        ({"version": 1.0}, ValueError),
         ({"other": 1}, ValueError),
         ({"pending": "80"}, ValueError),
         ({"pending": "61c3"}, ValueError),
         ({"pending": "xy"}, ValueError),
         ({"pending": b"\xc3"}, TypeError),
         ({"held": 5}, TypeError),
+        ({"held": "\ud800"}, ValueError),
         ({"tokens": -1}, ValueError),
         ({"tokens": True}, TypeError),
         ({"tokens": 1.0}, TypeError),
@@ -257,12 +260,16 @@ def test_a_state_goes_on_disarmed() -> None:
         ({"stopped": 98}, ValueError),
         ({"stopped": []}, TypeError),
         ({"rest": None}, TypeError),
+        ({"rest": "behind no stop"}, ValueError),
+        ({"stopped": "END", "rest": "\ud800"}, ValueError),
+        ({"stopped": "END", "failed": True}, ValueError),
         ({"failed": 1}, TypeError),
         ({"armed": "no"}, TypeError),
         ({"errors": "none"}, ValueError),
         ({"stop": [5]}, TypeError),
         ({"stop_ids": ["a"]}, TypeError),
         ({"unknown": 5}, ValueError),
+        ({"skip_special_tokens": "no"}, TypeError),
     ],
     ids=repr,
 )
@@ -270,6 +277,12 @@ def test_a_state_is_believed_in_nothing(change: dict[str, Any], error: type[Exce
     state = BYTES.decode_stream(stop="END", stop_ids=97).to_state()
     with pytest.raises(error):
         DecodeStream.from_state(BYTES, state | change)
+
+
+@pytest.mark.parametrize("more", [{"held": "EN"}, {"characters": 2}, {"armed": False}], ids=repr)
+def test_what_a_state_without_a_count_would_lose_is_refused(more: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"no count of tokens, but '{next(iter(more))}'"):
+        DecodeStream.from_state(BYTES, {"version": 1} | more)
 
 
 @pytest.mark.parametrize("state", [None, "{}", []], ids=repr)

@@ -420,8 +420,8 @@ class DecodeStream:
     def to_state(self) -> dict[str, Any]:
         """Return the options and where the stream is, for `from_state`: a small JSON value.
 
-        At most 300 bytes as JSON, beside the text that is held and the stop strings, stop ids and
-        tags that were given. It has nothing of the vocabulary.
+        At most 300 bytes as JSON, beside the text that is held, or is `rest`, and the stop strings,
+        stop ids and tags that were given. It has nothing of the vocabulary.
 
         >>> from bpetite import Tokenizer
         >>> stream = Tokenizer.train("", 256).decode_stream(stop="END")

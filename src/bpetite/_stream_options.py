@@ -170,10 +170,14 @@ def options_in(state: Mapping[str, Any]) -> StreamOptions:
     """Return the options in what `to_state` returned; a wrong value is for `checked` to find."""
     if not isinstance(state, Mapping):
         raise TypeError(f"state must be a dict, got {type(state).__name__}")
-    if state["version"] != _VERSION:
-        raise ValueError(f"state must have version {_VERSION}, got {state['version']!r}")
+    version = state["version"]
+    if type(version) is not int or version != _VERSION:
+        raise ValueError(f"state must have version {_VERSION}, got {version!r}")
     if others := state.keys() - {"version", *_DEFAULTS, *_TYPES}:
         raise ValueError(f"state has keys that no stream has: {', '.join(map(repr, others))}")
+    skips = state.get("skip_special_tokens", False)
+    if type(skips) is not bool:
+        raise TypeError(f"state has a {type(skips).__name__} as 'skip_special_tokens': {skips!r}")
     return cast(StreamOptions, {name: state[name] for name in _DEFAULTS if name in state})
 
 
@@ -185,9 +189,19 @@ def position_in(state: Mapping[str, Any], options: Options) -> Position:
             raise TypeError(f"state has a {type(value).__name__} as {name!r}: {value!r}")
         if name in ("tokens", "characters") and value < 0:
             raise ValueError(f"state has a negative number as {name!r}: {value}")
+        if isinstance(value, str):
+            value.encode("utf-8")  # a lone surrogate is no text that a stream has
+    if "tokens" not in values and (others := values.keys() - {"pending", "mark"}):
+        raise ValueError(
+            f"state has no count of tokens, but {', '.join(map(repr, sorted(others)))}"
+        )
     if "pending" in values:
         values["pending"] = bytes.fromhex(values["pending"])
     position = Position(**values)
+    if position.rest and not isinstance(position.stopped, str):
+        raise ValueError(f"state has text behind a stop, and no stop: {position.rest!r}")
+    if position.failed and position.stopped is not None:
+        raise ValueError(f"state has failed and has stopped at {position.stopped!r}")
     reader_of(options.table, options.errors).held(position.pending, position.mark)
     if position.stopped not in (None, *options.stop, *options.stop_ids):
         raise ValueError(f"state has stopped at {position.stopped!r}, no stop of its stream")
