@@ -485,13 +485,10 @@ class DecodeStream:
 
     def _step_new(self, id: int) -> str:
         """Make a step that is not known yet."""
-        try:
-            text, self._state = self._state[id]
-        except KeyError:
-            if self._options.unknown == "raise":
-                raise
+        if self._options.skips(id):
             self._state = self._states.holding(self._state.held)
             return ""
+        text, self._state = self._state[id]
         return text
 
     def _advance(self, id: int) -> tuple[str, ...]:
@@ -638,12 +635,12 @@ class _CountingStream(DecodeStream):
                 self._place = Place(place.held, place.node, released=place.released)
                 self._stopped = id
             pieces = ()
+        elif self._options.skips(id):
+            pieces = self._settle(self._places.scan(place, "", place.held))
         else:
-            known = self._options.table.bytes_of.get(id)
-            if known is None and self._options.unknown == "raise":
-                self._options.table.bytes_of[id]
+            token = self._options.table.bytes_of[id]
             try:
-                step = self._places.step(place, None if known is None else id, known or b"")
+                step = self._places.step(place, id, token)
             except UnicodeDecodeError as error:
                 step = self._before(error, id)
             pieces = self._settle(step)

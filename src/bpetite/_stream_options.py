@@ -89,6 +89,10 @@ class Options(NamedTuple):
         """Whether neither a count nor anything in the text matters."""
         return not (self.stop or self.stop_ids or self.tags) and self.errors != "strict"
 
+    def skips(self, id: int) -> bool:
+        """Return whether an id is to be skipped since the vocabulary lacks it."""
+        return id not in self.table.bytes_of and self.unknown == "skip"
+
     def places(self, armed: bool, tokens: int) -> Places:
         """Return where a stream can be, now that so many tokens have come."""
         stops = self.stop if armed else ()

@@ -58,11 +58,10 @@ class Reader(Protocol):
     def after(self, prompt_ids: Sequence[int]) -> Held:
         """Return what is held after a prompt."""
 
-    def read(self, held: Any, id: int | None, token: bytes) -> tuple[str, Held]:
+    def read(self, held: Any, id: int, token: bytes) -> tuple[str, Held]:
         """Return the text that a token completes, and what is held then.
 
-        An `id` of None is that of no token, whose bytes are none. Raises UnicodeDecodeError for
-        bytes that are not UTF-8, if they are refused.
+        Raises UnicodeDecodeError for bytes that are not UTF-8, if they are refused.
         """
 
     def end(self, held: Any) -> str:
@@ -101,7 +100,7 @@ class Utf8:
                 break
         return unfinished(end)
 
-    def read(self, held: bytes, id: int | None, token: bytes) -> tuple[str, bytes]:  # noqa: ARG002
+    def read(self, held: bytes, id: int, token: bytes) -> tuple[str, bytes]:  # noqa: ARG002
         data = held + token
         # It leaves what `unfinished` does, in a third of the time, but for one kind of bytes:
         text, end = utf_8_decode(data, self._errors)
@@ -179,8 +178,8 @@ class ByteRuns:
         """Return what is held after a prompt: the characters that were whole in it were shown."""
         return self.held(self._plain.after(prompt_ids), "")
 
-    def read(self, held: Held, id: int | None, token: bytes) -> tuple[str, Held]:
-        if id is None or id in self._skipped:
+    def read(self, held: Held, id: int, token: bytes) -> tuple[str, Held]:
+        if id in self._skipped:
             return "", held
         if id not in self._byte_ids:
             return self.end(held) + token.decode("utf-8"), b""
@@ -284,10 +283,10 @@ class Beginning:
         is_first = bool(self._first_of) and first is None
         return _Beginning(held, is_first, strips) if not left and (is_first or strips) else held
 
-    def read(self, held: Held, id: int | None, token: bytes) -> tuple[str, Held]:
+    def read(self, held: Held, id: int, token: bytes) -> tuple[str, Held]:
         if not isinstance(held, _Beginning):
             return self._rest.read(held, id, token)
-        if id is None or id in self._skipped:
+        if id in self._skipped:
             return "", held
         if held.is_first:
             token = self._first_of.get(id, token)

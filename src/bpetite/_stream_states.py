@@ -280,8 +280,8 @@ class Places:
         place.moves[id] = move = text, after, pieces
         return move
 
-    def step(self, place: Place, id: int | None, token: bytes) -> Step:
-        """Return where a token leads; no id means one that the vocabulary lacks.
+    def step(self, place: Place, id: int, token: bytes) -> Step:
+        """Return where a token leads.
 
         Raises UnicodeDecodeError for bytes that are not UTF-8, if `errors` says so.
         """
