@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, TryLockError};
 use aho_corasick::{AhoCorasick, MatchKind};
 
 use crate::cache::{self, BATCH, Cache, NotInFront, Packed};
+use crate::kept::Kept;
 use crate::merge::{Merges, Scratch, Token};
 use crate::scan::{Pattern, Pieces};
 use crate::simd::{Kernel, Vectors, Work};
@@ -64,7 +65,7 @@ pub trait Sink {
     /// Returns how many ids it has taken.
     fn count(&self) -> usize;
 
-    /// Makes room for so many ids.
+    /// Makes room for so many ids, or for the first of them.
     fn expect(&mut self, _more: usize) {}
 }
 
@@ -88,14 +89,22 @@ impl Sink for Count {
 }
 
 /// An integer that ids are kept as, and fit.
-pub trait Id: Copy + Default + Send {
+pub trait Id: Copy + Default + Send + 'static {
     fn of(id: u32) -> Self;
+
+    /// Returns the memory of long lists that is kept.
+    fn kept() -> &'static Kept<Self>;
 }
 
 impl Id for u32 {
     #[inline(always)]
     fn of(id: u32) -> u32 {
         id
+    }
+
+    fn kept() -> &'static Kept<u32> {
+        static KEPT: Kept<u32> = Kept::none();
+        &KEPT
     }
 }
 
@@ -104,6 +113,11 @@ impl Id for u16 {
     fn of(id: u32) -> u16 {
         id as u16
     }
+
+    fn kept() -> &'static Kept<u16> {
+        static KEPT: Kept<u16> = Kept::none();
+        &KEPT
+    }
 }
 
 impl<T: Id> Sink for Vec<T> {
@@ -111,11 +125,11 @@ impl<T: Id> Sink for Vec<T> {
     fn take_packed(&mut self, packed: &[Packed], cache: &Cache) {
         const ROOM: usize = 4;
         let mut length = self.len();
-        self.resize(length + ROOM * packed.len(), T::default());
+        lengthen(self, length + ROOM * packed.len());
         for (i, ids) in packed.iter().enumerate() {
             if ids.is_elsewhere() {
                 let more = cache.ids_elsewhere(*ids);
-                self.resize(length + more.len() + ROOM * (packed.len() - i), T::default());
+                lengthen(self, length + more.len() + ROOM * (packed.len() - i));
                 for (room, &id) in self[length..].iter_mut().zip(more) {
                     *room = T::of(id);
                 }
@@ -140,8 +154,19 @@ impl<T: Id> Sink for Vec<T> {
     }
 
     fn expect(&mut self, more: usize) {
-        self.reserve_exact(more);
+        // Not all at once: the text may go on otherwise than it began.
+        self.reserve_exact(more.min(self.len() / 4 + QUESTION));
     }
+}
+
+/// Makes a list so long. It grows by a quarter where it must, since it is mostly long enough by what
+/// it was told to expect.
+#[inline(always)]
+fn lengthen<T: Id>(ids: &mut Vec<T>, length: usize) {
+    if length > ids.capacity() {
+        ids.reserve_exact(length - ids.len() + ids.len() / 4);
+    }
+    ids.resize(length, T::default());
 }
 
 impl Encoder {

@@ -59,7 +59,11 @@ pub fn encode_all<T: Id>(
             let place = group.number;
             let parts = &parts[group.first..group.end];
             let bytes: usize = parts.iter().map(|part| part.text.len()).sum();
-            let mut ids = Vec::with_capacity(bytes.min(PART) / 4 + 16);
+            let mut ids = if groups.len() == 1 {
+                T::kept().take(bytes / 4 + 16)
+            } else {
+                Vec::with_capacity(bytes.min(PART) / 4 + 16)
+            };
             let mut ends = Vec::with_capacity(parts.len());
             for part in parts {
                 encoder.encode_ordinary(part.text, &mut context, &mut ids, go_on);
@@ -102,7 +106,7 @@ pub fn encode_all<T: Id>(
     let mut offsets = vec![0_u64; texts.len() + 1];
     let mut all = Vec::new();
     if groups.len() > 1 && go_on() {
-        all.reserve(bytes / 4);
+        all = T::kept().take(bytes / 4);
     }
     for group in &groups {
         if !go_on() {

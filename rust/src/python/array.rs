@@ -7,21 +7,61 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
 
+use crate::encode::Id;
+
 /// An integer of a buffer, and the letter that the modules struct and array have for it.
 pub trait Item: Copy + Send + Sync + 'static {
     const FORMAT: &'static CStr;
+
+    /// Returns a list with little more memory than it needs.
+    fn fitted(items: Vec<Self>) -> Vec<Self>;
+
+    /// Takes back the memory of a list.
+    fn give(items: Vec<Self>);
 }
 
 impl Item for u16 {
     const FORMAT: &'static CStr = c"H";
+
+    fn fitted(items: Vec<u16>) -> Vec<u16> {
+        u16::kept().fitted(items)
+    }
+
+    fn give(items: Vec<u16>) {
+        u16::kept().give(items);
+    }
 }
 
 impl Item for u32 {
     const FORMAT: &'static CStr = c"I";
+
+    fn fitted(items: Vec<u32>) -> Vec<u32> {
+        u32::kept().fitted(items)
+    }
+
+    fn give(items: Vec<u32>) {
+        u32::kept().give(items);
+    }
 }
 
 impl Item for u64 {
     const FORMAT: &'static CStr = c"Q";
+
+    fn fitted(mut items: Vec<u64>) -> Vec<u64> {
+        items.shrink_to_fit();
+        items
+    }
+
+    fn give(_items: Vec<u64>) {}
+}
+
+/// Items whose memory is given back in the end.
+struct Owned<T: Item>(Vec<T>);
+
+impl<T: Item> Drop for Owned<T> {
+    fn drop(&mut self) {
+        T::give(std::mem::take(&mut self.0));
+    }
 }
 
 /// What owns the integers of a memoryview.
@@ -36,14 +76,14 @@ pub struct Array {
 }
 
 /// Returns a memoryview of integers, which may be written to.
-pub fn memoryview<T: Item>(py: Python<'_>, mut items: Vec<T>) -> PyResult<Bound<'_, PyMemoryView>> {
-    items.shrink_to_fit();
+pub fn memoryview<T: Item>(py: Python<'_>, items: Vec<T>) -> PyResult<Bound<'_, PyMemoryView>> {
+    let mut items = T::fitted(items);
     let array = Array {
         start: items.as_mut_ptr() as usize,
         length: items.len() as ffi::Py_ssize_t,
         item_size: size_of::<T>() as ffi::Py_ssize_t,
         format: T::FORMAT,
-        _owner: Box::new(items),
+        _owner: Box::new(Owned(items)),
     };
     PyMemoryView::from(Bound::new(py, array)?.as_any())
 }

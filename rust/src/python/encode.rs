@@ -128,7 +128,10 @@ impl TextEncoder {
         threads: usize,
     ) -> PyResult<Bound<'py, PyList>> {
         let py = text.py();
-        self.list(py, &self.ids(py, &[Text::new(text)?], ordinary, threads)?.0)
+        let ids: Vec<u32> = self.ids(py, &[Text::new(text)?], ordinary, threads)?.0;
+        let list = self.list(py, &ids);
+        u32::kept().give(ids);
+        list
     }
 
     /// Returns how many ids `encode` would return.
@@ -188,6 +191,7 @@ impl TextEncoder {
             py.check_signals()?;
             batch.append(self.list(py, &ids[bounds[0] as usize..bounds[1] as usize])?)?;
         }
+        u32::kept().give(ids);
         Ok(batch)
     }
 
