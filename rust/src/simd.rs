@@ -634,7 +634,7 @@ mod tests {
 
     #[test]
     fn leads_of_letters_are_of_letters_alone() {
-        for character in '\u{80}'..=char::MAX {
+        for character in ('\u{80}'..=char::MAX).step_by(if cfg!(miri) { 997 } else { 1 }) {
             let mut block = [0; 64];
             character.encode_utf8(&mut block[..4]);
             let leads = Scalar.leads(&block);
