@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import gc
+import importlib
+import inspect
 import sys
 import tracemalloc
 from bisect import bisect_left, bisect_right
@@ -14,6 +16,7 @@ from typing import Any, overload
 
 import numpy as np
 import pytest
+from engines import native_only
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import UNFINISHED, unfinished
@@ -27,6 +30,8 @@ from streams import (
     LENIENT,
     REPLACED,
     bytes_of,
+    cut,
+    data_of_all_kinds,
     ids_of,
     laws,
     run,
@@ -36,6 +41,7 @@ from streams import (
 )
 
 from bpetite import DecodeStream, Tokenizer
+from bpetite._stream_states import TextSteps
 from bpetite._vocabulary import TokenBytes, TokenTable
 
 table = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
@@ -813,6 +819,51 @@ def test_any_tokens_of_a_trained_vocabulary_stream_as_they_decode(
     assert "".join(run(stream, ids)) == trained.decode(ids, errors=errors)
 
 
+@laws
+@given(data_of_all_kinds, st.lists(st.integers(10, 80), min_size=1), st.booleans())
+def test_long_tokens_stream_as_short_ones_do(data: bytes, sizes: list[int], several: bool) -> None:
+    tokens = cut(data * 20, sizes)
+    stream = DecodeStream(TokenTable(dict(enumerate(tokens)) or {0: b""}))
+    ids = list(range(len(tokens)))
+    texts = [stream.step(ids)] if several else run(stream, ids)
+    text = "".join(texts) + stream.flush()
+    assert text == (data * 20).decode("utf-8", "replace")
+
+
+@laws
+@given(tokens_of_all_kinds, st.lists(st.integers(0, 5), max_size=20), st.sampled_from(LENIENT))
+def test_several_ids_are_as_many_steps(tokens: list[bytes], sizes: list[int], errors: str) -> None:
+    table = TokenTable(dict(enumerate(tokens)) or {0: b""})
+    stream, other = DecodeStream(table, errors=errors), DecodeStream(table, errors=errors)
+    ids = list(range(len(tokens)))
+    for size in sizes:
+        some, ids = ids[:size], ids[size:]
+        assert stream.step(some) == "".join(map(other.step, some))
+        assert stream.to_state() == other.to_state()
+
+
+@laws
+@given(tokens_of_all_kinds, st.sampled_from(LENIENT))
+def test_ids_far_from_each_other_stream_as_near_ones_do(tokens: list[bytes], errors: str) -> None:
+    ids = [2**32 - 1 - number * 1_000_003 for number in range(len(tokens))]
+    stream = DecodeStream(
+        TokenTable(dict(zip(ids, tokens, strict=True)) or {0: b""}), errors=errors
+    )
+    assert "".join(run(stream, ids)) == b"".join(tokens).decode("utf-8", errors)
+
+
+def test_the_ids_of_a_step_may_be_named() -> None:
+    stream = BYTES.decode_stream()
+    assert (stream.step(ids=97), stream.step(ids=[98, 99])) == ("a", "bc")
+    assert list(inspect.signature(DecodeStream.step).parameters) == ["self", "ids"]
+
+
+@native_only
+def test_the_core_tells_of_a_step_what_python_does() -> None:
+    core = importlib.import_module("bpetite._native").TextSteps
+    assert inspect.getdoc(core.step) == inspect.getdoc(TextSteps.step)
+
+
 def test_strict_error_gives_the_reason_that_decode_gives() -> None:
     stream = DecodeStream(TokenTable({0: b"\xe4\xbd", 1: b"\xf0"}), errors="strict")
     stream.step(0)
@@ -829,7 +880,7 @@ def test_what_streams_remember_is_bounded_and_forgotten_without_a_trace(
     monkeypatch.setattr("bpetite._stream_states._MOVES", 5)
     table = TokenTable({byte: bytes([byte]) for byte in range(256)})
     text = "é中🙂ж한" * 3
-    stream = DecodeStream(table)
+    stream = DecodeStream(table, errors="ignore")  # the native core replaces without states
     assert "".join(map(stream.step, text.encode())) == text
     states = stream._states
     known = [*states._state_of.values(), *states._fresh_of.values()]

@@ -185,8 +185,8 @@ impl TokenBytes {
         self.sizes.get(index(id)).copied().unwrap_or(NO_TOKEN)
     }
 
-    /// Returns the bytes of an id.
-    fn token(&self, id: u64) -> Option<&[u8]> {
+    /// Returns the bytes of an id; None if it is unknown.
+    pub fn token(&self, id: u64) -> Option<&[u8]> {
         let length = usize::from(self.size(id) & LENGTH);
         if length > SLOT {
             return self.without_slot(id);

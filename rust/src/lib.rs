@@ -8,6 +8,7 @@ pub mod decode;
 pub mod encode;
 #[cfg(test)]
 mod generated;
+pub mod held;
 pub mod kept;
 pub mod key;
 pub mod merge;

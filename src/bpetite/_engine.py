@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 __all__ = [
     "Counts",
     "TextEncoder",
+    "TextSteps",
     "TokenJoiner",
     "core_of_merges",
     "core_of_ranks",
+    "core_of_tokens",
     "count_pieces",
     "engine",
     "learn_merges",
@@ -54,9 +56,11 @@ if TYPE_CHECKING or engine == "python":
     from bpetite._python_engine import (
         Counts,
         TextEncoder,
+        TextSteps,
         TokenJoiner,
         core_of_merges,
         core_of_ranks,
+        core_of_tokens,
         count_pieces,
         learn_merges,
     )
@@ -64,9 +68,11 @@ else:
     from bpetite._native_engine import (
         Counts,
         TextEncoder,
+        TextSteps,
         TokenJoiner,
         core_of_merges,
         core_of_ranks,
+        core_of_tokens,
         count_pieces,
         learn_merges,
     )

@@ -1,7 +1,9 @@
 """The native core, rust/src/python."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
+from bpetite._stream_states import State
 from bpetite._text import Text
 
 class Vocabulary:
@@ -58,6 +60,14 @@ class TokenBytes:
     def without(self, ids: list[int]) -> TokenBytes: ...
     def join(self, ids: Iterable[int]) -> bytes | None: ...
     def text(self, ids: Iterable[int], errors: str) -> str | None: ...
+
+class StreamTokens:
+    def __new__(cls, text_of: list[str | None], bytes_of: dict[int, bytes]) -> StreamTokens: ...
+
+class TextSteps:
+    _state: State
+    def step(self, ids: int | Iterable[int]) -> str: ...
+    def _step_known(self, ids: list[Any]) -> str | None: ...
 
 class PieceCounter:
     def __new__(cls, pattern: str, threads: int | None) -> PieceCounter: ...

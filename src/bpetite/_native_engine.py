@@ -20,9 +20,11 @@ from bpetite._vocabulary import Pair, Vocabulary
 __all__ = [
     "Counts",
     "TextEncoder",
+    "TextSteps",
     "TokenJoiner",
     "core_of_merges",
     "core_of_ranks",
+    "core_of_tokens",
     "count_pieces",
     "learn_merges",
 ]
@@ -33,8 +35,11 @@ Counts = _native.PieceCounts
 # Patterns for which the core has a scanner: all that have names.
 _SCANNERS = {pattern: name for name, pattern in PATTERNS.items()}
 
+TextSteps = _native.TextSteps
+"""The steps of a stream of text alone."""
 
 core_of_merges = _native.Vocabulary.of_merges
+core_of_tokens = _native.StreamTokens
 
 
 def core_of_ranks(

@@ -12,6 +12,7 @@ from bpetite._decoder import join_tokens
 from bpetite._encoder import DoubtfulPieceError, Encoder
 from bpetite._pretokenizer import Pretokenizer, SpecialSplitter
 from bpetite._progress import Reporter
+from bpetite._stream_states import TextSteps
 from bpetite._text import Text, as_str
 from bpetite._trainer import learn_merges
 from bpetite._vocabulary import Core, Vocabulary
@@ -19,9 +20,11 @@ from bpetite._vocabulary import Core, Vocabulary
 __all__ = [
     "Counts",
     "TextEncoder",
+    "TextSteps",
     "TokenJoiner",
     "core_of_merges",
     "core_of_ranks",
+    "core_of_tokens",
     "count_pieces",
     "learn_merges",
 ]
@@ -48,6 +51,13 @@ def core_of_ranks(*_: object) -> Core | None:
     token may have. It is None too if anything is wrong with them, or spelled otherwise than usual.
     """
     return None
+
+
+def core_of_tokens(*_: object) -> None:
+    """Return what the native core steps through a stream's tokens by; None: there is none here.
+
+    It is given the `text_of` and the `bytes_of` of a TokenTable.
+    """
 
 
 class TextEncoder:

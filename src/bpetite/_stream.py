@@ -18,6 +18,7 @@ from collections.abc import (
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar, Unpack, cast
 
+from bpetite._engine import TextSteps, core_of_tokens
 from bpetite._stream_libraries import Source, tokens_of
 from bpetite._stream_options import (
     Ids,
@@ -94,7 +95,7 @@ class MakesStreams(Protocol):
         """Return a new stream."""
 
 
-class DecodeStream:
+class DecodeStream(TextSteps):
     """Text from ids as they come: each step returns what became complete with it.
 
     Made by `Tokenizer.decode_stream`, which tells the options, or for another library's tokenizer
@@ -112,7 +113,7 @@ class DecodeStream:
     'à la'
     """
 
-    # All streams have all of these; one of text alone uses the first three.
+    # All streams have all of these, and a `_state`; one of text alone uses that and two of them.
     __slots__ = (
         "_armed",
         "_characters",
@@ -121,7 +122,6 @@ class DecodeStream:
         "_place",
         "_places",
         "_rest",
-        "_state",
         "_states",
         "_stopped",
         "_switch_at",
@@ -130,7 +130,6 @@ class DecodeStream:
     )
 
     _options: Options
-    _state: State
     _states: States
     _characters: int  # that were returned, of a stream that counts
 
@@ -157,7 +156,8 @@ class DecodeStream:
                 f"prompt_ids must be a sequence of ids, got {type(prompt_ids).__name__}"
             )
         if self._options.are_for_text_alone:
-            self._states = memory_of(table).shared(errors, lambda: States(table, errors))
+            make = partial(States, table, errors, core_of_tokens)
+            self._states = memory_of(table).shared(errors, make)
             self._state = self._states.fresh(self._states.reader.after(prompt_ids))
         else:
             _begin_counting(self, prompt_ids=prompt_ids)
@@ -190,30 +190,6 @@ class DecodeStream:
         return cls(tokens.table(skip_special_tokens), prompt_ids, **options)
 
     # Steps
-
-    def step(self, ids: Ids) -> str:
-        """Return the text that is complete now and was not before; "" if there is none.
-
-        `ids` is an id or several, which equal as many steps: their texts are joined.
-
-        Raises KeyError for an id that the vocabulary lacks, if unknown="raise", and TypeError for
-        one that is not an integer: the stream is then as it was, before all of several ids. With
-        errors="strict", raises DecodeStreamError, a UnicodeDecodeError, at the first byte that
-        cannot be part of a character; the stream then raises ValueError until `reset()` or
-        `restore()`. After a stop every step returns "" and changes nothing.
-        """
-        # Most tokens are whole text and find nothing held: one look-up, and no bytes touched.
-        try:
-            if type(ids) is int and ids >= 0:
-                state = self._state
-                text = state.ready[ids]
-                if text is not None:
-                    return text
-                text, self._state = state[ids]
-                return text
-        except LookupError:
-            pass  # an id beyond the list, or that the vocabulary lacks
-        return self._step_slowly(ids)
 
     def step_events(self, ids: Ids) -> list[str]:
         """Return the text that is complete now, cut at the tags: each of them is a `Tag`.
@@ -462,26 +438,6 @@ class DecodeStream:
         if are_several(ids):
             return "".join(self._step_each(ids, self.step, str))
         return self._step_new(as_id(ids))
-
-    def _step_known(self, ids: list[Any]) -> str | None:
-        """Make the steps of several ids; None, and no step, if one is not that simple.
-
-        So there is nothing that could have to be taken back.
-        """
-        state = self._state
-        texts = []
-        try:
-            for id in ids:
-                if type(id) is not int or id < 0:
-                    return None
-                text = state.ready[id]
-                if text is None:
-                    text, state = state[id]
-                texts.append(text)
-        except LookupError:
-            return None
-        self._state = state
-        return "".join(texts)
 
     def _step_new(self, id: int) -> str:
         """Make a step that is not known yet."""
@@ -835,7 +791,7 @@ async def _aclose(source: object) -> None:
 
 
 # A step of a stream of text alone finds nothing here, and asks the stream's own way to step.
-_NOTHING_KNOWN = State(b"", (), cast(States, None))
+_NOTHING_KNOWN = State(b"", [], cast(States, None))
 
 
 def _begin_counting(

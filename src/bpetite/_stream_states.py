@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from threading import Lock
-from typing import NamedTuple, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 from weakref import WeakSet
 
 from bpetite._stop import Matcher, Node
-from bpetite._stream_readers import Held, reader_of
+from bpetite._stream_readers import Held, Utf8, reader_of
 from bpetite._vocabulary import TokenTable
 
 ERRORS = ("strict", "replace", "ignore", "backslashreplace")
@@ -93,7 +93,7 @@ class State(dict[int, "StateMove"]):
     for; KeyError for an id that is unknown. In a fresh one no step was made; each id leads away.
     """
 
-    __slots__ = ("fresh", "held", "is_shared", "ready", "states")
+    __slots__ = ("core", "fresh", "held", "is_shared", "ready", "states")
 
     def __init__(
         self,
@@ -103,10 +103,12 @@ class State(dict[int, "StateMove"]):
         *,
         fresh: bool = False,
         is_shared: bool = True,
+        core: object = None,
     ) -> None:
         self.held = held
         self.ready = ready
         self.states = states
+        self.core = core  # what finds out without this where an id leads, if there is any
         self.fresh = fresh
         self.is_shared = is_shared  # by all streams that hold this; what leads there is remembered
 
@@ -118,14 +120,25 @@ StateMove = tuple[str, State]
 
 
 class States:
-    """The states of all streams over one table with the same `errors`, made as they are met."""
+    """The states of all streams over one table with the same `errors`, made as they are met.
 
-    def __init__(self, table: TokenTable, errors: str) -> None:
+    `make_core` makes of the table's `text_of` and `bytes_of` what the native core reads tokens by;
+    None where there is no core. It is for tokens that are UTF-8, and U+FFFD what is not.
+    """
+
+    def __init__(
+        self,
+        table: TokenTable,
+        errors: str,
+        make_core: Callable[[list[str | None], dict[int, bytes]], object],
+    ) -> None:
         self.reader = reader_of(table, errors)
         self._bytes_of = table.bytes_of
         self._memory = memory_of(table)
+        is_plain = isinstance(self.reader, Utf8) and errors == "replace"
+        self._core = make_core(table.text_of, table.bytes_of) if is_plain else None
         self._nothing_ready = [None] * len(table.text_of)  # while something is held
-        self._nothing_held = State(b"", table.text_of, self)
+        self._nothing_held = State(b"", table.text_of, self, core=self._core)
         self._state_of: dict[Held, State] = {b"": self._nothing_held}
         self._fresh_of: dict[Held, State] = {}
 
@@ -141,7 +154,9 @@ class States:
 
     def _made(self, held: Held, states: dict[Held, State], *, fresh: bool) -> State:
         is_shared = self.reader.is_common(held)
-        state = State(held, self._nothing_ready, self, fresh=fresh, is_shared=is_shared)
+        state = State(
+            held, self._nothing_ready, self, fresh=fresh, is_shared=is_shared, core=self._core
+        )
         return states.setdefault(held, state) if is_shared else state
 
     def move(self, state: State, id: int) -> StateMove:
@@ -161,6 +176,65 @@ class States:
             self._state_of = {b"": self._nothing_held}
         for state in states:
             state.clear()
+
+
+class TextSteps:
+    """The steps of a stream of text alone.
+
+    `_state` is what the stream is in. What is not known of ids is for `_step_slowly`.
+    """
+
+    __slots__ = ("_state",)
+
+    _state: State
+
+    def step(self, ids: int | Iterable[int]) -> str:
+        """Return the text that is complete now and was not before; "" if there is none.
+
+        `ids` is an id or several, which equal as many steps: their texts are joined.
+
+        Raises KeyError for an id that the vocabulary lacks, if unknown="raise", and TypeError for
+        one that is not an integer: the stream is then as it was, before all of several ids. With
+        errors="strict", raises DecodeStreamError, a UnicodeDecodeError, at the first byte that
+        cannot be part of a character; the stream then raises ValueError until `reset()` or
+        `restore()`. After a stop every step returns "" and changes nothing.
+        """
+        # Most tokens are whole text and find nothing held: one look-up, and no bytes touched.
+        try:
+            if type(ids) is int and ids >= 0:
+                state = self._state
+                text = state.ready[ids]
+                if text is not None:
+                    return text
+                text, self._state = state[ids]
+                return text
+        except LookupError:
+            pass  # an id beyond the list, or that the vocabulary lacks
+        return self._step_slowly(ids)
+
+    def _step_known(self, ids: list[Any]) -> str | None:
+        """Make the steps of several ids; None, and no step, if one is not that simple.
+
+        So there is nothing that could have to be taken back.
+        """
+        state = self._state
+        texts = []
+        try:
+            for id in ids:
+                if type(id) is not int or id < 0:
+                    return None
+                text = state.ready[id]
+                if text is None:
+                    text, state = state[id]
+                texts.append(text)
+        except LookupError:
+            return None
+        self._state = state
+        return "".join(texts)
+
+    def _step_slowly(self, ids: object) -> str:
+        """Make the steps of an id, or several, of any type, or raise what is wrong with them."""
+        raise NotImplementedError
 
 
 class Place:

@@ -19,10 +19,7 @@ pub struct TokenBytes(decode::TokenBytes);
 impl TokenBytes {
     #[new]
     fn new(tokens: &Bound<'_, PyDict>) -> PyResult<TokenBytes> {
-        let pairs = tokens.iter().map(|(id, bytes)| {
-            Ok::<_, PyErr>((id.extract::<u32>()?, Token(bytes.cast_into::<PyBytes>()?)))
-        });
-        decode::TokenBytes::new(tokens.len(), pairs).map(TokenBytes)
+        token_bytes(tokens).map(TokenBytes)
     }
 
     /// Returns the table in which these ids have no bytes; it shares those of the others.
@@ -53,6 +50,14 @@ impl TokenBytes {
         let errors = CString::new(errors)?;
         PyString::from_encoded_object(&bytes, Some(c"utf-8"), Some(&errors)).map(Some)
     }
+}
+
+/// Returns the table of a dict of ids and their bytes.
+pub fn token_bytes(tokens: &Bound<'_, PyDict>) -> PyResult<decode::TokenBytes> {
+    let pairs = tokens.iter().map(|(id, bytes)| {
+        Ok::<_, PyErr>((id.extract::<u32>()?, Token(bytes.cast_into::<PyBytes>()?)))
+    });
+    decode::TokenBytes::new(tokens.len(), pairs)
 }
 
 struct Token<'py>(Bound<'py, PyBytes>);

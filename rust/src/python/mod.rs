@@ -12,6 +12,7 @@ mod encode;
 mod ids;
 mod list;
 mod object;
+mod stream;
 mod text;
 mod train;
 mod vocabulary;
@@ -26,6 +27,8 @@ fn simd() -> &'static str {
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<encode::TextEncoder>()?;
     module.add_class::<decode::TokenBytes>()?;
+    module.add_class::<stream::StreamTokens>()?;
+    module.add_class::<stream::TextSteps>()?;
     module.add_class::<vocabulary::Vocabulary>()?;
     module.add_class::<train::PieceCounter>()?;
     module.add_class::<train::PieceCounts>()?;

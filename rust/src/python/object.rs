@@ -43,6 +43,18 @@ pub fn new_ascii<'py>(
     }
 }
 
+/// Returns a new str of these characters.
+#[allow(unsafe_code)]
+pub fn new_text<'py>(py: Python<'py>, characters: &[char]) -> PyResult<Bound<'py, PyAny>> {
+    let kind = ffi::PyUnicode_4BYTE_KIND as i32;
+    // SAFETY: a char is a code point of four bytes, and the interpreter copies so many of them.
+    unsafe {
+        let data = characters.as_ptr().cast();
+        let text = ffi::PyUnicode_FromKindAndData(kind, data, size(characters.len())?);
+        Bound::from_owned_ptr_or_err(py, text)
+    }
+}
+
 fn size(length: usize) -> PyResult<ffi::Py_ssize_t> {
     length.try_into().map_err(|_| PyMemoryError::new_err("more bytes than memory can hold"))
 }

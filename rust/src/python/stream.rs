@@ -1,0 +1,247 @@
+//! The steps of streams, for Python.
+
+use pyo3::exceptions::{PyAttributeError, PyLookupError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
+
+use super::decode::token_bytes;
+use super::object::new_text;
+use crate::decode::TokenBytes;
+use crate::held::{FEW, Held};
+
+/// What streams need to know of tokens that are UTF-8, wherever it is cut.
+#[pyclass(frozen, module = "bpetite._native")]
+pub struct StreamTokens {
+    /// By id, the text of a token that is whole text by itself, and None of others.
+    texts: Py<PyList>,
+    bytes: TokenBytes,
+}
+
+#[pymethods]
+impl StreamTokens {
+    #[new]
+    fn new(texts: Py<PyList>, tokens: &Bound<'_, PyDict>) -> PyResult<StreamTokens> {
+        Ok(StreamTokens { texts, bytes: token_bytes(tokens)? })
+    }
+}
+
+impl StreamTokens {
+    /// Returns the text that an id completes, and what is held then; None if it is unknown.
+    fn step<'py>(
+        &self,
+        py: Python<'py>,
+        held: Held,
+        id: u32,
+    ) -> PyResult<Option<(Bound<'py, PyAny>, Held)>> {
+        if held.is_empty()
+            && let Some(text) = item(self.texts.bind(py), id)?
+        {
+            return Ok(Some((text, held)));
+        }
+        self.bytes.token(id.into()).map(|token| text_after(py, held, token)).transpose()
+    }
+
+    /// Returns the text that several ids complete, and what is held then; None if one is unknown.
+    fn steps<'py>(
+        &self,
+        held: Held,
+        ids: &Bound<'py, PyList>,
+    ) -> PyResult<Option<(Bound<'py, PyString>, Held)>> {
+        let py = ids.py();
+        let mut bytes = held.bytes().to_vec();
+        for (number, id) in (1..).zip(ids.iter()) {
+            if number % SOME == 0 {
+                py.check_signals()?;
+            }
+            let token = id_of(&id).and_then(|id| self.bytes.token(id.into()));
+            let Some(token) = token else { return Ok(None) };
+            bytes.extend_from_slice(token);
+        }
+        let held = Held::after(&bytes);
+        bytes.truncate(bytes.len() - held.bytes().len());
+        Ok(Some((PyString::new(py, &String::from_utf8_lossy(&bytes)), held)))
+    }
+}
+
+/// After how many ids it is asked whether Python wants to interrupt.
+const SOME: usize = 1 << 16;
+
+fn text_after<'py>(
+    py: Python<'py>,
+    held: Held,
+    token: &[u8],
+) -> PyResult<(Bound<'py, PyAny>, Held)> {
+    let mut few = ['\0'; FEW];
+    let mut count = 0;
+    if held.bytes().len() + token.len() <= FEW {
+        let held = held.read(token, |character| {
+            few[count] = character;
+            count += 1;
+        });
+        return Ok((new_text(py, &few[..count])?, held));
+    }
+    let mut characters = Vec::new();
+    let held = held.read(token, |character| characters.push(character));
+    Ok((new_text(py, &characters)?, held))
+}
+
+/// The steps of a stream of text alone, as `bpetite._stream_states.TextSteps`.
+///
+/// Where tokens are UTF-8 and U+FFFD what is not, a step is made here, and Python's states are told
+/// of it when they are asked for. Others are made in those states.
+#[pyclass(subclass, module = "bpetite._native")]
+pub struct TextSteps {
+    /// Python's state; where tokens are, another of them than that of what is held, after a step.
+    state: Option<Py<PyAny>>,
+    tokens: Option<Py<StreamTokens>>,
+    held: Held,
+    has_stepped: bool,
+}
+
+#[pymethods]
+impl TextSteps {
+    #[new]
+    #[pyo3(signature = (*_args, **_options))]
+    fn new(_args: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> TextSteps {
+        TextSteps { state: None, tokens: None, held: Held::default(), has_stepped: false }
+    }
+
+    #[getter(_state)]
+    fn state<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let (state, held, has_stepped) = {
+            let steps = slf.try_borrow()?;
+            let state = steps.state.as_ref().map(|state| state.clone_ref(py).into_bound(py));
+            (state, steps.held, steps.has_stepped)
+        };
+        let Some(state) = state else { return Err(PyAttributeError::new_err("_state")) };
+        if !has_stepped {
+            return Ok(state);
+        }
+        let states = state.getattr(intern!(py, "states"))?;
+        let held = PyBytes::new(py, held.bytes());
+        let state = states.call_method1(intern!(py, "holding"), (held,))?;
+        Self::set_state(slf, state.clone())?;
+        Ok(state)
+    }
+
+    #[setter(_state)]
+    fn set_state(slf: &Bound<'_, Self>, state: Bound<'_, PyAny>) -> PyResult<()> {
+        let py = slf.py();
+        let core = state.getattr(intern!(py, "core"))?;
+        let tokens = core.cast_into::<StreamTokens>().ok();
+        let held = match &tokens {
+            Some(_) => Held::after(state.getattr(intern!(py, "held"))?.extract()?),
+            None => Held::default(),
+        };
+        let (state, tokens) = (Some(state.unbind()), tokens.map(Bound::unbind));
+        let steps = TextSteps { state, tokens, held, has_stepped: false };
+        // What was there before is dropped when the stream is borrowed no more.
+        let _before = std::mem::replace(&mut *slf.try_borrow_mut()?, steps);
+        Ok(())
+    }
+
+    /// Return the text that is complete now and was not before; "" if there is none.
+    ///
+    /// `ids` is an id or several, which equal as many steps: their texts are joined.
+    ///
+    /// Raises KeyError for an id that the vocabulary lacks, if unknown="raise", and TypeError for
+    /// one that is not an integer: the stream is then as it was, before all of several ids. With
+    /// errors="strict", raises DecodeStreamError, a UnicodeDecodeError, at the first byte that
+    /// cannot be part of a character; the stream then raises ValueError until `reset()` or
+    /// `restore()`. After a stop every step returns "" and changes nothing.
+    fn step<'py>(slf: &Bound<'py, Self>, ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        if let Some(id) = id_of(ids) {
+            let mut steps = slf.try_borrow_mut()?;
+            if let Some(tokens) = &steps.tokens {
+                if let Some((text, held)) = tokens.get().step(py, steps.held, id)? {
+                    (steps.held, steps.has_stepped) = (held, true);
+                    return Ok(text);
+                }
+            } else if let Some(state) = &steps.state {
+                let state = state.bind(py).clone();
+                drop(steps); // Python code runs from here on
+                if let Some((text, after)) = step_in(&state, ids, id)? {
+                    Self::set_state(slf, after)?;
+                    return Ok(text);
+                }
+            }
+        }
+        if let Ok(several) = ids.cast_exact::<PyList>()
+            && let Some(text) = Self::_step_known(slf, several)?
+        {
+            return Ok(text.into_any());
+        }
+        slf.call_method1(intern!(py, "_step_slowly"), (ids,))
+    }
+
+    /// Make the steps of several ids; None, and no step, if one is not that simple.
+    ///
+    /// So there is nothing that could have to be taken back.
+    fn _step_known<'py>(
+        slf: &Bound<'py, Self>,
+        ids: &Bound<'py, PyList>,
+    ) -> PyResult<Option<Bound<'py, PyString>>> {
+        let py = slf.py();
+        let (tokens, held) = {
+            let steps = slf.try_borrow()?;
+            (steps.tokens.as_ref().map(|tokens| tokens.clone_ref(py)), steps.held)
+        };
+        if let Some(tokens) = tokens {
+            let Some((text, held)) = tokens.get().steps(held, ids)? else { return Ok(None) };
+            let mut steps = slf.try_borrow_mut()?;
+            (steps.held, steps.has_stepped) = (held, steps.has_stepped || !ids.is_empty());
+            return Ok(Some(text));
+        }
+        let mut state = Self::state(slf)?;
+        let mut texts = Vec::new();
+        for id in ids.iter() {
+            let step = id_of(&id).map(|number| step_in(&state, &id, number)).transpose()?;
+            let Some((text, after)) = step.flatten() else { return Ok(None) };
+            texts.push(text);
+            state = after;
+        }
+        Self::set_state(slf, state)?;
+        let text = PyString::new(py, "").call_method1(intern!(py, "join"), (texts,))?;
+        Ok(Some(text.cast_into()?))
+    }
+}
+
+/// Returns the text of an id in a state that Python has, and the state after it; None if the state
+/// knows of none.
+fn step_in<'py>(
+    state: &Bound<'py, PyAny>,
+    id: &Bound<'py, PyAny>,
+    number: u32,
+) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
+    let py = state.py();
+    let ready = state.getattr(intern!(py, "ready"))?.cast_into::<PyList>()?;
+    if number as usize >= ready.len() {
+        return Ok(None);
+    }
+    if let Some(text) = item(&ready, number)? {
+        return Ok(Some((text, state.clone())));
+    }
+    match state.get_item(id) {
+        Ok(step) => step.extract().map(Some),
+        Err(error) if error.is_instance_of::<PyLookupError>(py) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the text of an id in a list of texts; None if it has none there.
+fn item<'py>(texts: &Bound<'py, PyList>, id: u32) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let id = id as usize;
+    if id >= texts.len() {
+        return Ok(None);
+    }
+    let text = texts.get_item(id)?;
+    Ok(if text.is_none() { None } else { Some(text) })
+}
+
+/// Returns the id that a plain int is.
+fn id_of(id: &Bound<'_, PyAny>) -> Option<u32> {
+    if id.is_exact_instance_of::<PyInt>() { id.extract().ok() } else { None }
+}
