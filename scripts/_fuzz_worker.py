@@ -14,6 +14,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import compress, pairwise
 from pathlib import Path
 from typing import Any
@@ -141,9 +142,10 @@ def encoded_bytes(tokenizer: Tokenizer, data: bytes) -> Result:
 def decoded(tokenizer: Tokenizer, ids: list[int]) -> Result:
     """Return what all ways to decode ids make of them."""
 
-    def streamed() -> str:
-        stream = tokenizer.decode_stream()
-        return "".join([*map(stream.step, ids), stream.flush()])
+    def streamed(steps: Sequence[int | list[int]], **options: Any) -> list[Result]:
+        stream = tokenizer.decode_stream(**options)
+        texts = [result_of(partial(stream.step, step)) for step in steps]
+        return [*texts, stream.to_state(), stream.flush()]
 
     calls: dict[str, Callable[[], object]] = {
         "decode_bytes": lambda: tokenizer.decode_bytes(ids),
@@ -155,7 +157,9 @@ def decoded(tokenizer: Tokenizer, ids: list[int]) -> Result:
         ),
         "with offsets": lambda: tokenizer.decode_with_offsets(ids),
         "batch": lambda: tokenizer.decode_batch([ids, ids[:1]], errors="ignore"),
-        "streamed": streamed,
+        "streamed": lambda: streamed(ids),
+        "streamed, skipping": lambda: streamed(ids, skip_special_tokens=True, unknown="skip"),
+        "streamed in threes": lambda: streamed([ids[at : at + 3] for at in range(0, len(ids), 3)]),
     }
     return {name: result_of(call) for name, call in calls.items()}
 
