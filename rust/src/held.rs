@@ -6,8 +6,7 @@ use std::str::from_utf8;
 /// How many bytes can wait for the rest of a character.
 const MOST: usize = 3;
 
-/// Up to so many bytes, as nearly all tokens have, and as many characters, are put together without
-/// memory that must be asked for.
+/// Up to so many bytes, as nearly all tokens have, are read without memory that must be asked for.
 pub const FEW: usize = 32;
 
 /// The beginning of a character, which more bytes may complete.
@@ -40,30 +39,36 @@ impl Held {
         &self.bytes[..self.length.into()]
     }
 
-    /// Gives `push` the characters that a token completes, U+FFFD for each longest beginning of one
-    /// that nothing can complete; returns what is held then.
-    pub fn read(self, token: &[u8], mut push: impl FnMut(char)) -> Held {
-        let (held, length) = (self.bytes(), self.bytes().len() + token.len());
-        let (mut few, many);
-        let bytes = if held.is_empty() {
-            token
-        } else if length <= FEW {
-            few = [0; FEW];
-            few[..held.len()].copy_from_slice(held);
-            few[held.len()..length].copy_from_slice(token);
-            &few[..length]
-        } else {
-            many = [held, token].concat();
-            &many
-        };
+    /// Returns the text that a token completes, U+FFFD for each longest beginning of a character that
+    /// nothing can complete, and what is held then.
+    pub fn read(self, token: &[u8]) -> (String, Held) {
+        let mut bytes = [self.bytes(), token].concat();
+        let held = Held::after(&bytes);
+        bytes.truncate(bytes.len() - held.bytes().len());
+        (String::from_utf8_lossy(&bytes).into_owned(), held)
+    }
+
+    /// As `read`, the text in this room; None if there may be too much of it.
+    pub fn read_few<'a>(
+        self,
+        token: &[u8],
+        room: &'a mut [char; FEW],
+    ) -> Option<(&'a [char], Held)> {
+        let held = self.bytes();
+        let mut few = [0; FEW];
+        let bytes = few.get_mut(..held.len() + token.len())?;
+        bytes[..held.len()].copy_from_slice(held);
+        bytes[held.len()..].copy_from_slice(token);
         let held = Held::after(bytes);
+        let mut count = 0;
         for chunk in bytes[..bytes.len() - held.bytes().len()].utf8_chunks() {
-            chunk.valid().chars().for_each(&mut push);
-            if !chunk.invalid().is_empty() {
-                push(REPLACEMENT_CHARACTER);
+            let replaced = (!chunk.invalid().is_empty()).then_some(REPLACEMENT_CHARACTER);
+            for character in chunk.valid().chars().chain(replaced) {
+                room[count] = character;
+                count += 1;
             }
         }
-        held
+        Some((&room[..count], held))
     }
 }
 
@@ -79,9 +84,15 @@ mod tests {
     /// Returns the text of tokens, and what is held behind them.
     fn read(tokens: &[&[u8]]) -> (String, Vec<u8>) {
         let mut text = String::new();
-        let held = tokens.iter().fold(Held::default(), |held, token| {
-            held.read(token, |character| text.push(character))
-        });
+        let mut held = Held::default();
+        for token in tokens {
+            let (some, after) = held.read(token);
+            if let Some((few, after_few)) = held.read_few(token, &mut ['\0'; FEW]) {
+                assert_eq!((few.iter().collect::<String>(), after_few), (some.clone(), after));
+            }
+            text += &some;
+            held = after;
+        }
         (text, held.bytes().to_vec())
     }
 

@@ -43,7 +43,7 @@ impl TokenBytes {
         errors: &str,
     ) -> PyResult<Option<Bound<'py, PyString>>> {
         let Some(ids) = Known::of(&self.0, ids)? else { return Ok(None) };
-        if ids.extent.is_ascii() {
+        if ids.is_ascii() {
             return ids.ascii();
         }
         let Some(bytes) = ids.bytes()? else { return Ok(None) };
@@ -69,7 +69,7 @@ impl AsRef<[u8]> for Token<'_> {
 }
 
 /// Ids that are all known, and what they are as bytes.
-struct Known<'a, 'py> {
+pub struct Known<'a, 'py> {
     py: Python<'py>,
     table: &'a decode::TokenBytes,
     ids: Ids,
@@ -77,7 +77,7 @@ struct Known<'a, 'py> {
 }
 
 impl<'a, 'py> Known<'a, 'py> {
-    fn of(
+    pub fn of(
         table: &'a decode::TokenBytes,
         ids: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Known<'a, 'py>>> {
@@ -88,13 +88,18 @@ impl<'a, 'py> Known<'a, 'py> {
         Ok(extent.map(|extent| Known { py, table, ids, extent }))
     }
 
+    /// Returns whether the text is all ASCII.
+    pub fn is_ascii(&self) -> bool {
+        self.extent.is_ascii()
+    }
+
     /// Returns the bytes; None if another thread has changed the ids meanwhile.
-    fn bytes(&self) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    pub fn bytes(&self) -> PyResult<Option<Bound<'py, PyBytes>>> {
         new_bytes(self.py, self.extent.bytes, |place| self.fill(place))
     }
 
     /// Returns the text, which is all ASCII; None if another thread has changed the ids meanwhile.
-    fn ascii(&self) -> PyResult<Option<Bound<'py, PyString>>> {
+    pub fn ascii(&self) -> PyResult<Option<Bound<'py, PyString>>> {
         new_ascii(self.py, self.extent.bytes, |place| self.fill(place))
     }
 

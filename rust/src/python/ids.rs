@@ -7,12 +7,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{
     AtomicI8, AtomicI16, AtomicI32, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64,
 };
+use std::time::Instant;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::{PyOnceLock, with_critical_section};
 use pyo3::types::{PyList, PyMemoryView};
 
+use super::text::INTERVAL;
 use crate::decode::{Extent, Integer, TokenBytes};
 
 /// Ids that can be read again and again.
@@ -104,7 +106,7 @@ macro_rules! integers {
 
 integers!(AtomicI8, AtomicU8, AtomicI16, AtomicU16, AtomicI32, AtomicU32, AtomicI64, AtomicU64);
 
-/// After how many ids it is asked whether Python wants to interrupt.
+/// After how many ids it is asked whether it is time to ask whether Python wants to interrupt.
 const SOME: usize = 1 << 18;
 
 /// Returns the ids of a list of plain ints; None too if it gets longer or shorter meanwhile.
@@ -115,9 +117,12 @@ fn of_list(list: &Bound<'_, PyList>) -> PyResult<Option<Vec<u32>>> {
     if ids.try_reserve_exact(length).is_err() {
         return Ok(None);
     }
+    let mut asked = None; // the clock is not looked at for what is short
     while ids.len() < length {
-        if !ids.is_empty() {
+        if !ids.is_empty() && asked.get_or_insert_with(Instant::now).elapsed() >= INTERVAL {
             list.py().check_signals()?;
+            list.py().detach(|| ()); // others, who wait for it, have their turn
+            asked = None;
         }
         // Of one thread alone while it is read, where there is no lock of the whole interpreter.
         let is_read = with_critical_section(list, || {

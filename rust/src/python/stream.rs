@@ -5,7 +5,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
-use super::decode::token_bytes;
+use super::decode::{Known, token_bytes};
 use super::object::new_text;
 use crate::decode::TokenBytes;
 use crate::held::{FEW, Held};
@@ -42,48 +42,31 @@ impl StreamTokens {
         self.bytes.token(id.into()).map(|token| text_after(py, held, token)).transpose()
     }
 
-    /// Returns the text that several ids complete, and what is held then; None if one is unknown.
+    /// Returns the text that several ids complete, and what is held then; None if one is unknown, or
+    /// no plain int.
     fn steps<'py>(
         &self,
         held: Held,
         ids: &Bound<'py, PyList>,
-    ) -> PyResult<Option<(Bound<'py, PyString>, Held)>> {
-        let py = ids.py();
-        let mut bytes = held.bytes().to_vec();
-        for (number, id) in (1..).zip(ids.iter()) {
-            if number % SOME == 0 {
-                py.check_signals()?;
-            }
-            let token = id_of(&id).and_then(|id| self.bytes.token(id.into()));
-            let Some(token) = token else { return Ok(None) };
-            bytes.extend_from_slice(token);
+    ) -> PyResult<Option<(Bound<'py, PyAny>, Held)>> {
+        let Some(ids) = Known::of(&self.bytes, ids)? else { return Ok(None) };
+        if held.is_empty() && ids.is_ascii() {
+            return Ok(ids.ascii()?.map(|text| (text.into_any(), held)));
         }
-        let held = Held::after(&bytes);
-        bytes.truncate(bytes.len() - held.bytes().len());
-        Ok(Some((PyString::new(py, &String::from_utf8_lossy(&bytes)), held)))
+        ids.bytes()?.map(|bytes| text_after(bytes.py(), held, bytes.as_bytes())).transpose()
     }
 }
-
-/// After how many ids it is asked whether Python wants to interrupt.
-const SOME: usize = 1 << 16;
 
 fn text_after<'py>(
     py: Python<'py>,
     held: Held,
     token: &[u8],
 ) -> PyResult<(Bound<'py, PyAny>, Held)> {
-    let mut few = ['\0'; FEW];
-    let mut count = 0;
-    if held.bytes().len() + token.len() <= FEW {
-        let held = held.read(token, |character| {
-            few[count] = character;
-            count += 1;
-        });
-        return Ok((new_text(py, &few[..count])?, held));
+    if let Some((characters, held)) = held.read_few(token, &mut ['\0'; FEW]) {
+        return Ok((new_text(py, characters)?, held));
     }
-    let mut characters = Vec::new();
-    let held = held.read(token, |character| characters.push(character));
-    Ok((new_text(py, &characters)?, held))
+    let (text, held) = held.read(token);
+    Ok((PyString::new(py, &text).into_any(), held))
 }
 
 /// The steps of a stream of text alone, as `bpetite._stream_states.TextSteps`.
@@ -172,7 +155,7 @@ impl TextSteps {
         if let Ok(several) = ids.cast_exact::<PyList>()
             && let Some(text) = Self::_step_known(slf, several)?
         {
-            return Ok(text.into_any());
+            return Ok(text);
         }
         slf.call_method1(intern!(py, "_step_slowly"), (ids,))
     }
@@ -183,7 +166,7 @@ impl TextSteps {
     fn _step_known<'py>(
         slf: &Bound<'py, Self>,
         ids: &Bound<'py, PyList>,
-    ) -> PyResult<Option<Bound<'py, PyString>>> {
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = slf.py();
         let (tokens, held) = {
             let steps = slf.try_borrow()?;
@@ -205,7 +188,7 @@ impl TextSteps {
         }
         Self::set_state(slf, state)?;
         let text = PyString::new(py, "").call_method1(intern!(py, "join"), (texts,))?;
-        Ok(Some(text.cast_into()?))
+        Ok(Some(text))
     }
 }
 
