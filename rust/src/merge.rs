@@ -24,8 +24,9 @@ const NO_RANK: Rank = Rank::MAX;
 /// Up to so many bytes a piece is merged by looking at all of it, on the stack.
 const SHORT: usize = 32;
 
-/// A piece of more bytes than these is merged window by window, if it may be.
-const LONG: usize = 2 * WINDOW;
+/// A piece of more bytes than these is merged window by window, if it may be, and whether to go on is
+/// asked. What is merged of others is whole, and may be kept.
+pub const LONG: usize = 2 * WINDOW;
 
 /// How many bytes a window has, at first, and how many of them, at least, the next has too.
 const WINDOW: usize = 512;
@@ -150,8 +151,8 @@ impl Merges {
 
     /// Puts the tokens of a piece behind those in `tokens`.
     ///
-    /// `go_on` is asked now and then, if the piece is long; where it says no, that is the end, and
-    /// the tokens are of no use.
+    /// `go_on` is asked now and then, if the piece has more than `LONG` bytes; where it says no,
+    /// that is the end, and the tokens are of no use.
     pub fn merge(
         &self,
         piece: &[u8],
@@ -163,7 +164,9 @@ impl Merges {
             tokens.push(token);
         } else if piece.len() <= SHORT {
             self.merge_short(piece, tokens);
-        } else if let (true, Some(lengths)) = (piece.len() > LONG, &self.lengths) {
+        } else if piece.len() <= LONG {
+            self.merge_long(piece, scratch, tokens, &mut || true);
+        } else if let Some(lengths) = &self.lengths {
             self.merge_in_windows(piece, lengths, scratch, tokens, go_on);
         } else {
             self.merge_long(piece, scratch, tokens, go_on);
