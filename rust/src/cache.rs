@@ -3,13 +3,21 @@
 //! There is a table for pieces of up to 8 bytes, one for up to 16 and one for up to 47, each of
 //! lines as long as those of the processor's own cache. They grow up to a bound, and then what is
 //! new takes the place of something else. In front is a small table for the pieces of up to
-//! 8 bytes that came last, which are most of all: it stays in the processor's second cache.
+//! 8 bytes that came last, which are most of all: it stays in the processor's second cache. The few
+//! longer pieces are in a map.
 
+use std::collections::HashMap;
+
+use crate::merge;
 use crate::simd::{self, Vectors, WORD_TABLE_BITS, WordTable, place_of_word};
-use crate::spans::{self, Spans};
+use crate::spans;
 
-/// Pieces of up to so many bytes are kept; longer ones are unlikely to come again.
+/// Pieces of up to so many bytes are kept in lines.
 pub const LONGEST: usize = 47;
+
+/// Longer ones are kept in a map, up to so many bytes of all, if they are merged at once: dividing
+/// lines come again, and take long to merge.
+const MOST_BYTES: usize = 1 << 20;
 
 /// Pieces of up to so many bytes are looked for in front.
 pub const WORD: usize = 8;
@@ -105,14 +113,6 @@ fn first_bytes(word: u64, length: usize) -> u64 {
 #[inline(always)]
 fn mixed(key: u64) -> u64 {
     key.wrapping_mul(0x9E37_79B9_7F4A_7C15)
-}
-
-/// Returns whether a piece begins with a character of those that are three bytes long and have
-/// many to a piece: Chinese, Japanese and Korean; a blank may come before.
-#[inline(always)]
-fn begins_with_ideograph(piece: &[u8]) -> bool {
-    let first = piece[usize::from(piece[0] == b' ' && piece.len() > 1)];
-    matches!(first, 0xE3..=0xED)
 }
 
 /// A line of a table; what is in it is told by its keys, 0 being that of no piece.
@@ -315,6 +315,9 @@ pub struct Cache {
     words: Table<WordLine>,
     pairs: Table<PairLine>,
     longs: Table<LongLine>,
+    /// Pieces that are too long for a line, and how many bytes they have.
+    others: HashMap<Box<[u8]>, Packed>,
+    bytes_of_others: usize,
     /// The ids of the pieces of the tables that have many.
     more_ids: Vec<u32>,
     /// Those of pieces that are in no table, until they are forgotten.
@@ -329,6 +332,8 @@ impl Default for Cache {
             words: Table::new(WORD_BITS),
             pairs: Table::new(PAIR_BITS),
             longs: Table::new(LONG_BITS),
+            others: HashMap::new(),
+            bytes_of_others: 0,
             more_ids: Vec::new(),
             loose_ids: Vec::new(),
         }
@@ -361,19 +366,10 @@ fn long_key(text: &[u8], length: usize) -> LongKey {
 
 /// What gives the ids of a piece that is not in the cache.
 pub trait Merge {
+    /// Puts the ids of a piece behind others; all of them, if it has no more than `merge::LONG`
+    /// bytes.
     fn merge(&mut self, piece: &[u8], ids: &mut Vec<u32>);
-
-    /// Returns what tells where pieces may be taken apart, if they may.
-    fn spans(&self) -> Option<&Spans>;
-
-    /// Says whether to go on, in a long piece; after a no, its ids are of no use.
-    fn goes_on(&mut self) -> bool {
-        true
-    }
 }
-
-/// After how many bytes of a piece it is asked whether to go on.
-const QUESTION: usize = 1 << 16;
 
 /// How many pieces are looked up together, at most.
 pub const BATCH: usize = 512;
@@ -482,27 +478,27 @@ impl Cache {
         }
     }
 
-    /// Looks in the tables for what was not in front, and gives to `merger` what is nowhere.
+    /// Finds where the longer pieces of a batch are to be looked for, and asks for what that needs,
+    /// so that it is on its way by then. Returns false, with nothing done, if there is a clause, and
+    /// clauses are not to be taken whole.
     #[inline(always)]
-    pub fn look_in_tables(
-        &mut self,
+    pub fn sort_longer(
+        &self,
         text: &[u8],
         bounds: &[u32],
-        ids: &mut [Packed],
+        whole_clauses: bool,
         missing: &mut NotInFront,
-        merger: &mut impl Merge,
-    ) {
-        let NotInFront { words, longer, pairs, longs, others } = missing;
-        let piece = |i: u16| (bounds[usize::from(i)] as usize, bounds[usize::from(i) + 1] as usize);
-        // What the look-ups need is asked for first, so that it is on its way by then.
+    ) -> bool {
+        let NotInFront { longer, pairs, longs, others, .. } = missing;
         (pairs.count, longs.count, others.count) = (0, 0, 0);
         for &i in longer.all() {
-            let (start, end) = piece(i);
+            let i = usize::from(i);
+            let (start, end) = (bounds[i] as usize, bounds[i + 1] as usize);
             let rest = &text[start..];
-            if begins_with_ideograph(rest) {
-                others.push(i);
-                continue;
+            if !whole_clauses && spans::is_clause(&text[start..end]) {
+                return false;
             }
+            let i = i as u16;
             match end - start {
                 length @ ..=PAIR => {
                     let key = pair_key(rest, length);
@@ -517,6 +513,22 @@ impl Cache {
                 _ => others.push(i),
             }
         }
+        true
+    }
+
+    /// Looks in the tables for what was not in front, after `sort_longer`, and gives to `merger`
+    /// what is nowhere.
+    #[inline(always)]
+    pub fn look_in_tables(
+        &mut self,
+        text: &[u8],
+        bounds: &[u32],
+        ids: &mut [Packed],
+        missing: &NotInFront,
+        merger: &mut impl Merge,
+    ) {
+        let NotInFront { words, pairs, longs, others, .. } = missing;
+        let piece = |i: u16| (bounds[usize::from(i)] as usize, bounds[usize::from(i) + 1] as usize);
         for &i in words.all() {
             let (start, end) = piece(i);
             self.words.prefetch(&word_key(&text[start..], end - start));
@@ -538,7 +550,7 @@ impl Cache {
         }
         for &i in others.all() {
             let (start, end) = piece(i);
-            ids[usize::from(i)] = self.other(text, start, end, merger);
+            ids[usize::from(i)] = self.other(&text[start..end], merger);
         }
     }
 
@@ -563,82 +575,28 @@ impl Cache {
         }
     }
 
-    /// Returns the ids of `text[start..end]`, a piece that is not kept as a whole: by the parts that
-    /// no token spans, if it has any.
-    fn other(&mut self, text: &[u8], start: usize, end: usize, merger: &mut impl Merge) -> Packed {
-        let first_id = self.loose_ids.len();
-        if merger.spans().is_none() || !begins_with_ideograph(&text[start..end]) {
-            merger.merge(&text[start..end], &mut self.loose_ids);
-            return self.loose(first_id);
+    /// Returns the ids of a piece that is too long for a line.
+    fn other(&mut self, piece: &[u8], merger: &mut impl Merge) -> Packed {
+        if piece.len() > merge::LONG {
+            return self.loose(piece, merger);
         }
-        let mut end_of_ids = first_id;
-        let (mut part, mut at) = (start, start);
-        let mut next_question = start + QUESTION;
-        while at < end {
-            if at >= next_question {
-                next_question = at + QUESTION;
-                if !merger.goes_on() {
-                    break;
-                }
-            }
-            let next = (at + spans::length(text[at])).min(end);
-            let is_apart = |spans: &Spans| spans.are_apart(text, at, next);
-            if next == end || merger.spans().is_some_and(is_apart) {
-                // A part has no more ids than bytes, but up to four are written at once.
-                let room = end_of_ids + next - part + 4;
-                if self.loose_ids.len() < room {
-                    self.loose_ids.resize(room + QUESTION.min(end - next), 0);
-                }
-                end_of_ids = self.add_part(text, part, next, merger, end_of_ids);
-                part = next;
-            }
-            at = next;
+        if let Some(&ids) = self.others.get(piece) {
+            return ids;
         }
-        self.loose_ids.truncate(end_of_ids);
-        self.loose(first_id)
+        self.bytes_of_others += piece.len();
+        if self.bytes_of_others > MOST_BYTES {
+            self.others = HashMap::new();
+            self.bytes_of_others = piece.len();
+        }
+        let ids = self.merged(piece, merger);
+        self.others.insert(piece.into(), ids);
+        ids
     }
 
-    /// Writes the ids of `text[start..end]`, a part of a piece, among the loose ids from `at` on;
-    /// returns where they end.
-    #[inline(always)]
-    fn add_part(
-        &mut self,
-        text: &[u8],
-        start: usize,
-        end: usize,
-        merger: &mut impl Merge,
-        at: usize,
-    ) -> usize {
-        let length = end - start;
-        let ids = match length {
-            ..=WORD => {
-                let key = word_key(&text[start..], length);
-                let [known, ids] = self.front[place_of_word(key)];
-                if known == key && key != 0 {
-                    Packed(ids)
-                } else {
-                    self.word(&text[start..], length, merger)
-                }
-            }
-            ..=PAIR => self.pair(&pair_key(&text[start..], length), &text[start..end], merger),
-            _ => {
-                self.loose_ids.truncate(at);
-                merger.merge(&text[start..end], &mut self.loose_ids);
-                return self.loose_ids.len();
-            }
-        };
-        let room = &mut self.loose_ids[at..];
-        if ids.is_elsewhere() {
-            let more_ids = &self.more_ids[ids.place()..][..ids.count()];
-            room[..more_ids.len()].copy_from_slice(more_ids);
-        } else if let Some(room) = room.first_chunk_mut() {
-            *room = ids.inner_ids();
-        }
-        at + ids.count()
-    }
-
-    /// Returns what stands for the loose ids from `start` on.
-    fn loose(&mut self, start: usize) -> Packed {
+    /// Merges a piece that is not kept.
+    fn loose(&mut self, piece: &[u8], merger: &mut impl Merge) -> Packed {
+        let start = self.loose_ids.len();
+        merger.merge(piece, &mut self.loose_ids);
         match Packed::of(&self.loose_ids[start..]) {
             Some(packed) => {
                 self.loose_ids.truncate(start);
@@ -713,15 +671,12 @@ mod tests {
     /// Gives ids that depend on nothing but the piece, and tells which pieces it was asked for.
     struct Merger<F> {
         ids_of: F,
-        spans: Option<Spans>,
         merged: Vec<Vec<u8>>,
-        /// How often it may be asked whether to go on until it says no.
-        patience: usize,
     }
 
     impl<F: Fn(&[u8]) -> Vec<u32>> Merger<F> {
         fn new(ids_of: F) -> Merger<F> {
-            Merger { ids_of, spans: None, merged: Vec::new(), patience: usize::MAX }
+            Merger { ids_of, merged: Vec::new() }
         }
     }
 
@@ -729,15 +684,6 @@ mod tests {
         fn merge(&mut self, piece: &[u8], ids: &mut Vec<u32>) {
             self.merged.push(piece.to_vec());
             ids.extend((self.ids_of)(piece));
-        }
-
-        fn spans(&self) -> Option<&Spans> {
-            self.spans.as_ref()
-        }
-
-        fn goes_on(&mut self) -> bool {
-            self.patience = self.patience.saturating_sub(1);
-            self.patience > 0
         }
     }
 
@@ -777,7 +723,8 @@ mod tests {
             let mut missing = NotInFront::default();
             cache.tidy();
             cache.look_in_front(vectors, &text, &bounds, &mut packed, &mut missing);
-            cache.look_in_tables(&text, &bounds, &mut packed, &mut missing, merger);
+            cache.sort_longer(&text, &bounds, true, &mut missing);
+            cache.look_in_tables(&text, &bounds, &mut packed, &missing, merger);
             let ids = |packed: Packed| match packed.is_elsewhere() {
                 true => cache.ids_elsewhere(packed).to_vec(),
                 false => packed.inner_ids()[..packed.inner_count()].to_vec(),
@@ -817,7 +764,7 @@ mod tests {
     #[test]
     fn what_is_kept_is_not_merged_again() {
         let mut cache = Cache::default();
-        for length in 1..=LONGEST + 2 {
+        for length in (1..=LONGEST + 2).chain([merge::LONG, merge::LONG + 1]) {
             for last in [b'x', 0] {
                 let piece = [vec![b'x'; length - 1], vec![last]].concat();
                 let mut merger = Merger::new(some_ids);
@@ -826,7 +773,7 @@ mod tests {
                     assert_eq!(look(&mut cache, &mut merger, &pieces), vec![some_ids(&piece); 3]);
                 }
                 // Keys of up to 16 bytes are filled up with zeros, so those that end in one have none.
-                let is_kept = length <= LONGEST && (last != 0 || length > PAIR);
+                let is_kept = length <= merge::LONG && (last != 0 || length > PAIR);
                 let times = if is_kept { 1 } else { 6 };
                 assert_eq!(merger.merged, vec![piece; times], "{length} bytes");
             }
@@ -934,58 +881,5 @@ mod tests {
         assert_eq!(ids, [ids_of_bytes(&long)]);
         cache.tidy();
         assert!(cache.loose_ids.is_empty() && cache.loose_ids.capacity() <= MOST_IDS);
-    }
-
-    #[test]
-    fn ideographs_are_taken_apart_where_no_token_spans() {
-        let spans =
-            || Spans::new(["中文字".as_bytes(), "文a".as_bytes(), " 中".as_bytes()].into_iter());
-        let parts = |text: &str| {
-            let mut merger = Merger { spans: Some(spans()), ..Merger::new(ids_of_bytes) };
-            let piece = text.as_bytes().to_vec();
-            let ids = look(&mut Cache::default(), &mut merger, std::slice::from_ref(&piece));
-            assert_eq!(ids, [ids_of_bytes(&piece)]);
-            merger
-                .merged
-                .into_iter()
-                .map(|part| String::from_utf8(part).expect("whole characters"))
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(parts("日本語です"), ["日", "本", "語", "で", "す"]);
-        assert_eq!(parts(" 中文字中文"), [" 中文字", "中文"]);
-        assert_eq!(parts("日日中文日"), ["日", "中文"], "what came before is known");
-        assert_eq!(parts(&"中文".repeat(3)), ["中文"]);
-        assert_eq!(parts(&"文字".repeat(2)), ["文字"]);
-    }
-
-    #[test]
-    fn a_part_of_ideographs_may_be_long() {
-        let letters = ["中", "文", "日"];
-        let tokens = ["中文".as_bytes(), "文中".as_bytes(), "文文".as_bytes()];
-        let mut numbers = Numbers::new(3);
-        let mut cache = Cache::default();
-        for _ in 0..if cfg!(miri) { 5 } else { 2000 } {
-            let spans = Some(Spans::new(tokens.into_iter()));
-            let mut merger = Merger { spans, ..Merger::new(ids_of_bytes) };
-            let pieces: Vec<_> = (0..1 + numbers.below(9))
-                .map(|_| format!("日{}", numbers.text(&letters, 40)).into_bytes())
-                .collect();
-            let expected: Vec<_> = pieces.iter().map(|piece| ids_of_bytes(piece)).collect();
-            assert_eq!(look(&mut cache, &mut merger, &pieces), expected);
-        }
-    }
-
-    #[test]
-    fn a_long_run_of_ideographs_may_be_given_up() {
-        let piece = "日本".repeat(QUESTION).into_bytes();
-        let spans = || Some(Spans::new(["字".as_bytes()].into_iter()));
-        for patience in 1..4 {
-            let mut merger = Merger { spans: spans(), patience, ..Merger::new(ids_of_bytes) };
-            let ids = look(&mut Cache::default(), &mut merger, std::slice::from_ref(&piece));
-            assert!((QUESTION * patience..QUESTION * (patience + 1)).contains(&ids[0].len()));
-        }
-        let mut merger = Merger { spans: spans(), ..Merger::new(ids_of_bytes) };
-        let ids = look(&mut Cache::default(), &mut merger, std::slice::from_ref(&piece));
-        assert_eq!(ids, [ids_of_bytes(&piece)]);
     }
 }

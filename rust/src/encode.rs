@@ -9,7 +9,7 @@ use crate::kept::Kept;
 use crate::merge::{Merges, Scratch, Token};
 use crate::scan::{Pattern, Pieces};
 use crate::simd::{Kernel, Vectors, Work};
-use crate::spans::Spans;
+use crate::spans::Parts;
 use crate::unicode::Classes;
 
 /// What encodes texts by one vocabulary; many threads may, at the same time.
@@ -359,8 +359,7 @@ impl Encoder {
 struct Merger<'a> {
     encoder: &'a Encoder,
     merging: &'a mut Merging,
-    /// It is asked of long pieces alone, which the cache does not keep: what is merged in part gets
-    /// nowhere else.
+    /// It is asked of pieces that the cache does not keep: what is merged in part gets nowhere else.
     go_on: &'a mut dyn FnMut() -> bool,
 }
 
@@ -373,14 +372,6 @@ impl cache::Merge for Merger<'_> {
         let Encoder { id_of, first_equal, .. } = self.encoder;
         let id = |token: Token| if token < *first_equal { id_of[token as usize] } else { token };
         ids.extend(tokens.iter().map(|&token| id(token)));
-    }
-
-    fn spans(&self) -> Option<&Spans> {
-        self.encoder.merges.spans()
-    }
-
-    fn goes_on(&mut self) -> bool {
-        (self.go_on)()
     }
 }
 
@@ -401,11 +392,36 @@ impl<S: Sink> Work for EncodePieces<'_, S> {
         let EncodePieces { encoder, text, count, context, sink, go_on } = self;
         let Context { cache, merging, bounds, packed, missing, .. } = context;
         let bounds = &bounds[..=count];
-        let packed = &mut packed[..count];
-        cache.look_in_front(vectors, text, bounds, packed, missing);
         let mut merger = Merger { encoder, merging, go_on };
-        cache.look_in_tables(text, bounds, packed, missing, &mut merger);
-        sink.take_packed(packed, cache);
+        cache.look_in_front(vectors, text, bounds, &mut packed[..count], missing);
+        if cache.sort_longer(text, bounds, false, missing) {
+            let packed = &mut packed[..count];
+            cache.look_in_tables(text, bounds, packed, missing, &mut merger);
+            sink.take_packed(packed, cache);
+            return;
+        }
+        // There are clauses, so all begins anew with their parts.
+        let mut parts = Parts::new(encoder.merges.spans(), text, bounds);
+        let mut next_question = bounds[0] as usize + QUESTION;
+        let mut bounds = [0; BATCH + 1];
+        loop {
+            let count = parts.next_bounds(&mut bounds);
+            let (bounds, packed) = (&bounds[..=count], &mut packed[..count]);
+            if count == 0 {
+                return;
+            }
+            if bounds[count] as usize > next_question {
+                next_question = bounds[count] as usize + QUESTION;
+                if !(merger.go_on)() {
+                    return;
+                }
+            }
+            cache.tidy();
+            cache.look_in_front(vectors, text, bounds, packed, missing);
+            cache.sort_longer(text, bounds, true, missing);
+            cache.look_in_tables(text, bounds, packed, missing, &mut merger);
+            sink.take_packed(packed, cache);
+        }
     }
 }
 
@@ -581,8 +597,8 @@ mod tests {
     #[test]
     fn where_it_is_told_not_to_go_on_it_ends() {
         let encoder = encoder(Some(Pattern::Gpt2));
-        let texts =
-            ["a b".repeat(QUESTION), "a".repeat(4 * QUESTION), "<|a|>".repeat(3 * QUESTION)];
+        let texts = [("a b", 1), ("a", 4), ("<|a|>", 3), ("日本", 1)]
+            .map(|(text, times)| text.repeat(times * QUESTION));
         for text in texts {
             let mut all = Count::default();
             let mut asked = 0;
@@ -595,6 +611,18 @@ mod tests {
             let mut some = Count::default();
             encoder.encode(text.as_bytes(), false, &mut context, &mut some, &mut || false);
             assert!(some.0 < all.0, "{} of {}", some.0, all.0);
+        }
+    }
+
+    #[test]
+    fn what_was_ended_leaves_no_wrong_ids_behind() {
+        let encoder = encoder(Some(Pattern::Gpt2));
+        let mut context = Context::default();
+        for length in (1..100).chain([1000, 1024, 1025, 1100, 3000]) {
+            let text = "then".repeat(length)[..length].to_string();
+            encoder.encode(text.as_bytes(), true, &mut context, &mut Count(0), &mut || false);
+            let ids = encoded(&encoder, &mut context, &text, true);
+            assert!(ids == ids_plainly(&encoder, &text, true), "{length} bytes");
         }
     }
 

@@ -1,8 +1,10 @@
 //! Places in a piece that no token spans, so that what is before and what is behind one is merged
-//! apart: the ids of a long piece are then those of its parts, which come again more often.
+//! apart: the ids of a clause are then those of its parts, which come again more often.
 //!
 //! In Chinese, Japanese and Korean a piece is a whole clause, but few tokens are of more than a
 //! character or two: nearly every place between two characters is such a place.
+
+use crate::cache::{BATCH, WORD};
 
 /// Which neighbours are in some token. Exact when it says that two are apart; when it says that
 /// they may be together, that may come of two pairs with one hash.
@@ -63,9 +65,64 @@ impl Spans {
     }
 }
 
+/// Returns whether a piece is long, and begins with a character of those that have three bytes and
+/// are many to a piece: Chinese, Japanese and Korean. A blank may come before.
+#[inline(always)]
+pub fn is_clause(piece: &[u8]) -> bool {
+    let first = piece[usize::from(piece[0] == b' ')..].first();
+    piece.len() > WORD && matches!(first, Some(0xE3..=0xED))
+}
+
+/// The pieces of a batch, clauses taken apart.
+pub struct Parts<'a> {
+    /// Without them all pieces stay whole.
+    spans: Option<&'a Spans>,
+    text: &'a [u8],
+    /// Where pieces begin, and the last ends.
+    bounds: &'a [u32],
+    /// How many bytes, and whole pieces, were given.
+    at: usize,
+    pieces: usize,
+}
+
+impl<'a> Parts<'a> {
+    pub fn new(spans: Option<&'a Spans>, text: &'a [u8], bounds: &'a [u32]) -> Parts<'a> {
+        Parts { spans, text, bounds, at: bounds[0] as usize, pieces: 0 }
+    }
+
+    /// Writes where the next parts begin, and the last of them ends; returns how many there are, 0
+    /// at the end.
+    #[inline(always)]
+    pub fn next_bounds(&mut self, parts: &mut [u32; BATCH + 1]) -> usize {
+        let Parts { spans, text, bounds, mut at, mut pieces } = *self;
+        let mut count = 0;
+        parts[0] = at as u32;
+        while pieces + 1 < bounds.len() && count < BATCH {
+            let (start, end) = (bounds[pieces] as usize, bounds[pieces + 1] as usize);
+            if let (Some(spans), true) = (spans, is_clause(&text[start..end])) {
+                while at < end && count < BATCH {
+                    let next = (at + length(text[at])).min(end);
+                    let is_end = next == end || spans.are_apart(text, at, next);
+                    // It is written in any case, and stays if it is an end.
+                    parts[count + 1] = next as u32;
+                    count += usize::from(is_end);
+                    at = next;
+                }
+            } else {
+                at = end;
+                count += 1;
+                parts[count] = at as u32;
+            }
+            pieces += usize::from(at == end);
+        }
+        (self.at, self.pieces) = (at, pieces);
+        count
+    }
+}
+
 /// Returns how many bytes a character has, by its first.
 #[inline(always)]
-pub fn length(lead: u8) -> usize {
+fn length(lead: u8) -> usize {
     match lead {
         ..0xC0 => 1,
         0xC0..0xE0 => 2,
@@ -90,6 +147,7 @@ fn hash(first: &[u8], second: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::generated::Numbers;
 
     #[test]
     fn what_some_token_spans_is_not_apart() {
@@ -100,5 +158,57 @@ mod tests {
             .map(|(start, middle)| spans.are_apart(text, start, middle))
             .to_vec();
         assert_eq!(apart, [false, true, false, true, false, true]);
+    }
+
+    /// Returns the parts of pieces.
+    fn parts(spans: &Spans, pieces: &[&str]) -> Vec<String> {
+        let text = format!("before{}", pieces.concat()).into_bytes();
+        let mut bounds = vec![6];
+        for piece in pieces {
+            bounds.push(bounds[bounds.len() - 1] + piece.len() as u32);
+        }
+        let (mut parts, mut some) = (Parts::new(Some(spans), &text, &bounds), [0; BATCH + 1]);
+        let mut all = Vec::new();
+        loop {
+            let count = parts.next_bounds(&mut some);
+            if count == 0 {
+                assert_eq!(some[0] as usize, text.len());
+                return all;
+            }
+            all.extend(some[..=count].windows(2).map(|bounds| {
+                let part = &text[bounds[0] as usize..bounds[1] as usize];
+                String::from_utf8(part.to_vec()).expect("whole characters")
+            }));
+        }
+    }
+
+    #[test]
+    fn clauses_are_taken_apart_where_no_token_spans() {
+        let tokens = ["中文字".as_bytes(), "文a".as_bytes(), " 中".as_bytes()];
+        let spans = Spans::new(tokens.into_iter());
+        let parts = |text: &str| parts(&spans, &[text]);
+        assert_eq!(parts("日本語です"), ["日", "本", "語", "で", "す"]);
+        assert_eq!(parts(" 中文字中文"), [" 中文字", "中文"]);
+        assert_eq!(parts("日日中文日"), ["日", "日", "中文", "日"]);
+        assert_eq!(parts("中文中文"), ["中文"; 2]);
+        assert_eq!(parts("日日"), ["日日"], "it is short");
+        assert_eq!(parts(" internationally"), [" internationally"]);
+    }
+
+    #[test]
+    fn parts_are_those_of_each_piece_however_many_there_are() {
+        let tokens = ["中文".as_bytes(), "文中".as_bytes(), "文文".as_bytes()];
+        let spans = Spans::new(tokens.into_iter());
+        let mut numbers = Numbers::new(3);
+        for _ in 0..if cfg!(miri) { 2 } else { 300 } {
+            let pieces: Vec<String> = (0..1 + numbers.below(200))
+                .map(|_| numbers.text(&["中", "文", "日", " ", "a", "🙂"], 40))
+                .filter(|piece| !piece.is_empty())
+                .collect();
+            let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+            let each: Vec<_> = pieces.iter().flat_map(|&piece| parts(&spans, &[piece])).collect();
+            assert_eq!(parts(&spans, &pieces), each);
+            assert_eq!(each.concat(), pieces.concat());
+        }
     }
 }
