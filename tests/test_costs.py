@@ -3,6 +3,7 @@
 import gc
 import sys
 from collections.abc import Callable
+from types import BuiltinMethodType
 from typing import Any
 
 import pytest
@@ -35,7 +36,9 @@ def calls_in(work: Callable[[], object], events: tuple[str, ...]) -> int:
 def test_a_step_with_whole_text_is_one_call(tokenizer: Tokenizer, options: Any) -> None:
     step = tokenizer.decode_stream(**options).step
     step([97, 97])  # what each id leads to is found out once
-    assert calls_in(lambda: step(97), ("call",)) == 2  # the lambda, and step itself
+    is_native = isinstance(step, BuiltinMethodType)
+    calls = calls_in(lambda: step(97), ("call",))
+    assert calls == 2 - is_native  # the lambda, and step itself, unless that is the core's
 
 
 @pytest.mark.parametrize("options", [{}, {"stop": "END"}, {"errors": "strict"}])
