@@ -8,6 +8,7 @@ import importlib
 import inspect
 import sys
 import tracemalloc
+import weakref
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
@@ -885,6 +886,18 @@ def test_what_streams_remember_is_bounded_and_forgotten_without_a_trace(
     states = stream._states
     known = [*states._state_of.values(), *states._fresh_of.values()]
     assert 1 <= sum(map(len, known)) <= 5
+
+
+def test_a_stream_leaves_nothing_of_its_class_behind() -> None:
+    class Derived(DecodeStream):
+        pass
+
+    table = TokenTable({97: b"a"})
+    assert Derived(table).step(97) == "a"
+    known = weakref.ref(Derived)
+    del Derived
+    gc.collect()
+    assert known() is None
 
 
 @pytest.mark.parametrize("errors", [None, 5, []])

@@ -11,7 +11,8 @@ use std::time::Instant;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::sync::{PyOnceLock, with_critical_section};
+use pyo3::sync::PyOnceLock;
+use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyList, PyMemoryView};
 
 use super::text::INTERVAL;
