@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -43,6 +45,41 @@ def test_a_step_of_no_ids_changes_nothing(kind: Callable[[list[int]], Any]) -> N
 @pytest.mark.parametrize("kind", [list, tuple, iter, dict.fromkeys, np.array])
 def test_a_step_takes_any_iterable_of_ids(kind: Callable[[list[int]], Any]) -> None:
     assert BYTES.decode_stream().step(kind([97, 98])) == "ab"
+
+
+def test_of_a_list_that_another_thread_clears_all_that_was_read_counts() -> None:
+    def clear(ids: list[int], begun: threading.Event) -> None:
+        begun.wait()
+        ids.clear()
+
+    for _ in range(10):  # mostly while it is read
+        ids, begun = [0xC3] * 50_000, threading.Event()
+        stream = BYTES.decode_stream()
+        other = threading.Thread(target=clear, args=(ids, begun))
+        other.start()
+        begun.set()
+        text = stream.step(ids)
+        other.join()
+        assert text == "" or stream.pending == b"\xc3"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit of memory")
+def test_a_step_whose_text_has_no_room_in_memory_is_not_made() -> None:
+    program = """
+import resource
+from bpetite import DecodeStream
+stream = DecodeStream.from_vocabulary({0: b"a" * 1_000_000, 1: "🙂".encode(), 2: b"\\xf0"})
+ids = [0] * 64 + [1, 2]  # four times as much memory as text as it is as bytes
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 200_000_000, resource.RLIM_INFINITY))
+try:
+    stream.step(ids)
+except MemoryError:
+    print(stream.to_state())
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert ended.stdout.decode() == "{'version': 1, 'tokens': 0}\n"
 
 
 @pytest.mark.parametrize("ids", ["ab", b"ab", bytearray(b"ab")], ids=repr)

@@ -224,7 +224,7 @@ fn index(id: u64) -> usize {
 }
 
 /// Copies bytes to a place of the same length.
-fn copy(bytes: &[u8], place: &mut [MaybeUninit<u8>]) {
+pub fn copy(bytes: &[u8], place: &mut [MaybeUninit<u8>]) {
     for (place, &byte) in place.iter_mut().zip(bytes) {
         place.write(byte);
     }

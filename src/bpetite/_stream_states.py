@@ -229,8 +229,9 @@ class TextSteps:
                 texts.append(text)
         except LookupError:
             return None
+        joined = "".join(texts)
         self._state = state
-        return "".join(texts)
+        return joined
 
     def _step_slowly(self, ids: object) -> str:
         """Make the steps of an id, or several, of any type, or raise what is wrong with them."""

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
 use super::ids::Ids;
-use super::object::{new_ascii, new_bytes};
+use super::object::{new_ascii, new_bytes_behind};
 use super::text::{LONG, caught, run};
 use crate::decode::{self, Extent};
 
@@ -93,9 +93,19 @@ impl<'a, 'py> Known<'a, 'py> {
         self.extent.is_ascii()
     }
 
+    /// Returns whether there are no ids.
+    pub fn is_empty(&self) -> bool {
+        self.ids.integers().len() == 0
+    }
+
     /// Returns the bytes; None if another thread has changed the ids meanwhile.
     pub fn bytes(&self) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        new_bytes(self.py, self.extent.bytes, |place| self.fill(place))
+        self.bytes_behind(&[])
+    }
+
+    /// Returns these bytes, and those of the ids behind them; None as `bytes` does.
+    pub fn bytes_behind(&self, first: &[u8]) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        new_bytes_behind(self.py, first, self.extent.bytes, |place| self.fill(place))
     }
 
     /// Returns the text, which is all ASCII; None if another thread has changed the ids meanwhile.

@@ -8,6 +8,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
+use crate::decode::copy;
+
 /// Returns new bytes, which `fill` fills; None if it says that it did not.
 #[allow(unsafe_code)]
 pub fn new_bytes<'py>(
@@ -23,6 +25,20 @@ pub fn new_bytes<'py>(
         let is_full = fill(slice::from_raw_parts_mut(place, length))?;
         Ok(is_full.then(|| bytes.cast_into_unchecked()))
     }
+}
+
+/// Returns new bytes: these, and so many behind them, which `fill` fills; None as `new_bytes` does.
+pub fn new_bytes_behind<'py>(
+    py: Python<'py>,
+    first: &[u8],
+    length: usize,
+    fill: impl FnOnce(&mut [MaybeUninit<u8>]) -> PyResult<bool>,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    new_bytes(py, first.len().saturating_add(length), |place| {
+        let (start, rest) = place.split_at_mut(first.len());
+        copy(first, start);
+        fill(rest)
+    })
 }
 
 /// Returns a new str, which `fill` fills with ASCII; None if it says that it did not.
@@ -51,6 +67,18 @@ pub fn new_text<'py>(py: Python<'py>, characters: &[char]) -> PyResult<Bound<'py
     unsafe {
         let data = characters.as_ptr().cast();
         let text = ffi::PyUnicode_FromKindAndData(kind, data, size(characters.len())?);
+        Bound::from_owned_ptr_or_err(py, text)
+    }
+}
+
+/// Returns a new str of UTF-8, with U+FFFD for each longest beginning of a character that is none.
+#[allow(unsafe_code)]
+pub fn new_decoded<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: the interpreter reads so many bytes, and a string of C.
+    unsafe {
+        let data = bytes.as_ptr().cast();
+        let errors = c"replace".as_ptr();
+        let text = ffi::PyUnicode_DecodeUTF8(data, size(bytes.len())?, errors);
         Bound::from_owned_ptr_or_err(py, text)
     }
 }

@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use super::decode::{Known, token_bytes};
-use super::object::new_text;
-use crate::decode::TokenBytes;
+use super::object::{new_bytes_behind, new_decoded, new_text};
+use crate::decode::{TokenBytes, copy};
 use crate::held::{FEW, Held};
 
 /// What streams need to know of tokens that are UTF-8, wherever it is cut.
@@ -39,34 +39,54 @@ impl StreamTokens {
         {
             return Ok(Some((text, held)));
         }
-        self.bytes.token(id.into()).map(|token| text_after(py, held, token)).transpose()
+        let Some(token) = self.bytes.token(id.into()) else { return Ok(None) };
+        if let Some(step) = read_few(py, held, token)? {
+            return Ok(Some(step));
+        }
+        let bytes = new_bytes_behind(py, held.bytes(), token.len(), |place| {
+            copy(token, place);
+            Ok(true)
+        })?;
+        bytes.map(|bytes| read(&bytes)).transpose()
     }
 
     /// Returns the text that several ids complete, and what is held then; None if one is unknown, or
-    /// no plain int.
+    /// no plain int, or there are none.
     fn steps<'py>(
         &self,
         held: Held,
         ids: &Bound<'py, PyList>,
     ) -> PyResult<Option<(Bound<'py, PyAny>, Held)>> {
         let Some(ids) = Known::of(&self.bytes, ids)? else { return Ok(None) };
+        if ids.is_empty() {
+            return Ok(None);
+        }
         if held.is_empty() && ids.is_ascii() {
             return Ok(ids.ascii()?.map(|text| (text.into_any(), held)));
         }
-        ids.bytes()?.map(|bytes| text_after(bytes.py(), held, bytes.as_bytes())).transpose()
+        ids.bytes_behind(held.bytes())?.map(|bytes| read(&bytes)).transpose()
     }
 }
 
-fn text_after<'py>(
+/// Returns the text that a few bytes complete, and what is held then; None if they are more.
+fn read_few<'py>(
     py: Python<'py>,
     held: Held,
-    token: &[u8],
-) -> PyResult<(Bound<'py, PyAny>, Held)> {
-    if let Some((characters, held)) = held.read_few(token, &mut ['\0'; FEW]) {
-        return Ok((new_text(py, characters)?, held));
+    bytes: &[u8],
+) -> PyResult<Option<(Bound<'py, PyAny>, Held)>> {
+    let mut room = ['\0'; FEW];
+    let Some((characters, held)) = held.read(bytes, &mut room) else { return Ok(None) };
+    Ok(Some((new_text(py, characters)?, held)))
+}
+
+/// Returns the text of bytes, and what is held behind them.
+fn read<'py>(bytes: &Bound<'py, PyBytes>) -> PyResult<(Bound<'py, PyAny>, Held)> {
+    if let Some(step) = read_few(bytes.py(), Held::default(), bytes.as_bytes())? {
+        return Ok(step);
     }
-    let (text, held) = held.read(token);
-    Ok((PyString::new(py, &text).into_any(), held))
+    let held = Held::after(bytes.as_bytes());
+    let end = bytes.as_bytes().len() - held.bytes().len();
+    Ok((new_decoded(bytes.py(), &bytes.as_bytes()[..end])?, held))
 }
 
 /// The steps of a stream of text alone, as `bpetite._stream_states.TextSteps`.
@@ -175,7 +195,7 @@ impl TextSteps {
         if let Some(tokens) = tokens {
             let Some((text, held)) = tokens.get().steps(held, ids)? else { return Ok(None) };
             let mut steps = slf.try_borrow_mut()?;
-            (steps.held, steps.has_stepped) = (held, steps.has_stepped || !ids.is_empty());
+            (steps.held, steps.has_stepped) = (held, true);
             return Ok(Some(text));
         }
         let mut state = Self::state(slf)?;
@@ -186,8 +206,8 @@ impl TextSteps {
             texts.push(text);
             state = after;
         }
-        Self::set_state(slf, state)?;
         let text = PyString::new(py, "").call_method1(intern!(py, "join"), (texts,))?;
+        Self::set_state(slf, state)?;
         Ok(Some(text))
     }
 }
