@@ -888,6 +888,28 @@ def test_what_streams_remember_is_bounded_and_forgotten_without_a_trace(
     assert 1 <= sum(map(len, known)) <= 5
 
 
+class Derived(DecodeStream):
+    """A stream with an attribute of its own."""
+
+    name = ""
+
+
+def test_a_stream_of_a_derived_class_is_copied_and_goes_back() -> None:
+    stream = Derived(TokenTable({byte: bytes([byte]) for byte in range(256)}))
+    stream.name = "a"
+    before = stream.snapshot()
+    assert (stream.step((97, 0xC3)), stream.copy().step(0xA9)) == ("a", "é")
+    stream.restore(before)
+    assert (stream.pending, stream.name) == (b"", "a")
+
+
+@pytest.mark.parametrize("ids", [97, [97], (97,), []], ids=repr)
+def test_a_stream_without_a_state_says_so(ids: Any) -> None:
+    stream = DecodeStream.__new__(DecodeStream)
+    with pytest.raises(AttributeError, match="'DecodeStream' object has no attribute '_state'"):
+        stream.step(ids)
+
+
 def test_a_stream_leaves_nothing_of_its_class_behind() -> None:
     class Derived(DecodeStream):
         pass

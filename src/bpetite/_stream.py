@@ -488,8 +488,8 @@ class DecodeStream(TextSteps):
 
     def _become(self, other: DecodeStream) -> None:
         """Go where another stream with the same options is."""
-        if type(other) is not DecodeStream:
-            self.__class__ = type(other)
+        if isinstance(other, _CountingStream):
+            self.__class__ = _CountingStream
             self._become(other)
             return
         self._options, self._states, self._state = other._options, other._states, other._state

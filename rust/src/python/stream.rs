@@ -118,7 +118,11 @@ impl TextSteps {
             let state = steps.state.as_ref().map(|state| state.clone_ref(py).into_bound(py));
             (state, steps.held, steps.has_stepped)
         };
-        let Some(state) = state else { return Err(PyAttributeError::new_err("_state")) };
+        let Some(state) = state else {
+            let name = slf.get_type().name()?;
+            let message = format!("'{name}' object has no attribute '_state'");
+            return Err(PyAttributeError::new_err(message));
+        };
         if !has_stepped {
             return Ok(state);
         }
@@ -163,9 +167,9 @@ impl TextSteps {
                     (steps.held, steps.has_stepped) = (held, true);
                     return Ok(text);
                 }
-            } else if let Some(state) = &steps.state {
-                let state = state.bind(py).clone();
+            } else {
                 drop(steps); // Python code runs from here on
+                let state = Self::state(slf)?;
                 if let Some((text, after)) = step_in(&state, ids, id)? {
                     Self::set_state(slf, after)?;
                     return Ok(text);
