@@ -123,7 +123,8 @@ class States:
     """The states of all streams over one table with the same `errors`, made as they are met.
 
     `make_core` makes of the table's `text_of` and `bytes_of` what the native core reads tokens by;
-    None where there is no core. It is for tokens that are UTF-8, and U+FFFD what is not.
+    None where there is no core. It is asked where tokens are UTF-8, wherever it is cut, and what
+    is not becomes U+FFFD.
     """
 
     def __init__(

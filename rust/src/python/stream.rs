@@ -91,19 +91,22 @@ fn read<'py>(bytes: &Bound<'py, PyBytes>) -> PyResult<(Bound<'py, PyAny>, Held)>
 
 /// The steps of a stream of text alone, as `bpetite._stream_states.TextSteps`.
 ///
-/// Where tokens are UTF-8 and U+FFFD what is not, a step is made here, and Python's states are told
-/// of it when they are asked for. Others are made in those states.
+/// Where tokens are UTF-8, and what is not becomes U+FFFD, a step is made here, and the state that
+/// it leads to is looked up when it is asked for. Other steps are made in Python's states.
 #[pyclass(subclass, module = "bpetite._native")]
 pub struct TextSteps {
-    /// Python's state; where tokens are, another of them than that of what is held, after a step.
+    /// Python's state, as it was set: where there are tokens, steps since then changed `held` alone.
     state: Option<Py<PyAny>>,
+    /// What steps are made by here; None where they are made in Python's states.
     tokens: Option<Py<StreamTokens>>,
     held: Held,
+    /// Whether a step was made since the state was set.
     has_stepped: bool,
 }
 
 #[pymethods]
 impl TextSteps {
+    // What the stream is of, and how it reads, is for the `__init__` of a class that is derived from it.
     #[new]
     #[pyo3(signature = (*_args, **_options))]
     fn new(_args: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> TextSteps {
