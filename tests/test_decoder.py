@@ -67,6 +67,21 @@ def test_a_long_sequence_is_joined_in_order() -> None:
     assert BYTES.decode(IDS) == TEXT
 
 
+@pytest.mark.parametrize("first", [97, 301, 306, 400, 500, 70_000])
+@pytest.mark.parametrize("others", [97, 302, 401, 2**32 - 1])
+@pytest.mark.parametrize("count", [11_000, 13_000])
+def test_many_ids_are_joined_whatever_the_first_of_them_are(
+    first: int, others: int, count: int
+) -> None:
+    """Of which the core takes it how much room all will need."""
+    ids = [first] * 5000 + [others] * count
+    wanted = TOKENS[first] * 5000 + TOKENS[others] * count
+    assert (MANY.decode_bytes(ids), MANY.decode(ids)) == (wanted, wanted.decode())
+    unknown = [*ids, 299]
+    with pytest.raises(KeyError, match="299"):
+        MANY.decode_bytes(unknown)
+
+
 @pytest.mark.parametrize("length", [0, 1, 4095, 4096, 4097, 8191, 8192, 8193])
 def test_no_id_is_lost_or_doubled_where_a_batch_ends(length: int) -> None:
     assert BYTES.decode_bytes(IDS[:length]) == TEXT.encode()[:length]

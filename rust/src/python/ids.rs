@@ -79,6 +79,11 @@ impl Integers<'_> {
         with_slice!(self, ids => ids.len())
     }
 
+    /// As `TokenBytes::extent`, of the first few, of which there are so many.
+    pub fn extent_of_first(&self, count: usize, table: &TokenBytes) -> Option<Extent> {
+        with_slice!(self, ids => table.extent(&ids[..count], &mut || true))
+    }
+
     /// As `TokenBytes::extent`.
     pub fn extent(&self, table: &TokenBytes, go_on: &mut dyn FnMut() -> bool) -> Option<Extent> {
         with_slice!(self, ids => table.extent(ids, go_on))

@@ -5,6 +5,10 @@ use std::{ptr, slice};
 
 use pyo3::exceptions::PyMemoryError;
 use pyo3::ffi;
+use pyo3::ffi::compat::{
+    PyBytesWriter_Create, PyBytesWriter_Discard, PyBytesWriter_FinishWithSize,
+    PyBytesWriter_GetData,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
@@ -24,6 +28,32 @@ pub fn new_bytes<'py>(
         let place = ffi::PyBytes_AS_STRING(bytes.as_ptr()) as *mut MaybeUninit<u8>;
         let is_full = fill(slice::from_raw_parts_mut(place, length))?;
         Ok(is_full.then(|| bytes.cast_into_unchecked()))
+    }
+}
+
+/// Returns new bytes, no more than so many, of which `fill` fills the first and says how many they
+/// are; None if it says that it did not.
+#[allow(unsafe_code)]
+pub fn new_bytes_at_most<'py>(
+    py: Python<'py>,
+    most: usize,
+    fill: impl FnOnce(&mut [MaybeUninit<u8>]) -> PyResult<Option<usize>>,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    // SAFETY: the writer is new and no one else's, and has room for so many bytes. It is given up, or
+    // finished, once; what it gives then is an object, or nothing and an exception.
+    unsafe {
+        let writer = PyBytesWriter_Create(size(most)?);
+        if writer.is_null() {
+            return Err(PyErr::fetch(py));
+        }
+        let place = PyBytesWriter_GetData(writer) as *mut MaybeUninit<u8>;
+        let filled = fill(slice::from_raw_parts_mut(place, most));
+        let Ok(Some(length)) = filled else {
+            PyBytesWriter_Discard(writer);
+            return filled.map(|_| None);
+        };
+        let bytes = PyBytesWriter_FinishWithSize(writer, length.min(most) as ffi::Py_ssize_t);
+        Ok(Some(Bound::from_owned_ptr_or_err(py, bytes)?.cast_into_unchecked()))
     }
 }
 
