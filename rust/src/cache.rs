@@ -359,9 +359,24 @@ fn pair_key(text: &[u8], length: usize) -> [u64; 2] {
 fn long_key(text: &[u8], length: usize) -> LongKey {
     let mut bytes = [0; 48];
     bytes[..length].copy_from_slice(&text[..length]);
-    bytes[47] = length as u8;
+    bytes[LONGEST] = length as u8;
     let words = bytes.as_chunks::<WORD>().0;
     std::array::from_fn(|i| u64::from_le_bytes(words[i]))
+}
+
+/// Returns the bytes of a key. What is kept is merged from them and not from the text, which others
+/// may be able to change meanwhile: wrong ids of that are of this call, those in the cache of all.
+fn bytes_of(key: &[u64]) -> [u8; LONGEST + 1] {
+    let mut bytes = [0; LONGEST + 1];
+    for (room, word) in bytes.as_chunks_mut::<WORD>().0.iter_mut().zip(key) {
+        *room = word.to_le_bytes();
+    }
+    bytes
+}
+
+/// Returns how many bytes a key has, or the second half of one, that is not 0.
+fn length_of(key: u64) -> usize {
+    WORD - key.leading_zeros() as usize / 8
 }
 
 /// What gives the ids of a piece that is not in the cache.
@@ -542,10 +557,9 @@ impl Cache {
             ids[usize::from(*i)] = self.pair(key, &text[start..end], merger);
         }
         for (i, key) in longs.all() {
-            let (start, end) = piece(*i);
             ids[usize::from(*i)] = match self.longs.get(key) {
                 Some(ids) => ids,
-                None => self.put_long(key, &text[start..end], merger),
+                None => self.put_long(key, merger),
             };
         }
         for &i in others.all() {
@@ -588,8 +602,9 @@ impl Cache {
             self.others = HashMap::new();
             self.bytes_of_others = piece.len();
         }
-        let ids = self.merged(piece, merger);
-        self.others.insert(piece.into(), ids);
+        let piece: Box<[u8]> = piece.into();
+        let ids = self.merged(&piece, merger);
+        self.others.insert(piece, ids);
         ids
     }
 
@@ -608,30 +623,33 @@ impl Cache {
 
     #[cold]
     fn put_word(&mut self, key: u64, piece: &[u8], merger: &mut impl Merge) -> Packed {
-        let ids = self.merged(piece, merger);
-        if key != 0 {
-            self.words.put(&key, ids);
+        if key == 0 {
+            return self.loose(piece, merger);
         }
+        let ids = self.merged(&bytes_of(&[key])[..length_of(key)], merger);
+        self.words.put(&key, ids);
         ids
     }
 
     #[cold]
     fn put_pair(&mut self, key: &[u64; 2], piece: &[u8], merger: &mut impl Merge) -> Packed {
-        let ids = self.merged(piece, merger);
-        if key[1] != 0 {
-            self.pairs.put(key, ids);
+        if key[1] == 0 {
+            return self.loose(piece, merger);
         }
+        let ids = self.merged(&bytes_of(key)[..WORD + length_of(key[1])], merger);
+        self.pairs.put(key, ids);
         ids
     }
 
     #[cold]
-    fn put_long(&mut self, key: &LongKey, piece: &[u8], merger: &mut impl Merge) -> Packed {
-        let ids = self.merged(piece, merger);
+    fn put_long(&mut self, key: &LongKey, merger: &mut impl Merge) -> Packed {
+        let bytes = bytes_of(key);
+        let ids = self.merged(&bytes[..usize::from(bytes[LONGEST])], merger);
         self.longs.put(key, ids);
         ids
     }
 
-    /// Merges a piece, and returns its ids.
+    /// Merges a piece that is kept.
     fn merged(&mut self, piece: &[u8], merger: &mut impl Merge) -> Packed {
         let start = self.more_ids.len();
         merger.merge(piece, &mut self.more_ids);
@@ -778,6 +796,36 @@ mod tests {
                 assert_eq!(merger.merged, vec![piece; times], "{length} bytes");
             }
         }
+    }
+
+    #[test]
+    fn what_is_kept_are_the_ids_of_its_key_whatever_becomes_of_the_text_meanwhile() {
+        let (mut cache, mut missing) = (Cache::default(), NotInFront::default());
+        let pieces: Vec<_> = [9, 16, 17, LONGEST].map(|length| vec![b'x'; length]).into();
+        let text = pieces.concat();
+        let mut bounds = vec![0];
+        for (i, piece) in (0..).zip(&pieces) {
+            bounds.push(bounds[bounds.len() - 1] + piece.len() as u32);
+            missing.longer.push(i);
+        }
+        let (mut packed, mut merger) = ([Packed::default(); 4], Merger::new(some_ids));
+        assert!(cache.sort_longer(&text, &bounds, true, &mut missing));
+        let changed = vec![b'y'; text.len()];
+        cache.look_in_tables(&changed, &bounds, &mut packed, &missing, &mut merger);
+        cache.put_word(word_key(b"xxxxxxxx", WORD), b"", &mut merger);
+        let pieces = [pieces, vec![b"xxxxxxxx".to_vec()]].concat();
+        let expected: Vec<_> = pieces.iter().map(|piece| some_ids(piece)).collect();
+        assert_eq!(look(&mut cache, &mut merger, &pieces), expected);
+    }
+
+    #[test]
+    fn ids_that_are_not_kept_take_no_room() {
+        let mut cache = Cache::default();
+        let pieces: Vec<_> =
+            [1, WORD, 9, PAIR, merge::LONG + 1].map(|length| vec![0; length]).into();
+        let mut merger = Merger::new(|_: &[u8]| vec![7; 5]);
+        assert_eq!(look(&mut cache, &mut merger, &pieces), vec![vec![7; 5]; 5]);
+        assert!(cache.more_ids.is_empty());
     }
 
     #[test]

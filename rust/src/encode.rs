@@ -394,14 +394,19 @@ impl<S: Sink> Work for EncodePieces<'_, S> {
         let bounds = &bounds[..=count];
         let mut merger = Merger { encoder, merging, go_on };
         cache.look_in_front(vectors, text, bounds, &mut packed[..count], missing);
-        if cache.sort_longer(text, bounds, false, missing) {
+        let has_clause = !cache.sort_longer(text, bounds, false, missing);
+        let spans = if has_clause { encoder.merges.spans() } else { None };
+        let Some(spans) = spans else {
+            if has_clause {
+                cache.sort_longer(text, bounds, true, missing);
+            }
             let packed = &mut packed[..count];
             cache.look_in_tables(text, bounds, packed, missing, &mut merger);
             sink.take_packed(packed, cache);
             return;
-        }
+        };
         // There are clauses, so all begins anew with their parts.
-        let mut parts = Parts::new(encoder.merges.spans(), text, bounds);
+        let mut parts = Parts::new(spans, text, bounds);
         let mut next_question = bounds[0] as usize + QUESTION;
         let mut bounds = [0; BATCH + 1];
         loop {

@@ -69,14 +69,12 @@ impl Spans {
 /// are many to a piece: Chinese, Japanese and Korean. A blank may come before.
 #[inline(always)]
 pub fn is_clause(piece: &[u8]) -> bool {
-    let first = piece[usize::from(piece[0] == b' ')..].first();
-    piece.len() > WORD && matches!(first, Some(0xE3..=0xED))
+    piece.len() > WORD && matches!(piece[usize::from(piece[0] == b' ')], 0xE3..=0xED)
 }
 
 /// The pieces of a batch, clauses taken apart.
 pub struct Parts<'a> {
-    /// Without them all pieces stay whole.
-    spans: Option<&'a Spans>,
+    spans: &'a Spans,
     text: &'a [u8],
     /// Where pieces begin, and the last ends.
     bounds: &'a [u32],
@@ -86,7 +84,7 @@ pub struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    pub fn new(spans: Option<&'a Spans>, text: &'a [u8], bounds: &'a [u32]) -> Parts<'a> {
+    pub fn new(spans: &'a Spans, text: &'a [u8], bounds: &'a [u32]) -> Parts<'a> {
         Parts { spans, text, bounds, at: bounds[0] as usize, pieces: 0 }
     }
 
@@ -99,7 +97,7 @@ impl<'a> Parts<'a> {
         parts[0] = at as u32;
         while pieces + 1 < bounds.len() && count < BATCH {
             let (start, end) = (bounds[pieces] as usize, bounds[pieces + 1] as usize);
-            if let (Some(spans), true) = (spans, is_clause(&text[start..end])) {
+            if is_clause(&text[start..end]) {
                 while at < end && count < BATCH {
                     let next = (at + length(text[at])).min(end);
                     let is_end = next == end || spans.are_apart(text, at, next);
@@ -167,7 +165,7 @@ mod tests {
         for piece in pieces {
             bounds.push(bounds[bounds.len() - 1] + piece.len() as u32);
         }
-        let (mut parts, mut some) = (Parts::new(Some(spans), &text, &bounds), [0; BATCH + 1]);
+        let (mut parts, mut some) = (Parts::new(spans, &text, &bounds), [0; BATCH + 1]);
         let mut all = Vec::new();
         loop {
             let count = parts.next_bounds(&mut some);
