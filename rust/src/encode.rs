@@ -544,6 +544,63 @@ mod tests {
         }
     }
 
+    /// Returns an encoder by merges of neighbours that come up in texts: so its tokens may have many
+    /// characters, or parts of some. With `order` 1 ranks rise; else parts may come behind what is
+    /// made of them.
+    fn encoder_of_texts(numbers: &mut Numbers, letters: &[&str], order: usize) -> Encoder {
+        let bytes: [Token; 256] = std::array::from_fn(|byte| 255 - byte as Token);
+        let (mut scratch, mut tokens, mut pairs) = (Scratch::default(), Vec::new(), Vec::new());
+        let mut merges = Merges::with_room(bytes, 1000, 700).expect("few");
+        for token in 256..256 + 60 + numbers.below(400) as Token {
+            let text = numbers.text(letters, 30);
+            tokens.clear();
+            merges.merge(text.as_bytes(), &mut scratch, &mut tokens, &mut || true);
+            if tokens.len() > 1 {
+                let at = numbers.below(tokens.len() - 1);
+                if merges.push(tokens[at], tokens[at + 1], token) {
+                    pairs.push((tokens[at], tokens[at + 1], token));
+                }
+            }
+        }
+        if order > 1 {
+            merges = Merges::with_room(bytes, 1000, 700).expect("few");
+            while !pairs.is_empty() {
+                let next = if order == 2 { pairs.len() - 1 } else { numbers.below(pairs.len()) };
+                let (left, right, made) = pairs.swap_remove(next);
+                assert!(merges.push(left, right, made));
+            }
+        }
+        let id_of = (0..1000).map(|token| if token < 256 { 255 - token } else { token }).collect();
+        Encoder::new(Some(PATTERNS[numbers.below(4)]), Arc::new(merges), id_of, &[]).expect("few")
+    }
+
+    #[test]
+    fn ids_of_clauses_are_those_of_their_merges_whatever_tokens_there_are() {
+        let letters =
+            ["中", "文", "日", "本", "の", "한", "글", "カ", "é", "a", " ", "。", "🙂", "、"];
+        let mut numbers = Numbers::new(5);
+        for round in 0..ROUNDS / 10 {
+            let some = &letters[..2 + numbers.below(letters.len() - 1)];
+            let encoder = encoder_of_texts(&mut numbers, some, 1 + round % 3);
+            let mut context = Context::default();
+            for most in [3, 6, 16, 40, 400, 3000] {
+                let text = numbers.text(some, most).repeat(1 + numbers.below(3));
+                let ids = encoded(&encoder, &mut context, &text, true);
+                assert!(ids == ids_plainly(&encoder, &text, true), "round {round}: {text:?}");
+                // A whole text as one piece, of lengths where the ways of merging change.
+                for length in [8, 9, 16, 17, 47, 48, 1024, 1025] {
+                    let piece = text[..text.floor_char_boundary(length)].as_bytes();
+                    let (mut ids, mut tokens) = (Vec::<u32>::new(), Vec::new());
+                    encoder.encode_piece(piece, &mut context, &mut ids, &mut || true);
+                    let mut scratch = Scratch::default();
+                    encoder.merges.merge(piece, &mut scratch, &mut tokens, &mut || true);
+                    let id = |token: &Token| encoder.id_of[*token as usize];
+                    assert!(ids == tokens.iter().map(id).collect::<Vec<_>>(), "round {round}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn all_sinks_are_given_the_same_ids() {
         let encoder = encoder(Some(Pattern::Cl100k));
