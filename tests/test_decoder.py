@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from array import array
 from collections import deque
@@ -80,6 +82,29 @@ def test_many_ids_are_joined_whatever_the_first_of_them_are(
     unknown = [*ids, 299]
     with pytest.raises(KeyError, match="299"):
         MANY.decode_bytes(unknown)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit of memory")
+@pytest.mark.parametrize("length", [60, 5000])
+def test_many_ids_need_no_more_room_than_they_have_bytes_whatever_the_first_of_them_are(
+    length: int,
+) -> None:
+    program = f"""
+import resource
+from array import array
+from bpetite import PATTERNS, Tokenizer
+from bpetite._vocabulary import Vocabulary
+tokens = {{**{{byte: bytes([byte]) for byte in range(256)}}, 256: b"-" * {length}}}
+tokenizer = Tokenizer(Vocabulary.from_tokens(tokens, [], {{}}, PATTERNS["gpt2"]))
+ids = array("I", [256] * 4096 + [97] * 4_000_000)
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 150_000_000, resource.RLIM_INFINITY))
+print(len(tokenizer.decode_bytes(ids)), len(tokenizer.decode(ids)))
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    wanted = 4096 * length + 4_000_000
+    assert ended.stdout.decode() == f"{wanted} {wanted}\n"
 
 
 @pytest.mark.parametrize("length", [0, 1, 4095, 4096, 4097, 8191, 8192, 8193])

@@ -70,7 +70,8 @@ impl TokenBytes {
 }
 
 /// Returns the bytes of many ids, and what they are, without looking at each id twice: in room for a
-/// quarter more than if all were as the first. None if they have none there, are few, or unknown.
+/// quarter more than if all were as the first. None if that is too little, or more than memory has,
+/// and if they are few, or one of them is unknown.
 fn at_once<'py>(
     py: Python<'py>,
     table: &decode::TokenBytes,

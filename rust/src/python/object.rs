@@ -32,19 +32,21 @@ pub fn new_bytes<'py>(
 }
 
 /// Returns new bytes, no more than so many, of which `fill` fills the first and says how many they
-/// are; None if it says that it did not.
+/// are; None if it says that it did not, and if memory has no room for so many: all may be fewer.
 #[allow(unsafe_code)]
 pub fn new_bytes_at_most<'py>(
     py: Python<'py>,
     most: usize,
     fill: impl FnOnce(&mut [MaybeUninit<u8>]) -> PyResult<Option<usize>>,
 ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let Ok(size) = size(most) else { return Ok(None) };
     // SAFETY: the writer is new and no one else's, and has room for so many bytes. It is given up, or
     // finished, once; what it gives then is an object, or nothing and an exception.
     unsafe {
-        let writer = PyBytesWriter_Create(size(most)?);
+        let writer = PyBytesWriter_Create(size);
         if writer.is_null() {
-            return Err(PyErr::fetch(py));
+            drop(PyErr::take(py));
+            return Ok(None);
         }
         let place = PyBytesWriter_GetData(writer) as *mut MaybeUninit<u8>;
         let filled = fill(slice::from_raw_parts_mut(place, most));
