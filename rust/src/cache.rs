@@ -389,10 +389,14 @@ pub trait Merge {
 /// How many pieces are looked up together, at most.
 pub const BATCH: usize = 512;
 
+/// How many clauses of a batch are few.
+pub const FEW: usize = 16;
+
 /// The pieces of a batch that are not in front: their numbers in it.
 pub struct NotInFront {
     words: List<u16>,
     longer: List<u16>,
+    clauses: List<u16>,
     /// The longer ones again, with their keys.
     pairs: List<(u16, [u64; 2])>,
     longs: List<(u16, LongKey)>,
@@ -439,11 +443,20 @@ impl<T: Copy> List<T> {
     }
 }
 
+impl NotInFront {
+    /// Returns the clauses that `sort_longer` has put aside.
+    #[inline(always)]
+    pub fn clauses(&self) -> &[u16] {
+        self.clauses.all()
+    }
+}
+
 impl Default for NotInFront {
     fn default() -> NotInFront {
         NotInFront {
             words: List::new(0),
             longer: List::new(0),
+            clauses: List::new(0),
             pairs: List::new((0, [0; 2])),
             longs: List::new((0, [0; 6])),
             others: List::new(0),
@@ -494,8 +507,8 @@ impl Cache {
     }
 
     /// Finds where the longer pieces of a batch are to be looked for, and asks for what that needs,
-    /// so that it is on its way by then. Returns false, with nothing done, if there is a clause, and
-    /// clauses are not to be taken whole.
+    /// so that it is on its way by then. Clauses are put aside, if they are not to be taken whole; where they
+    /// are more than `FEW`, that is the end.
     #[inline(always)]
     pub fn sort_longer(
         &self,
@@ -503,17 +516,22 @@ impl Cache {
         bounds: &[u32],
         whole_clauses: bool,
         missing: &mut NotInFront,
-    ) -> bool {
-        let NotInFront { longer, pairs, longs, others, .. } = missing;
-        (pairs.count, longs.count, others.count) = (0, 0, 0);
+    ) {
+        let NotInFront { longer, clauses, pairs, longs, others, .. } = missing;
+        (clauses.count, pairs.count, longs.count, others.count) = (0, 0, 0, 0);
         for &i in longer.all() {
             let i = usize::from(i);
             let (start, end) = (bounds[i] as usize, bounds[i + 1] as usize);
             let rest = &text[start..];
-            if !whole_clauses && spans::is_clause(&text[start..end]) {
-                return false;
-            }
+            let is_clause = !whole_clauses && spans::is_clause(&text[start..end]);
             let i = i as u16;
+            if is_clause {
+                clauses.push(i);
+                if clauses.count > FEW {
+                    return;
+                }
+                continue;
+            }
             match end - start {
                 length @ ..=PAIR => {
                     let key = pair_key(rest, length);
@@ -528,7 +546,6 @@ impl Cache {
                 _ => others.push(i),
             }
         }
-        true
     }
 
     /// Looks in the tables for what was not in front, after `sort_longer`, and gives to `merger`
@@ -809,7 +826,7 @@ mod tests {
             missing.longer.push(i);
         }
         let (mut packed, mut merger) = ([Packed::default(); 4], Merger::new(some_ids));
-        assert!(cache.sort_longer(&text, &bounds, true, &mut missing));
+        cache.sort_longer(&text, &bounds, true, &mut missing);
         let changed = vec![b'y'; text.len()];
         cache.look_in_tables(&changed, &bounds, &mut packed, &missing, &mut merger);
         cache.put_word(word_key(b"xxxxxxxx", WORD), b"", &mut merger);

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, TryLockError};
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
-use crate::cache::{self, BATCH, Cache, NotInFront, Packed};
+use crate::cache::{self, BATCH, Cache, FEW, NotInFront, Packed};
 use crate::kept::Kept;
 use crate::merge::{Merges, Scratch, Token};
 use crate::scan::{Pattern, Pieces};
@@ -394,41 +394,68 @@ impl<S: Sink> Work for EncodePieces<'_, S> {
         let bounds = &bounds[..=count];
         let mut merger = Merger { encoder, merging, go_on };
         cache.look_in_front(vectors, text, bounds, &mut packed[..count], missing);
-        let has_clause = !cache.sort_longer(text, bounds, false, missing);
-        let spans = if has_clause { encoder.merges.spans() } else { None };
-        let Some(spans) = spans else {
-            if has_clause {
+        cache.sort_longer(text, bounds, false, missing);
+        let mut spans = None;
+        if !missing.clauses().is_empty() {
+            spans = encoder.merges.spans();
+            if spans.is_none() {
                 cache.sort_longer(text, bounds, true, missing);
             }
-            let packed = &mut packed[..count];
-            cache.look_in_tables(text, bounds, packed, missing, &mut merger);
-            sink.take_packed(packed, cache);
+        }
+        let Some(spans) = spans else {
+            cache.look_in_tables(text, bounds, &mut packed[..count], missing, &mut merger);
+            sink.take_packed(&packed[..count], cache);
             return;
         };
-        // There are clauses, so all begins anew with their parts.
-        let mut parts = Parts::new(spans, text, bounds);
-        let mut next_question = bounds[0] as usize + QUESTION;
-        let mut bounds = [0; BATCH + 1];
-        loop {
-            let count = parts.next_bounds(&mut bounds);
-            let (bounds, packed) = (&bounds[..=count], &mut packed[..count]);
-            if count == 0 {
-                return;
+        // The pieces between few clauses are looked up as others are, and the parts of each by
+        // themselves; where clauses are many, all begins anew with their parts.
+        let (clauses, length) = (missing.clauses(), bounds[count] - bounds[0]);
+        let are_few = clauses.len() <= FEW && length as usize <= SHORT;
+        let (mut runs, mut run_count) = ([(0, count); FEW], 1);
+        if are_few {
+            for (run, &clause) in runs.iter_mut().zip(clauses) {
+                *run = (usize::from(clause), usize::from(clause) + 1);
             }
-            if bounds[count] as usize > next_question {
-                next_question = bounds[count] as usize + QUESTION;
-                if !(merger.go_on)() {
-                    return;
-                }
-            }
-            cache.tidy();
-            cache.look_in_front(vectors, text, bounds, packed, missing);
-            cache.sort_longer(text, bounds, true, missing);
-            cache.look_in_tables(text, bounds, packed, missing, &mut merger);
-            sink.take_packed(packed, cache);
+            run_count = clauses.len();
+            cache.look_in_tables(text, bounds, &mut packed[..count], missing, &mut merger);
         }
+        let mut taken = if are_few { 0 } else { count };
+        let (mut ends, mut ids) = ([0; BATCH + 1], [Packed::default(); BATCH]);
+        let mut next_question = bounds[0] as usize + QUESTION;
+        for &(first, end) in &runs[..run_count] {
+            if are_few {
+                sink.take_packed(&packed[taken..first], cache);
+                taken = end;
+            }
+            let mut parts = Parts::new(spans, text, &bounds[first..=end]);
+            loop {
+                let count = parts.next_bounds(&mut ends);
+                let (bounds, ids) = (&ends[..=count], &mut ids[..count]);
+                if count == 0 {
+                    break;
+                }
+                if bounds[count] as usize > next_question {
+                    next_question = bounds[count] as usize + QUESTION;
+                    if !(merger.go_on)() {
+                        return;
+                    }
+                }
+                if !are_few {
+                    cache.tidy();
+                }
+                cache.look_in_front(vectors, text, bounds, ids, missing);
+                cache.sort_longer(text, bounds, true, missing);
+                cache.look_in_tables(text, bounds, ids, missing, &mut merger);
+                sink.take_packed(ids, cache);
+            }
+        }
+        sink.take_packed(&packed[taken..count], cache);
     }
 }
+
+/// How many bytes a batch of few clauses has at the most, if the other pieces are looked up first: their
+/// ids stay where they are until the last is taken.
+const SHORT: usize = 1 << 14;
 
 /// Of how many threads at once what they have learnt is kept.
 const MOST_CONTEXTS: usize = 64;
@@ -589,7 +616,7 @@ mod tests {
                 assert!(ids == ids_plainly(&encoder, &text, true), "round {round}: {text:?}");
                 // A whole text as one piece, of lengths where the ways of merging change.
                 for length in [8, 9, 16, 17, 47, 48, 1024, 1025] {
-                    let piece = text[..text.floor_char_boundary(length)].as_bytes();
+                    let piece = &text.as_bytes()[..text.floor_char_boundary(length)];
                     let (mut ids, mut tokens) = (Vec::<u32>::new(), Vec::new());
                     encoder.encode_piece(piece, &mut context, &mut ids, &mut || true);
                     let mut scratch = Scratch::default();
@@ -597,6 +624,26 @@ mod tests {
                     let id = |token: &Token| encoder.id_of[*token as usize];
                     assert!(ids == tokens.iter().map(id).collect::<Vec<_>>(), "round {round}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn few_clauses_and_many_stand_where_they_stood_between_other_pieces() {
+        let encoder = encoder(Some(Pattern::Gpt2));
+        let (mut context, mut numbers) = (Context::default(), Numbers::new(6));
+        let long = ["thehen".repeat(200), "then!".repeat(20), "aaaa".repeat(8000)];
+        for clauses in [1, 2, FEW - 1, FEW, FEW + 1, FEW + 2, 100, 400] {
+            for of_long in 0..if cfg!(miri) { 1 } else { 20 } {
+                let mut words = vec![" then"; 300];
+                words.extend(vec![" 中文中日本文中文"; clauses]);
+                words.extend(long.iter().map(String::as_str).take(of_long % 4));
+                for i in 1..words.len() {
+                    words.swap(i, numbers.below(i + 1));
+                }
+                let text = words.join(" ");
+                let ids = encoded(&encoder, &mut context, &text, true);
+                assert!(ids == ids_plainly(&encoder, &text, true), "{clauses} clauses: {text:?}");
             }
         }
     }
