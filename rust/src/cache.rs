@@ -507,8 +507,8 @@ impl Cache {
     }
 
     /// Finds where the longer pieces of a batch are to be looked for, and asks for what that needs,
-    /// so that it is on its way by then. Clauses are put aside, if they are not to be taken whole; where they
-    /// are more than `FEW`, that is the end.
+    /// so that it is on its way by then. Clauses are put aside, if they are not to be taken whole;
+    /// where they are more than `FEW`, that is the end.
     #[inline(always)]
     pub fn sort_longer(
         &self,

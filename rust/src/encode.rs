@@ -402,59 +402,89 @@ impl<S: Sink> Work for EncodePieces<'_, S> {
                 cache.sort_longer(text, bounds, true, missing);
             }
         }
-        let Some(spans) = spans else {
-            cache.look_in_tables(text, bounds, &mut packed[..count], missing, &mut merger);
-            sink.take_packed(&packed[..count], cache);
+        let length = (bounds[count] - bounds[0]) as usize;
+        if let Some(spans) = spans
+            && (missing.clauses().len() > FEW || length > SHORT)
+        {
+            // All begins anew with the parts.
+            let parts = Parts::new(spans, text, bounds);
+            PartsOf { parts, cache, packed, missing, merger: &mut merger, sink, tidy: true }
+                .take(vectors);
             return;
-        };
-        // The pieces between few clauses are looked up as others are, and the parts of each by
-        // themselves; where clauses are many, all begins anew with their parts.
-        let (clauses, length) = (missing.clauses(), bounds[count] - bounds[0]);
-        let are_few = clauses.len() <= FEW && length as usize <= SHORT;
-        let (mut runs, mut run_count) = ([(0, count); FEW], 1);
-        if are_few {
-            for (run, &clause) in runs.iter_mut().zip(clauses) {
-                *run = (usize::from(clause), usize::from(clause) + 1);
-            }
-            run_count = clauses.len();
-            cache.look_in_tables(text, bounds, &mut packed[..count], missing, &mut merger);
         }
-        let mut taken = if are_few { 0 } else { count };
-        let (mut ends, mut ids) = ([0; BATCH + 1], [Packed::default(); BATCH]);
-        let mut next_question = bounds[0] as usize + QUESTION;
-        for &(first, end) in &runs[..run_count] {
-            if are_few {
-                sink.take_packed(&packed[taken..first], cache);
-                taken = end;
-            }
-            let mut parts = Parts::new(spans, text, &bounds[first..=end]);
-            loop {
-                let count = parts.next_bounds(&mut ends);
-                let (bounds, ids) = (&ends[..=count], &mut ids[..count]);
-                if count == 0 {
-                    break;
+        cache.look_in_tables(text, bounds, &mut packed[..count], missing, &mut merger);
+        let mut taken = 0;
+        if let Some(spans) = spans {
+            let mut clauses = [0; FEW];
+            let clauses = &mut clauses[..missing.clauses().len()];
+            clauses.copy_from_slice(missing.clauses());
+            let room = &mut [Packed::default(); BATCH];
+            for clause in clauses.iter().map(|&clause| usize::from(clause)) {
+                sink.take_packed(&packed[taken..clause], cache);
+                let parts = Parts::new(spans, text, &bounds[clause..=clause + 1]);
+                PartsOf {
+                    parts,
+                    cache,
+                    packed: room,
+                    missing,
+                    merger: &mut merger,
+                    sink,
+                    tidy: false,
                 }
-                if bounds[count] as usize > next_question {
-                    next_question = bounds[count] as usize + QUESTION;
-                    if !(merger.go_on)() {
-                        return;
-                    }
-                }
-                if !are_few {
-                    cache.tidy();
-                }
-                cache.look_in_front(vectors, text, bounds, ids, missing);
-                cache.sort_longer(text, bounds, true, missing);
-                cache.look_in_tables(text, bounds, ids, missing, &mut merger);
-                sink.take_packed(ids, cache);
+                .take(vectors);
+                taken = clause + 1;
             }
         }
         sink.take_packed(&packed[taken..count], cache);
     }
 }
 
-/// How many bytes a batch of few clauses has at the most, if the other pieces are looked up first: their
-/// ids stay where they are until the last is taken.
+/// What it takes to take pieces apart, and look the parts up.
+struct PartsOf<'a, 'm, S> {
+    parts: Parts<'a>,
+    cache: &'a mut Cache,
+    packed: &'a mut [Packed; BATCH],
+    missing: &'a mut NotInFront,
+    merger: &'a mut Merger<'m>,
+    sink: &'a mut S,
+    /// Whether what the cache has of pieces before is needed no more.
+    tidy: bool,
+}
+
+impl<S: Sink> PartsOf<'_, '_, S> {
+    /// Gives the ids of the parts to the sink.
+    #[inline(always)]
+    fn take(self, vectors: impl Vectors) {
+        let PartsOf { mut parts, cache, packed, missing, merger, sink, tidy } = self;
+        let text = parts.text();
+        let mut bounds = [0; BATCH + 1];
+        let mut unasked = 0;
+        loop {
+            let count = parts.next_bounds(&mut bounds);
+            if count == 0 {
+                return;
+            }
+            let (bounds, packed) = (&bounds[..=count], &mut packed[..count]);
+            unasked += (bounds[count] - bounds[0]) as usize;
+            if unasked > QUESTION {
+                unasked = 0;
+                if !(merger.go_on)() {
+                    return;
+                }
+            }
+            if tidy {
+                cache.tidy();
+            }
+            cache.look_in_front(vectors, text, bounds, packed, missing);
+            cache.sort_longer(text, bounds, true, missing);
+            cache.look_in_tables(text, bounds, packed, missing, merger);
+            sink.take_packed(packed, cache);
+        }
+    }
+}
+
+/// How many bytes a batch of few clauses has at the most, if the other pieces are looked up first:
+/// their ids stay where they are until the last is taken.
 const SHORT: usize = 1 << 14;
 
 /// Of how many threads at once what they have learnt is kept.

@@ -88,6 +88,10 @@ impl<'a> Parts<'a> {
         Parts { spans, text, bounds, at: bounds[0] as usize, pieces: 0 }
     }
 
+    pub fn text(&self) -> &'a [u8] {
+        self.text
+    }
+
     /// Writes where the next parts begin, and the last of them ends; returns how many there are, 0
     /// at the end.
     #[inline(always)]

@@ -40,8 +40,8 @@ pub fn new_bytes_at_most<'py>(
     fill: impl FnOnce(&mut [MaybeUninit<u8>]) -> PyResult<Option<usize>>,
 ) -> PyResult<Option<Bound<'py, PyBytes>>> {
     let Ok(size) = size(most) else { return Ok(None) };
-    // SAFETY: the writer is new and no one else's, and has room for so many bytes. It is given up, or
-    // finished, once; what it gives then is an object, or nothing and an exception.
+    // SAFETY: the writer is new and no one else's, and has room for so many bytes. It is given up,
+    // or finished, once; what it gives then is an object, or nothing and an exception.
     unsafe {
         let writer = PyBytesWriter_Create(size);
         if writer.is_null() {

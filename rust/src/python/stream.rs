@@ -106,7 +106,7 @@ pub struct TextSteps {
 
 #[pymethods]
 impl TextSteps {
-    // What the stream is of, and how it reads, is for the `__init__` of a class that is derived from it.
+    // What the stream is of, and how it reads, is for the `__init__` of a derived class.
     #[new]
     #[pyo3(signature = (*_args, **_options))]
     fn new(_args: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> TextSteps {
