@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from threading import Lock
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
@@ -234,9 +235,9 @@ class TextSteps:
         self._state = state
         return joined
 
+    @abstractmethod
     def _step_slowly(self, ids: object) -> str:
         """Make the steps of an id, or several, of any type, or raise what is wrong with them."""
-        raise NotImplementedError
 
 
 class Place:
