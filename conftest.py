@@ -1,4 +1,4 @@
-"""What is true of all tests: an id ends with the engine, an example runs in its own folder."""
+"""Fixtures and hooks of all tests: test ids name the engine, examples run in temporary folders."""
 
 from __future__ import annotations
 
@@ -7,10 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 import bpetite
 
+settings.register_profile("fast", max_examples=40, deadline=None, derandomize=True)
+settings.register_profile("all", max_examples=300, deadline=None)  # scripts/test --all takes it
+settings.load_profile("fast")
+
 ENGINE = "engine_of_the_run"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Add the examples of the imported package, wherever it is installed.
+
+    A fixed path to the source would import each module twice beside an installed wheel.
+    """
+    if config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        config.args.append(str(Path(bpetite.__file__).parent))
 
 
 def pytest_report_header() -> str:
@@ -20,14 +34,14 @@ def pytest_report_header() -> str:
 
 @pytest.hookimpl(trylast=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Put the engine into the id of each test, as its last parameter."""
+    """Append the engine to each test id, as the last parameter."""
     metafunc.fixturenames.append(ENGINE)
     metafunc.parametrize(ENGINE, [bpetite.engine], scope="session")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Put the engine into the id of each example, which can have no parameters."""
+    """Append the engine to the id of each example, since examples have no parameters."""
     report = yield
     report.result = [
         _with_engine(node) if isinstance(node, pytest.DoctestItem) else node
@@ -43,9 +57,9 @@ def _with_engine(item: pytest.DoctestItem) -> pytest.DoctestItem:
 
 
 @pytest.fixture(autouse=True)
-def _folder_of_its_own(
+def _temporary_folder(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Examples write files."""
+    """Run each example in a temporary folder, since examples write files."""
     if isinstance(request.node, pytest.DoctestItem):
         monkeypatch.chdir(tmp_path)

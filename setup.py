@@ -1,6 +1,6 @@
-"""Build the native core if Rust is there; without it the package is pure Python, and works.
+"""Build the native engine if Rust is installed. Without Rust, install pure Python.
 
-BPETITE_NATIVE=require fails where the core cannot be built, BPETITE_NATIVE=never does not try.
+BPETITE_NATIVE=require makes a failed build an error; BPETITE_NATIVE=never skips the build.
 """
 
 import os
@@ -15,60 +15,61 @@ CHOICES = ("auto", "require", "never")
 RUST = "https://rustup.rs"
 
 
-def native_core(choice: str) -> dict[str, object]:
-    """Return the arguments of `setup` that build the native core."""
+def native_engine(choice: str) -> dict[str, object]:
+    """Return the arguments of `setup` that build the native engine."""
     from setuptools_rust import Binding, RustExtension
     from setuptools_rust.build import build_rust
 
-    core = RustExtension(
-        "bpetite._native",
+    extension = RustExtension(
+        "bpetite._engine._native",
         path="rust/Cargo.toml",
         binding=Binding.PyO3,
         features=["extension-module"],
         debug=False,
     )
 
-    class BuildCore(build_rust):
-        """Build the core; unless it is required, a failure is told and the package is without."""
+    class BuildEngine(build_rust):
+        """Build the engine. Unless the engine is required, a failure is only a warning."""
 
         def run(self) -> None:
             if choice == "require":
                 super().run()
                 return
-            # Where crates cannot be fetched, that is to be known soon.
+            # Without a network, fail within seconds.
             os.environ.setdefault("CARGO_NET_RETRY", "0")
             os.environ.setdefault("CARGO_HTTP_TIMEOUT", "10")
             try:
                 super().run()
             except Exception as error:
-                # One of an earlier build would not fit the rest.
-                Path(self.get_dylib_ext_path(core, core.name)).unlink(missing_ok=True)
+                # An engine of an earlier build would not fit the new Python code.
+                Path(self.get_dylib_ext_path(extension, extension.name)).unlink(missing_ok=True)
                 print(error, file=sys.stderr)
-                warn("the native core could not be built, for the reason above")
+                warn("building it failed, as shown above")
 
-    return {"rust_extensions": [core], "cmdclass": {"build_rust": BuildCore}}
+    return {"rust_extensions": [extension], "cmdclass": {"build_rust": BuildEngine}}
 
 
 def arguments() -> dict[str, object]:
-    """Return the arguments of `setup` for what the environment asks for."""
+    """Return the arguments of `setup` for this environment."""
     choice = os.environ.get("BPETITE_NATIVE") or "auto"
     if choice not in CHOICES:
         sys.exit(f"BPETITE_NATIVE must be one of {', '.join(CHOICES)}, got {choice!r}")
     if choice == "never":
         return {}
     if shutil.which("cargo") is not None:
-        return native_core(choice)
+        return native_engine(choice)
     if choice == "require":
-        sys.exit(f"BPETITE_NATIVE=require: the native core needs Rust ({RUST}), found no cargo")
-    warn(f"the native core needs Rust ({RUST}), found no cargo")
+        sys.exit(f"BPETITE_NATIVE=require, but cargo is missing; install Rust ({RUST})")
+    warn("cargo is missing")
     return {}
 
 
 def warn(reason: str) -> None:
-    """Tell why the package is without the core. pip shows it with --verbose."""
+    """Print one line: why the native engine is missing, and how to get it."""
+    # pip shows it only with --verbose, or if the build fails.
     print(
-        f"\nbpetite: {reason}\nbpetite: this is the package in pure Python: the same results, "
-        "slower. BPETITE_NATIVE=require makes this an error.\n",
+        f"bpetite: installing WITHOUT the native engine, 20 to 40 times slower: {reason}. To get "
+        f"it, install Rust ({RUST}), then run: pip install --force-reinstall --no-deps .",
         file=sys.stderr,
         flush=True,
     )

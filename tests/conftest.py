@@ -1,4 +1,4 @@
-"""What the tests share: texts of every kind, and a tokenizer that was trained on real text."""
+"""Fixtures of many tests: texts of every kind, and a tokenizer trained on real text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEXTS = MappingProxyType(
         "empty": "",
         "one letter": "a",
         "one space": " ",
-        "one line end": "\n",
+        "one newline": "\n",
         "english": "Hello world, it's 2026! The quick brown fox jumps over the lazy dog.",
         "contractions": "don't it's we'll you're I've I'm he'd 'twas rock'n'roll",
         "no contractions": "DON'T IT'S WE'LL it’s y'all 'll 's'd'm't ' 's",
@@ -37,10 +37,10 @@ TEXTS = MappingProxyType(
         "digits": "0 42 3.14 1,000,000 0x1F 10e-3 007 1a2b3c",
         "digits of other scripts": "٠١٢ ०१२ ๐๑๒ ０１２ Ⅳ ⅷ ½ ² ₃ ④ 〇 𝟘𝟙 𐄇 一二三",
         "tabs": "\ta\tb\t\tc\t \td",
-        "line ends": "a\r\nb\nc\rd\r\n\r\ne\n\n\nf\r\r\n",
+        "newlines": "a\r\nb\nc\rd\r\n\r\ne\n\n\nf\r\r\n",
         "white-space runs": "a  b   c    d \n e  \n\n  f   ",
         "other white space": "a\xa0b\u2003c\u2003\u2003d\u3000e\u1680f\u2028g\u2029h\x85i\x0bj\x0c",
-        "separators that are no white space": "a\x1cb\x1dc\x1ed\x1fe \x1c \x1f",
+        "separators that are not white space": "a\x1cb\x1dc\x1ed\x1fe \x1c \x1f",
         "no width, or a direction": "a\u200bb\u200cc\u200dd \u200eשלום\u200f \u202eab\xad",
         "control characters": "\x00a\x00\x00b\x01\x02\x7f\x80\x9f\x1b[0m",
         "byte order mark": "\ufeffa \ufeff b\ufeff",
@@ -53,41 +53,41 @@ TEXTS = MappingProxyType(
         "literals in a row": "<|endoftext|><|endoftext|>\n<|endoftext|>",
         "run of a letter": "a" * 300,
         "run of spaces": " " * 300 + "x",
-        "run of line ends": "\n" * 300,
+        "run of newlines": "\n" * 300,
         "run of digits": "1234567890" * 20,
-        "run of signs": "-" * 200 + "=" * 77,
+        "run of symbols": "-" * 200 + "=" * 77,
         "run of emoji": "🙂" * 100,
         "run of Chinese": "你好世界" * 50,
         "longer than a block": "the hen then met the ten men, 你好! " * 300,
         "longer than a block, without white space": "thehenthenmet" * 700,
     }
 )
-"""Texts of every kind that has ever been encoded wrongly somewhere."""
+"""Texts of each kind that some tokenizer has encoded wrongly."""
 
 
 @pytest.fixture(params=list(TEXTS.values()), ids=list(TEXTS), scope="session")
 def text_case(request: pytest.FixtureRequest) -> str:
-    """One of the texts of every kind: a test that asks for it runs with each."""
+    """One of TEXTS: a test with this fixture runs with each of them."""
     text: str = request.param
     return text
 
 
 @pytest.fixture(scope="session")
 def real_texts() -> list[str]:
-    """Some hundred kB of text that every Python carries: English, and Python."""
+    """Several hundred kB of English and Python code that come with every Python."""
     sources = [inspect.getsource(module) for module in (heapq, textwrap)]
     return [*topics.values(), *sources]
 
 
 @pytest.fixture(scope="session")
 def tokenizer(real_texts: list[str]) -> Tokenizer:
-    """A tokenizer of 1,000 bytes and merges, trained on real text and on all kinds."""
+    """A tokenizer of 1,000 bytes and merges, trained on real text and on TEXTS."""
     return Tokenizer.train([*real_texts, *(text * 20 for text in TEXTS.values())], 1000)
 
 
 @pytest.fixture
 def switching_often() -> Iterator[None]:
-    """Let threads take turns as often as they can."""
+    """Let threads take turns as often as possible."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield

@@ -1,12 +1,15 @@
-"""Text and files to train on: how they are read, and how much of them at a time."""
+"""Texts and files to documents: read in chunks, and checked."""
 
 import io
-from collections.abc import Iterable
+from array import array
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from typing import Any
 
 import pytest
 
 from bpetite import Tokenizer, TrainingProgress
+from bpetite._corpus import Batch
 
 
 def counting_of(corpus: str | Iterable[str]) -> list[TrainingProgress]:
@@ -17,7 +20,7 @@ def counting_of(corpus: str | Iterable[str]) -> list[TrainingProgress]:
 
 @pytest.mark.parametrize("kind", [list, tuple, iter])
 @pytest.mark.parametrize("documents", [[], ["ab"], ["ab", "é", "ef"]])
-def test_the_total_of_documents_is_not_known(kind: Any, documents: list[str]) -> None:
+def test_the_total_of_documents_is_unknown(kind: Any, documents: list[str]) -> None:
     size = len("".join(documents).encode())
     assert counting_of(kind(documents))[-1] == TrainingProgress("counting", size, None)
 
@@ -26,9 +29,9 @@ def test_the_total_of_a_text_is_its_bytes() -> None:
     assert counting_of("aé🙂" * 5000)[-1] == TrainingProgress("counting", 35000, 35000)
 
 
-@pytest.mark.parametrize("documents", [(b"ab",), ("ab", None), [5]])
+@pytest.mark.parametrize("documents", [("ab", None), [5]])
 def test_a_document_of_another_type_is_named_with_progress_too(documents: Any) -> None:
-    with pytest.raises(TypeError, match=r"document \d of the corpus must be a str, got"):
+    with pytest.raises(TypeError, match=r"document \d of the corpus must be a str or bytes, got"):
         Tokenizer.train(documents, 256, progress=lambda _: None)
 
 
@@ -42,7 +45,7 @@ def test_progress_that_cannot_be_called_is_refused_at_once() -> None:
 
 
 class Watched(io.BytesIO):
-    """A file that says how much was asked of it at a time."""
+    """A file that records the sizes of its reads."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data)
@@ -53,7 +56,7 @@ class Watched(io.BytesIO):
         return super().read(size)
 
 
-def test_a_file_is_read_a_piece_at_a_time() -> None:
+def test_a_file_is_read_in_chunks() -> None:
     file = Watched(b"ab cd " * 100_000)
     Tokenizer.train_from_files([file], 256)
     assert len(file.asked) > 9
@@ -69,3 +72,60 @@ def test_a_file_that_is_open_as_text_is_refused() -> None:
 def test_paths_of_another_type_are_named(paths: Any) -> None:
     with pytest.raises(TypeError, match=f"an iterable of paths, got {type(paths).__name__}"):
         Tokenizer.train_from_files(paths, 256)
+
+
+TEXTS = ["ab ab", "", "é" * 70_000 + " ab", "🙂", "ab"]
+
+
+def batch_of(documents: list[bytes], begin: int = 0) -> Batch:
+    ends = accumulate(map(len, documents), initial=begin)
+    data = b"x" * begin + b"".join(documents) + b"x"
+    return Batch(memoryview(data), memoryview(array("Q", ends)), range(len(documents)))
+
+
+class Batched:
+    """A corpus in batches of two documents."""
+
+    def __init__(self, documents: list[bytes]) -> None:
+        self.documents = documents
+
+    def batches(self) -> Iterator[Batch]:
+        for start in range(0, len(self.documents), 2):
+            yield batch_of(self.documents[start : start + 2], begin=start)
+
+
+class Segmented(Batched):
+    """A corpus in batches of some bytes, whose documents go on in the next batch."""
+
+    def segments(self) -> Iterator[tuple[Batch, bool]]:
+        for document in self.documents:
+            for start in range(0, len(document), 3):
+                yield batch_of([document[start : start + 3]]), False
+            yield batch_of([b""]), True
+
+
+@pytest.mark.parametrize("kind", [Batched, Segmented])
+@pytest.mark.parametrize("pattern", ["gpt2", r"\S+|\s+"])
+def test_batches_are_documents(kind: type[Batched], pattern: str) -> None:
+    seen: list[TrainingProgress] = []
+    corpus = kind([text.encode() for text in TEXTS])
+    tokenizer = Tokenizer.train(corpus, 280, pattern=pattern, progress=seen.append)
+    assert tokenizer == Tokenizer.train(TEXTS, 280, pattern=pattern)
+    size = sum(len(text.encode()) for text in TEXTS)
+    counting = [progress for progress in seen if progress.stage == "counting"]
+    assert counting[-1] == TrainingProgress("counting", size, None)
+
+
+@pytest.mark.parametrize("kind", [Batched, Segmented])
+def test_invalid_utf8_in_a_batch_names_the_document(kind: type[Batched]) -> None:
+    corpus = kind([b"ab", b"", b"abcd\xff"])
+    with pytest.raises(ValueError, match=r"document 2 of the corpus is not UTF-8 at byte 4 "):
+        Tokenizer.train(corpus, 280)
+
+
+def test_an_unfinished_last_document_counts() -> None:
+    class Unfinished(Batched):
+        def segments(self) -> Iterator[tuple[Batch, bool]]:
+            yield batch_of(self.documents), False
+
+    assert Tokenizer.train(Unfinished([b"ab", b"ab"]), 280).merges == ((97, 98),)

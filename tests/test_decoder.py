@@ -1,4 +1,4 @@
-"""Ids to bytes, bytes to text, and where in the text each token begins."""
+"""Ids to bytes, bytes to text, and the offset of each token in the text."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from vocabularies import vocabulary
+from support.vocabularies import vocabulary
 
 from bpetite import Tokenizer
+from bpetite._arguments import ERRORS
 from bpetite._decoder import character_offsets
-from bpetite._stream_states import ERRORS
 
 BYTES = Tokenizer.train("", 256)
 """A tokenizer whose only tokens are the bytes and, with id 256, <|endoftext|>."""
 
 TEXT = "Ünïcödé ñ 你好 🙂🚀 мир שלום a\u0301 \ufffd\r\n" * 400
 IDS = list(TEXT.encode())
-"""Several times as many ids as are looked up at a time (4096)."""
+"""More ids than several batches of look-ups, of 4,096 ids each."""
 
 
 class Id(IntEnum):
@@ -75,18 +75,18 @@ def test_a_long_sequence_is_joined_in_order() -> None:
 def test_many_ids_are_joined_whatever_the_first_of_them_are(
     first: int, others: int, count: int
 ) -> None:
-    """Of which the core takes it how much room all will need."""
+    """The native engine predicts the size of the result from the first ids."""
     ids = [first] * 5000 + [others] * count
-    wanted = TOKENS[first] * 5000 + TOKENS[others] * count
-    assert (MANY.decode_bytes(ids), MANY.decode(ids)) == (wanted, wanted.decode())
+    expected = TOKENS[first] * 5000 + TOKENS[others] * count
+    assert (MANY.decode_bytes(ids), MANY.decode(ids)) == (expected, expected.decode())
     unknown = [*ids, 299]
     with pytest.raises(KeyError, match="299"):
         MANY.decode_bytes(unknown)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit of memory")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit on memory")
 @pytest.mark.parametrize("length", [60, 5000])
-def test_many_ids_need_no_more_room_than_they_have_bytes_whatever_the_first_of_them_are(
+def test_decode_allocates_exactly(
     length: int,
 ) -> None:
     program = f"""
@@ -131,13 +131,11 @@ def test_integers_of_any_type_may_stand_among_ints() -> None:
     assert BYTES.decode_bytes(ids) == b"hia" * 2000
 
 
-@settings(max_examples=200, deadline=None)
 @given(ids_of_many)
 def test_the_bytes_of_ids_are_those_of_each_joined(ids: list[int]) -> None:
     assert MANY.decode_bytes(ids) == b"".join(map(TOKENS.__getitem__, ids))
 
 
-@settings(max_examples=200, deadline=None)
 @given(ids_of_many)
 def test_skipped_special_tokens_have_no_bytes(ids: list[int]) -> None:
     ordinary = [id for id in ids if id not in SPECIAL.values()]
@@ -145,7 +143,6 @@ def test_skipped_special_tokens_have_no_bytes(ids: list[int]) -> None:
     assert MANY.decode(ids, errors="replace", skip_special_tokens=True) == text
 
 
-@settings(max_examples=200, deadline=None)
 @given(ids_of_many, st.sampled_from(ERRORS))
 def test_the_text_of_ids_is_that_of_their_bytes(ids: list[int], errors: str) -> None:
     data = b"".join(map(TOKENS.__getitem__, ids))
@@ -154,7 +151,7 @@ def test_the_text_of_ids_is_that_of_their_bytes(ids: list[int], errors: str) -> 
 
 @pytest.mark.parametrize("ids", [[97], [0xE9], [97, 400], [401], [0xC3, 0xA9], [300] * 3, []])
 def test_a_text_has_the_form_of_any_other_str(ids: list[int]) -> None:
-    """One that had wider characters than it needs would equal no other."""
+    """A str with wider characters than it needs would be unequal to the usual one."""
     text = MANY.decode(ids, errors="ignore")
     same = "".join(list(text))
     assert (text == same, hash(text), text.isascii()) == (True, hash(same), same.isascii())
@@ -190,7 +187,7 @@ BUFFERS = ARRAYS | MEMORYVIEWS | NUMPY | OTHERS
 
 @pytest.fixture(params=list(BUFFERS.values()), ids=list(BUFFERS))
 def buffer_of(request: pytest.FixtureRequest) -> Callable[[list[int]], Any]:
-    """What makes a buffer of ids."""
+    """A function that makes a buffer of ids."""
     made: Callable[[list[int]], Any] = request.param
     return made
 
@@ -205,7 +202,6 @@ def test_a_buffer_is_decoded_as_a_list_is(
     assert MANY.decode_with_offsets(buffer_of(ids)) == (bytes(ids).decode(), [*range(len(ids))])
 
 
-@settings(max_examples=100, deadline=None)
 @given(ids_of_many, st.booleans(), st.sampled_from([np.uint32, np.int64, np.uint64]))
 def test_a_buffer_of_any_ids_is_decoded_as_a_list_is(
     ids: list[int], skip: bool, dtype: type[np.integer[Any]]
@@ -270,7 +266,7 @@ def test_a_buffer_of_what_is_no_id_is_refused(buffer: Any) -> None:
         BYTES.decode(buffer)
 
 
-def test_a_type_of_the_users_own_gives_the_ids_that_it_iterates_over() -> None:
+def test_a_users_type_gives_the_ids_of_its_iterator() -> None:
     class Reversed(array):  # type: ignore[type-arg]
         def __iter__(self) -> Iterator[int]:
             return iter(self.tolist()[::-1])
@@ -296,7 +292,7 @@ def test_a_buffer_that_was_released_is_refused() -> None:
 
 @contextmanager
 def meanwhile(change: Callable[[], object]) -> Iterator[None]:
-    """Let another thread do something again and again while the block runs."""
+    """Let another thread call `change` again and again during the block."""
     done = threading.Event()
 
     def run() -> None:
@@ -312,7 +308,7 @@ def meanwhile(change: Callable[[], object]) -> Iterator[None]:
         thread.join()
 
 
-def test_a_buffer_that_changes_meanwhile_gives_ids_that_were_in_it() -> None:
+def test_a_buffer_changed_during_decode_gives_ids_it_had() -> None:
     ids = np.full(50_000, 97, np.uint32)
 
     def change() -> None:
@@ -340,7 +336,7 @@ def test_a_list_that_changes_meanwhile_gives_ids_that_were_in_it() -> None:
 
 
 def outcome(call: Callable[..., str], *arguments: Any, **others: Any) -> object:
-    """Return what a call returns, or what a UnicodeDecodeError that it raises has to tell."""
+    """Return the result of a call, or the attributes of its UnicodeDecodeError."""
     try:
         return call(*arguments, **others)
     except UnicodeDecodeError as error:
@@ -363,7 +359,7 @@ def test_an_unknown_id_is_named_wherever_it_is(position: int, unknown: int) -> N
     ids=repr,
 )
 def test_what_is_no_integer_is_refused_wherever_it_is(position: int, no_id: Any) -> None:
-    """True and 97.0 equal ids, so a look-up alone would take them for 1 and 97."""
+    """True and 97.0 equal ids, so a look-up alone would confuse them with 1 and 97."""
     ids: list[Any] = [97] * 10_000
     ids[position] = no_id
     with pytest.raises(TypeError, match="id must be an integer"):
@@ -371,12 +367,12 @@ def test_what_is_no_integer_is_refused_wherever_it_is(position: int, no_id: Any)
 
 
 @pytest.mark.parametrize("no_ids", ["ab", b"ab", bytearray(b"ab"), 97, None])
-def test_what_is_no_iterable_of_ids_is_refused(no_ids: Any) -> None:
+def test_values_that_are_no_ids_are_refused(no_ids: Any) -> None:
     with pytest.raises(TypeError, match="ids must be an iterable of int"):
         BYTES.decode(no_ids)
 
 
-def test_bad_bytes_behind_the_first_batch_are_placed_in_the_whole() -> None:
+def test_bad_bytes_have_their_position_in_the_whole() -> None:
     ids = [97] * 5000 + [0xE4, 0xBD, 97]
     with pytest.raises(UnicodeDecodeError) as caught:
         BYTES.decode(ids)
@@ -387,7 +383,7 @@ def test_decode_bytes_returns_bytes_that_are_not_utf8() -> None:
     assert BYTES.decode_bytes([0xFF, 0xC0, 0x80]) == b"\xff\xc0\x80"
 
 
-# What `errors` makes of bytes that are not UTF-8
+# `errors`: bytes that are not UTF-8
 
 
 @pytest.mark.parametrize(
@@ -418,12 +414,11 @@ def test_errors_of_another_type_are_refused_even_for_no_ids(errors: Any) -> None
 
 
 def character_of_each_byte(text: str) -> list[int]:
-    """For each byte of `text` in UTF-8, and for its end, the index of the character it is in."""
+    """Return the index of the character of each byte of `text`, and of its end."""
     indices = [index for index, character in enumerate(text) for _ in character.encode()]
     return [*indices, len(text)]
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text(st.sampled_from("aé你🙂\u0301\ufffd\n") | st.characters(codec="utf-8")), st.data())
 def test_an_offset_is_the_character_of_a_tokens_first_byte(text: str, data: st.DataObject) -> None:
     encoded = text.encode()

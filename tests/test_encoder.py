@@ -1,17 +1,20 @@
-"""Pieces to ids: by merge rank, the same ids as the textbook's, at a cost that follows length."""
+"""Pieces to ids: the ids of the textbook, at a cost that grows with the length of a piece."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from time import process_time
 from typing import Any
 
 import pytest
-import reference
-from engines import python_only
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
-from reference import Pair
+from support import reference
+from support.engines import python_only
+from support.examples import few_examples
+from support.reference import Pair
+from support.vocabularies import gpt2_characters
 from tokenizers import models
 
 from bpetite import Tokenizer, _encoder
@@ -19,24 +22,15 @@ from bpetite._encoder import Encoder, merge_ids
 from bpetite._unicode import differs
 from bpetite._vocabulary import Vocabulary
 
-SHORT = _encoder._SHORT
-"""The longest piece, in bytes, that is merged in place; a longer one is merged with a heap."""
+SHORT = _encoder._MAX_IN_PLACE_BYTES
+"""The longest piece, in bytes, that is merged in place and not with a heap."""
 
-CACHED_LENGTH = _encoder._CACHED_LENGTH
-"""The longest piece, in characters, whose ids are kept."""
-
-
-def gpt2_characters() -> list[str]:
-    """Return the printable character that stands for each byte in tokenizers' files."""
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in printable]
-    return [
-        chr(byte) if byte in printable else chr(256 + others.index(byte)) for byte in range(256)
-    ]
+CACHED_LENGTH = _encoder._MAX_CACHED_CHARACTERS
+"""The longest piece, in characters, whose ids are cached."""
 
 
 def with_merges(merges: Sequence[Pair]) -> Tokenizer:
-    """Return a tokenizer of just these merges, as if it had been loaded."""
+    """Return a tokenizer of these merges, as from a file."""
     return Tokenizer(Vocabulary(tuple(merges), {}, reference.PATTERN))
 
 
@@ -64,7 +58,7 @@ def test_a_pass_goes_left_to_right_without_overlap(length: int, ids: list[int]) 
 
 
 def test_a_pass_is_over_before_the_next_rank_begins() -> None:
-    """All of aa becomes 256 before (256, 97) is looked for: aaaa is 256 256, not 257 a."""
+    """Every aa becomes 256 before (256, 97) does: aaaa is 256 256, not 257 a."""
     assert with_merges([(97, 97), (256, 97)]).encode("aaaa") == [256, 256]
 
 
@@ -73,7 +67,7 @@ def test_a_merge_makes_a_pair_for_a_later_rank() -> None:
 
 
 def test_two_ids_may_have_the_same_bytes() -> None:
-    """Both 257 and 258 are aaa; ranks alone say what a piece becomes: a aa is never left."""
+    """Both 257 and 258 are aaa. Only ranks decide: a aa never remains."""
     tokenizer = with_merges([(97, 97), (256, 97), (97, 256)])
     assert tokenizer.token_bytes(257) == tokenizer.token_bytes(258) == b"aaa"
     assert (tokenizer.encode("aaa"), tokenizer.encode("baaa")) == ([257], [98, 257])
@@ -81,7 +75,7 @@ def test_two_ids_may_have_the_same_bytes() -> None:
 
 
 def test_a_piece_that_is_a_token_is_still_merged_by_rank() -> None:
-    """There is a token abc, but ab has the lower rank: only merges decide."""
+    """Abc is a token, but ab has the lower rank: only merges decide."""
     tokenizer = with_merges([(97, 98), (98, 99), (97, 257)])
     assert tokenizer.token_bytes(258) == b"abc"
     assert tokenizer.encode("abc") == [256, 99]
@@ -108,7 +102,6 @@ def test_all_merges_of_a_vocabulary_are_those_of_the_textbook(tokenizer: Tokeniz
     assert tokenizer.encode(text) == reference.encode(text, tokenizer.merges)
 
 
-@settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_text_from_tokens_has_the_ids_of_the_textbook(
     small: Tokenizer, data: st.DataObject
@@ -119,7 +112,6 @@ def test_text_from_tokens_has_the_ids_of_the_textbook(
     assert small.encode(text) == reference.encode(text, small.merges)
 
 
-@settings(max_examples=100, deadline=None)
 @given(text=st.text(st.characters(codec="utf-8").filter(lambda c: not differs(c)), max_size=30))
 def test_noise_has_the_ids_of_the_textbook(small: Tokenizer, text: str) -> None:
     assert small.encode(text) == reference.encode(text, small.merges)
@@ -133,7 +125,7 @@ def test_a_run_has_the_ids_of_the_textbook(unit: str, length: int) -> None:
     assert with_merges(merges).encode(text) == reference.encode(text, merges)
 
 
-@settings(max_examples=30, deadline=None)
+@few_examples
 @given(letter=st.sampled_from("a -你"), length=st.integers(1, 10_000), trained=st.integers(2, 5000))
 def test_runs_of_any_length_have_the_ids_of_the_textbook(
     letter: str, length: int, trained: int
@@ -160,14 +152,12 @@ any_merges = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_siz
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(any_merges, st.text("abé", max_size=60))
 def test_any_merges_give_the_ids_of_the_textbook(merges: list[Pair], text: str) -> None:
-    """No training gives such merges, but a file may hold them: two ids of the same bytes, say."""
+    """No training gives such merges, but a file may: two ids with the same bytes, for example."""
     assert with_merges(merges).encode(text) == reference.encode(text, merges)
 
 
-@settings(max_examples=150, deadline=None)
 @given(any_merges, st.text("abé", min_size=1, max_size=8), st.integers(SHORT + 1, 400))
 def test_any_merges_give_the_ids_of_the_textbook_in_a_long_piece(
     merges: list[Pair], unit: str, length: int
@@ -176,7 +166,6 @@ def test_any_merges_give_the_ids_of_the_textbook_in_a_long_piece(
     assert with_merges(merges).encode(piece) == reference.encode(piece, merges)
 
 
-@settings(max_examples=100, deadline=None)
 @given(any_merges, st.text("ab", min_size=SHORT - 2, max_size=SHORT + 2))
 def test_no_id_changes_where_a_piece_becomes_a_long_one(merges: list[Pair], piece: str) -> None:
     assert with_merges(merges).encode(piece) == reference.encode(piece, merges)
@@ -216,7 +205,7 @@ def vocabularies(draw: st.DrawFn) -> Vocabulary:
 
 
 def slowly_encoded(piece: str, vocabulary: Vocabulary) -> list[int]:
-    """Return the ids of one piece as the textbook has them."""
+    """Return the ids of one piece by the textbook."""
     data = piece.encode()
     if vocabulary.ignore_merges:
         whole = [id for id, token in vocabulary.ordinary_tokens.items() if token == data]
@@ -226,22 +215,20 @@ def slowly_encoded(piece: str, vocabulary: Vocabulary) -> list[int]:
     return reference.merged(ids, vocabulary.merges, vocabulary.merge_ids)
 
 
-@settings(max_examples=250, deadline=None)
 @given(vocabularies(), st.text("abé", max_size=40))
 def test_any_vocabulary_gives_the_ids_of_the_textbook(vocabulary: Vocabulary, piece: str) -> None:
     assert Tokenizer(vocabulary).encode(piece) == slowly_encoded(piece, vocabulary)
 
 
-@settings(max_examples=50, deadline=None)
+@few_examples
 @given(vocabularies(), st.text("abé", min_size=1, max_size=8), st.integers(SHORT + 1, 250))
-def test_any_vocabulary_gives_the_ids_of_the_textbook_in_a_long_piece(
+def test_a_long_piece_has_the_ids_of_the_textbook(
     vocabulary: Vocabulary, unit: str, length: int
 ) -> None:
     piece = (unit * length)[:length]
     assert Tokenizer(vocabulary).encode(piece) == slowly_encoded(piece, vocabulary)
 
 
-@settings(max_examples=250, deadline=None)
 @given(vocabularies(), st.text("abé", max_size=60))
 def test_both_ways_to_merge_make_the_same_of_any_vocabulary(
     vocabulary: Vocabulary, piece: str
@@ -253,7 +240,6 @@ def test_both_ways_to_merge_make_the_same_of_any_vocabulary(
         assert merge(list(ids), rank_of, vocabulary.merge_ids) == textbook
 
 
-@settings(max_examples=250, deadline=None)
 @given(vocabularies(), st.text("abé", max_size=300))
 def test_any_vocabulary_gives_the_ids_of_tokenizers(vocabulary: Vocabulary, piece: str) -> None:
     characters = gpt2_characters()
@@ -270,7 +256,7 @@ def test_any_vocabulary_gives_the_ids_of_tokenizers(vocabulary: Vocabulary, piec
     assert Tokenizer(vocabulary).encode(piece) == theirs
 
 
-def test_a_whole_piece_that_is_a_token_may_be_that_token_whatever_the_merges() -> None:
+def test_a_whole_piece_may_be_a_token_without_its_merges() -> None:
     tokens = {**{byte: bytes([byte]) for byte in range(256)}, 400: b"abc", 500: b"bc", 300: b"ab"}
     pattern = reference.PATTERN
     merging = Tokenizer(Vocabulary.from_tokens(tokens, [(97, 98)], {}, pattern))
@@ -280,18 +266,17 @@ def test_a_whole_piece_that_is_a_token_may_be_that_token_whatever_the_merges() -
 
 
 def test_a_merge_of_a_lower_rank_may_use_what_a_higher_one_makes() -> None:
-    """Rank 0 needs ab, which rank 1 makes: as soon as it is there, rank 0 is next."""
+    """Rank 0 needs ab, which rank 1 makes. Then rank 0 is next."""
     tokens = {**{byte: bytes([byte]) for byte in range(256)}, 300: b"abc", 256: b"ab"}
     vocabulary = Vocabulary.from_tokens(tokens, [(256, 99), (97, 98)], {}, reference.PATTERN)
     assert Tokenizer(vocabulary).encode("ababcabab") == [256, 300, 256, 256]
 
 
-@settings(max_examples=100, deadline=None)
 @given(vocabularies(), st.lists(st.sampled_from(["a", "ab", "b", "é", "aé"]), max_size=25))
 def test_a_token_within_a_piece_is_not_looked_up_whole(
     vocabulary: Vocabulary, parts: list[str]
 ) -> None:
-    """Only a piece as it is cut may be a token whatever the merges; digits cut these pieces."""
+    """Only a whole piece may be a token without merges; digits separate these pieces."""
     expected = [
         id
         for number, part in enumerate(parts)
@@ -303,10 +288,9 @@ def test_a_token_within_a_piece_is_not_looked_up_whole(
     assert Tokenizer(vocabulary).count(text) == len(expected)
 
 
-@settings(max_examples=200, deadline=None)
 @given(any_merges, st.text("abé", max_size=30))
 def test_full_passes_are_the_leftmost_over_and_over(merges: list[Pair], piece: str) -> None:
-    """Where a merge makes an id of its own, which only later ranks use: both textbooks agree."""
+    """If only later ranks use the id that a merge makes, both textbooks agree."""
     ids = range(256, 256 + len(merges))
     leftmost = reference.merged(list(piece.encode()), merges, ids)
     assert leftmost == reference.encode_piece(piece, merges)
@@ -314,10 +298,8 @@ def test_full_passes_are_the_leftmost_over_and_over(merges: list[Pair], piece: s
 
 @pytest.mark.parametrize("length", [2, SHORT - 1, SHORT, SHORT + 1, SHORT + 2, 4 * SHORT])
 @pytest.mark.parametrize("ignore_merges", [False, True])
-def test_a_lower_rank_that_becomes_possible_is_next_at_any_length(
-    length: int, ignore_merges: bool
-) -> None:
-    """By rank: abab ab, then ab ab, then a b: each is merged as soon as its parts are there."""
+def test_a_lower_rank_that_appears_is_next_at_any_length(length: int, ignore_merges: bool) -> None:
+    """By rank: abab ab, then ab ab, then a b. Each is merged as soon as its parts exist."""
     tokens = {byte: bytes([byte]) for byte in range(256)}
     tokens |= {300: b"ab", 299: b"abab", 298: b"ababab"}
     vocabulary = Vocabulary.from_tokens(
@@ -337,23 +319,23 @@ def test_a_lower_rank_that_becomes_possible_is_next_at_any_length(
 
 
 def distinct_words(count: int) -> list[str]:
-    """Return words that are all different, and so are their first letters with each space."""
+    """Return different words that begin with different letters."""
     return [f"{chr(0x4E00 + number)}ab" for number in range(count)]
 
 
 def new_encoder() -> Encoder:
-    """Return what the Python engine looks pieces up by, of two merges: ab and " ab"."""
+    """Return the Python engine's encoder of two merges: ab and " ab"."""
     return Encoder(Vocabulary(((97, 98), (32, 256)), {}, reference.PATTERN), differs)
 
 
 def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its pieces and their ids: eight pieces of four ids each fill this one."""
-    monkeypatch.setattr(_encoder, "_CACHE_SIZE", 8 * (_encoder._PIECE_SIZE + 4))
+    """Pieces and ids count: eight pieces of four ids each fill this cache."""
+    monkeypatch.setattr(_encoder, "_MAX_CACHE_UNITS", 8 * (_encoder._UNITS_PER_PIECE + 4))
     encoder = new_encoder()
     sizes = set()
     for word in distinct_words(100):
-        encoder.extend([], [word])
-        sizes.add(len(encoder._ids_of))
+        encoder[word]
+        sizes.add(len(encoder))
     assert sizes == set(range(1, 9))
 
 
@@ -363,7 +345,7 @@ def test_ids_do_not_depend_on_what_is_cached(
     text = " ".join(distinct_words(50) * 3)
     expected = with_merges(tokenizer.merges).encode(text)
     assert tokenizer.encode(text) == tokenizer.encode(text) == expected
-    monkeypatch.setattr(_encoder, "_CACHE_SIZE", 80)
+    monkeypatch.setattr(_encoder, "_MAX_CACHE_UNITS", 80)
     assert with_merges(tokenizer.merges).encode(text) == expected
 
 
@@ -372,12 +354,12 @@ def test_ids_do_not_depend_on_what_is_cached(
 @pytest.mark.parametrize(("length", "kept"), [(CACHED_LENGTH, 1), (CACHED_LENGTH + 1, 0)])
 def test_a_long_piece_is_not_cached(letter: str, length: int, kept: int) -> None:
     encoder = new_encoder()
-    encoder.extend([], [letter * length])
-    assert len(encoder._ids_of) == kept
+    encoder[letter * length]
+    assert len(encoder) == kept
 
 
 def test_what_encode_returns_may_be_changed() -> None:
-    """The list belongs to the caller: the cache does not see what becomes of it."""
+    """The list belongs to the caller: changes to it do not reach the cache."""
     tokenizer = Tokenizer.train("ab ab", 257)
     tokenizer.encode("ab").append(0)
     assert tokenizer.encode("ab") == [256]
@@ -394,7 +376,7 @@ def test_a_piece_that_cannot_be_encoded_leaves_nothing_behind() -> None:
 
 
 class Steps:
-    """How often ranks were looked up or compared."""
+    """The number of look-ups and comparisons of ranks."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -425,7 +407,7 @@ class Rank(int):
 
 
 class Ranks(dict[Pair, int]):
-    """The rank of each pair; look-ups, and comparisons of what is found, are counted."""
+    """The rank of each pair. Look-ups and comparisons of ranks are counted."""
 
     def __init__(self, merges: Sequence[Pair]) -> None:
         super().__init__({pair: Rank(rank) for rank, pair in enumerate(merges)})
@@ -445,7 +427,7 @@ class Ranks(dict[Pair, int]):
 
 
 def letters(alphabet: Sequence[str]) -> Callable[[int], str]:
-    """Return what gives a text of any length of random letters, the same each time."""
+    """Return a function that makes a text of random letters of any length, the same each time."""
     return lambda length: "".join(random.Random(11).choices(alphabet, k=length))
 
 
@@ -475,3 +457,56 @@ def test_the_cost_of_a_long_piece_follows_its_length(make: Callable[[int], str])
         # when the turn of one of these comes, a look-up and a comparison; and few for the heap.
         assert len(piece) - 1 <= steps[length] <= 10 * len(piece)
     assert steps[6000] <= 2.5 * steps[3000]
+
+
+# A choice of special tokens
+
+
+def chosen_tokenizer(literals: list[str]) -> Tokenizer:
+    ids = {literal: 300 + number for number, literal in enumerate(literals)}
+    return Tokenizer(Vocabulary(((97, 98),), ids, Tokenizer.train("", 256).pattern))
+
+
+@pytest.mark.parametrize(
+    ("literals", "text"),
+    [
+        ([f"<|sp{number:05}|>" for number in range(4000)], "<|sp00009" * 10_000),
+        (["a" * length for length in range(2, 2000)], ("a" * 1000 + "b") * 100),
+        (["a", "a" * 1000 + "c"], "a" * 100_000),
+    ],
+    ids=["prefix", "nested", "restarts"],
+)
+def test_a_choice_takes_linear_time(literals: list[str], text: str) -> None:
+    tokenizer = chosen_tokenizer([*literals, "unused"])
+    start = process_time()
+    ids = tokenizer.encode(text, allowed_special=literals)
+    assert tokenizer.count(text, allowed_special=literals) == len(ids)
+    with pytest.raises(ValueError, match="disallowed_special refuses"):
+        tokenizer.encode(text + literals[0], allowed_special=(), disallowed_special="all")
+    assert process_time() - start < 4
+    assert ids == tokenizer.encode(text)
+
+
+def test_a_choice_among_many_special_tokens_is_set_up_quickly() -> None:
+    tokenizer = chosen_tokenizer([f"<|special_{number}|>" for number in range(100_000)])
+    start = process_time()
+    for _ in range(20):
+        assert tokenizer.encode("a", allowed_special=(), disallowed_special="all") == [97]
+        assert tokenizer.encode("<|special_7|>", allowed_special=["<|special_7|>"]) == [307]
+    assert process_time() - start < 1
+
+
+def test_threads_share_a_text_with_a_choice() -> None:
+    tokenizer = chosen_tokenizer(["<|a|>", "<|b|>"])
+    text = "ab é<|a|> ab<|b|>" * 60_000
+    ids = tokenizer.encode(text, allowed_special=["<|b|>"])
+    assert tokenizer.encode(text, allowed_special=["<|b|>"], threads=3) == ids
+    assert tokenizer.encode_batch([text, "ab"], allowed_special=["<|b|>"]) == [ids, [256]]
+    assert (ids.count(300), ids.count(301)) == (0, 60_000)
+
+
+def test_a_lone_surrogate_comes_before_a_disallowed_token() -> None:
+    tokenizer = chosen_tokenizer(["<|a|>"])
+    with pytest.raises(UnicodeEncodeError) as error:
+        tokenizer.encode("ab<|a|>\ud800", disallowed_special=["<|a|>"])
+    assert error.value.start == 7

@@ -1,4 +1,4 @@
-"""What cuts text into pieces: the patterns by name, and one's own."""
+"""Patterns split text into pieces: the named patterns, and a user's own."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from typing import Any
 import pytest
 import tiktoken
 import tokenizers
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import pre_tokenizers
 
 from bpetite import Tokenizer
-from bpetite._corpus import _READ_SIZE
+from bpetite._corpus import _READ_BYTES
 from bpetite._pretokenizer import PATTERNS, Pretokenizer, portable_pattern
 
 NAMES = list(PATTERNS)
@@ -43,13 +43,13 @@ ALPHABET = [
     *"🙂👩🏽🇩©+=$€",
     "\r\n", "  ", "//", "\n/", "'s", "'S", "'ſ", "'re", "'VE", "'Ll", "'d", "'M", "don't", "123",
 ]  # fmt: skip
-"""What patterns tell apart: white space, signs, letters, digits, marks, contractions."""
+"""Kinds of text to patterns: white space, symbols, letters, digits, marks, contractions."""
 
 texts = st.lists(st.sampled_from(ALPHABET), max_size=40).map("".join)
 
 mixed = random.Random(5)
 MIXED = ["".join(mixed.choices(ALPHABET, k=length)) for length in range(0, 4000, 100)]
-"""Such texts of any length, the same each time."""
+"""Random texts of these characters, the same in each run."""
 
 DIGITS = "".join(
     chr(code) for code in range(sys.maxunicode) if unicodedata.category(chr(code)) == "Nd"
@@ -68,7 +68,7 @@ LINES = [
 
 
 def shortened(pieces: list[str]) -> list[str]:
-    """Return as a message what is short enough to be shown."""
+    """Return the beginning of some pieces, for a message."""
     return [piece[:20] for piece in pieces[:50]]
 
 
@@ -127,66 +127,63 @@ def test_a_name_stands_for_its_pattern(name: str) -> None:
     ],
 )  # fmt: skip
 def test_pieces_by_hand(name: str, text: str, expected: list[str]) -> None:
-    assert pretokenizer(name).cut(text) == expected
+    assert pretokenizer(name).split(text) == expected
 
 
 @every_name
-def test_the_pieces_of_a_pattern_with_a_name_joined_are_the_text(
-    name: str, inputs: list[str]
-) -> None:
-    assert ["".join(pretokenizer(name).cut(text)) for text in inputs] == inputs
+def test_the_pieces_of_a_named_pattern_are_the_text(name: str, inputs: list[str]) -> None:
+    assert ["".join(pretokenizer(name).split(text)) for text in inputs] == inputs
 
 
 @every_name
 def test_every_code_point_is_in_a_piece(name: str) -> None:
     text = "".join(map(chr, [*range(0xD800), *range(0xE000, sys.maxunicode + 1)]))
-    assert "".join(pretokenizer(name).cut(text)) == text
+    assert "".join(pretokenizer(name).split(text)) == text
 
 
-def cut_in_chunks(cutter: Pretokenizer, text: str, cuts: list[int]) -> list[str]:
+def split_in_chunks(cutter: Pretokenizer, text: str, cuts: list[int]) -> list[str]:
     """Return the pieces of a text that comes in chunks."""
     bounds = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
     chunks = [text[start:end] for start, end in pairwise(bounds)]
-    return list(chain.from_iterable(map(cutter.cut, cutter.blocks(chunks))))
+    return list(chain.from_iterable(map(cutter.split, cutter.blocks_of_chunks(chunks))))
 
 
 @every_name
-@settings(max_examples=150, deadline=None)
 @given(text=texts, cuts=st.lists(st.integers(0, 60), max_size=12))
 def test_the_pieces_do_not_depend_on_the_chunks(name: str, text: str, cuts: list[int]) -> None:
-    assert cut_in_chunks(pretokenizer(name), text, cuts) == pretokenizer(name).cut(text)
+    assert split_in_chunks(pretokenizer(name), text, cuts) == pretokenizer(name).split(text)
 
 
 @every_name
 def test_a_text_may_come_character_by_character(name: str) -> None:
     cutter = pretokenizer(name)
     for text in MIXED[:8] + LINES:
-        assert cut_in_chunks(cutter, text, list(range(len(text)))) == cutter.cut(text)
+        assert split_in_chunks(cutter, text, list(range(len(text)))) == cutter.split(text)
 
 
 @every_name
-def test_every_short_text_of_what_matters_has_its_pieces_in_any_two_chunks(name: str) -> None:
-    """All texts of four of these characters, at each place where they can be cut."""
+def test_short_texts_have_their_pieces_in_any_two_chunks(name: str) -> None:
+    """All texts of four of these characters, in two chunks in every way."""
     cutter = pretokenizer(name)
     for characters in itertools.product(" \n\r/a.1'", repeat=4):
         text = "".join(characters)
-        pieces = cutter.cut(text)
+        pieces = cutter.split(text)
         for cut in range(5):
-            assert cut_in_chunks(cutter, text, [cut]) == pieces, (text, cut)
+            assert split_in_chunks(cutter, text, [cut]) == pieces, (text, cut)
 
 
 @every_name
 def test_a_long_text_is_cut_block_by_block_into_its_pieces(name: str, inputs: list[str]) -> None:
     cutter = pretokenizer(name)
     text = "".join(inputs)
-    assert list(chain.from_iterable(map(cutter.cut, cutter.texts(text)))) == cutter.cut(text)
+    assert list(chain.from_iterable(map(cutter.split, cutter.blocks(text)))) == cutter.split(text)
 
 
 # Two other implementations
 
 
 def tiktokens_pattern(name: str) -> str:
-    """Return the pattern as tiktoken has it: what it would make an Encoding with."""
+    """Return the pattern that tiktoken makes an Encoding with."""
     module = importlib.import_module("tiktoken_ext.openai_public")
     if name == "gpt2":
         return str(module.r50k_pat_str)
@@ -213,7 +210,7 @@ def tiktoken_of(name: str) -> tiktoken.Encoding:
 
 
 def test_tiktokens_own_patterns_are_what_is_compared_with() -> None:
-    """They are written with possessive quantifiers where ours, which are portable, are not."""
+    """Tiktoken's patterns have possessive quantifiers, and our portable ones have none."""
     assert "++" in tiktokens_pattern("gpt2")
     assert "++" in tiktokens_pattern("cl100k")
     assert r"[\r\n/]*" in tiktokens_pattern("o200k")
@@ -232,7 +229,6 @@ def test_ids_are_tiktokens(name: str, inputs: list[str]) -> None:
 
 
 @in_tiktoken
-@settings(max_examples=200, deadline=None)
 @given(text=texts)
 def test_ids_of_any_text_are_tiktokens(name: str, text: str) -> None:
     assert trained(name).encode_ordinary(text) == tiktoken_of(name).encode_ordinary(text)
@@ -240,7 +236,7 @@ def test_ids_of_any_text_are_tiktokens(name: str, text: str) -> None:
 
 @cache
 def split_of(pattern: str) -> Callable[[str], list[str]]:
-    """Return what cuts text as tokenizers does with a pattern."""
+    """Return a function that splits text by a pattern as tokenizers does."""
     split = pre_tokenizers.Split(tokenizers.Regex(pattern), "isolated")
     return lambda text: [piece for piece, _ in split.pre_tokenize_str(text)]
 
@@ -249,15 +245,14 @@ def split_of(pattern: str) -> Callable[[str], list[str]]:
 def test_pieces_are_those_of_tokenizers(name: str, inputs: list[str]) -> None:
     split = split_of(PATTERNS[name])
     for text in inputs:
-        pieces = pretokenizer(name).cut_exactly(text)
+        pieces = pretokenizer(name).split_with_stand_ins(text)
         assert pieces == split(text), (ascii(text[:80]), shortened(pieces))
 
 
 @every_name
-@settings(max_examples=200, deadline=None)
 @given(text=texts)
 def test_pieces_of_any_text_are_those_of_tokenizers(name: str, text: str) -> None:
-    assert pretokenizer(name).cut_exactly(text) == split_of(PATTERNS[name])(text)
+    assert pretokenizer(name).split_with_stand_ins(text) == split_of(PATTERNS[name])(text)
 
 
 # One's own
@@ -275,12 +270,10 @@ OWN = [
 
 
 @pytest.mark.parametrize("pattern", OWN)
-def test_what_a_pattern_does_not_match_is_a_piece_of_its_own(
-    pattern: str, inputs: list[str]
-) -> None:
+def test_text_between_matches_is_a_piece(pattern: str, inputs: list[str]) -> None:
     cutter = Pretokenizer(portable_pattern(pattern))
     for text in inputs[:-1]:
-        pieces = cutter.cut(text)
+        pieces = cutter.split(text)
         assert "".join(pieces) == text
         assert all(pieces)
 
@@ -298,7 +291,7 @@ def test_what_a_pattern_does_not_match_is_a_piece_of_its_own(
     ],
 )
 def test_pieces_of_ones_own_pattern_by_hand(pattern: str, text: str, expected: list[str]) -> None:
-    assert Pretokenizer(portable_pattern(pattern)).cut(text) == expected
+    assert Pretokenizer(portable_pattern(pattern)).split(text) == expected
 
 
 @pytest.mark.parametrize("pattern", OWN)
@@ -314,9 +307,9 @@ def test_text_comes_back_whatever_the_pattern(pattern: str, text_case: str) -> N
 def test_pieces_of_ones_own_pattern_are_those_of_tokenizers(
     pattern: str, inputs: list[str]
 ) -> None:
-    """It keeps what the pattern does not match, too."""
+    """Tokenizers keeps unmatched text, too."""
     for text in inputs[:-1]:
-        assert Pretokenizer(pattern).cut(text) == split_of(pattern)(text), ascii(text[:80])
+        assert Pretokenizer(pattern).split(text) == split_of(pattern)(text), ascii(text[:80])
 
 
 # Refused
@@ -340,8 +333,8 @@ def test_a_name_that_is_nearly_one_is_told_the_names(pattern: str) -> None:
 @pytest.mark.parametrize(
     "pattern", ["a*", "(?=a)", "", r"\b", "a|", "(?:)", "$", "x?", r"\s*", "^"]
 )
-def test_a_pattern_that_can_match_nothing_is_refused(pattern: str) -> None:
-    with pytest.raises(ValueError, match="can match nothing at all") as error:
+def test_a_pattern_that_matches_the_empty_string_is_refused(pattern: str) -> None:
+    with pytest.raises(ValueError, match="can match the empty string") as error:
         Tokenizer.train("ab", 256, pattern=pattern)
     assert repr(pattern) in str(error.value)
 
@@ -356,12 +349,32 @@ def test_a_pattern_that_can_match_nothing_is_refused(pattern: str) -> None:
         ("[]*+]++", 5), ("[[:alpha:]]++", 11),
     ],
 )  # fmt: skip
-def test_what_other_engines_read_differently_is_refused_with_its_place(
-    pattern: str, place: int
-) -> None:
+def test_items_that_engines_read_differently_are_refused(pattern: str, place: int) -> None:
     with pytest.raises(ValueError, match=f"atomic group at position {place}, ") as error:
         Tokenizer.train("ab", 256, pattern=pattern)
     assert repr(pattern) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "place"),
+    [
+        ("(?x)a+ +", 5), ("(?x)a{2}\n+b", 5), ("(?x)a* # more\n +b", 5), ("a+ +(?x)", 1),
+        ("(?x:a+ +)b", 5), ("(?ix)a? \t+", 6), ("(?x) # (\n a++", 11),
+    ],
+)  # fmt: skip
+def test_skipped_space_does_not_hide_a_possessive_quantifier(pattern: str, place: int) -> None:
+    with pytest.raises(ValueError, match=f"atomic group at position {place}, "):
+        Tokenizer.train("ab", 256, pattern=pattern)
+
+
+@pytest.mark.parametrize("pattern", ["a+ +", "(?x)a+ b+", r"(?x)a+\ +", "(?x)[a ]+ ", "(?i)a+ +b"])
+def test_other_spaces_before_a_plus_are_accepted(pattern: str) -> None:
+    assert Tokenizer.train("ab", 256, pattern=pattern).pattern == pattern
+
+
+def test_skipped_space_does_not_hide_a_large_count() -> None:
+    with pytest.raises(ValueError, match="longer than 100000 items"):
+        Tokenizer.train("ab", 256, pattern="(?x)(?:(?:a {999}) {999})")
 
 
 @pytest.mark.parametrize(
@@ -374,7 +387,7 @@ def test_what_other_engines_read_differently_is_refused_with_its_place(
         "[[:alpha:]*+]", "[+[:digit:]++]+",
     ],
 )  # fmt: skip
-def test_what_only_looks_possessive_is_accepted(pattern: str) -> None:
+def test_items_that_only_look_possessive_are_accepted(pattern: str) -> None:
     assert Tokenizer.train("ab", 256, pattern=pattern).pattern == pattern
 
 
@@ -383,7 +396,7 @@ def test_what_only_looks_possessive_is_accepted(pattern: str) -> None:
     [r"(?r)\w+", "(?r).", "(?r:ab)|c", "a(?r)b", r"(?=ab\K)a|b", r"\w(?=b\K)", r"(?:a(?=b\K)|b)"],
 )
 def test_a_pattern_that_does_not_go_forward_is_refused(pattern: str) -> None:
-    """But backwards from the end, or back into what was matched: its pieces are not the text."""
+    """Such pieces, joined, are not the text."""
     with pytest.raises(ValueError, match="the pattern") as error:
         Tokenizer.train("ab", 256, pattern=pattern)
     assert repr(pattern) in str(error.value)
@@ -391,21 +404,21 @@ def test_a_pattern_that_does_not_go_forward_is_refused(pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", [r"(?L)\w+", r"a|(?L)\w"])
 def test_a_pattern_whose_pieces_depend_on_the_machine_is_refused(pattern: str) -> None:
-    """What is a letter is for the locale to say."""
+    """The locale decides which characters are letters."""
     with pytest.raises(ValueError, match="the pattern") as error:
         Tokenizer.train("ab", 256, pattern=pattern)
     assert repr(pattern) in str(error.value)
 
 
 @pytest.mark.parametrize("pattern", ["(?V0)a|(?V1)b", "(?a)(?u)x"])
-def test_a_pattern_with_contradicting_flags_is_named_in_the_error(pattern: str) -> None:
+def test_contradicting_flags_are_refused(pattern: str) -> None:
     with pytest.raises(ValueError, match="mutual") as error:
         Tokenizer.train("ab", 256, pattern=pattern)
     assert repr(pattern) in str(error.value)
 
 
-# A file may have any of them: (?=a\K) matches the same nothing for ever, (?R) calls itself, and a
-# count of a count of a count is written out by the `regex` package.
+# A file may have any of them. (?=a\K) matches the same empty string for ever, (?R) calls itself,
+# and `regex` writes out a count of a count of a count.
 @pytest.mark.parametrize("pattern", [r"(?=a\K)", "(?R)|a", "(?:(?:a{999}){999}){999}"])
 def test_a_pattern_that_has_no_end_is_refused_at_once(pattern: str) -> None:
     program = (
@@ -414,6 +427,7 @@ def test_a_pattern_that_has_no_end_is_refused_at_once(pattern: str) -> None:
         "try:\n"
         "    import resource\n"
         "    resource.setrlimit(resource.RLIMIT_AS, (1 << 30, resource.RLIM_INFINITY))\n"
+        "    resource.setrlimit(resource.RLIMIT_CPU, (10, resource.RLIM_INFINITY))\n"
         "except (ImportError, OSError, ValueError):\n"
         "    pass  # no such limit on this system\n"
         "try:\n"
@@ -422,19 +436,19 @@ def test_a_pattern_that_has_no_end_is_refused_at_once(pattern: str) -> None:
         "    print('refused')\n"
     )
     ended = subprocess.run(
-        [sys.executable, "-c", program, pattern], capture_output=True, check=False, timeout=10
+        [sys.executable, "-c", program, pattern], capture_output=True, check=False, timeout=100
     )
     assert ended.stdout.decode().strip() == "refused"
 
 
-@pytest.mark.parametrize("pattern", [None, 1, b"gpt2", re.compile("a"), ["gpt2"]], ids=repr)
+@pytest.mark.parametrize("pattern", [1, b"gpt2", re.compile("a"), ["gpt2"]], ids=repr)
 def test_a_pattern_of_another_type_is_refused(pattern: Any) -> None:
     with pytest.raises(TypeError, match=f"pattern must be a str, got {type(pattern).__name__}"):
         Tokenizer.train("ab", 256, pattern=pattern)
 
 
 def test_a_pattern_is_checked_before_anything_is_read(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="nothing at all"):
+    with pytest.raises(ValueError, match="the empty string"):
         Tokenizer.train_from_files([tmp_path / "missing"], 256, pattern="a*")
 
 
@@ -445,10 +459,10 @@ def test_a_pattern_that_blows_up_can_be_interrupted() -> None:
         "from bpetite import Tokenizer\n"
         # A test run in the background ignores it, and what it starts would too.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "tokenizer = Tokenizer.train('', 256, pattern=r'(?:a|aa|a+)+$')\n"
+        "tokenizer = Tokenizer.train('', 256, pattern='(?:xyz|xyzxyz|(?:xyz)+)+$')\n"
         "print('ready', flush=True)\n"
         "try:\n"
-        "    tokenizer.encode('a' * 40 + 'b')\n"
+        "    tokenizer.encode('xyz' * 40 + 'b')\n"
         "except KeyboardInterrupt:\n"
         "    print('interrupted')\n"
     )
@@ -459,10 +473,21 @@ def test_a_pattern_that_blows_up_can_be_interrupted() -> None:
             with pytest.raises(subprocess.TimeoutExpired):  # it is at it
                 process.wait(0.5)
             process.send_signal(signal.SIGINT)
-            out, _ = process.communicate(timeout=10)
+            out, _ = process.communicate(timeout=100)
         finally:
             process.kill()
     assert out == b"interrupted\n"
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"(?:a|a)+b|[\s\S]", "(?:a|aa)+$", "(?:q|q)+r|.", r"(?:\p{L}|[A-Z])+END|."]
+)
+def test_a_pattern_that_backtracks_is_refused(pattern: str) -> None:
+    with pytest.raises(
+        ValueError, match=r"backtracks: it needs more than 0\.5 s for the "
+    ) as error:
+        Tokenizer.train("ab", 256, pattern=pattern)
+    assert repr(pattern) in str(error.value)
 
 
 # Training, saving, loading
@@ -484,9 +509,9 @@ def test_vocabularies_of_different_patterns_are_not_equal() -> None:
 
 @pytest.mark.parametrize("pattern", [*NAMES, *OWN])
 def test_training_from_files_is_training_on_their_texts(pattern: str, tmp_path: Path) -> None:
-    """With what matters to the pattern wherever a chunk may end."""
+    """Every kind of text is at some end of a chunk."""
     unit = "".join(MIXED[2:6])
-    text = (unit + " ") * (2 * _READ_SIZE // len(unit.encode()) + 1)
+    text = (unit + " ") * (2 * _READ_BYTES // len(unit.encode()) + 1)
     paths = []
     for number in range(2):
         paths.append(tmp_path / f"{number}.txt")
@@ -497,7 +522,7 @@ def test_training_from_files_is_training_on_their_texts(pattern: str, tmp_path: 
 
 @pytest.mark.parametrize("name", ["cl100k_base", "GPT2", "bogus", "qwen-2"])
 def test_a_word_that_is_no_name_is_no_pattern_either(name: str) -> None:
-    with pytest.raises(ValueError, match=f"no pattern has the name '{name}'; these have: gpt2"):
+    with pytest.raises(ValueError, match=f"no pattern has the name '{name}'; the names are: gpt2"):
         Tokenizer.train("ab", 256, pattern=name)
 
 
@@ -507,8 +532,8 @@ def test_a_lone_surrogate_in_a_pattern_is_refused() -> None:
 
 
 @pytest.mark.parametrize("pattern", [r"(?=q)|.", r"\d+|(?=q)", r"\w+|(?<=q)1?"])
-def test_a_pattern_that_matches_nothing_at_a_character_it_names_is_refused(pattern: str) -> None:
-    with pytest.raises(ValueError, match="can match nothing at all"):
+def test_an_empty_match_at_a_named_character_is_refused(pattern: str) -> None:
+    with pytest.raises(ValueError, match="can match the empty string"):
         Tokenizer.train("ab", 256, pattern=pattern)
 
 

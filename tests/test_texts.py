@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from texts import BUFFERS, CALLS, FORMS, mapped
+from support.texts import BUFFERS, CALLS, FORMS, mapped
 
 from bpetite import Tokenizer
 from bpetite._vocabulary import Vocabulary
@@ -60,7 +60,7 @@ def test_a_buffer_has_the_special_tokens_of_its_text(allowed: Any) -> None:
     assert found == dict.fromkeys(found, SMALL.encode(TEXT, allowed_special=allowed))
 
 
-def test_a_buffer_is_brought_into_the_normal_form_of_the_vocabulary() -> None:
+def test_a_buffer_is_normalized() -> None:
     tokenizer = Tokenizer(Vocabulary(((0xC3, 0xA9),), {}, SMALL.pattern, normalizer="NFC"))
     assert tokenizer.encode(b"e\xcc\x81") == tokenizer.encode("e\u0301") == [256]
 
@@ -132,7 +132,7 @@ def decoding_error(function: Callable[[Any], object], data: Any) -> tuple[object
 
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
 @pytest.mark.parametrize("before", BEFORE.values(), ids=BEFORE.keys())
-def test_what_is_not_utf8_is_placed_in_the_whole_buffer(before: bytes, bad: bytes) -> None:
+def test_bytes_not_utf8_have_their_position_in_the_buffer(before: bytes, bad: bytes) -> None:
     data = before + bad
     error = decoding_error(bytes.decode, data)
     assert error[2] == len(before)
@@ -141,7 +141,7 @@ def test_what_is_not_utf8_is_placed_in_the_whole_buffer(before: bytes, bad: byte
 
 
 @buffer
-def test_what_is_not_utf8_is_placed_in_every_kind_of_buffer(
+def test_bytes_not_utf8_are_refused_in_every_buffer(
     buffer: Callable[[bytes], Any],
 ) -> None:
     data = b"ab \xe4\xbd"
@@ -149,7 +149,6 @@ def test_what_is_not_utf8_is_placed_in_every_kind_of_buffer(
     assert error == ("utf-8", data, 3, 5, "unexpected end of data")
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.lists(
         st.binary(max_size=4)
@@ -182,30 +181,30 @@ NO_TEXT = {
     "type": (str, "a str or bytes-like, got type"),
     "array of two bytes": (
         array("H", [97]),
-        "bytes one after the other, got array with items of 2",
+        "contiguous bytes, got array with items of 2",
     ),
-    "empty array of four": (array("I"), "bytes one after the other, got array with items of 4"),
+    "empty array of four": (array("I"), "contiguous bytes, got array with items of 4"),
     "memoryview of eight": (
         memoryview(array("Q", [97])),
-        "bytes one after the other, got memoryview with items of 8",
+        "contiguous bytes, got memoryview with items of 8",
     ),
     "memoryview with gaps": (
         memoryview(b"abcd")[::2],
-        "bytes one after the other, got memoryview with gaps",
+        "contiguous bytes, got memoryview with gaps",
     ),
     "memoryview backwards": (
         memoryview(b"abcd")[::-1],
-        "bytes one after the other, got memoryview with gaps",
+        "contiguous bytes, got memoryview with gaps",
     ),
-    "two dimensions": (CHARACTERS, "bytes one after the other, got ndarray with 2 dimensions"),
-    "a column": (CHARACTERS[:, 0], "bytes one after the other, got ndarray with gaps"),
-    "one number": (np.uint8(97), "bytes one after the other, got uint8 with 0 dimensions"),
+    "two dimensions": (CHARACTERS, "contiguous bytes, got ndarray with 2 dimensions"),
+    "a column": (CHARACTERS[:, 0], "contiguous bytes, got ndarray with gaps"),
+    "one number": (np.uint8(97), "contiguous bytes, got uint8 with 0 dimensions"),
 }
 
 
 @pytest.mark.parametrize(("text", "what"), NO_TEXT.values(), ids=NO_TEXT.keys())
 @call
-def test_what_is_no_text_is_named(
+def test_the_type_of_a_value_that_is_no_text_is_named(
     call: Callable[[Tokenizer, Any], object], text: Any, what: str
 ) -> None:
     with pytest.raises(TypeError) as caught:
@@ -237,6 +236,15 @@ def test_a_note_names_the_first_text_of_a_batch_that_is_refused(
         function(SMALL, ["ab", b"ab", bad, 5, bad], **options)
     assert str(caught.value) == str(alone.value)
     assert caught.value.__notes__ == ["in text 2 of the batch"]
+
+
+@pytest.mark.parametrize("function", [Tokenizer.encode_batch, Tokenizer.encode_batch_arrays])
+@pytest.mark.parametrize("name", ["allowed_special", "disallowed_special"])
+def test_a_bad_text_of_a_batch_hides_no_wrong_argument(
+    function: Callable[..., object], name: str
+) -> None:
+    with pytest.raises(TypeError, match=f"^{name} must be .* got the str '<b>'"):
+        function(SMALL, [b"\xff"], **{name: "<b>"})
 
 
 @call
@@ -273,7 +281,7 @@ def test_an_error_has_no_other_behind_it(call: Callable[[Tokenizer, Any], object
     ],
     ids=["str", "bytes", "bytearray", "memoryview"],
 )
-def test_what_is_disallowed_is_placed_in_characters_or_in_bytes(
+def test_disallowed_literals_have_a_position(
     form: Callable[..., list[int]], text: Any, place: str
 ) -> None:
     if isinstance(text, str):
@@ -288,7 +296,7 @@ def test_what_is_disallowed_is_placed_in_characters_or_in_bytes(
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
 @buffer
-def test_a_buffer_without_what_is_disallowed_is_not_refused(
+def test_a_buffer_without_disallowed_literals_is_encoded(
     form: Callable[..., list[int]], buffer: Callable[[bytes], Any]
 ) -> None:
     data = buffer(f"ab <|a {END}".encode())

@@ -1,4 +1,4 @@
-"""What is learnt: merges, from text and from files, and what is told on the way."""
+"""Piece counts to merges: from text and from files, with progress."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pytest
-import reference
-from engines import python_only
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support import reference
+from support.engines import python_only
 
+import bpetite
 from bpetite import PATTERNS, Tokenizer, TrainingProgress, _corpus, _pretokenizer, _progress
 from bpetite._unicode import differs
 from conftest import TEXTS
 
-READ_SIZE = _corpus._READ_SIZE
-"""How many bytes of a file are read at a time."""
+READ_SIZE = _corpus._READ_BYTES
+"""The bytes of a file that are read at a time."""
 
-BLOCK = _pretokenizer._BLOCK
-"""How many characters of a text are cut at a time."""
+BLOCK = _pretokenizer.BLOCK_CHARACTERS
+"""The characters of a block, which is split at a time."""
 
 
 def merges_of(*documents: str, vocab_size: int = 300) -> tuple[tuple[int, int], ...]:
-    """Return the merges that are learnt from documents."""
+    """Return the merges of a vocabulary trained on documents."""
     return Tokenizer.train(documents, vocab_size).merges
 
 
@@ -129,13 +130,11 @@ any_document = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(any_document, max_size=6), st.integers(0, 40))
 def test_merges_are_those_of_the_textbook(documents: list[str], limit: int) -> None:
     assert merges_of(*documents, vocab_size=256 + limit) == reference.train(documents, 256 + limit)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=12))
 def test_merges_of_runs_are_those_of_the_textbook(lengths: list[int]) -> None:
     """Pieces that are runs of one letter: everywhere a pair could overlap with itself."""
@@ -189,11 +188,11 @@ def test_a_corpus_is_read_once() -> None:
 
 
 class Document(str):
-    """A text that shows when it is let go of."""
+    """A text that tells when it is freed."""
 
 
 def test_documents_are_not_kept() -> None:
-    """When the next is asked for, at most the last one is still held."""
+    """Only the last document is still in memory when the next is read."""
     taken: list[weakref.ref[Document]] = []
     held: list[int] = []
 
@@ -209,10 +208,11 @@ def test_documents_are_not_kept() -> None:
     assert max(held) == 1
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_order_of_documents_does_not_matter(real_texts: list[str], seed: int) -> None:
-    shuffled = random.Random(seed).sample(real_texts, len(real_texts))
-    assert Tokenizer.train(shuffled, 500) == Tokenizer.train(real_texts, 500)
+def test_the_order_of_documents_does_not_matter(real_texts: list[str]) -> None:
+    expected = Tokenizer.train(real_texts, 400)
+    for seed in range(2):
+        shuffled = random.Random(seed).sample(real_texts, len(real_texts))
+        assert Tokenizer.train(shuffled, 400) == expected
 
 
 def test_the_file_does_not_depend_on_the_hash_seed(tmp_path: Path) -> None:
@@ -236,10 +236,9 @@ def test_the_file_does_not_depend_on_the_hash_seed(tmp_path: Path) -> None:
         (bytearray(b"ab"), "corpus must be a str or an iterable of str, got bytearray"),
         (None, "corpus must be a str or an iterable of str, got NoneType"),
         (5, "corpus must be a str or an iterable of str, got int"),
-        ([b"ab"], "document 0 of the corpus must be a str, got bytes"),
-        (["a", "b", None], "document 2 of the corpus must be a str, got NoneType"),
-        (["a", ["b"]], "document 1 of the corpus must be a str, got list"),
-        (range(3), "document 0 of the corpus must be a str, got int"),
+        (["a", "b", None], "document 2 of the corpus must be a str or bytes, got NoneType"),
+        (["a", ["b"]], "document 1 of the corpus must be a str or bytes, got list"),
+        (range(3), "document 0 of the corpus must be a str or bytes, got int"),
     ],
 )
 def test_a_corpus_of_the_wrong_type_is_refused(corpus: Any, message: str) -> None:
@@ -310,7 +309,7 @@ def test_special_tokens_follow_the_last_merge_in_the_order_given() -> None:
     assert list(tokenizer.special_tokens.items()) == [("<|z|>", 257), ("<|a|>", 258), ("é", 259)]
 
 
-def test_special_tokens_follow_the_last_merge_when_no_pair_is_left() -> None:
+def test_special_tokens_follow_the_last_merge_of_few() -> None:
     tokenizer = Tokenizer.train("abc", 9000, special_tokens=["<|z|>", "<|a|>"])
     assert list(tokenizer.special_tokens.items()) == [("<|z|>", 258), ("<|a|>", 259)]
 
@@ -360,7 +359,7 @@ def test_a_special_token_with_a_lone_surrogate_is_refused() -> None:
 
 
 def written(folder: Path, *documents: str) -> list[Path]:
-    """Write documents to files, byte for byte, and return where they are."""
+    """Write documents to files, byte for byte, and return their paths."""
     paths = [folder / f"{number}.txt" for number in range(len(documents))]
     for path, document in zip(paths, documents, strict=True):
         path.write_bytes(document.encode())
@@ -407,7 +406,7 @@ def test_files_may_be_paths_or_open_binary_files(tmp_path: Path) -> None:
     assert trained == Tokenizer.train(["abc", "abd", "bcd", "cde"], 300)
 
 
-def test_a_file_that_returns_less_than_it_was_asked_for_is_read_to_its_end() -> None:
+def test_a_file_with_short_reads_is_read_to_its_end() -> None:
     class Trickle(io.BytesIO):
         def read(self, size: int | None = -1, /) -> bytes:
             return super().read(min(3, size or 0))
@@ -500,31 +499,31 @@ def test_the_other_arguments_are_checked_for_files_too(vocab_size: Any) -> None:
 # Threads
 
 
-THREADS = [None, 1, 2, 5, 10**30]
+THREADS = [None, 1, 2, 5, 10**30] if bpetite.engine == "native" else [None, 10**30]
+"""The Python engine has one thread, whatever the argument is."""
 
 
-@pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_any_number_of_threads_learns_the_same(
-    tmp_path: Path, real_texts: list[str], pattern: str, threads: int | None
+    tmp_path: Path, real_texts: list[str], pattern: str
 ) -> None:
-    text = "".join(real_texts) + "".join(TEXTS.values())
+    text = "".join(real_texts)[:200_000] + "".join(TEXTS.values())
     (path,) = written(tmp_path, text)
-    trained = Tokenizer.train_from_files([path], 400, pattern=pattern, threads=threads)
-    assert trained == Tokenizer.train(text, 400, pattern=pattern, threads=1)
+    expected = Tokenizer.train(text, 400, pattern=pattern, threads=1)
+    for threads in THREADS if pattern == "gpt2" else THREADS[-1:]:
+        trained = Tokenizer.train_from_files([path], 400, pattern=pattern, threads=threads)
+        assert trained == expected
+
+
+def test_any_number_of_threads_counts_documents(real_texts: list[str]) -> None:
+    expected = Tokenizer.train(real_texts, 400, threads=1)
+    for threads in THREADS:
+        assert Tokenizer.train(iter(real_texts), 400, threads=threads) == expected
 
 
 @pytest.mark.parametrize("threads", THREADS)
-def test_documents_may_be_counted_by_any_number_of_threads(
-    real_texts: list[str], threads: int | None
-) -> None:
-    trained = Tokenizer.train(iter(real_texts), 400, threads=threads)
-    assert trained == Tokenizer.train(real_texts, 400, threads=1)
-
-
-@pytest.mark.parametrize("threads", THREADS)
-def test_a_long_piece_may_be_counted_by_any_number_of_threads(threads: int | None) -> None:
-    """Longer than what a thread gets at a time: there is no place to cut it."""
+def test_any_number_of_threads_counts_a_long_piece(threads: int | None) -> None:
+    """Longer than the share of a thread, and without a safe split."""
     text = "ab cd " * 50_000 + "xyz" * 200_000 + " ab" * 50_000
     merges = Tokenizer.train(text, 259, threads=threads).merges
     assert merges == ((120, 121), (256, 122), (257, 257))
@@ -575,7 +574,7 @@ def interrupt():
     global sent
     begun.wait()
     time.sleep(0.3)
-    sent = time.monotonic()
+    sent = time.process_time()  # another process may use the processor meanwhile
     _thread.interrupt_main()
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -583,7 +582,7 @@ threading.Thread(target=interrupt).start()
 try:
     Tokenizer.train(corpus(), 10**7, threads=threads)
 except KeyboardInterrupt:
-    print(time.monotonic() - sent)
+    print(time.process_time() - sent)
 """
 
 
@@ -596,7 +595,7 @@ def test_an_interrupt_ends_training_soon(stage: str, threads: int) -> None:
         check=True,
         timeout=100,
     )
-    assert float(result.stdout) < 0.5
+    assert float(result.stdout) < 0.5 * threads
 
 
 # Progress
@@ -614,7 +613,7 @@ def stages(seen: Sequence[TrainingProgress]) -> tuple[list[TrainingProgress], ..
 
 @pytest.fixture
 def every_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no time be too short between two calls."""
+    """Report progress after every step."""
     monkeypatch.setattr(_progress, "INTERVAL", 0.0)
 
 
@@ -638,7 +637,7 @@ def test_progress_of_a_text_tells_bytes_and_then_merges() -> None:
 @python_only
 @pytest.mark.usefixtures("every_step")
 def test_progress_can_be_told_of_each_merge() -> None:
-    """The native engine learns for some hundredths of a second before it says how far it is."""
+    """The native engine learns for some hundredths of a second before it reports progress."""
     seen: list[TrainingProgress] = []
     Tokenizer.train("Ünïcödé words " * 1000, 260, progress=seen.append)
     _, merging = stages(seen)
@@ -694,7 +693,7 @@ def test_each_stage_is_told_of_even_if_there_is_nothing_to_do() -> None:
     assert merging[-1] == TrainingProgress("merging", done=0, total=0)
 
 
-def test_progress_is_not_told_more_often_than_every_few_hundredths(real_texts: list[str]) -> None:
+def test_progress_is_reported_every_few_hundredths_at_most(real_texts: list[str]) -> None:
     seen: list[TrainingProgress] = []
     begin = time.monotonic()
     Tokenizer.train(real_texts, 900, progress=seen.append)

@@ -1,50 +1,53 @@
 //! Ids to bytes.
 
 use std::collections::HashMap;
-use std::mem::MaybeUninit;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
-/// How many bytes a slot holds; a token that has more of them lies elsewhere.
-const SLOT: usize = 16;
+use crate::interrupt::Interrupt;
+use crate::mem::Output;
 
-/// In a size: the number of bytes, if they are in the slot.
-const LENGTH: u8 = 0x1F;
-/// In a size: some byte is not ASCII.
-const WIDE: u8 = 0x80;
-/// The size of a token that is too long for its slot, which has its place in `long` instead.
-const LONG: u8 = 0x1E;
-/// The size where no token is, or one that has no slot.
-const NO_TOKEN: u8 = 0x1F | WIDE;
+/// The bytes of a slot. A longer token is in `long`.
+const SLOT_BYTES: usize = 16;
 
-/// After how many ids it is asked whether to go on.
-const QUESTION: usize = 1 << 18;
+/// In a size: the number of bytes, if they are in the slot. A mask.
+const LENGTH_BITS: u8 = 0x1F;
+/// In a size: the token has bytes outside ASCII. A flag.
+const NOT_ASCII: u8 = 0x80;
+/// The size of a token that is too long for its slot. The slot has its index in `long` instead.
+const NOT_IN_SLOT: u8 = 0x1E;
+/// The size of an id without a token, or without a slot.
+const NO_TOKEN: u8 = 0x1F | NOT_ASCII;
+
+/// The number of ids between two checks for interrupts.
+const INTERRUPT_CHECK_IDS: usize = 1 << 18;
 
 /// The bytes of each id.
 ///
-/// A copy shares the bytes: only the sizes, a byte an id, are its own.
+/// A copy shares the bytes. It has sizes of its own, one byte for each id.
 #[derive(Clone, Default)]
 pub struct TokenBytes {
     /// By id, the token's length and whether it is all ASCII.
     sizes: Vec<u8>,
-    /// By id, the token's bytes, and any others behind them.
-    slots: Arc<Vec<[u8; SLOT]>>,
-    /// The tokens that have no room in a slot.
+    /// By id, the token's bytes, padded with zeros.
+    slots: Arc<Vec<[u8; SLOT_BYTES]>>,
+    /// The tokens that are too long for their slots.
     long: Arc<Vec<Box<[u8]>>>,
-    /// The places in `long` of the ids that lie too far from the others to have a slot.
-    far: HashMap<u32, usize>,
+    /// The tokens whose ids are too high for a slot.
+    far: HashMap<u32, Arc<[u8]>>,
 }
 
-/// What ids are as bytes.
+/// The size of the bytes of ids, and whether they are ASCII.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Extent {
-    /// How many bytes they are.
+    /// The number of bytes.
     pub bytes: usize,
-    /// WIDE, if one of them has a byte that is not ASCII or has no slot to tell.
+    /// NOT_ASCII if a token has bytes outside ASCII, or no slot to tell.
     flags: u8,
 }
 
 impl Extent {
-    /// Whether all bytes are ASCII, for certain.
+    /// Returns true only if all bytes are ASCII.
     pub fn is_ascii(self) -> bool {
         self.flags == 0
     }
@@ -64,24 +67,23 @@ impl TokenBytes {
             let (id, bytes) = token?;
             let (index, bytes) = (id as usize, bytes.as_ref());
             if index >= 2 * count + 1024 {
-                far.insert(id, long.len());
-                long.push(bytes.into());
+                far.insert(id, bytes.into());
                 continue;
             }
             if index >= slots.len() {
                 sizes.resize(index + 1, NO_TOKEN);
-                slots.resize(index + 1, [0; SLOT]);
+                slots.resize(index + 1, [0; SLOT_BYTES]);
             }
-            let slot: &mut [u8; SLOT] = &mut slots[index];
-            if bytes.len() <= SLOT {
+            let slot: &mut [u8; SLOT_BYTES] = &mut slots[index];
+            if bytes.len() <= SLOT_BYTES {
                 slot[..bytes.len()].copy_from_slice(bytes);
                 sizes[index] = bytes.len() as u8;
             } else {
                 slot[..8].copy_from_slice(&(long.len() as u64).to_le_bytes());
-                sizes[index] = LONG;
+                sizes[index] = NOT_IN_SLOT;
                 long.push(bytes.into());
             }
-            sizes[index] |= if bytes.is_ascii() { 0 } else { WIDE };
+            sizes[index] |= if bytes.is_ascii() { 0 } else { NOT_ASCII };
         }
         Ok(TokenBytes { sizes, slots: Arc::new(slots), long: Arc::new(long), far })
     }
@@ -92,92 +94,78 @@ impl TokenBytes {
         for id in ids {
             if let Some(size) = table.sizes.get_mut(*id as usize) {
                 *size = 0;
-            } else if table.far.contains_key(id) {
-                let long = Arc::make_mut(&mut table.long);
-                table.far.insert(*id, long.len());
-                long.push(Box::default());
+            } else if let Some(token) = table.far.get_mut(id) {
+                *token = Arc::default();
             }
         }
         table
     }
 
-    /// Returns what the ids are as bytes; None if one of them is unknown, or they are too many.
-    ///
-    /// `go_on` is asked now and then; where it says no, there is None too.
-    pub fn extent(&self, ids: &[impl Integer], go_on: &mut dyn FnMut() -> bool) -> Option<Extent> {
+    /// Returns the extent of ids; None if an id is unknown, if they are too many bytes, or after an
+    /// interrupt.
+    pub fn extent(&self, ids: &[impl Integer], interrupt: &mut Interrupt<'_>) -> Option<Extent> {
         let mut extent = Extent::default();
-        for ids in ids.chunks(QUESTION) {
-            if !go_on() {
-                return None;
-            }
+        for ids in ids.chunks(INTERRUPT_CHECK_IDS) {
+            interrupt.check().ok()?;
             for id in ids {
                 let id = id.value();
                 let size = self.size(id);
-                let mut length = usize::from(size & LENGTH);
-                if length > SLOT {
+                let mut length = usize::from(size & LENGTH_BITS);
+                if length > SLOT_BYTES {
                     length = self.without_slot(id)?.len();
                 }
                 extent.bytes = extent.bytes.checked_add(length)?;
-                extent.flags |= size & WIDE;
+                extent.flags |= size & NOT_ASCII;
             }
         }
         Some(extent)
     }
 
-    /// Puts the bytes of the ids at the beginning of `out` and returns what they are; None if an id
-    /// is unknown, or `out` has no room for them all. `go_on` is asked as by `extent`.
+    /// Appends the bytes of the ids to `output` and returns their extent.
+    ///
+    /// Returns None if an id is unknown, if `output` is too small, or after an interrupt.
     pub fn join(
         &self,
         ids: &[impl Integer],
-        out: &mut [MaybeUninit<u8>],
-        go_on: &mut dyn FnMut() -> bool,
+        output: &mut Output<'_>,
+        interrupt: &mut Interrupt<'_>,
     ) -> Option<Extent> {
-        let mut extent = Extent::default();
-        for mut ids in ids.chunks(QUESTION) {
-            if !go_on() {
-                return None;
-            }
+        let (start, mut flags) = (output.filled(), 0);
+        for mut ids in ids.chunks(INTERRUPT_CHECK_IDS) {
+            interrupt.check().ok()?;
             loop {
-                ids = self.join_slots(ids, out, &mut extent);
+                ids = self.join_slots(ids, output, &mut flags);
                 let Some((id, rest)) = ids.split_first() else { break };
                 let id = id.value();
-                let token = self.token(id)?;
-                copy(token, out[extent.bytes..].get_mut(..token.len())?);
-                extent.bytes += token.len();
-                extent.flags |= self.size(id) & WIDE;
+                output.push(self.token(id)?).then_some(())?;
+                flags |= self.size(id) & NOT_ASCII;
                 ids = rest;
             }
         }
-        Some(extent)
+        Some(Extent { bytes: output.filled() - start, flags })
     }
 
-    /// Joins the first ids behind what is there, as long as their bytes are in slots and there is
-    /// room for whole slots; returns the other ids.
+    /// Joins the first ids, as long as their bytes are in slots and a whole slot has room; returns
+    /// the other ids.
     fn join_slots<'a, I: Integer>(
         &self,
         ids: &'a [I],
-        out: &mut [MaybeUninit<u8>],
-        extent: &mut Extent,
+        output: &mut Output<'_>,
+        flags: &mut u8,
     ) -> &'a [I] {
         let slots = &self.slots[..self.sizes.len()];
-        let Extent { mut bytes, mut flags } = *extent;
         let mut done = 0;
         for id in ids {
             let id = id.value();
             let size = self.size(id);
-            let length = usize::from(size & LENGTH);
-            let room = out.get_mut(bytes..).and_then(|out| out.first_chunk_mut::<SLOT>());
-            let (Some(slot), Some(room), true) = (slots.get(index(id)), room, length <= SLOT)
-            else {
+            let length = usize::from(size & LENGTH_BITS);
+            let (Some(slot), true) = (slots.get(index(id)), length <= SLOT_BYTES) else { break };
+            if !output.push_slot(slot, length) {
                 break;
-            };
-            // The whole slot is copied, whatever is in it: that is faster than to choose.
-            copy(slot, room);
-            bytes += length;
-            flags |= size & WIDE;
+            }
+            *flags |= size & NOT_ASCII;
             done += 1;
         }
-        *extent = Extent { bytes, flags };
         &ids[done..]
     }
 
@@ -187,8 +175,8 @@ impl TokenBytes {
 
     /// Returns the bytes of an id; None if it is unknown.
     pub fn token(&self, id: u64) -> Option<&[u8]> {
-        let length = usize::from(self.size(id) & LENGTH);
-        if length > SLOT {
+        let length = usize::from(self.size(id) & LENGTH_BITS);
+        if length > SLOT_BYTES {
             return self.without_slot(id);
         }
         self.slots.get(index(id))?.get(..length)
@@ -197,41 +185,42 @@ impl TokenBytes {
     /// Returns the bytes of an id that are not in its slot.
     #[cold]
     fn without_slot(&self, id: u64) -> Option<&[u8]> {
-        let place = if self.size(id) & LENGTH == LONG {
-            u64::from_le_bytes(*self.slots.get(index(id))?.first_chunk()?) as usize
-        } else {
-            *self.far.get(&u32::try_from(id).ok()?)?
-        };
-        self.long.get(place).map(|token| &**token)
+        if self.size(id) & LENGTH_BITS != NOT_IN_SLOT {
+            return self.far.get(&u32::try_from(id).ok()?).map(|token| &**token);
+        }
+        let index = u64::from_le_bytes(*self.slots.get(index(id))?.first_chunk()?);
+        self.long.get(index as usize).map(|token| &**token)
     }
 }
 
-/// An integer that is an id, if it is from 0 to 2**32 - 1.
+/// An integer that other threads may write to. It is an id if it is from 0 to 2**32 - 1.
 pub trait Integer {
-    /// Returns the integer; a negative one as what is above all ids.
+    /// Returns the integer. A negative one becomes larger than all ids.
     fn value(&self) -> u64;
 }
 
-impl Integer for u32 {
-    fn value(&self) -> u64 {
-        (*self).into()
-    }
+macro_rules! integers {
+    ($($atomic:ident)*) => {
+        $(impl Integer for std::sync::atomic::$atomic {
+            fn value(&self) -> u64 {
+                self.load(Relaxed) as u64
+            }
+        })*
+    };
 }
 
-/// Returns where an id is in a table: beyond its end, if no id is so high.
+integers!(AtomicI8 AtomicU8 AtomicI16 AtomicU16 AtomicI32 AtomicU32 AtomicI64 AtomicU64);
+
+/// Returns the index of an id in a table, which is out of range if the id is too high.
 fn index(id: u64) -> usize {
     id.try_into().unwrap_or(usize::MAX)
 }
 
-/// Copies bytes to a place of the same length.
-pub fn copy(bytes: &[u8], place: &mut [MaybeUninit<u8>]) {
-    for (place, &byte) in place.iter_mut().zip(bytes) {
-        place.write(byte);
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::mem::MaybeUninit;
+    use std::sync::atomic::AtomicU32;
+
     use super::*;
 
     fn table(tokens: &[(u32, Vec<u8>)]) -> TokenBytes {
@@ -239,15 +228,28 @@ mod tests {
         TokenBytes::new(tokens.len(), all).unwrap()
     }
 
+    fn atomic(ids: &[u32]) -> Vec<AtomicU32> {
+        ids.iter().map(|&id| id.into()).collect()
+    }
+
     /// Returns the bytes of ids, and whether they are surely ASCII.
-    #[allow(unsafe_code)]
+    #[expect(unsafe_code, reason = "reading what `Output` has filled")]
     fn joined(table: &TokenBytes, ids: &[u32]) -> Option<(Vec<u8>, bool)> {
-        let extent = table.extent(ids, &mut || true)?;
-        let mut out = vec![MaybeUninit::uninit(); extent.bytes];
-        assert_eq!(table.join(ids, &mut out, &mut || true), Some(extent));
-        // SAFETY: as many bytes were written as there is room for.
-        let bytes = out.iter().map(|byte| unsafe { byte.assume_init() }).collect();
+        let (ids, never) = (&atomic(ids)[..], &mut Interrupt::never());
+        let extent = table.extent(ids, never)?;
+        let mut memory = vec![MaybeUninit::uninit(); extent.bytes];
+        let mut output = Output::new(&mut memory);
+        assert_eq!(table.join(ids, &mut output, never), Some(extent));
+        assert_eq!(output.filled(), memory.len());
+        // SAFETY: the output has filled all bytes.
+        let bytes = memory.iter().map(|byte| unsafe { byte.assume_init() }).collect();
         Some((bytes, extent.is_ascii()))
+    }
+
+    /// Joins ids into `room` bytes.
+    fn join(table: &TokenBytes, ids: &[u32], room: usize) -> Option<Extent> {
+        let mut memory = vec![MaybeUninit::uninit(); room];
+        table.join(&atomic(ids), &mut Output::new(&mut memory), &mut Interrupt::never())
     }
 
     fn tokens() -> Vec<(u32, Vec<u8>)> {
@@ -274,25 +276,21 @@ mod tests {
     fn unknown_ids_are_found() {
         let table = table(&tokens());
         for unknown in [3, 14, 976, 59_999, 60_001, u32::MAX - 1] {
-            assert_eq!(table.extent(&[0, unknown, 1], &mut || true), None);
-            assert_eq!(
-                table.join(&[0, unknown, 1], &mut [MaybeUninit::uninit(); 100], &mut || true),
-                None
-            );
+            assert_eq!(table.extent(&atomic(&[0, unknown, 1]), &mut Interrupt::never()), None);
+            assert_eq!(join(&table, &[0, unknown, 1], 100), None);
         }
     }
 
     #[test]
-    fn what_has_no_room_is_not_written() {
+    fn tokens_without_room_are_not_written() {
         let table = table(&tokens());
         for (ids, too_few) in [([1, 1], 1), ([1, 16], 16), ([17, 1], 17), ([1, 17], 17)] {
-            let mut out = vec![MaybeUninit::uninit(); too_few];
-            assert_eq!(table.join(&ids, &mut out, &mut || true), None);
+            assert_eq!(join(&table, &ids, too_few), None);
         }
     }
 
     #[test]
-    fn bytes_that_are_not_ascii_are_told() {
+    fn an_extent_tells_whether_bytes_are_ascii() {
         let wide = "é".repeat(20);
         let tokens = [&b"a"[..], "é".as_bytes(), &[b'a'; 20], wide.as_bytes()];
         let tokens = tokens.iter().map(|token| token.to_vec());

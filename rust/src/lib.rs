@@ -1,26 +1,27 @@
-//! The native core of bpetite: what takes the time, with the same results as in Python.
+//! The native engine of bpetite: the hot work, with the same results as the Python engine.
 
-#![deny(unsafe_code)]
-#![allow(clippy::match_overlapping_arm, reason = "the first arm that fits is the rule")]
+#![cfg_attr(
+    not(feature = "extension-module"),
+    expect(dead_code, unused_imports, reason = "Python uses it")
+)]
 
-pub mod cache;
-pub mod decode;
-pub mod encode;
-#[cfg(test)]
-mod generated;
-pub mod held;
-pub mod kept;
-pub mod key;
-pub mod merge;
-pub mod pages;
-pub mod parallel;
+mod cache;
+mod decode;
+mod encode;
+mod hash;
+mod interrupt;
+mod json;
+mod mem;
+mod merge;
 #[cfg(feature = "extension-module")]
 mod python;
-pub mod scan;
-pub mod simd;
-pub mod spans;
-pub mod tokens;
-pub mod train;
-pub mod unicode;
-pub mod vocabulary;
-mod window;
+mod simd;
+mod split;
+mod stream;
+#[cfg(test)]
+mod test_inputs;
+mod tokens;
+mod train;
+mod types;
+mod utf8;
+mod vocabulary;

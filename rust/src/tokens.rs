@@ -3,129 +3,137 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use crate::merge::Token;
+use crate::hash::{HashTable, Slot};
+use crate::types::TokenIndex;
 
-/// The bytes of each token, in one stretch of memory.
+/// The bytes of each token, in one buffer.
 pub struct Tokens {
     bytes: Vec<u8>,
-    /// Where the bytes of each token begin, and how many they are; none of one that is not defined.
-    places: Vec<(u32, u32)>,
+    /// The offset and the length of each token; the length is 0 if it is not defined.
+    ranges: Vec<(u32, u32)>,
 }
 
 impl Tokens {
-    /// There will be so many tokens; none is defined yet.
+    /// Returns `count` tokens that are not defined yet.
     pub fn with_room(count: usize) -> Tokens {
-        Tokens { bytes: Vec::with_capacity(count * 8), places: vec![(0, 0); count] }
+        Tokens { bytes: Vec::with_capacity(count * 8), ranges: vec![(0, 0); count] }
     }
 
     /// Returns how many tokens there are, defined or not.
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.ranges.len()
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
-    }
-
-    /// Returns the bytes of a token, none if it is not defined.
-    pub fn get(&self, token: Token) -> &[u8] {
-        self.places.get(token as usize).map_or(&[], |&(start, length)| {
+    /// Returns the bytes of a token, or no bytes if it is not defined.
+    pub fn get(&self, token: TokenIndex) -> &[u8] {
+        self.ranges.get(token as usize).map_or(&[], |&(start, length)| {
             let start = start as usize;
             &self.bytes[start..start + length as usize]
         })
     }
 
-    /// Says what bytes a token has; false if there is no such token, or all are too many for it.
-    pub fn define(&mut self, token: Token, bytes: &[u8]) -> bool {
-        let Some(place) = place_of(&self.bytes, bytes.len()) else { return false };
-        let Some(slot) = self.places.get_mut(token as usize) else { return false };
-        *slot = place;
+    /// Defines the bytes of a token; returns false if the token or its offset is out of range.
+    pub fn define(&mut self, token: TokenIndex, bytes: &[u8]) -> bool {
+        if !self.set_range(token, bytes.len()) {
+            return false;
+        }
         self.bytes.extend_from_slice(bytes);
         true
     }
 
-    /// As `define`, with the bytes of two tokens.
-    pub fn define_joined(&mut self, token: Token, left: Token, right: Token) -> bool {
-        let length = self.get(left).len() + self.get(right).len();
-        let Some(place) = place_of(&self.bytes, length) else { return false };
-        let Some(slot) = self.places.get_mut(token as usize) else { return false };
-        *slot = place;
+    /// Gives the next `length` bytes to a token; returns false as `define` does.
+    fn set_range(&mut self, token: TokenIndex, length: usize) -> bool {
+        let (start, end) = (self.bytes.len(), u32::try_from(self.bytes.len() + length));
+        let (Some(range), Ok(_)) = (self.ranges.get_mut(token as usize), end) else { return false };
+        *range = (start as u32, length as u32);
+        true
+    }
+
+    /// Defines a token by the bytes of two others; returns false as `define` does.
+    pub fn define_joined(
+        &mut self,
+        token: TokenIndex,
+        left: TokenIndex,
+        right: TokenIndex,
+    ) -> bool {
+        if !self.set_range(token, self.get(left).len() + self.get(right).len()) {
+            return false;
+        }
         for part in [left, right] {
-            let (start, length) = self.places[part as usize];
+            let (start, length) = self.ranges[part as usize];
             self.bytes.extend_from_within(start as usize..(start + length) as usize);
         }
         true
     }
 
     /// Returns whether a token has the bytes of these two.
-    pub fn is_joined(&self, token: Token, left: Token, right: Token) -> bool {
+    pub fn is_joined(&self, token: TokenIndex, left: TokenIndex, right: TokenIndex) -> bool {
         let (left, right) = (self.get(left), self.get(right));
         self.get(token).strip_prefix(left) == Some(right)
     }
 }
 
-/// Returns where so many bytes are once they are put behind others; none if that is too far.
-fn place_of(bytes: &[u8], length: usize) -> Option<(u32, u32)> {
-    u32::try_from(bytes.len() + length).ok()?;
-    Some((bytes.len() as u32, length as u32))
-}
-
-/// Tokens by their bytes: open addressing, half full at the most. What a file says cannot slow it
-/// down, as its places are drawn by lot.
+/// Tokens by their bytes. The hash has a random key, so no vocabulary file can slow it down.
 pub struct WholePieces {
-    tokens: Arc<Tokens>,
-    /// A part of the hash of each token's bytes, which tells most others apart, and the token.
-    slots: Vec<(u32, Token)>,
+    pub tokens: Arc<Tokens>,
+    table: HashTable<TokenSlot>,
     state: RandomState,
 }
 
-const NO_TOKEN: Token = Token::MAX;
+#[derive(Clone, Copy)]
+struct TokenSlot {
+    /// The upper half of the hash, which differs for most other tokens.
+    part: u32,
+    token: TokenIndex,
+}
+
+impl Slot for TokenSlot {
+    fn free() -> TokenSlot {
+        TokenSlot { part: 0, token: TokenIndex::MAX }
+    }
+
+    #[inline(always)]
+    fn is_free(&self) -> bool {
+        self.token == TokenIndex::MAX
+    }
+}
 
 impl WholePieces {
-    /// Returns the tokens that are defined by their bytes, and whether no two have the same; of
-    /// those that have, the first is found.
+    /// Returns the defined tokens, and whether their bytes all differ. Of tokens with equal bytes,
+    /// the first is found.
     pub fn new(tokens: Arc<Tokens>) -> (WholePieces, bool) {
-        let slots = vec![(0, NO_TOKEN); (tokens.len() * 2).next_power_of_two().max(16)];
-        let mut whole = WholePieces { tokens, slots, state: RandomState::new() };
-        let all = 0..whole.tokens.len() as Token;
-        // All hashes before the first look into the table, which is larger than the processor's
-        // cache: so it need not wait for one to look for the next.
-        let hashes: Vec<u64> =
-            all.clone().map(|token| whole.hash(whole.tokens.get(token))).collect();
+        let state = RandomState::new();
+        let all = 0..tokens.len() as TokenIndex;
+        // The table is larger than the processor's cache. With all hashes known, one lookup need
+        // not wait for the one before.
+        let hash_of = |token| state.hash_one(tokens.get(token));
+        let hashes: Vec<u64> = all.clone().map(hash_of).collect();
+        let mut table = HashTable::with_room(tokens.len());
         let mut differ = true;
         for (token, hash) in all.zip(hashes) {
-            let bytes = whole.tokens.get(token);
-            let at = whole.place(bytes, hash);
-            if whole.slots[at].1 != NO_TOKEN {
-                differ = false;
-            } else if !bytes.is_empty() {
-                whole.slots[at] = (part_of(hash), token);
+            let bytes = tokens.get(token);
+            if !bytes.is_empty() {
+                let new = TokenSlot { part: part_of(hash), token };
+                let is_key = |slot: &TokenSlot| slot.has(hash, bytes, &tokens);
+                let found = table.get_or_put(hash, is_key, new, |slot| hash_of(slot.token));
+                differ &= found.token == token;
             }
         }
-        (whole, differ)
+        (WholePieces { tokens, table, state }, differ)
     }
 
     /// Returns the token that has these bytes.
-    pub fn find(&self, bytes: &[u8]) -> Option<Token> {
-        let (_, token) = self.slots[self.place(bytes, self.hash(bytes))];
-        (token != NO_TOKEN).then_some(token)
+    pub fn find(&self, bytes: &[u8]) -> Option<TokenIndex> {
+        let hash = self.state.hash_one(bytes);
+        let slot = self.table.get(hash, |slot| slot.has(hash, bytes, &self.tokens));
+        slot.map(|slot| slot.token)
     }
+}
 
-    fn hash(&self, bytes: &[u8]) -> u64 {
-        self.state.hash_one(bytes)
-    }
-
-    /// Returns the slot where bytes are, or the free one where they would be.
-    fn place(&self, bytes: &[u8], hash: u64) -> usize {
-        let mask = self.slots.len() - 1;
-        let mut at = hash as usize & mask;
-        loop {
-            let (part, token) = self.slots[at];
-            if token == NO_TOKEN || (part == part_of(hash) && self.tokens.get(token) == bytes) {
-                return at;
-            }
-            at = (at + 1) & mask;
-        }
+impl TokenSlot {
+    #[inline(always)]
+    fn has(self, hash: u64, bytes: &[u8], tokens: &Tokens) -> bool {
+        self.part == part_of(hash) && tokens.get(self.token) == bytes
     }
 }
 
@@ -138,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_have_the_bytes_that_they_were_given() {
+    fn tokens_keep_their_bytes() {
         let mut tokens = Tokens::with_room(4);
         assert!(tokens.define(2, b"ab") && tokens.define(0, b"c"));
         assert!(tokens.define_joined(1, 2, 0));
@@ -162,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_tokens_with_the_same_bytes_the_first_is_found() {
+    fn of_tokens_with_equal_bytes_the_first_is_found() {
         let mut tokens = Tokens::with_room(2);
         assert!(tokens.define(1, b"a") && tokens.define(0, b"a"));
         let (whole, differ) = WholePieces::new(Arc::new(tokens));

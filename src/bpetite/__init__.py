@@ -1,20 +1,32 @@
 """bpetite: a byte-level BPE tokenizer that trains, encodes, decodes and streams."""
 
+from bpetite._arguments import ERRORS
+from bpetite._corpus import CorpusWarning
 from bpetite._engine import engine
+from bpetite._engine.fallback import SlowEngineWarning
+from bpetite._piece_counts.counts import PieceCounts
+from bpetite._piece_counts.file import PieceCountsHeader
 from bpetite._pretokenizer import PATTERNS
 from bpetite._progress import TrainingProgress
-from bpetite._stop import Tag
-from bpetite._stream import DecodeStream, DecodeStreamError, Snapshot, TokenText
-from bpetite._stream_vocabulary import StreamVocabulary
-from bpetite._streams import DecodeStreams, DecodeStreamsError
+from bpetite._streaming.batch import DecodeStreamBatch, DecodeStreamBatchError
+from bpetite._streaming.mode import DecodeStreamError
+from bpetite._streaming.stops import Tag
+from bpetite._streaming.stream import DecodeStream, Snapshot
+from bpetite._streaming.vocabulary import StreamVocabulary
+from bpetite._streaming.watching import TokenText
 from bpetite._tokenizer import Tokenizer
 
 __all__ = [
+    "ERRORS",
     "PATTERNS",
+    "CorpusWarning",
     "DecodeStream",
+    "DecodeStreamBatch",
+    "DecodeStreamBatchError",
     "DecodeStreamError",
-    "DecodeStreams",
-    "DecodeStreamsError",
+    "PieceCounts",
+    "PieceCountsHeader",
+    "SlowEngineWarning",
     "Snapshot",
     "StreamVocabulary",
     "Tag",

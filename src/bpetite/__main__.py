@@ -1,4 +1,4 @@
-"""`python -m bpetite`: the same as the command `bpetite`."""
+"""`python -m bpetite` runs the command `bpetite`."""
 
 import sys
 

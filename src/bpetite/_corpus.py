@@ -1,95 +1,259 @@
-"""Turn what people train on, text or files, into documents: each an iterator of text chunks."""
+"""Texts, batches or files in, documents out: each an iterator of chunks of text, or of bytes."""
 
 from __future__ import annotations
 
 import codecs
+import json
 import os
-from collections.abc import Iterable, Iterator
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import pairwise
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import BinaryIO, NamedTuple, Protocol, runtime_checkable
 
-from bpetite._pretokenizer import slices
+from bpetite._pretokenizer import BLOCK_CHARACTERS, chunks_of
 
-_READ_SIZE = 1 << 16  # bytes that are read from a file at a time
-_ENCODE_SIZE = 1 << 16  # characters of a text that are made bytes at a time
+_READ_BYTES = 1 << 16
+_ENCODE_CHARACTERS = 1 << 16
+_BEGINNING_BYTES = 1 << 16
+_MAX_PATH_CHARACTERS = 4096
+
+
+class CorpusWarning(UserWarning):
+    """A corpus is probably not the one that was meant.
+
+    Its documents are names of files, its text is JSON Lines, or it has too few pairs for the
+    vocabulary.
+    """
+
+
+class Batch(NamedTuple):
+    """Some documents of a corpus, in order.
+
+    Document i is `data[offsets[i] : offsets[i + 1]]`. The first offset need not be 0.
+    """
+
+    data: memoryview
+    """The UTF-8 of the documents, joined; format "B"."""
+    offsets: memoryview
+    """One offset more than documents; format "Q"."""
+    rows: Sequence[int]
+    """Where each document stands in its file: its row, or its line, from 0."""
+
+
+@runtime_checkable
+class Batches(Protocol):
+    """A corpus that comes in batches, such as `bpetite.corpora.Corpus`.
+
+    It may have a method `segments` too. Its items are pairs: a batch, and whether the last document
+    of the batch ends there. The next batch continues an unfinished document. So a document may be
+    larger than memory.
+    """
+
+    def batches(self) -> Iterable[Batch]:
+        """Return the documents in batches of some megabytes."""
+
 
 Source = str | os.PathLike[str] | BinaryIO
 """A file to train on: its path, or an open binary file."""
 
 
+Document = str | bytes | bytearray | memoryview
+"""A `str`, or its UTF-8."""
+
+
 class TextCorpus:
-    """Documents that are `str`: one, or an iterable of them, read once.
+    """Documents that are `str`, or bytes of UTF-8: one, or an iterable of them, read once.
 
     >>> [list(document) for document in TextCorpus(["ab", "c"])]
     [['ab'], ['c']]
     """
 
-    def __init__(self, corpus: str | Iterable[str]) -> None:
+    def __init__(
+        self, corpus: str | Iterable[Document], as_text: Callable[[Document], str] | None = None
+    ) -> None:
+        """`as_text`, if given, returns the text of a document."""
         if isinstance(corpus, (bytes, bytearray)) or not isinstance(corpus, Iterable):
             raise TypeError(
                 f"corpus must be a str or an iterable of str, got {type(corpus).__name__}"
             )
+        self._as_text = as_text
         self._text = corpus if isinstance(corpus, str) else None
-        self._documents = (corpus,) if isinstance(corpus, str) else corpus
+        self._documents: Iterable[Document] = (corpus,) if isinstance(corpus, str) else corpus
         self.bytes_read = 0
 
     def total_bytes(self) -> int | None:
         """The size of the whole corpus in UTF-8, None if only reading it would tell."""
         if self._text is None:
             return None
-        return sum(len(chunk.encode("utf-8", "replace")) for chunk in slices(self._text))
+        return sum(len(chunk.encode("utf-8", "replace")) for chunk in chunks_of(self._text))
 
     def __iter__(self) -> Iterator[Iterator[str]]:
-        for number, document in enumerate(self._checked_documents()):
-            yield self._chunks(document, number)
+        for name, document in self._named_documents():
+            yield (chunk for chunk, _ in self._chunks(name, document))
 
-    def _checked_documents(self) -> Iterator[str]:
+    def encoded(self) -> Iterator[tuple[str, Iterator[bytes]]]:
+        """Yield the name of each document and its UTF-8 in chunks."""
+        for name, document in self._named_documents():
+            chunks = self._chunks(name, document, _ENCODE_CHARACTERS)
+            yield name, (data for _, data in chunks)
+
+    def _named_documents(self) -> Iterator[tuple[str, str]]:
         for number, document in enumerate(self._documents):
-            if not isinstance(document, str):
-                raise TypeError(
-                    f"document {number} of the corpus must be a str, got {type(document).__name__}"
-                )
-            yield document
+            name = _name_of(number)
+            text = self._text_of(name, document)
+            if number == 0:
+                _warn_of_path(name, text)
+                warn_of_json_lines(name, text[:_BEGINNING_BYTES].encode("utf-8", "replace"))
+            yield name, text
 
-    def _chunks(self, document: str, number: int) -> Iterator[str]:
-        for chunk in slices(document):
+    def _text_of(self, name: str, document: Document) -> str:
+        if isinstance(document, str) and self._as_text is None:
+            return document
+        try:
+            if self._as_text is not None:
+                return self._as_text(document)
+            return str(memoryview(document), "utf-8")  # type: ignore[arg-type]
+        except TypeError:
+            kind = type(document).__name__
+            raise TypeError(f"{name} must be a str or bytes, got {kind}") from None
+        except UnicodeDecodeError as error:
+            error.add_note(f"in {name}")
+            raise
+
+    def _chunks(
+        self, name: str, document: str, size: int = BLOCK_CHARACTERS
+    ) -> Iterator[tuple[str, bytes]]:
+        """Yield a document in chunks, each with its UTF-8."""
+        for chunk in chunks_of(document, size):
             try:
-                self.bytes_read += len(chunk.encode("utf-8"))
+                data = chunk.encode("utf-8")
             except UnicodeEncodeError:
-                _raise_encode_error(document, number)
-            yield chunk
-
-    def encoded(self) -> Iterator[Iterator[bytes]]:
-        """Yield each document as chunks of UTF-8, as iterating does as chunks of text."""
-        for number, document in enumerate(self._checked_documents()):
-            yield self._encoded_chunks(document, number)
-
-    def _encoded_chunks(self, document: str, number: int) -> Iterator[bytes]:
-        for start in range(0, len(document), _ENCODE_SIZE):
-            try:
-                data = document[start : start + _ENCODE_SIZE].encode("utf-8")
-            except UnicodeEncodeError:
-                _raise_encode_error(document, number)
+                _raise_encode_error(name, document)
             self.bytes_read += len(data)
-            yield data
-
-    def raise_decode_error(self, offset: int, data: bytes) -> NoReturn:
-        """Never called: what `encoded` yields is UTF-8."""
-        raise AssertionError(f"a text has bytes that are not UTF-8 at {offset}: {data!r}")
+            yield chunk, data
 
 
-def _raise_encode_error(document: str, number: int) -> None:
-    """Raise the UnicodeEncodeError of a document, whose position is that in the document."""
+def _raise_encode_error(name: str, document: str) -> None:
+    """Raise the UnicodeEncodeError of a document, with its position in the whole document."""
     try:
         document.encode("utf-8")
     except UnicodeEncodeError as error:
-        error.add_note(f"in document {number} of the corpus")
+        error.add_note(f"in {name}")
         raise error from None
 
 
+class BatchCorpus:
+    r"""Documents that come in batches, read once.
+
+    >>> class Two:
+    ...     def batches(self):
+    ...         offsets = memoryview(b"".join(n.to_bytes(8, "little") for n in (0, 2, 3))).cast("Q")
+    ...         return [Batch(memoryview(b"abc"), offsets, range(2))]
+    >>> [list(document) for document in BatchCorpus(Two())]
+    [['ab', ''], ['c', '']]
+    """
+
+    def __init__(self, corpus: Batches) -> None:
+        self._corpus = corpus
+        self.bytes_read = 0
+
+    def total_bytes(self) -> int | None:
+        """The size of the whole corpus in UTF-8, None if only reading it would tell."""
+        total = getattr(self._corpus, "total_bytes", None)
+        size: int | None = None if total is None else total()
+        return size
+
+    def __iter__(self) -> Iterator[Iterator[str]]:
+        for name, chunks in self.encoded():
+            yield _decoded(name, chunks)
+
+    def encoded(
+        self, take: Callable[[memoryview, memoryview], bool] | None = None
+    ) -> Iterator[tuple[str, Iterator[bytes]]]:
+        """Yield the name of each document and its bytes in chunks, unchecked.
+
+        `take`, if given, is called with the data and the offsets of several documents. They are not
+        yielded if it returns true.
+        """
+        number = 0
+        runs = document_runs(self._corpus)
+        for data, offsets, is_end in runs:
+            if offsets is None:
+                yield _name_of(number), self._parts(data, is_end, runs)
+                number += 1
+            elif take is not None and take(data, offsets):
+                self.bytes_read += offsets[-1] - offsets[0]
+                number += len(offsets) - 1
+            else:
+                for start, end in pairwise(offsets):
+                    yield _name_of(number), self._chunks(data[start:end])
+                    number += 1
+
+    def _parts(
+        self, data: memoryview, is_end: bool, runs: Iterator[DocumentRun]
+    ) -> Iterator[bytes]:
+        """Yield the bytes of a document that begins with a part, and take its other parts."""
+        yield from self._chunks(data)
+        while not is_end:
+            data, _, is_end = next(runs)
+            yield from self._chunks(data)
+
+    def _chunks(self, data: memoryview) -> Iterator[bytes]:
+        for start in range(0, len(data), _READ_BYTES):
+            chunk = bytes(data[start : start + _READ_BYTES])
+            self.bytes_read += len(chunk)
+            yield chunk
+
+
+def _name_of(number: int) -> str:
+    return f"document {number} of the corpus"
+
+
+def segments_of(corpus: Batches) -> Iterable[tuple[Batch, bool]]:
+    """Return the batches of a corpus, each with whether its last document ends there."""
+    segments = getattr(corpus, "segments", None)
+    if segments is not None:
+        found: Iterable[tuple[Batch, bool]] = segments()
+        return found
+    return ((batch, True) for batch in corpus.batches())
+
+
+class DocumentRun(NamedTuple):
+    """Some whole documents of a batch, or a part of one document."""
+
+    data: memoryview
+    offsets: memoryview | None
+    """The offsets of whole documents; None for a part."""
+    is_end: bool = True
+    """Whether the document ends with this part."""
+
+
+def document_runs(corpus: Batches) -> Iterator[DocumentRun]:
+    """Yield the documents of a corpus in runs, and long documents in parts."""
+    is_open = False
+    for (data, offsets, _), is_complete in segments_of(corpus):
+        count = len(offsets) - 1
+        first = 0
+        if is_open and count:
+            is_open = count == 1 and not is_complete
+            yield DocumentRun(data[offsets[0] : offsets[1]], None, not is_open)
+            first = 1
+        last = count if is_complete else count - 1
+        if last > first:
+            yield DocumentRun(data, offsets[first : last + 1])
+        if not is_complete and count > first:
+            is_open = True
+            yield DocumentRun(data[offsets[last] : offsets[count]], None, False)
+    if is_open:
+        yield DocumentRun(memoryview(b""), None)
+
+
 class FileCorpus:
-    """Documents that are files in UTF-8, read in chunks: none is ever held whole."""
+    """Documents that are files in UTF-8, read in chunks."""
 
     def __init__(self, sources: Iterable[Source]) -> None:
         if isinstance(sources, (str, bytes, bytearray, os.PathLike)):
@@ -105,11 +269,10 @@ class FileCorpus:
                 raise TypeError(
                     f"a path must be a str, a path or a binary file, got {type(source).__name__}"
                 )
-        self._source: Source = ""
         self.bytes_read = 0
 
     def total_bytes(self) -> int | None:
-        """The size of all files, None if one of them is not a regular file (a pipe, say)."""
+        """The size of all files, None if one of them is not a regular file (for example a pipe)."""
         total = 0
         for source in self._sources:
             if not isinstance(source, (str, os.PathLike)) or not Path(source).is_file():
@@ -118,65 +281,136 @@ class FileCorpus:
         return total
 
     def __iter__(self) -> Iterator[Iterator[str]]:
-        return map(self._chunks, self._sources)
+        return (_decoded(name, chunks) for name, chunks in self.encoded())
 
-    def _chunks(self, source: Source) -> Iterator[str]:
-        decoder = codecs.getincrementaldecoder("utf-8")()
-        offset = 0  # in the file, of the next bytes to decode
-        for data in self._read(source):
-            yield _decode(decoder, data, offset, source)
-            offset += len(data)
-        yield _decode(decoder, b"", offset, source, final=True)
-
-    def encoded(self) -> Iterator[Iterator[bytes]]:
-        """Yield each document as chunks of bytes, which may not be UTF-8."""
+    def encoded(self) -> Iterator[tuple[str, Iterator[bytes]]]:
+        """Yield the name of each document and its bytes in chunks, unchecked."""
         for source in self._sources:
-            self._source = source
-            yield self._read(source)
-
-    def raise_decode_error(self, offset: int, data: bytes) -> NoReturn:
-        """Raise the ValueError of the document that `encoded` yielded last.
-
-        `data` is what it has at `offset`, up to four bytes; it is not UTF-8.
-        """
-        _decode(codecs.getincrementaldecoder("utf-8")(), data, offset, self._source, final=True)
-        raise AssertionError(f"bytes that are UTF-8 after all: {data!r}")
+            yield _name(source), self._read(source)
 
     def _read(self, source: Source) -> Iterator[bytes]:
         with _opened(source) as file:
-            while data := file.read(_READ_SIZE):
+            is_first = True
+            while data := file.read(_READ_BYTES):
                 if not isinstance(data, bytes):
                     raise TypeError(
-                        f"{_name(source)} must be open in binary mode: it reads "
+                        f"{_name(source)} must be open in binary mode, but it reads "
                         f"{type(data).__name__}"
                     )
+                if is_first:
+                    warn_of_json_lines(_name(source), data)
+                    is_first = False
                 self.bytes_read += len(data)
                 yield data
 
 
-def _opened(source: Source) -> AbstractContextManager[BinaryIO]:
-    if isinstance(source, (str, os.PathLike)):
-        return open(source, "rb")
-    return nullcontext(source)  # who opened it closes it
+DocumentCorpus = TextCorpus | BatchCorpus | FileCorpus
+"""Documents for training: of each kind."""
+
+
+def corpus_of(
+    corpus: str | Iterable[Document] | Batches, as_text: Callable[[Document], str] | None = None
+) -> TextCorpus | BatchCorpus:
+    """Return the documents of a corpus that is no list of files."""
+    if not isinstance(corpus, Batches):
+        return TextCorpus(corpus, as_text)
+    if as_text is not None:
+        raise ValueError(
+            'errors="replace" is for documents that are str or bytes, not for a corpus in batches'
+        )
+    return BatchCorpus(corpus)
+
+
+def _warn_of_path(name: str, text: str) -> None:
+    """Warn if a document is the name of a file: other libraries take such names."""
+    if len(text) > _MAX_PATH_CHARACTERS or "\n" in text or "\0" in text:
+        return
+    try:
+        is_file = os.path.isfile(text)
+    except ValueError:  # a lone surrogate
+        return
+    if is_file:
+        warn(
+            f"{name} is {text!r}, which is the name of a file; to train on its content, use "
+            f"Tokenizer.train_from_files or bpetite.corpora.Corpus"
+        )
+
+
+def warn_of_json_lines(name: str, beginning: bytes) -> None:
+    """Warn if a text is JSON Lines: training would learn the syntax of JSON."""
+    if is_json_line(beginning):
+        warn(
+            f"{name} looks like JSON Lines, but is read as text; to read a field of each line, "
+            f'use bpetite.corpora.Corpus(..., format="jsonl"), or --format jsonl'
+        )
+
+
+def is_json_line(beginning: bytes) -> bool:
+    r"""Return whether the first line of a file is a JSON object.
+
+    >>> is_json_line(b'\n{"text": "a"}\n{"te'), is_json_line(b'{\n"text": "a"}')
+    (True, False)
+
+    Of a line that is longer than `beginning`, only the first field is looked at.
+    """
+    text = beginning.removeprefix(codecs.BOM_UTF8).lstrip(b" \t\r\n")
+    if not text.startswith(b"{"):
+        return False
+    line, newline, _ = text.partition(b"\n")
+    try:
+        return len(json.loads(line)) > 0
+    except (ValueError, RecursionError):
+        return not newline and bool(re.match(rb'\{[ \t]*"(?:[^"\\]|\\.)*"[ \t]*:', line))
+
+
+def warn(message: str) -> None:
+    """Warn at the line of the program that called bpetite."""
+    level = 2
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("bpetite."):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, CorpusWarning, stacklevel=level)
+
+
+def _decoded(name: str, chunks: Iterable[bytes]) -> Iterator[str]:
+    """Yield the text of a document that comes in chunks of UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    offset = 0  # in the document, of the next bytes to decode
+    for data in chunks:
+        yield _decode(decoder, data, offset, name)
+        offset += len(data)
+    yield _decode(decoder, b"", offset, name, final=True)
+
+
+def check_utf8(name: str, offset: int, data: bytes) -> None:
+    """Raise ValueError if `data`, the bytes at `offset` of the file `name`, is not UTF-8."""
+    _decode(codecs.getincrementaldecoder("utf-8")(), data, offset, name, final=True)
 
 
 def _decode(
     decoder: codecs.IncrementalDecoder,
     data: bytes,
     offset: int,
-    source: Source,
+    name: str,
     final: bool = False,
 ) -> str:
-    """Decode the bytes of a file from `offset` on, at its end too if they are `final`."""
-    held, _ = decoder.getstate()  # the beginning of a character that the last chunk cut in two
+    """Decode the bytes of a file from `offset` on; `final` says that no bytes follow."""
+    pending, _ = decoder.getstate()  # the first bytes of a character that the last chunk split
     try:
         return decoder.decode(data, final=final)
     except UnicodeDecodeError as error:
-        place = offset - len(held) + error.start
         byte = error.object[error.start]
         raise ValueError(
-            f"{_name(source)} is not UTF-8 at byte {place} (0x{byte:02x}: {error.reason})"
+            f"{name} is not UTF-8 at byte {offset - len(pending) + error.start} "
+            f"(0x{byte:02x}: {error.reason})"
         ) from None
+
+
+def _opened(source: Source) -> AbstractContextManager[BinaryIO]:
+    if isinstance(source, (str, os.PathLike)):
+        return open(source, "rb")
+    return nullcontext(source)  # whoever opened the file closes it
 
 
 def _name(source: Source) -> str:

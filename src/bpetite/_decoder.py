@@ -1,4 +1,4 @@
-"""Turn ids into the bytes of their tokens."""
+"""Ids to the bytes of their tokens."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from operator import countOf
 
 from bpetite._vocabulary import TokenBytes, as_id
 
-# Ids that are looked up at a time: a batch stays in the processor's cache until it is joined
-# (measured: nearly twice as fast as one join over a million tokens).
-_BATCH = 4096
+# A batch stays in the processor's cache until it is joined: measured, nearly twice as fast as one
+# join over a million tokens.
+_BATCH_IDS = 4096
 
 
 def join_tokens(ids: Iterable[int], bytes_of: TokenBytes) -> bytes:
@@ -22,9 +22,9 @@ def join_tokens(ids: Iterable[int], bytes_of: TokenBytes) -> bytes:
     """
     all_ids = ids if isinstance(ids, list) else as_list(ids)
     parts = []
-    for start in range(0, len(all_ids), _BATCH):
-        batch = all_ids[start : start + _BATCH]
-        # True and 97.0 would be found in a dict of ints too, so the types are looked at first.
+    for start in range(0, len(all_ids), _BATCH_IDS):
+        batch = all_ids[start : start + _BATCH_IDS]
+        # A dict of ints would find True and 97.0 too, so check the types first.
         if countOf(map(type, batch), int) != len(batch):
             batch = list(map(as_id, batch))
         parts.append(b"".join(map(bytes_of.__getitem__, batch)))
@@ -37,7 +37,7 @@ def as_list(ids: Iterable[int]) -> list[int]:
     >>> as_list(memoryview(b"ab"))
     [97, 98]
 
-    Raises TypeError for what cannot be iterated over.
+    Raises TypeError for a value that is not iterable.
     """
     try:
         return list(ids)
@@ -51,7 +51,7 @@ def as_list(ids: Iterable[int]) -> list[int]:
 
 
 def character_offsets(tokens: Iterable[bytes]) -> list[int]:
-    r"""Return, for each token, the index of the character that its first byte belongs to.
+    r"""Return, for each token, the index of the character that its first byte is in.
 
     The tokens, joined, must be valid UTF-8.
 
@@ -59,7 +59,7 @@ def character_offsets(tokens: Iterable[bytes]) -> list[int]:
     [0, 1, 1, 2]
     """
     offsets = []
-    characters = 0  # that have begun so far
+    characters = 0  # begun so far
     for token in tokens:
         begins_inside = 0x80 <= token[0] < 0xC0 if token else False
         offsets.append(characters - begins_inside)

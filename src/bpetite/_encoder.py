@@ -1,146 +1,111 @@
-"""Turn pieces of text into ids, lowest merge rank first."""
+"""Pieces of text in, ids out: the pair with the lowest merge rank first."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 from bpetite._vocabulary import Pair, Vocabulary
 
-# A longer piece (in characters) is merged anew each time: it is unlikely to come again.
-_CACHED_LENGTH = 128
+# Longer pieces are not cached, since they are unlikely to occur again.
+_MAX_CACHED_CHARACTERS = 128
 
-# The cache starts over when its pieces and their ids come to this: 200,000 words of two ids, some
-# 40 MB, or fewer of more ids. The words of a text repeat so much that those which matter are back
-# in it at once.
-_CACHE_SIZE = 2_000_000
-_PIECE_SIZE = 8  # of a piece, beside the number of its ids
+# The cache is cleared at this many units: 200,000 words of two ids (some 40 MB), or fewer of more
+# ids. Words repeat so often that the frequent ones soon are in the cache again.
+_MAX_CACHE_UNITS = 2_000_000
+_UNITS_PER_PIECE = 8  # beside one unit for each id
 
-# Up to so many bytes a piece is merged in place, where each merge looks at the whole piece again;
-# above, with a heap, which costs more for each merge but is never quadratic.
-_SHORT = 64
+# Shorter pieces are merged in place: each merge searches the whole piece. Longer pieces take a
+# heap, which costs more for each merge but is never quadratic.
+_MAX_IN_PLACE_BYTES = 64
 
 _NO_RANK = 1 << 62
 
 
-class DoubtfulPieceError(Exception):
-    """A piece that may have been cut at the wrong place, so that all must be cut anew."""
+class ResplitError(Exception):
+    """A piece may end at the wrong position, so its whole text has to be split again."""
 
 
-class Encoder:
-    """Turn pieces into ids by the ranks of merges; safe to share between threads.
+class Encoder(dict[str, Sequence[int]]):
+    """The ids of each piece, by the ranks of merges; safe to share between threads.
 
-    `merge`, if given, does what a vocabulary's merges do to the bytes of one piece.
+    The first look-up of a piece finds its ids, and a bounded cache keeps them. Only a new piece is
+    checked: pieces that need a resplit are never in the cache. `merge`, if given, replaces this
+    module's way from the bytes of one piece to its ids.
 
-    >>> vocabulary = Vocabulary(((97, 98), (32, 256)), {}, "...")
-    >>> encoder, ids = Encoder(vocabulary, lambda piece: False), []
-    >>> encoder.extend(ids, ["ab", " ab", "a"])
-    >>> ids
-    [256, 257, 97]
+    >>> encoder = Encoder(Vocabulary(((97, 98), (32, 256)), {}, "..."), lambda piece: False)
+    >>> encoder["ab"], encoder[" ab"], encoder["a"]
+    ((256,), (257,), (97,))
+
+    A look-up raises UnicodeEncodeError, with its position in the piece, for a lone surrogate, and
+    ResplitError for a piece that needs it.
     """
 
     def __init__(
         self,
         vocabulary: Vocabulary,
-        doubtful: Callable[[str], bool],
+        needs_resplit: Callable[[str], bool],
         merge: Callable[[bytes], Sequence[int]] | None = None,
     ) -> None:
-        self._ids_of = _PieceCache(merge or _PieceMerger(vocabulary).merge, doubtful)
-
-    def extend(self, ids: list[int], pieces: Iterable[str]) -> None:
-        """Append the ids of each piece to `ids`.
-
-        Raises UnicodeEncodeError, with its position in the piece, for a lone surrogate, and
-        DoubtfulPieceError for a piece that is doubtful; some ids may have been appended by then.
-        """
-        ids_of = self._ids_of
-        for piece in pieces:
-            ids += ids_of[piece]
-
-    def extend_without_doubt(self, ids: list[int], pieces: Iterable[str]) -> None:
-        """Append the ids of each piece to `ids`, even if a piece is doubtful."""
-        for piece in pieces:
-            ids += self._ids_of.find(piece)
-
-    def count(self, pieces: Iterable[str]) -> int:
-        """Return how many ids the pieces have in all. Raises as `extend` does."""
-        return sum(map(len, map(self._ids_of.__getitem__, pieces)))
-
-
-class _PieceCache(dict[str, Sequence[int]]):
-    """The ids of each piece, found when they are first asked for. A bounded dict.
-
-    No doubtful piece is ever in it. So what is in it costs no doubt: only a new piece does.
-    """
-
-    def __init__(
-        self, merge: Callable[[bytes], Sequence[int]], doubtful: Callable[[str], bool]
-    ) -> None:
         super().__init__()
-        self._merge = merge
-        self._doubtful = doubtful
-        self._size = 0
+        self._merge = merge or _merger_of(vocabulary)
+        self._needs_resplit = needs_resplit
+        self._units = 0
 
     def __missing__(self, piece: str) -> Sequence[int]:
-        if self._doubtful(piece):
-            raise DoubtfulPieceError(piece)
+        if self._needs_resplit(piece):
+            raise ResplitError(piece)
         ids = self.find(piece)
-        if len(piece) <= _CACHED_LENGTH:
-            if self._size >= _CACHE_SIZE:
-                self._size = 0
+        if len(piece) <= _MAX_CACHED_CHARACTERS:
+            if self._units >= _MAX_CACHE_UNITS:
+                self._units = 0
                 self.clear()
-            self._size += _PIECE_SIZE + len(ids)
+            self._units += _UNITS_PER_PIECE + len(ids)
             self[piece] = ids
         return ids
 
     def find(self, piece: str) -> Sequence[int]:
-        """Return the ids of a piece."""
+        """Return the ids of a piece without a check, and do not cache them."""
         return tuple(self._merge(piece.encode("utf-8")))
 
 
-class _PieceMerger:
-    """Merge the bytes of one piece by the rules of a vocabulary."""
+def _merger_of(vocabulary: Vocabulary) -> Callable[[bytes], Sequence[int]]:
+    """Return the way from the bytes of one piece to its ids, by the rules of a vocabulary."""
+    byte_ids, merged = vocabulary.byte_ids, vocabulary.merge_ids
+    rank_of = {pair: rank for rank, pair in enumerate(vocabulary.merges)}
+    whole_pieces: dict[bytes, int] = {}
+    if vocabulary.ignore_merges:
+        whole_pieces = {token: id for id, token in vocabulary.ordinary_tokens.items()}
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self._byte_ids = vocabulary.byte_ids
-        self._merge_ids = vocabulary.merge_ids
-        self._rank_of = {pair: rank for rank, pair in enumerate(vocabulary.merges)}
-        self._whole_pieces: dict[bytes, int] = {}
-        if vocabulary.ignore_merges:
-            self._whole_pieces = {token: id for id, token in vocabulary.ordinary_tokens.items()}
-
-    def merge(self, piece: bytes) -> Sequence[int]:
-        """Return the ids of a piece."""
-        if (id := self._whole_pieces.get(piece)) is not None:
+    def merge(piece: bytes) -> Sequence[int]:
+        if (id := whole_pieces.get(piece)) is not None:
             return (id,)
-        ids = list(map(self._byte_ids.__getitem__, piece))
-        return merge_ids(ids, self._rank_of, self._merge_ids)
+        return merge_ids(list(map(byte_ids.__getitem__, piece)), rank_of, merged)
+
+    return merge
 
 
 def merge_ids(ids: list[int], rank_of: Mapping[Pair, int], merged: Sequence[int]) -> list[int]:
-    """Return what the merges make of the ids of one piece's bytes.
+    """Return the ids that merges make of the ids of one piece's bytes.
 
-    For each rank that is present, lowest first, one full pass from left to right replaces what
-    does not overlap; `merged` has the id for each rank. That is the same as merging the leftmost
-    pair of the lowest rank that is present, again and again, since in a vocabulary that was
-    trained a merge makes an id which only later ranks use; in one where it is not so, the latter
-    is what counts. `ids` may be changed.
+    Again and again, the leftmost pair of the lowest present rank becomes the id that `merged` has
+    for this rank. With a trained vocabulary, one full pass for each rank gives the same ids,
+    because only later ranks use the id that a merge makes. `ids` may be changed.
 
     >>> merge_ids(list(b"aaab"), {(97, 97): 0, (256, 97): 1}, [256, 257])
     [257, 98]
     """
-    merge = _merge_in_place if len(ids) <= _SHORT else _merge_with_heap
+    merge = _merge_in_place if len(ids) <= _MAX_IN_PLACE_BYTES else _merge_with_heap
     return merge(ids, rank_of, merged)
 
 
 def _merge_in_place(
     ids: list[int], rank_of: Mapping[Pair, int], merged: Sequence[int]
 ) -> list[int]:
-    """Merge by looking for the lowest rank in a list of ranks: quadratic, but in fast steps."""
+    """Merge by searching a list of ranks for the lowest: quadratic, but in fast steps."""
     get_rank = rank_of.get
-    # ranks[i] is the rank of the pair that begins at ids[i].
-    ranks = [get_rank(pair, _NO_RANK) for pair in pairwise(ids)]
+    ranks = [get_rank(pair, _NO_RANK) for pair in pairwise(ids)]  # of the pair at each position
     while ranks:
         rank = min(ranks)
         if rank == _NO_RANK:
@@ -158,13 +123,13 @@ def _merge_in_place(
 def _merge_with_heap(
     ids: list[int], rank_of: Mapping[Pair, int], merged: Sequence[int]
 ) -> list[int]:
-    """Merge by a heap of ranks and positions: O(n log n), whatever the piece.
+    """Merge by a heap of ranks and positions: O(n log n) for every piece of n bytes.
 
-    Each of the n - 1 merges at the most adds two entries. One that is not so any more when it
-    comes up, since another merge has taken a part of its pair, is passed over.
+    There are at most n - 1 merges, and each adds at most two entries. An entry is stale, and is
+    skipped, if another merge has taken a part of its pair.
     """
     size = len(ids)
-    after = list(range(1, size + 1))  # after[i]: where the token behind the one at i begins
+    after = list(range(1, size + 1))  # after[i]: the position of the token behind the one at i
     before = list(range(-1, size - 1))
     # An entry is rank * size + position: one int, which compares faster than a pair.
     heap = [
@@ -173,13 +138,13 @@ def _merge_with_heap(
         if (rank := rank_of.get(pair)) is not None
     ]
     heapq.heapify(heap)
-    taken = -1  # stands where a token has become the right part of another
+    merged_away = -1  # the id at a position that has become a part of the token before it
     while heap:
         rank, i = divmod(heapq.heappop(heap), size)
         j = after[i]
         if j == size or rank_of.get((ids[i], ids[j])) != rank:
             continue
-        ids[i], ids[j] = merged[rank], taken
+        ids[i], ids[j] = merged[rank], merged_away
         after[i] = k = after[j]
         if k < size:
             before[k] = i
@@ -187,4 +152,4 @@ def _merge_with_heap(
                 heapq.heappush(heap, rank_behind * size + i)
         if (h := before[i]) >= 0 and (rank_before := rank_of.get((ids[h], ids[i]))) is not None:
             heapq.heappush(heap, rank_before * size + h)
-    return [id for id in ids if id != taken]
+    return [id for id in ids if id != merged_away]

@@ -1,30 +1,35 @@
-"""Cut text: special literals out of it, and the rest into pieces."""
+"""Text in, pieces out: special literals are split off, and patterns split the rest."""
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator
-from itertools import chain
-from operator import itemgetter
+from itertools import accumulate, chain, pairwise
+from os.path import commonprefix
+from time import process_time
 from types import MappingProxyType
-from typing import Literal
-
-import regex
+from typing import TYPE_CHECKING, Literal
 
 from bpetite._unicode import (
-    VERSION,
+    compile_regex,
     differs,
-    in_form_c,
     named_characters,
-    stretches,
+    nfc,
+    range_starts,
     with_stand_ins,
 )
+from bpetite._unicode.data import VERSION
 
-_CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-_UPPER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
-_LOWER = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
-_SIGNS_AND_SPACES = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-_CL100K = rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{{1,3}}|{_SIGNS_AND_SPACES}"
+if TYPE_CHECKING:
+    import regex
+
+# Parts of several patterns; UPPER and LOWER are the inside of a set.
+CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+UPPER = r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}"
+LOWER = r"\p{Ll}\p{Lm}\p{Lo}\p{M}"
+SYMBOLS_AND_SPACES = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+_CL100K = rf"{CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{{1,3}}|{SYMBOLS_AND_SPACES}"
 
 PATTERNS = MappingProxyType(
     {
@@ -34,83 +39,327 @@ PATTERNS = MappingProxyType(
         "cl100k": _CL100K,
         # openai/tiktoken, tiktoken_ext/openai_public.py
         "o200k": (
-            rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+{_CONTRACTIONS}?"
-            rf"|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*{_CONTRACTIONS}?"
+            rf"[^\r\n\p{{L}}\p{{N}}]?[{UPPER}]*[{LOWER}]+{CONTRACTIONS}?"
+            rf"|[^\r\n\p{{L}}\p{{N}}]?[{UPPER}]+[{LOWER}]*{CONTRACTIONS}?"
             r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
         ),
-        # meta-llama/llama3, llama/tokenizer.py: that of cl100k
+        # meta-llama/llama3, llama/tokenizer.py: the pattern of cl100k
         "llama3": _CL100K,
-        # Qwen/Qwen2, tokenizer.json: that of cl100k, but each digit by itself
-        "qwen2": rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}|{_SIGNS_AND_SPACES}",
+        # Qwen/Qwen2, tokenizer.json: the pattern of cl100k, with each digit a piece
+        "qwen2": rf"{CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}|{SYMBOLS_AND_SPACES}",
     }
 )
 """Patterns by name, in their portable form. Each matches every character of every text."""
 
 GPT2_PATTERN = PATTERNS["gpt2"]
 
-# Places where a text may be cut before the pattern runs, since a piece always ends there: no
-# alternative goes on behind them, none looks back, and those that look ahead do so from white
-# space that is not cut. With GPT-2's pattern that is before white space that follows anything
-# else; with the others, which let line ends follow signs, before other white space, and between
-# a line end and what is no white space (nor "/", which o200k lets follow a line end). The native
-# core, whose classes are exact, cuts in more places, such as between a letter and a digit: here a
-# letter of a later Unicode than the one that counts would be taken for one, and cut from signs.
-_BEFORE_SPACE = regex.compile(r"\S(?=\s)")
-_BEFORE_SPACE_OR_AFTER_LINE = regex.compile(r"\S(?=[^\S\r\n])|[\r\n](?=[^\s/])")
-_SAFE_CUTS = {
-    pattern: _BEFORE_SPACE if name == "gpt2" else _BEFORE_SPACE_OR_AFTER_LINE
+# Safe splits: a piece always ends there, so a text may be split there before the pattern runs. No
+# alternative continues across them, none looks back, and the look-aheads start from white space
+# on the same side. With GPT-2's pattern, white space after anything else is a safe split. The
+# other patterns let newlines follow symbols. Their safe splits are before other white space, and
+# between a newline and a character that is neither white space nor "/" (o200k takes "/" after a
+# newline). The native engine has exact categories and splits in more places, such as between a
+# letter and a digit. Here that would be wrong: the installed `regex` may take a symbol for a
+# letter that a later Unicode version added.
+_BEFORE_SPACE = r"\S(?=\s)"
+_BEFORE_SPACE_OR_AFTER_NEWLINE = r"\S(?=[^\S\r\n])|[\r\n](?=[^\s/])"
+_SAFE_SPLITS = {
+    pattern: _BEFORE_SPACE if name == "gpt2" else _BEFORE_SPACE_OR_AFTER_NEWLINE
     for name, pattern in PATTERNS.items()
 }
 
-# Characters that are cut at a time. The pieces of one block fit the processor's cache, so they
-# are cut and looked up faster than those of a whole text at once (measured: up to twice as fast).
-_BLOCK = 4096
-
-# Texts on which a pattern must not match nothing at all, beside some that are made of the
-# characters that it names. (Where it does so all the same, no piece is made of it.)
-_MOST_PROBED = 100
-_PROBES = ("", "a", "A1 b\n", " ", "\n", "'s", "é中🙂", "...")
+# The pieces of a block this long fit the processor's cache. Splitting and looking them up is up
+# to twice as fast as for a whole text at once (measured).
+BLOCK_CHARACTERS = 4096
 
 
-def slices(text: str) -> Iterator[str]:
-    """Cut `text` into slices of some thousand characters, as `Pretokenizer.blocks` takes them."""
-    return (text[start : start + _BLOCK] for start in range(0, len(text), _BLOCK))
+def chunks_of(text: str, size: int = BLOCK_CHARACTERS) -> Iterator[str]:
+    """Yield `text` in chunks of some thousand characters, which `blocks_of_chunks` takes."""
+    return (text[start : start + size] for start in range(0, len(text), size))
+
+
+class Pretokenizer:
+    """Split text into pieces by a pattern that `portable_pattern` returned.
+
+    Text between two matches is a piece too, so the pieces, joined, are the text. Each further
+    pattern splits every piece of the pattern before it, as a text of its own. A normalizer brings
+    text into a normal form of Unicode before the first pattern.
+
+    >>> pretokenizer = Pretokenizer(GPT2_PATTERN)
+    >>> pretokenizer.split("Hello world, it's 2026!")
+    ['Hello', ' world', ',', ' it', "'s", ' 2026', '!']
+    """
+
+    def __init__(
+        self,
+        pattern: str,
+        more_patterns: Iterable[str] = (),
+        normalizer: Literal["NFC"] | None = None,
+    ) -> None:
+        self._compiled = compile_regex(pattern)
+        patterns = (pattern, *more_patterns)
+        self._range_starts = range_starts(patterns)
+        safe_split = _SAFE_SPLITS.get(pattern) if len(patterns) == 1 else None
+        self.safe_split: regex.Pattern[str] | None = (
+            compile_regex(safe_split) if safe_split else None
+        )
+        """Ends where a text may be split before the pattern; None if no such place is known."""
+        self._normalizer = normalizer
+        self.split: Callable[[str], list[str]]
+        """Return the pieces of a text in order, by the categories of the installed `regex`."""
+        self.split = _split_in_turn([_split_by(each) for each in patterns])
+
+    def split_with_stand_ins(self, text: str) -> list[str]:
+        """Return the pieces of a text in order, by the categories of one version of Unicode.
+
+        `split` is faster, and returns the same pieces if none of its pieces `needs_resplit`.
+        """
+        pieces = self.split(with_stand_ins(text, self._range_starts))
+        ends = accumulate(map(len, pieces), initial=0)
+        return [text[start:end] for start, end in pairwise(ends)]
+
+    needs_resplit = staticmethod(differs)
+    """Return whether the text of a piece has to go through `split_with_stand_ins`."""
+
+    def matches_all(self) -> bool:
+        """Return whether the first pattern leaves no text between its matches.
+
+        This is known of the named patterns. Any other pattern is tried on each character alone,
+        and before one character of each kind, which proves nothing but finds the usual gaps.
+        """
+        if self.safe_split is not None:
+            return True
+        characters = [*map(chr, chain(range(0xD800), range(0xE000, 0x110000)))]
+        return all(map(self._compiled.match, characters)) and not any(
+            self._compiled.sub("", behind.join([*characters, ""]))
+            for behind in ("a", "1", ".", " ", "\n")
+        )
+
+    def blocks(self, text: str) -> Iterable[str]:
+        """Split a text at safe splits into blocks of some thousand characters, normalized."""
+        if self._normalizer:
+            text = nfc(text)
+        return self.blocks_of_chunks(chunks_of(text)) if len(text) > BLOCK_CHARACTERS else (text,)
+
+    def blocks_of_chunks(self, chunks: Iterable[str]) -> Iterator[str]:
+        """Split a text that comes in chunks at safe splits instead.
+
+        The pieces of the blocks are the pieces of the whole text. At most two chunks are in memory
+        at a time, or the text between two safe splits if that is longer. Safe splits are known
+        only for the named patterns; for any other, the one block is the whole text.
+        """
+        unsplit: list[str] = []
+        for chunk in chunks:
+            match = self.safe_split.search(chunk) if self.safe_split else None
+            if match is None:
+                unsplit.append(chunk)
+                continue
+            unsplit.append(chunk[: match.end()])
+            yield "".join(unsplit)
+            unsplit = [chunk[match.end() :]]
+        yield "".join(unsplit)
+
+
+def _split_by(pattern: str) -> Callable[[str], list[str]]:
+    """Return a function that splits a text by one pattern and keeps the text between matches."""
+    compiled = compile_regex(pattern)
+    if pattern in _SAFE_SPLITS:
+        return compiled.findall
+
+    def split(text: str) -> list[str]:
+        pieces: list[str] = []
+        end = 0
+        for match in compiled.finditer(text):
+            pieces += text[end : match.start()], match.group()
+            end = match.end()
+        pieces.append(text[end:])
+        return list(filter(None, pieces))
+
+    return split
+
+
+def _split_in_turn(splits: list[Callable[[str], list[str]]]) -> Callable[[str], list[str]]:
+    if len(splits) == 1:
+        return splits[0]
+
+    def split(text: str) -> list[str]:
+        pieces = [text] if text else []
+        for split_piece in splits:
+            pieces = list(chain.from_iterable(map(split_piece, pieces)))
+        return pieces
+
+    return split
+
+
+class ChunkSplitter:
+    """Finds where a text that comes in chunks of UTF-8 may be split.
+
+    The ids of the two sides, joined, are those of the whole, whatever text follows: a safe split
+    that no literal spans.
+    """
+
+    def __init__(self, pretokenizer: Pretokenizer, literals: Iterable[str]) -> None:
+        self._safe_split = pretokenizer.safe_split
+        self._literals = [literal.encode("utf-8") for literal in literals]
+        self._max_literal = max(map(len, self._literals), default=1)
+
+    def last_split(self, data: bytes | bytearray, searched: int = 0) -> int:
+        """Return the offset of the last split behind `searched` bytes, or 0.
+
+        `data` may be any bytes: those that are not UTF-8 are found when they are encoded.
+        """
+        if self._safe_split is None:
+            return 0
+        # A literal may begin in the last bytes, and a character may be unfinished.
+        end = len(data) - max(self._max_literal - 1, _MAX_CHARACTER_BYTES)
+        size = _SPLIT_WINDOW_BYTES
+        while end > searched:
+            start = max(end - size, searched)
+            while start < end and data[start] & 0xC0 == 0x80:
+                start += 1
+            text = data[start:end].decode("utf-8", "surrogateescape")
+            splits = [match.end() for match in self._safe_split.finditer(text)]
+            for split in reversed(splits):
+                at = start + len(text[:split].encode("utf-8", "surrogateescape"))
+                if not self._is_spanned(data, at):
+                    return at
+            if end - size <= searched:
+                break
+            size *= 4
+        return 0
+
+    def _is_spanned(self, data: bytes | bytearray, at: int) -> bool:
+        """Return whether a literal spans an offset; any does that is in its bytes on both sides."""
+        return any(
+            literal in data[max(at - len(literal) + 1, 0) : at + len(literal) - 1]
+            for literal in self._literals
+        )
+
+
+_SPLIT_WINDOW_BYTES = 1 << 12
+_MAX_CHARACTER_BYTES = 4
+
+
+class SpecialSplitter:
+    """Split exact literals off text; of several that begin at one position, the longest.
+
+    `re` finds the positions where the first characters of a literal stand. A binary search in the
+    sorted literals then finds the longest literal there. So the time is linear in the text, and
+    grows with the logarithm of the number of literals.
+
+    >>> list(SpecialSplitter(["<|a|>", "<|b|>"]).split("x<|b|>y"))
+    [('x', '<|b|>'), ('y', None)]
+    """
+
+    def __init__(self, literals: Collection[str]) -> None:
+        self._sorted = sorted(literals)
+        self._max_length = max(map(len, literals), default=0)
+        # For each literal, the literals that it begins with, itself included, shortest first.
+        self._prefixes: list[tuple[str, ...]] = []
+        prefixes: list[str] = []
+        for literal in self._sorted:
+            while prefixes and not literal.startswith(prefixes[-1]):
+                prefixes.pop()
+            prefixes.append(literal)
+            self._prefixes.append(tuple(prefixes))
+        self._candidates = re.compile(self._beginning()) if literals else None
+
+    def _beginning(self) -> str:
+        """Return a regular expression for the common prefix and the character after it."""
+        prefix = commonprefix((self._sorted[0], self._sorted[-1]))  # noqa: RUF071 (no paths)
+        pattern = re.escape(prefix)
+        if self._sorted[0] != prefix:
+            following = sorted({literal[len(prefix)] for literal in self._sorted})
+            pattern += f"[{''.join(map(re.escape, following))}]"
+        return pattern
+
+    def split(self, text: str) -> Iterator[tuple[str, str | None]]:
+        """Yield each segment of ordinary text with the literal after it; None after the last."""
+        start = 0
+        for literal, position in self._find(text):
+            yield text[start:position], literal
+            start = position + len(literal)
+        yield text[start:], None
+
+    def first(self, text: str) -> tuple[str, int] | None:
+        """Return the first literal in `text` with its position in characters, None without one."""
+        return next(self._find(text), None)
+
+    def _find(self, text: str) -> Iterator[tuple[str, int]]:
+        candidate = self._candidates.search(text) if self._candidates else None
+        while self._candidates and candidate:
+            position = candidate.start()
+            literal = self._longest_prefix_of(text[position : position + self._max_length])
+            if literal is not None:
+                yield literal, position
+                position += len(literal) - 1
+            candidate = self._candidates.search(text, position + 1)
+
+    def _longest_prefix_of(self, text: str) -> str | None:
+        """Return the longest literal that `text` begins with.
+
+        Every literal that begins `text` sorts before it. So the last literal that sorts before
+        `text`, or is equal, has all of them among its prefixes.
+        """
+        index = bisect_right(self._sorted, text) - 1
+        if index < 0:
+            return None
+        prefixes = self._prefixes[index]
+        if text.startswith(prefixes[-1]):
+            return prefixes[-1]
+        count = bisect_left(prefixes, True, key=lambda literal: not text.startswith(literal))
+        return prefixes[count - 1] if count else None
 
 
 def pattern_of(name: str) -> str:
-    """Return the pattern that has a name, or else what is given, which is a regular expression.
+    """Return the pattern that has this name, or `name` itself if it is a regular expression.
 
     >>> pattern_of("llama3") == PATTERNS["cl100k"]
     True
 
-    Raises ValueError for a word that is no name: as a regular expression it would leave nearly
-    all text in one piece.
+    Raises ValueError for a word that is no name. As a regular expression, a word would leave
+    nearly all text in one piece.
     """
     if not isinstance(name, str):
         raise TypeError(f"pattern must be a str, got {type(name).__name__}")
     if name not in PATTERNS and re.fullmatch(r"[A-Za-z][\w-]{2,}", name):
-        raise ValueError(f"no pattern has the name {name!r}; these have: {', '.join(PATTERNS)}")
+        raise ValueError(f"no pattern has the name {name!r}; the names are: {', '.join(PATTERNS)}")
     return PATTERNS.get(name, name)
 
 
+# Beside the texts made of the characters that a pattern names, no match may be empty on these.
+_PROBES = ("", "a", "A1 b\n", " ", "\n", "'s", "é中🙂", "...")
+_MAX_PROBED_CHARACTERS = 100
+
+# Each further character of a run doubles the time of a pattern that backtracks. With this many,
+# other patterns need microseconds.
+_RUN_CHARACTERS = 40
+_RUNS = ("a", "A", "1", " ", "\n", ".", "é", "中", "aA", "a1", "a ", "a.", "a中")
+_MAX_PROBE_SECONDS = 0.5
+
+
 def portable_pattern(pattern: str) -> str:
-    r"""Return a regular expression that may be a pattern, or the one that has this name.
+    r"""Return a pattern by its name, or a regular expression that may be a pattern.
 
     >>> portable_pattern("qwen2") == PATTERNS["qwen2"], portable_pattern(r"\S+|\s+")
     (True, '\\S+|\\s+')
 
-    Raises ValueError if it does not compile, can match nothing at all, has possessive quantifiers
-    or atomic groups, which other engines read differently, or does not go through a text from its
-    beginning to its end in the same way everywhere.
+    Raises ValueError for a regular expression that does not compile, can match the empty string,
+    backtracks without bound, has possessive quantifiers or atomic groups (other engines read them
+    differently), or does not go through a text from its beginning to its end.
     """
     if not isinstance(pattern, str):
         raise TypeError(f"pattern must be a str, got {type(pattern).__name__}")
     pattern = PATTERNS.get(pattern, pattern)
+    if pattern in _SAFE_SPLITS:
+        return pattern
     try:
         pattern.encode("utf-8")
     except UnicodeEncodeError:
         raise ValueError(f"the pattern {pattern!r} has a lone surrogate") from None
     _check_items(pattern)
+    import regex
+
     try:
         compiled = regex.compile(pattern)
     except (regex.error, ValueError, RecursionError, OverflowError) as error:
@@ -120,45 +369,82 @@ def portable_pattern(pattern: str) -> str:
         ) from None
     if compiled.flags & (regex.REVERSE | regex.LOCALE):
         raise ValueError(
-            f"the pattern {pattern!r} goes backwards, by the flag r, or depends on the locale, by L"
+            f"the pattern {pattern!r} has the flag r (backwards) or L (locale); remove it"
         )
     named = named_characters(pattern)
     if differs(named):
         raise ValueError(
             f"the pattern {pattern!r} names a character that Unicode {VERSION} does not have"
         )
-    characters = sorted(set(named))[:_MOST_PROBED]
-    for probe in (*_PROBES, *characters, *(x + y for x in characters for y in "a1. \n" + x)):
-        if any(match.start() == match.end() for match in compiled.finditer(probe)):
-            raise ValueError(f"the pattern {pattern!r} can match nothing at all, as in {probe!r}")
+    _probe(compiled, named)
     return pattern
 
 
-# One item of a regular expression: an escape, a set, a quantifier with what makes it possessive,
-# the beginning of a group of a kind that is refused, or anything.
-_ITEM = re.compile(
-    r"\\(?:[pPN]\{[^}]*\}|.)|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]"
-    r"|(?:[*+?]|\{\d*,?\d*\})\+?|\(\?(?:>|R|[+-]?\d|&|P>)|.",
-    re.DOTALL,
-)
+def _probe(compiled: regex.Pattern[str], named: str) -> None:
+    """Raise ValueError for a pattern that matches the empty string or backtracks in some probe.
 
-# How long a pattern may be when what it has counts of is written out, as the engine does.
-_LONGEST = 100_000
+    `named` is the text that the pattern names. `regex` does not even begin to match a text without
+    the words that every match has, so `named` follows each run.
+    """
+    characters = sorted(set(named))[:_MAX_PROBED_CHARACTERS]
+    runs = ((run * _RUN_CHARACTERS)[:_RUN_CHARACTERS] for run in (*_RUNS, *characters))
+    probes = (
+        *_PROBES,
+        *characters,
+        *(x + y for x in characters for y in "a1. \n" + x),
+        *(run + end for run in runs for end in ("", "\0" + named[:_MAX_PROBED_CHARACTERS])),
+    )
+    end = process_time() + _MAX_PROBE_SECONDS
+    for probe in probes:
+        try:
+            matches = list(compiled.finditer(probe, timeout=max(end - process_time(), 0.001)))
+        except TimeoutError:
+            raise ValueError(
+                f"the pattern {compiled.pattern!r} backtracks: it needs more than "
+                f"{_MAX_PROBE_SECONDS:g} s for the {len(probe)} characters {probe!r}; rewrite it "
+                f"so that no repeated part can match a text in two ways"
+            ) from None
+        if any(match.start() == match.end() for match in matches):
+            raise ValueError(
+                f"the pattern {compiled.pattern!r} can match the empty string, for example in "
+                f"{probe!r}"
+            )
+
+
+# One item of a regular expression: an escape, a set, a quantifier with what makes it possessive,
+# the beginning of a group of a kind that is refused, text that `regex` skips, or any other
+# character.
+_ITEM = (
+    r"\\(?:[pPN]\{{[^}}]*\}}|.)|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]"
+    r"|(?:[*+?]|\{{\d*,?\d*\}})(?:{skipped}*\+)?|\(\?(?:>|R|[+-]?\d|&|P>)|(?P<skipped>{skipped})|."
+)
+_ITEMS = _ITEM.format(skipped="(?:(?!))")
+
+# With the flag x, wherever it is in the pattern: white space and comments are skipped.
+_VERBOSE = r"\(\?[A-Za-z01]*x"
+_VERBOSE_ITEMS = _ITEM.format(skipped=r"(?:\s|#[^\n]*)")
+
+# The limit on a pattern's items once its counts are written out, as `regex` does.
+_MAX_ITEMS = 100_000
 
 
 def _check_items(pattern: str) -> None:
-    """Raise ValueError for what other engines read differently, or for what has no end."""
-    lengths = [0]  # of the groups that are open, written out
-    last = 0  # of the last item
-    for match in _ITEM.finditer(pattern):
-        item, place = match.group(), f"at position {match.start()}"
+    """Raise ValueError for an item that other engines read differently, and for recursion."""
+    lengths = [0]  # of the open groups, with counts written out
+    last = 0  # the length of the last item
+    # These expressions are compiled when first used: the named patterns do not need them.
+    items = _VERBOSE_ITEMS if re.search(_VERBOSE, pattern) else _ITEMS
+    for match in re.finditer(items, pattern, re.DOTALL):
+        if match["skipped"]:
+            continue
+        item, position = match.group(), f"at position {match.start()}"
         if item == "(?>" or (len(item) > 1 and item[0] in "*+?{" and item[-1] == "+"):
             raise ValueError(
-                f"the pattern {pattern!r} has a possessive quantifier or an atomic group {place}, "
-                f"which other engines read differently; write it without"
+                f"the pattern {pattern!r} has a possessive quantifier or an atomic group "
+                f"{position}, which other engines read differently; write it without"
             )
         if item == r"\K" or (len(item) > 2 and item.startswith("(?")):
-            raise ValueError(f"the pattern {pattern!r} goes back, or into itself, {place}")
+            raise ValueError(f"the pattern {pattern!r} uses \\K or recursion {position}")
         if item == "(":
             lengths.append(0)
             continue
@@ -169,151 +455,8 @@ def _check_items(pattern: str) -> None:
         else:
             last = 1
         lengths[-1] += last
-        if lengths[-1] > _LONGEST:
+        if lengths[-1] > _MAX_ITEMS:
             raise ValueError(
-                f"the pattern {pattern!r} is longer than {_LONGEST} items {place}, where the "
-                f"counts in it are written out"
+                f"the pattern {pattern!r} is longer than {_MAX_ITEMS} items {position}, with its "
+                f"counts written out"
             )
-
-
-def _cut_by(pattern: str) -> Callable[[str], list[str]]:
-    """Return what cuts a text by one pattern, gaps included."""
-    compiled = regex.compile(pattern)
-    if pattern in _SAFE_CUTS:
-        return compiled.findall
-
-    def cut(text: str) -> list[str]:
-        pieces = []
-        end = 0
-        for match in compiled.finditer(text):
-            start = match.start()
-            if end < start:
-                pieces.append(text[end:start])
-            if start < match.end():
-                pieces.append(match.group())
-            end = match.end()
-        if end < len(text):
-            pieces.append(text[end:])
-        return pieces
-
-    return cut
-
-
-def _cut_in_turn(cuts: Iterable[Callable[[str], list[str]]]) -> Callable[[str], list[str]]:
-    def cut(text: str) -> list[str]:
-        pieces = [text] if text else []
-        for cut_piece in cuts:
-            pieces = list(chain.from_iterable(map(cut_piece, pieces)))
-        return pieces
-
-    return cut
-
-
-class Pretokenizer:
-    """Cut text into pieces by a pattern, which `portable_pattern` returned.
-
-    What the pattern does not match is a piece of its own, so the pieces, joined, are the text.
-    If there are more patterns, each cuts the pieces of the one before it, as texts of their own.
-    If there is a normalizer, it is the text in that normal form of Unicode that is cut.
-
-    >>> pretokenizer = Pretokenizer(GPT2_PATTERN)
-    >>> pretokenizer.cut("Hello world, it's 2026!")
-    ['Hello', ' world', ',', ' it', "'s", ' 2026', '!']
-    """
-
-    def __init__(
-        self,
-        pattern: str,
-        more_patterns: Iterable[str] = (),
-        normalizer: Literal["NFC"] | None = None,
-    ) -> None:
-        self._compiled = regex.compile(pattern)
-        patterns = (pattern, *more_patterns)
-        cuts = [_cut_by(each) for each in patterns]
-        self._stretches = stretches(patterns)
-        self._safe_cut = _SAFE_CUTS.get(pattern) if len(cuts) == 1 else None
-        self._normalizer = normalizer
-        self.cut: Callable[[str], list[str]] = cuts[0] if len(cuts) == 1 else _cut_in_turn(cuts)
-        """Return the pieces of a text in order, by the categories of the installed `regex`."""
-
-    def cut_exactly(self, text: str) -> list[str]:
-        """Return the pieces of a text in order, by the categories of one version of Unicode.
-
-        `cut` returns the same, and faster, unless a piece of it is `doubtful`.
-        """
-        pieces = []
-        start = 0
-        for piece in self.cut(with_stand_ins(text, self._stretches)):
-            end = start + len(piece)
-            pieces.append(text[start:end])
-            start = end
-        return pieces
-
-    def matches_all(self) -> bool:
-        """Return whether the first pattern leaves nothing between its matches.
-
-        Each character that there is is tried by itself, and before some of every kind. That is
-        no proof, but of the patterns that have names it is known.
-        """
-        if self._safe_cut is not None:
-            return True
-        characters = [*map(chr, chain(range(0xD800), range(0xE000, 0x110000)))]
-        return all(map(self._compiled.match, characters)) and all(
-            sum(map(len, map(itemgetter(0), self._compiled.finditer(text)))) == len(text)
-            for text in (behind.join([*characters, ""]) for behind in ("a", "1", ".", " ", "\n"))
-        )
-
-    @staticmethod
-    def doubtful(piece: str) -> bool:
-        """Return whether a text that `cut` cut this piece from must be cut by `cut_exactly`."""
-        return differs(piece)
-
-    def texts(self, text: str) -> Iterable[str]:
-        """Cut a text into blocks of some thousand characters; their pieces are the text's."""
-        if self._normalizer:
-            text = in_form_c(text)
-        return self.blocks(slices(text)) if len(text) > _BLOCK else (text,)
-
-    def blocks(self, chunks: Iterable[str]) -> Iterator[str]:
-        """Cut a text that comes in chunks anew, at places where a piece ends.
-
-        The pieces of the blocks are the pieces of the whole text, which is never held whole:
-        what is held is at most two chunks, or the stretch between two such places if that is
-        longer.
-        Of a pattern that is none of PATTERNS no such places are known: it is held whole.
-        """
-        held: list[str] = []
-        for chunk in chunks:
-            match = self._safe_cut.search(chunk) if self._safe_cut else None
-            if match is None:
-                held.append(chunk)
-                continue
-            held.append(chunk[: match.end()])
-            yield "".join(held)
-            held = [chunk[match.end() :]]
-        yield "".join(held)
-
-
-class SpecialSplitter:
-    """Cut exact literals out of text; where one begins another, the longest counts.
-
-    >>> list(SpecialSplitter(["<|a|>", "<|b|>"]).split("x<|b|>y"))
-    [('x', '<|b|>'), ('y', None)]
-    """
-
-    def __init__(self, literals: Collection[str]) -> None:
-        longest_first = sorted(literals, key=len, reverse=True)
-        self._literals = re.compile("|".join(map(re.escape, longest_first))) if literals else None
-
-    def split(self, text: str) -> Iterator[tuple[str, str | None]]:
-        """Yield each stretch of ordinary text with the literal after it; None after the last."""
-        start = 0
-        for match in self._literals.finditer(text) if self._literals else ():
-            yield text[start : match.start()], match.group()
-            start = match.end()
-        yield text[start:], None
-
-    def first(self, text: str) -> tuple[str, int] | None:
-        """Return the first literal in `text` and its position in characters, None if none is."""
-        match = self._literals.search(text) if self._literals else None
-        return (match.group(), match.start()) if match else None

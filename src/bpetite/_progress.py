@@ -1,4 +1,4 @@
-"""Tell how far training is, often enough for a bar and too seldom to slow it."""
+"""Progress of training, and the rate limit of its reports."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 INTERVAL = 0.05
-"""Seconds between two calls of the callback."""
+"""Minimum number of seconds between two reports. A progress bar needs no more of them."""
+
+Stage = Literal["counting", "merging"]
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingProgress:
-    """How far a stage of training is.
+    """The progress of a stage of training.
 
-    `stage` is "counting" (of pieces; `done` and `total` in bytes of UTF-8) or "merging" (`done`
-    and `total` in merges). `total` is None where it is not known. A stage ends with one last call
-    that has the final `done`; merging begins with a call whose `done` is 0, and may end below its
-    total, when no pair is left.
+    `stage` is "counting" or "merging". Counting measures `done` and `total` in bytes of UTF-8,
+    merging in merges. `total` is None if it is unknown. Each stage ends with one report of its
+    final `done`. Merging begins with a report of 0, and ends below its total if no pair is left.
 
     >>> seen = []
     >>> from bpetite import Tokenizer
@@ -27,7 +28,7 @@ class TrainingProgress:
     TrainingProgress(stage='merging', done=2, total=2)
     """
 
-    stage: Literal["counting", "merging"]
+    stage: Stage
     done: int
     total: int | None
 
@@ -35,27 +36,26 @@ class TrainingProgress:
 ProgressCallback = Callable[[TrainingProgress], object]
 
 
+@dataclass
 class Reporter:
-    """Calls back at most every few hundredths of a second, and once at the end of a stage."""
+    """Reports the progress of one stage to a callback, if there is one."""
 
-    def __init__(
-        self,
-        callback: ProgressCallback | None,
-        stage: Literal["counting", "merging"],
-        total: int | None,
-    ) -> None:
-        self._callback = callback
-        self._stage = stage
-        self._total = total
-        self._next = 0.0
+    callback: ProgressCallback | None
+    stage: Stage
+    total: int | None
+    _next: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.callback is not None and not callable(self.callback):
+            raise TypeError(f"progress must be callable, got {type(self.callback).__name__}")
 
     def report(self, done: int) -> None:
-        """Say that `done` is done, if it is time to."""
-        if self._callback is not None and (now := time.monotonic()) >= self._next:
+        """Report progress, at most once per INTERVAL."""
+        if self.callback is not None and (now := time.monotonic()) >= self._next:
             self._next = now + INTERVAL
             self.tell(done)
 
     def tell(self, done: int) -> None:
-        """Say that `done` is done, whenever the last time was."""
-        if self._callback is not None:
-            self._callback(TrainingProgress(self._stage, done, self._total))
+        """Report progress at once."""
+        if self.callback is not None:
+            self.callback(TrainingProgress(self.stage, done, self.total))

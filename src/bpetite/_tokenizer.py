@@ -1,46 +1,57 @@
-"""The tokenizer: the one module that knows the order of the stages."""
+"""Tokenizer: arguments in, stages in order, results out. Only this module knows the order."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable, Mapping, Sequence
-from itertools import islice, pairwise
-from typing import Final, Literal, Unpack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from bpetite._arrays import Dtype, as_array, item_size_of, joined
-from bpetite._corpus import FileCorpus, Source, TextCorpus
+from bpetite import _arguments, _corpus
+from bpetite._arguments import Buffer, Chosen, Dtype, Frame, Specials, Text, TextErrors
+from bpetite._corpus import Batches, Document, DocumentCorpus, Source
 from bpetite._decoder import as_list, character_offsets
-from bpetite._engine import TextEncoder, TokenJoiner, count_pieces, learn_merges
-from bpetite._pretokenizer import pattern_of, portable_pattern
+from bpetite._engine import ENGINE
+from bpetite._engine.arrays import joined
+from bpetite._engine.documents import view_of_data, view_of_offsets
+from bpetite._piece_counts.counts import PieceCounts
+from bpetite._pretokenizer import ChunkSplitter, Pretokenizer, pattern_of, portable_pattern
 from bpetite._progress import ProgressCallback, Reporter
-from bpetite._special import Choice, Specials, choose
-from bpetite._stream import DecodeStream
-from bpetite._stream_options import StreamOptions
-from bpetite._stream_states import check_errors
-from bpetite._text import Text, as_str, refuse, refuse_batch
-from bpetite._vocabulary import BYTE_COUNT, Pair, TokenTable, Vocabulary, as_id
-from bpetite.formats import _home, _registry
+from bpetite._streaming.stream import MakesStreams
+from bpetite._streaming.tables import TokenSource
+from bpetite._vocabulary import BYTE_COUNT, Pair, Vocabulary, as_id
+from bpetite.formats import _registry
+from bpetite.formats._fingerprint import fingerprint
+from bpetite.formats._reference import Reference
+from bpetite.formats._tiktoken import from_encoding
+from bpetite.formats._verify import check_loaded
+
+if TYPE_CHECKING:
+    from bpetite._engine.contract import TextEncoder
+
+Result = TypeVar("Result")
 
 END_OF_TEXT = "<|endoftext|>"
 
-# The usual arguments of `encode`. They are recognised by identity, in an instant; equal ones that
-# are other objects take the longer way to the same result.
+# The default arguments of `encode`, compared by identity: that halves the time of a short text.
+# Equal arguments that are other objects take the longer way to the same result.
 _ALL: Final = "all"
 _NONE: Final = ()
-_ONE: Final = 1
+_ONE_THREAD: Final = 1
 _UINT32: Final = "uint32"
 
-# Between special tokens, so many characters are worth more than one thread.
-_LONG = 1 << 18
+# The usual types of a choice of special tokens.
+_COLLECTIONS = (tuple, set, frozenset, list)
 
-# More threads than this are never of use, but each would take memory.
-_MOST_THREADS = 256
+# The number of choices of special tokens whose encoders a tokenizer keeps.
+_MAX_ENCODERS = 64
 
 
-class Tokenizer:
-    """Text to ids and back, by a vocabulary that was trained or loaded.
+class Tokenizer(MakesStreams):
+    """Turns text into ids and back, by a vocabulary that was trained or loaded.
 
-    Immutable, and safe to share between threads. Two are equal if their vocabularies are.
+    Make one with `Tokenizer.train`, `Tokenizer.train_from_files`, `Tokenizer.load` or
+    `Tokenizer.from_tiktoken`. A tokenizer is immutable and safe to share between threads. Two
+    tokenizers are equal if their vocabularies are.
 
     >>> tokenizer = Tokenizer.train("ab ab ab", vocab_size=258)
     >>> tokenizer
@@ -51,54 +62,83 @@ class Tokenizer:
     'ab<|endoftext|>ab'
     """
 
-    __slots__ = ("_count", "_encode", "_encode_array", "_encoder", "_joiner", "_vocabulary")
+    __slots__ = (
+        "__weakref__", "_count", "_encode", "_encode_array", "_encoder", "_encoders",
+        "_fingerprint", "_joiner", "_token_source", "_vocabulary",
+    )  # fmt: skip
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: Vocabulary | None = None, /) -> None:
+        """Not for users: call `Tokenizer.train`, `train_from_files`, `load` or `from_tiktoken`."""
         if not isinstance(vocabulary, Vocabulary):
             raise TypeError(
-                f"a Tokenizer is made by train or load, not of {type(vocabulary).__name__}"
+                "Tokenizer is not made by a call; use Tokenizer.train, Tokenizer.train_from_files, "
+                "Tokenizer.load or Tokenizer.from_tiktoken"
             )
         self._vocabulary = vocabulary
-        self._encoder = TextEncoder(vocabulary)
+        self._encoder = ENGINE.make_text_encoder(vocabulary)
+        self._encoders: dict[Chosen, TextEncoder] = {}
         self._encode = self._encoder.encode
         self._encode_array = self._encoder.encode_array
         self._count = self._encoder.count
-        self._joiner = TokenJoiner(vocabulary)
+        self._joiner = ENGINE.make_token_joiner(vocabulary)
+        self._token_source = TokenSource(vocabulary)
+        self._fingerprint: str | None = None
 
     # Training
 
     @classmethod
     def train(
         cls,
-        corpus: str | Iterable[str],
+        corpus: str | Iterable[Document] | Batches | PieceCounts,
         vocab_size: int,
         *,
-        pattern: str = "gpt2",
+        pattern: str | None = None,
         special_tokens: Iterable[str] = (END_OF_TEXT,),
+        errors: TextErrors = "strict",
         progress: ProgressCallback | None = None,
         threads: int | None = None,
     ) -> Tokenizer:
         """Learn a vocabulary from text.
 
-        `corpus` is one document or an iterable of documents; it is read once, and memory follows
-        the number of its distinct pieces, not its length. A piece never spans two documents.
-        `vocab_size` counts the 256 bytes and the merges, not the special tokens; training stops
-        there or, early, when no pair is left. `pattern`, which cuts text into pieces, is a name
-        (gpt2, cl100k, o200k, llama3, qwen2) or a regular expression of the `regex` package; what
-        it does not match is a piece of its own. `special_tokens` get the ids after the last merge,
-        in the order given; in the corpus they are ordinary text. `progress` is called with a
-        `TrainingProgress`. `threads` is how many threads count pieces, None for as many as there
-        are cores to use; the result is the same for any number, and the Python engine uses one.
+        `corpus` is one document, an iterable of documents, or an object with a method `batches`,
+        such as `bpetite.corpora.Corpus`. It is read once. Memory grows with the number of distinct
+        pieces, not with the length of the corpus. No piece spans two documents. `corpus` may be a
+        `PieceCounts` instead, the counts of such a corpus.
+
+        A document is a `str`, or its UTF-8 in bytes. With `errors="replace"`, U+FFFD replaces lone
+        surrogates, and bytes that are not UTF-8.
+
+        `vocab_size` counts the 256 bytes and the merges, not the special tokens. Training stops
+        there, or earlier, with a `CorpusWarning`, if no pair is left. The same warning tells of
+        documents that are names of files, and of text that looks like JSON Lines.
+
+        `pattern` splits text into pieces. It is a name (gpt2, cl100k, o200k, llama3, qwen2) or a
+        regular expression of the `regex` package. Text that it does not match is a piece too.
+        A pattern that backtracks on short trials is refused, but no trial finds all such patterns.
+        The default is gpt2, and for a `PieceCounts` the pattern of its pieces.
+
+        `special_tokens` get the ids after the last merge, in the order given. In the corpus they
+        are ordinary text.
+
+        `progress` is called with a `TrainingProgress`. `threads` count pieces, None for one thread
+        for each usable core. The result is the same for any number. The Python engine uses one.
 
         >>> Tokenizer.train(["to be", "or not to be"], 260, special_tokens=()).merges
         ((32, 98), (116, 111), (256, 101), (32, 110))
 
-        Raises ValueError for a `vocab_size` below 256, `threads` below 1, special tokens that are
-        empty or given twice, and a pattern that does not compile, can match nothing at all or has
-        possessive quantifiers or atomic groups; UnicodeEncodeError for a lone surrogate, TypeError
-        for a wrong type.
+        Raises ValueError for a `vocab_size` below 256, for `threads` below 1, and for a special
+        token that is empty or given twice. Raises ValueError for a pattern that does not compile,
+        can match the empty string, backtracks without bound, or has possessive quantifiers or
+        atomic groups, and for one that is not the pattern of a `PieceCounts`.
+        Raises UnicodeEncodeError for a lone surrogate, UnicodeDecodeError for bytes that are not
+        UTF-8, and TypeError for a wrong type.
         """
-        documents = TextCorpus(corpus)
+        as_text = _arguments.replaced if _arguments.check_text_errors(errors) else None
+        if as_text is not None and isinstance(corpus, PieceCounts):
+            raise ValueError('errors="replace" is for documents, not for a PieceCounts')
+        documents = (
+            corpus if isinstance(corpus, PieceCounts) else _corpus.corpus_of(corpus, as_text)
+        )
         return cls._train(documents, vocab_size, pattern, special_tokens, progress, threads)
 
     @classmethod
@@ -112,47 +152,54 @@ class Tokenizer:
         progress: ProgressCallback | None = None,
         threads: int | None = None,
     ) -> Tokenizer:
-        """Learn a vocabulary from files in UTF-8: each a document, read in chunks.
+        """Learn a vocabulary from files in UTF-8, as `train` does from their texts.
 
-        As `train` with the files' texts, line ends and all as they are, but no file is ever held
-        whole. `paths` may hold open binary files too (`sys.stdin.buffer`).
+        Each file is one document. It is read in chunks and never held whole. Line ends stay as
+        they are. `paths` may hold open binary files too (`sys.stdin.buffer`).
 
         >>> import io
         >>> Tokenizer.train_from_files([io.BytesIO(b"ab ab ab")], 258).merges
         ((97, 98), (32, 256))
 
-        Raises as `train` does, OSError for a file that cannot be read, and ValueError for bytes
-        that are not UTF-8, naming the file and the offset in bytes.
+        Raises the errors of `train`, and OSError for a file that cannot be read. Raises ValueError
+        for bytes that are not UTF-8, with the file and the offset in bytes.
         """
-        documents = FileCorpus(paths)
+        documents = _corpus.FileCorpus(paths)
         return cls._train(documents, vocab_size, pattern, special_tokens, progress, threads)
 
     @classmethod
     def _train(
         cls,
-        corpus: TextCorpus | FileCorpus,
+        corpus: DocumentCorpus | PieceCounts,
         vocab_size: int,
-        pattern: str,
+        pattern: str | None,
         special_tokens: Iterable[str],
         progress: ProgressCallback | None,
         threads: int | None,
     ) -> Tokenizer:
-        merge_limit = _checked_vocab_size(vocab_size) - BYTE_COUNT
-        if progress is not None and not callable(progress):
-            raise TypeError(f"progress must be callable, got {type(progress).__name__}")
-        threads = _checked_threads(threads)
-        literals = _checked_special_tokens(special_tokens)
-        pattern = portable_pattern(pattern_of(pattern))
-
-        counting = Reporter(
-            progress, "counting", None if progress is None else corpus.total_bytes()
-        )
+        merge_limit = _arguments.check_vocab_size(vocab_size) - BYTE_COUNT
+        threads = _arguments.check_threads(threads)
+        literals = _arguments.check_special_literals(special_tokens)
         merging = Reporter(progress, "merging", merge_limit)
-        counts = [count_pieces(corpus, pattern, counting, threads)]
-        counting.tell(corpus.bytes_read)
-        # Handed over, not kept: the trainer needs the counts only to begin with.
-        merges = learn_merges(counts.pop(), merge_limit, merging.report)
+        if isinstance(corpus, PieceCounts):
+            pattern = corpus.header.checked_pattern(pattern)
+            counting = Reporter(progress, "counting", corpus.header.text_bytes)
+            counts = [ENGINE.counts_of(corpus._records)]
+            counting.tell(corpus.header.text_bytes)
+        else:
+            pattern = portable_pattern(pattern_of("gpt2" if pattern is None else pattern))
+            total = None if progress is None else corpus.total_bytes()
+            counting = Reporter(progress, "counting", total)
+            counts = [ENGINE.count_pieces(corpus, pattern, counting, threads)]
+            counting.tell(corpus.bytes_read)
+        # `pop` gives the only reference away, so that the trainer can free the counts early.
+        merges = ENGINE.learn_merges(counts.pop(), merge_limit, merging.report)
         merging.tell(len(merges))
+        if len(merges) < merge_limit:
+            size = BYTE_COUNT + len(merges)
+            _corpus.warn(
+                f"stopped at {size} of {BYTE_COUNT + merge_limit} ids: no pair is left to merge"
+            )
 
         first_special = BYTE_COUNT + len(merges)
         special_ids = {literal: id for id, literal in enumerate(literals, first_special)}
@@ -169,17 +216,21 @@ class Tokenizer:
         add_special_tokens: bool = False,
         threads: int | None = 1,
     ) -> list[int]:
-        """Return the ids of `text`: a `str`, or its UTF-8 in bytes, bytearray, memoryview or mmap.
+        """Return the ids of a text.
 
-        Special tokens: a literal in `allowed_special` becomes its id; one in `disallowed_special`
-        is a ValueError; any other is ordinary text. "all" means every special token, for
-        `disallowed_special` every one that is not allowed. The parameters are tiktoken's, but by
-        default all are allowed and none is refused; use `encode_ordinary` on untrusted text.
-        With `add_special_tokens`, the ids that a vocabulary from Hugging Face has its texts begin
-        and end with are put around (Llama 3's <|begin_of_text|>; a trained one has none).
-        The native engine cuts a long text for up to so many `threads`, None being one for each
-        core that the process may use; the ids are the same for any number of them. Where some
-        special tokens are allowed and others not, it is each stretch between them that is cut.
+        `text` is a `str`, or UTF-8 in a bytes, bytearray, memoryview or mmap.
+
+        A special literal in `allowed_special` becomes its id. One in `disallowed_special` raises
+        ValueError. Any other is ordinary text. "all" means every special token, and for
+        `disallowed_special` every one that is not allowed. These two are tiktoken's parameters
+        with other defaults: all are allowed, and no literal raises. For untrusted text, use
+        `encode_ordinary`.
+
+        `add_special_tokens` puts the ids around that a vocabulary from Hugging Face asks for, such
+        as Llama 3's <|begin_of_text|>. A trained vocabulary has none.
+
+        `threads` is the number of threads for a long text, None for one for each usable core. The
+        ids are the same for any number. The Python engine uses one thread.
 
         >>> tokenizer = Tokenizer.train("ab ab ab", 258)
         >>> tokenizer.encode("ab<|endoftext|>")
@@ -187,45 +238,36 @@ class Tokenizer:
         >>> tokenizer.encode(b"ab<|", allowed_special=())
         [256, 60, 124]
 
-        Raises UnicodeEncodeError, with its position in characters, for a lone surrogate;
-        UnicodeDecodeError, with its position in bytes, for a buffer that is not UTF-8; ValueError
-        for a name in either argument that is no special token of this vocabulary, and for
-        `threads` below 1; TypeError for a wrong type.
+        Raises UnicodeEncodeError for a lone surrogate, with its position in characters, and
+        UnicodeDecodeError for a buffer that is not UTF-8, with its position in bytes. Raises
+        ValueError for `threads` below 1 and for an unknown special token in either argument.
+        Raises TypeError for a wrong type.
         """
         if (
-            allowed_special is _ALL
-            and disallowed_special is _NONE
-            and threads is _ONE
+            disallowed_special is _NONE
+            and (allowed_special is _ALL or allowed_special is _NONE)
+            and threads is _ONE_THREAD
             and not add_special_tokens
         ):
-            encode = self._encode  # found faster by itself than as a method that is called
-            try:
-                return encode(text)
-            except (TypeError, UnicodeError) as error:
-                refuse(text, error)
-        choice = self._choice(allowed_special, disallowed_special)
-        threads = _checked_threads(threads)
-        try:
-            ids = self._ids(choice.checked(text), choice, threads)
-        except (TypeError, UnicodeError) as error:
-            refuse(text, error)
+            encode = self._encode  # a local name: faster than a method call on an attribute
+            return encode(text) if allowed_special is _ALL else encode(text, True)
+        threads = _arguments.check_threads(threads)
+        encoder, guard = self._choose(allowed_special, disallowed_special)
+        ids = encoder.encode(_without_special(text, guard), False, threads)
         if not add_special_tokens:
             return ids
         return [*self._vocabulary.prefix_ids, *ids, *self._vocabulary.suffix_ids]
 
     def encode_ordinary(self, text: Text) -> list[int]:
-        """Return the ids of `text`, special tokens in it being ordinary text.
+        """Return the ids of a text in which special literals are ordinary text.
 
         >>> Tokenizer.train("ab ab ab", 258).encode_ordinary("ab<|")
         [256, 60, 124]
 
-        Raises as `encode` does.
+        Raises the errors of `encode`.
         """
         encode = self._encode
-        try:
-            return encode(text, True)
-        except (TypeError, UnicodeError) as error:
-            refuse(text, error)
+        return encode(text, True)
 
     def encode_array(
         self,
@@ -237,40 +279,31 @@ class Tokenizer:
         add_special_tokens: bool = False,
         threads: int | None = 1,
     ) -> memoryview:
-        """Return the ids of `text`, as `encode` does, in a buffer: four bytes an id, or two.
+        """Return the ids of a text, as `encode` does, in a buffer of four or two bytes an id.
 
-        `numpy.asarray` and `torch.frombuffer` see it without a copy, and may change it. `dtype` is
-        "uint32", or "uint16" for a vocabulary whose ids are all below 65,536.
+        `numpy.asarray` and `torch.frombuffer` share the buffer without a copy, and may write to
+        it. `dtype` is uint32, or uint16 if all ids are below 65,536: by name or as numpy's type.
 
         >>> ids = Tokenizer.train("ab ab ab", 258).encode_array("ab ab<|endoftext|>")
         >>> ids.format, ids.nbytes, ids.tolist()
         ('I', 12, [256, 257, 258])
 
-        Raises as `encode` does, and ValueError for a `dtype` that cannot hold all ids.
+        Raises the errors of `encode`, and ValueError for a `dtype` that cannot hold all ids.
         """
         if (
             dtype is _UINT32
-            and allowed_special is _ALL
             and disallowed_special is _NONE
-            and threads is _ONE
+            and (allowed_special is _ALL or allowed_special is _NONE)
+            and threads is _ONE_THREAD
             and not add_special_tokens
         ):
             encode_array = self._encode_array
-            try:
-                return encode_array(text, False, 4, 1)
-            except (TypeError, UnicodeError) as error:
-                refuse(text, error)
-        item_size = item_size_of(dtype, self._vocabulary)
-        choice = self._choice(allowed_special, disallowed_special)
-        threads = _checked_threads(threads)
-        try:
-            checked = choice.checked(text)
-            if choice.splitter is None:
-                ids = self._encoder.encode_array(checked, choice.ordinary, item_size, threads)
-            else:
-                ids = as_array(self._ids(checked, choice, threads), item_size)
-        except (TypeError, UnicodeError) as error:
-            refuse(text, error)
+            return encode_array(text, allowed_special is _NONE, 4, 1)
+        item_size = _arguments.item_size_of(dtype, self._vocabulary)
+        threads = _arguments.check_threads(threads)
+        encoder, guard = self._choose(allowed_special, disallowed_special)
+        checked = _without_special(text, guard)
+        ids = encoder.encode_array(checked, False, item_size, threads)
         prefix, suffix = self._frame(add_special_tokens)
         return joined([ids], item_size, prefix, suffix)[0] if prefix or suffix else ids
 
@@ -281,32 +314,32 @@ class Tokenizer:
         allowed_special: Specials = "all",
         disallowed_special: Specials = (),
         add_special_tokens: bool = False,
+        errors: TextErrors = "strict",
         threads: int | None = None,
     ) -> list[list[int]]:
         """Return the ids of each text, as `encode` does.
 
-        The texts are all taken before the first is encoded. The native engine encodes them on up
-        to so many `threads`, by default one for each core that the process may use; but one after
-        the other where some special tokens are allowed and others not.
+        All texts are read before the first is encoded. The native engine encodes them on `threads`
+        threads, by default one for each usable core.
+
+        With `errors="replace"`, U+FFFD replaces lone surrogates, and bytes that are not UTF-8.
 
         >>> Tokenizer.train("ab ab ab", 258).encode_batch(["ab", b""])
         [[256], []]
 
-        Raises as `encode` does for the first text that is refused; a note names its place.
+        Raises the errors of `encode` for the first bad text; a note names its position.
         """
-        texts = _checked_texts(texts)
-        choice = self._choice(allowed_special, disallowed_special)
-        threads = _checked_threads(threads)
-        try:
-            checked = choice.checked_batch(texts)
-            if choice.splitter is None:
-                batch = self._encoder.encode_batch(checked, choice.ordinary, threads)
-            else:
-                batch = [self._ids(text, choice, threads) for text in checked]
-        except (TypeError, UnicodeError) as error:
-            refuse_batch(texts, error)
-        prefix, suffix = self._frame(add_special_tokens)
-        return [[*prefix, *ids, *suffix] for ids in batch] if prefix or suffix else batch
+        texts = _arguments.check_texts(texts)
+        replaces = _arguments.check_text_errors(errors)
+        count = _arguments.check_threads(threads)
+        encoder, guard = self._choose(allowed_special, disallowed_special)
+        frame = self._frame(add_special_tokens)
+
+        def encode(texts: Sequence[Text]) -> list[list[int]]:
+            checked = [_without_special(text, guard) for text in texts]
+            return encoder.encode_batch(checked, frame, count)
+
+        return _encoded(encode, texts, replaces)
 
     def encode_batch_arrays(
         self,
@@ -316,40 +349,126 @@ class Tokenizer:
         allowed_special: Specials = "all",
         disallowed_special: Specials = (),
         add_special_tokens: bool = False,
+        errors: TextErrors = "strict",
         threads: int | None = None,
     ) -> tuple[memoryview, memoryview]:
         """Return the ids of all texts in one buffer, as `encode_array` does, and the offsets.
 
-        The ids of text i are `ids[offsets[i] : offsets[i + 1]]`: there is an offset (of eight
-        bytes) more than there are texts, the first being 0 and the last the number of all ids.
+        The ids of text i are `ids[offsets[i] : offsets[i + 1]]`. There is one offset more than
+        texts: the first is 0, the last the number of all ids. An offset has eight bytes.
 
         >>> tokenizer = Tokenizer.train("ab ab ab", 258)
         >>> ids, offsets = tokenizer.encode_batch_arrays(["ab ab", "", "ab"], dtype="uint16")
         >>> ids.tolist(), offsets.tolist()
         ([256, 257, 256], [0, 2, 2, 3])
 
-        Raises as `encode_batch` and `encode_array` do.
+        Raises the errors of `encode_batch` and `encode_array`.
         """
-        item_size = item_size_of(dtype, self._vocabulary)
-        texts = _checked_texts(texts)
-        choice = self._choice(allowed_special, disallowed_special)
-        threads = _checked_threads(threads)
-        try:
-            checked = choice.checked_batch(texts)
-            if choice.splitter is None:
-                ids, offsets = self._encoder.encode_batch_arrays(
-                    checked, choice.ordinary, item_size, threads
+        item_size = _arguments.item_size_of(dtype, self._vocabulary)
+        texts = _arguments.check_texts(texts)
+        replaces = _arguments.check_text_errors(errors)
+        count = _arguments.check_threads(threads)
+        encoder, guard = self._choose(allowed_special, disallowed_special)
+        frame = self._frame(add_special_tokens)
+
+        def encode(texts: Sequence[Text]) -> tuple[memoryview, memoryview]:
+            checked = [_without_special(text, guard) for text in texts]
+            return encoder.encode_batch_arrays(checked, frame, item_size, count)
+
+        return _encoded(encode, texts, replaces)
+
+    def encode_offsets(
+        self,
+        data: Buffer,
+        offsets: Buffer,
+        *,
+        dtype: Dtype = "uint32",
+        begin: str | int | None = None,
+        end: str | int | None = None,
+        allowed_special: Specials = (),
+        threads: int | None = 1,
+    ) -> tuple[memoryview, memoryview]:
+        """Return the ids of documents that share a buffer, in one buffer, and their offsets.
+
+        `data` is the UTF-8 of all documents, and document i is `data[offsets[i] : offsets[i + 1]]`.
+        `offsets` is a buffer of int32, int64 or uint64: an array.array, an array of numpy, or the
+        offsets of a string column of Arrow. They never decrease, and need not begin at 0.
+
+        `begin` and `end` go before and behind each document. Each is a special literal or an id.
+        Special literals in the data are ordinary text, unless `allowed_special` has them.
+
+        The result is that of `encode_batch_arrays`: the ids of document i, with `begin` and `end`,
+        are `ids[starts[i] : starts[i + 1]]`. No object is made for a document.
+
+        >>> from array import array
+        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
+        >>> ids, starts = tokenizer.encode_offsets(
+        ...     b"ab abab", array("q", [0, 5, 7]), end="<|endoftext|>"
+        ... )
+        >>> ids.tolist(), starts.tolist()
+        ([256, 257, 258, 256, 258], [0, 3, 5])
+
+        Raises ValueError for offsets that decrease or are out of range, for an unknown `begin` or
+        `end`, and as `encode_array` does. Raises UnicodeDecodeError for a document that is not
+        UTF-8, with its position in the document, and a note with the document's number. Raises
+        TypeError for a wrong type.
+        """
+        item_size = _arguments.item_size_of(dtype, self._vocabulary)
+        frame = _arguments.frame_of(self._vocabulary, begin, end)
+        encoder, _ = self._choose(allowed_special, ())
+        count = _arguments.check_threads(threads)
+        return _encoded_documents(encoder, data, offsets, frame, item_size, count)
+
+    def encode_blocks(
+        self,
+        documents: Iterable[Text] | Batches,
+        *,
+        dtype: Dtype = "uint32",
+        begin: str | int | None = None,
+        end: str | int | None = None,
+        allowed_special: Specials = (),
+        errors: TextErrors = "strict",
+        threads: int | None = 1,
+    ) -> Iterator[tuple[memoryview, memoryview]]:
+        """Yield the ids of documents in blocks, each as `encode_offsets` returns it.
+
+        `documents` is an iterable of texts, or an object with `batches()`, such as a
+        `bpetite.corpora.Corpus`. A block has about 1 MB of text and whole documents alone, so
+        memory does not grow with their number. The other arguments are those of `encode_offsets`.
+
+        With `errors="replace"`, U+FFFD replaces lone surrogates, and bytes that are not UTF-8.
+
+        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
+        >>> for ids, starts in tokenizer.encode_blocks(["ab ab", b"ab"], end="<|endoftext|>"):
+        ...     print(ids.tolist(), starts.tolist())
+        [256, 257, 258, 256, 258] [0, 3, 5]
+
+        Raises the errors of `encode_offsets`. Raises UnicodeError for a bad text, with a note that
+        has its number.
+        """
+        # A generator would check the arguments at its first step only.
+        item_size = _arguments.item_size_of(dtype, self._vocabulary)
+        frame = _arguments.frame_of(self._vocabulary, begin, end)
+        encoder, _ = self._choose(allowed_special, ())
+        replaces = _arguments.check_text_errors(errors)
+        count = _arguments.check_threads(threads)
+        if isinstance(documents, Batches):
+            # Work on a buffer that may change keeps the GIL.
+            return (
+                _encoded_documents(
+                    encoder, batch.data.toreadonly(), batch.offsets, frame, item_size, count
                 )
-            else:
-                batch = (self._ids(text, choice, threads) for text in checked)
-                ids, offsets = joined(batch, item_size)
-        except (TypeError, UnicodeError) as error:
-            refuse_batch(texts, error)
-        prefix, suffix = self._frame(add_special_tokens)
-        if prefix or suffix:
-            parts = (ids[start:end] for start, end in pairwise(offsets))
-            return joined(parts, item_size, prefix, suffix)
-        return ids, offsets
+                for batch in documents.batches()
+            )
+        _arguments.check_iterable(documents, "documents", "texts")
+
+        def encode(texts: Sequence[Text]) -> tuple[memoryview, memoryview]:
+            return encoder.encode_batch_arrays(texts, frame, item_size, count)
+
+        return (
+            _encoded(encode, texts, replaces, "in document {}", first)
+            for first, texts in _blocks(documents)
+        )
 
     def count(
         self,
@@ -359,54 +478,95 @@ class Tokenizer:
         disallowed_special: Specials = (),
         add_special_tokens: bool = False,
     ) -> int:
-        """Return the number of ids that `encode` would return, without making them a list.
+        """Return the number of ids that `encode` returns, without a list of them.
 
         >>> Tokenizer.train("ab ab ab", 258).count("ab ab<|endoftext|>")
         3
 
-        Raises as `encode` does.
+        Raises the errors of `encode`.
         """
-        if allowed_special is _ALL and disallowed_special is _NONE and not add_special_tokens:
+        if disallowed_special is _NONE and not add_special_tokens:
             count = self._count
-            try:
+            if allowed_special is _ALL:
                 return count(text)
-            except (TypeError, UnicodeError) as error:
-                refuse(text, error)
-        choice = self._choice(allowed_special, disallowed_special)
-        try:
-            checked = choice.checked(text)
-            if choice.splitter is None:
-                total = self._count(checked, choice.ordinary)
-            else:
-                parts = choice.splitter.split(as_str(checked))
-                total = sum(
-                    self._count(part, True) + (literal is not None) for part, literal in parts
-                )
-        except (TypeError, UnicodeError) as error:
-            refuse(text, error)
-        return total + sum(map(len, self._frame(add_special_tokens)))
+            if allowed_special is _NONE:
+                return count(text, True)
+        encoder, guard = self._choose(allowed_special, disallowed_special)
+        checked = _without_special(text, guard)
+        return encoder.count(checked) + sum(map(len, self._frame(add_special_tokens)))
 
-    def _choice(self, allowed: Specials, disallowed: Specials) -> Choice:
-        return choose(self._vocabulary.special_tokens, allowed, disallowed)
+    def count_documents(self, corpus: Batches, *, allowed_special: Specials = "all") -> int:
+        r"""Return the number of ids of all documents of a corpus.
 
-    def _ids(self, text: Text, choice: Choice, threads: int = 1) -> list[int]:
-        """Return the ids of a text in which nothing is refused."""
-        if choice.splitter is None:
-            if threads == 1:
-                return self._encode(text, choice.ordinary)
-            return self._encoder.encode_list(text, choice.ordinary, threads)
-        ids = []
-        for ordinary, literal in choice.splitter.split(as_str(text)):
-            if threads == 1 or len(ordinary) < _LONG:
-                ids += self._encode(ordinary, True)
-            else:
-                ids += self._encoder.encode_list(ordinary, True, threads)
-            if literal is not None:
-                ids.append(self._vocabulary.special_tokens[literal])
-        return ids
+        `corpus` has a method `batches`, such as `bpetite.corpora.Corpus`. The result is the sum of
+        `count` over the documents. A text file that is one document may be larger than memory,
+        unless the vocabulary has a pattern without a name: its pieces may be of any length.
 
-    def _frame(self, add_special_tokens: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return what is put before and behind the ids of a text."""
+        >>> import pathlib, tempfile
+        >>> from bpetite.corpora import Corpus
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "two.jsonl"
+        >>> _ = path.write_text('{"text": "ab ab"}\n{"text": "ab"}')
+        >>> Tokenizer.train("ab ab ab", 258).count_documents(Corpus(path))
+        3
+
+        Raises the errors of `count`, with the number of the document in a note.
+        """
+        encoder, _ = self._choose(allowed_special, ())
+        vocabulary = self._vocabulary
+        pretokenizer = Pretokenizer(
+            vocabulary.pattern, vocabulary.more_patterns, vocabulary.normalizer
+        )
+        splitter = ChunkSplitter(pretokenizer, vocabulary.special_tokens)
+        total = 0
+        unfinished = bytearray()
+        for data, offsets, is_end in _corpus.document_runs(corpus):
+            if offsets is not None:
+                ids, _ = self.encode_offsets(data, offsets, allowed_special=allowed_special)
+                total += len(ids)
+                continue
+            searched = len(unfinished)
+            unfinished += data
+            end = len(unfinished) if is_end else splitter.last_split(unfinished, searched)
+            total += encoder.count(bytes(unfinished[:end]))
+            del unfinished[:end]
+        return total
+
+    def _choose(
+        self, allowed_special: Specials, disallowed_special: Specials
+    ) -> tuple[TextEncoder, TextEncoder | None]:
+        """Return an encoder by the allowed special tokens, and one that finds disallowed ones."""
+        if disallowed_special is _NONE and type(allowed_special) in _COLLECTIONS:
+            known = self._encoders.get(Chosen(frozenset(allowed_special)))
+            if known is not None:
+                return known, None
+        special_tokens = self._vocabulary.special_tokens
+        allowed, disallowed = _arguments.choose_specials(
+            special_tokens, allowed_special, disallowed_special
+        )
+        guard = None if disallowed == Chosen() else self._encoder_of(disallowed)
+        return self._encoder_of(allowed), guard
+
+    def _encoder_of(self, chosen: Chosen) -> TextEncoder:
+        """Return an encoder by which only some special tokens are special."""
+        if chosen == Chosen(inverted=True):
+            return self._encoder
+        encoder = self._encoders.get(chosen)
+        if encoder is None:
+            literals, inverted = chosen
+            encoder = self._encoder.with_special_tokens(
+                {
+                    literal: id
+                    for literal, id in self._vocabulary.special_tokens.items()
+                    if (literal in literals) != inverted
+                }
+            )
+            if len(self._encoders) >= _MAX_ENCODERS:
+                self._encoders.clear()
+            self._encoders[chosen] = encoder
+        return encoder
+
+    def _frame(self, add_special_tokens: bool) -> Frame:
+        """Return the ids before and after those of a text."""
         if not add_special_tokens:
             return (), ()
         return self._vocabulary.prefix_ids, self._vocabulary.suffix_ids
@@ -416,30 +576,34 @@ class Tokenizer:
     def decode(
         self, ids: Iterable[int], *, errors: str = "strict", skip_special_tokens: bool = False
     ) -> str:
-        """Return the text of `ids`: their bytes joined, and decoded once.
+        """Return the text of ids: their bytes are joined, and decoded once.
 
-        A buffer of integers (an array.array, a memoryview, an array of numpy) is read as it is,
-        by the native engine without making them ints; it must have one dimension.
+        `ids` may be a buffer of integers with one dimension: an array.array, a memoryview or an
+        array of numpy. The native engine reads it without making them ints.
 
-        `errors` is for bytes that are not UTF-8, as in `bytes.decode`: strict (tiktoken's default
-        is replace), replace, ignore or backslashreplace. A special id gives its literal, or
-        nothing if they are skipped.
+        `errors` is for bytes that are not UTF-8, as in `bytes.decode`: strict, replace, ignore or
+        backslashreplace. (tiktoken's default is replace.) A special id gives its literal, or
+        nothing with `skip_special_tokens`.
 
         >>> tokenizer = Tokenizer.train("ab ab ab", 258)
         >>> tokenizer.decode([256, 257, 258], skip_special_tokens=True)
         'ab ab'
 
-        Raises KeyError for an id that the vocabulary lacks, UnicodeDecodeError for bytes that are
-        not UTF-8 (if strict), TypeError for ids that are not integers.
+        Raises KeyError for an unknown id, and TypeError for ids that are not integers or have no
+        order. If `errors` is strict, raises UnicodeDecodeError for bytes that are not UTF-8.
         """
         if errors != "strict":
-            check_errors(errors)
+            _arguments.check_errors(errors)
         if type(ids) is not list:
-            _refuse_single(ids, "ids", "int")
-        return self._joiner.text(ids, errors, skip_special_tokens)
+            _arguments.check_ids(ids)
+        try:
+            return self._joiner.text(ids, errors, skip_special_tokens)
+        except UnicodeDecodeError as error:
+            error.add_note('errors="replace" decodes such bytes to U+FFFD')
+            raise
 
     def decode_bytes(self, ids: Iterable[int]) -> bytes:
-        r"""Return the bytes of `ids`, joined; they need not be UTF-8.
+        r"""Return the bytes of ids, joined; they need not be UTF-8.
 
         >>> Tokenizer.train("ab ab ab", 258).decode_bytes([256, 195])
         b'ab\xc3'
@@ -447,7 +611,7 @@ class Tokenizer:
         Raises KeyError and TypeError as `decode` does.
         """
         if type(ids) is not list:
-            _refuse_single(ids, "ids", "int")
+            _arguments.check_ids(ids)
         return self._joiner.join(ids)
 
     def decode_batch(
@@ -462,131 +626,49 @@ class Tokenizer:
         >>> Tokenizer.train("ab ab ab", 258).decode_batch([[256], []])
         ['ab', '']
         """
-        _refuse_single(batch, "batch", "sequences of ids")
+        _arguments.check_iterable(batch, "batch", "sequences of ids")
         return [
             self.decode(ids, errors=errors, skip_special_tokens=skip_special_tokens)
             for ids in batch
         ]
 
     def decode_with_offsets(self, ids: Iterable[int]) -> tuple[str, list[int]]:
-        """Return the text of `ids` and, for each, where in the text its first byte is.
+        """Return the text of ids and, for each id, the character that its first byte is in.
 
-        An offset is the index of a character; of an id that begins inside a character, it is the
-        index of that character.
+        An offset is the index of a character in the text. Ids that share a character share its
+        index.
 
         >>> Tokenizer.train("ab ab ab", 258).decode_with_offsets([256, 257, 195, 169])
         ('ab abé', [0, 2, 5, 5])
 
-        Raises as `decode` does.
+        Raises the errors of `decode`.
         """
-        _refuse_single(ids, "ids", "int")
+        _arguments.check_ids(ids)
         ids = as_list(ids)
         text = self.decode(ids)
         return text, character_offsets(map(self.token_bytes, ids))
-
-    def decode_stream(
-        self,
-        prompt_ids: Sequence[int] = (),
-        *,
-        errors: str = "replace",
-        skip_special_tokens: bool = False,
-        unknown: Literal["raise", "skip"] = "raise",
-        stop: str | Iterable[str] = (),
-        include_stop: bool = False,
-        stop_ids: int | Iterable[int] = (),
-        min_tokens: int = 0,
-        tags: str | Iterable[str] = (),
-    ) -> DecodeStream:
-        """Return a `DecodeStream`, which turns ids that come one by one into text.
-
-        The text of `prompt_ids` is never returned, except for a character that begins in the
-        prompt and ends after it; making a stream costs the same whatever the prompt's length.
-        `errors` and `skip_special_tokens` are as in `decode`. An id that the vocabulary lacks (a
-        model padded to more ids samples some) is a KeyError, or with unknown="skip" no text.
-
-        The stream ends before the first of the strings `stop` in its text (of those that end at
-        the same character, the longest), or behind it with `include_stop`; and at the first id of
-        `stop_ids`, which have no text. A stop that ends with the first `min_tokens` ids is passed
-        over. `tags` are strings that `step_events` tells apart from text.
-
-        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
-        >>> stream = tokenizer.decode_stream()
-        >>> [stream.step(id) for id in (256, 195, 169)]
-        ['ab', '', 'é']
-        >>> stream = tokenizer.decode_stream(stop="END")
-        >>> [stream.step(id) for id in b"an END, or not"][:6], stream.stopped, stream.rest
-        (['a', 'n', ' ', '', '', ''], 'END', '')
-
-        Raises KeyError and TypeError for the last ids of the prompt, as `decode` does; ValueError
-        for an empty string in `stop` or `tags`, TypeError for a wrong type.
-        """
-        return DecodeStream(
-            self._tokens(skip_special_tokens),
-            prompt_ids,
-            errors=errors,
-            unknown=unknown,
-            stop=stop,
-            include_stop=include_stop,
-            stop_ids=stop_ids,
-            min_tokens=min_tokens,
-            tags=tags,
-        )
-
-    def stream(
-        self,
-        ids: Iterable[int | Iterable[int]],
-        prompt_ids: Sequence[int] = (),
-        **options: Unpack[StreamOptions],
-    ) -> Generator[str, None, None]:
-        """Yield the text of ids as they come: `DecodeStream.texts` of a new stream.
-
-        The options are those of `decode_stream`. `ids` is closed, if it is a generator, when it is
-        read no further: at a stop, an error, and when this iterator is closed. To see at the end
-        what stopped it, make the stream and call its `texts`.
-
-        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
-        >>> list(tokenizer.stream([256, 195, 169, 33, 256], stop="!"))
-        ['ab', 'é']
-        """
-        return self.decode_stream(prompt_ids, **options).texts(ids)
-
-    def astream(
-        self,
-        ids: AsyncIterable[int | Iterable[int]],
-        prompt_ids: Sequence[int] = (),
-        **options: Unpack[StreamOptions],
-    ) -> AsyncGenerator[str, None]:
-        """Yield the text of ids as they come from an asynchronous source, as `stream` does.
-
-        The source is closed on cancellation too; `contextlib.aclosing` closes both at once when a
-        loop is left early.
-        """
-        return self.decode_stream(prompt_ids, **options).atexts(ids)
-
-    def _tokens(self, skip_special_tokens: bool) -> TokenTable:
-        vocabulary = self._vocabulary
-        return vocabulary.tokens_without_special if skip_special_tokens else vocabulary.tokens
 
     # Files
 
     def save(
         self, path: str | os.PathLike[str], overwrite: bool = False, *, format: str | None = None
     ) -> None:
-        """Write the vocabulary to a file, the same bytes for an equal tokenizer.
+        """Write the vocabulary to a file. Equal tokenizers write equal bytes.
 
-        The format is that of `bpetite`, one JSON file, unless another is given or the path tells
-        it: `tiktoken` for a name that ends in .tiktoken, `gpt2` for vocab.json (merges.txt goes
-        beside it), `huggingface` for tokenizer.json, an existing folder or a path that ends in a
-        slash (tokenizer_config.json goes beside it; with the format given, any path but one that
-        ends in .json is a folder).
+        `format` is bpetite, tiktoken, gpt2 or huggingface. Without it, the path decides:
 
-        Each file appears whole or not at all: a failure leaves what was there before. What goes to
-        another library is read back first. A .tiktoken file has neither the pattern nor special
-        tokens; GPT-2's files have no pattern, and only GPT-2's is taken; `settings` are in a model
-        folder alone.
+        - a name that ends in .tiktoken: `tiktoken`. It holds no pattern and no special tokens.
+        - vocab.json: `gpt2`, with merges.txt beside it. It holds no pattern, so only GPT-2's works.
+        - tokenizer.json, an existing folder or a path that ends in a slash: `huggingface`, with
+          tokenizer_config.json beside it. Only a folder holds `settings`.
+        - any other path: `bpetite`, one JSON file.
 
-        Raises ValueError if the other library would give other ids, saying why; FileExistsError
-        if there is such a file, unless `overwrite`; other OSErrors as the system has them.
+        With format="huggingface", any path that does not end in .json is a folder.
+
+        A failure leaves the files as they were. Each file for another library is read back first.
+
+        Raises ValueError, with the reason, if the other library would give other ids. Raises
+        FileExistsError if the file exists, unless `overwrite`; other OSErrors of the system.
         """
         _registry.write(self._vocabulary, path, overwrite, format)
 
@@ -599,78 +681,54 @@ class Tokenizer:
         pattern: str | None = None,
         special_tokens: Mapping[str, int] | None = None,
     ) -> Tokenizer:
-        """Read a tokenizer from a file, or a model folder, in any of the formats of `save`.
+        """Read a tokenizer from a file or a model folder, in any format of `save`.
 
-        The format is recognised by the content, unless it is given. `pattern` and
-        `special_tokens` are for the formats that have none: .tiktoken, where both are known of
-        the public files, and GPT-2's, where they are GPT-2's pattern and the entries of vocab.json
-        that no merge makes or has as a part.
+        Without `format`, the content decides. `pattern` and `special_tokens` are for formats that
+        hold none. For the public .tiktoken files, both are known. For GPT-2's files, the pattern
+        is GPT-2's, and special tokens are the entries of vocab.json that no merge uses.
 
-        Every value in the file is checked. What comes from another library's file is held against
-        that library on a text of many scripts, where it is installed; against the ids that are
-        known of the public .tiktoken files, without asking it.
+        Every value in the file is checked. If the library that owns the format is installed, the
+        ids of a text in many scripts are compared with its ids. For the public .tiktoken files,
+        recorded ids replace the library.
 
-        Raises ValueError for whatever is wrong, or would not give the same ids here, naming the
-        place in the file; KeyError for a missing key of our own format; OSError as the system has
-        it.
+        Raises ValueError, with the path in the file, for a wrong value and for a file that would
+        give other ids here. Raises KeyError for a missing key of our own format, and the OSErrors
+        of the system.
         """
-        return cls._checked(
-            _registry.read(path, format, pattern, special_tokens), os.fsdecode(path)
-        )
+        loaded = _registry.read(path, format, pattern, special_tokens)
+        return cls._checked(*loaded, os.fsdecode(path))
 
     @classmethod
     def from_tiktoken(cls, encoding: object) -> Tokenizer:
         """Return the tokenizer that gives the ids of a `tiktoken.Encoding`.
 
-        Raises ValueError for a pattern that means another thing here, TypeError for what is no
+        Raises ValueError for a pattern with another meaning here, TypeError for a value that is no
         Encoding.
         """
-        return cls._checked(_registry.from_encoding(encoding), "the Encoding")
+        return cls._checked(*from_encoding(encoding), "the Encoding")
 
     @classmethod
-    def _checked(cls, source: _registry.Loaded, name: str) -> Tokenizer:
-        """Return the tokenizer of a source, once its home library, if it is there, agrees.
-
-        It is not asked again for ids that are known of a public file.
-        """
-        tokenizer = cls(source.vocabulary)
-        if source.home is None:
-            return tokenizer
-        text = "".join([_home.PROBE, *islice(tokenizer.special_tokens, 100)])
-        ours = tokenizer.encode(text)
-        if source.home.is_known_to_give(text, ours):
-            return tokenizer
-        try:
-            theirs = source.home.encode(text)
-        except ImportError:
-            return tokenizer
-        different = _home.first_difference(
-            text,
-            ("bpetite", ours, tokenizer.token_bytes),
-            (source.home.name, theirs, tokenizer.token_bytes),
-        )
-        if different:
-            raise ValueError(
-                f"{name}: {source.home.name} gives other ids for a text to try both with, at "
-                f"{different}"
-            )
+    def _checked(cls, vocabulary: Vocabulary, reference: Reference | None, name: str) -> Tokenizer:
+        """Return the tokenizer of a vocabulary, once its reference library agrees."""
+        tokenizer = cls(vocabulary)
+        check_loaded(tokenizer, reference, name)
         return tokenizer
 
     # What it is made of
 
     @property
     def vocab_size(self) -> int:
-        """The number of ids in use: bytes, merges and special tokens too."""
+        """The number of ids in use: bytes, merges and special tokens."""
         return len(self._vocabulary)
 
     @property
     def n_vocab(self) -> int:
-        """The highest id plus one: the length of a table that has a row for each id."""
+        """The highest id plus one: the length of a table with a row for each id."""
         return self._vocabulary.n_vocab
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """The ids in use, in ascending order; there may be gaps between those from elsewhere."""
+        """The ids in use, in ascending order; a vocabulary from elsewhere may have gaps."""
         return tuple(sorted(self._vocabulary.tokens.bytes_of))
 
     @property
@@ -685,27 +743,44 @@ class Tokenizer:
 
     @property
     def pattern(self) -> str:
-        """The regular expression that cuts text into pieces."""
+        """The regular expression that splits text into pieces."""
         return self._vocabulary.pattern
 
     @property
     def more_patterns(self) -> tuple[str, ...]:
-        """Those that cut the pieces again, one after the other; most vocabularies have none."""
+        """Patterns that split the pieces again, in turn; most vocabularies have none."""
         return self._vocabulary.more_patterns
 
     @property
     def lossless(self) -> bool:
-        """Whether `decode` gives back every text.
+        """Whether `decode` returns every text as it was encoded.
 
-        It is so but for a vocabulary from Hugging Face that brings text into Unicode's normal
-        form C before it is cut.
+        Only a vocabulary from Hugging Face that normalizes text (form C) is not lossless.
         """
         return self._vocabulary.normalizer is None
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """What a model folder says beside the vocabulary (bos_token, chat_template), as it is."""
+        """What else a model folder says (bos_token, chat_template), unchanged; read-only."""
         return self._vocabulary.settings
+
+    @property
+    def fingerprint(self) -> str:
+        """A name of the vocabulary: "sha256:" and 64 digits.
+
+        Tokenizers with one fingerprint give the same ids. The files of a vocabulary in other
+        formats have its fingerprint, if they keep pattern, special tokens and the ids around texts.
+        Settings and other things that do not decide ids are left out.
+
+        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
+        >>> tokenizer.fingerprint == Tokenizer.train("ab ab", 258).fingerprint
+        True
+
+        The first use takes up to some seconds for a large vocabulary.
+        """
+        if self._fingerprint is None:
+            self._fingerprint = fingerprint(self._vocabulary)
+        return self._fingerprint
 
     def token_bytes(self, id: int) -> bytes:
         """Return the bytes of one id; a special token's are its literal in UTF-8.
@@ -713,7 +788,7 @@ class Tokenizer:
         >>> Tokenizer.train("ab ab ab", 258).token_bytes(257)
         b' ab'
 
-        Raises KeyError for an id that the vocabulary lacks, TypeError for one that is no integer.
+        Raises KeyError for an unknown id, TypeError for a value that is not an integer.
         """
         return self._vocabulary.tokens.bytes_of[as_id(id)]
 
@@ -723,7 +798,7 @@ class Tokenizer:
         >>> Tokenizer.train("ab ab ab", 258).token_id(b" ab")
         257
 
-        Raises KeyError if no token has these bytes, TypeError for anything but bytes.
+        Raises KeyError if no token has these bytes, TypeError for a value that is not bytes.
         """
         if not isinstance(token, bytes):
             raise TypeError(f"token must be bytes, got {type(token).__name__}")
@@ -751,78 +826,76 @@ class Tokenizer:
 
     def __repr__(self) -> str:
         merges, special = len(self.merges), len(self.special_tokens)
-        # In a vocabulary from elsewhere several merges may make one token, or none.
+        # In a vocabulary from elsewhere, several merges may make one token, or no merge makes it.
         others = self.vocab_size - BYTE_COUNT - merges - special
         return (
             f"<Tokenizer: {self.vocab_size} ids = {BYTE_COUNT} bytes + "
-            f"{merges} {_plural('merge', merges)} + "
-            f"{special} {_plural('special token', special)}"
+            f"{merges} merge{'s' * (merges != 1)} + {special} special token{'s' * (special != 1)}"
             f"{f' {others:+} others' if others else ''}>"
         )
 
 
-def _checked_vocab_size(vocab_size: object) -> int:
+# The size of a block of `encode_blocks`, and the room that a document takes in memory without its
+# text, so that a block of empty documents has an end too.
+_BLOCK_BYTES = 1 << 20
+_DOCUMENT_BYTES = 64
+
+
+def _blocks(documents: Iterable[Text]) -> Iterator[tuple[int, list[Text]]]:
+    """Yield blocks of documents, each with the number of its first document."""
+    first, size = 0, 0
+    block: list[Text] = []
+    for document in documents:
+        block.append(document)
+        size += _DOCUMENT_BYTES + (len(document) if isinstance(document, Sized) else 0)
+        if size >= _BLOCK_BYTES:
+            yield first, block
+            first, size, block = first + len(block), 0, []
+    if block:
+        yield first, block
+
+
+def _encoded_documents(
+    encoder: TextEncoder, data: Buffer, offsets: Buffer, frame: Frame, item_size: int, threads: int
+) -> tuple[memoryview, memoryview]:
+    with view_of_data(data) as text, view_of_offsets(offsets) as bounds:
+        return encoder.encode_offsets(text, bounds, frame, item_size, threads)
+
+
+def _encoded(
+    encode: Callable[[Sequence[Text]], Result],
+    texts: Sequence[Text],
+    replaces: bool,
+    note: str = "in text {} of the batch",
+    first: int = 0,
+) -> Result:
+    """Encode texts, with U+FFFD for what is not Unicode if `replaces`.
+
+    The error of a bad text gets a note with its number; `first` is that of the first text.
+    """
     try:
-        size = as_id(vocab_size)
-    except TypeError:
-        raise TypeError(f"vocab_size must be an integer, got {type(vocab_size).__name__}") from None
-    if size < BYTE_COUNT:
-        raise ValueError(
-            f"vocab_size must be at least {BYTE_COUNT}, one id for each byte, got {size}"
-        )
-    return size
+        try:
+            return encode(texts)
+        except UnicodeError:
+            if not replaces:
+                raise
+        return encode([_arguments.replaced(text) for text in texts])
+    except (TypeError, UnicodeError):
+        checked = _arguments.replaced if replaces else _arguments.as_str
+        for number, text in enumerate(texts, first):
+            try:
+                checked(text).encode("utf-8")
+            except (TypeError, UnicodeError) as error:
+                error.add_note(note.format(number))
+                raise error from None
+        raise
 
 
-def _checked_special_tokens(special_tokens: Iterable[str]) -> list[str]:
-    _refuse_single(special_tokens, "special_tokens", "str")
-    literals: dict[str, None] = {}  # in the order given
-    for literal in special_tokens:
-        if not isinstance(literal, str):
-            raise TypeError(f"a special token must be a str, got {type(literal).__name__}")
-        if not literal:
-            raise ValueError("a special token must not be empty")
-        if literal in literals:
-            raise ValueError(f"the special token {literal!r} is given twice")
-        literal.encode("utf-8")
-        literals[literal] = None
-    return list(literals)
-
-
-def _checked_texts(texts: Iterable[Text]) -> list[Text]:
-    """Return what is in a batch. A text is refused: what is in it would be taken for texts."""
-    if isinstance(texts, Text) or not isinstance(texts, Iterable):
-        raise TypeError(f"texts must be an iterable of texts, got {type(texts).__name__}")
-    return list(texts)
-
-
-def _checked_threads(threads: int | None) -> int:
-    """Return how many threads there may be; None is one for each core that the process may use."""
-    if threads is _ONE:
-        return 1
-    if threads is None:
-        return min(_usable_cores(), _MOST_THREADS)
-    try:
-        count = as_id(threads)
-    except TypeError:
-        raise TypeError(
-            f"threads must be an integer or None, got {type(threads).__name__}"
-        ) from None
-    if count < 1:
-        raise ValueError(f"threads must be at least 1, got {count}")
-    return min(count, _MOST_THREADS)
-
-
-def _usable_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):  # not on every system
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _refuse_single(values: object, name: str, items: str) -> None:
-    """Refuse a str or bytes where an iterable is wanted: its items would be taken for those."""
-    if isinstance(values, (str, bytes, bytearray)) or not isinstance(values, Iterable):
-        raise TypeError(f"{name} must be an iterable of {items}, got {type(values).__name__}")
-
-
-def _plural(noun: str, count: int) -> str:
-    return noun if count == 1 else noun + "s"
+def _without_special(text: Text, guard: TextEncoder | None) -> Text:
+    """Return a text; raise ValueError if it has a special literal of `guard`."""
+    if guard is None:
+        return text
+    string = _arguments.as_str(text)
+    if found := guard.first_special(string):
+        raise _arguments.disallowed_error(text, string, *found)
+    return string

@@ -1,4 +1,4 @@
-"""Learn merges from the counts of pieces."""
+"""Piece counts in, merges out: the tie rule is here."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from itertools import pairwise
 
 from bpetite._vocabulary import BYTE_COUNT, Pair
 
-_EDGE = -1  # stands between two pieces
-_TAKEN = -2  # stands where a token began that is now the right part of another
+_EDGE = -1  # between two pieces
+_MERGED = -2  # where a token began before it became the right part of another
 
 
 def learn_merges(
     piece_counts: Mapping[str, int], limit: int, report: Callable[[int], object] | None = None
 ) -> list[Pair]:
-    """Return up to `limit` merges, in rank order; fewer when no pair is left.
+    """Return at most `limit` merges in rank order; fewer if no pair is left.
 
-    Each step merges the pair with the highest count over all pieces; of equals, the smallest
-    (left id, right id). `report`, if given, is called after each step with the number of merges
-    so far.
+    Each step merges the pair with the highest count over all pieces. Ties go to the smallest
+    (left id, right id).
 
     >>> learn_merges({"ab": 1, " ab": 2}, 10)
     [(97, 98), (32, 256)]
@@ -28,11 +27,11 @@ def learn_merges(
     if limit == 0:
         return []
     corpus = _Corpus(piece_counts)
-    del piece_counts  # the corpus has it all; who called may have let go of it too
+    del piece_counts  # the corpus holds a copy, so free the caller's counts
     if report is not None:
         report(0)
-    # A pair's count only falls once the merge that made it is done. So each pair needs one entry
-    # in the queue, and an entry that is too high when it comes up goes back with today's count.
+    # After the merge that creates a pair, the pair's count only falls. So each pair needs one
+    # entry in the queue: an entry whose count is too high goes back with the current count.
     queue = [(-count, pair) for pair, count in corpus.pair_counts.items()]
     heapq.heapify(queue)
     merges: list[Pair] = []
@@ -53,16 +52,16 @@ def learn_merges(
 
 
 class _Corpus:
-    """All distinct pieces in one flat list, and where each pair stands in it.
+    """All distinct pieces in one flat list of slots, and the slots where each pair begins.
 
-    A token of n bytes takes n places; its id stands in the first and in the last of them, so both
-    neighbours of a token can be found from it: the list is its own linked list. A merge touches
-    only the places where its pair stands, and its cost follows their number alone.
+    A token of n bytes has n slots. Its id is in the first and in the last of them, so the token
+    itself leads to both neighbours: the list is its own linked list. A merge visits only the slots
+    of its pair, and its cost follows their number.
     """
 
     def __init__(self, piece_counts: Mapping[str, int]) -> None:
         self._ids = [_EDGE]
-        self._weights = [0]  # how often the piece that a place belongs to occurs in the corpus
+        self._weights = [0]  # of each slot: the count of its piece in the corpus
         self._length = [1] * BYTE_COUNT  # of each id, in bytes
         for piece, count in piece_counts.items():
             data = piece.encode("utf-8")
@@ -71,28 +70,28 @@ class _Corpus:
             self._weights += [count] * (len(data) + 1)
 
         self.pair_counts: dict[Pair, int] = defaultdict(int)
-        # Where each pair begins, in ascending order; places that merges have changed stay listed.
-        self._places: dict[Pair, list[int]] = defaultdict(list)
-        for place, pair in enumerate(pairwise(self._ids)):
+        # The slots where each pair begins, in ascending order. Slots that merges changed remain.
+        self._slots: dict[Pair, list[int]] = defaultdict(list)
+        for slot, pair in enumerate(pairwise(self._ids)):
             if _EDGE not in pair:
-                self.pair_counts[pair] += self._weights[place]
-                self._places[pair].append(place)
+                self.pair_counts[pair] += self._weights[slot]
+                self._slots[pair].append(slot)
 
     def merge(self, pair: Pair, new_id: int) -> list[Pair]:
-        """Replace `pair` by `new_id`, left to right without overlap; return the pairs this made."""
+        """Replace `pair` by `new_id`, left to right without overlap; return the new pairs."""
         ids, weights, length = self._ids, self._weights, self._length
         left, right = pair
         left_length, right_length = length[left], length[right]
         length.append(left_length + right_length)
         change: dict[Pair, int] = defaultdict(int)
-        places: dict[Pair, list[int]] = defaultdict(list)
+        slots: dict[Pair, list[int]] = defaultdict(list)
 
-        for first in self._places.pop(pair):
+        for first in self._slots.pop(pair):
             second = first + left_length
             if ids[first] != left or ids[second] != right:
                 continue
             last = second + right_length - 1
-            ids[second] = _TAKEN
+            ids[second] = _MERGED
             ids[first] = ids[last] = new_id
 
             weight = weights[first]
@@ -100,13 +99,13 @@ class _Corpus:
             if before != _EDGE:
                 change[before, left] -= weight
                 change[before, new_id] += weight
-                places[before, new_id].append(first - length[before])
+                slots[before, new_id].append(first - length[before])
             if behind != _EDGE:
                 change[right, behind] -= weight
                 change[new_id, behind] += weight
-                places[new_id, behind].append(first)
+                slots[new_id, behind].append(first)
 
-        # No two neighbours are `pair` now: of a run such as "aaa", one "a" is left over at most.
+        # No adjacent ids are `pair` any longer: a run such as "aaa" leaves at most one "a".
         del self.pair_counts[pair]
         change.pop(pair, None)
         for changed, difference in change.items():
@@ -114,7 +113,7 @@ class _Corpus:
             if count > 0:
                 self.pair_counts[changed] = count
             else:
-                self._places.pop(changed, None)
-                places.pop(changed, None)
-        self._places.update(places)
-        return list(places)
+                self._slots.pop(changed, None)
+                slots.pop(changed, None)
+        self._slots.update(slots)
+        return list(slots)

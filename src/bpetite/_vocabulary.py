@@ -1,39 +1,62 @@
-"""The shared nouns: what a vocabulary is, and which bytes each of its ids stands for.
+"""Vocabulary and Pair: frozen merges, special tokens and a pattern, and the bytes of each id.
 
-Every other module imports from here; this one imports nothing of ours.
+All other modules may import this one. It imports no other module of the package.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 Pair = tuple[int, int]
 """Two adjacent ids in a piece."""
 
 BYTE_COUNT = 256
-"""Ids 0 to 255 are the single bytes in what is trained here; other ids follow."""
+"""The number of bytes. In a trained vocabulary, byte b has the id b; other ids follow."""
 
 MAX_ID = 2**32 - 1
 """The highest id that any vocabulary may have."""
 
+MAX_LITERAL_BYTES = 4096
+"""The bytes that a special token may have. Public vocabularies have at most some 50."""
+
+MAX_LITERALS_BYTES = 32 * 1024 * 1024
+"""The bytes that all special tokens may have together: over a million usual ones."""
+
 _BYTES = tuple(range(BYTE_COUNT))
 
-# The fields of a vocabulary that a core has instead, until they are asked for.
-_LONG_FIELDS = ("merges", "merge_ids")
+if TYPE_CHECKING:
+    from functools import cached_property
+
+    lazy_property = cached_property
+else:
+
+    class lazy_property:  # noqa: N801 - as `property`
+        """A `cached_property` without a lock, which in Python 3.11 a fork could leave locked.
+
+        If threads derive the value at once, all of them get the one that was stored first.
+        """
+
+        def __init__(self, derive):
+            self._derive = derive
+            self.__doc__ = derive.__doc__
+
+        def __get__(self, instance, owner):
+            if instance is None:
+                return self
+            return instance.__dict__.setdefault(self._derive.__name__, self._derive(instance))
 
 
 def as_id(value: object) -> int:
-    """Return `value` as a plain int id; any integer type will do (numpy's too), a bool will not.
+    """Return an integer of any type, numpy's say, as a plain int. A bool is no integer here.
 
     >>> as_id(97)
     97
 
-    Raises TypeError for everything that is not an integer.
+    Raises TypeError for a value that is not an integer.
     """
     if isinstance(value, bool):
         raise TypeError(f"an id must be an integer, got the bool {value}")
@@ -44,7 +67,7 @@ def as_id(value: object) -> int:
 
 
 def is_encodable(text: str) -> bool:
-    """Return whether a text is Unicode: whether it has no lone surrogate."""
+    """Return whether a text has no lone surrogate."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -53,53 +76,37 @@ def is_encodable(text: str) -> bool:
 
 
 class TokenBytes(dict[int, bytes]):
-    """The bytes of each id. A plain dict, but an unknown id is told what would be right."""
+    """The bytes of each id: a dict whose KeyError says which ids exist."""
 
     def __missing__(self, id: int) -> bytes:
-        raise KeyError(f"id {id} is not in this vocabulary (its ids run from 0 to {self._last})")
+        raise KeyError(f"id {id} is not in this vocabulary (its ids run {self._range})")
 
-    @cached_property
-    def _last(self) -> int:
-        return max(self)
+    @lazy_property
+    def _range(self) -> str:
+        last = max(self)
+        return f"from 0 to {last}, with gaps" if len(self) <= last else f"from 0 to {last}"
 
 
 class TokenTable:
-    r"""What decoding looks up: the bytes of each id, and the text of those that are whole text.
+    r"""The bytes of each id, and the text of each id whose bytes are valid UTF-8 by themselves.
 
     >>> table = TokenTable({0: b"a", 1: b"\xc3", 2: b"\xc3\xa9"})
     >>> table.bytes_of[1], table.text_of
     (b'\xc3', ['a', None, 'é'])
     """
 
-    def __init__(
-        self,
-        bytes_of: Mapping[int, bytes],
-        vocabulary: object = None,
-        *,
-        skips_special_tokens: bool = False,
-        reader_of: Any = None,
-    ) -> None:
-        self.bytes_of = TokenBytes(bytes_of)
-        self.skips_special_tokens = skips_special_tokens
-        self.stream_memory: Any = None  # what the streams over this table share: theirs to fill
-        self.reader_of = reader_of  # how streams read these bytes, if not as UTF-8: theirs to call
-        self._vocabulary = vocabulary  # whose table it is, if it is one's
+    def __init__(self, bytes_of: Mapping[int, bytes]) -> None:
+        self.bytes_of: TokenBytes = TokenBytes(bytes_of)
 
-    def __reduce__(self) -> tuple[object, ...]:
-        if self._vocabulary is None:
-            return TokenTable, (dict(self.bytes_of),)
-        name = "tokens_without_special" if self.skips_special_tokens else "tokens"
-        return getattr, (self._vocabulary, name)
-
-    @cached_property
+    @lazy_property
     def text_of(self) -> list[str | None]:
-        """The text of each id whose bytes are valid UTF-8 by themselves; None for the others.
+        """The text of each id, None if its bytes are not valid UTF-8 by themselves.
 
-        It ends before ids that lie far beyond the number of tokens, if there are any.
+        The list omits ids above twice the number of tokens.
         """
         text_of: list[str | None] = [None] * min(max(self.bytes_of) + 1, 2 * len(self.bytes_of))
         for id, token in self.bytes_of.items():
-            try:  # `suppress` would take twice the time of it all
+            try:  # `suppress` would double the time of the loop
                 text = token.decode()
             except UnicodeDecodeError:
                 continue
@@ -107,15 +114,11 @@ class TokenTable:
                 text_of[id] = text
         return text_of
 
-    def know_texts(self, text_of: list[str | None]) -> None:
-        """Take what `text_of` would derive from one who has derived it already."""
-        self.__dict__["text_of"] = text_of
 
+class NativeVocabulary(Protocol):
+    """The native form of a vocabulary, which has checked its tokens and merges.
 
-class Core(Protocol):
-    """What the native core has of a vocabulary that it has checked: all that is long in it.
-
-    The fields of `Vocabulary` are taken out of it when they are first asked for.
+    `Vocabulary` copies the merges and tokens to Python when they are first read.
     """
 
     @property
@@ -125,12 +128,28 @@ class Core(Protocol):
     def merge_ids(self) -> tuple[int, ...]: ...
     def other_tokens(self) -> dict[int, bytes]: ...
     def tokens(self) -> dict[int, bytes]:
-        """Return the bytes of every id but those of special tokens, in ascending order of ids."""
-        ...
+        """Return the bytes of every id except special tokens, in ascending order of ids."""
 
     def token(self, id: int) -> bytes | None:
-        """Return the bytes of one of these ids."""
-        ...
+        """Return the bytes of one such id; None if it is unknown."""
+
+
+def check_literal_sizes(literals: Collection[str]) -> None:
+    """Raise ValueError for a special token of too many bytes, and for too many in all."""
+    total = len("".join(literals).encode("utf-8", "surrogatepass"))
+    # A character has at most four bytes.
+    for literal in (each for each in literals if len(each) > MAX_LITERAL_BYTES // 4):
+        size = len(literal.encode("utf-8", "surrogatepass"))
+        if size > MAX_LITERAL_BYTES:
+            raise ValueError(
+                f"the special token {literal[:20] + '...'!r} has {size:,} bytes, more than "
+                f"{MAX_LITERAL_BYTES:,}; shorten it or leave it out"
+            )
+    if total > MAX_LITERALS_BYTES:
+        raise ValueError(
+            f"the special tokens have {total:,} bytes in all, more than {MAX_LITERALS_BYTES:,}; "
+            f"leave some of them out"
+        )
 
 
 def check_special_tokens(
@@ -138,8 +157,9 @@ def check_special_tokens(
 ) -> None:
     """Raise ValueError for a special token that is empty, or has the id of other bytes.
 
-    `token_of` returns the bytes of an ordinary token's id, None of an id that is none.
+    `token_of` returns the bytes of an ordinary token, None for any other id.
     """
+    check_literal_sizes(special_tokens)
     literal_of: dict[int, str] = {}
     for literal, id in special_tokens.items():
         if not literal or not is_encodable(literal):
@@ -150,55 +170,59 @@ def check_special_tokens(
             raise ValueError(f"the id {id} of {literal!r} is that of {token!r}")
 
 
-def check_ids(ids: Iterable[int]) -> None:
-    """Raise ValueError for an id that is none."""
+def check_id_range(ids: Iterable[int]) -> None:
+    """Raise ValueError for an id below 0 or above MAX_ID."""
     for id in ids:
         if not 0 <= id <= MAX_ID:
             raise ValueError(f"the id {id} is not from 0 to {MAX_ID}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Vocabulary:
-    """Merges in rank order, special tokens and their ids, and the pattern that cuts pieces.
+    """Merges in rank order, special tokens and their ids, and the pattern that splits text.
 
-    That is all there is to a vocabulary that was trained here: a byte is its own id, the merge of
+    These three fields are all that a trained vocabulary has: a byte is its own id, the merge of
     rank r has the id BYTE_COUNT + r, and the ids of special tokens follow without a gap. The other
-    fields are for vocabularies from elsewhere, in which any id may stand for anything. What
-    follows from the fields is derived from them once, when it is first needed.
+    fields are for vocabularies from elsewhere, in which any id may stand for any bytes. Everything
+    else is derived from the fields when it is first needed.
 
     >>> vocabulary = Vocabulary(((97, 98),), {"<|end|>": 257}, pattern="...")
     >>> vocabulary.tokens.bytes_of[256], vocabulary.tokens.bytes_of[257]
     (b'ab', b'<|end|>')
     """
 
-    merges: tuple[Pair, ...]
+    _merges: tuple[Pair, ...]  # empty if `native` holds them
     special_tokens: Mapping[str, int]
     pattern: str
-    # The id of each byte, and the id that each merge makes; several merges may make the same one.
+    # The id of each byte, and the id that each merge makes. Several merges may make the same id.
     byte_ids: tuple[int, ...] = _BYTES
-    merge_ids: tuple[int, ...] = field(default_factory=tuple)  # BYTE_COUNT + rank, if not given
-    # The bytes of the tokens that no merge makes, or none before it is a part in another.
+    _merge_ids: tuple[int, ...] = ()  # if empty, BYTE_COUNT + rank, or what `native` holds
+    # Tokens that no merge makes, or that are used as a part before the merge that makes them.
     other_tokens: Mapping[int, bytes] = field(default_factory=dict)
-    # Whether a whole piece that is a token is that token, whatever its merges would make of it.
+    # Whether a piece that is a token becomes that token, without a look at the merges.
     ignore_merges: bool = False
-    # Patterns that cut the pieces of `pattern` again, one after the other.
+    # Patterns that split the pieces of `pattern` again, in turn.
     more_patterns: tuple[str, ...] = ()
-    # The Unicode normal form that text is brought into before it is cut: "NFC", or none.
+    # The Unicode normal form of the text that is split: "NFC", or None for the text as it is.
     normalizer: Literal["NFC"] | None = None
-    # The special tokens whose text decoding keeps when it skips the others'.
+    # The special tokens whose text decoding keeps when it skips special tokens.
     kept_special_tokens: frozenset[str] = frozenset()
-    # What `encode` puts around the ids of a text when it is asked to.
+    # The ids that `encode` puts around a text if `add_special_tokens` is true.
     prefix_ids: tuple[int, ...] = ()
     suffix_ids: tuple[int, ...] = ()
-    # What a model folder says beside it all ("bos_token", "chat_template"), kept as it is.
+    # What else a model folder says ("bos_token", "chat_template"), unchanged.
     settings: Mapping[str, str] = field(default_factory=dict)
+    # The native form, if any. It has merges, their ids, byte_ids, other_tokens and ignore_merges.
+    native: NativeVocabulary | None = None
 
     def __post_init__(self) -> None:
         freeze = object.__setattr__
+        if self.native is not None:
+            freeze(self, "byte_ids", self.native.byte_ids())
+            freeze(self, "other_tokens", self.native.other_tokens())
+            freeze(self, "ignore_merges", self.native.ignore_merges)
         for name in ("special_tokens", "other_tokens", "settings"):
             freeze(self, name, MappingProxyType(dict(getattr(self, name))))
-        if not self.merge_ids:
-            freeze(self, "merge_ids", tuple(range(BYTE_COUNT, BYTE_COUNT + len(self.merges))))
 
     @classmethod
     def from_tokens(
@@ -209,9 +233,9 @@ class Vocabulary:
         pattern: str,
         **others: Any,
     ) -> Vocabulary:
-        """Return the vocabulary of tokens whose bytes are known, each by one id alone.
+        """Return the vocabulary of tokens with known bytes. No two ids share their bytes.
 
-        `others` are the fields of the class that do not follow from the tokens and merges.
+        `others` are fields of the class that do not follow from the tokens and merges.
 
         >>> vocabulary = Vocabulary.from_tokens(
         ...     {**{id: bytes([255 - id]) for id in range(256)}, 300: b"ab"},
@@ -220,13 +244,13 @@ class Vocabulary:
         >>> vocabulary.merge_ids, vocabulary.tokens.bytes_of[300]
         ((300,), b'ab')
 
-        Raises ValueError if a byte has no id, if a token has no bytes or those of another, if an
-        id is above MAX_ID, or if a merge has a part or makes a token that is not in `tokens`, or
-        is given twice; and for a special token that is empty, has a lone surrogate, or has the id
-        of other bytes.
+        Raises ValueError if a byte has no id, if a token is empty or has the bytes of another, if
+        an id is above MAX_ID, if a merge is given twice, or if `tokens` lacks a part or the result
+        of a merge. Raises ValueError for a special token that is empty, has a lone surrogate, or
+        has the id of other bytes.
         """
         check_special_tokens(special_tokens, tokens.get)
-        check_ids((*tokens, *special_tokens.values()))
+        check_id_range((*tokens, *special_tokens.values()))
         for id, token in tokens.items():
             if not token:
                 raise ValueError(f"the token of id {id} has no bytes")
@@ -268,36 +292,31 @@ class Vocabulary:
         vocabulary.know_tokens(tokens)
         return vocabulary
 
-    @classmethod
-    def of_core(
-        cls, core: Core, special_tokens: Mapping[str, int], pattern: str, **others: Any
-    ) -> Vocabulary:
-        """Return the vocabulary that the native core has checked; `others` are more fields."""
-        vocabulary = cls(
-            (),
-            special_tokens,
-            pattern,
-            core.byte_ids(),
-            (),
-            core.other_tokens(),
-            core.ignore_merges,
-            **others,
-        )
-        vocabulary.__dict__["core"] = core
-        for name in _LONG_FIELDS:
-            del vocabulary.__dict__[name]
-        return vocabulary
+    @lazy_property
+    def merges(self) -> tuple[Pair, ...]:
+        """The merges in rank order."""
+        return self._merges if self.native is None else self.native.merges()
 
-    @cached_property
-    def core(self) -> Core | None:
-        """What the native core has of it, if it was made of that."""
-        return None
+    @lazy_property
+    def merge_ids(self) -> tuple[int, ...]:
+        """The id that each merge makes."""
+        if self.native is not None:
+            return self.native.merge_ids()
+        return self._merge_ids or tuple(range(BYTE_COUNT, BYTE_COUNT + len(self.merges)))
 
-    def __getattr__(self, name: str) -> Any:
-        # Only what is missing is looked for here.
-        if name not in _LONG_FIELDS or "core" not in self.__dict__:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return self.__dict__.setdefault(name, getattr(self.core, name)())
+    def _fields(self) -> dict[str, Any]:
+        """Return all fields but the native form, which holds two of them."""
+        names = (each.name.lstrip("_") for each in fields(self))
+        return {name: getattr(self, name) for name in names if name != "native"}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Vocabulary):
+            return NotImplemented
+        return self._fields() == other._fields()
+
+    def __repr__(self) -> str:
+        values = (f"{name}={value!r}" for name, value in self._fields().items())
+        return f"Vocabulary({', '.join(values)})"
 
     def __len__(self) -> int:
         """The number of ids in use: bytes, merges and special tokens."""
@@ -305,66 +324,63 @@ class Vocabulary:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it has what a vocabulary that is trained here has, any pattern apart."""
+        """Whether training could have made this vocabulary, for some pattern."""
         plain = Vocabulary(self.merges, self.special_tokens, self.pattern)
         first_special = BYTE_COUNT + len(self.merges)
         special_ids = range(first_special, first_special + len(self.special_tokens))
         return self == plain and sorted(self.special_tokens.values()) == list(special_ids)
 
-    @cached_property
+    @lazy_property
     def n_vocab(self) -> int:
         """The highest id plus one."""
         return max(self.tokens.bytes_of) + 1
 
     def __hash__(self) -> int:
-        # Equal vocabularies hash alike; the last merges tell unequal ones apart well enough.
+        # The last merges tell vocabularies apart well enough.
         return hash((len(self.merges), self.merges[-8:], frozenset(self.special_tokens.items())))
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Only what it was made from is pickled, none of what is derived.
+        # Derived values are not pickled, nor is the native form.
         if self.is_plain:
             return Vocabulary, (self.merges, dict(self.special_tokens), self.pattern)
-        values = (getattr(self, each.name) for each in fields(self))
         return Vocabulary, tuple(
-            dict(value) if isinstance(value, MappingProxyType) else value for value in values
+            dict(value) if isinstance(value, MappingProxyType) else value
+            for value in self._fields().values()
         )
 
     def know_tokens(self, bytes_of: Mapping[int, bytes]) -> None:
-        """Take what `ordinary_tokens` would derive from one who has derived it already."""
+        """Set `ordinary_tokens` if the caller has derived them already."""
         self.__dict__["ordinary_tokens"] = dict(sorted(bytes_of.items()))
 
-    @cached_property
+    @lazy_property
     def ordinary_tokens(self) -> dict[int, bytes]:
-        """The bytes of every id but those of special tokens, in ascending order of ids."""
-        if self.core is not None:
-            return self.core.tokens()
+        """The bytes of every id except special tokens, in ascending order of ids."""
+        if self.native is not None:
+            return self.native.tokens()
         bytes_of = {id: bytes([byte]) for byte, id in enumerate(self.byte_ids)}
         bytes_of |= self.other_tokens
         for (left, right), id in zip(self.merges, self.merge_ids, strict=True):
             bytes_of.setdefault(id, bytes_of[left] + bytes_of[right])
         return dict(sorted(bytes_of.items()))
 
-    @cached_property
+    @lazy_property
     def tokens(self) -> TokenTable:
         """Every id with its bytes; a special token's are its literal in UTF-8."""
-        bytes_of = dict(self.ordinary_tokens)
-        for literal, id in self.special_tokens.items():
-            bytes_of[id] = literal.encode("utf-8")
-        return TokenTable(bytes_of, self)
+        literals = {id: literal.encode("utf-8") for literal, id in self.special_tokens.items()}
+        return TokenTable(self.ordinary_tokens | literals)
 
-    @cached_property
+    @lazy_property
     def tokens_without_special(self) -> TokenTable:
-        """As `tokens`, but a special token that is not kept has no bytes: to skip them."""
-        silent = dict.fromkeys(self.skipped_ids, b"")
-        return TokenTable({**self.tokens.bytes_of, **silent}, self, skips_special_tokens=True)
+        """Every id with its bytes; a special token that is skipped has none."""
+        return TokenTable(self.tokens.bytes_of | dict.fromkeys(self.skipped_ids, b""))
 
     @property
     def skipped_ids(self) -> list[int]:
-        """The ids of special tokens that are not kept when they are skipped."""
+        """The ids of the special tokens that decoding can skip."""
         kept = self.kept_special_tokens
         return [id for literal, id in self.special_tokens.items() if literal not in kept]
 
-    @cached_property
+    @lazy_property
     def id_of(self) -> dict[bytes, int]:
-        """The id of each token's bytes; where several ids share them, the lowest."""
+        """The id of each token's bytes; the lowest if several ids share them."""
         return {token: id for id, token in sorted(self.tokens.bytes_of.items(), reverse=True)}

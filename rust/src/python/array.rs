@@ -1,6 +1,7 @@
-//! Integers that Python sees as a buffer, without a copy.
+//! Integers as a Python buffer, without a copy.
 
 use std::ffi::{CStr, c_int, c_void};
+use std::ptr;
 
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
@@ -8,66 +9,49 @@ use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
 
 use crate::encode::Id;
+use crate::json;
+use crate::mem::pool::BufferPool;
 
-/// An integer of a buffer, and the letter that the modules struct and array have for it.
+/// An integer of a buffer, with its format in the modules struct and array.
 pub trait Item: Copy + Send + Sync + 'static {
     const FORMAT: &'static CStr;
 
-    /// Returns a list with little more memory than it needs.
-    fn fitted(items: Vec<Self>) -> Vec<Self>;
-
-    /// Takes back the memory of a list.
-    fn give(items: Vec<Self>);
+    /// Returns the pool of spare buffers, if the type has one.
+    fn buffer_pool() -> Option<&'static BufferPool<Self>>;
 }
 
-impl Item for u16 {
-    const FORMAT: &'static CStr = c"H";
+macro_rules! items {
+    ($($type:ty: $format:literal, $pool:expr;)*) => {
+        $(impl Item for $type {
+            const FORMAT: &'static CStr = $format;
 
-    fn fitted(items: Vec<u16>) -> Vec<u16> {
-        u16::kept().fitted(items)
-    }
-
-    fn give(items: Vec<u16>) {
-        u16::kept().give(items);
-    }
+            fn buffer_pool() -> Option<&'static BufferPool<$type>> {
+                $pool
+            }
+        })*
+    };
 }
 
-impl Item for u32 {
-    const FORMAT: &'static CStr = c"I";
-
-    fn fitted(items: Vec<u32>) -> Vec<u32> {
-        u32::kept().fitted(items)
-    }
-
-    fn give(items: Vec<u32>) {
-        u32::kept().give(items);
-    }
+items! {
+    u8: c"B", Some(json::buffer_pool());
+    u16: c"H", Some(u16::pool());
+    u32: c"I", Some(u32::pool());
+    u64: c"Q", None;
 }
 
-impl Item for u64 {
-    const FORMAT: &'static CStr = c"Q";
-
-    fn fitted(mut items: Vec<u64>) -> Vec<u64> {
-        items.shrink_to_fit();
-        items
-    }
-
-    fn give(_items: Vec<u64>) {}
-}
-
-/// Items whose memory is given back in the end.
+/// Items whose memory returns to the pool when they are dropped.
 struct Owned<T: Item>(Vec<T>);
 
 impl<T: Item> Drop for Owned<T> {
     fn drop(&mut self) {
-        T::give(std::mem::take(&mut self.0));
+        T::buffer_pool().inspect(|pool| pool.put_back(std::mem::take(&mut self.0)));
     }
 }
 
-/// What owns the integers of a memoryview.
-#[pyclass(frozen, module = "bpetite._native")]
+/// The owner of the integers of a memoryview.
+#[pyclass(frozen, module = "bpetite._engine._native")]
 pub struct Array {
-    /// Frees the integers; nothing here reads or writes them.
+    /// Frees the integers. Only views read and write them.
     _owner: Box<dyn std::any::Any + Send + Sync>,
     start: usize,
     length: ffi::Py_ssize_t,
@@ -75,9 +59,19 @@ pub struct Array {
     format: &'static CStr,
 }
 
-/// Returns a memoryview of integers, which may be written to.
-pub fn memoryview<T: Item>(py: Python<'_>, items: Vec<T>) -> PyResult<Bound<'_, PyMemoryView>> {
-    let mut items = T::fitted(items);
+pub type View<'py> = PyResult<Bound<'py, PyMemoryView>>;
+
+/// Returns a writable memoryview of integers, in a buffer of about their length.
+pub fn memoryview<T: Item>(py: Python<'_>, mut items: Vec<T>) -> View<'_> {
+    match T::buffer_pool() {
+        Some(pool) => items = pool.shrunk(items),
+        None => items.shrink_to_fit(),
+    }
+    memoryview_with_surplus(py, items)
+}
+
+/// Returns a writable memoryview of integers, without a copy of them.
+pub fn memoryview_with_surplus<T: Item>(py: Python<'_>, mut items: Vec<T>) -> View<'_> {
     let array = Array {
         start: items.as_mut_ptr() as usize,
         length: items.len() as ffi::Py_ssize_t,
@@ -89,13 +83,13 @@ pub fn memoryview<T: Item>(py: Python<'_>, items: Vec<T>) -> PyResult<Bound<'_, 
 }
 
 #[pymethods]
-#[allow(unsafe_code)]
+#[expect(unsafe_code, reason = "Python's buffer protocol")]
 impl Array {
-    /// Fills in what Python asks a buffer for.
+    /// Fills a view, as the buffer protocol asks.
     ///
     /// # Safety
     ///
-    /// `view` must be what CPython's buffer protocol gives: none, or one that may be written to.
+    /// `view` must be null or writable, as the buffer protocol says.
     unsafe fn __getbuffer__(
         slf: Bound<'_, Self>,
         view: *mut ffi::Py_buffer,
@@ -105,33 +99,26 @@ impl Array {
             return Err(PyBufferError::new_err("no view to fill in"));
         }
         let array = slf.get();
-        let asks = |flag: c_int| flags & flag == flag;
-        let (length, item_size) = (&raw const array.length, &raw const array.item_size);
-        // SAFETY: the caller gives a view that may be written to. What it points to then, the
-        // integers and this object's fields, stays where it is while the object lives, and the
-        // view has a reference to that. The integers are written to through views alone.
-        unsafe {
-            (*view).buf = array.start as *mut c_void;
-            (*view).len = array.length * array.item_size;
-            (*view).readonly = 0;
-            (*view).itemsize = array.item_size;
-            (*view).format = std::ptr::null_mut();
-            if asks(ffi::PyBUF_FORMAT) {
-                (*view).format = array.format.as_ptr().cast_mut();
-            }
-            (*view).ndim = 1;
-            (*view).shape = std::ptr::null_mut();
-            if asks(ffi::PyBUF_ND) {
-                (*view).shape = length.cast_mut();
-            }
-            (*view).strides = std::ptr::null_mut();
-            if asks(ffi::PyBUF_STRIDES) {
-                (*view).strides = item_size.cast_mut();
-            }
-            (*view).suboffsets = std::ptr::null_mut();
-            (*view).internal = std::ptr::null_mut();
-            (*view).obj = slf.into_ptr();
-        }
+        let is_requested = |flag: c_int| flags & flag == flag;
+        let pointer = |flag, field: &ffi::Py_ssize_t| {
+            if is_requested(flag) { ptr::from_ref(field).cast_mut() } else { ptr::null_mut() }
+        };
+        let format = is_requested(ffi::PyBUF_FORMAT).then_some(array.format.as_ptr().cast_mut());
+        let filled = ffi::Py_buffer {
+            buf: array.start as *mut c_void,
+            len: array.length * array.item_size,
+            itemsize: array.item_size,
+            readonly: 0,
+            ndim: 1,
+            format: format.unwrap_or(ptr::null_mut()),
+            shape: pointer(ffi::PyBUF_ND, &array.length),
+            strides: pointer(ffi::PyBUF_STRIDES, &array.item_size),
+            obj: slf.into_ptr(),
+            ..ffi::Py_buffer::new()
+        };
+        // SAFETY: the caller gives a view that may be written to. Its reference to `self` keeps
+        // the integers, and the fields that it points to, in place.
+        unsafe { view.write(filled) };
         Ok(())
     }
 }

@@ -1,19 +1,21 @@
 //! Ids to bytes and to text, for Python.
 
 use std::ffi::CString;
-use std::mem::MaybeUninit;
 
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
-use super::ids::Ids;
-use super::object::{new_ascii, new_bytes_at_most, new_bytes_behind};
-use super::text::{LONG, caught, run};
-use crate::decode::{self, Extent, copy};
+use super::ids::{Ids, with_integers};
+use super::object::{new_ascii, new_bytes, new_bytes_at_most};
+use super::text::{GIL_RELEASE_MIN_SIZE, caught, run};
+use crate::decode::{Extent, Integer, TokenBytes as Table};
+use crate::interrupt::Interrupt;
+use crate::mem::Output;
 
 /// The bytes of each id, to join.
-#[pyclass(frozen, module = "bpetite._native")]
-pub struct TokenBytes(decode::TokenBytes);
+#[pyclass(frozen, module = "bpetite._engine._native")]
+pub struct TokenBytes(Table);
 
 #[pymethods]
 impl TokenBytes {
@@ -22,25 +24,26 @@ impl TokenBytes {
         token_bytes(tokens).map(TokenBytes)
     }
 
-    /// Returns the table in which these ids have no bytes; it shares those of the others.
+    /// Returns the table without the bytes of these ids; it shares all other bytes.
     fn without(&self, ids: Vec<u32>) -> TokenBytes {
         TokenBytes(self.0.without(&ids))
     }
 
     /// Returns the bytes of ids, joined.
     ///
-    /// Of anything but a list of plain ints and a contiguous buffer of integers, and if one of them
-    /// is no id that there is, returns None: then the Python engine tells what.
+    /// Returns None unless the ids are a list of plain ints or a contiguous buffer of integers, and
+    /// all known. The Python engine then does the work, or words the error.
     fn join<'py>(&self, ids: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let py = ids.py();
         let Some(ids) = Ids::of(ids)? else { return Ok(None) };
-        if let Some((bytes, _)) = at_once(py, &self.0, &ids)? {
+        if let Some((bytes, _)) = with_integers!(&ids, ids => at_once(py, &self.0, ids))? {
             return Ok(Some(bytes));
         }
-        Known::new(py, &self.0, ids)?.map_or(Ok(None), |ids| ids.bytes())
+        Known::new(py, &self.0, ids)?.map_or(Ok(None), |ids| ids.bytes_behind(&[]))
     }
 
     /// Returns the text of ids, their bytes joined and decoded with `errors`; None as `join` does.
+    #[expect(unsafe_code, reason = "a str of ASCII is filled in place")]
     fn text<'py>(
         &self,
         ids: &Bound<'py, PyAny>,
@@ -48,20 +51,21 @@ impl TokenBytes {
     ) -> PyResult<Option<Bound<'py, PyString>>> {
         let py = ids.py();
         let Some(ids) = Ids::of(ids)? else { return Ok(None) };
-        let bytes = if let Some((bytes, extent)) = at_once(py, &self.0, &ids)? {
+        let at_once = with_integers!(&ids, ids => at_once(py, &self.0, ids))?;
+        let bytes = if let Some((bytes, extent)) = at_once {
             if extent.is_ascii() {
-                return new_ascii(py, extent.bytes, |place| {
-                    copy(bytes.as_bytes(), place);
-                    Ok(true)
-                });
+                // SAFETY: the extent is that of these bytes, and says that they are ASCII.
+                return unsafe {
+                    new_ascii(py, extent.bytes, |output| Ok(output.push(bytes.as_bytes())))
+                };
             }
             bytes
         } else {
             let Some(ids) = Known::new(py, &self.0, ids)? else { return Ok(None) };
-            if ids.is_ascii() {
+            if ids.extent.is_ascii() {
                 return ids.ascii();
             }
-            let Some(bytes) = ids.bytes()? else { return Ok(None) };
+            let Some(bytes) = ids.bytes_behind(&[])? else { return Ok(None) };
             bytes
         };
         let errors = CString::new(errors)?;
@@ -69,109 +73,92 @@ impl TokenBytes {
     }
 }
 
-/// Returns the bytes of many ids, and what they are, without looking at each id twice: in room for a
-/// quarter more than if all were as the first. None if that is too little, or more than memory has,
-/// and if they are few, or one of them is unknown.
+/// Returns the bytes of many ids, and their extent, in one pass.
+///
+/// The first ids predict the size, and a quarter is added. Returns None if this is too small or
+/// exceeds the memory, if there are few ids, or if an id is unknown.
 fn at_once<'py>(
     py: Python<'py>,
-    table: &decode::TokenBytes,
-    ids: &Ids,
+    table: &Table,
+    ids: &[impl Integer + Sync],
 ) -> PyResult<Option<(Bound<'py, PyBytes>, Extent)>> {
-    const FIRST: usize = 1 << 12;
-    let integers = ids.integers();
-    let count = integers.len();
-    if count < 4 * FIRST {
+    const SAMPLE_IDS: usize = 1 << 12;
+    if ids.len() < 4 * SAMPLE_IDS {
         return Ok(None);
     }
-    let Some(first) = integers.extent_of_first(FIRST, table) else { return Ok(None) };
-    let most = (first.bytes / 4 * 5).saturating_mul(count / FIRST + 1);
+    let first = table.extent(&ids[..SAMPLE_IDS], &mut Interrupt::never());
+    let Some(first) = first else { return Ok(None) };
+    let most = (first.bytes / 4 * 5).saturating_mul(ids.len() / SAMPLE_IDS + 1);
     let mut extent = None;
-    let bytes = new_bytes_at_most(py, most, |place| {
-        extent = work(py, count, |go_on| integers.join(table, place, go_on))?;
-        Ok(extent.map(|extent| extent.bytes))
+    let bytes = new_bytes_at_most(py, most, |output| {
+        extent = work(py, ids.len(), |interrupt| table.join(ids, output, interrupt))?;
+        Ok(extent.is_some())
     })?;
     Ok(bytes.zip(extent))
 }
 
 /// Returns the table of a dict of ids and their bytes.
-pub fn token_bytes(tokens: &Bound<'_, PyDict>) -> PyResult<decode::TokenBytes> {
+pub fn token_bytes(tokens: &Bound<'_, PyDict>) -> PyResult<Table> {
     let pairs = tokens.iter().map(|(id, bytes)| {
-        Ok::<_, PyErr>((id.extract::<u32>()?, Token(bytes.cast_into::<PyBytes>()?)))
+        Ok::<_, PyErr>((id.extract::<u32>()?, PyBackedBytes::from(bytes.cast_into::<PyBytes>()?)))
     });
-    decode::TokenBytes::new(tokens.len(), pairs)
+    Table::new(tokens.len(), pairs)
 }
 
-struct Token<'py>(Bound<'py, PyBytes>);
-
-impl AsRef<[u8]> for Token<'_> {
-    fn as_ref(&self) -> &[u8] {
-        self.0.as_bytes()
-    }
-}
-
-/// Ids that are all known, and what they are as bytes.
+/// Ids that are all known, and their extent.
 pub struct Known<'a, 'py> {
     py: Python<'py>,
-    table: &'a decode::TokenBytes,
+    table: &'a Table,
     ids: Ids,
-    extent: Extent,
+    pub extent: Extent,
 }
 
 impl<'a, 'py> Known<'a, 'py> {
-    pub fn of(
-        table: &'a decode::TokenBytes,
-        ids: &Bound<'py, PyAny>,
-    ) -> PyResult<Option<Known<'a, 'py>>> {
+    pub fn of(table: &'a Table, ids: &Bound<'py, PyAny>) -> PyResult<Option<Known<'a, 'py>>> {
         Ids::of(ids)?.map_or(Ok(None), |found| Known::new(ids.py(), table, found))
     }
 
-    fn new(
-        py: Python<'py>,
-        table: &'a decode::TokenBytes,
-        ids: Ids,
-    ) -> PyResult<Option<Known<'a, 'py>>> {
-        let integers = ids.integers();
-        let extent = work(py, integers.len(), |go_on| integers.extent(table, go_on))?;
+    fn new(py: Python<'py>, table: &'a Table, ids: Ids) -> PyResult<Option<Known<'a, 'py>>> {
+        let extent = with_integers!(&ids, ids => {
+            work(py, ids.len(), |interrupt| table.extent(ids, interrupt))
+        })?;
         Ok(extent.map(|extent| Known { py, table, ids, extent }))
     }
 
-    /// Returns whether the text is all ASCII.
-    pub fn is_ascii(&self) -> bool {
-        self.extent.is_ascii()
-    }
-
-    /// Returns whether there are no ids.
-    pub fn is_empty(&self) -> bool {
-        self.ids.integers().len() == 0
-    }
-
-    /// Returns the bytes; None if another thread has changed the ids meanwhile.
-    pub fn bytes(&self) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        self.bytes_behind(&[])
-    }
-
-    /// Returns these bytes, and those of the ids behind them; None as `bytes` does.
+    /// Returns `first` and the bytes of the ids; None if another thread has changed the ids meanwhile.
     pub fn bytes_behind(&self, first: &[u8]) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        new_bytes_behind(self.py, first, self.extent.bytes, |place| self.fill(place))
+        new_bytes(self.py, first, self.extent.bytes, |output| self.fill(output).map(|_| ()))
     }
 
-    /// Returns the text, which is all ASCII; None if another thread has changed the ids meanwhile.
+    /// Returns the text if it is all ASCII; None if another thread has changed the ids meanwhile.
+    #[expect(unsafe_code, reason = "a str of ASCII is filled in place")]
     pub fn ascii(&self) -> PyResult<Option<Bound<'py, PyString>>> {
-        new_ascii(self.py, self.extent.bytes, |place| self.fill(place))
+        if !self.extent.is_ascii() {
+            return Ok(None);
+        }
+        // SAFETY: `fill` returns true only if the extent of the bytes that it wrote is that of
+        // `self`, which says that they are ASCII.
+        unsafe { new_ascii(self.py, self.extent.bytes, |output| self.fill(output)) }
     }
 
-    fn fill(&self, place: &mut [MaybeUninit<u8>]) -> PyResult<bool> {
+    /// Appends the bytes of the ids; returns whether they still have the extent of `self`.
+    fn fill(&self, output: &mut Output<'_>) -> PyResult<bool> {
         let Known { table, extent, .. } = *self;
-        let integers = self.ids.integers();
-        work(self.py, integers.len(), |go_on| integers.join(table, place, go_on) == Some(extent))
+        with_integers!(&self.ids, ids => work(self.py, ids.len(), |interrupt| {
+            table.join(ids, output, interrupt) == Some(extent)
+        }))
     }
 }
 
-/// Does what needs no Python, without the interpreter's lock if it is long.
+/// Does work that needs no Python, without the GIL if it is long.
 fn work<T: Send>(
     py: Python<'_>,
     length: usize,
-    work: impl FnOnce(&mut dyn FnMut() -> bool) -> T + Send,
+    work: impl FnOnce(&mut Interrupt<'_>) -> T + Send,
 ) -> PyResult<T> {
-    if length < LONG { caught(|| work(&mut || true)) } else { run(py, true, work) }
+    if length < GIL_RELEASE_MIN_SIZE {
+        caught(|| work(&mut Interrupt::never()))
+    } else {
+        run(py, true, work)
+    }
 }

@@ -1,58 +1,77 @@
 //! Text to ids, for Python.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyOverflowError, PyValueError};
+use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyInt, PyList, PyMemoryView, PyString};
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyMemoryView, PyString};
 
-use super::array::memoryview;
+use super::array::{Item, View, memoryview};
+use super::ids::Ids;
 use super::list::list_of;
-use super::text::{LONG, Text, caught, run};
-use super::vocabulary::Vocabulary;
-use crate::encode::{Count, Encoder, Id};
-use crate::parallel::{self, TooLongError};
-use crate::scan::Pattern;
+use super::text::{GIL_RELEASE_MIN_SIZE, Text, caught, run};
+use super::vocabulary::NativeVocabulary;
+use crate::encode::parallel::{self, Frame, TooLongError};
+use crate::encode::{Count, Encoder, Id, Job};
+use crate::interrupt::Interrupt;
+use crate::split::Pattern;
 
-/// The integers of so many ids are made ahead; those of higher ids, which few have, when needed.
-const READY_MADE: u32 = 1 << 19;
+/// The number of ids whose Python integers are made ahead. Few vocabularies have higher ids.
+const READY_MADE_INTEGERS: u32 = 1 << 19;
 
-/// Turns text into ids by a vocabulary.
-#[pyclass(frozen, module = "bpetite._native")]
+type List<'py> = PyResult<Bound<'py, PyList>>;
+type PrefixAndSuffix = (Vec<u32>, Vec<u32>);
+type Views<'py> = PyResult<(Bound<'py, PyMemoryView>, Bound<'py, PyMemoryView>)>;
+
+/// Turns text into ids by one vocabulary.
+#[pyclass(frozen, module = "bpetite._engine._native")]
 pub struct TextEncoder {
     encoder: Encoder,
-    integers: Vec<Py<PyInt>>,
+    integers: Arc<Vec<Py<PyInt>>>,
 }
 
 impl TextEncoder {
-    /// Returns the ids of all texts, one behind the other, and where those of each begin and end.
+    /// Returns the ids of all texts, joined, and the bounds of each text among them.
     fn ids<T: Id>(
         &self,
         py: Python<'_>,
         texts: &[Text<'_>],
         ordinary: bool,
+        frame: Frame<'_>,
         threads: usize,
     ) -> PyResult<(Vec<T>, Vec<u64>)> {
         let may_change = texts.iter().any(Text::may_change);
         let texts = texts.iter().map(Text::bytes).collect::<PyResult<Vec<_>>>()?;
+        self.ids_of_bytes(py, &texts, may_change, ordinary, frame, threads)
+    }
+
+    fn ids_of_bytes<T: Id>(
+        &self,
+        py: Python<'_>,
+        texts: &[&[u8]],
+        may_change: bool,
+        ordinary: bool,
+        frame: Frame<'_>,
+        threads: usize,
+    ) -> PyResult<(Vec<T>, Vec<u64>)> {
         let length = texts.iter().map(|text| text.len()).sum::<usize>();
-        let encode = |go_on: &mut dyn FnMut() -> bool| {
-            parallel::encode_all(&self.encoder, &texts, ordinary, threads, go_on)
+        let encode = |interrupt: &mut Interrupt<'_>| {
+            parallel::encode_all(&self.encoder, texts, ordinary, frame, threads, interrupt)
         };
-        run(py, length >= LONG && !may_change, encode)?.map_err(|TooLongError| {
-            PyOverflowError::new_err("a text has 1 GiB in which there is no place to cut it")
+        run(py, length >= GIL_RELEASE_MIN_SIZE && !may_change, encode)?.map_err(|TooLongError| {
+            let message = "a text has 1 GiB without a safe split; split it before encoding";
+            PyOverflowError::new_err(message)
         })
     }
 
-    fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
+    fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> List<'py> {
         list_of(py, ids.len(), |i| match self.integers.get(ids[i] as usize) {
             Some(integer) => integer.clone_ref(py),
             None => PyInt::new(py, ids[i]).unbind(),
         })
     }
 
-    /// Does `work` with the ids of a text that is not long.
+    /// Does `work` with the ids of a short text.
     fn with_ids<R>(
         &self,
         text: &[u8],
@@ -63,7 +82,12 @@ impl TextEncoder {
             let mut context = self.encoder.take_context();
             let mut ids = std::mem::take(&mut context.ids);
             ids.clear();
-            self.encoder.encode(text, ordinary, &mut context, &mut ids, &mut || true);
+            let (sink, interrupt) = (&mut ids, &mut Interrupt::never());
+            self.encoder.encode(
+                text,
+                ordinary,
+                &mut Job { context: &mut context, sink, interrupt },
+            );
             let result = work(&ids);
             context.ids = ids;
             self.encoder.put_context(context);
@@ -72,29 +96,34 @@ impl TextEncoder {
     }
 }
 
-/// Returns the UTF-8 of a `str` that is not long, so that there is nothing to cut and no reason to
-/// let others run meanwhile.
+/// Returns the UTF-8 of a short `str`, which needs neither a split nor the release of the GIL.
 #[inline(always)]
 fn short<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a [u8]>> {
     let Ok(text) = text.cast::<PyString>() else { return Ok(None) };
-    Ok(Some(text.to_str()?.as_bytes()).filter(|bytes| bytes.len() < LONG))
+    Ok(Some(text.to_str()?.as_bytes()).filter(|bytes| bytes.len() < GIL_RELEASE_MIN_SIZE))
+}
+
+/// Returns special literals and their ids, in the order of the dict.
+fn literals(special_tokens: &Bound<'_, PyDict>) -> PyResult<Vec<(String, u32)>> {
+    special_tokens.iter().map(|(text, id)| Ok((text.extract()?, id.extract()?))).collect()
 }
 
 #[pymethods]
 impl TextEncoder {
-    /// `pattern` is the name of one that has a scanner, or none.
+    /// `pattern` is the name of a pattern with a scanner, or None.
     #[new]
     fn new(
         py: Python<'_>,
-        vocabulary: &Bound<'_, Vocabulary>,
-        special_tokens: HashMap<String, u32>,
+        vocabulary: &Bound<'_, NativeVocabulary>,
+        special_tokens: &Bound<'_, PyDict>,
         pattern: Option<&str>,
     ) -> PyResult<TextEncoder> {
         let vocabulary = &vocabulary.get().0;
-        let highest = vocabulary.id_of.last().into_iter().chain(special_tokens.values()).max();
-        let count = highest.map_or(0, |&id| id.saturating_add(1)).min(READY_MADE);
-        let integers = (0..count).map(|id| PyInt::new(py, id).unbind()).collect();
-        let special: Vec<(String, u32)> = special_tokens.into_iter().collect();
+        let special = literals(special_tokens)?;
+        let special_ids = special.iter().map(|(_, id)| id);
+        let highest = vocabulary.id_of.last().into_iter().chain(special_ids).max();
+        let count = highest.map_or(0, |&id| id.saturating_add(1)).min(READY_MADE_INTEGERS);
+        let integers = Arc::new((0..count).map(|id| PyInt::new(py, id).unbind()).collect());
         let encoder = caught(|| {
             Encoder::new(
                 pattern.and_then(Pattern::of_name),
@@ -102,134 +131,183 @@ impl TextEncoder {
                 Arc::clone(&vocabulary.id_of),
                 &special,
             )
-        })?
-        .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        })?;
         Ok(TextEncoder { encoder, integers })
     }
 
-    /// Returns the ids of a text; special literals are their ids, unless it is all ordinary.
-    #[pyo3(signature = (text, ordinary = false))]
-    fn encode<'py>(
-        &self,
-        text: &Bound<'py, PyAny>,
-        ordinary: bool,
-    ) -> PyResult<Bound<'py, PyList>> {
-        if let Some(bytes) = short(text)? {
-            return self.with_ids(bytes, ordinary, |ids| self.list(text.py(), ids));
-        }
-        self.encode_list(text, ordinary, 1)
+    /// Returns an encoder that differs in its special literals alone.
+    fn with_special_tokens(&self, special_tokens: &Bound<'_, PyDict>) -> PyResult<TextEncoder> {
+        let special = literals(special_tokens)?;
+        let encoder = caught(|| self.encoder.allowing(&special))?;
+        Ok(TextEncoder { encoder, integers: Arc::clone(&self.integers) })
     }
 
-    /// Returns the same, by up to so many threads.
-    fn encode_list<'py>(
+    /// Returns the first special literal in a text and its position in characters, if there is one.
+    fn first_special<'py>(
         &self,
-        text: &Bound<'py, PyAny>,
-        ordinary: bool,
-        threads: usize,
-    ) -> PyResult<Bound<'py, PyList>> {
+        text: &Bound<'py, PyString>,
+    ) -> PyResult<Option<(Bound<'py, PyString>, usize)>> {
+        let (py, text) = (text.py(), text.to_str()?);
+        let first = run(py, text.len() >= GIL_RELEASE_MIN_SIZE, |_| {
+            self.encoder.first_special(text.as_bytes())
+        })?;
+        let Some((start, end)) = first else { return Ok(None) };
+        Ok(Some((PyString::new(py, &text[start..end]), text[..start].chars().count())))
+    }
+
+    /// Returns the ids of a text, made by up to `threads` threads. Special literals become their
+    /// ids, unless the text is ordinary.
+    #[pyo3(signature = (text, ordinary = false, threads = 1))]
+    fn encode<'py>(&self, text: &Bound<'py, PyAny>, ordinary: bool, threads: usize) -> List<'py> {
         let py = text.py();
-        let ids: Vec<u32> = self.ids(py, &[Text::new(text)?], ordinary, threads)?.0;
+        if let Some(bytes) = short(text)? {
+            return self.with_ids(bytes, ordinary, |ids| self.list(py, ids));
+        }
+        let ids: Vec<u32> =
+            self.ids(py, &[Text::new(text)?], ordinary, Frame::default(), threads)?.0;
         let list = self.list(py, &ids);
-        u32::kept().give(ids);
+        u32::pool().put_back(ids);
         list
     }
 
-    /// Returns how many ids `encode` would return.
+    /// Returns the number of ids that `encode` returns.
     #[pyo3(signature = (text, ordinary = false))]
     fn count(&self, text: &Bound<'_, PyAny>, ordinary: bool) -> PyResult<usize> {
         let held = Text::new(text)?;
         let bytes = held.bytes()?;
-        if bytes.len() > parallel::LONGEST {
-            // It has to be cut in parts first.
-            return Ok(self.ids::<u32>(text.py(), &[held], ordinary, 1)?.0.len());
+        if bytes.len() > parallel::MAX_PART_BYTES {
+            // The text must be split first.
+            return Ok(self.ids::<u32>(text.py(), &[held], ordinary, Frame::default(), 1)?.0.len());
         }
         let mut count = Count::default();
         let mut context = self.encoder.take_context();
-        let result = run(text.py(), bytes.len() >= LONG && !held.may_change(), |go_on| {
-            self.encoder.encode(bytes, ordinary, &mut context, &mut count, go_on);
+        let may_detach = bytes.len() >= GIL_RELEASE_MIN_SIZE && !held.may_change();
+        let result = run(text.py(), may_detach, |interrupt| {
+            let (context, sink) = (&mut *context, &mut count);
+            self.encoder.encode(bytes, ordinary, &mut Job { context, sink, interrupt });
         });
         self.encoder.put_context(context);
         result.map(|()| count.0)
     }
 
-    /// Returns the ids of a text in a buffer, of items of 4 or 2 bytes.
-    #[pyo3(signature = (text, ordinary = false, itemsize = 4, threads = 1))]
+    /// Returns the ids of a text in a buffer, with items of 4 or 2 bytes.
+    #[pyo3(signature = (text, ordinary = false, item_size = 4, threads = 1))]
     fn encode_array<'py>(
         &self,
         text: &Bound<'py, PyAny>,
         ordinary: bool,
-        itemsize: usize,
+        item_size: usize,
         threads: usize,
-    ) -> PyResult<Bound<'py, PyMemoryView>> {
+    ) -> View<'py> {
         let py = text.py();
         if let Some(bytes) = short(text)? {
-            return self.with_ids(bytes, ordinary, |ids| match itemsize {
+            return self.with_ids(bytes, ordinary, |ids| match item_size {
                 2 => memoryview(py, ids.iter().map(|&id| u16::of(id)).collect()),
                 _ => memoryview(py, ids.to_vec()),
             });
         }
         let texts = [Text::new(text)?];
-        if itemsize == 2 {
-            memoryview(py, self.ids::<u16>(py, &texts, ordinary, threads)?.0)
+        if item_size == 2 {
+            memoryview(py, self.ids::<u16>(py, &texts, ordinary, Frame::default(), threads)?.0)
         } else {
-            memoryview(py, self.ids::<u32>(py, &texts, ordinary, threads)?.0)
+            memoryview(py, self.ids::<u32>(py, &texts, ordinary, Frame::default(), threads)?.0)
         }
     }
 
-    /// Returns the ids of each text.
+    /// Returns the ids of each text, between those of its frame.
     fn encode_batch<'py>(
         &self,
         py: Python<'py>,
         texts: Vec<Bound<'py, PyAny>>,
-        ordinary: bool,
+        frame: PrefixAndSuffix,
         threads: usize,
-    ) -> PyResult<Bound<'py, PyList>> {
+    ) -> List<'py> {
         let texts = texts_of(py, &texts)?;
-        let (ids, offsets) = self.ids::<u32>(py, &texts, ordinary, threads)?;
+        let frame = borrowed(&frame);
+        let (ids, offsets) = self.ids::<u32>(py, &texts, false, frame, threads)?;
         let batch = PyList::empty(py);
         for bounds in offsets.windows(2) {
             py.check_signals()?;
             batch.append(self.list(py, &ids[bounds[0] as usize..bounds[1] as usize])?)?;
         }
-        u32::kept().give(ids);
+        u32::pool().put_back(ids);
         Ok(batch)
     }
 
-    /// Returns the ids of all texts in one buffer, and the offset of those of each in another.
+    /// Returns the ids of `encode_batch` in one buffer, and the offset of each text in another.
     fn encode_batch_arrays<'py>(
         &self,
         py: Python<'py>,
         texts: Vec<Bound<'py, PyAny>>,
-        ordinary: bool,
-        itemsize: usize,
+        frame: PrefixAndSuffix,
+        item_size: usize,
         threads: usize,
-    ) -> PyResult<(Bound<'py, PyMemoryView>, Bound<'py, PyMemoryView>)> {
+    ) -> Views<'py> {
         let texts = texts_of(py, &texts)?;
-        if itemsize == 2 {
-            let (ids, offsets) = self.ids::<u16>(py, &texts, ordinary, threads)?;
-            return Ok((memoryview(py, ids)?, memoryview(py, offsets)?));
+        let frame = borrowed(&frame);
+        if item_size == 2 {
+            views(py, self.ids::<u16>(py, &texts, false, frame, threads)?)
+        } else {
+            views(py, self.ids::<u32>(py, &texts, false, frame, threads)?)
         }
-        let (ids, offsets) = self.ids::<u32>(py, &texts, ordinary, threads)?;
-        Ok((memoryview(py, ids)?, memoryview(py, offsets)?))
     }
 
-    /// Returns the ids of a piece, which was cut elsewhere.
-    fn merge<'py>(&self, piece: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyList>> {
+    /// Returns the ids of the documents in `data`, as `encode_batch_arrays` does.
+    fn encode_offsets<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Bound<'py, PyAny>,
+        offsets: &Bound<'py, PyAny>,
+        frame: PrefixAndSuffix,
+        item_size: usize,
+        threads: usize,
+    ) -> Views<'py> {
+        let text = Text::of_bytes(data);
+        let documents = match (&text, Ids::of(offsets)?) {
+            (Some(text), Some(offsets)) => text.documents(py, &offsets)?,
+            _ => None,
+        };
+        let (Some(text), Some(documents)) = (&text, documents) else {
+            // Python raises the error.
+            let module = py.import("bpetite._engine.documents")?;
+            let texts = module.call_method1("documents_in", (data, offsets))?;
+            let texts = texts.try_iter()?.collect::<PyResult<_>>()?;
+            return self.encode_batch_arrays(py, texts, frame, item_size, threads);
+        };
+        let (frame, may_change) = (borrowed(&frame), text.may_change());
+        if item_size == 2 {
+            views(py, self.ids_of_bytes::<u16>(py, &documents, may_change, false, frame, threads)?)
+        } else {
+            views(py, self.ids_of_bytes::<u32>(py, &documents, may_change, false, frame, threads)?)
+        }
+    }
+
+    /// Returns the ids of a piece that the caller has split off.
+    fn merge<'py>(&self, piece: &Bound<'py, PyBytes>) -> List<'py> {
         let (py, bytes) = (piece.py(), piece.as_bytes());
-        if bytes.len() > parallel::LONGEST {
+        if bytes.len() > parallel::MAX_PART_BYTES {
             return Err(PyOverflowError::new_err("a piece of 1 GiB or more"));
         }
         let mut context = self.encoder.take_context();
         let mut ids: Vec<u32> = Vec::new();
-        run(py, bytes.len() >= LONG, |go_on| {
-            self.encoder.encode_piece(bytes, &mut context, &mut ids, go_on);
+        run(py, bytes.len() >= GIL_RELEASE_MIN_SIZE, |interrupt| {
+            let (context, sink) = (&mut *context, &mut ids);
+            self.encoder.encode_piece(bytes, &mut Job { context, sink, interrupt });
         })?;
         self.encoder.put_context(context);
         self.list(py, &ids)
     }
 }
 
-/// Returns the texts of a batch, of which there may be so many that it takes long.
+fn borrowed((prefix, suffix): &PrefixAndSuffix) -> Frame<'_> {
+    Frame { prefix, suffix }
+}
+
+fn views<T: Item>(py: Python<'_>, (ids, offsets): (Vec<T>, Vec<u64>)) -> Views<'_> {
+    Ok((memoryview(py, ids)?, memoryview(py, offsets)?))
+}
+
+/// Returns the texts of a batch; checks signals, because there may be many.
 fn texts_of<'py>(py: Python<'py>, texts: &[Bound<'py, PyAny>]) -> PyResult<Vec<Text<'py>>> {
     let text = |text| {
         py.check_signals()?;

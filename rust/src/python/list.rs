@@ -1,57 +1,50 @@
-//! Lists that are filled as they are made.
+//! Lists that are filled in place.
 
-use std::time::Instant;
-
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList};
 
-use super::text::INTERVAL;
-use crate::pages;
+use super::text::SignalClock;
+use crate::mem::huge_pages;
 
-/// After how many items it is asked whether Python wants to interrupt.
-const SOME: usize = 1 << 16;
+/// The number of items between two looks at the clock.
+const CLOCK_ITEMS: usize = 1 << 16;
 
-/// Returns a list of so many integers, `item` giving each by its place.
+/// Returns the list of `item(0)` to `item(length - 1)`.
 ///
-/// Where it takes long, signals are looked at and other threads have their turns now and then.
-#[allow(unsafe_code)]
+/// A long list takes time, so signals are checked meanwhile, and other threads have their turns.
+/// They cannot reach the list: the garbage collector, which knows all other lists, does not know
+/// this one until it is whole.
+#[expect(unsafe_code, reason = "pyo3 has no list that is hidden from the garbage collector")]
 pub fn list_of<'py>(
     py: Python<'py>,
     length: usize,
     item: impl Fn(usize) -> Py<PyInt>,
 ) -> PyResult<Bound<'py, PyList>> {
-    // SAFETY: a list of this length is made, and each of its items, which are null at first, is set
-    // once. It takes over the references to them. Nobody else is given it before; but code that
-    // runs meanwhile could find it among all objects, so it is no longer than what has been set
-    // then, and is given up if its items are not where they were.
-    unsafe {
-        let list: Bound<'py, PyList> =
-            Bound::from_owned_ptr_or_err(py, ffi::PyList_New(length as ffi::Py_ssize_t))?
-                .cast_into_unchecked();
-        let items = (*list.as_ptr().cast::<ffi::PyListObject>()).ob_item;
-        pages::advise(items as usize, length * size_of::<*mut ffi::PyObject>());
-        let mut last = None;
-        for i in 0..length {
-            ffi::PyList_SET_ITEM(list.as_ptr(), i as ffi::Py_ssize_t, item(i).into_ptr());
-            let done = i + 1;
-            if !done.is_multiple_of(SOME) {
-                continue;
-            }
-            if last.get_or_insert_with(Instant::now).elapsed() < INTERVAL {
-                continue;
-            }
-            let object = list.as_ptr().cast::<ffi::PyListObject>();
-            (*object).ob_base.ob_size = done as ffi::Py_ssize_t;
-            py.detach(|| ());
-            py.check_signals()?;
-            if list.len() != done || (*object).ob_item != items {
-                return Err(PyRuntimeError::new_err("a list was changed before it was made"));
-            }
-            (*object).ob_base.ob_size = length as ffi::Py_ssize_t;
-            last = None;
-        }
-        Ok(list)
+    if length == 0 {
+        return Ok(PyList::empty(py));
     }
+    // SAFETY: this thread is attached to the interpreter; the length of a `Vec` fits the type.
+    let list = unsafe { ffi::PyList_New(length as ffi::Py_ssize_t) };
+    // SAFETY: the pointer is a new reference, or null while an exception is set.
+    let list = unsafe { Bound::from_owned_ptr_or_err(py, list) }?.cast_into::<PyList>()?;
+    // SAFETY: this is an object with a header of the garbage collector. Between its creation and
+    // this call the thread neither detaches nor runs Python code, so no other thread has found it.
+    unsafe { ffi::PyObject_GC_UnTrack(list.as_ptr().cast()) };
+    // SAFETY: the object is a list, and nothing else reads or writes its fields.
+    let items = unsafe { (*list.as_ptr().cast::<ffi::PyListObject>()).ob_item };
+    // SAFETY: a new list has `length` items, all null. Nothing else reads or writes them, and they
+    // stay in place, because only this function has a reference to the list.
+    let items = unsafe { std::slice::from_raw_parts_mut(items, length) };
+    huge_pages::advise_huge_pages(items.as_ptr() as usize, size_of_val(items));
+    let mut clock = SignalClock::default();
+    for (index, place) in items.iter_mut().enumerate() {
+        *place = item(index).into_ptr();
+        if index % CLOCK_ITEMS == CLOCK_ITEMS - 1 {
+            clock.check_signals(py)?;
+        }
+    }
+    // SAFETY: the list is whole, and the garbage collector does not know it.
+    unsafe { ffi::PyObject_GC_Track(list.as_ptr().cast()) };
+    Ok(list)
 }

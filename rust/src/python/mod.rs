@@ -1,15 +1,17 @@
-//! What Python sees of it all: twins of what the Python engine has, with the same results.
+//! The Python module: twins of the Python engine, with the same results.
 //!
-//! Errors that users can cause are raised by the Python code that both engines share.
+//! The Python code that both engines share words the errors of users.
 
 use pyo3::prelude::*;
 
-use crate::simd::Kernel;
+use crate::simd::{INSTRUCTION_SETS, Isa};
+use crate::split::Pattern;
 
 mod array;
 mod decode;
 mod encode;
 mod ids;
+mod json;
 mod list;
 mod object;
 mod stream;
@@ -17,10 +19,10 @@ mod text;
 mod train;
 mod vocabulary;
 
-/// Returns the name of what makes masks of bytes here: avx512, avx2, neon or scalar.
+/// Returns the name of the instruction set in use.
 #[pyfunction]
-fn simd() -> &'static str {
-    Kernel::get().name()
+fn instruction_set() -> &'static str {
+    Isa::get().name()
 }
 
 #[pymodule(gil_used = false)]
@@ -28,10 +30,16 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<encode::TextEncoder>()?;
     module.add_class::<decode::TokenBytes>()?;
     module.add_class::<stream::StreamTokens>()?;
-    module.add_class::<stream::TextSteps>()?;
-    module.add_class::<vocabulary::Vocabulary>()?;
+    module.add_class::<stream::PlainSteps>()?;
+    module.add_class::<vocabulary::NativeVocabulary>()?;
+    module.add_class::<json::FieldScanner>()?;
     module.add_class::<train::PieceCounter>()?;
     module.add_class::<train::PieceCounts>()?;
     module.add_class::<train::MergeLearner>()?;
-    module.add_function(wrap_pyfunction!(simd, module)?)
+    module.add_function(wrap_pyfunction!(train::merge_records, module)?)?;
+    module.add_function(wrap_pyfunction!(train::are_utf8, module)?)?;
+    module.add_function(wrap_pyfunction!(instruction_set, module)?)?;
+    // All instruction sets, whether the processor has them or not, and the patterns without `regex`.
+    module.add("INSTRUCTION_SETS", INSTRUCTION_SETS)?;
+    module.add("PATTERNS", Pattern::NAMES.map(|(name, _)| name))
 }

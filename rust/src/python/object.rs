@@ -1,4 +1,4 @@
-//! New objects of Python that are filled where they are, so that nothing is copied.
+//! New Python objects, filled in place without a copy.
 
 use std::mem::MaybeUninit;
 use std::{ptr, slice};
@@ -12,107 +12,118 @@ use pyo3::ffi::compat::{
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use crate::decode::copy;
+use crate::mem::Output;
 
-/// Returns new bytes, which `fill` fills; None if it says that it did not.
-#[allow(unsafe_code)]
+/// Returns new bytes: `first`, and `more` bytes that `fill` appends; None unless it appends them all.
+#[expect(unsafe_code, reason = "pyo3 clears new bytes before it hands them out")]
 pub fn new_bytes<'py>(
     py: Python<'py>,
-    length: usize,
-    fill: impl FnOnce(&mut [MaybeUninit<u8>]) -> PyResult<bool>,
+    first: &[u8],
+    more: usize,
+    fill: impl FnOnce(&mut Output<'_>) -> PyResult<()>,
 ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-    // SAFETY: the object is new and no one else's, and has room for so many bytes.
-    unsafe {
-        let bytes = ffi::PyBytes_FromStringAndSize(ptr::null(), size(length)?);
-        let bytes = Bound::from_owned_ptr_or_err(py, bytes)?;
-        let place = ffi::PyBytes_AS_STRING(bytes.as_ptr()) as *mut MaybeUninit<u8>;
-        let is_full = fill(slice::from_raw_parts_mut(place, length))?;
-        Ok(is_full.then(|| bytes.cast_into_unchecked()))
-    }
+    let length = first.len().saturating_add(more);
+    let size = size(length)?;
+    // SAFETY: this thread is attached; null asks for bytes that are not initialised.
+    let bytes = unsafe { ffi::PyBytes_FromStringAndSize(ptr::null(), size) };
+    // SAFETY: the pointer is a new reference, or null while an exception is set.
+    let bytes = unsafe { Bound::from_owned_ptr_or_err(py, bytes) }?.cast_into::<PyBytes>()?;
+    // SAFETY: the object is of type bytes.
+    let memory = unsafe { ffi::PyBytes_AS_STRING(bytes.as_ptr()) };
+    // SAFETY: there are `length` bytes, and only this function has a reference to them.
+    let mut output = unsafe { output_at(memory.cast_mut().cast(), length) };
+    output.push(first);
+    fill(&mut output)?;
+    Ok((output.filled() == length).then_some(bytes))
 }
 
-/// Returns new bytes, no more than so many, of which `fill` fills the first and says how many they
-/// are; None if it says that it did not, and if memory has no room for so many: all may be fewer.
-#[allow(unsafe_code)]
+/// Returns new bytes that `fill` fills, at most `max_length`; None if it returns false, or if
+/// memory has no room for `max_length` bytes.
+#[expect(unsafe_code, reason = "pyo3 has no bytes of unknown length")]
 pub fn new_bytes_at_most<'py>(
     py: Python<'py>,
-    most: usize,
-    fill: impl FnOnce(&mut [MaybeUninit<u8>]) -> PyResult<Option<usize>>,
+    max_length: usize,
+    fill: impl FnOnce(&mut Output<'_>) -> PyResult<bool>,
 ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-    let Ok(size) = size(most) else { return Ok(None) };
-    // SAFETY: the writer is new and no one else's, and has room for so many bytes. It is given up,
-    // or finished, once; what it gives then is an object, or nothing and an exception.
-    unsafe {
-        let writer = PyBytesWriter_Create(size);
-        if writer.is_null() {
-            drop(PyErr::take(py));
-            return Ok(None);
-        }
-        let place = PyBytesWriter_GetData(writer) as *mut MaybeUninit<u8>;
-        let filled = fill(slice::from_raw_parts_mut(place, most));
-        let Ok(Some(length)) = filled else {
-            PyBytesWriter_Discard(writer);
-            return filled.map(|_| None);
-        };
-        let bytes = PyBytesWriter_FinishWithSize(writer, length.min(most) as ffi::Py_ssize_t);
-        Ok(Some(Bound::from_owned_ptr_or_err(py, bytes)?.cast_into_unchecked()))
+    let Ok(size) = size(max_length) else { return Ok(None) };
+    // SAFETY: this thread is attached to the interpreter.
+    let writer = unsafe { PyBytesWriter_Create(size) };
+    if writer.is_null() {
+        drop(PyErr::take(py));
+        return Ok(None);
     }
+    // SAFETY: the writer is neither finished nor discarded.
+    let memory = unsafe { PyBytesWriter_GetData(writer) };
+    // SAFETY: the writer has room for `max_length` bytes, and only this function uses it.
+    let mut output = unsafe { output_at(memory.cast(), max_length) };
+    let is_filled = fill(&mut output);
+    if !matches!(is_filled, Ok(true)) {
+        // SAFETY: the writer is neither finished nor discarded.
+        unsafe { PyBytesWriter_Discard(writer) };
+        return is_filled.map(|_| None);
+    }
+    let size = output.filled() as ffi::Py_ssize_t;
+    // SAFETY: the writer is neither finished nor discarded, and its first `size` bytes are filled.
+    let bytes = unsafe { PyBytesWriter_FinishWithSize(writer, size) };
+    // SAFETY: the pointer is a new reference, or null while an exception is set.
+    let bytes = unsafe { Bound::from_owned_ptr_or_err(py, bytes) }?;
+    Ok(Some(bytes.cast_into()?))
 }
 
-/// Returns new bytes: these, and so many behind them, which `fill` fills; None as `new_bytes` does.
-pub fn new_bytes_behind<'py>(
-    py: Python<'py>,
-    first: &[u8],
-    length: usize,
-    fill: impl FnOnce(&mut [MaybeUninit<u8>]) -> PyResult<bool>,
-) -> PyResult<Option<Bound<'py, PyBytes>>> {
-    new_bytes(py, first.len().saturating_add(length), |place| {
-        let (start, rest) = place.split_at_mut(first.len());
-        copy(first, start);
-        fill(rest)
-    })
-}
-
-/// Returns a new str, which `fill` fills with ASCII; None if it says that it did not.
-#[allow(unsafe_code)]
-pub fn new_ascii<'py>(
+/// Returns a new str of this length, or None unless `fill` returns true and fills all of it.
+///
+/// # Safety
+///
+/// If `fill` returns true, it must have written ASCII alone.
+#[expect(unsafe_code, reason = "pyo3 has no str that is filled in place")]
+pub unsafe fn new_ascii<'py>(
     py: Python<'py>,
     length: usize,
-    fill: impl FnOnce(&mut [MaybeUninit<u8>]) -> PyResult<bool>,
+    fill: impl FnOnce(&mut Output<'_>) -> PyResult<bool>,
 ) -> PyResult<Option<Bound<'py, PyString>>> {
-    // SAFETY: the object is new and no one else's, and has room for so many characters of a byte,
-    // since the highest that it may have is U+007F.
-    unsafe {
-        let text = ffi::PyUnicode_New(size(length)?, 0x7F);
-        let text = Bound::from_owned_ptr_or_err(py, text)?;
-        let place = ffi::PyUnicode_DATA(text.as_ptr()) as *mut MaybeUninit<u8>;
-        let is_full = fill(slice::from_raw_parts_mut(place, length))?;
-        Ok(is_full.then(|| text.cast_into_unchecked()))
-    }
+    let size = size(length)?;
+    // SAFETY: this thread is attached; U+007F is a code point.
+    let text = unsafe { ffi::PyUnicode_New(size, 0x7F) };
+    // SAFETY: the pointer is a new reference, or null while an exception is set.
+    let text = unsafe { Bound::from_owned_ptr_or_err(py, text) }?.cast_into::<PyString>()?;
+    // SAFETY: the object is a str in its final form.
+    let memory = unsafe { ffi::PyUnicode_DATA(text.as_ptr()) };
+    // SAFETY: a str up to U+007F has a byte for each of its `length` characters, and only this
+    // function has a reference to it.
+    let mut output = unsafe { output_at(memory.cast(), length) };
+    let is_ascii = fill(&mut output)?;
+    Ok((is_ascii && output.filled() == length).then_some(text))
+}
+
+/// Returns memory that nobody has read yet.
+///
+/// # Safety
+///
+/// The `length` bytes from `start` on must be allocated, and used through the result alone.
+#[expect(unsafe_code, reason = "the memory of new Python objects")]
+unsafe fn output_at<'a>(start: *mut MaybeUninit<u8>, length: usize) -> Output<'a> {
+    // SAFETY: the caller keeps the contract above. `MaybeUninit` needs no initialised bytes.
+    Output::new(unsafe { slice::from_raw_parts_mut(start, length) })
 }
 
 /// Returns a new str of these characters.
-#[allow(unsafe_code)]
+#[expect(unsafe_code, reason = "pyo3 makes a str of UTF-8 alone")]
 pub fn new_text<'py>(py: Python<'py>, characters: &[char]) -> PyResult<Bound<'py, PyAny>> {
-    let kind = ffi::PyUnicode_4BYTE_KIND as i32;
-    // SAFETY: a char is a code point of four bytes, and the interpreter copies so many of them.
-    unsafe {
-        let data = characters.as_ptr().cast();
-        let text = ffi::PyUnicode_FromKindAndData(kind, data, size(characters.len())?);
-        Bound::from_owned_ptr_or_err(py, text)
-    }
+    let (kind, size) = (ffi::PyUnicode_4BYTE_KIND as i32, size(characters.len())?);
+    // SAFETY: a char is a code point of four bytes, and there are `size` of them.
+    let text = unsafe { ffi::PyUnicode_FromKindAndData(kind, characters.as_ptr().cast(), size) };
+    // SAFETY: the pointer is a new reference, or null while an exception is set.
+    unsafe { Bound::from_owned_ptr_or_err(py, text) }
 }
 
-/// Returns a new str of UTF-8, with U+FFFD for each longest beginning of a character that is none.
-#[allow(unsafe_code)]
+/// Returns a new str of UTF-8, in which U+FFFD replaces bytes that are not UTF-8, as Python does.
+#[expect(unsafe_code, reason = "pyo3 decodes without replacement")]
 pub fn new_decoded<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-    // SAFETY: the interpreter reads so many bytes, and a string of C.
-    unsafe {
-        let data = bytes.as_ptr().cast();
-        let errors = c"replace".as_ptr();
-        let text = ffi::PyUnicode_DecodeUTF8(data, size(bytes.len())?, errors);
-        Bound::from_owned_ptr_or_err(py, text)
-    }
+    let (data, size, errors) = (bytes.as_ptr().cast(), size(bytes.len())?, c"replace".as_ptr());
+    // SAFETY: there are `size` bytes of data, and `errors` is a C string.
+    let text = unsafe { ffi::PyUnicode_DecodeUTF8(data, size, errors) };
+    // SAFETY: the pointer is a new reference, or null while an exception is set.
+    unsafe { Bound::from_owned_ptr_or_err(py, text) }
 }
 
 fn size(length: usize) -> PyResult<ffi::Py_ssize_t> {

@@ -6,14 +6,20 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use super::decode::{Known, token_bytes};
-use super::object::{new_bytes_behind, new_decoded, new_text};
-use crate::decode::{TokenBytes, copy};
-use crate::held::{FEW, Held};
+use super::object::{new_bytes, new_decoded, new_text};
+use crate::decode::TokenBytes;
+use crate::mem::Output;
+use crate::stream::{Pending, STACK_BYTES};
 
-/// What streams need to know of tokens that are UTF-8, wherever it is cut.
-#[pyclass(frozen, module = "bpetite._native")]
+type Object<'py> = Bound<'py, PyAny>;
+
+/// The text that ids complete, and the bytes pending then.
+type Step<'py> = (Object<'py>, Pending);
+
+/// The tokens of plain streams: UTF-8 that is split anywhere.
+#[pyclass(frozen, module = "bpetite._engine._native")]
 pub struct StreamTokens {
-    /// By id, the text of a token that is whole text by itself, and None of others.
+    /// By id, the text of a token that is whole text by itself; None for other tokens.
     texts: Py<PyList>,
     bytes: TokenBytes,
 }
@@ -27,111 +33,98 @@ impl StreamTokens {
 }
 
 impl StreamTokens {
-    /// Returns the text that an id completes, and what is held then; None if it is unknown.
-    fn step<'py>(
-        &self,
-        py: Python<'py>,
-        held: Held,
-        id: u32,
-    ) -> PyResult<Option<(Bound<'py, PyAny>, Held)>> {
-        if held.is_empty()
+    /// Returns the step of an id; None for an unknown id.
+    fn step<'py>(&self, py: Python<'py>, pending: Pending, id: u32) -> PyResult<Option<Step<'py>>> {
+        if pending.is_empty()
             && let Some(text) = item(self.texts.bind(py), id)?
         {
-            return Ok(Some((text, held)));
+            return Ok(Some((text, pending)));
         }
         let Some(token) = self.bytes.token(id.into()) else { return Ok(None) };
-        if let Some(step) = read_few(py, held, token)? {
+        if let Some(step) = read_short(py, pending, token)? {
             return Ok(Some(step));
         }
-        let bytes = new_bytes_behind(py, held.bytes(), token.len(), |place| {
-            copy(token, place);
-            Ok(true)
-        })?;
+        let push = |output: &mut Output<'_>| Ok(_ = output.push(token));
+        let bytes = new_bytes(py, pending.bytes(), token.len(), push)?;
         bytes.map(|bytes| read(&bytes)).transpose()
     }
 
-    /// Returns the text that several ids complete, and what is held then; None if one is unknown, or
-    /// no plain int, or there are none.
+    /// Returns the step of several ids; None if an id is unknown or no plain int, or without ids.
     fn steps<'py>(
         &self,
-        held: Held,
+        pending: Pending,
         ids: &Bound<'py, PyList>,
-    ) -> PyResult<Option<(Bound<'py, PyAny>, Held)>> {
-        let Some(ids) = Known::of(&self.bytes, ids)? else { return Ok(None) };
-        if ids.is_empty() {
+    ) -> PyResult<Option<Step<'py>>> {
+        let Some(ids) = Known::of(&self.bytes, ids)?.filter(|_| !ids.is_empty()) else {
             return Ok(None);
+        };
+        if pending.is_empty() && ids.extent.is_ascii() {
+            return Ok(ids.ascii()?.map(|text| (text.into_any(), pending)));
         }
-        if held.is_empty() && ids.is_ascii() {
-            return Ok(ids.ascii()?.map(|text| (text.into_any(), held)));
-        }
-        ids.bytes_behind(held.bytes())?.map(|bytes| read(&bytes)).transpose()
+        ids.bytes_behind(pending.bytes())?.map(|bytes| read(&bytes)).transpose()
     }
 }
 
-/// Returns the text that a few bytes complete, and what is held then; None if they are more.
-fn read_few<'py>(
-    py: Python<'py>,
-    held: Held,
-    bytes: &[u8],
-) -> PyResult<Option<(Bound<'py, PyAny>, Held)>> {
-    let mut room = ['\0'; FEW];
-    let Some((characters, held)) = held.read(bytes, &mut room) else { return Ok(None) };
-    Ok(Some((new_text(py, characters)?, held)))
+/// Returns the step of a short token; None for a longer one.
+fn read_short<'py>(py: Python<'py>, pending: Pending, bytes: &[u8]) -> PyResult<Option<Step<'py>>> {
+    let mut room = ['\0'; STACK_BYTES];
+    let Some((characters, pending)) = pending.read(bytes, &mut room) else { return Ok(None) };
+    Ok(Some((new_text(py, characters)?, pending)))
 }
 
-/// Returns the text of bytes, and what is held behind them.
-fn read<'py>(bytes: &Bound<'py, PyBytes>) -> PyResult<(Bound<'py, PyAny>, Held)> {
-    if let Some(step) = read_few(bytes.py(), Held::default(), bytes.as_bytes())? {
+/// Returns the text of bytes, and the bytes pending after them.
+fn read<'py>(bytes: &Bound<'py, PyBytes>) -> PyResult<Step<'py>> {
+    if let Some(step) = read_short(bytes.py(), Pending::default(), bytes.as_bytes())? {
         return Ok(step);
     }
-    let held = Held::after(bytes.as_bytes());
-    let end = bytes.as_bytes().len() - held.bytes().len();
-    Ok((new_decoded(bytes.py(), &bytes.as_bytes()[..end])?, held))
+    let pending = Pending::after(bytes.as_bytes());
+    let end = bytes.as_bytes().len() - pending.bytes().len();
+    Ok((new_decoded(bytes.py(), &bytes.as_bytes()[..end])?, pending))
 }
 
-/// The steps of a stream of text alone, as `bpetite._stream_states.TextSteps`.
+/// The steps of a plain stream, the twin of `bpetite._engine.python.PlainSteps`.
 ///
-/// Where tokens are UTF-8, and what is not becomes U+FFFD, a step is made here, and the state that
-/// it leads to is looked up when it is asked for. Other steps are made in Python's states.
-#[pyclass(subclass, module = "bpetite._native")]
-pub struct TextSteps {
-    /// Python's state, as it was set: where there are tokens, steps since then changed `held` alone.
+/// If the state has native tokens, steps are made here, and Python's state is looked up only when
+/// Python reads `_state`. Otherwise each step is a transition of Python's states.
+/// `_engine/contract.py` declares the attributes that are read here.
+#[pyclass(subclass, module = "bpetite._engine._native")]
+pub struct PlainSteps {
+    /// Python's state as it was set. Native steps change `pending` alone.
     state: Option<Py<PyAny>>,
-    /// What steps are made by here; None where they are made in Python's states.
+    /// The native tokens of the state; None if Python's states make the steps.
     tokens: Option<Py<StreamTokens>>,
-    held: Held,
+    pending: Pending,
     /// Whether a step was made since the state was set.
     has_stepped: bool,
 }
 
 #[pymethods]
-impl TextSteps {
-    // What the stream is of, and how it reads, is for the `__init__` of a derived class.
+impl PlainSteps {
+    // The arguments are for the `__init__` of the derived class.
     #[new]
     #[pyo3(signature = (*_args, **_options))]
-    fn new(_args: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> TextSteps {
-        TextSteps { state: None, tokens: None, held: Held::default(), has_stepped: false }
+    fn new(_args: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> PlainSteps {
+        PlainSteps { state: None, tokens: None, pending: Pending::default(), has_stepped: false }
     }
 
     #[getter(_state)]
-    fn state<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    fn state<'py>(slf: &Bound<'py, Self>) -> PyResult<Object<'py>> {
         let py = slf.py();
-        let (state, held, has_stepped) = {
+        let (state, pending, has_stepped) = {
             let steps = slf.try_borrow()?;
             let state = steps.state.as_ref().map(|state| state.clone_ref(py).into_bound(py));
-            (state, steps.held, steps.has_stepped)
+            (state, steps.pending, steps.has_stepped)
         };
         let Some(state) = state else {
-            let name = slf.get_type().name()?;
-            let message = format!("'{name}' object has no attribute '_state'");
+            let message = format!("'{}' object has no attribute '_state'", slf.get_type().name()?);
             return Err(PyAttributeError::new_err(message));
         };
         if !has_stepped {
             return Ok(state);
         }
-        let states = state.getattr(intern!(py, "states"))?;
-        let held = PyBytes::new(py, held.bytes());
-        let state = states.call_method1(intern!(py, "holding"), (held,))?;
+        let automaton = state.getattr(intern!(py, "automaton"))?;
+        let pending = PyBytes::new(py, pending.bytes());
+        let state = automaton.call_method1(intern!(py, "state"), (pending,))?;
         Self::set_state(slf, state.clone())?;
         Ok(state)
     }
@@ -139,35 +132,27 @@ impl TextSteps {
     #[setter(_state)]
     fn set_state(slf: &Bound<'_, Self>, state: Bound<'_, PyAny>) -> PyResult<()> {
         let py = slf.py();
-        let core = state.getattr(intern!(py, "core"))?;
-        let tokens = core.cast_into::<StreamTokens>().ok();
-        let held = match &tokens {
-            Some(_) => Held::after(state.getattr(intern!(py, "held"))?.extract()?),
-            None => Held::default(),
+        let tokens = state.getattr(intern!(py, "native_tokens"))?;
+        let tokens = tokens.cast_into::<StreamTokens>().ok();
+        let pending = match &tokens {
+            Some(_) => Pending::after(state.getattr(intern!(py, "pending"))?.extract()?),
+            None => Pending::default(),
         };
         let (state, tokens) = (Some(state.unbind()), tokens.map(Bound::unbind));
-        let steps = TextSteps { state, tokens, held, has_stepped: false };
-        // What was there before is dropped when the stream is borrowed no more.
+        let steps = PlainSteps { state, tokens, pending, has_stepped: false };
+        // Drop the old fields only when the borrow has ended: that may run Python code.
         let _before = std::mem::replace(&mut *slf.try_borrow_mut()?, steps);
         Ok(())
     }
 
-    /// Return the text that is complete now and was not before; "" if there is none.
-    ///
-    /// `ids` is an id or several, which equal as many steps: their texts are joined.
-    ///
-    /// Raises KeyError for an id that the vocabulary lacks, if unknown="raise", and TypeError for
-    /// one that is not an integer: the stream is then as it was, before all of several ids. With
-    /// errors="strict", raises DecodeStreamError, a UnicodeDecodeError, at the first byte that
-    /// cannot be part of a character; the stream then raises ValueError until `reset()` or
-    /// `restore()`. After a stop every step returns "" and changes nothing.
-    fn step<'py>(slf: &Bound<'py, Self>, ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    /// Return the text that became complete.
+    fn step<'py>(slf: &Bound<'py, Self>, ids: &Object<'py>) -> PyResult<Object<'py>> {
         let py = slf.py();
         if let Some(id) = id_of(ids) {
             let mut steps = slf.try_borrow_mut()?;
             if let Some(tokens) = &steps.tokens {
-                if let Some((text, held)) = tokens.get().step(py, steps.held, id)? {
-                    (steps.held, steps.has_stepped) = (held, true);
+                if let Some((text, pending)) = tokens.get().step(py, steps.pending, id)? {
+                    (steps.pending, steps.has_stepped) = (pending, true);
                     return Ok(text);
                 }
             } else {
@@ -180,29 +165,27 @@ impl TextSteps {
             }
         }
         if let Ok(several) = ids.cast_exact::<PyList>()
-            && let Some(text) = Self::_step_known(slf, several)?
+            && let Some(text) = Self::_step_list(slf, several)?
         {
             return Ok(text);
         }
-        slf.call_method1(intern!(py, "_step_slowly"), (ids,))
+        slf.call_method1(intern!(py, "_step_any"), (ids,))
     }
 
-    /// Make the steps of several ids; None, and no step, if one is not that simple.
-    ///
-    /// So there is nothing that could have to be taken back.
-    fn _step_known<'py>(
+    /// Make the steps of several ids; None, and no step, if one of them is unusual.
+    fn _step_list<'py>(
         slf: &Bound<'py, Self>,
         ids: &Bound<'py, PyList>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    ) -> PyResult<Option<Object<'py>>> {
         let py = slf.py();
-        let (tokens, held) = {
+        let (tokens, pending) = {
             let steps = slf.try_borrow()?;
-            (steps.tokens.as_ref().map(|tokens| tokens.clone_ref(py)), steps.held)
+            (steps.tokens.as_ref().map(|tokens| tokens.clone_ref(py)), steps.pending)
         };
         if let Some(tokens) = tokens {
-            let Some((text, held)) = tokens.get().steps(held, ids)? else { return Ok(None) };
+            let Some((text, pending)) = tokens.get().steps(pending, ids)? else { return Ok(None) };
             let mut steps = slf.try_borrow_mut()?;
-            (steps.held, steps.has_stepped) = (held, true);
+            (steps.pending, steps.has_stepped) = (pending, true);
             return Ok(Some(text));
         }
         let mut state = Self::state(slf)?;
@@ -219,19 +202,18 @@ impl TextSteps {
     }
 }
 
-/// Returns the text of an id in a state that Python has, and the state after it; None if the state
-/// knows of none.
+/// Returns the transition of an id from Python's state; None if the state has none.
 fn step_in<'py>(
-    state: &Bound<'py, PyAny>,
-    id: &Bound<'py, PyAny>,
+    state: &Object<'py>,
+    id: &Object<'py>,
     number: u32,
-) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
+) -> PyResult<Option<(Object<'py>, Object<'py>)>> {
     let py = state.py();
-    let ready = state.getattr(intern!(py, "ready"))?.cast_into::<PyList>()?;
-    if number as usize >= ready.len() {
+    let text_of = state.getattr(intern!(py, "text_of"))?.cast_into::<PyList>()?;
+    if number as usize >= text_of.len() {
         return Ok(None);
     }
-    if let Some(text) = item(&ready, number)? {
+    if let Some(text) = item(&text_of, number)? {
         return Ok(Some((text, state.clone())));
     }
     match state.get_item(id) {
@@ -241,17 +223,15 @@ fn step_in<'py>(
     }
 }
 
-/// Returns the text of an id in a list of texts; None if it has none there.
-fn item<'py>(texts: &Bound<'py, PyList>, id: u32) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let id = id as usize;
-    if id >= texts.len() {
+/// Returns the text of an id in a list of texts; None if the list has none.
+fn item<'py>(texts: &Bound<'py, PyList>, id: u32) -> PyResult<Option<Object<'py>>> {
+    if id as usize >= texts.len() {
         return Ok(None);
     }
-    let text = texts.get_item(id)?;
-    Ok(if text.is_none() { None } else { Some(text) })
+    texts.get_item(id as usize).map(|text| (!text.is_none()).then_some(text))
 }
 
-/// Returns the id that a plain int is.
+/// Returns the value of a plain int that can be an id.
 fn id_of(id: &Bound<'_, PyAny>) -> Option<u32> {
     if id.is_exact_instance_of::<PyInt>() { id.extract().ok() } else { None }
 }

@@ -1,22 +1,23 @@
-//! Counting pieces and learning merges, for Python.
+//! Counting of pieces and learning of merges, for Python.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
 use pyo3::exceptions::{PyOverflowError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
-use super::text::run;
-use crate::scan::Pattern;
-use crate::train::{Counter, Counts, Error, GoOn, Learner, Symbol};
+use super::ids::Ids;
+use super::text::{Exclusive, Text, run};
+use crate::interrupt::Interrupt;
+use crate::split::Pattern;
+use crate::train::{Block, Counter, Counts, Error, Learner, Records, merge};
+use crate::types::TokenIndex;
 
-/// Where bytes are not UTF-8: the offset in their document, and up to four of them from there on.
+/// An error in UTF-8: the offset in the document, and up to four bytes from there on.
 type NotUtf8<'py> = Option<(u64, Bound<'py, PyBytes>)>;
 
-/// Returns where it is not UTF-8, if that is the error; raises any other.
+/// Returns an error in UTF-8, and raises any other.
 fn not_utf8(py: Python<'_>, result: Result<(), Error>) -> PyResult<NotUtf8<'_>> {
     match result {
         Ok(()) => Ok(None),
@@ -25,153 +26,210 @@ fn not_utf8(py: Python<'_>, result: Result<(), Error>) -> PyResult<NotUtf8<'_>> 
     }
 }
 
-/// Who stops it raises an error that comes before this one.
+/// If a signal stops the work, its own error is raised instead of this one.
 fn error(error: Error) -> PyErr {
     match error {
         Error::TooLarge => PyOverflowError::new_err(
-            "2 GiB or more of distinct pieces, or of text without a place to cut it: train on less text",
+            "2 GiB or more of distinct pieces, or of text without a safe split; train on less text",
         ),
-        Error::NotUtf8 { .. } | Error::Stopped => spent(),
+        Error::NotUtf8 { .. } | Error::Interrupted => PyRuntimeError::new_err(SPENT),
     }
 }
 
-fn spent() -> PyErr {
-    PyRuntimeError::new_err("training was interrupted, and cannot go on")
-}
-
-/// Holds what is at work; nothing any more once that has been interrupted, or handed over.
-struct AtWork<T>(Mutex<Option<T>>);
-
-impl<T: Send> AtWork<T> {
-    fn new(worker: T) -> AtWork<T> {
-        AtWork(Mutex::new(Some(worker)))
-    }
-
-    /// Waits without the interpreter's lock: who has it may be waiting for that.
-    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Option<T>> {
-        self.0.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Lets it work, by `run`; after an error it is not there any more.
-    fn work<R: Send>(
-        &self,
-        py: Python<'_>,
-        is_long: impl FnOnce(&T) -> bool,
-        work: impl FnOnce(&mut T, GoOn<'_>) -> Result<R, Error> + Send,
-    ) -> PyResult<Result<R, Error>> {
-        let mut guard = self.lock(py);
-        let mut worker = guard.take().ok_or_else(spent)?;
-        let is_long = is_long(&worker);
-        let (result, worker) = run(py, is_long, move |go_on| {
-            let result = work(&mut worker, go_on);
-            (result, worker)
-        })?;
-        if result.is_ok() {
-            *guard = Some(worker);
-        }
-        Ok(result)
-    }
-}
+/// The error of an object that training has used up.
+const SPENT: &str = "training was interrupted and cannot continue; start it again";
 
 /// Counts pieces.
-#[pyclass(frozen, module = "bpetite._native")]
-pub struct PieceCounter(AtWork<Counter>);
+#[pyclass(frozen, module = "bpetite._engine._native")]
+pub struct PieceCounter(Exclusive<Counter>);
 
 #[pymethods]
 impl PieceCounter {
-    /// The pattern has a name; `threads` is how many count, None for as many as there are cores.
+    /// `pattern` is a name; `threads` is the number of threads, None for one for each core.
     #[new]
     fn new(pattern: &str, threads: Option<usize>) -> PyResult<PieceCounter> {
         let pattern = Pattern::of_name(pattern)
-            .ok_or_else(|| PyValueError::new_err("a pattern that has no scanner"))?;
+            .ok_or_else(|| PyValueError::new_err("the pattern has no scanner"))?;
         let threads =
             threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
-        Ok(PieceCounter(AtWork::new(Counter::new(pattern, threads))))
+        Ok(PieceCounter(Exclusive::new(Counter::new(pattern, threads), SPENT)))
     }
 
-    /// Takes the next bytes of a document; returns where they are not UTF-8, if so.
+    /// Takes the next bytes of a document; returns an error in UTF-8.
     fn add<'py>(&self, py: Python<'py>, data: &[u8]) -> PyResult<NotUtf8<'py>> {
         let is_long = |counter: &Counter| counter.is_full(data.len());
-        not_utf8(py, self.0.work(py, is_long, |counter, go_on| counter.add(data, go_on))?)
+        not_utf8(py, self.0.work(py, is_long, |counter, interrupt| counter.add(data, interrupt))?)
     }
 
-    /// The document ends here; returns where it is not UTF-8, if it ends inside a character.
+    /// Takes whole documents. Takes none and returns false unless each is UTF-8 in `data`.
+    fn add_documents(
+        &self,
+        py: Python<'_>,
+        data: &Bound<'_, PyAny>,
+        offsets: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        let (Some(text), Some(offsets)) = (Text::of_bytes(data), Ids::of(offsets)?) else {
+            return Ok(false);
+        };
+        let Some(documents) = text.documents(py, &offsets)? else { return Ok(false) };
+        let add = |counter: &mut Counter, interrupt: &mut Interrupt<'_>| {
+            for document in documents {
+                counter.add(document, interrupt)?;
+                counter.end_document(interrupt)?;
+            }
+            Ok(())
+        };
+        self.0.work(py, |_| !text.may_change(), add)?.map_err(error)?;
+        Ok(true)
+    }
+
+    /// Ends the document; returns an error if it ends inside a character.
     fn end_document<'py>(&self, py: Python<'py>) -> PyResult<NotUtf8<'py>> {
         let is_long = |counter: &Counter| counter.is_full(0);
-        not_utf8(py, self.0.work(py, is_long, |counter, go_on| counter.end_document(go_on))?)
+        not_utf8(py, self.0.work(py, is_long, Counter::end_document)?)
     }
 
-    /// Returns the counts, when all documents are counted; there is nothing more to add then.
+    /// Returns the number of bytes that the tables of all threads take.
+    fn table_bytes(&self, py: Python<'_>) -> PyResult<usize> {
+        self.0.work(py, |_| false, |counter, _| Ok(counter.table_bytes()))?.map_err(error)
+    }
+
+    /// Returns the counts of the text so far, except its end, and counts from zero again.
+    fn take_counts(&self, py: Python<'_>) -> PyResult<PieceCounts> {
+        let counts = self.0.work(py, |_| true, Counter::take_counts)?.map_err(error)?;
+        Ok(PieceCounts(Exclusive::new(counts, SPENT)))
+    }
+
+    /// Returns the counts of all documents. The counter cannot be used afterwards.
     fn finish(&self, py: Python<'_>) -> PyResult<PieceCounts> {
-        let counter = self.0.lock(py).take().ok_or_else(spent)?;
-        let counts = run(py, true, |go_on| counter.finish(go_on))?;
-        Ok(PieceCounts(AtWork::new(counts.map_err(error)?)))
+        let counter = self.0.take(py)?;
+        let counts = run(py, true, |interrupt| counter.finish(interrupt))?;
+        Ok(PieceCounts(Exclusive::new(counts.map_err(error)?, SPENT)))
     }
 }
 
 /// How often each piece occurs.
-#[pyclass(frozen, module = "bpetite._native")]
-pub struct PieceCounts(AtWork<Counts>);
+#[pyclass(frozen, module = "bpetite._engine._native")]
+pub struct PieceCounts(Exclusive<Counts>);
 
 #[pymethods]
 impl PieceCounts {
-    /// Takes what was counted elsewhere.
+    /// Takes counts from Python.
     #[new]
     fn new(py: Python<'_>, counts: &Bound<'_, PyDict>) -> PyResult<PieceCounts> {
         let mut all = Counts::default();
         for (number, (piece, count)) in counts.iter().enumerate() {
-            if number % SOME == SOME - 1 {
+            if number % SIGNAL_CHECK_PIECES == SIGNAL_CHECK_PIECES - 1 {
                 py.check_signals()?;
             }
             all.add_piece(piece.cast::<PyString>()?.to_str()?.as_bytes(), count.extract()?);
         }
-        Ok(PieceCounts(AtWork::new(all)))
+        Ok(PieceCounts(Exclusive::new(all, SPENT)))
+    }
+
+    /// Returns the counts as records. They are empty afterwards.
+    fn records<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let counts = self.0.take(py)?;
+        let records = run(py, true, |interrupt| counts.into_records(interrupt))?.map_err(error)?;
+        Ok(PyBytes::new(py, &records))
     }
 }
 
-/// After how many pieces it is asked whether to go on.
-const SOME: usize = 1 << 18;
+/// Returns whether each document of `data` is UTF-8.
+#[pyfunction]
+pub fn are_utf8(
+    py: Python<'_>,
+    data: &Bound<'_, PyAny>,
+    offsets: &Bound<'_, PyAny>,
+) -> PyResult<bool> {
+    match (Text::of_bytes(data), Ids::of(offsets)?) {
+        (Some(text), Some(offsets)) => Ok(text.documents(py, &offsets)?.is_some()),
+        _ => Ok(false),
+    }
+}
+
+/// The data, the start, the end of the run and the weight of a block.
+type PyBlock<'py> = (Bound<'py, PyBytes>, usize, bool, u64);
+
+/// The records, the starts, the hungry block, the last piece and the totals of a step.
+type PyMerged<'py> =
+    (Bound<'py, PyBytes>, Vec<usize>, Option<usize>, Bound<'py, PyBytes>, (u64, u64, u64, u64));
+
+/// Merges records; returns None if Python finds an error in them.
+#[pyfunction]
+pub fn merge_records<'py>(
+    py: Python<'py>,
+    blocks: Vec<PyBlock<'py>>,
+    min_count: u64,
+    last_piece: &[u8],
+    text_bytes: u64,
+) -> PyResult<Option<PyMerged<'py>>> {
+    let blocks = blocks
+        .iter()
+        .map(|(data, start, is_last, weight)| Block {
+            bytes: data.as_bytes(),
+            start: *start,
+            is_last: *is_last,
+            weight: *weight,
+        })
+        .collect();
+    let work =
+        |interrupt: &mut Interrupt<'_>| merge(blocks, min_count, last_piece, text_bytes, interrupt);
+    let Some(merged) = run(py, true, work)?.map_err(error)? else { return Ok(None) };
+    let totals = (merged.distinct_pieces, merged.pieces, merged.text_bytes, merged.dropped_pieces);
+    Ok(Some((
+        PyBytes::new(py, &merged.records),
+        merged.starts,
+        merged.hungry,
+        PyBytes::new(py, &merged.last_piece),
+        totals,
+    )))
+}
+
+/// The number of pieces between two checks of signals.
+const SIGNAL_CHECK_PIECES: usize = 1 << 18;
 
 /// Learns merges from counted pieces.
-#[pyclass(frozen, module = "bpetite._native")]
-pub struct MergeLearner(AtWork<Learner>);
+#[pyclass(frozen, module = "bpetite._engine._native")]
+pub struct MergeLearner(Exclusive<Learner>);
 
 #[pymethods]
 impl MergeLearner {
-    /// Takes the counts for itself: they are gone then.
+    /// Takes the counts, which are empty afterwards, or reads valid records.
     #[new]
-    fn new(py: Python<'_>, counts: &PieceCounts) -> PyResult<MergeLearner> {
-        let counts = counts.0.lock(py).take().ok_or_else(spent)?;
-        let learner = run(py, true, |go_on| Learner::new(counts, go_on))?;
-        Ok(MergeLearner(AtWork::new(learner.map_err(error)?)))
+    fn new(py: Python<'_>, counts: &Bound<'_, PyAny>) -> PyResult<MergeLearner> {
+        let learner = if let Ok(records) = counts.cast::<PyBytes>() {
+            let records = Records(records.as_bytes());
+            run(py, true, |interrupt| Learner::new(records, interrupt))?
+        } else {
+            let counts = counts.cast::<PieceCounts>()?.get().0.take(py)?;
+            run(py, true, |interrupt| Learner::new(counts, interrupt))?
+        };
+        Ok(MergeLearner(Exclusive::new(learner.map_err(error)?, SPENT)))
     }
 
-    /// Learns up to so many merges more, one at least, for so many seconds; returns them, and
+    /// Learns at least one and at most `max_merges` merges, for about `seconds`; returns them, and
     /// whether no pair is left.
     fn learn(
         &self,
         py: Python<'_>,
-        most: usize,
+        max_merges: usize,
         seconds: f64,
-    ) -> PyResult<(Vec<(Symbol, Symbol)>, bool)> {
-        let learnt = self.0.work(
-            py,
-            |_| true,
-            |learner, go_on| {
-                let start = Instant::now();
-                let mut merges = Vec::new();
-                while merges.len() < most {
-                    match learner.next_merge(go_on)? {
-                        Some(merge) => merges.push(merge),
-                        None => return Ok((merges, true)),
-                    }
-                    if start.elapsed().as_secs_f64() >= seconds {
-                        break;
-                    }
+    ) -> PyResult<(Vec<(TokenIndex, TokenIndex)>, bool)> {
+        let learn = |learner: &mut Learner, interrupt: &mut Interrupt<'_>| {
+            let start = Instant::now();
+            let mut merges = Vec::new();
+            while merges.len() < max_merges {
+                match learner.next_merge(interrupt)? {
+                    Some(merge) => merges.push(merge),
+                    None => return Ok((merges, true)),
                 }
-                Ok((merges, false))
-            },
-        )?;
-        learnt.map_err(error)
+                if start.elapsed().as_secs_f64() >= seconds {
+                    break;
+                }
+            }
+            Ok((merges, false))
+        };
+        self.0.work(py, |_| true, learn)?.map_err(error)
     }
 }

@@ -1,57 +1,53 @@
-//! Vocabularies, for Python: what takes long to check, and to derive.
+//! Vocabularies, for Python.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyTuple};
 
-use super::text::{LONG, run};
-use crate::merge::Token;
+use super::text::{GIL_RELEASE_MIN_SIZE, run};
+use crate::interrupt::Interrupt;
 use crate::tokens::Tokens;
-use crate::vocabulary::{self, parse_ranks};
+use crate::types::TokenIndex;
+use crate::vocabulary::{Vocabulary, tiktoken::parse_ranks};
 
-/// The ids and merges of a vocabulary. Where one is made of what is in a file, None stands for a
-/// file in which something is wrong, or not spelled as usual: the Python engine tells, or reads it.
-#[pyclass(frozen, module = "bpetite._native")]
-pub struct Vocabulary(pub vocabulary::Vocabulary);
+/// The ids and merges of a vocabulary.
+///
+/// A constructor returns None if its input is invalid, too large, or spelled in an unusual way. The
+/// Python engine then words the error, or does the work.
+#[pyclass(frozen, module = "bpetite._engine._native")]
+pub struct NativeVocabulary(pub Vocabulary);
 
 #[pymethods]
-impl Vocabulary {
-    /// Returns the vocabulary of fields that are known to be right. `tokens` has the bytes of those
-    /// that no merge makes; to ignore merges, of all. None if there are too many for the core.
+impl NativeVocabulary {
+    /// Returns the vocabulary of valid fields. `tokens` has the bytes of tokens that no merge makes;
+    /// to ignore merges, of all tokens.
     #[staticmethod]
-    fn of_fields(
+    fn from_fields(
         byte_ids: [u32; 256],
         tokens: &Bound<'_, PyDict>,
         merges: Vec<(u32, u32)>,
         merge_ids: Vec<u32>,
         ignore_merges: bool,
-    ) -> PyResult<Option<Vocabulary>> {
+    ) -> PyResult<Option<NativeVocabulary>> {
         let Some(entries) = entries(tokens) else { return Ok(None) };
         let entries = borrowed(&entries);
-        run(tokens.py(), merges.len() >= LONG, |_| {
-            vocabulary::Vocabulary::of_trusted(
-                &byte_ids,
-                &entries,
-                &merges,
-                &merge_ids,
-                ignore_merges,
-            )
-            .map(Vocabulary)
+        make(tokens.py(), merges.len(), |_| {
+            Vocabulary::from_fields(&byte_ids, &entries, &merges, &merge_ids, ignore_merges)
         })
     }
 
-    /// Returns the vocabulary of merges that a file has: the ids of two parts, again and again.
+    /// Returns the vocabulary of a file's merges: a flat list of the left and the right id of each.
     /// `merge_ids` has the ids that they make, in runs.
     #[staticmethod]
-    fn of_merges(
+    fn from_merges(
         py: Python<'_>,
         byte_ids: [u32; 256],
         other_tokens: &Bound<'_, PyDict>,
         merges: &Bound<'_, PyAny>,
         merge_ids: &Bound<'_, PyAny>,
         ignore_merges: bool,
-        most_bytes: u64,
-    ) -> PyResult<Option<Vocabulary>> {
+        max_bytes: u64,
+    ) -> PyResult<Option<NativeVocabulary>> {
         let given = || {
             let runs = merge_ids.cast::<PyList>().ok()?.iter().map(|run| match plain(&run)?[..] {
                 [first, length] => Some((first, length)),
@@ -63,64 +59,50 @@ impl Vocabulary {
         };
         let Some((others, pairs, runs)) = given() else { return Ok(None) };
         let others = borrowed(&others);
-        run(py, pairs.len() >= LONG, |_| {
-            vocabulary::Vocabulary::of_merges(
-                &byte_ids,
-                &others,
-                &pairs,
-                &runs,
-                ignore_merges,
-                most_bytes,
-            )
-            .map(Vocabulary)
+        make(py, pairs.len(), |_| {
+            Vocabulary::from_merges(&byte_ids, &others, &pairs, &runs, ignore_merges, max_bytes)
         })
     }
 
-    /// Returns the vocabulary that gives the ids which tiktoken gives for the ranks in a file.
+    /// Returns the vocabulary with tiktoken's ids for the ranks in a file.
     #[staticmethod]
-    fn of_rank_file(
+    fn from_rank_file(
         py: Python<'_>,
         data: &[u8],
-        highest_rank: u32,
-        most_bytes: usize,
-    ) -> PyResult<Option<Vocabulary>> {
-        run(py, data.len() >= LONG, |go_on| {
-            let (ranks, lengths, bytes) = parse_ranks(data)?;
-            let mut rest = &bytes[..];
-            let tokens = lengths.iter().map(|&length| {
-                let (token, behind) = rest.split_at(length);
-                rest = behind;
-                token
-            });
-            let ranks = ranks.into_iter().zip(tokens).collect();
-            vocabulary::Vocabulary::of_ranks(ranks, highest_rank, most_bytes, go_on).map(Vocabulary)
+        max_rank: u32,
+        max_bytes: usize,
+    ) -> PyResult<Option<NativeVocabulary>> {
+        make(py, data.len(), |interrupt| {
+            let (ranks, bytes) = parse_ranks(data)?;
+            let ranks = ranks.into_iter().map(|(rank, range)| (rank, &bytes[range])).collect();
+            Vocabulary::from_ranks(ranks, max_rank, max_bytes, interrupt)
         })
     }
 
-    /// As `of_rank_file`, for the ranks of tokens in a dict.
+    /// Returns the vocabulary with tiktoken's ids for a dict of tokens and ranks.
     #[staticmethod]
-    fn of_ranks(
+    fn from_ranks(
         ranks: &Bound<'_, PyAny>,
-        highest_rank: u32,
-        most_bytes: usize,
-    ) -> PyResult<Option<Vocabulary>> {
+        max_rank: u32,
+        max_bytes: usize,
+    ) -> PyResult<Option<NativeVocabulary>> {
         let Ok(dict) = ranks.cast::<PyDict>() else { return Ok(None) };
-        // A copy, since another thread might change it meanwhile.
-        let pairs = dict.copy()?;
-        let pairs = pairs
+        // A copy, because another thread may change the dict meanwhile.
+        let items = dict.copy()?;
+        let pairs = items
             .iter()
             .map(|(token, rank)| Some((plain_integer(&rank)?, token.cast_into::<PyBytes>().ok()?)));
         let Some(pairs) = pairs.collect::<Option<Vec<_>>>() else { return Ok(None) };
         let pairs = borrowed(&pairs);
-        run(ranks.py(), pairs.len() >= LONG, |go_on| {
-            vocabulary::Vocabulary::of_ranks(pairs, highest_rank, most_bytes, go_on).map(Vocabulary)
+        make(ranks.py(), pairs.len(), |interrupt| {
+            Vocabulary::from_ranks(pairs, max_rank, max_bytes, interrupt)
         })
     }
 
     /// Whether a whole piece that is a token is that token.
     #[getter]
     fn ignore_merges(&self) -> bool {
-        self.0.ignore_merges
+        self.0.table.whole_pieces.is_some()
     }
 
     /// Returns the id of each byte.
@@ -130,13 +112,10 @@ impl Vocabulary {
 
     /// Returns the merges in rank order, each a pair of ids.
     fn merges<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let integers = self.integers(py);
-        let integer = |token: Token| integers[token as usize].clone();
-        let pairs = self
-            .0
-            .merges
-            .iter()
-            .map(|&(left, right, _)| PyTuple::new(py, [integer(left), integer(right)]));
+        let integers: Vec<_> = self.0.id_of.iter().map(|&id| PyInt::new(py, id)).collect();
+        let pairs = self.0.merges.iter().map(|&(left, right, _)| {
+            PyTuple::new(py, [left, right].map(|token| &integers[token as usize]))
+        });
         PyTuple::new(py, pairs.collect::<PyResult<Vec<_>>>()?)
     }
 
@@ -145,17 +124,18 @@ impl Vocabulary {
         PyTuple::new(py, self.0.merges.iter().map(|&(_, _, made)| self.id(made)))
     }
 
-    /// Returns the bytes of the tokens that no merge makes, or none before it is a part in another.
+    /// Returns the bytes of tokens that no merge makes, or that are a part before the merge that
+    /// makes them.
     fn other_tokens<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.dict(py, self.0.others.iter().copied())
     }
 
     /// Returns the bytes of all tokens, in ascending order of ids.
     fn tokens<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        self.dict(py, 0..self.0.id_of.len() as Token)
+        self.dict(py, 0..self.0.id_of.len() as TokenIndex)
     }
 
-    /// Returns the bytes of an id, None of one that no token has.
+    /// Returns the bytes of an id, or None if no token has it.
     fn token<'py>(&self, id: &Bound<'py, PyInt>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let tokens = self.tokens_known()?;
         let token = plain_integer(id).and_then(|id| self.0.token_of(id));
@@ -163,13 +143,9 @@ impl Vocabulary {
     }
 }
 
-impl Vocabulary {
-    fn id(&self, token: Token) -> u32 {
+impl NativeVocabulary {
+    fn id(&self, token: TokenIndex) -> u32 {
         self.0.id_of[token as usize]
-    }
-
-    fn integers<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyInt>> {
-        self.0.id_of.iter().map(|&id| PyInt::new(py, id)).collect()
     }
 
     fn tokens_known(&self) -> PyResult<&Tokens> {
@@ -180,7 +156,7 @@ impl Vocabulary {
     fn dict<'py>(
         &self,
         py: Python<'py>,
-        tokens: impl Iterator<Item = Token>,
+        tokens: impl Iterator<Item = TokenIndex>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let bytes_of = self.tokens_known()?;
         let dict = PyDict::new(py);
@@ -191,17 +167,26 @@ impl Vocabulary {
     }
 }
 
-/// Returns a Python int of 32 bits; None of anything else, a bool too.
+/// Makes a vocabulary of `size` items, without the GIL if that takes long.
+fn make(
+    py: Python<'_>,
+    size: usize,
+    work: impl FnOnce(&mut Interrupt<'_>) -> Option<Vocabulary> + Send,
+) -> PyResult<Option<NativeVocabulary>> {
+    Ok(run(py, size >= GIL_RELEASE_MIN_SIZE, work)?.map(NativeVocabulary))
+}
+
+/// Returns an int of 32 bits; None for every other value, a bool included.
 fn plain_integer(value: &Bound<'_, PyAny>) -> Option<u32> {
     value.is_exact_instance_of::<PyInt>().then(|| value.extract().ok()).flatten()
 }
 
-/// Returns a list of such ints.
+/// Returns a list of ints of 32 bits.
 fn plain(values: &Bound<'_, PyAny>) -> Option<Vec<u32>> {
     values.cast::<PyList>().ok()?.iter().map(|value| plain_integer(&value)).collect()
 }
 
-/// Returns the ids and the bytes in a dict.
+/// Returns the items of a dict of ids and bytes.
 fn entries<'py>(tokens: &Bound<'py, PyDict>) -> Option<Vec<(u32, Bound<'py, PyBytes>)>> {
     let entries = tokens.iter();
     entries.map(|(id, token)| Some((plain_integer(&id)?, token.cast_into().ok()?))).collect()

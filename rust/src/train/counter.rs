@@ -1,48 +1,50 @@
-//! Text that comes in parts, counted by several threads.
+//! Counts the pieces of text that arrives in parts, by several threads.
 //!
-//! Who calls hands in bytes. They are put together to blocks that end where a piece ends for
-//! sure, and each block is counted as a whole, by whichever thread is free. Each thread has counts
-//! of its own, so that none waits for another; at the end they are added up.
+//! The caller hands in bytes. They are joined to blocks that end at a safe split, and a free thread
+//! counts each block. Each thread has its own counts, so no thread waits for another. At the end
+//! the counts are added up.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::{Counts, Error, GoOn, ask};
-use crate::scan::{Pattern, Pieces};
+use super::counts::Counts;
+use super::error::Error;
+use crate::interrupt::Interrupt;
+use crate::split::{Pattern, Pieces};
 
-/// A block is handed on when it has so many bytes.
-const BLOCK: usize = 1 << 18;
+/// A block of this many bytes is handed to a worker.
+const BLOCK_BYTES: usize = 1 << 18;
 
-/// Blocks are shorter than this.
-const MOST_BYTES: usize = 1 << 31;
+/// A block must be shorter than this.
+const MAX_BLOCK_BYTES: usize = 1 << 31;
 
-/// How long it is waited for other threads before it is asked whether to go on.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// The time that the caller waits for other threads between two checks for interrupts.
+const INTERRUPT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Documents, or parts of them that begin and end where pieces do.
+/// Documents, or parts of documents between safe splits.
 #[derive(Default)]
 struct Block {
     text: String,
-    /// Where the documents end.
+    /// The offsets of the ends of documents.
     ends: Vec<usize>,
 }
 
 impl Block {
-    fn clear(&mut self) {
-        self.text.clear();
-        self.ends.clear();
-    }
-
-    fn count(&self, pattern: Pattern, counts: &mut Counts, go_on: GoOn<'_>) -> Result<(), Error> {
+    fn count(
+        &self,
+        pattern: Pattern,
+        counts: &mut Counts,
+        interrupt: &mut Interrupt<'_>,
+    ) -> Result<(), Error> {
         let mut start = 0;
         for &end in &self.ends {
-            counts.add_text(&self.text[start..end], pattern, go_on)?;
+            counts.add_text(&self.text[start..end], pattern, interrupt)?;
             start = end;
         }
-        counts.add_text(&self.text[start..], pattern, go_on)
+        counts.add_text(&self.text[start..], pattern, interrupt)
     }
 }
 
@@ -50,20 +52,20 @@ impl Block {
 pub struct Counter {
     pattern: Pattern,
     threads: usize,
-    /// The text that no thread has yet, and of it how far no cut needs to be looked for.
+    /// The text that no thread has yet, and the offset up to which it has no safe split.
     block: Block,
     searched: usize,
-    /// The beginning of a character of which the rest is still to come.
+    /// The first bytes of an unfinished character.
     partial: Vec<u8>,
-    /// How many bytes of the document came before those in `partial`.
+    /// The offset of `partial` in the document.
     offset: u64,
-    /// What was counted by the thread that calls.
+    /// The counts of the calling thread.
     counts: Counts,
     workers: Workers,
 }
 
 impl Counter {
-    /// `threads` threads count, one at least: if it is one, that is the one that calls.
+    /// `threads` threads count, at least one. If it is one, the calling thread counts.
     pub fn new(pattern: Pattern, threads: usize) -> Counter {
         Counter {
             pattern,
@@ -77,9 +79,9 @@ impl Counter {
         }
     }
 
-    /// Takes the next bytes of a document, in UTF-8; a character may go on in the bytes after.
-    pub fn add(&mut self, bytes: &[u8], go_on: GoOn<'_>) -> Result<(), Error> {
-        for bytes in bytes.chunks(BLOCK) {
+    /// Takes the next bytes of a document, in UTF-8. They may end inside a character.
+    pub fn add(&mut self, bytes: &[u8], interrupt: &mut Interrupt<'_>) -> Result<(), Error> {
+        for bytes in bytes.chunks(BLOCK_BYTES) {
             let bytes = self.complete_character(bytes)?;
             let (text, rest, is_bad) = match simdutf8::compat::from_utf8(bytes) {
                 Ok(text) => (text, &[][..], false),
@@ -96,13 +98,13 @@ impl Counter {
             }
             self.partial.extend_from_slice(rest);
             if self.is_full(0) {
-                self.hand_on(go_on)?;
+                self.hand_on(interrupt)?;
             }
         }
         Ok(())
     }
 
-    /// Completes the character that was begun with the first of these bytes; returns the others.
+    /// Completes the unfinished character with the first bytes; returns the others.
     fn complete_character<'a>(&mut self, mut bytes: &'a [u8]) -> Result<&'a [u8], Error> {
         while !self.partial.is_empty()
             && let Some((&byte, rest)) = bytes.split_first()
@@ -122,71 +124,78 @@ impl Counter {
         Ok(bytes)
     }
 
-    /// The document ends here: the next piece is not joined with the last.
-    pub fn end_document(&mut self, go_on: GoOn<'_>) -> Result<(), Error> {
+    /// Ends the document, so that the next piece is not joined with the last.
+    pub fn end_document(&mut self, interrupt: &mut Interrupt<'_>) -> Result<(), Error> {
         if !self.partial.is_empty() {
             return Err(self.not_utf8(&[]));
         }
         self.offset = 0;
         self.block.ends.push(self.block.text.len());
         self.searched = self.block.text.len();
-        if self.is_full(0) { self.hand_on(go_on) } else { Ok(()) }
+        if self.is_full(0) { self.hand_on(interrupt) } else { Ok(()) }
     }
 
-    /// Counts pieces that were cut elsewhere.
-    pub fn add_piece(&mut self, piece: &[u8], count: u64) {
-        self.counts.add_piece(piece, count);
+    /// Returns the counts of all documents, after all threads have ended.
+    pub fn finish(mut self, interrupt: &mut Interrupt<'_>) -> Result<Counts, Error> {
+        self.block.count(self.pattern, &mut self.counts, interrupt)?;
+        self.take_counts(interrupt)
     }
 
-    /// Returns the counts of all documents, when all threads are ready.
-    pub fn finish(mut self, go_on: GoOn<'_>) -> Result<Counts, Error> {
-        self.block.count(self.pattern, &mut self.counts, go_on)?;
-        if let Some(counts) = self.workers.finish(go_on)? {
-            self.counts.absorb(counts, go_on)?;
+    /// Returns the counts of all blocks that were handed on, and counts from zero again.
+    pub fn take_counts(&mut self, interrupt: &mut Interrupt<'_>) -> Result<Counts, Error> {
+        interrupt.check()?; // the workers may end before the next check
+        let mut counts = std::mem::take(&mut self.counts);
+        if let Some(others) = std::mem::take(&mut self.workers).finish(interrupt)? {
+            counts.absorb(others, interrupt)?;
         }
-        Ok(self.counts)
+        Ok(counts)
     }
 
-    /// Returns the error of bytes that do not go on with a character, or do not begin one.
+    /// Returns the number of bytes that the tables of all threads take.
+    pub fn table_bytes(&self) -> usize {
+        self.counts.table_bytes() + self.workers.shared.table_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Returns the error for `partial` and the bytes behind it.
     fn not_utf8(&self, bytes: &[u8]) -> Error {
         let bad = self.partial.iter().chain(bytes).copied().take(4).collect();
         Error::NotUtf8 { offset: self.offset, bytes: bad }
     }
 
-    /// Returns whether the block is full with so many bytes more: then `add` may take its time.
+    /// Returns whether `more` bytes fill the block. If so, `add` may take long.
     pub fn is_full(&self, more: usize) -> bool {
-        self.block.text.len() + more >= BLOCK || self.block.ends.len() >= BLOCK
+        self.block.text.len() + more >= BLOCK_BYTES || self.block.ends.len() >= BLOCK_BYTES
     }
 
-    /// Hands the block on up to the last place where it can be cut, if there is one.
-    fn hand_on(&mut self, go_on: GoOn<'_>) -> Result<(), Error> {
+    /// Hands on the block up to its last safe split, if it has one.
+    fn hand_on(&mut self, interrupt: &mut Interrupt<'_>) -> Result<(), Error> {
         let length = self.block.text.len();
         let last_end = self.block.ends.last().copied().unwrap_or(0);
         let pieces = Pieces::new(self.pattern, &self.block.text[last_end..]);
-        let mut places = (self.searched.max(last_end)..length).rev();
-        let cut = places.find(|at| pieces.is_safe_cut(at - last_end)).unwrap_or(last_end);
-        self.searched = length - cut;
-        if cut == 0 {
-            return if length < MOST_BYTES { Ok(()) } else { Err(Error::TooLarge) };
+        let mut offsets = (self.searched.max(last_end)..length).rev();
+        let end = offsets.find(|at| pieces.is_safe_split(at - last_end)).unwrap_or(last_end);
+        self.searched = length - end;
+        if end == 0 {
+            return if length < MAX_BLOCK_BYTES { Ok(()) } else { Err(Error::TooLarge) };
         }
-        let mut next = self.workers.empty_block();
-        next.text.push_str(&self.block.text[cut..]);
-        self.block.text.truncate(cut);
+        let mut next = self.workers.shared.lock().empty.pop().unwrap_or_default();
+        next.text.push_str(&self.block.text[end..]);
+        self.block.text.truncate(end);
         let block = std::mem::replace(&mut self.block, next);
         let block = if self.threads == 1 {
             Some(block)
         } else {
-            self.workers.hand_on(block, self.pattern, self.threads, go_on)?
+            self.workers.hand_on(block, self.pattern, self.threads, interrupt)?
         };
         if let Some(block) = block {
-            block.count(self.pattern, &mut self.counts, go_on)?;
-            self.workers.recycle(block);
+            block.count(self.pattern, &mut self.counts, interrupt)?;
+            self.workers.shared.recycle(block);
         }
         Ok(())
     }
 }
 
-/// Threads that count blocks. They are started one after the other, when there is work for more.
+/// Threads that count blocks. Another thread starts when blocks wait for one.
 #[derive(Default)]
 struct Workers {
     shared: Arc<Shared>,
@@ -196,11 +205,13 @@ struct Workers {
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// Something changed for the workers: there is a block, or there will be no more.
+    /// Wakes the workers: a block waits, or the last block was taken.
     for_workers: Condvar,
-    /// Something changed for who calls: a block was taken, or a worker has ended.
+    /// Wakes the caller: a block was taken, or a worker has ended.
     for_caller: Condvar,
     is_stopped: AtomicBool,
+    /// The bytes that the tables of all workers take.
+    table_bytes: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -209,7 +220,7 @@ struct State {
     empty: Vec<Block>,
     is_last: bool,
     running: usize,
-    /// Of all workers that have ended.
+    /// The counts of all workers that have ended.
     counts: Option<Counts>,
 }
 
@@ -218,27 +229,33 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits, as one that calls, as long as it must.
+    fn recycle(&self, mut block: Block) {
+        block.text.clear();
+        block.ends.clear();
+        self.lock().empty.push(block);
+    }
+
+    /// Waits, as the caller, while `must_wait` returns true.
     fn wait_while(
         &self,
         must_wait: impl Fn(&State) -> bool,
-        go_on: GoOn<'_>,
+        interrupt: &mut Interrupt<'_>,
     ) -> Result<MutexGuard<'_, State>, Error> {
         let mut state = self.lock();
         while must_wait(&state) {
-            let waited = self.for_caller.wait_timeout(state, PATIENCE);
+            let waited = self.for_caller.wait_timeout(state, INTERRUPT_CHECK_INTERVAL);
             let (guard, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             state = guard;
             if timeout.timed_out() {
                 drop(state);
-                ask(go_on)?;
+                interrupt.check()?;
                 state = self.lock();
             }
         }
         Ok(state)
     }
 
-    /// Waits, as a worker, for a block; None if there will be no more.
+    /// Waits, as a worker, for a block; returns None after the last one.
     fn next_block(&self) -> Option<Block> {
         let state = self.lock();
         let must_wait = |state: &mut State| state.waiting.is_empty() && !state.is_last;
@@ -248,14 +265,16 @@ impl Shared {
         block
     }
 
-    /// What a worker does.
+    /// Does the work of a worker.
     fn work(&self, pattern: Pattern) -> Result<(), Error> {
-        let go_on = &mut || !self.is_stopped.load(Ordering::Relaxed);
+        let mut is_stopped = || self.is_stopped.load(Ordering::Relaxed);
+        let interrupt = &mut Interrupt::new(&mut is_stopped);
         let mut counts = Counts::default();
-        while let Some(mut block) = self.next_block() {
-            block.count(pattern, &mut counts, go_on)?;
-            block.clear();
-            self.lock().empty.push(block);
+        while let Some(block) = self.next_block() {
+            let before = counts.table_bytes();
+            block.count(pattern, &mut counts, interrupt)?;
+            self.table_bytes.fetch_add(counts.table_bytes() - before, Ordering::Relaxed);
+            self.recycle(block);
         }
         loop {
             let mut state = self.lock();
@@ -264,12 +283,12 @@ impl Shared {
                 return Ok(());
             };
             drop(state);
-            counts.absorb(others, go_on)?;
+            counts.absorb(others, interrupt)?;
         }
     }
 }
 
-/// One of the workers that run, as long as this is there.
+/// Counts one running worker, until it is dropped.
 struct Running(Arc<Shared>);
 
 impl Drop for Running {
@@ -280,46 +299,41 @@ impl Drop for Running {
 }
 
 impl Workers {
-    /// Gives a block to the workers, which are at most so many. Returns it if there can be none.
+    /// Gives a block to the workers, at most `max_threads`. Returns it if no thread can start.
     fn hand_on(
         &mut self,
         block: Block,
         pattern: Pattern,
-        most: usize,
-        go_on: GoOn<'_>,
+        max_threads: usize,
+        interrupt: &mut Interrupt<'_>,
     ) -> Result<Option<Block>, Error> {
-        if self.threads.len() < most && (self.threads.is_empty() || self.are_busy()) {
+        let are_busy = || !self.shared.lock().waiting.is_empty();
+        if self.threads.len() < max_threads && (self.threads.is_empty() || are_busy()) {
             self.start_one(pattern);
         }
         if self.threads.is_empty() {
             return Ok(Some(block));
         }
         let are_enough = |state: &State| state.waiting.len() > self.threads.len();
-        self.shared.wait_while(are_enough, go_on)?.waiting.push_back(block);
+        self.shared.wait_while(are_enough, interrupt)?.waiting.push_back(block);
         self.shared.for_workers.notify_one();
         Ok(None)
     }
 
-    fn are_busy(&self) -> bool {
-        !self.shared.lock().waiting.is_empty()
-    }
-
-    /// Starts a worker, unless the system has no thread to give.
+    /// Starts a worker, unless the system refuses.
     fn start_one(&mut self, pattern: Pattern) {
         self.shared.lock().running += 1;
         let running = Running(Arc::clone(&self.shared));
-        let work = move || {
-            // Why it ended early knows who stopped it.
-            let _ = running.0.work(pattern);
-        };
+        // The error can be dropped, because the caller that stopped the worker has the cause.
+        let work = move || _ = running.0.work(pattern);
         self.threads.extend(thread::Builder::new().name("bpetite".into()).spawn(work));
     }
 
     /// Waits until all blocks are counted; returns the counts, if there were any workers.
-    fn finish(&mut self, go_on: GoOn<'_>) -> Result<Option<Counts>, Error> {
+    fn finish(&mut self, interrupt: &mut Interrupt<'_>) -> Result<Option<Counts>, Error> {
         self.shared.lock().is_last = true;
         self.shared.for_workers.notify_all();
-        drop(self.shared.wait_while(|state| state.running > 0, go_on)?);
+        drop(self.shared.wait_while(|state| state.running > 0, interrupt)?);
         for thread in self.threads.drain(..) {
             if let Err(panic) = thread.join() {
                 std::panic::resume_unwind(panic);
@@ -327,19 +341,10 @@ impl Workers {
         }
         Ok(self.shared.lock().counts.take())
     }
-
-    fn empty_block(&self) -> Block {
-        self.shared.lock().empty.pop().unwrap_or_default()
-    }
-
-    fn recycle(&self, mut block: Block) {
-        block.clear();
-        self.shared.lock().empty.push(block);
-    }
 }
 
 impl Drop for Workers {
-    /// Stops the workers, if they still run, and waits for none: each lets go of what it has.
+    /// Stops running workers without waiting for them. Each frees its own memory.
     fn drop(&mut self) {
         self.shared.is_stopped.store(true, Ordering::Relaxed);
         self.shared.lock().is_last = true;
@@ -352,12 +357,12 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-
-    const PATTERNS: [Pattern; 4] = [Pattern::Gpt2, Pattern::Cl100k, Pattern::O200k, Pattern::Qwen2];
+    use crate::split::PATTERNS;
+    use crate::train::counts::CountedPieces;
 
     fn pieces(counts: &Counts) -> BTreeMap<String, u64> {
         let mut all = BTreeMap::new();
-        let result = counts.for_each(&mut || true, |piece, count| {
+        let result = counts.for_each(&mut Interrupt::never(), |piece, count| {
             all.insert(String::from_utf8_lossy(piece).into_owned(), count);
         });
         assert_eq!(result, Ok(()));
@@ -366,17 +371,17 @@ mod tests {
 
     fn pieces_of(pattern: Pattern, text: &str) -> BTreeMap<String, u64> {
         let mut counts = Counts::default();
-        assert_eq!(counts.add_text(text, pattern, &mut || true), Ok(()));
+        assert_eq!(counts.add_text(text, pattern, &mut Interrupt::never()), Ok(()));
         pieces(&counts)
     }
 
     fn pieces_of_parts(pattern: Pattern, threads: usize, parts: &[&[u8]]) -> BTreeMap<String, u64> {
         let mut counter = Counter::new(pattern, threads);
         for part in parts {
-            assert_eq!(counter.add(part, &mut || true), Ok(()));
+            assert_eq!(counter.add(part, &mut Interrupt::never()), Ok(()));
         }
-        assert_eq!(counter.end_document(&mut || true), Ok(()));
-        pieces(&counter.finish(&mut || true).expect("nobody stops it"))
+        assert_eq!(counter.end_document(&mut Interrupt::never()), Ok(()));
+        pieces(&counter.finish(&mut Interrupt::never()).expect("no interrupt"))
     }
 
     type Parts = &'static [&'static [u8]];
@@ -398,10 +403,11 @@ mod tests {
 
     #[test]
     fn any_number_of_threads_counts_the_same() {
-        let text = TEXT.repeat(5 * BLOCK / TEXT.len());
-        let parts: Vec<&[u8]> = text.as_bytes().chunks(99_991).collect();
-        for pattern in PATTERNS {
-            let whole = pieces_of(pattern, &text);
+        let text = TEXT.repeat(5 * BLOCK_BYTES / TEXT.len());
+        let unsplit = format!("{} {}", "é".repeat(2 * BLOCK_BYTES), "你".repeat(BLOCK_BYTES));
+        for (pattern, text) in PATTERNS.iter().flat_map(|&p| [(p, &text), (p, &unsplit)]) {
+            let whole = pieces_of(pattern, text);
+            let parts: Vec<&[u8]> = text.as_bytes().chunks(99_991).collect();
             for threads in [1, 2, 5, usize::MAX] {
                 assert_eq!(pieces_of_parts(pattern, threads, &parts), whole);
             }
@@ -409,29 +415,36 @@ mod tests {
     }
 
     #[test]
-    fn a_text_without_a_place_to_cut_is_counted_whole() {
-        let text = format!("{} {}", "é".repeat(2 * BLOCK), "你".repeat(BLOCK));
-        let parts: Vec<&[u8]> = text.as_bytes().chunks(1001).collect();
+    fn counts_taken_in_between_add_up() {
+        let text = TEXT.repeat(2 * BLOCK_BYTES / TEXT.len());
         for threads in [1, 3] {
-            let whole = pieces_of(Pattern::Gpt2, &text);
-            assert_eq!(pieces_of_parts(Pattern::Gpt2, threads, &parts), whole);
+            let mut counter = Counter::new(Pattern::Gpt2, threads);
+            let (mut counts, never) = (Counts::default(), &mut Interrupt::never());
+            for part in text.as_bytes().chunks(99_991) {
+                assert_eq!(counter.add(part, never), Ok(()));
+                let taken = counter.take_counts(never).expect("no interrupt");
+                assert_eq!(counts.absorb(taken, never), Ok(()));
+            }
+            let rest = counter.finish(never).expect("no interrupt");
+            assert_eq!(counts.absorb(rest, never), Ok(()));
+            assert_eq!(pieces(&counts), pieces_of(Pattern::Gpt2, &text));
         }
     }
 
     #[test]
     fn no_piece_spans_two_documents() {
         let mut counter = Counter::new(Pattern::Gpt2, 2);
-        for document in ["a".repeat(BLOCK), String::new(), "a".into(), "a b".into()] {
-            assert_eq!(counter.add(document.as_bytes(), &mut || true), Ok(()));
-            assert_eq!(counter.end_document(&mut || true), Ok(()));
+        for document in ["a".repeat(BLOCK_BYTES), String::new(), "a".into(), "a b".into()] {
+            assert_eq!(counter.add(document.as_bytes(), &mut Interrupt::never()), Ok(()));
+            assert_eq!(counter.end_document(&mut Interrupt::never()), Ok(()));
         }
-        let counts = counter.finish(&mut || true).expect("nobody stops it");
-        let expected = [("a".repeat(BLOCK), 1), ("a".into(), 2), (" b".into(), 1)];
+        let counts = counter.finish(&mut Interrupt::never()).expect("no interrupt");
+        let expected = [("a".repeat(BLOCK_BYTES), 1), ("a".into(), 2), (" b".into(), 1)];
         assert_eq!(pieces(&counts), BTreeMap::from(expected));
     }
 
     #[test]
-    fn what_is_not_utf8_is_told_with_its_offset_in_the_document() {
+    fn bytes_that_are_not_utf8_have_their_offset_in_the_document() {
         let cases: [(Parts, u64, &[u8]); 6] = [
             (&[b"ab\xff"], 2, b"\xff"),
             (&[b"ab\xc3", b"(xyz"], 2, b"\xc3(xy"),
@@ -441,24 +454,23 @@ mod tests {
             (&[b"\xc3\xa9", b"\xc3", b"\xa9\x80"], 4, b"\x80"),
         ];
         for (parts, offset, bytes) in cases {
-            let mut counter = Counter::new(Pattern::Gpt2, 1);
-            assert_eq!(counter.add("é".as_bytes(), &mut || true), Ok(()));
-            assert_eq!(counter.end_document(&mut || true), Ok(()));
-            let result = parts
-                .iter()
-                .try_for_each(|part| counter.add(part, &mut || true))
-                .and_then(|()| counter.end_document(&mut || true));
+            let (mut counter, never) = (Counter::new(Pattern::Gpt2, 1), &mut Interrupt::never());
+            assert_eq!(counter.add("é".as_bytes(), never), Ok(()));
+            assert_eq!(counter.end_document(never), Ok(()));
+            let result = parts.iter().try_for_each(|part| counter.add(part, never));
+            let result = result.and_then(|()| counter.end_document(never));
             assert_eq!(result, Err(Error::NotUtf8 { offset, bytes: bytes.to_vec() }));
         }
     }
 
     #[test]
-    fn who_says_no_stops_all_threads() {
+    fn an_interrupt_stops_all_threads() {
         let mut counter = Counter::new(Pattern::Gpt2, 3);
-        let text = "word ".repeat(2 * BLOCK);
-        assert_eq!(counter.add(text.as_bytes(), &mut || true), Ok(()));
+        let text = "word ".repeat(2 * BLOCK_BYTES);
+        assert_eq!(counter.add(text.as_bytes(), &mut Interrupt::never()), Ok(()));
         let shared = Arc::downgrade(&counter.workers.shared);
-        assert_eq!(counter.finish(&mut || false).err(), Some(Error::Stopped));
+        let result = counter.finish(&mut Interrupt::new(&mut || true));
+        assert_eq!(result.err(), Some(Error::Interrupted));
         while shared.strong_count() > 0 {
             thread::yield_now();
         }

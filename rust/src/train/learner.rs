@@ -1,102 +1,110 @@
-//! Merges, learnt from counted pieces.
+//! Learns merges from counted pieces.
 //!
-//! All distinct pieces lie one behind the other in one list of places, a byte a place, with a
-//! border between two. A token of n bytes takes n places: its number is in the first, and its
-//! length in the last, so that the token before a place and the one behind it are found without
-//! links. Each pair has the ascending list of the places where it was made; one that has changed
-//! since is seen to have, and passed over. A merge costs what its own occurrences cost.
+//! All distinct pieces lie in one array of slots, one slot for each byte, with a border between two
+//! pieces. A token of n bytes takes n slots. The first has its index, the last its length, so both
+//! neighbours of a token are found without links. Example, after (a, b) became token 256:
+//!
+//! ```text
+//! pieces   "abc" "ab"     slots   | 256 2 c | 256 2 |
+//! ```
+//!
+//! Each pair has an ascending list of the offsets at which it was made. If the slots there have
+//! changed since, the offset is skipped. So a merge costs what its occurrences cost.
 
+use super::counts::CountedPieces;
+use super::error::Error;
 use super::pairs::{NO_PAIR, Pair, PairMap, Queue};
-use super::{Counts, Error, GoOn, Symbol, ask};
-use crate::pages::use_large_pages;
-use crate::simd;
+use crate::interrupt::Interrupt;
+use crate::mem::huge_pages::use_huge_pages;
+use crate::mem::prefetch;
+use crate::types::TokenIndex;
 
-/// What is not the first place of a token has this set; in the last one is the length below it.
-const INSIDE: Symbol = 0x8000_0000;
+/// Set in every slot of a token but the first. The last slot has the length in its lower bits.
+const INSIDE: TokenIndex = 0x8000_0000;
 
-/// What is between two pieces.
-const BORDER: Symbol = 0x7FFF_FFFF;
+/// The symbol between two pieces.
+const BORDER: TokenIndex = 0x7FFF_FFFF;
 
-/// Places are numbers below this.
-const MOST_PLACES: usize = 1 << 31;
+const MAX_SLOTS: usize = 1 << 31;
 
 #[derive(Clone, Copy)]
-struct Place {
-    symbol: Symbol,
-    /// How often the piece occurs that this is in; HEAVY if that does not fit.
+struct Slot {
+    symbol: TokenIndex,
+    /// The count of the piece; HEAVY if it exceeds 32 bits.
     weight: u32,
 }
 
 const HEAVY: u32 = u32::MAX;
-const BETWEEN: Place = Place { symbol: BORDER, weight: 0 };
+const BETWEEN: Slot = Slot { symbol: BORDER, weight: 0 };
 
-/// The distinct pieces, as the tokens of which they are made now.
+/// The distinct pieces, as sequences of tokens.
 struct Corpus {
-    places: Vec<Place>,
-    /// Where each piece begins of which the weight is HEAVY, and how often it occurs.
+    slots: Vec<Slot>,
+    /// The offset and the count of each piece with weight HEAVY.
     heavy: Vec<(usize, u64)>,
-    /// How many bytes each token has.
+    /// The length of each token, in bytes.
     lengths: Vec<u32>,
 }
 
-/// After how many places it is asked whether to go on.
-const QUESTION: usize = 1 << 18;
+/// The number of slots between two checks for interrupts.
+const INTERRUPT_CHECK_SLOTS: usize = 1 << 18;
 
 impl Corpus {
-    fn new(counts: Counts, go_on: GoOn<'_>) -> Result<Corpus, Error> {
+    fn new(counts: impl CountedPieces, interrupt: &mut Interrupt<'_>) -> Result<Corpus, Error> {
         let mut size = 1;
-        counts.for_each(go_on, |piece, _| size += piece.len() + 1)?;
-        if size > MOST_PLACES {
+        counts.for_each(interrupt, |piece, _| size += piece.len() + 1)?;
+        if size > MAX_SLOTS {
             return Err(Error::TooLarge);
         }
-        let mut places = Vec::with_capacity(size);
-        use_large_pages(&places);
+        let mut slots = Vec::with_capacity(size);
+        use_huge_pages(&slots);
         let mut heavy = Vec::new();
-        places.push(BETWEEN);
-        counts.for_each(go_on, |piece, count| {
+        slots.push(BETWEEN);
+        counts.for_each(interrupt, |piece, count| {
             if piece.len() < 2 {
                 return;
             }
             let weight = u32::try_from(count).unwrap_or(HEAVY);
             if weight == HEAVY {
-                heavy.push((places.len(), count));
+                heavy.push((slots.len(), count));
             }
-            places.extend(piece.iter().map(|&byte| Place { symbol: byte.into(), weight }));
-            places.push(BETWEEN);
+            slots.extend(piece.iter().map(|&byte| Slot { symbol: byte.into(), weight }));
+            slots.push(BETWEEN);
         })?;
-        Ok(Corpus { places, heavy, lengths: vec![1; 256] })
+        Ok(Corpus { slots, heavy, lengths: vec![1; 256] })
     }
 
-    /// Takes each pair of neighbours, and the first one's place, in ascending order of places.
+    /// Calls `take` for each pair of neighbours and its offset, in ascending order.
     #[inline(always)]
     fn for_each_pair(
         &self,
         found: &mut FoundPairs,
-        go_on: GoOn<'_>,
+        interrupt: &mut Interrupt<'_>,
         mut take: impl FnMut(&mut FoundPairs, Pair, usize),
     ) -> Result<(), Error> {
         if self.lengths.len() == 256 {
-            return self.for_each_pair_of_bytes(found, go_on, take);
+            return self.for_each_pair_of_bytes(found, interrupt, take);
         }
-        // Each waits for its turn until memory has answered.
-        let mut waiting = [(NO_PAIR, 0); AHEAD];
-        let (mut at, mut turn, mut next_question) = (1, 0, 0);
-        while at < self.places.len() {
-            if at >= next_question {
-                next_question = at + QUESTION;
-                ask(go_on)?;
+        // Each pair waits here until its prefetch has arrived.
+        let mut waiting = [(NO_PAIR, 0); PREFETCH_DISTANCE];
+        let (mut at, mut turn, mut next_check) = (1, 0, 0);
+        while at < self.slots.len() {
+            if at >= next_check {
+                next_check = at + INTERRUPT_CHECK_SLOTS;
+                interrupt.check()?;
             }
-            let left = self.places[at].symbol;
+            let left = self.slots[at].symbol;
             if left == BORDER {
                 at += 1;
                 continue;
             }
             let next = at + self.length(left);
-            let right = self.places[next].symbol;
+            let right = self.slots[next].symbol;
             if right != BORDER {
                 let pair = Pair::new(left, right);
                 found.prefetch(pair);
-                let (pair, at) = std::mem::replace(&mut waiting[turn % AHEAD], (pair, at));
+                let (pair, at) =
+                    std::mem::replace(&mut waiting[turn % PREFETCH_DISTANCE], (pair, at));
                 turn += 1;
                 if pair != NO_PAIR {
                     take(found, pair, at);
@@ -104,8 +112,8 @@ impl Corpus {
             }
             at = next;
         }
-        for i in turn..turn + AHEAD {
-            let (pair, at) = waiting[i % AHEAD];
+        for i in turn..turn + PREFETCH_DISTANCE {
+            let (pair, at) = waiting[i % PREFETCH_DISTANCE];
             if pair != NO_PAIR {
                 take(found, pair, at);
             }
@@ -113,19 +121,19 @@ impl Corpus {
         Ok(())
     }
 
-    /// The same, when no token has more than a byte: faster, and most are seen so.
+    /// Does the work of `for_each_pair` faster while all tokens are bytes.
     #[inline(always)]
     fn for_each_pair_of_bytes(
         &self,
         found: &mut FoundPairs,
-        go_on: GoOn<'_>,
+        interrupt: &mut Interrupt<'_>,
         mut take: impl FnMut(&mut FoundPairs, Pair, usize),
     ) -> Result<(), Error> {
-        for (at, places) in self.places.windows(2).enumerate() {
-            if at % QUESTION == 0 {
-                ask(go_on)?;
+        for (at, slots) in self.slots.windows(2).enumerate() {
+            if at % INTERRUPT_CHECK_SLOTS == 0 {
+                interrupt.check()?;
             }
-            let (left, right) = (places[0].symbol, places[1].symbol);
+            let (left, right) = (slots[0].symbol, slots[1].symbol);
             if left != BORDER && right != BORDER {
                 take(found, Pair::new(left, right), at);
             }
@@ -134,14 +142,14 @@ impl Corpus {
     }
 
     #[inline(always)]
-    fn length(&self, symbol: Symbol) -> usize {
+    fn length(&self, symbol: TokenIndex) -> usize {
         self.lengths[symbol as usize] as usize
     }
 
-    /// Returns how often the piece occurs that a token's first place is in.
+    /// Returns the count of the piece at an offset.
     #[inline(always)]
     fn weight(&self, at: usize) -> u64 {
-        let weight = self.places[at].weight;
+        let weight = self.slots[at].weight;
         if weight != HEAVY {
             return weight.into();
         }
@@ -149,30 +157,30 @@ impl Corpus {
         self.heavy[piece].1
     }
 
-    /// Asks for a place and what is so far behind it to be brought near.
+    /// Prefetches the slot at an offset, and the slot `length` behind it.
     #[inline(always)]
     fn prefetch(&self, at: u32, length: usize) {
-        simd::prefetch(&self.places[at as usize]);
-        simd::prefetch(&self.places[at as usize + length]);
+        prefetch(&self.slots[at as usize]);
+        prefetch(&self.slots[at as usize + length]);
     }
 
-    /// Returns the place of the token before a place, and the token, which may be BORDER.
+    /// Returns the offset and the symbol of the token before an offset; the symbol may be BORDER.
     #[inline(always)]
-    fn before(&self, at: usize) -> (usize, Symbol) {
-        let last = self.places[at - 1].symbol;
+    fn before(&self, at: usize) -> (usize, TokenIndex) {
+        let last = self.slots[at - 1].symbol;
         let length = if last & INSIDE == 0 { 1 } else { last & !INSIDE };
         let first = at - length as usize;
-        (first, self.places[first].symbol)
+        (first, self.slots[first].symbol)
     }
 
-    /// Adds the token that a pair makes; returns its number.
-    fn add_token(&mut self, (left, right): (Symbol, Symbol)) -> Symbol {
+    /// Adds the token that a pair makes; returns its index.
+    fn add_token(&mut self, (left, right): (TokenIndex, TokenIndex)) -> TokenIndex {
         self.lengths.push((self.length(left) + self.length(right)) as u32);
-        self.lengths.len() as Symbol - 1
+        self.lengths.len() as TokenIndex - 1
     }
 }
 
-/// How often a pair occurs, and where its places are in `Learner::places_of_pairs`.
+/// The count of a pair, and the range of its offsets in `Learner::offsets_of_pairs`.
 #[derive(Clone, Copy, Default)]
 struct Occurrences {
     count: u64,
@@ -183,41 +191,47 @@ struct Occurrences {
 /// Learns merges, one after the other.
 pub struct Learner {
     corpus: Corpus,
-    /// The pairs that occur `threshold` times or more, and some that did.
+    /// The pairs with a count of at least `threshold`, and some that had one.
     pairs: PairMap<Occurrences>,
-    places_of_pairs: Vec<u32>,
-    /// A count only falls once its pair is there.
+    offsets_of_pairs: Vec<u32>,
+    /// The counts of queued pairs can only fall.
     queue: Queue,
     threshold: u64,
-    left: Side,
-    right: Side,
+    left: Neighbours,
+    right: Neighbours,
 }
 
-/// Most pairs of a large corpus are rarer than the rarest that is ever merged. They are not kept
-/// until the highest count has come down to theirs; each time the threshold falls to a fourth.
+/// Most pairs of a large corpus are rarer than any pair that is merged. They stay out until the
+/// highest count falls below the threshold, which then falls to a fourth.
 const FIRST_THRESHOLD: u64 = 8;
 
-/// How far ahead memory is asked for what will be used: it is slow to answer.
-const AHEAD: usize = 16;
+/// The number of items between the prefetch of an item and its use.
+const PREFETCH_DISTANCE: usize = 16;
 
 impl Learner {
-    pub fn new(counts: Counts, go_on: GoOn<'_>) -> Result<Learner, Error> {
+    pub fn new(
+        counts: impl CountedPieces,
+        interrupt: &mut Interrupt<'_>,
+    ) -> Result<Learner, Error> {
         let mut learner = Learner {
-            corpus: Corpus::new(counts, go_on)?,
+            corpus: Corpus::new(counts, interrupt)?,
             pairs: PairMap::default(),
-            places_of_pairs: Vec::new(),
+            offsets_of_pairs: Vec::new(),
             queue: Queue::default(),
             threshold: FIRST_THRESHOLD,
-            left: Side::default(),
-            right: Side::default(),
+            left: Neighbours::default(),
+            right: Neighbours::default(),
         };
-        learner.find_pairs(go_on)?;
+        learner.find_pairs(interrupt)?;
         Ok(learner)
     }
 
-    /// Learns the next merge: the pair with the highest count, of equals the smallest. None if no
-    /// pair is left.
-    pub fn next_merge(&mut self, go_on: GoOn<'_>) -> Result<Option<(Symbol, Symbol)>, Error> {
+    /// Learns the next merge: the pair with the highest count, and of equal counts the smallest pair.
+    /// Returns None if no pair is left.
+    pub fn next_merge(
+        &mut self,
+        interrupt: &mut Interrupt<'_>,
+    ) -> Result<Option<(TokenIndex, TokenIndex)>, Error> {
         let pair = loop {
             let pairs = &self.pairs;
             let count_now = |pair| pairs.get(pair).map_or(0, |found| found.count);
@@ -226,23 +240,23 @@ impl Learner {
                 None if self.threshold == 1 => return Ok(None),
                 None => {
                     self.threshold = (self.threshold / 4).max(1);
-                    self.find_pairs(go_on)?;
+                    self.find_pairs(interrupt)?;
                 }
             }
         };
         let merged = self.corpus.add_token(pair.parts());
-        let overlaps = self.merge_places(pair, merged, go_on)?;
+        let overlaps = self.merge_everywhere(pair, merged, interrupt)?;
         self.count_neighbours(pair, merged, overlaps);
         Ok(Some(pair.parts()))
     }
 
-    /// Finds all pairs that occur `threshold` times or more, and where.
-    fn find_pairs(&mut self, go_on: GoOn<'_>) -> Result<(), Error> {
-        // What there was is let go of before there is more.
-        (self.pairs, self.places_of_pairs) = (PairMap::default(), Vec::new());
+    /// Finds all pairs with a count of at least `threshold`, and their offsets.
+    fn find_pairs(&mut self, interrupt: &mut Interrupt<'_>) -> Result<(), Error> {
+        // The old lists are freed before new ones are allocated.
+        (self.pairs, self.offsets_of_pairs) = (PairMap::default(), Vec::new());
         let corpus = &self.corpus;
-        let mut found = FoundPairs::new(corpus.places.len());
-        corpus.for_each_pair(&mut found, go_on, |found, pair, at| {
+        let mut found = FoundPairs::new(corpus.slots.len());
+        corpus.for_each_pair(&mut found, interrupt, |found, pair, at| {
             let occurrences = found.get_or_put(pair);
             occurrences.count += corpus.weight(at);
             occurrences.length += 1;
@@ -254,192 +268,189 @@ impl Learner {
             total += occurrences.length as usize;
         }
         // Merges will list about as many again.
-        let mut places = Vec::with_capacity(2 * total);
-        use_large_pages(&places);
-        places.resize(total, 0);
-        corpus.for_each_pair(&mut found, go_on, |found, pair, at| {
+        let mut offsets = Vec::with_capacity(2 * total);
+        use_huge_pages(&offsets);
+        offsets.resize(total, 0);
+        corpus.for_each_pair(&mut found, interrupt, |found, pair, at| {
             if let Some(occurrences) = found.get_mut(pair)
                 && occurrences.count > 0
             {
-                // Here it is where the next place goes.
-                places[occurrences.start] = at as u32;
+                // While lists are filled, `start` is the index of the next offset.
+                offsets[occurrences.start] = at as u32;
                 occurrences.start += 1;
             }
         })?;
         for occurrences in found.values_mut() {
             occurrences.start -= occurrences.length as usize;
         }
-        self.places_of_pairs = places;
-        self.pairs = found.into_map();
+        (self.pairs, self.offsets_of_pairs) = (found.into_map(), offsets);
         self.queue.fill(self.pairs.iter().map(|(pair, occurrences)| (pair, occurrences.count)));
         Ok(())
     }
 
-    /// Makes one token of a pair wherever it stands, and collects the neighbours that it meets.
+    /// Replaces a pair by its token everywhere, and records the neighbours of each replacement.
     ///
-    /// Returns how often two of these tokens became neighbours of each other.
-    fn merge_places(&mut self, pair: Pair, merged: Symbol, go_on: GoOn<'_>) -> Result<u64, Error> {
+    /// Returns how often two of these tokens became neighbours.
+    fn merge_everywhere(
+        &mut self,
+        pair: Pair,
+        merged: TokenIndex,
+        interrupt: &mut Interrupt<'_>,
+    ) -> Result<u64, Error> {
         let (left, right) = pair.parts();
         let corpus = &mut self.corpus;
         let (left_length, length) = (corpus.length(left), corpus.length(merged));
         let Some(found) = self.pairs.get_mut(pair) else { return Ok(0) };
         found.count = 0;
-        let listed = &self.places_of_pairs[found.start..][..found.length as usize];
-        self.left.make_room(merged);
-        self.right.make_room(merged);
+        let listed = &self.offsets_of_pairs[found.start..][..found.length as usize];
+        for side in [&mut self.left, &mut self.right] {
+            side.stats.resize(merged as usize + 1, NeighbourStats::default());
+        }
         let pairs = &self.pairs;
         let mut overlaps = 0;
-        for &first in listed.iter().take(AHEAD) {
+        for &first in listed.iter().take(PREFETCH_DISTANCE) {
             corpus.prefetch(first, length);
         }
         for (i, &at) in listed.iter().enumerate() {
-            if i % QUESTION == QUESTION - 1 {
-                ask(go_on)?;
+            if i % INTERRUPT_CHECK_SLOTS == INTERRUPT_CHECK_SLOTS - 1 {
+                interrupt.check()?;
             }
-            if let Some(&ahead) = listed.get(i + AHEAD) {
+            if let Some(&ahead) = listed.get(i + PREFETCH_DISTANCE) {
                 corpus.prefetch(ahead, length);
             }
             let at = at as usize;
             let (second, behind) = (at + left_length, at + length);
-            // Not this pair any more if another merge, or this one, has taken one of the two.
-            if corpus.places[at].symbol != left || corpus.places[second].symbol != right {
+            // Another merge, or this one, may have taken one of the two tokens.
+            if corpus.slots[at].symbol != left || corpus.slots[second].symbol != right {
                 continue;
             }
             let weight = corpus.weight(at);
             let (before_at, before) = corpus.before(at);
-            let after = corpus.places[behind].symbol;
-            corpus.places[second].symbol = INSIDE;
-            corpus.places[behind - 1].symbol = INSIDE | length as Symbol;
-            corpus.places[at].symbol = merged;
+            let after = corpus.slots[behind].symbol;
+            corpus.slots[second].symbol = INSIDE;
+            corpus.slots[behind - 1].symbol = INSIDE | length as TokenIndex;
+            corpus.slots[at].symbol = merged;
             if before == merged {
                 overlaps += weight;
             }
-            if before != BORDER && self.left.meet(before, weight, before_at) {
+            if before != BORDER && self.left.record(before, weight, before_at) {
                 pairs.prefetch(Pair::new(before, left));
             }
-            if after != BORDER && self.right.meet(after, weight, at) {
+            if after != BORDER && self.right.record(after, weight, at) {
                 pairs.prefetch(Pair::new(right, after));
             }
         }
         Ok(overlaps)
     }
 
-    /// Counts the pairs anew that the neighbours of a merge are part of.
+    /// Updates the counts of all pairs that a merge has changed.
     ///
-    /// With x before it, (x, left) became (x, merged); with x behind it, (right, x) became
-    /// (merged, x). Where two of these tokens are neighbours, the first met `left` behind it, and
-    /// the second then met `merged` before it: (right, left) became (merged, merged).
-    fn count_neighbours(&mut self, pair: Pair, merged: Symbol, overlaps: u64) {
+    /// Before the new token, (x, left) became (x, merged); behind it, (right, x) became (merged, x).
+    ///
+    /// If two new tokens are neighbours, the first is recorded with `left` behind it, the second
+    /// with `merged` before it: (right, left) became (merged, merged). Example: merging (a, b) in
+    /// "abab" records a behind the first ab, and ab before the second. So `overlaps` is subtracted
+    /// from the count of (merged, left), which did not come to be.
+    fn count_neighbours(&mut self, pair: Pair, merged: TokenIndex, overlaps: u64) {
         let (left, right) = pair.parts();
-        let mut side = std::mem::take(&mut self.left);
-        self.count_side(&mut side, |x| (Pair::new(x, left), Pair::new(x, merged)), |_| 0);
-        self.left = side;
-        let mut side = std::mem::take(&mut self.right);
-        let not_gained = |x| if x == left { overlaps } else { 0 };
-        self.count_side(&mut side, |x| (Pair::new(right, x), Pair::new(merged, x)), not_gained);
-        self.right = side;
+        let side = std::mem::take(&mut self.left);
+        self.left = self.count_side(side, |x| (Pair::new(x, left), Pair::new(x, merged)), |_| 0);
+        let side = std::mem::take(&mut self.right);
+        let pairs_of = |x| (Pair::new(right, x), Pair::new(merged, x));
+        self.right = self.count_side(side, pairs_of, |x| if x == left { overlaps } else { 0 });
     }
 
-    /// Does so for one side, by the pairs that a neighbour was part of and is part of now, and by
-    /// how often it is not part of that.
+    /// Updates the counts for one side, and clears it. `pairs_of` returns the old and the new pair of
+    /// a neighbour, `not_gained` how often the new pair did not come to be.
     #[inline(always)]
     fn count_side(
         &mut self,
-        side: &mut Side,
-        pairs_of: impl Fn(Symbol) -> (Pair, Pair),
-        not_gained: impl Fn(Symbol) -> u64,
-    ) {
-        for &neighbour in &side.met {
+        mut neighbours: Neighbours,
+        pairs_of: impl Fn(TokenIndex) -> (Pair, Pair),
+        not_gained: impl Fn(TokenIndex) -> u64,
+    ) -> Neighbours {
+        for &neighbour in &neighbours.seen {
             let (old, new) = pairs_of(neighbour);
-            let meetings = &mut side.meetings[neighbour as usize];
+            let stats = &mut neighbours.stats[neighbour as usize];
             if let Some(found) = self.pairs.get_mut(old) {
-                // Of the pair that was merged the count is 0 already.
-                found.count = found.count.saturating_sub(meetings.weight);
+                // The count of the merged pair is 0 already.
+                found.count = found.count.saturating_sub(stats.weight);
             }
-            let count = meetings.weight - not_gained(neighbour);
-            let length = std::mem::replace(&mut meetings.places, NOWHERE);
+            let count = stats.weight - not_gained(neighbour);
+            let length = std::mem::replace(&mut stats.offsets, UNLISTED);
             if count >= self.threshold {
-                let start = self.places_of_pairs.len();
-                self.places_of_pairs.resize(start + length, 0);
+                let start = self.offsets_of_pairs.len();
+                self.offsets_of_pairs.resize(start + length, 0);
                 *self.pairs.get_or_put(new) = Occurrences { count, start, length: length as u32 };
                 self.queue.push(new, count);
-                meetings.places = start;
+                stats.offsets = start;
             }
         }
-        for &(neighbour, place) in &side.events {
-            let next = &mut side.meetings[neighbour as usize].places;
-            if *next != NOWHERE {
-                self.places_of_pairs[*next] = place;
+        for &(neighbour, offset) in &neighbours.occurrences {
+            let next = &mut neighbours.stats[neighbour as usize].offsets;
+            if *next != UNLISTED {
+                self.offsets_of_pairs[*next] = offset;
                 *next += 1;
             }
         }
-        side.clear();
+        for neighbour in neighbours.seen.drain(..) {
+            neighbours.stats[neighbour as usize] = NeighbourStats::default();
+        }
+        neighbours.occurrences.clear();
+        neighbours
     }
 }
 
-/// The place of what has none.
-const NOWHERE: usize = usize::MAX;
+/// The neighbour has no list of offsets, because its new pair is too rare.
+const UNLISTED: usize = usize::MAX;
 
-/// The neighbours that a merge meets on one side.
+/// The neighbours of a merge on one side.
 #[derive(Default)]
-struct Side {
+struct Neighbours {
     /// By neighbour.
-    meetings: Vec<Meetings>,
-    /// The neighbours of which there are any.
-    met: Vec<Symbol>,
-    /// Each neighbour and the place of the pair that it is part of now, in ascending order.
-    events: Vec<(Symbol, u32)>,
+    stats: Vec<NeighbourStats>,
+    /// The neighbours with stats.
+    seen: Vec<TokenIndex>,
+    /// Each neighbour and the offset of its new pair, in ascending order of offsets.
+    occurrences: Vec<(TokenIndex, u32)>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Meetings {
-    /// How often this neighbour was met in all of the text.
+struct NeighbourStats {
+    /// The count of this neighbour in all of the text.
     weight: u64,
-    /// At how many places; then where the next place of the new pair goes.
-    places: usize,
+    /// First its number of offsets, then the index of the next offset of the new pair.
+    offsets: usize,
 }
 
-impl Side {
-    fn make_room(&mut self, highest: Symbol) {
-        self.meetings.resize(highest as usize + 1, Meetings::default());
-    }
-
-    /// Returns whether it is the first meeting with this neighbour.
+impl Neighbours {
+    /// Returns whether this neighbour is new.
     #[inline(always)]
-    fn meet(&mut self, neighbour: Symbol, weight: u64, place: usize) -> bool {
-        let meetings = &mut self.meetings[neighbour as usize];
-        let is_first = meetings.places == 0;
+    fn record(&mut self, neighbour: TokenIndex, weight: u64, offset: usize) -> bool {
+        let stats = &mut self.stats[neighbour as usize];
+        let is_first = stats.offsets == 0;
         if is_first {
-            self.met.push(neighbour);
+            self.seen.push(neighbour);
         }
-        meetings.weight += weight;
-        meetings.places += 1;
-        self.events.push((neighbour, place as u32));
+        stats.weight += weight;
+        stats.offsets += 1;
+        self.occurrences.push((neighbour, offset as u32));
         is_first
     }
-
-    fn clear(&mut self) {
-        for &neighbour in &self.met {
-            self.meetings[neighbour as usize] = Meetings::default();
-        }
-        self.met.clear();
-        self.events.clear();
-    }
 }
 
-/// Pairs while they are looked for.
+/// The pairs of a corpus, while they are searched.
 struct FoundPairs {
-    /// Pairs of bytes, of which there are few, and at first no others: this is faster than a map.
-    /// Nothing for a small corpus.
+    /// Pairs of bytes, in an array, which is faster than a map; empty for a small corpus.
     of_bytes: Vec<Occurrences>,
     others: PairMap<Occurrences>,
 }
 
-const SMALL: usize = 1 << 16;
+const SMALL_CORPUS_SLOTS: usize = 1 << 16;
 
 impl FoundPairs {
-    fn new(places: usize) -> FoundPairs {
-        let size = if places < SMALL { 0 } else { 1 << 16 };
+    fn new(slots: usize) -> FoundPairs {
+        let size = if slots < SMALL_CORPUS_SLOTS { 0 } else { 1 << 16 };
         FoundPairs { of_bytes: vec![Occurrences::default(); size], others: PairMap::default() }
     }
 
@@ -463,14 +474,14 @@ impl FoundPairs {
         }
     }
 
-    /// Forgets the pairs that occur less often: their counts are 0 then, or they are not there.
-    fn keep_frequent(&mut self, least: u64) {
+    /// Removes the pairs with a lower count, or sets their counts to 0.
+    fn keep_frequent(&mut self, min_count: u64) {
         for occurrences in &mut self.of_bytes {
-            if occurrences.count < least {
+            if occurrences.count < min_count {
                 *occurrences = Occurrences::default();
             }
         }
-        self.others.retain(|occurrences| occurrences.count >= least);
+        self.others.retain(|occurrences| occurrences.count >= min_count);
     }
 
     fn values_mut(&mut self) -> impl Iterator<Item = &mut Occurrences> {
@@ -487,7 +498,7 @@ impl FoundPairs {
     }
 }
 
-/// Returns where a pair of bytes is among all of them; more than that for other pairs.
+/// Returns the index of a pair of bytes; for other pairs, an index that is out of range.
 #[inline(always)]
 fn byte_index(pair: Pair) -> usize {
     let (left, right) = pair.parts();
@@ -500,16 +511,18 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
+    use crate::test_inputs::Rng;
+    use crate::train::Counts;
 
     /// Counts every pair anew at each step.
-    fn learnt_plainly(pieces: &[(Vec<u8>, u64)], limit: usize) -> Vec<(Symbol, Symbol)> {
-        let mut pieces: Vec<(Vec<Symbol>, u64)> = pieces
+    fn learnt_plainly(pieces: &[(Vec<u8>, u64)], limit: usize) -> Vec<(TokenIndex, TokenIndex)> {
+        let mut pieces: Vec<(Vec<TokenIndex>, u64)> = pieces
             .iter()
             .map(|(piece, count)| (piece.iter().map(|&byte| byte.into()).collect(), *count))
             .collect();
         let mut merges = Vec::new();
         while merges.len() < limit {
-            let mut counts: HashMap<(Symbol, Symbol), u64> = HashMap::new();
+            let mut counts: HashMap<(TokenIndex, TokenIndex), u64> = HashMap::new();
             for (piece, count) in &pieces {
                 for pair in piece.windows(2) {
                     *counts.entry((pair[0], pair[1])).or_default() += count;
@@ -517,7 +530,7 @@ mod tests {
             }
             let best = counts.into_iter().max_by_key(|&(pair, count)| (count, Reverse(pair)));
             let Some((pair, _)) = best else { break };
-            let merged = 256 + merges.len() as Symbol;
+            let merged = 256 + merges.len() as TokenIndex;
             merges.push(pair);
             for (piece, _) in &mut pieces {
                 let mut at = 0;
@@ -537,33 +550,26 @@ mod tests {
         for (piece, count) in pieces {
             counts.add_piece(piece, *count);
         }
-        Learner::new(counts, &mut || true).expect("a small corpus, and nobody stops it")
+        Learner::new(counts, &mut Interrupt::never()).expect("a small corpus without interrupts")
     }
 
-    fn learnt(mut learner: Learner, limit: usize) -> Vec<(Symbol, Symbol)> {
-        std::iter::from_fn(|| learner.next_merge(&mut || true).expect("nobody stops it"))
+    fn learnt(mut learner: Learner, limit: usize) -> Vec<(TokenIndex, TokenIndex)> {
+        std::iter::from_fn(|| learner.next_merge(&mut Interrupt::never()).expect("no interrupt"))
             .take(limit)
             .collect()
     }
 
     #[test]
     fn merges_are_those_of_counting_anew() {
-        let mut state = 7_u64;
-        let mut random = |below: u64| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % below
-        };
+        let mut rng = Rng::new(7);
         for round in 0..200 {
             let letters = 1 + round % 4;
             let mut counts = HashMap::new();
             for _ in 0..20 {
-                let piece: Vec<u8> =
-                    (0..1 + random(24)).map(|_| b'a' + random(letters) as u8).collect();
-                let huge = if random(9) == 0 { 1 << 33 } else { 0 };
-                *counts.entry(piece).or_insert(0) +=
-                    random(if round % 2 == 0 { 3 } else { 40 }) + 1 + huge;
+                let letters = (0..1 + rng.below(24)).map(|_| b'a' + rng.below(letters) as u8);
+                let count: &mut u64 = counts.entry(letters.collect()).or_default();
+                *count += 1 + rng.below(if round % 2 == 0 { 3 } else { 40 }) as u64;
+                *count += if rng.below(9) == 0 { 1 << 33 } else { 0 };
             }
             let pieces: Vec<_> = counts.into_iter().collect();
             assert_eq!(learnt(learner_of(&pieces), 60), learnt_plainly(&pieces, 60));
@@ -571,28 +577,24 @@ mod tests {
     }
 
     #[test]
-    fn who_says_no_stops_it() {
-        let counts = || {
+    fn an_interrupt_stops_at_every_check() {
+        // At the first check, at the second, and so on.
+        for checks in 0.. {
+            let mut checks_left = 0..checks;
+            let mut is_interrupted = || checks_left.next().is_none();
+            let interrupt = &mut Interrupt::new(&mut is_interrupted);
             let mut counts = Counts::default();
             counts.add_piece(b"abcab", 3);
-            counts
-        };
-        // At each time that it asks, one after the other.
-        for asked in 0.. {
-            let mut left = asked;
-            let mut go_on = || {
-                left -= 1;
-                left >= 0
-            };
-            let result = Learner::new(counts(), &mut go_on).and_then(|mut learner| {
-                while learner.next_merge(&mut go_on)?.is_some() {}
+            counts.add_piece(&b"ab".repeat(INTERRUPT_CHECK_SLOTS), 3);
+            let result = Learner::new(counts, interrupt).and_then(|mut learner| {
+                while learner.next_merge(interrupt)?.is_some() {}
                 Ok(())
             });
             if result == Ok(()) {
-                assert!(asked > 6);
+                assert!(checks > 6);
                 break;
             }
-            assert_eq!(result, Err(Error::Stopped));
+            assert_eq!(result, Err(Error::Interrupted));
         }
     }
 }

@@ -1,160 +1,134 @@
-//! Something about each pair, and the pair that occurs most often.
+//! Values by pair, and a queue of pairs: highest count first, ties to the smallest pair (the tie rule).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-use super::Symbol;
-use crate::simd;
+use crate::hash::{HashTable, Seeds, Slot};
+use crate::types::TokenIndex;
 
-/// Two tokens, the left one in the upper half: the smallest number is the smallest pair.
+/// Two tokens, the left one in the upper half, so that numbers and pairs have the same order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pair(u64);
 
-/// Of no two tokens.
+/// No pair has this value.
 pub const NO_PAIR: Pair = Pair(u64::MAX);
 
 impl Pair {
     #[inline(always)]
-    pub fn new(left: Symbol, right: Symbol) -> Pair {
+    pub fn new(left: TokenIndex, right: TokenIndex) -> Pair {
         Pair(u64::from(left) << 32 | u64::from(right))
     }
 
-    pub fn parts(self) -> (Symbol, Symbol) {
-        ((self.0 >> 32) as Symbol, self.0 as Symbol)
+    #[inline(always)]
+    fn hash(self, seeds: Seeds) -> u64 {
+        seeds.hash(self.0, 0)
+    }
+
+    pub fn parts(self) -> (TokenIndex, TokenIndex) {
+        ((self.0 >> 32) as TokenIndex, self.0 as TokenIndex)
     }
 }
 
-/// Values by pair: open addressing, half full at most.
-#[derive(Default)]
+/// Values by pair.
 pub struct PairMap<T> {
-    slots: Vec<Slot<T>>,
-    used: usize,
+    table: HashTable<PairSlot<T>>,
+    seeds: Seeds,
 }
 
 #[derive(Clone, Copy)]
-struct Slot<T> {
+struct PairSlot<T> {
     pair: Pair, // NO_PAIR if it is free
     value: T,
 }
 
-const FIRST_SLOTS: usize = 1 << 10;
+impl<T: Copy + Default> Slot for PairSlot<T> {
+    fn free() -> PairSlot<T> {
+        PairSlot { pair: NO_PAIR, value: T::default() }
+    }
+
+    #[inline(always)]
+    fn is_free(&self) -> bool {
+        self.pair == NO_PAIR
+    }
+}
+
+const INITIAL_PAIRS: usize = 1 << 9;
+
+impl<T: Copy + Default> Default for PairMap<T> {
+    fn default() -> PairMap<T> {
+        PairMap { table: HashTable::with_room(INITIAL_PAIRS), seeds: Seeds::random() }
+    }
+}
 
 impl<T: Copy + Default> PairMap<T> {
-    /// Asks for the slot of a pair to be brought near.
+    /// Prefetches the slot of a pair.
     #[inline(always)]
     pub fn prefetch(&self, pair: Pair) {
-        if !self.slots.is_empty() {
-            simd::prefetch(&self.slots[self.first_place(pair)]);
-        }
+        self.table.prefetch(pair.hash(self.seeds));
     }
 
     #[inline(always)]
     pub fn get(&self, pair: Pair) -> Option<&T> {
-        if self.slots.is_empty() {
-            return None;
-        }
-        let slot = &self.slots[self.place(pair)];
-        (slot.pair == pair).then_some(&slot.value)
+        self.table.get(pair.hash(self.seeds), |slot| slot.pair == pair).map(|slot| &slot.value)
     }
 
     #[inline(always)]
     pub fn get_mut(&mut self, pair: Pair) -> Option<&mut T> {
-        if self.slots.is_empty() {
-            return None;
-        }
-        let at = self.place(pair);
-        let slot = &mut self.slots[at];
-        (slot.pair == pair).then_some(&mut slot.value)
+        let hash = pair.hash(self.seeds);
+        self.table.get_mut(hash, |slot| slot.pair == pair).map(|slot| &mut slot.value)
     }
 
-    /// Returns the value of a pair, which is the default if it had none.
+    /// Returns the value of a pair, the default for a new pair.
     #[inline(always)]
     pub fn get_or_put(&mut self, pair: Pair) -> &mut T {
-        if (self.used + 1) * 2 > self.slots.len() {
-            self.grow();
-        }
-        let at = self.place(pair);
-        let slot = &mut self.slots[at];
-        self.used += usize::from(slot.pair == NO_PAIR);
-        slot.pair = pair;
-        &mut slot.value
+        let seeds = self.seeds;
+        let hash_of = |slot: &PairSlot<T>| slot.pair.hash(seeds);
+        let new = PairSlot { pair, value: T::default() };
+        &mut self.table.get_or_put(hash_of(&new), |slot| slot.pair == pair, new, hash_of).value
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (Pair, &T)> {
-        let used = self.slots.iter().filter(|slot| slot.pair != NO_PAIR);
-        used.map(|slot| (slot.pair, &slot.value))
+        self.table.iter().map(|slot| (slot.pair, &slot.value))
     }
 
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        let used = self.slots.iter_mut().filter(|slot| slot.pair != NO_PAIR);
-        used.map(|slot| &mut slot.value)
+        self.table.iter_mut().map(|slot| &mut slot.value)
     }
 
-    /// Forgets the pairs whose values are not to be kept.
+    /// Removes the pairs for whose values `keep` returns false.
     pub fn retain(&mut self, keep: impl Fn(&T) -> bool) {
-        for slot in std::mem::take(self).slots {
-            if slot.pair != NO_PAIR && keep(&slot.value) {
-                *self.get_or_put(slot.pair) = slot.value;
-            }
+        for (pair, value) in std::mem::take(self).iter().filter(|(_, value)| keep(value)) {
+            *self.get_or_put(pair) = *value;
         }
-    }
-
-    #[cold]
-    fn grow(&mut self) {
-        let size = (self.slots.len() * 2).max(FIRST_SLOTS);
-        let free = Slot { pair: NO_PAIR, value: T::default() };
-        let slots = std::mem::replace(&mut self.slots, vec![free; size]);
-        for slot in slots.into_iter().filter(|slot| slot.pair != NO_PAIR) {
-            let at = self.place(slot.pair);
-            self.slots[at] = slot;
-        }
-    }
-
-    /// Returns where a pair is, or the free slot where it would be.
-    #[inline(always)]
-    fn place(&self, pair: Pair) -> usize {
-        let mask = self.slots.len() - 1;
-        let mut at = self.first_place(pair);
-        while self.slots[at].pair != pair && self.slots[at].pair != NO_PAIR {
-            at = (at + 1) & mask;
-        }
-        at
-    }
-
-    #[inline(always)]
-    fn first_place(&self, pair: Pair) -> usize {
-        (pair.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20) as usize & (self.slots.len() - 1)
     }
 }
 
-/// Pairs by how often they occurred when they were put here: highest count first, and of equals
-/// the smallest pair.
+/// Pairs by the count they had when they were pushed: highest count first, then smallest pair.
 ///
-/// What is put here never occurs more often than what came out last. So counts that are low, which
-/// are those of nearly all pairs, need no heap of all: there is a list for each count, and only
-/// the one whose turn it is gets in order.
+/// No pushed count is higher than the count popped last. So low counts, which nearly all pairs
+/// have, need no common heap: each low count has a list, and only the current one is sorted.
 pub struct Queue {
     high: BinaryHeap<(u64, Reverse<Pair>)>,
     /// By count.
     low: Vec<Vec<Pair>>,
-    /// The count whose turn it is, and its pairs.
+    /// The current low count, and its pairs.
     turn: u64,
     on_turn: BinaryHeap<Reverse<Pair>>,
 }
 
 /// Counts below this are low.
-const HIGH: u64 = 1 << 10;
+const MIN_HIGH_COUNT: u64 = 1 << 10;
 
 impl Default for Queue {
     fn default() -> Queue {
-        let low = vec![Vec::new(); HIGH as usize];
-        Queue { high: BinaryHeap::new(), low, turn: HIGH, on_turn: BinaryHeap::new() }
+        let low = vec![Vec::new(); MIN_HIGH_COUNT as usize];
+        Queue { high: BinaryHeap::new(), low, turn: MIN_HIGH_COUNT, on_turn: BinaryHeap::new() }
     }
 }
 
 impl Queue {
-    /// Takes what is given for all that was there.
+    /// Replaces all pairs.
     pub fn fill(&mut self, pairs: impl Iterator<Item = (Pair, u64)>) {
         *self = Queue::default();
         for (pair, count) in pairs {
@@ -163,7 +137,7 @@ impl Queue {
     }
 
     pub fn push(&mut self, pair: Pair, count: u64) {
-        if count >= HIGH {
+        if count >= MIN_HIGH_COUNT {
             self.high.push((count, Reverse(pair)));
         } else if count == self.turn {
             self.on_turn.push(Reverse(pair));
@@ -172,24 +146,25 @@ impl Queue {
         }
     }
 
-    /// Takes out the pair that occurs most often now, by `count_now`, if it is `least` times or
-    /// more. Counts must not have risen since they were put here. `prefetch` is told before.
+    /// Pops the pair with the highest count by `count_now`, if that is at least `min_count`.
+    ///
+    /// Counts must not have risen since the push. `prefetch` is called before most `count_now`.
     pub fn pop(
         &mut self,
-        least: u64,
+        min_count: u64,
         prefetch: impl Fn(Pair),
         count_now: impl Fn(Pair) -> u64,
     ) -> Option<Pair> {
         while let Some(mut top) = self.high.peek_mut() {
             let (count, Reverse(pair)) = *top;
             let now = count_now(pair);
-            if now >= HIGH && now != count {
+            if now >= MIN_HIGH_COUNT && now != count {
                 top.0 = now;
                 continue;
             }
             PeekMut::pop(top);
             if now == count {
-                return (now >= least).then_some(pair);
+                return (now >= min_count).then_some(pair);
             }
             self.low[now as usize].push(pair);
         }
@@ -201,13 +176,13 @@ impl Queue {
                 }
                 self.low[now as usize].push(pair);
             }
-            if self.turn <= least {
+            if self.turn <= min_count {
                 return None;
             }
             self.turn -= 1;
             let pairs = std::mem::take(&mut self.low[self.turn as usize]);
             for (i, &pair) in pairs.iter().enumerate() {
-                if let Some(&ahead) = pairs.get(i + AHEAD) {
+                if let Some(&ahead) = pairs.get(i + PREFETCH_DISTANCE) {
                     prefetch(ahead);
                 }
                 let now = count_now(pair);
@@ -217,12 +192,13 @@ impl Queue {
     }
 }
 
-/// How far ahead a pair is told of before its count is asked for.
-const AHEAD: usize = 16;
+/// The number of pairs between the prefetch of a pair and its use.
+const PREFETCH_DISTANCE: usize = 16;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_inputs::Rng;
 
     #[test]
     fn values_are_found_through_growth() {
@@ -237,16 +213,40 @@ mod tests {
         }
     }
 
+    /// Returns how many slots are looked at to find all pairs once.
+    fn probes(pairs: impl Iterator<Item = Pair>) -> usize {
+        let mut map = PairMap::<u32>::default();
+        pairs.for_each(|pair| *map.get_or_put(pair) += 1);
+        map.table.probes(|slot| slot.pair.hash(map.seeds))
+    }
+
     #[test]
-    fn the_queue_gives_the_highest_count_and_of_equals_the_smallest_pair() {
+    fn chosen_pairs_cost_at_most_twice_random_ones() {
+        const COUNT: u32 = 1 << 12;
+        let mut rng = Rng::new(7);
+        let mut token = || rng.below(1 << 20) as TokenIndex;
+        let limit = 2 * probes((0..COUNT).map(|_| Pair::new(token(), token())));
+        // Few tokens on one side, and on the other those at equal distances.
+        for (few_bits, step_bits) in (0..12).flat_map(|few| (0..20).map(move |step| (few, step))) {
+            let few = |n: u32| n & ((1 << few_bits) - 1);
+            let step = |n: u32| (n >> few_bits) << step_bits;
+            for pair in [|few, step| Pair::new(few, step), |few, step| Pair::new(step, few)] {
+                let cost = probes((0..COUNT).map(|n| pair(few(n), step(n))));
+                assert!(cost <= limit, "{few_bits} {step_bits}: {cost} of {limit}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_queue_pops_by_count_then_by_pair() {
         let pairs = [
-            ((9, 0), HIGH + 7, HIGH + 7),
+            ((9, 0), MIN_HIGH_COUNT + 7, MIN_HIGH_COUNT + 7),
             ((7, 1), 5, 5),
             ((2, 9), 5, 5),
             ((2, 8), 5, 5),
-            // These counts have fallen since they were put there.
-            ((8, 0), HIGH + 8, HIGH + 6),
-            ((0, 0), 2 * HIGH, 5),
+            // These counts have fallen since the push.
+            ((8, 0), MIN_HIGH_COUNT + 8, MIN_HIGH_COUNT + 6),
+            ((0, 0), 2 * MIN_HIGH_COUNT, 5),
             ((0, 1), 9, 3),
             ((1, 1), 4, 2),
         ];
@@ -264,9 +264,7 @@ mod tests {
                 queue.push(Pair::new(6, 6), 4);
             }
         }
-        assert_eq!(
-            popped,
-            [(9, 0), (8, 0), (0, 0), (2, 8), (2, 9), (2, 8), (7, 1), (6, 6), (0, 1)]
-        );
+        let expected = [(9, 0), (8, 0), (0, 0), (2, 8), (2, 9), (2, 8), (7, 1), (6, 6), (0, 1)];
+        assert_eq!(popped, expected);
     }
 }

@@ -6,89 +6,138 @@ import argparse
 import errno
 import os
 import sys
+import textwrap
+import warnings
 from collections.abc import Sequence
-from typing import TextIO
+from typing import NoReturn, Protocol, TextIO
 
 import bpetite
 from bpetite._cli import (
-    _compare,
-    _convert,
-    _count,
-    _decode,
-    _demo,
-    _encode,
-    _inspect,
-    _serve,
-    _stream,
-    _train,
+    compare,
+    convert,
+    count,
+    count_pieces,
+    decode,
+    demo,
+    encode,
+    inspect,
+    serve,
+    stream,
+    tokenize,
+    train,
+    verify,
 )
-from bpetite._cli._common import hush, say
+from bpetite._cli.common import say, silence_stderr
 
-_VERBS = (_train, _encode, _decode, _stream, _count, _inspect, _convert, _compare, _serve, _demo)
+
+class Verb(Protocol):
+    """A module of this package. The last part of its name is the verb, with hyphens."""
+
+    __name__: str
+    HELP: str
+    """A summary in one line; then, after an empty line, details."""
+    EXAMPLE: str
+    """Commands. If none makes the model.json that they read, the help begins with one that does."""
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments and options of the verb."""
+
+    def run(self, options: argparse.Namespace) -> None:
+        """Do the work; raise OSError, ValueError, KeyError or OverflowError for a failure."""
+
+
+_MAKE_MODEL = "bpetite train README.md --vocab-size 512 --output model.json --force\n"
+
+_VERBS: list[Verb] = [
+    *(train, encode, decode, stream, count, inspect, convert, compare),
+    *(tokenize, verify, count_pieces, serve, demo),
+]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one verb; return the exit code.
+    """Run one verb and return the exit code.
 
-    0 is success, 1 a failure with one line on standard error, 2 a wrong usage, 130 Ctrl-C. When
-    the reader of our standard output goes away, that is the end, and no failure.
+    0 means success, 1 a failure with one line on standard error, 2 wrong usage, 130 Ctrl-C.
+    If a reader closes standard output, the run ends with success.
     """
     if sys.stderr is None:
-        hush()  # or words would go to standard output
+        silence_stderr()  # argparse would write to standard output instead
     try:
         code = _run(arguments)
         if sys.stdout is not None:
             sys.stdout.flush()
     except KeyboardInterrupt:
-        _forget(sys.stdout)
+        _discard_buffer(sys.stdout)
         say("interrupted")
-        code = 130
+        return 130
     except OSError as error:
-        _forget(sys.stdout)
-        code = 0
-        if not _is_closed_pipe(error):
-            say(_describe(error))
-            code = 1
+        _discard_buffer(sys.stdout)
+        return 0 if _is_closed_pipe(error) else _fail(error)
     return code
 
 
 def _run(arguments: Sequence[str] | None) -> int:
     try:
-        options = _parser().parse_args(arguments)
-        options.run(options)
-    except SystemExit as exit:  # of argparse: help, version or a wrong usage
+        options, unknown = _parser().parse_known_args(arguments)
+        if unknown:
+            options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        with warnings.catch_warnings():
+            for category in (UserWarning, RuntimeWarning):
+                warnings.simplefilter("always", category)
+            warnings.showwarning = lambda message, *_: say(str(message))
+            options.run(options)
+    except SystemExit as exit:  # argparse has shown help, the version or a wrong usage
         return int(exit.code or 0)
     except MemoryError:
         say("out of memory")
         return 1
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, OverflowError) as error:
         if isinstance(error, OSError) and _is_closed_pipe(error):
             raise
-        say(_describe(error))
-        return 1
+        return _fail(error)
     return 0
 
 
+def _fail(error: Exception) -> int:
+    if isinstance(error, OSError) and error.strerror:
+        path = f"{error.filename}: " if error.filename is not None else ""
+        say(f"{path}{error.strerror}")
+    elif isinstance(error, KeyError) and error.args:
+        say(str(error.args[0]))  # str(error) would put quotes around the message
+    else:
+        say(str(error))
+    return 1
+
+
 def _is_closed_pipe(error: OSError) -> bool:
-    # Windows calls it an invalid argument.
+    # Windows reports a closed pipe as an invalid argument.
     return isinstance(error, BrokenPipeError) or (
         os.name == "nt" and error.errno == errno.EINVAL and error.filename is None
     )
 
 
-def _forget(stream: TextIO | None) -> None:
-    """Let what is still buffered go nowhere: written at exit, it would fail or wait again."""
+def _discard_buffer(stream: TextIO | None) -> None:
+    """Send buffered output nowhere: at exit, writing it would fail or block again."""
     if stream is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Exit with usage and message; tell how to give a value that looks like an option."""
+        if message.endswith("expected one argument"):
+            option = message.removeprefix("argument ").partition(":")[0].rpartition("/")[2]
+            message += f"; write {option}=VALUE if the value begins with a hyphen"
+        super().error(message)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="bpetite",
         description="Train a byte-level BPE vocabulary, encode and decode text, stream it; "
         "convert and compare vocabularies of other libraries.",
-        epilog="Results go to standard output, words to standard error. "
-        "See the help of a verb for an example: bpetite train --help",
+        epilog="Results go to standard output, messages to standard error. "
+        "The help of each verb has an example: bpetite train --help",
     )
     parser.add_argument(
         "--version",
@@ -97,17 +146,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
     for verb in _VERBS:
-        verb.add_to(verbs)
+        summary, _, details = verb.HELP.partition("\n\n")
+        example = verb.EXAMPLE
+        if "model.json" in example and "--output model.json" not in example:
+            example = _MAKE_MODEL + example
+        verb_parser = verbs.add_parser(
+            verb.__name__.rpartition(".")[2].replace("_", "-"),
+            help=summary,
+            description=f"{summary[0].upper()}{summary[1:]}.\n\n{details}".strip(),
+            epilog="example:\n" + textwrap.indent(example, "  "),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        verb.add_options(verb_parser)
+        verb_parser.set_defaults(run=verb.run, parser=verb_parser)
     return parser
-
-
-def _describe(error: Exception) -> str:
-    """Say in one line what is wrong."""
-    if isinstance(error, OSError) and error.strerror:
-        place = f"{error.filename}: " if error.filename is not None else ""
-        text = f"{place}{error.strerror}"
-    elif isinstance(error, KeyError) and error.args:
-        text = str(error.args[0])  # str() of a KeyError would quote it
-    else:
-        text = str(error)
-    return " ".join(text.split())

@@ -1,14 +1,14 @@
-"""Vocabularies in files: our own and those of other libraries, recognised by what they hold.
+"""Vocabularies in files: our own format and those of other libraries.
 
     bpetite      one JSON file, docs/vocabulary-file.md
     tiktoken     a .tiktoken file: base64 and rank
-    gpt2         vocab.json, and merges.txt beside it
+    gpt2         vocab.json, with merges.txt beside it
     huggingface  tokenizer.json, or a model folder with tokenizer_config.json too
 
-`Tokenizer.load` and `Tokenizer.save` read and write them all.
+`Tokenizer.load` recognises a format by its content; `Tokenizer.save` goes by the path.
 """
 
-from bpetite.formats._home import first_difference
+from bpetite.formats._reference import first_difference
 from bpetite.formats._registry import FORMATS, format_of_path, recognise
 from bpetite.formats._verify import Verifier
 

@@ -1,46 +1,84 @@
-"""Hold a tokenizer against the library that is home to the file it came from."""
+"""Compare the ids of a tokenizer with those of a format's reference library."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from itertools import islice
+from typing import Protocol
 
-from bpetite.formats._home import IncomparableError, first_difference
+from bpetite.formats._reference import PROBE, IncomparableError, Reference, first_difference
 from bpetite.formats._registry import AnyPath, read
 
-if TYPE_CHECKING:
-    from bpetite._tokenizer import Tokenizer
+# Special tokens that the text to compare contains.
+_MAX_PROBED_LITERALS = 100
+
+
+class Tokenizer(Protocol):
+    """The part of a `bpetite.Tokenizer` that a comparison needs."""
+
+    @property
+    def pattern(self) -> str: ...
+    @property
+    def special_tokens(self) -> Mapping[str, int]: ...
+    def encode(self, text: str) -> list[int]: ...
+    def token_bytes(self, id: int) -> bytes: ...
+
+
+def check_loaded(tokenizer: Tokenizer, reference: Reference | None, name: str) -> None:
+    """Raise ValueError if a loaded tokenizer and its reference library give different ids.
+
+    Ids on record are compared first. The library is asked only if they differ or are missing; if
+    it is not installed, or does not read the file, nothing is compared.
+    """
+    if reference is None:
+        return
+    text = "".join([PROBE, *islice(tokenizer.special_tokens, _MAX_PROBED_LITERALS)])
+    if reference.has_recorded_ids(text, tokenizer.encode(text)):
+        return
+    try:
+        difference = _difference(tokenizer, reference, text)
+    except ImportError:
+        return
+    if difference:
+        raise ValueError(
+            f"{name}: {reference.name} gives other ids for a probe text, at {difference}"
+        )
 
 
 class Verifier:
-    """Compares the ids of a tokenizer with those that another library gives for the same file.
+    """Compares the ids of a tokenizer with those of the reference library for the same file.
 
-    `path` is the file (or folder) in any of FORMATS. `home_library` is its name, None
-    for our own format, which has no other.
+    `path` is a file or a folder in any of FORMATS. `reference_library` is the name of the library
+    that owns the format; None for our own format, which has no other.
     """
 
     def __init__(self, tokenizer: Tokenizer, path: AnyPath, format: str | None = None) -> None:
         self._tokenizer = tokenizer
         self._path = os.fsdecode(path)
-        source = read(path, format, tokenizer.pattern, tokenizer.special_tokens, given=False)
-        self._home = source.home
-        self.home_library = None if source.home is None else source.home.name
+        _, self._reference = read(
+            path, format, tokenizer.pattern, tokenizer.special_tokens, given=False
+        )
+        self.reference_library: str | None = self._reference.name if self._reference else None
 
     def difference(self, text: str) -> str | None:
         """Return where the ids of `text` first differ, and how; None if they are equal.
 
-        Raises ImportError if the library is not installed, ValueError if it does not read the
-        file or fails on the text.
+        Raises ImportError if the library is not installed, ValueError if it refuses the file or
+        fails on the text.
         """
-        if self._home is None:
+        if self._reference is None:
             return None
         try:
-            theirs = self._home.encode(text)
+            return _difference(self._tokenizer, self._reference, text)
         except IncomparableError as error:
             raise ValueError(f"{self._path}: {error}") from None
-        ours = self._tokenizer.encode(text)
-        return first_difference(
-            text,
-            ("bpetite", ours, self._tokenizer.token_bytes),
-            (self._home.name, theirs, self._tokenizer.token_bytes),
-        )
+
+
+def _difference(tokenizer: Tokenizer, reference: Reference, text: str) -> str | None:
+    theirs = reference.encode(text)
+    return first_difference(
+        text,
+        ("bpetite", tokenizer.encode(text), tokenizer.token_bytes),
+        (reference.name, theirs, tokenizer.token_bytes),
+    )

@@ -1,0 +1,82 @@
+//! The ids of a piece in 64 bits.
+
+/// The ids of a piece as one number: up to three ids of 20 bits and their count, or the offset and
+/// the count of ids that are spilled into a list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Packed(pub u64);
+
+pub const ID_BITS: u32 = 20;
+const MAX_INNER_IDS: usize = 3;
+pub const SPILLED: u64 = 1 << 63;
+/// The list is valid only until the next batch.
+pub const TRANSIENT: u64 = 1 << 62;
+
+impl Packed {
+    /// Returns ids as one number, if they fit.
+    #[inline]
+    pub fn of(ids: &[u32]) -> Option<Packed> {
+        if ids.len() > MAX_INNER_IDS || ids.iter().any(|&id| id >> ID_BITS != 0) {
+            return None;
+        }
+        let bits = ids.iter().rev().fold(0, |bits, &id| bits << ID_BITS | u64::from(id));
+        Some(Packed((ids.len() as u64) << 60 | bits))
+    }
+
+    /// Refers to ids in a list. Offset and count fit: texts are shorter than 1 GiB, and a list has
+    /// at most the ids of one text and those of the bounded cache.
+    pub fn spilled(offset: usize, count: usize, flags: u64) -> Packed {
+        Packed(SPILLED | flags | (count as u64) << 32 | offset as u64)
+    }
+
+    /// Returns the offset of spilled ids in their list.
+    pub fn offset(self) -> usize {
+        self.0 as u32 as usize
+    }
+
+    #[inline(always)]
+    pub fn is_spilled(self) -> bool {
+        self.0 & SPILLED != 0
+    }
+
+    /// Returns how many ids there are.
+    #[inline(always)]
+    pub fn count(self) -> usize {
+        if self.is_spilled() { (self.0 >> 32) as usize & 0x3FFF_FFFF } else { self.inner_count() }
+    }
+
+    /// Returns how many ids the number has; they must not be spilled.
+    #[inline(always)]
+    pub fn inner_count(self) -> usize {
+        (self.0 >> 60) as usize
+    }
+
+    /// Returns the ids in the number, and zeros behind them.
+    #[inline(always)]
+    pub fn inner_ids(self) -> [u32; 4] {
+        const MASK: u64 = (1 << ID_BITS) - 1;
+        let Packed(bits) = self;
+        [bits & MASK, bits >> ID_BITS & MASK, bits >> (2 * ID_BITS) & MASK, 0].map(|id| id as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_that_fit_are_in_the_number() {
+        let last = (1 << ID_BITS) - 1;
+        for ids in [vec![], vec![0], vec![last], vec![0, 0], vec![1, last, 2], vec![last; 3]] {
+            let packed = Packed::of(&ids).expect("they fit");
+            assert!(!packed.is_spilled());
+            assert_eq!((packed.count(), packed.inner_count()), (ids.len(), ids.len()));
+            assert_eq!(packed.inner_ids()[..ids.len()], ids);
+        }
+        for ids in [vec![last + 1], vec![0, u32::MAX], vec![0; 4]] {
+            assert_eq!(Packed::of(&ids), None);
+        }
+        let packed = Packed::spilled(u32::MAX as usize, (1 << 30) - 1, TRANSIENT);
+        assert!(packed.is_spilled());
+        assert_eq!((packed.offset(), packed.count()), (u32::MAX as usize, (1 << 30) - 1));
+    }
+}

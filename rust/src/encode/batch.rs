@@ -1,0 +1,192 @@
+//! The pieces of a batch to ids, from the cache or by merging.
+
+use std::sync::{Arc, OnceLock};
+
+use super::sink::Sink;
+use crate::cache::{Cache, MAX_FEW_CJK_RUNS, MergePiece, Misses, Packed};
+use crate::interrupt::Interrupt;
+use crate::merge::cjk::{CjkSplitter, TokenNeighbours};
+use crate::merge::{MergeScratch, MergeTable};
+use crate::simd::{Instructions, Work};
+use crate::types::{BATCH, TokenIndex};
+
+/// The most bytes of a batch whose other pieces are looked up before its few CJK runs. The ids of
+/// those pieces stay in memory until the last CJK run is done.
+const MAX_FEW_CJK_RUNS_BYTES: usize = 1 << 14;
+
+/// The memory that one thread works in. Later calls reuse it, with all pieces in its cache.
+pub struct Context {
+    pub(super) cache: Cache,
+    pub(super) scratch: MergeScratch,
+    /// The start of each piece of a batch, and the end of the last.
+    pub(super) bounds: [u32; BATCH + 1],
+    pub(super) packed: [Packed; BATCH],
+    pub(super) misses: Misses,
+    /// Room for the ids of a text, for callers without their own.
+    pub ids: Vec<u32>,
+}
+
+impl Default for Context {
+    fn default() -> Context {
+        Context {
+            cache: Cache::default(),
+            scratch: MergeScratch::default(),
+            bounds: [0; BATCH + 1],
+            packed: [Packed::default(); BATCH],
+            misses: Misses::default(),
+            ids: Vec::new(),
+        }
+    }
+}
+
+/// The memory, the target, and the interrupts of one call. An interrupt leaves the ids incomplete.
+pub struct Job<'a, 'i, S> {
+    pub context: &'a mut Context,
+    pub sink: &'a mut S,
+    pub interrupt: &'a mut Interrupt<'i>,
+}
+
+/// Turns pieces into ids.
+pub struct PieceEncoder {
+    pub merges: Arc<MergeTable>,
+    pub id_of: Arc<[u32]>,
+    /// From this token on, each token equals its id.
+    first_equal: TokenIndex,
+    /// Made on first use; None if pieces must not be split.
+    neighbours: OnceLock<Option<TokenNeighbours>>,
+}
+
+impl PieceEncoder {
+    pub fn new(merges: Arc<MergeTable>, id_of: Arc<[u32]>) -> PieceEncoder {
+        let equal = id_of.iter().enumerate().rev().take_while(|&(token, &id)| token as u32 == id);
+        let first_equal = (id_of.len() - equal.count()) as TokenIndex;
+        PieceEncoder { merges, id_of, first_equal, neighbours: OnceLock::new() }
+    }
+
+    /// Returns the neighbours by which CJK runs are split, if pieces may be split.
+    fn neighbours(&self) -> Option<&TokenNeighbours> {
+        if self.neighbours.get().is_none() {
+            let neighbours = self.merges.tokens_to_split_by().map(|tokens| {
+                TokenNeighbours::new((0..tokens.len() as TokenIndex).map(|token| tokens.get(token)))
+            });
+            // `get_or_init` could wait for a thread that a forked process does not have.
+            let _ = self.neighbours.set(neighbours);
+        }
+        self.neighbours.get()?.as_ref()
+    }
+}
+
+/// Merges the pieces that the cache does not have.
+struct CacheMiss<'a, 'i> {
+    encoder: &'a PieceEncoder,
+    scratch: &'a mut MergeScratch,
+    /// Checked only for pieces that the cache does not keep, so it never has incomplete ids.
+    interrupt: &'a mut Interrupt<'i>,
+}
+
+impl MergePiece for CacheMiss<'_, '_> {
+    fn merge(&mut self, piece: &[u8], ids: &mut Vec<u32>) {
+        let PieceEncoder { merges, id_of, first_equal, .. } = self.encoder;
+        let tokens = merges.merge(piece, self.scratch, self.interrupt);
+        let id =
+            |&token: &TokenIndex| if token < *first_equal { id_of[token as usize] } else { token };
+        ids.extend(tokens.iter().map(id));
+    }
+}
+
+/// Gives the ids of the first `count` pieces in the context to the sink.
+pub struct EncodePieces<'a, 'j, 'i, S> {
+    pub encoder: &'a PieceEncoder,
+    pub text: &'a [u8],
+    pub count: usize,
+    pub job: &'a mut Job<'j, 'i, S>,
+}
+
+impl<S: Sink> Work for EncodePieces<'_, '_, '_, S> {
+    type Result = ();
+
+    #[inline(always)]
+    fn run<I: Instructions>(self, isa: I) {
+        let EncodePieces { encoder, text, count, job } = self;
+        let (interrupt, sink) = (&mut *job.interrupt, &mut *job.sink);
+        let Context { cache, scratch, bounds, packed, misses, .. } = job.context;
+        let bounds = &bounds[..=count];
+        let mut merger = CacheMiss { encoder, scratch, interrupt };
+        cache.look_up_first_level(isa, text, bounds, &mut packed[..count], misses);
+        cache.sort_longer(text, bounds, false, misses);
+        let mut neighbours = None;
+        if !misses.cjk_runs.all().is_empty() {
+            neighbours = encoder.neighbours();
+            if neighbours.is_none() {
+                cache.sort_longer(text, bounds, true, misses);
+            }
+        }
+        let Some(neighbours) = neighbours else {
+            cache.look_up_tables(text, bounds, &mut packed[..count], misses, &mut merger);
+            sink.take_packed(&packed[..count], bounds, cache);
+            return;
+        };
+        let length = (bounds[count] - bounds[0]) as usize;
+        if misses.cjk_runs.all().len() > MAX_FEW_CJK_RUNS || length > MAX_FEW_CJK_RUNS_BYTES {
+            // All pieces are looked up again, among the parts.
+            let splitter = CjkSplitter::new(neighbours, text, bounds);
+            Parts { cache, misses, merger, sink }.take(isa, splitter, packed, true);
+            return;
+        }
+        cache.look_up_tables(text, bounds, &mut packed[..count], misses, &mut merger);
+        let (mut runs, run_count) = ([0; MAX_FEW_CJK_RUNS], misses.cjk_runs.all().len());
+        runs[..run_count].copy_from_slice(misses.cjk_runs.all());
+        let mut parts = Parts { cache, misses, merger, sink };
+        let packed_parts = &mut [Packed::default(); BATCH];
+        let mut taken = 0;
+        for run in runs[..run_count].iter().map(|&run| usize::from(run)) {
+            parts.sink.take_packed(&packed[taken..run], &bounds[taken..], parts.cache);
+            let splitter = CjkSplitter::new(neighbours, text, &bounds[run..=run + 1]);
+            parts.take(isa, splitter, packed_parts, false);
+            taken = run + 1;
+        }
+        parts.sink.take_packed(&packed[taken..count], &bounds[taken..], parts.cache);
+    }
+}
+
+/// Looks up the parts of CJK runs.
+struct Parts<'a, 'i, S> {
+    cache: &'a mut Cache,
+    misses: &'a mut Misses,
+    merger: CacheMiss<'a, 'i>,
+    sink: &'a mut S,
+}
+
+impl<S: Sink> Parts<'_, '_, S> {
+    /// Gives the ids of the parts to the sink. `begins_batch` is false if `packed` ids of earlier
+    /// pieces are still needed.
+    #[inline(always)]
+    fn take(
+        &mut self,
+        isa: impl Instructions,
+        mut splitter: CjkSplitter<'_>,
+        packed: &mut [Packed; BATCH],
+        begins_batch: bool,
+    ) {
+        let Parts { cache, misses, merger, sink } = self;
+        let text = splitter.text;
+        let mut bounds = [0; BATCH + 1];
+        loop {
+            let count = splitter.next_bounds(&mut bounds);
+            if count == 0 {
+                return;
+            }
+            let (bounds, packed) = (&bounds[..=count], &mut packed[..count]);
+            if merger.interrupt.advance((bounds[count] - bounds[0]) as usize).is_err() {
+                return;
+            }
+            if begins_batch {
+                cache.begin_batch();
+            }
+            cache.look_up_first_level(isa, text, bounds, packed, misses);
+            cache.sort_longer(text, bounds, true, misses);
+            cache.look_up_tables(text, bounds, packed, misses, merger);
+            sink.take_packed(packed, bounds, cache);
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! Finds special literals in a text: the leftmost, and of several that begin there the longest.
+//!
+//! The time is linear in the text for every set of literals. Apart from one sort, the time to
+//! prepare a set is linear in its bytes. A search from left to right has neither bound: with the
+//! literals `a` and `aaac`, it reads three bytes ahead for each `a` of `aaaaaa`, in vain.
+//!
+//! So the automaton of Aho and Corasick for the reversed literals reads a block of text from right
+//! to left. At each position, the longest reversed literal that ends there is the longest literal
+//! that begins there. With the literals `ab`, `abc` and `c`:
+//!
+//! ```text
+//! text                    x a b c a b      (read from the right)
+//! longest literal here      abc c ab
+//! chosen, from the left     abc   ab       (`c` lies in a chosen literal)
+//! ```
+//!
+//! Most text has no literal. `Beginnings` skips to the next position where one may begin, and with it
+//! the next block.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use aho_corasick::packed;
+use memchr::memmem;
+
+/// Literals, each with an id.
+pub struct Literals {
+    beginnings: Beginnings,
+    /// Whether some literal ends in each two bytes; most text is skipped by these.
+    is_ending: Vec<bool>,
+    trie: Trie,
+    lengths_and_ids: Vec<(u32, u32)>,
+    max_length: usize,
+}
+
+/// A literal in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    pub start: usize,
+    pub end: usize,
+    pub id: u32,
+}
+
+impl Literals {
+    /// `literals` are not empty, and all different.
+    pub fn new(literals: &[(String, u32)]) -> Literals {
+        let mut strings: Vec<(u64, Vec<u8>, u32)> = literals
+            .iter()
+            .zip(0..)
+            .map(|((literal, _), index)| {
+                let string: Vec<u8> = literal.bytes().rev().collect();
+                (first_bytes(&string), string, index)
+            })
+            .collect();
+        strings.sort_unstable();
+        // Copies in this order are neighbours in memory too, so the trie reads memory in sequence.
+        let reversed: Vec<_> =
+            strings.into_iter().map(|(_, string, index)| (string.clone(), index)).collect();
+        let mut is_ending = vec![false; 1 << 16];
+        for (string, _) in &reversed {
+            let before = string.get(1).map_or(0..=255, |&before| before..=before);
+            before.for_each(|before| is_ending[ending(before, string[0])] = true);
+        }
+        Literals {
+            beginnings: Beginnings::new(literals),
+            is_ending,
+            trie: Trie::new(&reversed),
+            lengths_and_ids: literals.iter().map(|(text, id)| (text.len() as u32, *id)).collect(),
+            max_length: literals.iter().map(|(literal, _)| literal.len()).max().unwrap_or(0),
+        }
+    }
+
+    /// Calls `take` for each literal in a text, from left to right, as long as it returns true.
+    pub fn for_each(&self, text: &[u8], mut take: impl FnMut(Found) -> bool) {
+        let mut longest = Vec::new();
+        let mut start = 0;
+        while let Some(block) = self.beginnings.next(text, start) {
+            let end = (block + self.max_length.max(MIN_BLOCK_BYTES)).min(text.len());
+            self.find_longest(text, block..end, &mut longest);
+            start = block;
+            while let Some(found) = longest.pop() {
+                if found.start >= start {
+                    start = found.end;
+                    if !take(found) {
+                        return;
+                    }
+                }
+            }
+            start = start.max(end);
+        }
+    }
+
+    /// Finds the longest literal at each position in a range, the last position first. A literal
+    /// may end behind the range.
+    fn find_longest(&self, text: &[u8], range: Range<usize>, longest: &mut Vec<Found>) {
+        let mut at = (range.end + self.max_length).min(text.len());
+        let mut node = ROOT;
+        while at > range.start {
+            at -= 1;
+            if node == ROOT && at > 0 && !self.is_ending[ending(text[at - 1], text[at])] {
+                continue;
+            }
+            node = self.trie.step(node, text[at]);
+            let literal = self.trie.literal[node as usize] as usize;
+            if let Some(&(length, id)) = self.lengths_and_ids.get(literal)
+                && at < range.end
+            {
+                longest.push(Found { start: at, end: at + length as usize, id });
+            }
+        }
+    }
+}
+
+/// Returns the index of two bytes that a literal may end in.
+fn ending(before: u8, last: u8) -> usize {
+    u16::from_be_bytes([last, before]).into()
+}
+
+/// Returns the first eight bytes, which order most strings.
+fn first_bytes(string: &[u8]) -> u64 {
+    let mut first = [0; 8];
+    let length = string.len().min(8);
+    first[..length].copy_from_slice(&string[..length]);
+    u64::from_be_bytes(first)
+}
+
+/// The shortest block. A block is also at least as long as the longest literal, so reading on
+/// behind a block at most doubles the work.
+const MIN_BLOCK_BYTES: usize = 64;
+
+/// `packed` searches for few strings, and does not find longer ones faster.
+const MAX_BEGINNINGS: usize = 64;
+const MAX_BEGINNING_BYTES: usize = 8;
+
+/// Finds where literals may begin.
+enum Beginnings {
+    /// All literals begin with these bytes, such as `<|`: the fastest search. It has vectors of 32
+    /// bytes, and Python aligns the objects that it allocates to 16 alone: hence the box.
+    Common(Box<memmem::Finder<'static>>),
+    /// Few literals begin differently.
+    Few(packed::Searcher),
+    Anywhere,
+}
+
+impl Beginnings {
+    fn new(literals: &[(String, u32)]) -> Beginnings {
+        let mut texts = literals.iter().map(|(literal, _)| literal.as_bytes());
+        let first = texts.next().unwrap_or_default();
+        let common = texts.fold(first.len(), |length, text| {
+            first[..length].iter().zip(text).take_while(|(x, y)| x == y).count()
+        });
+        if common > 1 {
+            let finder = memmem::Finder::new(&first[..common]).into_owned();
+            return Beginnings::Common(Box::new(finder));
+        }
+        let few = (1..=MAX_BEGINNING_BYTES).rev().find_map(|length| {
+            let mut beginnings = BTreeSet::new();
+            for (literal, _) in literals {
+                beginnings.insert(&literal.as_bytes()[..length.min(literal.len())]);
+                if beginnings.len() > MAX_BEGINNINGS {
+                    return None;
+                }
+            }
+            packed::Searcher::new(beginnings)
+        });
+        few.map_or(Beginnings::Anywhere, Beginnings::Few)
+    }
+
+    /// Returns the first position from `start` on where a literal may begin.
+    fn next(&self, text: &[u8], start: usize) -> Option<usize> {
+        match self {
+            Beginnings::Common(bytes) => Some(start + bytes.find(&text[start..])?),
+            Beginnings::Few(bytes) => {
+                Some(bytes.find_in(text, (start..text.len()).into())?.start())
+            }
+            Beginnings::Anywhere => (start < text.len()).then_some(start),
+        }
+    }
+}
+
+/// A node of the trie: a string that some reversed literal begins with.
+type Node = u32;
+
+const ROOT: Node = 0;
+
+/// No literal ends at a node.
+const NONE: u32 = u32::MAX;
+
+/// The automaton of Aho and Corasick. Nodes are numbered by their depth, and the children of a
+/// node have adjacent numbers, in the order of their bytes.
+struct Trie {
+    /// The last byte of each node's string.
+    bytes: Vec<u8>,
+    /// The first child of each node. Its last child comes before the next node's first.
+    first_child: Vec<Node>,
+    /// The longest proper suffix of each node's string that is a node too.
+    suffix: Vec<Node>,
+    /// The index of the longest literal that each node's string ends with, or NONE.
+    literal: Vec<u32>,
+}
+
+impl Trie {
+    /// `strings` are sorted, each with the index of its literal.
+    fn new(strings: &[(Vec<u8>, u32)]) -> Trie {
+        let mut trie =
+            Trie { bytes: vec![0], first_child: vec![], suffix: vec![ROOT], literal: vec![NONE] };
+        // The strings that begin with each node of one depth are a range of all strings.
+        let mut level = vec![(0, strings.len())];
+        let mut depth = 0;
+        while !level.is_empty() {
+            let mut next_level = Vec::new();
+            for &(mut first, end) in &level {
+                let node = trie.first_child.len();
+                trie.first_child.push(trie.bytes.len() as Node);
+                if first < end && strings[first].0.len() == depth {
+                    trie.literal[node] = strings[first].1;
+                    first += 1;
+                }
+                while first < end {
+                    let byte = strings[first].0[depth];
+                    let begins = |(string, _): &(Vec<u8>, u32)| string[depth] == byte;
+                    let count = strings[first..end].iter().take_while(|x| begins(x)).count();
+                    trie.bytes.push(byte);
+                    trie.literal.push(NONE);
+                    next_level.push((first, first + count));
+                    first += count;
+                }
+            }
+            level = next_level;
+            depth += 1;
+        }
+        trie.first_child.push(trie.bytes.len() as Node);
+        trie.link();
+        trie
+    }
+
+    /// Finds each node's suffix: a shorter string, whose own suffix is known by then.
+    fn link(&mut self) {
+        self.suffix.resize(self.bytes.len(), ROOT);
+        for node in 0..self.bytes.len() as Node {
+            for child in self.children(node) {
+                if node != ROOT {
+                    let suffix = self.suffix[node as usize];
+                    self.suffix[child] = self.step(suffix, self.bytes[child]);
+                }
+                if self.literal[child] == NONE {
+                    self.literal[child] = self.literal[self.suffix[child] as usize];
+                }
+            }
+        }
+    }
+
+    fn children(&self, node: Node) -> Range<usize> {
+        self.first_child[node as usize] as usize..self.first_child[node as usize + 1] as usize
+    }
+
+    /// Returns the longest suffix of a node's string and one more byte that is a node.
+    fn step(&self, mut node: Node, byte: u8) -> Node {
+        loop {
+            let children = self.children(node);
+            if let Ok(index) = self.bytes[children.clone()].binary_search(&byte) {
+                return (children.start + index) as Node;
+            }
+            if node == ROOT {
+                return ROOT;
+            }
+            node = self.suffix[node as usize];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_inputs::Rng;
+
+    fn all(literals: &Literals, text: &[u8]) -> Vec<Found> {
+        let mut all = Vec::new();
+        literals.for_each(text, |found| {
+            all.push(found);
+            true
+        });
+        all
+    }
+
+    /// Tries every literal at every position.
+    fn all_plainly(literals: &[(String, u32)], text: &[u8]) -> Vec<Found> {
+        let (mut all, mut start) = (Vec::new(), 0);
+        while start < text.len() {
+            let here = literals.iter().filter(|(x, _)| text[start..].starts_with(x.as_bytes()));
+            let longest = here.max_by_key(|(literal, _)| literal.len());
+            let end = start + longest.map_or(1, |(literal, _)| literal.len());
+            all.extend(longest.map(|&(_, id)| Found { start, end, id }));
+            start = end;
+        }
+        all
+    }
+
+    /// Compares both searches, and returns the number of literals found.
+    fn check(literals: &[(String, u32)], text: &str) -> usize {
+        let found = all(&Literals::new(literals), text.as_bytes());
+        assert!(found == all_plainly(literals, text.as_bytes()), "{literals:?} in {text:?}");
+        found.len()
+    }
+
+    fn with_ids(literals: impl IntoIterator<Item = String>) -> Vec<(String, u32)> {
+        let mut literals: Vec<_> = literals.into_iter().filter(|text| !text.is_empty()).collect();
+        literals.sort();
+        literals.dedup();
+        literals.into_iter().zip(300..).collect()
+    }
+
+    #[test]
+    fn literals_are_found_as_by_trying_all() {
+        let mut rng = Rng::new(1);
+        let alphabets: [&[&str]; 5] = [
+            &["a"],
+            &["a", "b"],
+            &["<|", "|>", "a", "b"],
+            &["<", ">", "[", "]", "é", "中", "x", " "],
+            &["aab", "ab", "b", "ba"],
+        ];
+        for round in 0..if cfg!(miri) { 20 } else { 5000 } {
+            let words = alphabets[round % alphabets.len()];
+            let count = rng.below(8);
+            let literals = with_ids((0..count).map(|_| rng.text(words, 1 + round % 6)));
+            check(&literals, &rng.text(words, 60));
+        }
+    }
+
+    #[test]
+    fn literals_are_found_across_the_ends_of_blocks() {
+        let literals = with_ids(["<|a|>", "<|a|><|b|>", "x", "<|a"].map(String::from));
+        for length in 0..2 * MIN_BLOCK_BYTES {
+            let text = "x".repeat(length) + "<|a|><|b|><|ax<|a|>." + &".".repeat(100);
+            assert_eq!(check(&literals, &text), length + 4);
+        }
+        let long = with_ids(["ab".repeat(1000), "b".to_string()]);
+        assert_eq!(check(&long, &("ab".repeat(3000) + "b")), 4);
+    }
+
+    #[test]
+    fn many_literals_are_found() {
+        let text = (0..1000).map(|n| format!(" {n:03}| <|reserved_{n}|>")).collect::<String>();
+        let many = with_ids((0..1000).map(|number| format!("{number:03}|")));
+        let few = with_ids((0..1000).map(|number| format!("<|reserved_{number}|>")));
+        assert!([many, few].iter().all(|literals| check(literals, &text) >= 1000));
+    }
+
+    #[test]
+    fn a_caller_ends_the_search() {
+        let search = Literals::new(&with_ids(["a".to_string()]));
+        let mut count = 0;
+        search.for_each(b"aaaa", |_| {
+            count += 1;
+            count < 2
+        });
+        assert_eq!(count, 2);
+    }
+
+    /// A search that reads ahead for each byte would need 10^10 steps, or 10^9 to prepare.
+    #[test]
+    #[cfg_attr(miri, ignore)]
+    fn time_is_linear_in_literals_and_text() {
+        let long = with_ids(["a".to_string(), "a".repeat(100_000) + "c"]);
+        let text = "a".repeat(1 << 20);
+        assert_eq!(all(&Literals::new(&long), text.as_bytes()).len(), text.len());
+        let nested = with_ids((2..2000).map(|length| "a".repeat(length)));
+        let text = ("a".repeat(1000) + "b").repeat(1000);
+        assert_eq!(all(&Literals::new(&nested), text.as_bytes()).len(), 1000);
+    }
+}

@@ -1,0 +1,457 @@
+//! Encoding long texts, and many texts, on several threads. The ids and their order do not depend
+//! on the number of threads.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use crate::cache::{Cache, Packed};
+use crate::encode::{Encoder, Id, Job, Sink};
+use crate::interrupt::Interrupt;
+
+/// The length of a part: enough work to be worth waking a thread.
+const PART_BYTES: usize = 1 << 18;
+
+/// For interrupts, dividing off a part counts as work on this many bytes.
+const PART_COST_BYTES: usize = 64;
+
+/// The longest part of a text.
+pub const MAX_PART_BYTES: usize = (1 << 30) - 1;
+
+/// A text has more than `MAX_PART_BYTES` without a safe split.
+#[derive(Debug)]
+pub struct TooLongError;
+
+/// The most bytes of short parts that are copied side by side, so that batches span them.
+const RUN_BYTES: usize = 1 << 16;
+
+/// The ids before and behind those of each text.
+#[derive(Clone, Copy, Default)]
+pub struct Frame<'a> {
+    pub prefix: &'a [u32],
+    pub suffix: &'a [u32],
+}
+
+/// A part of a text, and the special token behind it, if there is one.
+struct Part<'a> {
+    bytes: &'a [u8],
+    special: Option<u32>,
+    /// Whether the text ends behind the special token.
+    is_last: bool,
+}
+
+/// Returns the ids of all texts, and the offset of the first id of each, and of the end of the last.
+/// An interrupt leaves the ids incomplete.
+///
+/// The calling thread takes part in the work, and checks for interrupts.
+pub fn encode_all<T: Id>(
+    encoder: &Encoder,
+    texts: &[&[u8]],
+    ordinary: bool,
+    frame: Frame<'_>,
+    threads: usize,
+    interrupt: &mut Interrupt<'_>,
+) -> Result<(Vec<T>, Vec<u64>), TooLongError> {
+    let max_bytes = if threads > 1 { PART_BYTES } else { MAX_PART_BYTES / 2 };
+    let parts = parts_of(encoder, texts, ordinary, max_bytes, interrupt);
+    if parts.iter().any(|part| part.bytes.len() > MAX_PART_BYTES) {
+        return Err(TooLongError);
+    }
+    // A thread encodes short parts group by group.
+    let groups = groups_of(&parts, if threads > 1 { PART_BYTES } else { usize::MAX });
+    let threads = threads.min(groups.len()).max(1);
+
+    let stop = AtomicBool::new(false);
+    let next = AtomicUsize::new(0);
+    let results: Vec<OnceLock<(Vec<T>, Vec<u64>)>> =
+        groups.iter().map(|_| OnceLock::new()).collect();
+    let work = |interrupt: &mut Interrupt<'_>| {
+        let mut context = encoder.take_context();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(group) = groups.get(number) else { break };
+            let bytes = length_of(&parts[group.clone()]);
+            let ids = if groups.len() == 1 {
+                T::pool().take(bytes / 4 + 16)
+            } else {
+                Vec::with_capacity(bytes.min(PART_BYTES) / 4 + 16)
+            };
+            let mut sink = GroupSink::new(ids, &parts, group.clone(), frame);
+            let job = &mut Job { context: &mut context, sink: &mut sink, interrupt };
+            encode_group(encoder, job);
+            let _ = results[number].set((sink.ids, sink.offsets));
+            if stop.load(Ordering::Relaxed) || interrupt.check().is_err() {
+                stop.store(true, Ordering::Relaxed);
+                break;
+            }
+        }
+        encoder.put_context(context);
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            // If the system has no more threads, the others do the work.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, || {
+                work(&mut Interrupt::new(&mut || stop.load(Ordering::Relaxed)));
+            });
+        }
+        work(&mut Interrupt::new(&mut || {
+            let is_interrupted = interrupt.check().is_err();
+            if is_interrupted {
+                stop.store(true, Ordering::Relaxed);
+            }
+            is_interrupted
+        }));
+    });
+
+    let mut results = results.into_iter().map(OnceLock::into_inner);
+    let (mut all, mut offsets) = (Vec::new(), vec![0]);
+    if groups.len() == 1 {
+        (all, offsets) = results.next().flatten().unwrap_or_default();
+    } else if interrupt.check().is_ok() {
+        all = T::pool().take(length_of(&parts) / 4);
+        offsets.reserve_exact(texts.len());
+    }
+    for result in results {
+        let (Ok(()), Some((ids, ends))) = (interrupt.check(), result) else { break };
+        offsets.extend(ends[1..].iter().map(|end| all.len() as u64 + end));
+        all.extend_from_slice(&ids);
+    }
+    offsets.resize(texts.len() + 1, all.len() as u64);
+    Ok((all, offsets))
+}
+
+/// Takes the ids of a group of parts.
+struct GroupSink<'a, T> {
+    ids: Vec<T>,
+    /// 0, and the end of each text in `ids`.
+    offsets: Vec<u64>,
+    frame: Frame<'a>,
+    /// The parts of the group whose end is not reached.
+    parts: &'a [Part<'a>],
+    /// The end of the first of these parts, in the bytes that are encoded.
+    end: usize,
+}
+
+impl<'a, T: Id> GroupSink<'a, T> {
+    fn new(
+        mut ids: Vec<T>,
+        all: &'a [Part<'a>],
+        group: Range<usize>,
+        frame: Frame<'a>,
+    ) -> GroupSink<'a, T> {
+        let begins_text = group.start == 0 || all[group.start - 1].is_last;
+        ids.take(if begins_text { frame.prefix } else { &[] });
+        let offsets = Vec::with_capacity(group.len() + 1);
+        let mut sink = GroupSink { ids, offsets, frame, parts: &all[group], end: 0 };
+        sink.offsets.push(0);
+        sink
+    }
+
+    /// Ends the first part that is not ended.
+    #[inline(always)]
+    fn end_part(&mut self) {
+        let Some((part, others)) = self.parts.split_first() else { return };
+        self.ids.extend(part.special.map(T::of));
+        if part.is_last {
+            self.ids.take(self.frame.suffix);
+            self.offsets.push(self.ids.len() as u64);
+            self.ids.take(if others.is_empty() { &[] } else { self.frame.prefix });
+        }
+        self.parts = others;
+        self.end += others.first().map_or(0, |next| next.bytes.len());
+    }
+}
+
+impl<T: Id> Sink for GroupSink<'_, T> {
+    #[inline(always)]
+    fn take_packed(&mut self, packed: &[Packed], bounds: &[u32], cache: &Cache) {
+        let (mut packed, mut bounds) = (packed, &bounds[..=packed.len()]);
+        while !self.parts.is_empty() && self.end <= bounds[packed.len()] as usize {
+            let count = count_below(bounds, self.end as u32);
+            self.ids.take_packed(&packed[..count], bounds, cache);
+            (packed, bounds) = (&packed[count..], &bounds[count..]);
+            self.end_part();
+        }
+        self.ids.take_packed(packed, bounds, cache);
+    }
+
+    fn take(&mut self, ids: &[u32]) {
+        self.ids.take(ids);
+    }
+
+    fn count(&self) -> usize {
+        self.ids.len()
+    }
+
+    fn expect(&mut self, more: usize) {
+        self.ids.expect(more);
+    }
+}
+
+/// Returns how many ascending numbers are below a limit. The first ones are compared without a
+/// branch for each.
+#[inline(always)]
+fn count_below(numbers: &[u32], limit: u32) -> usize {
+    const CHUNK: usize = 16;
+    let mut count = 0;
+    for chunk in numbers.chunks_exact(CHUNK).take(4) {
+        let below = chunk.iter().map(|&number| u32::from(number < limit)).sum::<u32>() as usize;
+        count += below;
+        if below < CHUNK {
+            return count;
+        }
+    }
+    count + numbers[count..].partition_point(|&number| number < limit)
+}
+
+/// Encodes the parts of the sink. Short parts are copied side by side.
+fn encode_group<T: Id>(encoder: &Encoder, job: &mut Job<'_, '_, GroupSink<'_, T>>) {
+    let mut copy = Vec::new();
+    while let Some(first) = job.sink.parts.first() {
+        let parts = job.sink.parts;
+        copy.clear();
+        let mut count = 0;
+        for part in parts {
+            if copy.len() + part.bytes.len() > RUN_BYTES {
+                break;
+            }
+            copy.extend_from_slice(part.bytes);
+            count += 1;
+        }
+        job.sink.end = first.bytes.len();
+        let result = if count > 1 {
+            let ends = parts[..count].iter().scan(0, |end, part| {
+                *end += part.bytes.len();
+                Some(*end)
+            });
+            encoder.encode_adjacent(&copy, ends, job)
+        } else {
+            count = 1;
+            encoder.encode_ordinary(first.bytes, job)
+        };
+        // Empty parts at the end have no pieces.
+        while job.sink.parts.len() > parts.len() - count {
+            job.sink.end_part();
+        }
+        if result.and_then(|()| job.interrupt.advance(count)).is_err() {
+            return;
+        }
+    }
+}
+
+fn length_of(parts: &[Part<'_>]) -> usize {
+    parts.iter().map(|part| part.bytes.len()).sum()
+}
+
+/// Divides texts into parts, each of at least `max_bytes` up to the next safe split.
+fn parts_of<'a>(
+    encoder: &Encoder,
+    texts: &[&'a [u8]],
+    ordinary: bool,
+    max_bytes: usize,
+    interrupt: &mut Interrupt<'_>,
+) -> Vec<Part<'a>> {
+    let mut parts = Vec::with_capacity(texts.len());
+    let has_literals = !ordinary && encoder.has_special();
+    for bytes in texts {
+        if !has_literals && bytes.len() <= max_bytes {
+            parts.push(Part { bytes, special: None, is_last: true });
+            continue;
+        }
+        encoder.for_each_segment(bytes, ordinary, |segment: &'a [u8], special| {
+            let mut rest = segment;
+            while rest.len() > max_bytes {
+                let split = encoder.next_safe_split(rest, max_bytes, interrupt);
+                let (part, others) = rest.split_at(split);
+                parts.push(Part { bytes: part, special: None, is_last: false });
+                rest = others;
+            }
+            let is_last = special.is_empty();
+            parts.push(Part { bytes: rest, special: special.first().copied(), is_last });
+            interrupt.advance(PART_COST_BYTES).is_ok()
+        });
+    }
+    parts
+}
+
+/// Groups neighbouring parts while they have fewer than `max_bytes` together.
+fn groups_of(parts: &[Part<'_>], max_bytes: usize) -> Vec<Range<usize>> {
+    let mut groups: Vec<Range<usize>> = Vec::new();
+    let mut bytes = usize::MAX; // of the last group
+    for (i, part) in parts.iter().enumerate() {
+        match groups.last_mut() {
+            Some(group) if part.bytes.len() < max_bytes.saturating_sub(bytes) => {
+                group.end = i + 1;
+                bytes += part.bytes.len() + 1;
+            }
+            _ => {
+                groups.push(i..i + 1);
+                bytes = part.bytes.len();
+            }
+        }
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encode::examples::{all_words, encoder, plain_ids};
+    use crate::split::{PATTERNS, Pattern};
+    use crate::test_inputs::Rng;
+
+    /// Texts of a few bytes, and of a few parts, in turn.
+    fn texts(rng: &mut Rng, count: usize) -> Vec<String> {
+        let words = all_words();
+        let text = |i: usize| match i % 4 {
+            0 => rng.text(&words, 3),
+            1 => rng.text(&words, 500).repeat(500),
+            2 => rng.text(&words, 40).repeat(9),
+            _ => String::new(),
+        };
+        (0..count).map(text).collect()
+    }
+
+    fn all<T: Id>(
+        encoder: &Encoder,
+        texts: &[String],
+        ordinary: bool,
+        frame: Frame<'_>,
+        threads: usize,
+        interrupt: &mut Interrupt<'_>,
+    ) -> (Vec<T>, Vec<u64>) {
+        let texts: Vec<_> = texts.iter().map(|text| text.as_bytes()).collect();
+        encode_all(encoder, &texts, ordinary, frame, threads, interrupt)
+            .expect("there are safe splits")
+    }
+
+    fn check(encoder: &Encoder, texts: &[String], frame: Frame<'_>, threads: &[usize]) {
+        let never = &mut Interrupt::never();
+        for ordinary in [true, false] {
+            let (mut ids, mut offsets) = (Vec::new(), vec![0]);
+            for text in texts {
+                ids.extend_from_slice(frame.prefix);
+                ids.extend(plain_ids(encoder, text, ordinary));
+                ids.extend_from_slice(frame.suffix);
+                offsets.push(ids.len() as u64);
+            }
+            for &threads in threads {
+                let found = all(encoder, texts, ordinary, frame, threads, never);
+                assert!(found == (ids.clone(), offsets.clone()), "{threads} threads");
+            }
+            let short: Vec<u16> = ids.iter().map(|&id| id as u16).collect();
+            assert!(all(encoder, texts, ordinary, frame, 3, never) == (short, offsets));
+        }
+    }
+
+    #[test]
+    fn ids_do_not_depend_on_the_number_of_threads() {
+        let mut rng = Rng::new(1);
+        for pattern in PATTERNS {
+            let texts = texts(&mut rng, if cfg!(miri) { 1 } else { 5 });
+            check(&encoder(Some(pattern)), &texts, Frame::default(), &[1, 2, 7]);
+        }
+    }
+
+    #[test]
+    fn a_batch_of_pieces_spans_texts_in_their_frames() {
+        let mut rng = Rng::new(4);
+        let (words, frame) = (all_words(), Frame { prefix: &[8000, 8001], suffix: &[8002] });
+        for pattern in PATTERNS {
+            for max_words in [2, 20, 600] {
+                let count = if cfg!(miri) { 10 } else { 300 };
+                let mut texts: Vec<_> = (0..count).map(|_| rng.text(&words, max_words)).collect();
+                texts[count / 2] = rng.text(&words, 100).repeat(RUN_BYTES / 200);
+                check(&encoder(Some(pattern)), &texts, frame, &[1, 3]);
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_below_a_limit_are_counted() {
+        let numbers: Vec<u32> = (0..200).map(|number| number / 2 * 3).collect();
+        for length in [0, 1, 15, 16, 17, 63, 64, 65, 200] {
+            for limit in 0..310 {
+                let numbers = &numbers[..length];
+                let count = numbers.iter().filter(|&&number| number < limit).count();
+                assert_eq!(count_below(numbers, limit), count);
+            }
+        }
+    }
+
+    #[test]
+    fn no_text_has_no_ids() {
+        let encoder = encoder(Some(Pattern::Gpt2));
+        for count in [0, 2] {
+            check(&encoder, &vec![String::new(); count], Frame::default(), &[1, 4]);
+        }
+    }
+
+    #[test]
+    fn parts_end_at_the_next_safe_split() {
+        let encoder = encoder(Some(Pattern::Cl100k));
+        let mut rng = Rng::new(2);
+        for max_bytes in [1, 2, 10, 100] {
+            for text in texts(&mut rng, if cfg!(miri) { 1 } else { 8 }) {
+                let text = &text.as_bytes()[..text.floor_char_boundary(5000)];
+                let never = &mut Interrupt::never();
+                let parts = parts_of(&encoder, &[text, text], true, max_bytes, never);
+                let texts: Vec<_> = parts.split_inclusive(|part| part.is_last).collect();
+                assert_eq!(texts.len(), 2);
+                for parts in texts {
+                    assert_eq!(
+                        parts.iter().map(|part| part.bytes).collect::<Vec<_>>().concat(),
+                        text
+                    );
+                }
+                for Part { bytes, .. } in parts {
+                    let from = max_bytes.min(bytes.len());
+                    assert_eq!(encoder.next_safe_split(bytes, from, never), bytes.len());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn short_parts_share_a_group() {
+        let mut rng = Rng::new(3);
+        let text = [b'a'; 300];
+        for _ in 0..if cfg!(miri) { 20 } else { 2000 } {
+            let (count, max_length) = (rng.below(20), 1 + rng.below(300));
+            let mut part =
+                |_| Part { bytes: &text[..rng.below(max_length)], special: None, is_last: true };
+            let parts: Vec<_> = (0..count).map(&mut part).collect();
+            let max_bytes = 1 + rng.below(200);
+            let groups = groups_of(&parts, max_bytes);
+            assert!(groups.iter().cloned().flatten().eq(0..parts.len()), "all parts, in order");
+            let bytes = |group: &Range<usize>| length_of(&parts[group.clone()]);
+            assert!(groups.iter().all(|group| group.len() == 1 || bytes(group) < max_bytes));
+            for pair in groups.windows(2) {
+                let next = parts[pair[1].start].bytes.len();
+                assert!(bytes(&pair[0]) + pair[0].len() - 1 + next >= max_bytes, "no room for one");
+            }
+            assert!(groups_of(&parts, usize::MAX).len() <= 1);
+        }
+    }
+
+    #[test]
+    fn an_interrupt_ends_the_work_of_all_threads() {
+        let encoder = encoder(Some(Pattern::Gpt2));
+        let texts = vec!["a b<|a|>".repeat(PART_BYTES / 4); 3];
+        for ordinary in [true, false] {
+            let encode = |threads, interrupt: &mut Interrupt<'_>| {
+                all::<u32>(&encoder, &texts, ordinary, Frame::default(), threads, interrupt)
+            };
+            let (ids, _) = encode(2, &mut Interrupt::never());
+            for threads in [1, 2, 5] {
+                let mut checks = 0;
+                let mut is_interrupted = || {
+                    checks += 1;
+                    checks >= 2
+                };
+                let (some, offsets) = encode(threads, &mut Interrupt::new(&mut is_interrupted));
+                assert!(some.len() < ids.len() && offsets.len() == 4, "{threads} threads");
+            }
+        }
+    }
+}

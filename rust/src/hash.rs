@@ -1,0 +1,219 @@
+//! The hash table, its hashes, and the factors of other hashes.
+
+use std::hash::{BuildHasher, RandomState};
+
+use crate::mem::prefetch;
+
+/// Odd factors with bits that look random: 2**64 over the golden ratio, and one of xxHash.
+pub const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
+pub const XXHASH_PRIME: u64 = 0xC2B2_AE3D_27D4_EB4F;
+
+/// The random part of a hash: without it nobody can choose keys that collide.
+///
+/// A hash is a product of two words in 128 bits, folded to 64 by exclusive or, twice. A product in
+/// 64 bits is not enough: its lower bits, where the search begins, do not depend on the upper bits
+/// of the words. One product is not enough either: words at equal distances come close together.
+#[derive(Clone, Copy)]
+pub struct Seeds(u64, u64);
+
+impl Seeds {
+    /// Returns seeds that differ from table to table.
+    pub fn random() -> Seeds {
+        let state = RandomState::new();
+        Seeds(state.hash_one(0), state.hash_one(1))
+    }
+
+    #[inline(always)]
+    pub fn hash(self, low: u64, high: u64) -> u64 {
+        folded_product(folded_product(low ^ self.0, high ^ self.1), GOLDEN_RATIO)
+    }
+
+    /// Returns the hash of 16 bytes or more; a shorter key is hashed as two words.
+    #[inline(always)]
+    pub fn hash_bytes(self, bytes: &[u8]) -> u64 {
+        let mut sum = bytes.len() as u64;
+        let mut add = |sixteen: &[u8; 16]| {
+            let word = u128::from_le_bytes(*sixteen);
+            sum = folded_product(sum ^ word as u64 ^ self.0, (word >> 64) as u64 ^ self.1);
+        };
+        let (chunks, rest) = bytes.as_chunks::<16>();
+        chunks.iter().for_each(&mut add);
+        // The last sixteen bytes, some of them again.
+        if let (false, Some(last)) = (rest.is_empty(), bytes.last_chunk()) {
+            add(last);
+        }
+        folded_product(sum, GOLDEN_RATIO)
+    }
+}
+
+#[inline(always)]
+fn folded_product(one: u64, other: u64) -> u64 {
+    let product = u128::from(one) * u128::from(other);
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// A slot of a table: a key and what belongs to it, or neither.
+pub trait Slot: Copy {
+    fn free() -> Self;
+
+    fn is_free(&self) -> bool;
+}
+
+/// A hash table with open addressing, at most half full.
+///
+/// The caller hashes keys and compares them with those of slots, so a slot may refer to its key
+/// instead of holding it. The lowest bits of a hash decide where the search begins.
+pub struct HashTable<S> {
+    /// A power of two.
+    slots: Vec<S>,
+    used: usize,
+}
+
+impl<S: Slot> HashTable<S> {
+    /// Returns an empty table, which grows when it has more than `count` keys.
+    pub fn with_room(count: usize) -> HashTable<S> {
+        let slots = vec![S::free(); (2 * count).next_power_of_two().max(16)];
+        HashTable { slots, used: 0 }
+    }
+
+    /// Returns how many keys there are.
+    pub fn len(&self) -> usize {
+        self.used
+    }
+
+    /// Returns all slots, free ones too.
+    pub fn slots(&self) -> &[S] {
+        &self.slots
+    }
+
+    /// Yields the slots that are not free.
+    pub fn iter(&self) -> impl Iterator<Item = &S> {
+        self.slots.iter().filter(|slot| !slot.is_free())
+    }
+
+    /// Yields the slots that are not free; their keys must stay.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut S> {
+        self.slots.iter_mut().filter(|slot| !slot.is_free())
+    }
+
+    /// Returns the slots that are not free.
+    pub fn into_used(mut self) -> Vec<S> {
+        self.slots.retain(|slot| !slot.is_free());
+        self.slots
+    }
+
+    /// Brings the slot near where the search for a key begins.
+    #[inline(always)]
+    pub fn prefetch(&self, hash: u64) {
+        prefetch(&self.slots[self.first(hash)]);
+    }
+
+    /// Returns the slot of a key.
+    #[inline(always)]
+    pub fn get(&self, hash: u64, is_key: impl Fn(&S) -> bool) -> Option<&S> {
+        let slot = &self.slots[self.find(hash, is_key)];
+        (!slot.is_free()).then_some(slot)
+    }
+
+    /// Returns the slot of a key, of which the key must stay.
+    #[inline(always)]
+    pub fn get_mut(&mut self, hash: u64, is_key: impl Fn(&S) -> bool) -> Option<&mut S> {
+        let at = self.find(hash, is_key);
+        let slot = &mut self.slots[at];
+        (!slot.is_free()).then_some(slot)
+    }
+
+    /// Returns the slot of a key, which is `new` if the key is new. `hash_of` returns the hash of
+    /// the key of any slot.
+    #[inline(always)]
+    pub fn get_or_put(
+        &mut self,
+        hash: u64,
+        is_key: impl Fn(&S) -> bool,
+        new: S,
+        hash_of: impl Fn(&S) -> u64,
+    ) -> &mut S {
+        let mut at = self.find(hash, is_key);
+        if self.slots[at].is_free() {
+            if (self.used + 1) * 2 > self.slots.len() {
+                self.grow(hash_of);
+                at = self.find(hash, |_| false);
+            }
+            self.used += 1;
+            self.slots[at] = new;
+        }
+        &mut self.slots[at]
+    }
+
+    #[cold]
+    fn grow(&mut self, hash_of: impl Fn(&S) -> u64) {
+        let size = self.slots.len() * 2;
+        let slots = std::mem::replace(&mut self.slots, vec![S::free(); size]);
+        for slot in slots.into_iter().filter(|slot| !slot.is_free()) {
+            let at = self.find(hash_of(&slot), |_| false);
+            self.slots[at] = slot;
+        }
+    }
+
+    #[inline(always)]
+    fn first(&self, hash: u64) -> usize {
+        hash as usize & (self.slots.len() - 1)
+    }
+
+    /// Returns where a key is, or the free slot where it would be.
+    #[inline(always)]
+    fn find(&self, hash: u64, is_key: impl Fn(&S) -> bool) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut at = self.first(hash);
+        while !self.slots[at].is_free() && !is_key(&self.slots[at]) {
+            at = (at + 1) & mask;
+        }
+        at
+    }
+}
+
+#[cfg(test)]
+impl<S: Slot> HashTable<S> {
+    /// Returns the number of slots that are looked at to find every key once.
+    pub fn probes(&self, hash_of: impl Fn(&S) -> u64) -> usize {
+        let mask = self.slots.len() - 1;
+        let taken = self.slots.iter().enumerate().filter(|(_, slot)| !slot.is_free());
+        taken.map(|(at, slot)| (at.wrapping_sub(self.first(hash_of(slot))) & mask) + 1).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct Number(u64);
+
+    impl Slot for Number {
+        fn free() -> Number {
+            Number(0)
+        }
+
+        fn is_free(&self) -> bool {
+            self.0 == 0
+        }
+    }
+
+    #[test]
+    fn keys_of_equal_hashes_are_told_apart_through_growth() {
+        for hash_of in [|slot: &Number| slot.0, |_: &Number| 7, |slot: &Number| slot.0 % 3] {
+            let mut table = HashTable::with_room(8);
+            for round in 0..2 {
+                for number in (1..300).map(Number) {
+                    let is_key = |slot: &Number| *slot == number;
+                    let hash = hash_of(&number);
+                    assert_eq!(table.get(hash, is_key).is_some(), round == 1);
+                    assert_eq!(*table.get_or_put(hash, is_key, number, hash_of), number);
+                    assert_eq!(table.get_mut(hash, is_key).copied(), Some(number));
+                }
+                assert_eq!((table.len(), table.iter().count()), (299, 299));
+            }
+            assert_eq!(table.slots.len(), 1024);
+        }
+    }
+}

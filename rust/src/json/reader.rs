@@ -1,0 +1,238 @@
+//! A position in JSON, and the parts of the grammar that are neither strings nor nested.
+
+use crate::interrupt::{INTERRUPT_CHECK_BYTES, Interrupt, Interrupted};
+use crate::simd::{Block, Instructions};
+use crate::utf8;
+
+/// Why a line is not read to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    NotJson,
+    Interrupted,
+}
+
+impl From<Interrupted> for Fault {
+    fn from(Interrupted: Interrupted) -> Fault {
+        Fault::Interrupted
+    }
+}
+
+/// Reads JSON. A line ends at a newline or at the end of the data; no method reads beyond it.
+pub struct Reader<'a, 'i, I> {
+    pub isa: I,
+    pub data: &'a [u8],
+    pub at: usize,
+    /// The last bytes of the data, and zeros.
+    tail: [u8; TAIL_BYTES + 64],
+    next_check: usize,
+    interrupt: &'a mut Interrupt<'i>,
+}
+
+/// Fewer bytes than these are no whole block.
+const TAIL_BYTES: usize = 63;
+
+impl<'a, 'i, I: Instructions> Reader<'a, 'i, I> {
+    #[inline(always)]
+    pub fn new(isa: I, data: &'a [u8], interrupt: &'a mut Interrupt<'i>) -> Reader<'a, 'i, I> {
+        let last = &data[data.len().saturating_sub(TAIL_BYTES)..];
+        let mut tail = [0; TAIL_BYTES + 64];
+        tail[..last.len()].copy_from_slice(last);
+        Reader { isa, data, at: 0, tail, next_check: INTERRUPT_CHECK_BYTES, interrupt }
+    }
+
+    /// Checks for an interrupt if much was read since the last check. All loops call it.
+    #[inline(always)]
+    pub fn check_interrupt(&mut self) -> Result<(), Interrupted> {
+        #[cold]
+        #[inline(never)]
+        fn check(interrupt: &mut Interrupt<'_>) -> Result<(), Interrupted> {
+            interrupt.check()
+        }
+        if !self.is_check_due() {
+            return Ok(());
+        }
+        self.next_check = self.at + INTERRUPT_CHECK_BYTES;
+        check(self.interrupt)
+    }
+
+    #[inline(always)]
+    pub fn is_check_due(&self) -> bool {
+        self.at >= self.next_check
+    }
+
+    /// Returns whether bytes are UTF-8.
+    pub fn is_utf8(&mut self, bytes: &[u8]) -> Result<bool, Interrupted> {
+        utf8::is_utf8(bytes, self.interrupt)
+    }
+
+    /// Returns the next byte, which is a newline at the end of the data.
+    #[inline(always)]
+    pub fn peek(&self) -> u8 {
+        self.data.get(self.at).copied().unwrap_or(b'\n')
+    }
+
+    /// Returns the bytes from here on.
+    #[inline(always)]
+    pub fn rest(&self) -> &'a [u8] {
+        self.data.get(self.at..).unwrap_or_default()
+    }
+
+    /// Returns the next 64 bytes; zeros, which are control characters, are behind the data.
+    #[inline(always)]
+    pub fn block(&self) -> &Block {
+        if let Some(block) = self.rest().first_chunk() {
+            return block;
+        }
+        let at = self.at.saturating_sub(self.data.len().saturating_sub(TAIL_BYTES));
+        self.tail.get(at..).and_then(|tail| tail.first_chunk()).unwrap_or(&[0; 64])
+    }
+
+    /// Takes a byte that must come next.
+    #[inline(always)]
+    pub fn expect(&mut self, byte: u8) -> Result<(), Fault> {
+        if self.peek() != byte {
+            return Err(Fault::NotJson);
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    /// Skips white space within the line, and returns the next byte.
+    #[inline(always)]
+    pub fn skip_spaces(&mut self) -> Result<u8, Fault> {
+        loop {
+            self.check_interrupt()?;
+            match self.peek() {
+                b' ' | b'\t' | b'\r' => self.at += 1,
+                byte => return Ok(byte),
+            }
+        }
+    }
+
+    /// Skips a number or a constant.
+    #[inline(always)]
+    pub fn skip_atom(&mut self) -> Result<(), Fault> {
+        let constant: &[u8] = match self.peek() {
+            b't' => b"true",
+            b'f' => b"false",
+            b'n' => b"null",
+            b'N' => b"NaN",
+            b'I' => b"Infinity",
+            b'-' if self.data.get(self.at + 1) == Some(&b'I') => b"-Infinity",
+            _ => return self.skip_number(),
+        };
+        if !self.rest().starts_with(constant) {
+            return Err(Fault::NotJson);
+        }
+        self.at += constant.len();
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn skip_number(&mut self) -> Result<(), Fault> {
+        if self.peek() == b'-' {
+            self.at += 1;
+        }
+        if self.peek() == b'0' {
+            self.at += 1;
+        } else {
+            self.skip_digits()?;
+        }
+        // `json.loads` ends the number before a point or an exponent without digits. Since neither
+        // may follow a value, both are errors.
+        if self.peek() == b'.' {
+            self.at += 1;
+            self.skip_digits()?;
+        }
+        if matches!(self.peek(), b'e' | b'E') {
+            self.at += 1;
+            if matches!(self.peek(), b'+' | b'-') {
+                self.at += 1;
+            }
+            self.skip_digits()?;
+        }
+        Ok(())
+    }
+
+    /// Skips one digit or more, eight at a time.
+    #[inline(always)]
+    fn skip_digits(&mut self) -> Result<(), Fault> {
+        let start = self.at;
+        loop {
+            let length = self.block().first_chunk().map_or(0, |word| leading_digits(*word));
+            self.at += length;
+            if length < 8 {
+                return if self.at == start { Err(Fault::NotJson) } else { Ok(()) };
+            }
+            self.check_interrupt()?;
+        }
+    }
+}
+
+/// Returns how many of some bytes are digits, up to the first other byte.
+#[inline(always)]
+fn leading_digits(bytes: [u8; 8]) -> usize {
+    const HIGHEST_BITS: u64 = 0x8080_8080_8080_8080;
+    // A digit becomes 0 to 9. Adding 0x76 to any more sets the highest bit of a byte, or carries
+    // into later bytes, which do not matter.
+    let values = u64::from_le_bytes(bytes) ^ 0x3030_3030_3030_3030;
+    let others = (values.wrapping_add(0x7676_7676_7676_7676) | values) & HIGHEST_BITS;
+    others.trailing_zeros() as usize / 8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simd::Scalar;
+
+    /// Returns how many bytes a method takes.
+    fn taken(
+        data: &str,
+        method: fn(&mut Reader<'_, '_, Scalar>) -> Result<(), Fault>,
+    ) -> Option<usize> {
+        let mut interrupt = Interrupt::never();
+        let mut reader = Reader::new(Scalar, data.as_bytes(), &mut interrupt);
+        method(&mut reader).is_ok().then_some(reader.at)
+    }
+
+    #[test]
+    fn numbers_and_constants_are_those_of_json() {
+        let taken = |data: &str| taken(data, |reader| reader.skip_atom());
+        for whole in [
+            "0", "-0", "7", "10", "-12.50", "1e5", "1E+5", "0.0e-10", "true", "false", "null",
+            "NaN", "Infinity", "-Infinity",
+        ] {
+            assert_eq!(taken(whole), Some(whole.len()), "{whole}");
+            assert_eq!(taken(&format!("{whole},1")), Some(whole.len()), "{whole}");
+        }
+        for wrong in [
+            "", "-", "+1", ".5", "1.", "1.e5", "1e", "1e+", "-a", "tru", "nul", "nan", "Inf",
+            "-Inf", "-NaN", "\n", "a",
+        ] {
+            assert_eq!(taken(wrong), None, "{wrong}");
+        }
+        for (data, length) in [("01", 1), ("-01", 2), ("1.5.5", 3), ("truer", 4), ("0x1", 1)] {
+            assert_eq!(taken(data), Some(length), "{data}");
+        }
+    }
+
+    #[test]
+    fn digits_end_before_any_other_byte() {
+        for length in 0..=8 {
+            for other in (0..=255_u8).filter(|byte| !byte.is_ascii_digit()) {
+                let mut bytes = *b"90123456";
+                bytes[length..].fill(other);
+                assert_eq!(leading_digits(bytes), length);
+                bytes[(length + 1).min(8)..].fill(b'5');
+                assert_eq!(leading_digits(bytes), length);
+            }
+        }
+    }
+
+    #[test]
+    fn white_space_ends_at_a_newline() {
+        for (data, length) in [("", 0), (" \t\r \n ", 4), ("\n", 0), (" \u{b}", 1), ("  a", 2)] {
+            assert_eq!(taken(data, |reader| reader.skip_spaces().map(drop)), Some(length));
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Huge pages for large memory.
+
+/// Memory of this length has pages of its own.
+const MIN_BYTES: usize = 1 << 22;
+
+/// Asks the system for huge pages for the memory of a list, if that is large, before it is filled.
+/// The system clears and finds each page on its own, so fewer pages are faster.
+pub fn use_huge_pages<T>(list: &Vec<T>) {
+    advise_huge_pages(list.as_ptr() as usize, list.capacity() * size_of::<T>());
+}
+
+/// Asks for huge pages for `length` bytes from an address on.
+#[cfg_attr(target_os = "linux", expect(unsafe_code, reason = "advice on memory"))]
+pub fn advise_huge_pages(start: usize, length: usize) {
+    #[cfg(target_os = "linux")]
+    if length >= MIN_BYTES {
+        const PAGE_BYTES: usize = 4096;
+        let first = start.next_multiple_of(PAGE_BYTES);
+        let length = (start + length).saturating_sub(first) / PAGE_BYTES * PAGE_BYTES;
+        // SAFETY: this advice changes nothing in memory, and fails if there is no such memory.
+        unsafe { libc::madvise(first as *mut _, length, libc::MADV_HUGEPAGE) };
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (start, length >= MIN_BYTES);
+}

@@ -1,0 +1,222 @@
+//! Split points of CJK runs: places that no token spans, so that both sides can be merged alone.
+//!
+//! In Chinese, Japanese and Korean a piece is a whole clause, which seldom repeats. But few tokens
+//! have more than two characters, so nearly every place between two characters is a split point.
+//! The parts between split points repeat often, and the cache knows their ids.
+
+use crate::hash::GOLDEN_RATIO;
+use crate::types::{BATCH, WORD_BYTES};
+
+/// Neighbours in tokens, by which split points are found.
+///
+/// Two pairs of characters may have one hash. Such a collision only hides a split point: the parts
+/// around it are merged as one, like any other piece.
+pub struct TokenNeighbours {
+    /// Hashes of two whole characters that are neighbours in a token.
+    characters: Box<[u64; 1 << (HASH_BITS - 6)]>,
+    /// Neighbouring bytes of two characters, one of which the token has only in part.
+    bytes: Box<[u64; 1 << 10]>,
+}
+
+const HASH_BITS: u32 = 18;
+
+impl TokenNeighbours {
+    /// Takes the bytes of all tokens.
+    pub fn new<'a>(tokens: impl Iterator<Item = &'a [u8]>) -> TokenNeighbours {
+        let mut neighbours =
+            TokenNeighbours { characters: Box::new([0; _]), bytes: Box::new([0; _]) };
+        // Between two characters of ASCII there is never a split point.
+        tokens.filter(|token| !token.is_ascii()).for_each(|token| neighbours.add(token));
+        neighbours
+    }
+
+    fn add(&mut self, token: &[u8]) {
+        let mut before = None; // the start of the character before, if the token has it
+        for (at, &byte) in token.iter().enumerate() {
+            if byte & 0xC0 == 0x80 {
+                continue;
+            }
+            if at > 0 {
+                let end = at + length(byte);
+                match before {
+                    Some(start) if start + length(token[start]) == at && end <= token.len() => {
+                        let hash = hash(&token[start..at], &token[at..end]);
+                        self.characters[hash / 64] |= 1 << (hash % 64);
+                    }
+                    _ => {
+                        let pair = usize::from(token[at - 1]) << 8 | usize::from(byte);
+                        self.bytes[pair / 64] |= 1 << (pair % 64);
+                    }
+                }
+            }
+            before = Some(at);
+        }
+    }
+
+    /// Returns whether no token spans `middle`, between the character `text[start..middle]` and the
+    /// next. Two characters of ASCII count as spanned.
+    #[inline(always)]
+    pub fn is_split_point(&self, text: &[u8], start: usize, middle: usize) -> bool {
+        if text[middle - 1] | text[middle] < 0x80 {
+            return false;
+        }
+        let pair = usize::from(text[middle - 1]) << 8 | usize::from(text[middle]);
+        let second = &text[middle..middle + length(text[middle])];
+        let hash = hash(&text[start..middle], second);
+        (self.bytes[pair / 64] >> (pair % 64) | self.characters[hash / 64] >> (hash % 64)) & 1 == 0
+    }
+}
+
+/// Returns whether a piece of more than 8 bytes begins like Chinese, Japanese or Korean text. A
+/// space may come first.
+#[inline(always)]
+pub fn is_cjk_run(piece: &[u8]) -> bool {
+    piece.len() > WORD_BYTES && matches!(piece[usize::from(piece[0] == b' ')], 0xE3..=0xED)
+}
+
+/// Splits the CJK runs of a batch of pieces.
+pub struct CjkSplitter<'a> {
+    neighbours: &'a TokenNeighbours,
+    pub text: &'a [u8],
+    /// The start of each piece, and the end of the last.
+    bounds: &'a [u32],
+    /// The position in the text, and the number of whole pieces before it.
+    at: usize,
+    pieces: usize,
+}
+
+impl<'a> CjkSplitter<'a> {
+    pub fn new(
+        neighbours: &'a TokenNeighbours,
+        text: &'a [u8],
+        bounds: &'a [u32],
+    ) -> CjkSplitter<'a> {
+        CjkSplitter { neighbours, text, bounds, at: bounds[0] as usize, pieces: 0 }
+    }
+
+    /// Writes the start of each of the next parts, and the end of the last. Returns the number of
+    /// parts, which is 0 at the end.
+    #[inline(always)]
+    pub fn next_bounds(&mut self, parts: &mut [u32; BATCH + 1]) -> usize {
+        let CjkSplitter { neighbours, text, bounds, mut at, mut pieces } = *self;
+        let mut count = 0;
+        parts[0] = at as u32;
+        while pieces + 1 < bounds.len() && count < BATCH {
+            let (start, end) = (bounds[pieces] as usize, bounds[pieces + 1] as usize);
+            if is_cjk_run(&text[start..end]) {
+                while at < end && count < BATCH {
+                    let next = (at + length(text[at])).min(end);
+                    let is_end = next == end || neighbours.is_split_point(text, at, next);
+                    // The next iteration overwrites a bound that is not an end.
+                    parts[count + 1] = next as u32;
+                    count += usize::from(is_end);
+                    at = next;
+                }
+            } else {
+                at = end;
+                count += 1;
+                parts[count] = at as u32;
+            }
+            pieces += usize::from(at == end);
+        }
+        (self.at, self.pieces) = (at, pieces);
+        count
+    }
+}
+
+/// Returns the number of bytes of a character, by its first.
+#[inline(always)]
+fn length(lead: u8) -> usize {
+    match lead {
+        ..0xC0 => 1,
+        0xC0..0xE0 => 2,
+        0xE0..0xF0 => 3,
+        0xF0.. => 4,
+    }
+}
+
+#[inline(always)]
+fn hash(first: &[u8], second: &[u8]) -> usize {
+    let number = |bytes: &[u8]| match *bytes {
+        [a, b, c] => u32::from_le_bytes([a, b, c, 0]),
+        [a, b] => u32::from_le_bytes([a, b, 0, 0]),
+        [a] => a.into(),
+        [a, b, c, d, ..] => u32::from_le_bytes([a, b, c, d]),
+        [] => 0,
+    };
+    let both = u64::from(number(first)) << 32 | u64::from(number(second));
+    (both.wrapping_mul(GOLDEN_RATIO) >> (64 - HASH_BITS)) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_inputs::Rng;
+
+    fn neighbours_in(tokens: &[&str]) -> TokenNeighbours {
+        TokenNeighbours::new(tokens.iter().map(|token| token.as_bytes()))
+    }
+
+    #[test]
+    fn no_token_spans_a_split_point() {
+        let tokens = ["中文".as_bytes(), "文".as_bytes(), " 日".as_bytes(), b"\xad\xe6"];
+        let neighbours = TokenNeighbours::new(tokens.into_iter());
+        let text = "中文中日 日本".as_bytes(); // the last bytes of "中" and "本" are AD and AC
+        let found = [(0, 3), (3, 6), (6, 9), (9, 12), (12, 13), (13, 16)]
+            .map(|(start, middle)| neighbours.is_split_point(text, start, middle));
+        assert_eq!(found, [false, true, false, true, false, true]);
+    }
+
+    /// Returns the parts of pieces.
+    fn parts(neighbours: &TokenNeighbours, pieces: &[&str]) -> Vec<String> {
+        let text = format!("before{}", pieces.concat());
+        let mut bounds = vec![6];
+        bounds.extend(pieces.iter().scan(6, |end, piece| {
+            *end += piece.len() as u32;
+            Some(*end)
+        }));
+        let mut splitter = CjkSplitter::new(neighbours, text.as_bytes(), &bounds);
+        let (mut some, mut all) = ([0; BATCH + 1], Vec::new());
+        loop {
+            let count = splitter.next_bounds(&mut some);
+            if count == 0 {
+                assert_eq!(some[0] as usize, text.len());
+                return all;
+            }
+            let part = |bounds: &[u32]| text[bounds[0] as usize..bounds[1] as usize].to_string();
+            all.extend(some[..=count].windows(2).map(part));
+        }
+    }
+
+    #[test]
+    fn cjk_runs_are_split_where_no_token_spans() {
+        let neighbours = neighbours_in(&["中文字", "文a", " 中"]);
+        let cases: [(&str, &[&str]); 6] = [
+            ("日本語です", &["日", "本", "語", "で", "す"]),
+            (" 中文字中文", &[" 中文字", "中文"]),
+            ("日日中文日", &["日", "日", "中文", "日"]),
+            ("中文中文", &["中文"; 2]),
+            ("日日", &["日日"]), // a short piece
+            (" internationally", &[" internationally"]),
+        ];
+        for (piece, expected) in cases {
+            assert_eq!(parts(&neighbours, &[piece]), expected);
+        }
+    }
+
+    #[test]
+    fn each_piece_is_split_alone() {
+        let neighbours = neighbours_in(&["中文", "文中", "文文"]);
+        let mut rng = Rng::new(3);
+        for _ in 0..if cfg!(miri) { 2 } else { 300 } {
+            let mut pieces: Vec<String> = (0..1 + rng.below(200))
+                .map(|_| rng.text(&["中", "文", "日", " ", "a", "🙂"], 40))
+                .collect();
+            pieces.retain(|piece| !piece.is_empty());
+            let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+            let each: Vec<_> = pieces.iter().flat_map(|&x| parts(&neighbours, &[x])).collect();
+            assert_eq!(parts(&neighbours, &pieces), each);
+            assert_eq!(each.concat(), pieces.concat());
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! The tokens that merges make of the bytes of one piece.
+//!
+//! The rule: of all pairs in the piece that have a rank, merge the leftmost of the lowest rank,
+//! again and again. Three functions follow it. `merge_short` scans the whole piece for each merge,
+//! which is the fastest for a word. `merge_long` keeps the pairs in a heap, and is never quadratic.
+//! `merge_in_windows` merges a very long piece in parts, where that has the same result.
+
+pub mod cjk;
+mod heap;
+mod pair_table;
+mod short;
+mod windows;
+
+pub use heap::{MergeScratch, merge_long};
+pub use pair_table::NO_RANK;
+use pair_table::PairTable;
+use short::{MAX_STACK_PIECE, merge_short};
+use windows::{TokenLengths, merge_in_windows};
+
+use crate::interrupt::Interrupt;
+use crate::tokens::{Tokens, WholePieces};
+use crate::types::{MAX_CACHED_PIECE, Rank, TokenIndex};
+
+/// The ranks of pairs, and the tokens that they become.
+pub trait Ranks {
+    fn of_byte(&self, byte: u8) -> TokenIndex;
+
+    /// Returns the rank of the merge of two tokens, or NO_RANK.
+    fn rank(&self, left: TokenIndex, right: TokenIndex) -> Rank;
+
+    /// Returns the rank of the merge of two bytes, or NO_RANK.
+    fn byte_pair(&self, left: u8, right: u8) -> Rank {
+        self.rank(self.of_byte(left), self.of_byte(right))
+    }
+
+    /// Returns the token that a merge makes.
+    fn made_by(&self, rank: Rank) -> TokenIndex;
+}
+
+/// The merges of a vocabulary.
+pub struct MergeTable {
+    token_of_byte: [TokenIndex; 256],
+    max_byte_token: TokenIndex,
+    /// The number of merges.
+    count: Rank,
+    ranks: PairTable,
+    /// The ranks of pairs of two bytes, which are most of the pairs looked up.
+    ranks_of_bytes: Vec<Rank>,
+    /// The token that each merge makes. None if merge r makes token 256 + r, for all r.
+    made: Option<Vec<TokenIndex>>,
+    /// Tokens by their bytes, if a whole piece that is a token is not merged.
+    pub whole_pieces: Option<WholePieces>,
+    /// None if windows are not exact.
+    lengths: Option<TokenLengths>,
+}
+
+impl MergeTable {
+    /// Returns a table without merges, and with room for `merges` of them and `tokens` tokens; None
+    /// if they are too many.
+    pub fn with_room(
+        token_of_byte: [TokenIndex; 256],
+        tokens: usize,
+        merges: usize,
+    ) -> Option<MergeTable> {
+        Some(MergeTable {
+            token_of_byte,
+            max_byte_token: token_of_byte.into_iter().max().unwrap_or(0),
+            count: 0,
+            ranks: PairTable::with_room(tokens, merges)?,
+            ranks_of_bytes: vec![NO_RANK; 1 << 16],
+            made: None,
+            whole_pieces: None,
+            lengths: Some(TokenLengths::new(&token_of_byte, tokens)),
+        })
+    }
+
+    /// Adds the merge of the next rank, for which the table must have room. If the pair has a rank
+    /// already, changes nothing and returns false.
+    pub fn push(&mut self, left: TokenIndex, right: TokenIndex, made: TokenIndex) -> bool {
+        let rank = self.count;
+        if !self.ranks.add(left, right, rank) {
+            return false;
+        }
+        self.count += 1;
+        if self.made.is_none() && made != 256 + rank {
+            self.made = Some((256..256 + rank).collect());
+        }
+        if let Some(all_made) = &mut self.made {
+            all_made.push(made);
+        }
+        // Bytes are the first tokens of most vocabularies, so this is rare.
+        if left.max(right) <= self.max_byte_token {
+            for first in self.bytes_of(left) {
+                for second in self.bytes_of(right) {
+                    self.ranks_of_bytes[usize::from(first) << 8 | usize::from(second)] = rank;
+                }
+            }
+        }
+        if self.lengths.as_mut().is_some_and(|lengths| lengths.add(left, right, made).is_none()) {
+            self.lengths = None;
+        }
+        true
+    }
+
+    /// Yields the bytes that are this token: one, or none.
+    fn bytes_of(&self, token: TokenIndex) -> impl Iterator<Item = u8> + use<> {
+        let tokens = self.token_of_byte;
+        (0..=255).filter(move |&byte| tokens[usize::from(byte)] == token)
+    }
+
+    /// Returns the tokens of bytes and merges, by which pieces may be split. None if they must not:
+    /// a part could be a whole piece, or a merge has a part that only a later merge makes.
+    pub fn tokens_to_split_by(&self) -> Option<Tokens> {
+        if self.whole_pieces.is_some() {
+            return None;
+        }
+        let made = (0..self.count).map(|rank| self.made_by(rank));
+        let max_token = made.chain(self.token_of_byte).max()?;
+        let mut tokens = Tokens::with_room(max_token as usize + 1);
+        for (byte, &token) in (0..=255).zip(&self.token_of_byte) {
+            tokens.define(token, &[byte]);
+        }
+        let mut parts = vec![(0, 0); self.count as usize];
+        for (rank, left, right) in self.ranks.pairs() {
+            parts[rank as usize] = (left, right);
+        }
+        let is_made = (0..).zip(parts).all(|(rank, (left, right))| {
+            !tokens.get(left).is_empty()
+                && !tokens.get(right).is_empty()
+                && tokens.define_joined(self.made_by(rank), left, right)
+        });
+        is_made.then_some(tokens)
+    }
+
+    /// Returns the tokens of a piece, which are in `scratch`.
+    ///
+    /// A piece of more than `MAX_CACHED_PIECE` bytes is checked for interrupts. After one the
+    /// tokens are incomplete.
+    pub fn merge<'s>(
+        &self,
+        piece: &[u8],
+        scratch: &'s mut MergeScratch,
+        interrupt: &mut Interrupt<'_>,
+    ) -> &'s [TokenIndex] {
+        let mut tokens = std::mem::take(&mut scratch.tokens);
+        tokens.clear();
+        if let Some(token) = self.whole_pieces.as_ref().and_then(|whole| whole.find(piece)) {
+            tokens.push(token);
+        } else if piece.len() <= MAX_STACK_PIECE {
+            merge_short(self, piece, &mut tokens);
+        } else if piece.len() <= MAX_CACHED_PIECE {
+            merge_long(self, piece, scratch, &mut tokens, &mut Interrupt::never());
+        } else if let Some(lengths) = &self.lengths {
+            merge_in_windows(self, piece, lengths, scratch, &mut tokens, interrupt);
+        } else {
+            merge_long(self, piece, scratch, &mut tokens, interrupt);
+        }
+        scratch.tokens = tokens;
+        &scratch.tokens
+    }
+}
+
+impl Ranks for MergeTable {
+    #[inline(always)]
+    fn of_byte(&self, byte: u8) -> TokenIndex {
+        self.token_of_byte[usize::from(byte)]
+    }
+
+    #[inline(always)]
+    fn rank(&self, left: TokenIndex, right: TokenIndex) -> Rank {
+        self.ranks.get(left, right)
+    }
+
+    #[inline(always)]
+    fn byte_pair(&self, left: u8, right: u8) -> Rank {
+        self.ranks_of_bytes[usize::from(left) << 8 | usize::from(right)]
+    }
+
+    #[inline(always)]
+    fn made_by(&self, rank: Rank) -> TokenIndex {
+        match &self.made {
+            None => 256 + rank,
+            Some(made) => made[rank as usize],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::pair_table::TOKEN_BITS;
+    use super::*;
+    use crate::test_inputs::Rng;
+
+    fn bytes() -> [TokenIndex; 256] {
+        std::array::from_fn(|byte| byte as TokenIndex)
+    }
+
+    type Merge = (TokenIndex, TokenIndex, TokenIndex);
+
+    const A: TokenIndex = b'a' as TokenIndex;
+    const B: TokenIndex = b'b' as TokenIndex;
+
+    fn table_of(merges: &[Merge]) -> MergeTable {
+        let room = merges.len() + 1;
+        let mut table = MergeTable::with_room(bytes(), 300 + room, room).expect("few");
+        assert!(merges.iter().all(|&(left, right, made)| table.push(left, right, made)));
+        table
+    }
+
+    fn merged(table: &MergeTable, piece: &[u8]) -> Vec<TokenIndex> {
+        table.merge(piece, &mut MergeScratch::default(), &mut Interrupt::never()).to_vec()
+    }
+
+    fn merged_at_once(table: &MergeTable, piece: &[u8]) -> Vec<TokenIndex> {
+        let (mut scratch, mut tokens) = (MergeScratch::default(), Vec::new());
+        merge_long(table, piece, &mut scratch, &mut tokens, &mut Interrupt::never());
+        tokens
+    }
+
+    /// The rule in its plainest form.
+    fn merged_plainly(piece: &[u8], merges: &[Merge]) -> Vec<TokenIndex> {
+        let mut tokens: Vec<TokenIndex> = piece.iter().map(|&byte| byte.into()).collect();
+        let find = |tokens: &[TokenIndex]| {
+            merges.iter().find_map(|&(left, right, token)| {
+                let at = tokens.windows(2).position(|pair| pair == [left, right])?;
+                Some((at, token))
+            })
+        };
+        while let Some((at, token)) = find(&tokens) {
+            tokens.splice(at..at + 2, [token]);
+        }
+        tokens
+    }
+
+    #[test]
+    fn short_and_long_merging_follow_the_rule() {
+        // The last merge makes a pair of a lower rank possible, as in vocabularies not trained by us.
+        let merges = [(A, A, 256), (256, B, 257), (257, 256, 258), (B, B, 259), (259, A, 257)];
+        let table = table_of(&merges);
+        for number in 0..1 << 12_u32 {
+            let piece: Vec<u8> = (0..12).map(|bit| b"ab"[(number >> bit & 1) as usize]).collect();
+            let expected = merged_plainly(&piece, &merges);
+            assert_eq!(merged(&table, &piece), expected);
+            assert_eq!(merged_at_once(&table, &piece), expected);
+        }
+    }
+
+    #[test]
+    fn windows_equal_merging_at_once() {
+        // Ranks rise, and tokens are runs, so windows often must be made longer.
+        let mut merges = vec![(A, A, 256), (A, B, 257), (B, B, 258)];
+        for n in 0..60 {
+            let token = 256 + merges.len() as u32;
+            let part = |n: u32| 256 + n % (token - 256);
+            let (left, right) = (part(n * 7 + token), part(n / 3 + token * 5));
+            if !merges.iter().any(|&(l, r, _)| (l, r) == (left, right)) {
+                merges.push((left, right, token));
+            }
+        }
+        let table = table_of(&merges);
+        assert!(table.lengths.is_some());
+        let mut rng = Rng::new(7);
+        for round in 0..400 {
+            let length = MAX_CACHED_PIECE + 1 + round * 17;
+            let is_run_of_a = |i: usize| (i / (1 + round % 40)).is_multiple_of(2);
+            let piece: Vec<u8> = (0..length)
+                .map(|i| if round % 3 == 0 { rng.below(2) } else { is_run_of_a(i).into() })
+                .map(|letter| b"ab"[letter])
+                .collect();
+            assert_eq!(merged(&table, &piece), merged_at_once(&table, &piece), "round {round}");
+        }
+    }
+
+    #[test]
+    fn a_lengthened_window_is_compared_with_the_one_before() {
+        // All pairs of 37 letters, one after the other, of which the last is merged first. So the
+        // first token of a window depends on whether the number of letters behind it is odd.
+        let walk: Vec<u8> = (0..37)
+            .flat_map(|i| [i].into_iter().chain((i + 1..37).flat_map(move |j| [i, j])))
+            .collect();
+        for length in MAX_CACHED_PIECE + 1..walk.len() {
+            let piece = &walk[..length];
+            let pairs = piece.windows(2).rev().zip(256..);
+            let merges: Vec<_> =
+                pairs.map(|(pair, token)| (pair[0].into(), pair[1].into(), token)).collect();
+            let table = table_of(&merges);
+            assert_eq!(merged(&table, piece), merged_at_once(&table, piece), "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn a_whole_piece_that_is_a_token_is_that_token() {
+        let mut tokens = Tokens::with_room(301);
+        assert!(tokens.define(300, b"abc"));
+        let mut table = table_of(&[(A, B, 256)]);
+        table.whole_pieces = Some(WholePieces::new(Arc::new(tokens)).0);
+        assert_eq!(merged(&table, b"abc"), [300]);
+        assert_eq!(merged(&table, b"abcd"), [256, 99, 100]);
+    }
+
+    #[test]
+    fn a_pair_has_one_rank() {
+        let mut table = table_of(&[(A, B, 256)]);
+        assert!(!table.push(A, B, 300));
+        assert!(table.push(B, A, 257));
+        assert_eq!((table.rank(A, B), table.rank(B, A)), (0, 1));
+    }
+
+    #[test]
+    fn a_merge_makes_its_token() {
+        for made in [[256, 257, 258], [256, 257, 300], [256, 256, 258], [9, 257, 258]] {
+            let merges = [0, 1, 2].map(|i| (A + i, A + i + 1, made[i as usize]));
+            let table = table_of(&merges);
+            let found = [b"ab", b"bc", b"cd"].map(|piece| merged(&table, piece));
+            assert_eq!(found, made.map(|token| vec![token]));
+        }
+    }
+
+    #[test]
+    fn too_many_tokens_are_refused() {
+        assert!(MergeTable::with_room(bytes(), 1 << TOKEN_BITS, 1).is_none());
+        assert!(MergeTable::with_room(bytes(), (1 << TOKEN_BITS) - 1, 1).is_some());
+    }
+}

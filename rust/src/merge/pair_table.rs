@@ -1,0 +1,253 @@
+//! Ranks by the pairs that are merged.
+
+use std::hash::{BuildHasher, RandomState};
+
+use crate::types::{Rank, TokenIndex};
+
+pub const NO_RANK: Rank = Rank::MAX;
+
+/// Ranks of pairs, in lines of 64 bytes, the size of a line of the processor's cache.
+///
+/// Most pairs that are looked up have no rank. A filter rejects seven of eight of them: it has one
+/// bit of at least eight a pair, and fits the processor's second cache.
+///
+/// The hash has a random factor, so nobody can write a text or a vocabulary file whose pairs
+/// collide. Even so, a pair is at most `MAX_PROBED_LINES` from its line: a table that would exceed
+/// this draws another factor.
+pub struct PairTable {
+    factor: u64,
+    filter: Vec<u64>,
+    filter_bits: u32,
+    lines: Vec<Line>,
+    line_bits: u32,
+}
+
+/// Slots of two tokens, 20 bits each, and a rank, 24 bits. A line is filled from its first slot on;
+/// the pairs that find it full are in the next line.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line([u64; 8]);
+
+pub const TOKEN_BITS: u32 = 20;
+const RANK_BITS: u32 = 24;
+const FREE: u64 = u64::MAX;
+
+/// The distance of a pair from its line. No ordinary vocabulary comes near it.
+const MAX_PROBED_LINES: usize = 256;
+
+/// More draws would mean that `RandomState` is not random.
+const MAX_DRAWS: u32 = 8;
+
+impl PairTable {
+    /// Returns an empty table; None for more tokens or merges than can fit one.
+    pub fn with_room(tokens: usize, merges: usize) -> Option<PairTable> {
+        // The highest token is excluded, so that no pair equals FREE.
+        if merges >= 1 << RANK_BITS || tokens >= 1 << TOKEN_BITS {
+            return None;
+        }
+        let bits = |count: usize| count.next_power_of_two().trailing_zeros();
+        let filter_bits = bits(merges * 8).max(6);
+        // At most 85 of 100 slots are taken.
+        let line_bits = bits(merges * 100 / (8 * 85) + 1).max(1);
+        Some(PairTable {
+            factor: random_factor(),
+            filter: vec![0; 1 << (filter_bits - 6)],
+            filter_bits,
+            lines: vec![Line([FREE; 8]); 1 << line_bits],
+            line_bits,
+        })
+    }
+
+    /// Adds the rank of a pair. Returns false, and changes nothing, if the pair has one.
+    pub fn add(&mut self, left: TokenIndex, right: TokenIndex, rank: Rank) -> bool {
+        let key = key(left, right);
+        let mut draws = 0;
+        loop {
+            let Some((line, slot)) = self.free_slot(key) else { return false };
+            let probed = line.wrapping_sub(self.line(key)) & (self.lines.len() - 1);
+            if probed < MAX_PROBED_LINES || draws == MAX_DRAWS {
+                self.put(line, slot, key, rank);
+                return true;
+            }
+            self.redraw();
+            draws += 1;
+        }
+    }
+
+    /// Returns the line and the slot where a new pair belongs; None if the pair is in the table.
+    fn free_slot(&self, key: u64) -> Option<(usize, usize)> {
+        let mut line = self.line(key);
+        loop {
+            for (slot, &taken) in self.lines[line].0.iter().enumerate() {
+                if taken == FREE {
+                    return Some((line, slot));
+                }
+                if taken >> RANK_BITS == key {
+                    return None;
+                }
+            }
+            line = (line + 1) & (self.lines.len() - 1);
+        }
+    }
+
+    fn put(&mut self, line: usize, slot: usize, key: u64, rank: Rank) {
+        self.lines[line].0[slot] = key << RANK_BITS | u64::from(rank);
+        let bit = self.bit(key);
+        self.filter[bit / 64] |= 1 << (bit % 64);
+    }
+
+    #[cold]
+    fn redraw(&mut self) {
+        self.factor = random_factor();
+        self.filter.fill(0);
+        let empty = vec![Line([FREE; 8]); self.lines.len()];
+        let lines = std::mem::replace(&mut self.lines, empty);
+        for taken in lines.iter().flat_map(|line| line.0).filter(|&taken| taken != FREE) {
+            let key = taken >> RANK_BITS;
+            if let Some((line, slot)) = self.free_slot(key) {
+                self.put(line, slot, key, rank_of(taken));
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn mixed(&self, key: u64) -> u64 {
+        key.wrapping_mul(self.factor)
+    }
+
+    #[inline(always)]
+    fn bit(&self, key: u64) -> usize {
+        (self.mixed(key) >> (64 - self.filter_bits)) as usize
+    }
+
+    #[inline(always)]
+    fn line(&self, key: u64) -> usize {
+        (self.mixed(key) >> (64 - self.line_bits)) as usize & (self.lines.len() - 1)
+    }
+
+    /// Returns the rank of the merge of two tokens, or NO_RANK.
+    #[inline(always)]
+    pub fn get(&self, left: TokenIndex, right: TokenIndex) -> Rank {
+        let key = key(left, right);
+        let bit = self.bit(key);
+        if self.filter[bit / 64] >> (bit % 64) & 1 == 0 {
+            return NO_RANK;
+        }
+        let mut line = self.line(key);
+        loop {
+            for &slot in &self.lines[line].0 {
+                if slot >> RANK_BITS == key {
+                    return rank_of(slot);
+                }
+                if slot == FREE {
+                    return NO_RANK;
+                }
+            }
+            line = (line + 1) & (self.lines.len() - 1);
+        }
+    }
+
+    /// Returns all ranks and the two tokens of each.
+    pub fn pairs(&self) -> Vec<(Rank, TokenIndex, TokenIndex)> {
+        let taken = self.lines.iter().flat_map(|line| line.0).filter(|&slot| slot != FREE);
+        let pair = |slot: u64| {
+            let (left, right) = tokens_of(slot >> RANK_BITS);
+            (rank_of(slot), left, right)
+        };
+        taken.map(pair).collect()
+    }
+}
+
+fn random_factor() -> u64 {
+    RandomState::new().hash_one(0) | 1
+}
+
+fn key(left: TokenIndex, right: TokenIndex) -> u64 {
+    u64::from(left) << TOKEN_BITS | u64::from(right)
+}
+
+fn tokens_of(key: u64) -> (TokenIndex, TokenIndex) {
+    ((key >> TOKEN_BITS) as TokenIndex, key as TokenIndex & ((1 << TOKEN_BITS) - 1))
+}
+
+/// Returns the rank in a slot that is not free.
+#[inline(always)]
+fn rank_of(slot: u64) -> Rank {
+    slot as Rank & ((1 << RANK_BITS) - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::GOLDEN_RATIO;
+    use crate::test_inputs::Rng;
+
+    const TOKENS: usize = 1 << 19;
+
+    fn table_of(factor: u64, keys: &[u64]) -> PairTable {
+        let table = PairTable::with_room(TOKENS, keys.len()).expect("few");
+        let mut table = PairTable { factor, ..table };
+        for (rank, (left, right)) in (0..).zip(keys.iter().copied().map(tokens_of)) {
+            assert!(table.add(left, right, rank));
+        }
+        table
+    }
+
+    /// Returns how many lines a search for each of the keys reads, added up.
+    fn probes(table: &PairTable, keys: &[u64]) -> usize {
+        let probes_of = |&key: &u64| {
+            let bit = table.bit(key);
+            if table.filter[bit / 64] >> (bit % 64) & 1 == 0 {
+                return 0;
+            }
+            let is_end = |slot: &u64| *slot == FREE || slot >> RANK_BITS == key;
+            let mask = table.lines.len() - 1;
+            let mut lines = (0..).map(|step| table.lines[(table.line(key) + step) & mask]);
+            1 + lines.position(|line| line.0.iter().any(is_end)).expect("one has a free slot")
+        };
+        keys.iter().map(probes_of).sum()
+    }
+
+    fn random_keys(rng: &mut Rng, count: usize) -> Vec<u64> {
+        let mut token = || rng.below(TOKENS) as TokenIndex;
+        let mut keys: Vec<_> = (0..count).map(|_| key(token(), token())).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+
+    #[test]
+    fn too_many_merges_are_refused() {
+        assert!(PairTable::with_room(300, 1 << RANK_BITS).is_none());
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore)]
+    fn chosen_pairs_cost_at_most_twice_random_ones() {
+        let mut rng = Rng::new(1);
+        let random = random_keys(&mut rng, 1 << 12);
+        let limit = 2 * probes(&table_of(random_factor(), &random), &random);
+        let known = table_of(GOLDEN_RATIO, &random);
+
+        // A vocabulary whose pairs collide with a known factor draws another.
+        let colliding = (0..1 << 30).step_by(7).filter(|&key| known.line(key) == 0);
+        let colliding: Vec<_> = colliding.take(random.len()).collect();
+        for factor in [GOLDEN_RATIO, random_factor()] {
+            let table = table_of(factor, &colliding);
+            assert!(probes(&table, &colliding) <= limit);
+            for (rank, (left, right)) in (0..).zip(colliding.iter().copied().map(tokens_of)) {
+                assert_eq!(table.get(left, right), rank);
+            }
+        }
+
+        // A text whose pairs cost most with a known factor costs no more with a random one.
+        let absent = random_keys(&mut rng, 1 << 16);
+        let mut chosen = absent.clone();
+        chosen.sort_by_key(|&key| std::cmp::Reverse(probes(&known, &[key])));
+        chosen.truncate(1 << 12);
+        let share = absent.len() / chosen.len();
+        assert!(probes(&known, &chosen) > 4 * probes(&known, &absent) / share);
+        let table = table_of(random_factor(), &random);
+        assert!(probes(&table, &chosen) <= 2 * probes(&table, &absent) / share);
+    }
+}

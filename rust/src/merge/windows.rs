@@ -1,0 +1,135 @@
+//! Merging a very long piece window by window, with the result of merging it at once.
+//!
+//! Small windows keep all that merging needs in the processor's cache. The algorithm:
+//!
+//! ```text
+//! start = 0, length = WINDOW_BYTES
+//! loop:
+//!     merge piece[start..start + length]
+//!     if its first token is not the expected one:
+//!         drop the tokens of the window before, and merge that again, twice as long
+//!     else if the window reaches the end of the piece:
+//!         take all of its tokens, and stop
+//!     else:
+//!         take its tokens but the last few, of MARGIN_BYTES or more
+//!         start the next window there; expect the first token not taken
+//! ```
+//!
+//! Two windows that disagree, with four bytes a window, a margin of two, and the merges `d e`,
+//! `c d`, `b c`, `a b` in this order:
+//!
+//! ```text
+//! piece      a  b  c  d  e
+//! window 1   a──b  c──d           takes `ab`, expects `cd`
+//! window 2         c  d──e        begins with `c`: the end of window 1 was wrong
+//! window 1   a  b──c  d──e        twice as long, it reaches the end
+//! ```
+//!
+//! With `x` instead of `e`, window 2 is `cd x`. It begins as expected, so `ab cd x` is exact.
+//!
+//! Why the result is exact, if no merge uses a token that a higher rank makes (`TokenLengths`):
+//!
+//! 1. Merging goes rank by rank, because a merge makes possible only merges of higher ranks. Within
+//!    a rank it goes from left to right.
+//! 2. The two sides of a place that no merge crosses do not influence each other. So two neighbours
+//!    in a result are again the result of merging their own bytes. Call such neighbours *stable*.
+//! 3. A row of tokens with only stable neighbours is the result of merging its bytes. Otherwise
+//!    some merge is the first that crosses from a token to the next. Both tokens developed alone
+//!    until then, so the same merge would cross between their own bytes, and they are not stable.
+//! 4. All neighbours in the row of taken tokens are neighbours in the result of some window. The
+//!    last token taken from a window and the first of the next are so because of the expectation.
+
+use super::MergeTable;
+use super::heap::{MergeScratch, merge_long};
+use crate::interrupt::Interrupt;
+use crate::types::{MAX_CACHED_PIECE, TokenIndex};
+
+/// The first length of a window, and the least that it shares with the next.
+const WINDOW_BYTES: usize = MAX_CACHED_PIECE / 2;
+const MARGIN_BYTES: usize = 48;
+
+#[derive(Clone, Copy)]
+struct Window {
+    start: usize,
+    length: usize,
+    /// The number of tokens before the window.
+    first: usize,
+    /// The token that the window must begin with.
+    expected: Option<TokenIndex>,
+}
+
+/// Appends the tokens of a piece to `tokens`. An interrupt leaves them incomplete.
+pub fn merge_in_windows(
+    table: &MergeTable,
+    piece: &[u8],
+    lengths: &TokenLengths,
+    scratch: &mut MergeScratch,
+    tokens: &mut Vec<TokenIndex>,
+    interrupt: &mut Interrupt<'_>,
+) {
+    let mut found = std::mem::take(&mut scratch.window);
+    let mut windows: Vec<Window> = Vec::new();
+    let mut window = Window { start: 0, length: WINDOW_BYTES, first: tokens.len(), expected: None };
+    while interrupt.check().is_ok() {
+        let Window { start, length, expected, .. } = window;
+        let end = piece.len().min(start + length);
+        found.clear();
+        merge_long(table, &piece[start..end], scratch, &mut found, interrupt);
+        if expected.is_some_and(|expected| found.first() != Some(&expected)) {
+            let Some(last) = windows.pop() else { break };
+            tokens.truncate(last.first);
+            window = Window { length: 2 * last.length, ..last };
+            continue;
+        }
+        if end == piece.len() {
+            tokens.extend_from_slice(&found);
+            break;
+        }
+        let (mut taken, mut margin) = (found.len(), 0);
+        while taken > 0 && margin < MARGIN_BYTES {
+            taken -= 1;
+            margin += lengths.bytes[found[taken] as usize] as usize;
+        }
+        if taken == 0 {
+            window.length *= 2;
+            continue;
+        }
+        windows.push(window);
+        tokens.extend_from_slice(&found[..taken]);
+        let (first, expected) = (tokens.len(), Some(found[taken]));
+        window = Window { start: end - margin, length: WINDOW_BYTES, first, expected };
+    }
+    scratch.window = found;
+}
+
+/// The lengths of tokens, as long as no merge uses a token that its own or a higher rank makes.
+pub struct TokenLengths {
+    /// In bytes; 0 if no merge has made the token yet.
+    bytes: Vec<u32>,
+    is_used: Vec<bool>,
+}
+
+impl TokenLengths {
+    pub fn new(token_of_byte: &[TokenIndex; 256], tokens: usize) -> TokenLengths {
+        let mut lengths = TokenLengths { bytes: vec![0; tokens], is_used: vec![false; tokens] };
+        for &token in token_of_byte {
+            if let Some(bytes) = lengths.bytes.get_mut(token as usize) {
+                *bytes = 1;
+                lengths.is_used[token as usize] = true;
+            }
+        }
+        lengths
+    }
+
+    /// Adds the merge of the next rank, or returns None if windows are not exact with it.
+    pub fn add(&mut self, left: TokenIndex, right: TokenIndex, made: TokenIndex) -> Option<()> {
+        let mut length_of = |part: TokenIndex| {
+            *self.is_used.get_mut(part as usize)? = true;
+            Some(self.bytes[part as usize]).filter(|&length| length > 0)
+        };
+        let length = length_of(left)?.checked_add(length_of(right)?)?;
+        let is_used = *self.is_used.get(made as usize)?;
+        self.bytes[made as usize] = length;
+        (!is_used).then_some(())
+    }
+}

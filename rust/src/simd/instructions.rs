@@ -1,0 +1,152 @@
+//! What every instruction set provides, and the masks that are computed from it.
+
+use super::escapes::short_escape;
+use super::words::{Found, WordTable, slot_of_word};
+
+pub type Block = [u8; 64];
+
+/// Bit `i` of each mask tells whether byte `i` of a block is such an ASCII character.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Masks {
+    pub letters: u64,
+    pub upper: u64,
+    pub numbers: u64,
+    pub whitespace: u64,
+    /// U+0020 alone.
+    pub spaces: u64,
+    pub newlines: u64,
+    pub apostrophes: u64,
+    pub slashes: u64,
+    /// Bytes of characters outside ASCII.
+    pub non_ascii: u64,
+}
+
+/// Bit `i` of each mask tells whether byte `i` of a block is the first of such a character.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Leads {
+    /// Any character outside ASCII.
+    pub all: u64,
+    /// Some letters without case, of three bytes each: U+4E00 to U+9FFF and U+B000 to U+CFFF. Most
+    /// characters of Chinese, Japanese and Korean text are among them.
+    pub uncased: u64,
+    /// Some letters of two bytes each: U+0100 to U+027F (Latin) and U+0400 to U+047F (Cyrillic).
+    pub cased: u64,
+}
+
+/// The operations that instruction sets speed up. The defaults need no vectors, and are the reference.
+pub trait Instructions: Copy {
+    /// Whether masks are faster than a look at each character.
+    const FINDS_WINDOWS: bool = true;
+
+    /// Whether `unescape` is faster than one escape at a time.
+    const UNESCAPES_BLOCKS: bool = false;
+
+    /// A block in registers.
+    type Bytes: Copy;
+
+    fn load(self, block: &Block) -> Self::Bytes;
+
+    /// Makes ASCII capitals small. Other bytes may change too, but become no ASCII letters.
+    fn to_lower(self, bytes: Self::Bytes) -> Self::Bytes;
+
+    /// Returns the bits of the bytes from `first` to `first + count - 1`.
+    fn within(self, bytes: Self::Bytes, first: u8, count: u8) -> u64;
+
+    #[inline(always)]
+    fn masks(self, block: &Block) -> Masks {
+        let bytes = self.load(block);
+        let is = |byte| self.within(bytes, byte, 1);
+        let spaces = is(b' ');
+        Masks {
+            letters: self.within(self.to_lower(bytes), b'a', 26),
+            upper: self.within(bytes, b'A', 26),
+            numbers: self.within(bytes, b'0', 10),
+            whitespace: self.within(bytes, 0x09, 5) | spaces,
+            spaces,
+            newlines: is(b'\r') | is(b'\n'),
+            apostrophes: is(b'\''),
+            slashes: is(b'/'),
+            non_ascii: self.within(bytes, 0x80, 0x80),
+        }
+    }
+
+    #[inline(always)]
+    fn leads(self, block: &Block) -> Leads {
+        let bytes = self.load(block);
+        // U+4E00 is E4 B8 80. Smaller second bytes after E4 belong to symbols.
+        let from_4e00 = self.within(bytes, 0xE4, 1) & self.within(bytes, 0xB8, 0x48) >> 1;
+        Leads {
+            all: self.within(bytes, 0xC0, 0x40),
+            uncased: self.within(bytes, 0xE5, 5) | self.within(bytes, 0xEB, 2) | from_4e00,
+            cased: self.within(bytes, 0xC4, 6) | self.within(bytes, 0xD0, 2),
+        }
+    }
+
+    /// Looks up eight words, of which word `i` is the first `lengths[i]` bytes of `words[i]`.
+    #[inline(always)]
+    fn find_words(self, words: [u64; 8], lengths: [u32; 8], table: &WordTable) -> Found {
+        let mut found = Found { values: [0; 8], missing: 0, longer: 0 };
+        for i in 0..8 {
+            let unused_bits = 64 - 8 * lengths[i].min(8);
+            let shifted = words[i] << unused_bits;
+            let word = shifted >> unused_bits;
+            let [known, value] = table[slot_of_word(word)];
+            found.values[i] = value;
+            found.missing |= u8::from((known != word) | (shifted >> 56 == 0)) << i;
+            found.longer |= u8::from(lengths[i] > 8) << i;
+        }
+        found
+    }
+
+    /// Writes `first + i` for each set bit `i`, in order, and anything behind the last.
+    #[inline(always)]
+    fn write_indices(self, bits: u8, first: u16, indices: &mut [u16; 8]) {
+        let mut count = 0;
+        for i in 0..8 {
+            indices[count & 7] = first + i;
+            count += usize::from(bits >> i & 1);
+        }
+    }
+
+    /// Replaces each letter of a short escape by its character, and moves `kept` bytes to the front.
+    ///
+    /// The letters are the bytes of `escaped`. Returns the block, with any bytes behind those that
+    /// were kept, and the bits of `escaped` that are no such letters.
+    #[inline(always)]
+    fn unescape(self, block: &Block, escaped: u64, kept: u64) -> (Block, u64) {
+        let (mut moved, mut length, mut wrong) = ([0; 64], 0, 0);
+        for (i, &byte) in block.iter().enumerate() {
+            let is_escaped = escaped >> i & 1 == 1;
+            let byte = if is_escaped { short_escape(byte) } else { byte };
+            wrong |= u64::from(is_escaped && byte == 0) << i;
+            moved[length & 63] = byte;
+            length += (kept >> i & 1) as usize;
+        }
+        (moved, wrong)
+    }
+
+    /// Writes `base + i` for each set bit `i`, in order, and anything behind the last.
+    #[inline(always)]
+    fn write_offsets(self, mut bits: u64, base: u32, offsets: &mut [u32; 64]) {
+        // One branch for eight bits is faster than one for each bit.
+        for eight in offsets.as_chunks_mut::<8>().0 {
+            for offset in eight {
+                *offset = base.wrapping_add(bits.trailing_zeros());
+                bits &= bits.wrapping_sub(1);
+            }
+            if bits == 0 {
+                break;
+            }
+        }
+    }
+}
+
+/// Work to be compiled for each instruction set.
+///
+/// `run` and all functions down to its loops must be `#[inline(always)]`: a function that is not
+/// inlined is compiled for every processor, and has no vectors.
+pub trait Work {
+    type Result;
+
+    fn run<I: Instructions>(self, isa: I) -> Self::Result;
+}

@@ -1,0 +1,220 @@
+//! Vector instructions: masks of 64 bytes, searches for eight words, and whole loops compiled for
+//! one instruction set.
+//!
+//! All instruction sets give the same results at different speeds. `BPETITE_SIMD` selects one for
+//! tests and benchmarks. By default the fastest is used that the processor has.
+
+/// Implements methods by functions that are compiled for instructions that `self` proves to exist.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! with_features {
+    ($features:literal $(
+        fn $name:ident(self, $($argument:ident: $type:ty),*) $(-> $result:ty)? $body:block
+    )*) => {$(
+        #[inline(always)]
+        fn $name(self, $($argument: $type),*) $(-> $result)? {
+            #[inline]
+            #[target_feature(enable = $features)]
+            fn $name($($argument: $type),*) $(-> $result)? $body
+            // SAFETY: `self` proves that the processor has these instructions.
+            unsafe { $name($($argument),*) }
+        }
+    )*};
+}
+
+#[cfg(target_arch = "aarch64")]
+mod arm;
+mod escapes;
+mod instructions;
+mod scalar;
+mod words;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+use std::sync::OnceLock;
+
+pub use escapes::short_escape;
+pub use instructions::{Block, Instructions, Leads, Masks, Work};
+pub use scalar::Scalar;
+pub use words::{WORD_TABLE_BITS, WordTable, slot_of_word};
+
+/// The names of all instruction sets, the fastest of each processor first.
+pub const INSTRUCTION_SETS: [&str; 4] = ["avx512", "avx2", "neon", "scalar"];
+
+/// An instruction set of this processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isa {
+    #[cfg(target_arch = "x86_64")]
+    Avx512(x86::Avx512),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(x86::Avx2),
+    #[cfg(target_arch = "aarch64")]
+    Neon(arm::Neon),
+    Scalar,
+}
+
+impl Isa {
+    /// Returns the instruction set that `BPETITE_SIMD` names, or else the fastest.
+    ///
+    /// A name that this processor lacks is ignored. Python refuses unknown names at import.
+    pub fn get() -> Isa {
+        static ISA: OnceLock<Isa> = OnceLock::new();
+        *ISA.get_or_init(|| {
+            let requested = std::env::var("BPETITE_SIMD").ok();
+            let all = Isa::all();
+            let named = all.iter().find(|isa| Some(isa.name()) == requested.as_deref());
+            *named.or(all.first()).unwrap_or(&Isa::Scalar)
+        })
+    }
+
+    /// Returns all instruction sets of this processor, the fastest first.
+    pub fn all() -> Vec<Isa> {
+        let mut all = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        {
+            all.extend(x86::Avx512::new().map(Isa::Avx512));
+            all.extend(x86::Avx2::new().map(Isa::Avx2));
+        }
+        #[cfg(target_arch = "aarch64")]
+        all.extend(arm::Neon::new().map(Isa::Neon));
+        all.push(Isa::Scalar);
+        all
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512(_) => "avx512",
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2(_) => "avx2",
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon(_) => "neon",
+            Isa::Scalar => "scalar",
+        }
+    }
+
+    /// Does work with these instructions.
+    #[inline]
+    pub fn run<W: Work>(self, work: W) -> W::Result {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512(isa) => isa.run(work),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2(isa) => isa.run(work),
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon(isa) => work.run(isa),
+            Isa::Scalar => work.run(Scalar),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::GOLDEN_RATIO;
+
+    /// Makes tests that run on each instruction set of the processor.
+    macro_rules! test_instruction_sets {
+        ($(fn $name:ident($isa:ident) $body:block)*) => {$(
+            #[test]
+            fn $name() {
+                struct Test;
+
+                impl Work for Test {
+                    type Result = ();
+
+                    fn run<I: Instructions>(self, $isa: I) $body
+                }
+                Isa::all().into_iter().for_each(|isa| isa.run(Test));
+            }
+        )*};
+    }
+
+    /// Returns the bits of the bytes that are as a predicate says.
+    fn bits(block: &Block, is: fn(&u8) -> bool) -> u64 {
+        block.iter().enumerate().fold(0, |bits, (i, byte)| bits | u64::from(is(byte)) << i)
+    }
+
+    test_instruction_sets! {
+        fn masks_and_leads_are_those_of_plain_predicates(isa) {
+            for (start, step) in (0..=255_u8).flat_map(|start| [0, 1, 3, 85].map(|s| (start, s))) {
+                let block = std::array::from_fn(|i| start.wrapping_add((i as u8).wrapping_mul(step)));
+                let is = |is| bits(&block, is);
+                let masks = Masks {
+                    letters: is(u8::is_ascii_alphabetic),
+                    upper: is(u8::is_ascii_uppercase),
+                    numbers: is(u8::is_ascii_digit),
+                    whitespace: is(|byte| matches!(byte, b' ' | 0x09..=0x0D)),
+                    spaces: is(|byte| *byte == b' '),
+                    newlines: is(|byte| matches!(byte, b'\r' | b'\n')),
+                    apostrophes: is(|byte| *byte == b'\''),
+                    slashes: is(|byte| *byte == b'/'),
+                    non_ascii: is(|byte| !byte.is_ascii()),
+                };
+                let from_4e00 = is(|byte| *byte == 0xE4) & is(|byte| *byte >= 0xB8) >> 1;
+                let leads = Leads {
+                    all: is(|byte| *byte >= 0xC0),
+                    uncased: is(|byte| matches!(byte, 0xE5..=0xE9 | 0xEB..=0xEC)) | from_4e00,
+                    cased: is(|byte| matches!(byte, 0xC4..=0xC9 | 0xD0..=0xD1)),
+                };
+                assert_eq!((isa.masks(&block), isa.leads(&block)), (masks, leads));
+            }
+        }
+
+        fn words_are_found_as_the_reference_finds_them(isa) {
+            let mut table: Box<WordTable> =
+                vec![[0; 2]; 1 << WORD_TABLE_BITS].try_into().expect("of this length");
+            for word in 1..1000 {
+                table[slot_of_word(word)] = [word, word + 7];
+            }
+            for first in (0..2000).step_by(8) {
+                let words = std::array::from_fn(|i| (first + i as u64) | 0xABCD << 48);
+                let lengths = std::array::from_fn(|i| 1 + (first as u32 / 8 * 5 + i as u32) % 11);
+                let expected = Scalar.find_words(words, lengths, &table);
+                assert_eq!(isa.find_words(words, lengths, &table), expected);
+            }
+        }
+
+        fn indices_are_those_of_the_bits(isa) {
+            for bits in 0..=u8::MAX {
+                let expected: Vec<u16> = (0..8).filter(|i| bits >> i & 1 == 1).map(|i| i + 300).collect();
+                let mut indices = [0; 8];
+                isa.write_indices(bits, 300, &mut indices);
+                assert_eq!(indices[..expected.len()], expected);
+            }
+        }
+
+        fn escapes_are_replaced_as_the_reference_replaces_them(isa) {
+            let mut random = 1_u64;
+            for start in (0..=255_u8).step_by(4) {
+                let block = std::array::from_fn(|i| start.wrapping_add(i as u8));
+                for _ in 0..20 {
+                    random = random.wrapping_mul(GOLDEN_RATIO) ^ random >> 29;
+                    for [escaped, kept] in [[random, u64::MAX], [u64::MAX, random], [0, 0]] {
+                        let (_, wrong) = Scalar.unescape(&block, escaped, kept);
+                        assert_eq!(isa.unescape(&block, escaped, kept).1, wrong);
+                        let escaped = escaped & !wrong;
+                        let (expected, _) = Scalar.unescape(&block, escaped, kept);
+                        let (found, wrong) = isa.unescape(&block, escaped, kept);
+                        let length = kept.count_ones() as usize;
+                        assert_eq!((&found[..length], wrong), (&expected[..length], 0));
+                    }
+                }
+            }
+        }
+
+        fn offsets_are_those_of_the_bits(isa) {
+            let mut random = 1_u64;
+            for round in 0..200_u32 {
+                random = random.wrapping_mul(GOLDEN_RATIO) ^ random >> 29;
+                let some = random << (round % 64);
+                for bits in [0, 1, u64::MAX, some, some & random >> 7] {
+                    let expected: Vec<u32> =
+                        (0..64).filter(|i| bits >> i & 1 == 1).map(|i| i + round).collect();
+                    let mut offsets = [0; 64];
+                    isa.write_offsets(bits, round, &mut offsets);
+                    assert_eq!(offsets[..expected.len()], expected);
+                }
+            }
+        }
+    }
+}

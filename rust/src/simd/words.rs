@@ -1,0 +1,27 @@
+//! The table of short words that is searched for eight of them at once.
+
+use crate::hash::GOLDEN_RATIO;
+
+/// Words of up to 8 bytes, padded with zeros, and their values. A word is in its own slot or
+/// nowhere. The word 0 marks a free slot.
+pub type WordTable = [[u64; 2]; 1 << WORD_TABLE_BITS];
+
+pub const WORD_TABLE_BITS: u32 = 14; // 256 KB, which a processor's second-level cache holds
+
+/// Returns the slot of a word.
+#[inline(always)]
+pub fn slot_of_word(word: u64) -> usize {
+    (word.wrapping_mul(GOLDEN_RATIO) >> (64 - WORD_TABLE_BITS)) as usize
+        & ((1 << WORD_TABLE_BITS) - 1)
+}
+
+/// The result of a search for eight words. Bit 0 of a mask is for the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The value of each word, or anything if the word is missing.
+    pub values: [u64; 8],
+    /// Words that are not in the table or end in a zero.
+    pub missing: u8,
+    /// Words of more than 8 bytes.
+    pub longer: u8,
+}

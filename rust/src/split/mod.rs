@@ -1,0 +1,352 @@
+//! Where pieces end, for the named patterns.
+//!
+//! `rules` go one character at a time and are the reference. `window` does 64 bytes at a time.
+
+mod rules;
+pub mod unicode;
+mod window;
+
+use crate::mem::prefetch;
+use crate::simd::{Instructions, Isa, Work};
+use rules::Rules;
+use unicode::{Classes, LETTER, LOWER, NEWLINE, NUMBER, UPPER, WHITESPACE};
+use window::Window;
+
+/// A pattern that has rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    Gpt2,
+    Cl100k,
+    O200k,
+    Qwen2,
+}
+
+impl Pattern {
+    /// All patterns by name.
+    pub const NAMES: [(&str, Pattern); 5] = [
+        ("gpt2", Pattern::Gpt2),
+        ("cl100k", Pattern::Cl100k),
+        ("o200k", Pattern::O200k),
+        ("llama3", Pattern::Cl100k),
+        ("qwen2", Pattern::Qwen2),
+    ];
+
+    pub fn of_name(name: &str) -> Option<Pattern> {
+        Pattern::NAMES.into_iter().find(|named| named.0 == name).map(|(_, pattern)| pattern)
+    }
+}
+
+/// Finds the pieces of a text in order.
+pub struct Pieces<'a> {
+    pattern: Pattern,
+    isa: Isa,
+    rules: Rules<'a>,
+    at: usize,
+}
+
+impl<'a> Pieces<'a> {
+    /// The text is UTF-8 and shorter than 4 GiB.
+    pub fn new(pattern: Pattern, text: &'a (impl AsRef<[u8]> + ?Sized)) -> Pieces<'a> {
+        Pieces::with_isa(pattern, text.as_ref(), Isa::get())
+    }
+
+    fn with_isa(pattern: Pattern, text: &'a [u8], isa: Isa) -> Pieces<'a> {
+        debug_assert!(u32::try_from(text.len()).is_ok());
+        let rules = Rules { text, whole: text, classes: Classes::get() };
+        Pieces { pattern, isa, rules, at: 0 }
+    }
+
+    /// Writes where the next pieces end, and returns their count: 0 only at the end of the text.
+    ///
+    /// It stops if there is room for fewer than 64 more, and so needs that room at least.
+    pub fn next_ends(&mut self, ends: &mut [u32]) -> usize {
+        match self.pattern {
+            Pattern::Gpt2 => self.find::<GPT2>(ends),
+            Pattern::Cl100k => self.find::<CL100K>(ends),
+            Pattern::O200k => self.find::<O200K>(ends),
+            Pattern::Qwen2 => self.find::<QWEN2>(ends),
+        }
+    }
+
+    /// Splits texts that stand side by side in `whole`. The first is empty.
+    pub fn of_texts(pattern: Pattern, whole: &'a [u8]) -> Pieces<'a> {
+        let mut pieces = Pieces::new(pattern, whole);
+        pieces.rules.text = &whole[..0];
+        pieces
+    }
+
+    /// Writes where the next pieces of several texts end, and returns their count: 0 only at the
+    /// end of the last. `next_end` returns where the next text ends.
+    pub fn next_ends_of_texts(
+        &mut self,
+        ends: &mut [u32],
+        mut next_end: impl FnMut() -> Option<usize>,
+    ) -> usize {
+        let mut count = 0;
+        while count + 64 <= ends.len() {
+            if self.at < self.rules.text.len() {
+                count += self.next_ends(&mut ends[count..]);
+            } else if let Some(end) = next_end() {
+                self.rules.text = &self.rules.whole[..end];
+            } else {
+                break;
+            }
+        }
+        count
+    }
+
+    fn find<const PATTERN: u8>(&mut self, ends: &mut [u32]) -> usize {
+        let Pieces { isa, rules, at, .. } = *self;
+        let (count, at) = isa.run(FindEnds::<PATTERN> { rules, at, ends });
+        self.at = at;
+        count
+    }
+
+    /// Returns whether `at` ends a piece of every text with these two characters around `at`.
+    ///
+    /// It does if no alternative of the pattern has the two in a row. Then the pieces of the text
+    /// are those of its two parts: no alternative looks back, and only `\s+(?!\S)` looks ahead. The
+    /// last case therefore allows whitespace before `at` only if it ends in a newline.
+    ///
+    /// | before `at` | the piece may go on with |
+    /// |---|---|
+    /// | number | numbers |
+    /// | letter | letters; with o200k also marks and contractions |
+    /// | symbol | symbols; letters, since it may be a prefix (with GPT-2 only an apostrophe); newlines, but not with GPT-2 |
+    /// | newline | newlines and what precedes them; with o200k slashes; with GPT-2 all whitespace |
+    pub fn is_safe_split(&self, at: usize) -> bool {
+        let Rules { text, classes, .. } = self.rules;
+        if at == 0 || at >= text.len() || text[at] & 0xC0 == 0x80 {
+            return false;
+        }
+        let mut before_at = at - 1;
+        while text[before_at] & 0xC0 == 0x80 {
+            before_at -= 1;
+        }
+        let (before, behind) = (classes.at(text, before_at).0, classes.at(text, at).0);
+        let is_gpt2 = self.pattern == Pattern::Gpt2;
+        if before & WHITESPACE != 0 {
+            !is_gpt2 && before & NEWLINE != 0 && behind & WHITESPACE == 0 && text[at] != b'/'
+        } else if before & NUMBER != 0 {
+            behind & NUMBER == 0
+        } else if before & LETTER != 0 {
+            let is_mark = behind & (UPPER | LOWER) != 0;
+            let may_go_on = self.pattern == Pattern::O200k && (is_mark || text[at] == b'\'');
+            behind & LETTER == 0 && !may_go_on
+        } else if behind & LETTER != 0 {
+            is_gpt2 && text[before_at] != b'\''
+        } else {
+            behind & NUMBER != 0 || behind & WHITESPACE != 0 && (is_gpt2 || behind & NEWLINE == 0)
+        }
+    }
+}
+
+// Patterns as arguments of generic functions, each of which is compiled for one pattern.
+const GPT2: u8 = Pattern::Gpt2 as u8;
+const CL100K: u8 = Pattern::Cl100k as u8;
+const O200K: u8 = Pattern::O200k as u8;
+const QWEN2: u8 = Pattern::Qwen2 as u8;
+
+#[inline(always)]
+fn end_of_piece<const PATTERN: u8>(rules: Rules<'_>, start: usize) -> usize {
+    match PATTERN {
+        GPT2 => rules.gpt2(start),
+        CL100K => rules.cl100k::<3>(start),
+        O200K => rules.o200k(start),
+        QWEN2 => rules.cl100k::<1>(start),
+        _ => unreachable!(),
+    }
+}
+
+#[inline(always)]
+fn starts_in_window<const PATTERN: u8>(window: &mut Window) -> u64 {
+    match PATTERN {
+        GPT2 => window::gpt2(window),
+        CL100K => window::cl100k::<3>(window),
+        O200K => window::o200k(window),
+        QWEN2 => window::cl100k::<1>(window),
+        _ => unreachable!(),
+    }
+}
+
+/// The distance from a window to the text that it prefetches. The next call reads that text.
+const PREFETCH_BYTES: usize = 3072;
+
+/// Writes where pieces end: by windows where they are certain, else by the rules.
+struct FindEnds<'a, 'b, const PATTERN: u8> {
+    rules: Rules<'a>,
+    at: usize,
+    ends: &'b mut [u32],
+}
+
+impl<const PATTERN: u8> Work for FindEnds<'_, '_, PATTERN> {
+    /// How many ends were written, and the last of them.
+    type Result = (usize, usize);
+
+    #[inline(always)]
+    fn run<I: Instructions>(self, isa: I) -> (usize, usize) {
+        let FindEnds { rules, mut at, ends } = self;
+        let mut count = 0;
+        while at < rules.text.len() {
+            let Some((room, _)) = ends[count..].split_first_chunk_mut() else { break };
+            let mut starts = 0;
+            if I::FINDS_WINDOWS {
+                rules.text.get(at + PREFETCH_BYTES).inspect(|ahead| prefetch(*ahead));
+                let mut window = Window::new(isa, rules, at, PATTERN == O200K);
+                starts = starts_in_window::<PATTERN>(&mut window) & window.certain();
+            }
+            if starts == 0 {
+                at = end_of_piece::<PATTERN>(rules, at);
+                room[0] = at as u32;
+                count += 1;
+                continue;
+            }
+            isa.write_offsets(starts, at as u32, room);
+            count += starts.count_ones() as usize;
+            at += starts.ilog2() as usize;
+        }
+        (count, at)
+    }
+}
+
+/// For tests: all patterns.
+#[cfg(test)]
+pub const PATTERNS: [Pattern; 4] = [Pattern::Gpt2, Pattern::Cl100k, Pattern::O200k, Pattern::Qwen2];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_inputs::{Rng, WORDS};
+
+    fn pieces_by(isa: Isa, pattern: Pattern, text: &str) -> Vec<&str> {
+        let mut pieces = Pieces::with_isa(pattern, text.as_bytes(), isa);
+        let (mut start, mut found, mut ends) = (0, Vec::new(), [0; 100]);
+        loop {
+            let count = pieces.next_ends(&mut ends);
+            if count == 0 {
+                return found;
+            }
+            for &end in &ends[..count] {
+                found.push(&text[start..end as usize]);
+                start = end as usize;
+            }
+        }
+    }
+
+    /// Returns the pieces of a text, which are equal on all instruction sets.
+    fn pieces(pattern: Pattern, text: &str) -> Vec<&str> {
+        let expected = pieces_by(Isa::Scalar, pattern, text);
+        for isa in Isa::all() {
+            assert_eq!(pieces_by(isa, pattern, text), expected, "{text:?}");
+        }
+        expected
+    }
+
+    #[test]
+    fn known_texts_split_as_their_patterns_say() {
+        for (pattern, expected) in [
+            (Pattern::Gpt2, "Hello| | world|,| it|'s| 2026|!|\n\n| x|'|LL"),
+            (Pattern::Cl100k, "x|'LL| (|you|)| |123|45| !\n\n| | a|\n| b"),
+            (Pattern::Cl100k, "We|'ve| |123|45| cats|!\n| | ok"),
+            (Pattern::Qwen2, "We|'ve| |1|2|3|4|5| cats|!\n| | ok"),
+            (Pattern::O200k, "camel|Case| ABCd'S| XY|_z| //\n"),
+        ] {
+            assert_eq!(pieces(pattern, &expected.replace('|', "")).join("|"), expected);
+        }
+    }
+
+    #[test]
+    fn windows_split_as_the_rules_do() {
+        let mut rng = Rng::new(1);
+        for _ in 0..if cfg!(miri) { 20 } else { 20_000 } {
+            let text = rng.text(&WORDS, 65);
+            PATTERNS.iter().for_each(|&pattern| drop(pieces(pattern, &text)));
+        }
+    }
+
+    #[test]
+    fn adjacent_texts_split_as_they_do_alone() {
+        let mut rng = Rng::new(7);
+        let isas = Isa::all();
+        let cases: Vec<_> = PATTERNS
+            .iter()
+            .flat_map(|&pattern| isas.iter().map(move |&isa| (pattern, isa)))
+            .collect();
+        for round in 0..if cfg!(miri) { 10 } else { 200 } {
+            let texts: Vec<_> = (0..6).map(|_| rng.text(&WORDS, [2, 40][round % 2])).collect();
+            let whole = texts.concat();
+            for (pattern, isa) in cases.iter().copied() {
+                let mut pieces = Pieces::with_isa(pattern, whole.as_bytes(), isa);
+                pieces.rules.text = &[];
+                let (mut found, mut start, mut room) = (Vec::new(), 0, [0; 100]);
+                let mut ends = texts.iter().scan(0, |end, text| {
+                    *end += text.len();
+                    Some(*end)
+                });
+                loop {
+                    let count = pieces.next_ends_of_texts(&mut room, || ends.next());
+                    for &end in &room[..count] {
+                        found.push(&whole[start..end as usize]);
+                        start = end as usize;
+                    }
+                    if count == 0 {
+                        break;
+                    }
+                }
+                let alone = texts.iter().flat_map(|text| pieces_by(Isa::Scalar, pattern, text));
+                assert!(found.into_iter().eq(alone), "{pattern:?}, {texts:?}");
+            }
+        }
+    }
+
+    /// Returns the safe splits of a text. The pieces of the two parts are those of the text.
+    fn safe_splits(pattern: Pattern, text: &str) -> Vec<usize> {
+        let pieces = |text| pieces_by(Isa::Scalar, pattern, text);
+        let scanner = Pieces::with_isa(pattern, text.as_bytes(), Isa::Scalar);
+        let splits: Vec<_> = (0..=text.len()).filter(|&at| scanner.is_safe_split(at)).collect();
+        for (head, tail) in splits.iter().map(|&at| text.split_at(at)) {
+            let parts = [pieces(head), pieces(tail)].concat();
+            assert_eq!(parts, pieces(text), "{pattern:?}, {head:?}, {tail:?}");
+        }
+        splits
+    }
+
+    #[test]
+    fn short_texts_of_all_kinds_split_safely() {
+        let kinds = [
+            "a", "S", "l", "\u{4e2d}", "1", "!", "'", "/", " ", "\n", "\u{a0}", "\u{301}",
+            "\u{17f}",
+        ];
+        let length = if cfg!(miri) { 2 } else { 5 };
+        for number in 0..kinds.len().pow(length) {
+            let kind = |i| kinds[number / kinds.len().pow(i) % kinds.len()];
+            let text: String = (0..length).map(kind).collect();
+            PATTERNS.iter().for_each(|&pattern| drop(safe_splits(pattern, &text)));
+        }
+    }
+
+    #[test]
+    fn texts_of_all_words_split_safely() {
+        let mut rng = Rng::new(5);
+        for _ in 0..if cfg!(miri) { 5 } else { 1000 } {
+            let text = rng.text(&WORDS, 40);
+            PATTERNS.iter().for_each(|&pattern| drop(safe_splits(pattern, &text)));
+        }
+    }
+
+    #[test]
+    fn a_change_of_kind_is_a_safe_split_unless_a_piece_may_go_on() {
+        let text = "\u{4f60}\u{597d}\u{ff0c}\u{4e16}12%3a'sb e\u{301} x!\ny/\n z";
+        let expected = [
+            "\u{4f60}\u{597d}|\u{ff0c}|\u{4e16}|12|%|3|a|'sb| e|\u{301}| x|!|\ny|/|\n z",
+            "\u{4f60}\u{597d}|\u{ff0c}\u{4e16}|12|%|3|a|'sb| e|\u{301}| x|!\n|y|/\n z",
+            "\u{4f60}\u{597d}|\u{ff0c}\u{4e16}|12|%|3|a'sb| e\u{301}| x|!\n|y|/\n z",
+            "\u{4f60}\u{597d}|\u{ff0c}\u{4e16}|12|%|3|a|'sb| e|\u{301}| x|!\n|y|/\n z",
+        ];
+        for (pattern, expected) in PATTERNS.into_iter().zip(expected) {
+            let mut parts = text.to_string();
+            safe_splits(pattern, text).iter().rev().for_each(|&at| parts.insert(at, '|'));
+            assert_eq!(parts, expected, "{pattern:?}");
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Training: from text to the counts of pieces, and from those to merges.
+//!
+//! The merges depend neither on the number of threads nor on the order of counting. Long work checks
+//! for interrupts.
+
+mod counter;
+mod counts;
+mod error;
+mod key;
+mod learner;
+mod pairs;
+mod records;
+
+pub use counter::Counter;
+pub use counts::Counts;
+pub use error::Error;
+pub use learner::Learner;
+pub use records::{Block, Records, merge};

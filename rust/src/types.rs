@@ -1,0 +1,16 @@
+//! Types and limits that several modules share.
+
+/// A dense index of a token among all tokens of a vocabulary, in the order of their ids.
+pub type TokenIndex = u32;
+
+/// The index of a merge among all merges. Lower ranks merge first.
+pub type Rank = u32;
+
+/// The most pieces of a batch, which the cache looks up together.
+pub const BATCH: usize = 512;
+
+/// The longest piece of the first cache level.
+pub const WORD_BYTES: usize = 8;
+
+/// The longest cached piece. If possible, a longer piece is merged in windows.
+pub const MAX_CACHED_PIECE: usize = 1024;

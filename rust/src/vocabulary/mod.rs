@@ -1,0 +1,216 @@
+//! Vocabularies: the index, the bytes and the merge of each token.
+//!
+//! Every constructor returns None for invalid input, and for input that is too large for the tables
+//! here. The Python engine then words the error, or does the work.
+
+mod ids;
+pub mod tiktoken;
+
+use std::sync::Arc;
+
+use crate::merge::MergeTable;
+use crate::tokens::{Tokens, WholePieces};
+use crate::types::TokenIndex;
+use ids::IdIndex;
+
+/// The ordinary tokens of a vocabulary, in the order of their ids, and its merges.
+pub struct Vocabulary {
+    pub id_of: Arc<[u32]>,
+    pub token_of_byte: [TokenIndex; 256],
+    /// The merges in rank order: two parts, and the token that they make.
+    pub merges: Vec<(TokenIndex, TokenIndex, TokenIndex)>,
+    /// The merges, to merge by.
+    pub table: Arc<MergeTable>,
+    /// The bytes of each token, if the constructor needed them.
+    pub bytes_of: Option<Arc<Tokens>>,
+    /// Tokens that no merge makes, or that are a part before the merge that makes them; no bytes.
+    pub others: Vec<TokenIndex>,
+}
+
+impl Vocabulary {
+    /// Returns the vocabulary of valid merges, or None if they are too many.
+    ///
+    /// `bytes_of` has the ids and the bytes of tokens that no merge makes; with `ignore_merges`, of
+    /// all tokens.
+    pub fn from_fields(
+        byte_ids: &[u32; 256],
+        bytes_of: &[(u32, &[u8])],
+        pairs: &[(u32, u32)],
+        made: &[u32],
+        ignore_merges: bool,
+    ) -> Option<Vocabulary> {
+        let others = bytes_of.iter().map(|&(id, _)| id);
+        let index = IdIndex::new(byte_ids.iter().chain(made).copied().chain(others).collect());
+        let token_of_byte = index.tokens_of(byte_ids)?;
+        let mut table = MergeTable::with_room(token_of_byte, index.id_of.len(), pairs.len())?;
+        let mut merges = Vec::with_capacity(pairs.len());
+        for (&(left, right), &id) in pairs.iter().zip(made) {
+            let [left, right, made] = index.tokens_of(&[left, right, id])?;
+            table.push(left, right, made);
+            merges.push((left, right, made));
+        }
+        if ignore_merges {
+            let mut tokens = Tokens::with_room(index.id_of.len());
+            for &(id, bytes) in bytes_of {
+                tokens.define(index.token_of(id)?, bytes).then_some(())?;
+            }
+            table.whole_pieces = Some(WholePieces::new(Arc::new(tokens)).0);
+        }
+        Some(Vocabulary {
+            id_of: index.id_of.into(),
+            token_of_byte,
+            merges,
+            table: Arc::new(table),
+            bytes_of: None,
+            others: Vec::new(),
+        })
+    }
+
+    /// Returns the vocabulary of a file's merges, or None if they are invalid.
+    ///
+    /// `others` has ids and the bytes of their tokens, in ascending order. `pairs` has the left and
+    /// the right id of each merge in turn. `made` has the ids that the merges make, in runs: the
+    /// first id, and the length. The parts of all merges may have `max_bytes` in all.
+    pub fn from_merges(
+        byte_ids: &[u32; 256],
+        others: &[(u32, &[u8])],
+        pairs: &[u32],
+        made: &[(u32, u32)],
+        ignore_merges: bool,
+        max_bytes: u64,
+    ) -> Option<Vocabulary> {
+        let made = ids_of_runs(made, pairs.len() / 2)?;
+        let other_ids = others.iter().map(|&(id, _)| id);
+        let index = IdIndex::new(byte_ids.iter().chain(&made).copied().chain(other_ids).collect());
+        let token_of_byte = index.tokens_of(byte_ids)?;
+        let mut tokens = Tokens::with_room(index.id_of.len());
+        for (&token, byte) in token_of_byte.iter().zip(0..=255) {
+            tokens.define(token, &[byte]).then_some(())?;
+        }
+        let mut other_tokens = Vec::with_capacity(others.len());
+        for &(id, bytes) in others {
+            let token = index.token_of(id)?;
+            tokens.define(token, bytes).then_some(())?;
+            other_tokens.push(token);
+        }
+        let mut merges = Vec::with_capacity(made.len());
+        let mut total = 0;
+        for (pair, &id) in pairs.chunks_exact(2).zip(&made) {
+            let [left, right, made] = index.tokens_of(&[pair[0], pair[1], id])?;
+            let lengths = [left, right].map(|part| tokens.get(part).len() as u64);
+            total += lengths[0] + lengths[1];
+            if lengths.contains(&0) || total > max_bytes {
+                return None;
+            }
+            if tokens.get(made).is_empty() {
+                tokens.define_joined(made, left, right).then_some(())?;
+            } else if !tokens.is_joined(made, left, right) {
+                return None;
+            }
+            merges.push((left, right, made));
+        }
+        // A separate loop is faster, because the table is larger than the processor's cache.
+        let mut table = MergeTable::with_room(token_of_byte, tokens.len(), merges.len())?;
+        if !merges.iter().all(|&(left, right, made)| table.push(left, right, made)) {
+            return None;
+        }
+        let tokens = Arc::new(tokens);
+        let (whole_pieces, differ) = WholePieces::new(Arc::clone(&tokens));
+        if !differ {
+            return None;
+        }
+        table.whole_pieces = ignore_merges.then_some(whole_pieces);
+        Some(Vocabulary {
+            id_of: index.id_of.into(),
+            token_of_byte,
+            merges,
+            table: Arc::new(table),
+            bytes_of: Some(tokens),
+            others: other_tokens,
+        })
+    }
+
+    /// Returns the token of an id.
+    pub fn token_of(&self, id: u32) -> Option<TokenIndex> {
+        // Without gaps, ids are indices.
+        match self.id_of.get(id as usize) {
+            Some(&same) if same == id => Some(id),
+            _ => self.id_of.binary_search(&id).ok().map(|token| token as TokenIndex),
+        }
+    }
+}
+
+/// Returns the ids of runs; None unless they are `count` ids of 32 bits.
+fn ids_of_runs(runs: &[(u32, u32)], count: usize) -> Option<Vec<u32>> {
+    let total: u64 = runs.iter().map(|&(_, length)| u64::from(length)).sum();
+    if total != count as u64 {
+        return None;
+    }
+    let mut ids = Vec::with_capacity(count);
+    for &(first, length) in runs {
+        let last = first.checked_add(length.checked_sub(1)?)?;
+        ids.extend(first..=last);
+    }
+    Some(ids)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Runs<'a> = &'a [(u32, u32)];
+
+    fn from_merges(others: &[(u32, &[u8])], pairs: &[u32], made: Runs<'_>) -> Option<Vocabulary> {
+        let byte_ids = std::array::from_fn(|byte| byte as u32);
+        Vocabulary::from_merges(&byte_ids, others, pairs, made, false, 100)
+    }
+
+    fn bytes_of(vocabulary: &Vocabulary, id: u32) -> &[u8] {
+        let token = vocabulary.token_of(id).unwrap();
+        vocabulary.bytes_of.as_ref().unwrap().get(token)
+    }
+
+    #[test]
+    fn tokens_have_the_bytes_that_merges_make() {
+        let vocabulary = from_merges(
+            &[(4_000_000_000, b"bc")],
+            &[97, 4_000_000_000, 97, 98, 256, 99],
+            &[(300, 1), (256, 1), (300, 1)],
+        );
+        let vocabulary = vocabulary.unwrap();
+        assert_eq!(bytes_of(&vocabulary, 300), b"abc");
+        assert_eq!(bytes_of(&vocabulary, 256), b"ab");
+        assert_eq!(vocabulary.id_of[256..], [256, 300, 4_000_000_000]);
+        assert_eq!(vocabulary.merges, [(97, 258, 257), (97, 98, 256), (256, 99, 257)]);
+    }
+
+    #[test]
+    fn invalid_merges_make_no_vocabulary() {
+        let right: [&[u32]; 2] = [&[97, 98], &[97, 98, 256, 256]];
+        assert!(from_merges(&[], right[0], &[(256, 1)]).is_some());
+        assert!(from_merges(&[], right[1], &[(256, 2)]).is_some());
+        let wrong: [(&[u32], Runs<'_>); 10] = [
+            (&[97, 256], &[(256, 1)]),                  // the merge makes its own part
+            (&[97, 999], &[(256, 1)]),                  // an unknown part
+            (&[97, 98, 97, 98], &[(256, 2)]),           // a pair given twice
+            (&[97, 98, 97, 98], &[(256, 1), (256, 1)]), // a pair given twice, of one token
+            (&[97, 98, 98, 97], &[(256, 1), (256, 1)]), // another token of the same id
+            (&[97, 98], &[(98, 1)]),                    // a merge that makes a byte
+            (&[97, 98], &[(256, 2)]),                   // too many ids
+            (&[97, 98], &[(u32::MAX, 2), (0, u32::MAX)]), // far too many
+            (&[97, 98, 98, 99], &[(u32::MAX, 2)]),      // an id above 32 bits
+            (&[97, 98, 256, 99, 98, 99, 97, 258], &[(256, 4)]), // two ids of the same bytes
+        ];
+        for (pairs, made) in wrong {
+            assert!(from_merges(&[], pairs, made).is_none(), "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn merges_that_double_a_token_are_bounded() {
+        let pairs: Vec<u32> =
+            [97, 97].into_iter().chain((256..290).flat_map(|id| [id, id])).collect();
+        assert!(from_merges(&[], &pairs, &[(256, 35)]).is_none());
+        assert!(from_merges(&[], &pairs[..8], &[(256, 4)]).is_some());
+    }
+}

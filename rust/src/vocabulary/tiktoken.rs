@@ -1,0 +1,215 @@
+//! tiktoken's ranks, and the pair that makes each token.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::Vocabulary;
+use super::ids::NO_TOKEN;
+use crate::interrupt::Interrupt;
+use crate::merge::{MergeScratch, MergeTable, NO_RANK, Ranks, merge_long};
+use crate::tokens::{Tokens, WholePieces};
+use crate::types::{Rank, TokenIndex};
+
+impl Vocabulary {
+    /// Returns the vocabulary with tiktoken's ids for these ranks; None if they are invalid, or
+    /// after an interrupt.
+    ///
+    /// `ranks` has ranks, which are ids, and the bytes of their tokens: 1 to `max_bytes` each.
+    pub fn from_ranks(
+        mut ranks: Vec<(u32, &[u8])>,
+        max_rank: u32,
+        max_bytes: usize,
+        interrupt: &mut Interrupt<'_>,
+    ) -> Option<Vocabulary> {
+        ranks.sort_by_key(|&(rank, _)| rank);
+        if ranks.windows(2).any(|pair| pair[0].0 == pair[1].0)
+            || ranks.iter().any(|&(_, bytes)| !(1..=max_bytes).contains(&bytes.len()))
+            || ranks.last().is_none_or(|&(rank, _)| rank > max_rank)
+        {
+            return None;
+        }
+        let mut tokens = Tokens::with_room(ranks.len());
+        let mut token_of_byte = [NO_TOKEN; 256];
+        for (token, &(_, bytes)) in (0..).zip(&ranks) {
+            tokens.define(token, bytes).then_some(())?;
+            if let &[byte] = bytes {
+                token_of_byte[usize::from(byte)] = token;
+            }
+        }
+        let tokens = Arc::new(tokens);
+        let (whole_pieces, differ) = WholePieces::new(Arc::clone(&tokens));
+        if !differ || token_of_byte.contains(&NO_TOKEN) {
+            return None;
+        }
+        // tiktoken joins two neighbours if their joined bytes are a token. So one pair alone can make
+        // a token: the two parts left when its own bytes are merged by all other tokens. The merges
+        // of lower ranks usually leave two. Example: with (a, b) → ab known, "abc" becomes (ab, c).
+        // If they leave more, tokens of higher ranks take part.
+        let mut table = MergeTable::with_room(token_of_byte, tokens.len(), tokens.len())?;
+        let (mut scratch, never) = (MergeScratch::default(), &mut Interrupt::never());
+        let mut merges = Vec::with_capacity(ranks.len());
+        for (token, &(_, bytes)) in (0..).zip(&ranks) {
+            interrupt.advance(bytes.len()).ok()?;
+            let mut joined = Vec::new();
+            let mut parts = table.merge(bytes, &mut scratch, never);
+            if parts.len() > 2 {
+                let rule = AnyJoin {
+                    whole_pieces: &whole_pieces,
+                    token_of_byte: &token_of_byte,
+                    but: token,
+                };
+                merge_long(&rule, bytes, &mut MergeScratch::default(), &mut joined, never);
+                parts = &joined;
+            }
+            if let &[left, right] = parts
+                && table.push(left, right, token)
+            {
+                merges.push((left, right, token));
+            }
+        }
+        if 256 + merges.len() < ranks.len() {
+            table.whole_pieces = Some(whole_pieces);
+        }
+        Some(Vocabulary {
+            id_of: ranks.iter().map(|&(rank, _)| rank).collect(),
+            token_of_byte,
+            others: others(&token_of_byte, &merges, ranks.len()),
+            merges,
+            table: Arc::new(table),
+            bytes_of: Some(tokens),
+        })
+    }
+}
+
+/// Returns the tokens that no merge makes, or that are a part before the merge that makes them.
+fn others(
+    token_of_byte: &[TokenIndex; 256],
+    merges: &[(TokenIndex, TokenIndex, TokenIndex)],
+    count: usize,
+) -> Vec<TokenIndex> {
+    let mut known = vec![false; count];
+    let mut is_other = vec![false; count];
+    token_of_byte.iter().for_each(|&token| known[token as usize] = true);
+    for &(left, right, made) in merges {
+        for part in [left, right].map(|part| part as usize) {
+            is_other[part] |= !known[part];
+            known[part] = true;
+        }
+        known[made as usize] = true;
+    }
+    let tokens = 0..count as TokenIndex;
+    tokens.filter(|&token| is_other[token as usize] || !known[token as usize]).collect()
+}
+
+/// tiktoken's rule without the token `but`: two neighbours make the token of their joined bytes.
+struct AnyJoin<'a> {
+    whole_pieces: &'a WholePieces,
+    token_of_byte: &'a [TokenIndex; 256],
+    but: TokenIndex,
+}
+
+impl Ranks for AnyJoin<'_> {
+    fn of_byte(&self, byte: u8) -> TokenIndex {
+        self.token_of_byte[usize::from(byte)]
+    }
+
+    fn rank(&self, left: TokenIndex, right: TokenIndex) -> Rank {
+        let joined = [left, right].map(|part| self.whole_pieces.tokens.get(part)).concat();
+        let token = self.whole_pieces.find(&joined);
+        token.filter(|&token| token != self.but).unwrap_or(NO_RANK)
+    }
+
+    fn made_by(&self, rank: Rank) -> TokenIndex {
+        rank
+    }
+}
+
+/// Ranks, and the range of each token in joined bytes.
+type RankRanges = Vec<(u32, Range<usize>)>;
+
+/// Returns the ranks, the ranges and the joined bytes of the tokens in a .tiktoken file.
+///
+/// None if a line is not spelled as tiktoken writes it: canonical base64, a space, and decimals.
+pub fn parse_ranks(data: &[u8]) -> Option<(RankRanges, Vec<u8>)> {
+    let mut ranks = Vec::with_capacity(data.len() / 12);
+    let mut bytes = Vec::with_capacity(data.len() / 2);
+    let mut rest = data;
+    while !rest.is_empty() {
+        let start = bytes.len();
+        let encoded = rest.iter().position(|&byte| byte == b' ')?;
+        STANDARD.decode_vec(&rest[..encoded], &mut bytes).ok()?;
+        rest = &rest[encoded + 1..];
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if !(1..=10).contains(&digits) {
+            return None;
+        }
+        let rank =
+            rest[..digits].iter().fold(0, |rank, &digit| 10 * rank + u64::from(digit - b'0'));
+        rest = &rest[digits..];
+        rest = rest.strip_prefix(b"\r").unwrap_or(rest).strip_prefix(b"\n")?;
+        ranks.push((rank.try_into().ok()?, start..bytes.len()));
+    }
+    Some((ranks, bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn from_ranks(tokens: &[&[u8]]) -> Option<Vocabulary> {
+        let bytes: Vec<[u8; 1]> = (0..=255).map(|byte| [byte]).collect();
+        let all = bytes.iter().map(|byte| &byte[..]).chain(tokens.iter().copied());
+        Vocabulary::from_ranks((0..).zip(all).collect(), 1000, 10, &mut Interrupt::never())
+    }
+
+    #[test]
+    fn each_token_has_the_pair_that_its_bytes_become() {
+        let vocabulary = from_ranks(&[b"ab", b"abc", b"bc", b"abcbc"]).unwrap();
+        let merges = [(97, 98, 256), (256, 99, 257), (98, 99, 258), (257, 258, 259)];
+        assert_eq!(vocabulary.merges, merges);
+        assert_eq!((vocabulary.others, vocabulary.table.whole_pieces.is_some()), (vec![], false));
+    }
+
+    #[test]
+    fn a_token_of_a_higher_rank_may_be_a_part() {
+        let vocabulary = from_ranks(&[b"abc", b"ab", b"xyz"]).unwrap();
+        assert_eq!(vocabulary.merges, [(257, 99, 256), (97, 98, 257)]);
+        assert_eq!(
+            (vocabulary.others, vocabulary.table.whole_pieces.is_some()),
+            (vec![257, 258], true)
+        );
+    }
+
+    #[test]
+    fn invalid_ranks_make_no_vocabulary() {
+        for tokens in [&[&b"ab"[..], b"ab"][..], &[b""], &[b"more than ten"]] {
+            assert!(from_ranks(tokens).is_none(), "{tokens:?}");
+        }
+        for ranks in [vec![(0, &b"a"[..])], vec![]] {
+            assert!(Vocabulary::from_ranks(ranks, 1000, 10, &mut Interrupt::never()).is_none());
+        }
+    }
+
+    #[test]
+    fn lines_are_tokens_in_base64_and_ranks() {
+        let parsed = parse_ranks(b"YQ== 7\r\nYWI= 4294967295\nYWJj 0\n");
+        let ranks = vec![(7, 0..1), (u32::MAX, 1..3), (0, 3..6)];
+        assert_eq!(parsed, Some((ranks, b"aababc".to_vec())));
+        assert_eq!(parse_ranks(b""), Some((vec![], vec![])));
+    }
+
+    #[test]
+    fn lines_in_another_spelling_are_refused() {
+        let lines: [&[u8]; 17] = [
+            b"YQ== 7", b"YQ 7\n", b"YWI 7\n", b"YW-_ 7\n", b"YWL= 7\n", b"==== 7\n", b"YQ==  7\n",
+            b"YQ= 7\n", b"YR== 7\n", b"Y=== 7\n", b"YQ==YQ== 7\n", b"Y.== 7\n",
+            b"YQ== 4294967296\n", b"YQ== 00000000007\n", b"YQ== +7\n", b"YQ==\n", b"YQ== 7\r\r\n",
+        ];
+        for line in lines {
+            assert_eq!(parse_ranks(line), None, "{line:?}");
+        }
+    }
+}

@@ -1,0 +1,1 @@
+"""Measure bpetite beside other libraries."""

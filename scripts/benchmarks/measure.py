@@ -1,0 +1,285 @@
+"""Texts, clocks, and processes to measure in."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import os
+import pickle
+import pydoc_data.topics
+import re
+import statistics
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from multiprocessing import get_context
+from pathlib import Path
+
+from tools.public import PUBLIC
+
+from benchmarks.table import MB, Comparison, Row
+from bpetite import Tokenizer
+
+Clock = Callable[[], float]
+"""Does some work and returns its seconds."""
+
+MAIN_TEXTS = ("english", "code", "multilingual", "chinese")
+"""The order of texts in the tables; others follow."""
+
+NOT_TEXTS = {"gpt2_merges"}
+
+# Other processes hardly change the CPU time of work on one thread, unlike the wall time. Some
+# systems measure it too coarsely.
+CPU_CLOCK = time.get_clock_info("process_time").resolution < 1e-6
+now = time.process_time if CPU_CLOCK else time.perf_counter
+
+if hasattr(os, "sched_getaffinity"):
+    ALL_CPUS: tuple[int, ...] = tuple(sorted(os.sched_getaffinity(0)))
+else:
+    ALL_CPUS = ()
+
+
+def say(words: str) -> None:
+    """Print progress on standard error."""
+    print(words, file=sys.stderr, flush=True)
+
+
+# Texts
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A vocabulary that several libraries are measured with."""
+
+    name: str
+    tokenizer: Tokenizer
+    data: Path | None
+    """The folder of the public vocabularies, if this is one of them."""
+
+    @property
+    def public_name(self) -> str | None:
+        """The name that tiktoken gives a public vocabulary."""
+        return PUBLIC[self.name][0] if self.data is not None else None
+
+    @cached_property
+    def json(self) -> bytes:
+        """The tokenizer.json that bpetite writes."""
+        return self.saved("tokenizer.json")
+
+    @cached_property
+    def pickled(self) -> bytes:
+        """The tokenizer, pickled, to make fresh ones from."""
+        return pickle.dumps(self.tokenizer)
+
+    def saved(self, name: str) -> bytes:
+        """Return the content of the file that bpetite saves under this name."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, name)
+            self.tokenizer.save(path)
+            return path.read_bytes()
+
+
+class Bench:
+    """The texts and vocabularies of all sections, and the number of turns."""
+
+    def __init__(self, folder: Path | None, sample_size: int | None, repeats: int) -> None:
+        self.data = folder
+        self.texts = texts_of(folder)
+        self.sample_size = sample_size
+        self.samples = {
+            name: text if sample_size is None else first_bytes(text, sample_size)
+            for name, text in self.texts.items()
+        }
+        self.public = {} if folder is None else public_vocabularies(folder)
+        self.repeats = repeats
+        self.vocab_size = 32_000 if size_of(self.texts["english"]) >= 8 * MB else 8_000
+        self._subjects: dict[str, Subject] = {}
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The vocabulary learnt from english."""
+        say(f"learning {self.vocab_size:,} bytes and merges from english")
+        return Tokenizer.train(self.texts["english"], self.vocab_size)
+
+    def subjects(self, *names: str) -> list[Subject]:
+        """Return the public vocabularies of these names, by default all; else the learnt one."""
+        if not self.public:
+            self._subjects.setdefault("learnt", Subject("learnt", self.tokenizer, None))
+            return [self._subjects["learnt"]]
+        chosen = [name for name in self.public if not names or name in names]
+        for name in chosen:
+            if name not in self._subjects:
+                say(f"loading {name}")
+                tokenizer = Tokenizer.load(self.public[name])
+                self._subjects[name] = Subject(name, tokenizer, self.data)
+        return [self._subjects[name] for name in chosen]
+
+    def compare(self, ours: Clock, theirs: Clock) -> Comparison:
+        """Measure both sides in turns."""
+        return Comparison([(ours(), theirs()) for _ in range(self.repeats)])
+
+    def measure(self, clock: Clock) -> float:
+        """Return the median of the turns."""
+        return statistics.median(clock() for _ in range(self.repeats))
+
+
+def texts_of(folder: Path | None) -> dict[str, str]:
+    """Return each text by its name, in the order of the tables."""
+    if folder is None:
+        library = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
+        return {
+            "english": "\n".join(pydoc_data.topics.topics.values()),
+            "code": "".join(path.read_bytes().decode("utf-8") for path in library),
+        }
+    found = {path.stem for path in folder.glob("*.txt")} - NOT_TEXTS
+    order = [name for name in MAIN_TEXTS if name in found] + sorted(found - set(MAIN_TEXTS))
+    return {name: (folder / f"{name}.txt").read_bytes().decode("utf-8") for name in order}
+
+
+def public_vocabularies(folder: Path) -> dict[str, Path]:
+    """Return the paths of the public vocabularies in a folder, by name."""
+    return {name: folder / file for name, (_, file) in PUBLIC.items() if (folder / file).is_file()}
+
+
+def size_of(text: str) -> int:
+    """Return the number of bytes in UTF-8."""
+    return len(text.encode("utf-8"))
+
+
+def megabytes(text: str) -> str:
+    """Return the size of a text in words."""
+    return f"{size_of(text) / MB:.3g} MB"
+
+
+def first_bytes(text: str, size: int) -> str:
+    """Return the beginning of `text`, at most `size` bytes of whole characters."""
+    return text[:size].encode("utf-8")[:size].decode("utf-8", "ignore")
+
+
+def cycled(ids: Iterable[int], count: int) -> list[int]:
+    """Return `count` ids, repeating the given ones."""
+    return list(itertools.islice(itertools.cycle(ids), count))
+
+
+# Clocks
+
+
+def timed(work: Callable[..., object], *arguments: object) -> Clock:
+    """Return a clock of `work(*arguments)`."""
+
+    def clock() -> float:
+        with without_collector():
+            start = now()
+            result = work(*arguments)
+            stop = now()
+        del result
+        return stop - start
+
+    return clock
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """Switch the garbage collector off, as timeit does.
+
+    A collection before each measurement reads every object, and so empties the processor's caches.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def many_times(count: int, work: Callable[..., object], *arguments: object) -> Clock:
+    """Return a clock of `count` calls in a row, which gives the seconds of one call."""
+
+    def repeat() -> None:
+        for _ in itertools.repeat(None, count):
+            work(*arguments)
+
+    clock = timed(repeat)
+    return lambda: clock() / count
+
+
+def if_installed(what: str, rows: Iterator[Row]) -> Iterator[Row]:
+    """Yield the rows, or a row that names the missing library."""
+    try:
+        yield from rows
+    except ModuleNotFoundError as error:
+        package = str(error.name).partition(".")[0]
+        yield Row((what, "", f"{package} is not installed"))
+
+
+# Processes
+
+
+def use_one_cpu() -> None:
+    """Restrict this process and its children to one processor, if the system can.
+
+    A library that starts a second thread gains nothing then.
+    """
+    os.environ["RAYON_NUM_THREADS"] = "1"
+    if ALL_CPUS:
+        os.sched_setaffinity(0, ALL_CPUS[-1:])
+
+
+def use_cpus(cpus: tuple[int, ...]) -> None:
+    """Allow this process these processors."""
+    if cpus:
+        os.sched_setaffinity(0, cpus)
+
+
+@contextmanager
+def new_process(
+    environment: Mapping[str, str] | None = None, *, one_cpu: bool = True
+) -> Iterator[ProcessPoolExecutor]:
+    """Yield a new process to `submit` work to, with these environment variables changed."""
+    variables = {"RAYON_NUM_THREADS": "1" if one_cpu else str(len(ALL_CPUS) or os.cpu_count())}
+    variables |= environment or {}
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    cpus = ALL_CPUS[-1:] if one_cpu else ALL_CPUS
+    executor = ProcessPoolExecutor(
+        1, mp_context=get_context("spawn"), initializer=use_cpus, initargs=(cpus,)
+    )
+    try:
+        executor.submit(abs, 0).result()  # starts it with the changed environment
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+    with executor:
+        yield executor
+
+
+def peak_memory() -> int | None:
+    """Return the peak memory of this process in bytes, or None if the system does not report it."""
+    # On Linux, getrusage includes the memory of the parent process before the start.
+    peak = status_value("VmHWM")
+    if peak is not None or sys.platform == "win32":
+        return peak
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def memory() -> int | None:
+    """Return the memory of this process in bytes, or None if the system does not report it."""
+    return status_value("VmRSS")
+
+
+def status_value(name: str) -> int | None:
+    """Return a value of /proc/self/status in bytes."""
+    status = Path("/proc/self/status")
+    found = re.search(rf"{name}:\s*(\d+) kB", status.read_text()) if status.exists() else None
+    return int(found[1]) * 1024 if found else None

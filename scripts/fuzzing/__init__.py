@@ -1,0 +1,1 @@
+"""Search for input on which the engines differ."""

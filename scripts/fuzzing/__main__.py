@@ -1,0 +1,5 @@
+"""Run `python -m fuzzing`, with the folder scripts on PYTHONPATH."""
+
+from fuzzing.main import main
+
+main()

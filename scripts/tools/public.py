@@ -1,0 +1,61 @@
+"""The public vocabularies: their names, their files, and tiktoken's Encodings of them."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import TYPE_CHECKING
+from unittest import mock
+
+if TYPE_CHECKING:
+    import tiktoken
+
+    from bpetite import Tokenizer
+
+PUBLIC = {
+    "GPT-2": ("gpt2", "gpt2_vocab.json"),  # and gpt2_merges.txt
+    "cl100k": ("cl100k_base", "cl100k_base.tiktoken"),
+    "o200k": ("o200k_base", "o200k_base.tiktoken"),
+}
+"""The public vocabularies: tiktoken's name and the file of each."""
+
+
+def public_encoding(name: str, data: Path) -> tiktoken.Encoding:
+    """Return tiktoken's own Encoding of a public vocabulary, made from the files in a folder.
+
+    Raises ValueError if a file differs from the one that tiktoken would download.
+    """
+    import tiktoken.load
+
+    def read(address: str, expected_hash: str) -> bytes:
+        file = address.rpartition("/")[2]
+        if file == "vocab.bpe":
+            content = (data / "gpt2_merges.txt").read_bytes()
+            if not content.startswith(b"#version"):  # tiktoken drops the first line
+                content = b"#version: 0.2\n" + content
+        else:
+            content = (data / file.replace("encoder.json", "gpt2_vocab.json")).read_bytes()
+        if not tiktoken.load.check_hash(content, expected_hash):
+            raise ValueError(f"{data}: {file} is not the public file")
+        return content
+
+    with mock.patch("tiktoken.load.read_file_cached", read):
+        return tiktoken.get_encoding(name)
+
+
+def saved_encoding(tokenizer: Tokenizer, folder: Path) -> tiktoken.Encoding:
+    """Return a tiktoken Encoding of the .tiktoken file that bpetite writes.
+
+    Raises ValueError if tiktoken cannot have the vocabulary.
+    """
+    import tiktoken
+
+    path = folder / "saved.tiktoken"
+    tokenizer.save(path, overwrite=True)
+    lines = map(bytes.split, path.read_bytes().splitlines())
+    return tiktoken.Encoding(
+        "saved",
+        pat_str=tokenizer.pattern,
+        mergeable_ranks={base64.b64decode(token): int(rank) for token, rank in lines},
+        special_tokens=dict(tokenizer.special_tokens),
+    )

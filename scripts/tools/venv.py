@@ -1,0 +1,135 @@
+"""Make the project's virtual environment, and run programs in it.
+
+With it, each script needs only Python and a network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import venv
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from subprocess import PIPE, STDOUT
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / ".venv"
+BIN = FOLDER / ("Scripts" if os.name == "nt" else "bin")
+PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
+
+BUILT_FROM = ("pyproject.toml", "setup.py", "rust/Cargo.toml", "src/bpetite/_unicode/data.py")
+"""Files that an installation depends on, besides the Rust source. Python code is used in place."""
+
+
+def ensure(extra: str = "", native: str = "") -> None:
+    """Install the project, editable and with an extra, if its build has changed.
+
+    `native` is "require" or "never"; BPETITE_NATIVE overrides it. By default the native engine is
+    built if Rust is there.
+    """
+    if sys.version_info < (3, 11):  # noqa: UP036 - any Python may run this script
+        sys.exit(f"bpetite needs Python 3.11 or newer; this is {sys.version.split()[0]}")
+    environment = dict(os.environ)
+    environment["BPETITE_NATIVE"] = environment.get("BPETITE_NATIVE") or native or "auto"
+    expected = digest(environment["BPETITE_NATIVE"])
+    stamp = FOLDER / f"installed-{extra or 'plain'}"
+    if PYTHON.exists() and stamp.exists() and stamp.read_text() == expected:
+        return
+    project = f"{ROOT}[{extra}]" if extra else str(ROOT)
+    try:
+        if not list(FOLDER.glob("installed-*")):  # the folder is missing, or its creation failed
+            say("making .venv")
+            venv.create(FOLDER, clear=True, symlinks=os.name != "nt", with_pip=True)
+        say("installing bpetite" + (f" with the {extra} extra" if extra else ""))
+        command: list[str | Path] = [PYTHON, "-m", "pip", "install", "--quiet"]
+        command += ["--disable-pip-version-check", "--editable", project]
+        subprocess.run(command, check=True, env=environment)
+    except subprocess.CalledProcessError:
+        sys.exit("bpetite: the installation failed; check the network and the package python3-venv")
+    except KeyboardInterrupt:
+        sys.exit(130)
+    stamp.write_text(expected)
+
+
+def digest(native: str) -> str:
+    """Return a hash that changes whenever an installation is out of date."""
+    paths = [*map(ROOT.joinpath, BUILT_FROM), *sorted(ROOT.glob("rust/src/**/*.rs"))]
+    hashes = [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths]
+    has_cargo = str(shutil.which("cargo") is not None)
+    return hashlib.sha256(" ".join([native, has_cargo, *hashes]).encode()).hexdigest()
+
+
+def run(*command: str | Path, variables: Mapping[str, str] | None = None) -> None:
+    """Run a command; exit with its code if it fails."""
+    try:
+        code = result_of(command, variables).returncode
+    except KeyboardInterrupt:  # the program gets the signal too, and reports it
+        code = 130
+    if code:
+        sys.exit(code)
+
+
+def run_module(name: str, *arguments: str, variables: Mapping[str, str] | None = None) -> None:
+    """Run a module of this folder's packages, with the packages on PYTHONPATH."""
+    variables = dict(variables or {})
+    others = variables.get("PYTHONPATH") or os.environ.get("PYTHONPATH")
+    variables["PYTHONPATH"] = os.pathsep.join(
+        [str(ROOT / "scripts"), *([others] if others else [])]
+    )
+    run("python", "-m", name, *arguments, variables=variables)
+
+
+@contextmanager
+def in_background(*commands: Sequence[str]) -> Iterator[None]:
+    """Run commands one after the other beside the block; print the output of those that fail.
+
+    Exits with 1 after the block if a command has failed.
+    """
+    failed: list[str] = []
+
+    def run_all() -> None:
+        for command in commands:
+            name = " ".join(command[:2])
+            result = result_of(
+                command, stdout=PIPE, stderr=STDOUT, encoding="utf-8", errors="replace"
+            )
+            if result.returncode:
+                failed.append(name)
+                say(f"{name} failed:\n{result.stdout}")
+            else:
+                say(f"{name} passed")
+
+    thread = threading.Thread(target=run_all, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+        if failed:
+            say(f"failed: {', '.join(failed)}")
+    if failed:
+        sys.exit(1)
+
+
+def result_of(
+    command: Sequence[str | Path], variables: Mapping[str, str] | None = None, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run a command as if the virtual environment were activated, and return the result."""
+    program, *arguments = command
+    path = str(BIN) + os.pathsep + os.environ.get("PATH", "")
+    environment = {**os.environ, "PATH": path, **(variables or {})}
+    found = shutil.which(program, path=path)
+    if found is None:
+        sys.exit(f"bpetite: {program} is not installed")
+    return subprocess.run([found, *arguments], env=environment, check=False, **options)
+
+
+def say(words: str) -> None:
+    """Print a line on standard error."""
+    print(f"bpetite: {words}", file=sys.stderr, flush=True)

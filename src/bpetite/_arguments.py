@@ -1,0 +1,312 @@
+"""Checks of what users pass: texts, ids, special tokens, threads and item types."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping
+from mmap import mmap
+from typing import Any, Literal, NamedTuple, NoReturn, Protocol
+
+from bpetite._vocabulary import BYTE_COUNT, Vocabulary, as_id, check_literal_sizes
+
+# Texts
+
+Text = str | bytes | bytearray | memoryview | mmap
+"""A `str`, or UTF-8 in a buffer of bytes. Any other such buffer works too, a numpy array say."""
+
+
+Buffer = Any
+"""An object with the buffer protocol; Python 3.11 has no type for it."""
+
+
+def as_str(text: Text) -> str:
+    r"""Return a text as a `str`.
+
+    >>> as_str("é") == as_str(memoryview(b"\xc3\xa9"))
+    True
+
+    Raises TypeError for a value that is no text, and UnicodeDecodeError, with the offset in bytes,
+    for a buffer that is not UTF-8.
+    """
+    if isinstance(text, str):
+        return text
+    try:
+        view = memoryview(text)
+    except TypeError:
+        raise TypeError(f"text must be a str or bytes-like, got {type(text).__name__}") from None
+    with view:
+        if view.itemsize != 1:
+            fault = f"with items of {view.itemsize} bytes"
+        elif view.ndim != 1:
+            fault = f"with {view.ndim} dimensions"
+        elif not view.c_contiguous:
+            fault = "with gaps"
+        else:
+            return str(view, "utf-8")
+    raise TypeError(f"text must be contiguous bytes, got {type(text).__name__} {fault}")
+
+
+def raise_in_whole(text: str, error: UnicodeEncodeError) -> NoReturn:
+    """Raise the error of a lone surrogate in a part of a text, with its position in the text."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as precise:
+        raise precise from None
+    raise error
+
+
+def check_texts(texts: Iterable[Text]) -> list[Text]:
+    """Return the texts of a batch. A single text is refused: its items would count as texts."""
+    if isinstance(texts, Text) or not isinstance(texts, Iterable):
+        raise TypeError(f"texts must be an iterable of texts, got {type(texts).__name__}")
+    return list(texts)
+
+
+TextErrors = Literal["strict", "replace"]
+"""What to do with text that is not Unicode."""
+
+
+def check_text_errors(errors: object) -> bool:
+    """Return whether `errors` is "replace"; raise TypeError or ValueError unless it is known."""
+    if not isinstance(errors, str):
+        raise TypeError(f"errors must be a str, got {type(errors).__name__}")
+    if errors not in ("strict", "replace"):
+        raise ValueError(f"errors must be strict or replace, got {errors!r}")
+    return errors == "replace"
+
+
+def replaced(text: Text) -> str:
+    r"""Return a text with U+FFFD for each lone surrogate, and for bytes that are not UTF-8.
+
+    A high surrogate and the low one behind it become their character, as tiktoken has it.
+
+    >>> replaced("a\ud800") == replaced(b"a\xff") == "a\ufffd"
+    True
+    """
+    if isinstance(text, str):
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    try:
+        return as_str(text)
+    except UnicodeDecodeError as error:
+        return error.object.decode("utf-8", "replace")
+
+
+# Ids
+
+Errors = Literal["strict", "replace", "ignore", "backslashreplace"]
+ERRORS = ("strict", "replace", "ignore", "backslashreplace")
+"""What to do with bytes that are not UTF-8: names and results are those of `bytes.decode`."""
+
+
+def check_errors(errors: object) -> None:
+    """Raise TypeError or ValueError unless `errors` is one of ERRORS."""
+    if not isinstance(errors, str):
+        raise TypeError(f"errors must be a str, got {type(errors).__name__}")
+    if errors not in ERRORS:
+        raise ValueError(f"errors must be one of {', '.join(ERRORS)}, got {errors!r}")
+
+
+def check_ids(ids: object) -> None:
+    """Raise TypeError unless `ids` is an iterable whose items have an order."""
+    if isinstance(ids, (list, tuple)):
+        return
+    check_iterable(ids, "ids", "int")
+    # Faster than the ABCs of sets and mappings.
+    if isinstance(ids, (set, frozenset)) or hasattr(ids, "keys"):
+        raise TypeError(f"ids must have an order, got {type(ids).__name__}")
+
+
+def check_iterable(values: object, name: str, items: str) -> None:
+    """Raise TypeError for a value that is not iterable, and for a text: its items would count."""
+    if isinstance(values, (str, bytes, bytearray)) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} must be an iterable of {items}, got {type(values).__name__}")
+
+
+# Special tokens
+
+Specials = Literal["all"] | Collection[str]
+"""Some special tokens, or all of them."""
+
+
+class Chosen(NamedTuple):
+    """Some special tokens of a vocabulary: these, or all others if `inverted`."""
+
+    literals: frozenset[str] = frozenset()
+    inverted: bool = False
+
+
+def choose_specials(
+    special_tokens: Mapping[str, int], allowed_special: Specials, disallowed_special: Specials
+) -> tuple[Chosen, Chosen]:
+    """Return the allowed and the disallowed special tokens that `Tokenizer.encode` is given.
+
+    >>> choose_specials({"<|a|>": 256}, allowed_special=(), disallowed_special="all")[1].inverted
+    True
+
+    Raises ValueError for a name that is no special token, TypeError for a wrong type.
+    """
+    allowed = _chosen(special_tokens, allowed_special, "allowed_special")
+    disallowed = _chosen(special_tokens, disallowed_special, "disallowed_special")
+    if disallowed_special == "all":
+        disallowed = Chosen(allowed.literals, not allowed.inverted)
+    return allowed, disallowed
+
+
+def _chosen(special_tokens: Mapping[str, int], specials: Specials, name: str) -> Chosen:
+    """Return the special tokens that an argument names."""
+    if isinstance(specials, str) and specials == "all":
+        return Chosen(inverted=True)
+    if isinstance(specials, str) or not isinstance(specials, Iterable):
+        got = type(specials).__name__
+        if isinstance(specials, str):
+            got = f"the str {specials!r}; for one, pass {{{specials!r}}}"
+        raise TypeError(f'{name} must be "all" or a collection of special tokens, got {got}')
+    literals = frozenset(specials)
+    for literal in literals - special_tokens.keys():
+        raise _unknown_special(f"{name} has {literal!r}", special_tokens)
+    return Chosen(literals)
+
+
+def _unknown_special(fault: str, special_tokens: Iterable[str]) -> ValueError:
+    known = ", ".join(map(repr, special_tokens)) or "none"
+    return ValueError(
+        f"{fault}, which is not a special token of this vocabulary (these are: {known})"
+    )
+
+
+Frame = tuple[tuple[int, ...], tuple[int, ...]]
+"""The ids before and behind those of a text."""
+
+
+def frame_of(vocabulary: Vocabulary, begin: str | int | None, end: str | int | None) -> Frame:
+    """Return the frame that `begin` and `end`, special literals or ids, put around documents.
+
+    >>> frame_of(Vocabulary((), {"<|a|>": 256}, "..."), None, "<|a|>")
+    ((), (256,))
+
+    Raises ValueError for an unknown literal or id, TypeError for a wrong type.
+    """
+    return _ids_of(vocabulary, begin, "begin"), _ids_of(vocabulary, end, "end")
+
+
+def _ids_of(vocabulary: Vocabulary, token: str | int | None, name: str) -> tuple[int, ...]:
+    if token is None:
+        return ()
+    special_tokens = vocabulary.special_tokens
+    if isinstance(token, str):
+        if token not in special_tokens:
+            raise _unknown_special(f"{name} is {token!r}", special_tokens)
+        return (special_tokens[token],)
+    id = _integer(token, f"{name} must be a special literal, an id or None")
+    if id not in special_tokens.values() and id not in vocabulary.tokens.bytes_of:
+        raise ValueError(f"{name} is {id}, which is not an id of this vocabulary")
+    return (id,)
+
+
+def disallowed_error(text: Text, string: str, literal: str, index: int) -> ValueError:
+    """Return the error for a text, also given as a str, with a disallowed literal at an index."""
+    position = f"character {index}"
+    if not isinstance(text, str):
+        position = f"byte {len(string[:index].encode())}"
+    return ValueError(
+        f"text has the special token {literal!r} at {position}, which "
+        f"disallowed_special refuses; to encode it as its id, pass "
+        f"allowed_special={{{literal!r}}} and leave it out of disallowed_special; "
+        f"to encode it as ordinary text, leave it out of both, or use encode_ordinary"
+    )
+
+
+def check_special_literals(special_tokens: Iterable[str]) -> list[str]:
+    """Return the literals that training gives ids to, in the order given."""
+    check_iterable(special_tokens, "special_tokens", "str")
+    literals: dict[str, None] = {}
+    for literal in special_tokens:
+        if not isinstance(literal, str):
+            raise TypeError(f"a special token must be a str, got {type(literal).__name__}")
+        if not literal:
+            raise ValueError("a special token must not be empty")
+        if literal in literals:
+            raise ValueError(f"the special token {literal!r} is given twice")
+        literal.encode("utf-8")
+        literals[literal] = None
+    check_literal_sizes(literals)
+    return list(literals)
+
+
+# Numbers
+
+# More threads are never useful, but each takes memory.
+_MAX_THREADS = 256
+
+
+def check_threads(threads: int | None) -> int:
+    """Return the number of threads; None is one for each core that the process may use."""
+    if type(threads) is int and threads == 1:  # the default of `encode`
+        return 1
+    if threads is None:
+        # Linux alone has `sched_getaffinity`.
+        usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
+        return min(len(usable) or os.cpu_count() or 1, _MAX_THREADS)
+    count = _integer(threads, "threads must be an integer or None")
+    if count < 1:
+        raise ValueError(f"threads must be at least 1, got {count}")
+    return min(count, _MAX_THREADS)
+
+
+def check_vocab_size(vocab_size: object) -> int:
+    """Return a valid number of bytes and merges."""
+    size = _integer(vocab_size, "vocab_size must be an integer")
+    if size < BYTE_COUNT:
+        raise ValueError(
+            f"vocab_size must be at least {BYTE_COUNT}, one id for each byte, got {size}"
+        )
+    return size
+
+
+def _integer(value: object, required: str) -> int:
+    """Return an integer; for any other value, raise a TypeError that says what is required."""
+    try:
+        return as_id(value)
+    except TypeError:
+        raise TypeError(f"{required}, got {type(value).__name__}") from None
+
+
+class _NumpyDtype(Protocol):
+    """An instance of `numpy.dtype`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def isnative(self) -> bool: ...
+
+
+Dtype = Literal["uint32", "uint16"] | type[Any] | _NumpyDtype
+"""The type of an id in a buffer: numpy's name, its type or its dtype."""
+
+_ITEM_SIZES = {"uint32": 4, "uint16": 2}
+
+
+def item_size_of(dtype: Dtype, vocabulary: Vocabulary) -> int:
+    """Return the size of an id in bytes, in a buffer for the ids of a vocabulary.
+
+    >>> item_size_of("uint16", Vocabulary((), {"<|a|>": 256}, "..."))
+    2
+
+    Raises TypeError or ValueError for another dtype, and for one that cannot hold all ids.
+    """
+    if isinstance(dtype, str):
+        name: object = dtype
+    elif isinstance(dtype, type):
+        name = dtype.__name__
+    else:
+        name = getattr(dtype, "name", None) if getattr(dtype, "isnative", False) else None
+    size = _ITEM_SIZES.get(name) if isinstance(name, str) else None
+    if size is None:
+        error = ValueError if isinstance(dtype, str) else TypeError
+        raise error(f"dtype must be uint32 or uint16, got {dtype!r}")
+    if size == 2 and vocabulary.n_vocab > 1 << 16:
+        raise ValueError(
+            f"dtype uint16 holds ids up to {(1 << 16) - 1}, but those of this vocabulary run to "
+            f"{vocabulary.n_vocab - 1}: use uint32"
+        )
+    return size

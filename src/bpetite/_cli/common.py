@@ -1,0 +1,349 @@
+"""Code that several verbs share: options, text and ids from inputs, results and messages."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import accumulate
+from pathlib import Path
+from typing import cast
+
+from bpetite import Tokenizer
+from bpetite.corpora import BadDocumentError, Corpus
+
+STANDARD_INPUT = "-"
+
+ANY_MODEL = (
+    "a vocabulary file in any format: bpetite's own, .tiktoken, vocab.json with merges.txt, "
+    "tokenizer.json, or a model folder"
+)
+
+READ_BYTES = 1 << 16
+"""The most bytes that one read of standard input takes."""
+
+_BOM = "\ufeff"
+_BOM_BYTES = 3
+_NO_WHITE_SPACE = re.compile(r"\S")
+
+
+# Options
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names the vocabulary file."""
+    parser.add_argument("--model", "-m", metavar="FILE", required=True, help=ANY_MODEL)
+
+
+_WHOLE_FILES_HELP = (
+    "UTF-8 files, each loaded into memory; - is standard input, which is also the default"
+)
+
+
+def add_text_inputs(parser: argparse.ArgumentParser, files_help: str = _WHOLE_FILES_HELP) -> None:
+    """Add text as an option or in files; the two exclude each other."""
+    inputs = parser.add_mutually_exclusive_group()
+    inputs.add_argument("--text", "-t", metavar="TEXT", help="the text itself")
+    inputs.add_argument("files", metavar="FILE", nargs="*", default=[], help=files_help)
+
+
+def add_special(parser: argparse.ArgumentParser) -> None:
+    """Add the option that makes special tokens ordinary text."""
+    parser.add_argument(
+        "--ordinary",
+        dest="allowed_special",
+        action="store_const",
+        const=(),
+        default="all",
+        help="treat special tokens in the text as ordinary text",
+    )
+
+
+FILES_HELP = (
+    "files, folders and globs: plain text, .jsonl, .json, .parquet or .arrow, each but Parquet "
+    "also .gz or .zst; - is standard input, which is also the default"
+)
+
+
+def add_corpus(parser: argparse.ArgumentParser, has_log: bool = True) -> None:
+    """Add the options that say how files hold documents."""
+    parser.set_defaults(bad_log=None)
+    group = parser.add_argument_group("documents")
+    group.add_argument(
+        "--input-format",
+        choices=("text", "lines", "jsonl", "json", "parquet", "arrow"),
+        help="the format of all files; lines: each line is a document (default: by name, or else "
+        "by content)",
+    )
+    group.add_argument(
+        "--lines",
+        dest="input_format",
+        action="store_const",
+        const="lines",
+        help="the same as --input-format lines",
+    )
+    group.add_argument(
+        "--separator",
+        metavar="TEXT",
+        type=_unescaped,
+        help=r"the text that ends each document in a text file; \n, \r, \t and \\ are escapes",
+    )
+    group.add_argument(
+        "--text-field",
+        metavar="NAME",
+        default="text",
+        help="the field or column that has the text (default: text)",
+    )
+    group.add_argument(
+        "--on-bad",
+        choices=("raise", "skip"),
+        default="raise",
+        help="stop at a document that cannot be read, or skip and count it (default: raise)",
+    )
+    if has_log:
+        help = "with --on-bad skip: write a line for each bad document"
+        group.add_argument("--bad-log", metavar="FILE", help=help)
+
+
+def _unescaped(text: str) -> str:
+    r"""Return a text with the characters that escapes stand for.
+
+    >>> _unescaped(r"\n\\n")
+    '\n\\n'
+    """
+    characters = {"n": "\n", "r": "\r", "t": "\t"}
+    return re.sub(r"\\([nrt\\])", lambda match: characters.get(match[1], match[1]), text)
+
+
+def corpus(options: argparse.Namespace, names: list[str]) -> Corpus:
+    """Return the corpus of some files, by the options of `add_corpus`."""
+    return Corpus(
+        names,
+        format=options.input_format,
+        text_field=text_argument(options.text_field),
+        separator=None if options.separator is None else text_argument(options.separator),
+        on_bad=options.on_bad,
+        bad_log=options.bad_log,
+    )
+
+
+@contextmanager
+def reading(corpus: Corpus, options: argparse.Namespace) -> Iterator[None]:
+    """Say how to read a file that has no text field, and how many documents were skipped."""
+    try:
+        yield
+    except BadDocumentError as error:
+        if error.document.reason != "no field":
+            raise
+        raise ValueError(
+            f"{error}; --text-field names another field, and "
+            "--input-format text reads the file as it is"
+        ) from None
+    if report := corpus.report.first_bad:
+        log = f"; {options.bad_log} names all of them" if options.bad_log else ""
+        say(f"skipped {corpus.report.bad} bad documents, first {report[0]}{log}")
+
+
+def number(lowest: int, highest: int) -> Callable[[str], int]:
+    """Return the type of an argument that is a number in a range."""
+
+    def number(text: str) -> int:  # argparse shows this name: "invalid number value"
+        if not lowest <= int(text) <= highest:
+            raise argparse.ArgumentTypeError(f"must be from {lowest} to {highest}")
+        return int(text)
+
+    return number
+
+
+# Inputs
+
+
+def load(options: argparse.Namespace) -> Tokenizer:
+    """Load the tokenizer that the option of `add_model` names."""
+    return Tokenizer.load(options.model)
+
+
+def text_argument(argument: str | list[str]) -> str:
+    """Return the text of an argument, which is UTF-8 in every locale. Raises ValueError if not.
+
+    >>> text_argument("é")
+    'é'
+    """
+    if isinstance(argument, list):
+        return "--"  # argparse removes the "--" of "--text=--" and leaves an empty list
+    try:
+        argument.encode("utf-8")
+        return argument
+    except UnicodeEncodeError:
+        # Python passes bytes that the locale cannot decode as lone surrogates.
+        try:
+            return os.fsencode(argument).decode("utf-8")
+        except UnicodeDecodeError:
+            raise ValueError(f"the argument {argument!r} is not UTF-8") from None
+
+
+def texts(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each input of `add_text_inputs`."""
+    if options.text is not None:
+        yield "", text_argument(options.text)
+        return
+    for name in options.files or [STANDARD_INPUT]:
+        text = read_text(name)
+        warn_of_bom(name, text[:1].encode())
+        yield name, text
+
+
+def read_text(name: str) -> str:
+    """Return the text of a file or of standard input. Raises ValueError if it is not UTF-8."""
+    data = read(name)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{shown(name)} is not UTF-8 at byte {error.start} "
+            f"(0x{data[error.start]:02x}: {error.reason})"
+        ) from None
+
+
+def decoding_failure(error: UnicodeDecodeError) -> ValueError:
+    """Return an error that says which byte of the tokens is not UTF-8, and what to do."""
+    return ValueError(f"{error}; --errors replace writes U+FFFD in place of such bytes")
+
+
+def warn_of_bom(name: str, beginning: bytes) -> None:
+    """Warn if an input begins with a byte order mark: few users know that it is in their file."""
+    if beginning.startswith(_BOM.encode()):
+        say(
+            f"{shown(name)} begins with a byte order mark (U+FEFF), which is read as text; "
+            "remove it unless you need it"
+        )
+
+
+def shown(name: str) -> str:
+    """Return the name of an input as messages show it."""
+    return "standard input" if name == STANDARD_INPUT else name
+
+
+def read(name: str) -> bytes:
+    """Return all bytes of a file or of standard input."""
+    if name != STANDARD_INPUT:
+        return Path(name).read_bytes()
+    # Python handles Ctrl-C between two calls; a single read() would block until the end.
+    source = standard_input()
+    return b"".join(iter(lambda: source.read1(READ_BYTES), b""))
+
+
+def standard_input() -> io.BufferedReader:
+    """Return standard input as bytes. Raises OSError if it is closed."""
+    if sys.stdin is None:
+        raise OSError("standard input is closed")
+    return cast(io.BufferedReader, sys.stdin.buffer)
+
+
+def parse_ids(text: str) -> list[int]:
+    r"""Return the ids of a text: JSON arrays, or ids with white space between them.
+
+    >>> parse_ids("[1,2] [3]"), parse_ids("1 2\n3\n")
+    ([1, 2, 3], [1, 2, 3])
+
+    Raises ValueError for anything else.
+    """
+    if not text.lstrip().startswith("["):
+        return list(parse_words(text))
+    ids: list[int] = []
+    decoder = json.JSONDecoder()
+    end = 0
+    while following := _NO_WHITE_SPACE.search(text, end):
+        try:
+            array, end = decoder.raw_decode(text, following.start())
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise ValueError(f"the ids are not a JSON array: {error}") from None
+        if not isinstance(array, list):
+            raise ValueError(f"the ids must be a JSON array, got {json.dumps(array)[:40]}")
+        for id in array:
+            if type(id) is not int:
+                raise ValueError(f"an id must be an integer, got {json.dumps(id)[:40]}")
+        ids += array
+    return ids
+
+
+def parse_words(text: str, first_line: int = 1, source: str = "") -> Iterator[int]:
+    """Yield the ids of words. A word that is not an id raises ValueError with source and line."""
+    for index, word in enumerate(text.split()):
+        try:
+            id = parse_id(word)
+        except ValueError as error:
+            ends = accumulate(len(line.split()) for line in text.split("\n"))
+            line = next(line for line, end in enumerate(ends, first_line) if end > index)
+            raise ValueError(f"{source}line {line}: {error}") from None
+        yield id
+
+
+def parse_id(word: str) -> int:
+    """Return an id from its decimal digits. Raises ValueError for anything else."""
+    if not (word.isascii() and word.isdigit()):
+        raise ValueError(f"not an id: {word[:40]!r}")
+    return int(word)
+
+
+def check_inputs(names: list[str], quiet: bool = False) -> None:
+    """Refuse an unreadable file before the work; warn of byte order marks."""
+    for name in names:
+        beginning = b""
+        if name == STANDARD_INPUT:
+            beginning = standard_input().peek(_BOM_BYTES)
+        elif Path(name).is_file():
+            with open(name, "rb") as file:
+                beginning = file.read(_BOM_BYTES)
+        # Any other file is a pipe or a device; opening it could take its data.
+        if not quiet:
+            warn_of_bom(name, beginning)
+
+
+# Results and messages
+
+
+def write(result: str) -> None:
+    """Write a result to standard output: UTF-8 on every system, newlines unchanged."""
+    if sys.stdout is None:
+        raise OSError("standard output is closed")
+    # File names may have bytes that are not UTF-8; surrogateescape returns those bytes.
+    sys.stdout.buffer.write(result.encode("utf-8", "surrogateescape"))
+
+
+def say(message: str) -> None:
+    """Print one line to standard error; ignore a closed standard error."""
+    try:
+        print(f"bpetite: {' '.join(message.split())}", file=sys.stderr, flush=True)
+    except OSError:
+        silence_stderr()
+
+
+def silence_stderr() -> None:
+    """Discard all further output to standard error."""
+    sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open until the end
+
+
+def check_output(path: str, replace: bool, option: str = "--force") -> None:
+    """Refuse an output file that could not be written after the work. Raises OSError.
+
+    `option` is the option that permits replacement.
+    """
+    output = Path(os.path.realpath(path))  # a link stays; its target is written
+    folder = os.path.dirname(path) or "."
+    if path.endswith(("/", os.sep)) or (output.exists() and not output.is_file()):
+        raise OSError(f"{path}: only a file can be replaced")
+    if not output.parent.is_dir():
+        raise OSError(f"{path}: the folder {folder} does not exist")
+    if output.exists() and not replace:
+        raise OSError(f"{path}: exists; {option} replaces it")
+    try:
+        tempfile.TemporaryFile(dir=output.parent).close()
+    except OSError:
+        raise OSError(f"{path}: the folder {folder} is not writable") from None

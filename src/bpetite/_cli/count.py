@@ -1,0 +1,46 @@
+"""The verb `count`: text in, numbers of tokens out."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from bpetite import Tokenizer
+from bpetite._cli import common
+
+HELP = "count the tokens of each input, as wc counts words"
+EXAMPLE = "bpetite count --model model.json README.md"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    common.add_model(parser)
+    common.add_text_inputs(parser, common.FILES_HELP)
+    common.add_special(parser)
+    common.add_corpus(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Write a line for each input, and the total if there are several."""
+    tokenizer = common.load(options)
+    counts = [*_counts(tokenizer, options)]
+    if len(counts) > 1:
+        counts.append((sum(count for count, _ in counts), "total"))
+    width = max(len(str(count)) for count, _ in counts)
+    for count, name in counts:
+        label = "" if name == common.STANDARD_INPUT and not options.files else name
+        common.write(f"{count:>{width}} {label}".rstrip() + "\n")
+
+
+def _counts(tokenizer: Tokenizer, options: argparse.Namespace) -> Iterator[tuple[int, str]]:
+    """Yield the number of ids of each input, and its name."""
+    special = options.allowed_special
+    if options.text is not None:
+        text = common.text_argument(options.text)
+        yield tokenizer.count(text, allowed_special=special), ""
+        return
+    names = options.files or [common.STANDARD_INPUT]
+    corpora = [common.corpus(options, [name]) for name in names]
+    for name, corpus in zip(names, corpora, strict=True):
+        common.check_inputs([name])
+        with common.reading(corpus, options):
+            yield tokenizer.count_documents(corpus, allowed_special=special), name

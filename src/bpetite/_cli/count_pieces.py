@@ -1,0 +1,94 @@
+"""The verb `count-pieces`: files in, a file of piece counts and a report out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+
+import bpetite
+from bpetite import PieceCounts, PieceCountsHeader
+from bpetite._cli import common, pieces
+from bpetite._cli.progress import display
+
+HELP = """count the pieces of files, for train
+
+Training needs only these counts. Counts of several machines add up: train takes several files of
+them. If all inputs are files of piece counts, count-pieces writes their sum, in bounded memory."""
+EXAMPLE = """\
+bpetite count-pieces README.md --output readme.counts
+bpetite train readme.counts --vocab-size 512 --output model.json"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", metavar="FILE", nargs="*", help=common.FILES_HELP)
+    parser.add_argument(
+        "--output", "-o", metavar="FILE", required=True, help="the file of piece counts to write"
+    )
+    parser.add_argument("--force", action="store_true", help="replace the output if it exists")
+    pieces.add_options(parser)
+    parser.add_argument(
+        "--memory-bytes",
+        metavar="N",
+        type=common.number(1, 2**63),
+        default=1 << 30,
+        help="sorted counts go to disk when they take about so much memory (default: 1 GiB)",
+    )
+    parser.add_argument("--quiet", action="store_true", help="show neither progress nor notes")
+    common.add_corpus(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Write the counts, and a report in JSON."""
+    names = options.files or [common.STANDARD_INPUT]
+    common.check_output(options.output, options.force)
+    started = time.monotonic()
+    header = _write(options, names)
+    pieces.note_pruning(header, options.quiet)
+    report = {
+        "text_bytes": header.text_bytes,
+        "pieces": header.pieces,
+        "distinct_pieces": header.distinct_pieces,
+        **pieces.pruning(header),
+        "elapsed_ms": round((time.monotonic() - started) * 1000),
+        "output": os.fsencode(options.output).decode("utf-8", "replace"),
+        "engine": bpetite.engine,
+    }
+    common.write(json.dumps(report, ensure_ascii=False) + "\n")
+
+
+def _write(options: argparse.Namespace, names: list[str]) -> PieceCountsHeader:
+    are_counts = [*map(pieces.are_counts, names)]
+    pattern = pieces.pattern(options)
+    weights = pieces.weights(options, names)
+    if all(are_counts):
+        for name in names:
+            PieceCounts.read_header(name).checked_pattern(pattern)
+        return PieceCounts.merge(
+            names,
+            options.output,
+            weights=[weights[name] for name in names],
+            min_count=options.min_count,
+            overwrite=options.force,
+        )
+    if any(are_counts):
+        raise ValueError(
+            f"{names[are_counts.index(True)]} has piece counts, but "
+            f"{names[are_counts.index(False)]} has text; count the text first, then add the counts"
+        )
+    if options.weight:
+        raise ValueError("--weight is for files of piece counts; count each source first")
+    common.check_inputs(names, options.quiet)
+    corpus = common.corpus(options, names)
+    shown = display(options.quiet)
+    with common.reading(corpus, options), shown:
+        return PieceCounts.count_to_file(
+            corpus,
+            options.output,
+            pattern="gpt2" if pattern is None else pattern,
+            min_count=options.min_count,
+            memory_bytes=options.memory_bytes,
+            progress=shown.show,
+            overwrite=options.force,
+        )

@@ -1,0 +1,85 @@
+"""Pattern, weights and pruning: options and reports that `train` and `count-pieces` share."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from bpetite import PATTERNS, PieceCounts, PieceCountsHeader
+from bpetite._cli import common
+
+_MAX_COUNT = 2**64 - 1
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how pieces are counted."""
+    parser.add_argument(
+        "--pattern",
+        metavar="PATTERN",
+        help=f"the pattern that splits text into pieces: {', '.join(PATTERNS)}, or a regular "
+        "expression (default: gpt2, or the pattern of the piece counts)",
+    )
+    parser.add_argument(
+        "--weight",
+        metavar="FILE=N",
+        action="append",
+        default=[],
+        type=_weight,
+        help="count this input N times, as if it were there N times; repeatable",
+    )
+    parser.add_argument(
+        "--min-count",
+        metavar="N",
+        type=common.number(1, _MAX_COUNT),
+        default=1,
+        help="drop pieces that occur less than N times, after all counts are added; saves memory, "
+        "but the vocabulary is not that of all text (default: 1)",
+    )
+
+
+def _weight(text: str) -> tuple[str, int]:
+    name, equals, weight = text.rpartition("=")
+    if not equals or not weight.isascii() or not weight.isdigit() or int(weight) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} must be FILE=N, with an N of at least 1")
+    return name, int(weight)
+
+
+def pattern(options: argparse.Namespace) -> str | None:
+    """Return the pattern that the user gave."""
+    return None if options.pattern is None else common.text_argument(options.pattern)
+
+
+def are_counts(name: str) -> bool:
+    """Return whether an input is a file of piece counts."""
+    return name != common.STANDARD_INPUT and PieceCounts.is_counts_file(name)
+
+
+def weights(options: argparse.Namespace, names: list[str]) -> dict[str, int]:
+    """Return the weight of each input. Raises ValueError for a weight of none of them."""
+    weights = dict.fromkeys(names, 1)
+    for name, weight in options.weight:
+        if name not in weights:
+            raise ValueError(f"--weight {name}={weight}: {name} is not an input")
+        weights[name] = weight
+    return weights
+
+
+def pruning(header: PieceCountsHeader | None) -> dict[str, Any]:
+    """Return the fields of a report that say whether counts are exact; without counts, they are."""
+    if header is None:
+        return {"exact": True, "min_count": 1, "dropped_pieces": 0}
+    return {
+        "exact": header.dropped_pieces == 0,
+        "min_count": header.min_count,
+        "dropped_pieces": header.dropped_pieces,
+    }
+
+
+def note_pruning(header: PieceCountsHeader, quiet: bool) -> None:
+    """Say that counts are not exact, if pieces were dropped."""
+    if header.dropped_pieces and not quiet:
+        total = header.pieces + header.dropped_pieces
+        common.say(
+            f"not exact: pruning dropped {header.dropped_pieces} of {total} pieces, so the "
+            "vocabulary is not that of all text"
+        )

@@ -1,0 +1,133 @@
+"""The displays of training progress: none, lines for a log, and bars for a terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from bpetite import TrainingProgress
+from bpetite._cli.common import say
+from bpetite.corpora import TokenizeProgress
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+_LINE_INTERVAL = 5.0  # seconds
+
+
+def display(quiet: bool) -> Display:
+    """Return the display for the user's wish and for standard error."""
+    if quiet:
+        return Display()
+    return _Bars() if sys.stderr.isatty() else _Lines()
+
+
+class Display:
+    """Shows nothing; its subclasses show progress."""
+
+    def show(self, progress: TrainingProgress) -> None:
+        """Show the progress of a stage."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+class _Lines(Display):
+    """Prints a line every few seconds, and one at the end of a stage."""
+
+    def __init__(self) -> None:
+        self._last: TrainingProgress | None = None
+        self._stage_start = self._next_line = 0.0
+
+    def show(self, progress: TrainingProgress) -> None:
+        now = time.monotonic()
+        if self._last is None or self._last.stage != progress.stage:
+            self._end_stage(now)
+            self._stage_start = now
+            self._next_line = now + _LINE_INTERVAL
+        self._last = progress
+        if now >= self._next_line:
+            self._next_line = now + _LINE_INTERVAL
+            self._print(progress, now)
+
+    def __exit__(self, *error: object) -> None:
+        if error[0] is None:
+            self._end_stage(time.monotonic())
+
+    def _end_stage(self, now: float) -> None:
+        if self._last is not None:
+            self._print(self._last, now, ended=True)
+
+    def _print(self, progress: TrainingProgress, now: float, ended: bool = False) -> None:
+        stage, done, total = progress.stage, progress.done, progress.total
+        rate = done / max(now - self._stage_start, 1e-3)
+        line = f"{stage}: {_amount(stage, done)}"
+        if total is not None:
+            line += f" of {_amount(stage, total)}"
+        line += f", {_amount(stage, rate)}/s"
+        if total is not None and 0 < done < total and not ended:
+            line += f", {(total - done) / rate:.0f} s left"
+        say(line)
+
+
+def _amount(stage: str, amount: float) -> str:
+    return f"{amount / 1e6:.1f} MB" if stage == "counting" else f"{amount:,.0f} merges"
+
+
+class _Bars(Display):
+    """Shows a bar for each stage."""
+
+    def __init__(self) -> None:
+        self._bar: tqdm[Any] | None = None
+        self._stage = ""
+
+    def show(self, progress: TrainingProgress) -> None:
+        if self._bar is None or self._stage != progress.stage:
+            self.__exit__()
+            self._stage = progress.stage
+            self._bar = _new_bar(progress)
+        self._bar.update(progress.done - self._bar.n)
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+class TokenizeBar:
+    """Shows a bar on a terminal: bytes of input, their rate, the time left, and ids per second."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._shows = not quiet and sys.stderr.isatty()
+        self._bar: tqdm[Any] | None = None
+        self._start = time.monotonic()
+
+    def show(self, progress: TokenizeProgress) -> None:
+        """Show the progress."""
+        if not self._shows:
+            return
+        if self._bar is None:
+            from tqdm import tqdm
+
+            self._bar = tqdm(total=progress.total_bytes, unit="B", unit_scale=True)
+        seconds = max(time.monotonic() - self._start, 1e-3)
+        rates = (progress.text_bytes / 1e6 / seconds, progress.ids / 1e6 / seconds)
+        self._bar.set_postfix_str("{:.0f} MB/s of text, {:.1f}M ids/s".format(*rates), False)
+        self._bar.update(progress.done_bytes - self._bar.n)
+
+    def __enter__(self) -> TokenizeBar:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+def _new_bar(progress: TrainingProgress) -> tqdm[Any]:
+    from tqdm import tqdm  # imported here because no other verb needs it
+
+    unit, scale = ("B", True) if progress.stage == "counting" else (" merges", False)
+    return tqdm(desc=progress.stage, total=progress.total, unit=unit, unit_scale=scale)

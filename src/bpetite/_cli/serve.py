@@ -1,0 +1,94 @@
+"""The verb `serve`: models in, a local page out that shows their tokens while the user types."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+import socket
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from bpetite import Tokenizer
+from bpetite._cli.common import ANY_MODEL, number, say
+
+_INSTALL = "pip install starlette uvicorn"
+
+HELP = f"""\
+show the tokens of typed text in a browser, and replay them as a live stream
+
+This verb needs Starlette and uvicorn: {_INSTALL}
+The page loads nothing from other machines. Other machines cannot open it
+unless --host allows it."""
+EXAMPLE = "bpetite serve --model model.json"
+
+_HOST = "127.0.0.1"
+_PORT = 8765
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--model",
+        "-m",
+        metavar="FILE",
+        action="append",
+        required=True,
+        help=f"{ANY_MODEL}; give it twice to see two models side by side",
+    )
+    parser.add_argument(
+        "--port",
+        metavar="N",
+        type=number(0, 65535),
+        default=_PORT,
+        help=f"the port to listen at; 0 takes any free port (default: {_PORT})",
+    )
+    parser.add_argument(
+        "--host",
+        metavar="ADDRESS",
+        default=_HOST,
+        help=f"the address to listen at (default: {_HOST}, for this machine only)",
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Serve the page until a signal ends the process."""
+    try:
+        # No other verb needs these packages.
+        from bpetite._web.app import Model, application, is_loopback
+        from bpetite._web.server import serve
+    except ImportError as error:
+        raise ValueError(f"serve needs Starlette and uvicorn ({error}): {_INSTALL}") from None
+    names = _names(options.model)
+    models = [
+        Model(name, Tokenizer.load(path)) for name, path in zip(names, options.model, strict=True)
+    ]
+    with _listener(options.host, options.port) as listener:
+        host, port = listener.getsockname()[:2]
+        address = f"[{host}]" if ":" in host else host
+        say(f"serving {', '.join(names)} at http://{address}:{port}/")
+        serve(application(models, loopback=is_loopback(host)), listener)
+
+
+def _names(paths: Sequence[str]) -> list[str]:
+    """Return the name of each model: its file's name or, if two are equal, its path.
+
+    >>> _names(["a/model.json", "b/model.json", "c/small.json"])
+    ['a/model.json', 'b/model.json', 'small.json']
+    """
+    shown = [os.fsencode(path).decode("utf-8", "replace") for path in paths]
+    ends = [Path(path).name or path for path in shown]
+    counts = Counter(ends)
+    return [end if counts[end] == 1 else path for end, path in zip(ends, shown, strict=True)]
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    """Return a socket that listens. Raises OSError with the reason and a remedy."""
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address[:2], family=family)
+    except (OSError, UnicodeError) as error:
+        if getattr(error, "errno", None) == errno.EADDRINUSE:
+            raise OSError(f"port {port} is in use; --port 0 takes any free port") from None
+        reason = getattr(error, "strerror", None) or error
+        raise OSError(f"cannot listen at {host}, port {port}: {reason}") from None

@@ -1,0 +1,174 @@
+"""The verb `train`: files in, a vocabulary file and a report out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+import warnings
+from collections.abc import Iterator
+from functools import reduce
+from operator import add
+
+import bpetite
+from bpetite import CorpusWarning, PieceCounts, PieceCountsHeader, Tokenizer, TrainingProgress
+from bpetite._cli import common, pieces
+from bpetite._cli.progress import Display, display
+from bpetite._web.display import pattern_names
+
+HELP = """learn a vocabulary from files, or from the piece counts that count-pieces wrote
+
+A text file is one document, unless options say otherwise. JSON, Parquet and Arrow files have one
+document in each line or row."""
+EXAMPLE = "bpetite train README.md --vocab-size 512 --output model.json"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="*",
+        help=common.FILES_HELP,
+    )
+    parser.add_argument(
+        "--input", metavar="FILE", action="append", default=[], help="one more file to train on"
+    )
+    parser.add_argument(
+        "--vocab-size",
+        metavar="N",
+        type=common.number(256, 2**32),
+        required=True,
+        help="the number of ids, including the 256 bytes and without special tokens",
+    )
+    parser.add_argument(
+        "--output", "-o", metavar="FILE", required=True, help="the vocabulary file to write"
+    )
+    parser.add_argument("--force", action="store_true", help="replace the output if it exists")
+    parser.add_argument(
+        "--special-token",
+        metavar="LITERAL",
+        action="append",
+        help="a literal that is never split; repeatable (default: <|endoftext|>)",
+    )
+    pieces.add_options(parser)
+    parser.add_argument("--quiet", action="store_true", help="show neither progress nor notes")
+    common.add_corpus(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Train, save the vocabulary, and write a report in JSON."""
+    names = options.files + options.input or [common.STANDARD_INPUT]
+    common.check_output(options.output, options.force)
+    started = time.monotonic()
+    progress = _Progress(display(options.quiet))
+    with progress.display, warnings.catch_warnings():
+        # The report and the note below say so.
+        warnings.filterwarnings("ignore", "stopped at", CorpusWarning)
+        tokenizer, header, corpus_bytes = _trained(options, names, progress)
+    tokenizer.save(options.output, overwrite=options.force)
+    ended = time.monotonic()
+
+    learnt = tokenizer.vocab_size - len(tokenizer.special_tokens)
+    stopped_early = learnt < options.vocab_size
+    if stopped_early and not options.quiet:
+        common.say(f"stopped at {learnt} of {options.vocab_size} ids: no pair is left to merge")
+    if not pattern_names(tokenizer.pattern) and not options.quiet:
+        common.say("llama.cpp supports named patterns only and cannot load this vocabulary")
+    report = {
+        "corpus_bytes": corpus_bytes,
+        "requested_vocab_size": options.vocab_size,
+        "actual_mergeable_vocab_size": learnt,
+        "special_token_count": len(tokenizer.special_tokens),
+        "stopped_early": stopped_early,
+        **pieces.pruning(header),
+        "elapsed_ms": _milliseconds(ended - started),
+        "counting_ms": _milliseconds(progress.counting_ended - started),
+        "merging_ms": _milliseconds(progress.merging_ended - progress.counting_ended),
+        "output": os.fsencode(options.output).decode("utf-8", "replace"),
+        "engine": bpetite.engine,
+    }
+    common.write(json.dumps(report, ensure_ascii=False) + "\n")
+
+
+def _trained(
+    options: argparse.Namespace, names: list[str], progress: _Progress
+) -> tuple[Tokenizer, PieceCountsHeader | None, int]:
+    """Return the vocabulary, the header of its piece counts if any, and the size of its text."""
+    special_tokens = [*map(common.text_argument, options.special_token or ["<|endoftext|>"])]
+    stored = [*filter(pieces.are_counts, names)]
+    texts = [name for name in names if name not in stored]
+    common.check_inputs(texts, options.quiet)
+    pattern = pieces.pattern(options)
+    if not (stored or options.weight or options.min_count > 1):
+        corpus = common.corpus(options, texts)
+        with common.reading(corpus, options):
+            tokenizer = Tokenizer.train(
+                corpus,
+                options.vocab_size,
+                pattern=pattern,
+                special_tokens=special_tokens,
+                progress=progress,
+            )
+        return tokenizer, None, progress.corpus_bytes
+    Tokenizer.train("", options.vocab_size, special_tokens=special_tokens)  # before the work
+    counts = _counts(options, stored, texts, pattern, progress)
+    corpus_bytes = counts.header.text_bytes
+    counts = counts.prune(options.min_count)
+    pieces.note_pruning(counts.header, options.quiet)
+    tokenizer = Tokenizer.train(
+        counts, options.vocab_size, special_tokens=special_tokens, progress=progress
+    )
+    return tokenizer, counts.header, corpus_bytes
+
+
+def _counts(
+    options: argparse.Namespace,
+    stored: list[str],
+    texts: list[str],
+    pattern: str | None,
+    progress: _Progress,
+) -> PieceCounts:
+    """Return the piece counts of all inputs: of files that store them, and of texts."""
+    weights = pieces.weights(options, stored + texts)
+    text_weights = sorted({weights[name] for name in texts})
+    if options.bad_log is not None and len(text_weights) > 1:
+        raise ValueError("--bad-log needs texts of one weight; count each source by count-pieces")
+    corpora = {
+        weight: common.corpus(options, [name for name in texts if weights[name] == weight])
+        for weight in text_weights
+    }
+    for name in stored:
+        pattern = PieceCounts.read_header(name).checked_pattern(pattern)
+
+    def parts() -> Iterator[PieceCounts]:
+        for name in stored:
+            yield PieceCounts.load(name) * weights[name]
+        for weight, corpus in corpora.items():
+            with common.reading(corpus, options):
+                counts = PieceCounts.from_corpus(
+                    corpus, pattern="gpt2" if pattern is None else pattern, progress=progress
+                )
+            yield counts * weight
+
+    return reduce(add, parts())
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+class _Progress:
+    """Receives training progress: keeps the figures of the report, and feeds the display."""
+
+    def __init__(self, display: Display) -> None:
+        self.display = display
+        self.corpus_bytes = 0
+        self.counting_ended = self.merging_ended = time.monotonic()
+
+    def __call__(self, progress: TrainingProgress) -> None:
+        if progress.stage == "counting":
+            self.corpus_bytes = progress.done
+            self.counting_ended = time.monotonic()
+        self.merging_ended = time.monotonic()
+        self.display.show(progress)

@@ -1,0 +1,47 @@
+"""The verb `verify`: a folder of token files in, its problems out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from bpetite._cli import common
+from bpetite.corpora import first_documents, verify
+
+HELP = """check a folder of token files: sizes, hashes, ids, documents, missing and foreign files
+
+Exits with 1 if there is a problem. Problems go to standard error, a line each."""
+EXAMPLE = """\
+bpetite train README.md --vocab-size 512 --output model.json
+bpetite tokenize README.md --model model.json --format megatron --output tokens
+bpetite verify tokens --model model.json --head 1"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="DIR", help="a folder that bpetite tokenize wrote")
+    parser.add_argument(
+        "--model", "-m", metavar="FILE", help=f"the vocabulary to expect: {common.ANY_MODEL}"
+    )
+    parser.add_argument(
+        "--deep", action="store_true", help="encode the sources again and compare the files"
+    )
+    parser.add_argument(
+        "--head",
+        metavar="N",
+        type=common.number(0, 2**31),
+        default=0,
+        help="print the text of the first N documents, each as a JSON string on a line",
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print the first documents if asked, and the problems."""
+    tokenizer = None if options.model is None else common.load(options)
+    problems = verify(options.folder, tokenizer, deep=options.deep)
+    for problem in problems:
+        common.say(problem)
+    if problems:
+        noun = "problem" if len(problems) == 1 else "problems"
+        raise ValueError(f"{options.folder}: {len(problems)} {noun}")
+    for text in first_documents(options.folder, options.head):
+        common.write(json.dumps(text, ensure_ascii=False) + "\n")

@@ -1,0 +1,247 @@
+"""What an engine provides, as Protocols: mypy checks both engines against `Engine`.
+
+The engines return the same results and raise the same errors. They differ in speed alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from mmap import mmap
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+
+from bpetite._arguments import Frame, Text
+from bpetite._corpus import DocumentCorpus
+from bpetite._piece_records import Merged, RecordBlock
+from bpetite._progress import Reporter
+from bpetite._vocabulary import NativeVocabulary, Pair, Vocabulary
+
+Counts = TypeVar("Counts")
+"""How often each piece occurs: each engine has a type of its own, which only it reads."""
+
+
+class TextEncoder(Protocol):
+    """Turns text into ids by one vocabulary; safe to share between threads.
+
+    A special literal becomes its id, unless the text is `ordinary`. `threads` is an upper bound,
+    and never changes the ids. An id in a buffer has `item_size` bytes, 4 or 2. The ids of each text
+    of a batch stand between the two parts of a frame.
+
+    Every method raises UnicodeEncodeError for a lone surrogate, and what `as_str` raises.
+    """
+
+    def encode(self, text: Text, ordinary: bool = False, threads: int = 1, /) -> list[int]:
+        """Return the ids of a text."""
+
+    def encode_array(
+        self, text: Text, ordinary: bool, item_size: int, threads: int, /
+    ) -> memoryview:
+        """Return the ids of a text in a buffer."""
+
+    def encode_batch(self, texts: Sequence[Text], frame: Frame, threads: int, /) -> list[list[int]]:
+        """Return the ids of each text. The first text that is refused raises its error."""
+
+    def encode_batch_arrays(
+        self, texts: Sequence[Text], frame: Frame, item_size: int, threads: int, /
+    ) -> tuple[memoryview, memoryview]:
+        """Return the ids of all texts in one buffer, and the offset of each text, in ids."""
+
+    def encode_offsets(
+        self, data: memoryview, offsets: memoryview, frame: Frame, item_size: int, threads: int, /
+    ) -> tuple[memoryview, memoryview]:
+        """Return the ids of `documents_in(data, offsets)`, as `encode_batch_arrays` does.
+
+        `view_of_data` and `view_of_offsets` made the views. Raises what `documents_in` raises.
+        """
+
+    def count(self, text: Text, ordinary: bool = False, /) -> int:
+        """Return the number of ids that `encode` returns, without a list of them."""
+
+    def with_special_tokens(self, special_tokens: dict[str, int], /) -> TextEncoder:
+        """Return an encoder that differs in its special tokens alone."""
+
+    def first_special(self, text: str, /) -> tuple[str, int] | None:
+        """Return the first special literal in a text and its position in characters, or None."""
+
+
+class TokenJoiner(Protocol):
+    """Turns ids into bytes and text by one vocabulary; safe to share between threads.
+
+    Both methods raise KeyError for an unknown id and TypeError for a value that is no integer.
+    """
+
+    def join(self, ids: Iterable[int], skip_special_tokens: bool = False, /) -> bytes:
+        """Return the bytes of ids, joined."""
+
+    def text(self, ids: Iterable[int], errors: str, skip_special_tokens: bool = False, /) -> str:
+        """Return the bytes of ids, joined and decoded as UTF-8."""
+
+
+class PlainAutomaton(Protocol):
+    """The states of plain streams, which neither count nor look for stops or tags."""
+
+    def state(self, pending: Hashable, /) -> PlainState:
+        """Return the state of a stream that has made a step."""
+
+
+class PlainState(Protocol):
+    """The state of a plain stream, as `PlainSteps` reads it; Rust reads it by these names."""
+
+    @property
+    def pending(self) -> Hashable:
+        """What waits for the next token: bytes, if there are native tokens."""
+
+    @property
+    def text_of(self) -> list[str | None]:
+        """The texts of the ids that do not change the state; None for other ids."""
+
+    @property
+    def native_tokens(self) -> object | None:
+        """The result of `make_native_tokens`, if it makes the steps."""
+
+    @property
+    def automaton(self) -> PlainAutomaton: ...
+
+    def __getitem__(self, id: int, /) -> tuple[str, Any]:
+        """Return the text of an id, and the next state; KeyError for an unknown id."""
+
+
+class PlainSteps(Protocol):
+    """The steps of a plain stream: a class that `_streaming` derives its plain mode from.
+
+    The derived class sets `_state` and has `_step_any`, for ids that are unusual or wrong.
+    """
+
+    def step(self, ids: int | Iterable[int]) -> str:
+        """Return the text that became complete."""
+
+    def _step_list(self, ids: list[Any], /) -> str | None:
+        """Make the steps of several ids; None, and no step, if one of them is unusual."""
+
+
+Block: TypeAlias = bytes | bytearray | memoryview | mmap
+"""Some bytes of a file: any contiguous buffer of bytes."""
+
+Reason = Literal["not UTF-8", "not JSON", "no field", "not a string", "lone surrogate"]
+"""Why a scanner refuses a line. If several reasons apply, the first of them counts."""
+
+Scanned: TypeAlias = tuple[memoryview, memoryview, memoryview, list[tuple[int, int, Reason]]]
+"""The texts of a block as `FieldScanner.feed` returns them: data, offsets, rows, refused lines."""
+
+
+class FieldScanner(Protocol):
+    r"""Takes one text field from JSON Lines, block by block. A thread waits for another's call.
+
+    A line ends at a newline and nowhere else, and lines are UTF-8. A line has a text if and only if
+    `json.loads` takes it, and the last value of the top-level field is a string without lone
+    surrogates. Two bounds of `json.loads` do not apply: values nest to any depth, and integers have
+    any number of digits.
+
+    Lines of white space alone have no text and are not refused. As in `json.loads`, a UTF-8 byte
+    order mark at the beginning of a line is skipped, so each part of a file gives the same texts.
+    """
+
+    def feed(self, block: Block, is_last: bool, /) -> Scanned:
+        """Return the texts of the lines that end in a block. The unfinished line waits for more.
+
+        If `is_last`, the unfinished line ends with the block, which may be empty. Lines and bytes
+        count from 0 where the scanner was made. The result has four parts:
+
+        - data, of format "B": the texts in UTF-8, joined
+        - offsets, of format "Q": text i is `data[offsets[i]:offsets[i + 1]]`
+        - rows, of format "Q": the line of each text
+        - the refused lines in order: the line, the byte where it begins, and the reason
+
+        The native engine releases the GIL if a long block is read-only. Instead of a `bytearray`,
+        pass `memoryview(array).toreadonly()`, and do not write to it during the call.
+
+        An interrupt leaves the scanner unusable: later calls raise RuntimeError. A block of another
+        type than contiguous bytes raises TypeError.
+        """
+
+
+class Engine(Protocol[Counts]):
+    """The names that a module must have to be an engine."""
+
+    @property
+    def PlainSteps(self) -> type[PlainSteps]:  # noqa: N802 - a class
+        """The base class of the plain mode of streams."""
+
+    def make_text_encoder(self, vocabulary: Vocabulary, /) -> TextEncoder: ...
+    def make_token_joiner(self, vocabulary: Vocabulary, /) -> TokenJoiner: ...
+    def count_pieces(
+        self,
+        corpus: DocumentCorpus,
+        pattern: str,
+        reporter: Reporter,
+        threads: int | None,
+        spill: tuple[int, Callable[[Counts], object]] | None = None,
+        /,
+    ) -> Counts:
+        """Return how often each piece occurs in a corpus, which is read once.
+
+        `threads` is the number of threads that count, None for one for each core. `spill` is a
+        number of bytes and a function. When the tables take about as many bytes, the function gets
+        their counts, and counting begins from zero.
+        """
+
+    def records_of(self, counts: Counts, /) -> bytes:
+        """Return counts as records (`_piece_records`). `counts` are empty afterwards."""
+
+    def counts_of(self, records: bytes, /) -> Counts:
+        """Return the counts of valid records."""
+
+    def merge_records(
+        self, blocks: Sequence[RecordBlock], min_count: int, last_piece: bytes, text_bytes: int, /
+    ) -> Merged:
+        """Return what `_piece_records.merge_records` returns, and raise its errors."""
+
+    def learn_merges(
+        self, counts: Counts, limit: int, report: Callable[[int], object] | None = None, /
+    ) -> list[Pair]:
+        """Return up to `limit` merges in rank order. `counts` are empty afterwards.
+
+        `report` is called with the number of merges: with 0 first, if `limit` is not 0.
+        """
+
+    def read_merges(
+        self,
+        byte_ids: Sequence[int],
+        other_tokens: dict[int, bytes],
+        merges: object,
+        merge_ids: object,
+        ignore_merges: bool,
+        max_bytes: int,
+        /,
+    ) -> NativeVocabulary | None:
+        """Return the vocabulary of a file's merges if they are valid and in their usual form.
+
+        `merges` is a flat list: the left and the right id of each merge in turn. `merge_ids` is a
+        list of runs [first id, length]. All merged tokens together have at most `max_bytes`.
+        None leaves the file, and the wording of its errors, to Python.
+        """
+
+    def read_ranks(
+        self, ranks: bytes | Mapping[bytes, int], max_rank: int, max_bytes: int, /
+    ) -> NativeVocabulary | None:
+        """Return the vocabulary of tiktoken's ranks if they are valid and in their usual form.
+
+        `ranks` is the content of a file or a mapping. A token has at most `max_bytes`.
+        None leaves the ranks, and the wording of their errors, to Python.
+        """
+
+    def are_utf8(self, data: Block, offsets: memoryview, /) -> bool:
+        """Return whether each document `data[offsets[i] : offsets[i + 1]]` is UTF-8.
+
+        The offsets have the format "Q". They ascend and are in the data.
+        """
+
+    def make_field_scanner(self, field: str, /) -> FieldScanner:
+        """Return what takes the texts of a field from JSON Lines.
+
+        Raises UnicodeEncodeError for a field with a lone surrogate.
+        """
+
+    def make_native_tokens(
+        self, text_of: list[str | None], bytes_of: dict[int, bytes], /
+    ) -> object | None:
+        """Return the native form of a `TokenTable` for streams; None if Python makes all steps."""

@@ -1,0 +1,173 @@
+"""The native engine: what takes time is done in Rust, with the same results as in Python.
+
+This module only connects the parts of `_native`. The Python code that both engines share finds
+and words the errors of users.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from bpetite import _progress
+from bpetite._corpus import BatchCorpus, DocumentCorpus, check_utf8
+from bpetite._decoder import as_list
+from bpetite._engine import _native, python
+from bpetite._piece_records import Merged, RecordBlock, Totals
+from bpetite._pretokenizer import PATTERNS
+from bpetite._progress import Reporter
+from bpetite._vocabulary import Pair, Vocabulary, lazy_property
+
+if TYPE_CHECKING:
+    from bpetite._engine import contract
+
+Counts = _native.PieceCounts | bytes
+PlainSteps = _native.PlainSteps
+are_utf8 = _native.are_utf8
+make_field_scanner = _native.FieldScanner
+make_native_tokens = _native.StreamTokens
+read_merges = _native.NativeVocabulary.from_merges
+
+# `_native` splits text by the patterns that have names. `regex` splits by all others.
+_NAME_OF_PATTERN = {pattern: name for name, pattern in PATTERNS.items()}
+
+
+def read_ranks(
+    ranks: bytes | Mapping[bytes, int], max_rank: int, max_bytes: int
+) -> _native.NativeVocabulary | None:
+    if isinstance(ranks, bytes):
+        return _native.NativeVocabulary.from_rank_file(ranks, max_rank, max_bytes)
+    return _native.NativeVocabulary.from_ranks(ranks, max_rank, max_bytes)
+
+
+def _native_vocabulary(vocabulary: Vocabulary) -> _native.NativeVocabulary | None:
+    """Return the native form of a vocabulary; None if it has too many tokens or merges."""
+    if isinstance(vocabulary.native, _native.NativeVocabulary):
+        return vocabulary.native
+    ignore_merges = vocabulary.ignore_merges
+    tokens = vocabulary.ordinary_tokens if ignore_merges else vocabulary.other_tokens
+    return _native.NativeVocabulary.from_fields(
+        vocabulary.byte_ids, dict(tokens), vocabulary.merges, vocabulary.merge_ids, ignore_merges
+    )
+
+
+def make_text_encoder(vocabulary: Vocabulary) -> contract.TextEncoder:
+    # Python splits text if only `regex` can.
+    name = _NAME_OF_PATTERN.get(vocabulary.pattern)
+    if vocabulary.more_patterns or vocabulary.normalizer:
+        name = None
+    native_vocabulary = _native_vocabulary(vocabulary)
+    if native_vocabulary is None:
+        return python.TextEncoder(vocabulary)
+    encoder = _native.TextEncoder(native_vocabulary, dict(vocabulary.special_tokens), name)
+    return encoder if name else python.TextEncoder(vocabulary, encoder.merge)
+
+
+class TokenJoiner(python.TokenJoiner):
+    """Rust declines ids of other types than int, and wrong ids. Python then does the work."""
+
+    @lazy_property
+    def _all(self) -> _native.TokenBytes:
+        return _native.TokenBytes(self._vocabulary.tokens.bytes_of)
+
+    @lazy_property
+    def _without_special(self) -> _native.TokenBytes:
+        return self._all.without(self._vocabulary.skipped_ids)
+
+    def join(self, ids: Iterable[int], skip_special_tokens: bool = False) -> bytes:
+        tokens = self._without_special if skip_special_tokens else self._all
+        joined = tokens.join(ids)
+        if joined is None and type(ids) is not list:
+            ids = as_list(ids)
+            joined = tokens.join(ids)
+        return super().join(ids, skip_special_tokens) if joined is None else joined
+
+    def text(self, ids: Iterable[int], errors: str, skip_special_tokens: bool = False) -> str:
+        tokens = self._without_special if skip_special_tokens else self._all
+        text = tokens.text(ids, errors)
+        return super().text(ids, errors, skip_special_tokens) if text is None else text
+
+
+make_token_joiner = TokenJoiner
+
+
+# While a table grows, it takes three times its memory.
+_TABLE_SHARE = 1 / 4
+
+
+def count_pieces(
+    corpus: DocumentCorpus,
+    pattern: str,
+    reporter: Reporter,
+    threads: int | None,
+    spill: tuple[int, Callable[[Counts], object]] | None = None,
+) -> Counts:
+    # This thread reads; `threads` others count.
+    pattern_name = _NAME_OF_PATTERN.get(pattern)
+    if pattern_name is None:
+        python_spill = None
+        if spill is not None:
+            max_bytes, take = spill
+            python_spill = (max_bytes, lambda part: take(_native.PieceCounts(part)))
+        return _native.PieceCounts(
+            python.count_pieces(corpus, pattern, reporter, threads, python_spill)
+        )
+    counter = _native.PieceCounter(pattern_name, threads)
+
+    def report() -> None:
+        reporter.report(corpus.bytes_read)
+        if spill is not None and counter.table_bytes() >= spill[0] * _TABLE_SHARE:
+            spill[1](counter.take_counts())
+
+    def take_documents(data: memoryview, offsets: memoryview) -> bool:
+        is_taken = counter.add_documents(data, offsets)
+        report()
+        return is_taken
+
+    documents = (
+        corpus.encoded(take_documents) if isinstance(corpus, BatchCorpus) else corpus.encoded()
+    )
+    for name, document in documents:
+        for data in document:
+            if bad := counter.add(data):
+                check_utf8(name, *bad)
+            report()
+        if bad := counter.end_document():
+            check_utf8(name, *bad)
+    return counter.finish()
+
+
+def records_of(counts: Counts) -> bytes:
+    return counts if isinstance(counts, bytes) else counts.records()
+
+
+def counts_of(records: bytes) -> Counts:
+    return records
+
+
+def merge_records(
+    blocks: Sequence[RecordBlock], min_count: int, last_piece: bytes, text_bytes: int
+) -> Merged:
+    merged = _native.merge_records(blocks, min_count, last_piece, text_bytes)
+    if merged is None:
+        return python.merge_records(blocks, min_count, last_piece, text_bytes)
+    records, starts, hungry, last_piece, totals = merged
+    return Merged(records, starts, hungry, last_piece, Totals(*totals))
+
+
+def learn_merges(
+    counts: Counts, limit: int, report: Callable[[int], object] | None = None
+) -> list[Pair]:
+    if limit == 0:
+        return []
+    learner = _native.MergeLearner(counts)
+    merges: list[Pair] = []
+    if report is not None:
+        report(0)
+    is_finished = False
+    while len(merges) < limit and not is_finished:
+        learnt, is_finished = learner.learn(limit - len(merges), _progress.INTERVAL)
+        merges += learnt
+        if learnt and report is not None:
+            report(len(merges))
+    return merges

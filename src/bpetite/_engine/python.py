@@ -1,0 +1,251 @@
+"""The Python engine: the stages put together, and the specification of the native engine."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from bpetite import _piece_records, _trainer
+from bpetite._arguments import Frame, Text, as_str, raise_in_whole
+from bpetite._corpus import DocumentCorpus
+from bpetite._decoder import join_tokens
+from bpetite._encoder import Encoder, ResplitError
+from bpetite._engine import is_fallback
+from bpetite._engine.arrays import as_array, joined
+from bpetite._engine.contract import Block
+from bpetite._engine.documents import documents_in
+from bpetite._engine.fallback import count_work
+from bpetite._engine.field_scanner import FieldScanner
+from bpetite._pretokenizer import Pretokenizer, SpecialSplitter
+from bpetite._progress import Reporter
+from bpetite._vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from bpetite._engine.contract import PlainState
+
+T = TypeVar("T")
+_Join = Callable[[Iterable[Sequence[int]]], T]
+
+Counts = Counter[str]
+
+
+def _leave_to_python(*_: object) -> None:
+    """Decline the work for which only the native engine has a faster way."""
+
+
+read_merges = read_ranks = make_native_tokens = _leave_to_python
+
+
+class TextEncoder:
+    """A `contract.TextEncoder` that uses one thread: Python runs one at a time.
+
+    >>> TextEncoder(Vocabulary(((97, 98),), {"<|a|>": 300}, "[a-z]+")).encode("ab<|a|>")
+    [256, 300]
+    """
+
+    def __init__(
+        self, vocabulary: Vocabulary, merge: Callable[[bytes], Sequence[int]] | None = None
+    ) -> None:
+        self._pretokenizer = Pretokenizer(
+            vocabulary.pattern, vocabulary.more_patterns, vocabulary.normalizer
+        )
+        self._encoder = Encoder(vocabulary, self._pretokenizer.needs_resplit, merge)
+        self._special_tokens: Mapping[str, int] = vocabulary.special_tokens
+        self._splitter = SpecialSplitter(vocabulary.special_tokens)
+
+    def encode(self, text: Text, ordinary: bool = False, _threads: int = 1) -> list[int]:
+        return _concatenated(self._parts(_counted(text), ordinary, _concatenated))
+
+    def count(self, text: Text, ordinary: bool = False) -> int:
+        return sum(self._parts(_counted(text), ordinary, lambda ids: sum(map(len, ids))))
+
+    def _parts(self, text: str, ordinary: bool, join: _Join[T]) -> Iterator[T]:
+        """Yield `join` of the ids of the pieces of each block, and of each special literal."""
+        pretokenizer, encoder = self._pretokenizer, self._encoder
+        try:
+            for segment, literal in [(text, None)] if ordinary else self._splitter.split(text):
+                for block in pretokenizer.blocks(segment):
+                    try:
+                        part = join(map(encoder.__getitem__, pretokenizer.split(block)))
+                    except ResplitError:
+                        part = join(map(encoder.find, pretokenizer.split_with_stand_ins(block)))
+                    yield part
+                if literal is not None:
+                    yield join([(self._special_tokens[literal],)])
+        except UnicodeEncodeError as error:
+            raise_in_whole(text, error)
+
+    def with_special_tokens(self, special_tokens: dict[str, int]) -> TextEncoder:
+        encoder = copy(self)
+        encoder._special_tokens = special_tokens
+        encoder._splitter = SpecialSplitter(special_tokens)
+        return encoder
+
+    def first_special(self, text: str) -> tuple[str, int] | None:
+        if found := self._splitter.first(text):
+            text.encode("utf-8")  # a lone surrogate is the error that counts
+        return found
+
+    def encode_array(self, text: Text, ordinary: bool, item_size: int, _threads: int) -> memoryview:
+        return as_array(self.encode(text, ordinary), item_size)
+
+    def encode_batch(self, texts: Sequence[Text], frame: Frame, _threads: int) -> list[list[int]]:
+        prefix, suffix = frame
+        return [[*prefix, *self.encode(text), *suffix] for text in texts]
+
+    def encode_batch_arrays(
+        self, texts: Iterable[Text], frame: Frame, item_size: int, _threads: int
+    ) -> tuple[memoryview, memoryview]:
+        return joined(map(self.encode, texts), item_size, *frame)
+
+    def encode_offsets(
+        self, data: memoryview, offsets: memoryview, frame: Frame, item_size: int, threads: int
+    ) -> tuple[memoryview, memoryview]:
+        return self.encode_batch_arrays(documents_in(data, offsets), frame, item_size, threads)
+
+
+make_text_encoder = TextEncoder
+
+
+def _counted(text: Text) -> str:
+    text = as_str(text)
+    if is_fallback:
+        count_work(len(text))
+    return text
+
+
+def _concatenated(parts: Iterable[Sequence[int]]) -> list[int]:
+    ids: list[int] = []
+    for part in parts:
+        ids += part
+    return ids
+
+
+class TokenJoiner:
+    """A `contract.TokenJoiner`.
+
+    >>> TokenJoiner(Vocabulary(((97, 98),), {"<|a|>": 257}, "[a-z]+")).join([256, 257, 97])
+    b'ab<|a|>a'
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+
+    def join(self, ids: Iterable[int], skip_special_tokens: bool = False) -> bytes:
+        vocabulary = self._vocabulary
+        table = vocabulary.tokens_without_special if skip_special_tokens else vocabulary.tokens
+        return join_tokens(ids, table.bytes_of)
+
+    def text(self, ids: Iterable[int], errors: str, skip_special_tokens: bool = False) -> str:
+        return self.join(ids, skip_special_tokens).decode("utf-8", errors)
+
+
+make_token_joiner = TokenJoiner
+make_field_scanner = FieldScanner
+
+
+def are_utf8(data: Block, offsets: memoryview) -> bool:
+    view = memoryview(data)[offsets[0] : offsets[-1]]
+    try:
+        str(view, "utf-8")
+    except UnicodeDecodeError:
+        return False
+    # The whole is UTF-8, so its documents are, unless one ends inside a character.
+    first, size = offsets[0], len(view)
+    return all(at - first == size or view[at - first] & 0xC0 != 0x80 for at in offsets)
+
+
+learn_merges = _trainer.learn_merges
+records_of = _piece_records.write_records
+counts_of = _piece_records.counts_of
+merge_records = _piece_records.merge_records
+
+
+# The memory of a piece in a dictionary of counts, in bytes (measured on English).
+_PIECE_BYTES = 200
+
+
+def count_pieces(
+    corpus: DocumentCorpus,
+    pattern: str,
+    reporter: Reporter,
+    _threads: int | None,
+    spill: tuple[int, Callable[[Counts], object]] | None = None,
+) -> Counts:
+    pretokenizer = Pretokenizer(pattern)
+    counts: Counter[str] = Counter()
+    exact_counts: Counter[str] = Counter()
+    for document in corpus:
+        for block in pretokenizer.blocks_of_chunks(document):
+            pieces = pretokenizer.split(block)
+            n_before = len(counts)
+            counts.update(pieces)
+            # Only new pieces need the check: failing ones are removed below. New pieces are the
+            # last keys, since a dict keeps its order.
+            new = list(islice(reversed(counts), len(counts) - n_before))
+            if any(map(pretokenizer.needs_resplit, new)):
+                counts.subtract(pieces)
+                for piece in new:
+                    del counts[piece]
+                exact_counts.update(pretokenizer.split_with_stand_ins(block))
+            if is_fallback:
+                count_work(len(block))
+            reporter.report(corpus.bytes_read)
+            size = (len(counts) + len(exact_counts)) * _PIECE_BYTES
+            if spill is not None and size >= spill[0]:
+                counts.update(exact_counts)
+                spill[1](counts)
+                counts, exact_counts = Counter(), Counter()
+    counts.update(exact_counts)
+    return counts
+
+
+class PlainSteps:
+    """A `contract.PlainSteps`."""
+
+    __slots__ = ("_state",)
+
+    _state: PlainState
+
+    def step(self, ids: int | Iterable[int]) -> str:
+        # Most tokens are whole text and find nothing pending: one look-up, and no bytes touched.
+        try:
+            if type(ids) is int and ids >= 0:
+                state = self._state
+                text = state.text_of[ids]
+                if text is not None:
+                    return text
+                text, self._state = state[ids]
+                return text
+        except LookupError:
+            pass  # an id beyond the list, or an unknown one
+        if type(ids) is list:
+            text = self._step_list(ids)
+            if text is not None:
+                return text
+        return self._step_any(ids)
+
+    def _step_list(self, ids: list[Any]) -> str | None:
+        state = self._state
+        texts = []
+        try:
+            for id in ids:
+                if type(id) is not int or id < 0:
+                    return None
+                text = state.text_of[id]
+                if text is None:
+                    text, state = state[id]
+                texts.append(text)
+        except LookupError:
+            return None
+        joined = "".join(texts)
+        self._state = state
+        return joined
+
+    @abstractmethod
+    def _step_any(self, ids: object) -> str:
+        """Make the steps of an id, or several, of any type; raise the precise error."""

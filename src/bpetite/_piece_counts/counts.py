@@ -1,0 +1,376 @@
+"""PieceCounts: how often each piece occurs in a text. Training needs nothing else of the text."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from bpetite._arguments import TextErrors, check_text_errors, check_threads, replaced
+from bpetite._corpus import (
+    BatchCorpus,
+    Batches,
+    Document,
+    DocumentCorpus,
+    FileCorpus,
+    Source,
+    TextCorpus,
+    corpus_of,
+)
+from bpetite._engine import ENGINE
+from bpetite._piece_counts.file import (
+    PieceCountsHeader,
+    is_counts_file,
+    joined_header,
+    opened,
+    write_file,
+)
+from bpetite._piece_counts.runs import (
+    OpenRun,
+    WriteBlock,
+    add_run,
+    few_runs,
+    in_one_block,
+    merge_all,
+    merge_runs,
+)
+from bpetite._piece_records import MAX_COUNT, RecordBlock, Totals, read_records
+from bpetite._pretokenizer import pattern_of, portable_pattern
+from bpetite._progress import ProgressCallback, Reporter
+from bpetite._unicode.data import VERSION
+
+_MEMORY_BYTES = 1 << 30
+
+
+class PieceCounts:
+    """How often each piece occurs in a text: all that training needs of it.
+
+    Make them with `PieceCounts.from_corpus`, `PieceCounts.from_files` or `PieceCounts.load`. They
+    add up: the counts of the parts of a corpus, in any order, give the counts of the whole. So
+    several machines can count, and `Tokenizer.train` on the sum gives the vocabulary of all text.
+
+    Piece counts are immutable, and can be pickled. A piece takes some 15 bytes of memory.
+
+    >>> counts = PieceCounts.from_corpus("to be") + PieceCounts.from_corpus("or not to be") * 2
+    >>> counts
+    <PieceCounts: 5 distinct of 10 pieces, 29 bytes>
+    >>> dict(counts.items())
+    {' be': 3, ' not': 2, ' to': 2, 'or': 2, 'to': 1}
+    """
+
+    __slots__ = ("_header", "_records")
+
+    def __init__(self, header: PieceCountsHeader | None = None, records: bytes = b"", /) -> None:
+        """Not for users: call `from_corpus`, `from_files` or `load`."""
+        if not isinstance(header, PieceCountsHeader):
+            raise TypeError(
+                "PieceCounts is not made by a call; use PieceCounts.from_corpus, "
+                "PieceCounts.from_files or PieceCounts.load"
+            )
+        self._header = header
+        self._records = records
+
+    # Counting
+
+    @classmethod
+    def from_corpus(
+        cls,
+        corpus: str | Iterable[Document] | Batches,
+        *,
+        pattern: str = "gpt2",
+        errors: TextErrors = "strict",
+        progress: ProgressCallback | None = None,
+        threads: int | None = None,
+    ) -> PieceCounts:
+        """Count the pieces of a corpus in memory.
+
+        The arguments are those of `Tokenizer.train`. In the corpus, a special literal is ordinary
+        text.
+
+        >>> dict(PieceCounts.from_corpus(["a b", "a"]).items())
+        {' b': 1, 'a': 2}
+
+        Raises the errors of `Tokenizer.train`.
+        """
+        return cls._count(_documents(corpus, errors), pattern, progress, threads)
+
+    @classmethod
+    def from_files(
+        cls,
+        paths: Iterable[Source],
+        *,
+        pattern: str = "gpt2",
+        progress: ProgressCallback | None = None,
+        threads: int | None = None,
+    ) -> PieceCounts:
+        """Count the pieces of files in UTF-8 in memory. Each file is one document.
+
+        >>> import io
+        >>> dict(PieceCounts.from_files([io.BytesIO(b"a b a")]).items())
+        {' a': 1, ' b': 1, 'a': 1}
+
+        Raises the errors of `Tokenizer.train_from_files`.
+        """
+        return cls._count(FileCorpus(paths), pattern, progress, threads)
+
+    @classmethod
+    def _count(
+        cls,
+        corpus: DocumentCorpus,
+        pattern: str,
+        progress: ProgressCallback | None,
+        threads: int | None,
+    ) -> PieceCounts:
+        threads = check_threads(threads)
+        header = _new_header(pattern)
+        reporter = _reporter(progress, corpus)
+        counts = [ENGINE.count_pieces(corpus, header.pattern, reporter, threads)]
+        # `pop` gives the only reference away, so that the engine can free the counts early.
+        records = ENGINE.records_of(counts.pop())
+        reporter.tell(corpus.bytes_read)
+        return cls._merged([cls(header, records)], [1], 1)
+
+    @staticmethod
+    def count_to_file(
+        corpus: str | Iterable[Document] | Batches,
+        output: str | os.PathLike[str],
+        *,
+        pattern: str = "gpt2",
+        errors: TextErrors = "strict",
+        min_count: int = 1,
+        memory_bytes: int = _MEMORY_BYTES,
+        progress: ProgressCallback | None = None,
+        threads: int | None = None,
+        overwrite: bool = False,
+    ) -> PieceCountsHeader:
+        """Count the pieces of a corpus of any size, and write them to a file.
+
+        If the counts take more than about `memory_bytes`, they go to disk as sorted runs, in the
+        folder of `output`. At the end the runs are merged. The file is that of `from_corpus` and
+        `save`. With a `min_count`, it is that of `prune` too.
+
+        Returns the header of the file. Raises the errors of `from_corpus` and `save`.
+        """
+        threads = check_threads(threads)
+        check_factor("min_count", min_count)
+        check_factor("memory_bytes", memory_bytes)
+        documents = _documents(corpus, errors)
+        header = _new_header(pattern)
+        reporter = _reporter(progress, documents)
+        with ExitStack() as stack:
+            runs: list[OpenRun] = []
+
+            def take_part(counts: Any) -> None:
+                write = in_one_block(ENGINE.records_of(counts))
+                runs[:] = add_run(runs, write, output, stack)
+
+            spill = (memory_bytes, take_part)
+            take_part(ENGINE.count_pieces(documents, header.pattern, reporter, threads, spill))
+            reporter.tell(documents.bytes_read)
+            return _merge_to_file(runs, header, min_count, output, overwrite)
+
+    # Arithmetic
+
+    def __add__(self, other: PieceCounts) -> PieceCounts:
+        """Return the counts of both texts.
+
+        Raises ValueError for counts of another pattern, OverflowError for a count above 64 bits.
+        """
+        if not isinstance(other, PieceCounts):
+            return NotImplemented
+        return self._merged([self, other], [1, 1], 1)
+
+    def __mul__(self, weight: int) -> PieceCounts:
+        """Return the counts of the text, taken `weight` times: at least once.
+
+        Raises ValueError for a weight below 1, OverflowError for a count above 64 bits.
+        """
+        if isinstance(weight, bool) or not isinstance(weight, int):
+            return NotImplemented
+        check_factor("weight", weight)
+        return self._merged([self], [weight], 1)
+
+    __rmul__ = __mul__
+
+    def prune(self, min_count: int) -> PieceCounts:
+        """Return the counts without pieces that occur less than `min_count` times.
+
+        The result is smaller, but a vocabulary trained on it is not that of the whole text: rare
+        pieces decide merges too, even early ones. So prune once, after all counts are added. The
+        header says how much was dropped.
+
+        >>> counts = PieceCounts.from_corpus("a b b b c").prune(2)
+        >>> dict(counts.items()), counts.header.min_count, counts.header.dropped_pieces
+        ({' b': 3}, 2, 2)
+
+        Raises ValueError for a `min_count` below 1.
+        """
+        check_factor("min_count", min_count)
+        return self._merged([self], [1], min_count)
+
+    @classmethod
+    def _merged(
+        cls, counts: Sequence[PieceCounts], weights: Sequence[int], min_count: int
+    ) -> PieceCounts:
+        header = joined_header([each._header for each in counts], weights, min_count)
+        blocks = [
+            RecordBlock(each._records, 0, True, weight)
+            for each, weight in zip(counts, weights, strict=True)
+        ]
+        merged = ENGINE.merge_records(blocks, min_count, b"", 0)
+        return cls(header.with_totals(merged.totals), merged.records)
+
+    # Files
+
+    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
+        """Write the counts to a file. Equal counts write equal bytes.
+
+        A failure leaves no half file. Raises FileExistsError if the file exists, unless
+        `overwrite`; other OSErrors of the system.
+        """
+
+        def write(write_block: WriteBlock) -> Totals:
+            write_block(self._records)
+            header = self._header
+            return Totals(header.distinct_pieces, header.pieces, header.text_bytes, 0)
+
+        write_file(path, overwrite, self._header, write)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> PieceCounts:
+        """Read counts from a file, and check all of it.
+
+        Raises ValueError, with the position, for a file that is damaged, that another version of
+        the format or of Unicode wrote, or that has no piece counts. Raises the OSErrors of the
+        system.
+        """
+        with opened(path) as file:
+            blocks: list[bytes] = []
+            file.check(merge_runs([file], 1, blocks.append))
+            return cls(file.header, b"".join(blocks))
+
+    @staticmethod
+    def read_header(path: str | os.PathLike[str]) -> PieceCountsHeader:
+        """Return the header of a file of piece counts. The rest of the file is not read.
+
+        Raises the errors of `load`.
+        """
+        with opened(path) as file:
+            return file.header
+
+    @staticmethod
+    def is_counts_file(path: str | os.PathLike[str]) -> bool:
+        """Return whether a path is a file that begins as files of piece counts do."""
+        return is_counts_file(path)
+
+    @staticmethod
+    def merge(
+        files: Iterable[str | os.PathLike[str]],
+        output: str | os.PathLike[str],
+        *,
+        weights: Iterable[int] | None = None,
+        min_count: int = 1,
+        overwrite: bool = False,
+    ) -> PieceCountsHeader:
+        """Add up files of piece counts of any size and number, and write the sum to a file.
+
+        Memory is bounded: files are read and written in blocks. The result is that of `load`, `*`,
+        `+`, `prune` and `save`. `weights` has one weight for each file; without it, all are 1.
+
+        Returns the header of the new file. Raises the errors of these methods, and ValueError
+        for no file.
+        """
+        if isinstance(files, (str, bytes, os.PathLike)) or not isinstance(files, Iterable):
+            raise TypeError(f"files must be an iterable of paths, got {type(files).__name__}")
+        paths = list(files)
+        factors = [1] * len(paths) if weights is None else list(weights)
+        if not paths:
+            raise ValueError("no file of piece counts to merge")
+        if len(factors) != len(paths):
+            raise ValueError(f"{len(paths)} files need as many weights, got {len(factors)}")
+        check_factor("min_count", min_count)
+        for weight in factors:
+            check_factor("weight", weight)
+        headers = [PieceCounts.read_header(path) for path in paths]
+        for path, header in zip(paths, headers, strict=True):
+            if header.pattern != headers[0].pattern:
+                raise ValueError(
+                    f"{os.fspath(path)}: pieces of the pattern {header.pattern!r}, but those of "
+                    f"{os.fspath(paths[0])} are of {headers[0].pattern!r}"
+                )
+        header = joined_header(headers, factors, 1)
+        runs = [partial(opened, path, weight) for path, weight in zip(paths, factors, strict=True)]
+        with ExitStack() as stack:
+            return _merge_to_file(
+                few_runs(runs, output, stack), header, min_count, output, overwrite
+            )
+
+    # Looking inside
+
+    @property
+    def header(self) -> PieceCountsHeader:
+        """The pattern, the totals, and whether the counts were pruned."""
+        return self._header
+
+    def items(self) -> Iterator[tuple[str, int]]:
+        """Yield each piece and its count, in the order of the pieces' bytes."""
+        return read_records(self._records)
+
+    def __len__(self) -> int:
+        """Return the number of distinct pieces."""
+        return self._header.distinct_pieces
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PieceCounts):
+            return NotImplemented
+        return self._header == other._header and self._records == other._records
+
+    def __hash__(self) -> int:
+        return hash((self._header, self._records))
+
+    def __repr__(self) -> str:
+        header = self._header
+        pruned = "" if header.min_count == 1 else f", pruned below {header.min_count}"
+        return (
+            f"<PieceCounts: {header.distinct_pieces} distinct of {header.pieces} pieces, "
+            f"{header.text_bytes} bytes{pruned}>"
+        )
+
+
+def check_factor(name: str, value: object) -> None:
+    """Raise an error unless a weight or a minimum is an integer from 1 to 2**64 - 1."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be an integer, got {type(value).__name__}")
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}")
+    if value > MAX_COUNT:
+        raise OverflowError(f"{name} exceeds 64 bits")
+
+
+def _documents(
+    corpus: str | Iterable[Document] | Batches, errors: TextErrors
+) -> TextCorpus | BatchCorpus:
+    return corpus_of(corpus, replaced if check_text_errors(errors) else None)
+
+
+def _new_header(pattern: str) -> PieceCountsHeader:
+    """Return the header of counts by a pattern, without totals."""
+    return PieceCountsHeader(portable_pattern(pattern_of(pattern)), VERSION, 1, 0, 0, 0, 0)
+
+
+def _reporter(progress: ProgressCallback | None, corpus: DocumentCorpus) -> Reporter:
+    return Reporter(progress, "counting", None if progress is None else corpus.total_bytes())
+
+
+def _merge_to_file(
+    runs: Sequence[OpenRun],
+    header: PieceCountsHeader,
+    min_count: int,
+    output: str | os.PathLike[str],
+    overwrite: bool,
+) -> PieceCountsHeader:
+    header = replace(header, min_count=max(header.min_count, min_count))
+    return write_file(output, overwrite, header, lambda write: merge_all(runs, min_count, write))

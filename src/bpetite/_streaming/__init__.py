@@ -1,0 +1,1 @@
+"""Live text from ids: streams, stop strings, tags, and vocabularies of other libraries."""

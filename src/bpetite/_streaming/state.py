@@ -1,0 +1,113 @@
+"""The state of a stream as JSON: its options, its position, and a hash of its vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+from bpetite._streaming.options import OPTIONS, Options, StreamOptions
+from bpetite._streaming.tables import StreamTable
+from bpetite._vocabulary import is_encodable
+
+_VERSION = 1
+
+
+class Position(NamedTuple):
+    """The position of a stream, whatever its options are."""
+
+    pending: bytes = b""
+    decoder_state: str = ""  # what the byte decoder knows beside the pending bytes
+    withheld: str = ""  # with text that is withheld no longer, but was not returned
+    tokens: int | None = None  # None if they were not counted
+    characters: int = 0
+    stop_reason: str | int | None = None
+    text_after_stop: str = ""
+    failed: bool = False
+    stops_paused: bool = False
+
+
+# The key of each field of a position in JSON, and the types of its value.
+_FIELDS: dict[str, tuple[str, tuple[type, ...]]] = {
+    "pending": ("pending", (str,)),  # in hexadecimal
+    "decoder_state": ("mark", (str,)),
+    "withheld": ("held", (str,)),
+    "tokens": ("tokens", (int,)),
+    "characters": ("characters", (int,)),
+    "stop_reason": ("stopped", (str, int)),
+    "text_after_stop": ("rest", (str,)),
+    "failed": ("failed", (bool,)),
+    "stops_paused": ("armed", (bool,)),  # negated
+}
+_KEYS = {"version", "vocabulary", *OPTIONS, *(key for key, _ in _FIELDS.values())}
+
+
+def to_state(options: Options, position: Position, vocabulary: str | None = None) -> dict[str, Any]:
+    """Return the state of a stream. Values that are the defaults are left out."""
+    state: dict[str, Any] = {"version": _VERSION}
+    if vocabulary is not None:
+        state["vocabulary"] = vocabulary
+    state |= options.to_json()
+    for (key, _), value, default in zip(_FIELDS.values(), position, Position(), strict=True):
+        if value != default:
+            state[key] = value
+    if position.pending:
+        state["pending"] = position.pending.hex()
+    if position.stops_paused:
+        state["armed"] = False
+    return state
+
+
+def options_in(state: Mapping[str, Any]) -> StreamOptions:
+    """Return the options of a state. A stream that is made with them checks them."""
+    if not isinstance(state, Mapping):
+        raise TypeError(f"state must be a dict, got {type(state).__name__}")
+    version = state["version"]
+    if type(version) is not int or version != _VERSION:
+        raise ValueError(f"state must have version {_VERSION}, got {version!r}")
+    if others := state.keys() - _KEYS:
+        raise ValueError(f"state has keys that no stream has: {', '.join(map(repr, others))}")
+    return cast(StreamOptions, {name: state[name] for name in OPTIONS if name in state})
+
+
+def check_vocabulary(state: Mapping[str, Any], table: StreamTable) -> None:
+    """Raise ValueError for the state of a stream of another vocabulary."""
+    if "vocabulary" in state and state["vocabulary"] != table.fingerprint:
+        raise ValueError(
+            f"state is of another vocabulary: its 'vocabulary' is {state['vocabulary']!r}, here it "
+            f"is {table.fingerprint!r}; use the tokenizer that made the stream"
+        )
+
+
+def position_in(state: Mapping[str, Any]) -> Position:
+    """Return the position of a state; TypeError or ValueError if a field is wrong."""
+    values: dict[str, Any] = {}
+    for name, (key, types) in _FIELDS.items():
+        if key not in state:
+            continue
+        value = values[name] = state[key]
+        if type(value) not in types:
+            raise TypeError(f"state has a {type(value).__name__} as {key!r}: {value!r}")
+        if name in ("tokens", "characters") and value < 0:
+            raise ValueError(f"state has a negative number as {key!r}: {value}")
+        if isinstance(value, str) and not is_encodable(value):
+            raise ValueError(f"state has text that is not Unicode as {key!r}: {value!r}")
+    uncounted = [_FIELDS[name][0] for name in values if name not in ("pending", "decoder_state")]
+    if "tokens" not in values and uncounted:
+        raise ValueError(f"state has no count of tokens, but {', '.join(map(repr, uncounted))}")
+    if "pending" in values:
+        try:
+            values["pending"] = bytes.fromhex(values["pending"])
+        except ValueError:
+            raise ValueError(
+                f"state has {values['pending']!r} as 'pending', which is not hexadecimal"
+            ) from None
+    if "stops_paused" in values:
+        values["stops_paused"] = not values["stops_paused"]
+    position = Position(**values)
+    if position.text_after_stop and not isinstance(position.stop_reason, str):
+        raise ValueError(
+            f"state has text behind a stop as 'rest', but no stop: {position.text_after_stop!r}"
+        )
+    if position.failed and isinstance(position.stop_reason, str):
+        raise ValueError(f"state has 'failed', but 'stopped' at {position.stop_reason!r} too")
+    return position

@@ -1,0 +1,420 @@
+"""Turn ids that come one by one into the text that is complete so far."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable, Mapping, Sequence
+from typing import Any, Protocol, Unpack
+
+from bpetite._streaming import iterate
+from bpetite._streaming.foreign import Source, source_of
+from bpetite._streaming.mode import Mode
+from bpetite._streaming.options import Ids, Options, StreamOptions, takes_options
+from bpetite._streaming.plain import Plain
+from bpetite._streaming.state import Position, check_vocabulary, options_in, position_in, to_state
+from bpetite._streaming.tables import TokenSource
+from bpetite._streaming.watching import TokenText, Watching, join_texts
+
+
+class Snapshot:
+    """The position of a stream: `DecodeStream.snapshot` returns it and `restore` takes it."""
+
+    __slots__ = ("_mode",)
+
+    def __init__(self, mode: Mode) -> None:
+        self._mode = mode
+
+
+class Step(Protocol):
+    """The type of `DecodeStream.step`."""
+
+    def __call__(self, ids: Ids) -> str:
+        """Return the text that is complete now and was not before, or "".
+
+        `ids` is an id or several. Several ids are as many steps, whose texts are joined.
+
+        Raises KeyError for an id that the vocabulary lacks, if unknown="raise", and TypeError for a
+        value that is no integer. The stream is then as it was, before all of several ids. With
+        errors="strict", raises DecodeStreamError, a UnicodeDecodeError, at the first byte that
+        cannot be part of a character. The stream then raises ValueError until `reset()` or
+        `restore()`. After a stop every step returns "" and changes nothing.
+        """
+
+
+class DecodeStream:
+    """Text from ids as they come: each step returns the text that became complete with it.
+
+    `Tokenizer.decode_stream` makes a stream and documents the options. For another library's
+    tokenizer, `StreamVocabulary.decode_stream` does. All steps and `flush()`, joined, are the
+    result of `decode` for the same ids and arguments, up to the first stop. A stream keeps back
+    only a proper prefix of a valid character (at most 3 bytes), and the longest end of the text
+    that is a proper prefix of a stop string or a tag. Returned text never changes. A stream belongs
+    to one thread at a time; all streams share the tables behind it.
+
+    >>> from bpetite import Tokenizer
+    >>> stream = Tokenizer.train("", 256).decode_stream()
+    >>> [stream.step(id) for id in "é!".encode()]
+    ['', 'é', '!']
+    >>> stream.step([*"à la".encode()])  # several ids
+    'à la'
+    """
+
+    # `step` is that of the mode, so that a step is one call.
+    __slots__ = {"_mode": None, "_source": None, "step": Step.__call__.__doc__}
+
+    _mode: Mode
+    _source: TokenSource
+    step: Step
+
+    def __init__(
+        self, source: TokenSource, prompt_ids: Sequence[int] = (), **options: Unpack[StreamOptions]
+    ) -> None:
+        if not isinstance(source, TokenSource):
+            raise TypeError("a DecodeStream is made by Tokenizer.decode_stream")
+        checked = Options.checked(source, options)
+        if isinstance(prompt_ids, (str, bytes, bytearray)):
+            raise TypeError(
+                f"prompt_ids must be a sequence of ids, got {type(prompt_ids).__name__}"
+            )
+        self._source = source
+        make = Plain if checked.are_plain else Watching
+        self._enter(make(source.table(checked.skip_special_tokens), checked, prompt_ids))
+
+    def _enter(self, mode: Mode) -> None:
+        self._mode = mode
+        self.step = mode.step
+
+    @classmethod
+    @takes_options
+    def from_vocabulary(
+        cls,
+        vocabulary: Source,
+        prompt_ids: Sequence[int] = (),
+        *,
+        special_ids: Iterable[int] = (),
+        buffer_byte_runs: bool = True,
+        **options: Unpack[StreamOptions],
+    ) -> DecodeStream:
+        r"""Return a new stream of another library's tokenizer, or of the bytes of each id.
+
+        `StreamVocabulary` documents the arguments, `Tokenizer.decode_stream` the options. A
+        library's tokenizer is read once for all its streams, and again if it has changed. A mapping
+        is read each time: for many streams, make a StreamVocabulary.
+
+        >>> stream = DecodeStream.from_vocabulary({0: b"n\xc3", 1: b"\xa9"})
+        >>> stream.step(0), stream.step(1)
+        ('n', 'é')
+
+        Raises as `StreamVocabulary` and `Tokenizer.decode_stream` do.
+        """
+        source = source_of(vocabulary, special_ids, buffer_byte_runs=buffer_byte_runs)
+        return cls(source, prompt_ids, **options)
+
+    # Steps
+
+    def step_events(self, ids: Ids) -> list[str]:
+        """Return the text that is complete now in pieces: each tag is a `Tag` of its own.
+
+        A `Tag` is a str, so the pieces joined are what `step` returns. A tag is never split.
+
+        >>> from bpetite import Tokenizer
+        >>> stream = Tokenizer.train("", 256).decode_stream(tags=["<b>"])
+        >>> [stream.step_events(list(ids)) for ids in (b"a <", b"b>c")]
+        [['a '], [Tag('<b>'), 'c']]
+
+        Raises as `step` does.
+        """
+        mode = self._mode
+        if type(ids) is int:
+            return list(mode.advance(ids))
+        steps = mode.each(ids, mode.advance, "".join)
+        return list(join_texts([piece for pieces in steps for piece in pieces]))
+
+    def step_tokens(self, ids: Ids) -> list[TokenText]:
+        """Return, for each id, its bytes and the offsets of its text in the stream's text.
+
+        Offsets are in characters from the beginning of the stream, without the prompt's text. Each
+        token begins where the one before ends, and `text[start:end]` is what the id returned. So a
+        character belongs to the token that completes it. Text that was withheld for a stop string
+        belongs to the token that showed that it is none. Returned offsets never change.
+
+        >>> from bpetite import Tokenizer
+        >>> stream = Tokenizer.train("", 256).decode_stream()
+        >>> [(token.start, token.end) for token in stream.step_tokens(list("né".encode()))]
+        [(0, 1), (1, 1), (1, 2)]
+
+        Raises as `step` does, and ValueError if earlier steps were not counted. A stream without
+        stops and tags counts if its first call is `step_tokens`, if only with no ids.
+        """
+        mode = self._mode
+        if not isinstance(mode, Watching):
+            assert isinstance(mode, Plain)
+            mode = self._leave(mode, mode.counting())
+        if type(ids) is int:
+            return [mode.token_text(ids)]
+        return mode.each(ids, mode.token_text, operator.attrgetter("text"))
+
+    def _leave(self, mode: Plain, successor: Watching) -> Watching:
+        mode.retire(successor)
+        self._enter(successor)
+        return successor
+
+    def flush(self) -> str:
+        """Return the text of pending bytes, decoded by `errors`, and withheld text.
+
+        The stream then begins a new text. A stopped stream remains stopped: after a stop id,
+        `flush` returns pending and withheld text; after a stop string, it returns "".
+
+        Raises DecodeStreamError if bytes are pending and errors="strict", as `step` does.
+        """
+        return "".join(self.flush_events())
+
+    def flush_events(self) -> list[str]:
+        """Return the text of `flush` in pieces, as `step_events` does."""
+        return self._mode.flush_events()
+
+    def texts(self, ids: Iterable[Ids]) -> Generator[str, None, None]:
+        """Yield the text of each step that has some, and of `flush` at the end.
+
+        `ids` yields an id, or several, at a time. It is read no further than to a stop. If it has a
+        method `close`, as a generator has, it is closed at a stop, at an error and when this
+        iterator is closed. With tags, the pieces are those of `step_events`.
+
+        >>> from bpetite import Tokenizer
+        >>> stream = Tokenizer.train("", 256).decode_stream(stop="!")
+        >>> list(stream.texts("né! no".encode())), stream.stop_reason
+        (['n', 'é'], '!')
+
+        Raises as `step` and `flush` do, and what `ids` raises.
+        """
+        return iterate.texts(self, ids)
+
+    def atexts(self, ids: AsyncIterable[Ids]) -> AsyncGenerator[str, None]:
+        """Yield as `texts` does, from an asynchronous source, which is closed by its `aclose`.
+
+        The source is closed on cancellation too. If your loop may end early, use
+        `contextlib.aclosing`, as with any asynchronous generator.
+        """
+        return iterate.atexts(self, ids)
+
+    @property
+    def has_tags(self) -> bool:
+        """Whether the stream has tags, so that `texts` yields them apart."""
+        return bool(self._mode.options.tags)
+
+    # Stops
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a stop string or a stop id ended the stream."""
+        return self._mode.stop_reason is not None
+
+    @property
+    def stop_reason(self) -> str | int | None:
+        """The stop string or stop id that ended the stream; None before."""
+        return self._mode.stop_reason
+
+    @property
+    def text_after_stop(self) -> str:
+        """The complete text behind the stop string, in the token that ended it; "" before."""
+        return self._mode.text_after_stop
+
+    def pause_stops(self) -> None:
+        """Look for no stop strings, and withhold no text for them, until `resume_stops()`.
+
+        Text that is withheld for one now comes with the next step. `reset()` resumes stops too.
+        Stop ids and tags are not affected.
+        """
+        self._mode.set_stops_paused(True)
+
+    def resume_stops(self) -> None:
+        """Look for stop strings again, from the first character that was not returned."""
+        self._mode.set_stops_paused(False)
+
+    @property
+    def stops_paused(self) -> bool:
+        """Whether stop strings are paused; False if there are none."""
+        return bool(self._mode.options.stop) and self._mode.stops_paused
+
+    # Position
+
+    @property
+    def pending(self) -> bytes:
+        """The bytes that wait for the rest of their character: 0 to 3 bytes.
+
+        (For a vocabulary with byte fallback, the bytes of the whole run: see `StreamVocabulary`.)
+        """
+        return self._mode.pending
+
+    @property
+    def withheld(self) -> str:
+        """The complete text that is withheld: the beginning of a stop string or of a tag."""
+        return self._mode.withheld
+
+    def reset(self) -> None:
+        """Drop pending bytes, withheld text, a stop and a failure: as a new stream, no prompt."""
+        self._mode.reset()
+
+    def copy(self) -> DecodeStream:
+        """Return a stream that goes on from here by itself; the cost is that of a step."""
+        other = DecodeStream.__new__(DecodeStream)
+        other._source, other._mode = self._source, self._mode.copy()
+        other.step = other._mode.step
+        return other
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: object) -> DecodeStream:
+        return self.copy()
+
+    def snapshot(self) -> Snapshot:
+        """Return the position of the stream, for `restore`: to take back tokens later.
+
+        It costs the same at any length, and can be restored any number of times.
+        """
+        return Snapshot(self._mode.copy())
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go to the position that a stream had when it made the snapshot.
+
+        The snapshot may be of another stream of the same vocabulary, with other options: one of a
+        strict stream before its failure goes on in a stream that replaces. This stream's options
+        stay.
+
+        Raises TypeError for a value that is no snapshot. Raises ValueError for a snapshot without
+        counted tokens if this stream counts, and for one behind a stop that this stream lacks.
+        """
+        if not isinstance(snapshot, Snapshot):
+            raise TypeError(f"snapshot must be a Snapshot, got {type(snapshot).__name__}")
+        mode, other = self._mode, snapshot._mode
+        same_table = mode.table is other.table and mode.options == other.options
+        if same_table and type(mode) is type(other):
+            mode.become(other)
+        else:
+            self._go_to(other.position())
+
+    def _go_to(self, position: Position) -> None:
+        mode = self._mode
+        if position.stop_reason not in (None, *mode.options.stop, *mode.options.stop_ids):
+            stop = position.stop_reason
+            raise ValueError(f"'stopped' is {stop!r}, which is no stop of this stream")
+        if isinstance(mode, Plain) and (position.tokens or position.failed):
+            watching = Watching(mode.table, mode.options)
+            watching.go_to(position)
+            self._leave(mode, watching)
+        else:
+            mode.go_to(position)
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the options and the position, for `from_state`: a small JSON value.
+
+        At most 300 bytes as JSON, beside `withheld` or `text_after_stop`, and the stop strings,
+        stop ids and tags that were given. Of the vocabulary it has a short hash.
+
+        >>> from bpetite import Tokenizer
+        >>> stream = Tokenizer.train("", 256).decode_stream(stop="END")
+        >>> stream.step([*b"The EN"])
+        'The '
+        >>> state = stream.to_state()
+        >>> del state["vocabulary"]
+        >>> state
+        {'version': 1, 'stop': ['END'], 'held': 'EN', 'tokens': 6, 'characters': 4}
+        """
+        mode = self._mode
+        return to_state(mode.options, mode.position(), mode.table.fingerprint)
+
+    @classmethod
+    def from_state(cls, tokenizer: MakesStreams, state: Mapping[str, Any]) -> DecodeStream:
+        """Return a stream that goes on where another was at `to_state`, here or elsewhere.
+
+        Raises ValueError for the state of another vocabulary, and ValueError, TypeError or KeyError
+        for a value that `to_state` does not return.
+        """
+        stream = tokenizer.decode_stream(**options_in(state))
+        check_vocabulary(state, stream._mode.table)
+        stream._go_to(position_in(state))
+        return stream
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # The vocabulary is pickled too, but once for all streams that are pickled together.
+        return _unpickled, (self._source, to_state(self._mode.options, self._mode.position()))
+
+    def __repr__(self) -> str:
+        shown = f"pending={self.pending!r}"
+        if self._mode.failed:
+            shown = "failed"
+        elif self.stopped:
+            shown = f"stop_reason={self.stop_reason!r}"
+        elif self.withheld:
+            shown += f" withheld={self.withheld!r}"
+        return f"<DecodeStream errors={self._mode.options.errors!r} {shown}>"
+
+
+class MakesStreams:
+    """A Tokenizer or a StreamVocabulary: its streams, and iterators over their texts."""
+
+    __slots__ = ()
+
+    _token_source: TokenSource
+
+    @takes_options
+    def decode_stream(
+        self, prompt_ids: Sequence[int] = (), **options: Unpack[StreamOptions]
+    ) -> DecodeStream:
+        """Return a `DecodeStream`, which turns ids that come one by one into text.
+
+        The text of `prompt_ids` is never returned, except for a character that begins in the prompt
+        and ends after it. A stream costs the same for any length of the prompt.
+
+        >>> from bpetite import Tokenizer
+        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
+        >>> stream = tokenizer.decode_stream()
+        >>> [stream.step(id) for id in (256, 195, 169)]
+        ['ab', '', 'é']
+        >>> stream = tokenizer.decode_stream(stop="END")
+        >>> [stream.step(id) for id in b"an END, or not"][:6], stream.stop_reason
+        (['a', 'n', ' ', '', '', ''], 'END')
+
+        Options:
+
+        Raises KeyError and TypeError for the last ids of the prompt, as `decode` does. Raises
+        ValueError for a wrong option, TypeError for one of a wrong type.
+        """
+        return DecodeStream(self._token_source, prompt_ids, **options)
+
+    @takes_options
+    def stream(
+        self, ids: Iterable[Ids], prompt_ids: Sequence[int] = (), **options: Unpack[StreamOptions]
+    ) -> Generator[str, None, None]:
+        """Yield the text of ids as they come: `DecodeStream.texts` of a new stream.
+
+        The options are those of `decode_stream`. `ids` is read no further than to a stop. If it is
+        a generator, it is closed at a stop, at an error, and when this iterator is closed. To read
+        `stop_reason` at the end, make the stream and call its `texts`.
+
+        >>> from bpetite import Tokenizer
+        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
+        >>> list(tokenizer.stream([256, 195, 169, 33, 256], stop="!"))
+        ['ab', 'é']
+        """
+        return self.decode_stream(prompt_ids, **options).texts(ids)
+
+    @takes_options
+    def astream(
+        self,
+        ids: AsyncIterable[Ids],
+        prompt_ids: Sequence[int] = (),
+        **options: Unpack[StreamOptions],
+    ) -> AsyncGenerator[str, None]:
+        """Yield the text of ids as they come from an asynchronous source, as `stream` does.
+
+        The source is closed on cancellation too. If your loop may end early,
+        `contextlib.aclosing` closes both at once.
+        """
+        return self.decode_stream(prompt_ids, **options).atexts(ids)
+
+
+def _unpickled(source: TokenSource, state: dict[str, Any]) -> DecodeStream:
+    stream = DecodeStream(source, **options_in(state))
+    stream._go_to(position_in(state))
+    return stream

@@ -1,0 +1,391 @@
+"""Streams that count, stop or find tags: their states, the transitions, and their steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from operator import countOf
+from typing import Any, NamedTuple
+
+from bpetite._streaming import tables
+from bpetite._streaming.byte_decoders import Pending, is_cacheable
+from bpetite._streaming.mode import DecodeStreamError, Mode
+from bpetite._streaming.options import Ids
+from bpetite._streaming.state import Position
+from bpetite._streaming.stops import Matcher, Node, Scan, matcher_of
+from bpetite._streaming.tables import StreamTable
+
+
+@dataclass(eq=False, slots=True)
+class WatchState:
+    """The state of a watching stream: what is pending, and the matcher's node.
+
+    The stream withholds the text of the node. `whole` has 1 for each id that is known to be whole
+    text and to lead to no other state. `transitions` has the other ids, as far as streams met them.
+    `released` is text that is withheld no longer and comes with the next step. A stopped or failed
+    stream is in a dead end, a state without transitions.
+    """
+
+    pending: Pending
+    node: Node
+    whole: bytearray
+    released: str = ""
+    is_cacheable: bool = False
+    transitions: dict[int, WatchTransition] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The text that was not returned yet."""
+        return self.released + self.node.text
+
+
+WatchTransition = tuple[str, WatchState, tuple[str, ...]]
+"""The text of an id, the next state, and the pieces of the text."""
+
+
+class WatchAutomaton:
+    """The states of all watching streams over one table with the same options."""
+
+    def __init__(self, table: StreamTable, errors: str, matcher: Matcher) -> None:
+        self.decoder = table.decoder(errors)
+        self.matcher = matcher
+        self.text_of = table.tokens.text_of
+        self._bytes_of = table.tokens.bytes_of
+        self._cache = table.cache
+        self._none_whole = bytearray(len(self.text_of))
+        self._state_of: dict[tuple[Pending, Node], WatchState] = {}
+        whole = bytearray(len(self.text_of))
+        self._root = WatchState(b"", matcher.root, whole, is_cacheable=True)
+
+    def state(
+        self, pending: Pending, unreturned: str = "", *, is_dead_end: bool = False
+    ) -> WatchState:
+        """Return the state of a stream that has returned all text but `unreturned`.
+
+        The end of it that may become a stop or a tag is withheld, and the rest released. A stream
+        that has stopped or failed is in a dead end.
+        """
+        node = self.matcher.node_after(unreturned) if unreturned else self.matcher.root
+        released = unreturned[: len(unreturned) - node.length]
+        if released or is_dead_end:
+            return WatchState(pending, node, self._none_whole, released)
+        return self._state(pending, node)
+
+    def _state(self, pending: Pending, node: Node) -> WatchState:
+        if not pending and node is self.matcher.root:
+            return self._root
+        state = self._state_of.get((pending, node))
+        if state is not None:
+            return state
+        if not is_cacheable(pending):
+            return WatchState(pending, node, self._none_whole)
+        if len(self._state_of) >= tables.MAX_TRANSITIONS:
+            self.clear()
+        state = WatchState(pending, node, self._none_whole, is_cacheable=True)
+        return self._state_of.setdefault((pending, node), state)
+
+    def transition(self, state: WatchState, id: int) -> WatchTransition | None:
+        """Return the transition of an id from a state; it is cached from then on.
+
+        None if the state is not cacheable, or if the id is unknown, stops or is refused.
+        """
+        transition = state.transitions.get(id)
+        if transition is not None or not state.is_cacheable:
+            return transition
+        if state is self._root and 0 <= id < len(self.text_of):
+            whole = self.text_of[id]
+            if whole and self.matcher.first_characters.isdisjoint(whole):
+                state.whole[id] = 1
+                return whole, state, (whole,)
+        try:
+            text, pending = self.decoder.decode(state.pending, id, self._bytes_of[id])
+        except (KeyError, UnicodeDecodeError):
+            return None
+        pieces, node, stop, _ = self.matcher.scan(state.node, text)
+        if stop is not None:
+            return None
+        after = self._state(pending, node)
+        if not after.is_cacheable:
+            return None
+        self._cache.make_room()
+        state.transitions[id] = transition = "".join(pieces), after, pieces
+        return transition
+
+    def scan(self, state: WatchState, text: str, pending: Pending = b"") -> tuple[Scan, WatchState]:
+        """Return what complete text leads to, and the next state, with `pending` behind it."""
+        scan = self.matcher.scan(state.node, text)
+        if state.released:
+            scan = scan._replace(pieces=join_texts((state.released, *scan.pieces)))
+        if scan.stop is not None:
+            return scan, self.state(b"", is_dead_end=True)
+        return scan, self._state(pending, scan.node)
+
+    def clear(self) -> None:
+        """Clear all states and transitions."""
+        states = [self._root, *self._state_of.values()]
+        self._state_of.clear()
+        for state in states:
+            state.transitions.clear()
+
+
+_FAILED = (
+    "this stream met bytes that are not UTF-8 at an earlier step; "
+    "reset() or restore() makes it usable again"
+)
+
+
+class TokenText(NamedTuple):
+    """A token of a stream, and the text that was returned for it.
+
+    `bytes` are the token's, b"" for a skipped token. `text` is the characters from `start` to `end`
+    of the stream's text. It is "", at the offset of the text to come, for a token that completes
+    nothing: its bytes or characters come with a later token. It is "", too, for a skipped special
+    token, a stop id, and text that a stop removes.
+    """
+
+    id: int
+    bytes: bytes
+    start: int
+    end: int
+    text: str
+
+
+class Watching(Mode):
+    """A stream that counts, and looks for stops and tags.
+
+    The step of a whole token is one look-up here too.
+    """
+
+    __slots__ = (
+        "_automaton", "_state", "_texts", "_until_stops", "characters", "failed",
+        "options", "stop_reason", "stops_paused", "table", "text_after_stop",
+    )  # fmt: skip
+
+    _automaton: WatchAutomaton
+    _state: WatchState
+    _texts: Sequence[str | None]
+    _until_stops: int  # min_tokens minus the number of ids so far: stops count from 0 on
+    characters: int  # the number of characters that were returned
+
+    def reset(self) -> None:
+        self.stops_paused = self.failed = False
+        self.stop_reason, self.text_after_stop = None, ""
+        self._until_stops = self.options.min_tokens
+        self.characters = 0
+        self._automaton = self._automaton_after(0)
+        self._texts = self._automaton.text_of
+        self.start_at(self._automaton.decoder.initial)
+
+    def start_at(self, pending: Pending) -> None:
+        self._state = self._automaton.state(pending)
+
+    def _automaton_after(self, tokens: int) -> WatchAutomaton:
+        """Return the automaton that finds the stops that count after a number of tokens."""
+        table, options = self.table, self.options
+        stops = () if self.stops_paused else options.stop
+        finds_stops = tokens >= options.min_tokens or not stops
+        matcher = matcher_of(stops, options.tags, finds_stops)
+        # No automaton serves streams with other stop ids: these have no transitions.
+        return table.cache.automaton(
+            (options.errors, matcher, options.stop_ids),
+            lambda: WatchAutomaton(table, options.errors, matcher),
+        )
+
+    def step(self, ids: Ids) -> str:
+        try:
+            if type(ids) is int and ids >= 0:
+                state = self._state
+                if state.whole[ids]:
+                    text: str = self._texts[ids]  # type: ignore[assignment] # it is whole text
+                else:
+                    transition = state.transitions.get(ids)
+                    if transition is None and ids not in self.options.stop_ids:
+                        transition = self._automaton.transition(state, ids)
+                    if transition is None:
+                        return "".join(self.advance(ids))
+                    text, self._state, _ = transition
+                self.characters += len(text)
+                self._until_stops = until_stops = self._until_stops - 1
+                if not until_stops:
+                    self._switch(self._tokens)
+                return text
+        except LookupError:
+            pass  # an id beyond the list, or an unknown one
+        if type(ids) is list:
+            joined = self._step_list(ids)
+            if joined is not None:
+                return joined
+        return self._step_several(ids)
+
+    def _step_list(self, ids: list[Any]) -> str | None:
+        """Make the steps of several ids; None, and no step, if one of them is unusual."""
+        if self.stop_reason is not None and not self.failed:  # so that steps change nothing
+            return "" if countOf(map(type, ids), int) == len(ids) else None
+        if 0 <= self._until_stops <= len(ids) and self.options.min_tokens:
+            return None
+        state, texts_of = self._state, self._texts
+        texts = []
+        try:
+            for id in ids:
+                if type(id) is not int or id < 0:
+                    return None
+                if state.whole[id]:
+                    text: str = texts_of[id]  # type: ignore[assignment] # it is whole text
+                else:
+                    text, state, _ = state.transitions[id]
+                texts.append(text)
+        except LookupError:
+            return None
+        joined = "".join(texts)
+        self._state = state
+        self._until_stops -= len(ids)
+        self.characters += len(joined)
+        return joined
+
+    @property
+    def _tokens(self) -> int:
+        """The number of ids so far."""
+        return self.options.min_tokens - self._until_stops
+
+    def token_text(self, id: int) -> TokenText:
+        """Make a step; return its token and its text."""
+        start = self.characters
+        text = self.step(id)
+        token = self.table.tokens.bytes_of.get(id, b"")
+        return TokenText(id, token, start, self.characters, text)
+
+    def advance(self, id: int) -> tuple[str, ...]:
+        if self.failed:
+            raise ValueError(_FAILED)
+        if self.stop_reason is not None:
+            return ()
+        state, automaton = self._state, self._automaton
+        is_stop = id in self.options.stop_ids
+        transition = None if is_stop else automaton.transition(state, id)
+        pieces: tuple[str, ...] = ()
+        if transition is not None:
+            _, self._state, pieces = transition
+        elif is_stop:
+            if self._tokens >= self.options.min_tokens:
+                self.stop_reason = id
+                self._state = automaton.state(state.pending, state.text, is_dead_end=True)
+        elif self.options.skips(id, self.table):
+            scan, self._state = automaton.scan(state, "", state.pending)
+            pieces = scan.pieces
+        else:
+            token = self.table.tokens.bytes_of[id]
+            try:
+                text, pending = automaton.decoder.decode(state.pending, id, token)
+                scan, self._state = automaton.scan(state, text, pending)
+            except UnicodeDecodeError as error:
+                scan = self._before(error, id)
+            pieces = self._settle(scan)
+        self.characters += sum(map(len, pieces))
+        self._until_stops -= 1
+        if not self._until_stops and self.stop_reason is None:
+            self._switch(self._tokens)
+        return pieces
+
+    def _settle(self, scan: Scan) -> tuple[str, ...]:
+        """Return the text of a scan in pieces; note its stop."""
+        if scan.stop is None:
+            return scan.pieces
+        if self.stop_reason is None:  # a stop id that came before remains the reason
+            self.stop_reason, self.text_after_stop = scan.stop, scan.text_after_stop
+        return join_texts((*scan.pieces, scan.stop)) if self.options.include_stop else scan.pieces
+
+    def _before(self, error: UnicodeDecodeError, id: int | None) -> Scan:
+        """Go to a stop in the text before bad bytes; raise without a stop."""
+        good = error.object[: error.start].decode("utf-8")
+        before = self._state
+        scan, self._state = self._automaton.scan(before, good)
+        if scan.stop is not None:
+            return scan
+        failure = DecodeStreamError(*error.args)
+        failure.id, failure.index = id, self._tokens
+        failure.text = "".join(scan.pieces) + self._state.text
+        self._state = self._automaton.state(before.pending, is_dead_end=True)
+        self.failed = True
+        raise failure from None
+
+    def flush_events(self) -> list[str]:
+        if self.failed:
+            raise ValueError(_FAILED)
+        if isinstance(self.stop_reason, str):
+            return []
+        if not self._until_stops and self.options.min_tokens and self.stop_reason is None:
+            self._switch(self._tokens - 1)  # stops that end here came with the first min_tokens
+        automaton = self._automaton
+        try:
+            text = automaton.decoder.finish(self._state.pending)
+            scan, self._state = automaton.scan(self._state, text)
+        except UnicodeDecodeError as error:
+            scan = self._before(error, None)
+        pieces = self._settle(scan)
+        if scan.stop is None:
+            pieces = join_texts((*pieces, self._state.text))
+        self.characters += sum(map(len, pieces))
+        if self.stop_reason is None:
+            self.reset()
+        else:
+            self._state = automaton.state(b"", is_dead_end=True)
+        return list(pieces)
+
+    def set_stops_paused(self, paused: bool) -> None:
+        if paused != self.stops_paused:
+            self.stops_paused = paused
+            if self.options.stop and not isinstance(self.stop_reason, str) and not self.failed:
+                self._switch(self._tokens)
+
+    def _switch(self, tokens: int) -> None:
+        """Go on with the automaton that is due after `tokens` tokens."""
+        self._automaton = self._automaton_after(tokens)
+        has_ended = self.failed or self.stop_reason is not None
+        pending, unreturned = self._state.pending, self._state.text
+        self._state = self._automaton.state(pending, unreturned, is_dead_end=has_ended)
+
+    @property
+    def withheld(self) -> str:
+        return self._state.text
+
+    def become(self, other: Watching) -> None:
+        self.table, self.options = other.table, other.options
+        self._automaton, self._state, self._texts = other._automaton, other._state, other._texts
+        self._until_stops, self.characters = other._until_stops, other.characters
+        self.stops_paused = other.stops_paused
+        self.stop_reason, self.text_after_stop = other.stop_reason, other.text_after_stop
+        self.failed = other.failed
+
+    def position(self) -> Position:
+        data, decoder_state = self._automaton.decoder.to_parts(self._state.pending)
+        return Position(
+            data, decoder_state, self.withheld, self._tokens, self.characters,
+            self.stop_reason, self.text_after_stop, self.failed, self.stops_paused,
+        )  # fmt: skip
+
+    def go_to(self, position: Position) -> None:
+        if position.tokens is None:
+            raise ValueError("tokens are not counted in that stream, and are in this one")
+        pending = self._automaton.decoder.from_parts(position.pending, position.decoder_state)
+        self._until_stops = self.options.min_tokens - position.tokens
+        self.characters = position.characters
+        self.stop_reason, self.text_after_stop = position.stop_reason, position.text_after_stop
+        self.failed, self.stops_paused = position.failed, position.stops_paused
+        self._state = self._automaton.state(pending, position.withheld)
+        self._switch(position.tokens)
+
+
+def join_texts(pieces: Sequence[str]) -> tuple[str, ...]:
+    """Return pieces with neighbouring texts joined, and tags left alone.
+
+    >>> from bpetite._streaming.stops import Tag
+    >>> join_texts(("a", "b", Tag("<i>"), "", "c"))
+    ('ab', Tag('<i>'), 'c')
+    """
+    joined: list[str] = []
+    for piece in pieces:
+        if piece and joined and type(piece) is str and type(joined[-1]) is str:
+            joined[-1] += piece
+        elif piece:
+            joined.append(piece)
+    return tuple(joined)

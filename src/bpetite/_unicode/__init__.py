@@ -1,0 +1,184 @@
+"""Text in, text out with stand-ins: the categories of one Unicode version on every machine.
+
+`regex` follows Unicode, so an update of `regex` may change how a pattern splits a text. bpetite
+has the general categories of one version, VERSION, which tiktoken and tokenizers use too. Before
+the pattern runs, a stand-in replaces each character that the installed `regex` puts into another
+category (as a rule, a character that Unicode added later). `regex` puts the stand-in into the
+right category.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import accumulate
+from typing import TYPE_CHECKING
+from unicodedata import is_normalized, lookup, normalize
+
+from bpetite._unicode.data import RUNS
+
+if TYPE_CHECKING:
+    import regex
+
+# More characters than the texts of any one language have.
+_MAX_CACHED_CHARACTERS = 50_000
+
+
+def compile_regex(pattern: str) -> regex.Pattern[str]:
+    """Compile a pattern of the package `regex`.
+
+    Its import takes a tenth of bpetite's, and the native engine splits by named patterns without.
+    """
+    import regex
+
+    return regex.compile(pattern)
+
+
+@cache
+def _runs() -> tuple[list[int], list[str]]:
+    """Return the first code point and the category of each run in RUNS."""
+    runs = re.findall(r"([A-Z][a-z])(\d+)", RUNS)
+    starts = list(accumulate((int(length) for _, length in runs), initial=0))
+    return starts[:-1], [name for name, _ in runs]
+
+
+def _category(character: str) -> str:
+    starts, names = _runs()
+    return names[bisect_right(starts, ord(character)) - 1]
+
+
+@cache
+def _by_category() -> regex.Pattern[str]:
+    """Return a pattern whose matching group is named after the category of a character."""
+    names = sorted(set(_runs()[1]))
+    return compile_regex("|".join(f"(?P<{name}>\\p{{{name}}})" for name in names))
+
+
+class _Differs(dict[str, bool]):
+    """A bounded cache: whether the installed `regex` puts a character into another category."""
+
+    def __missing__(self, character: str) -> bool:
+        match = _by_category().match(character)
+        differs = match is None or match.lastgroup != _category(character)
+        if len(self) >= _MAX_CACHED_CHARACTERS:
+            self.clear()
+        self[character] = differs
+        return differs
+
+
+_differs = _Differs()
+
+
+def differs(text: str) -> bool:
+    """Return whether the installed `regex` puts a character of `text` into another category."""
+    return not text.isascii() and any(map(_differs.__getitem__, text))
+
+
+def named_characters(pattern: str) -> str:
+    r"""Return the characters of a regular expression, with its escapes replaced.
+
+    >>> named_characters(r"[a-b]\x63\u0064\U00000065\N{DIGIT SEVEN}")
+    '[a-b]cde7'
+    """
+    return _ESCAPE.sub(_unescaped, pattern)
+
+
+_ESCAPE = re.compile(
+    r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|N\{([^}]*)\}|([0-7]{3})|(.))",
+    re.DOTALL,
+)
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    *codes, name, octal, _ = escape.groups()
+    if octal:
+        return chr(int(octal, 8))
+    if name:
+        try:
+            return lookup(name)
+        except KeyError:
+            return escape[0]
+    code = int("".join(filter(None, codes)) or "110000", 16)
+    return chr(code) if code < 0x110000 else escape[0]
+
+
+def range_starts(patterns: Iterable[str]) -> list[int]:
+    r"""Return the first code points of the ranges between the characters that patterns name.
+
+    >>> range_starts([r"[b-d]+|\u00e9"])[-4:]
+    [125, 233, 234, 1114112]
+    """
+    named = {ord(character) for character in named_characters("".join(patterns))}
+    return sorted({0, 0x110000, *named, *(code + 1 for code in named)})
+
+
+def with_stand_ins(text: str, starts: Sequence[int] = (0, 0x110000)) -> str:
+    """Return `text` with a stand-in for each character for which `differs` is true.
+
+    The stand-in is in the same range as the character, if that has one; `starts` are the first
+    code points of the ranges. So a set such as [a-z] in a pattern treats both alike.
+
+    >>> with_stand_ins("naïve") == "naïve"
+    True
+    """
+    return "".join(_stand_in_for(c, starts) if _differs[c] else c for c in text)
+
+
+def _stand_in_for(character: str, starts: Sequence[int]) -> str:
+    number = bisect_right(starts, ord(character))
+    return _stand_in(_category(character), starts[number - 1], starts[number])
+
+
+@cache
+def _stand_in(category: str, first: int, stop: int) -> str:
+    """Return the last character that VERSION and `regex` both put into a category.
+
+    The character is in `range(first, stop)`, if the range has one. The character is not Han, since
+    no character on which they differ is Han.
+    """
+    starts, names = _runs()
+    ends = [*starts[1:], 0x110000]
+    han = compile_regex(r"\p{Han}")
+    for start, end, name in reversed(list(zip(starts, ends, names, strict=True))):
+        if name == category:
+            for code in range(min(end, stop) - 1, max(start, first) - 1, -1):
+                if not _differs[chr(code)] and not han.match(chr(code)):
+                    return chr(code)
+    if (first, stop) != (0, 0x110000):
+        return _stand_in(category, 0, 0x110000)
+    raise LookupError(f"the installed regex knows no character of the category {category}")
+
+
+# The characters that Unicode has added since version 9 and that normal forms affect: they have a
+# combining class or are in a decomposition. The normal forms of tokenizers are those of Unicode 9,
+# so they do not change these characters.
+_SINCE_9 = re.compile(
+    "(["
+    "\u05c8-\u05c9\u07fd\u0897-\u089f\u08ca-\u08d3\u09fe\u0c3c\u0d3b-\u0d3c\u0eba\u1715"
+    "\u1abf-\u1af0\u1df6-\u1dfa\ua82c\U000105c9\U000105d2\U000105da\U000105e4"
+    "\U00010d24-\U00010d27\U00010d69-\U00010d6d\U00010eab-\U00010eac\U00010ecb-\U00010ecf"
+    "\U00010ef0-\U00010efb\U00010efd-\U00010eff\U00010f46-\U00010f50\U00010f82-\U00010f85"
+    "\U00011070\U0001133b\U00011382-\U00011385\U0001138b\U0001138e\U00011390-\U00011391"
+    "\U000113b8\U000113bb\U000113c2\U000113c5\U000113c7-\U000113c9\U000113ce-\U000113d0"
+    "\U0001145e\U00011839-\U0001183a\U00011930\U00011935\U00011938\U0001193d-\U0001193e"
+    "\U00011943\U000119e0\U00011a34\U00011a47\U00011a99\U00011d42\U00011d44-\U00011d45"
+    "\U00011d97\U00011f41-\U00011f42\U0001611e-\U00016129\U0001612f\U00016d63"
+    "\U00016d67-\U00016d6a\U00016ff0-\U00016ff1\U0001d127-\U0001d128\U0001d250-\U0001d252"
+    "\U0001d25b-\U0001d25c\U0001d25f\U0001d280-\U0001d281\U0001e08f\U0001e130-\U0001e136"
+    "\U0001e2ae\U0001e2ec-\U0001e2ef\U0001e4ec-\U0001e4ef\U0001e5ee-\U0001e5ef\U0001e6e3"
+    "\U0001e6e6\U0001e6ee-\U0001e6ef\U0001e6f5"
+    "])"
+)
+
+
+def nfc(text: str) -> str:
+    """Return `text` in normal form C of Unicode 9, as tokenizers does.
+
+    >>> nfc("e\u0301") == "é"
+    True
+    """
+    if is_normalized("NFC", text):
+        return text
+    return "".join(normalize("NFC", part) for part in _SINCE_9.split(text))

@@ -1,0 +1,253 @@
+"""The page of the verb `serve`, as an ASGI application: tokenizers in, answers to a browser out.
+
+Rule 1: the page loads nothing from other sites, and no other site's page can use this server.
+Rule 2: every request has bounds on bytes and time, which are checked before the work.
+Rule 3: a browser may leave at any moment without an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import json
+import re
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import islice
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from bpetite import Tokenizer
+from bpetite._web.display import groups, pattern_names
+
+MAX_BYTES = 1 << 16
+"""The longest text, in bytes of UTF-8."""
+
+MAX_PAUSE = 1000
+"""The longest pause of a replay between two tokens, in milliseconds."""
+
+MAX_BODY_SECONDS = 5.0
+"""The longest wait for the whole body of a request."""
+
+_MAX_GROUPS = 4000  # a browser needs seconds for the layout of many more groups of tokens
+_EVENTS_PER_CHUNK = 256  # of a replay without a pause
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]+)(?::\d+)?", re.ASCII | re.IGNORECASE)
+
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+_FILES = {
+    "/": ("index.html", "text/html"),
+    "/page.css": ("page.css", "text/css"),
+    "/page.js": ("page.js", "text/javascript"),
+    "/icon.svg": ("icon.svg", "image/svg+xml"),
+}
+
+
+@dataclass(frozen=True)
+class Model:
+    """A tokenizer and its name on the page."""
+
+    name: str
+    tokenizer: Tokenizer
+
+
+def application(models: Sequence[Model], loopback: bool) -> ASGIApp:
+    """Return the application; with `loopback`, it serves only requests to names of this machine.
+
+    An attacker can point another site's name at this machine. Pages of that site then have the
+    same origin as this server, so only the name in the request gives the attack away.
+    """
+    answers = _Answers(models)
+    routes = [
+        *(Route(path, _file(*file), methods=["GET"]) for path, file in _FILES.items()),
+        Route("/models", answers.models),
+        Route("/tokens", answers.tokens, methods=["POST"]),
+        Route("/stream", answers.stream, methods=["POST"]),
+    ]
+    return _Guard(Starlette(routes=routes), loopback)
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether a name or an address always means this machine.
+
+    >>> [is_loopback(host) for host in ("localhost", "127.0.0.2", "::1", "0.0.0.0", "a.org")]
+    [True, True, True, False, False]
+    """
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class _Guard:
+    """Refuses requests that the page itself does not make; adds the headers to every answer."""
+
+    def __init__(self, app: ASGIApp, loopback: bool) -> None:
+        self._app = app
+        self._loopback = loopback
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(_HEADERS)
+            await send(message)
+
+        if scope["type"] == "http":
+            app = self._refusal(Headers(scope=scope)) or self._app
+            await app(scope, receive, send_with_headers)
+
+    def _refusal(self, headers: Headers) -> Response | None:
+        host = headers.get("host", "")
+        name = _HOST.fullmatch(host)
+        if not name or (self._loopback and not is_loopback(name[1].strip("[]").lower())):
+            return PlainTextResponse("this host is not served here\n", 421)
+        own_origins = (f"http://{host}", f"https://{host}")  # the second one, behind a proxy
+        origins = headers.getlist("origin")
+        if len(origins) > 1 or any(origin not in own_origins for origin in origins):
+            return PlainTextResponse("other sites are not served here\n", 403)
+        return None
+
+
+def _file(name: str, media_type: str) -> Response:
+    content = (files("bpetite._web") / "static" / name).read_bytes()
+    return Response(content, media_type=media_type)
+
+
+class _Answers:
+    """The answers to the page: JSON, and events."""
+
+    def __init__(self, models: Sequence[Model]) -> None:
+        self._models = models
+
+    async def models(self, _: Request) -> Response:
+        described = [
+            {
+                "name": model.name,
+                "ids": model.tokenizer.vocab_size,
+                "pattern": " or ".join(pattern_names(model.tokenizer.pattern)),
+            }
+            for model in self._models
+        ]
+        return JSONResponse({"models": described, "max_bytes": MAX_BYTES})
+
+    async def tokens(self, request: Request) -> Response:
+        """Return the groups of tokens of the body, a text, for each model."""
+        text = await _text(request)
+        ordinary = _is_ordinary(request)
+        found = await run_in_threadpool(
+            lambda: [_tokens(model.tokenizer, text, ordinary) for model in self._models]
+        )
+        return JSONResponse(found)
+
+    async def stream(self, request: Request) -> Response:
+        """Return an event for each id of the body, a text, and for the text it completes."""
+        tokenizer = self._models[_number(request, "model", len(self._models) - 1)].tokenizer
+        pause = _number(request, "pause", MAX_PAUSE)
+        text = await _text(request)
+        allowed: Any = () if _is_ordinary(request) else "all"
+        ids = await run_in_threadpool(tokenizer.encode, text, allowed_special=allowed)
+        return _Events(_paced(_replay(tokenizer, ids), pause), media_type="text/event-stream")
+
+
+async def _text(request: Request) -> str:
+    try:
+        too_long = int(request.headers.get("content-length", "0")) > MAX_BYTES
+        body = b""
+        if not too_long:
+            async with asyncio.timeout(MAX_BODY_SECONDS):
+                async for data in request.stream():
+                    body += data
+                    too_long = len(body) > MAX_BYTES
+                    if too_long:
+                        break
+        if too_long:
+            raise _closing(413, f"a text may have {MAX_BYTES} bytes")
+        return body.decode("utf-8")
+    except TimeoutError:
+        raise _closing(408, "the body took too long") from None
+    except ClientDisconnect:
+        raise HTTPException(400, "the body ended early") from None
+    except ValueError:
+        raise HTTPException(400, "the body is not UTF-8") from None
+
+
+def _closing(status: int, reason: str) -> HTTPException:
+    """Return an error that closes the connection: the unread body would hide the next request."""
+    return HTTPException(status, reason, headers={"Connection": "close"})
+
+
+def _number(request: Request, name: str, largest: int) -> int:
+    digits = request.query_params.get(name, "0")
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 10 and int(digits) <= largest):
+        raise HTTPException(400, f"{name} must be a number from 0 to {largest}")
+    return int(digits)
+
+
+def _is_ordinary(request: Request) -> bool:
+    return _number(request, "ordinary", 1) == 1
+
+
+def _tokens(tokenizer: Tokenizer, text: str, ordinary: bool) -> dict[str, Any]:
+    found = list(groups(tokenizer, text, () if ordinary else "all"))
+    return {
+        "tokens": sum(len(group.ids) for group in found),
+        "bytes": len(text.encode("utf-8")),
+        "groups": [
+            [group.text, [[id, _hex(tokenizer, id)] for id in group.ids], group.special]
+            for group in found[:_MAX_GROUPS]
+        ],
+    }
+
+
+def _hex(tokenizer: Tokenizer, id: int) -> str:
+    return tokenizer.token_bytes(id).hex(" ")
+
+
+def _replay(tokenizer: Tokenizer, ids: Sequence[int]) -> Iterator[str]:
+    """Yield an event for each id: decoded alone, and by a stream. The last event has the rest."""
+    stream = tokenizer.decode_stream()
+    for id in ids:
+        streamed = stream.step(id)
+        step = {
+            "id": id,
+            "bytes": _hex(tokenizer, id),
+            "alone": tokenizer.decode([id], errors="replace"),
+            "streamed": streamed,
+            "pending": stream.pending.hex(" "),
+        }
+        yield f"data: {json.dumps(step)}\n\n"
+    yield f"event: end\ndata: {json.dumps({'streamed': stream.flush()})}\n\n"
+
+
+async def _paced(events: Iterator[str], pause: int) -> AsyncIterator[str]:
+    """Yield single events, each followed by a pause in milliseconds; without a pause, chunks."""
+    while chunk := "".join(islice(events, 1 if pause else _EVENTS_PER_CHUNK)):
+        yield chunk
+        await asyncio.sleep(pause / 1000)
+
+
+class _Events(StreamingResponse):
+    """A response that closes its generator as soon as it ends, for whatever reason."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with aclosing(self.body_iterator):  # type: ignore[type-var]
+            await super().__call__(scope, receive, send)

@@ -1,0 +1,49 @@
+"""How people are shown a text's tokens and a pattern's names, on the page and on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from bpetite import PATTERNS, Tokenizer
+
+
+@dataclass(frozen=True)
+class Group:
+    """The tokens of one or more whole characters: one token, unless it splits a character."""
+
+    ids: list[int]
+    text: str
+    special: bool
+
+
+def groups(
+    tokenizer: Tokenizer, text: str, allowed_special: Literal["all"] | tuple[()] = "all"
+) -> Iterator[Group]:
+    """Yield the tokens of a text in order, with tokens that share a character in one group.
+
+    `allowed_special` is that of `Tokenizer.encode`.
+
+    >>> [(group.ids, group.text) for group in groups(Tokenizer.train("ab ab ab", 257), "abé")]
+    [([256], 'ab'), ([195, 169], 'é')]
+    """
+    special_ids = set(tokenizer.special_tokens.values())
+    stream = tokenizer.decode_stream()
+    ids: list[int] = []
+    complete = ""
+    for id in tokenizer.encode(text, allowed_special=allowed_special):
+        ids.append(id)
+        complete += stream.step(id)
+        if not stream.pending:
+            yield Group(ids, complete, id in special_ids)
+            ids, complete = [], ""
+
+
+def pattern_names(pattern: str) -> list[str]:
+    r"""Return the names of a pattern.
+
+    >>> pattern_names(Tokenizer.train("", 256).pattern), pattern_names(r"\S+|\s+")
+    (['gpt2'], [])
+    """
+    return [name for name, named in PATTERNS.items() if named == pattern]

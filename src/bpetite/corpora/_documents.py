@@ -1,0 +1,144 @@
+"""What reading a corpus gives: batches of documents, bad documents, and a report of both."""
+
+from __future__ import annotations
+
+import json
+import os
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from operator import eq
+from typing import Literal, NamedTuple
+
+from bpetite._corpus import Batch
+
+Unit = Literal["file", "line", "row", "document"]
+
+MAX_NAMED_BAD = 100
+"""The number of bad documents that a report names."""
+
+
+class BadDocument(NamedTuple):
+    """A document that cannot be read, or the rest of a file if that cannot."""
+
+    path: str
+    unit: Unit
+    """What `row` counts; "file" if the whole file, or its rest, cannot be read."""
+    row: int | None
+    """The position in the file, from 0; None for a file."""
+    byte: int | None
+    """The offset in the file, after decompression unless the file is cut; None if unknown."""
+    reason: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        """Return a sentence for people, who count lines from 1."""
+        detail = f" ({self.detail})" if self.detail else ""
+        name = shown(self.path)
+        if self.row is None:
+            at = "" if self.byte is None else f" at byte {self.byte}"
+            return f"{name} is {self.reason}{at}{detail}"
+        number = self.row + (self.unit == "line")
+        at = "" if self.byte is None else f", byte {self.byte}"
+        return f"{name}: {self.unit} {number}{at}: {self.reason}{detail}"
+
+    def to_json(self) -> str:
+        """Return a JSON object on one line, as the log of bad documents has it."""
+        fields: dict[str, object] = {"file": os.fsencode(self.path).decode("utf-8", "replace")}
+        if self.row is not None:
+            fields[self.unit] = self.row + (self.unit == "line")
+        if self.byte is not None:
+            fields["byte"] = self.byte
+        fields["reason"] = self.reason + (f" ({self.detail})" if self.detail else "")
+        return json.dumps(fields, ensure_ascii=False)
+
+
+class BadDocumentError(ValueError):
+    """A corpus has a document that cannot be read; `document` is a `BadDocument`."""
+
+    def __init__(self, document: BadDocument) -> None:
+        super().__init__(str(document))
+        self.document = document
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.document,)
+
+
+@dataclass
+class Report:
+    """Counts of one iteration over a corpus, up to the last batch."""
+
+    documents: int = 0
+    empty: int = 0
+    """Documents without text, which count as documents too."""
+    bad: int = 0
+    """Documents, or rests of files, that could not be read and were skipped."""
+    text_bytes: int = 0
+    """The size of all documents in UTF-8."""
+    first_bad: list[BadDocument] = field(default_factory=list)
+    """The first bad documents, at most 100."""
+    _open_bytes: int | None = None  # of a document that goes on in the next batch
+
+    def count(self, batch: Batch, is_complete: bool) -> None:
+        """Count the documents that end in a batch."""
+        offsets = batch.offsets
+        ended = len(offsets) - 2 + is_complete
+        self.documents += ended
+        self.text_bytes += offsets[-1] - offsets[0]
+        self.empty += sum(map(eq, offsets, offsets[1 : ended + 1]))
+        if self._open_bytes and ended and offsets[0] == offsets[1]:
+            self.empty -= 1
+        if is_complete:
+            self._open_bytes = None
+        else:
+            before = self._open_bytes if self._open_bytes and not ended else 0
+            self._open_bytes = before + offsets[-1] - offsets[-2]
+
+    def count_bad(self, document: BadDocument) -> None:
+        """Count a bad document, and keep it if it is one of the first."""
+        self.bad += 1
+        if len(self.first_bad) < MAX_NAMED_BAD:
+            self.first_bad.append(document)
+
+
+class Found(NamedTuple):
+    """What a reader found in a part of a file."""
+
+    batch: Batch | None
+    """Documents, if there are any."""
+    is_complete: bool = True
+    """Whether the last document ends with the batch."""
+    bad: Sequence[BadDocument] = ()
+
+
+class DataError(Exception):
+    """The rest of a file cannot be read, because its bytes are wrong."""
+
+    def __init__(self, reason: str, byte: int | None = None, detail: str = "") -> None:
+        super().__init__(reason, byte, detail)
+        self.reason = reason
+        self.byte = byte
+        self.detail = detail
+
+
+def batch_of(documents: Sequence[bytes], rows: Sequence[int]) -> Batch:
+    """Return the batch of some documents in UTF-8.
+
+    >>> batch_of([b"ab", b"c"], range(2)).offsets.tolist()
+    [0, 2, 3]
+    """
+    offsets = array("Q", accumulate(map(len, documents), initial=0))
+    return Batch(memoryview(b"".join(documents)), memoryview(offsets), rows)
+
+
+def shown(path: str) -> str:
+    """Return the name of a file as messages show it."""
+    return "standard input" if path == "-" else path
+
+
+def without(documents: Iterable[bytes], rows: Sequence[int], bad: set[int]) -> Batch:
+    """Return the batch of some documents, without those of the numbers in `bad`."""
+    kept = [document for number, document in enumerate(documents) if number not in bad]
+    kept_rows = array("Q", (row for number, row in enumerate(rows) if number not in bad))
+    return batch_of(kept, memoryview(kept_rows))

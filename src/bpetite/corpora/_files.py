@@ -1,0 +1,89 @@
+"""Paths, folders and globs in, files in order out."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import os
+from collections.abc import Iterable, Iterator
+
+from bpetite.corpora._inputs import format_by_name
+from bpetite.corpora._inputs.source import STANDARD_INPUT
+
+Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+
+def listed(paths: Paths, has_format: bool) -> list[str]:
+    """Return the files that paths, folders and globs name.
+
+    The order is that of `paths`. The files of a folder or a glob are sorted. `has_format` says that
+    the user has named the format. Raises OSError for a path or a glob without a file.
+    """
+    if isinstance(paths, (str, os.PathLike)):
+        paths = [paths]
+    if isinstance(paths, (bytes, bytearray)) or not isinstance(paths, Iterable):
+        raise TypeError(f"paths must be a path or several, got {type(paths).__name__}")
+    found: list[str] = []
+    for path in paths:
+        if not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"a path must be a str or a path, got {type(path).__name__}")
+        name = os.fspath(path)
+        if not isinstance(name, str):
+            raise TypeError(f"a path must be a str or a path, got {type(name).__name__}")
+        found += _named(name, has_format)
+    return found
+
+
+def _named(path: str, has_format: bool) -> list[str]:
+    if path == STANDARD_INPUT:
+        return [path]
+    if os.path.isdir(path):
+        return _in_folder(path, has_format)
+    if os.path.lexists(path) or not glob.has_magic(path):
+        os.stat(path)  # its error names the path
+        return [path]
+    matches = sorted(glob.glob(path, recursive=True))
+    files: list[str] = []
+    for match in matches:
+        if not os.path.isdir(match):
+            files.append(match)
+        elif "**" not in path:  # otherwise the files of the folder match too
+            files += _in_folder(match, has_format)
+    if not files:
+        raise FileNotFoundError(errno.ENOENT, "no file matches", path)
+    return files
+
+
+def _in_folder(folder: str, has_format: bool) -> list[str]:
+    """Return the files of a folder and its folders, sorted, without hidden ones."""
+    files = sorted(_walk(folder, ()))
+    if not files:
+        raise FileNotFoundError(errno.ENOENT, "the folder has no files", folder)
+    formats = {path: format_by_name(path) for path in files}
+    structured = {*formats.values()} - {None, "text"}
+    unknown = next((path for path, format in formats.items() if format is None), None)
+    if structured and unknown and not has_format:
+        raise ValueError(
+            f"{unknown}: the folder {folder} has {'/'.join(sorted(map(str, structured)))} files, "
+            f"and the name of this one does not tell its format; name the files, or use a glob"
+        )
+    return files
+
+
+def _walk(folder: str, parents: tuple[tuple[int, int], ...]) -> Iterator[str]:
+    """Yield the files in a folder, without those whose names begin with `.` or `_`.
+
+    Programs write logs and marks such as `_SUCCESS` under these names.
+    """
+    status = os.stat(folder)
+    identity = (status.st_dev, status.st_ino)
+    if identity in parents:
+        return  # a link leads back to a folder that contains it
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith((".", "_")):
+                continue
+            if entry.is_dir():
+                yield from _walk(entry.path, (*parents, identity))
+            else:
+                yield entry.path

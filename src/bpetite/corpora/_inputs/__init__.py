@@ -1,0 +1,88 @@
+"""The formats of corpora, one module each, and how a file's format is found."""
+
+from __future__ import annotations
+
+import os
+from typing import get_args
+
+from bpetite._corpus import is_json_line
+from bpetite.corpora._documents import DataError
+from bpetite.corpora._inputs import arrow, json_values, jsonl, parquet, text
+from bpetite.corpora._inputs.compression import without_suffix
+from bpetite.corpora._inputs.lines import split_by_bytes
+from bpetite.corpora._inputs.settings import Format, Read, Settings, Span
+from bpetite.corpora._inputs.source import Source
+
+FORMATS: tuple[Format, ...] = get_args(Format)
+
+_READERS: dict[Format, Read] = {
+    "text": text.read,
+    "lines": text.read,
+    "jsonl": jsonl.read,
+    "json": json_values.read,
+    "parquet": parquet.read,
+    "arrow": arrow.read,
+}
+
+_FORMATS_BY_SUFFIX: dict[str, Format] = {
+    ".txt": "text",
+    ".text": "text",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "json",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+}
+
+PEEK_BYTES = 1 << 16
+
+
+def format_by_name(path: str) -> Format | None:
+    """Return the format that a file's name says, apart from its compression.
+
+    >>> format_by_name("data/part-000.jsonl.zst"), format_by_name("README")
+    ('jsonl', None)
+    """
+    suffix = os.path.splitext(without_suffix(path))[1]
+    return _FORMATS_BY_SUFFIX.get(suffix.lower())
+
+
+def format_by_content(source: Source) -> Format:
+    """Return the format of an open file: text, unless its beginning is that of another."""
+    beginning = source.peek(PEEK_BYTES)
+    if beginning.startswith(parquet.MAGIC):
+        return "parquet"
+    if beginning.startswith((arrow.FILE_MAGIC, arrow.STREAM_MAGIC)):
+        return "arrow"
+    return "jsonl" if is_json_line(beginning) else "text"
+
+
+def reader_of(format: Format) -> Read:
+    """Return the function that reads a format."""
+    return _READERS[format]
+
+
+def split(path: str, format: Format, settings: Settings, part_bytes: int) -> list[Span]:
+    """Return the parts of a regular file without compression; one if it cannot be split."""
+    if format == "parquet":
+        return [Span(path, *ends) for ends in parquet.spans(path, part_bytes, settings.text_field)]
+    if format == "arrow":
+        return [Span(path, *ends) for ends in arrow.spans(path, part_bytes, settings.text_field)]
+    if format == "jsonl" or settings.separator == b"\n":
+        return [Span(path, *ends) for ends in split_by_bytes(os.path.getsize(path), part_bytes)]
+    return [Span(path)]
+
+
+__all__ = [
+    "FORMATS",
+    "DataError",
+    "Format",
+    "Settings",
+    "Span",
+    "format_by_content",
+    "format_by_name",
+    "reader_of",
+    "split",
+]

@@ -1,0 +1,123 @@
+"""Arrow IPC, files and streams: the rows of the text column are documents.
+
+A part is a range of record batches of a file. Streams are compressed as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+from bpetite.corpora._documents import DataError, Found
+from bpetite.corpora._inputs.columns import check_column, found_in, pyarrow
+from bpetite.corpora._inputs.parquet import arrow_errors
+from bpetite.corpora._inputs.settings import Settings, Span
+from bpetite.corpora._inputs.source import Source
+
+FILE_MAGIC = b"ARROW1"
+STREAM_MAGIC = b"\xff\xff\xff\xff"
+
+# A file begins with its magic and two zeros. A stream follows.
+_HEAD_BYTES = 8
+
+# The end of a stream: a message of no bytes.
+_STREAM_END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+
+
+def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
+    """Yield the documents of a range of record batches, or of a stream."""
+    is_file = source.peek(len(FILE_MAGIC)) == FILE_MAGIC
+    if not is_file or source.compression or not os.path.isfile(span.path):
+        yield from _read_stream(source, is_file, settings, span.path)
+        return
+    with _opened(span.path, settings.text_field) as file:
+        end = file.num_record_batches if span.end is None else span.end
+        row = 0
+        for number in range(span.start, end):
+            batch = file.get_batch(number)
+            for found in found_in(span.path, batch.column(0), row, settings.batch_bytes):
+                yield _with_rows_before(found, file, span) if found.bad and span.start else found
+            row += batch.num_rows
+
+
+def _with_rows_before(found: Found, file: Any, span: Span) -> Found:
+    """Count the rows of bad documents from the beginning of the file."""
+    rows = sum(file.get_batch(number).num_rows for number in range(span.start))
+    return found._replace(bad=[bad._replace(row=rows + (bad.row or 0)) for bad in found.bad])
+
+
+def _read_stream(source: Source, is_file: bool, settings: Settings, path: str) -> Iterator[Found]:
+    ipc = pyarrow(".ipc")
+    if is_file:
+        source.read(_HEAD_BYTES)
+    recorded = _Recorded(source)
+    with arrow_errors():
+        if not source.peek(1):
+            raise DataError("cut", source.offset, "it is empty")
+        reader = ipc.open_stream(pyarrow().PythonFile(recorded, mode="r"))
+        number = check_column(reader.schema, settings.text_field)
+        row = 0
+        for batch in reader:
+            yield from found_in(path, batch.column(number), row, settings.batch_bytes)
+            row += batch.num_rows
+    if recorded.last != _STREAM_END:
+        raise DataError("cut", source.offset, "the Arrow stream has no end mark")
+    rest = _last_bytes(source)  # the end of a compressed stream is checked if it is read
+    if is_file and rest != FILE_MAGIC:
+        raise DataError("cut", source.offset, "the Arrow file has no end mark")
+    if rest and not is_file:
+        raise DataError("corrupt", source.offset, "other bytes follow the Arrow stream")
+
+
+def _last_bytes(source: Source) -> bytes:
+    """Return the last bytes of a file, after reading all of it."""
+    last = b""
+    for block in source.blocks(1 << 16):
+        last = (last + block)[-len(FILE_MAGIC) :]
+    return last
+
+
+class _Recorded:
+    """A source for pyarrow that records the last bytes read."""
+
+    closed = False
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.last = b""
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._source.read(size)
+        self.last = (self.last + data[-len(_STREAM_END) :])[-len(_STREAM_END) :]
+        return data
+
+    def close(self) -> None:
+        """Leave the source open: its owner closes it."""
+
+    def flush(self) -> None:
+        """Do nothing: a file that is read has nothing to flush."""
+
+
+def spans(path: str, part_bytes: int, text_field: str) -> list[tuple[int, int | None]]:
+    """Return ranges of record batches of about `part_bytes`, if all batches are of one size."""
+    with open(path, "rb") as file:
+        if file.read(len(FILE_MAGIC)) != FILE_MAGIC:
+            return [(0, None)]
+    with _opened(path, text_field) as reader:
+        batches = reader.num_record_batches
+    parts = max(min(-(-os.path.getsize(path) // part_bytes), batches), 1)
+    ends = [batches * number // parts for number in range(parts + 1)]
+    return [*pairwise(ends)]
+
+
+@contextmanager
+def _opened(path: str, field: str) -> Iterator[Any]:
+    """Open a file; its batches have the text column alone."""
+    ipc = pyarrow(".ipc")
+    with pyarrow().OSFile(path) as file, arrow_errors():
+        number = check_column(ipc.open_file(file).schema, field)
+        options = ipc.IpcReadOptions(included_fields=[number], use_threads=False)
+        yield ipc.open_file(file, options=options)

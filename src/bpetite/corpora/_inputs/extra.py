@@ -1,0 +1,23 @@
+"""Libraries of the extra `data`, imported when a file needs them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+def import_extra(name: str, purpose: str) -> Any:
+    """Return a module of the extra `data`. Raises ModuleNotFoundError that says how to get it."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != name.partition(".")[0]:
+            raise
+        package = name.partition(".")[0]
+        raise MissingExtraError(
+            f'{purpose} needs {package}; run: pip install "bpetite[data]"', name=error.name
+        ) from None
+
+
+class MissingExtraError(ModuleNotFoundError, ValueError):
+    """A file needs a library that is not installed."""

@@ -1,0 +1,168 @@
+"""A file of JSON: lines, or one array or object, or several one behind the other.
+
+Python's `json` reads arrays and objects that are not lines, so this is slower than JSON Lines.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+
+from bpetite._corpus import is_json_line
+from bpetite.corpora._documents import BadDocument, DataError, Found, batch_of
+from bpetite.corpora._inputs import jsonl
+from bpetite.corpora._inputs.settings import Settings, Span
+from bpetite.corpora._inputs.source import BLOCK_BYTES, Source
+
+_WHITE_SPACE = re.compile(r"[ \t\r\n]*")
+
+# An error this close to the end of the characters read may be due to missing ones.
+_MAX_UNFINISHED_CHARACTERS = 16
+
+
+def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
+    """Yield the documents of a file: of its lines, or of the objects in its arrays."""
+    is_lines = is_json_line(source.peek(BLOCK_BYTES))
+    return (jsonl.read if is_lines else _values)(source, span, settings)
+
+
+def _values(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
+    documents: list[bytes] = []
+    rows: list[int] = []
+    bad: list[BadDocument] = []
+    size = 0
+    try:
+        characters = _Characters(source)
+        for row, value in enumerate(_elements(characters)):
+            text = value.get(settings.text_field) if isinstance(value, dict) else None
+            reason = ""
+            if not isinstance(value, dict) or settings.text_field not in value:
+                reason = "no field"
+            elif not isinstance(text, str):
+                reason = "not a string"
+            else:
+                try:
+                    documents.append(text.encode())
+                    rows.append(row)
+                    size += len(documents[-1])
+                except UnicodeEncodeError:
+                    reason = "lone surrogate"
+            if reason:
+                byte = characters.byte_of_value()
+                bad.append(BadDocument(span.path, "row", row, byte, reason))
+            if size >= settings.batch_bytes or bad:
+                yield Found(batch_of(documents, rows) if rows else None, bad=bad)
+                documents, rows, bad, size = [], [], [], 0
+    except DataError:
+        yield Found(batch_of(documents, rows) if rows else None)
+        raise
+    yield Found(batch_of(documents, rows) if rows else None)
+
+
+def _elements(text: _Characters) -> Iterator[object]:
+    """Yield each value of a file, and each element of an array instead of the array."""
+    decoder = json.JSONDecoder()
+    while text.skip_white_space():
+        if text.peek() != "[":
+            yield text.value(decoder)
+            continue
+        text.skip("[")
+        is_first = True
+        while text.skip_white_space() and text.peek() != "]":
+            if not is_first:
+                text.skip(",")
+                text.skip_white_space()
+            is_first = False
+            yield text.value(decoder)
+        text.skip("]")
+
+
+class _Characters:
+    """The characters of a file, read as they are needed."""
+
+    def __init__(self, source: Source) -> None:
+        self._blocks = source.blocks(BLOCK_BYTES)
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._text = ""
+        self._at = 0
+        self._value_at = 0
+        self._is_at_end = False
+        self._bytes = 0  # of the characters before `_text`
+        self._decoded = 0  # bytes
+
+    def peek(self) -> str:
+        return self._text[self._at : self._at + 1]
+
+    def byte_of_value(self) -> int:
+        """Return the offset of the last value in the file."""
+        return self._byte(self._value_at)
+
+    def _byte(self, at: int) -> int:
+        return self._bytes + len(self._text[:at].encode())
+
+    def skip(self, character: str) -> None:
+        if self.peek() != character:
+            raise DataError("not JSON", self._byte(self._at), f"expected {character}")
+        self._at += 1
+
+    def skip_white_space(self) -> bool:
+        """Return whether another character follows white space."""
+        while True:
+            found = _WHITE_SPACE.match(self._text, self._at)
+            self._at = found.end() if found else self._at
+            if self._at < len(self._text):
+                return True
+            if not self._read():
+                return False
+
+    def value(self, decoder: json.JSONDecoder) -> object:
+        while True:
+            try:
+                value, end = decoder.raw_decode(self._text, self._at)
+            except json.JSONDecodeError as error:
+                may_go_on = (
+                    error.msg.startswith("Unterminated string")
+                    or error.pos >= len(self._text) - _MAX_UNFINISHED_CHARACTERS
+                )
+                if may_go_on and self._read_as_much():
+                    continue
+                raise DataError("not JSON", self._byte(error.pos), error.msg) from None
+            except RecursionError:
+                raise DataError("not JSON", self._byte(self._at), "values nest too deep") from None
+            # A number may go on behind the characters read.
+            if end < len(self._text) or not self._read():
+                self._value_at, self._at = self._at, end
+                return value
+
+    def _read_as_much(self) -> bool:
+        """Read as many characters as there are, so that a long value takes linear time."""
+        wanted = 2 * (len(self._text) - self._at)
+        has_read = False
+        while len(self._text) - self._at < wanted and self._read():
+            has_read = True
+        return has_read
+
+    def _read(self) -> bool:
+        """Read a block; return whether there was one."""
+        if self._is_at_end:
+            return False
+        if self._at and self._text:
+            self._bytes = self._byte(self._at)
+            self._text = self._text[self._at :]
+            self._at = 0
+        block = bytes(next(self._blocks, b""))
+        pending = len(self._decoder.getstate()[0])
+        try:
+            self._text += self._decoder.decode(block, final=not block)
+        except UnicodeDecodeError as error:
+            byte = self._decoded - pending + error.start
+            detail = f"0x{error.object[error.start]:02x}: {error.reason}"
+            raise DataError("not UTF-8", byte, detail) from None
+        if not self._decoded and self._text.startswith("\ufeff"):
+            self._text = self._text[1:]
+            self._bytes = len(codecs.BOM_UTF8)
+        self._decoded += len(block)
+        self._is_at_end = not block
+        return bool(block)

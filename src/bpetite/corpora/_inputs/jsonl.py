@@ -1,0 +1,32 @@
+"""JSON Lines: the text field of each line is a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bpetite._corpus import Batch
+from bpetite._engine import ENGINE
+from bpetite.corpora._documents import BadDocument, Found
+from bpetite.corpora._inputs.lines import first_line_of, line_blocks, lines_before
+from bpetite.corpora._inputs.settings import Settings, Span
+from bpetite.corpora._inputs.source import Source
+
+
+def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
+    """Yield the documents of the lines that begin in a part of a file."""
+    scanner = ENGINE.make_field_scanner(settings.text_field)
+    first_line = begin = -1
+    blocks = line_blocks(source, span, settings.batch_bytes)
+    is_last = False
+    while not is_last:
+        block = next(blocks, None)
+        is_last = block is None
+        data, offsets, rows, refused = scanner.feed(b"" if block is None else block, is_last)
+        bad = []
+        for line, byte, reason in refused:
+            if first_line < 0:
+                first_line = lines_before(span.path, [span.start])[0]
+                begin = first_line_of(span)
+            bad.append(BadDocument(span.path, "line", first_line + line, begin + byte, reason))
+        if len(rows) or bad:
+            yield Found(Batch(data, offsets, rows) if len(rows) else None, bad=bad)

@@ -1,0 +1,96 @@
+"""Parts of a file of lines: a line belongs to the part that it begins in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+from bpetite.corpora._inputs.settings import Span
+from bpetite.corpora._inputs.source import BLOCK_BYTES, Source
+
+
+def line_blocks(source: Source, span: Span, size: int) -> Iterator[memoryview]:
+    """Yield the lines that begin in a part of a file, in blocks, each valid until the next.
+
+    `source` is open at `first_byte(span)`.
+    """
+    offset = source.offset
+    is_inside = span.start == 0
+    for block in source.blocks(size):
+        begin = 0
+        if not is_inside:
+            begin = find(block, b"\n", 0) + 1
+            is_inside = begin > 0
+        end = len(block)
+        if span.end is not None and offset + end >= span.end:
+            # The last line is the one that has the byte before the end.
+            end = find(block, b"\n", max(span.end - 1 - offset, 0)) + 1
+        if is_inside and begin < (end or len(block)):
+            yield block[begin : end or len(block)]
+        if end and span.end is not None and offset + end >= span.end:
+            return
+        offset += len(block)
+
+
+def first_byte(span: Span) -> int:
+    """Return where to begin to read a part: the byte before it tells whether a line begins."""
+    return max(span.start - 1, 0)
+
+
+def lines_before(path: str, starts: Iterable[int]) -> list[int]:
+    """Return the number of lines of a file that begin before each of some ascending offsets.
+
+    The file is read once, up to the last offset.
+    """
+    found = []
+    newlines = offset = 0  # newlines before the offset
+    with Source(path) as source:
+        blocks = source.blocks(BLOCK_BYTES)
+        block = b""
+        for start in starts:
+            # A line begins before `start` for each newline before the byte that is before it.
+            last = start - 1
+            while last > offset + len(block):
+                newlines += block.count(b"\n")
+                offset += len(block)
+                if not (block := bytes(next(blocks, b""))):
+                    break
+            found.append(newlines + block.count(b"\n", 0, last - offset) + 1 if start else 0)
+    return found
+
+
+def first_line_of(span: Span) -> int:
+    """Return the offset in the file of the first line that begins in a part."""
+    if not span.start:
+        return 0
+    with Source(span.path, first_byte(span)) as source:
+        begin = source.offset
+        for block in source.blocks(1 << 16):
+            data = bytes(block)
+            if b"\n" in data:
+                return begin + data.index(b"\n") + 1
+            begin += len(data)
+    return begin
+
+
+def split_by_bytes(size: int, part_bytes: int) -> list[tuple[int, int]]:
+    """Return equal parts of a file of some bytes, each as its first byte and its end.
+
+    >>> split_by_bytes(10, 4)
+    [(0, 3), (3, 6), (6, 10)]
+    """
+    count = max(-(-size // part_bytes), 1)
+    ends = [size * number // count for number in range(count + 1)]
+    return [*pairwise(ends)]
+
+
+def find(block: memoryview, byte: bytes, start: int) -> int:
+    """Return the offset of a byte in a block, from an offset on; -1 if it is not there."""
+    for at in range(start, len(block), _SEARCH_BYTES):
+        found = bytes(block[at : at + _SEARCH_BYTES]).find(byte)
+        if found >= 0:
+            return at + found
+    return -1
+
+
+_SEARCH_BYTES = 1 << 14

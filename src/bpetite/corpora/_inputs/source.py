@@ -1,0 +1,166 @@
+"""The bytes of one file, decompressed: a regular file, a pipe or standard input."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any
+
+from bpetite.corpora._documents import DataError
+from bpetite.corpora._inputs.compression import (
+    MAGIC_BYTES,
+    Compression,
+    Decompressed,
+    compression_by_name,
+    compression_of,
+)
+
+STANDARD_INPUT = "-"
+
+BLOCK_BYTES = 1 << 20
+"""The size of a block. Smaller ones cost more calls, larger ones leave the processor's cache."""
+
+
+class Source:
+    """An open file, decompressed. `start` is an offset in a file without compression."""
+
+    def __init__(self, path: str, start: int = 0) -> None:
+        self._start = start
+        self._raw = _RawFile(path, start)
+        try:
+            self.compression = None if start else _compression(path, self._raw)
+            self._stream = (
+                self._raw if self.compression is None else Decompressed(self._raw, self.compression)
+            )
+        except BaseException:
+            self._raw.close()
+            raise
+        self._beginning = b""
+        self._error: DataError | None = None
+        self.offset: int = start
+        """The offset of the next byte, after decompression."""
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._raw.close()
+
+    @property
+    def stored_bytes(self) -> int:
+        """The bytes of the file that were read, as they are stored."""
+        return self._raw.tell() - self._start
+
+    def peek(self, size: int) -> bytes:
+        """Return the next bytes: `size` of them, or fewer at the end of the file."""
+        buffer = bytearray(size)
+        while len(self._beginning) < size:
+            view = memoryview(buffer)[: size - len(self._beginning)]
+            if not (count := self._read(view, bool(self._beginning))):
+                break
+            self._beginning += view[:count]
+        return self._beginning[:size]
+
+    def readinto(self, buffer: memoryview) -> int:
+        """Fill a buffer; return the number of bytes, which is less at the end of the file."""
+        taken = min(len(self._beginning), len(buffer))
+        buffer[:taken] = self._beginning[:taken]
+        self._beginning = self._beginning[taken:]
+        while taken < len(buffer) and (count := self._read(buffer[taken:], taken > 0)):
+            taken += count
+        self.offset += taken
+        return taken
+
+    def _read(self, buffer: memoryview, has_more: bool) -> int:
+        """Read some bytes. An error waits for the next call if the caller `has_more` bytes."""
+        if self._error is None:
+            try:
+                return self._stream.readinto(buffer)
+            except DataError as error:
+                self._error = error
+        if not has_more:
+            raise self._error
+        return 0
+
+    def read(self, size: int = -1) -> bytes:
+        """Return up to `size` bytes, or all."""
+        if size < 0:
+            return b"".join(map(bytes, self.blocks(BLOCK_BYTES)))
+        buffer = bytearray(size)
+        with memoryview(buffer) as view:
+            count = self.readinto(view)
+        return bytes(buffer[:count])
+
+    def blocks(self, size: int) -> Iterator[memoryview]:
+        """Yield the file in blocks, each valid until the next."""
+        buffer = bytearray(size)
+        view = memoryview(buffer)
+        while count := self.readinto(view):
+            yield view[:count].toreadonly()
+
+
+def _compression(path: str, raw: _RawFile) -> Compression | None:
+    """Return the compression of an open file. Raises DataError if its name is wrong."""
+    found = compression_of(raw.peek(MAGIC_BYTES))
+    named = compression_by_name(path)
+    if named not in (None, found):
+        raise DataError(f"no {named} file", 0, "its first bytes are others; see its name")
+    return found
+
+
+class _RawFile(io.RawIOBase):
+    """An open file as it is stored."""
+
+    def __init__(self, path: str, start: int) -> None:
+        self._is_standard_input = path == STANDARD_INPUT
+        self._file: Any
+        if self._is_standard_input:
+            if sys.stdin is None:
+                raise OSError("standard input is closed")
+            # A read that returns early lets Python handle Ctrl-C.
+            self._file = sys.stdin.buffer
+            self._readinto = self._file.readinto1
+        else:
+            self._file = open(path, "rb", buffering=0)  # noqa: SIM115 - `close` closes it
+            self._readinto = self._file.readinto
+        if start:
+            self._file.seek(start)
+        self._beginning = b""
+        self._position = start
+
+    def readable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def peek(self, size: int) -> bytes:
+        while len(self._beginning) < size:
+            buffer = bytearray(size - len(self._beginning))
+            if not (count := self._readinto(buffer)):
+                break
+            self._beginning += buffer[:count]
+        return self._beginning[:size]
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer)
+        if self._beginning:
+            count = min(len(self._beginning), len(view))
+            view[:count] = self._beginning[:count]
+            self._beginning = self._beginning[count:]
+        else:
+            count = self._readinto(view) or 0
+        self._position += count
+        return count
+
+    def close(self) -> None:
+        if not self._is_standard_input and not self.closed:
+            self._file.close()
+        super().close()

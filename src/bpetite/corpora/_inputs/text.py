@@ -1,0 +1,107 @@
+"""Plain text: a file is a document, or a separator ends each document."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Iterator
+
+from bpetite._corpus import Batch
+from bpetite.corpora._documents import BadDocument, DataError, Found, Unit, batch_of, without
+from bpetite.corpora._inputs.lines import first_line_of, line_blocks, lines_before
+from bpetite.corpora._inputs.settings import Settings, Span
+from bpetite.corpora._inputs.source import Source
+from bpetite.corpora._inputs.utf8 import unfinished_bytes, utf8_error
+
+
+def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
+    """Yield the documents of a file, or of a part of it if a newline ends each document."""
+    if settings.separator is None:
+        return _whole(source, span, settings)
+    return _separated(source, span, settings, settings.separator)
+
+
+def _whole(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
+    """Yield the one document of a file."""
+    is_file = os.path.isfile(span.path)
+    if not settings.has_segments or (settings.skips_bad and not is_file):
+        yield Found(_segment(b"".join(_checked(source, settings))))
+        return
+    if settings.skips_bad:
+        # A document that was found in part could not be taken back. So the file is read twice.
+        with Source(span.path) as first:
+            for _ in _checked(first, settings):
+                pass
+    for data in _checked(source, settings):
+        yield Found(_segment(data), is_complete=False)
+    yield Found(_segment(b""))
+
+
+def _segment(data: bytes) -> Batch:
+    return Batch(memoryview(data), memoryview(array("Q", (0, len(data)))), range(1))
+
+
+def _checked(source: Source, settings: Settings) -> Iterator[bytes]:
+    """Yield the bytes of a file in blocks of whole characters."""
+    unfinished = b""
+    for block in source.blocks(settings.batch_bytes):
+        data = unfinished + block
+        unfinished = data[len(data) - unfinished_bytes(data) :]
+        data = data[: len(data) - len(unfinished)]
+        _check(data, source.offset - len(unfinished) - len(data))
+        yield data
+    _check(unfinished, source.offset - len(unfinished))
+
+
+def _check(data: bytes, offset: int) -> None:
+    if error := utf8_error(data):
+        raise DataError("not UTF-8", offset + error[0], error[1])
+
+
+def _separated(source: Source, span: Span, settings: Settings, separator: bytes) -> Iterator[Found]:
+    """Yield the documents that a separator ends; the last one may lack it."""
+    if separator == b"\n":
+        blocks = line_blocks(source, span, settings.batch_bytes)
+    else:
+        blocks = source.blocks(settings.batch_bytes)
+    row = offset = 0  # of `unfinished`, in the part
+    unfinished = bytearray()
+    for block in blocks:
+        searched = max(len(unfinished) - len(separator) + 1, 0)
+        unfinished += block
+        end = unfinished.rfind(separator, searched)
+        if end < 0:
+            continue
+        with memoryview(unfinished) as view:
+            data = bytes(view[: end + len(separator)])
+        documents = data.split(separator)
+        rest = documents.pop()  # not empty if separators may overlap
+        del unfinished[: len(data) - len(rest)]
+        yield _found(span, data[: len(data) - len(rest)], documents, separator, row, offset)
+        row += len(documents)
+        offset += len(data) - len(rest)
+    if unfinished:
+        data = bytes(unfinished)
+        yield _found(span, data, [data], separator, row, offset)
+
+
+def _found(
+    span: Span, data: bytes, documents: list[bytes], separator: bytes, row: int, offset: int
+) -> Found:
+    """Return the documents of `data`, which is at an offset in the part of the file."""
+    rows = range(row, row + len(documents))
+    if utf8_error(data) is None:
+        return Found(batch_of(documents, rows))
+    unit: Unit = "line" if separator == b"\n" else "document"
+    begin = row_of_span = -1
+    bad = {}
+    for number, document in enumerate(documents):
+        if error := utf8_error(document):
+            if begin < 0:
+                row_of_span, begin = lines_before(span.path, [span.start])[0], first_line_of(span)
+            byte = begin + offset + error[0]
+            bad[number] = BadDocument(
+                span.path, unit, row_of_span + row + number, byte, "not UTF-8", error[1]
+            )
+        offset += len(document) + len(separator)
+    return Found(without(documents, rows, {*bad}), bad=[*bad.values()])

@@ -1,0 +1,105 @@
+"""What a folder of token files says of itself: its plan, a receipt per part, and the manifest.
+
+.bpetite/plan.json             before the first part: the settings, and the sources of each part
+.bpetite/receipts/00000.json   after the files of a part are in place
+manifest.json                  last: the folder is complete
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from bpetite.corpora._new_files import write_whole
+
+MANIFEST = "manifest.json"
+PLAN = ".bpetite/plan.json"
+RECEIPTS = ".bpetite/receipts"
+VOCABULARY = "vocabulary.json"
+
+VERSION = 1
+
+
+def sealed(document: dict[str, Any]) -> bytes:
+    """Return a document as JSON with its own hash as the last entry.
+
+    >>> opened(sealed({"a": 1}), "name")
+    {'a': 1}
+    """
+    digest = hashlib.sha256(_encoded(document)).hexdigest()
+    return _encoded({**document, "sha256": digest})
+
+
+def opened(data: bytes, name: str) -> dict[str, Any]:
+    """Return the document of `sealed` bytes. Raises ValueError if any byte was changed."""
+    try:
+        document = json.loads(data)
+        document.pop("sha256")
+        if sealed(document) == data:
+            return document  # type: ignore[no-any-return]
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+        pass
+    raise ValueError(f"{name}: damaged, or changed by hand: its content does not fit its sha256")
+
+
+def _encoded(document: dict[str, Any]) -> bytes:
+    return json.dumps(document, indent=1, ensure_ascii=True).encode() + b"\n"
+
+
+def read(folder: Path, name: str) -> dict[str, Any]:
+    """Return a document of a folder. Raises FileNotFoundError, or ValueError if it is damaged."""
+    path = folder / name
+    document = opened(path.read_bytes(), str(path))
+    if document.get("version") != VERSION:
+        raise ValueError(f"{path}: version {document.get('version')}; this bpetite reads {VERSION}")
+    return document
+
+
+def write(folder: Path, name: str, document: dict[str, Any]) -> None:
+    """Write a document of a folder, whole or not at all."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, sealed({"version": VERSION, **document}), folder)
+
+
+def receipt_name(part: int) -> str:
+    """Return the name of the receipt of a part.
+
+    >>> receipt_name(7)
+    '.bpetite/receipts/00007.json'
+    """
+    return f"{RECEIPTS}/{part:05d}.json"
+
+
+def receipts(folder: Path) -> dict[int, dict[str, Any]]:
+    """Return the receipt of each finished part, by the number of the part, in order."""
+    found = {}
+    for path in sorted((folder / RECEIPTS).glob("*.json")):
+        if re.fullmatch("[0-9]{5,}", path.stem):
+            found[int(path.stem)] = read(folder, f"{RECEIPTS}/{path.name}")
+    return dict(sorted(found.items()))
+
+
+TOTALS = ("documents", "empty", "bad", "text_bytes", "ids")
+"""The numbers of a receipt that a manifest adds up."""
+
+
+def complete(plan: dict[str, Any], parts: dict[int, dict[str, Any]]) -> dict[str, Any]:
+    """Return the manifest of a folder with all receipts."""
+    shards = [shard for receipt in parts.values() for shard in receipt["shards"]]
+    return {
+        **{key: value for key, value in plan.items() if key not in ("version", "parts")},
+        "totals": {key: sum(receipt[key] for receipt in parts.values()) for key in TOTALS},
+        "parts": [
+            {
+                "sources": plan["parts"][number],
+                **{key: receipt[key] for key in TOTALS},
+                "shards": [shard["name"] for shard in receipt["shards"]],
+            }
+            for number, receipt in parts.items()
+        ],
+        "shards": shards,
+    }

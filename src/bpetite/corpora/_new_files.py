@@ -1,0 +1,202 @@
+"""New files that appear whole: written under other names, then renamed together, in order."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import tempfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from bpetite.formats._files import sync_folder
+
+TEMPORARY_FOLDER = ".bpetite/new"
+"""Below the output folder: the same file system, so a rename is one step."""
+
+
+_READ_BYTES = 1 << 20
+
+
+class FileFacts(NamedTuple):
+    """What a manifest says of a file."""
+
+    name: str
+    bytes: int
+    crc32: str
+
+
+class NewFile:
+    """A file on its way to its place."""
+
+    def __init__(self, name: str, temporary: Path, file: io.FileIO) -> None:
+        self.name = name
+        self.temporary = temporary
+        self.bytes = 0
+        self._file = file
+        self._crc32: int | None = 0
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Append bytes: all of them, or an OSError."""
+        view = memoryview(data).cast("B")
+        if self._crc32 is not None:
+            self._crc32 = crc32(view, self._crc32)
+        self.bytes += len(view)
+        while len(view):
+            view = view[self._file.write(view) :]
+
+    def append_file(self, path: Path) -> None:
+        """Append the content of a file."""
+        with open(path, "rb", buffering=0) as file:
+            while data := file.read(_READ_BYTES):
+                self.write(data)
+
+    def replace_start(self, data: bytes) -> None:
+        """Write over the first bytes, for example with a header that was not known before."""
+        self._file.seek(0)
+        self._file.write(data)
+        self._file.seek(0, os.SEEK_END)
+        self._crc32 = None
+
+    def sync(self) -> None:
+        """Write everything to disk."""
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Close the file, which also frees its temporary name for removal by others."""
+        self._file.close()
+
+    @property
+    def facts(self) -> FileFacts:
+        """The name, the size and the CRC-32 of the content, in hexadecimal."""
+        crc = crc32_of(self.temporary) if self._crc32 is None else self._crc32
+        return FileFacts(self.name, self.bytes, f"{crc:08x}")
+
+
+class NewFiles:
+    """The files of one part. None has its name before `put_in_place`; then all have.
+
+    A killed process leaves files in `TEMPORARY_FOLDER` alone, and no lock on them.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._files: list[NewFile] = []
+        self._scratch: list[BinaryIO] = []
+
+    def create(self, name: str) -> NewFile:
+        """Return a new empty file, which `put_in_place` will name `name`."""
+        temporary_folder = self.folder / TEMPORARY_FOLDER
+        temporary_folder.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(prefix=f"{Path(name).name}-", dir=temporary_folder)
+        os.chmod(temporary, 0o666 & ~_umask())
+        _lock(descriptor)
+        file = NewFile(name, Path(temporary), io.FileIO(descriptor, "wb"))
+        self._files.append(file)
+        return file
+
+    def scratch(self) -> BinaryIO:
+        """Return a file without a name, for what outgrows memory."""
+        self._scratch.append(tempfile.TemporaryFile(dir=self.folder))  # noqa: SIM115 - see discard
+        return self._scratch[-1]
+
+    def put_in_place(self) -> list[FileFacts]:
+        """Write all files to disk, then name them in order of their creation."""
+        facts = [file.facts for file in self._files]
+        for file in self._files:
+            file.sync()
+        for file in self._files:
+            target = self.folder / file.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(file.temporary, target)
+            file.close()
+        sync_folder(self.folder)
+        self._files.clear()
+        self.discard()
+        return facts
+
+    def discard(self) -> None:
+        """Remove the files that are not in place, and scratch files."""
+        for scratch in self._scratch:
+            scratch.close()
+        for file in self._files:
+            file.temporary.unlink(missing_ok=True)
+            file.close()
+        self._files.clear()
+
+
+def crc32(data: bytes | memoryview, start: int = 0) -> int:
+    """Return the CRC-32 of data that follows data with the CRC-32 `start`.
+
+    >>> crc32(b"b", crc32(b"a")) == crc32(b"ab")
+    True
+    """
+    return _crc32(data, start)
+
+
+def crc32_of(path: Path) -> int:
+    """Return the CRC-32 of a file."""
+    total = 0
+    with open(path, "rb", buffering=0) as file:
+        while data := file.read(_READ_BYTES):
+            total = crc32(data, total)
+    return total
+
+
+def _fastest_crc32() -> Callable[[bytes | memoryview, int], int]:
+    """Return isal's function, four times as fast as zlib's, if isal is installed."""
+    try:
+        from isal import isal_zlib
+    except ImportError:
+        return zlib.crc32
+    return isal_zlib.crc32
+
+
+_crc32 = _fastest_crc32()
+
+
+def write_whole(path: Path, data: bytes, folder: Path) -> None:
+    """Write or replace a small file below `folder`: whole, or not at all."""
+    files = NewFiles(folder)
+    try:
+        files.create(path.relative_to(folder).as_posix()).write(data)
+        files.put_in_place()
+    finally:
+        files.discard()
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what killed processes left behind; files that a process still writes stay."""
+    temporary_folder = folder / TEMPORARY_FOLDER
+    for path in [*temporary_folder.glob("*")]:
+        with contextlib.suppress(OSError):
+            descriptor = os.open(path, os.O_RDWR)
+            try:
+                if _lock(descriptor):
+                    path.unlink()
+            finally:
+                os.close(descriptor)
+    with contextlib.suppress(OSError):  # not empty, or missing
+        temporary_folder.rmdir()
+
+
+def _lock(descriptor: int) -> bool:
+    """Lock a file until it is closed; return False if another process has locked it."""
+    try:
+        import fcntl
+    except ImportError:
+        return True  # Windows does not remove an open file
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return not isinstance(error, BlockingIOError)  # not every file system has locks
+    return True
+
+
+def _umask() -> int:
+    """Return the permissions that new files lack. The system tells them only by a change."""
+    current = os.umask(0o077)
+    os.umask(current)
+    return current

@@ -1,0 +1,83 @@
+"""datatrove and nanotron: `.ds` has the ids, `.ds.index` where each document ends, in ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import floor, log10
+from pathlib import Path
+
+from bpetite.corpora._new_files import NewFiles
+from bpetite.corpora._token_files.contract import (
+    Found,
+    Shard,
+    ShardWriter,
+    TokenFormat,
+    Tokens,
+    ends,
+)
+from bpetite.corpora._token_files.raw import documents, mapped, mapped_ids, smallest_unsigned
+
+_BLOCK_BYTES = 1 << 19
+
+
+class Writer(ShardWriter):
+    """Writes ids and ends at once, and the metadata at the end."""
+
+    def __init__(self, shard: Shard, files: NewFiles) -> None:
+        self._shard = shard
+        self._tokens = files.create(f"{shard.name}.ds")
+        self._metadata = files.create(f"{shard.name}.ds.metadata")
+        self._index = files.create(f"{shard.name}.ds.index")
+        self._count = 0
+
+    def write(self, tokens: Tokens) -> None:
+        self._tokens.write(tokens.ids)
+        self._index.write(ends(self._count, tokens.offsets).tobytes())
+        self._count += len(tokens.ids)
+
+    def close(self) -> None:
+        name = f"{self._shard.tokenizer_name}|{self._shard.item_size}"
+        self._metadata.write(f"{name}\n{self._count}\n{rounded(self._count)}".encode())
+
+
+def rounded(count: int) -> str:
+    """Return a number of tokens with three digits and a prefix, as datatrove's metadata has it.
+
+    >>> rounded(0), rounded(1500), rounded(2_000_000)
+    ('0.00 T', '1.50 kT', '2.00 MT')
+    """
+    exponent = floor(log10(count)) if count else 0
+    prefix = ("", "k", "M", "G", "T", "P", "E")[exponent // 3]
+    return f"{count / 10 ** (exponent // 3 * 3):.{2 - exponent % 3}f} {prefix}T"
+
+
+class Datatrove(TokenFormat):
+    """A document of no ids would give its reader wrong positions."""
+
+    name = "datatrove"
+    extension = ".ds"
+    stores_boundaries = True
+    keeps_empty = False
+
+    def dtype(self, vocab_size: int) -> str:
+        return smallest_unsigned(vocab_size)
+
+    def writer(self, shard: Shard, files: NewFiles) -> ShardWriter:
+        return Writer(shard, files)
+
+    def read(self, folder: Path, shard: Shard) -> Iterator[Found]:
+        path = folder / f"{shard.name}.ds.index"
+        ids = mapped_ids(folder / f"{shard.name}.ds", shard.dtype)
+        return documents(ids, path, _offsets(path))
+
+
+def _offsets(path: Path) -> Iterator[Sequence[int]]:
+    """Yield the offsets of the documents in an index, block by block."""
+    data = mapped(path)
+    if len(data) % 8:
+        raise ValueError(f"{path}: its size is no multiple of 8 bytes")
+    end = 0
+    for start in range(0, len(data), _BLOCK_BYTES):
+        offsets = [end, *data[start : start + _BLOCK_BYTES].cast("Q")]
+        end = offsets[-1]
+        yield offsets

@@ -1,0 +1,116 @@
+r"""Megatron and NeMo: `.bin` has the ids, `.idx` the length and the position of each document.
+
+The index: magic, version and dtype, two counts, then three arrays in a row.
+
+    "MMIDIDX\0\0"  1: u64  dtype code: u8  documents: u64  documents + 1: u64
+    i32 x documents: ids of each      i64 x documents: byte offset of each
+    i64 x (documents + 1): 0, 1, 2, ... since each sequence is a document of its own
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from pathlib import Path
+
+from bpetite.corpora._new_files import NewFiles
+from bpetite.corpora._token_files.contract import (
+    Found,
+    Shard,
+    ShardWriter,
+    TokenFormat,
+    Tokens,
+    lengths,
+)
+from bpetite.corpora._token_files.raw import documents, mapped, mapped_ids
+
+_HEADER = struct.Struct("<9sQBQQ")
+_MAGIC = b"MMIDIDX\0\0"
+_DTYPE_CODES = {"int32": 4, "uint16": 8}
+_BLOCK = 1 << 16  # documents
+
+MAX_UINT16_VOCAB_SIZE = 65_500
+"""From this size on, Megatron's own tools write int32, though uint16 would hold all ids."""
+
+
+class Writer(ShardWriter):
+    """Writes ids at once; the lengths wait in a file until their number is known."""
+
+    def __init__(self, shard: Shard, files: NewFiles) -> None:
+        self._shard = shard
+        self._bin = files.create(f"{shard.name}.bin")
+        self._idx = files.create(f"{shard.name}.idx")
+        self._lengths = files.scratch()
+        self._documents = 0
+
+    def write(self, tokens: Tokens) -> None:
+        self._bin.write(tokens.ids)
+        self._lengths.write(lengths(tokens.offsets))
+        self._documents += len(tokens.offsets) - 1
+
+    def close(self) -> None:
+        count = self._documents
+        code = _DTYPE_CODES[self._shard.dtype]
+        self._idx.write(_HEADER.pack(_MAGIC, 1, code, count, count + 1))
+        for block in self._blocks():
+            self._idx.write(block)
+        offset = 0
+        for block in self._blocks():
+            *starts, offset = accumulate(
+                (length * self._shard.item_size for length in array("i", block)), initial=offset
+            )
+            self._idx.write(array("q", starts).tobytes())
+        for start in range(0, count + 1, _BLOCK):
+            self._idx.write(array("q", range(start, min(start + _BLOCK, count + 1))).tobytes())
+
+    def _blocks(self) -> Iterator[bytes]:
+        self._lengths.seek(0)
+        return iter(lambda: self._lengths.read(4 * _BLOCK), b"")
+
+
+class Megatron(TokenFormat):
+    """A document of no ids is fine."""
+
+    name = "megatron"
+    extension = ".bin"
+    stores_boundaries = True
+    keeps_empty = True
+
+    def dtype(self, vocab_size: int) -> str:
+        return "uint16" if vocab_size < MAX_UINT16_VOCAB_SIZE else "int32"
+
+    def writer(self, shard: Shard, files: NewFiles) -> ShardWriter:
+        return Writer(shard, files)
+
+    def read(self, folder: Path, shard: Shard) -> Iterator[Found]:
+        path = folder / f"{shard.name}.idx"
+        ids = mapped_ids(folder / f"{shard.name}.bin", shard.dtype)
+        return documents(ids, path, _offsets(path, shard))
+
+
+def _offsets(path: Path, shard: Shard) -> Iterator[Sequence[int]]:
+    """Yield the offsets of the documents in an index, in ids, block by block."""
+    data = mapped(path)
+    if len(data) < _HEADER.size:
+        raise ValueError(f"{path}: cut short within its header")
+    magic, version, code, count, boundaries = _HEADER.unpack(data[: _HEADER.size])
+    if (magic, version, code, boundaries) != (_MAGIC, 1, _DTYPE_CODES[shard.dtype], count + 1):
+        raise ValueError(f"{path}: not the header of an index of {shard.dtype} ids")
+    if len(data) != _HEADER.size + 4 * count + 8 * count + 8 * (count + 1):
+        raise ValueError(f"{path}: its size does not fit {count} documents")
+    all_lengths, rest = data[_HEADER.size :][: 4 * count], data[_HEADER.size + 4 * count :]
+    all_pointers, all_numbers = rest[: 8 * count], rest[8 * count :]
+    end = 0
+    for first in range(0, count, _BLOCK):
+        lengths = all_lengths[4 * first : 4 * (first + _BLOCK)].cast("i")
+        offsets = [*accumulate(lengths, initial=end)]
+        end = offsets[-1]
+        pointers = all_pointers[8 * first : 8 * (first + _BLOCK)].cast("q")
+        numbers = all_numbers[8 * first : 8 * (first + len(lengths) + 1)].cast("q")
+        if pointers.tolist() != [offset * shard.item_size for offset in offsets[:-1]]:
+            raise ValueError(f"{path}: its positions do not follow from its lengths")
+        if numbers.tolist() != [*range(first, first + len(lengths) + 1)]:
+            raise ValueError(f"{path}: its sequences are not one for each document")
+        yield offsets

@@ -1,0 +1,112 @@
+"""Parquet, for `datasets` and everything that reads Arrow: a column `input_ids` of lists of ids."""
+
+from __future__ import annotations
+
+import io
+from array import array
+from collections.abc import Iterator
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from bpetite.corpora._inputs.extra import import_extra
+from bpetite.corpora._new_files import NewFile, NewFiles
+from bpetite.corpora._token_files.contract import Found, Shard, ShardWriter, TokenFormat, Tokens
+from bpetite.corpora._token_files.raw import smallest_unsigned
+
+_PURPOSE = "a Parquet file"
+
+ROW_GROUP_BYTES = 32 << 20
+"""The bytes of ids in a row group: readers of single rows load a whole group."""
+
+
+class Writer(ShardWriter):
+    """Collects ids for a row group, and writes it."""
+
+    def __init__(self, shard: Shard, files: NewFiles) -> None:
+        arrow, parquet = (
+            import_extra("pyarrow", _PURPOSE),
+            import_extra("pyarrow.parquet", _PURPOSE),
+        )
+        self._arrow = arrow
+        self._type = arrow.list_(arrow.field("item", arrow.type_for_alias(shard.dtype)))
+        self._schema = arrow.schema([arrow.field("input_ids", self._type, nullable=False)])
+        self._writer = parquet.ParquetWriter(
+            _Target(files.create(f"{shard.name}.parquet")),
+            self._schema,
+            compression="zstd",
+            use_dictionary=False,
+            write_statistics=False,
+        )
+        self._batches: list[Any] = []
+        self._bytes = 0
+
+    def write(self, tokens: Tokens) -> None:
+        arrow = self._arrow
+        offsets = arrow.py_buffer(array("i", tokens.offsets))
+        ids = arrow.py_buffer(tokens.ids)
+        count = len(tokens.offsets) - 1
+        values = arrow.Array.from_buffers(self._type.value_type, len(tokens.ids), [None, ids])
+        lists = arrow.Array.from_buffers(self._type, count, [None, offsets], children=[values])
+        self._batches.append(arrow.record_batch([lists], schema=self._schema))
+        self._bytes += tokens.ids.nbytes
+        if self._bytes >= ROW_GROUP_BYTES:
+            self._write_row_group()
+
+    def close(self) -> None:
+        if self._batches:
+            self._write_row_group()
+        self._writer.close()
+
+    def _write_row_group(self) -> None:
+        table = self._arrow.Table.from_batches(self._batches)
+        self._writer.write_table(table, row_group_size=len(table))
+        self._batches, self._bytes = [], 0
+
+
+class _Target(io.RawIOBase):
+    """A new file as pyarrow writes to it."""
+
+    def __init__(self, file: NewFile) -> None:
+        self._file = file
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._file.bytes
+
+    def write(self, data: Any) -> int:
+        self._file.write(memoryview(data))
+        return len(data)
+
+
+class Parquet(TokenFormat):
+    """Each row is a document."""
+
+    name = "parquet"
+    extension = ".parquet"
+    stores_boundaries = True
+    keeps_empty = True
+
+    def dtype(self, vocab_size: int) -> str:
+        return smallest_unsigned(vocab_size)
+
+    def writer(self, shard: Shard, files: NewFiles) -> ShardWriter:
+        return Writer(shard, files)
+
+    def read(self, folder: Path, shard: Shard) -> Iterator[Found]:
+        arrow, parquet = (
+            import_extra("pyarrow", _PURPOSE),
+            import_extra("pyarrow.parquet", _PURPOSE),
+        )
+        path = folder / f"{shard.name}.parquet"
+        try:
+            with parquet.ParquetFile(path) as file:
+                for batch in file.iter_batches(columns=["input_ids"]):
+                    column = batch.column(0)
+                    counts = column.value_lengths().to_pylist()
+                    ids = memoryview(column.flatten().to_numpy())
+                    yield Found(ids, [*accumulate(counts, initial=0)])
+        except (OSError, arrow.ArrowException) as error:
+            raise ValueError(f"{path}: {error}") from None

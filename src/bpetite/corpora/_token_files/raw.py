@@ -1,0 +1,100 @@
+"""Ids alone, or behind a header of fixed size: the base of the simple formats."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from bpetite.corpora._new_files import NewFile, NewFiles
+from bpetite.corpora._token_files.contract import (
+    ITEM_SIZES,
+    Found,
+    Shard,
+    ShardWriter,
+    TokenFormat,
+    Tokens,
+)
+
+_BLOCK_IDS = 1 << 20
+
+
+class RawWriter(ShardWriter):
+    """Appends ids to one file."""
+
+    def __init__(self, file: NewFile) -> None:
+        self.file = file
+
+    def write(self, tokens: Tokens) -> None:
+        self.file.write(tokens.ids)
+
+    def close(self) -> None:
+        pass
+
+
+class RawFormat(TokenFormat):
+    """Ids in a file without stored boundaries."""
+
+    stores_boundaries = False
+    keeps_empty = False
+
+    def writer(self, shard: Shard, files: NewFiles) -> ShardWriter:
+        return RawWriter(files.create(shard.name + self.extension))
+
+    def read(self, folder: Path, shard: Shard) -> Iterator[Found]:
+        return blocks(mapped_ids(folder / (shard.name + self.extension), shard.dtype))
+
+
+def uint16_only(vocab_size: int, format: str) -> str:
+    """Return "uint16"; raise ValueError if an id needs more than 16 bits."""
+    if vocab_size > 1 << 16:
+        raise ValueError(
+            f"{format} files have 16 bits an id, too few for a vocabulary of {vocab_size} ids; "
+            "choose another format"
+        )
+    return "uint16"
+
+
+def smallest_unsigned(vocab_size: int) -> str:
+    """Return "uint16" if it holds all ids, else "uint32".
+
+    >>> smallest_unsigned(65_536), smallest_unsigned(65_537)
+    ('uint16', 'uint32')
+    """
+    return "uint16" if vocab_size <= 1 << 16 else "uint32"
+
+
+def blocks(ids: memoryview) -> Iterator[Found]:
+    """Yield ids without boundaries, a bounded number at a time."""
+    for start in range(0, len(ids), _BLOCK_IDS):
+        yield Found(ids[start : start + _BLOCK_IDS], None)
+
+
+def documents(ids: memoryview, path: Path, batches: Iterable[Sequence[int]]) -> Iterator[Found]:
+    """Yield the ids of documents by their offsets in all ids, which come in batches."""
+    end = 0
+    for offsets in batches:
+        start, end = offsets[0], offsets[-1]
+        if end > len(ids) or any(first > last for first, last in pairwise(offsets)):
+            raise ValueError(f"{path}: its documents do not fit the {len(ids)} ids beside it")
+        yield Found(ids[start:end], [offset - start for offset in offsets])
+    if end != len(ids):
+        raise ValueError(f"{path}: its documents end at id {end}, not at {len(ids)}")
+
+
+def mapped_ids(path: Path, dtype: str, header_bytes: int = 0) -> memoryview:
+    """Return the ids of a file behind its header, without loading it."""
+    data = mapped(path)[header_bytes:]
+    if len(data) % ITEM_SIZES[dtype]:
+        raise ValueError(f"{path}: its size does not fit {dtype} ids")
+    return data.cast("H" if dtype == "uint16" else "I")
+
+
+def mapped(path: Path) -> memoryview:
+    """Return the bytes of a file without loading it."""
+    if os.path.getsize(path) == 0:
+        return memoryview(b"")
+    with open(path, "rb") as file:
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))

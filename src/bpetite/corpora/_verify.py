@@ -1,0 +1,235 @@
+"""A folder of token files against its manifest: what is missing, damaged, foreign or wrong."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from array import array
+from collections.abc import Iterator
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any
+
+from bpetite import Tokenizer
+from bpetite.corpora import _manifest as manifest
+from bpetite.corpora._new_files import crc32_of
+from bpetite.corpora._token_files import FORMATS
+from bpetite.corpora._token_files.contract import Found
+from bpetite.corpora._tokenize import Part, shard_of, tokenize_part
+
+_BLOCK_IDS = 1 << 20
+
+OWN_NAMES = {".bpetite", manifest.MANIFEST, manifest.VOCABULARY}
+
+
+def verify(
+    folder: str | os.PathLike[str], tokenizer: Tokenizer | None = None, *, deep: bool = False
+) -> list[str]:
+    """Return the problems of a folder of token files, one sentence each; none if all is right.
+
+    Checked are the manifest and the vocabulary, the name, size and CRC-32 of each file, the numbers
+    of documents and ids, every id, and the begin and end token of each document. `tokenizer` is
+    the one that the folder should be of. `deep` encodes the sources again and compares the files.
+
+    Raises OSError from the system, for example if the folder is not readable.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise NotADirectoryError(f"{folder}: not a folder")
+    return list(_problems(folder, tokenizer, deep))
+
+
+def _problems(folder: Path, tokenizer: Tokenizer | None, deep: bool) -> Iterator[str]:
+    try:
+        document = manifest.read(folder, manifest.MANIFEST)
+        plan = manifest.read(folder, manifest.PLAN)
+        receipts = manifest.receipts(folder)
+    except FileNotFoundError as error:
+        yield from _unfinished(folder, error.filename)
+        return
+    except ValueError as error:
+        yield str(error)
+        return
+    try:
+        own = Tokenizer.load(folder / manifest.VOCABULARY)
+    except (OSError, ValueError, KeyError) as error:
+        yield f"the vocabulary cannot be read: {error}"
+        return
+    fingerprint = document["tokenizer"]["fingerprint"]
+    if own.fingerprint != fingerprint:
+        yield f"{manifest.VOCABULARY} is another vocabulary than the manifest names"
+    if tokenizer is not None and tokenizer.fingerprint != fingerprint:
+        yield f"the tokenizer is {tokenizer.fingerprint}, the files are of {fingerprint}"
+    yield from _differences(document, plan, receipts)
+    whole = []
+    for shard in document["shards"]:
+        problems = [*_file_problems(folder, shard["files"])]
+        yield from problems
+        if not problems:
+            whole.append(shard)
+    yield from _foreign(folder, document)
+    for shard in whole:
+        yield from _shard_problems(folder, document, shard, own)
+    if deep:
+        yield from _source_problems(folder, plan, receipts, own)
+
+
+def _unfinished(folder: Path, missing: str) -> Iterator[str]:
+    """Explain a folder without a manifest."""
+    yield f"{missing}: missing; the run that wrote this folder has not ended"
+    try:
+        plan = manifest.read(folder, manifest.PLAN)
+        done = manifest.receipts(folder)
+    except (FileNotFoundError, ValueError):
+        return
+    count = len(plan["parts"])
+    parts = [number for number in range(count) if number not in done]
+    if parts:
+        yield f"{len(parts)} of {count} parts are missing; the first is part {parts[0]}"
+
+
+def _differences(
+    document: dict[str, Any], plan: dict[str, Any], receipts: dict[int, dict[str, Any]]
+) -> Iterator[str]:
+    """Compare the manifest with the plan and the receipts that it was made of."""
+    missing = [number for number in range(len(plan["parts"])) if number not in receipts]
+    if missing:
+        first = manifest.receipt_name(missing[0])
+        yield f"{len(missing)} receipts are missing; the first is {first}"
+        return
+    expected = manifest.complete(plan, receipts)
+    for key, value in expected.items():
+        if document.get(key) != value and not (
+            FORMATS[document["format"]].one_file and key in ("shards", "parts")
+        ):
+            yield f"{manifest.MANIFEST}: {key} is not what the plan and the receipts say"
+
+
+def _file_problems(folder: Path, files: list[dict[str, Any]]) -> Iterator[str]:
+    for file in files:
+        path = folder / file["name"]
+        try:
+            size = path.stat().st_size
+            if size != file["bytes"]:
+                yield f"{path}: {size} bytes, not {file['bytes']}"
+            elif f"{crc32_of(path):08x}" != file["crc32"]:
+                yield f"{path}: damaged: its content does not fit its CRC-32"
+        except OSError as error:
+            yield f"{path}: {error.strerror}"
+
+
+def _foreign(folder: Path, document: dict[str, Any]) -> Iterator[str]:
+    """Find files that the manifest does not name: a reader would take them by their names."""
+    known = {file["name"] for shard in document["shards"] for file in shard["files"]}
+    for path in sorted(folder.iterdir()):
+        if path.name not in known | OWN_NAMES:
+            yield f"{path}: foreign: the manifest does not name it"
+
+
+def _shard_problems(
+    folder: Path, document: dict[str, Any], facts: dict[str, Any], tokenizer: Tokenizer
+) -> Iterator[str]:
+    """Check the ids of a shard whose files are whole."""
+    format = FORMATS[document["format"]]
+    shard = shard_of(document, facts["name"])
+    path = folder / (shard.name + format.extension)
+    begin, end = (
+        None if literal is None else tokenizer.special_tokens[literal]
+        for literal in (document["begin"], document["end"])
+    )
+    ids = documents = boundaries = 0
+    try:
+        for found in format.read(folder, shard):
+            for start in range(0, len(found.ids), _BLOCK_IDS):
+                tokenizer.decode_bytes(found.ids[start : start + _BLOCK_IDS])
+            if found.offsets is None:
+                boundaries += occurrences(found.ids, end if begin is None else begin)
+            else:
+                yield from _frame_problems(path, found, documents, begin, end)
+                documents += len(found.offsets) - 1
+            ids += len(found.ids)
+    except ValueError as error:
+        yield str(error)
+    except KeyError as error:
+        yield f"{path}: {error.args[0]}"
+    else:
+        if ids != facts["ids"]:
+            yield f"{path}: {ids} ids, not {facts['ids']}"
+        if (documents or boundaries) != facts["documents"]:
+            yield f"{path}: {documents or boundaries} documents, not {facts['documents']}"
+
+
+def _frame_problems(
+    path: Path, found: Found, first: int, begin: int | None, end: int | None
+) -> Iterator[str]:
+    """Find the first document that lacks its begin or end token."""
+    ids = found.ids
+    for number, (start, stop) in enumerate(pairwise(found.offsets or ()), first):
+        for name, wanted, at in (("begin", begin, start), ("end", end, stop - 1)):
+            if wanted is not None and (start == stop or ids[at] != wanted):
+                yield f"{path}: document {number} lacks the {name} token {wanted}"
+                return
+
+
+def occurrences(ids: memoryview, id: int | None) -> int:
+    """Return how often an id occurs.
+
+    >>> occurrences(memoryview(array("H", [1, 256, 1])), 1)
+    2
+    """
+    return 0 if id is None else array(ids.format, ids).count(id)
+
+
+def _source_problems(
+    folder: Path, plan: dict[str, Any], receipts: dict[int, dict[str, Any]], tokenizer: Tokenizer
+) -> Iterator[str]:
+    """Encode the sources of each part again, and compare what the receipts say of both."""
+    with tempfile.TemporaryDirectory(dir=folder / ".bpetite") as again:
+        for number, receipt in receipts.items():
+            try:
+                found = tokenize_part(Part(Path(again), plan, number), tokenizer)
+            except (OSError, ValueError) as error:
+                yield f"part {number}: its sources cannot be read: {error}"
+                continue
+            different = [key for key, value in found.items() if receipt[key] != value]
+            if different:
+                names = ", ".join(different)
+                yield f"part {number}: encoded again, its sources give other {names}"
+            for shard in found["shards"]:
+                for file in shard["files"]:
+                    (Path(again) / file["name"]).unlink()
+
+
+def first_documents(folder: str | os.PathLike[str], count: int) -> Iterator[str]:
+    """Yield the text of the first documents of a folder, begin and end tokens included."""
+    folder = Path(folder)
+    document = manifest.read(folder, manifest.MANIFEST)
+    tokenizer = Tokenizer.load(folder / manifest.VOCABULARY)
+    format = FORMATS[document["format"]]
+    found = (
+        its_ids
+        for facts in document["shards"]
+        for found in format.read(folder, shard_of(document, facts["name"]))
+        for its_ids in _documents(found, document, tokenizer)
+    )
+    for its_ids in islice(found, count):
+        yield tokenizer.decode(its_ids, errors="replace")
+
+
+def _documents(
+    found: Found, document: dict[str, Any], tokenizer: Tokenizer
+) -> Iterator[memoryview]:
+    """Yield the ids of each document; without stored boundaries, by begin or end tokens."""
+    if found.offsets is not None:
+        for start, stop in pairwise(found.offsets):
+            yield found.ids[start:stop]
+        return
+    begins = document["end"] is None
+    boundary = tokenizer.special_tokens[document["begin"] if begins else document["end"]]
+    start = 0
+    for at, id in enumerate(found.ids):
+        if id == boundary and (not begins or at):
+            yield found.ids[start : at + (not begins)]
+            start = at + (not begins)
+    if start < len(found.ids):
+        yield found.ids[start:]

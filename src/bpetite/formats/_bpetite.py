@@ -1,0 +1,340 @@
+"""Our own format: one JSON file, described field by field in docs/vocabulary-file.md."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable
+from itertools import chain
+from operator import itemgetter
+from typing import Any
+
+from bpetite._engine import ENGINE
+from bpetite._pretokenizer import GPT2_PATTERN, portable_pattern
+from bpetite._unicode.data import VERSION as UNICODE_VERSION
+from bpetite._vocabulary import (
+    BYTE_COUNT,
+    MAX_ID,
+    Pair,
+    Vocabulary,
+    check_literal_sizes,
+    is_encodable,
+)
+from bpetite.formats._files import ALL_IDS, MAX_FILE_BYTES, SourceFile, shown
+from bpetite.formats._format import Format, Source
+
+
+class Bpetite(Format):
+    """One file that holds everything; the default for a path to write."""
+
+    name = "bpetite"
+    file_name = "*"
+
+    def is_certain(self, file: SourceFile) -> bool:
+        """Return whether the file has a pattern."""
+        return isinstance(file.document.get("pretokenizer_pattern"), str)
+
+    def read(self, source: Source) -> tuple[Vocabulary, None]:
+        # The version comes first: another version may mean anything by its keys.
+        file = source.file
+        version = file.document.get("schema_version", 1)
+        file.check_value(version, "schema_version", 1, 2)
+        return (_read_1 if version == 1 else _read_2)(file, file.document), None
+
+    def files(self, vocabulary: Vocabulary, path: str) -> dict[str, bytes]:
+        return {path: to_bytes(vocabulary)}
+
+
+def to_bytes(vocabulary: Vocabulary) -> bytes:
+    """Return the file of a vocabulary; equal vocabularies have equal files.
+
+    Its schema version is 1 if that can hold the vocabulary, else 2.
+    """
+    plain = vocabulary.is_plain and vocabulary.pattern == GPT2_PATTERN
+    document = _document_1(vocabulary) if plain else _document_2(vocabulary)
+    text = json.dumps(document, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8") + b"\n"
+
+
+def _document_1(vocabulary: Vocabulary) -> dict[str, object]:
+    return {
+        "schema_version": 1,
+        "mergeable_vocab_size": BYTE_COUNT + len(vocabulary.merges),
+        "pretokenizer_pattern": vocabulary.pattern,
+        "vocab": {str(id): list(token) for id, token in vocabulary.tokens.bytes_of.items()},
+        "merges": vocabulary.merges,
+        "special_tokens": dict(vocabulary.special_tokens),
+    }
+
+
+def _document_2(vocabulary: Vocabulary) -> dict[str, object]:
+    return {
+        "schema_version": 2,
+        "pretokenizer_pattern": vocabulary.pattern,
+        "unicode_version": UNICODE_VERSION,
+        "byte_ids": vocabulary.byte_ids,
+        "merges": list(chain.from_iterable(vocabulary.merges)),
+        "merge_ids": _runs(vocabulary.merge_ids),
+        "other_tokens": {str(id): list(token) for id, token in vocabulary.other_tokens.items()},
+        "ignore_merges": vocabulary.ignore_merges,
+        "more_patterns": vocabulary.more_patterns,
+        "normalizer": vocabulary.normalizer,
+        "special_tokens": dict(vocabulary.special_tokens),
+        "kept_special_tokens": sorted(vocabulary.kept_special_tokens),
+        "prefix_ids": vocabulary.prefix_ids,
+        "suffix_ids": vocabulary.suffix_ids,
+        "settings": dict(vocabulary.settings),
+    }
+
+
+_EMPTY = Vocabulary((), {}, GPT2_PATTERN)
+
+
+def _runs(ids: Iterable[int]) -> list[list[int]]:
+    """Return ascending runs of consecutive ids, each as [first, length].
+
+    >>> _runs([7, 8, 9, 3])
+    [[7, 3], [3, 1]]
+    """
+    runs: list[list[int]] = []
+    for id in ids:
+        if runs and id == runs[-1][0] + runs[-1][1]:
+            runs[-1][1] += 1
+        else:
+            runs.append([id, 1])
+    return runs
+
+
+def _check_keys(file: SourceFile, document: dict[str, Any], keys: Collection[str]) -> None:
+    for key in keys:
+        if key not in document:
+            raise KeyError(f"{file.path}: the key {key!r} is missing")
+    for key in document:
+        if key not in keys:
+            file.refuse("the file", key, f"no other keys than {', '.join(keys)}")
+
+
+def _special_tokens(file: SourceFile, given: object, ids: range) -> dict[str, int]:
+    """Return the special tokens in order of their ids, which are in `ids`, each once."""
+    special_tokens = file.checked_object(given, "special_tokens")
+    with file.path_in_errors("special_tokens: "):
+        check_literal_sizes(special_tokens)
+    if "" in special_tokens or not is_encodable("".join(special_tokens)):
+        wrong = next(each for each in special_tokens if not each or not is_encodable(each))
+        file.refuse("special_tokens", wrong, "a non-empty literal in Unicode")
+    file.check_ids(special_tokens, "special_tokens", ids)
+    if sorted(special_tokens.values()) == list(special_tokens.values()):
+        return special_tokens  # a million pairs take a second to sort
+    return dict(sorted(special_tokens.items(), key=itemgetter(1)))
+
+
+def _bytes(file: SourceFile, given: Any, path: str) -> bytes:
+    are_integers = isinstance(given, list) and {*map(type, given)} <= {int}
+    if not are_integers or (given and not 0 <= min(given) <= max(given) < BYTE_COUNT):
+        file.refuse(path, given, "a list of integers from 0 to 255")
+    return bytes(given)
+
+
+def _read_1(file: SourceFile, document: dict[str, Any]) -> Vocabulary:
+    """Return the vocabulary of schema version 1: trained here, with GPT-2's pattern."""
+    _check_keys(file, document, _document_1(_EMPTY))
+    merges = _merges_1(file, file.checked_list(document["merges"], "merges"))
+    size, given_size = BYTE_COUNT + len(merges), document["mergeable_vocab_size"]
+    if type(given_size) is not int or given_size != size:
+        wanted = f"{BYTE_COUNT} + {len(merges)} merges = {size}"
+        file.refuse("mergeable_vocab_size", given_size, wanted)
+    pattern = document["pretokenizer_pattern"]
+    if pattern != GPT2_PATTERN:
+        file.refuse("pretokenizer_pattern", pattern, f"GPT-2's pattern, {GPT2_PATTERN!r}")
+    given = file.checked_object(document["special_tokens"], "special_tokens")
+    special_tokens = _special_tokens(file, given, range(size, size + len(given)))
+    _check_vocab(file, file.checked_object(document["vocab"], "vocab"), merges, special_tokens)
+    return Vocabulary(merges, special_tokens, pattern)
+
+
+def _merges_1(file: SourceFile, merges: list[Any]) -> tuple[Pair, ...]:
+    ranks: dict[Pair, int] = {}
+    for rank, pair in enumerate(merges):
+        if not isinstance(pair, list) or len(pair) != 2:
+            file.refuse(f"merges[{rank}]", pair, "a list of two ids")
+        for side, id in enumerate(pair):
+            if type(id) is not int or not 0 <= id < BYTE_COUNT + rank:
+                wanted = f"an id from 0 to {BYTE_COUNT + rank - 1}"
+                file.refuse(f"merges[{rank}][{side}]", id, wanted)
+        if (first := ranks.setdefault((pair[0], pair[1]), rank)) != rank:
+            file.refuse(f"merges[{rank}]", pair, f"a new pair; this is merges[{first}] too")
+    return tuple(ranks)
+
+
+def _check_vocab(
+    file: SourceFile,
+    vocab: dict[str, Any],
+    merges: tuple[Pair, ...],
+    special_tokens: dict[str, int],
+) -> None:
+    """Compare the bytes of each id in `vocab` with those that follow from the merges.
+
+    Tokens are compared one by one. So merges that keep doubling a token need no more memory than
+    the file itself.
+    """
+
+    def checked(id: int, token: bytes) -> bytes:
+        if str(id) not in vocab:
+            raise ValueError(f'{file.path}: vocab: the id "{id}" is missing')
+        path, given = f'vocab["{id}"]', vocab[str(id)]
+        if _bytes(file, given, path) != token:
+            file.refuse(path, given, f"the bytes of this id, {shown(list(token))}")
+        return token
+
+    tokens = [checked(byte, bytes([byte])) for byte in range(BYTE_COUNT)]
+    for id, (left, right) in enumerate(merges, BYTE_COUNT):
+        tokens.append(checked(id, tokens[left] + tokens[right]))
+    for literal, id in special_tokens.items():
+        checked(id, literal.encode())
+    known = set(map(str, range(len(tokens) + len(special_tokens))))
+    for key in vocab:
+        if key not in known:
+            file.refuse("vocab", key, f"no other keys than the ids 0 to {len(known) - 1}")
+
+
+def _read_2(file: SourceFile, document: dict[str, Any]) -> Vocabulary:
+    """Return the vocabulary of schema version 2: any byte-level BPE vocabulary."""
+    _check_keys(file, document, _document_2(_EMPTY))
+    file.check_value(document["unicode_version"], "unicode_version", UNICODE_VERSION)
+    file.check_value(document["ignore_merges"], "ignore_merges", True, False)
+    file.check_value(document["normalizer"], "normalizer", None, "NFC")
+    byte_ids = document["byte_ids"]
+    if not isinstance(byte_ids, list) or len(byte_ids) != BYTE_COUNT:
+        file.refuse("byte_ids", byte_ids, f"a list of {BYTE_COUNT} ids")
+    file.check_ids(dict(enumerate(byte_ids)), "byte_ids")
+    tokens = {id: bytes([byte]) for byte, id in enumerate(byte_ids)}
+    other_tokens = _other_tokens(file, document["other_tokens"], tokens)
+    flat, runs = document["merges"], document["merge_ids"]
+    ignore_merges = document["ignore_merges"]
+    native = ENGINE.read_merges(byte_ids, other_tokens, flat, runs, ignore_merges, MAX_FILE_BYTES)
+    merges: tuple[Pair, ...] = ()
+    merge_ids: tuple[int, ...] = ()
+    if native is None:  # the Python engine, or a fault that only this code describes
+        tokens |= other_tokens
+        merges, merge_ids = _merges_2(file, flat, runs, tokens)
+    token_of = tokens.get if native is None else native.token
+    special_tokens = _special_tokens(file, document["special_tokens"], ALL_IDS)
+    pattern = _pattern(file, document["pretokenizer_pattern"], "pretokenizer_pattern")
+    more_patterns = file.checked_list(document["more_patterns"], "more_patterns")
+    others: dict[str, Any] = {
+        "more_patterns": tuple(
+            _pattern(file, pattern, f"more_patterns[{number}]")
+            for number, pattern in enumerate(more_patterns)
+        ),
+        "normalizer": document["normalizer"],
+        "kept_special_tokens": _kept(file, document["kept_special_tokens"], special_tokens),
+        "settings": file.checked_object(document["settings"], "settings"),
+    }
+    for key, value in others["settings"].items():
+        if not isinstance(value, str) or not is_encodable(key + value):
+            file.refuse(f"settings[{shown(key)}]", value, "a string in Unicode")
+    special_ids = set(special_tokens.values())
+    for key in ("prefix_ids", "suffix_ids"):
+        others[key] = tuple(file.checked_list(document[key], key))
+        for number, id in enumerate(others[key]):
+            if type(id) is not int or (token_of(id) is None and id not in special_ids):
+                file.refuse(f"{key}[{number}]", id, "the id of a token")
+    for literal, id in special_tokens.items():
+        token = token_of(id)
+        if token is not None and token != literal.encode():
+            file.refuse(f"special_tokens[{shown(literal)}]", id, "an id of its own")
+    if native is not None:
+        return Vocabulary((), special_tokens, pattern, native=native, **others)
+    own = tuple(byte_ids), merge_ids, other_tokens, ignore_merges
+    vocabulary = Vocabulary(merges, special_tokens, pattern, *own, **others)
+    vocabulary.know_tokens(tokens)
+    return vocabulary
+
+
+def _other_tokens(
+    file: SourceFile, given_tokens: object, byte_ids: Collection[int]
+) -> dict[int, bytes]:
+    other_tokens = {}
+    for key, given in file.checked_object(given_tokens, "other_tokens").items():
+        id = int(key) if key.isascii() and key.isdigit() and len(key) <= 10 else -1
+        if str(id) != key or id not in ALL_IDS:
+            file.refuse("other_tokens", key, "ids as keys")
+        if id in byte_ids:
+            file.refuse("other_tokens", key, "an id of its own; a byte has it too")
+        path = f'other_tokens["{key}"]'
+        other_tokens[id] = _bytes(file, given, path)
+        if len(other_tokens[id]) < 2:
+            file.refuse(path, given, "two bytes at least")
+    return dict(sorted(other_tokens.items()))
+
+
+def _merges_2(
+    file: SourceFile, flat: Any, runs: object, tokens: dict[int, bytes]
+) -> tuple[tuple[Pair, ...], tuple[int, ...]]:
+    """Return the merges with their ids, once all make different tokens; add these to `tokens`."""
+    if not isinstance(flat, list) or len(flat) % 2:
+        file.refuse("merges", flat, "a list of two ids for each merge")
+    for number, id in enumerate(flat):
+        if type(id) is not int:
+            file.refuse(f"merges[{number}]", id, f"an id from 0 to {MAX_ID}")
+    merges = tuple(zip(flat[::2], flat[1::2], strict=True))
+    merge_ids = _merge_ids(file, runs, len(merges))
+    seen: set[Pair] = set()
+    total = 0
+    for rank, (pair, id) in enumerate(zip(merges, merge_ids, strict=True)):
+        left, right = pair
+        try:
+            total += len(tokens[left]) + len(tokens[right])
+        except KeyError as error:
+            path = f"merges[{2 * rank + (left in tokens)}]"
+            file.refuse(path, error.args[0], "an id that is defined before")
+        if total > MAX_FILE_BYTES:  # merges that keep doubling a token
+            file.refuse(f"merges[{2 * rank}]", pair, f"at most {MAX_FILE_BYTES} bytes of tokens")
+        token = tokens[left] + tokens[right]
+        if tokens.setdefault(id, token) != token:
+            file.refuse(f"merges[{2 * rank}]", pair, f"a merge that makes the id {id}")
+        if pair in seen:
+            file.refuse(f"merges[{2 * rank}]", pair, "a new pair")
+        seen.add(pair)
+    first_of: dict[bytes, int] = {}
+    for id, token in sorted(tokens.items()):
+        if (first := first_of.setdefault(token, id)) != id:
+            file.refuse("the file", id, f"ids of different bytes; {first} has these too")
+    return merges, merge_ids
+
+
+def _merge_ids(file: SourceFile, given: object, count: int) -> tuple[int, ...]:
+    runs = file.checked_list(given, "merge_ids")
+    total = 0
+    for number, run in enumerate(runs):
+        path = f"merge_ids[{number}]"
+        if not isinstance(run, list) or [*map(type, run)] != [int, int] or min(run) < 0:
+            file.refuse(path, run, "a list of an id and a length")
+        if not 1 <= run[1] <= MAX_ID + 1 - run[0]:
+            file.refuse(path, run, "a run of ids up to the highest id")
+        total += run[1]
+    # Check before runs are expanded: a short file may name any number of ids.
+    if total != count:
+        file.refuse("merge_ids", total, f"an id for each of {count} merges")
+    return tuple(chain.from_iterable(range(first, first + length) for first, length in runs))
+
+
+def _pattern(file: SourceFile, given: object, path: str) -> str:
+    pattern = file.checked_string(given, path)
+    try:
+        portable = portable_pattern(pattern)
+    except ValueError as error:
+        reason = str(error).replace(f"the pattern {pattern!r}", "it")
+        file.refuse(path, pattern, f"a portable pattern ({reason[:160]})")
+    if portable != pattern:
+        file.refuse(path, pattern, "the pattern itself, not its name")
+    return pattern
+
+
+def _kept(file: SourceFile, literals: object, special_tokens: Collection[str]) -> frozenset[str]:
+    kept: set[str] = set()
+    for number, literal in enumerate(file.checked_list(literals, "kept_special_tokens")):
+        if not isinstance(literal, str) or literal not in special_tokens or literal in kept:
+            path = f"kept_special_tokens[{number}]"
+            file.refuse(path, literal, "one of special_tokens, each once")
+        kept.add(literal)
+    return frozenset(kept)

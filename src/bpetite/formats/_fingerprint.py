@@ -1,0 +1,76 @@
+"""One name for all files of a vocabulary: a hash of everything that decides ids."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+
+from bpetite._encoder import merge_ids
+from bpetite._unicode.data import VERSION as UNICODE_VERSION
+from bpetite._vocabulary import Pair, Vocabulary
+
+_VERSION = 1
+"""The version of the hashed document."""
+
+
+def fingerprint(vocabulary: Vocabulary) -> str:
+    """Return "sha256:" and the hash of a JSON document that describes a vocabulary.
+
+    Files in other formats give the same document, if they keep the meaning of the vocabulary. So
+    the document omits merges that no text uses, and what concerns decoding alone.
+
+    >>> fingerprint(Vocabulary(((97, 98),), {}, "."))
+    'sha256:26e2ddd51837b5782f8a1ac923815d87cad16db487bad9ba4dcd2ca1d65f425d'
+    """
+    merges, misses_tokens = _used_merges(vocabulary)
+    special_tokens = sorted((id, literal) for literal, id in vocabulary.special_tokens.items())
+    document = {
+        "version": _VERSION,
+        "unicode_version": UNICODE_VERSION,
+        "patterns": [vocabulary.pattern, *vocabulary.more_patterns],
+        "normalizer": vocabulary.normalizer,
+        "tokens": [(id, token.hex()) for id, token in vocabulary.ordinary_tokens.items()],
+        "merges": merges,
+        # A token that no merge makes may still be the id of a whole piece.
+        "ignore_merges": vocabulary.ignore_merges and misses_tokens,
+        "special_tokens": special_tokens,
+        "prefix_ids": vocabulary.prefix_ids,
+        "suffix_ids": vocabulary.suffix_ids,
+    }
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    import hashlib  # imported here, since few programs need it
+
+    return "sha256:" + hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def _used_merges(vocabulary: Vocabulary) -> tuple[list[tuple[int, int, int]], bool]:
+    """Return the merges that texts use, each with its id, and whether they miss a token.
+
+    A token's bytes merge in every text as they merge alone: no merge crosses the token's edges
+    before the token exists. So one pair at most makes a token, however many the file lists.
+
+    If each token has one merge and `ignore_merges` is false, all merges are returned. Then no file
+    of another format lists fewer.
+    """
+    every = [(*pair, id) for pair, id in zip(vocabulary.merges, vocabulary.merge_ids, strict=True)]
+    if not vocabulary.ignore_merges and len(set(vocabulary.merge_ids)) == len(every):
+        return every, False
+    byte_ids = vocabulary.byte_ids
+    rank_of = {pair: rank for rank, pair in enumerate(vocabulary.merges)}
+    pairs_of: defaultdict[int, list[Pair]] = defaultdict(list)
+    for left, right, id in every:
+        pairs_of[id].append((left, right))
+    used: set[Pair] = set()
+    misses_tokens = False
+    for id, token in vocabulary.ordinary_tokens.items():
+        if len(token) == 1:
+            continue
+        ranks = [rank_of.pop(pair) for pair in pairs_of[id]]
+        parts = merge_ids([byte_ids[byte] for byte in token], rank_of, vocabulary.merge_ids)
+        rank_of.update(zip(pairs_of[id], ranks, strict=True))
+        pair = tuple(parts)
+        if pair in pairs_of[id]:
+            used.add(pair)
+        else:
+            misses_tokens = True
+    return [merge for merge in every if merge[:2] in used], misses_tokens

@@ -1,0 +1,113 @@
+"""The files of a model folder beside its vocabulary: settings and chat templates."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from bpetite._vocabulary import Vocabulary, is_encodable
+from bpetite.formats._files import SourceFile, shown
+
+_CONFIG = "tokenizer_config.json"
+_TEMPLATE = "chat_template.jinja"
+_TEMPLATE_FOLDER = "additional_chat_templates"
+"""The folder of chat templates that have names."""
+
+_CONFIG_TOKENS = ("bos_token", "eos_token", "pad_token", "unk_token")
+
+
+def read_settings(folder: Path, vocabulary: Vocabulary) -> dict[str, str]:
+    """Return the settings of a model folder.
+
+    Raises ValueError, naming the file and the field, if they contradict the vocabulary.
+    """
+    settings: dict[str, str] = {}
+    if (folder / _CONFIG).exists():
+        settings = _from_config(SourceFile(folder / _CONFIG), vocabulary)
+    if (folder / _TEMPLATE).exists():
+        settings["chat_template"] = SourceFile(folder / _TEMPLATE).text()
+    if not settings.get("chat_template", "none"):
+        del settings["chat_template"]  # `settings_files` writes an empty file for no template
+    for path in sorted((folder / _TEMPLATE_FOLDER).glob("*.jinja")):
+        settings[f"chat_template.{path.stem}"] = SourceFile(path).text()
+    return settings
+
+
+def settings_files(folder: str, vocabulary: Vocabulary) -> dict[str, bytes]:
+    """Return the files to write beside a tokenizer.json.
+
+    Raises ValueError if they cannot hold the settings, or if other files would override them.
+    """
+    config = SourceFile(os.path.join(folder, _CONFIG), _to_config(vocabulary))
+    if _from_config(config, vocabulary) != vocabulary.settings:
+        raise ValueError(f"{config.path}: it cannot hold all of {dict(vocabulary.settings)}")
+    if list(Path(folder, _TEMPLATE_FOLDER).glob("*.jinja")):
+        raise ValueError(
+            f"{folder}: the templates in its {_TEMPLATE_FOLDER} would apply to this vocabulary; "
+            f"remove them"
+        )
+    files = {config.path: config.data}
+    template = os.path.join(folder, _TEMPLATE)
+    if os.path.exists(template):  # it overrides the template in the config
+        files[template] = vocabulary.settings.get("chat_template", "").encode()
+    return files
+
+
+def _from_config(file: SourceFile, vocabulary: Vocabulary) -> dict[str, str]:
+    """Return the settings in a tokenizer_config.json, once its other fields are checked."""
+    config, refuse = file.document, file.refuse
+    for field, ids in (
+        ("add_bos_token", vocabulary.prefix_ids),
+        ("add_eos_token", vocabulary.suffix_ids),
+    ):
+        if config.get(field, False) and not ids:
+            refuse(field, config[field], "false, since tokenizer.json adds no such token")
+    if config.get("add_prefix_space", False):
+        refuse("add_prefix_space", config["add_prefix_space"], "false")
+    decoder = file.checked_object(config.get("added_tokens_decoder", {}), "added_tokens_decoder")
+    for key, token in decoder.items():
+        path = f"added_tokens_decoder[{shown(key)}]"
+        content = token.get("content") if isinstance(token, dict) else None
+        if not isinstance(content, str) or str(vocabulary.special_tokens.get(content)) != key:
+            refuse(path, token, "an added token of tokenizer.json, with its id")
+        for field in ("lstrip", "rstrip", "single_word"):
+            if token.get(field, False):
+                refuse(f"{path}.{field}", token[field], "false")
+        if token.get("special", False) == (content in vocabulary.kept_special_tokens):
+            refuse(f"{path}.special", token.get("special", False), "what tokenizer.json says")
+    settings = {}
+    for field in _CONFIG_TOKENS:
+        token = config.get(field)
+        literal = token.get("content") if isinstance(token, dict) else token
+        if literal is not None:
+            settings[field] = file.checked_string(literal, field, "a token")
+    templates = config.get("chat_template")
+    if isinstance(templates, list):
+        for number, item in enumerate(templates):
+            name = item.get("name") if isinstance(item, dict) else None
+            key = "chat_template" if name == "default" else f"chat_template.{name}"
+            if not name or not isinstance(name, str) or not is_encodable(name) or key in settings:
+                refuse(f"chat_template[{number}]", item, "an object with a name of its own")
+            settings[key] = item.get("template")
+    elif templates is not None:
+        settings["chat_template"] = templates
+    return {key: file.checked_string(value, key) for key, value in settings.items()}
+
+
+def _to_config(vocabulary: Vocabulary) -> bytes:
+    """Return the tokenizer_config.json of a vocabulary, for transformers 4 and 5 alike."""
+    config: dict[str, Any] = dict(vocabulary.settings)
+    named = {
+        key.partition(".")[2] or "default": config.pop(key)
+        for key in vocabulary.settings
+        if key.partition(".")[0] == "chat_template"
+    }
+    if [*named] == ["default"]:
+        config["chat_template"] = named["default"]
+    elif named:
+        config["chat_template"] = [{"name": key, "template": named[key]} for key in named]
+    config["clean_up_tokenization_spaces"] = False  # by default version 4 removes spaces
+    config["tokenizer_class"] = "PreTrainedTokenizerFast"
+    return json.dumps(config, ensure_ascii=False, indent=1).encode("utf-8") + b"\n"

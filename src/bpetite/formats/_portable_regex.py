@@ -1,0 +1,156 @@
+r"""Which patterns mean the same to every engine that reads a format.
+
+The engines are `regex` here, Oniguruma in tokenizers, and fancy-regex in tiktoken. They agree on
+the usual parts of BPE patterns, and differ elsewhere: "^" and "$" are ends of lines to Oniguruma,
+"\w" and "\b" have another set of letters in each, "\h" is a hexadecimal digit to one and a space
+to another, a set inside a set is a union to one and a bracket to another, "{2}?" is optional to
+one and just "{2}" to another, and without case Oniguruma takes "ss" for "ß".
+"""
+
+from __future__ import annotations
+
+import re
+
+from bpetite._pretokenizer import (
+    CONTRACTIONS,
+    LOWER,
+    PATTERNS,
+    SYMBOLS_AND_SPACES,
+    UPPER,
+    portable_pattern,
+)
+
+_GPT2, _CL100K = PATTERNS["gpt2"], PATTERNS["cl100k"]
+
+
+def _kimi(upper: str, lower: str) -> str:
+    before = r"[^\r\n\p{L}\p{N}]?"
+    return (
+        rf"[\p{{Han}}]+|{before}{upper}*{lower}+{CONTRACTIONS}?"
+        rf"|{before}{upper}+{lower}*{CONTRACTIONS}?|\p{{N}}{{1,3}}|{SYMBOLS_AND_SPACES}"
+    )
+
+
+def _gpt4(digits: str, possessive: str = "") -> str:
+    return (
+        rf"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{{L}}\p{{N}}]?{possessive}\p{{L}}+|{digits}"
+        rf"| ?[^\s\p{{L}}\p{{N}}]+{possessive}[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"
+    )
+
+
+# Spellings that Oniguruma and fancy-regex read alike, each with the portable pattern that it means.
+_SPELLINGS = {
+    # openai/gpt-2, src/encoder.py, and huggingface/tokenizers, pre_tokenizers/byte_level.rs
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+": _GPT2,
+    # bigscience/bloom, tokenizer.json: a set inside a set
+    " ?[^(\\s|[.,!?…。，、।۔،])]+": " ?[^\\s(|.,!?…。，、।۔،)]+",
+    # karpathy/minbpe, karpathy/nanochat, and GSAI-ML/LLaDA-8B-Instruct, tokenizer.json: possessive
+    # quantifiers, none of them followed by a part that can match the same characters
+    **{
+        _gpt4(digits, possessive="+"): _gpt4(digits)
+        for digits in (r"\p{N}{1,3}", r"\p{N}{1,2}", r"\p{N}")
+    },
+    # moonshotai/Kimi-K2-Instruct, tokenization_kimi.py: an intersection of sets
+    _kimi(rf"[{UPPER}&&[^\p{{Han}}]]", rf"[{LOWER}&&[^\p{{Han}}]]"): _kimi(
+        rf"(?:(?!\p{{Han}})[{UPPER}])", rf"(?:(?!\p{{Han}})[{LOWER}])"
+    ),
+}
+
+# Spellings for tiktoken alone: possessive quantifiers, and "$" as the end of the text.
+# openai/tiktoken, tiktoken_ext/openai_public.py
+_TIKTOKEN_SPELLINGS = {
+    r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s": _GPT2,
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+"
+    r"| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s": _CL100K,
+}
+
+# The properties are general categories, which follow one version of Unicode here, and Han, which
+# is as stable.
+_PROPERTY = "C[cfno]?|L[ulmot]?|M[nce]?|N[dlo]?|P[cdseifo]?|S[mcko]?|Z[slp]?|Han"
+_CLASS = rf"\\(?:[sSdD]|[pP]\{{(?:{_PROPERTY})\}})"
+_SAME_CLASS = {r"\p{Nd}": r"\d", r"\P{Nd}": r"\D"}
+_ESCAPE = r"\\(?:[rnt]|u(?![dD][89A-Fa-f])[0-9A-Fa-f]{4}|[!-/:;=?@\[-`{-~\ ])"
+_IN_SET = rf"(?:{_ESCAPE}|(?!&&|\|\||~~)[^\\\[\]-])"
+_SET = rf"\[\^?(?!\])-?(?!-)(?:{_CLASS}|{_IN_SET}(?:-{_IN_SET})?)*-?\]"
+_ONE_CHARACTER = rf"{_CLASS}|{_ESCAPE}|{_SET}|[^\\\[\]()|{{}}*+?^$]"
+
+# The items that all engines read alike. Without case: only GPT's contractions.
+_SHARED = rf"""
+      (?P<item>{_ONE_CHARACTER}|\(\?i:(?:'s\|'t\|'re\|'ve\|'m\|'ll\|'d|\[sdmt\]\|ll\|ve\|re)\))
+    | (?P<look_behind>\(\?<[!=](?:{_ONE_CHARACTER})+\))
+    | (?P<open>\((?:\?[:!=])?(?!\?))
+    | (?P<close>\))
+    | (?P<or>\|)
+    | (?P<repeat>(?:[*+?]\??|\{{\d{{1,3}}(?:\}}(?!\?)|,\d{{0,3}}\}}\??))(?![*+?{{]))
+    """
+
+
+def to_portable(pattern: str, *, tiktoken: bool = False) -> str:
+    r"""Return another library's regular expression as a portable pattern.
+
+    >>> to_portable(r" ?\p{L}+|\s+")
+    ' ?\\p{L}+|\\s+'
+
+    Raises ValueError if `regex` may read it differently.
+    """
+    if tiktoken and pattern in _TIKTOKEN_SPELLINGS:
+        return _TIKTOKEN_SPELLINGS[pattern]
+    if pattern in PATTERNS:  # a regular expression that looks like a name
+        pattern = f"(?:{pattern})"
+    pattern = portable_pattern(_SPELLINGS.get(pattern, pattern))
+    check_shared(pattern)
+    return pattern
+
+
+def check_shared(pattern: str) -> None:
+    r"""Raise ValueError for a pattern that engines may read differently.
+
+    >>> check_shared(r"\w+")
+    Traceback (most recent call last):
+    ValueError: the pattern '\\w+' has a part that engines read differently, at position 0: '\\w+'
+    """
+    if pattern in PATTERNS.values():
+        return
+    # Engines differ in how they repeat an item that can match the empty string ("is empty" below).
+    # State of the innermost group: whether it is a look-ahead, whether an earlier alternative is
+    # empty, whether all items of this alternative but the last are, and whether the last is.
+    outer: list[tuple[bool, bool, bool, bool]] = []
+    ahead, other, before, last = False, False, True, True
+    position = 0
+    shared = re.compile(_SHARED, re.VERBOSE)
+    while position < len(pattern):
+        match = shared.match(pattern, position)
+        kind = match.lastgroup if match else None
+        if match is None or (kind == "repeat" and last) or _has_empty_set(match.group()):
+            raise ValueError(
+                f"the pattern {pattern!r} has a part that engines read differently, at position "
+                f"{position}: {pattern[position : position + 20]!r}"
+            )
+        item = match.group()
+        if kind == "repeat":
+            last = item[0] in "*?" or item.startswith("{0")
+        elif kind == "or":
+            other, before, last = other or (before and last), True, True
+        elif kind == "open":
+            outer.append((ahead, other, before and last, True))
+            ahead, other, before, last = item in ("(?!", "(?="), False, True, True
+        elif kind == "close" and outer:
+            is_empty = ahead or other or (before and last)
+            ahead, other, before, _ = outer.pop()
+            last = is_empty
+        else:
+            before, last = before and last, kind == "look_behind"
+        position = match.end()
+    if other or (before and last):
+        raise ValueError(f"the pattern {pattern!r} can match the empty string")
+
+
+def _has_empty_set(item: str) -> bool:
+    r"""Return whether an item has an empty set, as "[^\s\S]"; `regex` takes it for a full one."""
+    for each_set in re.findall(_SET, item):
+        classes = {_SAME_CLASS.get(each, each) for each in re.findall(_CLASS, each_set)}
+        if each_set[1] == "^" and any(
+            each[0] + each[1].swapcase() + each[2:] in classes for each in classes
+        ):
+            return True
+    return False

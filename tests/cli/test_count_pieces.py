@@ -1,0 +1,209 @@
+"""The verb `count-pieces`, and `train` on its files: sums, weights and pruning."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.cli import TEXT, Result, failure, in_process
+from support.cli import folder as folder  # a fixture
+
+import bpetite
+from bpetite import PieceCounts, Tokenizer
+
+COUNT = ("count-pieces", "--quiet", "--output", "new.counts")
+TRAIN = ("train", "--quiet", "--vocab-size", "280", "--output", "new.json")
+OTHER = "Other text, ünïcödé,\r\nwith lines\r\n"
+DOCUMENTS = ["the ten men", "met the hens"]
+
+
+@pytest.fixture(autouse=True)
+def _files(folder: Path) -> None:
+    (folder / "a.txt").write_bytes(TEXT.encode())
+    (folder / "b.txt").write_bytes(OTHER.encode())
+    lines = "".join(json.dumps({"text": document}) + "\n" for document in DOCUMENTS)
+    (folder / "c.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+    PieceCounts.from_corpus(TEXT).save("a.counts")
+    PieceCounts.from_corpus(OTHER).save("b.counts")
+
+
+def report(*arguments: str, stdin: bytes = b"") -> dict[str, Any]:
+    """Return the report of a successful run."""
+    result = in_process(*arguments, stdin=stdin)
+    assert (result.code, result.err) == (0, [])
+    found: dict[str, Any] = json.loads(result.out)
+    return found
+
+
+def counted(*arguments: str, stdin: bytes = b"") -> PieceCounts:
+    report(*COUNT, *arguments, stdin=stdin)
+    return PieceCounts.load("new.counts")
+
+
+def trained(*arguments: str) -> Tokenizer:
+    report(*TRAIN, *arguments)
+    return Tokenizer.load("new.json")
+
+
+# count-pieces
+
+
+def test_counts_of_files_are_written() -> None:
+    assert counted("a.txt", "b.txt") == PieceCounts.from_corpus([TEXT, OTHER])
+
+
+def test_counts_of_compressed_documents_are_written() -> None:
+    assert counted("c.jsonl.gz") == PieceCounts.from_corpus(DOCUMENTS)
+
+
+def test_counts_of_standard_input_are_written() -> None:
+    assert counted(stdin=TEXT.encode()) == PieceCounts.from_corpus(TEXT)
+
+
+def test_count_pieces_reports_totals() -> None:
+    found = report(*COUNT, "a.txt", "--min-count", "3")
+    header = PieceCounts.from_corpus(TEXT).prune(3).header
+    assert found.pop("elapsed_ms") >= 0
+    assert found == {
+        "text_bytes": header.text_bytes,
+        "pieces": header.pieces,
+        "distinct_pieces": header.distinct_pieces,
+        "exact": False,
+        "min_count": 3,
+        "dropped_pieces": header.dropped_pieces,
+        "output": "new.counts",
+        "engine": bpetite.engine,
+    }
+
+
+def test_options_of_counting_are_used() -> None:
+    options = ("--pattern", "qwen2", "--min-count", "2", "--memory-bytes", "1")
+    expected = PieceCounts.from_corpus(TEXT, pattern="qwen2").prune(2)
+    assert counted("a.txt", *options) == expected
+
+
+def test_files_of_counts_are_added() -> None:
+    weights = ("--weight", "a.counts=3")
+    expected = PieceCounts.from_corpus([*[TEXT] * 3, OTHER]).prune(2)
+    assert counted("a.counts", "b.counts", *weights, "--min-count", "2") == expected
+
+
+def test_counts_and_text_are_not_mixed() -> None:
+    assert in_process(*COUNT, "a.counts", "b.txt") == failure(
+        "a.counts has piece counts, but b.txt has text; count the text first, then add the counts"
+    )
+    assert not Path("new.counts").exists()
+
+
+def test_weights_are_for_files_of_counts() -> None:
+    result = in_process(*COUNT, "a.txt", "--weight", "a.txt=2")
+    assert result == failure("--weight is for files of piece counts; count each source first")
+
+
+def test_another_pattern_than_that_of_counts_is_refused() -> None:
+    for command in (COUNT, TRAIN):
+        result = in_process(*command, "a.counts", "--pattern", "qwen2")
+        assert (result.code, result.out) == (1, b"")
+        assert "the pieces are of the pattern" in result.err[0]
+    assert not Path("new.counts").exists()
+    assert not Path("new.json").exists()
+
+
+def test_existing_counts_need_force() -> None:
+    arguments = ("count-pieces", "--quiet", "--output", "a.counts", "b.txt")
+    assert in_process(*arguments) == failure("a.counts: exists; --force replaces it")
+    assert in_process(*arguments, "--force").code == 0
+    assert PieceCounts.load("a.counts") == PieceCounts.from_corpus(OTHER)
+
+
+# train
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["a.counts", "b.counts"], ["b.counts", "a.counts"], ["a.counts", "b.txt"]],
+    ids=" ".join,
+)
+def test_training_on_counts_is_training_on_text(names: list[str]) -> None:
+    assert trained(*names) == Tokenizer.train([TEXT, OTHER], 280)
+
+
+def test_files_of_counts_may_have_any_name() -> None:
+    Path("a.counts").rename("a.txt")
+    assert trained("a.txt") == Tokenizer.train(TEXT, 280)
+
+
+def test_pattern_comes_from_the_counts() -> None:
+    PieceCounts.from_corpus(TEXT, pattern="qwen2").save("q.counts")
+    expected = Tokenizer.train([TEXT, OTHER], 280, pattern="qwen2")
+    assert trained("q.counts", "b.txt") == expected
+    assert trained("q.counts", "b.txt", "--pattern", "qwen2", "--force") == expected
+    result = in_process(*TRAIN, "q.counts", "a.counts", "--force")
+    assert (result.code, "not of" in result.err[0]) == (1, True)
+
+
+@pytest.mark.parametrize("names", [["a.counts", "b.counts"], ["a.txt", "b.txt"]], ids=" ".join)
+def test_weights_are_copies(names: list[str]) -> None:
+    weights = ("--weight", f"{names[0]}=2", "--weight", f"{names[1]}=5")
+    assert trained(*names, *weights) == Tokenizer.train([*[TEXT] * 2, *[OTHER] * 5], 280)
+
+
+@pytest.mark.parametrize("names", [["a.counts", "b.counts"], ["a.txt", "b.txt"]], ids=" ".join)
+def test_pruned_training_is_marked_as_not_exact(names: list[str]) -> None:
+    counts = PieceCounts.from_corpus([TEXT, OTHER]).prune(4)
+    header = counts.header
+    command = ("train", "--vocab-size", "260", "--output", "new.json", "--min-count", "4")
+    result = in_process(*command, *names)
+    found = json.loads(result.out)
+    assert (found["exact"], found["min_count"]) == (False, 4)
+    assert found["dropped_pieces"] == header.dropped_pieces
+    assert found["corpus_bytes"] == len((TEXT + OTHER).encode())
+    total = header.pieces + header.dropped_pieces
+    assert (
+        f"bpetite: not exact: pruning dropped {header.dropped_pieces} of {total} pieces, so the "
+        "vocabulary is not that of all text"
+    ) in result.err
+    assert Tokenizer.load("new.json") == Tokenizer.train(counts, 260)
+
+
+def test_training_on_all_counts_is_exact() -> None:
+    found = report(*TRAIN, "a.counts")
+    assert (found["exact"], found["min_count"], found["dropped_pieces"]) == (True, 1, 0)
+
+
+def test_weight_of_no_input_is_refused() -> None:
+    assert in_process(*TRAIN, "a.txt", "--weight", "b.txt=2") == failure(
+        "--weight b.txt=2: b.txt is not an input"
+    )
+
+
+@pytest.mark.parametrize("weight", ["a.txt", "a.txt=", "a.txt=0", "a.txt=-1", "a.txt=x", "2"])
+def test_wrong_weight_is_wrong_usage(weight: str) -> None:
+    result = in_process(*TRAIN, "a.txt", f"--weight={weight}")
+    assert (result.code, result.out) == (2, b"")
+    assert "must be FILE=N, with an N of at least 1" in result.err[-1]
+
+
+def test_overflow_is_one_line() -> None:
+    result = in_process(*TRAIN, "a.counts", "--weight", f"a.counts={2**64 - 1}")
+    assert (result.code, result.out) == (1, b"")
+    assert result.err[0].endswith("exceeds 64 bits")
+
+
+def test_bad_log_needs_one_weight() -> None:
+    options = ("--weight", "a.txt=2", "--on-bad", "skip", "--bad-log", "log")
+    assert in_process(*TRAIN, "a.txt", "b.txt", *options) == failure(
+        "--bad-log needs texts of one weight; count each source by count-pieces"
+    )
+
+
+def test_damaged_counts_are_one_line() -> None:
+    data = Path("a.counts").read_bytes()
+    Path("a.counts").write_bytes(data[:-1])
+    result = in_process(*TRAIN, "a.counts")
+    assert isinstance(result, Result)
+    assert (result.code, result.out, len(result.err)) == (1, b"", 1)
+    assert result.err[0].startswith("bpetite: a.counts: ")

@@ -1,0 +1,248 @@
+"""The verb `inspect`: what a vocabulary is made of, and the tokens of a text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.cli import RAW, TEXT, TOKENIZER, Result, failure, in_process, run, saved
+from support.cli import folder as folder  # a fixture
+
+from bpetite import Tokenizer
+
+
+def inspected(tokenizer: Tokenizer, *arguments: str) -> str:
+    """Return the output of the verb for a tokenizer."""
+    tokenizer.save("inspected.json")
+    result = in_process("inspect", "--model", "inspected.json", *arguments)
+    assert (result.code, result.err) == (0, [])
+    return result.out.decode("utf-8")
+
+
+# Figures
+
+
+def test_figures_of_a_vocabulary() -> None:
+    tokenizer = Tokenizer.train("ab ab ab éé", 260, special_tokens=("<a>", "«b»"))
+    assert tokenizer.merges == ((97, 98), (32, 256), (195, 169), (32, 258))
+    rows = inspected(tokenizer).splitlines()
+    assert rows[:11] == [
+        "format               bpetite",
+        f"fingerprint          {tokenizer.fingerprint}",
+        "ids in use           262",
+        "merges               4",
+        "special tokens       <a> = 260, «b» = 261",
+        "highest id + 1       262",
+        "mean length          1.02 bytes",
+        "part of a character  128 tokens (49.2%)",
+        "pattern              gpt2",
+        f"                     {tokenizer.pattern}",
+        "longest tokens          3 bytes  ' ab'",
+    ]
+    assert rows[11:15] == [
+        "                        3 bytes  ' é'",
+        "                        2 bytes  'ab'",
+        "                        2 bytes  'é'",
+        "                        1 bytes  '\\x00'",
+    ]
+    assert len(rows) == 20
+
+
+def test_figures_of_a_vocabulary_without_merges() -> None:
+    tokenizer = Tokenizer.train("", 256, special_tokens=())
+    rows = inspected(tokenizer).splitlines()
+    assert rows[:6] == [
+        "format               bpetite",
+        f"fingerprint          {tokenizer.fingerprint}",
+        "ids in use           256",
+        "merges               0",
+        "special tokens       none",
+        "highest id + 1       256",
+    ]
+
+
+def rows_from(label: str, *arguments: str) -> list[str]:
+    """Return the rows from a label to the longest tokens."""
+    rows = in_process("inspect", *arguments).out.decode("utf-8").splitlines()
+    labels = [row[:20].rstrip() for row in rows]
+    return rows[labels.index(label) : labels.index("longest tokens")]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        ("gpt2", "gpt2"),
+        ("cl100k", "cl100k or llama3"),
+        ("o200k", "o200k"),
+        ("llama3", "cl100k or llama3"),
+        ("qwen2", "qwen2"),
+    ],
+)
+def test_pattern_is_shown_with_its_names(pattern: str, name: str) -> None:
+    tokenizer = Tokenizer.train(TEXT, 270, pattern=pattern)
+    tokenizer.save("other.json")
+    assert rows_from("pattern", "--model", "other.json") == [
+        f"pattern              {name}",
+        f"                     {tokenizer.pattern}",
+    ]
+
+
+def test_pattern_without_a_name_is_shown_alone() -> None:
+    Tokenizer.train(TEXT, 270, pattern=r"\S+|\s+").save("other.json")
+    rows = rows_from("pattern", "--model", "other.json")
+    assert rows == [r"pattern              \S+|\s+"]
+
+
+def test_more_patterns_and_normal_form_are_shown() -> None:
+    document = json.loads(Path(saved(TOKENIZER, "huggingface")).read_text("utf-8"))
+    digits = {"type": "Digits", "individual_digits": True}
+    document["pre_tokenizer"] = {
+        "type": "Sequence",
+        "pretokenizers": [digits, document["pre_tokenizer"]],
+    }
+    document["normalizer"] = {"type": "NFC"}
+    Path("tokenizer.json").write_text(json.dumps(document), encoding="utf-8")
+    assert rows_from("pattern", "--model", "tokenizer.json") == [
+        r"pattern              \p{N}",
+        "then by              gpt2",
+        f"                     {TOKENIZER.pattern}",
+        "normal form          C, of the text before it is split",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("format", "name"),
+    [
+        ("bpetite", "bpetite"),
+        ("gpt2", "gpt2"),
+        ("huggingface", "huggingface"),
+        ("folder", "huggingface"),
+    ],
+)
+def test_format_of_the_file_is_shown(format: str, name: str) -> None:
+    figures = in_process("inspect", "--model", "model.json").out
+    result = in_process("inspect", "--model", saved(TOKENIZER, format))
+    assert result == Result(0, figures.replace(b" bpetite\n", f" {name}\n".encode()), [])
+
+
+def test_gaps_between_ids_are_no_tokens() -> None:
+    document = json.loads(Path(saved(TOKENIZER, "huggingface")).read_text("utf-8"))
+    for entry in document["added_tokens"]:
+        entry["id"] += 4_000_000_000
+        document["model"]["vocab"][entry["content"]] = entry["id"]
+    document["model"]["vocab"]["Ġ"] = 1000
+    Path("tokenizer.json").write_text(json.dumps(document), encoding="utf-8")
+    rows = in_process("inspect", "--model", "tokenizer.json").out.decode().splitlines()
+    before = in_process("inspect", "--model", "model.json").out.decode().splitlines()
+    assert rows[2:6] == [
+        "ids in use           292",
+        "merges               34",
+        "special tokens       <|endoftext|> = 4000000290, <|pad|> = 4000000291",
+        "highest id + 1       4,000,000,292",
+    ]
+    assert rows[6:] == before[6:]
+
+
+def test_token_that_is_no_text_is_shown_by_its_bytes() -> None:
+    tokenizer = Tokenizer.train("🙂 🙃 🙂 🙃", 258)
+    assert tokenizer.token_bytes(257) == b"\xf0\x9f\x99"
+    assert r"3 bytes  '\\xf0\\x9f\\x99'" in inspected(tokenizer)
+
+
+# Tokens of a text
+
+
+def test_tokens_side_by_side_then_a_row_each() -> None:
+    view = inspected(Tokenizer.train("ab ab ab", 257), "--text", "ab é🙂\n<|endoftext|>a")
+    assert view.splitlines() == [
+        r"ab| |é|🙂|\n|<|endoftext|>|a",
+        "",
+        "     256  ab  (61 62)",
+        "      32     (20)",
+        " 195 169  é  (c3 a9)",
+        "240 159 153 130  🙂  (f0 9f 99 82)",
+        r"      10  \n  (0a)",
+        "     257  <|endoftext|>  (3c 7c 65 6e 64 6f 66 74 65 78 74 7c 3e)",
+        "      97  a  (61)",
+        "11 tokens, 24 bytes, 2.18 bytes per token",
+    ]
+
+
+@pytest.mark.parametrize("name", ["raw.txt", "-"])
+def test_file_and_stdin_may_be_the_text(name: str) -> None:
+    Path("raw.txt").write_bytes(RAW)
+    result = in_process("inspect", "--model", "model.json", name, stdin=RAW)
+    assert (result.code, result.err) == (0, [])
+    assert result == in_process("inspect", "--model", "model.json", "--text", RAW.decode())
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("none.txt", "none.txt: No such file or directory"),
+        ("bad.txt", "bad.txt is not UTF-8 at byte 1 (0xff: invalid start byte)"),
+    ],
+)
+def test_unreadable_text_is_named(name: str, reason: str) -> None:
+    Path("bad.txt").write_bytes(b"a\xff")
+    assert in_process("inspect", "--model", "model.json", name) == failure(reason)
+
+
+def test_text_on_stdin_is_not_ignored_silently() -> None:
+    result = run("inspect", "--model", "model.json", stdin=b"hello")
+    figures = in_process("inspect", "--model", "model.json")
+    note = "bpetite: standard input is not read; FILE - shows the tokens of its text"
+    assert (result.code, result.err, figures.err) == (0, [note], [])
+    assert result.out.splitlines() == figures.out.splitlines()
+
+
+def test_empty_text_has_no_tokens() -> None:
+    assert inspected(TOKENIZER, "--text", "") == "\n\n0 tokens, 0 bytes\n"
+
+
+@pytest.mark.parametrize("tokenizer", [TOKENIZER, Tokenizer.train("", 256)], ids=repr)
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEXT,
+        "🙂🙃👩‍👩‍👧🇫🇷",
+        "नमस्ते दुनिया",
+        "Привет שלום 안녕",
+        "a\u0301\U0010ffff",
+        "𝕳ello\u3000世界",
+    ],
+)
+def test_no_part_of_a_character_is_shown_alone(tokenizer: Tokenizer, text: str) -> None:
+    view = inspected(tokenizer, "--text", text)
+    tokens = view.splitlines()[0].split("|")
+    assert "\ufffd" not in view
+    assert len(tokens) > 1
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    assert "".join(tokens) == shown
+
+
+def test_replacement_character_of_the_text_is_shown() -> None:
+    assert inspected(TOKENIZER, "--text", "a\ufffdb").splitlines()[0] == "a|\ufffd|b"
+
+
+def test_control_characters_are_escaped() -> None:
+    text = "a\x1b[31m\r\0\x07\x9b\u202e\u200b"
+    view = inspected(TOKENIZER, "--text", text)
+    assert [c for c in view if not c.isprintable()] == ["\n"] * view.count("\n")
+    assert view.splitlines()[0].replace("|", "") == r"a\x1b[31m\r\x00\x07\x9b\u202e\u200b"
+
+
+def test_rows_have_all_ids_and_bytes() -> None:
+    text = RAW.decode()
+    rows = inspected(TOKENIZER, "--text", text).split("\n")[2:-2]
+    ids = [int(id) for row in rows for id in row.split("  (")[0].split("  ")[-2].split()]
+    data = bytes.fromhex(" ".join(row.split("(")[-1].rstrip(")") for row in rows))
+    assert (ids, data) == (TOKENIZER.encode(text), RAW)
+
+
+def test_pipe_gets_no_colours() -> None:
+    plain = in_process("inspect", "--model", "model.json", "--text", "hello")
+    assert plain.code == 0
+    assert b"\x1b" not in plain.out
+    assert plain == Result(0, plain.out, [])

@@ -1,0 +1,113 @@
+"""The verbs tokenize and verify: folders of token files from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.cli import in_process
+
+from bpetite import Tokenizer
+from bpetite.corpora import Corpus, tokenize
+
+TOKENIZE = ("tokenize", "a.jsonl", "--model", "model.json", "--output", "tokens", "--format")
+TEXTS = ["the hen", "", "ten men"]
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = (json.dumps({"text": text}) + "\n" for text in TEXTS)
+    Path("a.jsonl").write_text("".join(lines))
+    Tokenizer.train(TEXTS, 260).save("model.json")
+
+
+def test_summary_is_one_object_of_json() -> None:
+    result = in_process(*TOKENIZE, "megatron", "--end", "<|endoftext|>")
+    summary = json.loads(result.out)
+    assert (result.code, result.err) == (0, [])
+    assert summary.pop("seconds") > 0
+    tokenizer = Tokenizer.load("model.json")
+    ids = sum(len(tokenizer.encode(text)) + 1 for text in TEXTS)
+    assert summary == {
+        "output": "tokens",
+        "format": "megatron",
+        "dtype": "uint16",
+        "tokenizer": tokenizer.fingerprint,
+        "documents": 3,
+        "empty": 1,
+        "bad": 0,
+        "text_bytes": 14,
+        "ids": ids,
+        "parts": 1,
+        "files": 2,
+    }
+
+
+def test_all_options_reach_the_call() -> None:
+    options = ["--begin", "<|endoftext|>", "--shard-tokens", "9", "--validation", "1"]
+    options += ["--shuffle", "3", "--part-bytes", "1000", "--workers", "2"]
+    assert in_process(*TOKENIZE, "llmc", *options).code == 0
+    tokenize(
+        Corpus("a.jsonl"),
+        Tokenizer.load("model.json"),
+        "called",
+        "llmc",
+        begin="<|endoftext|>",
+        shard_tokens=9,
+        validation=1,
+        shuffle=3,
+        part_bytes=1000,
+    )
+    assert contents("tokens") == contents("called")
+
+
+def contents(folder: str) -> dict[str, bytes]:
+    """Return the bytes of each file of a folder by its name."""
+    return {path.name: path.read_bytes() for path in Path(folder).glob("*.*") if path.is_file()}
+
+
+def test_a_second_run_must_be_the_same() -> None:
+    assert in_process(*TOKENIZE, "megatron").code == 0
+    result = in_process(*TOKENIZE, "megatron", "--shuffle", "1")
+    assert result.code == 1
+    assert result.err == [
+        "bpetite: tokens: made with another shuffle (null, not 1); choose another folder"
+    ]
+
+
+def test_skipped_documents_are_counted() -> None:
+    with open("a.jsonl", "a", encoding="utf-8") as file:
+        file.write("[]\n")
+    result = in_process(*TOKENIZE, "megatron")
+    assert result.code == 1
+    assert "a.jsonl: line 4, byte" in result.err[0]
+    result = in_process(*TOKENIZE, "megatron", "--on-bad", "skip", "--output", "skipped")
+    assert result.code == 0
+    assert result.err[0].startswith("bpetite: skipped 1 bad documents; the files in skipped")
+    log = Path("skipped/.bpetite/bad/00000.jsonl").read_text()
+    assert json.loads(log)["line"] == 4
+
+
+def test_verify_prints_the_first_documents() -> None:
+    in_process(*TOKENIZE, "nanogpt")
+    result = in_process("verify", "tokens", "--model", "model.json", "--deep", "--head", "5")
+    assert (result.code, result.err) == (0, [])
+    assert result.out == b'"the hen<|endoftext|>"\n"ten men<|endoftext|>"\n'
+
+
+def test_verify_exits_with_1_for_a_problem() -> None:
+    in_process(*TOKENIZE, "nanogpt")
+    Path("tokens/train.bin").write_bytes(b"\0\0")
+    result = in_process("verify", "tokens")
+    assert (result.code, result.out) == (1, b"")
+    assert [line.partition(": ")[2] for line in result.err] == [
+        "tokens/train.bin: 2 bytes, not 20",
+        "tokens: 1 problem",
+    ]
+
+
+@pytest.mark.parametrize("amount", ["x", "-1", "1.5"])
+def test_a_wrong_amount_of_validation_is_refused(amount: str) -> None:
+    assert in_process(*TOKENIZE, "megatron", f"--validation={amount}").code in (1, 2)

@@ -1,0 +1,366 @@
+"""Nothing is lost silently: each bad document or file is an error, or is counted and named."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.cli import posix_only
+from support.corpora import (
+    COMPRESSIONS,
+    TEXTS,
+    arrow,
+    documents,
+    gz,
+    jsonl,
+    pa,
+    parquet,
+    zstandard,
+    zstd,
+)
+
+from bpetite.corpora import BadDocumentError, Corpus
+
+GOOD = b'{"text": "ab"}\n'
+
+
+def error_of(path: Path, **options: Any) -> str:
+    """Return the error of a corpus, without the folder of its file."""
+    with pytest.raises(BadDocumentError) as caught:
+        list(Corpus(path, **options))
+    return str(caught.value).removeprefix(str(path.parent) + os.sep)
+
+
+def skipped(path: Path, **options: Any) -> tuple[list[str], list[dict[str, Any]]]:
+    """Return the documents that are left, and the fields of the log without the file."""
+    log = path.parent / "bad.log"
+    corpus = Corpus(path, on_bad="skip", bad_log=log, **options)
+    texts = list(corpus)
+    lines = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
+    assert corpus.report.bad == len(lines) == len(corpus.report.first_bad)
+    assert {line.pop("file") for line in lines} <= {str(path)}
+    assert [*of_segments(path, **options)] == texts
+    return texts, lines
+
+
+def of_segments(path: Path, **options: Any) -> list[str]:
+    texts: list[str] = []
+    is_open = False
+    for (data, offsets, _), is_complete in Corpus(path, on_bad="skip", **options).segments():
+        found = documents(data, offsets)
+        if is_open:
+            texts[-1] += found.pop(0)
+        texts += found
+        is_open = not is_complete
+    return texts
+
+
+BAD_LINES = {
+    b'{"text": "a"': "not JSON",
+    b'{"text": "a"} {}': "not JSON",
+    b"[]": "no field",
+    b'"text"': "no field",
+    b'{"body": "a"}': "no field",
+    b'{"n": {"text": "a"}}': "no field",
+    b'{"text": null}': "not a string",
+    b'{"text": 5}': "not a string",
+    b'{"text": "a\\ud800"}': "lone surrogate",
+    b'{"text": "a\xff"}': "not UTF-8",
+}
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+@pytest.mark.parametrize("line", BAD_LINES)
+def test_a_bad_line_is_named_by_line_and_byte(
+    line: bytes, compression: str, tmp_path: Path
+) -> None:
+    path = tmp_path / ("a.jsonl" + compression)
+    path.write_bytes(COMPRESSIONS[compression](GOOD * 2 + b"\n" + line + b"\n" + GOOD))
+    byte = 2 * len(GOOD) + 1
+    assert error_of(path) == f"a.jsonl{compression}: line 4, byte {byte}: {BAD_LINES[line]}"
+    expected = {"line": 4, "byte": byte, "reason": BAD_LINES[line]}
+    assert skipped(path) == (["ab"] * 3, [expected])
+
+
+@pytest.mark.parametrize("line", BAD_LINES)
+def test_a_bad_line_of_a_part_is_named_as_in_the_file(line: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(GOOD * 5 + line + b"\n" + GOOD * 3)
+    (file,) = Corpus(path).files
+    for part_bytes in (1, 20, 33, 64):
+        parts = file.ranges(part_bytes)
+        with pytest.raises(BadDocumentError, match=rf"line 6, byte {5 * len(GOOD)}: "):
+            [list(Corpus(path).part([part])) for part in parts]
+
+
+@pytest.mark.parametrize("format", ["lines", "json"])
+def test_bad_documents_of_other_formats_are_named(format: str, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    if format == "lines":
+        path.write_bytes(b"ab\nc\xff\n\xe4\n\xbd\xa0\nd")
+        expected = [
+            {"line": 2, "byte": 4, "reason": "not UTF-8 (0xff: invalid start byte)"},
+            {"line": 3, "byte": 6, "reason": "not UTF-8 (0xe4: unexpected end of data)"},
+            {"line": 4, "byte": 8, "reason": "not UTF-8 (0xbd: invalid start byte)"},
+        ]
+    else:
+        path.write_bytes(b'[{"text": "ab"},\n7, {"text": "\\udc00"}, {"text": []}, {"text": "d"}]')
+        expected = [
+            {"row": 1, "byte": 17, "reason": "no field"},
+            {"row": 2, "byte": 20, "reason": "lone surrogate"},
+            {"row": 3, "byte": 40, "reason": "not a string"},
+        ]
+    assert skipped(path, format=format) == (["ab", "d"], expected)
+    assert error_of(path, format=format).startswith("file: ")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "stream"])
+def test_nulls_and_invalid_utf8_of_columns_are_named(kind: str, tmp_path: Path) -> None:
+    values: list[Any] = [b"ab", None, b"\xff", b"", b"\xe4", b"\xbd\xa0", b"d"]
+    path = tmp_path / "file"
+    if kind == "parquet":
+        path.write_bytes(parquet(values, kind=pa.binary()))
+    else:
+        path.write_bytes(arrow(values, is_file=kind == "arrow", kind=pa.binary()))
+    expected = [
+        {"row": 1, "reason": "null"},
+        {"row": 2, "byte": 0, "reason": "not UTF-8 (0xff: invalid start byte)"},
+        {"row": 4, "byte": 0, "reason": "not UTF-8 (0xe4: unexpected end of data)"},
+        {"row": 5, "byte": 0, "reason": "not UTF-8 (0xbd: invalid start byte)"},
+    ]
+    assert skipped(path) == (["ab", "", "d"], expected)
+    assert error_of(path) == "file: row 1: null"
+    named = [
+        bad
+        for part in Corpus(path).files[0].ranges(1)
+        for bad in bad_of_part(Corpus(path, on_bad="skip").part([part]))
+    ]
+    assert named == [1, 2, 4, 5]
+
+
+def bad_of_part(corpus: Corpus) -> list[int | None]:
+    list(corpus)
+    return [bad.row for bad in corpus.report.first_bad]
+
+
+def test_a_column_of_nulls_alone_is_bad(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    path.write_bytes(parquet([None, None], kind=pa.null()))
+    assert skipped(path) == ([], [{"row": row, "reason": "null"} for row in range(2)])
+
+
+@pytest.mark.parametrize(
+    ("column", "reason"),
+    [("text", "its column 'text' holds int64"), ("body", "'body' in: id, text")],
+)
+def test_a_column_without_text_is_an_error(column: str, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    path.write_bytes(parquet([1, 2], kind=pa.int64()))  # type: ignore[list-item]
+    assert reason in error_of(path, text_field=column)
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz", "a.txt.zst"])
+def test_invalid_utf8_of_a_text_is_found_at_every_block(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    compress = COMPRESSIONS[path.suffix.removeprefix(".txt") if name != "a.txt" else ""]
+    path.write_bytes(compress("é".encode() * 40 + b"\xe4\xbdx"))
+    expected = f"{name} is not UTF-8 at byte 80 (0xe4: invalid continuation byte)"
+    assert error_of(path) == expected
+    for batch_bytes in range(1, 90):
+        with pytest.raises(BadDocumentError, match="byte 80 "):
+            list(Corpus(path).segments(batch_bytes=batch_bytes))
+    reason = "not UTF-8 (0xe4: invalid continuation byte)"
+    assert skipped(path) == ([], [{"byte": 80, "reason": reason}])
+
+
+def test_text_that_ends_inside_a_character_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"ab\xe4\xbd")
+    expected = "a.txt is not UTF-8 at byte 2 (0xe4: unexpected end of data)"
+    assert error_of(tmp_path / "a.txt") == expected
+
+
+# Compressed files
+
+
+@pytest.mark.parametrize("kind", [gz, zstd, zstandard.compress, gzip.compress])
+@pytest.mark.parametrize("name", ["a.jsonl", "a.txt", "a.arrow", "a.json"])
+def test_a_file_cut_anywhere_is_an_error(name: str, kind: Any, tmp_path: Path) -> None:
+    """`zstandard` itself returns the beginning of a cut file without an error."""
+    data = {"a.arrow": arrow(TEXTS, is_file=False), "a.txt": "".join(TEXTS).encode()}
+    whole = kind(data.get(name, jsonl(TEXTS)))
+    path = tmp_path / (name + (".gz" if kind in (gz, gzip.compress) else ".zst"))
+    for end in [*range(0, len(whole), 7), len(whole) - 1]:
+        path.write_bytes(whole[:end])
+        if is_whole(whole[:end], path.suffix):
+            continue  # at the end of a member or frame, nothing is missing
+        with pytest.raises(BadDocumentError, match=r" is (cut|corrupt|no gzip|no zstd|not JSON)"):
+            list(Corpus(path))
+        corpus = Corpus(path, on_bad="skip")
+        assert len(list(corpus)) <= len(TEXTS)
+        assert corpus.report.bad >= 1
+
+
+def is_whole(data: bytes, suffix: str) -> bool:
+    try:
+        if suffix == ".gz":
+            return bool(data) and bool(gzip.decompress(data) or True)
+        decompressor = zstandard.ZstdDecompressor()
+        while data:
+            frame = decompressor.decompressobj()
+            frame.decompress(data)
+            if not frame.eof:
+                return False
+            data = frame.unused_data
+            if data[:4] == b"\x50\x2a\x4d\x18":
+                if len(data) < 13:
+                    return False
+                data = data[13:]
+        return False
+    except (EOFError, OSError, zstandard.ZstdError):
+        return False
+
+
+def test_a_cut_file_names_its_last_byte(tmp_path: Path) -> None:
+    whole = zstandard.compress(jsonl(TEXTS))
+    path = tmp_path / "a.jsonl.zst"
+    path.write_bytes(whole[:-5])
+    place = f"at byte {len(whole) - 5}"
+    assert error_of(path) == f"a.jsonl.zst is cut {place} (the zstd stream has no end)"
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress(jsonl(TEXTS))[:-5])
+    assert "a.jsonl.gz is cut at byte" in error_of(path)
+
+
+def test_lines_before_a_cut_are_kept_if_skipped(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl.gz"
+    lines = [json.dumps({"text": os.urandom(500).hex()}).encode() + b"\n" for _ in range(500)]
+    path.write_bytes(gzip.compress(b"".join(lines))[:-20_000])
+    corpus = Corpus(path, on_bad="skip")
+    texts = list(corpus)
+    assert texts == [json.loads(line)["text"] for line in lines][: len(texts)]
+    assert 100 < len(texts) < 500
+    assert corpus.report.bad == 1
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_bytes_behind_a_compressed_stream_are_an_error(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / ("a.jsonl" + suffix)
+    path.write_bytes(COMPRESSIONS[suffix](GOOD) + b"more bytes")
+    assert " is corrupt at byte " in error_of(path)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_wrong_checksums_are_an_error(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / ("a.jsonl" + suffix)
+    data = bytearray(COMPRESSIONS[suffix](GOOD * 2))
+    data[-6 if suffix == ".gz" else -2] ^= 1
+    path.write_bytes(data)
+    assert " is corrupt at byte " in error_of(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        ("a.jsonl.gz", GOOD, "no gzip file"),
+        ("a.jsonl.zst", b"\x1f\x8b\x08\0", "no zstd file"),
+        ("a.jsonl", b"BZh91AY", "bzip2-compressed"),
+        ("a.txt.xz", b"\xfd7zXZ\0\0", "xz-compressed"),
+        ("a.zip", b"PK\x03\x04...", "zip-compressed"),
+    ],
+)
+def test_a_name_that_its_content_contradicts_is_an_error(
+    name: str, data: bytes, reason: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(data)
+    assert error_of(tmp_path / name).startswith(f"{name} is {reason}")
+
+
+def test_compression_without_a_suffix_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(zstd(GOOD))
+    corpus = Corpus(tmp_path / "a.jsonl")
+    assert list(corpus) == ["ab"]
+
+
+def test_memory_is_bounded_for_a_file_of_one_repeated_byte(tmp_path: Path) -> None:
+    """A few kilobytes of Zstandard may hold gigabytes: blocks are bounded after decompression."""
+    (tmp_path / "a.txt.zst").write_bytes(zstandard.compress(b" " * (1 << 26)))
+    sizes = [len(data) for (data, _, _), _ in Corpus(tmp_path / "a.txt.zst").segments()]
+    assert sum(sizes) == 1 << 26
+    assert max(sizes) <= 1 << 20
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "stream"])
+def test_cut_and_corrupt_columns_are_errors(kind: str, tmp_path: Path) -> None:
+    whole = parquet(TEXTS) if kind == "parquet" else arrow(TEXTS, is_file=kind == "arrow")
+    path = tmp_path / ("a.parquet" if kind == "parquet" else "a.arrow")
+    for end in [*range(0, len(whole), 11), len(whole) - 1]:
+        path.write_bytes(whole[:end])
+        with pytest.raises(BadDocumentError, match=r" is (cut|corrupt|unreadable)"):
+            list(Corpus(path))
+
+
+def test_parquet_compressed_as_a_whole_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.parquet.gz").write_bytes(gz(parquet(TEXTS)))
+    assert "Parquet must be a file and not compressed as a whole" in error_of(
+        tmp_path / "a.parquet.gz"
+    )
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"[1, 2",
+        b'[{"text": "a"}',
+        b'[{"text": "a"}, ]',
+        b'{"text": "a"',
+        b'[{"text": "a"} {"text": "b"}]',
+        b'{"te',
+        b"[[" * 100_000,
+        b"\xff",
+        b'[{"text": "' + b"a" * (1 << 21),
+    ],
+    ids=map(str, range(9)),
+)
+def test_json_that_is_cut_or_wrong_is_an_error(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(data)
+    assert " not " in error_of(path) or "no field" in error_of(path)
+    corpus = Corpus(path, on_bad="skip")
+    list(corpus)
+    assert corpus.report.bad >= 1
+
+
+# Errors as objects
+
+
+def test_an_error_has_its_document_and_pickles(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(GOOD + b"{}\n")
+    with pytest.raises(BadDocumentError) as caught:
+        list(Corpus(tmp_path / "a.jsonl"))
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert again.document == caught.value.document
+    assert (again.document.row, again.document.byte) == (1, len(GOOD))
+
+
+def test_batches_before_a_bad_document_arrive(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(GOOD * 1000 + b"{}\n")
+    batches = Corpus(tmp_path / "a.jsonl").batches(batch_bytes=100)
+    seen: list[int] = []
+    with pytest.raises(BadDocumentError):
+        seen.extend(len(batch.rows) for batch in batches)
+    assert 990 <= sum(seen) <= 1000
+
+
+@posix_only
+def test_a_file_that_vanishes_is_an_error_of_the_system(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(GOOD)
+    corpus = Corpus(tmp_path / "a.jsonl", on_bad="skip")
+    assert corpus.files[0].format == "jsonl"
+    (tmp_path / "a.jsonl").unlink()
+    with pytest.raises(FileNotFoundError):
+        list(corpus)

@@ -1,0 +1,507 @@
+"""A folder of token files has the ids of its corpus, whatever happens to the runs that write it."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bpetite
+from bpetite import Tokenizer
+from bpetite.corpora import Corpus, TokenizeProgress, tokenize, verify
+from bpetite.corpora._token_files import FORMATS
+from bpetite.corpora._tokenize import shard_of
+
+END = "<|endoftext|>"
+WORDS = [
+    "the",
+    "hen",
+    "then",
+    "met",
+    "ten",
+    "men,",
+    "你好!",
+    "don't\nstop",
+    "<|endoftext|>",
+    "aéb",
+    "🙂",
+]
+TOKENIZER = Tokenizer.train(" ".join(WORDS) * 3, 300)
+END_ID = TOKENIZER.special_tokens[END]
+
+
+def documents(count: int, seed: int = 1) -> list[str]:
+    """Return texts of a few words; each ninth is empty."""
+    choose = random.Random(seed)
+    texts = (" ".join(choose.choices(WORDS, k=choose.randrange(1, 40))) for _ in range(count))
+    return [text if number % 9 else "" for number, text in enumerate(texts)]
+
+
+TEXTS = documents(200)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """TEXTS as JSON Lines."""
+    path = tmp_path / "texts.jsonl"
+    path.write_text("".join(json.dumps({"id": 1, "text": text}) + "\n" for text in TEXTS), "utf-8")
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The folder of token files, not made yet."""
+    return tmp_path / "tokens"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the bytes of every file of a folder that a reader sees, by its name."""
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
+
+
+def all_ids(folder: Path, split: str = "train") -> list[int]:
+    """Return the ids of a split, as the readers of the format find them."""
+    manifest = json.loads((folder / "manifest.json").read_bytes())
+    format = FORMATS[manifest["format"]]
+    return [
+        id
+        for shard in manifest["shards"]
+        if shard["split"] == split
+        for found in format.read(folder, shard_of(manifest, shard["name"]))
+        for id in found.ids
+    ]
+
+
+def framed(text: str, format: str) -> list[int]:
+    """Return the ids of a document as a format's files have them by default."""
+    ids = TOKENIZER.encode_ordinary(text)
+    if FORMATS[format].stores_boundaries:
+        return ids
+    if not text:
+        return []
+    return [END_ID, *ids] if FORMATS[format].begins_documents else [*ids, END_ID]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_files_have_the_ids_of_the_texts(format: str, source: Path, folder: Path) -> None:
+    manifest = tokenize(Corpus(source), TOKENIZER, folder, format)
+    expected = [id for text in TEXTS for id in framed(text, format)]
+    assert all_ids(folder) == expected
+    kept = [text for text in TEXTS if text or FORMATS[format].keeps_empty]
+    assert manifest["totals"] == {
+        "documents": len(kept),
+        "empty": TEXTS.count(""),
+        "bad": 0,
+        "text_bytes": sum(len(text.encode()) for text in TEXTS),
+        "ids": len(expected),
+    }
+    assert verify(folder, TOKENIZER, deep=True) == []
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("part_bytes", [500, 3_000])
+def test_parts_join_to_the_whole(format: str, part_bytes: int, source: Path, folder: Path) -> None:
+    manifest = tokenize(Corpus(source), TOKENIZER, folder, format, part_bytes=part_bytes)
+    assert len(manifest["parts"]) > 2
+    assert all_ids(folder) == [id for text in TEXTS for id in framed(text, format)]
+
+
+def test_workers_change_nothing(source: Path, tmp_path: Path) -> None:
+    for workers in (1, 3):
+        folder = tmp_path / str(workers)
+        tokenize(Corpus(source), TOKENIZER, folder, "megatron", part_bytes=3_000, workers=workers)
+    assert contents(tmp_path / "1") == contents(tmp_path / "3")
+
+
+@pytest.mark.parametrize("format", ["megatron", "llmc", "olmo"])
+@pytest.mark.parametrize("shard_tokens", [120, 333])
+def test_shards_have_at_most_their_ids(
+    format: str, shard_tokens: int, source: Path, folder: Path
+) -> None:
+    manifest = tokenize(Corpus(source), TOKENIZER, folder, format, shard_tokens=shard_tokens)
+    assert all_ids(folder) == [id for text in TEXTS for id in framed(text, format)]
+    longest = max(len(framed(text, format)) for text in TEXTS)
+    sizes = [shard["ids"] for shard in manifest["shards"]]
+    assert max(sizes) <= (shard_tokens if format == "llmc" else max(shard_tokens, longest))
+    if format == "llmc":  # documents go on in the next shard
+        assert {*sizes[:-1]} == {shard_tokens}
+    assert verify(folder, deep=True) == []
+
+
+def test_a_document_longer_than_a_shard_has_its_own(tmp_path: Path, folder: Path) -> None:
+    path = tmp_path / "texts.jsonl"
+    texts = ["hen", "the hen " * 100, "met"]
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    manifest = tokenize(Corpus(path), TOKENIZER, folder, "megatron", shard_tokens=20)
+    assert [shard["documents"] for shard in manifest["shards"]] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("format", ["megatron", "llmc"])
+@pytest.mark.parametrize("amount", [0.3, 7])
+def test_validation_has_its_own_files(
+    format: str, amount: float | int, source: Path, folder: Path
+) -> None:
+    manifest = tokenize(Corpus(source), TOKENIZER, folder, format, validation=amount)
+    splits = {shard["split"]: shard["documents"] for shard in manifest["shards"]}
+    assert sum(splits.values()) == manifest["totals"]["documents"]
+    if amount == 7:
+        assert splits["val"] == 7
+        kept = [text for text in TEXTS if text or format == "megatron"]
+        assert all_ids(folder, "val") == [id for text in kept[:7] for id in framed(text, format)]
+    else:
+        assert 30 < splits["val"] < 90
+    assert verify(folder, deep=True) == []
+
+
+def test_a_fraction_does_not_depend_on_parts(source: Path, tmp_path: Path) -> None:
+    for part_bytes in (2_000, 10**6):
+        folder = tmp_path / str(part_bytes)
+        tokenize(
+            Corpus(source), TOKENIZER, folder, "megatron", validation=0.2, part_bytes=part_bytes
+        )
+    assert all_ids(tmp_path / "2000", "val") == all_ids(tmp_path / "1000000", "val")
+
+
+def test_shuffling_permutes_the_documents_of_a_part(source: Path, tmp_path: Path) -> None:
+    found = []
+    for number, seed in enumerate((None, 5, 5, 6)):
+        folder = tmp_path / str(number)
+        tokenize(Corpus(source), TOKENIZER, folder, "megatron", shuffle=seed, end=END)
+        assert verify(folder, deep=True) == []
+        ids = " ".join(map(str, all_ids(folder)))
+        found.append(ids.split(f"{END_ID}"))
+    plain, once, again, other = found
+    assert once == again
+    assert len({*map(tuple, (plain, once, other))}) == 3
+    assert sorted(map(str.split, once)) == sorted(map(str.split, plain))
+
+
+@pytest.mark.parametrize("format", ["datatrove", "llmc", "nanogpt"])
+def test_a_literal_in_the_text_is_ordinary_text(format: str, tmp_path: Path, folder: Path) -> None:
+    path = tmp_path / "texts.jsonl"
+    path.write_text(json.dumps({"text": f"hen{END}men"}) + "\n")
+    tokenize(Corpus(path), TOKENIZER, folder, format, end=END)
+    assert all_ids(folder) == [*TOKENIZER.encode_ordinary(f"hen{END}men"), END_ID]
+
+
+@pytest.mark.parametrize(
+    ("format", "options", "reason"),
+    [
+        ("mds", {}, "format must be one of megatron, datatrove"),
+        ("megatron", {"end": "</s>"}, "'</s>' is not a special token; the vocabulary has <|end"),
+        ("nanogpt", {"shard_tokens": 5}, "nanogpt readers take one file"),
+        ("llmc", {"shard_tokens": 2**30}, "shard_tokens must be from 1 to 53"),
+        ("megatron", {"validation": 1.5}, "validation must be a fraction or a number"),
+        ("megatron", {"validation": -1}, "validation must be a fraction or a number"),
+        ("megatron", {"validation": 10**6}, "documents too few"),
+        ("megatron", {"part_bytes": 0}, "part_bytes must be"),
+    ],
+)
+def test_wrong_settings_are_refused(
+    format: str, options: dict[str, Any], reason: str, source: Path, folder: Path
+) -> None:
+    with pytest.raises(ValueError, match=reason):
+        tokenize(Corpus(source), TOKENIZER, folder, format, **options)
+
+
+def test_boundaries_cannot_be_lost(source: Path, folder: Path) -> None:
+    plain = Tokenizer.train("ab", 256, special_tokens=[])
+    with pytest.raises(ValueError, match="do not store where documents end, and the vocabulary"):
+        tokenize(Corpus(source), plain, folder, "olmo")
+
+
+# A second run
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"end": END}, r'end \(null, not "<\|endoftext\|>"\)'),
+        ({"validation": 0.1}, r"validation \(0, not 0\.1\)"),
+        ({"part_bytes": 999}, r"part_bytes \(268435456, not 999\)"),
+        ({"tokenizer": Tokenizer.train("ab", 256)}, r"tokenizer \(sha256:"),
+        ({"format": "datatrove"}, r'format \("megatron", not "datatrove"\)'),
+    ],
+)
+def test_a_folder_never_mixes_two_runs(
+    change: dict[str, Any], reason: str, source: Path, folder: Path
+) -> None:
+    tokenize(Corpus(source), TOKENIZER, folder, "megatron")
+    before = contents(folder)
+    arguments = {"tokenizer": TOKENIZER, "format": "megatron", **change}
+    with pytest.raises(ValueError, match=f"made with another {reason}"):
+        tokenize(Corpus(source), folder=folder, **arguments)
+    assert contents(folder) == before
+
+
+def test_a_changed_input_is_refused(source: Path, folder: Path) -> None:
+    tokenize(Corpus(source), TOKENIZER, folder, "megatron")
+    source.write_text(json.dumps({"text": "other"}) + "\n")
+    with pytest.raises(ValueError, match="list of input files, or other sizes of them"):
+        tokenize(Corpus(source), TOKENIZER, folder, "megatron")
+
+
+def test_a_folder_with_other_files_is_refused(source: Path, folder: Path) -> None:
+    folder.mkdir()
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(FileExistsError, match="not empty"):
+        tokenize(Corpus(source), TOKENIZER, folder, "megatron")
+    assert contents(folder) == {"notes.txt": b"mine"}
+
+
+def test_a_finished_folder_is_left_alone(source: Path, folder: Path) -> None:
+    first = tokenize(Corpus(source), TOKENIZER, folder, "megatron")
+    times = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    assert tokenize(Corpus(source), TOKENIZER, folder, "megatron") == first
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == times
+
+
+# Kills, faults and company
+
+RUN = """
+import os, sys
+from bpetite import Tokenizer
+from bpetite.corpora import Corpus, tokenize
+source, model, folder, format, kill_at = sys.argv[1:]
+left = int(kill_at)
+def counted(real):
+    def call(*arguments, **options):
+        global left
+        left -= 1
+        if left == 0:
+            os._exit(9)
+        return real(*arguments, **options)
+    return call
+for name in ("fsync", "replace", "open", "mkdir"):
+    setattr(os, name, counted(getattr(os, name)))
+print("ready", flush=True)
+tokenize(Corpus(source), Tokenizer.load(model), folder, format, part_bytes=5_000, shard_tokens=None)
+"""
+
+
+def start(*arguments: object) -> subprocess.Popen[bytes]:
+    """Start a run of RUN in a process of its own."""
+    others = {name: value for name, value in os.environ.items() if "COVERAGE" not in name}
+    return subprocess.Popen(
+        [sys.executable, "-c", RUN, *map(str, arguments)],
+        env={**others, "BPETITE_ENGINE": bpetite.engine},
+        stdout=subprocess.PIPE,
+    )
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """The vocabulary file of TOKENIZER."""
+    TOKENIZER.save(tmp_path / "model.json")
+    return tmp_path / "model.json"
+
+
+@pytest.fixture
+def undisturbed(source: Path, tmp_path: Path) -> dict[str, dict[str, bytes]]:
+    """The files of undisturbed runs, by format."""
+    found = {}
+    for format in ("megatron", "nanogpt"):
+        folder = tmp_path / f"undisturbed-{format}"
+        tokenize(Corpus(source), TOKENIZER, folder, format, part_bytes=5_000)
+        found[format] = contents(folder)
+    return found
+
+
+@pytest.mark.parametrize("format", ["megatron", "nanogpt"])
+def test_a_killed_run_goes_on_to_equal_bytes(
+    format: str, source: Path, model: Path, folder: Path, undisturbed: dict[str, dict[str, bytes]]
+) -> None:
+    """Each run is killed some calls later than the one before, until one ends."""
+    for kill_at in range(3, 10_000, 23):
+        with start(source, model, folder, format, kill_at) as process:
+            code = process.wait(timeout=60)
+        if code == 0:
+            break
+        assert code == 9
+        partial = contents(folder) if folder.exists() else {}
+        assert partial.items() <= undisturbed[format].items()
+        if "manifest.json" not in partial and folder.exists():
+            assert verify(folder) != []
+    assert contents(folder) == undisturbed[format]
+    assert verify(folder, deep=True) == []
+    assert not (folder / ".bpetite" / "new").exists()
+
+
+@pytest.mark.slow
+def test_kills_at_random_moments_lose_nothing(
+    source: Path, model: Path, tmp_path: Path, undisturbed: dict[str, dict[str, bytes]]
+) -> None:
+    choose = random.Random(2)
+    number = kills = 0
+    while kills < 200:
+        folder = tmp_path / f"killed-{number}"
+        number += 1
+        code = -9
+        while code:
+            with start(source, model, folder, "megatron", 0) as process:
+                assert process.stdout is not None
+                process.stdout.readline()
+                time.sleep(choose.uniform(0, 0.04))
+                process.send_signal(signal.SIGKILL)
+                code = process.wait(timeout=60)
+            kills += code != 0
+        assert contents(folder) == undisturbed["megatron"]
+
+
+def test_two_runs_of_one_folder_write_equal_bytes(
+    source: Path, model: Path, folder: Path, undisturbed: dict[str, dict[str, bytes]]
+) -> None:
+    runs = [start(source, model, folder, "megatron", 0) for _ in range(3)]
+    for run in runs:
+        with run:
+            assert run.wait(timeout=60) == 0
+    assert contents(folder) == undisturbed["megatron"]
+    assert verify(folder, deep=True) == []
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_full_disk_leaves_whole_files_only(
+    workers: int, source: Path, folder: Path, undisturbed: dict[str, dict[str, bytes]]
+) -> None:
+    """A limit on the size of files stands for the end of the disk."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_200, before[1]))
+    try:
+        with pytest.raises(OSError, match=os.strerror(errno.EFBIG)):
+            tokenize(
+                Corpus(source), TOKENIZER, folder, "megatron", part_bytes=5_000, workers=workers
+            )
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert contents(folder).items() <= undisturbed["megatron"].items()
+    tokenize(Corpus(source), TOKENIZER, folder, "megatron", part_bytes=5_000)
+    assert contents(folder) == undisturbed["megatron"]
+
+
+def test_a_folder_that_cannot_be_written_is_named(
+    source: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root may write everywhere, so the refusal is made here."""
+
+    def refuse(path: Path, *_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(PermissionError, match="tokens"):
+        tokenize(Corpus(source), TOKENIZER, folder, "megatron")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_bad_line_stops_the_run_and_is_named(workers: int, source: Path, folder: Path) -> None:
+    lines = source.read_text().splitlines(keepends=True)
+    lines[150] = '{"text": 1}\n'
+    source.write_text("".join(lines))
+    with pytest.raises(ValueError, match=r"texts\.jsonl: line 151, byte .*: not a string"):
+        tokenize(Corpus(source), TOKENIZER, folder, "megatron", part_bytes=5_000, workers=workers)
+
+
+def test_skipped_lines_are_counted(source: Path, folder: Path) -> None:
+    lines = source.read_text().splitlines(keepends=True)
+    lines[150] = '{"text": 1}\n'
+    source.write_text("".join(lines))
+    corpus = Corpus(source, on_bad="skip")
+    manifest = tokenize(corpus, TOKENIZER, folder, "megatron", part_bytes=5_000)
+    assert manifest["totals"]["bad"] == 1
+    expected = [id for n, text in enumerate(TEXTS) if n != 150 for id in framed(text, "megatron")]
+    assert all_ids(folder) == expected
+
+
+# Verification
+
+
+@pytest.fixture
+def finished(source: Path, folder: Path) -> Path:
+    """A complete folder of two parts."""
+    tokenize(Corpus(source), TOKENIZER, folder, "megatron", part_bytes=20_000, end=END)
+    assert verify(folder, TOKENIZER) == []
+    return folder
+
+
+def test_every_changed_byte_is_found(finished: Path) -> None:
+    """Of the manifest, the vocabulary, an index, and what a run leaves in the hidden folder."""
+    names = [
+        "manifest.json",
+        "train_00000.idx",
+        ".bpetite/plan.json",
+        ".bpetite/receipts/00000.json",
+    ]
+    for name in names:
+        path = finished / name
+        content = path.read_bytes()
+        for at in range(0, len(content), 1 if name == "manifest.json" else 37):
+            path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+            assert verify(finished) != [], (name, at)
+        path.write_bytes(content)
+    assert verify(finished) == []
+
+
+def changes() -> Iterator[Any]:
+    """Yield what may happen to a folder, and a word of the problem that verify then tells."""
+
+    def cut(path: Path) -> None:
+        path.write_bytes(path.read_bytes()[:-2])
+
+    def lengthen(path: Path) -> None:
+        path.write_bytes(path.read_bytes() + b"\0\0")
+
+    yield pytest.param("train_00000.bin", Path.unlink, "No such file", id="missing")
+    yield pytest.param("train_00000.bin", cut, "bytes, not", id="cut")
+    yield pytest.param("train_00001.bin", lengthen, "bytes, not", id="longer")
+    yield pytest.param("train_00009.bin", Path.touch, "foreign", id="foreign")
+    yield pytest.param("vocabulary.json", Path.unlink, "vocabulary cannot be read", id="vocabulary")
+    yield pytest.param("manifest.json", Path.unlink, "has not ended", id="manifest")
+    yield pytest.param(".bpetite/receipts/00001.json", Path.unlink, "receipt", id="receipt")
+
+
+@pytest.mark.parametrize(("name", "change", "word"), [*changes()])
+def test_verify_says_what_is_wrong(name: str, change: Any, word: str, finished: Path) -> None:
+    change(finished / name)
+    problems = verify(finished)
+    assert len(problems) == 1
+    assert word in problems[0]
+
+
+def test_verify_knows_the_tokenizer(finished: Path) -> None:
+    other = Tokenizer.train("ab", 256)
+    assert verify(finished, other) == [
+        f"the tokenizer is {other.fingerprint}, the files are of {TOKENIZER.fingerprint}"
+    ]
+
+
+def test_deep_verification_reads_the_sources(finished: Path, source: Path) -> None:
+    lines = source.read_text().splitlines(keepends=True)
+    lines[1] = lines[1].replace("hen", "HEN")
+    source.write_text("".join(lines))
+    assert verify(finished) == []
+    assert verify(finished, deep=True) == [
+        "part 0: encoded again, its sources give other ids, shards"
+    ]
+
+
+def test_progress_ends_with_everything(source: Path, folder: Path) -> None:
+    seen: list[TokenizeProgress] = []
+    manifest = tokenize(
+        Corpus(source), TOKENIZER, folder, "megatron", part_bytes=5_000, progress=seen.append
+    )
+    last = seen[-1]
+    size = source.stat().st_size
+    assert (last.done_bytes, last.total_bytes, last.ids) == (size, size, manifest["totals"]["ids"])
+    assert [now.ids for now in seen] == sorted(now.ids for now in seen)

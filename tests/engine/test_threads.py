@@ -1,0 +1,308 @@
+"""Ids do not depend on the number of threads, on the calling thread, or on a fork."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.examples import few_examples
+from support.programs import output_of
+from support.texts import FORMS
+
+import bpetite
+from bpetite import PATTERNS, Tokenizer
+from bpetite._vocabulary import Vocabulary
+
+A, END = "<|a|>", "<|endoftext|>"
+
+LONG = 600_000 if bpetite.engine == "native" else 15_000
+"""Bytes of a text that the native engine splits for several threads."""
+
+OWN = r"\p{L}+| ?\d|\s+"
+
+OTHERS = ["own pattern", "normal form"]
+"""Vocabularies whose texts Python splits, with either engine."""
+
+NAMES = [*PATTERNS, *OTHERS]
+
+UNITS = {
+    "english": "It's the hen: then, met the ten men's.  They'd go\n\n\tat 12345 o'clock! ",
+    "code": "def f(x):\r\n    return [x//1000, '''a''']  \r\n\r\n\r\n#####\n        }\n/ /\n",
+    "no white space": "thehenthenmet",
+    "one letter": "a",
+    "spaces": " ",
+    "newlines": "\n",
+    "newlines and spaces": " \n\r\n   \n \t",
+    "digits": "1234567890",
+    "symbols": "-=!'/",
+    "chinese": "你好世界，天地玄黄。",
+    "accents": "Åström e\u0301te\u0301 \u0301",
+    "white space of many bytes": "\u2003\u3000\x85a\u2028\u00a0",
+    "emoji": "👩‍👩‍👧‍👦🏳️‍🌈🙂",
+    "special tokens": f"ab{END}{A}",
+    "halves of special tokens": f"<|endof{END}text|><|a{A}|>",
+    "a special token at every offset": f"abcdefg{END}",
+    "all": f"The 你 hen's\r\n {END} 12345  --- é🙂 ",
+}
+
+
+@pytest.fixture(scope="module")
+def tokenizers() -> dict[str, Tokenizer]:
+    """A tokenizer for each name in NAMES."""
+    corpus = "".join(UNITS.values()) * 3
+    by_name = {
+        name: Tokenizer.train(corpus, 340, pattern=pattern, special_tokens=[END, A])
+        for name, pattern in {**PATTERNS, OTHERS[0]: OWN}.items()
+    }
+    gpt2 = by_name["gpt2"]
+    by_name[OTHERS[1]] = Tokenizer(
+        Vocabulary(gpt2.merges, gpt2.special_tokens, gpt2.pattern, normalizer="NFC")
+    )
+    return by_name
+
+
+def repeated(unit: str, length: int = LONG) -> str:
+    """Return a text of about `length` bytes that ends inside a unit."""
+    return unit * (length // len(unit.encode())) + unit[: len(unit) // 2]
+
+
+# By any number of threads
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+@pytest.mark.parametrize("kind", UNITS)
+def test_any_number_of_threads_gives_the_same_ids(
+    tokenizers: dict[str, Tokenizer], name: str, kind: str
+) -> None:
+    tokenizer, text = tokenizers[name], repeated(UNITS[kind])
+    ids = tokenizer.encode_array(text)
+    for threads in (2, 7):
+        assert tokenizer.encode_array(text, threads=threads) == ids
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_number_of_threads_gives_the_ids_in_any_form(
+    tokenizers: dict[str, Tokenizer], name: str
+) -> None:
+    tokenizer = tokenizers[name]
+    text = repeated(UNITS["all"], LONG if name in PATTERNS else LONG // 10)
+    ids = tokenizer.encode_array(text)
+    for threads in (2, None):
+        assert tokenizer.encode_array(text, threads=threads) == ids
+    assert tokenizer.encode_array(text.encode(), threads=2) == ids
+    assert tokenizer.encode_array(text, dtype="uint16", threads=3).tolist() == ids.tolist()
+
+
+@pytest.mark.parametrize("kind", UNITS)
+@pytest.mark.parametrize("threads", [1, 3])
+def test_threads_split_between_special_tokens(
+    tokenizers: dict[str, Tokenizer], kind: str, threads: int
+) -> None:
+    """A special token ends a piece, wherever a thread begins."""
+    tokenizer = tokenizers["cl100k"]
+    part = repeated(UNITS[kind], LONG // 10)
+    ids = [*tokenizer.encode(part), tokenizer.special_tokens[A]]
+    assert tokenizer.encode((part + A) * 10, threads=threads) == ids * 10
+
+
+@pytest.mark.parametrize("threads", [1, 3, None])
+@pytest.mark.parametrize("allowed", ["all", (), {A}], ids=str)
+def test_threads_give_the_same_ids_in_every_form(
+    tokenizers: dict[str, Tokenizer], threads: Any, allowed: Any
+) -> None:
+    tokenizer, text = tokenizers["cl100k"], repeated(UNITS["all"]) + A
+    ids = tokenizer.encode(text, allowed_special=allowed)
+    found = {
+        way: form(tokenizer, text, allowed_special=allowed, threads=threads)
+        for way, form in FORMS.items()
+    }
+    assert found == dict.fromkeys(FORMS, ids)
+
+
+@few_examples
+@given(
+    st.lists(st.sampled_from([*UNITS.values(), "a", " ", "\n", "'s", "1"]), min_size=1, max_size=6),
+    st.sampled_from([*PATTERNS]),
+    st.integers(2, 9),
+)
+def test_texts_of_all_kinds_have_the_same_ids_by_threads(
+    tokenizers: dict[str, Tokenizer], units: list[str], name: str, threads: int
+) -> None:
+    tokenizer, text = tokenizers[name], repeated("".join(units), LONG // 3)
+    assert tokenizer.encode_array(text, threads=threads) == tokenizer.encode_array(text)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5, 20])
+def test_any_number_of_threads_gives_the_same_batch(
+    tokenizers: dict[str, Tokenizer], count: int
+) -> None:
+    """The texts have very different lengths, and some are empty."""
+    tokenizer = tokenizers["o200k"]
+    units = [*UNITS.values()] * 6
+    texts = [repeated(unit, LONG >> 3 * (i % 5)) for i, unit in enumerate(units[:count])]
+    batch = [tokenizer.encode(text) for text in texts]
+    any_number: list[Any] = [2, 3, 10**20, np.int64(2), None]
+    for threads in any_number:
+        ids, offsets = tokenizer.encode_batch_arrays(texts, threads=threads)
+        assert ids.tolist() == [id for each in batch for id in each]
+        assert [j - i for i, j in pairwise(offsets)] == list(map(len, batch))
+    assert tokenizer.encode_batch(texts, threads=1) == batch
+    assert tokenizer.encode_batch(texts, threads=3) == batch
+
+
+@pytest.mark.parametrize("name", ["cl100k", *OTHERS])
+@few_examples
+@given(
+    st.lists(
+        st.lists(st.sampled_from([A, END, "<|a|", *UNITS.values()]), max_size=9).map("".join),
+        max_size=6,
+    ),
+    st.integers(2, 9),
+)
+def test_a_batch_with_some_special_tokens_ignores_threads(
+    tokenizers: dict[str, Tokenizer], name: str, texts: list[str], threads: int
+) -> None:
+    tokenizer = tokenizers[name]
+    expected = [tokenizer.encode(text, allowed_special={A}) for text in texts]
+    assert tokenizer.encode_batch(texts, allowed_special={A}, threads=threads) == expected
+    ids, offsets = tokenizer.encode_batch_arrays(texts, allowed_special={A}, threads=threads)
+    assert ids.tolist() == [id for each in expected for id in each]
+    assert [j - i for i, j in pairwise(offsets)] == list(map(len, expected))
+
+
+@pytest.mark.parametrize("threads", [1, 3, None])
+@pytest.mark.parametrize("offset", [0, LONG // 2, LONG])
+def test_errors_of_a_long_text_ignore_threads(
+    tokenizers: dict[str, Tokenizer], threads: Any, offset: int
+) -> None:
+    tokenizer, text = tokenizers["gpt2"], repeated("a bc ")[:LONG]
+    for data in (text[:offset] + "\ud800" + text[offset:], text.encode()[:offset] + b"\xe4\xbd"):
+        for form in FORMS.values():
+            for allowed in ("all", {A}):
+                with pytest.raises(UnicodeError) as caught:
+                    form(tokenizer, data, threads=threads, allowed_special=allowed)
+                assert caught.value.start == offset  # type: ignore[attr-defined]
+    assert tokenizer.encode(text, threads=threads) == tokenizer.encode(text)
+
+
+# The number of threads
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+@pytest.mark.parametrize(
+    ("threads", "error", "message"),
+    [
+        (0, ValueError, "threads must be at least 1, got 0"),
+        (-2, ValueError, "threads must be at least 1, got -2"),
+        (True, TypeError, "threads must be an integer or None, got bool"),
+        (False, TypeError, "threads must be an integer or None, got bool"),
+        (2.0, TypeError, "threads must be an integer or None, got float"),
+        ("2", TypeError, "threads must be an integer or None, got str"),
+    ],
+)
+def test_another_number_of_threads_is_refused(
+    form: Callable[..., object], threads: Any, error: type[Exception], message: str
+) -> None:
+    tokenizer = Tokenizer.train("ab ab", 257)
+    with pytest.raises(error) as caught:
+        form(tokenizer, "ab", threads=threads)
+    assert str(caught.value) == message
+
+
+# From any thread
+
+
+@pytest.mark.usefixtures("switching_often")
+@pytest.mark.parametrize("name", ["gpt2", "o200k"])
+def test_many_threads_use_one_tokenizer_in_all_ways_at_once(
+    tokenizers: dict[str, Tokenizer], name: str
+) -> None:
+    shared: Tokenizer = pickle.loads(pickle.dumps(tokenizers[name]))  # an empty cache
+    texts = [repeated(unit, length) for unit in UNITS.values() for length in (11, 500, LONG // 10)]
+    expected = [tokenizers[name].encode(text) for text in texts]
+
+    def ids_in_all_ways(text: str) -> list[list[int]]:
+        return [
+            *(form(shared, text, threads=2) for form in FORMS.values()),
+            shared.encode(text.encode()),
+        ]
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(ids_in_all_ways, texts * 2))
+    assert found == [[ids] * 5 for ids in expected * 2]
+
+
+@pytest.mark.usefixtures("switching_often")
+def test_errors_in_one_thread_do_not_disturb_another(tokenizers: dict[str, Tokenizer]) -> None:
+    shared = tokenizers["cl100k"]
+    text = repeated(UNITS["english"], 20_000)
+    ids = shared.encode(text)
+
+    def encode(number: int) -> object:
+        try:
+            return shared.encode(text.encode() + b"\xff" if number % 2 else text, threads=2)
+        except UnicodeDecodeError as error:
+            return error.start
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(encode, range(40))) == [ids, len(text)] * 20
+
+
+# After a fork, and in copies
+
+FORK = f"""
+import os, threading
+from bpetite import Tokenizer
+text = {UNITS["all"]!r} * {LONG // 50}
+tokenizer = Tokenizer.train(text[:1000], 280)
+ids = tokenizer.encode(text, threads=2)
+batch = tokenizer.encode_batch([text, "ab", text], threads=2)
+enough = threading.Event()
+
+def go_on():
+    while not enough.is_set():
+        tokenizer.encode_batch([text, text], threads=2)
+
+threads = [threading.Thread(target=go_on) for _ in range(2)]
+for thread in threads:
+    thread.start()
+codes = []
+for _ in range(6):
+    child = os.fork()
+    if child == 0:
+        same = tokenizer.encode(text, threads=2) == tokenizer.encode(text) == ids
+        same &= tokenizer.encode_batch([text, "ab", text], threads=2) == batch
+        os._exit(0 if same else 1)
+    codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+enough.set()
+for thread in threads:
+    thread.join()
+print(codes, tokenizer.encode(text, threads=2) == ids)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_child_has_the_ids_of_its_parent() -> None:
+    """The child must not wait for threads of its parent."""
+    assert output_of(FORK) == "[0, 0, 0, 0, 0, 0] True\n"
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda tokenizer: pickle.loads(pickle.dumps(tokenizer))]
+)
+def test_a_copy_has_the_same_ids_in_all_ways(
+    tokenizers: dict[str, Tokenizer], copied: Callable[[Tokenizer], Tokenizer]
+) -> None:
+    tokenizer, text = tokenizers["llama3"], repeated(UNITS["all"], 20_000)
+    ids = tokenizer.encode(text, threads=2)
+    other = copied(tokenizer)
+    assert [form(other, text, threads=2) for form in FORMS.values()] == [ids] * len(FORMS)

@@ -1,0 +1,223 @@
+"""Compare ids and decoded text with tiktoken and tokenizers: `scripts/bench ids` on less text."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from support import DATA, ROOT
+from tools import compare_ids
+from tools.compare_ids import Case, Library, Subject, Tally
+
+from bpetite import Tokenizer
+
+needs_data = pytest.mark.skipif(
+    not all((DATA / file).is_file() for file in compare_ids.FILES),
+    reason="needs the public vocabularies and large texts, in a folder beside the repository",
+)
+
+PATTERNS = ("gpt2", "cl100k", "o200k")
+
+HARD: dict[str, Callable[[Tokenizer], Iterable[Case]]] = {
+    "runs of one character": lambda _: compare_ids.runs((1, 2, 3, 5, 64, 65, 130)),
+    "every 509th code point": lambda _: compare_ids.code_points(509),
+    "line ends, digits, marks, unassigned": lambda _: compare_ids.mixtures(25),
+    "contractions": lambda _: compare_ids.chosen(compare_ids.contractions(), 0.02),
+    "special tokens": lambda tokenizer: compare_ids.chosen(
+        compare_ids.special_texts(list(tokenizer.special_tokens)), 0.2
+    ),
+    "ids in any order": lambda tokenizer: compare_ids.any_ids(
+        tokenizer, count=200, step=tokenizer.n_vocab // 200
+    ),
+}
+"""A part of the difficult cases; `scripts/bench ids` runs all of them."""
+
+
+def differences(subject: Subject, cases: Iterable[Case]) -> dict[str, tuple[int, int]]:
+    """Return for each library the number of cases with other ids, and with other text."""
+    tallies = compare_ids.compare(subject.tokenizer, subject.libraries, cases)
+    assert all(tally.slices for tally in tallies)
+    return {
+        library.name.split()[0]: (tally.ids_differ, tally.decoding_differs)
+        for library, tally in zip(subject.libraries, tallies, strict=True)
+    }
+
+
+NONE = {"tiktoken": (0, 0), "tokenizers": (0, 0)}
+
+
+# Small vocabularies
+
+
+@pytest.fixture(scope="module")
+def small(
+    real_texts: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], Subject]:
+    """Return a function that trains a vocabulary with a pattern, and makes a subject of it."""
+    folder = tmp_path_factory.mktemp("small")
+
+    @cache
+    def subject(pattern: str) -> Subject:
+        hard = [text for text in compare_ids.mixtures(20) for _ in range(3)]
+        special_tokens = ["<|endoftext|>", "<|end|>", "</s>"]
+        tokenizer = Tokenizer.train(
+            [*real_texts, *hard], 900, pattern=pattern, special_tokens=special_tokens
+        )
+        reference = compare_ids.in_tiktoken(compare_ids.saved_encoding(tokenizer, folder))
+        libraries = [reference, compare_ids.in_tokenizers(tokenizer, folder)]
+        return Subject(pattern, tokenizer, libraries, {})
+
+    return subject
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_real_text(pattern: str, small: Callable[[str], Subject], real_texts: list[str]) -> None:
+    text = "\n".join(real_texts)[-40_000:]
+    slices = compare_ids.slices_of(text, longest=10_000, whole=30_000)
+    assert differences(small(pattern), slices) == NONE
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("kind", HARD)
+def test_hard_text(pattern: str, kind: str, small: Callable[[str], Subject]) -> None:
+    subject = small(pattern)
+    assert differences(subject, HARD[kind](subject.tokenizer)) == NONE
+
+
+@pytest.mark.parametrize("length", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_very_long_runs(pattern: str, length: int, small: Callable[[str], Subject]) -> None:
+    assert differences(small(pattern), (run * length for run in "a中")) == NONE
+
+
+def test_special_tokens_that_overlap(tmp_path: Path) -> None:
+    """If one begins another, tiktoken is left out: its choice is undetermined."""
+    found = [
+        differences(subject, compare_ids.brackets(5))
+        for subject in compare_ids.overlapping_subjects(
+            lambda special_tokens: Tokenizer.train("a a a", 258, special_tokens=special_tokens),
+            "small",
+            tmp_path,
+        )
+    ]
+    assert found == [NONE, {"tokenizers": (0, 0)}]
+
+
+def round_trip(tokenizer: Tokenizer, folder: Path) -> Iterator[Tokenizer]:
+    """Save and load in four formats in turn: ours, tiktoken's, Hugging Face's, ours."""
+    for number, name in enumerate(["ours.json", "a.tiktoken", "tokenizer.json", "again.json"]):
+        path = folder / name
+        tokenizer.save(path)
+        if number == 1:  # a .tiktoken file has neither
+            tokenizer = Tokenizer.load(
+                path, pattern=tokenizer.pattern, special_tokens=tokenizer.special_tokens
+            )
+        else:
+            tokenizer = Tokenizer.load(path)
+        yield tokenizer
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_round_trip_through_all_files_changes_nothing(
+    pattern: str, small: Callable[[str], Subject], tmp_path: Path
+) -> None:
+    tokenizer = small(pattern).tokenizer
+    assert list(round_trip(tokenizer, tmp_path)) == [tokenizer] * 4
+
+
+# Public vocabularies
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param("GPT-2", marks=pytest.mark.slow),
+        "cl100k",
+        pytest.param("o200k", marks=pytest.mark.slow),
+    ],
+)
+def public(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Subject:
+    """A public vocabulary: bpetite and tiktoken read its file, tokenizers reads the converted one.
+
+    Conversions of the larger vocabularies take long, so only the script makes them.
+    """
+    encoding_name, file = compare_ids.PUBLIC[request.param]
+    tokenizer = Tokenizer.load(DATA / file)
+    libraries = [compare_ids.in_tiktoken(compare_ids.public_encoding(encoding_name, DATA))]
+    if tokenizer.n_vocab < 100_000:
+        folder = tmp_path_factory.mktemp("public")
+        libraries.append(compare_ids.in_tokenizers(tokenizer, folder))
+    return Subject(request.param, tokenizer, libraries, {})
+
+
+def random_slices(text: str, count: int) -> Iterator[str]:
+    """Yield slices of lengths up to 3,000 from anywhere in a text."""
+    draw = random.Random(0)
+    for _ in range(count):
+        start = draw.randrange(len(text))
+        yield text[start : start + int(10 ** draw.uniform(0, 3.5))]
+
+
+@needs_data
+def test_large_texts(public: Subject) -> None:
+    texts = [(DATA / f"{name}.txt").read_bytes().decode() for name in compare_ids.TEXTS]
+    slices = [part for text in texts for part in random_slices(text, 60)]
+    assert set(differences(public, slices).values()) == {(0, 0)}
+
+
+@needs_data
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", HARD)
+def test_hard_text_of_public_vocabularies(kind: str, public: Subject) -> None:
+    assert set(differences(public, HARD[kind](public.tokenizer)).values()) == {(0, 0)}
+
+
+@needs_data
+@pytest.mark.slow
+def test_a_round_trip_of_gpt2_changes_nothing(tmp_path: Path) -> None:
+    tokenizer = Tokenizer.load(DATA / "gpt2_vocab.json")
+    assert list(round_trip(tokenizer, tmp_path)) == [tokenizer] * 4
+
+
+# The comparison itself
+
+
+def test_differences_are_counted_and_shown_as_short_as_can_be(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    tokenizer, other = (Tokenizer.train(text, 257) for text in ("abab", "acac"))
+    library = Library("another", other.encode, other.decode)
+    texts = ["no", "an abbot", "ab", "é"]
+    assert compare_ids.compare(tokenizer, [library], texts) == [Tally(4, 14, 2, 2)]
+    assert capsys.readouterr().err == (
+        "'ab': bpetite has [256], another [97, 98]\n"
+        "another decodes [97, 110, 32, 256, 98, 111, 116] differently\n"
+    )
+
+
+def test_a_small_share_is_spread_evenly() -> None:
+    numbers: list[list[int]] = [[number] for number in range(10)]
+    assert list(compare_ids.chosen(numbers, 0.3)) == [[3], [6], [9]]
+    assert list(compare_ids.chosen(numbers, 1)) == numbers
+
+
+def test_slices_cover_the_text_three_times() -> None:
+    text = "".join(map(chr, range(1, 20_000)))
+    assert "".join(compare_ids.slices_of(text, longest=500, whole=3000)) == text * 3
+
+
+def test_a_folder_that_lacks_files_is_refused(tmp_path: Path) -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "tools.compare_ids", "--data", tmp_path],
+        cwd=ROOT / "scripts",
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert (result.returncode, result.stdout) == (2, "")
+    assert f"has no {', '.join(compare_ids.FILES)}" in result.stderr

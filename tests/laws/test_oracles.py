@@ -1,0 +1,191 @@
+"""Two other implementations return our ids, given our vocabulary."""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import tiktoken
+import tokenizers
+from hypothesis import given
+from hypothesis import strategies as st
+from support.vocabularies import gpt2_characters
+from tokenizers import decoders, models, pre_tokenizers
+
+from bpetite import Tokenizer
+from bpetite._vocabulary import Vocabulary
+
+Oracle = Callable[[str], list[int]]
+"""Turns text into ids."""
+
+
+def as_tiktoken(tokenizer: Tokenizer) -> tiktoken.Encoding:
+    """Return a tiktoken Encoding with the same vocabulary."""
+    ids = range(256 + len(tokenizer.merges))
+    ranks = {tokenizer.token_bytes(id): id for id in ids}
+    assert len(ranks) == len(ids)  # tiktoken needs different bytes for each id
+    return tiktoken.Encoding(
+        "bpetite",
+        pat_str=tokenizer.pattern,
+        mergeable_ranks=ranks,
+        special_tokens=dict(tokenizer.special_tokens),
+    )
+
+
+def as_hugging_face(tokenizer: Tokenizer) -> tokenizers.Tokenizer:
+    """Return a tokenizers.Tokenizer with the same vocabulary."""
+    characters = gpt2_characters()
+
+    def written(id: int) -> str:
+        return "".join(characters[byte] for byte in tokenizer.token_bytes(id))
+
+    vocab = {written(id): id for id in range(256 + len(tokenizer.merges))}
+    merges = [(written(left), written(right)) for left, right in tokenizer.merges]
+    other = tokenizers.Tokenizer(models.BPE(vocab=vocab, merges=merges))
+    other.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    other.decoder = decoders.ByteLevel()
+    other.add_special_tokens(
+        [tokenizers.AddedToken(literal, normalized=False) for literal in tokenizer.special_tokens]
+    )
+    return other
+
+
+def oracle(name: str, tokenizer: Tokenizer) -> Oracle:
+    """Return the encoder of one library, with special tokens as ids."""
+    if name == "tiktoken":
+        encoding = as_tiktoken(tokenizer)
+        return lambda text: encoding.encode(text, allowed_special="all")
+    other = as_hugging_face(tokenizer)
+    return lambda text: other.encode(text).ids
+
+
+@pytest.fixture(scope="module", params=["tiktoken", "tokenizers"])
+def encode(request: pytest.FixtureRequest, tokenizer: Tokenizer) -> Oracle:
+    """Return the encoder of one library, with the vocabulary of the shared tokenizer."""
+    return oracle(request.param, tokenizer)
+
+
+def test_real_text(tokenizer: Tokenizer, encode: Oracle, real_texts: list[str]) -> None:
+    text = "\n".join(real_texts)
+    assert len(text) > 300_000
+    for start in range(0, len(text), 5003):
+        part = text[start : start + 5003]
+        assert tokenizer.encode(part) == encode(part)
+
+
+def test_every_kind_of_text(tokenizer: Tokenizer, encode: Oracle, text_case: str) -> None:
+    assert tokenizer.encode(text_case) == encode(text_case)
+
+
+@given(data=st.data())
+def test_text_from_tokens(tokenizer: Tokenizer, encode: Oracle, data: st.DataObject) -> None:
+    ids = data.draw(st.lists(st.integers(0, tokenizer.n_vocab - 1), max_size=40))
+    text = tokenizer.decode(ids, errors="ignore")
+    assert tokenizer.encode(text) == encode(text)
+
+
+any_character = st.characters(codec="utf-8")
+
+
+@given(
+    text=st.text(st.one_of(st.sampled_from(" \n\t'sae1é你🙂\u0301"), any_character), max_size=40)
+)
+def test_noise(tokenizer: Tokenizer, encode: Oracle, text: str) -> None:
+    assert tokenizer.encode(text) == encode(text)
+
+
+def samples() -> list[str]:
+    """Return the ends of each run of one category, and every 16th character.
+
+    A wrong table of categories most likely differs at the ends of its runs.
+    """
+    category = [unicodedata.category(chr(code)) for code in range(sys.maxunicode + 1)]
+    return [
+        chr(code)
+        for code in range(sys.maxunicode + 1)
+        if category[code] != "Cs"
+        and (
+            (code % 16 == 0 and code < 0x40000)
+            or {*category[max(0, code - 1) : code + 2]} != {category[code]}
+        )
+    ]
+
+
+@pytest.mark.parametrize("name", ["tiktoken", "tokenizers"])
+def test_characters_of_every_category_are_cut_alike(name: str) -> None:
+    """Merges a letter, a digit, a symbol and a space with each first byte of a character.
+
+    So the ids show if the text splits before a character.
+    """
+    first_bytes = [*range(0x80), *range(0xC2, 0xF5)]
+    merges = tuple((ord(before), byte) for before in "a1. " for byte in first_bytes)
+    tokenizer = Tokenizer(Vocabulary(merges, {}, Tokenizer.train("", 256).pattern))
+    encode = oracle(name, tokenizer)
+    characters = samples()
+    different = []
+    for start in range(0, len(characters), 500):
+        texts = [f"a{c}b {c} 1{c}2.{c}!\n" for c in characters[start : start + 500]]
+        together = "".join(texts)
+        if tokenizer.encode(together) != encode(together):
+            different += [ascii(text) for text in texts if tokenizer.encode(text) != encode(text)]
+    assert different == []
+
+
+def test_decoding(tokenizer: Tokenizer, text_case: str) -> None:
+    ids = tokenizer.encode(text_case)
+    assert as_hugging_face(tokenizer).decode(ids, skip_special_tokens=False) == text_case
+    assert as_tiktoken(tokenizer).decode(ids) == text_case == tokenizer.decode(ids)
+
+
+# Special tokens
+
+A, B = "<|a|>", "<|b|>"
+
+SPECIAL = Tokenizer.train("the hen then met the ten men", 262, special_tokens=[A, B])
+
+SPECIAL_TEXTS = [
+    "", "the", A, B, f"{A}{A}", f"{A} {B}", f"the{A}hen", f" {B} ", "<|a", "<|a|", f"<{A}>",
+    f"it{A}'s", f"  {B}  x\n{A}\n\n{B}", f"🙂{B}é{A}", "<|a|b|>", "<|<|a|>", f"<|a{A}|>",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["tiktoken", "tokenizers"])
+def test_special_tokens_in_text_are_their_ids(name: str) -> None:
+    encode = oracle(name, SPECIAL)
+    assert [SPECIAL.encode(text) for text in SPECIAL_TEXTS] == list(map(encode, SPECIAL_TEXTS))
+
+
+TIKTOKEN = as_tiktoken(SPECIAL)
+
+
+SPECIALS = ["all", "none", "a", "b", "a and b"]
+
+
+def result(function: Callable[..., list[int]], *args: Any, **options: Any) -> object:
+    """Return the result of a function, or the type of its ValueError."""
+    try:
+        return function(*args, **options)
+    except ValueError as error:
+        return type(error)
+
+
+@pytest.mark.parametrize("allowed", ["all", set(), {A}, {B}, {A, B}], ids=SPECIALS)
+@pytest.mark.parametrize("disallowed", ["all", (), {A}, {B}, {A, B}], ids=SPECIALS)
+def test_allowing_and_disallowing_is_tiktokens(allowed: Any, disallowed: Any) -> None:
+    """Gives both arguments, since the defaults differ."""
+    options = {"allowed_special": allowed, "disallowed_special": disallowed}
+    ours = [result(SPECIAL.encode, text, **options) for text in SPECIAL_TEXTS]
+    assert ours == [result(TIKTOKEN.encode, text, **options) for text in SPECIAL_TEXTS]
+
+
+def test_encode_ordinary_is_tiktokens() -> None:
+    ours = [SPECIAL.encode_ordinary(text) for text in SPECIAL_TEXTS]
+    assert ours == [TIKTOKEN.encode_ordinary(text) for text in SPECIAL_TEXTS]
+
+
+def test_offsets_are_tiktokens(tokenizer: Tokenizer, text_case: str) -> None:
+    ids = tokenizer.encode(text_case)
+    assert tokenizer.decode_with_offsets(ids) == as_tiktoken(tokenizer).decode_with_offsets(ids)

@@ -1,0 +1,134 @@
+"""Laws for every text: no text is lost, and all ways to the ids agree."""
+
+from __future__ import annotations
+
+import sys
+from itertools import accumulate
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bpetite import Tokenizer
+
+END = "<|endoftext|>"
+
+any_character = st.one_of(
+    st.sampled_from("ab 'sé你🙂\u0301\n\r\t\u2003\x85\x1c\x00\ufeff\ufffd1٣"),
+    st.characters(codec="utf-8"),
+)
+
+any_text = st.one_of(
+    st.text(any_character, max_size=60),
+    st.lists(st.sampled_from([END, "<|", "endoftext", "|>", " ", "the", "\n"]), max_size=12).map(
+        "".join
+    ),
+    st.builds(lambda unit, count: unit * count, any_character, st.integers(0, 300)),
+)
+
+
+def all_characters() -> str:
+    """Return every character once: all code points except surrogates."""
+    return "".join(map(chr, [*range(0xD800), *range(0xE000, sys.maxunicode + 1)]))
+
+
+# Round trips
+
+
+@given(text=any_text)
+def test_every_text_comes_back(tokenizer: Tokenizer, text: str) -> None:
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+    assert tokenizer.decode(tokenizer.encode_ordinary(text)) == text
+
+
+def test_every_kind_of_text_comes_back(tokenizer: Tokenizer, text_case: str) -> None:
+    assert tokenizer.decode(tokenizer.encode(text_case)) == text_case
+    assert tokenizer.decode(tokenizer.encode_ordinary(text_case)) == text_case
+
+
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)])
+def test_every_character_comes_back(tokenizer: Tokenizer, step: int) -> None:
+    text = all_characters()[::step]
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def test_real_text_comes_back(tokenizer: Tokenizer, real_texts: list[str]) -> None:
+    assert tokenizer.decode_batch(tokenizer.encode_batch(real_texts)) == real_texts
+
+
+@given(data=st.data())
+def test_text_from_tokens_comes_back(tokenizer: Tokenizer, data: st.DataObject) -> None:
+    ids = data.draw(st.lists(st.integers(0, tokenizer.n_vocab - 1), max_size=40))
+    text = tokenizer.decode(ids, errors="replace")
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+@given(st.lists(any_text, max_size=4), any_text)
+def test_every_text_comes_back_whatever_was_trained_on(documents: list[str], text: str) -> None:
+    tokenizer = Tokenizer.train(documents, 300)
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+# All ways agree
+
+
+@given(text=any_text)
+def test_the_bytes_of_the_ids_are_those_of_the_text(tokenizer: Tokenizer, text: str) -> None:
+    ids = tokenizer.encode(text)
+    assert tokenizer.decode_bytes(ids) == text.encode()
+    assert b"".join(map(tokenizer.token_bytes, ids)) == text.encode()
+
+
+@given(text=any_text)
+def test_count_is_the_number_of_ids(tokenizer: Tokenizer, text: str) -> None:
+    assert tokenizer.count(text) == len(tokenizer.encode(text))
+    ordinary = tokenizer.count(text, allowed_special=())
+    assert ordinary == len(tokenizer.encode_ordinary(text))
+
+
+@given(texts=st.lists(any_text, max_size=5))
+def test_a_batch_is_each_by_itself(tokenizer: Tokenizer, texts: list[str]) -> None:
+    batch = tokenizer.encode_batch(texts)
+    assert batch == [tokenizer.encode(text) for text in texts]
+    assert tokenizer.decode_batch(batch) == texts
+
+
+@given(text=any_text)
+def test_encode_ordinary_is_encode_with_nothing_allowed(tokenizer: Tokenizer, text: str) -> None:
+    assert tokenizer.encode_ordinary(text) == tokenizer.encode(text, allowed_special=())
+
+
+@given(text=any_text)
+def test_an_offset_is_the_character_that_the_first_byte_is_in(
+    tokenizer: Tokenizer, text: str
+) -> None:
+    ids = tokenizer.encode(text)
+    character_of = [index for index, character in enumerate(text) for _ in character.encode()]
+    starts = accumulate((len(tokenizer.token_bytes(id)) for id in ids[:-1]), initial=0)
+    offsets = [character_of[start] for start in starts] if ids else []
+    assert tokenizer.decode_with_offsets(ids) == (text, offsets)
+
+
+@given(one=any_text, two=any_text)
+def test_text_may_be_cut_before_white_space(tokenizer: Tokenizer, one: str, two: str) -> None:
+    """A piece ends between a character that is not white space and one that is."""
+    one, two = one + "x", " " + two
+    assert tokenizer.encode(one + two) == tokenizer.encode(one) + tokenizer.encode(two)
+
+
+@given(one=any_text, two=any_text)
+def test_text_may_be_cut_at_a_special_token(tokenizer: Tokenizer, one: str, two: str) -> None:
+    ids = [*tokenizer.encode(one + END), *tokenizer.encode(two)]
+    assert tokenizer.encode(one + END + two) == ids
+
+
+@given(text=any_text)
+def test_no_text_has_more_ids_than_bytes(tokenizer: Tokenizer, text: str) -> None:
+    assert tokenizer.count(text) <= len(text.encode())
+
+
+@given(text=any_text)
+def test_a_merge_is_of_earlier_ids_and_comes_once(text: str) -> None:
+    merges = Tokenizer.train(text, 300).merges
+    assert len(set(merges)) == len(merges)
+    assert [pair for rank, pair in enumerate(merges) if max(pair) >= 256 + rank] == []

@@ -1,0 +1,74 @@
+"""Imports point down: what each part of the package may import, in one ranked list."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import bpetite
+
+PACKAGE = Path(bpetite.__file__).parent
+
+LAYERS = (
+    ("_unicode", "_vocabulary", "_progress", "_piece_records"),
+    ("_pretokenizer", "_corpus", "_trainer", "_encoder", "_decoder"),
+    ("_arguments",),
+    ("_engine",),
+    ("_streaming", "formats"),
+    ("_piece_counts",),
+    ("_tokenizer",),
+    ("__init__",),
+    ("corpora",),
+    ("_cli", "_web", "__main__"),
+)
+"""From the bottom up. A module imports from its own layer and from those below it."""
+
+
+def test_imports_point_down() -> None:
+    upward = [edge for edge in edges() if rank(edge[1]) > rank(edge[0])]
+    assert upward == []
+
+
+def test_corpora_uses_public_names_and_two_modules() -> None:
+    used = {target for source, target in edges() if rank(source) == rank("corpora")}
+    allowed = ("corpora", "_corpus", "_engine", "formats")
+    assert {name for name in used if not name.startswith(allowed)} <= {*bpetite.__all__}
+
+
+def test_import_of_bpetite_loads_no_corpora() -> None:
+    program = "import sys, bpetite; print([name for name in sys.modules if 'corpora' in name])"
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, timeout=60
+    )
+    assert result.stdout.strip() == b"[]"
+
+
+def edges() -> Iterator[tuple[str, str]]:
+    """Yield each import of the package as (importing module, imported name)."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("bpetite."):
+                package = f"{node.module}."
+                imported = [package + alias.name for alias in node.names]
+            elif isinstance(node, ast.Import):
+                imported = [alias.name for alias in node.names]
+            else:
+                continue
+            for target in imported:
+                if target.startswith("bpetite."):
+                    yield name, target.removeprefix("bpetite.")
+
+
+def rank(module: str) -> int:
+    """Return the layer of a module: that of the longest name in LAYERS which it begins with."""
+    found = [
+        (len(name), number)
+        for number, names in enumerate(LAYERS)
+        for name in names
+        if f"{module}.".startswith(f"{name}.")
+    ]
+    return max(found)[1] if found else rank("__init__")

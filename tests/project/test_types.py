@@ -1,0 +1,66 @@
+"""Users' programs type-check: the public names are typed, and so is each page's program."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from doctest import DocTestParser
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from support import ROOT
+
+import bpetite
+
+MIN_TYPE_COMPLETENESS = 0.98
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+pytestmark = pytest.mark.skipif(
+    bpetite.engine == "python" and find_spec("bpetite._engine._native") is not None,
+    reason="the run of the native engine checks types",
+)
+
+needs_pyright = pytest.mark.skipif(not find_spec("pyright"), reason="pyright is not installed")
+
+
+def run(tool: str, *arguments: str) -> str:
+    """Return what a type checker prints about the imported package and files."""
+    folder = Path(bpetite.__file__).parents[1]
+    command = [sys.executable, "-m", tool, *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", check=False)
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Write the examples of each page into one program; return the paths."""
+    folder = tmp_path_factory.mktemp("programs")
+    paths = []
+    for page in PAGES:
+        if examples := DocTestParser().get_examples(page.read_text("utf-8")):
+            paths.append(folder / f"{page.stem.lower().replace('-', '_')}.py")
+            paths[-1].write_text("".join(example.source for example in examples), "utf-8")
+    assert len(paths) >= 6
+    return list(map(str, paths))
+
+
+def test_mypy_accepts_the_programs_of_the_pages(programs: list[str]) -> None:
+    found = run("mypy", "--strict", "--config-file=", *programs)
+    assert found == f"Success: no issues found in {len(programs)} source files\n"
+
+
+@needs_pyright
+def test_pyright_accepts_the_programs_of_the_pages(programs: list[str]) -> None:
+    report = json.loads(run("pyright", "--outputjson", *programs))
+    errors = [each for each in report["generalDiagnostics"] if each["severity"] == "error"]
+    assert (errors, report["summary"]["filesAnalyzed"]) == ([], len(programs))
+
+
+@needs_pyright
+def test_public_names_have_known_types() -> None:
+    options = ("--verifytypes", "bpetite", "--ignoreexternal", "--outputjson")
+    report = json.loads(run("pyright", *options))
+    assert report["typeCompleteness"]["completenessScore"] >= MIN_TYPE_COMPLETENESS

@@ -1,0 +1,281 @@
+"""Streams at their edges: failures after a stop id, other options, bounds, other vocabularies."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import pickle
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from support.programs import output_of
+from support.streams import BYTES, END, END_ID, tokenizer_of
+
+from bpetite import DecodeStream, DecodeStreamError, StreamVocabulary, Tokenizer
+from bpetite._streaming.options import OPTIONS, Options
+
+# A stop id, and then flush
+
+
+def failed_after_stop_id() -> tuple[StreamVocabulary, DecodeStream]:
+    """Return a stream that stopped at an id with pending bytes, then failed at flush."""
+    vocabulary = StreamVocabulary({0: b"\xf0", 1: b"a"})
+    stream = vocabulary.decode_stream(errors="strict", stop_ids=[1])
+    stream.step([0, 1])
+    with pytest.raises(DecodeStreamError):
+        stream.flush()
+    return vocabulary, stream
+
+
+MOVES: dict[str, Callable[[StreamVocabulary, DecodeStream], DecodeStream]] = {
+    "none": lambda _, stream: stream,
+    "state": lambda vocabulary, stream: DecodeStream.from_state(vocabulary, stream.to_state()),
+    "pickle": lambda _, stream: pickle.loads(pickle.dumps(stream)),
+}
+
+
+@pytest.mark.parametrize("move", MOVES.values(), ids=MOVES)
+@pytest.mark.parametrize("use", [lambda s: s.step(0), lambda s: s.step([0, 1]), DecodeStream.flush])
+def test_a_failure_after_a_stop_id_stays(
+    move: Callable[..., DecodeStream], use: Callable[[DecodeStream], object]
+) -> None:
+    stream = move(*failed_after_stop_id())
+    assert stream.stop_reason == 1
+    with pytest.raises(ValueError, match=r"reset\(\) or restore\(\)"):
+        use(stream)
+
+
+def test_flush_after_a_stop_id_heeds_a_pause() -> None:
+    vocabulary = StreamVocabulary({1: b"a", 3: b"\xf0\x9f"})
+    stream = vocabulary.decode_stream(errors="backslashreplace", stop="x", stop_ids=[1])
+    stream.step([3, 1])
+    stream.pause_stops()
+    assert (stream.flush(), stream.stop_reason) == ("\\xf0\\x9f", 1)
+
+
+def test_flush_keeps_the_first_stop_reason() -> None:
+    vocabulary = StreamVocabulary({1: b"a", 3: b"\xf0\x9f"})
+    stream = vocabulary.decode_stream(errors="backslashreplace", stop="x", stop_ids=[1])
+    stream.step([3, 1])
+    assert (stream.flush(), stream.stop_reason, stream.text_after_stop) == ("\\", 1, "")
+    assert (stream.flush(), stream.step(1)) == ("", "")
+
+
+def test_flush_counts_the_characters_it_returns() -> None:
+    vocabulary = StreamVocabulary({0: b">", 1: b"\xe0"})
+    stream = vocabulary.decode_stream(stop="\ufffd", include_stop=True)
+    text = stream.step([0, 1]) + stream.flush()
+    assert (text, stream.to_state()["characters"]) == (">\ufffd", 2)
+
+
+def test_restore_refuses_a_stop_of_another_stream() -> None:
+    one, other = BYTES.decode_stream(stop="a"), BYTES.decode_stream(stop="zz")
+    one.step(97)
+    before = other.to_state()
+    with pytest.raises(ValueError, match="'stopped' is 'a', which is no stop of this stream"):
+        other.restore(one.snapshot())
+    assert other.to_state() == before
+
+
+# The cost after a stop
+
+
+@pytest.mark.parametrize("stop", [{"stop": "!"}, {"stop_ids": 33}], ids=["string", "id"])
+@pytest.mark.parametrize("ids", [97, [97, 98, 33, 0xF0]], ids=repr)
+def test_a_step_after_a_stop_costs_no_more(stop: dict[str, Any], ids: Any) -> None:
+    stream = BYTES.decode_stream(**stop)
+    stream.step([97, 33])
+    functions: list[str] = []
+
+    def note(frame: Any, event: str, _argument: object) -> None:
+        if event in ("call", "exception"):
+            functions.append(f"{event} {frame.f_code.co_name}")
+
+    tracer = sys.gettrace()  # that of coverage, if it is measured
+    sys.setprofile(note)
+    sys.settrace(note)
+    try:
+        text = stream.step(ids)
+    finally:
+        sys.settrace(tracer)
+        sys.setprofile(None)
+    assert text == ""
+    assert [name for name in functions if name.startswith("exception")] == []
+    assert len({*functions}) <= 3, functions
+
+
+# Bounds, and stops that are never found
+
+
+def test_stops_and_tags_have_64_kib_together() -> None:
+    half = "é" * 16_384  # 32 KiB
+    BYTES.decode_stream(stop=half, tags="b" * 32_768)
+    with pytest.raises(ValueError, match=r"65,537 bytes together, more than 65,536; give shorter"):
+        BYTES.decode_stream(stop=half, tags="b" * 32_769)
+
+
+def test_max_stop_bytes_sets_the_bound() -> None:
+    with pytest.raises(ValueError, match="max_stop_bytes"):
+        BYTES.decode_stream(stop="END", max_stop_bytes=2)
+    stream = BYTES.decode_stream(stop="a" * 70_000, max_stop_bytes=70_000)
+    assert DecodeStream.from_state(BYTES, stream.to_state()).step(97) == ""
+
+
+def test_a_stop_that_is_skipped_names_its_id() -> None:
+    with pytest.raises(ValueError, match=rf"skip_special_tokens .* use stop_ids=\[{END_ID}\]"):
+        BYTES.decode_stream(stop=END, skip_special_tokens=True)
+    vocabulary = StreamVocabulary({7: b"a", 9: b"</s>"}, [9])
+    with pytest.raises(ValueError, match=r"use stop_ids=\[9\]"):
+        vocabulary.decode_stream(stop=["x", "</s>"], skip_special_tokens=True)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"skip_special_tokens": True, "stop_ids": END_ID}, {}],
+    ids=["its id", "not skipped"],
+)
+def test_a_special_token_may_be_a_stop(options: dict[str, Any]) -> None:
+    stream = BYTES.decode_stream(stop=END, **options)
+    assert (stream.step([97, END_ID, 98]), stream.stopped) == ("a", True)
+
+
+def test_an_unknown_option_is_refused() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'stops'"):
+        BYTES.decode_stream(stops="a")  # type: ignore[call-arg]
+
+
+# States
+
+
+def test_a_state_of_another_vocabulary_is_refused() -> None:
+    other = tokenizer_of([b"another"])
+    state = BYTES.decode_stream(stop="END").to_state()
+    with pytest.raises(ValueError, match="state is of another vocabulary: its 'vocabulary' is"):
+        DecodeStream.from_state(other, state)
+
+
+def test_a_state_goes_on_in_an_equal_vocabulary() -> None:
+    same = StreamVocabulary({id: BYTES.token_bytes(id) for id in reversed(range(257))})
+    state = BYTES.decode_stream([0xC3]).to_state()
+    assert DecodeStream.from_state(same, state).step(0xA9) == "é"
+
+
+def test_a_state_without_a_vocabulary_goes_on() -> None:
+    state = {"version": 1, "pending": "c3"}
+    assert DecodeStream.from_state(BYTES, state).step(0xA9) == "é"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("pending", "zz"),
+        ("pending", "80"),
+        ("mark", "x"),
+        ("held", "\ud800"),
+        ("tokens", -1),
+        ("characters", "1"),
+        ("stopped", "x"),
+        ("rest", "x"),
+        ("failed", 1),
+        ("armed", 1),
+        ("vocabulary", 5),
+        ("errors", "none"),
+        ("stop", [5]),
+        ("stop_ids", ["a"]),
+        ("tags", "\ud800"),
+        ("min_tokens", -1),
+        ("max_stop_bytes", -1),
+        ("unknown", 5),
+        ("include_stop", 1),
+        ("skip_special_tokens", 1),
+        ("version", 0),
+    ],
+)
+def test_an_error_of_a_state_names_the_field(field: str, value: object) -> None:
+    state = BYTES.decode_stream(stop="END").to_state() | {field: value}
+    with pytest.raises((ValueError, TypeError), match=field):
+        DecodeStream.from_state(BYTES, state)
+
+
+# Options are declared once
+
+
+def test_options_are_the_same_in_both_declarations() -> None:
+    assert [*OPTIONS] == [*Options._fields]
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        Tokenizer.decode_stream,
+        Tokenizer.stream,
+        Tokenizer.astream,
+        StreamVocabulary.decode_stream,
+        StreamVocabulary.stream,
+        StreamVocabulary.astream,
+        DecodeStream.from_vocabulary,
+    ],
+)
+def test_each_method_has_all_options(method: Callable[..., object]) -> None:
+    parameters = inspect.signature(method).parameters
+    assert {*OPTIONS} <= {*parameters}
+    assert parameters["stop"].default is None
+
+
+def test_help_documents_each_option() -> None:
+    documentation = str(Tokenizer.decode_stream.__doc__)
+    assert [name for name in OPTIONS if f"    {name}: " not in documentation] == []
+
+
+# Forks
+
+FORKS = """
+import os, signal, threading, time
+from bpetite import StreamVocabulary, Tokenizer
+
+ended = threading.Event()
+
+def make_streams(number):
+    count = 0
+    while not ended.is_set():
+        count += 1
+        tokenizer = Tokenizer.train("ab ab", 257)
+        shared.decode_stream(stop=f"{number} {count}").step([97, 98])
+        tokenizer.decode_stream(stop="x", skip_special_tokens=True).step([97, 98])
+        StreamVocabulary({7: b"a", 8: b"\\xc3"}).decode_stream([8]).step(7)
+
+shared = Tokenizer.train("ab ab", 257)
+threads = [threading.Thread(target=make_streams, args=(number,)) for number in range(3)]
+for thread in threads:
+    thread.start()
+statuses = []
+for number in range(60):
+    child = os.fork()
+    if child == 0:
+        text = shared.decode_stream(stop=f"child {number}").step([97, 98])
+        own = Tokenizer.train("ab ab", 257)
+        text += own.decode_stream(skip_special_tokens=True).step(97)
+        text += StreamVocabulary({7: b"a"}).decode_stream().step(7)
+        os._exit(0 if text == "abaa" else 1)
+    end = time.monotonic() + 10
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        if time.monotonic() > end:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            statuses.append("hangs")
+            break
+        time.sleep(0.001)
+    if "hangs" in statuses:
+        break
+ended.set()
+for thread in threads:
+    thread.join()
+print(statuses)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_process_makes_streams_while_threads_do() -> None:
+    assert output_of(FORKS, timeout=60) == "[]\n"

@@ -1,0 +1,24 @@
+"""Runs a program in a process of its own."""
+
+import os
+import subprocess
+import sys
+
+import bpetite
+
+
+def output_of(program: str, timeout: float = 120) -> str:
+    """Return what a Python program writes, with the engine of this process. It must not fail."""
+    # A process that the program forks can wait for ever for a lock of coverage.
+    others = {name: value for name, value in os.environ.items() if "COVERAGE" not in name}
+    ended = subprocess.run(
+        # Forks of a process with threads are deprecated.
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", program],
+        env={**others, "BPETITE_ENGINE": bpetite.engine},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=timeout,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    return ended.stdout

@@ -1,0 +1,729 @@
+"""Piece counts add up, train the vocabulary of their text, and live in files that are whole."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import os
+import pickle
+import random
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from support.cli import posix_only
+from support.engines import native_only
+from support.examples import few_examples
+
+from bpetite import PATTERNS, PieceCounts, PieceCountsHeader, Tokenizer, TrainingProgress
+from bpetite import _piece_records as records_module
+from bpetite._engine import ENGINE
+from bpetite._piece_counts import file as file_module
+from bpetite._piece_counts import runs as runs_module
+from bpetite._piece_records import MAX_COUNT, RecordBlock, RecordError, write_records
+from bpetite._pretokenizer import Pretokenizer
+from bpetite.corpora import Corpus
+from conftest import TEXTS
+
+any_pattern = st.sampled_from([*PATTERNS, r"\w+|\W"])
+
+any_documents = st.lists(
+    st.one_of(
+        st.text(st.sampled_from("ab \n'sé你🙂1"), max_size=60),
+        st.text(max_size=20),
+        st.sampled_from(["<|endoftext|> a", "the hen then met the ten men", "word " * 40]),
+    ),
+    max_size=5,
+)
+
+
+def counts_of(*documents: str, pattern: str = "gpt2") -> PieceCounts:
+    return PieceCounts.from_corpus(documents, pattern=pattern)
+
+
+def saved(counts: PieceCounts, path: Path) -> bytes:
+    """Return the bytes of the file of counts."""
+    counts.save(path, overwrite=True)
+    return path.read_bytes()
+
+
+def trained(corpus: Any, path: Path, vocab_size: int = 300, **options: Any) -> bytes:
+    """Return the bytes of the vocabulary file that a corpus gives."""
+    Tokenizer.train(corpus, vocab_size, **options).save(path, overwrite=True)
+    return path.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return one folder for files that tests overwrite."""
+    return tmp_path_factory.mktemp("counts")
+
+
+# What is counted
+
+
+@given(any_documents, any_pattern)
+def test_counts_are_those_of_the_pieces(documents: list[str], pattern: str) -> None:
+    pretokenizer = Pretokenizer(PATTERNS.get(pattern, pattern))
+    expected: Counter[str] = Counter()
+    for document in documents:
+        expected.update(pretokenizer.split_with_stand_ins(document))
+    counts = counts_of(*documents, pattern=pattern)
+    assert dict(counts.items()) == expected
+    header = counts.header
+    assert header.distinct_pieces == len(counts) == len(expected)
+    assert header.pieces == expected.total()
+    assert header.text_bytes == sum(len(document.encode()) for document in documents)
+    assert (header.min_count, header.dropped_pieces) == (1, 0)
+
+
+def test_pieces_are_in_the_order_of_their_bytes() -> None:
+    counts = counts_of(*TEXTS.values(), "b\0 b aaaaaaaaaaaaaaaa aaaaaaaaaaaaaaab aaaaaaaaaaaaaaa")
+    pieces = [piece.encode() for piece, _ in counts.items()]
+    assert pieces == sorted(pieces)
+    assert len(set(pieces)) == len(pieces)
+
+
+def test_special_literals_are_ordinary_text() -> None:
+    pieces = dict(counts_of("a<|endoftext|>").items())
+    assert pieces == {"a": 1, "<|": 1, "endoftext": 1, "|>": 1}
+
+
+@given(any_documents, any_pattern, st.sampled_from([1, 2, 7]))
+def test_counts_do_not_depend_on_threads(documents: list[str], pattern: str, threads: int) -> None:
+    counts = PieceCounts.from_corpus(documents, pattern=pattern, threads=threads)
+    assert counts == counts_of(*documents, pattern=pattern)
+
+
+@given(any_documents)
+def test_counts_of_files_are_those_of_their_texts(documents: list[str]) -> None:
+    files = [io.BytesIO(document.encode()) for document in documents]
+    assert PieceCounts.from_files(files) == counts_of(*documents)
+
+
+def test_documents_may_be_bytes_or_come_in_batches(tmp_path: Path) -> None:
+    expected = counts_of("to be", "or not é")
+    (tmp_path / "documents.jsonl").write_text('{"text": "to be"}\n{"text": "or not é"}\n', "utf-8")
+    corpus = Corpus(tmp_path / "documents.jsonl")
+    assert PieceCounts.from_corpus([b"to be", "or not é".encode()]) == expected
+    assert PieceCounts.from_corpus(corpus) == expected
+    assert PieceCounts.count_to_file(corpus, tmp_path / "counts") == expected.header
+
+
+def test_lone_surrogates_may_be_replaced(tmp_path: Path) -> None:
+    expected = counts_of("a\ufffdb")
+    assert PieceCounts.from_corpus("a\ud800b", errors="replace") == expected
+    PieceCounts.count_to_file("a\ud800b", tmp_path / "counts", errors="replace")
+    assert PieceCounts.load(tmp_path / "counts") == expected
+    with pytest.raises(UnicodeEncodeError):
+        counts_of("a\ud800b")
+
+
+def test_counting_reports_progress() -> None:
+    seen: list[TrainingProgress] = []
+    PieceCounts.from_corpus("ab ab", progress=seen.append)
+    assert seen[-1] == TrainingProgress("counting", 5, 5)
+
+
+@few_examples
+@given(any_documents, any_pattern, st.sampled_from([1, 1 << 18, 1 << 30]), st.integers(1, 3))
+def test_counting_to_a_file_gives_the_same_file(
+    folder: Path, documents: list[str], pattern: str, memory_bytes: int, min_count: int
+) -> None:
+    header = PieceCounts.count_to_file(
+        documents,
+        folder / "one",
+        pattern=pattern,
+        memory_bytes=memory_bytes,
+        min_count=min_count,
+        overwrite=True,
+    )
+    counts = counts_of(*documents, pattern=pattern).prune(min_count)
+    assert (folder / "one").read_bytes() == saved(counts, folder / "two")
+    assert header == counts.header
+
+
+@pytest.mark.parametrize("max_runs", [2, 64])
+def test_counts_that_outgrow_memory_go_to_disk(
+    tmp_path: Path, real_texts: list[str], max_runs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs_module, "_MAX_RUNS", max_runs)
+    spilled = []
+    fill = runs_module.TemporaryRun.fill
+
+    def count_fills(self: Any, write_records: Any) -> None:
+        spilled.append(1)
+        fill(self, write_records)
+
+    monkeypatch.setattr(runs_module.TemporaryRun, "fill", count_fills)
+    PieceCounts.count_to_file(real_texts, tmp_path / "one", memory_bytes=1 << 19)
+    assert len(spilled) > 3
+    assert (tmp_path / "one").read_bytes() == saved(counts_of(*real_texts), tmp_path / "two")
+    assert sorted(os.listdir(tmp_path)) == ["one", "two"]
+
+
+# Laws of addition
+
+
+@given(any_documents, any_documents, any_documents, any_pattern)
+def test_addition_commutes_and_associates(
+    a: list[str], b: list[str], c: list[str], pattern: str
+) -> None:
+    x, y, z = (counts_of(*part, pattern=pattern) for part in (a, b, c))
+    assert x + y == y + x
+    assert (x + y) + z == x + (y + z)
+
+
+@given(any_documents, st.integers(0, 5), any_pattern)
+def test_counts_of_parts_add_up_to_the_whole(
+    documents: list[str], middle: int, pattern: str
+) -> None:
+    head, tail = documents[:middle], documents[middle:]
+    parts = counts_of(*head, pattern=pattern) + counts_of(*tail, pattern=pattern)
+    assert parts == counts_of(*documents, pattern=pattern)
+
+
+@given(any_documents, st.integers(1, 5))
+def test_a_weight_is_that_many_copies(documents: list[str], weight: int) -> None:
+    counts = counts_of(*documents)
+    assert counts * weight == weight * counts == counts_of(*documents * weight)
+
+
+@given(any_documents, any_documents, st.integers(1, 2**40))
+def test_weights_distribute(a: list[str], b: list[str], weight: int) -> None:
+    x, y = counts_of(*a), counts_of(*b)
+    assert (x + y) * weight == x * weight + y * weight
+
+
+@given(any_documents, st.integers(1, 6), st.integers(1, 6))
+def test_pruning_twice_is_pruning_by_the_higher(documents: list[str], low: int, more: int) -> None:
+    counts = counts_of(*documents)
+    pruned = counts.prune(low + more)
+    assert counts.prune(low).prune(low + more) == pruned
+    assert counts.prune(1) == counts
+    frequent = {piece: count for piece, count in counts.items() if count >= low + more}
+    assert dict(pruned.items()) == frequent
+    assert pruned.header.pieces + pruned.header.dropped_pieces == counts.header.pieces
+    assert pruned.header.min_count == low + more
+
+
+def test_sum_of_pruned_counts_is_marked() -> None:
+    total = counts_of("a b b c").prune(2) + counts_of("a b").prune(1) * 3
+    assert (total.header.min_count, total.header.dropped_pieces) == (2, 2)
+    assert (total * 3).header.dropped_pieces == 6
+
+
+def test_pruning_changes_the_vocabulary() -> None:
+    """A pair that only rare pieces have can be the most frequent one."""
+    counts = counts_of("xa xb xc xd ef ef")
+    assert Tokenizer.train(counts, 258).merges != Tokenizer.train(counts.prune(2), 258).merges
+
+
+# Training
+
+
+@few_examples
+@given(any_documents, any_pattern, st.randoms(use_true_random=False))
+def test_training_on_counts_is_training_on_text(
+    folder: Path, documents: list[str], pattern: str, rng: random.Random
+) -> None:
+    paths = []
+    for number, document in enumerate(documents):
+        paths.append(folder / str(number))
+        counts_of(document, pattern=pattern).save(paths[-1], overwrite=True)
+    rng.shuffle(paths)
+    assume(paths)
+    PieceCounts.merge(paths, folder / "all", overwrite=True)
+    from_counts = trained(PieceCounts.load(folder / "all"), folder / "v1")
+    assert from_counts == trained(documents, folder / "v2", pattern=pattern)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_training_on_counts_of_every_kind_of_text(folder: Path, pattern: str) -> None:
+    counts = counts_of(*TEXTS.values(), pattern=pattern)
+    expected = trained(TEXTS.values(), folder / "v2", 500, pattern=pattern)
+    assert trained(counts, folder / "v1", 500) == expected
+    assert trained(counts, folder / "v1", 500, pattern=pattern) == expected
+    assert trained(pickle.loads(pickle.dumps(counts)), folder / "v1", 500) == expected
+
+
+def test_training_on_counts_of_one_kind_of_text(text_case: str, folder: Path) -> None:
+    assert trained(counts_of(text_case), folder / "v1") == trained(text_case, folder / "v2")
+
+
+def test_training_on_heavy_counts(real_texts: list[str], folder: Path) -> None:
+    """Counts above 32 bits: weights do not change which pair has the highest count."""
+    heavy = counts_of(*real_texts) * 2**40
+    assert trained(heavy, folder / "v1", 400) == trained(real_texts, folder / "v2", 400)
+
+
+def test_counts_can_train_twice() -> None:
+    counts = counts_of("ab ab ab")
+    assert Tokenizer.train(counts, 258) == Tokenizer.train(counts, 258)
+    assert dict(counts.items()) == {"ab": 1, " ab": 2}
+
+
+def test_training_on_counts_refuses_another_pattern() -> None:
+    counts = counts_of("ab", pattern="qwen2")
+    assert Tokenizer.train(counts, 257).pattern == PATTERNS["qwen2"]
+    with pytest.raises(ValueError, match=r"the pieces are of the pattern .* not of 'gpt2'"):
+        Tokenizer.train(counts, 257, pattern="gpt2")
+
+
+def test_training_on_counts_reports_progress() -> None:
+    seen: list[TrainingProgress] = []
+    Tokenizer.train(counts_of("ab ab"), 257, progress=seen.append)
+    assert seen[0] == TrainingProgress("counting", 5, 5)
+    assert seen[-1] == TrainingProgress("merging", 1, 1)
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("call", [PieceCounts, lambda: PieceCounts(b"")])  # type: ignore[arg-type]
+def test_counts_are_not_made_by_a_call(call: Callable[[], object]) -> None:
+    with pytest.raises(TypeError, match="not made by a call"):
+        call()
+
+
+def test_counts_of_another_pattern_are_not_added() -> None:
+    with pytest.raises(ValueError, match="different patterns"):
+        counts_of("a") + counts_of("a", pattern="qwen2")
+
+
+@pytest.mark.parametrize("weight", [1.0, "2", True, None])
+def test_a_weight_is_an_integer(weight: Any) -> None:
+    with pytest.raises(TypeError):
+        counts_of("a") * weight
+
+
+@pytest.mark.parametrize("weight", [0, -1])
+def test_a_weight_is_at_least_one(weight: int) -> None:
+    with pytest.raises(ValueError, match=f"weight must be at least 1, got {weight}"):
+        counts_of("a") * weight
+    with pytest.raises(ValueError, match=f"min_count must be at least 1, got {weight}"):
+        counts_of("a").prune(weight)
+
+
+def test_only_counts_are_added() -> None:
+    other: Any = 1
+    with pytest.raises(TypeError):
+        counts_of("a") + other
+
+
+# 64 bits
+
+
+def test_a_count_above_64_bits_names_the_piece() -> None:
+    half = counts_of("a") * 2**63
+    assert dict((half + counts_of("a") * (2**63 - 1)).items()) == {"a": MAX_COUNT}
+    message = r"^the count of the piece 'a' exceeds 64 bits$"
+    with pytest.raises(OverflowError, match=message):
+        half + half
+    with pytest.raises(OverflowError, match=message):
+        half * 2
+    with pytest.raises(OverflowError, match=message):
+        3 * half.prune(5)
+
+
+def test_a_number_of_bytes_above_64_bits_names_the_piece() -> None:
+    """So no pair can have a count above 64 bits in training."""
+    counts = counts_of("abcd ef")
+    message = r"^the number of bytes of all pieces exceeds 64 bits at the piece 'abcd'$"
+    with pytest.raises(OverflowError, match=message):
+        counts * 2**62
+    heavy = counts * (2**64 // 7)
+    assert Tokenizer.train(heavy, 260) == Tokenizer.train("abcd ef", 260)
+
+
+def test_a_huge_weight_overflows() -> None:
+    with pytest.raises(OverflowError):
+        counts_of("") * 2**64
+
+
+def test_dropped_pieces_above_64_bits_overflow() -> None:
+    dropped = (counts_of("a") * 2**63).prune(MAX_COUNT)
+    with pytest.raises(OverflowError, match="dropped pieces exceeds 64 bits"):
+        dropped + dropped
+
+
+def test_merging_files_overflows_across_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs_module, "_BLOCK_BYTES", 7)
+    heavy = counts_of("a b c") * 2**61
+    for name in "xy":
+        (counts_of(name) * 2**63).save(tmp_path / name)
+    heavy.save(tmp_path / "z")
+    with pytest.raises(OverflowError, match="at the piece"):
+        PieceCounts.merge([tmp_path / "x", tmp_path / "y", tmp_path / "z"], tmp_path / "all")
+    assert not (tmp_path / "all").exists()
+
+
+# Files
+
+
+@given(any_documents, any_pattern, st.integers(1, 3))
+def test_a_file_has_all_of_the_counts(
+    folder: Path, documents: list[str], pattern: str, min_count: int
+) -> None:
+    counts = counts_of(*documents, pattern=pattern).prune(min_count)
+    path = folder / "counts"
+    data = saved(counts, path)
+    loaded = PieceCounts.load(path)
+    assert loaded == counts
+    assert hash(loaded) == hash(counts)
+    assert saved(loaded, path) == data
+    assert PieceCounts.read_header(path) == counts.header
+
+
+def test_equal_counts_are_equal_files(tmp_path: Path, real_texts: list[str]) -> None:
+    forwards = saved(counts_of(*real_texts), tmp_path / "one")
+    assert saved(counts_of(*reversed(real_texts)), tmp_path / "two") == forwards
+
+
+def test_the_file_is_as_documented(tmp_path: Path) -> None:
+    data = saved(counts_of("abb", pattern="."), tmp_path / "counts")
+    fields = (
+        '{"format": "bpetite piece counts", "version": 1, "pattern": ".", "unicode_version": '
+        '"16.0.0", "min_count": %s, "dropped_pieces": %s, "distinct_pieces": %s, "pieces": %s, '
+        '"text_bytes": %s}'
+    )
+    totals, longest = (1, 0, 2, 3, 3), (MAX_COUNT,) * 5
+    records = b"\x01a\x01\x01b\x02"
+    hashed = (fields % totals).ljust(len(fields % longest)) + "\n"
+    hash = hashlib.sha256(records + hashed.encode()).hexdigest()
+    fields = fields[:-1] + f', "sha256": "{hash}"}}'
+    header = (fields % totals).ljust(len(fields % longest)) + "\n"
+    assert data == header.encode() + records
+
+
+def test_save_refuses_an_existing_file(tmp_path: Path) -> None:
+    counts_of("a").save(tmp_path / "counts")
+    with pytest.raises(FileExistsError):
+        counts_of("b").save(tmp_path / "counts")
+    assert PieceCounts.load(tmp_path / "counts") == counts_of("a")
+
+
+SMALL = counts_of("to be or not to be, that is", pattern=r"\w+|\W")
+
+
+@pytest.fixture(scope="module")
+def small_bytes(folder: Path) -> bytes:
+    return saved(SMALL, folder / "small")
+
+
+def refuse_to_load(path: Path, damaged: Iterator[bytes]) -> None:
+    for data in damaged:
+        path.write_bytes(data)
+        with pytest.raises(ValueError, match=re.escape(f"{path}: ")):
+            PieceCounts.load(path)
+
+
+def refuse_to_merge(path: Path, damaged: Iterator[bytes]) -> None:
+    output = path.with_suffix(".merged")
+    for data in damaged:
+        path.write_bytes(data)
+        with pytest.raises(ValueError, match=re.escape(f"{path}: ")):
+            PieceCounts.merge([path], output)
+    assert not output.exists()
+
+
+def corrupt(data: bytes, masks: Iterable[int]) -> Iterator[bytes]:
+    """Yield the data with each byte changed by each mask."""
+    for at in range(len(data)):
+        for mask in masks:
+            changed = bytearray(data)
+            changed[at] ^= mask
+            yield bytes(changed)
+
+
+@pytest.mark.parametrize(
+    "masks", [(1, 0x20, 0x80), pytest.param(range(1, 256), marks=pytest.mark.slow)]
+)
+def test_every_corrupt_byte_is_refused(
+    folder: Path, small_bytes: bytes, masks: Iterable[int]
+) -> None:
+    refuse_to_load(folder / "corrupt", corrupt(small_bytes, masks))
+
+
+def test_merge_refuses_every_corrupt_byte(folder: Path, small_bytes: bytes) -> None:
+    refuse_to_merge(folder / "corrupt", corrupt(small_bytes, [2]))
+
+
+def test_every_truncation_is_refused(folder: Path, small_bytes: bytes) -> None:
+    refuse_to_load(folder / "cut", (small_bytes[:end] for end in range(len(small_bytes))))
+    refuse_to_merge(folder / "cut", (small_bytes[:end] for end in range(len(small_bytes))))
+
+
+def test_bytes_after_the_end_are_refused(folder: Path, small_bytes: bytes) -> None:
+    more = (b"\0", b"\n", b"\x01", b"\x04zzzz\x01", small_bytes)
+    refuse_to_load(folder / "longer", (small_bytes + each for each in more))
+    refuse_to_merge(folder / "longer", (small_bytes + each for each in more))
+
+
+def written(path: Path, header: PieceCountsHeader, records: bytes) -> Path:
+    """Write a file with these fields, whose hash is right."""
+    totals = records_module.Totals(header.distinct_pieces, header.pieces, header.text_bytes, 0)
+
+    def write(write_block: Callable[[bytes], object]) -> records_module.Totals:
+        write_block(records)
+        return totals
+
+    file_module.write_file(path, True, header, write)
+    return path
+
+
+def header_of(**fields: Any) -> PieceCountsHeader:
+    """Return the header of SMALL with other fields."""
+    own = {name: getattr(SMALL.header, name) for name in PieceCountsHeader.__slots__}
+    return PieceCountsHeader(**{**own, **fields})
+
+
+RECORDS = write_records(dict(SMALL.items()))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"unicode_version": "15.0.0"}, "of Unicode 15.0.0, but this bpetite has Unicode"),
+        ({"pattern": "a*"}, "can match the empty string"),
+        ({"pattern": "gpt2"}, "the pattern is the name 'gpt2'"),
+        ({"pattern": "("}, "nor a regular expression"),
+        ({"pieces": 15}, "the totals differ"),
+        ({"text_bytes": 0}, "the totals differ"),
+        ({"distinct_pieces": 1}, "the totals differ"),
+        ({"min_count": 0}, "min_count is '0'"),
+        ({"dropped_pieces": -1}, "dropped_pieces is '-1'"),
+        ({"pieces": True}, "pieces is 'True'"),
+        ({"pattern": 5}, "pattern is '5'"),
+    ],
+)
+def test_a_header_that_does_not_fit_is_refused(
+    tmp_path: Path, fields: dict[str, Any], message: str
+) -> None:
+    path = written(tmp_path / "counts", header_of(**fields), RECORDS)
+    with pytest.raises(ValueError, match="counts: ") as caught:
+        PieceCounts.load(path)
+    assert message in str(caught.value)
+
+
+def test_another_version_of_the_format_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_module, "_FORMAT_VERSION", 2)
+    SMALL.save(tmp_path / "counts")
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="version 2 of the format, but this bpetite reads"):
+        PieceCounts.load(tmp_path / "counts")
+
+
+@pytest.mark.parametrize(
+    ("records", "message"),
+    [
+        (b"\x01a\x01\x01a\x01", "the pieces are not sorted at byte 3;"),
+        (b"\x01b\x01\x01a\x01", "the pieces are not sorted at byte 3;"),
+        (b"\x01a\0", "the count is 0 at byte 0;"),
+        (b"\0\x01", "a piece has 0 bytes at byte 0;"),
+        (b"\x01\xff\x01", "the piece is not UTF-8 at byte 0;"),
+        (b"\x81\0a\x01", "a number has more bytes than it needs at byte 0;"),
+        (b"\x01a" + b"\xff" * 9 + b"\x02", "a number exceeds 64 bits at byte 0;"),
+        (b"\x01a" + b"\xff" * 10 + b"\x01", "a number exceeds 64 bits at byte 0;"),
+        (b"\xff\xff\xff\xff\x0fa\x01", "bytes at byte 0;"),
+        (b"\x01a\x01\x02b", "the record is cut off at byte 3;"),
+        (b"\x01a", "the record is cut off at byte 0;"),
+    ],
+)
+def test_records_that_are_not_valid_are_refused(
+    tmp_path: Path, records: bytes, message: str
+) -> None:
+    path = written(tmp_path / "counts", SMALL.header, records)
+    start = len(path.read_bytes()) - len(records)
+    where, at, rest = message.partition(" at byte ")
+    with pytest.raises(ValueError, match="counts: ") as caught:
+        PieceCounts.load(path)
+    assert f"{where}{at}{int(rest[:-1]) + start};" in str(caught.value)
+
+
+@pytest.mark.parametrize("data", [b"", b"{}\n", b"text\n", b'{"format": "bpetite'])
+def test_other_files_are_refused(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "file").write_bytes(data)
+    with pytest.raises(ValueError, match="file: not a file of piece counts"):
+        PieceCounts.load(tmp_path / "file")
+
+
+def test_a_missing_file_is_the_error_of_the_system(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        PieceCounts.load(tmp_path / "missing")
+
+
+# Merging of files
+
+
+@pytest.mark.parametrize("block_bytes", [1, 7, 64, 1 << 20])
+@pytest.mark.parametrize("max_runs", [2, 64])
+def test_merge_of_many_files_is_the_sum(
+    tmp_path: Path, block_bytes: int, max_runs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs_module, "_BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(runs_module, "_MAX_RUNS", max_runs)
+    texts = [*TEXTS.values()][:9] if block_bytes == 1 else [*TEXTS.values()]
+    total = counts_of()
+    paths = []
+    for number, text in enumerate(texts):
+        counts = counts_of(text)
+        paths.append(tmp_path / str(number))
+        counts.save(paths[-1])
+        total += counts * (number + 1)
+    weights = range(1, len(paths) + 1)
+    header = PieceCounts.merge(paths, tmp_path / "all", weights=weights, min_count=5)
+    assert header == total.prune(5).header
+    assert (tmp_path / "all").read_bytes() == saved(total.prune(5), tmp_path / "sum")
+
+
+def test_merge_may_name_a_file_twice(tmp_path: Path) -> None:
+    SMALL.save(tmp_path / "one")
+    PieceCounts.merge([tmp_path / "one"] * 3, tmp_path / "all")
+    assert PieceCounts.load(tmp_path / "all") == SMALL * 3
+
+
+def test_merge_may_replace_an_input(tmp_path: Path) -> None:
+    SMALL.save(tmp_path / "one")
+    PieceCounts.merge([tmp_path / "one"] * 2, tmp_path / "one", overwrite=True)
+    assert PieceCounts.load(tmp_path / "one") == SMALL * 2
+
+
+def test_merge_refuses_what_does_not_fit(tmp_path: Path) -> None:
+    counts_of("a").save(tmp_path / "a")
+    counts_of("b", pattern="qwen2").save(tmp_path / "b")
+    one, other, output = (tmp_path / name for name in ("a", "b", "all"))
+    with pytest.raises(ValueError, match=r"b: pieces of the pattern .* but those of .*a are of"):
+        PieceCounts.merge([one, other], output)
+    with pytest.raises(ValueError, match="no file"):
+        PieceCounts.merge([], output)
+    with pytest.raises(ValueError, match="2 files need as many weights, got 1"):
+        PieceCounts.merge([one, one], output, weights=[1])
+    with pytest.raises(TypeError, match="iterable of paths, got str"):
+        PieceCounts.merge(str(one), output)
+    with pytest.raises(FileExistsError):
+        PieceCounts.merge([one], other)
+    assert not output.exists()
+
+
+# Steps of merging
+
+
+def random_records(rng: random.Random) -> bytes:
+    letters = rng.choice(["a", "ab", "aé你", "abcdefgh"])
+    words = {"".join(rng.choices(letters, k=rng.randint(1, 20))) for _ in range(rng.randint(0, 9))}
+    return write_records({word: rng.choice([1, 2, 127, 128, 2**62]) for word in words})
+
+
+def outcome(merge: Callable[..., Any], *arguments: Any) -> object:
+    try:
+        return merge(*arguments)
+    except (RecordError, OverflowError) as error:
+        return type(error), str(error), vars(error)
+
+
+@native_only
+@given(st.randoms(use_true_random=False))
+def test_both_engines_merge_alike(rng: random.Random) -> None:
+    blocks = []
+    for _ in range(rng.randint(0, 4)):
+        data = bytearray(random_records(rng))
+        if data and rng.random() < 0.3:
+            data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        end = len(data) if rng.random() < 0.6 else rng.randint(0, len(data))
+        start = rng.choice([0, 0, 0, rng.randint(0, end)])
+        is_last = rng.random() < 0.6
+        blocks.append(RecordBlock(bytes(data[:end]), start, is_last, rng.choice([1, 1, 2, 3])))
+    last_piece = rng.choice([b"", b"", b"ab", "你".encode()])
+    arguments = (blocks, rng.choice([1, 1, 3]), last_piece, rng.choice([0, 0, 2**63]))
+    expected = outcome(records_module.merge_records, *arguments)
+    assert outcome(ENGINE.merge_records, *arguments) == expected
+
+
+# A writer that ends early
+
+WRITER = """
+import os, signal, sys
+from bpetite import PieceCounts
+from bpetite.formats import _files
+
+if sys.argv[3] == "named":
+    _files._open_nameless = lambda folder: None
+"""
+
+KILLED = """
+os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)
+PieceCounts.merge([sys.argv[1]] * 3, sys.argv[2], overwrite=True)
+"""
+
+NO_ROOM = """
+import resource
+
+limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (2000, limits[1]))
+try:
+    WRITE
+except OSError as error:
+    print(error.errno, error.filename)
+resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+"""
+
+WRITES = (
+    "PieceCounts.merge([sys.argv[1]] * 3, sys.argv[2], overwrite=True)",
+    "PieceCounts.load(sys.argv[1]).save(sys.argv[2], overwrite=True)",
+    "PieceCounts.count_to_file(map(str, range(5000)), sys.argv[2], overwrite=True)",
+)
+
+
+def run_writer(code: str, folder: Path, how: str) -> subprocess.CompletedProcess[str]:
+    counts_of(*map(str, range(2000))).save(folder / "given")
+    (folder / "out").write_bytes(b"old")
+    return subprocess.run(
+        [sys.executable, "-c", WRITER + code, folder / "given", folder / "out", how],
+        check=False,
+        timeout=60,
+        capture_output=True,
+        text=True,
+    )
+
+
+@posix_only
+@pytest.mark.parametrize("how", ["system", "named"])
+def test_a_killed_writer_leaves_no_half_file(tmp_path: Path, how: str) -> None:
+    ended = run_writer(KILLED, tmp_path, how)
+    assert ended.returncode == -signal.SIGKILL
+    assert (tmp_path / "out").read_bytes() == b"old"
+
+
+@posix_only
+@pytest.mark.parametrize("how", ["system", "named"])
+@pytest.mark.parametrize("write", WRITES, ids=["merge", "save", "count_to_file"])
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path, how: str, write: str) -> None:
+    ended = run_writer(NO_ROOM.replace("WRITE", write), tmp_path, how)
+    assert (ended.stdout, ended.stderr) == (f"{errno.EFBIG} {tmp_path / 'out'}\n", "")
+    assert sorted(os.listdir(tmp_path)) == ["given", "out"]
+    assert (tmp_path / "out").read_bytes() == b"old"
+
+
+def test_an_error_of_the_corpus_leaves_no_file(tmp_path: Path) -> None:
+    def corpus() -> Iterator[str]:
+        yield "a"
+        raise ConnectionResetError(errno.ECONNRESET, "reset")
+
+    with pytest.raises(ConnectionResetError) as caught:
+        PieceCounts.count_to_file(corpus(), tmp_path / "out", memory_bytes=1)
+    assert caught.value.filename is None
+    assert os.listdir(tmp_path) == []

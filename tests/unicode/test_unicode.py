@@ -1,0 +1,374 @@
+"""Pieces follow one version of Unicode with every installed `regex`, as in other libraries."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import chain
+from typing import Any
+
+import pytest
+import regex
+import tiktoken
+import tokenizers
+from support import reference
+from support.engines import python_only
+from tokenizers import pre_tokenizers
+
+from bpetite import Tokenizer, _encoder, _unicode
+from bpetite._pretokenizer import PATTERNS, Pretokenizer
+from bpetite._unicode import differs, with_stand_ins
+from bpetite._unicode.data import RUNS, VERSION
+from bpetite._vocabulary import Vocabulary
+
+CODES = [*range(0xD800), *range(0xE000, 0x110000)]
+
+every_name = pytest.mark.parametrize("name", PATTERNS)
+
+
+@cache
+def categories() -> list[str]:
+    """Return the category of each code point, including surrogates."""
+    runs = regex.findall(r"([A-Z][a-z])([0-9]+)", RUNS)
+    return list(chain.from_iterable([name] * int(length) for name, length in runs))
+
+
+@cache
+def installed_categories() -> dict[str, str]:
+    """Return the category of each character by the installed `regex`."""
+    text = "".join(map(chr, CODES))
+    return {
+        character: name
+        for name in sorted({*categories()} - {"Cs"})
+        for run in regex.findall(rf"\p{{{name}}}+", text)
+        for character in run
+    }
+
+
+@cache
+def differing() -> list[str]:
+    """Return the characters that the installed `regex` puts into another category."""
+    installed = installed_categories()
+    return [chr(code) for code in CODES if installed[chr(code)] != categories()[code]]
+
+
+@cache
+def samples() -> list[str]:
+    """Return the ends of each run of one category, every 64th code point, and all that differ."""
+    category = categories()
+    chosen = {
+        code
+        for code in CODES
+        if (code % 64 == 0 and code < 0x40000)
+        or {*category[max(0, code - 1) : code + 2]} != {category[code]}
+    }
+    return [chr(code) for code in sorted(chosen | set(map(ord, differing())))]
+
+
+def contexts(character: str) -> str:
+    return f"a{character}b 1{character}2 {character}!{character}\n"
+
+
+# The data
+
+
+def test_the_data_are_of_every_code_point() -> None:
+    assert len(categories()) == 0x110000
+    assert {code for code, name in enumerate(categories()) if name == "Cs"} == {
+        *range(0xD800, 0xE000)
+    }
+    assert VERSION == "16.0.0"
+
+
+def test_the_data_are_those_of_python() -> None:
+    """Compares only characters that both versions have: Unicode rarely changes a category."""
+    differing = [
+        chr(code)
+        for code in CODES
+        if "Cn" not in (unicodedata.category(chr(code)), categories()[code])
+        and unicodedata.category(chr(code)) != categories()[code]
+    ]
+    most = 0 if unicodedata.unidata_version == VERSION else 20
+    assert len(differing) <= most, list(map(ascii, differing))
+
+
+def test_a_character_with_another_category_differs() -> None:
+    assert list(filter(differs, samples())) == differing()
+
+
+def test_a_text_differs_where_any_of_its_characters_does() -> None:
+    assert not differs("")
+    assert not differs("naïve 你好 🙂\n")
+    found = [differs(f"aé{character} 你") for character in differing()]
+    assert found == [True] * len(differing())
+
+
+def test_a_stand_in_has_the_category_by_the_installed_regex() -> None:
+    text = "".join(samples())
+    stand_ins = with_stand_ins(text)
+    assert [installed_categories()[c] for c in stand_ins] == [categories()[ord(c)] for c in text]
+    assert not differs(stand_ins)
+
+
+def test_only_what_differs_has_a_stand_in() -> None:
+    text = "".join(samples())
+    kept = [(a, b) for a, b in zip(text, with_stand_ins(text), strict=True) if not differs(a)]
+    assert all(a == b for a, b in kept)
+    assert len(kept) == len(text) - len(differing())
+
+
+# Two other implementations
+
+
+def revealing(pattern: str) -> Tokenizer:
+    """Return a tokenizer with a merge for all last and first bytes of two neighbour characters.
+
+    So the ids show if the text splits between two characters.
+    """
+    ends = [*range(0x80, 0xC0), *b"a1 !"]
+    begins = [*range(0xC2, 0xF5), *b"b2!a\n"]
+    return Tokenizer(Vocabulary(tuple((x, y) for x in ends for y in begins), {}, pattern))
+
+
+def as_tiktoken(tokenizer: Tokenizer) -> tiktoken.Encoding:
+    ids = range(256 + len(tokenizer.merges))
+    ranks = {tokenizer.token_bytes(id): id for id in ids}
+    assert len(ranks) == len(ids)
+    return tiktoken.Encoding(
+        "bpetite", pat_str=tokenizer.pattern, mergeable_ranks=ranks, special_tokens={}
+    )
+
+
+@cache
+def split_of(name: str) -> Callable[[str], list[str]]:
+    """Return a function that lets tokenizers split text by a pattern."""
+    split = pre_tokenizers.Split(tokenizers.Regex(PATTERNS[name]), "isolated")
+    return lambda text: [piece for piece, _ in split.pre_tokenize_str(text)]
+
+
+def texts_of(characters: list[str], context: Callable[[str], str], size: int) -> Iterator[str]:
+    """Yield texts of `size` characters each, with every character in its context."""
+    for start in range(0, len(characters), size):
+        yield "".join(map(context, characters[start : start + size]))
+
+
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
+def test_every_code_point_is_cut_as_by_others(step: int) -> None:
+    """Tests each code point beside its neighbours and between letters.
+
+    Neighbours mostly have the same category. tiktoken is slow, so it splits only every 64th code
+    point of planes without assigned characters.
+    """
+    names = ["cl100k", "o200k"]
+    tokenizers_of = [revealing(PATTERNS[name]) for name in names]
+    encodings = [as_tiktoken(tokenizer) for tokenizer in tokenizers_of]
+    cutters = [Pretokenizer(PATTERNS[name]) for name in names]
+    for start in range(0, len(CODES), 1000 * step):
+        codes = CODES[start : start + 1000]
+        text = "".join(map(chr, codes))
+        for name, cutter in zip(names, cutters, strict=True):
+            assert cutter.split_with_stand_ins(text) == split_of(name)(text), (name, hex(codes[0]))
+        if 0x40000 <= codes[0] < 0xE0000 or codes[0] >= 0xE1000:
+            codes = codes[::64]
+        apart = "".join(f"a{chr(code)}" for code in codes)
+        for tokenizer, encoding in zip(tokenizers_of, encodings, strict=True):
+            assert tokenizer.encode(apart) == encoding.encode_ordinary(apart), hex(codes[0])
+
+
+@every_name
+def test_characters_in_every_context_are_cut_as_by_tiktoken(name: str) -> None:
+    tokenizer = revealing(PATTERNS[name])
+    encode = as_tiktoken(tokenizer).encode_ordinary
+    for text in texts_of(samples(), contexts, 50):
+        assert tokenizer.encode(text) == encode(text), ascii(text)
+
+
+@every_name
+def test_characters_in_every_context_are_cut_as_by_tokenizers(name: str) -> None:
+    found, expected = Pretokenizer(PATTERNS[name]).split_with_stand_ins, split_of(name)
+    for text in texts_of(samples(), contexts, 50):
+        assert found(text) == expected(text), ascii(text)
+
+
+# A made-up character that needs a resplit, the same for every installed `regex`
+
+DIGIT = "Ж"
+"""A letter to the installed `regex`, but a digit in these tests."""
+
+
+@pytest.fixture
+def _another_unicode(monkeypatch: pytest.MonkeyPatch) -> None:
+    category = _unicode._category
+    monkeypatch.setattr(_unicode, "_category", lambda c: "Nd" if c == DIGIT else category(c))
+    monkeypatch.setattr(_unicode, "_differs", _unicode._Differs())
+
+
+another_unicode = pytest.mark.usefixtures("_another_unicode")
+
+TEXT = f"aяb a{DIGIT}b 1{DIGIT}2 aяb яя "
+CORPUS = TEXT * 20
+
+
+def with_a_true_digit(text: str) -> str:
+    """Return the text with a real digit of two bytes instead of DIGIT."""
+    return text.replace(DIGIT, "٣")
+
+
+@another_unicode
+def test_a_character_is_cut_by_its_category_in_our_version() -> None:
+    cutter = Pretokenizer(PATTERNS["gpt2"])
+    assert differs(TEXT)
+    assert cutter.split_with_stand_ins(f"a{DIGIT}b 1{DIGIT}2") == ["a", DIGIT, "b", f" 1{DIGIT}2"]
+    assert cutter.split(f"a{DIGIT}b 1{DIGIT}2") == [f"a{DIGIT}b", " 1", DIGIT, "2"]
+    assert cutter.needs_resplit(f"a{DIGIT}b")
+    assert not cutter.needs_resplit("aяb")
+
+
+@another_unicode
+@every_name
+def test_pieces_are_those_of_a_character_of_the_category(name: str) -> None:
+    cutter = Pretokenizer(PATTERNS[name])
+    for text in (TEXT, CORPUS, DIGIT * 10, f"'{DIGIT}s {DIGIT}\n/"):
+        pieces = list(map(with_a_true_digit, cutter.split_with_stand_ins(text)))
+        assert pieces == cutter.split(with_a_true_digit(text))
+
+
+@pytest.fixture
+def _textbook(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the textbook split by bpetite's version of Unicode."""
+    split_installed = reference.split
+
+    def split(text: str) -> list[str]:
+        pieces, start = [], 0
+        for piece in split_installed(with_a_true_digit(text)):
+            pieces.append(text[start : start + len(piece)])
+            start += len(piece)
+        return pieces
+
+    monkeypatch.setattr(reference, "split", split)
+
+
+textbook = pytest.mark.usefixtures("_textbook")
+
+
+@python_only
+@another_unicode
+@textbook
+def test_training_counts_the_pieces_of_our_version() -> None:
+    tokenizer = Tokenizer.train([CORPUS, "aяb", TEXT], 285)
+    assert tokenizer.merges == reference.train([CORPUS, "aяb", TEXT], 285)
+
+
+@python_only
+@another_unicode
+@textbook
+@pytest.mark.parametrize("before", ["", "aяb яя 1 a b", f"a{DIGIT}b", f"aяb{DIGIT} ", "a1"])
+def test_ids_do_not_depend_on_what_was_encoded_before(before: str) -> None:
+    merges = reference.train([CORPUS], 285)
+    tokenizer = Tokenizer(Vocabulary(merges, {"<|x|>": 256 + len(merges)}, PATTERNS["gpt2"]))
+    tokenizer.encode(before)
+    expected = reference.encode(CORPUS, merges)
+    for _ in range(2):
+        assert tokenizer.encode(CORPUS) == expected
+        assert tokenizer.encode_ordinary(CORPUS) == expected
+        assert tokenizer.count(CORPUS) == len(expected)
+        assert tokenizer.encode_batch([TEXT, before, TEXT]) == [
+            reference.encode(text, merges) for text in (TEXT, before, TEXT)
+        ]
+        special = tokenizer.special_tokens
+        text = f"{TEXT}<|x|>{before}<|x|>я"
+        assert tokenizer.encode(text) == reference.encode(text, merges, special)
+        assert tokenizer.count(text) == len(tokenizer.encode(text))
+
+
+@python_only
+@another_unicode
+@textbook
+@pytest.mark.parametrize("offset", [0, 1, 4094, 4095, 4096, 4097, 8191, 9000])
+def test_ids_are_the_same_in_whichever_block_the_character_is(offset: int) -> None:
+    merges = reference.train([TEXT], 270)
+    text = ("яb a1 " * 2000)[:offset] + f"a{DIGIT}b" + "яb a1 " * 700
+    tokenizer = Tokenizer(Vocabulary(merges, {}, PATTERNS["gpt2"]))
+    assert tokenizer.encode(text) == reference.encode(text, merges)
+    assert tokenizer.count(text) == len(reference.encode(text, merges))
+
+
+def cache_of(tokenizer: Tokenizer) -> Any:
+    """Return the cached pieces of the Python engine."""
+    encoder: Any = tokenizer._encoder
+    return encoder._encoder
+
+
+@python_only
+@another_unicode
+def test_a_piece_that_needs_a_resplit_is_never_cached() -> None:
+    tokenizer = Tokenizer.train(CORPUS, 285)
+    for text in (CORPUS, f"a{DIGIT}b", DIGIT, f" {DIGIT}", "яя aяb"):
+        tokenizer.encode(text)
+        tokenizer.count(text)
+    cached = list(cache_of(tokenizer))
+    assert "яя" in cached
+    assert [piece for piece in cached if DIGIT in piece] == []
+
+
+@python_only
+def test_no_character_of_a_cached_piece_is_looked_at_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+    tokenizer = Tokenizer.train("яя aяb яя", 270)
+
+    def needs_resplit(piece: str) -> bool:
+        asked.append(piece)
+        return False
+
+    monkeypatch.setattr(cache_of(tokenizer), "_needs_resplit", needs_resplit)
+    for _ in range(3):
+        tokenizer.encode("яя aяb яя яя" * 100)
+        tokenizer.count("яя aяb яя яя" * 100)
+    assert sorted(asked) == sorted(cache_of(tokenizer))
+    assert len(asked) == len(set(asked)) < 10
+
+
+@python_only
+def test_training_looks_at_each_distinct_piece_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def needs_resplit(piece: str) -> bool:
+        asked.append(piece)
+        return False
+
+    monkeypatch.setattr(Pretokenizer, "needs_resplit", staticmethod(needs_resplit))
+    Tokenizer.train(["яя aяb яя " * 2000] * 3, 270)
+    assert sorted(asked) == sorted({"яя", " aяb", " яя", " "})
+
+
+@python_only
+def test_ascii_pieces_skip_the_cache_of_characters(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = _unicode._Differs()
+    monkeypatch.setattr(_unicode, "_differs", known)
+    tokenizer = Tokenizer.train("ab cd", 258)
+    tokenizer.encode("some words, 123!\n")
+    assert dict(known) == {}
+    tokenizer.encode("naïve")
+    assert dict(known) == dict.fromkeys("naïve", False)
+    assert len(cache_of(tokenizer)) <= _encoder._MAX_CACHE_UNITS
+
+
+# Characters that the installed `regex` puts into another category
+
+
+@every_name
+def test_training_on_such_characters_matches_the_textbook(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Takes the pieces from tokenizers."""
+    characters = differing()[::50] or ["é"]
+    documents = ["aяb я1 " + "".join(map(contexts, characters)), "".join(characters) * 2, "aяb я1 "]
+    monkeypatch.setattr(reference, "split", split_of(name))
+    expected = reference.train(documents, 300)
+    assert Tokenizer.train(documents, 300, pattern=name).merges == expected
+    assert Tokenizer.train(documents[::-1], 300, pattern=name).merges == expected

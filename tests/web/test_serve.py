@@ -1,0 +1,473 @@
+"""The verb `serve`: the server's answers and refusals, its start and its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import struct
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib.metadata import requires
+from pathlib import Path
+from subprocess import Popen
+
+import pytest
+from starlette.testclient import TestClient
+from support.cli import TEXT, TOKENIZER, failure, in_process, posix_only, start
+from support.cli import folder as folder  # a fixture
+
+from bpetite import Tokenizer
+from bpetite._web.app import MAX_BYTES, Model, application
+from bpetite._web.server import MAX_CONNECTIONS
+
+BYTES = Tokenizer.train("", 256)
+"""A tokenizer whose tokens are single bytes, except <|endoftext|> = 256."""
+
+HOME = "http://127.0.0.1:8765"
+
+
+def client(*tokenizers: Tokenizer, loopback: bool = True, url: str = HOME) -> TestClient:
+    """Return a client of a page with these tokenizers."""
+    models = [Model(f"{number}.json", each) for number, each in enumerate(tokenizers)]
+    return TestClient(application(models, loopback), base_url=url)
+
+
+# The page
+
+
+@pytest.mark.parametrize(
+    ("path", "media_type", "start"),
+    [
+        ("/", "text/html; charset=utf-8", "<!doctype html>"),
+        ("/page.css", "text/css; charset=utf-8", ":root"),
+        ("/page.js", "text/javascript; charset=utf-8", "//"),
+        ("/icon.svg", "image/svg+xml", "<svg"),
+    ],
+)
+def test_page_has_four_files(path: str, media_type: str, start: str) -> None:
+    answer = client(BYTES).get(path)
+    assert (answer.status_code, answer.headers["content-type"]) == (200, media_type)
+    assert answer.text.startswith(start)
+
+
+def test_page_loads_only_its_own_files() -> None:
+    browser = client(BYTES)
+    page = browser.get("/").text
+    assert re.findall(r'(?:href|src|action)="([^"]*)"', page) == [
+        "/icon.svg",
+        "/page.css",
+        "/page.js",
+    ]
+    assert "://" not in page + browser.get("/page.css").text + browser.get("/page.js").text
+
+
+def test_page_has_no_inline_code_or_style() -> None:
+    page = client(BYTES).get("/").text
+    assert re.findall(r"<style|\bstyle=|\bon\w+=|<script(?![^>]* src=)", page) == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/", 200), ("GET", "/none", 404), ("GET", "/tokens", 405), ("POST", "/tokens", 200)],
+)
+def test_every_answer_has_the_security_headers(method: str, path: str, status: int) -> None:
+    answer = client(BYTES).request(method, path)
+    policy = answer.headers["content-security-policy"].split("; ")
+    assert answer.status_code == status
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["referrer-policy"] == "no-referrer"
+    assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+    assert {"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'"} <= set(policy)
+    assert "unsafe" not in answer.headers["content-security-policy"]
+
+
+def test_models_are_described() -> None:
+    assert client(TOKENIZER, BYTES).get("/models").json() == {
+        "models": [
+            {"name": "0.json", "ids": 292, "pattern": "gpt2"},
+            {"name": "1.json", "ids": 257, "pattern": "gpt2"},
+        ],
+        "max_bytes": 65536,
+    }
+
+
+# Tokens
+
+
+def test_tokens_come_in_groups_of_whole_characters() -> None:
+    tokenizer = Tokenizer.train("ab ab ab", 257)
+    answer = client(tokenizer).post("/tokens", content="abé<|endoftext|>\n")
+    assert answer.json() == [
+        {
+            "tokens": 5,
+            "bytes": 18,
+            "groups": [
+                ["ab", [[256, "61 62"]], False],
+                ["é", [[195, "c3"], [169, "a9"]], False],
+                ["<|endoftext|>", [[257, b"<|endoftext|>".hex(" ")]], True],
+                ["\n", [[10, "0a"]], False],
+            ],
+        }
+    ]
+
+
+def test_special_tokens_may_be_ordinary_text() -> None:
+    (found,) = client(BYTES).post("/tokens?ordinary=1", content="<|endoftext|>").json()
+    assert [group[1][0][0] for group in found["groups"]] == list(b"<|endoftext|>")
+
+
+def test_empty_text_has_no_tokens() -> None:
+    answer = client(BYTES).post("/tokens", content=b"")
+    assert answer.json() == [{"tokens": 0, "bytes": 0, "groups": []}]
+
+
+def test_two_models_stand_side_by_side(text_case: str) -> None:
+    answer = client(TOKENIZER, BYTES).post("/tokens", content=text_case)
+    for tokenizer, found in zip((TOKENIZER, BYTES), answer.json(), strict=True):
+        ids = [id for group in found["groups"] for id, _ in group[1]]
+        whole = tokenizer.encode(text_case)
+        assert (found["tokens"], ids) == (len(whole), whole[: len(ids)])
+        assert len(ids) == len(whole) or len(found["groups"]) == 4000
+        assert text_case.startswith("".join(group[0] for group in found["groups"]))
+
+
+# The replay
+
+
+def events(answer: str) -> tuple[list[dict[str, object]], dict[str, object]]:
+    """Return the events of a replay, and the last one."""
+    *steps, end, nothing = answer.split("\n\n")
+    assert nothing == ""
+    return (
+        [json.loads(step.removeprefix("data: ")) for step in steps],
+        json.loads(end.removeprefix("event: end\ndata: ")),
+    )
+
+
+def test_replay_decodes_each_token_alone_and_streamed() -> None:
+    answer = client(BYTES).post("/stream", content="aé\n")
+    assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
+    assert events(answer.text) == (
+        [
+            {"id": 97, "bytes": "61", "alone": "a", "streamed": "a", "pending": ""},
+            {"id": 195, "bytes": "c3", "alone": "\ufffd", "streamed": "", "pending": "c3"},
+            {"id": 169, "bytes": "a9", "alone": "\ufffd", "streamed": "é", "pending": ""},
+            {"id": 10, "bytes": "0a", "alone": "\n", "streamed": "\n", "pending": ""},
+        ],
+        {"streamed": ""},
+    )
+
+
+def test_streamed_text_equals_the_text(text_case: str) -> None:
+    steps, end = events(client(BYTES, TOKENIZER).post("/stream?model=1", content=text_case).text)
+    assert [step["id"] for step in steps] == TOKENIZER.encode(text_case)
+    assert "".join(str(step["streamed"]) for step in [*steps, end]) == text_case
+
+
+def test_replay_pauses_between_tokens() -> None:
+    started = time.monotonic()
+    paced = client(BYTES).post("/stream?pause=50", content="abc")
+    assert time.monotonic() - started > 0.1
+    assert paced.text == client(BYTES).post("/stream", content="abc").text
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("pause=1001", "pause must be a number from 0 to 1000"),
+        ("pause=-1", "pause must be a number from 0 to 1000"),
+        ("pause=1e2", "pause must be a number from 0 to 1000"),
+        ("pause=" + "1" * 5000, "pause must be a number from 0 to 1000"),
+        ("pause=٣", "pause must be a number from 0 to 1000"),
+        ("model=1", "model must be a number from 0 to 0"),
+        ("model=x", "model must be a number from 0 to 0"),
+        ("ordinary=2", "ordinary must be a number from 0 to 1"),
+    ],
+    ids=lambda value: value[:20],
+)
+def test_invalid_query_is_refused(query: str, reason: str) -> None:
+    answer = client(BYTES).post(f"/stream?{query}", content="abc")
+    assert (answer.status_code, answer.text) == (400, reason)
+
+
+# Bounds
+
+
+@pytest.mark.parametrize("path", ["/tokens", "/stream"])
+def test_text_of_max_bytes_is_accepted(path: str) -> None:
+    assert client(BYTES).post(path, content=b"a" * MAX_BYTES).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/tokens", "/stream"])
+def test_longer_text_is_refused(path: str) -> None:
+    answer = client(BYTES).post(path, content=b"a" * (MAX_BYTES + 1))
+    assert (answer.status_code, answer.text) == (413, "a text may have 65536 bytes")
+
+
+def test_text_of_unknown_length_is_bounded() -> None:
+    taken = 0
+
+    def parts() -> Iterator[bytes]:
+        nonlocal taken
+        for _ in range(1000):
+            taken += 1
+            yield b"a" * 1024
+
+    # The client buffers some parts, so the number of parts is not exact.
+    assert client(BYTES).post("/tokens", content=parts()).status_code == 413
+
+
+@pytest.mark.parametrize("body", [b"a\xff", b"\xed\xa0\x80", b"\xf0\x9f"])
+def test_invalid_utf8_is_refused(body: bytes) -> None:
+    answer = client(BYTES).post("/tokens", content=body)
+    assert (answer.status_code, answer.text) == (400, "the body is not UTF-8")
+
+
+# Hosts and origins
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "127.0.0.1:8765", "localhost:1", "LOCALHOST", "[::1]:8765", "127.1.2.3"]
+)
+def test_names_of_this_machine_are_served(host: str) -> None:
+    assert client(BYTES).get("/models", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "example.org",
+        "example.org:8765",
+        "192.168.1.2",
+        "localhost.example.org",
+        "127.0.0.1.example.org",
+        "[::1",
+        "0.0.0.0",
+        "",
+        "evil.com@127.0.0.1",
+        "a\\@localhost",
+        "localhost/",
+        "localhost#",
+        "localhost:80:80",
+        "[127.0.0.1]x",
+    ],
+)
+def test_other_hosts_are_refused(host: str) -> None:
+    answer = client(BYTES).post("/tokens", headers={"Host": host}, content="secret")
+    assert (answer.status_code, answer.text) == (421, "this host is not served here\n")
+
+
+def test_any_host_is_served_without_loopback() -> None:
+    browser = client(BYTES, loopback=False, url="http://example.org:8765")
+    assert browser.get("/models").status_code == 200
+
+
+@pytest.mark.parametrize("origin", ["http://example.org", "null", "http://127.0.0.1:9999"])
+@pytest.mark.parametrize("loopback", [True, False])
+def test_other_origins_are_refused(origin: str, loopback: bool) -> None:
+    browser = client(BYTES, loopback=loopback)
+    answer = browser.post("/tokens", headers={"Origin": origin}, content="a")
+    assert (answer.status_code, answer.text) == (403, "other sites are not served here\n")
+    assert browser.post("/tokens", headers={"Origin": HOME}, content="a").status_code == 200
+
+
+def test_two_origins_are_refused() -> None:
+    headers = [("Origin", HOME), ("Origin", "http://example.org")]
+    for order in (headers, headers[::-1], headers[:1] * 2):
+        answer = client(BYTES).post("/tokens", headers=order, content="a")
+        assert (answer.status_code, answer.text) == (403, "other sites are not served here\n")
+
+
+@pytest.mark.parametrize("origin", ["null", "http://", "https://", ""])
+def test_empty_host_has_no_origin(origin: str) -> None:
+    browser = client(BYTES, loopback=False)
+    answer = browser.post("/tokens", headers={"Host": "", "Origin": origin}, content="a")
+    assert answer.status_code in (403, 421)
+
+
+# The command
+
+
+@contextmanager
+def served(
+    *arguments: str, command: tuple[str, ...] = ()
+) -> Iterator[tuple[Popen[bytes], int, str]]:
+    """Start the command; yield its process, its port, and its first message."""
+    # Children of a process that ignores the signal would ignore it too.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with start("serve", *arguments, command=command) as process:
+            try:
+                assert process.stderr is not None
+                said = process.stderr.readline().decode()
+                port = int(said.rpartition(":")[2].strip("/\n"))
+                yield process, port, said
+            finally:
+                process.kill()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def interrupted(process: Popen[bytes]) -> tuple[int, bytes]:
+    """Send Ctrl-C; return the exit code and the rest of standard error."""
+    assert process.stderr is not None
+    process.send_signal(signal.SIGINT)
+    code = process.wait(timeout=5)
+    return code, process.stderr.read()
+
+
+def connected(port: int, request: str) -> socket.socket:
+    """Return a connection after sending this beginning of a request."""
+    connection = socket.create_connection(("127.0.0.1", port), timeout=10)
+    connection.sendall(request.replace("\n", "\r\n").encode())
+    return connection
+
+
+def post(path: str, length: int) -> str:
+    """Return the head of a request with a body of `length` bytes."""
+    return f"POST {path} HTTP/1.1\nHost: localhost\nContent-Length: {length}\n\n"
+
+
+def received(connection: socket.socket, text: bytes) -> bytes:
+    """Return the bytes that arrive on a connection, up to and with `text`."""
+    data = b""
+    while text not in data:
+        some = connection.recv(1 << 16)
+        assert some, data
+        data += some
+    return data
+
+
+@posix_only
+def test_leaving_and_ctrl_c_are_no_errors() -> None:
+    """Browsers leave at every moment; another one stays but no longer reads."""
+    Path("other").mkdir()
+    TOKENIZER.save("other/model.json")
+    arguments = ("--model", "model.json", "--model", "other/model.json", "--port", "0")
+    with served(*arguments) as (process, port, said):
+        assert said == (
+            f"bpetite: serving model.json, other/model.json at http://127.0.0.1:{port}/{os.linesep}"
+        )
+        refused = connected(port, post("/tokens", 10**10))
+        assert received(refused, b"bytes").startswith(b"HTTP/1.1 413 ")
+        refused.close()
+
+        in_the_body = connected(port, post("/tokens", 1000) + "half of")
+        at_once = connected(port, post("/stream?pause=1000", 3) + "aé")
+        in_the_stream = connected(port, post("/stream?pause=5", 4) + "abcd")
+        received(in_the_stream, b'"id": 97')
+        for connection in (in_the_body, at_once, in_the_stream):
+            reset = struct.pack("ii", 1, 0)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+            connection.close()
+
+        waiting = connected(port, post("/stream?pause=1000", 5) + "abcde")
+        received(waiting, b'"id": 97')
+        reading_no_more = connected(port, post("/stream", 60_000) + "abc" * 20_000)
+        received(reading_no_more, b'"id": ')
+        started = time.monotonic()
+        assert interrupted(process) == (130, b"bpetite: interrupted\n")
+        assert time.monotonic() - started < 2
+        for connection in (waiting, reading_no_more):
+            connection.close()
+
+
+HASTY = (
+    sys.executable,
+    "-c",
+    "import sys; from bpetite._cli import main; from bpetite._web import app, server; "
+    "server.MAX_HEAD_SECONDS = app.MAX_BODY_SECONDS = 0.5; main(sys.argv[1:])",
+)
+"""The command, with half a second for the head and for the body of a request."""
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    ["", "GET /mod", "GET /models HTTP/1.1\nHost: localhost\n", post("/tokens", 9) + "half"],
+    ids=["nothing", "request line", "head", "body"],
+)
+def test_half_open_connections_do_not_block_others(beginning: str) -> None:
+    arguments = ("--model", "model.json", "--port", "0")
+    with ExitStack() as stack:
+        _, port, _ = stack.enter_context(served(*arguments, command=HASTY))
+        for _ in range(MAX_CONNECTIONS):
+            stack.enter_context(connected(port, beginning))
+        deadline = time.monotonic() + 10
+        while not models(port).startswith(b"HTTP/1.1 200 "):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+
+def test_slow_body_is_refused_with_408() -> None:
+    arguments = ("--model", "model.json", "--port", "0")
+    half = post("/tokens", 9) + "half"
+    with served(*arguments, command=HASTY) as (_, port, _), connected(port, half) as connection:
+        assert received(connection, b"took too long").startswith(b"HTTP/1.1 408 ")
+        assert connection.recv(1) == b""
+
+
+def test_second_head_of_a_connection_has_a_deadline() -> None:
+    arguments = ("--model", "model.json", "--port", "0")
+    get = "GET /models HTTP/1.1\nHost: localhost\n"
+    with served(*arguments, command=HASTY) as (_, port, _), connected(port, get + "\n") as again:
+        received(again, b"max_bytes")
+        again.sendall(get.encode())
+        started = time.monotonic()
+        while again.recv(1 << 16):
+            pass
+        assert time.monotonic() - started < 3
+
+
+def models(port: int) -> bytes:
+    """Return the answer to a request for the models, or its beginning."""
+    with connected(port, "GET /models HTTP/1.1\nHost: localhost\n\n") as connection:
+        return connection.recv(1 << 16)
+
+
+def test_port_in_use_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = in_process("serve", "--model", "model.json", "--port", str(port))
+    assert result == failure(f"port {port} is in use; --port 0 takes any free port")
+
+
+def test_unknown_host_is_named() -> None:
+    result = in_process("serve", "--model", "model.json", "--host", "no.such.host.invalid")
+    assert (result.code, result.out, len(result.err)) == (1, b"", 1)
+    assert result.err[0].startswith("bpetite: cannot listen at no.such.host.invalid, port 8765: ")
+
+
+@pytest.mark.parametrize("missing", ["starlette", "uvicorn"])
+def test_missing_packages_are_named(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] == missing]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, missing, None)
+    for name in ("bpetite._web.app", "bpetite._web.server"):
+        monkeypatch.delitem(sys.modules, name)
+    result = in_process("serve", "--model", "model.json")
+    assert (result.code, result.out, len(result.err)) == (1, b"", 1)
+    assert result.err[0].startswith("bpetite: serve needs Starlette and uvicorn (")
+    assert result.err[0].endswith("): pip install starlette uvicorn")
+
+
+def test_help_names_all_packages_of_the_extra() -> None:
+    """The extra's own name does not work from a clone: bpetite may not be on PyPI."""
+    extra = [line for line in requires("bpetite") or [] if 'extra == "web"' in line]
+    names = re.findall(r"^[\w-]+", "\n".join(extra), re.MULTILINE)
+    help = in_process("serve", "--help").out.decode()
+    assert sorted(names) == ["starlette", "uvicorn"]
+    assert (
+        f"\nThis verb needs Starlette and uvicorn: pip install {' '.join(sorted(names))}\n" in help
+    )
+
+
+def test_page_shows_the_tokens_of_inspect() -> None:
+    (found,) = client(TOKENIZER).post("/tokens", content=TEXT).json()
+    shown = in_process("inspect", "--model", "model.json", "--text", TEXT).out.decode()
+    view = shown.splitlines()[0]
+    assert "|".join(group[0] for group in found["groups"]) == view
