@@ -14,6 +14,7 @@ from support import reference
 from support.engines import python_only
 from support.examples import few_examples
 from support.reference import Pair
+from support.times import best_time
 from support.vocabularies import gpt2_characters
 from tokenizers import models
 
@@ -478,22 +479,31 @@ def chosen_tokenizer(literals: list[str]) -> Tokenizer:
 )
 def test_a_choice_takes_linear_time(literals: list[str], text: str) -> None:
     tokenizer = chosen_tokenizer([*literals, "unused"])
-    start = process_time()
-    ids = tokenizer.encode(text, allowed_special=literals)
-    assert tokenizer.count(text, allowed_special=literals) == len(ids)
-    with pytest.raises(ValueError, match="disallowed_special refuses"):
-        tokenizer.encode(text + literals[0], allowed_special=(), disallowed_special="all")
-    assert process_time() - start < 4
-    assert ids == tokenizer.encode(text)
+
+    def seconds() -> float:
+        start = process_time()
+        ids = tokenizer.encode(text, allowed_special=literals)
+        assert tokenizer.count(text, allowed_special=literals) == len(ids)
+        with pytest.raises(ValueError, match="disallowed_special refuses"):
+            tokenizer.encode(text + literals[0], allowed_special=(), disallowed_special="all")
+        taken = process_time() - start
+        assert ids == tokenizer.encode(text)
+        return taken
+
+    assert best_time(seconds, enough=4) < 4
 
 
 def test_a_choice_among_many_special_tokens_is_set_up_quickly() -> None:
     tokenizer = chosen_tokenizer([f"<|special_{number}|>" for number in range(100_000)])
-    start = process_time()
-    for _ in range(20):
-        assert tokenizer.encode("a", allowed_special=(), disallowed_special="all") == [97]
-        assert tokenizer.encode("<|special_7|>", allowed_special=["<|special_7|>"]) == [307]
-    assert process_time() - start < 1
+
+    def seconds() -> float:
+        start = process_time()
+        for _ in range(20):
+            assert tokenizer.encode("a", allowed_special=(), disallowed_special="all") == [97]
+            assert tokenizer.encode("<|special_7|>", allowed_special=["<|special_7|>"]) == [307]
+        return process_time() - start
+
+    assert best_time(seconds, enough=1) < 1
 
 
 def test_threads_share_a_text_with_a_choice() -> None:

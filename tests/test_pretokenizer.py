@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import reference
 from support.examples import few_examples
+from support.times import best_time
 from tokenizers import pre_tokenizers
 
 from bpetite import Tokenizer, _pretokenizer
@@ -427,17 +428,25 @@ SHARED_PREFIXES = [f"<|sp{number:05}|>" for number in range(4000)]
 )
 def test_hostile_text_is_searched_in_linear_time(literals: list[str], text: str) -> None:
     splitter = SpecialSplitter(literals)
-    start = process_time()
-    parts = [part for ordinary, literal in splitter.split(text) for part in (ordinary, literal)]
-    assert process_time() - start < 2.5  # an alternation of `re` took up to 6 s
-    assert "".join(filter(None, parts)) == text
+
+    def seconds() -> float:
+        start = process_time()
+        parts = [part for ordinary, literal in splitter.split(text) for part in (ordinary, literal)]
+        taken = process_time() - start
+        assert "".join(filter(None, parts)) == text
+        return taken
+
+    assert best_time(seconds, enough=2.5) < 2.5  # an alternation of `re` took up to 6 s
 
 
 def test_many_special_tokens_are_set_up_quickly() -> None:
-    start = process_time()
-    splitter = SpecialSplitter([f"<|special_{number}|>" for number in range(100_000)])
-    assert splitter.first("a <|special_99999|>") == ("<|special_99999|>", 2)
-    assert process_time() - start < 1
+    def seconds() -> float:
+        start = process_time()
+        splitter = SpecialSplitter([f"<|special_{number}|>" for number in range(100_000)])
+        assert splitter.first("a <|special_99999|>") == ("<|special_99999|>", 2)
+        return process_time() - start
+
+    assert best_time(seconds, enough=1) < 1
 
 
 @given(st.sets(st.text("ab.|", min_size=1, max_size=4), max_size=5), st.text("ab.| ", max_size=30))

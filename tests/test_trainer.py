@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import reference
 from support.engines import python_only
+from support.times import best_time
 
 import bpetite
 from bpetite import PATTERNS, Tokenizer, TrainingProgress, _corpus, _pretokenizer, _progress
@@ -589,13 +590,13 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("stage", ["counting", "merging"])
 def test_an_interrupt_ends_training_soon(stage: str, threads: int) -> None:
-    result = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, stage, str(threads)],
-        capture_output=True,
-        check=True,
-        timeout=100,
-    )
-    assert float(result.stdout) < 0.5 * threads
+    def seconds() -> float:
+        command = [sys.executable, "-c", INTERRUPTED, stage, str(threads)]
+        ended = subprocess.run(command, capture_output=True, check=True, timeout=100)
+        return float(ended.stdout)
+
+    limit = 0.5 * threads
+    assert best_time(seconds, enough=limit) < limit
 
 
 # Progress

@@ -317,7 +317,7 @@ def interrupted(process: Popen[bytes]) -> tuple[int, bytes]:
     """Send Ctrl-C; return the exit code and the rest of standard error."""
     assert process.stderr is not None
     process.send_signal(signal.SIGINT)
-    code = process.wait(timeout=5)
+    code = process.wait(timeout=30)
     return code, process.stderr.read()
 
 
@@ -366,13 +366,13 @@ def test_leaving_and_ctrl_c_are_no_errors() -> None:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
             connection.close()
 
-        waiting = connected(port, post("/stream?pause=1000", 5) + "abcde")
+        waiting = connected(port, post("/stream?pause=1000", 30) + "abcde" * 6)
         received(waiting, b'"id": 97')
         reading_no_more = connected(port, post("/stream", 60_000) + "abc" * 20_000)
         received(reading_no_more, b'"id": ')
         started = time.monotonic()
         assert interrupted(process) == (130, b"bpetite: interrupted\n")
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 20  # all texts would take 30
         for connection in (waiting, reading_no_more):
             connection.close()
 
@@ -417,10 +417,8 @@ def test_second_head_of_a_connection_has_a_deadline() -> None:
     with served(*arguments, command=HASTY) as (_, port, _), connected(port, get + "\n") as again:
         received(again, b"max_bytes")
         again.sendall(get.encode())
-        started = time.monotonic()
-        while again.recv(1 << 16):
+        while again.recv(1 << 16):  # without a deadline, this times out
             pass
-        assert time.monotonic() - started < 3
 
 
 def models(port: int) -> bytes:

@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs POSIX signals"),
 ]
 
-expect.set_options(timeout=15_000)
+expect.set_options(timeout=60_000)
 
 BYTES = Tokenizer.train("", 256)
 
@@ -45,7 +45,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
             assert run.poll() is None
         yield errors.read_text().split(" at ")[1].strip(), errors
         run.terminate()
-        run.wait(timeout=5)
+        run.wait(timeout=30)
 
 
 @pytest.fixture(scope="module")

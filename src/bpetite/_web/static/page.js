@@ -240,7 +240,7 @@ async function tokenise() {
 
 let playing = null;
 
-// Append text to an output, with U+FFFD in spans of its own, and scroll to the end.
+// Append text to an output, with U+FFFD in spans of its own.
 function add(output, text) {
   for (const part of text.split(/(\ufffd+)/u).filter(Boolean)) {
     const className = part[0] === "\ufffd" ? "lost" : "";
@@ -248,7 +248,15 @@ function add(output, text) {
     if (last && last.className === className) last.firstChild.appendData(part);
     else output.append(element("span", className, part));
   }
-  output.scrollTop = output.scrollHeight;
+}
+
+// Scroll elements to their ends, once a frame: each look at a height lays out the whole page.
+let frame = 0;
+function follow(...elements) {
+  frame ||= requestAnimationFrame(() => {
+    frame = 0;
+    for (const shown of elements) shown.scrollTop = shown.scrollHeight;
+  });
 }
 
 function row(number, step) {
@@ -296,7 +304,7 @@ async function replay() {
       add(output, newText);
       rows.append(added);
       while (rows.children.length > MAX_ROWS) rows.firstElementChild.remove();
-      $("steps").scrollTop = $("steps").scrollHeight;
+      follow(alone, output, $("steps"));
     }
     if (!ended) throw new TypeError("the stream broke off");
     $("verdict").textContent = verdict(number, lost, streamed, text);
