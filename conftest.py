@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import contextlib
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +58,11 @@ def _with_engine(item: pytest.DoctestItem) -> pytest.DoctestItem:
 
 
 @pytest.fixture(autouse=True)
-def _temporary_folder(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def _temporary_folder(request: pytest.FixtureRequest) -> Iterator[None]:
     """Run each example in a temporary folder, since examples write files."""
+    # Only examples ask for the folder: making one takes as long as a small test.
     if isinstance(request.node, pytest.DoctestItem):
-        monkeypatch.chdir(tmp_path)
+        with contextlib.chdir(request.getfixturevalue("tmp_path")):
+            yield
+    else:
+        yield
