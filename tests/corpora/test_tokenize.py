@@ -109,7 +109,7 @@ def test_files_have_the_ids_of_the_texts(format: str, source: Path, folder: Path
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("part_bytes", [500, 3_000])
+@pytest.mark.parametrize("part_bytes", [1_000, 3_000])
 def test_parts_join_to_the_whole(format: str, part_bytes: int, source: Path, folder: Path) -> None:
     manifest = tokenize(Corpus(source), TOKENIZER, folder, format, part_bytes=part_bytes)
     assert len(manifest["parts"]) > 2

@@ -60,7 +60,7 @@ def test_train_on_files_is_train_on_their_texts(compression: str, tmp_path: Path
 def test_count_of_a_text_in_chunks_is_exact(
     pattern: str, special: tuple[str, ...], tmp_path: Path
 ) -> None:
-    text = text_of(1)
+    text = text_of(1, 800)
     tokenizer = Tokenizer.train(text, 300, pattern=pattern, special_tokens=special)
     path = tmp_path / "a.txt"
     path.write_bytes(text.encode())
@@ -75,7 +75,7 @@ def test_count_of_a_text_in_chunks_is_exact(
         def segments(self) -> Any:
             return Corpus(path).segments(batch_bytes=self.batch_bytes)
 
-    for batch_bytes in (1, 3, 50, 1000, 5000, 1 << 20):
+    for batch_bytes in (1, 3, 50, 1000, 1 << 20):
         for allowed in ("all", ()):
             expected = tokenizer.count(text, allowed_special=allowed)
             found = tokenizer.count_documents(Small(batch_bytes), allowed_special=allowed)
@@ -204,7 +204,7 @@ def test_memory_does_not_grow_with_a_file(name: str, tmp_path: Path) -> None:
     single = jsonl([text]) if "jsonl" in name else text.encode()
     suffix = Path(name).suffix if Path(name).suffix in COMPRESSIONS else ""
     path = tmp_path / name
-    path.write_bytes(COMPRESSIONS[suffix](single * copies))
+    path.write_bytes(COMPRESSIONS[suffix](single) * copies)
     command = [sys.executable, "-c", MEMORY, str(path)]
     done = subprocess.run(command, capture_output=True, timeout=120, check=True)
     count, kilobytes = map(int, done.stdout.split())

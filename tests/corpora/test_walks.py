@@ -13,11 +13,13 @@ from pydoc_data.topics import topics
 
 import pytest
 from support import ROOT
+from support.engines import once
 
 import bpetite
 from bpetite import Tokenizer
 
 
+@once
 @pytest.mark.skipif(os.name == "nt", reason="the commands are written for a POSIX shell")
 def test_commands_of_the_page_run(tmp_path: Path) -> None:
     zstandard = pytest.importorskip("zstandard")

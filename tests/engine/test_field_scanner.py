@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fuzzing.json_lines import any_json_lines
+from hypothesis import settings
 from support.engines import native_only
 from support.times import best_time
 
@@ -515,7 +516,7 @@ def test_threads_take_turns() -> None:
 
 # Generated lines, compared with `json.loads`
 
-N_SEEDS = 300
+N_SEEDS = 2 * settings().max_examples
 """Each seed gives a few lines; `scripts/fuzz` has many more."""
 
 

@@ -1097,10 +1097,10 @@ def forms(other: bool) -> Callable[[str], str]:
 
 
 CODES = [code for code in range(0x110000) if not 0xD800 <= code < 0xE000]
-MARKS = [chr(code) for code in CODES if unicodedata.combining(chr(code))]
+MARKS = [chr(code) for code in CODES[:0x30000] if unicodedata.combining(chr(code))]
 PARTS = [
     part
-    for code in CODES
+    for code in CODES[:0x30000]  # no later character is composed
     if (parts := unicodedata.decomposition(chr(code))) and parts[0] != "<"
     for part in [chr(code), "".join(chr(int(each, 16)) for each in parts.split())]
 ]

@@ -95,7 +95,9 @@ every_source = pytest.mark.parametrize("make", SOURCES)
 Make = Callable[[str, Path], Any]
 
 
-@every_source
+@pytest.mark.parametrize(
+    "make", [*SOURCES[:-1], pytest.param(from_encoding, marks=pytest.mark.slow)]
+)
 def test_the_longest_special_token_is_taken(make: Make, tmp_path: Path) -> None:
     literal = "é" * (MAX_LITERAL_BYTES // 2)
     if make is load_hugging_face:

@@ -134,6 +134,7 @@ def rank_tables(draw: st.DrawFn) -> tuple[dict[bytes, int], list[bytes]]:
     return dict(zip(order, ids, strict=True)), pool
 
 
+@few_examples
 @given(
     table=rank_tables(),
     pattern=st.sampled_from([*PATTERNS.values(), WHOLE, WHOLE, WORDS]),

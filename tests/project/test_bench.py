@@ -19,6 +19,7 @@ from benchmarks.stream_cases import Fate, fate, texts_of
 from benchmarks.streamers import OURS, SUBSTITUTES, Stream, Streamer, looping
 from benchmarks.table import Row, Target, markdown, missing_parts, put_parts, three_digits
 from support import ROOT
+from support.engines import once
 from support.stream_cases import CASES, Case, expected
 
 from bpetite import Tokenizer
@@ -136,6 +137,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 AXIS = Axis("bytes & more", {1.0: "1", 10.0: "10", 100.0: "<100>"})
 
 
+@once
 def test_a_plot_is_xml_with_all_names() -> None:
     pytest.importorskip("matplotlib")
     lines = [Series("a & b", [(1, 1), (100, 50)], is_main=True), Series("c", [(10, 2), (90, 2)])]
@@ -144,6 +146,7 @@ def test_a_plot_is_xml_with_all_names() -> None:
     assert words >= {"a & b", "c", "d < e", "bytes & more", "<100>"}
 
 
+@once
 def test_equal_data_gives_equal_plots() -> None:
     pytest.importorskip("matplotlib")
     lines = [Series("a", [(1, 1), (100, 50)])]

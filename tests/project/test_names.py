@@ -5,6 +5,9 @@ from collections import Counter
 from itertools import chain
 
 from support import ROOT
+from support.engines import once
+
+pytestmark = once
 
 FILES = [*(ROOT / "tests").rglob("test_*.py")]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from doctest import DocTestParser
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support import ROOT
+from support.engines import once
 
 import bpetite
 
@@ -18,19 +20,24 @@ MIN_TYPE_COMPLETENESS = 0.98
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
-pytestmark = pytest.mark.skipif(
-    bpetite.engine == "python" and find_spec("bpetite._engine._native") is not None,
-    reason="the run of the native engine checks types",
-)
+pytestmark = once
 
 needs_pyright = pytest.mark.skipif(not find_spec("pyright"), reason="pyright is not installed")
 
 
 def run(tool: str, *arguments: str) -> str:
     """Return what a type checker prints about the imported package and files."""
-    folder = Path(bpetite.__file__).parents[1]
     command = [sys.executable, "-m", tool, *arguments]
-    done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", check=False)
+    # pyright looks there for the Node.js of its package.
+    programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    done = subprocess.run(
+        command,
+        cwd=Path(bpetite.__file__).parents[1],
+        env={**os.environ, "PATH": programs},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
     return done.stdout + done.stderr
 
 

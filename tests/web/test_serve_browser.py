@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.cli import TOKENIZER, start
+from support.engines import once
 
 from bpetite import Tokenizer
 from bpetite._web.display import groups
@@ -19,6 +20,7 @@ from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect  # 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 pytestmark = [
+    once,
     pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium"),
     pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs POSIX signals"),
 ]
