@@ -58,22 +58,28 @@ def json_lines(text: str, size: int, is_ascii: bool) -> bytes:
     """Return JSON Lines of about `size` bytes: parts of a text, with fields like FineWeb's."""
     rng = random.Random(7)
     lines: list[bytes] = []
-    length = 0
+    done = 0
     for number in count():
         start = rng.randrange(len(text))
-        row = {
-            "text": text[start : start + min(20_000, max(500, int(rng.lognormvariate(7.7, 0.9))))],
-            "id": f"<urn:uuid:{rng.getrandbits(128):032x}>",
-            "dump": "CC-MAIN-2013-20",
-            "url": f"https://www.example{rng.randrange(9999)}.com/2013/05/words-of-a-title.html",
-            "date": "2013-05-18T05:48:59Z",
-            "file_path": f"s3://commoncrawl/crawl-data/CC-MAIN-2013-20/{number:05}.warc.gz",
-            "language": "en",
-            "language_score": round(rng.random(), 12),
-            "token_count": rng.randrange(9999),
-        }
+        length = min(20_000, max(500, int(rng.lognormvariate(7.7, 0.9))))
+        row = row_of(rng, number, text[start : start + length])
         lines.append(json.dumps(row, ensure_ascii=is_ascii).encode())
-        length += len(lines[-1]) + 1
-        if length >= size:
+        done += len(lines[-1]) + 1
+        if done >= size:
             break
     return b"\n".join(lines)
+
+
+def row_of(rng: random.Random, number: int, text: str) -> dict[str, str | float | int]:
+    """Return a document with fields like FineWeb's."""
+    return {
+        "text": text,
+        "id": f"<urn:uuid:{rng.getrandbits(128):032x}>",
+        "dump": "CC-MAIN-2013-20",
+        "url": f"https://www.example{rng.randrange(9999)}.com/2013/05/words-of-a-title.html",
+        "date": "2013-05-18T05:48:59Z",
+        "file_path": f"s3://commoncrawl/crawl-data/CC-MAIN-2013-20/{number:05}.warc.gz",
+        "language": "en",
+        "language_score": round(rng.random(), 12),
+        "token_count": rng.randrange(9999),
+    }

@@ -19,9 +19,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.public import PUBLIC
+from tools.venv import ROOT
 
 import bpetite
-from benchmarks import decode, documents, encode, load, plots, python, stream, stream_cases, train
+from benchmarks import (
+    decode,
+    documents,
+    encode,
+    json_lines,
+    load,
+    plots,
+    python,
+    stream,
+    stream_cases,
+    train,
+)
+from benchmarks.corpora import rows as corpora
 from benchmarks.measure import CPU_CLOCK, Bench, say, size_of, use_one_cpu
 from benchmarks.peers import LIBRARIES, TRAINERS, is_installed, version_of
 from benchmarks.streamers import STREAMERS
@@ -90,16 +103,34 @@ NATIVE = {
 }
 """The tables of the native engine."""
 
+CORPORA = {
+    "corpora": Section(corpora.corpora_rows, corpora.corpora_header, chosen="english"),
+    "corpora-libraries": Section(
+        corpora.library_rows, corpora.library_header, chosen=r"english, \.jsonl,"
+    ),
+    "corpora-memory": Section(corpora.memory_rows, corpora.memory_header, chosen=None),
+    "corpora-counting": Section(corpora.counting_rows, corpora.counting_header, chosen=None),
+    "scanner": Section(json_lines.scanner_rows, chosen=None),
+    "documents": NATIVE["documents"],
+}
+"""The tables of `scripts/bench corpora`."""
+
 SECTIONS = {"python": PYTHON, "native": NATIVE}[bpetite.engine]
-ALL_SECTIONS = NATIVE | PYTHON | SECTIONS
-"""The sections to choose from. Those of the other engine come last."""
+ALL_SECTIONS = NATIVE | PYTHON | CORPORA | SECTIONS
+"""The sections to choose from. Those of the engine count if another has the same name."""
 
 
 def main() -> None:
     """Measure the sections that the arguments name, and print or write the results."""
     arguments = parse_arguments()
     use_one_cpu()
-    bench = Bench(arguments.data, arguments.bytes, arguments.repeats)
+    bench = Bench(
+        arguments.data,
+        arguments.bytes,
+        arguments.repeats,
+        arguments.environments,
+        arguments.full,
+    )
     if arguments.plots:
         plots.write_plots(bench, arguments.plots, arguments.only)
         return
@@ -178,6 +209,12 @@ def parse_arguments() -> argparse.Namespace:
         description=__doc__,
         epilog="`scripts/bench ids --help` explains how to compare ids with other libraries.",
     )
+    parser.add_argument(
+        "group",
+        nargs="?",
+        choices=["corpora"],
+        help=f"measure files and token files: {', '.join(CORPORA)}",
+    )
     files = ", ".join(file for _, file in PUBLIC.values())
     parser.add_argument(
         "--data",
@@ -200,13 +237,13 @@ def parse_arguments() -> argparse.Namespace:
         default=default_bytes,
         metavar="N",
         help="encode and count at most the first N bytes of each text "
-        f"(default: {default_bytes or 'all'})",
+        f"(default: {default_bytes or 'all'}); for corpora, the bytes of text in a file "
+        f"(default: {corpora.CORPUS_BYTES:,})",
     )
     parser.add_argument(
         "--only",
         nargs="+",
         choices=ALL_SECTIONS,
-        default=list(SECTIONS),
         metavar="SECTION",
         help=f"sections to measure: {', '.join(ALL_SECTIONS)} (default: {' '.join(SECTIONS)})",
     )
@@ -222,12 +259,28 @@ def parse_arguments() -> argparse.Namespace:
         help=f"also put the tables into {PAGE} and {DETAILS} of this folder",
     )
     parser.add_argument(
+        "--environments",
+        type=Path,
+        default=ROOT / ".libraries",
+        metavar="FOLDER",
+        help="where corpora-libraries installs the other libraries; torch makes it large "
+        "(default: %(default)s)",
+    )
+    parser.add_argument(
+        "--full",
+        action="store_true",
+        help="for corpora-memory, write files of up to 4 GB of text too (half an hour)",
+    )
+    parser.add_argument(
         "--plots",
         type=Path,
         metavar="FOLDER",
         help="measure and write the plots of the sections encode, train and stream, and no tables",
     )
     arguments = parser.parse_args()
+    arguments.only = arguments.only or [*(CORPORA if arguments.group else SECTIONS)]
+    if bpetite.engine != "native" and (unfit := {*arguments.only} & {*CORPORA} - {*SECTIONS}):
+        parser.error(f"{', '.join(sorted(unfit))}: these measure the native engine")
     for name in ("english.txt", "code.txt") if arguments.data else ():
         if not (arguments.data / name).is_file():
             parser.error(f"--data: {arguments.data} has no {name}")

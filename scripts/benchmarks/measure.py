@@ -88,8 +88,17 @@ class Subject:
 class Bench:
     """The texts and vocabularies of all sections, and the number of turns."""
 
-    def __init__(self, folder: Path | None, sample_size: int | None, repeats: int) -> None:
+    def __init__(
+        self,
+        folder: Path | None,
+        sample_size: int | None,
+        repeats: int,
+        environments: Path = Path(".libraries"),
+        is_full: bool = False,
+    ) -> None:
         self.data = folder
+        self.environments = environments
+        self.is_full = is_full
         self.texts = texts_of(folder)
         self.sample_size = sample_size
         self.samples = {

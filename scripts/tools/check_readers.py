@@ -17,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import venv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -26,7 +25,7 @@ from pydoc_data.topics import topics
 
 from bpetite import Tokenizer
 from bpetite.corpora import Corpus, tokenize
-from tools.venv import ROOT, say
+from tools.venv import ROOT, environment
 
 END = "<|endoftext|>"
 
@@ -170,7 +169,7 @@ def main() -> None:
     parser.add_argument("--llmc", type=Path, metavar="FOLDER")
     parser.add_argument("--only", nargs="+", choices=READERS, default=[*READERS], metavar="READER")
     options = parser.parse_args()
-    python = environment(options.environments)
+    python = environment(options.environments, TORCH, ("--no-deps", *OLMO_CORE))
     failures = 0
     for name in options.only:
         with tempfile.TemporaryDirectory() as folder:
@@ -183,21 +182,6 @@ def main() -> None:
         print(f"{name}: {problem or 'equal'}", flush=True)
         failures += problem is not None
     sys.exit(failures > 0)
-
-
-def environment(folder: Path) -> Path:
-    """Return the Python of an environment with all readers; make it if it is missing."""
-    python = folder / "bin" / "python"
-    stamp = folder / "installed"
-    if not stamp.exists():
-        say(f"installing readers in {folder}")
-        if not python.exists():
-            venv.create(folder, with_pip=True)
-        pip: list[str | Path] = [python, "-m", "pip", "install", "--quiet"]
-        subprocess.run([*pip, *TORCH], check=True)
-        subprocess.run([*pip, "--no-deps", *OLMO_CORE], check=True)
-        stamp.touch()
-    return python
 
 
 def difference(

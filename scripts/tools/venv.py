@@ -14,6 +14,7 @@ import threading
 import venv
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from subprocess import PIPE, STDOUT
 from typing import Any
@@ -55,6 +56,25 @@ def ensure(extra: str = "", native: str = "") -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     stamp.write_text(expected)
+
+
+def environment(folder: Path, *installs: Sequence[str]) -> Path:
+    """Return the Python of an environment for other libraries; make it if it is missing.
+
+    Each of `installs` has the arguments of a `pip install`. Raises CalledProcessError if one fails.
+    """
+    python = folder / PYTHON.relative_to(FOLDER)
+    stamp = folder / "installed"
+    if not stamp.exists():
+        say(f"installing in {folder}: {' '.join(chain(*installs))}")
+        if not python.exists():
+            venv.create(folder, symlinks=os.name != "nt", with_pip=True)
+        pip: list[str | Path] = [python, "-m", "pip", "install", "--quiet"]
+        # An old pip may try hundreds of versions.
+        for packages in (("--upgrade", "pip"), *installs):
+            subprocess.run([*pip, *packages], check=True)
+        stamp.touch()
+    return python
 
 
 def digest(native: str) -> str:

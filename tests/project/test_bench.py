@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 from array import array
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 from benchmarks import main as bench
+from benchmarks.corpora import files, others, processes, stages
 from benchmarks.json_lines import json_lines, scan
 from benchmarks.plots import Axis, Series, svg
 from benchmarks.stream import STOPS, Times, blocks
@@ -23,12 +25,13 @@ from support.engines import once
 from support.stream_cases import CASES, Case, expected
 
 from bpetite import Tokenizer
+from bpetite.corpora import Corpus
 
 DOCS = ROOT / "docs"
 
 
 @pytest.mark.parametrize(
-    ("engine", "sections"), [("native", bench.NATIVE), ("python", bench.PYTHON)]
+    ("engine", "sections"), [("native", bench.NATIVE | bench.CORPORA), ("python", bench.PYTHON)]
 )
 def test_pages_have_markers_for_each_table(engine: str, sections: dict[str, bench.Section]) -> None:
     details = [f"{engine}-{name}" for name in ("conditions", *sections)]
@@ -81,7 +84,7 @@ def test_pages_show_no_targets() -> None:
 
 
 def test_the_main_page_stays_short() -> None:
-    assert len((DOCS / bench.PAGE).read_text(encoding="utf-8").splitlines()) <= 250
+    assert len((DOCS / bench.PAGE).read_text(encoding="utf-8").splitlines()) <= 280
 
 
 README_FIGURES = (
@@ -253,3 +256,52 @@ def test_lines_to_scan_have_all_texts(is_ascii: bool) -> None:
     texts = [json.loads(line)["text"] for line in data.splitlines()]
     assert scan(data) == len("".join(texts).encode())
     assert 50_000 <= len(data) < 100_000
+
+
+# Corpora
+
+
+@pytest.mark.parametrize("kind", [*files.KINDS, "txt"])
+def test_files_of_a_corpus_have_the_documents(kind: str, tmp_path: Path) -> None:
+    for module in ("pyarrow", "zstandard"):
+        pytest.importorskip(module)
+    text = "abc é\n你好 " * 2000
+    made = files.write(tmp_path, text, 40_000, kind)
+    expected = [*files.documents(text, 40_000)]
+    assert made.text_bytes == sum(len(document.encode()) for document in expected) >= 40_000
+    if kind == "txt":
+        expected = ["".join(f"{document}\n" for document in expected)]
+    assert [*Corpus(made.path)] == expected
+    assert len([*Corpus(made.one_document)]) == 1
+
+
+@pytest.mark.parametrize("kind", files.KINDS)
+def test_stages_take_the_whole_file(kind: str, tmp_path: Path) -> None:
+    for module in ("isal", "pyarrow", "zstandard"):
+        pytest.importorskip(module)
+    made = files.write(tmp_path, "some words " * 9_000, 90_000, kind)
+    found, corpus = stages.reading(made.path)
+    assert "decompress" in found or kind == "jsonl"
+    assert sum(batch.offsets[-1] for batch in corpus.batches()) == made.text_bytes
+    tokenizer = Tokenizer.train("", 256)
+    tokenizer.save(tmp_path / "model.json")
+    arguments = (made.path, tmp_path / "model.json", "<|endoftext|>", tmp_path / "ids")
+    assert all(seconds.wall > 0 for seconds in stages.tokenizing(*arguments).values())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no wait4")
+def test_a_process_reports_its_time_and_memory() -> None:
+    program = "data = bytearray(b'a') * 100_000_000; sum(range(1_000_000))"
+    usage = processes.run([sys.executable, "-c", program])
+    assert usage.peak > 100_000_000
+    assert 0 < usage.cpu <= usage.wall * 1.5
+    with pytest.raises(processes.CommandError, match="ValueError: no"):
+        processes.run([sys.executable, "-c", "raise ValueError('no')"])
+
+
+def test_programs_of_other_libraries_are_python() -> None:
+    for other in others.OTHERS:
+        _, _, program, *_ = others.command(
+            other, Path("python"), Path("a"), Path("b"), Path("c"), ("<end>", 1)
+        )
+        compile(str(program), other.name, "exec")

@@ -1,0 +1,1 @@
+"""Corpora: speed and memory of `bpetite tokenize`, its stages, and other libraries' tools."""

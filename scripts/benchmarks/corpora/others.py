@@ -1,0 +1,178 @@
+"""Other libraries that tokenize files: how to install and to run each of them.
+
+Each has an environment of its own, since their requirements exclude each other.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import textwrap
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tools import venv
+
+from benchmarks.corpora.files import KINDS
+
+
+@dataclass(frozen=True)
+class Other:
+    """A library's way from a file to a folder of token files."""
+
+    name: str
+    package: str
+    """Its environment and its version are those of this package."""
+    packages: tuple[str, ...]
+    format: str
+    """bpetite's format for the same readers."""
+    program: str
+    """Python; `source`, `tokenizer` and `output` are paths, `end` is a special token."""
+    kinds: tuple[str, ...] = KINDS
+    ids: str = ""
+    """A glob of output files that hold nothing but ids of two bytes; "" if there are none."""
+    is_rival: bool = True
+    """Whether bpetite's target compares with it."""
+
+
+_PRELUDE = """
+import sys
+from pathlib import Path
+source, tokenizer, output = map(Path, sys.argv[1:4])
+end, end_id = sys.argv[4], int(sys.argv[5])
+"""
+
+OTHERS = (
+    Other(
+        "datatrove, DocumentTokenizer",
+        "datatrove",
+        ("datatrove[io,processing]", "regex"),
+        "datatrove",
+        """
+        from datatrove.executor import LocalPipelineExecutor
+        from datatrove.pipeline.readers import JsonlReader, ParquetReader
+        from datatrove.pipeline.tokens import DocumentTokenizer
+        kind = ParquetReader if source.suffix == ".parquet" else JsonlReader
+        reader = kind(str(source.parent), glob_pattern=source.name)
+        writer = DocumentTokenizer(
+            str(output),
+            tokenizer_name_or_path=str(tokenizer),
+            eos_token=end,
+            shuffle_documents=False,
+        )
+        LocalPipelineExecutor([reader, writer], logging_dir=str(output / "logs")).run()
+        """,
+        ids="*.ds",
+    ),
+    Other(
+        "dolma, tokens",
+        "dolma",
+        ("dolma",),
+        "olmo",
+        """
+        from dolma.cli.__main__ import main
+        main([
+            "tokens", "--documents", str(source), "--destination", str(output),
+            "--tokenizer.name_or_path", str(tokenizer), "--tokenizer.eos_token_id", str(end_id),
+            "--tokenizer.pad_token_id", str(end_id), "--dtype", "uint16", "--processes", "1",
+        ])
+        """,
+        kinds=("jsonl", "jsonl.gz"),  # of .jsonl.zst it writes no ids, without an error
+        ids="*.npy",
+    ),
+    Other(
+        # No package has preprocess_data.py: this is its loop, with one worker.
+        "Megatron, the loop of preprocess_data.py",
+        "megatron-core",
+        ("megatron-core", "torch", "tokenizers"),
+        "megatron",
+        """
+        import json
+        from multiprocessing import Pool
+        import numpy
+        from megatron.core.datasets.indexed_dataset import IndexedDatasetBuilder
+        from tokenizers import Tokenizer
+        def load():
+            global encode
+            encode = Tokenizer.from_file(str(tokenizer)).encode
+        def ids_of(line):
+            ids = encode(json.loads(line)["text"], add_special_tokens=False).ids
+            ids.append(end_id)
+            return ids, [len(ids)]
+        output.mkdir()
+        builder = IndexedDatasetBuilder(str(output / "text.bin"), dtype=numpy.uint16)
+        with Pool(1, load) as pool, source.open(encoding="utf-8") as lines:
+            for ids, lengths in pool.imap(ids_of, lines, 32):
+                builder.add_document(ids, lengths)
+            builder.finalize(str(output / "text.idx"))
+        """,
+        kinds=("jsonl",),
+        ids="*.bin",
+    ),
+    Other(
+        "datasets, map",
+        "datasets",
+        ("datasets", "tokenizers", "zstandard"),
+        "parquet",
+        """
+        from datasets import load_dataset
+        from tokenizers import Tokenizer
+        encode = Tokenizer.from_file(str(tokenizer)).encode_batch
+        def ids_of(rows):
+            found = encode([text + end for text in rows["text"]])
+            return {"input_ids": [one.ids for one in found]}
+        kind = "parquet" if source.suffix == ".parquet" else "json"
+        data = load_dataset(kind, data_files=str(source), split="train", cache_dir=str(output))
+        data.map(ids_of, batched=True, remove_columns=data.column_names)
+        """,
+    ),
+    Other(
+        "gigatoken, encode_files (ids stay in memory)",
+        "gigatoken",
+        ("gigatoken",),
+        "megatron",
+        """
+        import gigatoken
+        kind = gigatoken.JsonlFileSource
+        if source.suffix == ".parquet":
+            kind = gigatoken.ParquetFileSource
+        gigatoken.Tokenizer(str(tokenizer)).encode_files(kind([str(source)]), parallel=False)
+        """,
+        is_rival=False,
+    ),
+)
+
+
+class NotInstalledError(Exception):
+    """A library could not be installed."""
+
+
+@cache
+def python_of(other: Other, environments: Path) -> Path:
+    """Return the Python of a library's environment, which is made if it is missing."""
+    try:
+        return venv.environment(environments / other.package, other.packages)
+    except subprocess.CalledProcessError:
+        raise NotInstalledError(f"pip install {' '.join(other.packages)} failed") from None
+
+
+@cache
+def version_of(other: Other, python: Path) -> str:
+    """Return the version of a library."""
+    program = f"import importlib.metadata as m; print(m.version({other.package!r}))"
+    return subprocess.run(
+        [python, "-c", program], check=True, stdout=subprocess.PIPE, text=True
+    ).stdout.strip()
+
+
+def command(
+    other: Other, python: Path, source: Path, tokenizer: Path, output: Path, end: tuple[str, int]
+) -> list[str | Path]:
+    """Return the command that tokenizes a file, with a special token behind each document."""
+    program = _PRELUDE + textwrap.dedent(other.program)
+    return [python, "-c", program, source, tokenizer, output, end[0], str(end[1])]
+
+
+def ids_in(folder: Path, pattern: str) -> int:
+    """Return the number of ids of two bytes in the files of a folder."""
+    return sum(path.stat().st_size for path in folder.rglob(pattern)) // 2
