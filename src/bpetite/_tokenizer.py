@@ -670,7 +670,7 @@ class Tokenizer(MakesStreams):
         Raises ValueError, with the reason, if the other library would give other ids. Raises
         FileExistsError if the file exists, unless `overwrite`; other OSErrors of the system.
         """
-        _registry.write(self._vocabulary, path, overwrite, format)
+        _registry.write(self._vocabulary.transient(), path, overwrite, format)
 
     @classmethod
     def load(
@@ -779,7 +779,7 @@ class Tokenizer(MakesStreams):
         The first use takes up to some seconds for a large vocabulary.
         """
         if self._fingerprint is None:
-            self._fingerprint = fingerprint(self._vocabulary)
+            self._fingerprint = fingerprint(self._vocabulary.transient())
         return self._fingerprint
 
     def token_bytes(self, id: int) -> bytes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -333,7 +333,10 @@ class Vocabulary:
     @lazy_property
     def n_vocab(self) -> int:
         """The highest id plus one."""
-        return max(self.tokens.bytes_of) + 1
+        # Not by `tokens`, which would stay in memory.
+        merge_ids = self.merge_ids if self.native is None else self.native.merge_ids()
+        groups = (self.byte_ids, merge_ids, self.other_tokens, self.special_tokens.values())
+        return max(max(ids, default=0) for ids in groups) + 1
 
     def __hash__(self) -> int:
         # The last merges tell vocabularies apart well enough.
@@ -347,6 +350,14 @@ class Vocabulary:
             dict(value) if isinstance(value, MappingProxyType) else value
             for value in self._fields().values()
         )
+
+    def transient(self) -> Vocabulary:
+        """Return this vocabulary, or an equal one whose derived tables are freed together with it.
+
+        The tables of a large vocabulary take some 40 MB, more than its native form.
+        """
+        is_derived = self.native is None or "ordinary_tokens" in self.__dict__
+        return self if is_derived else replace(self)
 
     def know_tokens(self, bytes_of: Mapping[int, bytes]) -> None:
         """Set `ordinary_tokens` if the caller has derived them already."""

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from support.vocabularies import vocabulary
 
+import bpetite
 from bpetite import PATTERNS, Tokenizer
 from bpetite._vocabulary import Vocabulary
 from bpetite.formats import _fingerprint
@@ -30,6 +31,18 @@ AB, ABC = {256: b"ab"}, {256: b"ab", 257: b"abc"}
 def test_files_of_all_formats_have_one_fingerprint(tmp_path: Path, name: str) -> None:
     TRAINED.save(tmp_path / name)
     assert Tokenizer.load(tmp_path / name).fingerprint == TRAINED.fingerprint
+
+
+def test_a_name_and_a_file_keep_no_tables(tmp_path: Path) -> None:
+    if bpetite.engine != "native":
+        pytest.skip("the Python engine needs the tables")
+    trained = Tokenizer.train(CORPUS, 400, pattern="cl100k", special_tokens=[END])
+    trained.save(tmp_path / "model.json")
+    tokenizer = Tokenizer.load(tmp_path / "model.json")
+    assert tokenizer.fingerprint == trained.fingerprint
+    tokenizer.save(tmp_path / "copy.json")
+    assert tokenizer.n_vocab == max(trained.ids) + 1
+    assert not {"merges", "ordinary_tokens", "tokens"} & {*vars(tokenizer._vocabulary)}
 
 
 @pytest.mark.parametrize("pattern", [*PATTERNS, r"\p{L}+|\P{L}"])

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import islice
 
 from bpetite._encoder import merge_ids
 from bpetite._unicode.data import VERSION as UNICODE_VERSION
@@ -11,6 +14,8 @@ from bpetite._vocabulary import Pair, Vocabulary
 
 _VERSION = 1
 """The version of the hashed document."""
+
+_PART_ITEMS = 1 << 12
 
 
 def fingerprint(vocabulary: Vocabulary) -> str:
@@ -29,18 +34,46 @@ def fingerprint(vocabulary: Vocabulary) -> str:
         "unicode_version": UNICODE_VERSION,
         "patterns": [vocabulary.pattern, *vocabulary.more_patterns],
         "normalizer": vocabulary.normalizer,
-        "tokens": [(id, token.hex()) for id, token in vocabulary.ordinary_tokens.items()],
-        "merges": merges,
+        "tokens": ((id, token.hex()) for id, token in vocabulary.ordinary_tokens.items()),
+        "merges": iter(merges),
         # A token that no merge makes may still be the id of a whole piece.
         "ignore_merges": vocabulary.ignore_merges and misses_tokens,
         "special_tokens": special_tokens,
         "prefix_ids": vocabulary.prefix_ids,
         "suffix_ids": vocabulary.suffix_ids,
     }
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     import hashlib  # imported here, since few programs need it
 
-    return "sha256:" + hashlib.sha256(text.encode("ascii")).hexdigest()
+    hashed = hashlib.sha256()
+    for part in _json_parts(document):
+        hashed.update(part.encode("ascii"))
+    return f"sha256:{hashed.hexdigest()}"
+
+
+def _json_parts(document: Mapping[str, object]) -> Iterator[str]:
+    """Yield the JSON of an object in parts, by sorted keys. A value may be an iterator of items.
+
+    All tokens in one text would take more memory than the vocabulary itself.
+
+    >>> "".join(_json_parts({"b": iter([1, 2]), "a": None, "c": iter([])}))
+    '{"a":null,"b":[1,2],"c":[]}'
+    """
+    separator = "{"
+    for key, value in sorted(document.items()):
+        yield f"{separator}{_dumps(key)}:"
+        separator = ","
+        if not isinstance(value, Iterator):
+            yield _dumps(value)
+            continue
+        before = "["
+        while items := [*islice(value, _PART_ITEMS)]:
+            yield before + _dumps(items)[1:-1]
+            before = ","
+        yield "]" if before == "," else "[]"
+    yield "}"
+
+
+_dumps = partial(json.dumps, sort_keys=True, separators=(",", ":"))
 
 
 def _used_merges(vocabulary: Vocabulary) -> tuple[list[tuple[int, int, int]], bool]:
