@@ -90,17 +90,8 @@ def _found(path: str, column: Any, first_row: int) -> Found:
         return Found(None, bad=bad)
     _, offset_buffer, data_buffer = column.buffers()
     is_large = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
-    kind = pa.int64() if is_large else pa.int32()
-    offsets = pa.Array.from_buffers(
-        kind, len(column) + 1, [None, offset_buffer], offset=column.offset
-    )
-    first, last = offsets[0].as_py(), offsets[-1].as_py()
-    if first:
-        offsets = pyarrow(".compute").subtract(offsets, first)
-    offsets = offsets.cast(pa.uint64())
-    view = memoryview(offsets.buffers()[1]).cast("B").cast("Q")
-    view = view[offsets.offset : offsets.offset + len(offsets)]
-    data = memoryview(b"" if data_buffer is None else data_buffer).cast("B")[first:last]
+    view = _offsets(offset_buffer, is_large, column.offset, len(column) + 1)
+    data = memoryview(b"" if data_buffer is None else data_buffer).cast("B")
     if ENGINE.are_utf8(data, view):
         return Found(Batch(data, view, rows), bad=bad)
     documents = [bytes(data[view[i] : view[i + 1]]) for i in range(len(column))]
@@ -116,3 +107,11 @@ def _found(path: str, column: Any, first_row: int) -> Found:
     return Found(
         without(documents, rows, {*wrong}) if wrong else batch_of(documents, rows), bad=bad
     )
+
+
+def _offsets(buffer: Any, is_large: bool, first: int, count: int) -> memoryview:
+    """Return some offsets of a column as 64 bits, without pyarrow.compute, which takes a while."""
+    offsets = memoryview(buffer).cast("B")
+    if is_large:
+        return offsets.cast("Q")[first : first + count]
+    return memoryview(array("Q", offsets.cast("i")[first : first + count]))

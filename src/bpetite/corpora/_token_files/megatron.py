@@ -57,10 +57,9 @@ class Writer(ShardWriter):
         for block in self._blocks():
             self._idx.write(block)
         offset = 0
+        bytes_of = self._shard.item_size.__mul__
         for block in self._blocks():
-            *starts, offset = accumulate(
-                (length * self._shard.item_size for length in array("i", block)), initial=offset
-            )
+            *starts, offset = accumulate(map(bytes_of, array("i", block)), initial=offset)
             self._idx.write(array("q", starts).tobytes())
         for start in range(0, count + 1, _BLOCK):
             self._idx.write(array("q", range(start, min(start + _BLOCK, count + 1))).tobytes())
