@@ -88,14 +88,14 @@ def test_a_bad_line_is_named_by_line_and_byte(
 
 
 @pytest.mark.parametrize("line", BAD_LINES)
-def test_a_bad_line_of_a_part_is_named_as_in_the_file(line: bytes, tmp_path: Path) -> None:
+def test_a_bad_line_of_a_span_is_named_as_in_the_file(line: bytes, tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(GOOD * 5 + line + b"\n" + GOOD * 3)
     (file,) = Corpus(path).files
     for part_bytes in (1, 20, 33, 64):
-        parts = file.ranges(part_bytes)
+        spans = file.spans(part_bytes)
         with pytest.raises(BadDocumentError, match=rf"line 6, byte {5 * len(GOOD)}: "):
-            [list(Corpus(path).part([part])) for part in parts]
+            [list(Corpus(path).part([span])) for span in spans]
 
 
 @pytest.mark.parametrize("format", ["lines", "json"])
@@ -137,13 +137,13 @@ def test_nulls_and_invalid_utf8_of_columns_are_named(kind: str, tmp_path: Path) 
     assert error_of(path) == "file: row 1: null"
     named = [
         bad
-        for part in Corpus(path).files[0].ranges(1)
-        for bad in bad_of_part(Corpus(path, on_bad="skip").part([part]))
+        for span in Corpus(path).files[0].spans(1)
+        for bad in bad_rows(Corpus(path, on_bad="skip").part([span]))
     ]
     assert named == [1, 2, 4, 5]
 
 
-def bad_of_part(corpus: Corpus) -> list[int | None]:
+def bad_rows(corpus: Corpus) -> list[int | None]:
     list(corpus)
     return [bad.row for bad in corpus.report.first_bad]
 

@@ -137,7 +137,7 @@ def test_a_corpus_can_be_read_again_and_pickled() -> None:
     corpus = Corpus("data")
     assert list(corpus) == list(corpus) == list(pickle.loads(pickle.dumps(corpus)))
     assert corpus.report.documents == 3
-    part = pickle.loads(pickle.dumps(corpus.part(corpus.files[1].ranges(1))))
+    part = pickle.loads(pickle.dumps(corpus.part(corpus.files[1].spans(1))))
     assert list(part) == ["b/c/a.jsonl"]
 
 

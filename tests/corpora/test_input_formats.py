@@ -132,7 +132,7 @@ SHORT = [text[:9] for text in TEXTS]
         ("a.arrow", arrow(TEXTS, batch=2), {}),
     ],
 )
-def test_parts_of_any_size_give_all_documents(
+def test_spans_of_any_size_give_all_documents(
     name: str, data: bytes, options: dict[str, str], tmp_path: Path
 ) -> None:
     (tmp_path / name).write_bytes(data)
@@ -141,8 +141,8 @@ def test_parts_of_any_size_give_all_documents(
     whole = list(corpus)
     numbers = set()
     for part_bytes in [1, 2, *range(3, 30, 5), 100, 1000, 1 << 30]:
-        parts = file.ranges(part_bytes)
-        numbers.add(len(parts))
-        assert [text for part in parts for text in corpus.part([part])] == whole
+        spans = file.spans(part_bytes)
+        numbers.add(len(spans))
+        assert [text for span in spans for text in corpus.part([span])] == whole
     assert min(numbers) == 1
     assert max(numbers) >= 4

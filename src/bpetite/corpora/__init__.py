@@ -5,8 +5,8 @@
 
 from bpetite._corpus import Batch
 from bpetite.corpora._corpus import Corpus, CorpusFile
-from bpetite.corpora._documents import BadDocument, BadDocumentError, Report
 from bpetite.corpora._inputs import Span
+from bpetite.corpora._report import BadDocument, BadDocumentError, Report
 from bpetite.corpora._token_files import FORMATS as TOKEN_FORMATS
 from bpetite.corpora._tokenize import PART_BYTES, TokenizeProgress, tokenize
 from bpetite.corpora._verify import first_documents, verify

@@ -12,7 +12,12 @@ from typing import IO, Any, Literal, NamedTuple
 from bpetite._corpus import Batch, warn_of_json_lines
 from bpetite.corpora import _inputs as inputs
 from bpetite.corpora._ahead import read_ahead
-from bpetite.corpora._documents import (
+from bpetite.corpora._files import Paths, listed
+from bpetite.corpora._inputs import FORMATS, Format, Settings, Span
+from bpetite.corpora._inputs.compression import Compression, compression_by_name
+from bpetite.corpora._inputs.lines import first_byte
+from bpetite.corpora._inputs.source import BLOCK_BYTES, Source
+from bpetite.corpora._report import (
     BadDocument,
     BadDocumentError,
     DataError,
@@ -20,11 +25,6 @@ from bpetite.corpora._documents import (
     Report,
     shown,
 )
-from bpetite.corpora._files import Paths, listed
-from bpetite.corpora._inputs import FORMATS, Format, Settings, Span
-from bpetite.corpora._inputs.compression import Compression, compression_by_name
-from bpetite.corpora._inputs.lines import first_byte
-from bpetite.corpora._inputs.source import BLOCK_BYTES, Source
 
 OnBad = Literal["raise", "skip"]
 
@@ -49,11 +49,11 @@ class CorpusFile:
     """The size in bytes as stored; None for a pipe."""
     _settings: Settings = field(default_factory=Settings, repr=False)
 
-    def ranges(self, part_bytes: int) -> tuple[Span, ...]:
-        """Return parts of the file of about `part_bytes`, in order, for `Corpus.part`.
+    def spans(self, part_bytes: int) -> tuple[Span, ...]:
+        """Return the file as spans of about `part_bytes`, in order, for `Corpus.part`.
 
-        A file of JSON Lines, or of one document a line, is split by bytes, Parquet by row groups,
-        an Arrow file by record batches. Compressed files and other formats are one part.
+        A file of JSON Lines, or of one document a line, is divided by bytes, Parquet by row groups,
+        an Arrow file by record batches. Compressed files and other formats are one span.
 
         Raises ValueError for a Parquet or Arrow file that cannot be read.
         """
@@ -62,7 +62,7 @@ class CorpusFile:
         if self.size is None or self.format is None or self.compression is not None:
             return (Span(self.path),)
         try:
-            return tuple(inputs.split(self.path, self.format, self._settings, part_bytes))
+            return tuple(inputs.spans(self.path, self.format, self._settings, part_bytes))
         except DataError as error:
             raise BadDocumentError(_bad_file(self.path, error)) from None
 
@@ -132,16 +132,16 @@ class Corpus:
         return tuple(map(self._file, dict.fromkeys(span.path for span in self._spans)))
 
     def part(
-        self, ranges: Iterable[Span], *, bad_log: str | os.PathLike[str] | None = None
+        self, spans: Iterable[Span], *, bad_log: str | os.PathLike[str] | None = None
     ) -> Corpus:
-        """Return the corpus of some parts of files (`CorpusFile.ranges`), with these settings.
+        """Return the corpus of some spans of files (`CorpusFile.spans`), with these settings.
 
-        It can be pickled. Rows of lines and of record batches count from the beginning of a part.
+        It can be pickled. Rows of lines and of record batches count from the beginning of a span.
         """
         corpus = Corpus.__new__(Corpus)
         corpus._settings = self._settings
         corpus._bad_log = None if bad_log is None else os.fspath(bad_log)
-        corpus._spans = [Span(*span) for span in ranges]
+        corpus._spans = [Span(*span) for span in spans]
         corpus.report = Report()
         return corpus
 
@@ -213,7 +213,7 @@ class Corpus:
             read_bytes = 0
             try:
                 format = self._formats.get(span.path)
-                start = first_byte(span) if format in ("jsonl", "lines", "text") else 0
+                start = first_byte(span) if format in inputs.LINE_FORMATS else 0
                 with Source(span.path, start) as source:
                     read = inputs.reader_of(format or inputs.format_by_content(source))
                     if format == "text" and settings.format is None:

@@ -6,12 +6,11 @@ import os
 from typing import get_args
 
 from bpetite._corpus import is_json_line
-from bpetite.corpora._documents import DataError
 from bpetite.corpora._inputs import arrow, json_values, jsonl, parquet, text
 from bpetite.corpora._inputs.compression import without_suffix
-from bpetite.corpora._inputs.lines import split_by_bytes
-from bpetite.corpora._inputs.settings import Format, Read, Settings, Span
+from bpetite.corpora._inputs.settings import Format, Read, Settings, Span, Spans
 from bpetite.corpora._inputs.source import Source
+from bpetite.corpora._report import DataError
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 
@@ -23,6 +22,18 @@ _READERS: dict[Format, Read] = {
     "parquet": parquet.read,
     "arrow": arrow.read,
 }
+
+# The formats whose files can be divided.
+_SPANS: dict[Format, Spans] = {
+    "text": text.spans,
+    "lines": text.spans,
+    "jsonl": jsonl.spans,
+    "parquet": parquet.spans,
+    "arrow": arrow.spans,
+}
+
+LINE_FORMATS: tuple[Format, ...] = ("text", "lines", "jsonl")
+"""The formats whose spans are bytes. Their readers count lines from the beginning of a span."""
 
 _FORMATS_BY_SUFFIX: dict[str, Format] = {
     ".txt": "text",
@@ -64,19 +75,15 @@ def reader_of(format: Format) -> Read:
     return _READERS[format]
 
 
-def split(path: str, format: Format, settings: Settings, part_bytes: int) -> list[Span]:
-    """Return the parts of a regular file without compression; one if it cannot be split."""
-    if format == "parquet":
-        return [Span(path, *ends) for ends in parquet.spans(path, part_bytes, settings.text_field)]
-    if format == "arrow":
-        return [Span(path, *ends) for ends in arrow.spans(path, part_bytes, settings.text_field)]
-    if format == "jsonl" or settings.separator == b"\n":
-        return [Span(path, *ends) for ends in split_by_bytes(os.path.getsize(path), part_bytes)]
-    return [Span(path)]
+def spans(path: str, format: Format, settings: Settings, part_bytes: int) -> list[Span]:
+    """Return the spans of a regular file without compression; one if it cannot be divided."""
+    divide = _SPANS.get(format)
+    return [Span(path)] if divide is None else divide(path, settings, part_bytes)
 
 
 __all__ = [
     "FORMATS",
+    "LINE_FORMATS",
     "DataError",
     "Format",
     "Settings",
@@ -84,5 +91,5 @@ __all__ = [
     "format_by_content",
     "format_by_name",
     "reader_of",
-    "split",
+    "spans",
 ]

@@ -1,6 +1,6 @@
 """Arrow IPC, files and streams: the rows of the text column are documents.
 
-A part is a range of record batches of a file. Streams are compressed as a whole or not at all.
+A span of a file is a range of record batches. Streams are compressed as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
-from bpetite.corpora._documents import DataError, Found
 from bpetite.corpora._inputs.columns import check_column, found_in, pyarrow
 from bpetite.corpora._inputs.parquet import arrow_errors
 from bpetite.corpora._inputs.settings import Settings, Span
 from bpetite.corpora._inputs.source import Source
+from bpetite.corpora._report import DataError, Found
 
 FILE_MAGIC = b"ARROW1"
 STREAM_MAGIC = b"\xff\xff\xff\xff"
@@ -101,16 +101,16 @@ class _Recorded:
         """Do nothing: a file that is read has nothing to flush."""
 
 
-def spans(path: str, part_bytes: int, text_field: str) -> list[tuple[int, int | None]]:
-    """Return ranges of record batches of about `part_bytes`, if all batches are of one size."""
+def spans(path: str, settings: Settings, part_bytes: int) -> list[Span]:
+    """Return spans of about `part_bytes`, if all batches are of one size."""
     with open(path, "rb") as file:
         if file.read(len(FILE_MAGIC)) != FILE_MAGIC:
-            return [(0, None)]
-    with _opened(path, text_field) as reader:
+            return [Span(path)]
+    with _opened(path, settings.text_field) as reader:
         batches = reader.num_record_batches
-    parts = max(min(-(-os.path.getsize(path) // part_bytes), batches), 1)
-    ends = [batches * number // parts for number in range(parts + 1)]
-    return [*pairwise(ends)]
+    count = max(min(-(-os.path.getsize(path) // part_bytes), batches), 1)
+    ends = [batches * number // count for number in range(count + 1)]
+    return [Span(path, *bounds) for bounds in pairwise(ends)]
 
 
 @contextmanager

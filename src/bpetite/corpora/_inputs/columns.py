@@ -8,9 +8,9 @@ from typing import Any
 
 from bpetite._corpus import Batch
 from bpetite._engine import ENGINE
-from bpetite.corpora._documents import BadDocument, DataError, Found, batch_of, without
 from bpetite.corpora._inputs.extra import import_extra
 from bpetite.corpora._inputs.utf8 import utf8_error
+from bpetite.corpora._report import BadDocument, DataError, Found, batch_of, without
 
 
 def pyarrow(module: str = "") -> Any:

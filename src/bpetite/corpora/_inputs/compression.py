@@ -9,8 +9,8 @@ import zlib
 from importlib import import_module
 from typing import IO, Any, Literal, cast
 
-from bpetite.corpora._documents import DataError
 from bpetite.corpora._inputs.extra import import_extra
+from bpetite.corpora._report import DataError
 
 Compression = Literal["gzip", "zstd"]
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 from bpetite._corpus import Batch
 from bpetite._engine import ENGINE
-from bpetite.corpora._documents import BadDocument, Found
-from bpetite.corpora._inputs.lines import first_line_of, line_blocks, lines_before
+from bpetite.corpora._inputs.lines import first_line_of, line_blocks, lines_before, spans_by_bytes
 from bpetite.corpora._inputs.settings import Settings, Span
 from bpetite.corpora._inputs.source import Source
+from bpetite.corpora._report import BadDocument, Found
 
 
 def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
-    """Yield the documents of the lines that begin in a part of a file."""
+    """Yield the documents of the lines that begin in a span of a file."""
     scanner = ENGINE.make_field_scanner(settings.text_field)
     first_line = begin = -1
     blocks = line_blocks(source, span, settings.batch_bytes)
@@ -30,3 +31,8 @@ def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
             bad.append(BadDocument(span.path, "line", first_line + line, begin + byte, reason))
         if len(rows) or bad:
             yield Found(Batch(data, offsets, rows) if len(rows) else None, bad=bad)
+
+
+def spans(path: str, _settings: Settings, part_bytes: int) -> list[Span]:
+    """Return spans of bytes; a line may cross their ends."""
+    return spans_by_bytes(path, os.path.getsize(path), part_bytes)

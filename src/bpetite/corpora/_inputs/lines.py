@@ -1,4 +1,4 @@
-"""Parts of a file of lines: a line belongs to the part that it begins in."""
+"""Spans of a file of lines: a line belongs to the span that it begins in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bpetite.corpora._inputs.source import BLOCK_BYTES, Source
 
 
 def line_blocks(source: Source, span: Span, size: int) -> Iterator[memoryview]:
-    """Yield the lines that begin in a part of a file, in blocks, each valid until the next.
+    """Yield the lines that begin in a span of a file, in blocks, each valid until the next.
 
     `source` is open at `first_byte(span)`.
     """
@@ -33,7 +33,7 @@ def line_blocks(source: Source, span: Span, size: int) -> Iterator[memoryview]:
 
 
 def first_byte(span: Span) -> int:
-    """Return where to begin to read a part: the byte before it tells whether a line begins."""
+    """Return where to begin to read a span: the byte before it tells whether a line begins."""
     return max(span.start - 1, 0)
 
 
@@ -60,7 +60,7 @@ def lines_before(path: str, starts: Iterable[int]) -> list[int]:
 
 
 def first_line_of(span: Span) -> int:
-    """Return the offset in the file of the first line that begins in a part."""
+    """Return the offset in the file of the first line that begins in a span."""
     if not span.start:
         return 0
     with Source(span.path, first_byte(span)) as source:
@@ -73,15 +73,15 @@ def first_line_of(span: Span) -> int:
     return begin
 
 
-def split_by_bytes(size: int, part_bytes: int) -> list[tuple[int, int]]:
-    """Return equal parts of a file of some bytes, each as its first byte and its end.
+def spans_by_bytes(path: str, size: int, part_bytes: int) -> list[Span]:
+    """Return equal spans of a file of `size` bytes, each of at most `part_bytes`.
 
-    >>> split_by_bytes(10, 4)
+    >>> [(span.start, span.end) for span in spans_by_bytes("a.jsonl", 10, 4)]
     [(0, 3), (3, 6), (6, 10)]
     """
     count = max(-(-size // part_bytes), 1)
     ends = [size * number // count for number in range(count + 1)]
-    return [*pairwise(ends)]
+    return [Span(path, *bounds) for bounds in pairwise(ends)]
 
 
 def find(block: memoryview, byte: bytes, start: int) -> int:

@@ -1,4 +1,4 @@
-"""Parquet: the rows of the text column are documents; a part is a range of row groups."""
+"""Parquet: the rows of the text column are documents; a span is a range of row groups."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from bpetite.corpora._documents import DataError, Found
 from bpetite.corpora._inputs.columns import check_column, found_in, pyarrow
 from bpetite.corpora._inputs.settings import Settings, Span
 from bpetite.corpora._inputs.source import BLOCK_BYTES, Source
+from bpetite.corpora._report import DataError, Found
 
 MAGIC = b"PAR1"
 
@@ -59,20 +59,20 @@ def _text_bytes(metadata: Any, group: int, column: int) -> int:
     return 0
 
 
-def spans(path: str, part_bytes: int, text_field: str) -> list[tuple[int, int]]:
-    """Return ranges of row groups whose text column has about `part_bytes`, uncompressed."""
+def spans(path: str, settings: Settings, part_bytes: int) -> list[Span]:
+    """Return spans whose text column has about `part_bytes`, uncompressed."""
     with _opened(path) as file, arrow_errors():
-        number = check_column(file.schema_arrow, text_field)
+        number = check_column(file.schema_arrow, settings.text_field)
         groups = file.metadata.num_row_groups
         sizes = [_text_bytes(file.metadata, group, number) for group in range(groups)]
     found = []
     start = size = 0
     for group in range(groups):
         if size and size + sizes[group] > part_bytes:
-            found.append((start, group))
+            found.append(Span(path, start, group))
             start, size = group, 0
         size += sizes[group]
-    return [*found, (start, groups)]
+    return [*found, Span(path, start, groups)]
 
 
 @contextmanager

@@ -1,12 +1,12 @@
-"""The settings of a corpus, a part of a file, and the type of all readers."""
+"""The settings of a corpus, a span of a file, and the types of all readers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Literal, NamedTuple, Protocol
 
-from bpetite.corpora._documents import Found
 from bpetite.corpora._inputs.source import Source
+from bpetite.corpora._report import Found
 
 Format = Literal["text", "lines", "jsonl", "json", "parquet", "arrow"]
 
@@ -20,11 +20,11 @@ class Settings(NamedTuple):
     skips_bad: bool = False
     batch_bytes: int = 1 << 20
     has_segments: bool = False
-    """Whether a document may be found in several parts."""
+    """Whether a document may be found in several segments."""
 
 
 class Span(NamedTuple):
-    """A part of a file: bytes of lines, or numbers of row groups or record batches."""
+    """A range of a file: bytes of lines, or numbers of row groups or record batches."""
 
     path: str
     start: int = 0
@@ -36,7 +36,14 @@ class Read(Protocol):
     """The function `read` of each module here that reads a format."""
 
     def __call__(self, source: Source, span: Span, settings: Settings, /) -> Iterator[Found]:
-        """Yield the documents of a part of an open file.
+        """Yield the documents of a span of an open file.
 
         Raises DataError if the rest of the file is unreadable.
         """
+
+
+class Spans(Protocol):
+    """The function `spans` of each module here whose files can be divided."""
+
+    def __call__(self, path: str, settings: Settings, part_bytes: int, /) -> list[Span]:
+        """Return the spans of a regular file without compression, of about `part_bytes` each."""

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
-from bpetite.corpora._documents import DataError
 from bpetite.corpora._inputs.compression import (
     MAGIC_BYTES,
     Compression,
@@ -16,6 +15,7 @@ from bpetite.corpora._inputs.compression import (
     compression_by_name,
     compression_of,
 )
+from bpetite.corpora._report import DataError
 
 STANDARD_INPUT = "-"
 

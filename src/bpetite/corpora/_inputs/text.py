@@ -7,15 +7,15 @@ from array import array
 from collections.abc import Iterator
 
 from bpetite._corpus import Batch
-from bpetite.corpora._documents import BadDocument, DataError, Found, Unit, batch_of, without
-from bpetite.corpora._inputs.lines import first_line_of, line_blocks, lines_before
+from bpetite.corpora._inputs.lines import first_line_of, line_blocks, lines_before, spans_by_bytes
 from bpetite.corpora._inputs.settings import Settings, Span
 from bpetite.corpora._inputs.source import Source
 from bpetite.corpora._inputs.utf8 import unfinished_bytes, utf8_error
+from bpetite.corpora._report import BadDocument, DataError, Found, Unit, batch_of, without
 
 
 def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
-    """Yield the documents of a file, or of a part of it if a newline ends each document."""
+    """Yield the documents of a file, or of a span of it if a newline ends each document."""
     if settings.separator is None:
         return _whole(source, span, settings)
     return _separated(source, span, settings, settings.separator)
@@ -64,7 +64,7 @@ def _separated(source: Source, span: Span, settings: Settings, separator: bytes)
         blocks = line_blocks(source, span, settings.batch_bytes)
     else:
         blocks = source.blocks(settings.batch_bytes)
-    row = offset = 0  # of `unfinished`, in the part
+    row = offset = 0  # of `unfinished`, in the span
     unfinished = bytearray()
     for block in blocks:
         searched = max(len(unfinished) - len(separator) + 1, 0)
@@ -88,7 +88,7 @@ def _separated(source: Source, span: Span, settings: Settings, separator: bytes)
 def _found(
     span: Span, data: bytes, documents: list[bytes], separator: bytes, row: int, offset: int
 ) -> Found:
-    """Return the documents of `data`, which is at an offset in the part of the file."""
+    """Return the documents of `data`, which is at an offset in the span."""
     rows = range(row, row + len(documents))
     if utf8_error(data) is None:
         return Found(batch_of(documents, rows))
@@ -105,3 +105,10 @@ def _found(
             )
         offset += len(document) + len(separator)
     return Found(without(documents, rows, {*bad}), bad=[*bad.values()])
+
+
+def spans(path: str, settings: Settings, part_bytes: int) -> list[Span]:
+    """Return spans of bytes if a newline ends each document, or else the file as one span."""
+    if settings.separator != b"\n":
+        return [Span(path)]
+    return spans_by_bytes(path, os.path.getsize(path), part_bytes)

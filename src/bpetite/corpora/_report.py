@@ -1,4 +1,4 @@
-"""What reading a corpus gives: batches of documents, bad documents, and a report of both."""
+"""What a reader finds: batches of documents, bad documents, and a report of both."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Report:
 
 
 class Found(NamedTuple):
-    """What a reader found in a part of a file."""
+    """What a reader found in a span of a file."""
 
     batch: Batch | None
     """Documents, if there are any."""
