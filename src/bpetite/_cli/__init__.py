@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import os
 import sys
 import textwrap
@@ -28,6 +27,7 @@ from bpetite._cli import (
     verify,
 )
 from bpetite._cli.common import say, silence_stderr
+from bpetite._cli.errors import FAILURES, fail, is_closed_pipe
 
 
 class Verb(Protocol):
@@ -43,7 +43,7 @@ class Verb(Protocol):
         """Declare the arguments and options of the verb."""
 
     def run(self, options: argparse.Namespace) -> None:
-        """Do the work; raise OSError, ValueError, KeyError or OverflowError for a failure."""
+        """Do the work; raise one of `errors.FAILURES` for a failure."""
 
 
 _MAKE_MODEL = "bpetite train README.md --vocab-size 512 --output model.json --force\n"
@@ -66,13 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _run(arguments)
         if sys.stdout is not None:
             sys.stdout.flush()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, OSError) as error:
         _discard_buffer(sys.stdout)
-        say("interrupted")
-        return 130
-    except OSError as error:
-        _discard_buffer(sys.stdout)
-        return 0 if _is_closed_pipe(error) else _fail(error)
+        return 0 if is_closed_pipe(error) else fail(error)
     return code
 
 
@@ -88,32 +84,11 @@ def _run(arguments: Sequence[str] | None) -> int:
             options.run(options)
     except SystemExit as exit:  # argparse has shown help, the version or a wrong usage
         return int(exit.code or 0)
-    except MemoryError:
-        say("out of memory")
-        return 1
-    except (OSError, ValueError, KeyError, OverflowError) as error:
-        if isinstance(error, OSError) and _is_closed_pipe(error):
+    except FAILURES as error:
+        if is_closed_pipe(error):
             raise
-        return _fail(error)
+        return fail(error)
     return 0
-
-
-def _fail(error: Exception) -> int:
-    if isinstance(error, OSError) and error.strerror:
-        path = f"{error.filename}: " if error.filename is not None else ""
-        say(f"{path}{error.strerror}")
-    elif isinstance(error, KeyError) and error.args:
-        say(str(error.args[0]))  # str(error) would put quotes around the message
-    else:
-        say(str(error))
-    return 1
-
-
-def _is_closed_pipe(error: OSError) -> bool:
-    # Windows reports a closed pipe as an invalid argument.
-    return isinstance(error, BrokenPipeError) or (
-        os.name == "nt" and error.errno == errno.EINVAL and error.filename is None
-    )
 
 
 def _discard_buffer(stream: TextIO | None) -> None:
