@@ -40,7 +40,7 @@ from bpetite import Tokenizer
 
 VERBS = (
     *("train", "encode", "decode", "stream", "count", "inspect", "convert", "compare"),
-    *("tokenize", "verify", "count-pieces", "serve", "demo"),
+    *("tokenize", "finish", "verify", "count-pieces", "serve", "demo"),
 )
 
 TRAIN_ON_MODEL = ("train", "model.json", "--input-format", "text")

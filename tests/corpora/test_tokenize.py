@@ -19,8 +19,8 @@ import pytest
 import bpetite
 from bpetite import Tokenizer
 from bpetite.corpora import Corpus, TokenizeProgress, tokenize, verify
+from bpetite.corpora._plan import shard_of
 from bpetite.corpora._token_files import FORMATS
-from bpetite.corpora._tokenize import shard_of
 
 END = "<|endoftext|>"
 WORDS = [

@@ -1,4 +1,4 @@
-"""The walks of docs/corpora.md run as they are written."""
+"""The commands of docs/corpora.md and docs/clusters.md run as they are written."""
 
 from __future__ import annotations
 
@@ -19,6 +19,35 @@ import bpetite
 from bpetite import Tokenizer
 
 
+def run_blocks(page: str, folder: Path) -> None:
+    """Run the blocks of shell commands of a page in a folder."""
+    text = (ROOT / "docs" / page).read_text("utf-8")
+    blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) >= 2
+    environment = {
+        **os.environ,
+        "BPETITE_ENGINE": bpetite.engine,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    result = subprocess.run(
+        ["sh", "-e", "-c", "\n".join(blocks).replace("bpetite train ", "bpetite train --force ")],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        timeout=240,
+        check=False,
+    )
+    assert (result.returncode, b"problem" in result.stderr) == (0, False), result.stderr.decode()
+
+
+@once
+@pytest.mark.skipif(os.name == "nt", reason="the commands are written for a POSIX shell")
+def test_commands_for_several_machines_run(tmp_path: Path) -> None:
+    lines = json.dumps({"text": "the hen met the ten men"}) + "\n"
+    (tmp_path / "texts.jsonl").write_text(lines * 100)
+    run_blocks("clusters.md", tmp_path)
+
+
 @once
 @pytest.mark.skipif(os.name == "nt", reason="the commands are written for a POSIX shell")
 def test_commands_of_the_page_run(tmp_path: Path) -> None:
@@ -34,24 +63,7 @@ def test_commands_of_the_page_run(tmp_path: Path) -> None:
     (tmp_path / "russian.jsonl.gz").write_bytes(gzip.compress(lines_of["russian"].encode() * 30))
     (tmp_path / "chinese.txt").write_text((others["chinese"] + "\n") * 30, "utf-8")
     Tokenizer.train(texts, 400).save(tmp_path / "model.json")
-    page = (ROOT / "docs" / "corpora.md").read_text("utf-8")
-    blocks = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
-    commands = "\n".join(blocks).replace("bpetite train ", "bpetite train --force ")
-    environment = {
-        **os.environ,
-        "BPETITE_ENGINE": bpetite.engine,
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-    }
-    result = subprocess.run(
-        ["sh", "-e", "-c", commands],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        timeout=240,
-        check=False,
-    )
-    assert (result.returncode, b"problem" in result.stderr) == (0, False), result.stderr.decode()
-    assert len(blocks) >= 4
+    run_blocks("corpora.md", tmp_path)
     weighted = [*texts, *[others["german"]] * 60, *[others["russian"]] * 60]
     weighted += [others["chinese"]] * 90
     assert Tokenizer.load(tmp_path / "mixture.json") == Tokenizer.train(weighted, 1000)

@@ -19,6 +19,7 @@ from bpetite._cli import (
     decode,
     demo,
     encode,
+    finish,
     inspect,
     serve,
     stream,
@@ -50,7 +51,7 @@ _MAKE_MODEL = "bpetite train README.md --vocab-size 512 --output model.json --fo
 
 _VERBS: list[Verb] = [
     *(train, encode, decode, stream, count, inspect, convert, compare),
-    *(tokenize, verify, count_pieces, serve, demo),
+    *(tokenize, finish, verify, count_pieces, serve, demo),
 ]
 
 

@@ -111,6 +111,29 @@ def add_corpus(parser: argparse.ArgumentParser, has_log: bool = True) -> None:
         group.add_argument("--bad-log", metavar="FILE", help=help)
 
 
+def add_part(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add the option that divides the work among independent commands."""
+    parser.add_argument(
+        "--part",
+        metavar="I/N",
+        type=_share,
+        help=f"{what} the share I of N: run this command N times, with I from 1 to N, on any "
+        "machines that see the files",
+    )
+
+
+def _share(text: str) -> tuple[int, int]:
+    """Return the two numbers of a share.
+
+    >>> _share("3/16")
+    (3, 16)
+    """
+    number, slash, count = text.partition("/")
+    if not slash or not 1 <= int(number) <= int(count):
+        raise argparse.ArgumentTypeError(f"{text!r} must be I/N, with an I from 1 to N")
+    return int(number), int(count)
+
+
 def _unescaped(text: str) -> str:
     r"""Return a text with the characters that escapes stand for.
 

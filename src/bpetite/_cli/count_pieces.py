@@ -35,6 +35,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=1 << 30,
         help="sorted counts go to disk when they take about so much memory (default: 1 GiB)",
     )
+    common.add_part(parser, "count only")
     parser.add_argument("--quiet", action="store_true", help="show neither progress nor notes")
     common.add_corpus(parser)
 
@@ -81,6 +82,11 @@ def _write(options: argparse.Namespace, names: list[str]) -> PieceCountsHeader:
         raise ValueError("--weight is for files of piece counts; count each source first")
     common.check_inputs(names, options.quiet)
     corpus = common.corpus(options, names)
+    if options.part is not None:
+        number, count = options.part
+        sizes = [file.size or 0 for file in corpus.files]
+        parts = corpus.parts(max(sum(sizes) // count, 1))
+        corpus = corpus.part(span for part in parts[number - 1 :: count] for span in part.spans)
     shown = display(options.quiet)
     with common.reading(corpus, options), shown:
         return PieceCounts.count_to_file(

@@ -6,15 +6,17 @@ import argparse
 import json
 import os
 import time
+from typing import Any
 
 from bpetite._cli import common
 from bpetite._cli.progress import TokenizeBar
-from bpetite.corpora import PART_BYTES, TOKEN_FORMATS, tokenize
+from bpetite.corpora import PART_BYTES, TOKEN_FORMATS, finish, plan, tokenize_parts
 
 HELP = """write the ids of corpora to token files that other libraries' trainers read
 
 If a run was interrupted or killed, start it again: it skips finished parts, and the files have the
-same bytes. `bpetite verify` checks the folder."""
+same bytes. `bpetite verify` checks the folder. After runs with --part, `bpetite finish` completes
+the folder."""
 EXAMPLE = """\
 bpetite train README.md --vocab-size 512 --output model.json
 bpetite tokenize README.md --model model.json --format megatron --output tokens"""
@@ -73,6 +75,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=1,
         help="the number of processes (default: 1)",
     )
+    common.add_part(parser, "do only")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     common.add_corpus(parser, has_log=False)
 
@@ -83,11 +86,11 @@ def _amount(text: str) -> float | int:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write the folder, then a summary in JSON."""
+    """Write the folder, or a share of its parts, then a summary in JSON."""
     corpus = common.corpus(options, options.files)
     started = time.monotonic()
     with TokenizeBar(options.quiet) as bar, common.reading(corpus, options):
-        manifest = tokenize(
+        parts = plan(
             corpus,
             common.load(options),
             options.output,
@@ -98,23 +101,36 @@ def run(options: argparse.Namespace) -> None:
             validation=options.validation,
             shuffle=options.shuffle,
             part_bytes=options.part_bytes,
-            workers=options.workers,
-            progress=bar.show,
         )
-    if bad := manifest["totals"]["bad"]:
-        folder = os.path.join(options.output, ".bpetite", "bad")
-        common.say(f"skipped {bad} bad documents; the files in {folder} name them")
-    seconds = time.monotonic() - started
-    summary = {
-        "output": options.output,
+        if options.part is not None:
+            number, count = options.part
+            parts = parts[number - 1 :: count]
+        totals = tokenize_parts(parts, workers=options.workers, progress=bar.show)
+    if options.part is None:
+        write_summary(options.output, finish(options.output), started)
+    else:
+        share = {"part": f"{number}/{count}", "parts": len(parts)}
+        _write(options.output, totals, started, share)
+
+
+def write_summary(folder: str, manifest: dict[str, Any], started: float) -> None:
+    """Write a line of JSON that sums up a complete folder."""
+    figures = {
         "format": manifest["format"],
         "dtype": manifest["dtype"],
         "tokenizer": manifest["tokenizer"]["fingerprint"],
-        **manifest["totals"],
         "parts": len(manifest["parts"]),
         "files": sum(len(shard["files"]) for shard in manifest["shards"]),
-        "seconds": round(seconds, 3),
     }
+    _write(folder, manifest["totals"], started, figures)
+
+
+def _write(folder: str, totals: dict[str, int], started: float, figures: dict[str, Any]) -> None:
+    if totals["bad"]:
+        logs = os.path.join(folder, ".bpetite", "bad")
+        common.say(f"skipped {totals['bad']} bad documents; the files in {logs} name them")
+    seconds = round(time.monotonic() - started, 3)
+    summary = {"output": folder, **figures, **totals, "seconds": seconds}
     common.write(json.dumps(summary) + "\n")
 
 

@@ -6,9 +6,11 @@
 from bpetite._corpus import Batch
 from bpetite.corpora._corpus import Corpus, CorpusFile
 from bpetite.corpora._inputs import Span
+from bpetite.corpora._part import tokenize_part
+from bpetite.corpora._plan import PART_BYTES, Part, plan
 from bpetite.corpora._report import BadDocument, BadDocumentError, Report
 from bpetite.corpora._token_files import FORMATS as TOKEN_FORMATS
-from bpetite.corpora._tokenize import PART_BYTES, TokenizeProgress, tokenize
+from bpetite.corpora._tokenize import TokenizeProgress, finish, tokenize, tokenize_parts
 from bpetite.corpora._verify import first_documents, verify
 
 __all__ = [
@@ -19,10 +21,15 @@ __all__ = [
     "Batch",
     "Corpus",
     "CorpusFile",
+    "Part",
     "Report",
     "Span",
     "TokenizeProgress",
+    "finish",
     "first_documents",
+    "plan",
     "tokenize",
+    "tokenize_part",
+    "tokenize_parts",
     "verify",
 ]

@@ -17,6 +17,7 @@ from bpetite.corpora._inputs import FORMATS, Format, Settings, Span
 from bpetite.corpora._inputs.compression import Compression, compression_by_name
 from bpetite.corpora._inputs.lines import first_byte
 from bpetite.corpora._inputs.source import BLOCK_BYTES, Source
+from bpetite.corpora._parts import parts_of, span_of
 from bpetite.corpora._report import (
     BadDocument,
     BadDocumentError,
@@ -111,7 +112,8 @@ class Corpus:
         self._bad_log = None if bad_log is None else os.fspath(bad_log)
         if self._bad_log is not None and on_bad != "skip":
             raise ValueError('bad_log needs on_bad="skip"')
-        self._spans = [Span(path) for path in listed(paths, format is not None)]
+        self.spans: list[Span] = [Span(path) for path in listed(paths, format is not None)]
+        """The files, or the spans of files that make up a part."""
         self.report: Report = Report()
         """Counts of the last iteration, up to its last batch."""
 
@@ -129,7 +131,7 @@ class Corpus:
     @cached_property
     def files(self) -> tuple[CorpusFile, ...]:
         """The files in order."""
-        return tuple(map(self._file, dict.fromkeys(span.path for span in self._spans)))
+        return tuple(map(self._file, dict.fromkeys(span.path for span in self.spans)))
 
     def part(
         self, spans: Iterable[Span], *, bad_log: str | os.PathLike[str] | None = None
@@ -141,9 +143,25 @@ class Corpus:
         corpus = Corpus.__new__(Corpus)
         corpus._settings = self._settings
         corpus._bad_log = None if bad_log is None else os.fspath(bad_log)
-        corpus._spans = [Span(*span) for span in spans]
+        corpus.spans = [Span(*span) for span in spans]
         corpus.report = Report()
         return corpus
+
+    def parts(self, part_bytes: int) -> list[Corpus]:
+        r"""Return corpora of about `part_bytes` of input each, for a scheduler.
+
+        Large files are divided as by `CorpusFile.spans`, small ones are put together. Counts of
+        pieces add up over parts.
+
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "a.jsonl")
+        >>> _ = path.write_text('{"text": "a"}\n' * 5)
+        >>> [list(part) for part in Corpus(path).parts(30)]
+        [['a', 'a'], ['a', 'a'], ['a']]
+
+        Raises ValueError for standard input and pipes, which cannot be read twice.
+        """
+        return [self.part(map(span_of, part)) for part in parts_of(self, part_bytes)]
 
     def total_bytes(self) -> int | None:
         """Return the size of all documents in UTF-8; None if only reading tells."""
@@ -152,7 +170,7 @@ class Corpus:
             for file in self.files
             if file.format == "text" and file.compression is None and file.size is not None
         ]
-        is_known = len(sizes) == len(self._spans) and self._settings.separator is None
+        is_known = len(sizes) == len(self.spans) and self._settings.separator is None
         return sum(sizes) if is_known else None
 
     def __iter__(self) -> Iterator[str]:
@@ -190,7 +208,7 @@ class Corpus:
         self.report = report = Report()
         log = _Log(self._bad_log)
         # A thread that waits for a pipe could not be stopped.
-        can_stop = all(os.path.isfile(span.path) for span in self._spans)
+        can_stop = all(os.path.isfile(span.path) for span in self.spans)
         items = read_ahead(lambda: self._found(settings)) if can_stop else self._found(settings)
         try:
             for item in items:
@@ -209,7 +227,7 @@ class Corpus:
 
     def _found(self, settings: Settings) -> Generator[Item, None, None]:
         before = 0  # bytes of the files that are done
-        for span in self._spans:
+        for span in self.spans:
             read_bytes = 0
             try:
                 format = self._formats.get(span.path)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -87,12 +88,21 @@ TOTALS = ("documents", "empty", "bad", "text_bytes", "ids")
 """The numbers of a receipt that a manifest adds up."""
 
 
+def totals(receipts: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Return the sums of receipts."""
+    sums = dict.fromkeys(TOTALS, 0)
+    for receipt in receipts:
+        for key in TOTALS:
+            sums[key] += receipt[key]
+    return sums
+
+
 def complete(plan: dict[str, Any], parts: dict[int, dict[str, Any]]) -> dict[str, Any]:
     """Return the manifest of a folder with all receipts."""
     shards = [shard for receipt in parts.values() for shard in receipt["shards"]]
     return {
         **{key: value for key, value in plan.items() if key not in ("version", "parts")},
-        "totals": {key: sum(receipt[key] for receipt in parts.values()) for key in TOTALS},
+        "totals": totals(parts.values()),
         "parts": [
             {
                 "sources": plan["parts"][number],

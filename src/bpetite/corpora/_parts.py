@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bpetite.corpora._corpus import Corpus, CorpusFile
 from bpetite.corpora._inputs import LINE_FORMATS, Span
 from bpetite.corpora._inputs.lines import lines_before
 
+if TYPE_CHECKING:
+    from bpetite.corpora._corpus import Corpus, CorpusFile
 
-def parts_of(corpus: Corpus, part_bytes: int, counts_rows: bool) -> list[list[dict[str, Any]]]:
+
+def parts_of(
+    corpus: Corpus, part_bytes: int, counts_rows: bool = False
+) -> list[list[dict[str, Any]]]:
     """Return the spans of each part in order, each as an entry of the plan.
 
     A part ends when its spans have `part_bytes`. With `counts_rows`, the lines of divided files

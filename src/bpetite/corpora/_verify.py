@@ -13,9 +13,10 @@ from typing import Any
 from bpetite import Tokenizer
 from bpetite.corpora import _manifest as manifest
 from bpetite.corpora._new_files import crc32_of
+from bpetite.corpora._part import Work, do
+from bpetite.corpora._plan import shard_of
 from bpetite.corpora._token_files import FORMATS
 from bpetite.corpora._token_files.contract import Found
-from bpetite.corpora._tokenize import Part, shard_of, tokenize_part
 
 _BLOCK_IDS = 1 << 20
 
@@ -187,7 +188,7 @@ def _source_problems(
     with tempfile.TemporaryDirectory(dir=folder / ".bpetite") as again:
         for number, receipt in receipts.items():
             try:
-                found = tokenize_part(Part(Path(again), plan, number), tokenizer)
+                found = do(Work(Path(again), plan, number), tokenizer)
             except (OSError, ValueError) as error:
                 yield f"part {number}: its sources cannot be read: {error}"
                 continue

@@ -1,0 +1,222 @@
+"""A part of a plan in, its token files and a receipt out."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator
+from itertools import compress, pairwise
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from bpetite import Tokenizer
+from bpetite.corpora import _manifest as manifest
+from bpetite.corpora._corpus import Corpus
+from bpetite.corpora._new_files import NewFiles
+from bpetite.corpora._parts import span_of
+from bpetite.corpora._plan import Part, loaded_plan, loaded_tokenizer, shard_name, shard_of
+from bpetite.corpora._shards import TRAINING, VALIDATION, Sharder, Shuffler, Validation
+from bpetite.corpora._token_files import FORMATS
+from bpetite.corpora._token_files.contract import Shard, TokenFormat, Tokens
+
+_ALL_BYTES = 1 << 62
+"""More bytes than a part has: the part is done."""
+
+Advance = Callable[[int, int, int], object]
+"""Takes the bytes that a part has read, its bytes of text, and its ids, each since its start."""
+
+
+class Work(NamedTuple):
+    """A part with the plan of its folder: everything that its files depend on."""
+
+    folder: Path
+    plan: dict[str, Any]
+    number: int
+
+    @classmethod
+    def of(cls, part: Part) -> Work:
+        """Return a part with its plan. Raises ValueError if the folder has another plan."""
+        folder = Path(part.folder)
+        plan = loaded_plan(folder)
+        if plan["parts"][part.number : part.number + 1] != [part.sources]:
+            raise ValueError(f"{folder}: its plan has another part {part.number}; plan again")
+        return cls(folder, plan, part.number)
+
+    @property
+    def format(self) -> TokenFormat:
+        """The format of its token files."""
+        return FORMATS[self.plan["format"]]
+
+    @property
+    def receipt_name(self) -> str:
+        """The name of its receipt."""
+        return manifest.receipt_name(self.number)
+
+    def tokenizer(self) -> Tokenizer:
+        """Return the folder's tokenizer. Raises ValueError if the plan names another."""
+        tokenizer = loaded_tokenizer(self.folder)
+        if tokenizer.fingerprint != self.plan["tokenizer"]["fingerprint"]:
+            raise ValueError(
+                f"{self.folder / manifest.VOCABULARY}: not the vocabulary that the plan names; "
+                "choose another folder"
+            )
+        return tokenizer
+
+    def receipt(self) -> dict[str, Any] | None:
+        """Return the receipt of a part that is done, else None."""
+        try:
+            return manifest.read(self.folder, self.receipt_name)
+        except FileNotFoundError:
+            return None
+
+
+def tokenize_part(part: Part) -> dict[str, Any]:
+    """Write the token files of a part of `plan`, then its receipt; return the receipt.
+
+    A part that has a receipt is skipped. If several workers do one part, all write equal bytes. A
+    killed worker leaves nothing that counts: do the part again. The docstring of `plan` has an
+    example.
+
+    Raises FileNotFoundError if the folder has no plan, ValueError if it was changed by hand, and
+    the errors of reading the corpus.
+    """
+    work = Work.of(part)
+    receipt = work.receipt()
+    return do(work, work.tokenizer()) if receipt is None else receipt
+
+
+def do(work: Work, tokenizer: Tokenizer, progress: Advance = lambda *_: None) -> dict[str, Any]:
+    """Write the files of a part and its receipt, whether or not there is one already."""
+    return placed(*written(work, tokenizer, progress))
+
+
+def written(
+    work: Work, tokenizer: Tokenizer, progress: Advance
+) -> tuple[Work, NewFiles, dict[str, Any]]:
+    """Write the files of a part under temporary names; return them and the new receipt."""
+    plan = work.plan
+    files = NewFiles(work.folder)
+    try:
+        splits = _Splits(work, files)
+        counts = dict.fromkeys(manifest.TOTALS, 0)
+        # int32 has the same bytes as uint32.
+        dtype: Literal["uint16", "uint32"] = "uint16" if plan["dtype"] == "uint16" else "uint32"
+        sources = plan["parts"][work.number]
+        skips_bad = plan["corpus"]["on_bad"] == "skip"
+        corpus = Corpus([], **plan["corpus"]).part(
+            map(span_of, sources), bad_log=_bad_log(work) if skips_bad else None
+        )
+        first_rows = {source["path"]: source["first_row"] for source in reversed(sources)}
+        for found, path, bytes_read in corpus.items():
+            if found.batch is None:
+                continue
+            data, offsets, rows = found.batch
+            counts["text_bytes"] += offsets[-1] - offsets[0]
+            shown_offsets, shown_rows = without_empty(offsets, rows)
+            counts["empty"] += len(rows) - len(shown_rows)
+            if not work.format.keeps_empty:
+                offsets, rows = shown_offsets, shown_rows
+            if first_rows[path]:
+                rows = [first_rows[path] + row for row in rows]
+            ids, starts = tokenizer.encode_offsets(
+                data.toreadonly(), offsets, dtype=dtype, begin=plan["begin"], end=plan["end"]
+            )
+            splits.write(Tokens(ids, starts, rows, [path] * len(rows)))
+            counts["ids"] += len(ids)
+            counts["documents"] += len(rows)
+            progress(bytes_read, counts["text_bytes"], counts["ids"])
+        splits.close()
+        progress(_ALL_BYTES, counts["text_bytes"], counts["ids"])
+        counts["bad"] = corpus.report.bad
+        shards = [shard._asdict() for shard in splits.facts()]
+    except BaseException:
+        files.discard()
+        raise
+    return work, files, {"part": work.number, **counts, "shards": shards}
+
+
+def _bad_log(work: Work) -> Path:
+    """Return the file that names the bad documents of a part."""
+    path = work.folder / f".bpetite/bad/{work.number:05d}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def placed(work: Work, files: NewFiles, receipt: dict[str, Any]) -> dict[str, Any]:
+    """Put the files of a part in place, then write its receipt."""
+    try:
+        facts = files.put_in_place()
+    finally:
+        files.discard()
+    for shard in receipt["shards"]:
+        shard["files"] = [
+            fact._asdict() for fact in facts if fact.name.startswith(f"{shard['name']}.")
+        ]
+    manifest.write(work.folder, work.receipt_name, receipt)
+    return manifest.read(work.folder, work.receipt_name)
+
+
+def without_empty(offsets: memoryview, rows: Any) -> tuple[memoryview, Any]:
+    """Return offsets and rows without the documents that have no text."""
+    distinct = array("Q", dict.fromkeys(offsets))
+    if len(distinct) == len(offsets):
+        return offsets, rows
+    has_text = (start != end for start, end in pairwise(offsets))
+    return memoryview(distinct), array("Q", compress(rows, has_text))
+
+
+class _Splits:
+    """Deals the documents of a part out to its splits, shuffled if the plan says so."""
+
+    def __init__(self, work: Work, files: NewFiles) -> None:
+        self._work = work
+        self._files = files
+        self._takers: dict[str, Sharder | Shuffler] = {}
+        self._sharders: dict[str, Sharder] = {}
+        amount = work.plan["validation"]
+        if isinstance(amount, int) and work.number:
+            amount = 0  # the first documents of all are in the first part
+        self._validation = Validation(amount) if amount else None
+        self._takes_count = isinstance(amount, int) and amount > 0
+
+    def write(self, tokens: Tokens) -> None:
+        """Write documents to their splits."""
+        if self._validation is None:
+            self._taker(TRAINING).write(tokens)
+        else:
+            for split, run in self._validation.divided(tokens):
+                self._taker(split).write(run)
+
+    def close(self) -> None:
+        """Complete all files. Raises ValueError if there were too few documents to validate."""
+        if self._takes_count and self._validation is not None and self._validation.missing:
+            raise ValueError(
+                f"the first part has {self._validation.missing} documents too few for "
+                f"{self._work.plan['validation']} of validation; give a fraction, or larger parts"
+            )
+        for taker in self._takers.values():
+            taker.close()
+        for sharder in self._sharders.values():
+            sharder.close()
+
+    def facts(self) -> Iterator[Any]:
+        """Yield what the receipt says of each shard."""
+        for split in (TRAINING, VALIDATION):
+            if split in self._sharders:
+                yield from self._sharders[split].facts
+
+    def _taker(self, split: str) -> Sharder | Shuffler:
+        if split not in self._takers:
+            plan = self._work.plan
+            format = self._work.format
+            sharder = Sharder(format, self._files, split, self._shard, plan["shard_tokens"])
+            self._sharders[split] = sharder
+            if plan["shuffle"] is None:
+                self._takers[split] = sharder
+            else:
+                seed = f"{plan['shuffle']} {split} {self._work.number}"
+                self._takers[split] = Shuffler(self._files, seed, sharder.write)
+        return self._takers[split]
+
+    def _shard(self, split: str, number: int) -> Shard:
+        plan = self._work.plan
+        return shard_of(plan, shard_name(plan, split, self._work.number, number))

@@ -1,0 +1,249 @@
+"""The plan of a folder of token files: its settings, and the sources of each part."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bpetite import Tokenizer
+from bpetite.corpora import _manifest as manifest
+from bpetite.corpora._corpus import Corpus
+from bpetite.corpora._parts import parts_of
+from bpetite.corpora._token_files import FORMATS
+from bpetite.corpora._token_files.contract import Shard, TokenFormat
+
+PART_BYTES = 1 << 28
+"""The bytes of input files that a part has by default. Compressed files are not divided."""
+
+DEFAULT_SHARD_TOKENS = {"llmc": 100_000_000, "olmo": 1 << 30}
+"""What the readers of a format expect of its files."""
+
+UNJOINED = ".bpetite/shards"
+"""The folder of shards that `finish` joins to one file."""
+
+END_OF_TEXT = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|end▁of▁sentence|>")
+"""The literals by which vocabularies name the end of a document."""
+
+
+class Part(NamedTuple):
+    """A part of a plan: the documents whose token files one call of `tokenize_part` writes.
+
+    It is small, can be pickled, and its fields are JSON, so every scheduler can send it.
+    """
+
+    folder: str
+    """The folder of token files. Workers see it, and the sources, under the same paths."""
+    number: int
+    sources: list[dict[str, Any]]
+    """The path of each input file, its range, and the bytes of the range."""
+
+    @property
+    def bytes(self) -> int:
+        """The size of the sources as they are stored. A part takes about as long as it is large."""
+        return sum(source["bytes"] for source in self.sources)
+
+
+def plan(
+    corpus: Corpus,
+    tokenizer: Tokenizer,
+    folder: str | os.PathLike[str],
+    format: str,
+    *,
+    end: str | None = None,
+    begin: str | None = None,
+    shard_tokens: int | None = None,
+    validation: float | int = 0,
+    shuffle: int | None = None,
+    part_bytes: int = PART_BYTES,
+) -> list[Part]:
+    r"""Prepare a folder for the ids of a corpus; return its parts, for a scheduler.
+
+    The arguments are those of `tokenize`. The folder receives the plan and the vocabulary. Any
+    worker that sees the folder can then do any part by `tokenize_part`. When all parts are done,
+    `finish` completes the folder. To plan again changes nothing.
+
+    >>> import pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "a.jsonl").write_text('{"text": "ab"}\n' * 9)
+    >>> tokenizer, tokens = Tokenizer.train("ab ab", 257), folder / "tokens"
+    >>> parts = plan(Corpus(folder / "a.jsonl"), tokenizer, tokens, "megatron", part_bytes=50)
+    >>> [part.bytes for part in parts]
+    [45, 45, 45]
+    >>> from bpetite.corpora import finish, tokenize_part
+    >>> receipts = list(map(tokenize_part, parts))
+    >>> finish(tokens)["totals"]["ids"]
+    9
+
+    Raises ValueError if the settings do not fit, or the folder belongs to another run, and OSError
+    from the system.
+    """
+    if format not in FORMATS:
+        raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
+    token_format = FORMATS[format]
+    vocab_size = max(tokenizer.ids) + 1
+    begin, end = _boundary_literals(tokenizer, token_format, begin, end)
+    if shard_tokens is None:
+        shard_tokens = DEFAULT_SHARD_TOKENS.get(format)
+    _check_numbers(token_format, shard_tokens, validation, part_bytes)
+    # Only these need the row of a document in its whole file.
+    counts_rows = format == "olmo" or isinstance(validation, float)
+    sources = parts_of(corpus, part_bytes, counts_rows)
+    document = {
+        "version": manifest.VERSION,
+        "format": format,
+        "dtype": token_format.dtype(vocab_size),
+        "tokenizer": {
+            "fingerprint": tokenizer.fingerprint,
+            "file": manifest.VOCABULARY,
+            "ids": vocab_size,
+            "pattern": tokenizer.pattern,
+            "special_tokens": dict(tokenizer.special_tokens),
+        },
+        "begin": begin,
+        "end": end,
+        "shard_tokens": shard_tokens,
+        "validation": validation,
+        "shuffle": shuffle,
+        "part_bytes": part_bytes,
+        "corpus": corpus.settings,
+        "parts": sources,
+    }
+    _prepare(Path(folder), document, tokenizer)
+    return [Part(os.fspath(folder), number, its) for number, its in enumerate(sources)]
+
+
+def _boundary_literals(
+    tokenizer: Tokenizer, format: TokenFormat, begin: str | None, end: str | None
+) -> tuple[str | None, str | None]:
+    """Return the literals to write around each document; refuse to lose all boundaries."""
+    for literal in (begin, end):
+        if literal is not None and literal not in tokenizer.special_tokens:
+            known = ", ".join(list(tokenizer.special_tokens)[:5]) or "none"
+            raise ValueError(f"{literal!r} is not a special token; the vocabulary has {known}")
+    if begin is None and end is None and not format.stores_boundaries:
+        found = [literal for literal in END_OF_TEXT if literal in tokenizer.special_tokens]
+        if len(found) != 1:
+            raise ValueError(
+                f"{format.name} files do not store where documents end, and the vocabulary has "
+                f"{'several tokens' if found else 'no token'} for it; name one with `end`"
+            )
+        if format.begins_documents:
+            return found[0], None
+        return None, found[0]
+    return begin, end
+
+
+def _check_numbers(
+    format: TokenFormat, shard_tokens: int | None, validation: float | int, part_bytes: int
+) -> None:
+    if shard_tokens is not None and format.one_file:
+        raise ValueError(f"{format.name} readers take one file, so shard_tokens does not apply")
+    highest = format.max_shard_ids
+    if shard_tokens is not None and not 1 <= shard_tokens <= (highest or shard_tokens):
+        bound = "positive" if highest is None else f"from 1 to {highest}"
+        raise ValueError(f"shard_tokens must be {bound}, got {shard_tokens}")
+    if validation < 0 or (isinstance(validation, float) and validation > 1):
+        raise ValueError(
+            f"validation must be a fraction or a number of documents, got {validation}"
+        )
+    if part_bytes < 1:
+        raise ValueError(f"part_bytes must be positive, got {part_bytes}")
+
+
+def _prepare(folder: Path, plan: dict[str, Any], tokenizer: Tokenizer) -> None:
+    """Make the folder, or check that it belongs to a run of this plan."""
+    folder.mkdir(parents=True, exist_ok=True)
+    present = _present_plan(folder)
+    if present is None:
+        manifest.write(folder, manifest.PLAN, plan)
+        present = plan
+    for key, value in json.loads(json.dumps(plan)).items():
+        if present.get(key) != value:
+            raise ValueError(
+                f"{folder}: made with another {_name_of(key, present.get(key), value)}; "
+                "choose another folder"
+            )
+    vocabulary = folder / manifest.VOCABULARY
+    if not vocabulary.exists():
+        tokenizer.save(vocabulary, overwrite=True, format="bpetite")
+        _loaded[manifest.VOCABULARY] = (vocabulary, _version(vocabulary), tokenizer)
+
+
+# A worker does many parts of one folder, and loading a vocabulary takes longer than a small part.
+
+_loaded: dict[str, tuple[Path, tuple[int, ...], Any]] = {}
+"""The plan and the tokenizer that were loaded last: their files, and the versions of these."""
+
+
+def loaded_plan(folder: Path) -> dict[str, Any]:
+    """Return the plan of a folder. Raises FileNotFoundError if it is missing."""
+    plan: dict[str, Any] = _last(
+        manifest.PLAN, folder, lambda: manifest.read(folder, manifest.PLAN)
+    )
+    return plan
+
+
+def loaded_tokenizer(folder: Path) -> Tokenizer:
+    """Return the tokenizer of a folder. Raises FileNotFoundError if it is missing."""
+    path = folder / manifest.VOCABULARY
+    tokenizer: Tokenizer = _last(manifest.VOCABULARY, folder, lambda: Tokenizer.load(path))
+    return tokenizer
+
+
+def _last(name: str, folder: Path, load: Callable[[], Any]) -> Any:
+    path = folder / name
+    version = _version(path)
+    present = _loaded.get(name)
+    if present is not None and present[:2] == (path, version):
+        return present[2]
+    value = load()
+    _loaded[name] = (path, version, value)
+    return value
+
+
+def _version(path: Path) -> tuple[int, ...]:
+    """Return figures that differ after a file was replaced."""
+    status = path.stat()
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _present_plan(folder: Path) -> dict[str, Any] | None:
+    """Return the plan of a folder, None for an empty one."""
+    is_empty = all(path.name == ".bpetite" for path in folder.iterdir())
+    try:
+        # Another process may write a plan between the two looks. A plan comes before other files.
+        return manifest.read(folder, manifest.PLAN)
+    except FileNotFoundError:
+        if is_empty:
+            return None
+    raise FileExistsError(f"{folder}: not empty, and not a folder of token files; choose another")
+
+
+def _name_of(key: str, present: object, value: object) -> str:
+    """Return the name of a setting that differs, and both its values if they are short."""
+    if key == "tokenizer" and isinstance(present, dict) and isinstance(value, dict):
+        return f"tokenizer ({present['fingerprint'][:19]}, not {value['fingerprint'][:19]})"
+    if key == "parts":
+        return "list of input files, or other sizes of them"
+    return f"{key} ({json.dumps(present)[:60]}, not {json.dumps(value)[:60]})"
+
+
+def shard_name(plan: Mapping[str, Any], split: str, part: int, shard: int) -> str:
+    """Return the name of a shard's files, without an extension.
+
+    >>> shard_name({"format": "megatron", "shard_tokens": None}, "train", 3, 0)
+    'train_00003'
+    >>> shard_name({"format": "megatron", "shard_tokens": 100}, "val", 3, 1)
+    'val_00003_00001'
+    """
+    folder = f"{UNJOINED}/" if FORMATS[plan["format"]].one_file else ""
+    name = f"{folder}{split}_{part:05d}"
+    return name if plan["shard_tokens"] is None else f"{name}_{shard:05d}"
+
+
+def shard_of(plan: Mapping[str, Any], name: str) -> Shard:
+    """Return a shard of a plan by its name."""
+    return Shard(name, plan["dtype"], plan["tokenizer"]["fingerprint"])

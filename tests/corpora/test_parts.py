@@ -1,0 +1,315 @@
+"""Parts of a plan: any worker, in any order and as often as it likes, gives the same folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.cli import in_process
+
+import bpetite
+from bpetite import PieceCounts, Tokenizer
+from bpetite.corpora import (
+    Corpus,
+    Part,
+    finish,
+    plan,
+    tokenize,
+    tokenize_part,
+    tokenize_parts,
+    verify,
+)
+
+TEXTS = [f"the hen {number} then met the ten men " * (number % 7) for number in range(300)]
+TOKENIZER = Tokenizer.train(TEXTS, 300)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A folder with a large file of lines, and small files."""
+    folder = tmp_path / "source"
+    folder.mkdir()
+    lines = [json.dumps({"text": text}) + "\n" for text in TEXTS]
+    (folder / "a.jsonl").write_text("".join(lines[:270]))
+    for number in range(270, 300, 3):
+        (folder / f"b{number}.jsonl").write_text("".join(lines[number : number + 3]))
+    return folder
+
+
+def planned(source: Path, folder: Path, format: str = "megatron") -> list[Part]:
+    return plan(Corpus(source), TOKENIZER, folder, format, part_bytes=4_000)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the bytes of every file that a reader sees."""
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
+
+
+@pytest.fixture
+def serial(source: Path, tmp_path: Path) -> Callable[[str], dict[str, bytes]]:
+    """Return the files of a run in one process."""
+
+    def run(format: str = "megatron") -> dict[str, bytes]:
+        folder = tmp_path / f"serial-{format}"
+        tokenize(Corpus(source), TOKENIZER, folder, format, part_bytes=4_000)
+        return contents(folder)
+
+    return run
+
+
+Serial = Callable[..., dict[str, bytes]]
+
+
+@pytest.mark.parametrize("format", ["megatron", "nanogpt", "parquet"])
+def test_parts_in_any_order_give_the_serial_folder(
+    format: str, source: Path, tmp_path: Path, serial: Serial
+) -> None:
+    parts = planned(source, tmp_path / "tokens", format)
+    assert len(parts) > 8
+    again = [*parts, *parts[::2]]
+    random.Random(3).shuffle(again)
+    receipts = [tokenize_part(part) for part in again]
+    assert {receipt["part"] for receipt in receipts} == {*range(len(parts))}
+    finish(tmp_path / "tokens")
+    assert contents(tmp_path / "tokens") == serial(format)
+    assert verify(tmp_path / "tokens", deep=True) == []
+
+
+def test_a_part_is_json_and_small(source: Path, tmp_path: Path) -> None:
+    parts = planned(source, tmp_path / "tokens")
+    assert [Part(*json.loads(json.dumps(part))) for part in parts] == parts
+    assert pickle.loads(pickle.dumps(parts)) == parts
+    assert max(len(pickle.dumps(part)) for part in parts) < 2_000
+    sizes = [path.stat().st_size for path in source.iterdir()]
+    assert sum(sizes) - len(parts) <= sum(part.bytes for part in parts) <= sum(sizes)
+
+
+def test_planning_again_changes_nothing(source: Path, tmp_path: Path) -> None:
+    parts = planned(source, tmp_path / "tokens")
+    tokenize_part(parts[1])
+    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "tokens").rglob("*")}
+    assert planned(source, tmp_path / "tokens") == parts
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "tokens").rglob("*")} == times
+
+
+def test_a_part_of_another_plan_is_refused(source: Path, tmp_path: Path) -> None:
+    parts = planned(source, tmp_path / "tokens")
+    with pytest.raises(ValueError, match="its plan has another part 1; plan again"):
+        tokenize_part(parts[0]._replace(number=1))
+    with pytest.raises(ValueError, match="its plan has another part 999; plan again"):
+        tokenize_part(parts[0]._replace(number=999))
+    with pytest.raises(FileNotFoundError):
+        tokenize_part(parts[0]._replace(folder=str(tmp_path / "missing")))
+
+
+def test_another_vocabulary_in_the_folder_is_refused(source: Path, tmp_path: Path) -> None:
+    parts = planned(source, tmp_path / "tokens")
+    other = Tokenizer.train("other", 257)
+    other.save(tmp_path / "tokens" / "vocabulary.json", overwrite=True)
+    with pytest.raises(ValueError, match="not the vocabulary that the plan names"):
+        tokenize_part(parts[0])
+
+
+def test_finish_names_the_first_missing_part(source: Path, tmp_path: Path) -> None:
+    parts = planned(source, tmp_path / "tokens")
+    for part in parts:
+        if part.number not in (2, 5):
+            tokenize_part(part)
+    with pytest.raises(ValueError, match=f"2 of {len(parts)} parts are not done, .* part 2; do"):
+        finish(tmp_path / "tokens")
+    assert tokenize_parts([parts[2], parts[5]])["documents"] > 0
+    assert finish(tmp_path / "tokens") == finish(tmp_path / "tokens")
+
+
+# Executors
+
+
+@pytest.fixture
+def threads() -> Iterator[Executor]:
+    with ThreadPoolExecutor(3) as executor:
+        yield executor
+
+
+def test_an_executor_gives_the_serial_folder(
+    threads: Executor, source: Path, tmp_path: Path, serial: Serial
+) -> None:
+    folder = tmp_path / "tokens"
+    tokenize(
+        Corpus(source), TOKENIZER, folder, "megatron", part_bytes=4_000, workers=3, executor=threads
+    )
+    assert contents(folder) == serial()
+
+
+class Counting(Executor):
+    """Does each part when its future is asked for, and counts the parts in flight."""
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        self.in_flight = self.most = 0
+        self._threads = ThreadPoolExecutor(1)
+        self._error = error
+
+    def submit(self, function: Any, /, *arguments: Any, **options: Any) -> Future[Any]:
+        self.in_flight += 1
+        self.most = max(self.most, self.in_flight)
+
+        def work() -> Any:
+            self.in_flight -= 1
+            if self._error is not None:
+                raise self._error
+            return function(*arguments, **options)
+
+        return self._threads.submit(work)
+
+
+def test_an_executor_has_two_parts_a_worker_at_most(source: Path, tmp_path: Path) -> None:
+    executor = Counting()
+    parts = planned(source, tmp_path / "tokens")
+    tokenize_parts(parts, workers=3, executor=executor)
+    assert 1 < executor.most <= 6 < len(parts)
+
+
+def test_an_error_of_a_part_names_it(source: Path, tmp_path: Path) -> None:
+    parts = planned(source, tmp_path / "tokens")
+    with pytest.raises(RuntimeError) as caught:
+        tokenize_parts(parts[4:5], executor=Counting(RuntimeError("lost")))
+    assert caught.value.__notes__ == [f"in part 4 of {tmp_path / 'tokens'}"]
+
+
+def test_a_broken_executor_ends_the_run(source: Path, tmp_path: Path) -> None:
+    broken = Counting(BrokenProcessPool("a worker died"))
+    with pytest.raises(BrokenExecutor, match="a worker died") as caught:
+        tokenize_parts(planned(source, tmp_path / "tokens"), executor=broken)
+    assert caught.value.__notes__ == ["the executor is of no more use; finished parts are kept"]
+
+
+KILLING = """
+import os, signal, sys
+from pathlib import Path
+from bpetite import Tokenizer
+from bpetite.corpora import Corpus, _part, tokenize
+
+source, folder, marks, times = sys.argv[1:]
+real = _part.written
+
+def written(work, *others):
+    for number in range(int(times)):
+        mark = Path(marks, f"{work.number}-{number}")
+        if work.number == 3 and not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+    return real(work, *others)
+
+_part.written = written  # in the workers too: each imports this file
+
+if __name__ == "__main__":
+    tokenizer = Tokenizer.load(sys.argv[1] + "/../model.json")
+    tokenize(Corpus(source), tokenizer, folder, "megatron", part_bytes=4_000, workers=2)
+"""
+
+
+def killing(source: Path, folder: Path, times: int) -> subprocess.CompletedProcess[str]:
+    """Tokenize with workers of which the one with part 3 dies, a number of times."""
+    TOKENIZER.save(source.parent / "model.json")
+    program = source.parent / "killing.py"
+    program.write_text(KILLING)
+    marks = source.parent / "marks"
+    marks.mkdir()
+    others = {name: value for name, value in os.environ.items() if "COVERAGE" not in name}
+    return subprocess.run(
+        [sys.executable, program, source, folder, marks, str(times)],
+        env={**others, "BPETITE_ENGINE": bpetite.engine},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs POSIX signals")
+def test_a_killed_worker_costs_only_its_parts(source: Path, tmp_path: Path, serial: Serial) -> None:
+    ended = killing(source, tmp_path / "tokens", times=2)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert contents(tmp_path / "tokens") == serial()
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs POSIX signals")
+def test_a_part_that_kills_its_workers_is_named(source: Path, tmp_path: Path) -> None:
+    ended = killing(source, tmp_path / "tokens", times=99)
+    assert ended.returncode == 1
+    message = ended.stderr.splitlines()[-1]
+    assert message.startswith("ChildProcessError: 3 workers died that had part ")
+    assert message.endswith("look for a lack of memory")
+    assert tokenize_part(planned(source, tmp_path / "tokens")[3])["part"] == 3
+
+
+# The command line
+
+
+def test_shares_of_commands_give_the_serial_folder(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, serial: Serial
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    TOKENIZER.save("model.json")
+    command = ["tokenize", str(source), "--model=model.json", "--output=tokens"]
+    command += ["--format=megatron", "--part-bytes=4000"]
+    results = [in_process(*command, "--part", f"{number}/3") for number in (2, 1, 3)]
+    assert [(result.code, result.err) for result in results] == [(0, [])] * 3
+    shares = [json.loads(result.out) for result in results]
+    assert [share["part"] for share in shares] == ["2/3", "1/3", "3/3"]
+    assert sum(share["documents"] for share in shares) == len(TEXTS)
+    finished = in_process("finish", "tokens")
+    assert json.loads(finished.out)["documents"] == len(TEXTS)
+    assert contents(tmp_path / "tokens") == serial()
+
+
+def test_finish_needs_all_shares(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    TOKENIZER.save("model.json")
+    command = ["tokenize", str(source), "--model=model.json", "--output=tokens"]
+    assert in_process(*command, "--format=megatron", "--part-bytes=4000", "--part=1/2").code == 0
+    result = in_process("finish", "tokens")
+    assert (result.code, result.out) == (1, b"")
+    assert "parts are not done, the first is part 1; do them as before" in result.err[0]
+
+
+@pytest.mark.parametrize("count", [1, 3, 50])
+def test_counts_of_shares_add_up(
+    count: int, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for number in range(1, count + 1):
+        share = ("--part", f"{number}/{count}", "--output", f"{number}.counts")
+        assert in_process("count-pieces", str(source), *share).code == 0
+    names = [f"{number}.counts" for number in range(1, count + 1)]
+    assert in_process("count-pieces", *names, "--output=all.counts").code == 0
+    whole = PieceCounts.from_corpus(Corpus(source))
+    assert PieceCounts.load("all.counts") == whole
+
+
+@pytest.mark.parametrize("share", ["0/2", "3/2", "2", "1/", "a/b", "-1/2"])
+def test_a_wrong_share_is_refused(share: str) -> None:
+    result = in_process("tokenize", "a", "--model=m", "-o=t", "-f=megatron", f"--part={share}")
+    assert result.code == 2
+    assert "argument --part: " in result.err[-1]
+
+
+def test_parts_of_a_corpus_have_its_documents(source: Path) -> None:
+    corpus = Corpus(source)
+    for part_bytes in (1_000, 5_000, 10**9):
+        parts = pickle.loads(pickle.dumps(corpus.parts(part_bytes)))
+        assert [text for part in parts for text in part] == TEXTS
+        counts = [PieceCounts.from_corpus(part) for part in parts]
+        assert sum(counts[1:], counts[0]) == PieceCounts.from_corpus(corpus)
