@@ -21,7 +21,7 @@ LAYERS = (
     ("_piece_counts",),
     ("_tokenizer",),
     ("__init__",),
-    ("corpora",),
+    ("corpora", "arrow"),
     ("_cli", "_web", "__main__"),
 )
 """From the bottom up. A module imports from its own layer and from those below it."""
