@@ -341,7 +341,7 @@ def warn_of_json_lines(name: str, beginning: bytes) -> None:
     if is_json_line(beginning):
         warn(
             f"{name} looks like JSON Lines, but is read as text; to read a field of each line, "
-            f'use bpetite.corpora.Corpus(..., format="jsonl"), or --format jsonl'
+            f'use bpetite.corpora.Corpus(..., format="jsonl"), or --input-format jsonl'
         )
 
 

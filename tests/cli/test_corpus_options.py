@@ -111,6 +111,16 @@ def test_json_lines_in_a_text_file_are_warned_of() -> None:
         assert in_process(*command, "a.txt", "--input-format", "text").err == []
 
 
+def test_the_option_that_the_warning_names_reads_json_lines() -> None:
+    Path("a.txt").write_bytes(jsonl(TEXTS))
+    advice = in_process(*COUNT, "a.txt").err[0].rpartition(", or ")[2]
+    assert advice == "--input-format jsonl"
+    Path("a.jsonl").write_bytes(jsonl(TEXTS))
+    expected = in_process(*COUNT, "a.jsonl").out.replace(b"a.jsonl", b"a.txt")
+    result = in_process(*COUNT, "a.txt", *advice.split())
+    assert (result.code, result.out, result.err) == (0, expected, [])
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
