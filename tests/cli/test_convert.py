@@ -220,7 +220,7 @@ def test_special_token_is_utf8_in_every_locale() -> None:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_only_overwrite_replaces_files(format: str) -> None:
+def test_only_force_replaces_files(format: str) -> None:
     path = out(format)
     before = {Path(name): b"before" for name in OUTPUTS[format]}
     for name in before:
@@ -229,9 +229,9 @@ def test_only_overwrite_replaces_files(format: str) -> None:
     first = str(next(iter(before)))
     if format == "gpt2":  # OUT is checked before its neighbour
         first = path
-    assert refused == failure(f"{first}: exists; --overwrite replaces it")
+    assert refused == failure(f"{first}: exists; --force replaces it")
     assert {name: name.read_bytes() for name in before} == before
-    replaced = in_process("convert", "model.json", path, "--overwrite")
+    replaced = in_process("convert", "model.json", path, "--force")
     assert (replaced.code, loaded(path)) == (0, TOKENIZER)
 
 
@@ -243,13 +243,13 @@ def test_one_existing_file_of_a_pair_refuses_both(format: str, name: str) -> Non
     Path("out", name).write_bytes(b"before")
     before = written()
     result = in_process("convert", "model.json", path)
-    assert result == failure(f"{Path('out', name)}: exists; --overwrite replaces it")
+    assert result == failure(f"{Path('out', name)}: exists; --force replaces it")
     assert written() == before
 
 
 def test_vocabulary_may_replace_itself() -> None:
     path = saved(TOKENIZER, "tiktoken")
-    result = in_process("convert", path, path, "--to=bpetite", "--overwrite", *GIVEN["tiktoken"])
+    result = in_process("convert", path, path, "--to=bpetite", "--force", *GIVEN["tiktoken"])
     assert (result.code, Tokenizer.load(path)) == (0, TOKENIZER)
 
 
@@ -275,14 +275,14 @@ def test_missing_parent_folder_is_not_made() -> None:
 
 
 def test_file_is_no_model_folder() -> None:
-    result = in_process("convert", "model.json", "text.txt", "--to", "huggingface", "--overwrite")
+    result = in_process("convert", "model.json", "text.txt", "--to", "huggingface", "--force")
     path = Path("text.txt", "tokenizer.json")
     assert result == failure(f"{path}: the folder text.txt does not exist")
     assert Path("text.txt").read_bytes() == RAW
 
 
 def test_folder_is_no_single_file() -> None:
-    result = in_process("convert", "model.json", "out", "--to", "tiktoken", "--overwrite")
+    result = in_process("convert", "model.json", "out", "--to", "tiktoken", "--force")
     assert result == failure("out: only a file can be replaced")
     assert written() == {}
 
@@ -311,7 +311,7 @@ def test_gpt2_needs_the_name_vocab_json() -> None:
         (r"\w+", ["out/new", "--to", "huggingface"], "has a part that engines read differently"),
     ],
 )
-@pytest.mark.parametrize("options", [[], ["--overwrite"], ["--verify", "text.txt"]], ids=str)
+@pytest.mark.parametrize("options", [[], ["--force"], ["--verify", "text.txt"]], ids=str)
 def test_changed_ids_are_refused_with_the_reason(
     pattern: str, arguments: list[str], reason: str, options: list[str]
 ) -> None:
@@ -502,7 +502,7 @@ def before() -> bytes:
 
 def test_library_of_out_can_differ(monkeypatch: pytest.MonkeyPatch, before: bytes) -> None:
     wrong_tiktoken(monkeypatch)
-    verify = ("--overwrite", "--verify", "text.txt")
+    verify = ("--force", "--verify", "text.txt")
     result = in_process("convert", "model.json", "out/new.tiktoken", *verify)
     assert result == failure(f"text.txt: {PLACE} (both with out/new.tiktoken)")
     assert written() == {"new.tiktoken": before, "new.json": before}
@@ -511,7 +511,7 @@ def test_library_of_out_can_differ(monkeypatch: pytest.MonkeyPatch, before: byte
 def test_library_of_in_can_differ(monkeypatch: pytest.MonkeyPatch, before: bytes) -> None:
     path = saved(TOKENIZER, "tiktoken")
     wrong_tiktoken(monkeypatch)
-    verify = ("--overwrite", "--verify", "-")
+    verify = ("--force", "--verify", "-")
     result = in_process(
         "convert", path, "out/new.json", *GIVEN["tiktoken"], *verify, stdin=WRONG.encode()
     )
@@ -523,7 +523,7 @@ def test_written_file_can_differ(monkeypatch: pytest.MonkeyPatch, before: bytes)
     save = Tokenizer.save
     other = Tokenizer.train("wr wr wr", 257)
     monkeypatch.setattr(Tokenizer, "save", lambda _, *given, **named: save(other, *given, **named))
-    verify = ("--overwrite", "--verify", "text.txt")
+    verify = ("--force", "--verify", "text.txt")
     result = in_process("convert", "model.json", "out/new.json", *verify)
     assert result == failure(
         "text.txt: character 7 (line 2, column 4): model.json has 119 'w', "
@@ -538,7 +538,7 @@ def test_first_difference_is_in_the_first_text(
     Path("good.txt").write_bytes(RAW)
     Path("worse.txt").write_bytes(b"wrong")
     wrong_tiktoken(monkeypatch)
-    verify = ("--overwrite", "--verify", "good.txt", "text.txt", "worse.txt")
+    verify = ("--force", "--verify", "good.txt", "text.txt", "worse.txt")
     result = in_process("convert", "model.json", "out/new.tiktoken", *verify)
     assert result == failure(f"text.txt: {PLACE} (both with out/new.tiktoken)")
     assert written()["new.tiktoken"] == before

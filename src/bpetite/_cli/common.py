@@ -355,11 +355,8 @@ def silence_stderr() -> None:
     sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open until the end
 
 
-def check_output(path: str, replace: bool, option: str = "--force") -> None:
-    """Refuse an output file that could not be written after the work. Raises OSError.
-
-    `option` is the option that permits replacement.
-    """
+def check_output(path: str, replace: bool) -> None:
+    """Refuse an output file that could not be written after the work. Raises OSError."""
     output = Path(os.path.realpath(path))  # a link stays; its target is written
     folder = os.path.dirname(path) or "."
     if path.endswith(("/", os.sep)) or (output.exists() and not output.is_file()):
@@ -367,7 +364,7 @@ def check_output(path: str, replace: bool, option: str = "--force") -> None:
     if not output.parent.is_dir():
         raise OSError(f"{path}: the folder {folder} does not exist")
     if output.exists() and not replace:
-        raise OSError(f"{path}: exists; {option} replaces it")
+        raise OSError(f"{path}: exists; --force replaces it")
     try:
         tempfile.TemporaryFile(dir=output.parent).close()
     except OSError:

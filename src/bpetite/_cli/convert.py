@@ -17,7 +17,7 @@ from bpetite._web.display import pattern_names
 from bpetite.formats import FORMATS, Verifier, first_difference, format_of_path, recognise
 
 HELP = "write a vocabulary in another format, unless that would change an id"
-EXAMPLE = "bpetite convert model.json tokenizer.json --overwrite --verify README.md"
+EXAMPLE = "bpetite convert model.json tokenizer.json --force --verify README.md"
 
 # A reference library needs a hundred times the memory of a text, and does not react to Ctrl-C.
 _SLICE_CHARACTERS = 1 << 18
@@ -52,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         help="a literal that is never split, and its id, for the same formats; repeatable",
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace existing files of OUT")
+    parser.add_argument("--force", action="store_true", help="replace files of OUT that exist")
     parser.add_argument(
         "--verify",
         metavar="FILE",
@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> None:
     if format == "huggingface":
         output = str(Path(output))  # without a separator at the end
     else:
-        common.check_output(output, options.overwrite, "--overwrite")
+        common.check_output(output, options.force)
     tokenizer = Tokenizer.load(
         options.input,
         format=options.input_format,
@@ -91,13 +91,13 @@ def run(options: argparse.Namespace) -> None:
         files = _files(trial, output)
         if os.path.exists(output) or not os.path.isdir(trial):
             for file in files:
-                common.check_output(file, options.overwrite, "--overwrite")
+                common.check_output(file, options.force)
         read_back, notes = _read_back(tokenizer, trial, format)
         if options.verify:
             source = _Side(options.input, tokenizer, options.input, options.input_format)
             _verify(options.verify, source, _Side(output, read_back, trial, format))
     with warnings.catch_warnings(action="ignore"):  # the trial has shown them
-        tokenizer.save(output, options.overwrite, format=format)
+        tokenizer.save(output, options.force, format=format)
     parts = [f"{format}, {tokenizer.vocab_size:,} ids", *notes, *_losses(tokenizer, read_back)]
     common.say(f"wrote {' and '.join(files)}: {'; '.join(parts)}")
 
