@@ -28,19 +28,29 @@ SOURCES = [
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the commands are written for a POSIX shell")
-def test_readme_commands_run(tmp_path: Path) -> None:
-    """Leaves out serve, which runs until it is stopped and has its own tests."""
+def test_readme_commands_run_behind_its_python_examples(tmp_path: Path) -> None:
+    """Follows README in one folder, without serve, which runs until it is stopped."""
     shutil.copy(ROOT / "README.md", tmp_path)
+    doctest = [sys.executable, "-m", "doctest", "README.md"]
+    examples = subprocess.run(doctest, cwd=tmp_path, capture_output=True, encoding="utf-8")
+    assert (examples.returncode, examples.stdout) == (0, "")
+    assert [*tmp_path.glob("*.json")] != []
     readme = (ROOT / "README.md").read_text("utf-8")
     commands = re.findall(r"^bpetite (?!serve ).*", readme, re.MULTILINE)
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    codes = {
-        command: subprocess.run(
-            command, shell=True, cwd=tmp_path, env=environment, capture_output=True, check=False
-        ).returncode
-        for command in commands
-    }
-    assert codes == dict.fromkeys(commands, 0)
+    failures = {}
+    for command in commands:
+        done = subprocess.run(
+            command,
+            shell=True,
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            encoding="utf-8",
+        )
+        if done.returncode:
+            failures[command] = done.stderr
+    assert failures == {}
     assert len(commands) >= 5
 
 
