@@ -86,7 +86,7 @@ class Corpus:
     The rest of a file that is cut or corrupt counts as one bad document. A null is a bad document,
     as is a line without the field. An empty text is a document.
 
-    Parquet, Arrow and Zstandard need the extra `data`: `pip install "bpetite[data]"`.
+    Parquet, Arrow and Zstandard need packages: `pip install pyarrow isal zstandard`.
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+_INSTALL = "pip install pyarrow isal zstandard"
+
 
 def import_extra(name: str, purpose: str) -> Any:
     """Return a module of the extra `data`. Raises ModuleNotFoundError that says how to get it."""
@@ -14,9 +16,7 @@ def import_extra(name: str, purpose: str) -> Any:
         if error.name is None or error.name.partition(".")[0] != name.partition(".")[0]:
             raise
         package = name.partition(".")[0]
-        raise MissingExtraError(
-            f'{purpose} needs {package}; run: pip install "bpetite[data]"', name=error.name
-        ) from None
+        raise MissingExtraError(f"{purpose} needs {package}: {_INSTALL}", name=error.name) from None
 
 
 class MissingExtraError(ModuleNotFoundError, ValueError):
