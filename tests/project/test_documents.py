@@ -32,19 +32,22 @@ def test_readme_commands_run_behind_its_python_examples(tmp_path: Path) -> None:
     """Follows README in one folder, without serve, which runs until it is stopped."""
     shutil.copy(ROOT / "README.md", tmp_path)
     doctest = [sys.executable, "-m", "doctest", "README.md"]
-    examples = subprocess.run(doctest, cwd=tmp_path, capture_output=True, encoding="utf-8")
+    variables = {**os.environ, "PYTHONUTF8": "1"}
+    examples = subprocess.run(
+        doctest, cwd=tmp_path, env=variables, capture_output=True, encoding="utf-8"
+    )
     assert (examples.returncode, examples.stdout) == (0, "")
     assert [*tmp_path.glob("*.json")] != []
     readme = (ROOT / "README.md").read_text("utf-8")
     commands = re.findall(r"^bpetite (?!serve ).*", readme, re.MULTILINE)
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    variables["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     failures = {}
     for command in commands:
         done = subprocess.run(
             command,
             shell=True,
             cwd=tmp_path,
-            env=environment,
+            env=variables,
             capture_output=True,
             encoding="utf-8",
         )
