@@ -173,7 +173,7 @@ def test_total_is_known_for_plain_text_alone(tmp_path: Path) -> None:
         ("pyarrow", "a.arrow", b"ARROW1"),
     ],
 )
-def test_a_missing_library_is_named_with_the_command_that_installs_it(
+def test_a_missing_library_is_named_with_its_installation(
     module: str, name: str, data: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / name).write_bytes(data)
