@@ -12,7 +12,10 @@ from setuptools import setup
 
 CHOICES = ("auto", "require", "never")
 
-RUST = "https://rustup.rs"
+INSTALL_NATIVE = (
+    "install Rust (https://rustup.rs), then run in a clone: "
+    "pip install --force-reinstall --no-deps ."
+)
 
 
 def native_engine(choice: str) -> dict[str, object]:
@@ -59,7 +62,7 @@ def arguments() -> dict[str, object]:
     if shutil.which("cargo") is not None:
         return native_engine(choice)
     if choice == "require":
-        sys.exit(f"BPETITE_NATIVE=require, but cargo is missing; install Rust ({RUST})")
+        sys.exit("BPETITE_NATIVE=require, but cargo is missing; install Rust (https://rustup.rs)")
     warn("cargo is missing")
     return {}
 
@@ -68,8 +71,8 @@ def warn(reason: str) -> None:
     """Print one line: why the native engine is missing, and how to get it."""
     # pip shows it only with --verbose, or if the build fails.
     print(
-        f"bpetite: installing WITHOUT the native engine, 20 to 40 times slower: {reason}. To get "
-        f"it, install Rust ({RUST}), then run: pip install --force-reinstall --no-deps .",
+        "bpetite: installing WITHOUT the native engine, 20 to 40 times slower: "
+        f"{reason}. To get it, {INSTALL_NATIVE}",
         file=sys.stderr,
         flush=True,
     )

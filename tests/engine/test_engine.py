@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import os
 import subprocess
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
+from support import ROOT
+from support.cli import failure
+from support.cli import run as run_command
 from support.engines import native_only
 
 import bpetite
-from bpetite._engine import INSTRUCTION_SETS
+from bpetite._engine import INSTALL_NATIVE, INSTRUCTION_SETS
 
 SAY = "import bpetite; print(bpetite.engine)"
 
@@ -25,8 +30,8 @@ BEST = "native" if find_spec("bpetite._engine._native") else "python"
 MUST_BE = "BPETITE_ENGINE must be native or python, got {!r}"
 
 MISSING = (
-    "BPETITE_ENGINE=native, but this installation has no native engine; install Rust, then "
-    "reinstall bpetite with BPETITE_NATIVE=require"
+    "BPETITE_ENGINE=native, but this installation has no native engine; install Rust "
+    "(https://rustup.rs), then run in a clone: pip install --force-reinstall --no-deps ."
 )
 
 
@@ -68,6 +73,27 @@ def test_a_missing_native_engine_is_an_error_if_requested() -> None:
     assert run("native", SAY_WITHOUT_NATIVE) == (1, f"ImportError: {MISSING}")
 
 
+def test_setup_gives_the_same_advice() -> None:
+    setup = (ROOT / "setup.py").read_text("utf-8")
+    literals = [each for each in ast.walk(ast.parse(setup)) if isinstance(each, ast.Constant)]
+    assert INSTALL_NATIVE in [each.value for each in literals]
+
+
+@pytest.mark.parametrize(("wanted", "reason"), [("native", MISSING), ("rust", MUST_BE)])
+def test_the_command_says_in_one_line_why_there_is_no_engine(
+    wanted: str, reason: str, tmp_path: Path
+) -> None:
+    site = "import sys\nsys.modules['bpetite._engine._native'] = None\n"
+    (tmp_path / "sitecustomize.py").write_text(site)
+    variables = {"BPETITE_ENGINE": wanted, "PYTHONPATH": str(tmp_path)}
+    line = reason.format(wanted)
+    assert run_command("--version", variables=variables) == failure(line)
+    module = (sys.executable, "-m", "bpetite")
+    result = run_command("--version", command=module, variables=variables)
+    assert (result.code, result.out, len(result.err)) == (1, b"", 1)
+    assert line in result.err[0]
+
+
 def test_a_broken_native_engine_is_an_error() -> None:
     broken = (
         "import sys; from importlib.abc import MetaPathFinder\n"
@@ -94,8 +120,8 @@ print([(each.category.__name__, str(each.message), each.filename) for each in ca
 WITHOUT_NATIVE = "import sys; sys.modules['bpetite._engine._native'] = None\n"
 
 SLOW = (
-    "bpetite works with its Python engine, 20 to 40 times slower than the native one; "
-    "install Rust and reinstall bpetite, or set BPETITE_ENGINE=python to silence this"
+    "bpetite works with its Python engine, 20 to 40 times slower than the native one; set "
+    f"BPETITE_ENGINE=python to silence this, or {INSTALL_NATIVE}"
 )
 
 

@@ -12,12 +12,18 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 if TYPE_CHECKING:
     from bpetite._engine.contract import Engine
 
+INSTALL_NATIVE = (
+    "install Rust (https://rustup.rs), then run in a clone: "
+    "pip install --force-reinstall --no-deps ."
+)
+"""What to do if the native engine is missing; `setup.py` gives the same advice."""
+
 INSTRUCTION_SETS = ("avx512", "avx2", "neon", "scalar")
 
 
 def _choose(requested: str, instruction_set: str) -> Literal["native", "python"]:
     if requested not in ("", "native", "python"):
-        raise ImportError(f"BPETITE_ENGINE must be native or python, got {requested!r}")
+        raise _error(f"BPETITE_ENGINE must be native or python, got {requested!r}")
     if requested == "python":
         return "python"
     try:
@@ -26,17 +32,22 @@ def _choose(requested: str, instruction_set: str) -> Literal["native", "python"]
         if error.name != "bpetite._engine._native":
             raise
         if requested:
-            raise ImportError(
-                "BPETITE_ENGINE=native, but this installation has no native engine; install Rust, "
-                "then reinstall bpetite with BPETITE_NATIVE=require"
+            raise _error(
+                "BPETITE_ENGINE=native, but this installation has no native engine; "
+                + INSTALL_NATIVE
             ) from None
         return "python"
     # A misspelt name would go unnoticed. An instruction set that the processor lacks is ignored,
     # so that tools can try all of them.
     if instruction_set not in ("", *INSTRUCTION_SETS):
         names = ", ".join(INSTRUCTION_SETS)
-        raise ImportError(f"BPETITE_SIMD must be one of {names}, got {instruction_set!r}")
+        raise _error(f"BPETITE_SIMD must be one of {names}, got {instruction_set!r}")
     return "native"
+
+
+def _error(reason: str) -> ImportError:
+    # `python -m bpetite` shows an error with this name in one line.
+    return ImportError(reason, name="bpetite")
 
 
 _requested = os.environ.get("BPETITE_ENGINE", "")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 
+from bpetite._engine import INSTALL_NATIVE
+
 MAX_QUIET_CHARACTERS = 1 << 20
 
 _characters = 0
@@ -23,7 +25,7 @@ def count_work(n_characters: int) -> None:
     if before <= MAX_QUIET_CHARACTERS < _characters:
         warnings.warn(
             "bpetite works with its Python engine, 20 to 40 times slower than the native one; "
-            "install Rust and reinstall bpetite, or set BPETITE_ENGINE=python to silence this",
+            f"set BPETITE_ENGINE=python to silence this, or {INSTALL_NATIVE}",
             SlowEngineWarning,
             stacklevel=5,  # the caller of a method of Tokenizer
         )
