@@ -97,6 +97,15 @@ def test_verify_prints_the_first_documents() -> None:
     assert result.out == b'"the hen<|endoftext|>"\n"ten men<|endoftext|>"\n'
 
 
+def test_verify_prints_the_summary_of_a_good_folder() -> None:
+    written = json.loads(in_process(*TOKENIZE, "nanogpt").out)
+    result = in_process("verify", "tokens")
+    assert (result.code, result.err, result.out.count(b"\n")) == (0, [], 1)
+    summary = json.loads(result.out)
+    assert summary.pop("seconds") >= 0
+    assert summary == {key: value for key, value in written.items() if key != "seconds"}
+
+
 def test_verify_exits_with_1_for_a_problem() -> None:
     in_process(*TOKENIZE, "nanogpt")
     Path("tokens/train.bin").write_bytes(b"\0\0")

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
+from pathlib import Path
 
 from bpetite._cli import common
+from bpetite._cli.tokenize import write_summary
 from bpetite.corpora import first_documents, verify
 
 HELP = """check a folder of token files: sizes, hashes, ids, documents, missing and foreign files
 
-Exits with 1 if there is a problem. Problems go to standard error, a line each."""
+Writes a summary in JSON, or the texts of --head instead. Problems go to standard error, a line
+each, and the exit code is 1."""
 EXAMPLE = """\
 bpetite train README.md --vocab-size 512 --output model.json
 bpetite tokenize README.md --model model.json --format megatron --output tokens
@@ -35,7 +39,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the first documents if asked, and the problems."""
+    """Write the first documents if asked, or else a summary; report the problems."""
+    started = time.monotonic()
     tokenizer = None if options.model is None else common.load(options)
     problems = verify(options.folder, tokenizer, deep=options.deep)
     for problem in problems:
@@ -43,5 +48,8 @@ def run(options: argparse.Namespace) -> None:
     if problems:
         noun = "problem" if len(problems) == 1 else "problems"
         raise ValueError(f"{options.folder}: {len(problems)} {noun}")
+    if not options.head:
+        manifest = Path(options.folder, "manifest.json").read_bytes()
+        write_summary(options.folder, json.loads(manifest), started)
     for text in first_documents(options.folder, options.head):
         common.write(json.dumps(text, ensure_ascii=False) + "\n")
