@@ -65,17 +65,28 @@ class _Lines(Display):
     def _print(self, progress: TrainingProgress, now: float, ended: bool = False) -> None:
         stage, done, total = progress.stage, progress.done, progress.total
         rate = done / max(now - self._stage_start, 1e-3)
-        line = f"{stage}: {_amount(stage, done)}"
+        shown = _amount(stage, done)
         if total is not None:
-            line += f" of {_amount(stage, total)}"
-        line += f", {_amount(stage, rate)}/s"
+            # "1 of 44 merges", but "332 B of 1.4 kB".
+            shown = f"{f'{done:,}' if stage == 'merging' else shown} of {_amount(stage, total)}"
+        line = f"{stage}: {shown}, {_amount(stage, rate)}/s"
         if total is not None and 0 < done < total and not ended:
             line += f", {(total - done) / rate:.0f} s left"
         say(line)
 
 
 def _amount(stage: str, amount: float) -> str:
-    return f"{amount / 1e6:.1f} MB" if stage == "counting" else f"{amount:,.0f} merges"
+    """Return a number of bytes or merges as people read it.
+
+    >>> _amount("counting", 332), _amount("counting", 12_345_678), _amount("merging", 3840)
+    ('332 B', '12.3 MB', '3,840 merges')
+    """
+    if stage == "merging":
+        return f"{amount:,.0f} merge{'' if amount == 1 else 's'}"
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if amount >= size:
+            return f"{amount / size:.1f} {unit}"
+    return f"{amount:.0f} B"
 
 
 class _Bars(Display):
