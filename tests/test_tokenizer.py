@@ -398,6 +398,7 @@ def test_decode(ids: list[int], text: str) -> None:
 )
 def test_special_tokens_can_be_skipped(ids: list[int], text: str) -> None:
     assert SMALL.decode(ids, skip_special_tokens=True) == text
+    assert SMALL.decode_bytes(ids, skip_special_tokens=True) == text.encode()
 
 
 def test_literals_in_ordinary_text_are_not_skipped() -> None:

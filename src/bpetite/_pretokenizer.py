@@ -68,6 +68,20 @@ _SAFE_SPLITS = {
     for name, pattern in PATTERNS.items()
 }
 
+# Where a piece ends, known by the characters before and behind alone. These are the safe splits,
+# and places between two kinds of characters that no alternative has in a row. They need exact
+# categories, and no normalizer, which may join a letter and a mark. The native engine has the same
+# table: `is_safe_split`.
+_LETTER_ENDS = {
+    "gpt2": r"\p{L}(?=\P{L})|[^\s\p{L}\p{N}'](?=\p{L})",
+    "o200k": r"\p{L}(?=[^\p{L}\p{M}'])",
+}
+_PIECE_ENDS = {
+    pattern: rf"{_SAFE_SPLITS[pattern]}|\p{{N}}(?=\P{{N}})|[^\s\p{{L}}\p{{N}}](?=\p{{N}})|"
+    + _LETTER_ENDS.get(name, r"\p{L}(?=\P{L})")
+    for name, pattern in PATTERNS.items()
+}
+
 # The pieces of a block this long fit the processor's cache. Splitting and looking them up is up
 # to twice as fast as for a whole text at once (measured).
 BLOCK_CHARACTERS = 4096
@@ -104,6 +118,8 @@ class Pretokenizer:
             compile_regex(safe_split) if safe_split else None
         )
         """Ends where a text may be split before the pattern; None if no such place is known."""
+        self.piece_end = safe_split if normalizer or not safe_split else _PIECE_ENDS[pattern]
+        """Ends where a piece ends, unless `differs` is true of the two characters around."""
         self._normalizer = normalizer
         self.split: Callable[[str], list[str]]
         """Return the pieces of a text in order, by the categories of the installed `regex`."""
@@ -192,52 +208,62 @@ def _split_in_turn(splits: list[Callable[[str], list[str]]]) -> Callable[[str], 
 
 
 class ChunkSplitter:
-    """Finds where a text that comes in chunks of UTF-8 may be split.
+    """Finds where a text that arrives in chunks of UTF-8 may be split, whatever text follows.
 
-    The ids of the two sides, joined, are those of the whole, whatever text follows: a safe split
-    that no literal spans.
+    The ids of the two sides, joined, are those of the whole text: a piece ends at the split, and
+    no literal spans it. A literal that the text has only begun counts too.
+
+    >>> splitter = ChunkSplitter(Pretokenizer(GPT2_PATTERN), ["<|the end|>"])
+    >>> splitter.last_split(b"it is"), splitter.last_split(b"it is <|the e")
+    (2, 5)
     """
 
-    def __init__(self, pretokenizer: Pretokenizer, literals: Iterable[str]) -> None:
-        self._safe_split = pretokenizer.safe_split
-        self._literals = [literal.encode("utf-8") for literal in literals]
-        self._max_literal = max(map(len, self._literals), default=1)
+    def __init__(self, pretokenizer: Pretokenizer, literals: Collection[str]) -> None:
+        piece_end = pretokenizer.piece_end
+        self._piece_end = None if piece_end is None else compile_regex(piece_end)
+        self._specials = SpecialSplitter(literals)
+        # The most bytes of a literal that begins before a split, and of a character.
+        self._context = _MAX_CHARACTER_BYTES * (1 + self._specials.max_length)
 
     def last_split(self, data: bytes | bytearray, searched: int = 0) -> int:
-        """Return the offset of the last split behind `searched` bytes, or 0.
+        """Return the offset of the last split, or 0 without a known one.
 
-        `data` may be any bytes: those that are not UTF-8 are found when they are encoded.
+        `searched` is the length of `data` at an earlier call that found none. `data` may be any
+        bytes: those that are not UTF-8 are found when they are encoded.
         """
-        if self._safe_split is None:
+        if self._piece_end is None:
             return 0
-        # A literal may begin in the last bytes, and a character may be unfinished.
-        end = len(data) - max(self._max_literal - 1, _MAX_CHARACTER_BYTES)
-        size = _SPLIT_WINDOW_BYTES
-        while end > searched:
-            start = max(end - size, searched)
+        first = max(searched - self._context, 0)
+        end, size = len(data), _SPLIT_WINDOW_BYTES
+        while True:
+            window = max(end - size, first)
+            start = max(window - self._context, 0)
             while start < end and data[start] & 0xC0 == 0x80:
                 start += 1
             text = data[start:end].decode("utf-8", "surrogateescape")
-            splits = [match.end() for match in self._safe_split.finditer(text)]
-            for split in reversed(splits):
-                at = start + len(text[:split].encode("utf-8", "surrogateescape"))
-                if not self._is_spanned(data, at):
-                    return at
-            if end - size <= searched:
-                break
+            part = text[: self._last_split_of(text, self._piece_end)]
+            split = start + len(part.encode("utf-8", "surrogateescape"))
+            if part and split >= window:
+                return split
+            if window == first:
+                return 0
             size *= 4
+
+    def _last_split_of(self, text: str, piece_end: regex.Pattern[str]) -> int:
+        """Return the position of the last split, or 0."""
+        text = text.rstrip(_UNDECODED)  # the beginning of a character
+        sure = self._specials.begun(text)
+        for end in reversed([match.end() for match in piece_end.finditer(text)]):
+            # The installed `regex` may know a character of a later Unicode as another kind.
+            is_known = not differs(text[end - 1 : end + 1])
+            if end <= sure and is_known and not self._specials.spans(text, end):
+                return end
         return 0
 
-    def _is_spanned(self, data: bytes | bytearray, at: int) -> bool:
-        """Return whether a literal spans an offset; any does that is in its bytes on both sides."""
-        return any(
-            literal in data[max(at - len(literal) + 1, 0) : at + len(literal) - 1]
-            for literal in self._literals
-        )
 
-
-_SPLIT_WINDOW_BYTES = 1 << 12
+_SPLIT_WINDOW_BYTES = 1 << 8
 _MAX_CHARACTER_BYTES = 4
+_UNDECODED = "".join(map(chr, range(0xDC80, 0xDD00)))
 
 
 class SpecialSplitter:
@@ -253,7 +279,8 @@ class SpecialSplitter:
 
     def __init__(self, literals: Collection[str]) -> None:
         self._sorted = sorted(literals)
-        self._max_length = max(map(len, literals), default=0)
+        self.max_length: int = max(map(len, literals), default=0)
+        """The number of characters of the longest literal."""
         # For each literal, the literals that it begins with, itself included, shortest first.
         self._prefixes: list[tuple[str, ...]] = []
         prefixes: list[str] = []
@@ -285,11 +312,32 @@ class SpecialSplitter:
         """Return the first literal in `text` with its position in characters, None without one."""
         return next(self._find(text), None)
 
+    def spans(self, text: str, at: int) -> bool:
+        """Return whether a literal begins before a position of `text` and ends behind it."""
+        near = text[max(at - self.max_length + 1, 0) : at + self.max_length - 1]
+        before = min(at, self.max_length - 1)
+        candidate = self._candidates.search(near) if self._candidates else None
+        while self._candidates and candidate and candidate.start() < before:
+            literal = self._longest_prefix_of(near[candidate.start() :])
+            if literal is not None and candidate.start() + len(literal) > before:
+                return True
+            candidate = self._candidates.search(near, candidate.start() + 1)
+        return False
+
+    def begun(self, text: str) -> int:
+        """Return the first position where a literal may begin that more text completes."""
+        for start in range(max(len(text) - self.max_length + 1, 0), len(text)):
+            beginning = text[start:]
+            index = bisect_left(self._sorted, beginning)
+            if index < len(self._sorted) and self._sorted[index].startswith(beginning):
+                return start
+        return len(text)
+
     def _find(self, text: str) -> Iterator[tuple[str, int]]:
         candidate = self._candidates.search(text) if self._candidates else None
         while self._candidates and candidate:
             position = candidate.start()
-            literal = self._longest_prefix_of(text[position : position + self._max_length])
+            literal = self._longest_prefix_of(text[position : position + self.max_length])
             if literal is not None:
                 yield literal, position
                 position += len(literal) - 1

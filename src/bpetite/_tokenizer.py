@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from bpetite import _arguments, _corpus
 from bpetite._arguments import Buffer, Chosen, Dtype, Frame, Specials, Text, TextErrors
-from bpetite._corpus import Batches, Document, DocumentCorpus, Source
+from bpetite._corpus import Batches, Document, DocumentCorpus, DocumentRun, Source
 from bpetite._decoder import as_list, character_offsets
 from bpetite._engine import ENGINE
 from bpetite._engine.arrays import joined
@@ -470,6 +471,43 @@ class Tokenizer(MakesStreams):
             for first, texts in _blocks(documents)
         )
 
+    def encode_segments(
+        self,
+        corpus: Batches,
+        *,
+        dtype: Dtype = "uint32",
+        begin: str | int | None = None,
+        end: str | int | None = None,
+        allowed_special: Specials = (),
+        threads: int | None = 1,
+    ) -> Iterator[tuple[memoryview, memoryview, bool]]:
+        r"""Yield the ids of a corpus as `encode_blocks` does, but a long document in parts.
+
+        `corpus` has a method `segments`, such as `bpetite.corpora.Corpus`. Each item has ids,
+        offsets, and whether the last document ends there. The next item continues an unfinished
+        document. The ids of its parts, joined, are those of the document. So a text file that is
+        one document may be larger than memory, unless the vocabulary has a pattern without a name:
+        its pieces may be of any length. The other arguments are those of `encode_offsets`.
+
+        >>> import pathlib, tempfile
+        >>> from bpetite.corpora import Corpus
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "one.txt"
+        >>> _ = path.write_text("ab ab")
+        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
+        >>> for ids, offsets, is_complete in tokenizer.encode_segments(Corpus(path), end=258):
+        ...     print(ids.tolist(), offsets.tolist(), is_complete)
+        [256] [0, 1] False
+        [257, 258] [0, 2] True
+
+        Raises the errors of `encode_offsets`, and TypeError for a corpus without batches.
+        """
+        # A generator would check the arguments at its first step only.
+        item_size = _arguments.item_size_of(dtype, self._vocabulary)
+        frame = _arguments.frame_of(self._vocabulary, begin, end)
+        encoder, _ = self._choose(allowed_special, ())
+        count = _arguments.check_threads(threads)
+        return _encoded_runs(encoder, self._runs(corpus), frame, item_size, count)
+
     def count(
         self,
         text: Text,
@@ -512,24 +550,28 @@ class Tokenizer(MakesStreams):
         Raises the errors of `count`, with the number of the document in a note.
         """
         encoder, _ = self._choose(allowed_special, ())
+        total = 0
+        for data, offsets, _ in self._runs(corpus):
+            if offsets is None:
+                total += encoder.count(data)
+            else:
+                ids, _ = self.encode_offsets(data, offsets, allowed_special=allowed_special)
+                total += len(ids)
+        return total
+
+    def _runs(self, corpus: Batches) -> Iterator[DocumentRun]:
+        """Return the documents of a corpus in runs. The ids of a document are those of its parts.
+
+        Raises TypeError for another value.
+        """
+        if not isinstance(corpus, Batches):
+            raise TypeError(f"corpus must have a method batches, got {type(corpus).__name__}")
         vocabulary = self._vocabulary
         pretokenizer = Pretokenizer(
             vocabulary.pattern, vocabulary.more_patterns, vocabulary.normalizer
         )
         splitter = ChunkSplitter(pretokenizer, vocabulary.special_tokens)
-        total = 0
-        unfinished = bytearray()
-        for data, offsets, is_end in _corpus.document_runs(corpus):
-            if offsets is not None:
-                ids, _ = self.encode_offsets(data, offsets, allowed_special=allowed_special)
-                total += len(ids)
-                continue
-            searched = len(unfinished)
-            unfinished += data
-            end = len(unfinished) if is_end else splitter.last_split(unfinished, searched)
-            total += encoder.count(bytes(unfinished[:end]))
-            del unfinished[:end]
-        return total
+        return _split_again(_corpus.document_runs(corpus), splitter)
 
     def _choose(
         self, allowed_special: Specials, disallowed_special: Specials
@@ -602,8 +644,10 @@ class Tokenizer(MakesStreams):
             error.add_note('errors="replace" decodes such bytes to U+FFFD')
             raise
 
-    def decode_bytes(self, ids: Iterable[int]) -> bytes:
+    def decode_bytes(self, ids: Iterable[int], *, skip_special_tokens: bool = False) -> bytes:
         r"""Return the bytes of ids, joined; they need not be UTF-8.
+
+        A special id gives its literal, or nothing with `skip_special_tokens`.
 
         >>> Tokenizer.train("ab ab ab", 258).decode_bytes([256, 195])
         b'ab\xc3'
@@ -612,7 +656,7 @@ class Tokenizer(MakesStreams):
         """
         if type(ids) is not list:
             _arguments.check_ids(ids)
-        return self._joiner.join(ids)
+        return self._joiner.join(ids, skip_special_tokens)
 
     def decode_batch(
         self,
@@ -860,6 +904,39 @@ def _encoded_documents(
 ) -> tuple[memoryview, memoryview]:
     with view_of_data(data) as text, view_of_offsets(offsets) as bounds:
         return encoder.encode_offsets(text, bounds, frame, item_size, threads)
+
+
+def _split_again(runs: Iterator[DocumentRun], splitter: ChunkSplitter) -> Iterator[DocumentRun]:
+    """Yield the runs of documents, with other parts: each ends where its text may be split."""
+    unfinished = bytearray()
+    for run in runs:
+        if run.offsets is not None:
+            yield run
+            continue
+        searched = len(unfinished)
+        unfinished += run.data
+        end = len(unfinished) if run.is_end else splitter.last_split(unfinished, searched)
+        if end or run.is_end:
+            with memoryview(unfinished) as view:
+                data = bytes(view[:end])
+            del unfinished[:end]
+            yield DocumentRun(memoryview(data), None, run.is_end)
+
+
+def _encoded_runs(
+    encoder: TextEncoder, runs: Iterator[DocumentRun], frame: Frame, item_size: int, threads: int
+) -> Iterator[tuple[memoryview, memoryview, bool]]:
+    prefix, suffix = frame
+    is_open = False  # whether a part of a document came before
+    for data, offsets, is_end in runs:
+        if offsets is None:
+            offsets = memoryview(array("Q", (0, len(data))))
+            around: Frame = (() if is_open else prefix, suffix if is_end else ())
+            is_open = not is_end
+        else:
+            around = frame
+        data = data.toreadonly()
+        yield *_encoded_documents(encoder, data, offsets, around, item_size, threads), is_end
 
 
 def _encoded(

@@ -1,0 +1,204 @@
+"""A text that arrives in chunks is split where no piece and no special literal can span."""
+
+from __future__ import annotations
+
+import itertools
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bpetite import PATTERNS, Tokenizer
+from bpetite._pretokenizer import ChunkSplitter, Pretokenizer
+from bpetite._vocabulary import Vocabulary
+from bpetite.corpora import Corpus
+
+CHARACTERS = [
+    *" \n\r\t\xa0\u3000/'’.-<|>aSsZé你ʰ𝔘ſ1½Ⅳ٣🙂",
+    *("\u0301", "\u093e", "\u20dd", "\u0897", "\U000105c9", "\U0001e5ee", "\ufffd", "\x00"),
+    *("\r\n", "'s", "'LL", "<|a b|>", "<|a", "b|>", "aaa"),
+]
+"""Kinds of text to patterns, marks that join letters, characters of late Unicode, literals."""
+
+LITERALS = ("<|a b|>", "<|a", " \n1", "aa", "<|a b|>1", "你🙂")
+
+texts = st.lists(st.sampled_from(CHARACTERS), max_size=14).map("".join)
+
+every_pattern = pytest.mark.parametrize("name", PATTERNS)
+
+
+@cache
+def tokenizer_of(name: str, literals: tuple[str, ...] = (), normalizer: Any = None) -> Tokenizer:
+    """Return a tokenizer whose tokens are as long as the pattern allows."""
+    text = " ".join(map("".join, itertools.pairwise(CHARACTERS))) * 3
+    merges = Tokenizer.train(text, 400, pattern=name).merges
+    special_tokens = {literal: 256 + len(merges) + i for i, literal in enumerate(literals)}
+    return Tokenizer(Vocabulary(merges, special_tokens, PATTERNS[name], normalizer=normalizer))
+
+
+@cache
+def splitter_of(
+    pattern: str, literals: tuple[str, ...] = (), normalizer: Any = None
+) -> ChunkSplitter:
+    return ChunkSplitter(Pretokenizer(pattern, normalizer=normalizer), literals)
+
+
+@every_pattern
+@pytest.mark.parametrize("normalizer", [None, "NFC"])
+@pytest.mark.parametrize("literals", [(), LITERALS[:1], LITERALS], ids=len)
+@given(text=texts)
+def test_ids_of_both_sides_are_those_of_the_text(
+    name: str, literals: tuple[str, ...], normalizer: Any, text: str
+) -> None:
+    """Whatever text follows, and wherever the chunk ends: inside a character, too."""
+    tokenizer = tokenizer_of(name, literals, normalizer)
+    splitter = splitter_of(PATTERNS[name], literals, normalizer)
+    data = text.encode()
+    ids = tokenizer.encode(text)
+    for end in range(len(data) + 1):
+        if split := splitter.last_split(data[:end]):
+            found = tokenizer.encode(data[:split]) + tokenizer.encode(data[split:])
+            assert found == ids, (data[:split], data[split:end])
+
+
+@every_pattern
+def test_short_texts_of_all_kinds_split_into_their_pieces(name: str) -> None:
+    pretokenizer, splitter = Pretokenizer(PATTERNS[name]), splitter_of(PATTERNS[name])
+    for characters in itertools.product("aSſ你1!'/ \n\xa0\u0301", repeat=4):
+        text = "".join(characters)
+        at = len(text.encode()[: splitter.last_split(text.encode())].decode())
+        parts = pretokenizer.split(text[:at]) + pretokenizer.split(text[at:])
+        assert parts == pretokenizer.split(text), (text, at)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("gpt2", "你好|，|世|12|%|3|a|'sb| e|\u0301| x|!|\ny|/|\n z"),
+        ("cl100k", "你好|，世|12|%|3|a|'sb| e|\u0301| x|!\n|y|/\n z"),
+        ("o200k", "你好|，世|12|%|3|a'sb| e\u0301| x|!\n|y|/\n z"),
+        ("qwen2", "你好|，世|12|%|3|a|'sb| e|\u0301| x|!\n|y|/\n z"),
+    ],
+)
+def test_a_change_of_kind_is_a_split_unless_a_piece_may_go_on(name: str, expected: str) -> None:
+    """These are the splits of the native engine, in rust/src/split/mod.rs."""
+    text = expected.replace("|", "")
+    splitter = splitter_of(PATTERNS[name])
+    found = {splitter.last_split(text[:end].encode()) for end in range(len(text) + 1)}
+    parts = [text.encode()[a:b].decode() for a, b in itertools.pairwise([*sorted(found), None])]
+    assert "|".join(parts) == expected
+
+
+def test_a_begun_literal_may_be_completed() -> None:
+    splitter = splitter_of(PATTERNS["gpt2"], ("<|a b|>", "x y z"))
+    for data, split in [
+        (b"it is <|", 5), (b"it is <|a b|", 5), (b"it is <|a c|", 11), (b"it is x", 5),
+        (b"it is x y", 5), (b"it is x y a", 9),
+    ]:  # fmt: skip
+        assert splitter.last_split(data) == split, data
+
+
+def test_a_normal_form_keeps_letters_and_marks_together() -> None:
+    data = "e\u0301a 1a".encode()
+    assert splitter_of(PATTERNS["gpt2"], (), "NFC").last_split(data[:4]) == 0
+    assert splitter_of(PATTERNS["gpt2"]).last_split(data[:3]) == 1
+
+
+def test_splits_of_other_patterns_are_unknown() -> None:
+    for pretokenizer in (Pretokenizer(r"\S+|\s+"), Pretokenizer(PATTERNS["gpt2"], [r"\d"])):
+        assert ChunkSplitter(pretokenizer, ()).last_split(b"it is 12 a") == 0
+
+
+@pytest.mark.parametrize("data", [b"\xff" * 9, b"a \xff b\xe4\xbd", b"\x80 a", b"\xe4\xbd"])
+def test_bytes_that_are_not_utf8_do_not_matter(data: bytes) -> None:
+    split = splitter_of(PATTERNS["gpt2"]).last_split(data)
+    assert 0 <= split < len(data)
+
+
+def test_a_search_goes_on_behind_an_earlier_one() -> None:
+    """The only split is far before the end, or at the end of the earlier search."""
+    splitter = splitter_of(PATTERNS["gpt2"], LITERALS)
+    assert splitter.last_split(b"it is" + b"b" * 100_000) == 2
+    for begun in (b"b" * 5000, b"b" * 5000 + b"<|a"):
+        assert splitter.last_split(begun) in (0, 5000)
+        assert splitter.last_split(begun + b" 2", len(begun)) == len(begun)
+
+
+# The ids of documents in segments
+
+
+class Segments:
+    """A corpus of one file in small segments."""
+
+    def __init__(self, path: Path, batch_bytes: int) -> None:
+        self.corpus, self.batch_bytes = Corpus(path), batch_bytes
+
+    def batches(self) -> Any:
+        """Fail: segments are preferred."""
+        raise AssertionError
+
+    def segments(self) -> Any:
+        """Yield the segments."""
+        return self.corpus.segments(batch_bytes=self.batch_bytes)
+
+
+def documents_of(segments: Any) -> list[list[int]]:
+    """Return the ids of each document."""
+    documents: list[list[int]] = []
+    is_open = False
+    for ids, offsets, is_complete in segments:
+        for start, end in itertools.pairwise(offsets):
+            if not is_open:
+                documents.append([])
+            documents[-1] += ids[start:end].tolist()
+            is_open = False
+        is_open = not is_complete
+    assert not is_open
+    return documents
+
+
+@pytest.mark.parametrize("name", [*PATTERNS, "own"])
+@pytest.mark.parametrize("batch_bytes", [1, 3, 64, 1000, 1 << 20])
+def test_segments_have_the_ids_of_whole_documents(
+    name: str, batch_bytes: int, tmp_path: Path
+) -> None:
+    text = "".join(map("".join, itertools.product(CHARACTERS[::2], CHARACTERS[1::3])))
+    path = tmp_path / "a.txt"
+    path.write_bytes(text.encode())
+    tokenizer = (
+        Tokenizer.train(text, 300, pattern=r"\w+|\W", special_tokens=LITERALS)
+        if name == "own"
+        else tokenizer_of(name, LITERALS)
+    )
+    corpus = Segments(path, batch_bytes)
+    for allowed in ("all", (), LITERALS[:1]):
+        expected = tokenizer.encode(text, allowed_special=allowed)
+        found = tokenizer.encode_segments(corpus, allowed_special=allowed)
+        assert documents_of(found) == [expected]
+        assert tokenizer.count_documents(corpus, allowed_special=allowed) == len(expected)
+    framed = tokenizer.encode_segments(corpus, begin=LITERALS[0], end=7, dtype="uint16", threads=2)
+    first = tokenizer.special_tokens[LITERALS[0]]
+    assert documents_of(framed) == [[first, *tokenizer.encode_ordinary(text), 7]]
+
+
+def test_segments_of_short_documents_are_their_batches(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"")
+    (tmp_path / "b.jsonl").write_bytes(b'{"text": "it is"}\n{"text": ""}\n{"text": "1"}\n')
+    (tmp_path / "c.txt").write_bytes(b"2")
+    tokenizer = tokenizer_of("gpt2", LITERALS)
+    found = documents_of(tokenizer.encode_segments(Corpus(tmp_path), end=0))
+    assert found == [[*tokenizer.encode(text), 0] for text in ("", "it is", "", "1", "2")]
+
+
+def test_arguments_of_segments_are_checked_at_the_call(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"")
+    tokenizer = tokenizer_of("gpt2")
+    with pytest.raises(TypeError, match="corpus must have a method batches, got list"):
+        tokenizer.encode_segments(["text"])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="dtype must be"):
+        tokenizer.encode_segments(Corpus(tmp_path), dtype="int8")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="end is '<x>'"):
+        tokenizer.encode_segments(Corpus(tmp_path), end="<x>")
