@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from support.corpora import COMPRESSIONS, TEXTS, arrow, jsonl, parquet
 from support.engines import native_only
+from support.programs import PEAK
 
 from bpetite import CorpusWarning, PieceCounts, Tokenizer
 from bpetite.corpora import Corpus
@@ -183,20 +184,20 @@ def test_training_that_stops_early_gives_one_warning() -> None:
 # Memory
 
 MEMORY = """
-import resource, sys
+import sys
 from bpetite import Tokenizer
 from bpetite.corpora import Corpus
 tokenizer = Tokenizer.train("it is a text of words " * 10, 300)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
 corpus = Corpus(sys.argv[1])
 count = tokenizer.count_documents(corpus)
 Tokenizer.train(corpus, 260)
-print(count, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+print(count, peak() - before)
 """
 
 
 @native_only  # Python would take minutes
-@pytest.mark.skipif(sys.platform != "linux", reason="the unit of ru_maxrss differs")
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.txt.zst", "a.jsonl.gz"])
 def test_memory_does_not_grow_with_a_file(name: str, tmp_path: Path) -> None:
     text = text_of(5, 20_000)
@@ -205,7 +206,7 @@ def test_memory_does_not_grow_with_a_file(name: str, tmp_path: Path) -> None:
     suffix = Path(name).suffix if Path(name).suffix in COMPRESSIONS else ""
     path = tmp_path / name
     path.write_bytes(COMPRESSIONS[suffix](single) * copies)
-    command = [sys.executable, "-c", MEMORY, str(path)]
+    command = [sys.executable, "-c", PEAK + MEMORY, str(path)]
     done = subprocess.run(command, capture_output=True, timeout=120, check=True)
     count, kilobytes = map(int, done.stdout.split())
     assert count > 0

@@ -6,6 +6,16 @@ import sys
 
 import bpetite
 
+PEAK = """
+def peak():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
+"""
+"""A function for programs on Linux: the most memory that the process has had, in kilobytes.
+
+`ru_maxrss` is no substitute: a new process begins with that of the process that started it.
+"""
+
 
 def output_of(program: str, timeout: float = 120) -> str:
     """Return what a Python program writes, with the engine of this process. It must not fail."""
