@@ -283,7 +283,7 @@ def test_unreadable_input_is_named(verb: str) -> None:
     Path("inner").mkdir()
     missing = in_process(verb, "--model", "model.json", "none.txt")
     assert missing == failure("none.txt: No such file or directory")
-    reason = "the folder has no files" if verb == "count" else IS_A_FOLDER
+    reason = IS_A_FOLDER if verb == "decode" else "the folder has no files"
     assert in_process(verb, "--model", "model.json", "inner") == failure(f"inner: {reason}")
 
 
@@ -436,7 +436,7 @@ def closed_pipe() -> Iterator[int]:
     "arguments",
     [
         ["--help"],
-        ["encode", "--model", "model.json", "model.json"],
+        ["encode", "--model", "model.json", "ids.txt"],
         ["stream", "--model", "model.json"],
     ],
     ids=["help", "encode", "stream"],

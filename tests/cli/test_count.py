@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from pathlib import Path
 
 import pytest
 from support.cli import BOM_WARNING, RAW, TOKENIZER, Result, in_process
 from support.cli import folder as folder  # a fixture
+
+from bpetite._cli import main, progress
 
 COUNT = ("count", "--model", "model.json")
 
@@ -58,3 +62,56 @@ def test_count_equals_the_number_of_ids() -> None:
 def test_failure_writes_no_count() -> None:
     result = in_process(*COUNT, "three.txt", "missing.txt")
     assert (result.code, result.out) == (1, b"")
+
+
+# Progress
+
+
+class Terminal(io.StringIO):
+    """Standard error on a terminal."""
+
+    def isatty(self) -> bool:
+        """Return True."""
+        return True
+
+
+@pytest.mark.parametrize("verb", ["count", "encode", "decode"])
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_bar_shows_the_bytes_of_long_work_on_a_terminal(
+    verb: str, quiet: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "_BAR_DELAY", 0.0)
+    names = ["many.txt", "three.txt"]
+    if verb == "decode":
+        Path("ids").write_bytes(b"72 " * 400)
+        names = ["ids"]
+    terminal, out = Terminal(), io.BytesIO()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(out, "utf-8"))
+    assert main([verb, "--model", "model.json", *names, *["--quiet"] * quiet]) == 0
+    shown = terminal.getvalue()
+    total = "1.20k/1.20k" if verb == "decode" else "1.24k/1.24k"
+    assert (total in shown) is not quiet
+    assert (shown == "") is quiet
+
+
+def test_short_work_shows_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), "utf-8"))
+    assert main([*COUNT, "many.txt"]) == 0
+    assert terminal.getvalue() == ""
+
+
+def test_results_on_a_terminal_have_no_bar_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "_BAR_DELAY", 0.0)
+    terminal = Terminal()
+    stdout = io.TextIOWrapper(io.BytesIO(), "utf-8")
+    monkeypatch.setattr(stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(sys, "stdout", stdout)
+    arguments = ["encode", "--model", "model.json", "many.txt"]
+    assert main(arguments) == 0
+    assert terminal.getvalue() == ""
+    assert main([*arguments, "--output", "ids"]) == 0
+    assert "1.23k/1.23k" in terminal.getvalue()

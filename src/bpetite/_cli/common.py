@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import os
 import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import accumulate
 from pathlib import Path
-from typing import cast
+from typing import BinaryIO, cast
 
 from bpetite import Tokenizer
 from bpetite.corpora import BadDocumentError, Corpus
+from bpetite.formats import new_file
 
 STANDARD_INPUT = "-"
 
@@ -30,7 +29,6 @@ READ_BYTES = 1 << 16
 
 _BOM = "\ufeff"
 _BOM_BYTES = 3
-_NO_WHITE_SPACE = re.compile(r"\S")
 
 
 # Options
@@ -41,16 +39,23 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", "-m", metavar="FILE", required=True, help=ANY_MODEL)
 
 
-_WHOLE_FILES_HELP = (
-    "UTF-8 files, each loaded into memory; - is standard input, which is also the default"
-)
-
-
-def add_text_inputs(parser: argparse.ArgumentParser, files_help: str = _WHOLE_FILES_HELP) -> None:
+def add_text_inputs(parser: argparse.ArgumentParser) -> None:
     """Add text as an option or in files; the two exclude each other."""
     inputs = parser.add_mutually_exclusive_group()
     inputs.add_argument("--text", "-t", metavar="TEXT", help="the text itself")
-    inputs.add_argument("files", metavar="FILE", nargs="*", default=[], help=files_help)
+    inputs.add_argument("files", metavar="FILE", nargs="*", default=[], help=FILES_HELP)
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add the options for a file that appears whole or not at all; `output` opens it."""
+    parser.add_argument(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="the file to write, whole or not at all (default: standard output)",
+    )
+    parser.add_argument("--force", action="store_true", help="replace the output if it exists")
+    parser.add_argument("--quiet", action="store_true", help="show neither progress nor notes")
 
 
 def add_special(parser: argparse.ArgumentParser) -> None:
@@ -213,15 +218,9 @@ def text_argument(argument: str | list[str]) -> str:
             raise ValueError(f"the argument {argument!r} is not UTF-8") from None
 
 
-def texts(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of each input of `add_text_inputs`."""
-    if options.text is not None:
-        yield "", text_argument(options.text)
-        return
-    for name in options.files or [STANDARD_INPUT]:
-        text = read_text(name)
-        warn_of_bom(name, text[:1].encode())
-        yield name, text
+def literal_argument(argument: str | None) -> str | None:
+    """Return the special literal of an option, if the option was given."""
+    return None if argument is None else text_argument(argument)
 
 
 def read_text(name: str) -> str:
@@ -236,9 +235,21 @@ def read_text(name: str) -> str:
         ) from None
 
 
-def decoding_failure(error: UnicodeDecodeError) -> ValueError:
-    """Return an error that says which byte of the tokens is not UTF-8, and what to do."""
-    return ValueError(f"{error}; --errors replace writes U+FFFD in place of such bytes")
+def decoding_failure(error: UnicodeDecodeError, offset: int = 0) -> ValueError:
+    """Return an error that says which byte of the tokens is not UTF-8, and what to do.
+
+    `offset` is the number of bytes before those of the error.
+    """
+    message = str(error)
+    if offset:
+        first, last = error.start + offset, error.end + offset - 1
+        where = (
+            f"byte 0x{error.object[error.start]:02x} in position {first}"
+            if first == last
+            else f"bytes in position {first}-{last}"
+        )
+        message = f"'utf-8' codec can't decode {where}: {error.reason}"
+    return ValueError(f"{message}; --errors replace writes U+FFFD in place of such bytes")
 
 
 def warn_of_bom(name: str, beginning: bytes) -> None:
@@ -271,45 +282,6 @@ def standard_input() -> io.BufferedReader:
     return cast(io.BufferedReader, sys.stdin.buffer)
 
 
-def parse_ids(text: str) -> list[int]:
-    r"""Return the ids of a text: JSON arrays, or ids with white space between them.
-
-    >>> parse_ids("[1,2] [3]"), parse_ids("1 2\n3\n")
-    ([1, 2, 3], [1, 2, 3])
-
-    Raises ValueError for anything else.
-    """
-    if not text.lstrip().startswith("["):
-        return list(parse_words(text))
-    ids: list[int] = []
-    decoder = json.JSONDecoder()
-    end = 0
-    while following := _NO_WHITE_SPACE.search(text, end):
-        try:
-            array, end = decoder.raw_decode(text, following.start())
-        except (json.JSONDecodeError, RecursionError) as error:
-            raise ValueError(f"the ids are not a JSON array: {error}") from None
-        if not isinstance(array, list):
-            raise ValueError(f"the ids must be a JSON array, got {json.dumps(array)[:40]}")
-        for id in array:
-            if type(id) is not int:
-                raise ValueError(f"an id must be an integer, got {json.dumps(id)[:40]}")
-        ids += array
-    return ids
-
-
-def parse_words(text: str, first_line: int = 1, source: str = "") -> Iterator[int]:
-    """Yield the ids of words. A word that is not an id raises ValueError with source and line."""
-    for index, word in enumerate(text.split()):
-        try:
-            id = parse_id(word)
-        except ValueError as error:
-            ends = accumulate(len(line.split()) for line in text.split("\n"))
-            line = next(line for line, end in enumerate(ends, first_line) if end > index)
-            raise ValueError(f"{source}line {line}: {error}") from None
-        yield id
-
-
 def parse_id(word: str) -> int:
     """Return an id from its decimal digits. Raises ValueError for anything else."""
     if not (word.isascii() and word.isdigit()):
@@ -332,6 +304,24 @@ def check_inputs(names: list[str], quiet: bool = False) -> None:
 
 
 # Results and messages
+
+
+@contextmanager
+def output(options: argparse.Namespace) -> Iterator[BinaryIO]:
+    """Open the file of `add_output`, or standard output."""
+    if options.output is not None:
+        with new_file(options.output, options.force) as file:
+            yield file
+    elif sys.stdout is None:
+        raise OSError("standard output is closed")
+    else:
+        yield sys.stdout.buffer
+
+
+def is_quiet(options: argparse.Namespace) -> bool:
+    """Return whether progress is unwanted, or would be between results on a terminal."""
+    has_results = options.output is None and sys.stdout is not None and sys.stdout.isatty()
+    return options.quiet or has_results
 
 
 def write(result: str) -> None:

@@ -7,15 +7,19 @@ from collections.abc import Iterator
 
 from bpetite import Tokenizer
 from bpetite._cli import common
+from bpetite._cli.progress import ByteBar, Watched, stored_bytes
 
-HELP = "count the tokens of each input, as wc counts words"
+HELP = """count the tokens of each input, as wc counts words
+
+A file may be larger than memory, unless the vocabulary has a pattern without a name."""
 EXAMPLE = "bpetite count --model model.json README.md"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     common.add_model(parser)
-    common.add_text_inputs(parser, common.FILES_HELP)
+    common.add_text_inputs(parser)
     common.add_special(parser)
+    parser.add_argument("--quiet", action="store_true", help="show neither progress nor notes")
     common.add_corpus(parser)
 
 
@@ -40,7 +44,9 @@ def _counts(tokenizer: Tokenizer, options: argparse.Namespace) -> Iterator[tuple
         return
     names = options.files or [common.STANDARD_INPUT]
     corpora = [common.corpus(options, [name]) for name in names]
-    for name, corpus in zip(names, corpora, strict=True):
-        common.check_inputs([name])
-        with common.reading(corpus, options):
-            yield tokenizer.count_documents(corpus, allowed_special=special), name
+    with ByteBar(options.quiet, stored_bytes(corpora)) as bar:
+        for name, corpus in zip(names, corpora, strict=True):
+            common.check_inputs([name], options.quiet)
+            with common.reading(corpus, options):
+                watched = Watched(corpus, bar)
+                yield tokenizer.count_documents(watched, allowed_special=special), name

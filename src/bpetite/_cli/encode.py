@@ -3,40 +3,118 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from typing import Literal
 
-from bpetite._cli.common import add_model, add_special, add_text_inputs, load, texts, write
+from bpetite import Tokenizer
+from bpetite._cli import common
+from bpetite._cli.progress import ByteBar, Watched, stored_bytes
+from bpetite._cli.write_ids import FORMATS, id_writer
 
-HELP = "turn text into ids: a JSON array for each input"
-EXAMPLE = 'bpetite encode --model model.json --text "Hello world"'
+HELP = """turn text into ids: a JSON array for each document
 
-_IDS_PER_WRITE = 1 << 16
+Ids are written while text is read. So a file may be larger than memory, unless the vocabulary has a
+pattern without a name. With --output, a failure leaves no file."""
+EXAMPLE = """\
+bpetite encode --model model.json README.md --format npy --output readme.npy
+bpetite encode --model model.json --text "Hello world" --format text"""
 
-_FORMATS = {"json": ("[", ",", "]\n"), "lines": ("", "\n", "\n"), "text": ("", " ", "\n")}
-"""What is written before, between and after the ids of one input."""
+_Dtype = Literal["uint16", "uint32"]
+
+_Segment = tuple[memoryview, memoryview, bool]
+"""Ids, offsets, and whether the last document is complete."""
+
+_UINT16_IDS = 1 << 16
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    add_model(parser)
-    add_text_inputs(parser)
-    add_special(parser)
+    common.add_model(parser)
+    common.add_text_inputs(parser)
+    common.add_special(parser)
     parser.add_argument(
         "--format",
-        choices=_FORMATS,
+        choices=FORMATS,
         default="json",
-        help="a JSON array, one id on each line, or ids with a space between them (default: json)",
+        help="a JSON array, one id on each line, ids with a space between them; or all ids in "
+        "a row: little-endian integers of 16 or 32 bits, or a file of numpy (default: json)",
     )
+    common.add_output(parser)
+    parser.add_argument(
+        "--begin", metavar="LITERAL", help="the special token to write before each document"
+    )
+    parser.add_argument(
+        "--end", metavar="LITERAL", help="the special token to write behind each document"
+    )
+    common.add_corpus(parser)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write the ids of each input."""
-    tokenizer = load(options)
-    before, between, after = _FORMATS[options.format]
-    for _, text in texts(options):
-        ids = tokenizer.encode(text, allowed_special=options.allowed_special)
-        if not ids and options.format == "lines":
-            continue
-        write(before)
-        for start in range(0, len(ids), _IDS_PER_WRITE):
-            some = between.join(map(str, ids[start : start + _IDS_PER_WRITE]))
-            write(between + some if start else some)
-        write(after)
+    """Write the ids of each document."""
+    if options.output is not None:
+        common.check_output(options.output, options.force)
+    elif options.format == "npy":
+        options.parser.error("--format npy needs --output, since its header has the number of ids")
+    tokenizer = common.load(options)
+    dtype = _dtype(tokenizer, options.format)
+    with common.output(options) as file:
+        writer = id_writer(options.format, file, 2 if dtype == "uint16" else 4)
+        for ids, offsets, is_complete in _withheld(_segments(tokenizer, options, dtype)):
+            writer.write(ids, offsets, is_complete)
+        writer.finish()
+
+
+def _segments(
+    tokenizer: Tokenizer, options: argparse.Namespace, dtype: _Dtype
+) -> Iterator[_Segment]:
+    """Yield the ids of all documents, as `Tokenizer.encode_segments` does."""
+    begin, end = map(common.literal_argument, (options.begin, options.end))
+    special = options.allowed_special
+    if options.text is not None:
+        blocks = tokenizer.encode_blocks(
+            [common.text_argument(options.text)],
+            dtype=dtype,
+            begin=begin,
+            end=end,
+            allowed_special=special,
+        )
+        yield from ((*block, True) for block in blocks)
+        return
+    names = options.files or [common.STANDARD_INPUT]
+    corpus = common.corpus(options, names)
+    common.check_inputs(names, options.quiet)
+    with (
+        ByteBar(common.is_quiet(options), stored_bytes([corpus])) as bar,
+        common.reading(corpus, options),
+    ):
+        yield from tokenizer.encode_segments(
+            Watched(corpus, bar), dtype=dtype, begin=begin, end=end, allowed_special=special
+        )
+
+
+def _withheld(segments: Iterator[_Segment]) -> Iterator[_Segment]:
+    """Yield segments, but a part of a document only when its next part has arrived.
+
+    So a short document with an error at its end has no output.
+    """
+    part: _Segment | None = None
+    for segment in segments:
+        if part is not None:
+            yield part
+        part = segment
+        if segment[2]:
+            yield segment
+            part = None
+
+
+def _dtype(tokenizer: Tokenizer, format: str) -> _Dtype:
+    """Return the type of ids in a buffer for a format. Raises ValueError if ids do not fit."""
+    if format not in ("u16", "npy"):
+        return "uint32"
+    if tokenizer.n_vocab <= _UINT16_IDS:
+        return "uint16"
+    if format == "npy":
+        return "uint32"
+    raise ValueError(
+        f"--format u16 holds ids up to {_UINT16_IDS - 1}, but those of this vocabulary run to "
+        f"{tokenizer.n_vocab - 1}; use --format u32"
+    )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from bpetite._cli import common
 from bpetite._cli.decode import add_decoding
+from bpetite._cli.read_ids import parse_words
 
 HELP = "turn ids into text as they arrive on standard input, one or more on each line"
 EXAMPLE = """\
@@ -47,9 +48,9 @@ def _arriving_ids() -> Iterator[int]:
         data = rest + arrived.translate(_SEPARATORS)
         rest = b"" if data[-1:].isspace() else data.rsplit(None, 1)[-1]
         complete = data[: len(data) - len(rest)]
-        yield from common.parse_words(complete.decode("utf-8", "replace"), line, "standard input: ")
+        yield from parse_words(complete.decode("utf-8", "replace"), line, "standard input: ")
         line += complete.count(b"\n")
         if len(rest) > _MAX_ID_DIGITS:
             word = rest[:40].decode("utf-8", "replace")
             raise ValueError(f"standard input: line {line}: not an id: {word!r}")
-    yield from common.parse_words(rest.decode("utf-8", "replace"), line, "standard input: ")
+    yield from parse_words(rest.decode("utf-8", "replace"), line, "standard input: ")

@@ -95,8 +95,8 @@ def run(options: argparse.Namespace) -> None:
             common.load(options),
             options.output,
             options.format,
-            end=_literal(options.end),
-            begin=_literal(options.begin),
+            end=common.literal_argument(options.end),
+            begin=common.literal_argument(options.begin),
             shard_tokens=options.shard_tokens,
             validation=options.validation,
             shuffle=options.shuffle,
@@ -132,7 +132,3 @@ def _write(folder: str, totals: dict[str, int], started: float, figures: dict[st
     seconds = round(time.monotonic() - started, 3)
     summary = {"output": folder, **figures, **totals, "seconds": seconds}
     common.write(json.dumps(summary) + "\n")
-
-
-def _literal(argument: str | None) -> str | None:
-    return None if argument is None else common.text_argument(argument)

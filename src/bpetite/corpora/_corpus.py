@@ -213,6 +213,7 @@ class Corpus:
         try:
             for item in items:
                 batch, is_complete, bad = item.found
+                report.stored_bytes = item.bytes_read
                 for document in bad:
                     if not settings.skips_bad:
                         raise BadDocumentError(document)

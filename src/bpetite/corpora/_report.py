@@ -76,6 +76,8 @@ class Report:
     """Documents, or rests of files, that could not be read and were skipped."""
     text_bytes: int = 0
     """The size of all documents in UTF-8."""
+    stored_bytes: int = 0
+    """The bytes of the files that were read, as they are stored: compressed ones are fewer."""
     first_bad: list[BadDocument] = field(default_factory=list)
     """The first bad documents, at most 100."""
     _open_bytes: int | None = None  # of a document that goes on in the next batch

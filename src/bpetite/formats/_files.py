@@ -200,6 +200,14 @@ def write_files(files: Mapping[str, bytes], overwrite: bool = False) -> None:
 def new_file(path: str, overwrite: bool = False) -> Iterator[BinaryIO]:
     """Open a file of any size to write. It appears whole at the end, or not at all after an error.
 
+    >>> import pathlib, tempfile
+    >>> path = str(pathlib.Path(tempfile.mkdtemp()) / "ids.bin")
+    >>> with new_file(path) as file:
+    ...     file.write(b"ids")
+    3
+    >>> pathlib.Path(path).read_bytes()
+    b'ids'
+
     Raises FileExistsError if the file exists, unless `overwrite`; other OSErrors from the system,
     with the caller's path.
     """
