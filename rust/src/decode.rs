@@ -154,18 +154,17 @@ impl TokenBytes {
         flags: &mut u8,
     ) -> &'a [I] {
         let slots = &self.slots[..self.sizes.len()];
-        let mut done = 0;
-        for id in ids {
-            let id = id.value();
-            let size = self.size(id);
+        let mut sizes = 0;
+        let done = output.push_slots(ids.iter().map_while(|id| {
+            let index = index(id.value());
+            let (&size, slot) = (self.sizes.get(index)?, slots.get(index)?);
             let length = usize::from(size & LENGTH_BITS);
-            let (Some(slot), true) = (slots.get(index(id)), length <= SLOT_BYTES) else { break };
-            if !output.push_slot(slot, length) {
-                break;
-            }
-            *flags |= size & NOT_ASCII;
-            done += 1;
-        }
+            (length <= SLOT_BYTES).then(|| {
+                sizes |= size;
+                (slot, length)
+            })
+        }));
+        *flags |= sizes & NOT_ASCII;
         &ids[done..]
     }
 
@@ -233,17 +232,14 @@ mod tests {
     }
 
     /// Returns the bytes of ids, and whether they are surely ASCII.
-    #[expect(unsafe_code, reason = "reading what `Output` has filled")]
     fn joined(table: &TokenBytes, ids: &[u32]) -> Option<(Vec<u8>, bool)> {
         let (ids, never) = (&atomic(ids)[..], &mut Interrupt::never());
         let extent = table.extent(ids, never)?;
         let mut memory = vec![MaybeUninit::uninit(); extent.bytes];
         let mut output = Output::new(&mut memory);
         assert_eq!(table.join(ids, &mut output, never), Some(extent));
-        assert_eq!(output.filled(), memory.len());
-        // SAFETY: the output has filled all bytes.
-        let bytes = memory.iter().map(|byte| unsafe { byte.assume_init() }).collect();
-        Some((bytes, extent.is_ascii()))
+        assert_eq!(output.filled(), extent.bytes);
+        Some((output.bytes().to_vec(), extent.is_ascii()))
     }
 
     /// Joins ids into `room` bytes.

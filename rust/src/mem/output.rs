@@ -18,6 +18,14 @@ impl<'a> Output<'a> {
         self.filled
     }
 
+    /// Returns the initialised bytes.
+    #[expect(unsafe_code, reason = "reading what was filled")]
+    pub fn bytes(&self) -> &[u8] {
+        let filled = &self.memory[..self.filled];
+        // SAFETY: the first `filled` bytes are initialised.
+        unsafe { std::slice::from_raw_parts(filled.as_ptr().cast(), filled.len()) }
+    }
+
     /// Appends bytes, or returns false if the room is too small.
     #[inline(always)]
     pub fn push(&mut self, bytes: &[u8]) -> bool {
@@ -29,17 +37,25 @@ impl<'a> Output<'a> {
         })
     }
 
-    /// Appends the first `length` bytes of a slot, or returns false if a whole slot has no room.
+    /// Appends the first bytes of each slot, as many as stand beside it, as long as a whole slot has
+    /// room; returns the number of slots.
     ///
     /// A copy of the whole slot is faster, because its length is constant.
     #[inline(always)]
-    pub fn push_slot<const N: usize>(&mut self, slot: &[u8; N], length: usize) -> bool {
-        let rest = self.memory.get_mut(self.filled..);
-        rest.and_then(|rest| rest.first_chunk_mut::<N>()).is_some_and(|room| {
+    pub fn push_slots<'s, const N: usize>(
+        &mut self,
+        slots: impl Iterator<Item = (&'s [u8; N], usize)>,
+    ) -> usize {
+        let (mut rest, mut count) = (&mut self.memory[self.filled..], 0);
+        for (slot, length) in slots {
+            let Some(room) = rest.first_chunk_mut::<N>() else { break };
             copy(slot, room);
-            self.filled += length.min(N);
-            true
-        })
+            rest = &mut rest[length.min(N)..];
+            count += 1;
+        }
+        let left = rest.len();
+        self.filled = self.memory.len() - left;
+        count
     }
 }
 

@@ -1,13 +1,14 @@
 //! Ids to bytes and to text, for Python.
 
 use std::ffi::CString;
+use std::mem::MaybeUninit;
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
 use super::ids::{Ids, with_integers};
-use super::object::{new_ascii, new_bytes, new_bytes_at_most};
+use super::object::{new_ascii, new_bytes, new_bytes_at_most, new_decoded};
 use super::text::{GIL_RELEASE_MIN_SIZE, caught, run};
 use crate::decode::{Extent, Integer, TokenBytes as Table};
 use crate::interrupt::Interrupt;
@@ -51,26 +52,40 @@ impl TokenBytes {
     ) -> PyResult<Option<Bound<'py, PyString>>> {
         let py = ids.py();
         let Some(ids) = Ids::of(ids)? else { return Ok(None) };
-        let at_once = with_integers!(&ids, ids => at_once(py, &self.0, ids))?;
-        let bytes = if let Some((bytes, extent)) = at_once {
+        let text = |bytes: &[u8], extent: Extent| {
             if extent.is_ascii() {
                 // SAFETY: the extent is that of these bytes, and says that they are ASCII.
-                return unsafe {
-                    new_ascii(py, extent.bytes, |output| Ok(output.push(bytes.as_bytes())))
-                };
+                return unsafe { new_ascii(py, bytes.len(), |output| Ok(output.push(bytes))) };
             }
-            bytes
-        } else {
-            let Some(ids) = Known::new(py, &self.0, ids)? else { return Ok(None) };
-            if ids.extent.is_ascii() {
-                return ids.ascii();
-            }
-            let Some(bytes) = ids.bytes_behind(&[])? else { return Ok(None) };
-            bytes
+            new_decoded(py, bytes, &CString::new(errors)?).map(Some)
         };
-        let errors = CString::new(errors)?;
-        PyString::from_encoded_object(&bytes, Some(c"utf-8"), Some(&errors)).map(Some)
+        let mut memory = [MaybeUninit::uninit(); MAX_SHORT_BYTES];
+        let mut output = Output::new(&mut memory);
+        if let Some(extent) = with_integers!(&ids, ids => short(&self.0, ids, &mut output)) {
+            return text(output.bytes(), extent);
+        }
+        let at_once = with_integers!(&ids, ids => at_once(py, &self.0, ids))?;
+        if let Some((bytes, extent)) = at_once {
+            return text(bytes.as_bytes(), extent);
+        }
+        let Some(ids) = Known::new(py, &self.0, ids)? else { return Ok(None) };
+        if ids.extent.is_ascii() {
+            return ids.ascii();
+        }
+        let Some(bytes) = ids.bytes_behind(&[])? else { return Ok(None) };
+        text(bytes.as_bytes(), ids.extent)
     }
+}
+
+/// At most this many ids are joined in one pass, in memory on the stack.
+const MAX_SHORT_IDS: usize = 128;
+/// Room for as many tokens of 16 bytes.
+const MAX_SHORT_BYTES: usize = MAX_SHORT_IDS * 16;
+
+/// Joins few ids; None if they are more, if one is unknown, or if `output` is too small.
+fn short(table: &Table, ids: &[impl Integer], output: &mut Output<'_>) -> Option<Extent> {
+    let few = (ids.len() <= MAX_SHORT_IDS).then_some(ids)?;
+    table.join(few, output, &mut Interrupt::never())
 }
 
 /// Returns the bytes of many ids, and their extent, in one pass.

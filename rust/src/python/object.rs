@@ -1,5 +1,6 @@
 //! New Python objects, filled in place without a copy.
 
+use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::{ptr, slice};
 
@@ -116,14 +117,19 @@ pub fn new_text<'py>(py: Python<'py>, characters: &[char]) -> PyResult<Bound<'py
     unsafe { Bound::from_owned_ptr_or_err(py, text) }
 }
 
-/// Returns a new str of UTF-8, in which U+FFFD replaces bytes that are not UTF-8, as Python does.
-#[expect(unsafe_code, reason = "pyo3 decodes without replacement")]
-pub fn new_decoded<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-    let (data, size, errors) = (bytes.as_ptr().cast(), size(bytes.len())?, c"replace".as_ptr());
-    // SAFETY: there are `size` bytes of data, and `errors` is a C string.
-    let text = unsafe { ffi::PyUnicode_DecodeUTF8(data, size, errors) };
+/// Returns a new str of UTF-8. Python handles bytes that are not UTF-8, as `errors` says.
+#[expect(unsafe_code, reason = "pyo3 decodes strictly")]
+pub fn new_decoded<'py>(
+    py: Python<'py>,
+    bytes: &[u8],
+    errors: &CStr,
+) -> PyResult<Bound<'py, PyString>> {
+    let (data, size) = (bytes.as_ptr().cast(), size(bytes.len())?);
+    // SAFETY: there are `size` bytes of data.
+    let text = unsafe { ffi::PyUnicode_DecodeUTF8(data, size, errors.as_ptr()) };
     // SAFETY: the pointer is a new reference, or null while an exception is set.
-    unsafe { Bound::from_owned_ptr_or_err(py, text) }
+    let text = unsafe { Bound::from_owned_ptr_or_err(py, text) }?;
+    Ok(text.cast_into()?)
 }
 
 fn size(length: usize) -> PyResult<ffi::Py_ssize_t> {

@@ -79,7 +79,8 @@ fn read<'py>(bytes: &Bound<'py, PyBytes>) -> PyResult<Step<'py>> {
     }
     let pending = Pending::after(bytes.as_bytes());
     let end = bytes.as_bytes().len() - pending.bytes().len();
-    Ok((new_decoded(bytes.py(), &bytes.as_bytes()[..end])?, pending))
+    let text = new_decoded(bytes.py(), &bytes.as_bytes()[..end], c"replace")?;
+    Ok((text.into_any(), pending))
 }
 
 /// The steps of a plain stream, the twin of `bpetite._engine.python.PlainSteps`.
