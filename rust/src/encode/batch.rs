@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::sink::Sink;
+use super::sink::{IdList, Sink};
 use crate::cache::{Cache, MAX_FEW_CJK_RUNS, MergePiece, Misses, Packed};
 use crate::interrupt::Interrupt;
 use crate::merge::cjk::{CjkSplitter, TokenNeighbours};
@@ -23,7 +23,7 @@ pub struct Context {
     pub(super) packed: [Packed; BATCH],
     pub(super) misses: Misses,
     /// Room for the ids of a text, for callers without their own.
-    pub ids: Vec<u32>,
+    pub ids: IdList<u32>,
 }
 
 impl Default for Context {
@@ -34,7 +34,7 @@ impl Default for Context {
             bounds: [0; BATCH + 1],
             packed: [Packed::default(); BATCH],
             misses: Misses::default(),
-            ids: Vec::new(),
+            ids: IdList::default(),
         }
     }
 }

@@ -16,7 +16,8 @@ use crate::types::BATCH;
 pub use batch::{Context, Job};
 use batch::{EncodePieces, PieceEncoder};
 use literals::Literals;
-pub use sink::{Count, Id, Sink};
+pub use parallel::Texts;
+pub use sink::{Count, Id, IdList, Sink};
 
 /// Encodes texts with one vocabulary. Many threads may use it at once.
 pub struct Encoder {
@@ -142,7 +143,7 @@ impl Encoder {
         text: &[u8],
         job: &mut Job<'_, '_, S>,
     ) -> Result<(), Interrupted> {
-        self.encode_adjacent(text, [text.len()], job)
+        self.encode_adjacent(text, &[text.len() as u32], job)
     }
 
     /// Encodes texts that stand side by side in `text`, and end at `ends`. A piece never crosses an
@@ -150,19 +151,17 @@ impl Encoder {
     pub fn encode_adjacent<S: Sink>(
         &self,
         text: &[u8],
-        ends: impl IntoIterator<Item = usize>,
+        ends: &[u32],
         job: &mut Job<'_, '_, S>,
     ) -> Result<(), Interrupted> {
         let Some(pattern) = self.pattern else { return Ok(()) };
-        let mut ends = ends.into_iter();
-        let mut pieces = Pieces::of_texts(pattern, text);
+        let mut pieces = Pieces::of_texts(pattern, text, ends);
         let mut next_forecast = FIRST_FORECAST_BYTES;
         let first = job.sink.count();
         let mut at = 0;
         loop {
             job.context.bounds[0] = at as u32;
-            let bounds = &mut job.context.bounds[1..];
-            let count = pieces.next_ends_of_texts(bounds, || ends.next());
+            let count = pieces.next_ends(&mut job.context.bounds[1..]);
             let end = job.context.bounds[count] as usize;
             if end <= at {
                 // The end; or another thread has changed the text, and it is not UTF-8 any more.
@@ -302,17 +301,17 @@ mod tests {
         }
 
         fn ids(&mut self, text: &str, ordinary: bool) -> Vec<u32> {
-            let (mut ids, interrupt) = (Vec::new(), &mut Interrupt::never());
+            let (mut ids, interrupt) = (IdList::default(), &mut Interrupt::never());
             let job = &mut Job { context: &mut self.context, sink: &mut ids, interrupt };
             self.encoder.encode(text.as_bytes(), ordinary, job);
-            ids
+            ids.into_vec()
         }
 
         fn ids_of_piece(&mut self, piece: &[u8]) -> Vec<u32> {
-            let (mut ids, interrupt) = (Vec::new(), &mut Interrupt::never());
+            let (mut ids, interrupt) = (IdList::default(), &mut Interrupt::never());
             let job = &mut Job { context: &mut self.context, sink: &mut ids, interrupt };
             self.encoder.encode_piece(piece, job);
-            ids
+            ids.into_vec()
         }
 
         fn check(&mut self, text: &str, ordinary: bool) {
@@ -415,7 +414,9 @@ mod tests {
         for _ in 0..ROUNDS / 10 {
             let text = rng.text(&WORDS, 500);
             let ids = fixture.ids(&text, false);
-            let short = fixture.encode(&text, vec![9_u16], &mut Interrupt::never());
+            let mut short = IdList::<u16>::default();
+            short.take(&[9]);
+            let short = fixture.encode(&text, short, &mut Interrupt::never()).into_vec();
             let count = fixture.encode(&text, Count(1), &mut Interrupt::never());
             assert!(short[1..].iter().map(|&id| u32::from(id)).eq(ids.iter().copied()));
             assert_eq!((short[0], count.0), (9, 1 + ids.len()), "earlier ids stay");
@@ -489,12 +490,12 @@ mod tests {
         let (sink, interrupt) = (&mut Count(0), &mut Interrupt::never());
         encoder.encode_piece(&piece, &mut Job { context: &mut context, sink, interrupt });
         assert!(context.scratch.room() > MAX_POOLED_PIECE_BYTES);
-        context.ids = vec![1, 2, 3];
+        context.ids.take(&[1, 2, 3]);
         encoder.put_context(context);
         let context = encoder.take_context();
-        assert_eq!(context.ids, [1, 2, 3]);
+        assert_eq!(context.ids.all(), [1, 2, 3]);
         assert!(context.scratch.room() <= MAX_POOLED_PIECE_BYTES);
-        assert!(encoder.take_context().ids.is_empty(), "no other call uses it");
+        assert!(encoder.take_context().ids.all().is_empty(), "no other call uses it");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::cache::{Cache, Packed};
-use crate::encode::{Encoder, Id, Job, Sink};
+use crate::encode::{Encoder, Id, IdList, Job, Sink};
 use crate::interrupt::Interrupt;
 
 /// The length of a part: enough work to be worth waking a thread.
@@ -22,7 +22,7 @@ pub const MAX_PART_BYTES: usize = (1 << 30) - 1;
 #[derive(Debug)]
 pub struct TooLongError;
 
-/// The most bytes of short parts that are copied side by side, so that batches span them.
+/// The most bytes of short parts that are encoded together, so that batches span them.
 const RUN_BYTES: usize = 1 << 16;
 
 /// The ids before and behind those of each text.
@@ -30,6 +30,20 @@ const RUN_BYTES: usize = 1 << 16;
 pub struct Frame<'a> {
     pub prefix: &'a [u32],
     pub suffix: &'a [u32],
+}
+
+/// Texts to encode.
+#[derive(Clone, Copy)]
+pub struct Texts<'a> {
+    pub texts: &'a [&'a [u8]],
+    /// A buffer in which the texts may stand side by side. They are not copied then.
+    pub buffer: &'a [u8],
+}
+
+impl<'a> From<&'a [&'a [u8]]> for Texts<'a> {
+    fn from(texts: &'a [&'a [u8]]) -> Texts<'a> {
+        Texts { texts, buffer: &[] }
+    }
 }
 
 /// A part of a text, and the special token behind it, if there is one.
@@ -46,7 +60,7 @@ struct Part<'a> {
 /// The calling thread takes part in the work, and checks for interrupts.
 pub fn encode_all<T: Id>(
     encoder: &Encoder,
-    texts: &[&[u8]],
+    Texts { texts, buffer }: Texts<'_>,
     ordinary: bool,
     frame: Frame<'_>,
     threads: usize,
@@ -76,10 +90,10 @@ pub fn encode_all<T: Id>(
             } else {
                 Vec::with_capacity(bytes.min(PART_BYTES) / 4 + 16)
             };
-            let mut sink = GroupSink::new(ids, &parts, group.clone(), frame);
+            let mut sink = GroupSink::new(IdList::within(ids), &parts, group.clone(), frame);
             let job = &mut Job { context: &mut context, sink: &mut sink, interrupt };
-            encode_group(encoder, job);
-            let _ = results[number].set((sink.ids, sink.offsets));
+            encode_group(encoder, buffer, job);
+            let _ = results[number].set((sink.ids.into_vec(), sink.offsets));
             if stop.load(Ordering::Relaxed) || interrupt.check().is_err() {
                 stop.store(true, Ordering::Relaxed);
                 break;
@@ -122,7 +136,7 @@ pub fn encode_all<T: Id>(
 
 /// Takes the ids of a group of parts.
 struct GroupSink<'a, T> {
-    ids: Vec<T>,
+    ids: IdList<T>,
     /// 0, and the end of each text in `ids`.
     offsets: Vec<u64>,
     frame: Frame<'a>,
@@ -134,7 +148,7 @@ struct GroupSink<'a, T> {
 
 impl<'a, T: Id> GroupSink<'a, T> {
     fn new(
-        mut ids: Vec<T>,
+        mut ids: IdList<T>,
         all: &'a [Part<'a>],
         group: Range<usize>,
         frame: Frame<'a>,
@@ -151,10 +165,10 @@ impl<'a, T: Id> GroupSink<'a, T> {
     #[inline(always)]
     fn end_part(&mut self) {
         let Some((part, others)) = self.parts.split_first() else { return };
-        self.ids.extend(part.special.map(T::of));
+        self.ids.take(part.special.as_slice());
         if part.is_last {
             self.ids.take(self.frame.suffix);
-            self.offsets.push(self.ids.len() as u64);
+            self.offsets.push(self.ids.count() as u64);
             self.ids.take(if others.is_empty() { &[] } else { self.frame.prefix });
         }
         self.parts = others;
@@ -166,6 +180,7 @@ impl<T: Id> Sink for GroupSink<'_, T> {
     #[inline(always)]
     fn take_packed(&mut self, packed: &[Packed], bounds: &[u32], cache: &Cache) {
         let (mut packed, mut bounds) = (packed, &bounds[..=packed.len()]);
+        self.ids.make_room(packed.len(), 0);
         while !self.parts.is_empty() && self.end <= bounds[packed.len()] as usize {
             let count = count_below(bounds, self.end as u32);
             self.ids.take_packed(&packed[..count], bounds, cache);
@@ -180,7 +195,7 @@ impl<T: Id> Sink for GroupSink<'_, T> {
     }
 
     fn count(&self) -> usize {
-        self.ids.len()
+        self.ids.count()
     }
 
     fn expect(&mut self, more: usize) {
@@ -204,31 +219,34 @@ fn count_below(numbers: &[u32], limit: u32) -> usize {
     count + numbers[count..].partition_point(|&number| number < limit)
 }
 
-/// Encodes the parts of the sink. Short parts are copied side by side.
-fn encode_group<T: Id>(encoder: &Encoder, job: &mut Job<'_, '_, GroupSink<'_, T>>) {
-    let mut copy = Vec::new();
+/// Encodes the parts of the sink. Short parts that do not stand side by side in `buffer` are copied.
+fn encode_group<T: Id>(encoder: &Encoder, buffer: &[u8], job: &mut Job<'_, '_, GroupSink<'_, T>>) {
+    let (mut copy, mut ends) = (Vec::new(), Vec::new());
     while let Some(first) = job.sink.parts.first() {
         let parts = job.sink.parts;
-        copy.clear();
-        let mut count = 0;
+        let (address, mut length, mut is_in_row) = (first.bytes.as_ptr().addr(), 0, true);
+        ends.clear();
         for part in parts {
-            if copy.len() + part.bytes.len() > RUN_BYTES {
+            if length + part.bytes.len() > RUN_BYTES && !ends.is_empty() {
                 break;
             }
-            copy.extend_from_slice(part.bytes);
-            count += 1;
+            is_in_row &= part.bytes.as_ptr().addr() == address + length;
+            length += part.bytes.len();
+            ends.push(length as u32);
         }
-        job.sink.end = first.bytes.len();
-        let result = if count > 1 {
-            let ends = parts[..count].iter().scan(0, |end, part| {
-                *end += part.bytes.len();
-                Some(*end)
-            });
-            encoder.encode_adjacent(&copy, ends, job)
-        } else {
-            count = 1;
-            encoder.encode_ordinary(first.bytes, job)
+        let count = ends.len();
+        let start = address.wrapping_sub(buffer.as_ptr().addr());
+        let text = match buffer.get(start..start.saturating_add(length)) {
+            _ if count == 1 => first.bytes,
+            Some(text) if is_in_row => text,
+            _ => {
+                copy.clear();
+                parts[..count].iter().for_each(|part| copy.extend_from_slice(part.bytes));
+                &copy
+            }
         };
+        job.sink.end = first.bytes.len();
+        let result = encoder.encode_adjacent(text, &ends, job);
         // Empty parts at the end have no pieces.
         while job.sink.parts.len() > parts.len() - count {
             job.sink.end_part();
@@ -312,19 +330,6 @@ mod tests {
         (0..count).map(text).collect()
     }
 
-    fn all<T: Id>(
-        encoder: &Encoder,
-        texts: &[String],
-        ordinary: bool,
-        frame: Frame<'_>,
-        threads: usize,
-        interrupt: &mut Interrupt<'_>,
-    ) -> (Vec<T>, Vec<u64>) {
-        let texts: Vec<_> = texts.iter().map(|text| text.as_bytes()).collect();
-        encode_all(encoder, &texts, ordinary, frame, threads, interrupt)
-            .expect("there are safe splits")
-    }
-
     fn check(encoder: &Encoder, texts: &[String], frame: Frame<'_>, threads: &[usize]) {
         let never = &mut Interrupt::never();
         for ordinary in [true, false] {
@@ -335,12 +340,22 @@ mod tests {
                 ids.extend_from_slice(frame.suffix);
                 offsets.push(ids.len() as u64);
             }
-            for &threads in threads {
-                let found = all(encoder, texts, ordinary, frame, threads, never);
-                assert!(found == (ids.clone(), offsets.clone()), "{threads} threads");
-            }
             let short: Vec<u16> = ids.iter().map(|&id| id as u16).collect();
-            assert!(all(encoder, texts, ordinary, frame, 3, never) == (short, offsets));
+            let alone: Vec<_> = texts.iter().map(|text| text.as_bytes()).collect();
+            let (buffer, mut start) = (alone.concat(), 0);
+            let in_buffer = texts.iter().map(|text| {
+                start += text.len();
+                &buffer[start - text.len()..start]
+            });
+            let in_buffer = &in_buffer.collect::<Vec<_>>()[..];
+            for texts in [Texts::from(&alone[..]), Texts { texts: in_buffer, buffer: &buffer }] {
+                for &threads in threads {
+                    let found = encode_all(encoder, texts, ordinary, frame, threads, never);
+                    assert!(found.unwrap() == (ids.clone(), offsets.clone()), "{threads} threads");
+                }
+                let found = encode_all(encoder, texts, ordinary, frame, 3, never);
+                assert!(found.unwrap() == (short.clone(), offsets.clone()));
+            }
         }
     }
 
@@ -437,10 +452,13 @@ mod tests {
     #[test]
     fn an_interrupt_ends_the_work_of_all_threads() {
         let encoder = encoder(Some(Pattern::Gpt2));
-        let texts = vec!["a b<|a|>".repeat(PART_BYTES / 4); 3];
+        let text = "a b<|a|>".repeat(PART_BYTES / 4);
+        let texts = [text.as_bytes(); 3];
         for ordinary in [true, false] {
             let encode = |threads, interrupt: &mut Interrupt<'_>| {
-                all::<u32>(&encoder, &texts, ordinary, Frame::default(), threads, interrupt)
+                let texts = Texts::from(&texts[..]);
+                encode_all::<u32>(&encoder, texts, ordinary, Frame::default(), threads, interrupt)
+                    .unwrap()
             };
             let (ids, _) = encode(2, &mut Interrupt::never());
             for threads in [1, 2, 5] {

@@ -64,50 +64,94 @@ macro_rules! ids {
 
 ids!(u16 u32);
 
-impl<T: Id> Sink for Vec<T> {
+/// A list of ids, with cleared room behind them.
+#[derive(Default)]
+pub struct IdList<T> {
+    room: Vec<T>,
+    count: usize,
+}
+
+/// The room for the ids of a piece, unless they are spilled.
+const PIECE_IDS: usize = 4;
+
+impl<T: Id> IdList<T> {
+    /// Returns an empty list in this memory.
+    pub fn within(room: Vec<T>) -> IdList<T> {
+        IdList { room, count: 0 }
+    }
+
+    pub fn all(&self) -> &[T] {
+        &self.room[..self.count]
+    }
+
+    pub fn clear(&mut self) {
+        self.count = 0;
+    }
+
+    pub fn into_vec(mut self) -> Vec<T> {
+        self.room.truncate(self.count);
+        self.room
+    }
+
+    /// Makes room for pieces, and for other ids.
+    #[inline(always)]
+    pub fn make_room(&mut self, pieces: usize, others: usize) {
+        let length = self.count + PIECE_IDS * pieces + others;
+        if length > self.room.len() {
+            self.lengthen(length);
+        }
+    }
+
+    /// Since `expect` mostly makes enough room, the list grows by a quarter only.
+    #[inline(never)]
+    fn lengthen(&mut self, length: usize) {
+        if length > self.room.capacity() {
+            self.room.reserve_exact(length - self.room.len() + self.count / 4);
+        }
+        self.room.resize(length, T::default());
+    }
+}
+
+impl<T: Id> Sink for IdList<T> {
     #[inline(always)]
     fn take_packed(&mut self, packed: &[Packed], _bounds: &[u32], cache: &Cache) {
-        const ROOM: usize = 4;
-        let mut length = self.len();
-        lengthen(self, length + ROOM * packed.len());
+        self.make_room(packed.len(), 0);
+        // A local count stays in a register.
+        let mut count = self.count;
         for (i, ids) in packed.iter().enumerate() {
             if ids.is_spilled() {
                 let more = cache.spilled(*ids);
-                lengthen(self, length + more.len() + ROOM * (packed.len() - i));
-                for (room, &id) in self[length..].iter_mut().zip(more) {
-                    *room = T::of(id);
-                }
-                length += more.len();
+                self.count = count;
+                self.make_room(packed.len() - i, more.len());
+                self.take(more);
+                count = self.count;
             } else {
                 // Writing all four, however many are valid, is faster than a branch.
-                if let Some(room) = self[length..].first_chunk_mut::<ROOM>() {
+                if let Some(room) = self.room[count..].first_chunk_mut::<PIECE_IDS>() {
                     *room = ids.inner_ids().map(T::of);
                 }
-                length += ids.inner_count();
+                count += ids.inner_count();
             }
         }
-        self.truncate(length);
+        self.count = count;
     }
 
+    #[inline(always)]
     fn take(&mut self, ids: &[u32]) {
-        self.extend(ids.iter().map(|&id| T::of(id)));
+        self.make_room(0, ids.len());
+        for (room, &id) in self.room[self.count..].iter_mut().zip(ids) {
+            *room = T::of(id);
+        }
+        self.count += ids.len();
     }
 
     fn count(&self) -> usize {
-        self.len()
+        self.count
     }
 
     fn expect(&mut self, more: usize) {
         // Not all at once: the rest of the text may have fewer ids a byte.
-        self.reserve_exact(more.min(self.len() / 4 + MIN_ROOM_AHEAD));
+        let more = more.min(self.count / 4 + MIN_ROOM_AHEAD);
+        self.room.reserve_exact((self.count + more).saturating_sub(self.room.len()));
     }
-}
-
-/// Makes a list longer. Since `expect` mostly makes enough room, the list grows by a quarter only.
-#[inline(always)]
-fn lengthen<T: Id>(ids: &mut Vec<T>, length: usize) {
-    if length > ids.capacity() {
-        ids.reserve_exact(length - ids.len() + ids.len() / 4);
-    }
-    ids.resize(length, T::default());
 }

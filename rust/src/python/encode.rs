@@ -12,7 +12,7 @@ use super::list::list_of;
 use super::text::{GIL_RELEASE_MIN_SIZE, Text, caught, run};
 use super::vocabulary::NativeVocabulary;
 use crate::encode::parallel::{self, Frame, TooLongError};
-use crate::encode::{Count, Encoder, Id, Job};
+use crate::encode::{Count, Encoder, Id, IdList, Job, Texts};
 use crate::interrupt::Interrupt;
 use crate::split::Pattern;
 
@@ -42,19 +42,19 @@ impl TextEncoder {
     ) -> PyResult<(Vec<T>, Vec<u64>)> {
         let may_change = texts.iter().any(Text::may_change);
         let texts = texts.iter().map(Text::bytes).collect::<PyResult<Vec<_>>>()?;
-        self.ids_of_bytes(py, &texts, may_change, ordinary, frame, threads)
+        self.ids_of_bytes(py, Texts::from(&texts[..]), may_change, ordinary, frame, threads)
     }
 
     fn ids_of_bytes<T: Id>(
         &self,
         py: Python<'_>,
-        texts: &[&[u8]],
+        texts: Texts<'_>,
         may_change: bool,
         ordinary: bool,
         frame: Frame<'_>,
         threads: usize,
     ) -> PyResult<(Vec<T>, Vec<u64>)> {
-        let length = texts.iter().map(|text| text.len()).sum::<usize>();
+        let length = texts.texts.iter().map(|text| text.len()).sum::<usize>();
         let encode = |interrupt: &mut Interrupt<'_>| {
             parallel::encode_all(&self.encoder, texts, ordinary, frame, threads, interrupt)
         };
@@ -88,7 +88,7 @@ impl TextEncoder {
                 ordinary,
                 &mut Job { context: &mut context, sink, interrupt },
             );
-            let result = work(&ids);
+            let result = work(ids.all());
             context.ids = ids;
             self.encoder.put_context(context);
             result
@@ -274,11 +274,12 @@ impl TextEncoder {
             let texts = texts.try_iter()?.collect::<PyResult<_>>()?;
             return self.encode_batch_arrays(py, texts, frame, item_size, threads);
         };
+        let texts = Texts { texts: &documents, buffer: text.bytes()? };
         let (frame, may_change) = (borrowed(&frame), text.may_change());
         if item_size == 2 {
-            views(py, self.ids_of_bytes::<u16>(py, &documents, may_change, false, frame, threads)?)
+            views(py, self.ids_of_bytes::<u16>(py, texts, may_change, false, frame, threads)?)
         } else {
-            views(py, self.ids_of_bytes::<u32>(py, &documents, may_change, false, frame, threads)?)
+            views(py, self.ids_of_bytes::<u32>(py, texts, may_change, false, frame, threads)?)
         }
     }
 
@@ -289,13 +290,13 @@ impl TextEncoder {
             return Err(PyOverflowError::new_err("a piece of 1 GiB or more"));
         }
         let mut context = self.encoder.take_context();
-        let mut ids: Vec<u32> = Vec::new();
+        let mut ids = IdList::default();
         run(py, bytes.len() >= GIL_RELEASE_MIN_SIZE, |interrupt| {
             let (context, sink) = (&mut *context, &mut ids);
             self.encoder.encode_piece(bytes, &mut Job { context, sink, interrupt });
         })?;
         self.encoder.put_context(context);
-        self.list(py, &ids)
+        self.list(py, ids.all())
     }
 }
 

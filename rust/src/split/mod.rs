@@ -41,6 +41,8 @@ pub struct Pieces<'a> {
     pattern: Pattern,
     isa: Isa,
     rules: Rules<'a>,
+    /// The ends of the next texts, which stand side by side.
+    text_ends: &'a [u32],
     at: usize,
 }
 
@@ -53,53 +55,27 @@ impl<'a> Pieces<'a> {
     fn with_isa(pattern: Pattern, text: &'a [u8], isa: Isa) -> Pieces<'a> {
         debug_assert!(u32::try_from(text.len()).is_ok());
         let rules = Rules { text, whole: text, classes: Classes::get() };
-        Pieces { pattern, isa, rules, at: 0 }
+        Pieces { pattern, isa, rules, text_ends: &[], at: 0 }
     }
 
-    /// Writes where the next pieces end, and returns their count: 0 only at the end of the text.
+    /// Splits texts that stand side by side in `whole`, and end at `text_ends`.
+    pub fn of_texts(pattern: Pattern, whole: &'a [u8], text_ends: &'a [u32]) -> Pieces<'a> {
+        let pieces = Pieces::new(pattern, whole);
+        Pieces { rules: Rules { text: &whole[..0], ..pieces.rules }, text_ends, ..pieces }
+    }
+
+    /// Writes where the next pieces end, and returns their count: 0 only at the end of the last
+    /// text.
     ///
     /// It stops if there is room for fewer than 64 more, and so needs that room at least.
     pub fn next_ends(&mut self, ends: &mut [u32]) -> usize {
-        match self.pattern {
-            Pattern::Gpt2 => self.find::<GPT2>(ends),
-            Pattern::Cl100k => self.find::<CL100K>(ends),
-            Pattern::O200k => self.find::<O200K>(ends),
-            Pattern::Qwen2 => self.find::<QWEN2>(ends),
+        let (pattern, isa, pieces) = (self.pattern, self.isa, self);
+        match pattern {
+            Pattern::Gpt2 => isa.run(FindEnds::<GPT2> { pieces, ends }),
+            Pattern::Cl100k => isa.run(FindEnds::<CL100K> { pieces, ends }),
+            Pattern::O200k => isa.run(FindEnds::<O200K> { pieces, ends }),
+            Pattern::Qwen2 => isa.run(FindEnds::<QWEN2> { pieces, ends }),
         }
-    }
-
-    /// Splits texts that stand side by side in `whole`. The first is empty.
-    pub fn of_texts(pattern: Pattern, whole: &'a [u8]) -> Pieces<'a> {
-        let mut pieces = Pieces::new(pattern, whole);
-        pieces.rules.text = &whole[..0];
-        pieces
-    }
-
-    /// Writes where the next pieces of several texts end, and returns their count: 0 only at the
-    /// end of the last. `next_end` returns where the next text ends.
-    pub fn next_ends_of_texts(
-        &mut self,
-        ends: &mut [u32],
-        mut next_end: impl FnMut() -> Option<usize>,
-    ) -> usize {
-        let mut count = 0;
-        while count + 64 <= ends.len() {
-            if self.at < self.rules.text.len() {
-                count += self.next_ends(&mut ends[count..]);
-            } else if let Some(end) = next_end() {
-                self.rules.text = &self.rules.whole[..end];
-            } else {
-                break;
-            }
-        }
-        count
-    }
-
-    fn find<const PATTERN: u8>(&mut self, ends: &mut [u32]) -> usize {
-        let Pieces { isa, rules, at, .. } = *self;
-        let (count, at) = isa.run(FindEnds::<PATTERN> { rules, at, ends });
-        self.at = at;
-        count
     }
 
     /// Returns whether `at` ends a piece of every text with these two characters around `at`.
@@ -174,24 +150,28 @@ const PREFETCH_BYTES: usize = 3072;
 
 /// Writes where pieces end: by windows where they are certain, else by the rules.
 struct FindEnds<'a, 'b, const PATTERN: u8> {
-    rules: Rules<'a>,
-    at: usize,
+    pieces: &'b mut Pieces<'a>,
     ends: &'b mut [u32],
 }
 
 impl<const PATTERN: u8> Work for FindEnds<'_, '_, PATTERN> {
-    /// How many ends were written, and the last of them.
-    type Result = (usize, usize);
+    /// How many ends were written.
+    type Result = usize;
 
     #[inline(always)]
-    fn run<I: Instructions>(self, isa: I) -> (usize, usize) {
-        let FindEnds { rules, mut at, ends } = self;
+    fn run<I: Instructions>(self, isa: I) -> usize {
+        let Pieces { mut rules, mut text_ends, mut at, .. } = *self.pieces;
         let mut count = 0;
-        while at < rules.text.len() {
-            let Some((room, _)) = ends[count..].split_first_chunk_mut() else { break };
+        while let Some((room, _)) = self.ends[count..].split_first_chunk_mut() {
+            if at >= rules.text.len() {
+                let Some((&end, others)) = text_ends.split_first() else { break };
+                rules.text = &rules.whole[..end as usize];
+                text_ends = others;
+                continue;
+            }
             let mut starts = 0;
             if I::FINDS_WINDOWS {
-                rules.text.get(at + PREFETCH_BYTES).inspect(|ahead| prefetch(*ahead));
+                rules.whole.get(at + PREFETCH_BYTES).inspect(|ahead| prefetch(*ahead));
                 let mut window = Window::new(isa, rules, at, PATTERN == O200K);
                 starts = starts_in_window::<PATTERN>(&mut window) & window.certain();
             }
@@ -205,7 +185,8 @@ impl<const PATTERN: u8> Work for FindEnds<'_, '_, PATTERN> {
             count += starts.count_ones() as usize;
             at += starts.ilog2() as usize;
         }
-        (count, at)
+        (self.pieces.rules, self.pieces.text_ends, self.pieces.at) = (rules, text_ends, at);
+        count
     }
 }
 
@@ -274,17 +255,17 @@ mod tests {
             .collect();
         for round in 0..if cfg!(miri) { 10 } else { 200 } {
             let texts: Vec<_> = (0..6).map(|_| rng.text(&WORDS, [2, 40][round % 2])).collect();
-            let whole = texts.concat();
+            let (mut whole, mut text_ends) = (String::new(), Vec::new());
+            for text in &texts {
+                whole.push_str(text);
+                text_ends.push(whole.len() as u32);
+            }
             for (pattern, isa) in cases.iter().copied() {
                 let mut pieces = Pieces::with_isa(pattern, whole.as_bytes(), isa);
-                pieces.rules.text = &[];
+                (pieces.rules.text, pieces.text_ends) = (&[], &text_ends);
                 let (mut found, mut start, mut room) = (Vec::new(), 0, [0; 100]);
-                let mut ends = texts.iter().scan(0, |end, text| {
-                    *end += text.len();
-                    Some(*end)
-                });
                 loop {
-                    let count = pieces.next_ends_of_texts(&mut room, || ends.next());
+                    let count = pieces.next_ends(&mut room);
                     for &end in &room[..count] {
                         found.push(&whole[start..end as usize]);
                         start = end as usize;
