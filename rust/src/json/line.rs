@@ -38,6 +38,7 @@ impl<I: Instructions> Reader<'_, '_, I> {
         }
         loop {
             // A value begins here, or a name and its value.
+            self.check_interrupt()?;
             if open.innermost == Some(Container::Object) {
                 let is_name_of_field = self.read_name(field)?;
                 is_field = is_name_of_field && open.depth == 1;
@@ -86,6 +87,7 @@ impl<I: Instructions> Reader<'_, '_, I> {
                     return Err(Fault::NotJson);
                 }
                 open.pop();
+                self.check_interrupt()?;
             }
         }
     }

@@ -24,8 +24,20 @@ pub struct Reader<'a, 'i, I> {
     pub at: usize,
     /// The last bytes of the data, and zeros.
     tail: [u8; TAIL_BYTES + 64],
+    /// The offset of the last block whose ends were searched, and these ends.
+    searched: usize,
+    ends: Ends,
     next_check: usize,
     interrupt: &'a mut Interrupt<'i>,
+}
+
+/// Where strings and digits end in a block. One search of 64 bytes serves several short values.
+#[derive(Clone, Copy, Default)]
+pub struct Ends {
+    /// The bytes that do not stand for themselves in a string.
+    pub plain: u64,
+    /// The bytes that are no digits.
+    digits: u64,
 }
 
 /// Fewer bytes than these are no whole block.
@@ -37,7 +49,8 @@ impl<'a, 'i, I: Instructions> Reader<'a, 'i, I> {
         let last = &data[data.len().saturating_sub(TAIL_BYTES)..];
         let mut tail = [0; TAIL_BYTES + 64];
         tail[..last.len()].copy_from_slice(last);
-        Reader { isa, data, at: 0, tail, next_check: INTERRUPT_CHECK_BYTES, interrupt }
+        let (searched, ends, next_check) = (0, Ends::default(), INTERRUPT_CHECK_BYTES);
+        Reader { isa, data, at: 0, tail, searched, ends, next_check, interrupt }
     }
 
     /// Checks for an interrupt if much was read since the last check. All loops call it.
@@ -87,6 +100,37 @@ impl<'a, 'i, I: Instructions> Reader<'a, 'i, I> {
         self.tail.get(at..).and_then(|tail| tail.first_chunk()).unwrap_or(&[0; 64])
     }
 
+    /// Returns how many of the next 64 bytes come before the first end of a kind. `goes_on` tells the
+    /// same of one byte.
+    #[inline(always)]
+    pub fn before_end(
+        &mut self,
+        end: impl Fn(Ends) -> u64,
+        goes_on: impl Fn(&&u8) -> bool,
+    ) -> usize {
+        if !I::FINDS_WINDOWS {
+            return self.rest().iter().take(64).take_while(goes_on).count();
+        }
+        let shift = self.at.wrapping_sub(self.searched).try_into().unwrap_or(u32::MAX);
+        let mut bits = end(self.ends).checked_shr(shift).unwrap_or(0);
+        if bits == 0 {
+            self.searched = self.at;
+            self.ends = self.ends_in(self.block());
+            bits = end(self.ends);
+        }
+        bits.trailing_zeros() as usize
+    }
+
+    #[inline(always)]
+    fn ends_in(&self, block: &Block) -> Ends {
+        let bytes = self.isa.load(block);
+        let quotes = self.isa.within(bytes, b'"', 1);
+        let backslashes = self.isa.within(bytes, b'\\', 1);
+        let controls = self.isa.within(bytes, 0, 0x20);
+        let digits = !self.isa.within(bytes, b'0', 10);
+        Ends { plain: quotes | backslashes | controls, digits }
+    }
+
     /// Takes a byte that must come next.
     #[inline(always)]
     pub fn expect(&mut self, byte: u8) -> Result<(), Fault> {
@@ -101,11 +145,11 @@ impl<'a, 'i, I: Instructions> Reader<'a, 'i, I> {
     #[inline(always)]
     pub fn skip_spaces(&mut self) -> Result<u8, Fault> {
         loop {
-            self.check_interrupt()?;
             match self.peek() {
                 b' ' | b'\t' | b'\r' => self.at += 1,
                 byte => return Ok(byte),
             }
+            self.check_interrupt()?;
         }
     }
 
@@ -113,6 +157,7 @@ impl<'a, 'i, I: Instructions> Reader<'a, 'i, I> {
     #[inline(always)]
     pub fn skip_atom(&mut self) -> Result<(), Fault> {
         let constant: &[u8] = match self.peek() {
+            b'0'..=b'9' => return self.skip_number(),
             b't' => b"true",
             b'f' => b"false",
             b'n' => b"null",
@@ -154,14 +199,14 @@ impl<'a, 'i, I: Instructions> Reader<'a, 'i, I> {
         Ok(())
     }
 
-    /// Skips one digit or more, eight at a time.
+    /// Skips one digit or more.
     #[inline(always)]
     fn skip_digits(&mut self) -> Result<(), Fault> {
         let start = self.at;
         loop {
-            let length = self.block().first_chunk().map_or(0, |word| leading_digits(*word));
+            let length = self.before_end(|ends| ends.digits, |byte| byte.is_ascii_digit());
             self.at += length;
-            if length < 8 {
+            if length < 64 {
                 return if self.at == start { Err(Fault::NotJson) } else { Ok(()) };
             }
             self.check_interrupt()?;
@@ -169,21 +214,10 @@ impl<'a, 'i, I: Instructions> Reader<'a, 'i, I> {
     }
 }
 
-/// Returns how many of some bytes are digits, up to the first other byte.
-#[inline(always)]
-fn leading_digits(bytes: [u8; 8]) -> usize {
-    const HIGHEST_BITS: u64 = 0x8080_8080_8080_8080;
-    // A digit becomes 0 to 9. Adding 0x76 to any more sets the highest bit of a byte, or carries
-    // into later bytes, which do not matter.
-    let values = u64::from_le_bytes(bytes) ^ 0x3030_3030_3030_3030;
-    let others = (values.wrapping_add(0x7676_7676_7676_7676) | values) & HIGHEST_BITS;
-    others.trailing_zeros() as usize / 8
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simd::Scalar;
+    use crate::simd::{Isa, Scalar, Work};
 
     /// Returns how many bytes a method takes.
     fn taken(
@@ -216,15 +250,36 @@ mod tests {
         }
     }
 
+    /// Skips the digits at an offset, behind others whose end is found in the same block.
+    struct SkipDigits<'a>(&'a [u8], usize);
+
+    impl Work for SkipDigits<'_> {
+        type Result = Option<usize>;
+
+        fn run<I: Instructions>(self, isa: I) -> Option<usize> {
+            let mut interrupt = Interrupt::never();
+            let mut reader = Reader::new(isa, self.0, &mut interrupt);
+            reader.skip_digits().ok()?;
+            reader.at = self.1;
+            reader.skip_digits().ok().map(|()| reader.at - self.1)
+        }
+    }
+
     #[test]
     fn digits_end_before_any_other_byte() {
-        for length in 0..=8 {
-            for other in (0..=255_u8).filter(|byte| !byte.is_ascii_digit()) {
-                let mut bytes = *b"90123456";
-                bytes[length..].fill(other);
-                assert_eq!(leading_digits(bytes), length);
-                bytes[(length + 1).min(8)..].fill(b'5');
-                assert_eq!(leading_digits(bytes), length);
+        for offset in [2, 60, 63, 64, 65, 130] {
+            for length in [0, 1, 8, 63, 64, 65, 128, 200] {
+                for other in [b'/', b':', b'a', b',', 0, 0xB0, 0xFF] {
+                    let data =
+                        [&b"1,"[..], &vec![b'x'; offset], &vec![b'5'; length], &[other, b'7']];
+                    let data = data.concat();
+                    let expected = (length > 0).then_some(length);
+                    for isa in Isa::all() {
+                        assert_eq!(isa.run(SkipDigits(&data, offset + 2)), expected);
+                        let at_end = SkipDigits(&data[..offset + 2 + length], offset + 2);
+                        assert_eq!(isa.run(at_end), expected);
+                    }
+                }
             }
         }
     }

@@ -39,8 +39,6 @@ pub trait Text {
     ///
     /// A copy of the whole slot is faster, because its length is constant.
     fn push_slot<const N: usize>(&mut self, slot: &[u8; N], length: usize);
-
-    fn push_slice(&mut self, slice: &[u8]);
 }
 
 impl Text for Vec<u8> {
@@ -50,11 +48,6 @@ impl Text for Vec<u8> {
         self.extend_from_slice(slot);
         self.truncate(end);
     }
-
-    #[inline(always)]
-    fn push_slice(&mut self, slice: &[u8]) {
-        self.extend_from_slice(slice);
-    }
 }
 
 /// The length in bytes of a string that is only skipped.
@@ -62,11 +55,6 @@ impl Text for usize {
     #[inline(always)]
     fn push_slot<const N: usize>(&mut self, _slot: &[u8; N], length: usize) {
         *self += length;
-    }
-
-    #[inline(always)]
-    fn push_slice(&mut self, slice: &[u8]) {
-        *self += slice.len();
     }
 }
 
@@ -123,21 +111,8 @@ impl<I: Instructions> Reader<'_, '_, I> {
     /// Reads up to 64 bytes that stand for themselves; returns whether another byte follows.
     #[inline(always)]
     fn read_plain(&mut self, text: &mut impl Text) -> bool {
-        let length = if I::FINDS_WINDOWS {
-            let block = self.block();
-            let bytes = self.isa.load(block);
-            let quotes = self.isa.within(bytes, b'"', 1);
-            let backslashes = self.isa.within(bytes, b'\\', 1);
-            let controls = self.isa.within(bytes, 0, 0x20);
-            let length = (quotes | backslashes | controls).trailing_zeros() as usize;
-            text.push_slot(block, length);
-            length
-        } else {
-            let rest = self.rest();
-            let length = rest.iter().take(64).take_while(|&&byte| is_plain(byte)).count();
-            text.push_slice(&rest[..length]);
-            length
-        };
+        let length = self.before_end(|ends| ends.plain, |byte| is_plain(**byte));
+        text.push_slot(self.block(), length);
         self.at += length;
         length < 64
     }
