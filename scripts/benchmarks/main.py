@@ -317,7 +317,7 @@ def positive(argument: str) -> int:
 def command() -> str:
     """Return the command line, with private paths replaced."""
     line = shlex.join(["scripts/bench", *sys.argv[1:]])
-    line = re.sub(r"(--(?:data|write)[ =])('[^']*'|\S+)", r"\1FOLDER", line)
+    line = re.sub(r"(--(?:data|write|environments)[ =])('[^']*'|\S+)", r"\1FOLDER", line)
     engine = os.environ.get("BPETITE_ENGINE")
     return (f"BPETITE_ENGINE={engine} " if engine else "") + line
 

@@ -15,6 +15,7 @@ from typing import BinaryIO, cast
 
 from bpetite import Tokenizer
 from bpetite.corpora import BadDocumentError, Corpus
+from bpetite.corpora._allocators import return_freed_memory
 from bpetite.formats import new_file
 
 STANDARD_INPUT = "-"
@@ -151,8 +152,7 @@ def _unescaped(text: str) -> str:
 
 def corpus(options: argparse.Namespace, names: list[str]) -> Corpus:
     """Return the corpus of some files, by the options of `add_corpus`."""
-    # pyarrow's own allocator keeps 40 MB more of the memory of earlier batches.
-    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    return_freed_memory()
     return Corpus(
         names,
         format=options.input_format,

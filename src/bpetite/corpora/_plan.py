@@ -83,7 +83,7 @@ def plan(
     if format not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
     token_format = FORMATS[format]
-    vocab_size = max(tokenizer.ids) + 1
+    vocab_size = tokenizer.n_vocab
     begin, end = _boundary_literals(tokenizer, token_format, begin, end)
     if shard_tokens is None:
         shard_tokens = DEFAULT_SHARD_TOKENS.get(format)

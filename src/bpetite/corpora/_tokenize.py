@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from bpetite import Tokenizer
 from bpetite.corpora import _manifest as manifest
+from bpetite.corpora._allocators import return_freed_memory
 from bpetite.corpora._corpus import Corpus
 from bpetite.corpora._new_files import NewFiles, remove_leftovers
 from bpetite.corpora._part import Advance, Work, placed, tokenize_part, written
@@ -302,7 +303,8 @@ class _Pool:
 
     def _new(self) -> Executor:
         # A forked process would share locks with the threads of this one.
-        return ProcessPoolExecutor(self._workers, multiprocessing.get_context("spawn"))
+        spawn = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(self._workers, spawn, return_freed_memory)
 
     def submit(self, part: Part) -> None:
         """Start a part."""
