@@ -1,5 +1,7 @@
-//! A cache of the ids of pieces. It is exact: a key is the whole piece. Its bounds are in
-//! `simd/words.rs` for the first level, `table.rs` for the tables and `pieces.rs` for longer pieces.
+//! A cache of the ids of pieces. It is exact: a key is the whole piece. `types.rs` has the length of
+//! the longest cached piece, `MAX_CACHED_PIECE`. The other bounds are in `simd/words.rs` for the
+//! first level, `table.rs` for the tables and `pieces.rs` for longer pieces. The Python engine has a
+//! simpler cache with its own bounds, in `_encoder.py`.
 //!
 //! The first level is a small table of recent pieces of up to 8 bytes, which are most of all. It
 //! fits the processor's second cache. Behind it are tables for pieces of up to 8, 16 and 47 bytes.

@@ -31,7 +31,7 @@ _MAGIC = b"MMIDIDX\0\0"
 _DTYPE_CODES = {"int32": 4, "uint16": 8}
 _BLOCK = 1 << 16  # documents
 
-MAX_UINT16_VOCAB_SIZE = 65_500
+MIN_INT32_VOCAB_SIZE = 65_500
 """From this size on, Megatron's own tools write int32, though uint16 would hold all ids."""
 
 
@@ -78,7 +78,7 @@ class Megatron(TokenFormat):
     keeps_empty = True
 
     def dtype(self, vocab_size: int) -> str:
-        return "uint16" if vocab_size < MAX_UINT16_VOCAB_SIZE else "int32"
+        return "uint16" if vocab_size < MIN_INT32_VOCAB_SIZE else "int32"
 
     def writer(self, shard: Shard, files: NewFiles) -> ShardWriter:
         return Writer(shard, files)
