@@ -1,9 +1,9 @@
-"""The options of a stream: each one is declared here alone.
+"""The options of a stream: the one module that declares them.
 
 To add an option, add it to `StreamOptions` (type, check and documentation) and to `Options`
-(checked type and default). All methods that take options, and `to_state`, have it from here. If it
-needs a count or the text, add it to `are_plain` too: `watching.py` has its effect, while `plain.py`
-only decodes.
+(checked type and default). Type checkers need both types: callers pass one, streams read the other.
+All methods that take options, and `to_state`, have it from here. If it needs a count or the text,
+add it to `are_plain` too: `watching.py` has its effect, while `plain.py` only decodes.
 """
 
 from __future__ import annotations
