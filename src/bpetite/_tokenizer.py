@@ -107,7 +107,7 @@ class Tokenizer(MakesStreams):
         `PieceCounts` instead, the counts of such a corpus.
 
         A document is a `str`, or its UTF-8 in bytes. With `errors="replace"`, U+FFFD replaces lone
-        surrogates, and bytes that are not UTF-8.
+        surrogates and invalid UTF-8.
 
         `vocab_size` counts the 256 bytes and the merges, not the special tokens. Training stops
         there, or earlier, with a `CorpusWarning`, if no pair is left. The same warning tells of
@@ -121,8 +121,9 @@ class Tokenizer(MakesStreams):
         `special_tokens` get the ids after the last merge, in the order given. In the corpus they
         are ordinary text.
 
-        `progress` is called with a `TrainingProgress`. `threads` count pieces, None for one thread
-        for each usable core. The result is the same for any number. The Python engine uses one.
+        `progress` is called with a `TrainingProgress`. `threads` is the number of threads that
+        count pieces; None means one for each usable core. The result is the same for any number.
+        The Python engine uses one.
 
         >>> Tokenizer.train(["to be", "or not to be"], 260, special_tokens=()).merges
         ((32, 98), (116, 111), (256, 101), (32, 110))
@@ -227,10 +228,10 @@ class Tokenizer(MakesStreams):
         with other defaults: all are allowed, and no literal raises. For untrusted text, use
         `encode_ordinary`.
 
-        `add_special_tokens` puts the ids around that a vocabulary from Hugging Face asks for, such
-        as Llama 3's <|begin_of_text|>. A trained vocabulary has none.
+        `add_special_tokens` adds the ids that a Hugging Face vocabulary puts around each text, such
+        as Llama 3's <|begin_of_text|>. A trained vocabulary adds none.
 
-        `threads` is the number of threads for a long text, None for one for each usable core. The
+        `threads` is the number of threads for a long text; None means one for each usable core. The
         ids are the same for any number. The Python engine uses one thread.
 
         >>> tokenizer = Tokenizer.train("ab ab ab", 258)
@@ -323,7 +324,7 @@ class Tokenizer(MakesStreams):
         All texts are read before the first is encoded. The native engine encodes them on `threads`
         threads, by default one for each usable core.
 
-        With `errors="replace"`, U+FFFD replaces lone surrogates, and bytes that are not UTF-8.
+        With `errors="replace"`, U+FFFD replaces lone surrogates and invalid UTF-8.
 
         >>> Tokenizer.train("ab ab ab", 258).encode_batch(["ab", b""])
         [[256], []]
@@ -437,7 +438,7 @@ class Tokenizer(MakesStreams):
         `bpetite.corpora.Corpus`. A block has about 1 MB of text and whole documents alone, so
         memory does not grow with their number. The other arguments are those of `encode_offsets`.
 
-        With `errors="replace"`, U+FFFD replaces lone surrogates, and bytes that are not UTF-8.
+        With `errors="replace"`, U+FFFD replaces lone surrogates and invalid UTF-8.
 
         >>> tokenizer = Tokenizer.train("ab ab ab", 258)
         >>> for ids, starts in tokenizer.encode_blocks(["ab ab", b"ab"], end="<|endoftext|>"):
@@ -812,8 +813,9 @@ class Tokenizer(MakesStreams):
     def fingerprint(self) -> str:
         """A name of the vocabulary: "sha256:" and 64 digits.
 
-        Tokenizers with one fingerprint give the same ids. The files of a vocabulary in other
-        formats have its fingerprint, if they keep pattern, special tokens and the ids around texts.
+        Tokenizers with one fingerprint give the same ids. A file in another format has
+        the same fingerprint if it keeps everything that decides ids: pattern, special tokens and
+        the ids around texts.
         Settings and other things that do not decide ids are left out.
 
         >>> tokenizer = Tokenizer.train("ab ab ab", 258)

@@ -90,8 +90,8 @@ def test_the_main_page_stays_short() -> None:
 README_FIGURES = (
     ("english, 16 MB, bpetite", "seconds"),
     ("english, 16 MB, tokenizers", "seconds"),
-    ("cl100k, english, array, cold", "bpetite"),
-    ("cl100k, english, array, cold", "tiktoken"),
+    ("cl100k, english, list, cold", "bpetite"),
+    ("cl100k, english, list, cold", "tiktoken"),
     ("English, 0", "bpetite"),
     ("english, warm", "bpetite"),
 )

@@ -75,7 +75,7 @@ CASES = [
     Case("46-replaced bytes are text", "x\ufffd", "x | 0xF09F | y", "_ | _ | _ / _", "x\ufffd",
          "y"),
     Case("46-replaced bytes at the end", "x\ufffd", "x | 0xF09F", "_ | _ / _", "x\ufffd"),
-    Case("46-nothing is normalised", "é", "e | 0xCC81", "e | \u0301 / _"),
+    Case("46-nothing is normalized", "é", "e | 0xCC81", "e | \u0301 / _"),
     Case("46-half a character is none", "é", "0xC3 | 0xAA", "_ | ê / _"),
     Case("47-steps behind it return nothing", "b", "a | b | c | d", "a | _ | _ | _ / _", "b"),
     Case("a stop drops pending bytes", "b", "ab0xF0", "a / _", "b"),

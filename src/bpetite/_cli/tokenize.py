@@ -44,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--shard-tokens",
         metavar="N",
         type=common.number(1, 2**62),
-        help="begin a new file before it would have more ids",
+        help="start a new file before the current one exceeds N ids",
     )
     parser.add_argument(
         "--validation",

@@ -179,7 +179,7 @@ class Engine(Protocol[Counts]):
     ) -> Counts:
         """Return how often each piece occurs in a corpus, which is read once.
 
-        `threads` is the number of threads that count, None for one for each core. `spill` is a
+        `threads` is the number of threads that count; None means one for each core. `spill` is a
         number of bytes and a function. When the tables take about as many bytes, the function gets
         their counts, and counting begins from zero.
         """

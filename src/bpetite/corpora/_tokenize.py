@@ -71,7 +71,7 @@ def tokenize(
     - `end`, `begin`: literals of special tokens to write behind or before each document. If a
       format does not store where documents end, the end-of-text token of the vocabulary is the
       default. Special literals in the text itself are ordinary text.
-    - `shard_tokens`: a new file begins before it would have more ids.
+    - `shard_tokens`: a new file starts before the current one exceeds this number of ids.
     - `validation`: a fraction of the documents, or the number of the first ones, for a split of
       their own. A fraction depends on file and row of a document alone.
     - `shuffle`: a seed for the order of documents within each part.
