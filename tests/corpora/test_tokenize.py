@@ -220,6 +220,19 @@ def test_boundaries_cannot_be_lost(source: Path, folder: Path) -> None:
         tokenize(Corpus(source), plain, folder, "olmo")
 
 
+@pytest.mark.parametrize("options", [{"format": "lines"}, {"format": "text", "separator": "\n"}])
+def test_lines_of_text_are_divided_among_parts(
+    options: dict[str, Any], tmp_path: Path, folder: Path
+) -> None:
+    texts = [text for text in TEXTS if "\n" not in text]
+    (tmp_path / "lines.txt").write_text("".join(text + "\n" for text in texts), newline="")
+    corpus = Corpus(tmp_path / "lines.txt", **options)
+    manifest = tokenize(corpus, TOKENIZER, folder, "megatron", part_bytes=500)
+    assert len(manifest["parts"]) > 1
+    assert manifest["totals"]["documents"] == len(texts)
+    assert verify(folder, deep=True) == []
+
+
 # A second run
 
 
