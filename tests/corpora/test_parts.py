@@ -132,6 +132,85 @@ def test_finish_names_the_first_missing_part(source: Path, tmp_path: Path) -> No
     assert finish(tmp_path / "tokens") == finish(tmp_path / "tokens")
 
 
+# Files that change, and files that cannot be read
+
+
+@pytest.mark.parametrize("change", [-40, 40])
+def test_a_file_that_changed_since_the_plan_is_refused(
+    change: int, source: Path, tmp_path: Path
+) -> None:
+    """A shorter file would lose its last documents, a longer one its new ones."""
+    parts = planned(source, tmp_path / "tokens")
+    content = (source / "a.jsonl").read_bytes()
+    (source / "a.jsonl").write_bytes((content + content)[: len(content) + change])
+    with pytest.raises(ValueError, match=r"a\.jsonl: \d+ bytes, but the plan has \d+; restore"):
+        tokenize_part(parts[1])
+
+
+def test_a_file_that_changes_under_a_part_is_refused(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = planned(source, tmp_path / "tokens")
+    encode = Tokenizer.encode_offsets
+
+    def change(*arguments: Any, **options: Any) -> Any:
+        os.truncate(source / "a.jsonl", 5_000)
+        return encode(*arguments, **options)
+
+    monkeypatch.setattr(Tokenizer, "encode_offsets", change)
+    with pytest.raises(ValueError, match=r"a\.jsonl: 5000 bytes, but the plan has"):
+        tokenize_part(parts[1])
+    with pytest.raises(ValueError, match="parts are not done"):
+        finish(tmp_path / "tokens")
+
+
+def test_a_file_that_disappears_is_named(source: Path, tmp_path: Path) -> None:
+    parts = planned(source, tmp_path / "tokens")
+    (source / "a.jsonl").unlink()
+    with pytest.raises(FileNotFoundError, match=r"a\.jsonl"):
+        tokenize_part(parts[1])
+
+
+def test_a_link_to_nothing_is_named(source: Path, tmp_path: Path) -> None:
+    (source / "c.jsonl").symlink_to(tmp_path / "nothing")
+    with pytest.raises(FileNotFoundError, match=r"c\.jsonl"):
+        planned(source, tmp_path / "tokens")
+
+
+def test_a_broken_file_is_skipped_by_a_plan_too(tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    (tmp_path / "a.parquet").write_bytes(b"PAR1 and no more")
+    pq.write_table(pa.table({"text": ["ten", "men"]}), tmp_path / "b.parquet")
+    files = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    manifest = tokenize(Corpus(files, on_bad="skip"), TOKENIZER, tmp_path / "tokens", "megatron")
+    assert (manifest["totals"]["documents"], manifest["totals"]["bad"]) == (2, 1)
+    assert sum(len(list(part)) for part in Corpus(files, on_bad="skip").parts(9)) == 2
+
+
+@pytest.mark.parametrize("format", ["jsonl", "parquet", "arrow"])
+def test_a_fraction_is_of_the_same_documents_for_all_parts(format: str, tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / f"texts.{format}"
+    table = pa.table({"text": TEXTS})
+    if format == "parquet":
+        pq.write_table(table, path, row_group_size=20)
+    elif format == "arrow":
+        with pa.ipc.new_file(str(path), table.schema) as writer:
+            writer.write_table(table, 20)
+    else:
+        path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+    found = []
+    for part_bytes in (1_000, 10**9):
+        folder = tmp_path / str(part_bytes)
+        manifest = tokenize(
+            Corpus(path), TOKENIZER, folder, "megatron", validation=0.3, part_bytes=part_bytes
+        )
+        assert (len(manifest["parts"]) > 1) == (part_bytes == 1_000)
+        shards = sorted(folder.glob("val_*.bin"))
+        found.append(b"".join(shard.read_bytes() for shard in shards))
+    assert found[0] == found[1] != b""
+
+
 # Executors
 
 

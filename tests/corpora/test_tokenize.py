@@ -203,6 +203,7 @@ def test_a_literal_in_the_text_is_ordinary_text(format: str, tmp_path: Path, fol
         ("llmc", {"shard_tokens": 2**30}, "shard_tokens must be from 1 to 53"),
         ("megatron", {"validation": 1.5}, "validation must be a fraction or a number"),
         ("megatron", {"validation": -1}, "validation must be a fraction or a number"),
+        ("megatron", {"validation": float("nan")}, "validation must be a fraction or a number"),
         ("megatron", {"validation": 10**6}, "documents too few"),
         ("megatron", {"part_bytes": 0}, "part_bytes must be"),
     ],
@@ -231,6 +232,22 @@ def test_lines_of_text_are_divided_among_parts(
     assert len(manifest["parts"]) > 1
     assert manifest["totals"]["documents"] == len(texts)
     assert verify(folder, deep=True) == []
+
+
+def test_a_file_that_is_named_twice_counts_twice(source: Path, folder: Path) -> None:
+    corpus = Corpus([source, source])
+    manifest = tokenize(corpus, TOKENIZER, folder, "olmo", part_bytes=12_000, validation=0.5)
+    split = [sum(s["documents"] for s in manifest["shards"] if s["split"] == "val")]
+    once = tokenize(Corpus(source), TOKENIZER, folder.parent / "once", "olmo", validation=0.5)
+    assert manifest["totals"] == {key: 2 * count for key, count in once["totals"].items()}
+    assert split == [2 * sum(s["documents"] for s in once["shards"] if s["split"] == "val")]
+    assert sum(len(list(part)) for part in corpus.parts(7_000)) == 2 * len(TEXTS)
+
+
+def test_a_corpus_without_files_is_refused(folder: Path) -> None:
+    with pytest.raises(ValueError, match="the corpus has no files"):
+        tokenize(Corpus([]), TOKENIZER, folder, "nanogpt")
+    assert not folder.exists()
 
 
 # A second run

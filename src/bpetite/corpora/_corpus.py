@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -16,7 +16,7 @@ from bpetite.corpora._files import Paths, listed
 from bpetite.corpora._inputs import FORMATS, Format, Settings, Span
 from bpetite.corpora._inputs.compression import Compression, compression_by_name
 from bpetite.corpora._inputs.lines import first_byte
-from bpetite.corpora._inputs.source import BLOCK_BYTES, Source
+from bpetite.corpora._inputs.source import BLOCK_BYTES, STANDARD_INPUT, Source
 from bpetite.corpora._parts import parts_of, span_of
 from bpetite.corpora._report import (
     BadDocument,
@@ -34,7 +34,8 @@ class Item(NamedTuple):
     """What was found in a file, and how far the corpus is read."""
 
     found: Found
-    path: str
+    number: int
+    """Of the span, among those of the corpus."""
     bytes_read: int
     """Of all files up to here, as they are stored."""
 
@@ -49,6 +50,15 @@ class CorpusFile:
     size: int | None
     """The size in bytes as stored; None for a pipe."""
     _settings: Settings = field(default_factory=Settings, repr=False)
+
+    @property
+    def skips_bad(self) -> bool:
+        """Whether a file that cannot be read is counted and not an error."""
+        return self._settings.skips_bad
+
+    def rows_before(self, starts: Sequence[int]) -> list[int]:
+        """Return the row that each span of this file begins with, if its reader counts from 0."""
+        return inputs.rows_before(self.path, self.format, self._settings, starts)
 
     def spans(self, part_bytes: int) -> tuple[Span, ...]:
         """Return the file as spans of about `part_bytes`, in order, for `Corpus.part`.
@@ -202,7 +212,7 @@ class Corpus:
         )
 
     def items(self) -> Iterator[Item]:
-        """Yield batches with the paths of their files, and how far the corpus is read."""
+        """Yield batches with the numbers of their spans, and how far the corpus is read."""
         return self._read(self._settings)
 
     def _read(self, settings: Settings) -> Iterator[Item]:
@@ -229,7 +239,7 @@ class Corpus:
 
     def _found(self, settings: Settings) -> Generator[Item, None, None]:
         before = 0  # bytes of the files that are done
-        for span in self.spans:
+        for number, span in enumerate(self.spans):
             read_bytes = 0
             try:
                 format = self._formats.get(span.path)
@@ -240,10 +250,10 @@ class Corpus:
                         warn_of_json_lines(shown(span.path), source.peek(inputs.PEEK_BYTES))
                     for found in read(source, span, settings):
                         read_bytes = source.stored_bytes
-                        yield Item(found, span.path, before + read_bytes)
+                        yield Item(found, number, before + read_bytes)
             except DataError as error:
                 bad = Found(None, bad=[_bad_file(span.path, error)])
-                yield Item(bad, span.path, before + read_bytes)
+                yield Item(bad, number, before + read_bytes)
             before += read_bytes
 
     @cached_property
@@ -254,6 +264,8 @@ class Corpus:
         """Describe a file; leave errors in its content to the reader."""
         format = self._settings.format or inputs.format_by_name(path)
         if not os.path.isfile(path):
+            if path != STANDARD_INPUT:
+                os.stat(path)  # a missing file is an error here, which names the path
             return CorpusFile(path, format, None, None, self._settings)
         compression = compression_by_name(path)
         if compression is None or format is None:

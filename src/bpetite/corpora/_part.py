@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import compress, pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -105,8 +106,8 @@ def written(
         corpus = Corpus([], **plan["corpus"]).part(
             map(span_of, sources), bad_log=_bad_log(work) if skips_bad else None
         )
-        first_rows = {source["path"]: source["first_row"] for source in reversed(sources)}
-        for found, path, bytes_read in corpus.items():
+        _check_sizes(sources)
+        for found, number, bytes_read in corpus.items():
             if found.batch is None:
                 continue
             data, offsets, rows = found.batch
@@ -115,8 +116,9 @@ def written(
             counts["empty"] += len(rows) - len(shown_rows)
             if not work.format.keeps_empty:
                 offsets, rows = shown_offsets, shown_rows
-            if first_rows[path]:
-                rows = [first_rows[path] + row for row in rows]
+            path, first_row = sources[number]["path"], sources[number]["first_row"]
+            if first_row:
+                rows = [first_row + row for row in rows]
             ids, starts = tokenizer.encode_offsets(
                 data.toreadonly(), offsets, dtype=dtype, begin=plan["begin"], end=plan["end"]
             )
@@ -124,6 +126,7 @@ def written(
             counts["ids"] += len(ids)
             counts["documents"] += len(rows)
             progress(bytes_read, counts["text_bytes"], counts["ids"])
+        _check_sizes(sources)
         splits.close()
         progress(_ALL_BYTES, counts["text_bytes"], counts["ids"])
         counts["bad"] = corpus.report.bad
@@ -132,6 +135,16 @@ def written(
         files.discard()
         raise
     return work, files, {"part": work.number, **counts, "shards": shards}
+
+
+def _check_sizes(sources: Sequence[dict[str, Any]]) -> None:
+    """Raise ValueError if a file has not the size that it had when the plan was made."""
+    for path, size in {(source["path"], source["size"]) for source in sources}:
+        if (present := os.path.getsize(path)) != size:
+            raise ValueError(
+                f"{path}: {present} bytes, but the plan has {size}; restore the file, or write "
+                "another folder"
+            )
 
 
 def _bad_log(work: Work) -> Path:

@@ -91,6 +91,8 @@ def plan(
     # Only these need the row of a document in its whole file.
     counts_rows = format == "olmo" or isinstance(validation, float)
     sources = parts_of(corpus, part_bytes, counts_rows)
+    if not sources:
+        raise ValueError("the corpus has no files")
     document = {
         "version": manifest.VERSION,
         "format": format,
@@ -145,7 +147,7 @@ def _check_numbers(
     if shard_tokens is not None and not 1 <= shard_tokens <= (highest or shard_tokens):
         bound = "positive" if highest is None else f"from 1 to {highest}"
         raise ValueError(f"shard_tokens must be {bound}, got {shard_tokens}")
-    if validation < 0 or (isinstance(validation, float) and validation > 1):
+    if not validation >= 0 or (isinstance(validation, float) and validation > 1):
         raise ValueError(
             f"validation must be a fraction or a number of documents, got {validation}"
         )

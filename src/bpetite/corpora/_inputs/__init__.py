@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import get_args
 
 from bpetite._corpus import is_json_line
 from bpetite.corpora._inputs import arrow, json_values, jsonl, parquet, text
 from bpetite.corpora._inputs.compression import without_suffix
+from bpetite.corpora._inputs.lines import lines_before
 from bpetite.corpora._inputs.settings import Format, Read, Settings, Span, Spans
 from bpetite.corpora._inputs.source import Source
 from bpetite.corpora._report import DataError
@@ -81,6 +83,17 @@ def spans(path: str, format: Format, settings: Settings, part_bytes: int) -> lis
     return [Span(path)] if divide is None else divide(path, settings, part_bytes)
 
 
+def rows_before(
+    path: str, format: Format | None, settings: Settings, starts: Sequence[int]
+) -> list[int]:
+    """Return the rows of a file before spans with these starts, if readers do not count them."""
+    if format in LINE_FORMATS:
+        return lines_before(path, starts)
+    if format == "arrow":
+        return arrow.rows_before(path, settings, starts)
+    return [0] * len(starts)
+
+
 __all__ = [
     "FORMATS",
     "LINE_FORMATS",
@@ -91,5 +104,6 @@ __all__ = [
     "format_by_content",
     "format_by_name",
     "reader_of",
+    "rows_before",
     "spans",
 ]

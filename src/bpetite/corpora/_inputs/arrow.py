@@ -6,9 +6,9 @@ A span of a file is a range of record batches. Streams are compressed as a whole
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 from bpetite.corpora._inputs.columns import check_column, found_in, pyarrow
@@ -36,17 +36,24 @@ def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
     with _opened(span.path, settings.text_field) as file:
         end = file.num_record_batches if span.end is None else span.end
         row = 0
+        before: int | None = None
         for number in range(span.start, end):
             batch = file.get_batch(number)
             for found in found_in(span.path, batch.column(0), row, settings.batch_bytes):
-                yield _with_rows_before(found, file, span) if found.bad and span.start else found
+                if found.bad and before is None:
+                    before = rows_before(span.path, settings, [span.start])[0]
+                yield found._replace(
+                    bad=[bad._replace(row=(before or 0) + (bad.row or 0)) for bad in found.bad]
+                )
             row += batch.num_rows
 
 
-def _with_rows_before(found: Found, file: Any, span: Span) -> Found:
-    """Count the rows of bad documents from the beginning of the file."""
-    rows = sum(file.get_batch(number).num_rows for number in range(span.start))
-    return found._replace(bad=[bad._replace(row=rows + (bad.row or 0)) for bad in found.bad])
+def rows_before(path: str, settings: Settings, starts: Sequence[int]) -> list[int]:
+    """Return the number of rows of a file before each of some record batches."""
+    with _opened(path, settings.text_field, is_mapped=True) as file:
+        batches = (file.get_batch(number) for number in range(max(starts)))
+        rows = [*accumulate((batch.num_rows for batch in batches), initial=0)]
+    return [rows[start] for start in starts]
 
 
 def _read_stream(source: Source, is_file: bool, settings: Settings, path: str) -> Iterator[Found]:
@@ -114,10 +121,11 @@ def spans(path: str, settings: Settings, part_bytes: int) -> list[Span]:
 
 
 @contextmanager
-def _opened(path: str, field: str) -> Iterator[Any]:
-    """Open a file; its batches have the text column alone."""
+def _opened(path: str, field: str, is_mapped: bool = False) -> Iterator[Any]:
+    """Open a file; its batches have the text column alone. A mapped one loads no text yet."""
     ipc = pyarrow(".ipc")
-    with pyarrow().OSFile(path) as file, arrow_errors():
+    opened = pyarrow().memory_map if is_mapped else pyarrow().OSFile
+    with opened(os.fsencode(path)) as file, arrow_errors():
         number = check_column(ipc.open_file(file).schema, field)
         options = ipc.IpcReadOptions(included_fields=[number], use_threads=False)
         yield ipc.open_file(file, options=options)
