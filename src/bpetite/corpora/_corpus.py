@@ -131,11 +131,12 @@ class Corpus:
     def settings(self) -> dict[str, Any]:
         """The arguments that decide how files are read."""
         format, text_field, separator, skips_bad, *_ = self._settings
-        is_implied = separator is None or format == "lines"
+        if format == "lines":
+            separator = None  # the format implies it
         return {
             "format": format,
             "text_field": text_field,
-            "separator": None if is_implied else separator.decode(),
+            "separator": None if separator is None else separator.decode(),
             "on_bad": "skip" if skips_bad else "raise",
         }
 
