@@ -98,6 +98,27 @@ def test_a_bad_line_of_a_span_is_named_as_in_the_file(line: bytes, tmp_path: Pat
             [list(Corpus(path).part([span])) for span in spans]
 
 
+@pytest.mark.parametrize("format", ["lines", "jsonl"])
+def test_skipped_lines_of_a_span_are_named_by_their_byte(
+    format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To count the lines before each span would read a file as often as it has spans."""
+    path = tmp_path / "a"
+    path.write_bytes(GOOD * 3 + b"\xff\n" * 2 + GOOD * 3)
+    (file,) = Corpus(path, format=format).files  # type: ignore[arg-type]
+    monkeypatch.setattr("bpetite.corpora._inputs.lines.lines_before", None)
+    found = []
+    for span in file.spans(20)[1:]:
+        corpus = Corpus(path, format=format, on_bad="skip").part([span])  # type: ignore[arg-type]
+        list(corpus)
+        found += corpus.report.first_bad
+    assert [(bad.unit, bad.row, bad.byte) for bad in found] == [
+        ("line", None, 3 * len(GOOD)),
+        ("line", None, 3 * len(GOOD) + 2),
+    ]
+    assert str(found[0]).startswith(f"{path}: line at byte {3 * len(GOOD)}: not ")
+
+
 @pytest.mark.parametrize("format", ["lines", "json"])
 def test_bad_documents_of_other_formats_are_named(format: str, tmp_path: Path) -> None:
     path = tmp_path / "file"

@@ -30,6 +30,7 @@ from bpetite.corpora import (
     tokenize_parts,
     verify,
 )
+from bpetite.corpora._new_files import NewFile
 
 TEXTS = [f"the hen {number} then met the ten men " * (number % 7) for number in range(300)]
 TOKENIZER = Tokenizer.train(TEXTS, 300)
@@ -209,6 +210,128 @@ def test_a_fraction_is_of_the_same_documents_for_all_parts(format: str, tmp_path
         shards = sorted(folder.glob("val_*.bin"))
         found.append(b"".join(shard.read_bytes() for shard in shards))
     assert found[0] == found[1] != b""
+
+
+# Company
+
+
+def test_a_part_may_be_done_and_finished_by_others_meanwhile(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = planned(source, tmp_path / "tokens")
+    encode = Tokenizer.encode_offsets
+
+    def overtake(*arguments: Any, **options: Any) -> Any:
+        monkeypatch.undo()
+        list(map(tokenize_part, parts))
+        finish(tmp_path / "tokens")
+        return encode(*arguments, **options)
+
+    for work in (tokenize_part, lambda part: tokenize_parts([part])):
+        monkeypatch.setattr(Tokenizer, "encode_offsets", overtake)
+        assert work(parts[0])["documents"] > 0
+        assert verify(tmp_path / "tokens", deep=True) == []
+        (tmp_path / "tokens" / ".bpetite" / "receipts" / "00000.json").unlink()
+        (tmp_path / "tokens" / "manifest.json").unlink()
+
+
+def test_a_folder_may_be_finished_twice_at_a_time(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, serial: Serial
+) -> None:
+    list(map(tokenize_part, planned(source, tmp_path / "tokens", "nanogpt")))
+    real = NewFile.append_file
+
+    def overtake(*arguments: Any) -> None:
+        monkeypatch.undo()
+        finish(tmp_path / "tokens")
+        real(*arguments)
+
+    monkeypatch.setattr(NewFile, "append_file", overtake)
+    assert finish(tmp_path / "tokens") == finish(tmp_path / "tokens")
+    assert contents(tmp_path / "tokens") == serial("nanogpt")
+
+
+def test_what_a_killed_finish_left_is_removed(source: Path, tmp_path: Path) -> None:
+    list(map(tokenize_part, planned(source, tmp_path / "tokens")))
+    finish(tmp_path / "tokens")
+    for name in ("new/file", "shards/train_00000.bin"):
+        path = tmp_path / "tokens" / ".bpetite" / name
+        path.parent.mkdir()
+        path.touch()
+    tokenize(Corpus(source), TOKENIZER, tmp_path / "tokens", "megatron", part_bytes=4_000)
+    hidden = {path.name for path in (tmp_path / "tokens" / ".bpetite").iterdir()}
+    assert hidden == {"plan.json", "receipts"}
+
+
+def test_the_plan_of_a_run_that_started_at_the_same_time_stays(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned(source, tmp_path / "tokens")
+    monkeypatch.setattr("bpetite.corpora._plan._present_plan", lambda _: None)
+    with pytest.raises(ValueError, match="made with another end"):
+        plan(
+            Corpus(source),
+            TOKENIZER,
+            tmp_path / "tokens",
+            "megatron",
+            part_bytes=4_000,
+            end="<|endoftext|>",
+        )
+    monkeypatch.undo()
+    planned(source, tmp_path / "tokens")
+
+
+def test_rows_are_counted_by_the_first_plan_only(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every machine plans again, and a corpus may take hours to read."""
+    parts = planned(source, tmp_path / "tokens", "olmo")
+    assert parts[1].sources[0]["first_row"] > 0
+    monkeypatch.setattr("bpetite.corpora._inputs.lines_before", None)
+    assert planned(source, tmp_path / "tokens", "olmo") == parts
+
+
+def test_the_process_keeps_its_umask(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Threads share it, so two changes at a time would last."""
+    before = os.umask(0o027)
+    try:
+        monkeypatch.setattr(os, "umask", None)
+        tokenize(Corpus(source), TOKENIZER, tmp_path / "tokens", "megatron", part_bytes=4_000)
+    finally:
+        monkeypatch.undo()
+        os.umask(before)
+    if os.name == "posix":
+        modes = {path.stat().st_mode & 0o777 for path in (tmp_path / "tokens").glob("train_*")}
+        assert modes == {0o640}
+
+
+@pytest.mark.parametrize("format", ["megatron", "nanogpt"])
+def test_names_are_on_disk_before_the_receipt(
+    format: str, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(
+        "bpetite.corpora._new_files.sync_folder", lambda folder: synced.append(folder.name)
+    )
+    tokenize_part(planned(source, tmp_path / "tokens", format)[0])
+    assert synced[-2:] == ["tokens" if format == "megatron" else "shards", "receipts"]
+
+
+def test_only_parts_with_bad_documents_have_a_log(source: Path, tmp_path: Path) -> None:
+    lines = (source / "a.jsonl").read_text().splitlines(keepends=True)
+    lines[200] = "{}\n"
+    (source / "a.jsonl").write_text("".join(lines))
+    folder = tmp_path / "tokens"
+    tokenize(Corpus(source, on_bad="skip"), TOKENIZER, folder, "megatron", part_bytes=4_000)
+    (log,) = (folder / ".bpetite" / "bad").iterdir()
+    byte = len("".join(lines[:200]))
+    assert json.loads(log.read_text()) == {
+        "file": str(source / "a.jsonl"),
+        "byte": byte,
+        "reason": "no field",
+    }
 
 
 # Executors

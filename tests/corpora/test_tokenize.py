@@ -250,6 +250,41 @@ def test_a_corpus_without_files_is_refused(folder: Path) -> None:
     assert not folder.exists()
 
 
+@pytest.mark.parametrize("format", ["megatron", "datatrove", "llmc", "olmo", "parquet"])
+@pytest.mark.parametrize("shuffle", [None, 1])
+def test_a_part_has_more_shards_than_open_files(
+    format: str, shuffle: int | None, source: Path, folder: Path
+) -> None:
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    in_use = max(map(int, os.listdir("/proc/self/fd"))) if os.path.isdir("/proc/self/fd") else 50
+    resource.setrlimit(resource.RLIMIT_NOFILE, (in_use + 20, before[1]))
+    try:
+        manifest = tokenize(
+            Corpus(source), TOKENIZER, folder, format, shard_tokens=60, shuffle=shuffle
+        )
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert len(manifest["shards"]) > 30
+    assert verify(folder, deep=True) == []
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("content", ["empty", "bad"])
+def test_documents_without_ids_make_no_file_that_readers_refuse(
+    format: str, content: str, tmp_path: Path, folder: Path
+) -> None:
+    """Readers map files into memory, which fails for an empty one."""
+    path = tmp_path / "texts.txt"
+    path.write_bytes(b"\n\n\n" if content == "empty" else b"\xff\n\xff\n")
+    corpus = Corpus(path, format="lines", on_bad="skip")
+    manifest = tokenize(corpus, TOKENIZER, folder, format)
+    keeps = content == "empty" and FORMATS[format].keeps_empty
+    assert len(manifest["shards"]) == keeps
+    assert manifest["totals"]["empty" if content == "empty" else "bad"] in (2, 3)
+    assert verify(folder, deep=True) == []
+
+
 # A second run
 
 

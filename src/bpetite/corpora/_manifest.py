@@ -7,6 +7,7 @@ manifest.json                  last: the folder is complete
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bpetite.corpora._new_files import write_whole
+from bpetite.formats._files import new_file
 
 MANIFEST = "manifest.json"
 PLAN = ".bpetite/plan.json"
@@ -64,6 +66,15 @@ def write(folder: Path, name: str, document: dict[str, Any]) -> None:
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, sealed({"version": VERSION, **document}), folder)
+
+
+def write_first(folder: Path, name: str, document: dict[str, Any]) -> dict[str, Any]:
+    """Write a document unless there is one; return the one that is there then."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError), new_file(str(path)) as file:
+        file.write(sealed({"version": VERSION, **document}))
+    return read(folder, name)
 
 
 def receipt_name(part: int) -> str:

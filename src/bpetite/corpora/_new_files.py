@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
+import shutil
 import tempfile
 import zlib
 from collections.abc import Callable
@@ -31,11 +30,11 @@ class FileFacts(NamedTuple):
 class NewFile:
     """A file on its way to its place."""
 
-    def __init__(self, name: str, temporary: Path, file: io.FileIO) -> None:
+    def __init__(self, name: str, temporary: Path) -> None:
         self.name = name
         self.temporary = temporary
         self.bytes = 0
-        self._file = file
+        self._file = open(temporary, "xb", buffering=0)  # noqa: SIM115 - see close
         self._crc32: int | None = 0
 
     def write(self, data: bytes | memoryview) -> None:
@@ -61,11 +60,14 @@ class NewFile:
         self._crc32 = None
 
     def sync(self) -> None:
-        """Write everything to disk."""
+        """Write everything to disk, and close the file."""
+        if self._file.closed:
+            self._file = open(self.temporary, "r+b", buffering=0)  # noqa: SIM115 - closed below
         os.fsync(self._file.fileno())
+        self._file.close()
 
     def close(self) -> None:
-        """Close the file, which also frees its temporary name for removal by others."""
+        """Close the file when it is complete: a part may have more files than may be open."""
         self._file.close()
 
     @property
@@ -78,7 +80,8 @@ class NewFile:
 class NewFiles:
     """The files of one part. None has its name before `put_in_place`; then all have.
 
-    A killed process leaves files in `TEMPORARY_FOLDER` alone, and no lock on them.
+    A killed process leaves files in `TEMPORARY_FOLDER` alone. When a folder is finished, all files
+    there are removed. So a worker whose part others did meanwhile has a FileNotFoundError.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -88,19 +91,20 @@ class NewFiles:
 
     def create(self, name: str) -> NewFile:
         """Return a new empty file, which `put_in_place` will name `name`."""
-        temporary_folder = self.folder / TEMPORARY_FOLDER
-        temporary_folder.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(prefix=f"{Path(name).name}-", dir=temporary_folder)
-        os.chmod(temporary, 0o666 & ~_umask())
-        _lock(descriptor)
-        file = NewFile(name, Path(temporary), io.FileIO(descriptor, "wb"))
+        file = NewFile(name, self._temporary() / f"{Path(name).name}-{os.urandom(8).hex()}")
         self._files.append(file)
         return file
 
     def scratch(self) -> BinaryIO:
         """Return a file without a name, for what outgrows memory."""
-        self._scratch.append(tempfile.TemporaryFile(dir=self.folder))  # noqa: SIM115 - see discard
-        return self._scratch[-1]
+        file = tempfile.TemporaryFile(dir=self._temporary())  # noqa: SIM115 - see discard
+        self._scratch.append(file)
+        return file
+
+    def _temporary(self) -> Path:
+        folder = self.folder / TEMPORARY_FOLDER
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
 
     def put_in_place(self) -> list[FileFacts]:
         """Write all files to disk, then name them in order of their creation."""
@@ -111,8 +115,8 @@ class NewFiles:
             target = self.folder / file.name
             target.parent.mkdir(parents=True, exist_ok=True)
             os.replace(file.temporary, target)
-            file.close()
-        sync_folder(self.folder)
+        for folder in {(self.folder / file.name).parent for file in self._files}:
+            sync_folder(folder)
         self._files.clear()
         self.discard()
         return facts
@@ -122,8 +126,8 @@ class NewFiles:
         for scratch in self._scratch:
             scratch.close()
         for file in self._files:
-            file.temporary.unlink(missing_ok=True)
             file.close()
+            file.temporary.unlink(missing_ok=True)
         self._files.clear()
 
 
@@ -168,35 +172,5 @@ def write_whole(path: Path, data: bytes, folder: Path) -> None:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what killed processes left behind; files that a process still writes stay."""
-    temporary_folder = folder / TEMPORARY_FOLDER
-    for path in [*temporary_folder.glob("*")]:
-        with contextlib.suppress(OSError):
-            descriptor = os.open(path, os.O_RDWR)
-            try:
-                if _lock(descriptor):
-                    path.unlink()
-            finally:
-                os.close(descriptor)
-    with contextlib.suppress(OSError):  # not empty, or missing
-        temporary_folder.rmdir()
-
-
-def _lock(descriptor: int) -> bool:
-    """Lock a file until it is closed; return False if another process has locked it."""
-    try:
-        import fcntl
-    except ImportError:
-        return True  # Windows does not remove an open file
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        return not isinstance(error, BlockingIOError)  # not every file system has locks
-    return True
-
-
-def _umask() -> int:
-    """Return the permissions that new files lack. The system tells them only by a change."""
-    current = os.umask(0o077)
-    os.umask(current)
-    return current
+    """Remove what killed processes left behind in a finished folder."""
+    shutil.rmtree(folder / TEMPORARY_FOLDER, ignore_errors=True)

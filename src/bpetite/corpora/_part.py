@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from bpetite import Tokenizer
 from bpetite.corpora import _manifest as manifest
 from bpetite.corpora._corpus import Corpus
-from bpetite.corpora._new_files import NewFiles
+from bpetite.corpora._new_files import NewFile, NewFiles
 from bpetite.corpora._parts import span_of
 from bpetite.corpora._plan import Part, loaded_plan, loaded_tokenizer, shard_name, shard_of
 from bpetite.corpora._shards import TRAINING, VALIDATION, Sharder, Shuffler, Validation
@@ -81,8 +81,22 @@ def tokenize_part(part: Part) -> dict[str, Any]:
     the errors of reading the corpus.
     """
     work = Work.of(part)
-    receipt = work.receipt()
-    return do(work, work.tokenizer()) if receipt is None else receipt
+    if (receipt := work.receipt()) is not None:
+        return receipt
+    try:
+        return do(work, work.tokenizer())
+    except FileNotFoundError:
+        return done_by_others(work)
+
+
+def done_by_others(work: Work) -> dict[str, Any]:
+    """Return the receipt of a part that others did while this process lost its new files.
+
+    Called for a FileNotFoundError, which it raises again if the part has no receipt.
+    """
+    if (receipt := work.receipt()) is None:
+        raise
+    return receipt
 
 
 def do(work: Work, tokenizer: Tokenizer, progress: Advance = lambda *_: None) -> dict[str, Any]:
@@ -102,12 +116,13 @@ def written(
         # int32 has the same bytes as uint32.
         dtype: Literal["uint16", "uint32"] = "uint16" if plan["dtype"] == "uint16" else "uint32"
         sources = plan["parts"][work.number]
-        skips_bad = plan["corpus"]["on_bad"] == "skip"
-        corpus = Corpus([], **plan["corpus"]).part(
-            map(span_of, sources), bad_log=_bad_log(work) if skips_bad else None
-        )
+        corpus = Corpus([], **plan["corpus"]).part(map(span_of, sources))
+        log: NewFile | None = None
         _check_sizes(sources)
         for found, number, bytes_read in corpus.items():
+            if found.bad:
+                log = log or files.create(f".bpetite/bad/{work.number:05d}.jsonl")
+                log.write("".join(bad.to_json() + "\n" for bad in found.bad).encode())
             if found.batch is None:
                 continue
             data, offsets, rows = found.batch
@@ -145,13 +160,6 @@ def _check_sizes(sources: Sequence[dict[str, Any]]) -> None:
                 f"{path}: {present} bytes, but the plan has {size}; restore the file, or write "
                 "another folder"
             )
-
-
-def _bad_log(work: Work) -> Path:
-    """Return the file that names the bad documents of a part."""
-    path = work.folder / f".bpetite/bad/{work.number:05d}.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path
 
 
 def placed(work: Work, files: NewFiles, receipt: dict[str, Any]) -> dict[str, Any]:
@@ -192,7 +200,9 @@ class _Splits:
         self._takes_count = isinstance(amount, int) and amount > 0
 
     def write(self, tokens: Tokens) -> None:
-        """Write documents to their splits."""
+        """Write documents to their splits; without documents, no file begins."""
+        if not len(tokens.rows):
+            return
         if self._validation is None:
             self._taker(TRAINING).write(tokens)
         else:

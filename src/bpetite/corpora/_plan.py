@@ -88,11 +88,12 @@ def plan(
     if shard_tokens is None:
         shard_tokens = DEFAULT_SHARD_TOKENS.get(format)
     _check_numbers(token_format, shard_tokens, validation, part_bytes)
-    # Only these need the row of a document in its whole file.
-    counts_rows = format == "olmo" or isinstance(validation, float)
-    sources = parts_of(corpus, part_bytes, counts_rows)
+    sources = parts_of(corpus, part_bytes)
     if not sources:
         raise ValueError("the corpus has no files")
+    if format == "olmo" or isinstance(validation, float):
+        # Only these need the row of a document in its whole file.
+        sources = _counted(Path(folder), sources) or parts_of(corpus, part_bytes, counts_rows=True)
     document = {
         "version": manifest.VERSION,
         "format": format,
@@ -115,6 +116,19 @@ def plan(
     }
     _prepare(Path(folder), document, tokenizer)
     return [Part(os.fspath(folder), number, its) for number, its in enumerate(sources)]
+
+
+Sources = list[list[dict[str, Any]]]
+
+
+def _counted(folder: Path, sources: Sources) -> Sources | None:
+    """Return the sources with the rows that a plan of this folder counted, if it has these."""
+    try:
+        counted: Sources = manifest.read(folder, manifest.PLAN)["parts"]
+    except FileNotFoundError:
+        return None
+    without_rows = [[{**entry, "first_row": 0} for entry in part] for part in counted]
+    return counted if without_rows == sources else None
 
 
 def _boundary_literals(
@@ -160,10 +174,9 @@ def _prepare(folder: Path, plan: dict[str, Any], tokenizer: Tokenizer) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     present = _present_plan(folder)
     if present is None:
-        manifest.write(folder, manifest.PLAN, plan)
-        present = plan
+        present = manifest.write_first(folder, manifest.PLAN, plan)
     for key, value in json.loads(json.dumps(plan)).items():
-        if present.get(key) != value:
+        if json.dumps(present.get(key)) != json.dumps(value):  # 1 is not 1.0
             raise ValueError(
                 f"{folder}: made with another {_name_of(key, present.get(key), value)}; "
                 "choose another folder"

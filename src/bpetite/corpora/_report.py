@@ -26,7 +26,8 @@ class BadDocument(NamedTuple):
     unit: Unit
     """What `row` counts; "file" if the whole file, or its rest, cannot be read."""
     row: int | None
-    """The position in the file, from 0; None for a file."""
+    """The position in the file, from 0. None for a file, and for a line that is skipped in a later
+    span of a file: its byte is known, but its number only if all lines before are counted."""
     byte: int | None
     """The offset in the file, after decompression unless the file is cut; None if unknown."""
     reason: str
@@ -36,6 +37,8 @@ class BadDocument(NamedTuple):
         """Return a sentence for people, who count lines from 1."""
         detail = f" ({self.detail})" if self.detail else ""
         name = shown(self.path)
+        if self.row is None and self.unit != "file":
+            return f"{name}: {self.unit} at byte {self.byte}: {self.reason}{detail}"
         if self.row is None:
             at = "" if self.byte is None else f" at byte {self.byte}"
             return f"{name} is {self.reason}{at}{detail}"

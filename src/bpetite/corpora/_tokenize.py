@@ -24,7 +24,7 @@ from bpetite.corpora import _manifest as manifest
 from bpetite.corpora._allocators import return_freed_memory
 from bpetite.corpora._corpus import Corpus
 from bpetite.corpora._new_files import NewFiles, remove_leftovers
-from bpetite.corpora._part import Advance, Work, placed, tokenize_part, written
+from bpetite.corpora._part import Advance, Work, done_by_others, placed, tokenize_part, written
 from bpetite.corpora._plan import PART_BYTES, UNJOINED, Part, plan
 from bpetite.corpora._shards import TRAINING, VALIDATION
 from bpetite.corpora._token_files import FORMATS
@@ -99,9 +99,8 @@ def tokenize(
         shuffle=shuffle,
         part_bytes=part_bytes,
     )
-    if (done := finished(Path(folder))) is not None:
-        return done
-    tokenize_parts(parts, workers=workers, executor=executor, progress=progress)
+    if finished(Path(folder)) is None:
+        tokenize_parts(parts, workers=workers, executor=executor, progress=progress)
     return finish(folder)
 
 
@@ -120,8 +119,20 @@ def finish(folder: str | os.PathLike[str]) -> dict[str, Any]:
     part has no receipt, and FileNotFoundError if the folder has no plan.
     """
     folder = Path(folder)
-    if (done := finished(folder)) is not None:
-        return done
+    try:
+        if finished(folder) is None:
+            _write_manifest(folder)
+    except FileNotFoundError:
+        # If another process finished the folder meanwhile, it removed files that this one needs.
+        if finished(folder) is None:
+            raise
+    shutil.rmtree(folder / UNJOINED, ignore_errors=True)
+    remove_leftovers(folder)
+    return manifest.read(folder, manifest.MANIFEST)
+
+
+def _write_manifest(folder: Path) -> None:
+    """Write the manifest of a folder, after joining the shards of a format of one file."""
     document = manifest.read(folder, manifest.PLAN)
     receipts = manifest.receipts(folder)
     count = len(document["parts"])
@@ -134,9 +145,6 @@ def finish(folder: str | os.PathLike[str]) -> dict[str, Any]:
     if FORMATS[document["format"]].one_file:
         receipts = _joined(folder, document, receipts)
     manifest.write(folder, manifest.MANIFEST, manifest.complete(document, receipts))
-    shutil.rmtree(folder / UNJOINED, ignore_errors=True)
-    remove_leftovers(folder)
-    return manifest.read(folder, manifest.MANIFEST)
 
 
 def _joined(
@@ -239,16 +247,28 @@ def _tokenize_here(parts: Sequence[Part], tracker: _Tracker) -> None:
             if (receipt := work.receipt()) is not None:
                 tracker.end(part, receipt)
                 continue
-            result = written(work, work.tokenizer(), tracker.part(part))
+            try:
+                result = written(work, work.tokenizer(), tracker.part(part))
+            except FileNotFoundError:
+                done_by_others(work)
+                continue
             try:
                 if placing is not None:
                     placing.result()
             except BaseException:
                 result[1].discard()
                 raise
-            placing = background.submit(placed, *result)
+            placing = background.submit(_placed, *result)
         if placing is not None:
             placing.result()
+
+
+def _placed(work: Work, *result: Any) -> dict[str, Any]:
+    """Put the files of a part in place, unless others did the part meanwhile."""
+    try:
+        return placed(work, *result)
+    except FileNotFoundError:
+        return done_by_others(work)
 
 
 def _tokenize_by_workers(

@@ -121,9 +121,9 @@ def _file_problems(folder: Path, files: list[dict[str, Any]]) -> Iterator[str]:
 
 def _foreign(folder: Path, document: dict[str, Any]) -> Iterator[str]:
     """Find files that the manifest does not name: a reader would take them by their names."""
-    known = {file["name"] for shard in document["shards"] for file in shard["files"]}
+    known = {file["name"] for shard in document["shards"] for file in shard["files"]} | OWN_NAMES
     for path in sorted(folder.iterdir()):
-        if path.name not in known | OWN_NAMES:
+        if path.name not in known:
             yield f"{path}: foreign: the manifest does not name it"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from bpetite._corpus import Batch
 from bpetite._engine import ENGINE
-from bpetite.corpora._inputs.lines import first_line_of, line_blocks, lines_before, spans_by_bytes
+from bpetite.corpora._inputs.lines import first_line_of, first_row_of, line_blocks, spans_by_bytes
 from bpetite.corpora._inputs.settings import Settings, Span
 from bpetite.corpora._inputs.source import Source
 from bpetite.corpora._report import BadDocument, Found
@@ -16,7 +16,8 @@ from bpetite.corpora._report import BadDocument, Found
 def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
     """Yield the documents of the lines that begin in a span of a file."""
     scanner = ENGINE.make_field_scanner(settings.text_field)
-    first_line = begin = -1
+    first_line: int | None = None
+    begin = -1
     blocks = line_blocks(source, span, settings.batch_bytes)
     is_last = False
     while not is_last:
@@ -25,10 +26,11 @@ def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
         data, offsets, rows, refused = scanner.feed(b"" if block is None else block, is_last)
         bad = []
         for line, byte, reason in refused:
-            if first_line < 0:
-                first_line = lines_before(span.path, [span.start])[0]
+            if begin < 0:
+                first_line = first_row_of(span, settings)
                 begin = first_line_of(span)
-            bad.append(BadDocument(span.path, "line", first_line + line, begin + byte, reason))
+            row = None if first_line is None else first_line + line
+            bad.append(BadDocument(span.path, "line", row, begin + byte, reason))
         if len(rows) or bad:
             yield Found(Batch(data, offsets, rows) if len(rows) else None, bad=bad)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
-from bpetite.corpora._inputs.settings import Span
+from bpetite.corpora._inputs.settings import Settings, Span
 from bpetite.corpora._inputs.source import BLOCK_BYTES, Source
 
 
@@ -57,6 +57,16 @@ def lines_before(path: str, starts: Iterable[int]) -> list[int]:
                     break
             found.append(newlines + block.count(b"\n", 0, last - offset) + 1 if start else 0)
     return found
+
+
+def first_row_of(span: Span, settings: Settings) -> int | None:
+    """Return the number of lines before a span, for messages; None if it costs too much.
+
+    A run that skips bad lines may ask in every span, and would read the file as often.
+    """
+    if not span.start:
+        return 0
+    return None if settings.skips_bad else lines_before(span.path, [span.start])[0]
 
 
 def first_line_of(span: Span) -> int:

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Iterator
 
 from bpetite._corpus import Batch
-from bpetite.corpora._inputs.lines import first_line_of, line_blocks, lines_before, spans_by_bytes
+from bpetite.corpora._inputs.lines import first_line_of, first_row_of, line_blocks, spans_by_bytes
 from bpetite.corpora._inputs.settings import Settings, Span
 from bpetite.corpora._inputs.source import Source
 from bpetite.corpora._inputs.utf8 import unfinished_bytes, utf8_error
@@ -77,32 +77,33 @@ def _separated(source: Source, span: Span, settings: Settings, separator: bytes)
         documents = data.split(separator)
         rest = documents.pop()  # not empty if separators may overlap
         del unfinished[: len(data) - len(rest)]
-        yield _found(span, data[: len(data) - len(rest)], documents, separator, row, offset)
+        yield _found(span, data[: len(data) - len(rest)], documents, settings, row, offset)
         row += len(documents)
         offset += len(data) - len(rest)
     if unfinished:
         data = bytes(unfinished)
-        yield _found(span, data, [data], separator, row, offset)
+        yield _found(span, data, [data], settings, row, offset)
 
 
 def _found(
-    span: Span, data: bytes, documents: list[bytes], separator: bytes, row: int, offset: int
+    span: Span, data: bytes, documents: list[bytes], settings: Settings, row: int, offset: int
 ) -> Found:
     """Return the documents of `data`, which is at an offset in the span."""
     rows = range(row, row + len(documents))
     if utf8_error(data) is None:
         return Found(batch_of(documents, rows))
+    separator = settings.separator or b""
     unit: Unit = "line" if separator == b"\n" else "document"
-    begin = row_of_span = -1
+    begin = -1
+    first_row: int | None = None
     bad = {}
     for number, document in enumerate(documents):
         if error := utf8_error(document):
             if begin < 0:
-                row_of_span, begin = lines_before(span.path, [span.start])[0], first_line_of(span)
+                first_row, begin = first_row_of(span, settings), first_line_of(span)
+            at = None if first_row is None else first_row + row + number
             byte = begin + offset + error[0]
-            bad[number] = BadDocument(
-                span.path, unit, row_of_span + row + number, byte, "not UTF-8", error[1]
-            )
+            bad[number] = BadDocument(span.path, unit, at, byte, "not UTF-8", error[1])
         offset += len(document) + len(separator)
     return Found(without(documents, rows, {*bad}), bad=[*bad.values()])
 

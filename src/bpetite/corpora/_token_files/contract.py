@@ -68,7 +68,7 @@ class ShardWriter(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Complete every file; `NewFiles` then puts them in place in order of their creation."""
+        """Complete and close every file; `NewFiles` then names them in order of their creation."""
 
 
 class TokenFormat(ABC):

@@ -38,6 +38,8 @@ class Writer(ShardWriter):
     def close(self) -> None:
         name = f"{self._shard.tokenizer_name}|{self._shard.item_size}"
         self._metadata.write(f"{name}\n{self._count}\n{rounded(self._count)}".encode())
+        for file in (self._tokens, self._metadata, self._index):
+            file.close()
 
 
 def rounded(count: int) -> str:

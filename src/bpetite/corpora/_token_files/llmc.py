@@ -43,6 +43,7 @@ class Writer(ShardWriter):
 
     def close(self) -> None:
         self._file.replace_start(header(self._dtype, self._count))
+        self._file.close()
 
 
 class Llmc(TokenFormat):

@@ -63,6 +63,8 @@ class Writer(ShardWriter):
             self._idx.write(array("q", starts).tobytes())
         for start in range(0, count + 1, _BLOCK):
             self._idx.write(array("q", range(start, min(start + _BLOCK, count + 1))).tobytes())
+        for file in (self._bin, self._idx, self._lengths):
+            file.close()
 
     def _blocks(self) -> Iterator[bytes]:
         self._lengths.seek(0)

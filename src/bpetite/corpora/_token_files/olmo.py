@@ -25,9 +25,9 @@ class Writer(ShardWriter):
 
     def __init__(self, shard: Shard, files: NewFiles) -> None:
         self._tokens = files.create(f"{shard.name}.npy")
-        rows = files.create(f"{shard.name}.csv.gz")
+        self._table = files.create(f"{shard.name}.csv.gz")
         # Without a time and a name in its header, equal rows give equal files.
-        self._gzip = gzip.GzipFile("", "wb", 6, _Target(rows), mtime=0)
+        self._gzip = gzip.GzipFile("", "wb", 6, _Target(self._table), mtime=0)
         self._text = io.TextIOWrapper(self._gzip, "utf-8", "surrogateescape", newline="")
         self._rows = csv.writer(self._text)
         self._count = 0
@@ -43,6 +43,8 @@ class Writer(ShardWriter):
 
     def close(self) -> None:
         self._text.close()
+        self._table.close()
+        self._tokens.close()
 
 
 class _Target(io.RawIOBase):

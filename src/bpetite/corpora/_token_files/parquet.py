@@ -31,8 +31,9 @@ class Writer(ShardWriter):
         self._arrow = arrow
         self._type = arrow.list_(arrow.field("item", arrow.type_for_alias(shard.dtype)))
         self._schema = arrow.schema([arrow.field("input_ids", self._type, nullable=False)])
+        self._file = files.create(f"{shard.name}.parquet")
         self._writer = parquet.ParquetWriter(
-            _Target(files.create(f"{shard.name}.parquet")),
+            _Target(self._file),
             self._schema,
             compression="zstd",
             use_dictionary=False,
@@ -57,6 +58,7 @@ class Writer(ShardWriter):
         if self._batches:
             self._write_row_group()
         self._writer.close()
+        self._file.close()
 
     def _write_row_group(self) -> None:
         table = self._arrow.Table.from_batches(self._batches)

@@ -31,7 +31,7 @@ class RawWriter(ShardWriter):
         self.file.write(tokens.ids)
 
     def close(self) -> None:
-        pass
+        self.file.close()
 
 
 class RawFormat(TokenFormat):
