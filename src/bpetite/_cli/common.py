@@ -235,23 +235,6 @@ def read_text(name: str) -> str:
         ) from None
 
 
-def decoding_failure(error: UnicodeDecodeError, offset: int = 0) -> ValueError:
-    """Return an error that says which byte of the tokens is not UTF-8, and what to do.
-
-    `offset` is the number of bytes before those of the error.
-    """
-    message = str(error)
-    if offset:
-        first, last = error.start + offset, error.end + offset - 1
-        where = (
-            f"byte 0x{error.object[error.start]:02x} in position {first}"
-            if first == last
-            else f"bytes in position {first}-{last}"
-        )
-        message = f"'utf-8' codec can't decode {where}: {error.reason}"
-    return ValueError(f"{message}; --errors replace writes U+FFFD in place of such bytes")
-
-
 def warn_of_bom(name: str, beginning: bytes) -> None:
     """Warn if an input begins with a byte order mark: few users know that it is in their file."""
     if beginning.startswith(_BOM.encode()):

@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 from bpetite import ERRORS, Tokenizer
 from bpetite._cli import common
+from bpetite._cli.errors import decoding_failure
 from bpetite._cli.progress import ByteBar
 from bpetite._cli.read_ids import FORMATS, IdReader, Ids
 
@@ -80,7 +81,7 @@ def _write_text(
         try:
             text, used = codecs.utf_8_decode(data, options.errors, is_last)
         except UnicodeDecodeError as error:
-            raise common.decoding_failure(error, offset) from None
+            raise decoding_failure(error, offset) from None
         file.write(text.encode("utf-8"))
         return used
 

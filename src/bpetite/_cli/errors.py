@@ -1,4 +1,4 @@
-"""The words and the exit code of a failure, for all verbs."""
+"""Failures: their words and their exit code."""
 
 from __future__ import annotations
 
@@ -29,6 +29,23 @@ def _message(error: BaseException) -> str:
     if isinstance(error, KeyError) and error.args:
         return str(error.args[0])  # str(error) would put quotes around the message
     return str(error)
+
+
+def decoding_failure(error: UnicodeDecodeError, offset: int = 0) -> ValueError:
+    """Return an error that says which byte of the tokens is not UTF-8, and what to do.
+
+    `offset` is the number of bytes before those of the error.
+    """
+    message = str(error)
+    if offset:
+        first, last = error.start + offset, error.end + offset - 1
+        where = (
+            f"byte 0x{error.object[error.start]:02x} in position {first}"
+            if first == last
+            else f"bytes in position {first}-{last}"
+        )
+        message = f"'utf-8' codec can't decode {where}: {error.reason}"
+    return ValueError(f"{message}; --errors replace writes U+FFFD in place of such bytes")
 
 
 def is_closed_pipe(error: BaseException) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from bpetite._cli import common
 from bpetite._cli.decode import add_decoding
+from bpetite._cli.errors import decoding_failure
 from bpetite._cli.read_ids import parse_words
 
 HELP = "turn ids into text as they arrive on standard input, one or more on each line"
@@ -36,7 +37,7 @@ def run(options: argparse.Namespace) -> None:
                 sys.stdout.flush()
         common.write(stream.flush())
     except UnicodeDecodeError as error:
-        raise common.decoding_failure(error) from None
+        raise decoding_failure(error) from None
 
 
 def _arriving_ids() -> Iterator[int]:
