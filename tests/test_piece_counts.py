@@ -104,6 +104,19 @@ def test_counts_do_not_depend_on_threads(documents: list[str], pattern: str, thr
     assert counts == counts_of(*documents, pattern=pattern)
 
 
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_counts_of_long_documents_do_not_depend_on_threads(pattern: str) -> None:
+    """Several blocks, one of a single piece; many distinct pieces, of all lengths."""
+    of_all_lengths = (f" {'x' * (n % 40 + 1)}{n % 7}" for n in range(20_000))
+    distinct = (f" {n * 99_991:x}é\r\n" for n in range(20_000))
+    documents = ["".join([*of_all_lengths, *distinct]), "你" * 200_000, "", "你", "a b"]
+    pretokenizer = Pretokenizer(PATTERNS[pattern])
+    expected = Counter(piece for text in documents for piece in pretokenizer.split(text))
+    for threads in (1, 2, 5, 10**30):
+        counts = PieceCounts.from_corpus(documents, pattern=pattern, threads=threads)
+        assert dict(counts.items()) == expected
+
+
 @given(any_documents)
 def test_counts_of_files_are_those_of_their_texts(documents: list[str]) -> None:
     files = [io.BytesIO(document.encode()) for document in documents]

@@ -407,13 +407,20 @@ def test_files_may_be_paths_or_open_binary_files(tmp_path: Path) -> None:
     assert trained == Tokenizer.train(["abc", "abd", "bcd", "cde"], 300)
 
 
-def test_a_file_with_short_reads_is_read_to_its_end() -> None:
-    class Trickle(io.BytesIO):
-        def read(self, size: int | None = -1, /) -> bytes:
-            return super().read(min(3, size or 0))
+class Trickle(io.BytesIO):
+    """A file whose reads return few bytes."""
 
+    def __init__(self, data: bytes, size: int) -> None:
+        super().__init__(data)
+        self._size = size
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return super().read(min(self._size, size or 0))
+
+
+def test_a_file_with_short_reads_is_read_to_its_end() -> None:
     text = "你好 🙂🙂 abc\r\n" * 20
-    trained = Tokenizer.train_from_files([Trickle(text.encode())], 300)
+    trained = Tokenizer.train_from_files([Trickle(text.encode(), 3)], 300)
     assert trained == Tokenizer.train(text, 300)
 
 
@@ -460,6 +467,23 @@ def test_a_bad_byte_is_named_with_its_file_and_offset(
         Tokenizer.train_from_files([good, bad], 300)
     place = f"{bad} is not UTF-8 at byte {offset} (0x{data[offset]:02x}: "
     assert (caught.type, str(caught.value)[: len(place)]) == (ValueError, place)
+
+
+@pytest.mark.parametrize(
+    ("data", "offset"),
+    [
+        (b"ab\xc3(xyz", 2),
+        (b"\xe4\xbda", 0),
+        (b"ab\xed\xa0\x80abc", 2),
+        (b"abc\xf0\x9f\x99", 3),
+        (b"\xc3\xa9\xc3\xa9\x80", 4),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_a_bad_byte_has_its_offset_after_short_reads(data: bytes, offset: int, size: int) -> None:
+    files = [io.BytesIO("é".encode()), Trickle(data, size)]
+    with pytest.raises(ValueError, match=f"is not UTF-8 at byte {offset} "):
+        Tokenizer.train_from_files(files, 300)
 
 
 def test_a_bad_byte_in_an_open_file_is_named_with_the_files_name(tmp_path: Path) -> None:

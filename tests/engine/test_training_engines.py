@@ -18,6 +18,7 @@ from bpetite._progress import Reporter
 from bpetite._vocabulary import Pair
 
 pytest.importorskip("bpetite._engine._native")
+from bpetite._engine import _native
 from bpetite._engine import native as _native_engine
 
 MANY = 10**9
@@ -61,6 +62,16 @@ def test_merges_of_any_corpus_are_equal(
 ) -> None:
     native = learnt_natively(TextCorpus(documents), pattern, limit, threads)
     assert native == learnt_in_python(documents, pattern, limit)
+
+
+@given(any_corpus, patterns, st.integers(2, 9))
+def test_merges_of_heavy_counts_are_equal(documents: list[str], pattern: str, step: int) -> None:
+    """Some counts are above 32 bits, others are not."""
+    counts = _python_engine.count_pieces(TextCorpus(documents), pattern, silent(), 1)
+    for piece in [*counts][::step]:
+        counts[piece] += 2**33
+    native = _native_engine.learn_merges(_native.PieceCounts(counts), 60)
+    assert native == _python_engine.learn_merges(counts, 60)
 
 
 @few_examples

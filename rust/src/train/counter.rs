@@ -375,16 +375,14 @@ mod tests {
         pieces(&counts)
     }
 
-    fn pieces_of_parts(pattern: Pattern, threads: usize, parts: &[&[u8]]) -> BTreeMap<String, u64> {
-        let mut counter = Counter::new(pattern, threads);
+    fn pieces_of_parts(pattern: Pattern, parts: &[&[u8]]) -> BTreeMap<String, u64> {
+        let mut counter = Counter::new(pattern, 1);
         for part in parts {
             assert_eq!(counter.add(part, &mut Interrupt::never()), Ok(()));
         }
         assert_eq!(counter.end_document(&mut Interrupt::never()), Ok(()));
         pieces(&counter.finish(&mut Interrupt::never()).expect("no interrupt"))
     }
-
-    type Parts = &'static [&'static [u8]];
 
     const TEXT: &str = "it's  a\u{2003}你好 🙂🙂\r\n\n /x//\n/ 12345 !!\n\n  a's ";
 
@@ -394,72 +392,10 @@ mod tests {
             let whole = pieces_of(pattern, TEXT);
             for at in 0..TEXT.len() {
                 let (head, tail) = TEXT.as_bytes().split_at(at);
-                assert_eq!(pieces_of_parts(pattern, 1, &[head, tail]), whole, "at {at}");
+                assert_eq!(pieces_of_parts(pattern, &[head, tail]), whole, "at {at}");
             }
             let bytes: Vec<&[u8]> = TEXT.as_bytes().chunks(1).collect();
-            assert_eq!(pieces_of_parts(pattern, 1, &bytes), whole);
-        }
-    }
-
-    #[test]
-    fn any_number_of_threads_counts_the_same() {
-        let text = TEXT.repeat(5 * BLOCK_BYTES / TEXT.len());
-        let unsplit = format!("{} {}", "é".repeat(2 * BLOCK_BYTES), "你".repeat(BLOCK_BYTES));
-        for (pattern, text) in PATTERNS.iter().flat_map(|&p| [(p, &text), (p, &unsplit)]) {
-            let whole = pieces_of(pattern, text);
-            let parts: Vec<&[u8]> = text.as_bytes().chunks(99_991).collect();
-            for threads in [1, 2, 5, usize::MAX] {
-                assert_eq!(pieces_of_parts(pattern, threads, &parts), whole);
-            }
-        }
-    }
-
-    #[test]
-    fn counts_taken_in_between_add_up() {
-        let text = TEXT.repeat(2 * BLOCK_BYTES / TEXT.len());
-        for threads in [1, 3] {
-            let mut counter = Counter::new(Pattern::Gpt2, threads);
-            let (mut counts, never) = (Counts::default(), &mut Interrupt::never());
-            for part in text.as_bytes().chunks(99_991) {
-                assert_eq!(counter.add(part, never), Ok(()));
-                let taken = counter.take_counts(never).expect("no interrupt");
-                assert_eq!(counts.absorb(taken, never), Ok(()));
-            }
-            let rest = counter.finish(never).expect("no interrupt");
-            assert_eq!(counts.absorb(rest, never), Ok(()));
-            assert_eq!(pieces(&counts), pieces_of(Pattern::Gpt2, &text));
-        }
-    }
-
-    #[test]
-    fn no_piece_spans_two_documents() {
-        let mut counter = Counter::new(Pattern::Gpt2, 2);
-        for document in ["a".repeat(BLOCK_BYTES), String::new(), "a".into(), "a b".into()] {
-            assert_eq!(counter.add(document.as_bytes(), &mut Interrupt::never()), Ok(()));
-            assert_eq!(counter.end_document(&mut Interrupt::never()), Ok(()));
-        }
-        let counts = counter.finish(&mut Interrupt::never()).expect("no interrupt");
-        let expected = [("a".repeat(BLOCK_BYTES), 1), ("a".into(), 2), (" b".into(), 1)];
-        assert_eq!(pieces(&counts), BTreeMap::from(expected));
-    }
-
-    #[test]
-    fn bytes_that_are_not_utf8_have_their_offset_in_the_document() {
-        let cases: [(Parts, u64, &[u8]); 6] = [
-            (&[b"ab\xff"], 2, b"\xff"),
-            (&[b"ab\xc3", b"(xyz"], 2, b"\xc3(xy"),
-            (&[b"\xe4", b"\xbd", b"a"], 0, b"\xe4\xbda"),
-            (&[b"ab\xed\xa0\x80abc"], 2, b"\xed\xa0\x80a"),
-            (&[b"ab", b"c\xf0\x9f\x99"], 3, b"\xf0\x9f\x99"),
-            (&[b"\xc3\xa9", b"\xc3", b"\xa9\x80"], 4, b"\x80"),
-        ];
-        for (parts, offset, bytes) in cases {
-            let (mut counter, never) = (Counter::new(Pattern::Gpt2, 1), &mut Interrupt::never());
-            assert_eq!(counter.add("é".as_bytes(), never), Ok(()));
-            assert_eq!(counter.end_document(never), Ok(()));
-            let result = parts.iter().try_for_each(|part| counter.add(part, never));
-            let result = result.and_then(|()| counter.end_document(never));
-            assert_eq!(result, Err(Error::NotUtf8 { offset, bytes: bytes.to_vec() }));
+            assert_eq!(pieces_of_parts(pattern, &bytes), whole);
         }
     }
 

@@ -223,37 +223,8 @@ impl Slot for LongSlot {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
-
     use super::*;
     use crate::test_inputs::Rng;
-
-    fn counted(counts: &Counts) -> HashMap<Vec<u8>, u64> {
-        let mut all = HashMap::new();
-        let result = counts.for_each(&mut Interrupt::never(), |piece, count| {
-            assert_eq!(all.insert(piece.to_vec(), count), None);
-        });
-        assert_eq!(result, Ok(()));
-        all
-    }
-
-    fn counts_of(text: &str) -> Counts {
-        let mut counts = Counts::default();
-        assert_eq!(counts.add_text(text, Pattern::Gpt2, &mut Interrupt::never()), Ok(()));
-        counts
-    }
-
-    #[test]
-    fn pieces_of_all_lengths_are_counted_through_growth() {
-        let of_all_lengths = (0..30_000).map(|n| format!(" {}", "7".repeat(n % 40 + 1)));
-        let distinct = (0..20_000).map(|n| format!(" {}", n * 99_991));
-        let (mut text, mut expected) = (String::new(), HashMap::new());
-        for piece in of_all_lengths.chain(distinct) {
-            text.push_str(&piece);
-            *expected.entry(piece.into_bytes()).or_insert(0) += 1;
-        }
-        assert_eq!(counted(&counts_of(&text)), expected);
-    }
 
     /// Returns how many slots are looked at to find all pieces once.
     fn probes<P: AsRef<[u8]>>(pieces: impl Iterator<Item = P>) -> usize {
@@ -282,27 +253,5 @@ mod tests {
                 assert!(probes((0..COUNT).map(piece)) <= limit, "{length} {first} {second}");
             }
         }
-    }
-
-    #[test]
-    fn counts_are_of_64_bits() {
-        let mut counts = Counts::default();
-        for piece in [&b"short"[..], b"longer than a key can hold"] {
-            counts.add_piece(piece, 1 << 40);
-            counts.add_piece(piece, 1);
-        }
-        assert!(counted(&counts).values().all(|&count| count == (1 << 40) + 1));
-    }
-
-    #[test]
-    fn absorbing_adds_up() {
-        let mut one = counts_of("a b a longer-than-fifteen-bytes");
-        let other = counts_of(" a c longer");
-        let mut expected = counted(&one);
-        for (piece, count) in counted(&other) {
-            *expected.entry(piece).or_insert(0) += count;
-        }
-        assert_eq!(one.absorb(other, &mut Interrupt::never()), Ok(()));
-        assert_eq!(counted(&one), expected);
     }
 }

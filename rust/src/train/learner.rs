@@ -507,74 +507,8 @@ fn byte_index(pair: Pair) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::cmp::Reverse;
-    use std::collections::HashMap;
-
     use super::*;
-    use crate::test_inputs::Rng;
     use crate::train::Counts;
-
-    /// Counts every pair anew at each step.
-    fn learnt_plainly(pieces: &[(Vec<u8>, u64)], limit: usize) -> Vec<(TokenIndex, TokenIndex)> {
-        let mut pieces: Vec<(Vec<TokenIndex>, u64)> = pieces
-            .iter()
-            .map(|(piece, count)| (piece.iter().map(|&byte| byte.into()).collect(), *count))
-            .collect();
-        let mut merges = Vec::new();
-        while merges.len() < limit {
-            let mut counts: HashMap<(TokenIndex, TokenIndex), u64> = HashMap::new();
-            for (piece, count) in &pieces {
-                for pair in piece.windows(2) {
-                    *counts.entry((pair[0], pair[1])).or_default() += count;
-                }
-            }
-            let best = counts.into_iter().max_by_key(|&(pair, count)| (count, Reverse(pair)));
-            let Some((pair, _)) = best else { break };
-            let merged = 256 + merges.len() as TokenIndex;
-            merges.push(pair);
-            for (piece, _) in &mut pieces {
-                let mut at = 0;
-                while at + 1 < piece.len() {
-                    if (piece[at], piece[at + 1]) == pair {
-                        piece.splice(at..at + 2, [merged]);
-                    }
-                    at += 1;
-                }
-            }
-        }
-        merges
-    }
-
-    fn learner_of(pieces: &[(Vec<u8>, u64)]) -> Learner {
-        let mut counts = Counts::default();
-        for (piece, count) in pieces {
-            counts.add_piece(piece, *count);
-        }
-        Learner::new(counts, &mut Interrupt::never()).expect("a small corpus without interrupts")
-    }
-
-    fn learnt(mut learner: Learner, limit: usize) -> Vec<(TokenIndex, TokenIndex)> {
-        std::iter::from_fn(|| learner.next_merge(&mut Interrupt::never()).expect("no interrupt"))
-            .take(limit)
-            .collect()
-    }
-
-    #[test]
-    fn merges_are_those_of_counting_anew() {
-        let mut rng = Rng::new(7);
-        for round in 0..200 {
-            let letters = 1 + round % 4;
-            let mut counts = HashMap::new();
-            for _ in 0..20 {
-                let letters = (0..1 + rng.below(24)).map(|_| b'a' + rng.below(letters) as u8);
-                let count: &mut u64 = counts.entry(letters.collect()).or_default();
-                *count += 1 + rng.below(if round % 2 == 0 { 3 } else { 40 }) as u64;
-                *count += if rng.below(9) == 0 { 1 << 33 } else { 0 };
-            }
-            let pieces: Vec<_> = counts.into_iter().collect();
-            assert_eq!(learnt(learner_of(&pieces), 60), learnt_plainly(&pieces, 60));
-        }
-    }
 
     #[test]
     fn an_interrupt_stops_at_every_check() {
