@@ -284,23 +284,4 @@ mod tests {
             assert_eq!(join(&table, &ids, too_few), None);
         }
     }
-
-    #[test]
-    fn an_extent_tells_whether_bytes_are_ascii() {
-        let wide = "é".repeat(20);
-        let tokens = [&b"a"[..], "é".as_bytes(), &[b'a'; 20], wide.as_bytes()];
-        let tokens = tokens.iter().map(|token| token.to_vec());
-        let table = table(&(0..).zip(tokens).collect::<Vec<_>>());
-        let is_ascii = |ids: &[u32]| joined(&table, ids).unwrap().1;
-        assert_eq!([0, 1, 2, 3].map(|id| is_ascii(&[0, id, 0])), [true, false, true, false]);
-    }
-
-    #[test]
-    fn a_copy_without_some_ids_leaves_the_others() {
-        let table = table(&tokens());
-        let without = table.without(&[1, 17, u32::MAX]);
-        let ids = [1, 2, 17, u32::MAX, 15];
-        assert_eq!(joined(&without, &ids).unwrap().0, [b'x'; 17]);
-        assert_eq!(joined(&table, &ids).unwrap().0.len(), 38);
-    }
 }

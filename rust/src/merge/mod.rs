@@ -187,8 +187,6 @@ impl Ranks for MergeTable {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::pair_table::TOKEN_BITS;
     use super::*;
     use crate::test_inputs::Rng;
@@ -288,24 +286,6 @@ mod tests {
             let table = table_of(&merges);
             assert_eq!(merged(&table, piece), merged_at_once(&table, piece), "{length} bytes");
         }
-    }
-
-    #[test]
-    fn a_whole_piece_that_is_a_token_is_that_token() {
-        let mut tokens = Tokens::with_room(301);
-        assert!(tokens.define(300, b"abc"));
-        let mut table = table_of(&[(A, B, 256)]);
-        table.whole_pieces = Some(WholePieces::new(Arc::new(tokens)).0);
-        assert_eq!(merged(&table, b"abc"), [300]);
-        assert_eq!(merged(&table, b"abcd"), [256, 99, 100]);
-    }
-
-    #[test]
-    fn a_pair_has_one_rank() {
-        let mut table = table_of(&[(A, B, 256)]);
-        assert!(!table.push(A, B, 300));
-        assert!(table.push(B, A, 257));
-        assert_eq!((table.rank(A, B), table.rank(B, A)), (0, 1));
     }
 
     #[test]

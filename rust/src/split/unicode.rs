@@ -124,25 +124,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_characters_have_their_classes() {
-        let classes = Classes::get();
-        for (character, class) in [
-            ('a', LETTER | LOWER),
-            ('A', LETTER | UPPER),
-            ('中', LETTER | UPPER | LOWER),
-            ('\u{301}', UPPER | LOWER),
-            ('5', NUMBER),
-            ('Ⅷ', NUMBER),
-            ('\n', WHITESPACE | NEWLINE),
-            ('\u{3000}', WHITESPACE),
-            ('!', 0),
-            ('\u{378}', 0),
-        ] {
-            assert_eq!(classes.of(character.into()), class, "{character:?}");
-        }
-    }
-
-    #[test]
     fn characters_are_decoded_from_their_bytes() {
         let mut buffer = [0; 4];
         for character in ('\u{80}'..=char::MAX).step_by(7) {
