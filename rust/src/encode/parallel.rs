@@ -395,14 +395,6 @@ mod tests {
     }
 
     #[test]
-    fn no_text_has_no_ids() {
-        let encoder = encoder(Some(Pattern::Gpt2));
-        for count in [0, 2] {
-            check(&encoder, &vec![String::new(); count], Frame::default(), &[1, 4]);
-        }
-    }
-
-    #[test]
     fn parts_end_at_the_next_safe_split() {
         let encoder = encoder(Some(Pattern::Cl100k));
         let mut rng = Rng::new(2);
@@ -446,30 +438,6 @@ mod tests {
                 assert!(bytes(&pair[0]) + pair[0].len() - 1 + next >= max_bytes, "no room for one");
             }
             assert!(groups_of(&parts, usize::MAX).len() <= 1);
-        }
-    }
-
-    #[test]
-    fn an_interrupt_ends_the_work_of_all_threads() {
-        let encoder = encoder(Some(Pattern::Gpt2));
-        let text = "a b<|a|>".repeat(PART_BYTES / 4);
-        let texts = [text.as_bytes(); 3];
-        for ordinary in [true, false] {
-            let encode = |threads, interrupt: &mut Interrupt<'_>| {
-                let texts = Texts::from(&texts[..]);
-                encode_all::<u32>(&encoder, texts, ordinary, Frame::default(), threads, interrupt)
-                    .unwrap()
-            };
-            let (ids, _) = encode(2, &mut Interrupt::never());
-            for threads in [1, 2, 5] {
-                let mut checks = 0;
-                let mut is_interrupted = || {
-                    checks += 1;
-                    checks >= 2
-                };
-                let (some, offsets) = encode(threads, &mut Interrupt::new(&mut is_interrupted));
-                assert!(some.len() < ids.len() && offsets.len() == 4, "{threads} threads");
-            }
         }
     }
 }

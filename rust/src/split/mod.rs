@@ -194,46 +194,29 @@ impl<const PATTERN: u8> Work for FindEnds<'_, '_, PATTERN> {
 #[cfg(test)]
 pub const PATTERNS: [Pattern; 4] = [Pattern::Gpt2, Pattern::Cl100k, Pattern::O200k, Pattern::Qwen2];
 
+/// For tests: the pieces of a text that a scanner has not begun.
+#[cfg(test)]
+pub fn all_pieces<'a>(mut pieces: Pieces<'_>, text: &'a str) -> Vec<&'a str> {
+    let (mut start, mut found, mut ends) = (0, Vec::new(), [0; 100]);
+    loop {
+        let count = pieces.next_ends(&mut ends);
+        if count == 0 {
+            return found;
+        }
+        for &end in &ends[..count] {
+            found.push(&text[start..end as usize]);
+            start = end as usize;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::test_inputs::{Rng, WORDS};
 
     fn pieces_by(isa: Isa, pattern: Pattern, text: &str) -> Vec<&str> {
-        let mut pieces = Pieces::with_isa(pattern, text.as_bytes(), isa);
-        let (mut start, mut found, mut ends) = (0, Vec::new(), [0; 100]);
-        loop {
-            let count = pieces.next_ends(&mut ends);
-            if count == 0 {
-                return found;
-            }
-            for &end in &ends[..count] {
-                found.push(&text[start..end as usize]);
-                start = end as usize;
-            }
-        }
-    }
-
-    /// Returns the pieces of a text, which are equal on all instruction sets.
-    fn pieces(pattern: Pattern, text: &str) -> Vec<&str> {
-        let expected = pieces_by(Isa::Scalar, pattern, text);
-        for isa in Isa::all() {
-            assert_eq!(pieces_by(isa, pattern, text), expected, "{text:?}");
-        }
-        expected
-    }
-
-    #[test]
-    fn known_texts_split_as_their_patterns_say() {
-        for (pattern, expected) in [
-            (Pattern::Gpt2, "Hello| | world|,| it|'s| 2026|!|\n\n| x|'|LL"),
-            (Pattern::Cl100k, "x|'LL| (|you|)| |123|45| !\n\n| | a|\n| b"),
-            (Pattern::Cl100k, "We|'ve| |123|45| cats|!\n| | ok"),
-            (Pattern::Qwen2, "We|'ve| |1|2|3|4|5| cats|!\n| | ok"),
-            (Pattern::O200k, "camel|Case| ABCd'S| XY|_z| //\n"),
-        ] {
-            assert_eq!(pieces(pattern, &expected.replace('|', "")).join("|"), expected);
-        }
+        all_pieces(Pieces::with_isa(pattern, text.as_bytes(), isa), text)
     }
 
     #[test]
@@ -241,7 +224,12 @@ mod tests {
         let mut rng = Rng::new(1);
         for _ in 0..if cfg!(miri) { 20 } else { 20_000 } {
             let text = rng.text(&WORDS, 65);
-            PATTERNS.iter().for_each(|&pattern| drop(pieces(pattern, &text)));
+            for pattern in PATTERNS {
+                let expected = pieces_by(Isa::Scalar, pattern, &text);
+                for isa in Isa::all() {
+                    assert_eq!(pieces_by(isa, pattern, &text), expected, "{text:?}");
+                }
+            }
         }
     }
 
@@ -249,10 +237,6 @@ mod tests {
     fn adjacent_texts_split_as_they_do_alone() {
         let mut rng = Rng::new(7);
         let isas = Isa::all();
-        let cases: Vec<_> = PATTERNS
-            .iter()
-            .flat_map(|&pattern| isas.iter().map(move |&isa| (pattern, isa)))
-            .collect();
         for round in 0..if cfg!(miri) { 10 } else { 200 } {
             let texts: Vec<_> = (0..6).map(|_| rng.text(&WORDS, [2, 40][round % 2])).collect();
             let (mut whole, mut text_ends) = (String::new(), Vec::new());
@@ -260,20 +244,10 @@ mod tests {
                 whole.push_str(text);
                 text_ends.push(whole.len() as u32);
             }
-            for (pattern, isa) in cases.iter().copied() {
+            for (pattern, &isa) in PATTERNS.iter().flat_map(|&p| isas.iter().map(move |i| (p, i))) {
                 let mut pieces = Pieces::with_isa(pattern, whole.as_bytes(), isa);
                 (pieces.rules.text, pieces.text_ends) = (&[], &text_ends);
-                let (mut found, mut start, mut room) = (Vec::new(), 0, [0; 100]);
-                loop {
-                    let count = pieces.next_ends(&mut room);
-                    for &end in &room[..count] {
-                        found.push(&whole[start..end as usize]);
-                        start = end as usize;
-                    }
-                    if count == 0 {
-                        break;
-                    }
-                }
+                let found = all_pieces(pieces, &whole);
                 let alone = texts.iter().flat_map(|text| pieces_by(Isa::Scalar, pattern, text));
                 assert!(found.into_iter().eq(alone), "{pattern:?}, {texts:?}");
             }
