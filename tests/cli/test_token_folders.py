@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -120,3 +124,55 @@ def test_verify_exits_with_1_for_a_problem() -> None:
 @pytest.mark.parametrize("amount", ["x", "-1", "1.5"])
 def test_a_wrong_amount_of_validation_is_refused(amount: str) -> None:
     assert in_process(*TOKENIZE, "megatron", f"--validation={amount}").code in (1, 2)
+
+
+def test_standard_input_is_refused_and_not_promised() -> None:
+    """A run that goes on after a kill must read its input again."""
+    assert "standard input" not in in_process("tokenize", "--help").out.decode()
+    result = in_process("tokenize", "-", "--model=model.json", "-o=tokens", "-f=megatron")
+    assert (result.code, result.out, len(result.err)) == (1, b"", 1)
+    assert "standard input: " in result.err[0]
+
+
+def test_a_wrong_amount_of_validation_is_explained() -> None:
+    result = in_process(*TOKENIZE, "megatron", "--validation", "some")
+    assert result.code == 2
+    assert "a fraction such as 0.01, or a number of first documents" in result.err[-1]
+
+
+def test_verify_says_what_a_folder_is_not() -> None:
+    Path("other").mkdir()
+    result = in_process("verify", "other")
+    assert result.err[0] == "bpetite: other: not a folder of token files"
+
+
+def test_a_log_gets_lines_of_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bpetite._cli.progress._TOKENIZE_LINE_INTERVAL", 0)
+    result = in_process(*TOKENIZE, "megatron")
+    assert result.code == 0
+    size = Path("a.jsonl").stat().st_size
+    assert result.err[-1].startswith(f"bpetite: tokenizing: {size / 1e6:.1f} MB of ")
+    assert in_process(*TOKENIZE, "datatrove", "--output", "quiet", "--quiet").err == []
+
+
+TELLING_WORKERS = """
+import pathlib, signal, sys
+if "--multiprocessing-fork" in sys.orig_argv:
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    pathlib.Path("blocked").write_text(str(signal.SIGINT in blocked))
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="needs POSIX signals")
+def test_workers_leave_interrupts_to_the_command() -> None:
+    """A terminal sends Ctrl-C to the workers too, and each would print a traceback."""
+    Path("sitecustomize.py").write_text(TELLING_WORKERS)
+    subprocess.run(
+        [sys.executable, "-m", "bpetite", *TOKENIZE, "megatron", "--workers=2"],
+        env={**os.environ, "PYTHONPATH": os.getcwd()},
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    assert Path("blocked").read_text() == "True"
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])

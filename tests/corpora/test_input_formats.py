@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable
 from io import BytesIO, TextIOWrapper
@@ -11,7 +12,8 @@ from pathlib import Path
 import pytest
 from support.corpora import COMPRESSIONS, TEXTS, arrow, documents, jsonl, pa, parquet
 
-from bpetite.corpora import Batch, Corpus
+from bpetite import Tokenizer
+from bpetite.corpora import Batch, Corpus, tokenize, verify
 
 LINES = ["a", "", "b\r", "é", " "]
 
@@ -146,3 +148,28 @@ def test_spans_of_any_size_give_all_documents(
         assert [text for span in spans for text in corpus.part([span])] == whole
     assert min(numbers) == 1
     assert max(numbers) >= 4
+
+
+def test_zstandard_may_have_a_long_window(tmp_path: Path) -> None:
+    """Large dumps are compressed by `zstd --long=31`."""
+    zstandard = pytest.importorskip("zstandard")
+    parameters = zstandard.ZstdCompressionParameters(window_log=30)
+    compressor = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    path = tmp_path / "a.jsonl.zst"
+    path.write_bytes(compressor.compress(b'{"text": "ab"}\n') + compressor.flush())
+    assert list(Corpus(path)) == ["ab"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse the name")
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet", "a.arrow"])
+def test_a_path_need_not_be_utf8(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"\xff")
+    folder.mkdir()
+    contents = {"a.jsonl": jsonl(TEXTS), "a.parquet": parquet(TEXTS), "a.arrow": arrow(TEXTS)}
+    (folder / name).write_bytes(contents[name])
+    corpus = Corpus(folder / name)
+    assert list(corpus) == TEXTS
+    tokenizer = Tokenizer.train(TEXTS, 260)
+    for format in ("parquet", "olmo"):
+        tokenize(corpus, tokenizer, folder / format, format, part_bytes=1_000, validation=0.5)
+        assert verify(folder / format, deep=True) == []

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 _LINE_INTERVAL = 5.0  # seconds
+_TOKENIZE_LINE_INTERVAL = 30.0  # seconds; a run may take days
 
 
 def display(quiet: bool) -> Display:
@@ -110,24 +111,34 @@ class _Bars(Display):
 
 
 class TokenizeBar:
-    """Shows a bar on a terminal: bytes of input, their rate, the time left, and ids per second."""
+    """Shows bytes of input, text and ids per second: a bar on a terminal, lines in a log."""
 
     def __init__(self, quiet: bool) -> None:
-        self._shows = not quiet and sys.stderr.isatty()
+        self._shows = not quiet
+        self._is_terminal = sys.stderr is not None and sys.stderr.isatty()
         self._bar: tqdm[Any] | None = None
         self._start = time.monotonic()
+        self._next_line = self._start + _TOKENIZE_LINE_INTERVAL
 
     def show(self, progress: TokenizeProgress) -> None:
         """Show the progress."""
         if not self._shows:
             return
+        now = time.monotonic()
+        seconds = max(now - self._start, 1e-3)
+        text, ids = progress.text_bytes / 1e6 / seconds, progress.ids / 1e6 / seconds
+        rates = f"{text:.0f} MB/s of text, {ids:.1f}M ids/s"
+        if not self._is_terminal:
+            if now >= self._next_line:
+                self._next_line = now + _TOKENIZE_LINE_INTERVAL
+                done, total = progress.done_bytes / 1e6, progress.total_bytes / 1e6
+                say(f"tokenizing: {done:.1f} MB of {total:.1f} MB, {rates}")
+            return
         if self._bar is None:
             from tqdm import tqdm
 
             self._bar = tqdm(total=progress.total_bytes, unit="B", unit_scale=True)
-        seconds = max(time.monotonic() - self._start, 1e-3)
-        rates = (progress.text_bytes / 1e6 / seconds, progress.ids / 1e6 / seconds)
-        self._bar.set_postfix_str("{:.0f} MB/s of text, {:.1f}M ids/s".format(*rates), False)
+        self._bar.set_postfix_str(rates, False)
         self._bar.update(progress.done_bytes - self._bar.n)
 
     def __enter__(self) -> TokenizeBar:

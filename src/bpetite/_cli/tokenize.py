@@ -23,7 +23,9 @@ bpetite tokenize README.md --model model.json --format megatron --output tokens"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", metavar="FILE", nargs="+", help=common.FILES_HELP)
+    # A run that goes on after a kill must read its input again: it needs files.
+    files_help = common.FILES_HELP.partition("; -")[0]
+    parser.add_argument("files", metavar="FILE", nargs="+", help=files_help)
     common.add_model(parser)
     parser.add_argument(
         "--output", "-o", metavar="DIR", required=True, help="the folder to write; made if missing"
@@ -82,7 +84,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def _amount(text: str) -> float | int:
     """Return a fraction or a whole number."""
-    return int(text) if text.isdigit() else float(text)
+    try:
+        return int(text) if text.isdigit() else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} must be a fraction such as 0.01, or a number of first documents"
+        ) from None
 
 
 def run(options: argparse.Namespace) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import shutil
+import signal
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -16,6 +17,7 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -76,7 +78,8 @@ def tokenize(
       their own. A fraction depends on file and row of a document alone.
     - `shuffle`: a seed for the order of documents within each part.
     - `part_bytes`: the size of a part. Large files are divided, small ones are put together.
-    - `workers`: the number of processes. Each has a thread that reads beside one that encodes.
+    - `workers`: the number of processes. Each has a thread that reads beside one that encodes. A
+      script that asks for several needs `if __name__ == "__main__":`, as for all of Python's.
     - `executor`: what runs the parts instead of own processes: any executor of the kind of
       `concurrent.futures`, such as that of a Dask client. It has at most two parts a worker at a
       time. Its workers must see the folder and the files of the corpus under the same paths.
@@ -299,7 +302,8 @@ def _tokenize_by_workers(
                     part = next(part for part in lost if part.number == number)
                     raise ChildProcessError(
                         f"{most} workers died that had part {number}, or would have had it next: "
-                        f"{_described(part)}; look for a lack of memory"
+                        f"{_described(part)}; look for a lack of memory, or for a script "
+                        'without `if __name__ == "__main__":`'
                     ) from cause
                 waiting.extendleft(sorted(lost, reverse=True))
 
@@ -309,6 +313,22 @@ def _described(part: Part) -> str:
     first = part.sources[0]
     others = f" and {len(part.sources) - 1} more files" if len(part.sources) > 1 else ""
     return f"{first['path']} from {first['start']}{others}"
+
+
+@contextmanager
+def _interrupts_kept_from_processes() -> Iterator[None]:
+    """Let processes that start meanwhile inherit a mask: a terminal sends Ctrl-C to them too.
+
+    This process ends them.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Pool:
@@ -329,7 +349,8 @@ class _Pool:
     def submit(self, part: Part) -> None:
         """Start a part."""
         try:
-            self.running[self._executor.submit(tokenize_part, part)] = part
+            with _interrupts_kept_from_processes():
+                self.running[self._executor.submit(tokenize_part, part)] = part
         except BrokenExecutor as error:  # its other parts have the same error
             failed: Future[dict[str, Any]] = Future()
             failed.set_exception(error)

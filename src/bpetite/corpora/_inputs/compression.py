@@ -31,6 +31,7 @@ _OTHER_MAGIC = {
 MAGIC_BYTES = 6
 
 _READ_BYTES = 1 << 18
+_MAX_ZSTD_WINDOW_LOG = 31  # of `zstd --long=31`; libraries refuse more than 27 by default
 _GZIP_WINDOW_BITS = 31  # zlib's number for a gzip header and any window
 
 
@@ -148,9 +149,10 @@ def _zstd_stream(source: _ZstdFrames) -> Any:
     if sys.version_info >= (3, 14):
         from compression import zstd
 
-        return zstd.ZstdFile(cast(IO[bytes], source))
+        options = {int(zstd.DecompressionParameter.window_log_max): _MAX_ZSTD_WINDOW_LOG}
+        return zstd.ZstdFile(cast(IO[bytes], source), options=options)
     zstandard = import_extra("zstandard", "a .zst file")
-    return zstandard.ZstdDecompressor().stream_reader(
+    return zstandard.ZstdDecompressor(max_window_size=1 << _MAX_ZSTD_WINDOW_LOG).stream_reader(
         source, read_size=_READ_BYTES, read_across_frames=True
     )
 

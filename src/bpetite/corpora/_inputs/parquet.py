@@ -79,10 +79,13 @@ def spans(path: str, settings: Settings, part_bytes: int) -> list[Span]:
 def _opened(path: str) -> Iterator[Any]:
     """Open a file with little memory: reading ahead and mapping would take more."""
     parquet = pyarrow(".parquet")
-    with open(path, "rb"), arrow_errors():  # Python's errors name the file
-        file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=BLOCK_BYTES)
-    with file:
-        yield file
+    with open(path, "rb"):  # Python's errors name the file
+        pass
+    with pyarrow().OSFile(os.fsencode(path)) as stored:  # a path need not be UTF-8
+        with arrow_errors():
+            file = parquet.ParquetFile(stored, pre_buffer=False, buffer_size=BLOCK_BYTES)
+        with file:
+            yield file
 
 
 @contextmanager

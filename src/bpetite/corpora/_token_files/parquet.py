@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from array import array
 from collections.abc import Iterator
 from itertools import accumulate
@@ -104,7 +105,10 @@ class Parquet(TokenFormat):
         )
         path = folder / f"{shard.name}.parquet"
         try:
-            with parquet.ParquetFile(path) as file:
+            with (
+                arrow.OSFile(os.fsencode(path)) as stored,  # a path need not be UTF-8
+                parquet.ParquetFile(stored, pre_buffer=False) as file,  # in little memory
+            ):
                 for batch in file.iter_batches(columns=["input_ids"]):
                     column = batch.column(0)
                     counts = column.value_lengths().to_pylist()
