@@ -21,9 +21,9 @@ if {is_set}:
     return_freed_memory()
 def resident():
     return int(re.search(r"VmRSS:\\s*(\\d+)", Path("/proc/self/status").read_text())[1]) * 1024
-del (longest := [bytearray(3_000_000)])[:]
+del (longest := [bytearray(6_000_000)])[:]
 before = resident()
-buffers = [bytearray(2_000_000) for _ in range(30)]
+buffers = [bytearray(5_000_000) for _ in range(20)]
 del buffers[:-1]  # the last one holds the heap below it
 print(resident() - before)
 """
