@@ -27,6 +27,7 @@ from support.examples import few_examples
 from bpetite import PATTERNS, PieceCounts, PieceCountsHeader, Tokenizer, TrainingProgress
 from bpetite import _piece_records as records_module
 from bpetite._engine import ENGINE
+from bpetite._piece_counts import counts as counts_module
 from bpetite._piece_counts import file as file_module
 from bpetite._piece_counts import runs as runs_module
 from bpetite._piece_records import MAX_COUNT, RecordBlock, RecordError, write_records
@@ -182,6 +183,47 @@ def test_counts_that_outgrow_memory_go_to_disk(
     assert len(spilled) > 3
     assert (tmp_path / "one").read_bytes() == saved(counts_of(*real_texts), tmp_path / "two")
     assert sorted(os.listdir(tmp_path)) == ["one", "two"]
+
+
+# Items of other systems
+
+
+@given(any_documents, any_pattern, st.randoms(use_true_random=False))
+def test_items_in_any_order_are_the_counts(
+    documents: list[str], pattern: str, rng: random.Random
+) -> None:
+    counts = counts_of(*documents, pattern=pattern)
+    items = [*counts.items()] * 2
+    rng.shuffle(items)
+    assert PieceCounts.from_items(items, pattern=pattern) == counts * 2
+
+
+def test_items_of_several_blocks_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counts_module, "_ITEMS_IN_BLOCK", 3)
+    counts = counts_of(*TEXTS.values())
+    items = ((piece, 1) for piece, count in counts.items() for _ in range(count))
+    assert PieceCounts.from_items(items) == counts
+
+
+@pytest.mark.parametrize(
+    ("item", "error", "message"),
+    [
+        ((b"a", 1), TypeError, "a piece must be a str, got bytes"),
+        (("a", 1.0), TypeError, "a count must be an integer, got float"),
+        (("", 1), ValueError, "a piece must not be empty"),
+        (("a", 0), ValueError, "a count must be at least 1, got 0"),
+        (("a\ud800", 1), UnicodeEncodeError, "surrogates not allowed"),
+        (("a", 2**64), OverflowError, "a count exceeds 64 bits"),
+        (("b", MAX_COUNT), OverflowError, "^the count of the piece 'b' exceeds 64 bits$"),
+    ],
+)
+@pytest.mark.parametrize("block", [1, 100])
+def test_wrong_items_are_refused(
+    item: Any, error: type[Exception], message: str, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counts_module, "_ITEMS_IN_BLOCK", block)
+    with pytest.raises(error, match=message):
+        PieceCounts.from_items([("b", 1), item])
 
 
 # Laws of addition

@@ -121,7 +121,7 @@ def merge_records(
             used.append(number)
         last_piece = piece
         if count > MAX_COUNT:
-            raise OverflowError(f"the count of the piece {_shown(piece)} exceeds 64 bits")
+            raise OverflowError(f"the count of the piece {shown(piece)} exceeds 64 bits")
         if count < min_count:
             dropped += count
         else:
@@ -131,7 +131,7 @@ def merge_records(
             text_bytes += count * len(piece)
         if text_bytes > MAX_COUNT:
             raise OverflowError(
-                f"the number of bytes of all pieces exceeds 64 bits at the piece {_shown(piece)}"
+                f"the number of bytes of all pieces exceeds 64 bits at the piece {shown(piece)}"
             )
         hungry = _wait(used, blocks, starts, last_piece, waiting)
     totals = Totals(distinct, pieces, text_bytes - first_bytes, dropped)
@@ -213,6 +213,7 @@ def number_bytes(value: int) -> bytes:
     return bytes(data)
 
 
-def _shown(piece: bytes) -> str:
+def shown(piece: bytes) -> str:
+    """Return a piece for a message, cut if it is long."""
     text = piece.decode("utf-8")
     return repr(text if len(text) <= 40 else text[:40] + "…")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from bpetite._arguments import TextErrors, check_text_errors, check_threads, replaced
@@ -37,12 +38,22 @@ from bpetite._piece_counts.runs import (
     merge_all,
     merge_runs,
 )
-from bpetite._piece_records import MAX_COUNT, RecordBlock, Totals, read_records
+from bpetite._piece_records import (
+    MAX_COUNT,
+    RecordBlock,
+    Totals,
+    read_records,
+    shown,
+    write_records,
+)
 from bpetite._pretokenizer import pattern_of, portable_pattern
 from bpetite._progress import ProgressCallback, Reporter
 from bpetite._unicode.data import VERSION
 
 _MEMORY_BYTES = 1 << 30
+
+_ITEMS_IN_BLOCK = 1 << 18
+"""The items in memory as Python objects, which take ten times as much as sorted bytes."""
 
 
 class PieceCounts:
@@ -64,7 +75,7 @@ class PieceCounts:
     __slots__ = ("_header", "_records")
 
     def __init__(self, header: PieceCountsHeader | None = None, records: bytes = b"", /) -> None:
-        """Not for users: call `from_corpus`, `from_files` or `load`."""
+        """Not for users: call `from_corpus`, `from_files`, `from_items` or `load`."""
         if not isinstance(header, PieceCountsHeader):
             raise TypeError(
                 "PieceCounts is not made by a call; use PieceCounts.from_corpus, "
@@ -171,6 +182,29 @@ class PieceCounts:
             take_part(ENGINE.count_pieces(documents, header.pattern, reporter, threads, spill))
             reporter.tell(documents.bytes_read)
             return _merge_to_file(runs, header, min_count, output, overwrite)
+
+    @classmethod
+    def from_items(cls, items: Iterable[tuple[str, int]], *, pattern: str = "gpt2") -> PieceCounts:
+        """Return the counts of pieces that come with their numbers, in any order.
+
+        This is the way back from `items`, for counts that another system has added up. Numbers of
+        equal pieces are added. `pattern` must be the one that split the text: bpetite does not
+        check that.
+
+        >>> counts = PieceCounts.from_corpus("to be or not to be")
+        >>> PieceCounts.from_items(reversed([*counts.items()])) == counts
+        True
+
+        Raises TypeError unless each item has a piece and an integer, ValueError for an empty piece
+        or a number below 1, UnicodeEncodeError for a lone surrogate, and OverflowError for a count
+        above 64 bits.
+        """
+        header = _new_header(pattern)
+        items = iter(items)
+        counts = [cls(header, b"")]
+        while block := _sums([*islice(items, _ITEMS_IN_BLOCK)]):
+            counts.append(cls(header, write_records(block)))
+        return cls._merged(counts, [1] * len(counts), 1)
 
     # Arithmetic
 
@@ -348,6 +382,21 @@ def check_factor(name: str, value: object) -> None:
         raise ValueError(f"{name} must be at least 1, got {value}")
     if value > MAX_COUNT:
         raise OverflowError(f"{name} exceeds 64 bits")
+
+
+def _sums(items: list[tuple[str, int]]) -> dict[str, int]:
+    """Return the sum of the numbers of each piece."""
+    sums: dict[str, int] = {}
+    for piece, count in items:
+        if not isinstance(piece, str):
+            raise TypeError(f"a piece must be a str, got {type(piece).__name__}")
+        if not piece:
+            raise ValueError("a piece must not be empty")
+        check_factor("a count", count)
+        sums[piece] = total = sums.get(piece, 0) + count
+        if total > MAX_COUNT:
+            raise OverflowError(f"the count of the piece {shown(piece.encode())} exceeds 64 bits")
+    return sums
 
 
 def _documents(
