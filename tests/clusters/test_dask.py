@@ -1,0 +1,65 @@
+"""The programs for Dask in docs/clusters.md give the results of one process."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.recipes import (
+    Corpora,
+    cluster,
+    contents,
+    environment,
+    needs,
+    one_death,
+    program,
+    run,
+    run_twice_at_once,
+)
+
+pytestmark = needs("dask", "distributed")
+
+START = """
+import sys
+from distributed import LocalCluster
+
+if __name__ == "__main__":
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        print(cluster.scheduler_address, flush=True)
+        sys.stdin.read()
+"""
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory: pytest.TempPathFactory) -> Corpora:
+    return Corpora(tmp_path_factory.mktemp("dask"))
+
+
+@pytest.fixture(scope="module")
+def variables(corpora: Corpora) -> Iterator[dict[str, str]]:
+    """Return the environment of programs for a cluster of two workers."""
+    others = environment(corpora.folder, DASK_DISTRIBUTED__WORKER__DAEMON="True")
+    with cluster(START, others) as address:
+        yield {**others, "DASK_SCHEDULER_ADDRESS": address}
+
+
+def test_an_executor_of_dask_writes_the_serial_folder(
+    corpora: Corpora, variables: dict[str, str], tmp_path: Path
+) -> None:
+    path = program("dask_tokens.py", tmp_path)
+    folder = tmp_path / "tokens"
+    command = (sys.executable, path, corpora.lines, corpora.model, folder)
+    with one_death(corpora.folder):
+        run_twice_at_once(*command, variables=variables)
+    assert contents(folder) == corpora.tokens
+
+
+def test_a_bag_of_dask_counts_what_one_process_counts(
+    corpora: Corpora, variables: dict[str, str], tmp_path: Path
+) -> None:
+    path = program("dask_counts.py", tmp_path)
+    with one_death(corpora.folder):
+        run(sys.executable, path, corpora.lines, tmp_path / "model.json", variables=variables)
+    assert (tmp_path / "model.json").read_bytes() == corpora.trained
