@@ -18,7 +18,7 @@ import pytest
 
 import bpetite
 from bpetite import Tokenizer
-from bpetite.corpora import Corpus, TokenizeProgress, tokenize, verify
+from bpetite.corpora import Corpus, TokenizeProgress, first_documents, tokenize, verify
 from bpetite.corpora._plan import shard_of
 from bpetite.corpora._token_files import FORMATS
 
@@ -270,6 +270,20 @@ def test_a_part_has_more_shards_than_open_files(
 
 
 @pytest.mark.parametrize("format", FORMATS)
+def test_first_documents_may_be_longer_than_a_block_of_ids(
+    format: str, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bpetite.corpora._token_files.raw._BLOCK_IDS", 7)
+    texts = ["ten hens " * 9, "a", "men met " * 9, "b", "c"]
+    path = tmp_path / "texts.jsonl"
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    tokenize(Corpus(path), TOKENIZER, folder, format)
+    shown = [text.replace(END, "") for text in first_documents(folder, 9)]
+    assert shown == texts
+    assert len([*first_documents(folder, 3)]) == 3
+
+
+@pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("content", ["empty", "bad"])
 def test_documents_without_ids_make_no_file_that_readers_refuse(
     format: str, content: str, tmp_path: Path, folder: Path
@@ -311,9 +325,19 @@ def test_a_folder_never_mixes_two_runs(
 
 def test_a_changed_input_is_refused(source: Path, folder: Path) -> None:
     tokenize(Corpus(source), TOKENIZER, folder, "megatron")
+    size = source.stat().st_size
     source.write_text(json.dumps({"text": "other"}) + "\n")
-    with pytest.raises(ValueError, match="list of input files, or other sizes of them"):
+    with pytest.raises(ValueError, match="list of input files, or other sizes of them") as caught:
         tokenize(Corpus(source), TOKENIZER, folder, "megatron")
+    assert f"(first {source} of {size} bytes, not {source} of 18 bytes)" in str(caught.value)
+
+
+def test_an_added_input_is_named(source: Path, folder: Path) -> None:
+    tokenize(Corpus(source), TOKENIZER, folder, "megatron")
+    added = source.with_name("u.jsonl")
+    added.write_text("{}")
+    with pytest.raises(ValueError, match=r"\(first nothing, not .*u\.jsonl of 2 bytes\)"):
+        tokenize(Corpus([source, added]), TOKENIZER, folder, "megatron")
 
 
 def test_a_folder_with_other_files_is_refused(source: Path, folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -242,8 +243,17 @@ def _name_of(key: str, present: object, value: object) -> str:
     if key == "tokenizer" and isinstance(present, dict) and isinstance(value, dict):
         return f"tokenizer ({present['fingerprint'][:19]}, not {value['fingerprint'][:19]})"
     if key == "parts":
-        return "list of input files, or other sizes of them"
+        for pair in zip_longest(_described(present), _described(value), fillvalue="nothing"):
+            if pair[0] != pair[1]:
+                names = f" (first {pair[0]}, not {pair[1]})"
+                return f"list of input files, or other sizes of them{names}"
+        return "content of its input files"  # such as other row groups, in as many bytes
     return f"{key} ({json.dumps(present)[:60]}, not {json.dumps(value)[:60]})"
+
+
+def _described(parts: Any) -> list[str]:
+    """Return the path and the size of each source."""
+    return [f"{source['path']} of {source['size']} bytes" for part in parts for source in part]
 
 
 def shard_name(plan: Mapping[str, Any], split: str, part: int, shard: int) -> str:

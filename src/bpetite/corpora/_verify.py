@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -211,29 +211,37 @@ def first_documents(folder: str | os.PathLike[str], count: int) -> Iterator[str]
     tokenizer = Tokenizer.load(folder / manifest.VOCABULARY)
     format = FORMATS[document["format"]]
     found = (
-        its_ids
+        found
         for facts in document["shards"]
         for found in format.read(folder, shard_of(document, facts["name"]))
-        for its_ids in _documents(found, document, tokenizer)
     )
-    for its_ids in islice(found, count):
+    begins = document["end"] is None
+    literal = document["begin"] if begins else document["end"]
+    documents = _documents(found, tokenizer.special_tokens.get(literal), begins)
+    for its_ids in islice(documents, count):
         yield tokenizer.decode(its_ids, errors="replace")
 
 
 def _documents(
-    found: Found, document: dict[str, Any], tokenizer: Tokenizer
-) -> Iterator[memoryview]:
-    """Yield the ids of each document; without stored boundaries, by begin or end tokens."""
-    if found.offsets is not None:
-        for start, stop in pairwise(found.offsets):
-            yield found.ids[start:stop]
-        return
-    begins = document["end"] is None
-    boundary = tokenizer.special_tokens[document["begin"] if begins else document["end"]]
-    start = 0
-    for at, id in enumerate(found.ids):
-        if id == boundary and (not begins or at):
-            yield found.ids[start : at + (not begins)]
-            start = at + (not begins)
-    if start < len(found.ids):
-        yield found.ids[start:]
+    blocks: Iterable[Found], boundary: int | None, begins: bool
+) -> Iterator[Sequence[int]]:
+    """Yield the ids of each document.
+
+    Without stored boundaries, a document begins or ends with a token, and may span blocks.
+    """
+    document = array("I")
+    for found in blocks:
+        if found.offsets is not None:
+            for start, stop in pairwise(found.offsets):
+                yield found.ids[start:stop]
+            continue
+        for id in found.ids:
+            if begins and id == boundary and document:
+                yield document
+                document = array("I")
+            document.append(id)
+            if not begins and id == boundary:
+                yield document
+                document = array("I")
+    if document:
+        yield document
