@@ -40,7 +40,7 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Corpora:
 @pytest.fixture(scope="module")
 def variables(corpora: Corpora) -> Iterator[dict[str, str]]:
     """Return the environment of programs for a cluster of two workers."""
-    others = environment(corpora.folder, DASK_DISTRIBUTED__WORKER__DAEMON="True")
+    others = environment(corpora.folder)
     with cluster(START, others) as address:
         yield {**others, "DASK_SCHEDULER_ADDRESS": address}
 

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -30,7 +31,7 @@ PAGE = (ROOT / "docs" / "clusters.md").read_text("utf-8")
 RECIPES: Mapping[str, str] = {
     name: program
     for program, name in re.findall(
-        r"```(?:python|bash)\n((?:#!.*\n)?# (\w+\.(?:py|sh))\n.*?)```", PAGE, re.DOTALL
+        r"```(?:python|bash)\n((?:#![^\n]*\n)?# (\w+\.(?:py|sh))\n.*?)```", PAGE, re.DOTALL
     )
 }
 """Each program of the page by its name."""
@@ -38,13 +39,16 @@ RECIPES: Mapping[str, str] = {
 PART_BYTES = 40_000
 """The size of a part in these tests."""
 
+SMALLER = {"1 << 28": f"{PART_BYTES}", "workers=8": "workers=2"}
+"""What the tests replace in a program."""
+
 VOCAB_SIZE = 300
 """The size of a vocabulary that a program of the page trains."""
 
-END_SECONDS = 60
+END_SECONDS = 40
 """The time that the processes of a cluster have to end, before the tests kill them."""
 
-TIMEOUT_SECONDS = 240
+TIMEOUT_SECONDS = 200
 """The time that a program has on a busy machine: less than a test has (`faulthandler_timeout`)."""
 
 DYING = """
@@ -61,8 +65,10 @@ def dying(function):
         os.kill(os.getpid(), signal.SIGKILL)
     return wrapper
 
-bpetite.corpora._part.placed = dying(bpetite.corpora._part.placed)
-bpetite.PieceCounts.from_corpus = dying(bpetite.PieceCounts.from_corpus)
+for module in (bpetite.corpora._part, bpetite.corpora._tokenize):
+    module.placed = dying(module.placed)
+for name in ("from_corpus", "count_to_file"):
+    setattr(bpetite.PieceCounts, name, dying(getattr(bpetite.PieceCounts, name)))
 try:
     import bpetite.arrow
     bpetite.arrow.encode = dying(bpetite.arrow.encode)
@@ -136,10 +142,10 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def program(name: str, folder: Path) -> Path:
-    """Write a program of the page to a folder, with a smaller size of parts."""
+    """Write a program of the page to a folder, with small parts and few workers."""
     source = RECIPES[name]
-    if "1 << 28" in source:
-        source = source.replace("1 << 28", str(PART_BYTES))
+    for large, small in SMALLER.items():
+        source = source.replace(large, small)
     path = folder / name
     path.write_text(source, "utf-8")
     return path
@@ -172,24 +178,23 @@ def one_death(folder: Path) -> Iterator[None]:
         fuse.unlink(missing_ok=True)
 
 
-def run(*command: str | Path, variables: dict[str, str], code: int = 0) -> str:
-    """Run a program in a session of its own; return its output. No process is left behind."""
-    process = subprocess.Popen(
-        list(map(str, command)),
-        env=variables,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-        encoding="utf-8",
-        errors="replace",
-    )
-    try:
-        output, _ = process.communicate(timeout=TIMEOUT_SECONDS)
-        assert process.returncode == code, output
-        return output
-    finally:
-        end_session(process)
+def run(*command: str | Path, variables: dict[str, str], code: int = 0) -> None:
+    """Run a program in a session of its own. A program that succeeds leaves no process behind."""
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(
+            list(map(str, command)),
+            cwd=Path(variables["BPETITE_TEST_FUSE"]).parent,  # datatrove writes logs there
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            # A process that is left behind would keep a pipe open.
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        with process, ended_session(process, may_leave_processes=code != 0):
+            process.wait(TIMEOUT_SECONDS)
+        output.seek(0)
+        assert process.returncode == code, output.read().decode("utf-8", "replace")
 
 
 def run_twice_at_once(*command: str | Path, variables: dict[str, str]) -> None:
@@ -214,7 +219,7 @@ def cluster(start: str, variables: dict[str, str], line: str = "") -> Iterator[s
         start_new_session=True,
         encoding="utf-8",
     )
-    try:
+    with process, ended_session(process):
         assert process.stdin is not None
         assert process.stdout is not None
         print(line, file=process.stdin, flush=True)
@@ -223,27 +228,28 @@ def cluster(start: str, variables: dict[str, str], line: str = "") -> Iterator[s
         yield address
         process.stdin.close()
         assert process.wait(END_SECONDS) == 0
-    finally:
-        end_session(process)
 
 
-def end_session(process: subprocess.Popen[Any]) -> None:
-    """Wait until all processes of a session have ended; kill those that do not.
+@contextlib.contextmanager
+def ended_session(
+    process: subprocess.Popen[Any], may_leave_processes: bool = False
+) -> Iterator[None]:
+    """Kill the processes of a session that are left after the block.
 
-    Fails if there were any.
+    Fails if there are any, unless the block has failed, or a killed program may leave them.
     """
-    process_ended = process.poll() is not None
-    deadline = time.monotonic() + (END_SECONDS if process_ended else 0)
-    while (left := session(process.pid)) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    for pid in left:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    for stream in (process.stdin, process.stdout):
-        if stream is not None:
-            stream.close()
-    process.wait()
-    assert not (process_ended and left), f"processes left behind: {left}"
+    seconds = 0
+    try:
+        yield
+        seconds = 0 if may_leave_processes else END_SECONDS
+    finally:
+        deadline = time.monotonic() + seconds
+        while (left := session(process.pid)) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    assert may_leave_processes or not left, f"processes left behind: {left}"
 
 
 def session(number: int) -> list[int]:
