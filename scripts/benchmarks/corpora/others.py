@@ -31,8 +31,8 @@ class Other:
     kinds: tuple[str, ...] = KINDS
     ids: str = ""
     """A glob of output files that hold nothing but ids of two bytes; "" if there are none."""
-    is_rival: bool = True
-    """Whether bpetite's target compares with it."""
+    is_fast: bool = False
+    """Whether it gets as large a file as bpetite."""
 
 
 _PRELUDE = """
@@ -138,7 +138,7 @@ OTHERS = (
             kind = gigatoken.ParquetFileSource
         gigatoken.Tokenizer(str(tokenizer)).encode_files(kind([str(source)]), parallel=False)
         """,
-        is_rival=False,
+        is_fast=True,
     ),
 )
 
