@@ -94,6 +94,8 @@ README_FIGURES = (
     ("cl100k, english, list, cold", "tiktoken"),
     ("English, 0", "bpetite"),
     ("english, warm", "bpetite"),
+    ("english, .jsonl, Megatron 0.16.1, the loop of preprocess_data.py", "bpetite"),
+    ("english, .jsonl, Megatron 0.16.1, the loop of preprocess_data.py", "library"),
 )
 """The row and the column of each measured figure in README.md, in order."""
 
