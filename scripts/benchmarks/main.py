@@ -81,7 +81,9 @@ NATIVE = {
     "encode": Section(encode.encode_rows, encode.encode_header, chosen=r"\| cl100k,"),
     "instruction-sets": Section(encode.isa_rows, encode.isa_header, chosen=None),
     "short": Section(encode.short_rows, encode.short_header, chosen="cl100k.*list"),
-    "pieces": Section(encode.pieces_rows, encode.pieces_header, chosen="cl100k"),
+    "pieces": Section(
+        encode.pieces_rows, encode.pieces_header, chosen="cl100k, (`a`|`=`|spaces|random|emoji)"
+    ),
     "threads": Section(encode.threads_rows, encode.threads_header, chosen=None),
     "documents": Section(documents.document_rows, documents.document_header, chosen=None),
     "decode": Section(
@@ -92,9 +94,7 @@ NATIVE = {
     "stream": Section(
         stream.step_rows, stream.step_header, chosen=r"^\| (English, \d|(?!.*prompt).*, 0 \|)"
     ),
-    "stream-costs": Section(
-        stream.cost_rows, stream.cost_header, chosen="new stream.*stops: 0|1,000 streams"
-    ),
+    "stream-costs": Section(stream.cost_rows, stream.cost_header, chosen=None),
     "cases": Section(stream_cases.case_rows, stream_cases.case_header),
     "count": Section(train.count_rows, chosen=None),
     "train": Section(train.train_rows, train.train_header),
@@ -104,7 +104,7 @@ NATIVE = {
 """The tables of the native engine."""
 
 CORPORA = {
-    "corpora": Section(corpora.corpora_rows, corpora.corpora_header, chosen="english"),
+    "corpora": Section(corpora.corpora_rows, corpora.corpora_header, chosen=None),
     "corpora-libraries": Section(
         corpora.library_rows, corpora.library_header, chosen=r"english, \.jsonl,"
     ),

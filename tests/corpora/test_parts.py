@@ -388,6 +388,13 @@ def test_an_error_of_a_part_names_it(source: Path, tmp_path: Path) -> None:
     assert caught.value.__notes__ == [f"in part 4 of {tmp_path / 'tokens'}"]
 
 
+@pytest.mark.parametrize("workers", [0, -1])
+def test_a_run_has_a_worker(workers: int, source: Path, tmp_path: Path) -> None:
+    parts = planned(source, tmp_path / "tokens")
+    with pytest.raises(ValueError, match=f"workers must be positive, got {workers}"):
+        tokenize_parts(parts, workers=workers, executor=Counting())
+
+
 def test_a_broken_executor_ends_the_run(source: Path, tmp_path: Path) -> None:
     broken = Counting(BrokenProcessPool("a worker died"))
     with pytest.raises(BrokenExecutor, match="a worker died") as caught:

@@ -200,6 +200,8 @@ def tokenize_parts(
 
     Raises what `tokenize` raises.
     """
+    if workers < 1:
+        raise ValueError(f"workers must be positive, got {workers}")
     tracker = _Tracker(parts, progress)
     if executor is None and workers == 1:
         _tokenize_here(parts, tracker)
