@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.recipes import (
-    Corpora,
-    cluster,
-    contents,
-    environment,
-    needs,
-    one_death,
-    program,
-    run,
-    run_twice_at_once,
-)
+from support.recipes import Corpora, check_counts, check_tokens, cluster, environment, needs
 
 pytestmark = needs("dask", "distributed")
 
@@ -48,18 +37,10 @@ def variables(corpora: Corpora) -> Iterator[dict[str, str]]:
 def test_an_executor_of_dask_writes_the_serial_folder(
     corpora: Corpora, variables: dict[str, str], tmp_path: Path
 ) -> None:
-    path = program("dask_tokens.py", tmp_path)
-    folder = tmp_path / "tokens"
-    command = (sys.executable, path, corpora.lines, corpora.model, folder)
-    with one_death(corpora.folder):
-        run_twice_at_once(*command, variables=variables)
-    assert contents(folder) == corpora.tokens
+    check_tokens("dask_tokens.py", corpora, variables, tmp_path)
 
 
 def test_a_bag_of_dask_counts_what_one_process_counts(
     corpora: Corpora, variables: dict[str, str], tmp_path: Path
 ) -> None:
-    path = program("dask_counts.py", tmp_path)
-    with one_death(corpora.folder):
-        run(sys.executable, path, corpora.lines, tmp_path / "model.json", variables=variables)
-    assert (tmp_path / "model.json").read_bytes() == corpora.trained
+    check_counts("dask_counts.py", corpora, variables, tmp_path)

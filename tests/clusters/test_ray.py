@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from support.recipes import (
     Corpora,
+    check_counts,
+    check_tokens,
     cluster,
-    contents,
     environment,
     needs,
     one_death,
     program,
     run,
-    run_twice_at_once,
 )
 
 pytestmark = needs("ray", "pandas", "pyarrow")
@@ -61,21 +61,13 @@ def variables(corpora: Corpora) -> Iterator[dict[str, str]]:
 def test_tasks_of_ray_write_the_serial_folder(
     corpora: Corpora, variables: dict[str, str], tmp_path: Path
 ) -> None:
-    path = program("ray_tokens.py", tmp_path)
-    folder = tmp_path / "tokens"
-    command = (sys.executable, path, corpora.lines, corpora.model, folder)
-    with one_death(corpora.folder):
-        run_twice_at_once(*command, variables=variables)
-    assert contents(folder) == corpora.tokens
+    check_tokens("ray_tokens.py", corpora, variables, tmp_path)
 
 
 def test_tasks_of_ray_count_what_one_process_counts(
     corpora: Corpora, variables: dict[str, str], tmp_path: Path
 ) -> None:
-    path = program("ray_counts.py", tmp_path)
-    with one_death(corpora.folder):
-        run(sys.executable, path, corpora.lines, tmp_path / "model.json", variables=variables)
-    assert (tmp_path / "model.json").read_bytes() == corpora.trained
+    check_counts("ray_counts.py", corpora, variables, tmp_path)
 
 
 def test_ray_data_encodes_what_one_process_encodes(

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 from support.cli import in_process
+from support.programs import variables
 
-import bpetite
 from bpetite import PieceCounts, Tokenizer
 from bpetite.corpora import (
     Corpus,
@@ -434,10 +434,9 @@ def killing(source: Path, folder: Path, times: int) -> subprocess.CompletedProce
     program.write_text(KILLING)
     marks = source.parent / "marks"
     marks.mkdir()
-    others = {name: value for name, value in os.environ.items() if "COVERAGE" not in name}
     return subprocess.run(
         [sys.executable, program, source, folder, marks, str(times)],
-        env={**others, "BPETITE_ENGINE": bpetite.engine},
+        env=variables(),
         capture_output=True,
         encoding="utf-8",
         timeout=120,

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.programs import variables
 
-import bpetite
 from bpetite import Tokenizer
 from bpetite.corpora import Corpus, TokenizeProgress, first_documents, tokenize, verify
 from bpetite.corpora._plan import shard_of
@@ -380,10 +380,9 @@ tokenize(Corpus(source), Tokenizer.load(model), folder, format, part_bytes=5_000
 
 def start(*arguments: object) -> subprocess.Popen[bytes]:
     """Start a run of RUN in a process of its own."""
-    others = {name: value for name, value in os.environ.items() if "COVERAGE" not in name}
     return subprocess.Popen(
         [sys.executable, "-c", RUN, *map(str, arguments)],
-        env={**others, "BPETITE_ENGINE": bpetite.engine},
+        env=variables(),
         stdout=subprocess.PIPE,
     )
 

@@ -15,9 +15,9 @@ from threading import Barrier, Thread
 from typing import Any
 
 import pytest
+from support.programs import variables
 from support.vocabularies import vocabulary
 
-import bpetite
 from bpetite import Tokenizer
 from bpetite.formats import _files, _gpt2
 
@@ -80,11 +80,9 @@ def at_call(number: int, act: Callable[[], None], monkeypatch: pytest.MonkeyPatc
 
 def run(code: str, *arguments: object) -> int:
     """Return the exit status of a program with these arguments."""
-    # A forked process can wait for ever for a lock of coverage.
-    others = {name: value for name, value in os.environ.items() if "COVERAGE" not in name}
     return subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)],
-        env={**others, "BPETITE_ENGINE": bpetite.engine},
+        env=variables(),
         timeout=TIMEOUT_SECONDS,
         check=False,
     ).returncode

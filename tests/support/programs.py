@@ -17,14 +17,21 @@ def peak():
 """
 
 
+def variables() -> dict[str, str]:
+    """Return the environment of a program that tests the engine of this process.
+
+    Coverage does not measure it: a process that it forks could wait for ever for coverage's lock.
+    """
+    others = {name: value for name, value in os.environ.items() if "COVERAGE" not in name}
+    return {**others, "BPETITE_ENGINE": bpetite.engine}
+
+
 def output_of(program: str, timeout: float = 120) -> str:
     """Return what a Python program writes, with the engine of this process. It must not fail."""
-    # A process that the program forks can wait for ever for a lock of coverage.
-    others = {name: value for name, value in os.environ.items() if "COVERAGE" not in name}
     ended = subprocess.run(
         # Forks of a process with threads are deprecated.
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", program],
-        env={**others, "BPETITE_ENGINE": bpetite.engine},
+        env=variables(),
         capture_output=True,
         encoding="utf-8",
         timeout=timeout,

@@ -205,6 +205,23 @@ def run_twice_at_once(*command: str | Path, variables: dict[str, str]) -> None:
         each.result()
 
 
+def check_tokens(name: str, corpora: Corpora, variables: dict[str, str], folder: Path) -> None:
+    """Check that a program writes the token files of one process, although a worker dies."""
+    tokens = folder / "tokens"
+    command = (sys.executable, program(name, folder), corpora.lines, corpora.model, tokens)
+    with one_death(corpora.folder):
+        run_twice_at_once(*command, variables=variables)
+    assert contents(tokens) == corpora.tokens
+
+
+def check_counts(name: str, corpora: Corpora, variables: dict[str, str], folder: Path) -> None:
+    """Check that a program trains the vocabulary of one process, although a worker dies."""
+    model = folder / "model.json"
+    with one_death(corpora.folder):
+        run(sys.executable, program(name, folder), corpora.lines, model, variables=variables)
+    assert model.read_bytes() == corpora.trained
+
+
 @contextlib.contextmanager
 def cluster(start: str, variables: dict[str, str], line: str = "") -> Iterator[str]:
     """Run a program that starts a cluster, prints its address, and ends it at the end of input.
