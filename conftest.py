@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_report_header() -> str:
     """Name the engine before the tests begin."""
     return f"bpetite {bpetite.__version__}, {bpetite.engine} engine"
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from the collected tests, which would cost a tenth of a run."""
+    gc.freeze()
 
 
 @pytest.hookimpl(trylast=True)

@@ -9,34 +9,13 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
+from support.split_cases import CHARACTERS, LITERALS, texts, tokenizer_of
 
 from bpetite import PATTERNS, Tokenizer
 from bpetite._pretokenizer import ChunkSplitter, Pretokenizer
-from bpetite._vocabulary import Vocabulary
 from bpetite.corpora import Corpus
 
-CHARACTERS = [
-    *" \n\r\t\xa0\u3000/'’.-<|>aSsZé你ʰ𝔘ſ1½Ⅳ٣🙂",
-    *("\u0301", "\u093e", "\u20dd", "\u0897", "\U000105c9", "\U0001e5ee", "\ufffd", "\x00"),
-    *("\r\n", "'s", "'LL", "<|a b|>", "<|a", "b|>", "aaa"),
-]
-"""Kinds of text to patterns, marks that join letters, characters of late Unicode, literals."""
-
-LITERALS = ("<|a b|>", "<|a", " \n1", "aa", "<|a b|>1", "你🙂")
-
-texts = st.lists(st.sampled_from(CHARACTERS), max_size=14).map("".join)
-
 every_pattern = pytest.mark.parametrize("name", PATTERNS)
-
-
-@cache
-def tokenizer_of(name: str, literals: tuple[str, ...] = (), normalizer: Any = None) -> Tokenizer:
-    """Return a tokenizer whose tokens are as long as the pattern allows."""
-    text = " ".join(map("".join, itertools.pairwise(CHARACTERS))) * 3
-    merges = Tokenizer.train(text, 400, pattern=name).merges
-    special_tokens = {literal: 256 + len(merges) + i for i, literal in enumerate(literals)}
-    return Tokenizer(Vocabulary(merges, special_tokens, PATTERNS[name], normalizer=normalizer))
 
 
 @cache

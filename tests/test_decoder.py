@@ -23,7 +23,7 @@ from support.vocabularies import vocabulary
 
 from bpetite import Tokenizer
 from bpetite._arguments import ERRORS
-from bpetite._decoder import character_offsets
+from bpetite._decoder import byte_offsets, character_offsets
 
 BYTES = Tokenizer.train("", 256)
 """A tokenizer whose only tokens are the bytes and, with id 256, <|endoftext|>."""
@@ -420,13 +420,15 @@ def character_of_each_byte(text: str) -> list[int]:
 
 
 @given(st.text(st.sampled_from("aé你🙂\u0301\ufffd\n") | st.characters(codec="utf-8")), st.data())
-def test_an_offset_is_the_character_of_a_tokens_first_byte(text: str, data: st.DataObject) -> None:
+def test_an_offset_is_that_of_a_tokens_first_byte(text: str, data: st.DataObject) -> None:
     encoded = text.encode()
     cuts = sorted(data.draw(st.sets(st.integers(1, max(1, len(encoded) - 1)))))
     bounds = [0, *(cut for cut in cuts if cut < len(encoded)), len(encoded)]
     tokens = [encoded[start:end] for start, end in pairwise(bounds)]
     character = character_of_each_byte(text)
-    assert character_offsets(tokens) == [character[start] for start in bounds[:-1]]
+    ids, bytes_of = [*range(len(tokens))], dict(enumerate(tokens))
+    assert byte_offsets(ids, bytes_of) == bounds[:-1]
+    assert character_offsets(ids, bytes_of) == [character[start] for start in bounds[:-1]]
 
 
 def test_offsets_count_characters_not_bytes() -> None:

@@ -529,12 +529,9 @@ def test_bytes_after_the_end_are_refused(folder: Path, small_bytes: bytes) -> No
 def written(path: Path, header: PieceCountsHeader, records: bytes) -> Path:
     """Write a file with these fields, whose hash is right."""
     totals = records_module.Totals(header.distinct_pieces, header.pieces, header.text_bytes, 0)
-
-    def write(write_block: Callable[[bytes], object]) -> records_module.Totals:
-        write_block(records)
-        return totals
-
-    file_module.write_file(path, True, header, write)
+    with file_module.new_counts_file(path, True, header) as file:
+        file.write(records)
+        file.finish(totals)
     return path
 
 
@@ -672,6 +669,93 @@ def test_merge_refuses_what_does_not_fit(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError):
         PieceCounts.merge([one], other)
     assert not output.exists()
+
+
+# Partitions
+
+
+@given(any_documents, any_documents, any_pattern, st.integers(1, 5))
+def test_partitions_of_a_sum_are_sums_of_partitions(
+    one: list[str], other: list[str], pattern: str, count: int
+) -> None:
+    ones, others = counts_of(*one, pattern=pattern), counts_of(*other, pattern=pattern)
+    sums = [a + b for a, b in zip(ones.partition(count), others.partition(count), strict=True)]
+    assert sums == (ones + others).partition(count)
+    assert sum(sums, counts_of(pattern=pattern)) == ones + others
+
+
+@given(any_documents, st.integers(1, 5), st.integers(1, 4))
+def test_pruned_partitions_add_up_to_pruned_counts(
+    documents: list[str], count: int, min_count: int
+) -> None:
+    counts = counts_of(*documents)
+    pruned = [part.prune(min_count) for part in counts.partition(count)]
+    assert sum(pruned[1:], pruned[0]) == counts.prune(min_count)
+    again = counts.prune(min_count).partition(count)
+    assert sum(again[1:], again[0]) == counts.prune(min_count)
+
+
+def test_partitions_are_even(real_texts: list[str]) -> None:
+    counts = counts_of(*real_texts)
+    even = len(counts) / 8
+    for part in counts.partition(8):
+        assert 0.8 * even < len(part) < 1.2 * even
+
+
+def test_partitions_are_of_a_published_hash() -> None:
+    # FNV-1a in 64 bits, http://www.isthe.com/chongo/src/fnv/test_fnv.c
+    hashes = {"a": 0xAF63DC4C8601EC8C, "foobar": 0x85944171F73967E8}
+    counts = PieceCounts.from_items([(piece, 1) for piece in hashes])
+    for count in (2, 3, 1000):
+        numbers = {
+            piece: ((hash >> 32) ^ (hash & 0xFFFFFFFF)) % count for piece, hash in hashes.items()
+        }
+        for number, part in enumerate(counts.partition(count)):
+            assert {piece for piece, _ in part.items()} == {
+                piece for piece, own in numbers.items() if own == number
+            }
+
+
+@pytest.mark.parametrize("block_bytes", [1, 64, 1 << 20])
+def test_files_of_partitions_are_those_of_counts(
+    tmp_path: Path, block_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs_module, "_BLOCK_BYTES", block_bytes)
+    texts = [*TEXTS.values()][:9]
+    counts = counts_of(*texts)
+    paths = [tmp_path / str(number) for number in range(3)]
+    expected = [saved(part, tmp_path / "part") for part in counts.prune(2).partition(3)]
+    header = PieceCounts.count_to_file(texts, paths, min_count=2, memory_bytes=1)
+    assert header == counts.prune(2).header
+    assert [path.read_bytes() for path in paths] == expected
+    counts.save(tmp_path / "all")
+    assert PieceCounts.merge([tmp_path / "all"], paths, min_count=2, overwrite=True) == header
+    assert [path.read_bytes() for path in paths] == expected
+
+
+def test_partitions_refuse_what_does_not_fit(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="count must be at least 1, got 0"):
+        SMALL.partition(0)
+    with pytest.raises(TypeError, match="count must be an integer, got str"):
+        SMALL.partition("2")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no output; name at least one file"):
+        PieceCounts.count_to_file("a", [])
+    with pytest.raises(ValueError, match="an output is named twice"):
+        PieceCounts.count_to_file("a", [tmp_path / "a", tmp_path / "b" / ".." / "a"])
+    (tmp_path / "b").write_bytes(b"old")
+    with pytest.raises(FileExistsError):
+        PieceCounts.count_to_file("a", [tmp_path / "a", tmp_path / "b"])
+    assert [path.name for path in tmp_path.iterdir()] == ["b"]
+
+
+@native_only
+@given(st.randoms(use_true_random=False), st.integers(1, 9))
+def test_both_engines_partition_alike(rng: random.Random, count: int) -> None:
+    records = random_records(rng)
+    merged = outcome(records_module.merge_records, [RecordBlock(records, 0, True, 1)], 1, b"", 0)
+    assume(isinstance(merged, records_module.Merged))  # the totals of valid records have 64 bits
+    expected = records_module.partition_records(records, count)
+    assert ENGINE.partition_records(records, count) == expected
 
 
 # Steps of merging

@@ -168,6 +168,58 @@ impl TokenBytes {
         &ids[done..]
     }
 
+    /// Returns the offset of the first byte of each id, in the bytes of all ids.
+    ///
+    /// Returns None if an id is unknown, if memory is short, or after an interrupt.
+    pub fn byte_offsets(
+        &self,
+        ids: &[impl Integer],
+        interrupt: &mut Interrupt<'_>,
+    ) -> Option<Vec<u64>> {
+        let mut end = 0;
+        self.offsets(ids, interrupt, |token| {
+            let start = end;
+            end += token.len() as u64;
+            start
+        })
+    }
+
+    /// Returns for each id the index of the character that its first byte is in. The bytes of all
+    /// ids must be UTF-8.
+    ///
+    /// Returns None as `byte_offsets` does.
+    pub fn character_offsets(
+        &self,
+        ids: &[impl Integer],
+        interrupt: &mut Interrupt<'_>,
+    ) -> Option<Vec<u64>> {
+        let continues = |byte: &u8| byte & 0xC0 == 0x80;
+        let mut begun: u64 = 0;
+        self.offsets(ids, interrupt, |token| {
+            let begins_inside = token.first().is_some_and(continues);
+            let offset = begun.saturating_sub(begins_inside.into());
+            begun += token.iter().filter(|byte| !continues(byte)).count() as u64;
+            offset
+        })
+    }
+
+    fn offsets(
+        &self,
+        ids: &[impl Integer],
+        interrupt: &mut Interrupt<'_>,
+        mut offset: impl FnMut(&[u8]) -> u64,
+    ) -> Option<Vec<u64>> {
+        let mut offsets = Vec::new();
+        offsets.try_reserve_exact(ids.len()).ok()?;
+        for ids in ids.chunks(INTERRUPT_CHECK_IDS) {
+            interrupt.check().ok()?;
+            for id in ids {
+                offsets.push(offset(self.token(id.value())?));
+            }
+        }
+        Some(offsets)
+    }
+
     fn size(&self, id: u64) -> u8 {
         self.sizes.get(index(id)).copied().unwrap_or(NO_TOKEN)
     }
@@ -275,6 +327,21 @@ mod tests {
             assert_eq!(table.extent(&atomic(&[0, unknown, 1]), &mut Interrupt::never()), None);
             assert_eq!(join(&table, &[0, unknown, 1], 100), None);
         }
+    }
+
+    #[test]
+    fn offsets_are_those_of_first_bytes() {
+        let text = "aé 🙂 🙂🙂🙂🙂🙂🙂 é";
+        let splits = [0, 1, 2, 3, 4, 5, 9, 16, text.len() - 1];
+        let ends = splits[1..].iter().copied().chain([text.len()]);
+        let pieces = splits.iter().zip(ends).map(|(&start, end)| &text.as_bytes()[start..end]);
+        let tokens: Vec<_> = (0..).zip(pieces.map(<[u8]>::to_vec)).collect();
+        let (table, ids) = (table(&tokens), atomic(&[0, 1, 2, 3, 4, 5, 6, 7, 8]));
+        let never = &mut Interrupt::never();
+        assert_eq!(table.byte_offsets(&ids, never).unwrap(), splits.map(|split| split as u64));
+        let index_of = |split| (1..=split).filter(|&end| text.is_char_boundary(end)).count() as u64;
+        assert_eq!(table.character_offsets(&ids, never).unwrap(), splits.map(index_of));
+        assert_eq!(table.character_offsets(&atomic(&[0, 9]), never), None);
     }
 
     #[test]

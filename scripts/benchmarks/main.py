@@ -23,9 +23,11 @@ from tools.venv import ROOT
 
 import bpetite
 from benchmarks import (
+    chunks,
     decode,
     documents,
     encode,
+    grow,
     json_lines,
     load,
     plots,
@@ -34,6 +36,7 @@ from benchmarks import (
     stream_cases,
     train,
 )
+from benchmarks.corpora import clusters
 from benchmarks.corpora import rows as corpora
 from benchmarks.measure import CPU_CLOCK, Bench, say, size_of, use_one_cpu
 from benchmarks.peers import LIBRARIES, TRAINERS, is_installed, version_of
@@ -86,6 +89,8 @@ NATIVE = {
     ),
     "threads": Section(encode.threads_rows, encode.threads_header, chosen=None),
     "documents": Section(documents.document_rows, documents.document_header, chosen=None),
+    "chunks": Section(chunks.chunk_rows, chunks.chunk_header, chosen=None),
+    "grow": Section(grow.grow_rows, grow.grow_header, chosen=None),
     "decode": Section(
         decode.decode_rows,
         decode.decode_header,
@@ -110,6 +115,11 @@ CORPORA = {
     ),
     "corpora-memory": Section(corpora.memory_rows, corpora.memory_header, chosen=None),
     "corpora-counting": Section(corpora.counting_rows, corpora.counting_header, chosen=None),
+    "corpora-engines": Section(clusters.engine_rows, clusters.engine_header, chosen=None),
+    "corpora-simulation": Section(
+        clusters.simulation_rows, clusters.simulation_header, chosen=None
+    ),
+    "corpora-scale": Section(clusters.scale_rows, clusters.scale_header, chosen=None),
     "scanner": Section(json_lines.scanner_rows, chosen=None),
     "documents": NATIVE["documents"],
 }
@@ -212,8 +222,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "group",
         nargs="?",
-        choices=["corpora"],
-        help=f"measure files and token files: {', '.join(CORPORA)}",
+        choices=["corpora", *ALL_SECTIONS],
+        metavar="SECTION",
+        help=f"one section to measure; or corpora, which is {', '.join(CORPORA)}",
     )
     files = ", ".join(file for _, file in PUBLIC.values())
     parser.add_argument(
@@ -269,7 +280,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--full",
         action="store_true",
-        help="for corpora-memory, write files of up to 4 GB of text too (half an hour)",
+        help="measure corpora-memory with up to 4 GB of text too, and corpora-scale with 20 GB "
+        "instead of 200 MB (an hour)",
     )
     parser.add_argument(
         "--plots",
@@ -278,7 +290,8 @@ def parse_arguments() -> argparse.Namespace:
         help="measure and write the plots of the sections encode, train and stream, and no tables",
     )
     arguments = parser.parse_args()
-    arguments.only = arguments.only or [*(CORPORA if arguments.group else SECTIONS)]
+    groups = {None: [*SECTIONS], "corpora": [*CORPORA]}
+    arguments.only = arguments.only or groups.get(arguments.group, [arguments.group])
     if bpetite.engine != "native" and (unfit := {*arguments.only} & {*CORPORA} - {*SECTIONS}):
         parser.error(f"{', '.join(sorted(unfit))}: these measure the native engine")
     for name in ("english.txt", "code.txt") if arguments.data else ():

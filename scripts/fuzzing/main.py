@@ -307,6 +307,9 @@ def error_in_text(subject: Subject, text: str, result: Result) -> str | None:
     for ids in in_batch:
         if ids != alone["encode"]:
             return difference("in a batch", ids, "encode", alone["encode"])
+    if alone["in parts, ordinary"] != alone["encode_ordinary"]:
+        ours = alone["encode_ordinary"]
+        return difference("in parts, ordinary", alone["in parts, ordinary"], "ordinary", ours)
     if subject.encoding is not None:
         theirs = subject.encoding.encode(text, allowed_special="all")
         if theirs != alone["encode"]:

@@ -23,7 +23,7 @@ from typing import Any
 from tools.engines import instruction_set
 
 import bpetite
-from bpetite import CorpusWarning, Tokenizer
+from bpetite import CorpusWarning, Tokenizer, Trusted
 from bpetite._engine import ENGINE  # no public name scans a block of a file
 
 Text = str | bytes | bytearray | memoryview
@@ -119,8 +119,30 @@ def encoded(tokenizer: Tokenizer, text: Text) -> Result:
         "decode": lambda: tokenizer.decode(tokenizer.encode(text)),
         "encode_array": lambda: tokenizer.encode_array(text).tolist(),
         "by threads": lambda: tokenizer.encode(text, threads=3),
+        "within a budget": lambda: tokenizer.fits(text, 9),
+        "start": lambda: tokenizer.truncate(text, 9),
+        "end": lambda: tokenizer.truncate(text, 9, keep="end"),
+        "chunks": lambda: list(tokenizer.chunks(text, 60, overlap=9)),
+        "in steps": lambda: list(tokenizer.encode_iter([text[:20], text[20:99], text[99:]])),
+        "with offsets": lambda: tokenizer.encode_with_offsets(text),
+        "with offsets in bytes": lambda: tokenizer.encode_with_offsets(text, unit="bytes"),
     }
+    if isinstance(text, str):
+        calls["in parts"] = lambda: tokenizer.encode_parts(cut(text))
+        calls["in parts, ordinary"] = lambda: tokenizer.encode_parts([*map(str, cut(text))])[0]
     return {name: result_of(call) for name, call in calls.items()}
+
+
+def cut(text: str) -> list[str]:
+    """Return a text in parts, of which every third is trusted and long."""
+    parts: list[str] = []
+    at = 0
+    while at < len(text):
+        is_trusted = len(parts) % 3 == 2
+        end = at + (40 if is_trusted else 1 + len(parts) % 7)
+        parts.append(Trusted(text[at:end]) if is_trusted else text[at:end])
+        at = end
+    return parts
 
 
 def in_batch(tokenizer: Tokenizer, texts: Sequence[str]) -> Iterator[Result]:
@@ -161,6 +183,7 @@ def decoded(tokenizer: Tokenizer, ids: list[int]) -> Result:
             ids, errors="replace", skip_special_tokens=True
         ),
         "with offsets": lambda: tokenizer.decode_with_offsets(ids),
+        "noncanonical": lambda: tokenizer.first_noncanonical(ids),
         "batch": lambda: tokenizer.decode_batch([ids, ids[:1]], errors="ignore"),
         "streamed": lambda: streamed(ids),
         "streamed, skipping": lambda: streamed(ids, skip_special_tokens=True, unknown="skip"),

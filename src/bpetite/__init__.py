@@ -1,6 +1,7 @@
 """bpetite: a byte-level BPE tokenizer that trains, encodes, decodes and streams."""
 
-from bpetite._arguments import ERRORS
+from bpetite._arguments import ERRORS, Trusted
+from bpetite._budget import Chunk
 from bpetite._corpus import CorpusWarning
 from bpetite._engine import engine
 from bpetite._engine.fallback import SlowEngineWarning
@@ -9,6 +10,7 @@ from bpetite._piece_counts.file import PieceCountsHeader
 from bpetite._pretokenizer import PATTERNS
 from bpetite._progress import TrainingProgress
 from bpetite._streaming.batch import DecodeStreamBatch, DecodeStreamBatchError
+from bpetite._streaming.encode_stream import EncodeStream
 from bpetite._streaming.mode import DecodeStreamError
 from bpetite._streaming.stops import Tag
 from bpetite._streaming.stream import DecodeStream, Snapshot
@@ -19,11 +21,13 @@ from bpetite._tokenizer import Tokenizer
 __all__ = [
     "ERRORS",
     "PATTERNS",
+    "Chunk",
     "CorpusWarning",
     "DecodeStream",
     "DecodeStreamBatch",
     "DecodeStreamBatchError",
     "DecodeStreamError",
+    "EncodeStream",
     "PieceCounts",
     "PieceCountsHeader",
     "SlowEngineWarning",
@@ -33,6 +37,7 @@ __all__ = [
     "TokenText",
     "Tokenizer",
     "TrainingProgress",
+    "Trusted",
     "__version__",
     "engine",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from mmap import mmap
 from typing import Any, Literal, NamedTuple, NoReturn, Protocol
 
@@ -19,6 +19,24 @@ Buffer = Any
 """An object with the buffer protocol; Python 3.11 has no type for it."""
 
 
+class Trusted(str):
+    """Text whose special literals count in `Tokenizer.encode_parts`.
+
+    It is a `str` in every other respect. A new string made of it, by `+`, `format` or a method, is
+    an ordinary `str`, which is not trusted.
+
+    >>> Trusted("<|user|>")
+    Trusted('<|user|>')
+    >>> Trusted("<|user|>") + "text"
+    '<|user|>text'
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"Trusted({super().__repr__()})"
+
+
 def as_str(text: Text) -> str:
     r"""Return a text as a `str`.
 
@@ -30,19 +48,39 @@ def as_str(text: Text) -> str:
     """
     if isinstance(text, str):
         return text
+    with _view_of(text) as view:
+        return str(view, "utf-8")
+
+
+def as_bytes(text: Text) -> bytes:
+    r"""Return a text in UTF-8. That of a buffer is not checked.
+
+    >>> as_bytes("é") == as_bytes(memoryview(b"\xc3\xa9"))
+    True
+
+    Raises TypeError for a value that is no text, and UnicodeEncodeError for a lone surrogate.
+    """
+    if isinstance(text, str):
+        return text.encode("utf-8")
+    with _view_of(text) as view:
+        return bytes(view)
+
+
+def _view_of(text: object) -> memoryview:
+    """Return the bytes of a buffer; raise TypeError for any other value."""
     try:
-        view = memoryview(text)
+        view = memoryview(text)  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(f"text must be a str or bytes-like, got {type(text).__name__}") from None
-    with view:
-        if view.itemsize != 1:
-            fault = f"with items of {view.itemsize} bytes"
-        elif view.ndim != 1:
-            fault = f"with {view.ndim} dimensions"
-        elif not view.c_contiguous:
-            fault = "with gaps"
-        else:
-            return str(view, "utf-8")
+    if view.itemsize != 1:
+        fault = f"with items of {view.itemsize} bytes"
+    elif view.ndim != 1:
+        fault = f"with {view.ndim} dimensions"
+    elif not view.c_contiguous:
+        fault = "with gaps"
+    else:
+        return view
+    view.release()
     raise TypeError(f"text must be contiguous bytes, got {type(text).__name__} {fault}")
 
 
@@ -60,6 +98,25 @@ def check_texts(texts: Iterable[Text]) -> list[Text]:
     if isinstance(texts, Text) or not isinstance(texts, Iterable):
         raise TypeError(f"texts must be an iterable of texts, got {type(texts).__name__}")
     return list(texts)
+
+
+def check_parts(parts: Iterable[str]) -> list[str]:
+    """Return the parts of a text. A single text is refused: its characters would count as parts."""
+    if not isinstance(parts, (list, tuple)):
+        check_iterable(parts, "parts", "str")
+    return list(parts)
+
+
+def raise_in_part(parts: Iterable[str]) -> None:
+    """Raise the error of the first part that is no `str` or has a lone surrogate, with a note."""
+    for number, part in enumerate(parts):
+        try:
+            if not isinstance(part, str):
+                raise TypeError(f"a part must be a str, got {type(part).__name__}")
+            part.encode("utf-8")
+        except (TypeError, UnicodeEncodeError) as error:
+            error.add_note(f"in part {number}")
+            raise error from None
 
 
 TextErrors = Literal["strict", "replace"]
@@ -89,6 +146,30 @@ def replaced(text: Text) -> str:
         return as_str(text)
     except UnicodeDecodeError as error:
         return error.object.decode("utf-8", "replace")
+
+
+Unit = Literal["characters", "bytes"]
+"""What the offsets in a text count."""
+
+
+def check_unit(unit: object) -> bool:
+    """Return whether `unit` is "bytes"; raise TypeError or ValueError unless it is known."""
+    if not isinstance(unit, str):
+        raise TypeError(f"unit must be a str, got {type(unit).__name__}")
+    if unit not in ("characters", "bytes"):
+        raise ValueError(f"unit must be characters or bytes, got {unit!r}")
+    return unit == "bytes"
+
+
+def check_normalized(text: Text, normalized: str) -> None:
+    """Raise ValueError for a text that differs from its normal form, which the ids stand for."""
+    string = as_str(text)
+    if string != normalized:
+        at = len(os.path.commonprefix((string, normalized)))  # noqa: RUF071 (no paths)
+        raise ValueError(
+            f"this vocabulary normalizes text (form C), and changes this text at character {at}, "
+            f"so offsets in it are unknown; pass unicodedata.normalize('NFC', text)"
+        )
 
 
 # Ids
@@ -251,6 +332,35 @@ def check_threads(threads: int | None) -> int:
     if count < 1:
         raise ValueError(f"threads must be at least 1, got {count}")
     return min(count, _MAX_THREADS)
+
+
+def check_budget(max_tokens: object, lowest: int) -> int:
+    """Return a number of ids as an int. Raises TypeError or ValueError unless it can be one."""
+    budget = _integer(max_tokens, "max_tokens must be an integer")
+    if budget < lowest:
+        raise ValueError(f"max_tokens must be at least {lowest}, got {budget}")
+    return budget
+
+
+def random_of(share: object, seed: object) -> Callable[[], float]:
+    """Return a source of random numbers. Raises TypeError or ValueError for a wrong argument."""
+    if isinstance(share, bool) or not isinstance(share, (int, float)):
+        raise TypeError(f"share must be a number, got {type(share).__name__}")
+    if not 0 <= share <= 1:
+        raise ValueError(f"share must be from 0 to 1, got {share}")
+    from random import Random  # imported here, since few programs need it
+
+    return Random(_integer(seed, "seed must be an integer")).random
+
+
+def check_overlap(overlap: object, max_tokens: int) -> int:
+    """Return the overlap of chunks as an int. Raises TypeError or ValueError if it does not fit."""
+    number = _integer(overlap, "overlap must be an integer")
+    if not 0 <= number < max_tokens:
+        raise ValueError(
+            f"overlap must be from 0 to {max_tokens - 1}, below max_tokens, got {number}"
+        )
+    return number
 
 
 def check_vocab_size(vocab_size: object) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from operator import countOf
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
+from operator import countOf, sub
 
 from bpetite._vocabulary import TokenBytes, as_id
 
@@ -50,18 +51,31 @@ def as_list(ids: Iterable[int]) -> list[int]:
         raise
 
 
-def character_offsets(tokens: Iterable[bytes]) -> list[int]:
-    r"""Return, for each token, the index of the character that its first byte is in.
+def byte_offsets(ids: list[int], bytes_of: Mapping[int, bytes]) -> list[int]:
+    """Return, for each id, the offset of its first byte in the bytes of all ids.
 
-    The tokens, joined, must be valid UTF-8.
+    >>> byte_offsets([1, 0, 1], {0: b"a", 1: b"bc"})
+    [0, 2, 3]
+    """
+    offsets = list(accumulate(map(len, map(bytes_of.__getitem__, ids)), initial=0))
+    del offsets[-1]
+    return offsets
 
-    >>> character_offsets([b"a", b"\xc3", b"\xa9", b"b"])
+
+# All bytes that continue a character in UTF-8.
+_CONTINUATION = bytes(range(0x80, 0xC0))
+
+
+def character_offsets(ids: list[int], bytes_of: Mapping[int, bytes]) -> list[int]:
+    r"""Return, for each id, the index of the character that its first byte is in.
+
+    The bytes of the ids, joined, must be UTF-8.
+
+    >>> character_offsets([0, 1, 2, 0], {0: b"a", 1: b"\xc3", 2: b"\xa9"})
     [0, 1, 1, 2]
     """
-    offsets = []
-    characters = 0  # begun so far
-    for token in tokens:
-        begins_inside = 0x80 <= token[0] < 0xC0 if token else False
-        offsets.append(characters - begins_inside)
-        characters += sum(not 0x80 <= byte < 0xC0 for byte in token)
-    return offsets
+    tokens = {id: bytes_of[id] for id in set(ids)}
+    begun = {id: len(token.translate(None, _CONTINUATION)) for id, token in tokens.items()}
+    begins_inside = {id: b"\x80" <= token[:1] < b"\xc0" for id, token in tokens.items()}
+    characters = accumulate(map(begun.__getitem__, ids), initial=0)
+    return list(map(sub, characters, map(begins_inside.__getitem__, ids)))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import add
 from typing import NamedTuple
 
 MAX_COUNT = 2**64 - 1
@@ -53,6 +54,14 @@ class Totals(NamedTuple):
     text_bytes: int
     dropped_pieces: int
     """The occurrences of pieces that were too rare."""
+
+
+NO_TOTALS = Totals(0, 0, 0, 0)
+
+
+def sum_totals(totals: Totals, more: Totals) -> Totals:
+    """Return the totals of two sets of records."""
+    return Totals(*map(add, totals, more))
 
 
 class Merged(NamedTuple):
@@ -136,6 +145,32 @@ def merge_records(
         hungry = _wait(used, blocks, starts, last_piece, waiting)
     totals = Totals(distinct, pieces, text_bytes - first_bytes, dropped)
     return Merged(bytes(records), starts, hungry, last_piece, totals)
+
+
+def partition_records(records: bytes, count: int) -> list[tuple[bytes, Totals]]:
+    r"""Divide valid records by a hash of their pieces; return each part with its totals.
+
+    >>> [part for part, _ in partition_records(b"\x01a\x03\x02to\x01", 2)]
+    [b'\x01a\x03', b'\x02to\x01']
+    """
+    parts = [bytearray() for _ in range(count)]
+    totals = [NO_TOTALS] * count
+    start = 0
+    while start < len(records):
+        piece, number, end = _record(records, start)
+        index = _piece_hash(piece) % count
+        parts[index] += records[start:end]
+        totals[index] = sum_totals(totals[index], Totals(1, number, number * len(piece), 0))
+        start = end
+    return [(bytes(part), total) for part, total in zip(parts, totals, strict=True)]
+
+
+def _piece_hash(piece: bytes) -> int:
+    """Return FNV-1a, folded to 32 bits. It is the same on every machine."""
+    value = 0xCBF29CE484222325
+    for byte in piece:
+        value = (value ^ byte) * 0x100000001B3 & MAX_COUNT
+    return (value >> 32 ^ value) & 0xFFFFFFFF
 
 
 def _wait(

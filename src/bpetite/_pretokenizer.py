@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, chain, pairwise
 from os.path import commonprefix
 from time import process_time
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from bpetite._unicode import (
     compile_regex,
     differs,
     named_characters,
     nfc,
+    nfc_positions,
     range_starts,
     with_stand_ins,
 )
@@ -118,7 +119,9 @@ class Pretokenizer:
             compile_regex(safe_split) if safe_split else None
         )
         """Ends where a text may be split before the pattern; None if no such place is known."""
-        self.piece_end = safe_split if normalizer or not safe_split else _PIECE_ENDS[pattern]
+        self.piece_end: str | None = (
+            safe_split if normalizer or not safe_split else _PIECE_ENDS[pattern]
+        )
         """Ends where a piece ends, unless `differs` is true of the two characters around."""
         self._normalizer = normalizer
         self.split: Callable[[str], list[str]]
@@ -134,7 +137,7 @@ class Pretokenizer:
         ends = accumulate(map(len, pieces), initial=0)
         return [text[start:end] for start, end in pairwise(ends)]
 
-    needs_resplit = staticmethod(differs)
+    needs_resplit: ClassVar[staticmethod[[str], bool]] = staticmethod(differs)
     """Return whether the text of a piece has to go through `split_with_stand_ins`."""
 
     def matches_all(self) -> bool:
@@ -150,6 +153,12 @@ class Pretokenizer:
             self._compiled.sub("", behind.join([*characters, ""]))
             for behind in ("a", "1", ".", " ", "\n")
         )
+
+    def normalized(self, text: str, positions: Sequence[int]) -> tuple[str, Sequence[int]]:
+        """Return a text normalized, and where the characters at ascending positions begin in it."""
+        if not self._normalizer:
+            return text, positions
+        return nfc(text), nfc_positions(text, positions)
 
     def blocks(self, text: str) -> Iterable[str]:
         """Split a text at safe splits into blocks of some thousand characters, normalized."""
@@ -236,32 +245,79 @@ class ChunkSplitter:
         first = max(searched - self._context, 0)
         end, size = len(data), _SPLIT_WINDOW_BYTES
         while True:
-            window = max(end - size, first)
-            start = max(window - self._context, 0)
-            while start < end and data[start] & 0xC0 == 0x80:
-                start += 1
-            text = data[start:end].decode("utf-8", "surrogateescape")
-            part = text[: self._last_split_of(text, self._piece_end)]
-            split = start + len(part.encode("utf-8", "surrogateescape"))
-            if part and split >= window:
-                return split
-            if window == first:
+            lower = max(end - size, first)
+            window = _character_start(data, lower)
+            start = _character_start(data, max(window - self._context, 0))
+            before = data[start:window].decode("utf-8", "surrogateescape")
+            text = before + data[window:end].decode("utf-8", "surrogateescape")
+            split = self._last_split_of(text, len(before), self._piece_end)
+            if split:
+                return start + len(text[:split].encode("utf-8", "surrogateescape"))
+            if lower == first:
                 return 0
             size *= 4
 
-    def _last_split_of(self, text: str, piece_end: regex.Pattern[str]) -> int:
-        """Return the position of the last split, or 0."""
+    @property
+    def has_splits(self) -> bool:
+        """Whether any split is known."""
+        return self._piece_end is not None
+
+    def is_split(self, text: str, at: int) -> bool:
+        """Return whether a whole text may be split at a position, which is not its end."""
+        return (
+            at > 0
+            and self._piece_end is not None
+            and self._piece_end.match(text, at - 1) is not None
+            and self._is_sure(text, at)
+        )
+
+    def splits(self, text: str, start: int, end: int) -> Iterator[int]:
+        """Yield where `text[start:end]` may be split, and `end`."""
+        matches = () if self._piece_end is None else self._piece_end.finditer(text, start, end)
+        yield from (
+            at for match in matches if (at := match.end()) < end and self._is_sure(text, at)
+        )
+        yield end
+
+    def _is_sure(self, text: str, at: int) -> bool:
+        """Return whether neither Unicode nor a literal is against a split."""
+        # The installed `regex` may know a character of a later Unicode as another kind.
+        return not differs(text[at - 1 : at + 1]) and not self._specials.spans(text, at)
+
+    def last_literal_end(self, data: bytearray, searched: int = 0) -> tuple[int, int]:
+        """Return the offset behind the last literal that every text behind leaves, or 0.
+
+        `data` is UTF-8 that begins at a split; only its last character may be unfinished. The
+        second offset is `searched` of the next call with longer data: between both, no literal
+        begins.
+        """
+        text = data[searched:].decode("utf-8", "surrogateescape").rstrip(_UNDECODED)
+        end, begun = self._specials.last_end(text)
+        behind = searched + len(text[:begun].encode())
+        return (searched + len(text[:end].encode()) if end else 0), behind
+
+    def _last_split_of(self, text: str, least: int, piece_end: regex.Pattern[str]) -> int:
+        """Return the position of the last split that is at least `least`, or 0."""
         text = text.rstrip(_UNDECODED)  # the beginning of a character
         sure = self._specials.begun(text)
-        for end in reversed([match.end() for match in piece_end.finditer(text)]):
-            # The installed `regex` may know a character of a later Unicode as another kind.
-            is_known = not differs(text[end - 1 : end + 1])
-            if end <= sure and is_known and not self._specials.spans(text, end):
+        ends = [match.end() for match in piece_end.finditer(text, max(least - 1, 0))]
+        for end in reversed(ends):
+            if end <= sure and self._is_sure(text, end):
                 return end
         return 0
 
 
-_SPLIT_WINDOW_BYTES = 1 << 8
+def _character_start(data: bytes | bytearray, offset: int) -> int:
+    """Return the first offset from `offset` on where a character begins, if the bytes are UTF-8."""
+    for start in range(offset, min(offset + _MAX_CHARACTER_BYTES, len(data))):
+        if data[start] & 0xC0 != 0x80:
+            return start
+    return offset
+
+
+# The last word or two: a text usually has a split there. A longer search costs more than the rest
+# of a short step.
+_SPLIT_WINDOW_BYTES = 1 << 5
 _MAX_CHARACTER_BYTES = 4
 _UNDECODED = "".join(map(chr, range(0xDC80, 0xDD00)))
 
@@ -290,6 +346,8 @@ class SpecialSplitter:
             prefixes.append(literal)
             self._prefixes.append(tuple(prefixes))
         self._candidates = re.compile(self._beginning()) if literals else None
+        firsts = "".join(map(re.escape, sorted({literal[0] for literal in literals})))
+        self._firsts = re.compile(f"[{firsts}]") if literals else None
 
     def _beginning(self) -> str:
         """Return a regular expression for the common prefix and the character after it."""
@@ -324,14 +382,36 @@ class SpecialSplitter:
             candidate = self._candidates.search(near, candidate.start() + 1)
         return False
 
-    def begun(self, text: str) -> int:
-        """Return the first position where a literal may begin that more text completes."""
-        for start in range(max(len(text) - self.max_length + 1, 0), len(text)):
-            beginning = text[start:]
-            index = bisect_left(self._sorted, beginning)
+    def begun(self, text: str, start: int = 0) -> int:
+        """Return the first position where a literal may begin that more text completes.
+
+        The search begins at `start`. Without such a position, it is the length of `text`.
+        """
+        start = max(start, len(text) - self.max_length + 1)
+        for candidate in self._firsts.finditer(text, start) if self._firsts else ():
+            beginning = text[candidate.start() :]
+            index = bisect_right(self._sorted, beginning)
             if index < len(self._sorted) and self._sorted[index].startswith(beginning):
-                return start
+                return candidate.start()
         return len(text)
+
+    def last_end(self, text: str) -> tuple[int, int]:
+        """Return where the last literal ends that every text behind leaves, or 0.
+
+        `text` begins where a literal may begin. The second position is where a search may go on
+        once there is more text: no literal begins between both.
+
+        >>> SpecialSplitter(["<|a|>", "<|a|>b"]).last_end("<|a|>c<|a|>")
+        (5, 6)
+        """
+        end, begun = 0, self.begun(text)
+        for literal, position in self._find(text):
+            if begun <= position:
+                break
+            end = position + len(literal)
+            if begun < end:
+                begun = self.begun(text, end)
+        return end, begun
 
     def _find(self, text: str) -> Iterator[tuple[str, int]]:
         candidate = self._candidates.search(text) if self._candidates else None

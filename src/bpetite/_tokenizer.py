@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import os
 from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from bpetite import _arguments, _corpus
-from bpetite._arguments import Buffer, Chosen, Dtype, Frame, Specials, Text, TextErrors
+from bpetite._arguments import Buffer, Chosen, Dtype, Frame, Specials, Text, TextErrors, Unit
+from bpetite._budget import Chunk, TextCutter
 from bpetite._corpus import Batches, Document, DocumentCorpus, DocumentRun, Source
-from bpetite._decoder import as_list, character_offsets
+from bpetite._decoder import as_list
 from bpetite._engine import ENGINE
 from bpetite._engine.arrays import joined
 from bpetite._engine.documents import view_of_data, view_of_offsets
 from bpetite._piece_counts.counts import PieceCounts
 from bpetite._pretokenizer import ChunkSplitter, Pretokenizer, pattern_of, portable_pattern
 from bpetite._progress import ProgressCallback, Reporter
+from bpetite._streaming.encode_stream import EncodeStream, TextSource, ids_of_chunks
 from bpetite._streaming.stream import MakesStreams
 from bpetite._streaming.tables import TokenSource
+from bpetite._token_tables import TokenTables
 from bpetite._vocabulary import BYTE_COUNT, Pair, Vocabulary, as_id
 from bpetite.formats import _registry
 from bpetite.formats._fingerprint import fingerprint
@@ -65,7 +69,7 @@ class Tokenizer(MakesStreams):
 
     __slots__ = (
         "__weakref__", "_count", "_encode", "_encode_array", "_encoder", "_encoders",
-        "_fingerprint", "_joiner", "_token_source", "_vocabulary",
+        "_fingerprint", "_joiner", "_splitters", "_tables", "_token_source", "_vocabulary",
     )  # fmt: skip
 
     def __init__(self, vocabulary: Vocabulary | None = None, /) -> None:
@@ -78,10 +82,12 @@ class Tokenizer(MakesStreams):
         self._vocabulary = vocabulary
         self._encoder = ENGINE.make_text_encoder(vocabulary)
         self._encoders: dict[Chosen, TextEncoder] = {}
+        self._splitters: dict[Chosen, ChunkSplitter] = {}
         self._encode = self._encoder.encode
         self._encode_array = self._encoder.encode_array
         self._count = self._encoder.count
         self._joiner = ENGINE.make_token_joiner(vocabulary)
+        self._tables = TokenTables(vocabulary)
         self._token_source = TokenSource(vocabulary)
         self._fingerprint: str | None = None
 
@@ -226,7 +232,7 @@ class Tokenizer(MakesStreams):
         ValueError. Any other is ordinary text. "all" means every special token, and for
         `disallowed_special` every one that is not allowed. These two are tiktoken's parameters
         with other defaults: all are allowed, and no literal raises. For untrusted text, use
-        `encode_ordinary`.
+        `encode_ordinary`, or `encode_parts` if it is in a prompt.
 
         `add_special_tokens` adds the ids that a Hugging Face vocabulary puts around each text, such
         as Llama 3's <|begin_of_text|>. A trained vocabulary adds none.
@@ -309,6 +315,34 @@ class Tokenizer(MakesStreams):
         prefix, suffix = self._frame(add_special_tokens)
         return joined([ids], item_size, prefix, suffix)[0] if prefix or suffix else ids
 
+    def encode_with_offsets(
+        self, text: Text, *, unit: Unit = "characters", allowed_special: Specials = "all"
+    ) -> tuple[list[int], list[int]]:
+        """Return the ids of a text, as `encode` does, and where in the text each id begins.
+
+        With the unit characters, an offset is the index of the character that has the first byte
+        of the id. Ids that share a character share its index. With the unit bytes, an offset is
+        that of the first byte in the UTF-8 of the text.
+
+        The text of id i is `text[offsets[i] : offsets[i + 1]]`, unless the id is a part of a
+        character.
+
+        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
+        >>> tokenizer.encode_with_offsets("é ab<|endoftext|>")
+        ([195, 169, 257, 258], [0, 0, 1, 4])
+        >>> tokenizer.encode_with_offsets("é ab<|endoftext|>", unit="bytes")
+        ([195, 169, 257, 258], [0, 1, 2, 5])
+
+        Raises the errors of `encode`, and ValueError for an unknown `unit`. If the vocabulary
+        normalizes text, raises ValueError for a text that it changes.
+        """
+        in_bytes = _arguments.check_unit(unit)
+        ids = self.encode(text, allowed_special=allowed_special)
+        if not self.lossless:
+            _arguments.check_normalized(text, self._joiner.text(ids, "strict"))
+        is_ascii = isinstance(text, str) and text.isascii()
+        return ids, self._joiner.offsets(ids, in_bytes or is_ascii)
+
     def encode_batch(
         self,
         texts: Iterable[Text],
@@ -378,6 +412,48 @@ class Tokenizer(MakesStreams):
             return encoder.encode_batch_arrays(checked, frame, item_size, count)
 
         return _encoded(encode, texts, replaces)
+
+    def encode_parts(self, parts: Iterable[str]) -> tuple[list[int], list[int]]:
+        """Return the ids of a text in parts, of which some are trusted, and where each part begins.
+
+        A special literal becomes its id only if it lies in one `Trusted` part. In any other `str`,
+        and across parts, it is ordinary text. All else is encoded as one text, so a token may span
+        parts. The ids are those of `encode("".join(parts))` if every special literal of that text
+        lies in one trusted part.
+
+        The ids of part i are `ids[offsets[i] : offsets[i + 1]]`. There is one offset more than
+        parts: the first is 0, the last the number of all ids. An id belongs to the part of its
+        first byte. With a vocabulary that normalizes text, characters that become one belong to the
+        part of the first of them.
+
+        >>> from bpetite import Trusted
+        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
+        >>> tokenizer.encode_parts([Trusted("ab<|endoftext|>"), "<|", Trusted("ab")])
+        ([256, 258, 60, 124, 256], [0, 2, 4, 5])
+
+        Raises UnicodeEncodeError for a lone surrogate, with its position in its part, and TypeError
+        for a part that is no `str`. A note names the part.
+        """
+        return _encoded_parts(self._encoder.encode_parts, parts)
+
+    def encode_parts_arrays(
+        self, parts: Iterable[str], *, dtype: Dtype = "uint32"
+    ) -> tuple[memoryview, memoryview]:
+        """Return the ids and the offsets of `encode_parts` in buffers, as `encode_array` does.
+
+        An offset has eight bytes.
+
+        >>> from bpetite import Trusted
+        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
+        >>> ids, offsets = tokenizer.encode_parts_arrays(["ab", Trusted("<|endoftext|>")])
+        >>> ids.tolist(), offsets.tolist()
+        ([256, 258], [0, 1, 2])
+
+        Raises the errors of `encode_parts`, and ValueError for a `dtype` that cannot hold all ids.
+        """
+        item_size = _arguments.item_size_of(dtype, self._vocabulary)
+        encoder = self._encoder
+        return _encoded_parts(lambda parts: encoder.encode_parts_arrays(parts, item_size), parts)
 
     def encode_offsets(
         self,
@@ -560,6 +636,97 @@ class Tokenizer(MakesStreams):
                 total += len(ids)
         return total
 
+    # Budgets
+
+    def fits(self, text: Text, max_tokens: int, *, allowed_special: Specials = "all") -> bool:
+        """Return whether a text has at most `max_tokens` ids.
+
+        No more text is encoded than the answer needs, unless the pattern has no name.
+
+        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
+        >>> tokenizer.fits("ab ab", 2), tokenizer.fits("ab" * 1_000_000, 2)
+        (True, False)
+
+        Raises the errors of `encode`, and ValueError for a negative `max_tokens`.
+        """
+        budget = _arguments.check_budget(max_tokens, 0)
+        string = _arguments.as_str(text)
+        return self._cutter(allowed_special).fits(string, budget)
+
+    def truncate(
+        self,
+        text: Text,
+        max_tokens: int,
+        *,
+        keep: Literal["start", "end"] = "start",
+        allowed_special: Specials = "all",
+    ) -> str:
+        """Return the longest beginning of a text, or end, that has at most `max_tokens` ids.
+
+        It is cut between characters. `count` of the result never exceeds `max_tokens`. A safe
+        split is a place where a piece ends whatever comes before and behind. In more than 512
+        characters without a safe split, a longer result may fit: not all cuts are tried there.
+
+        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
+        >>> tokenizer.truncate("ab ab, ab", 2), tokenizer.truncate("ab ab, ab", 2, keep="end")
+        ('ab ab', ', ab')
+
+        Raises the errors of `encode`, and ValueError for a negative `max_tokens`.
+        """
+        budget = _arguments.check_budget(max_tokens, 0)
+        if keep not in ("start", "end"):
+            raise ValueError(f'keep must be "start" or "end", got {keep!r}')
+        string = _arguments.as_str(text)
+        cutter = self._cutter(allowed_special)
+        if keep == "start":
+            return string[: cutter.prefix(string, budget)]
+        return string[len(string) - cutter.suffix(string, budget) :]
+
+    def chunks(
+        self,
+        text: Text,
+        max_tokens: int,
+        *,
+        overlap: int = 0,
+        allowed_special: Specials = "all",
+    ) -> Iterator[Chunk]:
+        """Yield parts of a text, in order, that have at most `max_tokens` ids each.
+
+        A chunk ends where a piece ends whatever comes before and behind, if there is such a place;
+        else between two characters. Without `overlap` the chunks, joined, are the text. With it, a
+        chunk begins with at most `overlap` ids of the one before. `chunk.ids` is what `encode`
+        returns for `chunk.text`, and `chunk.text` is `text[chunk.start:chunk.end]`.
+
+        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
+        >>> for chunk in tokenizer.chunks("ab ab ab, ab", 2):
+        ...     print(chunk)
+        Chunk(text='ab ab', start=0, end=5, ids=[256, 257])
+        Chunk(text=' ab,', start=5, end=9, ids=[257, 44])
+        Chunk(text=' ab', start=9, end=12, ids=[257])
+
+        Raises the errors of `encode`. Raises ValueError for a `max_tokens` below 1, for an
+        `overlap` that is not below `max_tokens`, and for a character with more than `max_tokens`
+        ids.
+        """
+        # A generator would check the arguments at its first step only.
+        budget = _arguments.check_budget(max_tokens, 1)
+        overlap = _arguments.check_overlap(overlap, budget)
+        string = _arguments.as_str(text)
+        return self._cutter(allowed_special).chunks(string, budget, overlap)
+
+    def _cutter(self, allowed_special: Specials) -> TextCutter:
+        vocabulary = self._vocabulary
+        chosen, _ = _arguments.choose_specials(vocabulary.special_tokens, allowed_special, ())
+        encoder = self._encoder_of(chosen)
+        return TextCutter(
+            lambda text: encoder.encode_array(text, False, 4, 1),
+            encoder.count,
+            vocabulary.tokens.bytes_of,
+            self._joiner.join,
+            self._splitter_of(chosen),
+            is_exact=vocabulary.normalizer is None,
+        )
+
     def _runs(self, corpus: Batches) -> Iterator[DocumentRun]:
         """Return the documents of a corpus in runs. The ids of a document are those of its parts.
 
@@ -567,12 +734,66 @@ class Tokenizer(MakesStreams):
         """
         if not isinstance(corpus, Batches):
             raise TypeError(f"corpus must have a method batches, got {type(corpus).__name__}")
-        vocabulary = self._vocabulary
-        pretokenizer = Pretokenizer(
-            vocabulary.pattern, vocabulary.more_patterns, vocabulary.normalizer
-        )
-        splitter = ChunkSplitter(pretokenizer, vocabulary.special_tokens)
+        splitter = self._splitter_of(Chosen(inverted=True))
         return _split_again(_corpus.document_runs(corpus), splitter)
+
+    # Text that grows
+
+    def encode_stream(self, *, allowed_special: Specials = "all") -> EncodeStream:
+        """Return an `EncodeStream`, which turns a text that grows into ids that are final.
+
+        A special literal in `allowed_special` becomes its id, also if it spans steps. Any other is
+        ordinary text.
+
+        >>> stream = Tokenizer.train("ab ab ab", 258).encode_stream()
+        >>> stream.step("ab a"), stream.pending, stream.step("b"), stream.flush()
+        ([256], b' a', [], [257])
+
+        Raises ValueError for an unknown special token, TypeError for a wrong type.
+        """
+        chosen, _ = _arguments.choose_specials(self._vocabulary.special_tokens, allowed_special, ())
+        allowed: Specials = "all" if chosen.inverted else chosen.literals
+        encode = self._encoder_of(chosen).encode
+        return EncodeStream(TextSource(self, allowed, encode, self._splitter_of(chosen)))
+
+    def encode_iter(
+        self, chunks: Iterable[Text], *, allowed_special: Specials = "all"
+    ) -> Iterator[list[int]]:
+        """Yield the ids of a text in chunks, as they become final: an `EncodeStream` of them.
+
+        `chunks` yields parts of one text, such as the lines of an open file. The lists, joined, are
+        the result of `encode` for the joined chunks. No list is empty. Memory grows with the chunks
+        and the pending text alone.
+
+        >>> list(Tokenizer.train("ab ab ab", 258).encode_iter(["ab a", "b ", b"ab"]))
+        [[256], [257], [257]]
+
+        Raises the errors of `EncodeStream.step` and `flush`.
+        """
+        # A generator would check the arguments at its first step only.
+        _arguments.check_iterable(chunks, "chunks", "texts")
+        return ids_of_chunks(self.encode_stream(allowed_special=allowed_special), chunks)
+
+    def _splitter_of(self, chosen: Chosen) -> ChunkSplitter:
+        """Return a splitter by which only some special tokens are special."""
+        splitter = self._splitters.get(chosen)
+        if splitter is None:
+            vocabulary = self._vocabulary
+            pretokenizer = Pretokenizer(
+                vocabulary.pattern, vocabulary.more_patterns, vocabulary.normalizer
+            )
+            literals = [
+                literal
+                for literal in vocabulary.special_tokens
+                if (literal in chosen.literals) != chosen.inverted
+            ]
+            splitter = ChunkSplitter(pretokenizer, literals)
+            if len(self._splitters) >= _MAX_ENCODERS:
+                self._splitters.clear()
+            self._splitters[chosen] = splitter
+        return splitter
+
+    # Choices of special tokens
 
     def _choose(
         self, allowed_special: Specials, disallowed_special: Specials
@@ -613,6 +834,28 @@ class Tokenizer(MakesStreams):
         if not add_special_tokens:
             return (), ()
         return self._vocabulary.prefix_ids, self._vocabulary.suffix_ids
+
+    def split_ids(self, ids: Iterable[int], share: float, *, seed: int) -> list[int]:
+        """Return other ids of the same text: a share of the tokens is split into their parts.
+
+        Each id that a merge makes is replaced by its two parts with the probability `share`, and so
+        are the parts. A model that is trained on such ids sees the letters of its tokens, as in
+        StochasTok (arXiv:2506.01687). Equal arguments give equal ids in every version of Python.
+
+        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
+        >>> tokenizer.split_ids([257, 257, 257], 0.5, seed=1)
+        [32, 256, 257, 32, 97, 98]
+        >>> tokenizer.split_ids([257, 258], 1, seed=1)
+        [32, 97, 98, 258]
+
+        Raises KeyError and TypeError for ids as `decode` does, ValueError for a `share` that is not
+        from 0 to 1, and TypeError for a `seed` that is not an integer.
+        """
+        _arguments.check_ids(ids)
+        ids = as_list(ids)
+        random = _arguments.random_of(share, seed)
+        self.decode_bytes(ids)
+        return [*self._tables.split(ids, share, random)]
 
     # Decoding
 
@@ -691,7 +934,42 @@ class Tokenizer(MakesStreams):
         _arguments.check_ids(ids)
         ids = as_list(ids)
         text = self.decode(ids)
-        return text, character_offsets(map(self.token_bytes, ids))
+        return text, self._joiner.offsets(ids, text.isascii())
+
+    # Checks
+
+    def first_noncanonical(self, ids: Iterable[int]) -> int | None:
+        r"""Return the index of the first id that differs from `encode(decode(ids))`, or None.
+
+        None means that encoding the text again gives these ids. A model may generate others, since
+        it may spell a word by other tokens. A special id is canonical: its literal becomes this id
+        again. Ordinary ids that spell a literal are not.
+
+        No text has ids whose bytes are not UTF-8. The id with the first such byte counts as
+        different. For the ids before it, U+FFFD stands for these bytes.
+
+        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
+        >>> tokenizer.first_noncanonical([256, 257, 258])
+        >>> tokenizer.first_noncanonical([256, 32, 256])
+        1
+
+        The time is linear in the length of the text. Raises KeyError and TypeError as `decode`
+        does.
+        """
+        _arguments.check_ids(ids)
+        ids = as_list(ids)
+        data = self._joiner.join(ids)
+        bad = len(ids)
+        try:
+            text = data.decode()
+        except UnicodeDecodeError as error:
+            bad = bisect_right(self._joiner.offsets(ids, True), error.start) - 1
+            text = data.decode("utf-8", "replace")
+        canonical = self.encode(text)
+        if canonical == ids:
+            return None
+        pairs = enumerate(zip(canonical, ids, strict=False))
+        return min(bad, next((index for index, (one, two) in pairs if one != two), bad))
 
     # Files
 
@@ -745,10 +1023,13 @@ class Tokenizer(MakesStreams):
 
     @classmethod
     def from_tiktoken(cls, encoding: object) -> Tokenizer:
-        """Return the tokenizer that gives the ids of a `tiktoken.Encoding`.
+        """Return the tokenizer that gives the ids of a `tiktoken.Encoding`, or of its name.
 
-        Raises ValueError for a pattern with another meaning here, TypeError for a value that is no
-        Encoding.
+        A name such as "cl100k_base" is given to `tiktoken.get_encoding`, which reads its cache and
+        downloads what is not there.
+
+        Raises ValueError for an unknown name and for a pattern with another meaning here. Raises
+        TypeError for a value that is neither, and ImportError for a name without tiktoken.
         """
         return cls._checked(*from_encoding(encoding), "the Encoding")
 
@@ -827,6 +1108,36 @@ class Tokenizer(MakesStreams):
         if self._fingerprint is None:
             self._fingerprint = fingerprint(self._vocabulary.transient())
         return self._fingerprint
+
+    @property
+    def tokens(self) -> tuple[bytes, ...]:
+        r"""The bytes of each id from 0 to `n_vocab` - 1; b"" for an id that is not in use.
+
+        A special token's bytes are its literal in UTF-8. Libraries for constrained decoding take
+        this sequence. It is made at the first use and kept.
+
+        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
+        >>> tokenizer.tokens[255:]
+        (b'\xff', b'ab', b' ab', b'<|endoftext|>')
+
+        Raises ValueError if ids run above 16 million.
+        """
+        return self._tables.rows
+
+    def ids_with_prefix(self, prefix: bytes) -> list[int]:
+        """Return the ids of all tokens whose bytes begin with a prefix, in ascending order.
+
+        Special tokens are left out. Token healing removes the last token of a prompt, and restricts
+        the next id to the tokens that begin with its bytes.
+
+        >>> Tokenizer.train("ab ab ab", 258).ids_with_prefix(b"a")
+        [97, 256]
+
+        Raises TypeError for a value that is not bytes.
+        """
+        if not isinstance(prefix, bytes):
+            raise TypeError(f"prefix must be bytes, got {type(prefix).__name__}")
+        return self._tables.ids_with_prefix(prefix)
 
     def token_bytes(self, id: int) -> bytes:
         """Return the bytes of one id; a special token's are its literal in UTF-8.
@@ -967,6 +1278,16 @@ def _encoded(
             except (TypeError, UnicodeError) as error:
                 error.add_note(note.format(number))
                 raise error from None
+        raise
+
+
+def _encoded_parts(encode: Callable[[list[str]], Result], parts: Iterable[str]) -> Result:
+    """Encode a text in parts. The error of a bad part gets a note with its number."""
+    checked = _arguments.check_parts(parts)
+    try:
+        return encode(checked)
+    except (TypeError, UnicodeEncodeError):
+        _arguments.raise_in_part(checked)
         raise
 
 

@@ -82,6 +82,11 @@ class TokenBytes(dict[int, bytes]):
         raise KeyError(f"id {id} is not in this vocabulary (its ids run {self._range})")
 
     @lazy_property
+    def max_length(self) -> int:
+        """The number of bytes of the longest token."""
+        return max(map(len, self.values()))
+
+    @lazy_property
     def _range(self) -> str:
         last = max(self)
         return f"from 0 to {last}, with gaps" if len(self) <= last else f"from 0 to {last}"

@@ -39,7 +39,8 @@ import bpetite
 from bpetite import Tokenizer
 
 VERBS = (
-    *("train", "encode", "decode", "stream", "count", "inspect", "convert", "compare"),
+    *("train", "encode", "decode", "stream", "count", "truncate", "chunk", "inspect"),
+    *("convert", "compare"),
     *("tokenize", "finish", "verify", "count-pieces", "serve", "demo"),
 )
 

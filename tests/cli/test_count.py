@@ -45,6 +45,16 @@ def test_stdin_has_a_name_only_if_given() -> None:
     assert both == Result(0, b"3 three.txt\n2 -\n5 total\n", [])
 
 
+def test_more_tokens_than_the_maximum_fail() -> None:
+    assert in_process(*COUNT, "three.txt", "--max", "3") == Result(0, b"3 three.txt\n", [])
+    result = in_process(*COUNT, "three.txt", "many.txt", "--max", "1233")
+    lines = b"   3 three.txt\n1234 many.txt\n1237 total\n"
+    error = "bpetite: many.txt has 1234 tokens, more than --max 1233; truncate or chunk cuts it"
+    assert result == Result(1, lines, [error])
+    error = "bpetite: the text has 2 tokens, more than --max 1; truncate or chunk cuts it"
+    assert in_process(*COUNT, "--text", "~~", "--max", "1") == Result(1, b"2\n", [error])
+
+
 def test_text_option_is_counted() -> None:
     assert in_process(*COUNT, "--text", "~~") == Result(0, b"2\n", [])
     assert in_process(*COUNT, "--text", "") == Result(0, b"0\n", [])

@@ -91,6 +91,26 @@ def test_files_of_counts_are_added() -> None:
     assert counted("a.counts", "b.counts", *weights, "--min-count", "2") == expected
 
 
+def test_partitions_of_machines_add_up_to_all_counts() -> None:
+    report(*COUNT[:3], "a-all.counts", "a.txt", "--partitions", "2")
+    report(*COUNT[:3], "b-all.counts", "b.counts", "--partitions", "2")
+    assert not Path("a-all.counts").exists()
+    for number in (1, 2):
+        names = [f"{name}-all-{number}-of-2.counts" for name in "ab"]
+        report(*COUNT[:3], f"{number}.counts", *names)
+    both = PieceCounts.load("1.counts"), PieceCounts.load("2.counts")
+    assert [*both] == PieceCounts.from_corpus([TEXT, OTHER]).partition(2)
+
+
+def test_an_existing_partition_is_not_replaced() -> None:
+    Path("new-2-of-2.counts").write_bytes(b"old")
+    result = in_process(*COUNT, "a.txt", "--partitions", "2")
+    assert (result.code, result.out) == (1, b"")
+    assert "new-2-of-2.counts" in result.err[0]
+    assert Path("new-2-of-2.counts").read_bytes() == b"old"
+    assert not Path("new-1-of-2.counts").exists()
+
+
 def test_counts_and_text_are_not_mixed() -> None:
     assert in_process(*COUNT, "a.counts", "b.txt") == failure(
         "a.counts has piece counts, but b.txt has text; count the text first, then add the counts"

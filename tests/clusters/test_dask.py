@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.recipes import Corpora, check_counts, check_tokens, cluster, environment, needs
+from support.recipes import corpora as corpora  # a fixture
 
 pytestmark = needs("dask", "distributed")
 
@@ -19,11 +20,6 @@ if __name__ == "__main__":
         print(cluster.scheduler_address, flush=True)
         sys.stdin.read()
 """
-
-
-@pytest.fixture(scope="module")
-def corpora(tmp_path_factory: pytest.TempPathFactory) -> Corpora:
-    return Corpora(tmp_path_factory.mktemp("dask"))
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ from support.recipes import (
     program,
     run,
 )
+from support.recipes import corpora as corpora  # a fixture
 
 pytestmark = needs("ray", "pandas", "pyarrow")
 
@@ -34,11 +35,6 @@ print(context.address_info["gcs_address"], flush=True)
 sys.stdin.read()
 ray.shutdown()
 """
-
-
-@pytest.fixture(scope="module")
-def corpora(tmp_path_factory: pytest.TempPathFactory) -> Corpora:
-    return Corpora(tmp_path_factory.mktemp("ray"))
 
 
 @pytest.fixture(scope="module")

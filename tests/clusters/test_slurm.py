@@ -5,17 +5,12 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-import pytest
 from support.recipes import Corpora, contents, environment, needs, one_death, program, run
+from support.recipes import corpora as corpora  # a fixture
 
 pytestmark = needs()
 
 JOBS = 3
-
-
-@pytest.fixture(scope="module")
-def corpora(tmp_path_factory: pytest.TempPathFactory) -> Corpora:
-    return Corpora(tmp_path_factory.mktemp("slurm"))
 
 
 def run_array(script: Path, *arguments: Path, corpora: Corpora, first_code: int) -> None:

@@ -18,7 +18,7 @@ from bpetite.corpora import Corpus
 
 LINE = b'{"text": "%s"}\n'
 
-INSTALL = "pip install pyarrow isal zstandard"
+INSTALL = "pip install pyarrow isal zstandard universal-pathlib"
 
 
 def names(corpus: Corpus) -> list[str]:

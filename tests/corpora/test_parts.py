@@ -254,9 +254,9 @@ def test_a_folder_may_be_finished_twice_at_a_time(
 def test_what_a_killed_finish_left_is_removed(source: Path, tmp_path: Path) -> None:
     list(map(tokenize_part, planned(source, tmp_path / "tokens")))
     finish(tmp_path / "tokens")
-    for name in ("new/file", "shards/train_00000.bin"):
+    for name in ("new/file", "shards/train_00000.bin", ".bpetite-0123456789abcdef.tmp"):
         path = tmp_path / "tokens" / ".bpetite" / name
-        path.parent.mkdir()
+        path.parent.mkdir(exist_ok=True)
         path.touch()
     tokenize(Corpus(source), TOKENIZER, tmp_path / "tokens", "megatron", part_bytes=4_000)
     hidden = {path.name for path in (tmp_path / "tokens" / ".bpetite").iterdir()}

@@ -284,6 +284,27 @@ def test_first_documents_may_be_longer_than_a_block_of_ids(
 
 
 @pytest.mark.parametrize("format", FORMATS)
+def test_a_token_may_stand_on_both_sides_of_documents(
+    format: str, source: Path, folder: Path
+) -> None:
+    tokenize(Corpus(source), TOKENIZER, folder, format, begin=END, end=END)
+    assert verify(folder) == []
+    texts = TEXTS if FORMATS[format].keeps_empty else [text for text in TEXTS if text]
+    assert [*first_documents(folder, 3)] == [f"{END}{text}{END}" for text in texts[:3]]
+
+
+@pytest.mark.parametrize("begin", [None, END])
+@pytest.mark.parametrize("format", ["llmc", "olmo", "datatrove"])
+def test_documents_of_small_shards_are_counted(
+    format: str, begin: str | None, source: Path, folder: Path
+) -> None:
+    """A file of llm.c may have the end of a document that the file before it counts."""
+    tokenize(Corpus(source), TOKENIZER, folder, format, begin=begin, end=END, shard_tokens=500)
+    assert len([*folder.glob("train_*")]) > 2
+    assert verify(folder) == []
+
+
+@pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("content", ["empty", "bad"])
 def test_documents_without_ids_make_no_file_that_readers_refuse(
     format: str, content: str, tmp_path: Path, folder: Path

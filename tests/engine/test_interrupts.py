@@ -64,6 +64,9 @@ OWN = r"\w+|\W"
             id="many texts",
         ),
         pytest.param(
+            "gpt2", "['ab ' * 33] * 2_000_000", "encode_parts_arrays(given)", id="parts of a text"
+        ),
+        pytest.param(
             "gpt2",
             "'ab<|endoftext|>' * 20_000_000",
             "count(given)",

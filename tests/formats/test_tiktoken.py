@@ -6,6 +6,7 @@ import base64
 import hashlib
 import random
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -378,8 +379,32 @@ def test_a_special_token_may_be_an_ordinary_token_too() -> None:
 
 
 def test_anything_but_an_encoding_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"^expected a tiktoken\.Encoding, got str$"):
-        Tokenizer.from_tiktoken("cl100k_base")
+    with pytest.raises(TypeError, match=r"^expected a tiktoken\.Encoding, got bytes$"):
+        Tokenizer.from_tiktoken(b"cl100k_base")
+
+
+def test_an_encoding_may_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = encoding({**BYTES, b"ab": 300}, WORDS)
+    names: list[str] = []
+
+    def get_encoding(name: str) -> tiktoken.Encoding:
+        names.append(name)
+        return library
+
+    monkeypatch.setattr(tiktoken, "get_encoding", get_encoding)
+    assert Tokenizer.from_tiktoken("ours") == Tokenizer.from_tiktoken(library)
+    assert names == ["ours"]
+
+
+def test_an_unknown_name_of_an_encoding_is_refused() -> None:
+    with pytest.raises(ValueError, match="Unknown encoding no_such"):
+        Tokenizer.from_tiktoken("no_such")
+
+
+def test_a_name_of_an_encoding_needs_tiktoken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tiktoken", None)
+    with pytest.raises(ImportError, match="the encoding 'ours' is looked up in tiktoken; install"):
+        Tokenizer.from_tiktoken("ours")
 
 
 @pytest.mark.parametrize(

@@ -189,3 +189,16 @@ def test_encode_ordinary_is_tiktokens() -> None:
 def test_offsets_are_tiktokens(tokenizer: Tokenizer, text_case: str) -> None:
     ids = tokenizer.encode(text_case)
     assert tokenizer.decode_with_offsets(ids) == as_tiktoken(tokenizer).decode_with_offsets(ids)
+
+
+def test_offsets_of_text_are_hugging_faces(tokenizer: Tokenizer, text_case: str) -> None:
+    encoding = as_hugging_face(tokenizer).encode(text_case)
+    starts = [start for start, _ in encoding.offsets]
+    assert tokenizer.encode_with_offsets(text_case) == (encoding.ids, starts)
+
+
+@given(text=st.text(st.one_of(st.sampled_from(" \n'sé你🙂\u0301"), any_character), max_size=40))
+def test_offsets_of_noise_are_hugging_faces(tokenizer: Tokenizer, text: str) -> None:
+    encoding = as_hugging_face(tokenizer).encode(text)
+    starts = [start for start, _ in encoding.offsets]
+    assert tokenizer.encode_with_offsets(text) == (encoding.ids, starts)

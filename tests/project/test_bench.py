@@ -8,12 +8,14 @@ import shutil
 import sys
 from array import array
 from pathlib import Path
+from random import Random
+from string import ascii_lowercase
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from benchmarks import main as bench
-from benchmarks.corpora import files, others, processes, stages
+from benchmarks.corpora import clusters, files, others, processes, stages
 from benchmarks.json_lines import json_lines, scan
 from benchmarks.plots import Axis, Series, svg
 from benchmarks.stream import STOPS, Times, blocks
@@ -307,3 +309,31 @@ def test_programs_of_other_libraries_are_python() -> None:
             other, Path("python"), Path("a"), Path("b"), Path("c"), ("<end>", 1)
         )
         compile(str(program), other.name, "exec")
+
+
+# Many workers
+
+
+@pytest.mark.parametrize(
+    ("parts", "workers", "end"),
+    [([], 2, 0.0), ([1, 1, 1], 1, 3.0), ([1, 1, 1], 2, 2.0), ([1, 1, 1, 3], 2, 4.0)],
+)
+def test_a_free_worker_takes_the_next_part(parts: list[float], workers: int, end: float) -> None:
+    assert clusters.makespan(parts, workers, 0, Random(1)) == end
+
+
+def test_a_death_costs_the_part_and_a_restart() -> None:
+    parts = [1.0] * 1_000
+    longest = clusters.makespan(parts, 4, 0.1, Random(1))
+    assert longest > 250 + 0.05 * 250 * clusters.RESTART_SECONDS
+    assert longest == clusters.makespan(parts, 4, 0.1, Random(1))
+
+
+def test_a_growing_corpus_follows_heaps_law() -> None:
+    words_of_text = ["".join(Random(seed).choices(ascii_lowercase, k=6)) for seed in range(200)]
+    documents = [*clusters.growing(" ".join(words_of_text * 20), 1_000_000, 0.9, 1e9)]
+    first = {*" ".join(documents[: len(documents) // 2]).split()}
+    words = {*" ".join(documents).split()}
+    assert sum(len(document.encode()) for document in documents) == pytest.approx(1e6, rel=0.05)
+    assert len(words) == pytest.approx(1e9 * (1e6 / 1e12) ** 0.9, rel=0.3)
+    assert len(first) == pytest.approx(len(words) / 2**0.9, rel=0.3)

@@ -16,7 +16,7 @@ LAYERS = (
     ("_unicode", "_vocabulary", "_progress", "_piece_records"),
     ("_pretokenizer", "_corpus", "_trainer", "_encoder", "_decoder"),
     ("_arguments",),
-    ("_engine",),
+    ("_engine", "_budget", "_token_tables"),
     ("_streaming", "formats"),
     ("_piece_counts",),
     ("_tokenizer",),

@@ -136,6 +136,12 @@ class Corpora:
         return ids
 
 
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory: pytest.TempPathFactory) -> Corpora:
+    """A corpus for the tests of a module."""
+    return Corpora(tmp_path_factory.mktemp("corpora"))
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     """Return the bytes of every file that a reader of token files sees."""
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}

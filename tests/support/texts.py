@@ -67,6 +67,9 @@ CALLS: MappingProxyType[str, Callable[[Tokenizer, Any], object]] = MappingProxyT
     {
         **FORMS,
         "encode_ordinary": Tokenizer.encode_ordinary,
+        "encode_with_offsets": Tokenizer.encode_with_offsets,
+        "truncate": lambda tokenizer, text: tokenizer.truncate(text, 10**9),
+        "chunks": lambda tokenizer, text: [*tokenizer.chunks(text, 100)],
         "count": Tokenizer.count,
         "encode by three threads": lambda tokenizer, text: tokenizer.encode(text, threads=3),
         "encode with nothing allowed": lambda tokenizer, text: tokenizer.encode(

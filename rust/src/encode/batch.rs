@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use super::parts::TokenLengths;
 use super::sink::{IdList, Sink};
 use crate::cache::{Cache, MAX_FEW_CJK_RUNS, MergePiece, Misses, Packed};
 use crate::interrupt::Interrupt;
@@ -54,13 +55,26 @@ pub struct PieceEncoder {
     first_equal: TokenIndex,
     /// Made on first use; None if pieces must not be split.
     neighbours: OnceLock<Option<TokenNeighbours>>,
+    /// Made on first use.
+    lengths: OnceLock<TokenLengths>,
 }
 
 impl PieceEncoder {
     pub fn new(merges: Arc<MergeTable>, id_of: Arc<[u32]>) -> PieceEncoder {
         let equal = id_of.iter().enumerate().rev().take_while(|&(token, &id)| token as u32 == id);
         let first_equal = (id_of.len() - equal.count()) as TokenIndex;
-        PieceEncoder { merges, id_of, first_equal, neighbours: OnceLock::new() }
+        let (neighbours, lengths) = (OnceLock::new(), OnceLock::new());
+        PieceEncoder { merges, id_of, first_equal, neighbours, lengths }
+    }
+
+    /// Returns the lengths of tokens.
+    pub fn lengths(&self) -> &TokenLengths {
+        self.lengths.get().unwrap_or_else(|| {
+            // Made before the lock is taken: a forked process could wait for ever for a thread that
+            // it does not have.
+            let lengths = TokenLengths::new(&self.merges, &self.id_of);
+            self.lengths.get_or_init(|| lengths)
+        })
     }
 
     /// Returns the neighbours by which CJK runs are split, if pieces may be split.

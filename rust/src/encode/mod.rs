@@ -3,6 +3,7 @@
 mod batch;
 mod literals;
 pub mod parallel;
+mod parts;
 mod sink;
 
 use std::sync::{Arc, Mutex, TryLockError};
@@ -10,13 +11,13 @@ use std::sync::{Arc, Mutex, TryLockError};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::merge::{MergeScratch, MergeTable};
 use crate::simd::Isa;
-use crate::split::unicode::Classes;
-use crate::split::{Pattern, Pieces};
+use crate::split::{self, Pattern, Pieces};
 use crate::types::BATCH;
 pub use batch::{Context, Job};
 use batch::{EncodePieces, PieceEncoder};
 use literals::Literals;
 pub use parallel::Texts;
+pub use parts::{PartedText, Stop};
 pub use sink::{Count, Id, IdList, Sink};
 
 /// Encodes texts with one vocabulary. Many threads may use it at once.
@@ -36,8 +37,7 @@ impl Encoder {
         id_of: Arc<[u32]>,
         special: &[(String, u32)],
     ) -> Encoder {
-        // Made here, so that no call waits for another that makes them.
-        let _ = (Isa::get(), Classes::get());
+        split::prepare();
         let pieces = Arc::new(PieceEncoder::new(merges, id_of));
         Encoder { pattern, pieces, special: None, contexts: Arc::default() }.allowing(special)
     }

@@ -120,16 +120,50 @@ impl MergeTable {
         for (byte, &token) in (0..=255).zip(&self.token_of_byte) {
             tokens.define(token, &[byte]);
         }
-        let mut parts = vec![(0, 0); self.count as usize];
-        for (rank, left, right) in self.ranks.pairs() {
-            parts[rank as usize] = (left, right);
-        }
-        let is_made = (0..).zip(parts).all(|(rank, (left, right))| {
+        let is_made = (0..).zip(self.pairs()).all(|(rank, (left, right))| {
             !tokens.get(left).is_empty()
                 && !tokens.get(right).is_empty()
                 && tokens.define_joined(self.made_by(rank), left, right)
         });
         is_made.then_some(tokens)
+    }
+
+    /// Returns the length of each token that merging can make, in bytes; 0 for others.
+    pub fn lengths(&self, tokens: usize) -> Vec<u32> {
+        if let Some(WholePieces { tokens, .. }) = &self.whole_pieces {
+            return (0..).take(tokens.len()).map(|token| tokens.get(token).len() as u32).collect();
+        }
+        let mut lengths = vec![0; tokens];
+        self.token_of_byte.iter().for_each(|&token| lengths[token as usize] = 1);
+        let pairs = self.pairs();
+        let mut merges_of = vec![Vec::new(); tokens];
+        for (rank, &(left, right)) in (0_u32..).zip(&pairs) {
+            merges_of[left as usize].push(rank);
+            merges_of[right as usize].push(rank);
+        }
+        // A merge may come before those of its parts, so each token tells the merges that use it.
+        let mut new: Vec<TokenIndex> = self.token_of_byte.to_vec();
+        while let Some(token) = new.pop() {
+            for &rank in &merges_of[token as usize] {
+                let (left, right) = pairs[rank as usize];
+                let made = self.made_by(rank);
+                let [left, right] = [left, right].map(|part| lengths[part as usize]);
+                if lengths[made as usize] == 0 && left > 0 && right > 0 {
+                    lengths[made as usize] = u32::saturating_add(left, right);
+                    new.push(made);
+                }
+            }
+        }
+        lengths
+    }
+
+    /// Returns the pair of each merge in rank order.
+    fn pairs(&self) -> Vec<(TokenIndex, TokenIndex)> {
+        let mut pairs = vec![(0, 0); self.count as usize];
+        for (rank, left, right) in self.ranks.pairs() {
+            pairs[rank as usize] = (left, right);
+        }
+        pairs
     }
 
     /// Returns the tokens of a piece, which are in `scratch`.

@@ -5,9 +5,10 @@ use std::mem::MaybeUninit;
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyDict, PyString};
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString};
 
 use super::ids::{Ids, with_integers};
+use super::list::list_of;
 use super::object::{new_ascii, new_bytes, new_bytes_at_most, new_decoded};
 use super::text::{GIL_RELEASE_MIN_SIZE, caught, run};
 use crate::decode::{Extent, Integer, TokenBytes as Table};
@@ -74,6 +75,26 @@ impl TokenBytes {
         }
         let Some(bytes) = ids.bytes_behind(&[])? else { return Ok(None) };
         text(bytes.as_bytes(), ids.extent)
+    }
+
+    /// Returns where each id begins in the bytes of all, or in their text; None as `join` does.
+    fn offsets<'py>(
+        &self,
+        ids: &Bound<'py, PyAny>,
+        in_bytes: bool,
+    ) -> PyResult<Option<Bound<'py, PyList>>> {
+        let py = ids.py();
+        let Some(ids) = Ids::of(ids)? else { return Ok(None) };
+        let table = &self.0;
+        let offsets = with_integers!(&ids, ids => work(py, ids.len(), |interrupt| {
+            if in_bytes {
+                table.byte_offsets(ids, interrupt)
+            } else {
+                table.character_offsets(ids, interrupt)
+            }
+        }))?;
+        let Some(offsets) = offsets else { return Ok(None) };
+        list_of(py, offsets.len(), |index| PyInt::new(py, offsets[index]).unbind()).map(Some)
     }
 }
 

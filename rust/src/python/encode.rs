@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyMemoryView, PyString};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyMemoryView, PyString, PyType};
 
 use super::array::{Item, View, memoryview};
 use super::ids::Ids;
@@ -12,7 +13,7 @@ use super::list::list_of;
 use super::text::{GIL_RELEASE_MIN_SIZE, Text, caught, run};
 use super::vocabulary::NativeVocabulary;
 use crate::encode::parallel::{self, Frame, TooLongError};
-use crate::encode::{Count, Encoder, Id, IdList, Job, Texts};
+use crate::encode::{Count, Encoder, Id, IdList, Job, PartedText, Stop, Texts};
 use crate::interrupt::Interrupt;
 use crate::split::Pattern;
 
@@ -58,17 +59,44 @@ impl TextEncoder {
         let encode = |interrupt: &mut Interrupt<'_>| {
             parallel::encode_all(&self.encoder, texts, ordinary, frame, threads, interrupt)
         };
-        run(py, length >= GIL_RELEASE_MIN_SIZE && !may_change, encode)?.map_err(|TooLongError| {
-            let message = "a text has 1 GiB without a safe split; split it before encoding";
-            PyOverflowError::new_err(message)
-        })
+        run(py, length >= GIL_RELEASE_MIN_SIZE && !may_change, encode)?.map_err(too_long)
+    }
+
+    /// Returns the ids of a text in parts, the index of the first id of each, and their number.
+    fn ids_of_parts<T: Id + Into<u32>>(
+        &self,
+        py: Python<'_>,
+        parts: &Bound<'_, PyList>,
+    ) -> PyResult<(Vec<T>, Vec<u64>)> {
+        static TRUSTED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        let trusted = TRUSTED.import(py, "bpetite._arguments", "Trusted")?;
+        let mut text = PartedText::default();
+        for part in parts {
+            let part = part.cast_into::<PyString>()?;
+            let is_trusted =
+                !part.is_exact_instance_of::<PyString>() && part.is_instance(trusted)?;
+            text.push(part.to_str()?.as_bytes(), is_trusted);
+            py.check_signals()?;
+        }
+        let encode = |interrupt: &mut Interrupt<'_>| text.encode(&self.encoder, interrupt);
+        match run(py, text.len() >= GIL_RELEASE_MIN_SIZE, encode)? {
+            // `run` has returned the error of an interrupt.
+            Err(Stop::Interrupted) => Ok(Default::default()),
+            Err(Stop::TooLong(error)) => Err(too_long(error)),
+            Ok(encoded) => Ok(encoded),
+        }
     }
 
     fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> List<'py> {
-        list_of(py, ids.len(), |i| match self.integers.get(ids[i] as usize) {
+        list_of(py, ids.len(), |i| self.integer(py, ids[i].into()))
+    }
+
+    #[inline(always)]
+    fn integer(&self, py: Python<'_>, value: u64) -> Py<PyInt> {
+        match self.integers.get(value as usize) {
             Some(integer) => integer.clone_ref(py),
-            None => PyInt::new(py, ids[i]).unbind(),
-        })
+            None => PyInt::new(py, value).unbind(),
+        }
     }
 
     /// Does `work` with the ids of a short text.
@@ -283,6 +311,32 @@ impl TextEncoder {
         }
     }
 
+    /// Returns the ids of a text in parts, the index of each part's first id, and their number.
+    fn encode_parts<'py>(
+        &self,
+        py: Python<'py>,
+        parts: &Bound<'py, PyList>,
+    ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
+        let (ids, offsets) = self.ids_of_parts::<u32>(py, parts)?;
+        let list = self.list(py, &ids)?;
+        u32::pool().put_back(ids);
+        Ok((list, list_of(py, offsets.len(), |i| self.integer(py, offsets[i]))?))
+    }
+
+    /// Returns the lists of `encode_parts` in buffers, with items of 4 or 2 bytes for ids.
+    fn encode_parts_arrays<'py>(
+        &self,
+        py: Python<'py>,
+        parts: &Bound<'py, PyList>,
+        item_size: usize,
+    ) -> Views<'py> {
+        if item_size == 2 {
+            views(py, self.ids_of_parts::<u16>(py, parts)?)
+        } else {
+            views(py, self.ids_of_parts::<u32>(py, parts)?)
+        }
+    }
+
     /// Returns the ids of a piece that the caller has split off.
     fn merge<'py>(&self, piece: &Bound<'py, PyBytes>) -> List<'py> {
         let (py, bytes) = (piece.py(), piece.as_bytes());
@@ -298,6 +352,10 @@ impl TextEncoder {
         self.encoder.put_context(context);
         self.list(py, ids.all())
     }
+}
+
+fn too_long(_: TooLongError) -> PyErr {
+    PyOverflowError::new_err("a text has 1 GiB without a safe split; split it before encoding")
 }
 
 fn borrowed((prefix, suffix): &PrefixAndSuffix) -> Frame<'_> {

@@ -84,7 +84,7 @@ const CHUNK_IDS: usize = 1 << 18;
 /// Returns the ids of a list of plain ints; None too if it gets longer or shorter meanwhile.
 #[expect(unsafe_code, reason = "pyo3 reads an int much more slowly")]
 fn of_list(list: &Bound<'_, PyList>) -> PyResult<Option<Vec<AtomicU32>>> {
-    let digits = *DIGITS.get_or_init(list.py(), || Digits::of(list.py()));
+    let digits = Digits::get(list.py());
     let length = list.len();
     let mut ids = Vec::new();
     if ids.try_reserve_exact(length).is_err() {
@@ -117,16 +117,20 @@ fn of_list(list: &Bound<'_, PyList>) -> PyResult<Option<Vec<AtomicU32>>> {
 ///
 /// The word has the number of digits and the sign. The digit, which is the value, follows it.
 #[derive(Clone, Copy)]
-struct Digits {
+pub struct Digits {
     /// The bits of the word that matter.
     mask: usize,
     /// Their value in a positive int of one digit.
     one: usize,
 }
 
-static DIGITS: PyOnceLock<Digits> = PyOnceLock::new();
-
 impl Digits {
+    /// Returns the word of this Python. The first call learns it.
+    pub fn get(py: Python<'_>) -> Digits {
+        static DIGITS: PyOnceLock<Digits> = PyOnceLock::new();
+        *DIGITS.get_or_init(py, || Digits::of(py))
+    }
+
     fn of(py: Python<'_>) -> Digits {
         let bits = py.import("sys").and_then(|sys| sys.getattr("int_info"));
         let bits = bits.and_then(|info| info.getattr("bits_per_digit")?.extract::<u32>());

@@ -27,6 +27,9 @@ fn instruction_set() -> &'static str {
 
 #[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    // Made at import, since a forked process would wait for ever for a thread that was making them.
+    stream::Names::get(module.py());
+    ids::Digits::get(module.py());
     module.add_class::<encode::TextEncoder>()?;
     module.add_class::<decode::TokenBytes>()?;
     module.add_class::<stream::StreamTokens>()?;
@@ -37,6 +40,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<train::PieceCounts>()?;
     module.add_class::<train::MergeLearner>()?;
     module.add_function(wrap_pyfunction!(train::merge_records, module)?)?;
+    module.add_function(wrap_pyfunction!(train::partition_records, module)?)?;
     module.add_function(wrap_pyfunction!(train::are_utf8, module)?)?;
     module.add_function(wrap_pyfunction!(instruction_set, module)?)?;
     // All instruction sets, whether the processor has them or not, and the patterns without `regex`.

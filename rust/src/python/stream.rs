@@ -1,8 +1,8 @@
 //! The steps of streams, for Python.
 
 use pyo3::exceptions::{PyAttributeError, PyLookupError};
-use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use super::decode::{Known, token_bytes};
@@ -12,6 +12,36 @@ use crate::mem::Output;
 use crate::stream::{Pending, STACK_BYTES};
 
 type Object<'py> = Bound<'py, PyAny>;
+
+/// The names of what Python's states and streams have.
+pub struct Names {
+    automaton: Py<PyString>,
+    join: Py<PyString>,
+    native_tokens: Py<PyString>,
+    pending: Py<PyString>,
+    state: Py<PyString>,
+    step_any: Py<PyString>,
+    text_of: Py<PyString>,
+}
+
+impl Names {
+    /// Returns the names. The first call makes them.
+    pub fn get(py: Python<'_>) -> &'static Names {
+        static NAMES: PyOnceLock<Names> = PyOnceLock::new();
+        NAMES.get_or_init(py, || {
+            let name = |name| PyString::intern(py, name).unbind();
+            Names {
+                automaton: name("automaton"),
+                join: name("join"),
+                native_tokens: name("native_tokens"),
+                pending: name("pending"),
+                state: name("state"),
+                step_any: name("_step_any"),
+                text_of: name("text_of"),
+            }
+        })
+    }
+}
 
 /// The text that ids complete, and the bytes pending then.
 type Step<'py> = (Object<'py>, Pending);
@@ -123,9 +153,9 @@ impl PlainSteps {
         if !has_stepped {
             return Ok(state);
         }
-        let automaton = state.getattr(intern!(py, "automaton"))?;
+        let automaton = state.getattr(&Names::get(py).automaton)?;
         let pending = PyBytes::new(py, pending.bytes());
-        let state = automaton.call_method1(intern!(py, "state"), (pending,))?;
+        let state = automaton.call_method1(&Names::get(py).state, (pending,))?;
         Self::set_state(slf, state.clone())?;
         Ok(state)
     }
@@ -133,10 +163,10 @@ impl PlainSteps {
     #[setter(_state)]
     fn set_state(slf: &Bound<'_, Self>, state: Bound<'_, PyAny>) -> PyResult<()> {
         let py = slf.py();
-        let tokens = state.getattr(intern!(py, "native_tokens"))?;
+        let tokens = state.getattr(&Names::get(py).native_tokens)?;
         let tokens = tokens.cast_into::<StreamTokens>().ok();
         let pending = match &tokens {
-            Some(_) => Pending::after(state.getattr(intern!(py, "pending"))?.extract()?),
+            Some(_) => Pending::after(state.getattr(&Names::get(py).pending)?.extract()?),
             None => Pending::default(),
         };
         let (state, tokens) = (Some(state.unbind()), tokens.map(Bound::unbind));
@@ -170,7 +200,7 @@ impl PlainSteps {
         {
             return Ok(text);
         }
-        slf.call_method1(intern!(py, "_step_any"), (ids,))
+        slf.call_method1(&Names::get(py).step_any, (ids,))
     }
 
     /// Make the steps of several ids; None, and no step, if one of them is unusual.
@@ -197,7 +227,7 @@ impl PlainSteps {
             texts.push(text);
             state = after;
         }
-        let text = PyString::new(py, "").call_method1(intern!(py, "join"), (texts,))?;
+        let text = PyString::new(py, "").call_method1(&Names::get(py).join, (texts,))?;
         Self::set_state(slf, state)?;
         Ok(Some(text))
     }
@@ -210,7 +240,7 @@ fn step_in<'py>(
     number: u32,
 ) -> PyResult<Option<(Object<'py>, Object<'py>)>> {
     let py = state.py();
-    let text_of = state.getattr(intern!(py, "text_of"))?.cast_into::<PyList>()?;
+    let text_of = state.getattr(&Names::get(py).text_of)?.cast_into::<PyList>()?;
     if number as usize >= text_of.len() {
         return Ok(None);
     }

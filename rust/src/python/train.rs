@@ -11,7 +11,7 @@ use super::ids::Ids;
 use super::text::{Exclusive, Text, run};
 use crate::interrupt::Interrupt;
 use crate::split::Pattern;
-use crate::train::{Block, Counter, Counts, Error, Learner, Records, merge};
+use crate::train::{Block, Counter, Counts, Error, Learner, Records, merge, partition};
 use crate::types::TokenIndex;
 
 /// An error in UTF-8: the offset in the document, and up to four bytes from there on.
@@ -184,6 +184,25 @@ pub fn merge_records<'py>(
         PyBytes::new(py, &merged.last_piece),
         totals,
     )))
+}
+
+/// Records, and their totals.
+type PyPartition<'py> = (Bound<'py, PyBytes>, (u64, u64, u64, u64));
+
+/// Divides valid records by a hash of their pieces.
+#[pyfunction]
+pub fn partition_records<'py>(
+    py: Python<'py>,
+    records: &Bound<'py, PyBytes>,
+    count: usize,
+) -> PyResult<Vec<PyPartition<'py>>> {
+    let records = records.as_bytes();
+    let partitions = run(py, true, |interrupt| partition(records, count, interrupt))?;
+    let partitions = partitions.map_err(error)?.into_iter().map(|part| {
+        let totals = (part.distinct_pieces, part.pieces, part.text_bytes, 0);
+        (PyBytes::new(py, &part.records), totals)
+    });
+    Ok(partitions.collect())
 }
 
 /// The number of pieces between two checks of signals.

@@ -36,6 +36,14 @@ impl Pattern {
     }
 }
 
+/// Makes what all texts share.
+///
+/// Whoever is about to split texts calls it while it holds Python's lock: later, a forked process
+/// could wait for ever for a thread that was making it.
+pub fn prepare() {
+    let _ = (Isa::get(), Classes::get());
+}
+
 /// Finds the pieces of a text in order.
 pub struct Pieces<'a> {
     pattern: Pattern,

@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::counts::Counts;
 use super::error::Error;
 use crate::interrupt::Interrupt;
-use crate::split::{Pattern, Pieces};
+use crate::split::{self, Pattern, Pieces};
 
 /// A block of this many bytes is handed to a worker.
 const BLOCK_BYTES: usize = 1 << 18;
@@ -67,6 +67,7 @@ pub struct Counter {
 impl Counter {
     /// `threads` threads count, at least one. If it is one, the calling thread counts.
     pub fn new(pattern: Pattern, threads: usize) -> Counter {
+        split::prepare();
         Counter {
             pattern,
             threads,

@@ -15,4 +15,4 @@ pub use counter::Counter;
 pub use counts::Counts;
 pub use error::Error;
 pub use learner::Learner;
-pub use records::{Block, Records, merge};
+pub use records::{Block, Records, merge, partition};

@@ -169,6 +169,40 @@ pub fn merge(
     Ok(Some(merged))
 }
 
+/// Records with the number of distinct pieces, of pieces, and of their bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Partition {
+    pub records: Vec<u8>,
+    pub distinct_pieces: u64,
+    pub pieces: u64,
+    pub text_bytes: u64,
+}
+
+/// Divides valid records by a hash of their pieces.
+pub fn partition(
+    records: &[u8],
+    count: usize,
+    interrupt: &mut Interrupt<'_>,
+) -> Result<Vec<Partition>, Error> {
+    let mut partitions = vec![Partition::default(); count];
+    Records(records).for_each(interrupt, |piece, number| {
+        let partition = &mut partitions[(piece_hash(piece) % count as u64) as usize];
+        push(&mut partition.records, piece, number);
+        partition.distinct_pieces += 1;
+        partition.pieces = partition.pieces.wrapping_add(number);
+        let bytes = number.wrapping_mul(piece.len() as u64);
+        partition.text_bytes = partition.text_bytes.wrapping_add(bytes);
+    })?;
+    Ok(partitions)
+}
+
+/// Returns FNV-1a, folded to 32 bits. It is the same on every machine.
+fn piece_hash(piece: &[u8]) -> u64 {
+    let step = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3);
+    let hash = piece.iter().fold(0xCBF2_9CE4_8422_2325, step);
+    (hash >> 32 ^ hash) & 0xFFFF_FFFF
+}
+
 impl Merged {
     /// Takes the next piece; returns false if a number exceeds 64 bits.
     fn take(&mut self, piece: &[u8], count: u64, min_count: u64, text_bytes_before: u64) -> bool {

@@ -12,6 +12,7 @@ from typing import NoReturn, Protocol, TextIO
 
 import bpetite
 from bpetite._cli import (
+    chunk,
     compare,
     convert,
     count,
@@ -25,6 +26,7 @@ from bpetite._cli import (
     stream,
     tokenize,
     train,
+    truncate,
     verify,
 )
 from bpetite._cli.common import say, silence_stderr
@@ -50,7 +52,7 @@ class Verb(Protocol):
 _MAKE_MODEL = "bpetite train README.md --vocab-size 512 --output model.json --force\n"
 
 _VERBS: list[Verb] = [
-    *(train, encode, decode, stream, count, inspect, convert, compare),
+    *(train, encode, decode, stream, count, truncate, chunk, inspect, convert, compare),
     *(tokenize, finish, verify, count_pieces, serve, demo),
 ]
 

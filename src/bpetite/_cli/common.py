@@ -72,8 +72,8 @@ def add_special(parser: argparse.ArgumentParser) -> None:
 
 
 FILES_HELP = (
-    "files, folders and globs: plain text, .jsonl, .json, .parquet or .arrow, each but Parquet "
-    "also .gz or .zst; - is standard input, which is also the default"
+    "files, folders, globs and URLs: plain text, .jsonl, .json, .parquet or .arrow, each but "
+    "Parquet also .gz or .zst; - is standard input, which is also the default"
 )
 
 

@@ -19,6 +19,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     common.add_model(parser)
     common.add_text_inputs(parser)
     common.add_special(parser)
+    parser.add_argument(
+        "--max",
+        metavar="N",
+        type=common.number(0, 2**63),
+        help="end with the exit code 1 if an input has more than N tokens",
+    )
     parser.add_argument("--quiet", action="store_true", help="show neither progress nor notes")
     common.add_corpus(parser)
 
@@ -27,12 +33,18 @@ def run(options: argparse.Namespace) -> None:
     """Write a line for each input, and the total if there are several."""
     tokenizer = common.load(options)
     counts = [*_counts(tokenizer, options)]
+    most, largest = max(counts)
     if len(counts) > 1:
         counts.append((sum(count for count, _ in counts), "total"))
     width = max(len(str(count)) for count, _ in counts)
     for count, name in counts:
         label = "" if name == common.STANDARD_INPUT and not options.files else name
         common.write(f"{count:>{width}} {label}".rstrip() + "\n")
+    if options.max is not None and most > options.max:
+        shown = common.shown(largest) if largest else "the text"
+        raise ValueError(
+            f"{shown} has {most} tokens, more than --max {options.max}; truncate or chunk cuts it"
+        )
 
 
 def _counts(tokenizer: Tokenizer, options: argparse.Namespace) -> Iterator[tuple[int, str]]:

@@ -26,6 +26,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", "-o", metavar="FILE", required=True, help="the file of piece counts to write"
     )
+    parser.add_argument(
+        "--partitions",
+        metavar="N",
+        type=common.number(2, 1 << 10),
+        help="divide the counts by a hash of the piece among N files OUTPUT-I-of-N, so that N "
+        "machines can add up the counts of all machines, each its partition",
+    )
     parser.add_argument("--force", action="store_true", help="replace the output if it exists")
     pieces.add_options(parser)
     parser.add_argument(
@@ -43,9 +50,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Write the counts, and a report in JSON."""
     names = options.files or [common.STANDARD_INPUT]
-    common.check_output(options.output, options.force)
+    outputs = _outputs(options)
+    for output in outputs:
+        common.check_output(output, options.force)
     started = time.monotonic()
-    header = _write(options, names)
+    header = _write(options, names, outputs)
     pieces.note_pruning(header, options.quiet)
     report = {
         "text_bytes": header.text_bytes,
@@ -59,7 +68,16 @@ def run(options: argparse.Namespace) -> None:
     common.write(json.dumps(report, ensure_ascii=False) + "\n")
 
 
-def _write(options: argparse.Namespace, names: list[str]) -> PieceCountsHeader:
+def _outputs(options: argparse.Namespace) -> list[str]:
+    """Return the files to write: the output, or its partitions."""
+    count = options.partitions
+    if count is None:
+        return [options.output]
+    stem, suffix = os.path.splitext(options.output)
+    return [f"{stem}-{number}-of-{count}{suffix}" for number in range(1, count + 1)]
+
+
+def _write(options: argparse.Namespace, names: list[str], outputs: list[str]) -> PieceCountsHeader:
     are_counts = [*map(pieces.are_counts, names)]
     pattern = pieces.pattern(options)
     weights = pieces.weights(options, names)
@@ -68,7 +86,7 @@ def _write(options: argparse.Namespace, names: list[str]) -> PieceCountsHeader:
             PieceCounts.read_header(name).checked_pattern(pattern)
         return PieceCounts.merge(
             names,
-            options.output,
+            outputs,
             weights=[weights[name] for name in names],
             min_count=options.min_count,
             overwrite=options.force,
@@ -91,7 +109,7 @@ def _write(options: argparse.Namespace, names: list[str]) -> PieceCountsHeader:
     with common.reading(corpus, options), shown:
         return PieceCounts.count_to_file(
             corpus,
-            options.output,
+            outputs,
             pattern="gpt2" if pattern is None else pattern,
             min_count=options.min_count,
             memory_bytes=options.memory_bytes,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import Any
 
 from bpetite import PATTERNS, PieceCounts, PieceCountsHeader
@@ -51,7 +52,8 @@ def pattern(options: argparse.Namespace) -> str | None:
 
 def are_counts(name: str) -> bool:
     """Return whether an input is a file of piece counts."""
-    return name != common.STANDARD_INPUT and PieceCounts.is_counts_file(name)
+    # Whoever reads a missing file, or a URL, says what is wrong with it.
+    return os.path.exists(name) and PieceCounts.is_counts_file(name)
 
 
 def weights(options: argparse.Namespace, names: list[str]) -> dict[str, int]:

@@ -28,7 +28,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", metavar="FILE", nargs="+", help=files_help)
     common.add_model(parser)
     parser.add_argument(
-        "--output", "-o", metavar="DIR", required=True, help="the folder to write; made if missing"
+        "--output",
+        "-o",
+        metavar="DIR",
+        required=True,
+        help="the folder or URL to write; made if missing",
     )
     parser.add_argument(
         "--format", "-f", required=True, choices=TOKEN_FORMATS, help="the format of the token files"

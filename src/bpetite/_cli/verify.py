@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from pathlib import Path
 
 from bpetite._cli import common
 from bpetite._cli.tokenize import write_summary
-from bpetite.corpora import first_documents, verify
+from bpetite.corpora import finish, first_documents, verify
 
 HELP = """check a folder of token files: sizes, hashes, ids, documents, missing and foreign files
 
@@ -49,7 +48,6 @@ def run(options: argparse.Namespace) -> None:
         noun = "problem" if len(problems) == 1 else "problems"
         raise ValueError(f"{options.folder}: {len(problems)} {noun}")
     if not options.head:
-        manifest = Path(options.folder, "manifest.json").read_bytes()
-        write_summary(options.folder, json.loads(manifest), started)
+        write_summary(options.folder, finish(options.folder), started)
     for text in first_documents(options.folder, options.head):
         common.write(json.dumps(text, ensure_ascii=False) + "\n")

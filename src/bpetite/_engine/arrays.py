@@ -5,11 +5,11 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 
-_TYPECODES = {4: "I", 2: "H"}
+_TYPECODES = {8: "Q", 4: "I", 2: "H"}
 
 
 def as_array(ids: list[int], item_size: int) -> memoryview:
-    """Return ids in a new buffer of `item_size` bytes an id.
+    """Return ids, or offsets, in a new buffer of `item_size` bytes an item.
 
     >>> ids = as_array([256, 97], 2)
     >>> ids.format, ids.nbytes, ids.tolist()

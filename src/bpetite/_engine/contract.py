@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from bpetite._arguments import Frame, Text
 from bpetite._corpus import DocumentCorpus
-from bpetite._piece_records import Merged, RecordBlock
+from bpetite._piece_records import Merged, RecordBlock, Totals
 from bpetite._progress import Reporter
 from bpetite._vocabulary import NativeVocabulary, Pair, Vocabulary
 
@@ -53,6 +53,18 @@ class TextEncoder(Protocol):
         `view_of_data` and `view_of_offsets` made the views. Raises what `documents_in` raises.
         """
 
+    def encode_parts(self, parts: list[str], /) -> tuple[list[int], list[int]]:
+        """Return the ids of a text in parts, the index of each part's first id, and their number.
+
+        A literal counts only within one trusted part. The first byte of a token decides its part.
+        Raises TypeError for a part that is no `str`.
+        """
+
+    def encode_parts_arrays(
+        self, parts: list[str], item_size: int, /
+    ) -> tuple[memoryview, memoryview]:
+        """Return the ids and indices of `encode_parts` in two buffers."""
+
     def count(self, text: Text, ordinary: bool = False, /) -> int:
         """Return the number of ids that `encode` returns, without a list of them."""
 
@@ -66,7 +78,7 @@ class TextEncoder(Protocol):
 class TokenJoiner(Protocol):
     """Turns ids into bytes and text by one vocabulary; safe to share between threads.
 
-    Both methods raise KeyError for an unknown id and TypeError for a value that is no integer.
+    `join` and `text` raise KeyError for an unknown id and TypeError for a value that is no integer.
     """
 
     def join(self, ids: Iterable[int], skip_special_tokens: bool = False, /) -> bytes:
@@ -74,6 +86,13 @@ class TokenJoiner(Protocol):
 
     def text(self, ids: Iterable[int], errors: str, skip_special_tokens: bool = False, /) -> str:
         """Return the bytes of ids, joined and decoded as UTF-8."""
+
+    def offsets(self, ids: list[int], in_bytes: bool, /) -> list[int]:
+        """Return, for each of these known ids, where in the bytes of all its first byte is.
+
+        That is an offset in bytes, or the index of a character. For characters, the bytes of the
+        ids, joined, must be UTF-8.
+        """
 
 
 class PlainAutomaton(Protocol):
@@ -194,6 +213,9 @@ class Engine(Protocol[Counts]):
         self, blocks: Sequence[RecordBlock], min_count: int, last_piece: bytes, text_bytes: int, /
     ) -> Merged:
         """Return what `_piece_records.merge_records` returns, and raise its errors."""
+
+    def partition_records(self, records: bytes, count: int, /) -> list[tuple[bytes, Totals]]:
+        """Return what `_piece_records.partition_records` returns."""
 
     def learn_merges(
         self, counts: Counts, limit: int, report: Callable[[int], object] | None = None, /

@@ -87,6 +87,10 @@ class TokenJoiner(python.TokenJoiner):
         text = tokens.text(ids, errors)
         return super().text(ids, errors, skip_special_tokens) if text is None else text
 
+    def offsets(self, ids: list[int], in_bytes: bool) -> list[int]:
+        offsets = self._all.offsets(ids, in_bytes)
+        return super().offsets(ids, in_bytes) if offsets is None else offsets
+
 
 make_token_joiner = TokenJoiner
 
@@ -153,6 +157,11 @@ def merge_records(
         return python.merge_records(blocks, min_count, last_piece, text_bytes)
     records, starts, hungry, last_piece, totals = merged
     return Merged(records, starts, hungry, last_piece, Totals(*totals))
+
+
+def partition_records(records: bytes, count: int) -> list[tuple[bytes, Totals]]:
+    parts = _native.partition_records(records, count)
+    return [(part, Totals(*totals)) for part, totals in parts]
 
 
 def learn_merges(

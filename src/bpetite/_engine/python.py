@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from bpetite import _piece_records, _trainer
 from bpetite._arguments import Frame, Text, as_str, raise_in_whole
 from bpetite._corpus import DocumentCorpus
-from bpetite._decoder import join_tokens
+from bpetite._decoder import byte_offsets, character_offsets, join_tokens
 from bpetite._encoder import Encoder, ResplitError
 from bpetite._engine import is_fallback
 from bpetite._engine.arrays import as_array, joined
@@ -20,6 +20,7 @@ from bpetite._engine.contract import Block
 from bpetite._engine.documents import documents_in
 from bpetite._engine.fallback import count_work
 from bpetite._engine.field_scanner import FieldScanner
+from bpetite._engine.parts import first_tokens, segments
 from bpetite._pretokenizer import Pretokenizer, SpecialSplitter
 from bpetite._progress import Reporter
 from bpetite._vocabulary import Vocabulary
@@ -56,6 +57,7 @@ class TextEncoder:
         self._encoder = Encoder(vocabulary, self._pretokenizer.needs_resplit, merge)
         self._special_tokens: Mapping[str, int] = vocabulary.special_tokens
         self._splitter = SpecialSplitter(vocabulary.special_tokens)
+        self._vocabulary = vocabulary
 
     def encode(self, text: Text, ordinary: bool = False, _threads: int = 1) -> list[int]:
         return _concatenated(self._parts(_counted(text), ordinary, _concatenated))
@@ -107,6 +109,25 @@ class TextEncoder:
     ) -> tuple[memoryview, memoryview]:
         return self.encode_batch_arrays(documents_in(data, offsets), frame, item_size, threads)
 
+    def encode_parts(self, parts: Iterable[str]) -> tuple[list[int], list[int]]:
+        ids: list[int] = []
+        offsets: list[int] = []
+        for whole, starts, literal in segments(parts, self._splitter):
+            text, positions = self._pretokenizer.normalized(whole, starts)
+            segment_ids = self.encode(text, True)
+            tokens = map(self._vocabulary.tokens.bytes_of.__getitem__, segment_ids)
+            offsets += [len(ids) + first for first in first_tokens(text, positions, tokens)]
+            ids += segment_ids
+            if literal is not None:
+                ids.append(self._special_tokens[literal])
+        return ids, [*offsets, len(ids)]
+
+    def encode_parts_arrays(
+        self, parts: Iterable[str], item_size: int
+    ) -> tuple[memoryview, memoryview]:
+        ids, offsets = self.encode_parts(parts)
+        return as_array(ids, item_size), as_array(offsets, 8)
+
 
 make_text_encoder = TextEncoder
 
@@ -143,6 +164,10 @@ class TokenJoiner:
     def text(self, ids: Iterable[int], errors: str, skip_special_tokens: bool = False) -> str:
         return self.join(ids, skip_special_tokens).decode("utf-8", errors)
 
+    def offsets(self, ids: list[int], in_bytes: bool) -> list[int]:
+        bytes_of = self._vocabulary.tokens.bytes_of
+        return byte_offsets(ids, bytes_of) if in_bytes else character_offsets(ids, bytes_of)
+
 
 make_token_joiner = TokenJoiner
 make_field_scanner = FieldScanner
@@ -163,6 +188,7 @@ learn_merges = _trainer.learn_merges
 records_of = _piece_records.write_records
 counts_of = _piece_records.counts_of
 merge_records = _piece_records.merge_records
+partition_records = _piece_records.partition_records
 
 
 # The memory of a piece in a dictionary of counts, in bytes (measured on English).

@@ -26,12 +26,11 @@ from bpetite._piece_counts.file import (
     PieceCountsHeader,
     is_counts_file,
     joined_header,
+    new_counts_file,
     opened,
-    write_file,
 )
 from bpetite._piece_counts.runs import (
     OpenRun,
-    WriteBlock,
     add_run,
     few_runs,
     in_one_block,
@@ -40,10 +39,12 @@ from bpetite._piece_counts.runs import (
 )
 from bpetite._piece_records import (
     MAX_COUNT,
+    NO_TOTALS,
     RecordBlock,
     Totals,
     read_records,
     shown,
+    sum_totals,
     write_records,
 )
 from bpetite._pretokenizer import pattern_of, portable_pattern
@@ -51,6 +52,9 @@ from bpetite._progress import ProgressCallback, Reporter
 from bpetite._unicode.data import VERSION
 
 _MEMORY_BYTES = 1 << 30
+
+Output = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""The path of a file of piece counts, or the paths of its partitions."""
 
 _ITEMS_IN_BLOCK = 1 << 18
 """The items in memory as Python objects, which take ten times as much as sorted bytes."""
@@ -147,7 +151,7 @@ class PieceCounts:
     @staticmethod
     def count_to_file(
         corpus: str | Iterable[Document] | Batches,
-        output: str | os.PathLike[str],
+        output: Output,
         *,
         pattern: str = "gpt2",
         errors: TextErrors = "strict",
@@ -163,11 +167,14 @@ class PieceCounts:
         folder of `output`. At the end the runs are merged. The file is that of `from_corpus` and
         `save`. With a `min_count`, it is that of `prune` too.
 
-        Returns the header of the file. Raises the errors of `from_corpus` and `save`.
+        `output` may be several paths: the counts are divided among them as `partition` does.
+
+        Returns the header of all counts. Raises the errors of `from_corpus` and `save`.
         """
         threads = check_threads(threads)
         check_factor("min_count", min_count)
         check_factor("memory_bytes", memory_bytes)
+        paths = _paths_of(output)
         documents = _documents(corpus, errors)
         header = _new_header(pattern)
         reporter = _reporter(progress, documents)
@@ -176,12 +183,12 @@ class PieceCounts:
 
             def take_part(counts: Any) -> None:
                 write = in_one_block(ENGINE.records_of(counts))
-                runs[:] = add_run(runs, write, output, stack)
+                runs[:] = add_run(runs, write, paths[0], stack)
 
             spill = (memory_bytes, take_part)
             take_part(ENGINE.count_pieces(documents, header.pattern, reporter, threads, spill))
             reporter.tell(documents.bytes_read)
-            return _merge_to_file(runs, header, min_count, output, overwrite)
+            return _merge_to_files(runs, header, min_count, paths, overwrite)
 
     @classmethod
     def from_items(cls, items: Iterable[tuple[str, int]], *, pattern: str = "gpt2") -> PieceCounts:
@@ -245,6 +252,29 @@ class PieceCounts:
         check_factor("min_count", min_count)
         return self._merged([self], [1], min_count)
 
+    def partition(self, count: int) -> list[PieceCounts]:
+        """Divide the counts into `count` parts, each with the pieces of certain hashes.
+
+        A piece has the same part in all counts, and the parts of a sum are the sums of the parts.
+        So several machines can add up and prune, each one part. The header of the first part has
+        all `dropped_pieces` of an earlier pruning.
+
+        >>> counts = PieceCounts.from_corpus("to be or not to be")
+        >>> parts = counts.partition(2)
+        >>> [dict(part.items()) for part in parts], parts[0] + parts[1] == counts
+        ([{' not': 1}, {' be': 2, ' or': 1, ' to': 1, 'to': 1}], True)
+
+        Raises ValueError for a count below 1.
+        """
+        check_factor("count", count)
+        rest = replace(self._header, dropped_pieces=0)
+        return [
+            type(self)((self._header if number == 0 else rest).with_totals(totals), records)
+            for number, (records, totals) in enumerate(
+                ENGINE.partition_records(self._records, count)
+            )
+        ]
+
     @classmethod
     def _merged(
         cls, counts: Sequence[PieceCounts], weights: Sequence[int], min_count: int
@@ -265,13 +295,10 @@ class PieceCounts:
         A failure leaves no half file. Raises FileExistsError if the file exists, unless
         `overwrite`; other OSErrors of the system.
         """
-
-        def write(write_block: WriteBlock) -> Totals:
-            write_block(self._records)
-            header = self._header
-            return Totals(header.distinct_pieces, header.pieces, header.text_bytes, 0)
-
-        write_file(path, overwrite, self._header, write)
+        header = self._header
+        with new_counts_file(path, overwrite, header) as file:
+            file.write(self._records)
+            file.finish(Totals(header.distinct_pieces, header.pieces, header.text_bytes, 0))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PieceCounts:
@@ -303,7 +330,7 @@ class PieceCounts:
     @staticmethod
     def merge(
         files: Iterable[str | os.PathLike[str]],
-        output: str | os.PathLike[str],
+        output: Output,
         *,
         weights: Iterable[int] | None = None,
         min_count: int = 1,
@@ -314,12 +341,15 @@ class PieceCounts:
         Memory is bounded: files are read and written in blocks. The result is that of `load`, `*`,
         `+`, `prune` and `save`. `weights` has one weight for each file; without it, all are 1.
 
-        Returns the header of the new file. Raises the errors of these methods, and ValueError
+        `output` may be several paths: the sum is divided among them as `partition` does.
+
+        Returns the header of the sum. Raises the errors of these methods, and ValueError
         for no file.
         """
         if isinstance(files, (str, bytes, os.PathLike)) or not isinstance(files, Iterable):
             raise TypeError(f"files must be an iterable of paths, got {type(files).__name__}")
         paths = list(files)
+        outputs = _paths_of(output)
         factors = [1] * len(paths) if weights is None else list(weights)
         if not paths:
             raise ValueError("no file of piece counts to merge")
@@ -338,9 +368,8 @@ class PieceCounts:
         header = joined_header(headers, factors, 1)
         runs = [partial(opened, path, weight) for path, weight in zip(paths, factors, strict=True)]
         with ExitStack() as stack:
-            return _merge_to_file(
-                few_runs(runs, output, stack), header, min_count, output, overwrite
-            )
+            few = few_runs(runs, outputs[0], stack)
+            return _merge_to_files(few, header, min_count, outputs, overwrite)
 
     # Looking inside
 
@@ -414,12 +443,45 @@ def _reporter(progress: ProgressCallback | None, corpus: DocumentCorpus) -> Repo
     return Reporter(progress, "counting", None if progress is None else corpus.total_bytes())
 
 
-def _merge_to_file(
+def _paths_of(output: Output) -> list[str | os.PathLike[str]]:
+    """Return the files to write. Raises ValueError for none, and for one that is named twice."""
+    paths = [output] if isinstance(output, (str, os.PathLike)) else list(output)
+    if not paths:
+        raise ValueError("no output; name at least one file")
+    real = [os.path.realpath(path) for path in paths]
+    if len(set(real)) < len(real):
+        raise ValueError("an output is named twice; name a file for each partition")
+    return paths
+
+
+def _merge_to_files(
     runs: Sequence[OpenRun],
     header: PieceCountsHeader,
     min_count: int,
-    output: str | os.PathLike[str],
+    paths: Sequence[str | os.PathLike[str]],
     overwrite: bool,
 ) -> PieceCountsHeader:
+    """Write the sum of runs, divided among files; return the header of the sum."""
     header = replace(header, min_count=max(header.min_count, min_count))
-    return write_file(output, overwrite, header, lambda write: merge_all(runs, min_count, write))
+    with ExitStack() as stack:
+        # The first file alone has all dropped pieces, so that the files add up.
+        headers = [header, *[replace(header, dropped_pieces=0)] * (len(paths) - 1)]
+        files = [
+            stack.enter_context(new_counts_file(path, overwrite, each))
+            for path, each in zip(paths, headers, strict=True)
+        ]
+        sums = [NO_TOTALS] * len(files)
+
+        def write(records: bytes) -> None:
+            parts = ENGINE.partition_records(records, len(files))
+            for number, (file, (part, totals)) in enumerate(zip(files, parts, strict=True)):
+                file.write(part)
+                sums[number] = sum_totals(sums[number], totals)
+
+        totals = merge_all(runs, min_count, files[0].write if len(files) == 1 else write)
+        if len(files) == 1:
+            return files[0].finish(totals)
+        sums[0] = sums[0]._replace(dropped_pieces=totals.dropped_pieces)
+        for file, each in zip(files, sums, strict=True):
+            file.finish(each)
+        return header.with_totals(totals)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any, BinaryIO
@@ -219,29 +219,35 @@ def _json(header: PieceCountsHeader, hash: str) -> bytes:
     return json.dumps(fields).encode()
 
 
-def write_file(
-    path: str | os.PathLike[str],
-    overwrite: bool,
-    header: PieceCountsHeader,
-    write_records: Callable[[Callable[[bytes], object]], Totals],
-) -> PieceCountsHeader:
-    """Write a file whole or not at all; return its header.
+class NewCountsFile:
+    """A file of piece counts that is written in blocks. `finish` completes it."""
 
-    `write_records` writes the records in blocks, by the function that it is given. It returns the
-    totals, which `header` still lacks.
-    """
-    import hashlib  # imported here, since few programs need it
+    def __init__(self, file: BinaryIO, header: PieceCountsHeader) -> None:
+        """`header` still lacks the totals."""
+        import hashlib  # imported here, since few programs need it
 
-    sha256 = hashlib.sha256()
-    with new_file(os.fspath(path), overwrite) as file:
+        self._file = file
+        self._header = header
+        self._sha256 = hashlib.sha256()
         file.write(header_line(header, "0" * 64))
 
-        def write(records: bytes) -> None:
-            sha256.update(records)
-            file.write(records)
+    def write(self, records: bytes) -> None:
+        self._sha256.update(records)
+        self._file.write(records)
 
-        header = header.with_totals(write_records(write))
-        sha256.update(header_line(header, ""))
-        file.seek(0)
-        file.write(header_line(header, sha256.hexdigest()))
-    return header
+    def finish(self, totals: Totals) -> PieceCountsHeader:
+        """Write the header with its totals, and return it."""
+        header = self._header.with_totals(totals)
+        self._sha256.update(header_line(header, ""))
+        self._file.seek(0)
+        self._file.write(header_line(header, self._sha256.hexdigest()))
+        return header
+
+
+@contextmanager
+def new_counts_file(
+    path: str | os.PathLike[str], overwrite: bool, header: PieceCountsHeader
+) -> Iterator[NewCountsFile]:
+    """Write a file whole or not at all."""
+    with new_file(os.fspath(path), overwrite) as file:
+        yield NewCountsFile(file, header)

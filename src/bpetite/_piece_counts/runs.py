@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from bpetite._engine import ENGINE
-from bpetite._piece_records import RecordBlock, RecordError, Totals
+from bpetite._piece_records import NO_TOTALS, RecordBlock, RecordError, Totals, sum_totals
 
 _BLOCK_BYTES = 1 << 20
 
@@ -55,7 +55,7 @@ def merge_runs(runs: Sequence[Run], min_count: int, write: WriteBlock) -> Totals
     """
     blocks = [RecordBlock(b"", 0, False, run.weight) for run in runs]
     offsets = [run.start for run in runs]  # in each file, of its block
-    totals = Totals(0, 0, 0, 0)
+    totals = NO_TOTALS
     last_piece = b""
     hungry: int | None = 0
     while hungry is not None:
@@ -76,7 +76,7 @@ def merge_runs(runs: Sequence[Run], min_count: int, write: WriteBlock) -> Totals
                 f"{runs[error.block].name}: {error} at byte {offset}; the file is damaged"
             ) from None
         write(merged.records)
-        totals = Totals(*map(sum, zip(totals, merged.totals, strict=True)))
+        totals = sum_totals(totals, merged.totals)
         last_piece, hungry = merged.last_piece, merged.hungry
         for number, start in enumerate(merged.starts):
             blocks[number] = blocks[number]._replace(start=start)

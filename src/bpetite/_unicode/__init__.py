@@ -10,7 +10,7 @@ right category.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import accumulate
@@ -182,3 +182,24 @@ def nfc(text: str) -> str:
     if is_normalized("NFC", text):
         return text
     return "".join(normalize("NFC", part) for part in _SINCE_9.split(text))
+
+
+def nfc_positions(text: str, positions: Sequence[int]) -> list[int]:
+    """Return where the characters at some positions of `text` begin in `nfc(text)`.
+
+    Of characters that become one, each but the first begins behind it. `positions` may have the end
+    of `text` too.
+
+    >>> nfc_positions("e\u0301a", [0, 1, 2, 3])  # éa
+    [0, 1, 1, 2]
+    """
+    if is_normalized("NFC", text):
+        return [*positions]
+    # A normal form keeps the number of characters that a text has in its decomposed form.
+    before = [*accumulate(map(_decomposed_length, text), initial=0)]
+    behind = [*accumulate(map(_decomposed_length, nfc(text)), initial=0)]
+    return [bisect_left(behind, before[position]) for position in positions]
+
+
+def _decomposed_length(character: str) -> int:
+    return 1 if _SINCE_9.match(character) else len(normalize("NFD", character))

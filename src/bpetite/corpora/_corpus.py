@@ -11,6 +11,7 @@ from typing import IO, Any, Literal, NamedTuple
 
 from bpetite._corpus import Batch, warn_of_json_lines
 from bpetite.corpora import _inputs as inputs
+from bpetite.corpora import _storage as storage
 from bpetite.corpora._ahead import read_ahead
 from bpetite.corpora._files import Paths, listed
 from bpetite.corpora._inputs import FORMATS, Format, Settings, Span
@@ -96,7 +97,10 @@ class Corpus:
     The rest of a file that is cut or corrupt counts as one bad document. A null is a bad document,
     as is a line without the field. An empty text is a document.
 
-    Parquet, Arrow and Zstandard need packages: `pip install pyarrow isal zstandard`.
+    A path may be a URL that fsspec knows, such as s3://bucket/folder.
+
+    Parquet, Arrow, Zstandard and URLs need packages:
+    `pip install pyarrow isal zstandard universal-pathlib`.
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -220,7 +224,7 @@ class Corpus:
         self.report = report = Report()
         log = _Log(self._bad_log)
         # A thread that waits for a pipe could not be stopped.
-        can_stop = all(os.path.isfile(span.path) for span in self.spans)
+        can_stop = all(storage.is_file(span.path) for span in self.spans)
         items = read_ahead(lambda: self._found(settings)) if can_stop else self._found(settings)
         try:
             for item in items:
@@ -264,7 +268,7 @@ class Corpus:
     def _file(self, path: str) -> CorpusFile:
         """Describe a file; leave errors in its content to the reader."""
         format = self._settings.format or inputs.format_by_name(path)
-        if not os.path.isfile(path):
+        if not storage.is_file(path):
             if path != STANDARD_INPUT:
                 os.stat(path)  # a missing file is an error here, which names the path
             return CorpusFile(path, format, None, None, self._settings)
@@ -276,7 +280,7 @@ class Corpus:
                     format = format or inputs.format_by_content(source)
             except DataError:
                 pass
-        return CorpusFile(path, format, compression, os.path.getsize(path), self._settings)
+        return CorpusFile(path, format, compression, storage.size_of(path), self._settings)
 
 
 def _bad_file(path: str, error: DataError) -> BadDocument:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import errno
-import glob
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
+from bpetite.corpora import _storage as storage
 from bpetite.corpora._inputs import format_by_name
 from bpetite.corpora._inputs.source import STANDARD_INPUT
 
@@ -37,17 +37,12 @@ def listed(paths: Paths, has_format: bool) -> list[str]:
 def _named(path: str, has_format: bool) -> list[str]:
     if path == STANDARD_INPUT:
         return [path]
-    if os.path.isdir(path):
-        return _in_folder(path, has_format)
-    if os.path.lexists(path) or not glob.has_magic(path):
-        os.stat(path)  # its error names the path
-        return [path]
-    matches = sorted(glob.glob(path, recursive=True))
+    matches = storage.matching(path)
     files: list[str] = []
     for match in matches:
-        if not os.path.isdir(match):
+        if not storage.is_folder(match):
             files.append(match)
-        elif "**" not in path:  # otherwise the files of the folder match too
+        elif "**" not in path or match == path:  # otherwise the files of the folder match too
             files += _in_folder(match, has_format)
     if not files:
         raise FileNotFoundError(errno.ENOENT, "no file matches", path)
@@ -56,7 +51,7 @@ def _named(path: str, has_format: bool) -> list[str]:
 
 def _in_folder(folder: str, has_format: bool) -> list[str]:
     """Return the files of a folder and its folders, sorted, without hidden ones."""
-    files = sorted(_walk(folder, ()))
+    files = storage.files_below(folder)
     if not files:
         raise FileNotFoundError(errno.ENOENT, "the folder has no files", folder)
     formats = {path: format_by_name(path) for path in files}
@@ -68,22 +63,3 @@ def _in_folder(folder: str, has_format: bool) -> list[str]:
             f"and the name of this one does not tell its format; name the files, or use a glob"
         )
     return files
-
-
-def _walk(folder: str, parents: tuple[tuple[int, int], ...]) -> Iterator[str]:
-    """Yield the files in a folder, without those whose names begin with `.` or `_`.
-
-    Programs write logs and marks such as `_SUCCESS` under these names.
-    """
-    status = os.stat(folder)
-    identity = (status.st_dev, status.st_ino)
-    if identity in parents:
-        return  # a link leads back to a folder that contains it
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.startswith((".", "_")):
-                continue
-            if entry.is_dir():
-                yield from _walk(entry.path, (*parents, identity))
-            else:
-                yield entry.path

@@ -12,9 +12,11 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from bpetite.corpora import _storage as storage
 from bpetite.corpora._new_files import write_whole
 from bpetite.formats._files import new_file
 
@@ -24,6 +26,8 @@ RECEIPTS = ".bpetite/receipts"
 VOCABULARY = "vocabulary.json"
 
 VERSION = 1
+
+_READERS = 16
 
 
 def sealed(document: dict[str, Any]) -> bytes:
@@ -55,7 +59,7 @@ def _encoded(document: dict[str, Any]) -> bytes:
 def read(folder: Path, name: str) -> dict[str, Any]:
     """Return a document of a folder. Raises FileNotFoundError, or ValueError if it is damaged."""
     path = folder / name
-    document = opened(path.read_bytes(), str(path))
+    document = opened(storage.read(path), str(path))
     if document.get("version") != VERSION:
         raise ValueError(f"{path}: version {document.get('version')}; this bpetite reads {VERSION}")
     return document
@@ -63,14 +67,17 @@ def read(folder: Path, name: str) -> dict[str, Any]:
 
 def write(folder: Path, name: str, document: dict[str, Any]) -> None:
     """Write a document of a folder, whole or not at all."""
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, sealed({"version": VERSION, **document}), folder)
+    write_whole(folder, name, sealed({"version": VERSION, **document}))
 
 
 def write_first(folder: Path, name: str, document: dict[str, Any]) -> dict[str, Any]:
     """Write a document unless there is one; return the one that is there then."""
     path = folder / name
+    if storage.is_remote(folder):
+        # Two may write at once. The plan that stays refuses the parts of another.
+        if not path.exists():
+            write(folder, name, document)
+        return read(folder, name)
     path.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError), new_file(str(path)) as file:
         file.write(sealed({"version": VERSION, **document}))
@@ -88,10 +95,16 @@ def receipt_name(part: int) -> str:
 
 def receipts(folder: Path) -> dict[int, dict[str, Any]]:
     """Return the receipt of each finished part, by the number of the part, in order."""
-    found = {}
-    for path in sorted((folder / RECEIPTS).glob("*.json")):
-        if re.fullmatch("[0-9]{5,}", path.stem):
-            found[int(path.stem)] = read(folder, f"{RECEIPTS}/{path.name}")
+    place = folder / RECEIPTS
+    names = storage.names_in(place) if place.exists() else []
+    names = [name for name in names if re.fullmatch(r"[0-9]{5,}\.json", name)]
+    # An object store takes some time to answer, but answers many at once.
+    with ThreadPoolExecutor(_READERS) as readers:
+        documents = readers.map(lambda name: read(folder, f"{RECEIPTS}/{name}"), names)
+        found = {
+            int(name.removesuffix(".json")): document
+            for name, document in zip(names, documents, strict=True)
+        }
     return dict(sorted(found.items()))
 
 

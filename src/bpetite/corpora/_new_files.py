@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from bpetite.corpora import _storage as storage
 from bpetite.formats._files import sync_folder
 
 TEMPORARY_FOLDER = ".bpetite/new"
@@ -48,7 +49,7 @@ class NewFile:
 
     def append_file(self, path: Path) -> None:
         """Append the content of a file."""
-        with open(path, "rb", buffering=0) as file:
+        with path.open("rb") as file:
             while data := file.read(_READ_BYTES):
                 self.write(data)
 
@@ -82,12 +83,17 @@ class NewFiles:
 
     A killed process leaves files in `TEMPORARY_FOLDER` alone. When a folder is finished, all files
     there are removed. So a worker whose part others did meanwhile has a FileNotFoundError.
+
+    Files of a URL are written to the system's folder for temporary files, then uploaded in order.
+    A process that is killed between two uploads leaves the first ones; the next run writes over
+    them. The receipt, which counts, comes after all.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._files: list[NewFile] = []
         self._scratch: list[BinaryIO] = []
+        self._local: Path | None = None
 
     def create(self, name: str) -> NewFile:
         """Return a new empty file, which `put_in_place` will name `name`."""
@@ -102,6 +108,9 @@ class NewFiles:
         return file
 
     def _temporary(self) -> Path:
+        if storage.is_remote(self.folder):
+            self._local = self._local or Path(tempfile.mkdtemp(prefix="bpetite-"))
+            return self._local
         folder = self.folder / TEMPORARY_FOLDER
         folder.mkdir(parents=True, exist_ok=True)
         return folder
@@ -109,6 +118,20 @@ class NewFiles:
     def put_in_place(self) -> list[FileFacts]:
         """Write all files to disk, then name them in order of their creation."""
         facts = [file.facts for file in self._files]
+        if storage.is_remote(self.folder):
+            self._upload()
+        else:
+            self._rename()
+            self._files.clear()
+        self.discard()
+        return facts
+
+    def _upload(self) -> None:
+        for file in self._files:
+            file.close()
+            storage.upload(file.temporary, self.folder / file.name)
+
+    def _rename(self) -> None:
         for file in self._files:
             file.sync()
         for file in self._files:
@@ -117,9 +140,6 @@ class NewFiles:
             os.replace(file.temporary, target)
         for folder in {(self.folder / file.name).parent for file in self._files}:
             sync_folder(folder)
-        self._files.clear()
-        self.discard()
-        return facts
 
     def discard(self) -> None:
         """Remove the files that are not in place, and scratch files."""
@@ -129,6 +149,9 @@ class NewFiles:
             file.close()
             file.temporary.unlink(missing_ok=True)
         self._files.clear()
+        if self._local is not None:
+            shutil.rmtree(self._local, ignore_errors=True)
+            self._local = None
 
 
 def crc32(data: bytes | memoryview, start: int = 0) -> int:
@@ -143,7 +166,7 @@ def crc32(data: bytes | memoryview, start: int = 0) -> int:
 def crc32_of(path: Path) -> int:
     """Return the CRC-32 of a file."""
     total = 0
-    with open(path, "rb", buffering=0) as file:
+    with path.open("rb") as file:
         while data := file.read(_READ_BYTES):
             total = crc32(data, total)
     return total
@@ -161,11 +184,11 @@ def _fastest_crc32() -> Callable[[bytes | memoryview, int], int]:
 _crc32 = _fastest_crc32()
 
 
-def write_whole(path: Path, data: bytes, folder: Path) -> None:
-    """Write or replace a small file below `folder`: whole, or not at all."""
+def write_whole(folder: Path, name: str, data: bytes) -> None:
+    """Write or replace a small file of a folder: whole, or not at all."""
     files = NewFiles(folder)
     try:
-        files.create(path.relative_to(folder).as_posix()).write(data)
+        files.create(name).write(data)
         files.put_in_place()
     finally:
         files.discard()
@@ -173,4 +196,8 @@ def write_whole(path: Path, data: bytes, folder: Path) -> None:
 
 def remove_leftovers(folder: Path) -> None:
     """Remove what killed processes left behind in a finished folder."""
-    shutil.rmtree(folder / TEMPORARY_FOLDER, ignore_errors=True)
+    storage.remove_folder(folder / TEMPORARY_FOLDER)
+    if not storage.is_remote(folder):
+        # The plan, if its writer was killed just before it got its name.
+        for path in (folder / TEMPORARY_FOLDER).parent.glob(".bpetite-*.tmp"):
+            path.unlink(missing_ok=True)

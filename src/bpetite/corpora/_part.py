@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from itertools import compress, pairwise
@@ -11,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from bpetite import Tokenizer
 from bpetite.corpora import _manifest as manifest
+from bpetite.corpora import _storage as storage
 from bpetite.corpora._corpus import Corpus
 from bpetite.corpora._new_files import NewFile, NewFiles
 from bpetite.corpora._parts import span_of
@@ -36,7 +36,7 @@ class Work(NamedTuple):
     @classmethod
     def of(cls, part: Part) -> Work:
         """Return a part with its plan. Raises ValueError if the folder has another plan."""
-        folder = Path(part.folder)
+        folder = storage.located(part.folder)
         plan = loaded_plan(folder)
         if plan["parts"][part.number : part.number + 1] != [part.sources]:
             raise ValueError(f"{folder}: its plan has another part {part.number}; plan again")
@@ -155,7 +155,7 @@ def written(
 def _check_sizes(sources: Sequence[dict[str, Any]]) -> None:
     """Raise ValueError if a file has not the size that it had when the plan was made."""
     for path, size in {(source["path"], source["size"]) for source in sources}:
-        if (present := os.path.getsize(path)) != size:
+        if (present := storage.size_of(path)) != size:
             raise ValueError(
                 f"{path}: {present} bytes, but the plan has {size}; restore the file, or write "
                 "another folder"

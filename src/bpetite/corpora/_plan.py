@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Callable, Mapping
 from itertools import zip_longest
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 
 from bpetite import Tokenizer
 from bpetite.corpora import _manifest as manifest
+from bpetite.corpora import _storage as storage
 from bpetite.corpora._corpus import Corpus
 from bpetite.corpora._parts import parts_of
 from bpetite.corpora._token_files import FORMATS
@@ -89,12 +91,13 @@ def plan(
     if shard_tokens is None:
         shard_tokens = DEFAULT_SHARD_TOKENS.get(format)
     _check_numbers(token_format, shard_tokens, validation, part_bytes)
+    place = storage.located(folder)
     sources = parts_of(corpus, part_bytes)
     if not sources:
         raise ValueError("the corpus has no files")
     if format == "olmo" or isinstance(validation, float):
         # Only these need the row of a document in its whole file.
-        sources = _counted(Path(folder), sources) or parts_of(corpus, part_bytes, counts_rows=True)
+        sources = _counted(place, sources) or parts_of(corpus, part_bytes, counts_rows=True)
     document = {
         "version": manifest.VERSION,
         "format": format,
@@ -115,8 +118,8 @@ def plan(
         "corpus": corpus.settings,
         "parts": sources,
     }
-    _prepare(Path(folder), document, tokenizer)
-    return [Part(os.fspath(folder), number, its) for number, its in enumerate(sources)]
+    _prepare(place, document, tokenizer)
+    return [Part(str(place), number, its) for number, its in enumerate(sources)]
 
 
 Sources = list[list[dict[str, Any]]]
@@ -172,7 +175,8 @@ def _check_numbers(
 
 def _prepare(folder: Path, plan: dict[str, Any], tokenizer: Tokenizer) -> None:
     """Make the folder, or check that it belongs to a run of this plan."""
-    folder.mkdir(parents=True, exist_ok=True)
+    if not storage.is_remote(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     present = _present_plan(folder)
     if present is None:
         present = manifest.write_first(folder, manifest.PLAN, plan)
@@ -184,13 +188,19 @@ def _prepare(folder: Path, plan: dict[str, Any], tokenizer: Tokenizer) -> None:
             )
     vocabulary = folder / manifest.VOCABULARY
     if not vocabulary.exists():
-        tokenizer.save(vocabulary, overwrite=True, format="bpetite")
-        _loaded[manifest.VOCABULARY] = (vocabulary, _version(vocabulary), tokenizer)
+        if storage.is_remote(folder):
+            with tempfile.TemporaryDirectory() as temporary:
+                local = Path(temporary, manifest.VOCABULARY)
+                tokenizer.save(local, format="bpetite")
+                storage.upload(local, vocabulary)
+        else:
+            tokenizer.save(vocabulary, overwrite=True, format="bpetite")
+        _loaded[manifest.VOCABULARY] = (vocabulary, storage.version_of(vocabulary), tokenizer)
 
 
 # A worker does many parts of one folder, and loading a vocabulary takes longer than a small part.
 
-_loaded: dict[str, tuple[Path, tuple[int, ...], Any]] = {}
+_loaded: dict[str, tuple[Path, tuple[object, ...], Any]] = {}
 """The plan and the tokenizer that were loaded last: their files, and the versions of these."""
 
 
@@ -204,14 +214,19 @@ def loaded_plan(folder: Path) -> dict[str, Any]:
 
 def loaded_tokenizer(folder: Path) -> Tokenizer:
     """Return the tokenizer of a folder. Raises FileNotFoundError if it is missing."""
-    path = folder / manifest.VOCABULARY
-    tokenizer: Tokenizer = _last(manifest.VOCABULARY, folder, lambda: Tokenizer.load(path))
+    tokenizer: Tokenizer = _last(manifest.VOCABULARY, folder, lambda: vocabulary_of(folder))
     return tokenizer
+
+
+def vocabulary_of(folder: Path) -> Tokenizer:
+    """Load the vocabulary file of a folder."""
+    with storage.on_disk(folder, [manifest.VOCABULARY]) as local:
+        return Tokenizer.load(local / manifest.VOCABULARY)
 
 
 def _last(name: str, folder: Path, load: Callable[[], Any]) -> Any:
     path = folder / name
-    version = _version(path)
+    version = storage.version_of(path)
     present = _loaded.get(name)
     if present is not None and present[:2] == (path, version):
         return present[2]
@@ -220,15 +235,9 @@ def _last(name: str, folder: Path, load: Callable[[], Any]) -> Any:
     return value
 
 
-def _version(path: Path) -> tuple[int, ...]:
-    """Return figures that differ after a file was replaced."""
-    status = path.stat()
-    return status.st_ino, status.st_mtime_ns, status.st_size
-
-
 def _present_plan(folder: Path) -> dict[str, Any] | None:
     """Return the plan of a folder, None for an empty one."""
-    is_empty = all(path.name == ".bpetite" for path in folder.iterdir())
+    is_empty = {*storage.names_in(folder)} <= {".bpetite"}
     try:
         # Another process may write a plan between the two looks. A plan comes before other files.
         return manifest.read(folder, manifest.PLAN)

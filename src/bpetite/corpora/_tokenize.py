@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import shutil
 import signal
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +22,7 @@ from typing import Any, NamedTuple
 
 from bpetite import Tokenizer
 from bpetite.corpora import _manifest as manifest
+from bpetite.corpora import _storage as storage
 from bpetite.corpora._allocators import return_freed_memory
 from bpetite.corpora._corpus import Corpus
 from bpetite.corpora._new_files import NewFiles, remove_leftovers
@@ -102,7 +102,7 @@ def tokenize(
         shuffle=shuffle,
         part_bytes=part_bytes,
     )
-    if finished(Path(folder)) is None:
+    if finished(storage.located(folder)) is None:
         tokenize_parts(parts, workers=workers, executor=executor, progress=progress)
     return finish(folder)
 
@@ -121,7 +121,7 @@ def finish(folder: str | os.PathLike[str]) -> dict[str, Any]:
     A complete folder stays as it is. The docstring of `plan` has an example. Raises ValueError if a
     part has no receipt, and FileNotFoundError if the folder has no plan.
     """
-    folder = Path(folder)
+    folder = storage.located(folder)
     try:
         if finished(folder) is None:
             _write_manifest(folder)
@@ -129,7 +129,7 @@ def finish(folder: str | os.PathLike[str]) -> dict[str, Any]:
         # If another process finished the folder meanwhile, it removed files that this one needs.
         if finished(folder) is None:
             raise
-    shutil.rmtree(folder / UNJOINED, ignore_errors=True)
+    storage.remove_folder(folder / UNJOINED)
     remove_leftovers(folder)
     return manifest.read(folder, manifest.MANIFEST)
 

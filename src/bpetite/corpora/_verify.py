@@ -12,9 +12,10 @@ from typing import Any
 
 from bpetite import Tokenizer
 from bpetite.corpora import _manifest as manifest
+from bpetite.corpora import _storage as storage
 from bpetite.corpora._new_files import crc32_of
 from bpetite.corpora._part import Work, do
-from bpetite.corpora._plan import shard_of
+from bpetite.corpora._plan import shard_of, vocabulary_of
 from bpetite.corpora._token_files import FORMATS
 from bpetite.corpora._token_files.contract import Found
 
@@ -34,10 +35,10 @@ def verify(
 
     Raises OSError from the system, for example if the folder is not readable.
     """
-    folder = Path(folder)
-    if not folder.is_dir():
-        raise NotADirectoryError(f"{folder}: not a folder")
-    return list(_problems(folder, tokenizer, deep))
+    place = storage.located(folder)
+    if not storage.is_folder(str(place)):
+        raise NotADirectoryError(f"{place}: not a folder")
+    return list(_problems(place, tokenizer, deep))
 
 
 def _problems(folder: Path, tokenizer: Tokenizer | None, deep: bool) -> Iterator[str]:
@@ -52,7 +53,7 @@ def _problems(folder: Path, tokenizer: Tokenizer | None, deep: bool) -> Iterator
         yield str(error)
         return
     try:
-        own = Tokenizer.load(folder / manifest.VOCABULARY)
+        own = vocabulary_of(folder)
     except (OSError, ValueError, KeyError) as error:
         yield f"the vocabulary cannot be read: {error}"
         return
@@ -69,8 +70,13 @@ def _problems(folder: Path, tokenizer: Tokenizer | None, deep: bool) -> Iterator
         if not problems:
             whole.append(shard)
     yield from _foreign(folder, document)
+    boundaries: list[int] = []  # of shards that may cut a document, so that only all together tell
     for shard in whole:
-        yield from _shard_problems(folder, document, shard, own)
+        yield from _shard_problems(folder, document, shard, own, boundaries)
+    expected = document["totals"]["documents"]
+    documents = sum(boundaries) // _boundaries_of_each(document)
+    if len(boundaries) == len(document["shards"]) and documents != expected:
+        yield f"{folder}: {documents} documents, not {expected}"
     if deep:
         yield from _source_problems(folder, plan, receipts, own)
 
@@ -113,27 +119,34 @@ def _file_problems(folder: Path, files: list[dict[str, Any]]) -> Iterator[str]:
     for file in files:
         path = folder / file["name"]
         try:
-            size = path.stat().st_size
+            size = storage.size_of(path)
             if size != file["bytes"]:
                 yield f"{path}: {size} bytes, not {file['bytes']}"
             elif f"{crc32_of(path):08x}" != file["crc32"]:
                 yield f"{path}: damaged: its content does not fit its CRC-32"
         except OSError as error:
-            yield f"{path}: {error.strerror}"
+            yield f"{path}: {error.strerror or error}"
 
 
 def _foreign(folder: Path, document: dict[str, Any]) -> Iterator[str]:
     """Find files that the manifest does not name: a reader would take them by their names."""
     known = {file["name"] for shard in document["shards"] for file in shard["files"]} | OWN_NAMES
-    for path in sorted(folder.iterdir()):
-        if path.name not in known:
-            yield f"{path}: foreign: the manifest does not name it"
+    for name in storage.names_in(folder):
+        if name not in known:
+            yield f"{folder / name}: foreign: the manifest does not name it"
 
 
 def _shard_problems(
-    folder: Path, document: dict[str, Any], facts: dict[str, Any], tokenizer: Tokenizer
+    folder: Path,
+    document: dict[str, Any],
+    facts: dict[str, Any],
+    tokenizer: Tokenizer,
+    all_boundaries: list[int],
 ) -> Iterator[str]:
-    """Check the ids of a shard whose files are whole."""
+    """Check the ids of a shard whose files are whole.
+
+    The boundaries of a shard that may cut documents are not checked, but added to a list.
+    """
     format = FORMATS[document["format"]]
     shard = shard_of(document, facts["name"])
     path = folder / (shard.name + format.extension)
@@ -143,7 +156,7 @@ def _shard_problems(
     )
     ids = documents = boundaries = 0
     try:
-        for found in format.read(folder, shard):
+        for found in _read(folder, document, facts):
             for start in range(0, len(found.ids), _BLOCK_IDS):
                 tokenizer.decode_bytes(found.ids[start : start + _BLOCK_IDS])
             if found.offsets is None:
@@ -159,8 +172,27 @@ def _shard_problems(
     else:
         if ids != facts["ids"]:
             yield f"{path}: {ids} ids, not {facts['ids']}"
-        if (documents or boundaries) != facts["documents"]:
-            yield f"{path}: {documents or boundaries} documents, not {facts['documents']}"
+        documents = documents or boundaries // _boundaries_of_each(document)
+        if format.cuts_documents:
+            all_boundaries.append(boundaries)
+        elif documents != facts["documents"]:
+            yield f"{path}: {documents} documents, not {facts['documents']}"
+
+
+def _boundaries_of_each(document: dict[str, Any]) -> int:
+    """Return how often the boundary token stands in a document of a format that stores none."""
+    begin, end = document["begin"], document["end"]
+    return 2 if begin is not None and begin == end else 1
+
+
+def _read(folder: Path, document: dict[str, Any], facts: dict[str, Any]) -> Iterator[Found]:
+    """Yield the documents of a shard. Raises ValueError if its reader would not read it."""
+    names = [file["name"] for file in facts["files"]]
+    with storage.on_disk(folder, names) as local:
+        try:
+            yield from FORMATS[document["format"]].read(local, shard_of(document, facts["name"]))
+        except ValueError as error:
+            raise ValueError(str(error).replace(str(local), str(folder))) from None
 
 
 def _frame_problems(
@@ -188,7 +220,8 @@ def _source_problems(
     folder: Path, plan: dict[str, Any], receipts: dict[int, dict[str, Any]], tokenizer: Tokenizer
 ) -> Iterator[str]:
     """Encode the sources of each part again, and compare what the receipts say of both."""
-    with tempfile.TemporaryDirectory(dir=folder / ".bpetite") as again:
+    scratch = None if storage.is_remote(folder) else folder / ".bpetite"
+    with tempfile.TemporaryDirectory(dir=scratch) as again:
         for number, receipt in receipts.items():
             try:
                 found = do(Work(Path(again), plan, number), tokenizer)
@@ -206,30 +239,28 @@ def _source_problems(
 
 def first_documents(folder: str | os.PathLike[str], count: int) -> Iterator[str]:
     """Yield the text of the first documents of a folder, begin and end tokens included."""
-    folder = Path(folder)
-    document = manifest.read(folder, manifest.MANIFEST)
-    tokenizer = Tokenizer.load(folder / manifest.VOCABULARY)
-    format = FORMATS[document["format"]]
-    found = (
-        found
-        for facts in document["shards"]
-        for found in format.read(folder, shard_of(document, facts["name"]))
-    )
+    place = storage.located(folder)
+    document = manifest.read(place, manifest.MANIFEST)
+    tokenizer = vocabulary_of(place)
+    found = (found for facts in document["shards"] for found in _read(place, document, facts))
     begins = document["end"] is None
     literal = document["begin"] if begins else document["end"]
-    documents = _documents(found, tokenizer.special_tokens.get(literal), begins)
+    boundary = tokenizer.special_tokens.get(literal)
+    documents = _documents(found, boundary, begins, _boundaries_of_each(document))
     for its_ids in islice(documents, count):
         yield tokenizer.decode(its_ids, errors="replace")
 
 
 def _documents(
-    blocks: Iterable[Found], boundary: int | None, begins: bool
+    blocks: Iterable[Found], boundary: int | None, begins: bool, boundaries: int
 ) -> Iterator[Sequence[int]]:
     """Yield the ids of each document.
 
-    Without stored boundaries, a document begins or ends with a token, and may span blocks.
+    Without stored boundaries, a document begins or ends with a token, or has it at both ends. It
+    may span blocks.
     """
     document = array("I")
+    seen = 0
     for found in blocks:
         if found.offsets is not None:
             for start, stop in pairwise(found.offsets):
@@ -241,7 +272,9 @@ def _documents(
                 document = array("I")
             document.append(id)
             if not begins and id == boundary:
-                yield document
-                document = array("I")
+                seen += 1
+                if seen % boundaries == 0:
+                    yield document
+                    document = array("I")
     if document:
         yield document

@@ -202,10 +202,19 @@ def _ranks_of_lines(file: SourceFile) -> dict[bytes, int]:
 
 
 def from_encoding(encoding: Any) -> tuple[Vocabulary, Reference | None]:
-    """Return the vocabulary of a `tiktoken.Encoding`, and that Encoding as its reference.
+    """Return the vocabulary of a `tiktoken.Encoding` or its name, and the Encoding as reference.
 
-    Raises TypeError for any other object.
+    Raises TypeError for any other object, ImportError for a name without tiktoken.
     """
+    if isinstance(encoding, str):
+        try:
+            import tiktoken
+        except ImportError:
+            raise ImportError(
+                f"the encoding {encoding!r} is looked up in tiktoken; install it (pip install "
+                "tiktoken), or load a file of the vocabulary"
+            ) from None
+        encoding = tiktoken.get_encoding(encoding)
     try:
         ranks, special_tokens = encoding._mergeable_ranks, encoding._special_tokens
         pattern = encoding._pat_str

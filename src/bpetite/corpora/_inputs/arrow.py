@@ -5,13 +5,13 @@ A span of a file is a range of record batches. Streams are compressed as a whole
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate, pairwise
 from typing import Any
 
-from bpetite.corpora._inputs.columns import check_column, found_in, pyarrow
+from bpetite.corpora import _storage as storage
+from bpetite.corpora._inputs.columns import check_column, found_in, opened_by_arrow, pyarrow
 from bpetite.corpora._inputs.parquet import arrow_errors
 from bpetite.corpora._inputs.settings import Settings, Span
 from bpetite.corpora._inputs.source import Source
@@ -30,7 +30,7 @@ _STREAM_END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
     """Yield the documents of a range of record batches, or of a stream."""
     is_file = source.peek(len(FILE_MAGIC)) == FILE_MAGIC
-    if not is_file or source.compression or not os.path.isfile(span.path):
+    if not is_file or source.compression or not storage.is_file(span.path):
         yield from _read_stream(source, is_file, settings, span.path)
         return
     with _opened(span.path, settings.text_field) as file:
@@ -110,12 +110,12 @@ class _Recorded:
 
 def spans(path: str, settings: Settings, part_bytes: int) -> list[Span]:
     """Return spans of about `part_bytes`, if all batches are of one size."""
-    with open(path, "rb") as file:
+    with storage.opened(path) as file:
         if file.read(len(FILE_MAGIC)) != FILE_MAGIC:
             return [Span(path)]
     with _opened(path, settings.text_field) as reader:
         batches = reader.num_record_batches
-    count = max(min(-(-os.path.getsize(path) // part_bytes), batches), 1)
+    count = max(min(-(-storage.size_of(path) // part_bytes), batches), 1)
     ends = [batches * number // count for number in range(count + 1)]
     return [Span(path, *bounds) for bounds in pairwise(ends)]
 
@@ -124,8 +124,7 @@ def spans(path: str, settings: Settings, part_bytes: int) -> list[Span]:
 def _opened(path: str, field: str, is_mapped: bool = False) -> Iterator[Any]:
     """Open a file; its batches have the text column alone. A mapped one loads no text yet."""
     ipc = pyarrow(".ipc")
-    opened = pyarrow().memory_map if is_mapped else pyarrow().OSFile
-    with opened(os.fsencode(path)) as file, arrow_errors():
+    with opened_by_arrow(path, is_mapped) as file, arrow_errors():
         number = check_column(ipc.open_file(file).schema, field)
         options = ipc.IpcReadOptions(included_fields=[number], use_threads=False)
         yield ipc.open_file(file, options=options)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bpetite._corpus import Batch
 from bpetite._engine import ENGINE
-from bpetite.corpora._inputs.extra import import_extra
+from bpetite.corpora import _storage as storage
+from bpetite.corpora._extra import import_extra
 from bpetite.corpora._inputs.utf8 import utf8_error
 from bpetite.corpora._report import BadDocument, DataError, Found, batch_of, without
 
@@ -16,6 +18,16 @@ from bpetite.corpora._report import BadDocument, DataError, Found, batch_of, wit
 def pyarrow(module: str = "") -> Any:
     """Return pyarrow, or a module of it. Raises an error that says how to install it."""
     return import_extra(f"pyarrow{module}", "a Parquet or Arrow file")
+
+
+def opened_by_arrow(path: str, is_mapped: bool = False) -> Any:
+    """Return an open file for pyarrow."""
+    if storage.is_url(path):
+        return pyarrow().PythonFile(storage.opened(path), mode="r")
+    with open(path, "rb"):  # Python's errors name the file
+        pass
+    opened = pyarrow().memory_map if is_mapped else pyarrow().OSFile
+    return opened(os.fsencode(path))  # a path need not be UTF-8
 
 
 def check_column(schema: Any, field: str) -> int:

@@ -9,7 +9,7 @@ import zlib
 from importlib import import_module
 from typing import IO, Any, Literal, cast
 
-from bpetite.corpora._inputs.extra import import_extra
+from bpetite.corpora._extra import import_extra
 from bpetite.corpora._report import DataError
 
 Compression = Literal["gzip", "zstd"]

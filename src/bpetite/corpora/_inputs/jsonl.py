@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 from bpetite._corpus import Batch
 from bpetite._engine import ENGINE
+from bpetite.corpora import _storage as storage
 from bpetite.corpora._inputs.lines import first_line_of, first_row_of, line_blocks, spans_by_bytes
 from bpetite.corpora._inputs.settings import Settings, Span
 from bpetite.corpora._inputs.source import Source
@@ -37,4 +37,4 @@ def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
 
 def spans(path: str, _settings: Settings, part_bytes: int) -> list[Span]:
     """Return spans of bytes; a line may cross their ends."""
-    return spans_by_bytes(path, os.path.getsize(path), part_bytes)
+    return spans_by_bytes(path, storage.size_of(path), part_bytes)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from bpetite.corpora._inputs.columns import check_column, found_in, pyarrow
+from bpetite.corpora import _storage as storage
+from bpetite.corpora._inputs.columns import check_column, found_in, opened_by_arrow, pyarrow
 from bpetite.corpora._inputs.settings import Settings, Span
 from bpetite.corpora._inputs.source import BLOCK_BYTES, Source
 from bpetite.corpora._report import DataError, Found
@@ -19,7 +19,7 @@ _MAX_BATCH_ROWS = 1 << 16
 
 def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
     """Yield the documents of a range of row groups."""
-    if source.compression or not os.path.isfile(span.path):
+    if source.compression or not storage.is_file(span.path):
         # Its metadata is at its end.
         raise DataError("unreadable", detail="Parquet must be a file and not compressed as a whole")
     with _opened(span.path) as file, arrow_errors():
@@ -79,9 +79,7 @@ def spans(path: str, settings: Settings, part_bytes: int) -> list[Span]:
 def _opened(path: str) -> Iterator[Any]:
     """Open a file with little memory: reading ahead and mapping would take more."""
     parquet = pyarrow(".parquet")
-    with open(path, "rb"):  # Python's errors name the file
-        pass
-    with pyarrow().OSFile(os.fsencode(path)) as stored:  # a path need not be UTF-8
+    with opened_by_arrow(path) as stored:
         with arrow_errors():
             file = parquet.ParquetFile(stored, pre_buffer=False, buffer_size=BLOCK_BYTES)
         with file:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
+from bpetite.corpora import _storage as storage
 from bpetite.corpora._inputs.compression import (
     MAGIC_BYTES,
     Compression,
@@ -128,7 +129,7 @@ class _RawFile(io.RawIOBase):
             self._file = sys.stdin.buffer
             self._readinto = self._file.readinto1
         else:
-            self._file = open(path, "rb", buffering=0)  # noqa: SIM115 - `close` closes it
+            self._file = storage.opened(path)
             self._readinto = self._file.readinto
         if start:
             self._file.seek(start)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from array import array
 from collections.abc import Iterator
 
 from bpetite._corpus import Batch
+from bpetite.corpora import _storage as storage
 from bpetite.corpora._inputs.lines import first_line_of, first_row_of, line_blocks, spans_by_bytes
 from bpetite.corpora._inputs.settings import Settings, Span
 from bpetite.corpora._inputs.source import Source
@@ -23,7 +23,7 @@ def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
 
 def _whole(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
     """Yield the one document of a file."""
-    is_file = os.path.isfile(span.path)
+    is_file = storage.is_file(span.path)
     if not settings.has_segments or (settings.skips_bad and not is_file):
         yield Found(_segment(b"".join(_checked(source, settings))))
         return
@@ -112,4 +112,4 @@ def spans(path: str, settings: Settings, part_bytes: int) -> list[Span]:
     """Return spans of bytes if a newline ends each document, or else the file as one span."""
     if settings.separator != b"\n":
         return [Span(path)]
-    return spans_by_bytes(path, os.path.getsize(path), part_bytes)
+    return spans_by_bytes(path, storage.size_of(path), part_bytes)

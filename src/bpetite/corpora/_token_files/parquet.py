@@ -10,7 +10,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from bpetite.corpora._inputs.extra import import_extra
+from bpetite.corpora._extra import import_extra
 from bpetite.corpora._new_files import NewFile, NewFiles
 from bpetite.corpora._token_files.contract import Found, Shard, ShardWriter, TokenFormat, Tokens
 from bpetite.corpora._token_files.raw import smallest_unsigned

@@ -5,7 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-_INSTALL = "pip install pyarrow isal zstandard"
+_INSTALL = "pip install pyarrow isal zstandard universal-pathlib"
+_PACKAGES = {"upath": "universal-pathlib"}
 
 
 def import_extra(name: str, purpose: str) -> Any:
@@ -13,9 +14,10 @@ def import_extra(name: str, purpose: str) -> Any:
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != name.partition(".")[0]:
+        module = name.partition(".")[0]
+        if error.name is None or error.name.partition(".")[0] != module:
             raise
-        package = name.partition(".")[0]
+        package = _PACKAGES.get(module, module)
         raise MissingExtraError(f"{purpose} needs {package}: {_INSTALL}", name=error.name) from None
 
 

@@ -1,0 +1,327 @@
+"""Rows of `scripts/bench corpora` about many workers: engines, a large corpus, and a simulation."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import os
+import random
+import shutil
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from importlib import import_module
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from benchmarks.corpora import files
+from benchmarks.corpora.rows import END, case_of, texts_of
+from benchmarks.measure import ALL_CPUS, Bench, new_process, peak_memory
+from benchmarks.peers import is_installed, version_of
+from benchmarks.table import MB, Line, Row, Target
+from bpetite import PieceCounts, Tokenizer
+from bpetite.corpora import Corpus, Part, finish, plan, tokenize_part, tokenize_parts
+
+LARGE_PART = 64 * MB
+LARGE_PARTS = 24
+SMALL_PARTS = 1_000
+SMALL_LINE = b'{"text": "a word"}\n'
+
+PER_WORKER = Target(low=0.9, unit=" × the serial speed for each worker")
+
+# Engines
+
+RunParts = Callable[[Sequence[Part]], object]
+
+
+def engine_header() -> Line:
+    """Return the column titles."""
+    large = f"MB/s with {LARGE_PARTS} parts of {LARGE_PART // MB} MB"
+    return ("engine, workers", large, "× serial, per worker", f"seconds for {SMALL_PARTS:,} parts")
+
+
+def engine_rows(bench: Bench) -> Iterator[Row]:
+    """Compare engines with one process: speed with large parts, and the time of tiny parts."""
+    [subject] = bench.subjects("cl100k")
+    with case_of(subject, bench.texts["english"], LARGE_PART * LARGE_PARTS, "jsonl") as case:
+        small = case.folder / "small.jsonl"
+        small.write_bytes(SMALL_LINE * SMALL_PARTS)
+        engines: list[tuple[str, int]] = [("serial", 1)]
+        engines += [
+            (engine, workers)
+            for engine in ("pool", "dask", "ray")
+            for workers in range(1, min(len(ALL_CPUS), 2) + 1)
+        ]
+        serial = 0.0
+        for engine, workers in engines:
+            if engine in ("dask", "ray") and not is_installed(engine):
+                yield Row((f"{engine}, not installed",))
+                continue
+            with new_process() as executor:
+                large_seconds, small_seconds = executor.submit(
+                    measured,
+                    *(engine, ALL_CPUS[-workers:], [case.input.path, small]),
+                    *(case.model, bench.repeats),
+                ).result()
+            speed = case.input.text_bytes / MB / large_seconds
+            serial = serial or speed
+            title = f"{engine} {version_of(engine)}" if engine in ("dask", "ray") else engine
+            what = f"{title}, {workers}"
+            share = speed / serial / workers
+            cells = (what, f"{speed:.0f}", f"{share:.2f}", f"{small_seconds:.1f}")
+            yield Row(cells, [] if engine == "serial" else [PER_WORKER.check(what, share)])
+
+
+def measured(
+    engine: str, cpus: tuple[int, ...], sources: Sequence[Path], model: Path, repeats: int
+) -> tuple[float, float]:
+    """Return the seconds for a file in large parts, and for one in parts of one document."""
+    workers = len(cpus)
+    use_cpus(cpus)
+    tokenizer = Tokenizer.load(model)
+    large, small = sources
+    with opened(engine, workers) as run:
+        # The first parts start the workers, which load their modules.
+        run(planned(tokenizer, small, len(SMALL_LINE))[:workers])
+        times = [
+            (
+                seconds(run, planned(tokenizer, large, LARGE_PART)),
+                seconds(run, planned(tokenizer, small, len(SMALL_LINE))),
+            )
+            for _ in range(repeats)
+        ]
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    of_large, of_small = map(statistics.median, zip(*times, strict=True))
+    return of_large, of_small
+
+
+FOLDER = Path(tempfile.gettempdir(), f"bpetite-bench-{os.getpid()}")
+
+
+def planned(tokenizer: Tokenizer, source: Path, part_bytes: int) -> list[Part]:
+    """Return the parts of a new folder."""
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    return plan(Corpus(source), tokenizer, FOLDER, "megatron", end=END, part_bytes=part_bytes)
+
+
+def seconds(run: RunParts, parts: Sequence[Part]) -> float:
+    """Return what all parts and the manifest take."""
+    start = time.perf_counter()
+    run(parts)
+    finish(parts[0].folder)
+    return time.perf_counter() - start
+
+
+@contextmanager
+def opened(engine: str, workers: int) -> Iterator[RunParts]:
+    """Start an engine; yield a function that does parts with it."""
+    with ExitStack() as stack:
+        if engine == "serial":
+            yield tokenize_parts
+        elif engine == "ray":
+            ray: Any = import_module("ray")
+            ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)
+            stack.callback(ray.shutdown)
+            task = ray.remote(tokenize_part)
+            yield lambda parts: ray.get([task.remote(part) for part in parts])
+        else:
+            executor: Executor
+            if engine == "pool":
+                spawn = get_context("spawn")
+                executor = stack.enter_context(ProcessPoolExecutor(workers, spawn))
+            else:
+                distributed: Any = import_module("distributed")
+                cluster = stack.enter_context(
+                    distributed.LocalCluster(
+                        n_workers=workers, threads_per_worker=1, dashboard_address=None
+                    )
+                )
+                executor = stack.enter_context(distributed.Client(cluster)).get_executor()
+            yield partial(tokenize_parts, workers=workers, executor=executor)
+
+
+# A large corpus
+
+SCALES = {"english": (0.55, 3.4e7), "multilingual": (0.9, 4.6e9)}
+"""Heaps' law: the exponent, and the distinct pieces of a terabyte."""
+
+SCALE_BYTES = (2_000 * MB, 20_000 * MB)
+SCALE_MEMORY = 256 * MB
+
+
+def scale_header() -> Line:
+    """Return the column titles."""
+    sizes = [f"{size // MB // 1000} GB" for size in SCALE_BYTES]
+    return (
+        f"text, {SCALE_MEMORY // MB} MB for counts",
+        *(f"{size}: {column}" for size in sizes for column in ("pieces", "memory", "disk", "time")),
+        "exponent",
+    )
+
+
+def scale_rows(bench: Bench) -> Iterator[Row]:
+    """Count the pieces of a corpus that grows by Heaps' law."""
+    sizes = SCALE_BYTES if bench.is_full else [size // 100 for size in SCALE_BYTES]
+    for name, text in texts_of(bench):
+        cells = [name]
+        distinct = []
+        for size in sizes:
+            with new_process() as executor:
+                found = executor.submit(counted, text, size, *SCALES[name]).result()
+            pieces, memory, disk, taken = found
+            distinct.append(pieces)
+            cells += [f"{pieces:,}", f"{memory / MB:,.0f} MB", f"{disk / MB:,.0f} MB"]
+            cells.append(f"{taken:.0f} s")
+        exponent = math.log(distinct[1] / distinct[0], sizes[1] / sizes[0])
+        yield Row((*cells, f"{exponent:.2f}"))
+
+
+def counted(
+    text: str, size: int, exponent: float, of_a_terabyte: float
+) -> tuple[int, int, int, float]:
+    """Return the distinct pieces of a corpus, the peak memory and disk, and the seconds."""
+    before = peak_memory() or 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        peak = Peak(folder)
+        start = time.perf_counter()
+        with peak:
+            header = PieceCounts.count_to_file(
+                growing(text, size, exponent, of_a_terabyte),
+                folder / "pieces.counts",
+                memory_bytes=SCALE_MEMORY,
+            )
+        taken = time.perf_counter() - start
+    return header.distinct_pieces, (peak_memory() or 0) - before, peak.bytes, taken
+
+
+class Peak:
+    """The most bytes on disk that the open files of a folder have while a block runs (Linux)."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = str(folder)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self.bytes = 0
+
+    def __enter__(self) -> Peak:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(0.1):
+            blocks = 0
+            # Runs have no name, so the folder does not list them.
+            for path in Path("/proc/self/fd").iterdir():
+                with suppress(FileNotFoundError):
+                    if os.readlink(path).startswith(self._folder):
+                        blocks += path.stat().st_blocks
+            self.bytes = max(self.bytes, 512 * blocks)
+
+
+def growing(text: str, size: int, exponent: float, of_a_terabyte: float) -> Iterator[str]:
+    """Yield documents of a text, again and again; in some, other letters make new words.
+
+    Their share is such that the number of distinct pieces follows Heaps' law.
+    """
+    rng = random.Random(7)
+    letters = sorted({character for character in text if character.isalpha()})
+    factor = of_a_terabyte / 1e12**exponent
+    new = done = 0.0
+    for document in files.documents(text, size):
+        document = document.rpartition(" ")[0]  # without its random word
+        done += len(document.encode())
+        if new < factor * done**exponent:
+            own = [character for character in sorted({*document}) if character.isalpha()]
+            others = rng.choices(letters, k=len(own))
+            document = document.translate(dict(zip(map(ord, own), others, strict=True)))
+            new += len({*document.split()})
+        yield document
+
+
+# Simulation
+
+WORKERS = (1, 2, 4, 8, 16, 32, 64)
+PARTS = 40_000
+DEATHS_PER_HOUR = 20
+RESTART_SECONDS = 30.0
+
+
+def simulation_header() -> Line:
+    """Return the column titles."""
+    return ("parts", *(f"{workers}" for workers in WORKERS))
+
+
+def simulation_rows(bench: Bench) -> Iterator[Row]:
+    """Simulate workers that take one part after another; show the share of the ideal speed."""
+    [subject] = bench.subjects("cl100k")
+    with (
+        case_of(subject, bench.texts["english"], LARGE_PART * LARGE_PARTS, "jsonl") as case,
+        new_process() as executor,
+    ):
+        times = executor.submit(part_times, case.input.path, case.model).result()
+    mean = statistics.fmean(times)
+    rng = random.Random(7)
+    even = [rng.choice(times) for _ in range(PARTS)]
+    uneven = [mean * rng.lognormvariate(-0.5, 1) for _ in range(PARTS)]
+    deaths = DEATHS_PER_HOUR / 3600
+    for what, parts, rate in (
+        (f"of {LARGE_PART // MB} MB, {mean:.2f} s each", even, 0.0),
+        ("of the same mean size, but uneven", uneven, 0.0),
+        ("uneven, the longest first", sorted(uneven, reverse=True), 0.0),
+        (
+            f"of {LARGE_PART // MB} MB, and each worker dies {DEATHS_PER_HOUR} times an hour",
+            even,
+            deaths,
+        ),
+    ):
+        shares = [
+            sum(parts) / workers / makespan(parts, workers, rate, random.Random(7))
+            for workers in WORKERS
+        ]
+        yield Row((what, *(f"{share:.3f}" for share in shares)))
+
+
+def use_cpus(cpus: tuple[int, ...]) -> None:
+    """Keep this process, and those that it starts, on some processors."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, cpus)
+
+
+def part_times(source: Path, model: Path) -> list[float]:
+    """Return the seconds of each part of a file on one core."""
+    parts = planned(Tokenizer.load(model), source, LARGE_PART)
+    found = []
+    for part in parts:
+        start = time.perf_counter()
+        tokenize_part(part)
+        found.append(time.perf_counter() - start)
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    return found
+
+
+def makespan(parts: Sequence[float], workers: int, rate: float, rng: random.Random) -> float:
+    """Return when the last part is done. A worker that dies loses its part and starts again.
+
+    >>> makespan([1, 1, 1], 2, 0, random.Random(7))
+    2.0
+    """
+    free = [0.0] * workers
+    end = 0.0
+    for part in parts:
+        start = heapq.heappop(free)
+        while rate and (life := rng.expovariate(rate)) < part:
+            start += life + RESTART_SECONDS
+        end = max(end, start + part)
+        heapq.heappush(free, start + part)
+    return end

@@ -1,0 +1,468 @@
+"""Texts cut to a number of ids: prefixes, suffixes and chunks that fit a budget.
+
+The number of ids does not always grow with the text: "toke" may have more ids than "token". But at
+a safe split, where a piece ends whatever comes before and behind, the ids of both sides add up. So
+the safe splits before and behind the budget are found by adding up. Only the few characters between
+these two are tried one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from bpetite._arguments import raise_in_whole
+from bpetite._pretokenizer import ChunkSplitter
+from bpetite._vocabulary import TokenBytes
+
+
+class Chunk(NamedTuple):
+    """A part of a text, `whole[start:end]`, with its ids.
+
+    >>> Chunk("ab", 3, 5, [256]).text
+    'ab'
+    """
+
+    text: str
+    start: int
+    """Where the part begins in the whole text, in characters."""
+    end: int
+    ids: list[int]
+    """What `encode` returns for the part alone."""
+
+
+class _Cut(NamedTuple):
+    """A safe split that fits a budget, and the next one, which does not."""
+
+    fits: int
+    """The number of characters within the budget."""
+    ids: int
+    """The number of their ids."""
+    exceeds: int
+    """The number of characters up to the next split. It is `fits` if all text fits."""
+
+
+# The first window for a budget has room for long tokens, so that few texts need a second one.
+_CHARACTERS_PER_ID = 8
+_WINDOW_CHARACTERS = 1 << 16
+
+# Between two safe splits, every cut is tried, up to this number.
+_MAX_TRIED_CUTS = 512
+_ANCHOR_DISTANCE = 128
+_MAX_ANCHORS = 64
+_ANCHOR_SLACK = 2
+
+# Cuts of up to this length are counted from the safe split, without an anchor.
+_MAX_UNANCHORED = 2048
+
+# Unicode Standard Annex 15 names the worst case of NFKD. That of NFD is 4, but costs nothing here.
+_MAX_DECOMPOSITION = 18
+
+_CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
+
+
+class TextCutter:
+    """Cuts texts by the ids of `encode`, in a buffer. `count` returns the number of these ids.
+
+    `bytes_of` has the bytes of each id, and `join` joins the bytes of several. `is_exact` says
+    whether these bytes are the text, as they are without a normalizer.
+    """
+
+    def __init__(
+        self,
+        encode: Callable[[str], memoryview],
+        count: Callable[[str], int],
+        bytes_of: TokenBytes,
+        join: Callable[[memoryview], bytes],
+        splitter: ChunkSplitter,
+        is_exact: bool,
+    ) -> None:
+        self.encode = encode
+        self._count = count
+        self._bytes_of = bytes_of
+        self._join = join
+        self._splitter = splitter
+        self._is_exact = is_exact
+        self._has_measure = is_exact and splitter.has_splits
+
+    def fits(self, text: str, budget: int) -> bool:
+        """Return whether a text has at most `budget` ids."""
+        with positions_in(text):
+            return self._prefix(text, 0, budget).fits == len(text)
+
+    def prefix(self, text: str, budget: int) -> int:
+        """Return the length of the longest prefix with at most `budget` ids."""
+        with positions_in(text):
+            return self._longest_prefix(text, 0, budget, self._prefix(text, 0, budget))
+
+    def suffix(self, text: str, budget: int) -> int:
+        """Return the length of the longest suffix with at most `budget` ids."""
+        with positions_in(text):
+            cut = self._suffix(text, 0, len(text), budget)
+            return self._longest_suffix(text, len(text), budget, cut)
+
+    def chunks(self, text: str, budget: int, overlap: int) -> Iterator[Chunk]:
+        """Yield parts of at most `budget` ids, in order, that end at safe splits if they can.
+
+        A part begins with at most `overlap` ids of the part before. Raises ValueError for a
+        character with more than `budget` ids.
+        """
+        with positions_in(text):
+            yield from self._chunks(text, budget, overlap)
+
+    def _chunks(self, text: str, budget: int, overlap: int) -> Iterator[Chunk]:
+        window = _Window(self, text, budget) if self._has_measure else None
+        start = last_end = 0
+        while start < len(text):
+            if window is not None:
+                end, ids = window.chunk(start)
+            else:
+                cut = self._prefix(text, start, budget)
+                end = start + (cut.fits or self._near_prefix(text, start, budget, cut))
+                ids = self.encode(text[start:end])
+            if end == start:
+                count = self._count(text[start])
+                raise ValueError(
+                    f"the character {text[start]!r} at position {start} has {count} ids, more "
+                    f"than max_tokens, which is {budget}"
+                )
+            if end <= last_end:
+                start = last_end  # the overlap leaves no room for more text
+                continue
+            yield Chunk(text[start:end], start, end, ids.tolist())
+            last_end = end
+            if end == len(text):
+                return
+            if not overlap:
+                start = end
+            else:
+                known = None if window is None else window.overlap_start(start, end, overlap)
+                start = known or self._overlap_start(text, start, end, overlap)
+
+    def _overlap_start(self, text: str, start: int, end: int, overlap: int) -> int:
+        """Return where the chunk after `text[start:end]` begins; never at `start` again."""
+        cut = self._suffix(text, start, end, overlap)
+        new_start = end - (cut.fits or self._near_suffix(text, end, overlap, cut))
+        return new_start if new_start > start else next(self._splitter.splits(text, start, end))
+
+    # The last safe split that fits
+
+    def _prefix(self, text: str, start: int, budget: int) -> _Cut:
+        """Return the cut of `text[start:]`; `start` is the start of a text or a safe split."""
+        if not self._has_measure:
+            return self.prefix_by_counts(text, start, budget)
+        size = first_characters(budget)
+        while True:
+            ids = self.encode(text[start : start + size])
+            if start + size >= len(text) and len(ids) <= budget:
+                return _Cut(len(text) - start, len(ids), len(text) - start)
+            if len(ids) > budget:
+                number, at = self.split_before(text, start, ids, 0, budget)
+                above = self._split_after(text, start, ids, budget)
+                if above is not None:
+                    return _Cut(at - start, number, above - start)
+                rest = self.prefix_by_counts(text, at, budget - number)
+                before = at - start
+                return _Cut(before + rest.fits, number + rest.ids, before + rest.exceeds)
+            size *= 2
+
+    def _suffix(self, text: str, start: int, end: int, budget: int) -> _Cut:
+        """Return the cut of `text[start:end]` from its end."""
+        if not self._has_measure:
+            return self._suffix_by_counts(text, start, end, budget)
+        size = first_characters(budget)
+        while True:
+            first = max(end - size, start)
+            ids = self.encode(text[first:end])
+            if first == start and len(ids) <= budget:
+                return _Cut(end - start, len(ids), end - start)
+            if len(ids) > budget:
+                within = len(ids) - budget
+                number, above = self.split_before(text, first, ids, 0, within - 1)
+                at = end - self.characters(ids[within:])
+                while within < len(ids) and not self.is_split(text, at, ids, within):
+                    at += _characters_of(self._bytes_of[ids[within]])
+                    within += 1
+                fits, behind = end - at, len(ids) - within
+                if number or first == start:
+                    return _Cut(fits, behind, end - above)
+                rest = self._suffix_by_counts(text, start, at, budget - behind)
+                return _Cut(fits + rest.fits, behind + rest.ids, fits + rest.exceeds)
+            size *= 2
+
+    def split_before(
+        self, text: str, start: int, ids: memoryview, first: int, number: int
+    ) -> tuple[int, int]:
+        """Return the last safe split after at most `number` ids from `ids[first]` on.
+
+        `start` is the position of the text of `ids[first]`. The result is the number of ids before
+        the split, and its position; without a split, 0 and `start`.
+        """
+        at = start + self.characters(ids[first : first + number])
+        while number > 0 and not self.is_split(text, at, ids, first + number):
+            number -= 1
+            at -= _characters_of(self._bytes_of[ids[first + number]])
+        return number, (at if number else start)
+
+    def _split_after(self, text: str, start: int, ids: memoryview, number: int) -> int | None:
+        """Return the first safe split after more than `number` ids, None without one."""
+        at = start + self.characters(ids[:number])
+        for index in range(number, len(ids) - 1):
+            at += _characters_of(self._bytes_of[ids[index]])
+            if self.is_split(text, at, ids, index + 1):
+                return at
+        return None
+
+    def is_split(self, text: str, at: int, ids: memoryview, index: int) -> bool:
+        """Return whether the text may be split before `ids[index]`, whose text begins at `at`."""
+        return self.is_boundary(ids, index) and self._splitter.is_split(text, at)
+
+    def has_split(self, text: str, start: int, end: int) -> bool:
+        """Return whether `text[start:end]` may be split anywhere."""
+        return self.first_split(text, start, end) < end
+
+    def first_split(self, text: str, start: int, end: int) -> int:
+        """Return the first place where `text[start:end]` may be split, `end` without one."""
+        return next(self._splitter.splits(text, start, end))
+
+    def is_boundary(self, ids: memoryview, index: int) -> bool:
+        """Return whether `ids[index]` begins with a character, not inside one."""
+        return self._bytes_of[ids[index]][0] & 0xC0 != 0x80
+
+    def characters(self, ids: memoryview) -> int:
+        """Return the number of characters that begin in the bytes of ids."""
+        return _characters_of(self._join(ids))
+
+    # The text between two safe splits is counted if the ids of a window do not lead to a safe split
+    # that exceeds the budget. Vocabularies with a normalizer have no such windows, and patterns
+    # without a name have no safe splits.
+
+    def prefix_by_counts(self, text: str, start: int, budget: int) -> _Cut:
+        fits, ids = start, 0
+        last = min(start + self.exceeding_characters(budget), len(text))
+        for at in self._splitter.splits(text, start, last):
+            count = self._count_up_to(text, fits, at, budget - ids)
+            if count is None:
+                return _Cut(fits - start, ids, at - start)
+            fits, ids = at, ids + count
+        return _Cut(last - start, ids, last - start)
+
+    def _suffix_by_counts(self, text: str, start: int, end: int, budget: int) -> _Cut:
+        fits, ids = end, 0
+        start = max(end - self.exceeding_characters(budget), start)
+        for at in reversed([start, *self._splitter.splits(text, start, end)][:-1]):
+            count = self._count_up_to(text, at, fits, budget - ids)
+            if count is None:
+                return _Cut(end - fits, ids, end - at)
+            fits, ids = at, ids + count
+        return _Cut(end - start, ids, end - start)
+
+    def _count_up_to(self, text: str, start: int, end: int, budget: int) -> int | None:
+        """Return the number of ids of `text[start:end]`, None if it exceeds a budget."""
+        if end - start >= self.exceeding_characters(budget):
+            return None  # so no long text is encoded for a small budget
+        count = self._count(text[start:end])
+        return count if count <= budget else None
+
+    def exceeding_characters(self, budget: int) -> int:
+        """Return a number of characters that every text within a budget is below."""
+        per_byte = 1 if self._is_exact else _MAX_DECOMPOSITION
+        return budget * per_byte * self._bytes_of.max_length + 1
+
+    # Between two safe splits
+
+    def _longest_prefix(self, text: str, start: int, budget: int, cut: _Cut) -> int:
+        """Return the length of the longest prefix of `text[start:]` that fits."""
+        fits = start + cut.fits
+
+        def count(near: int, far: int) -> int:
+            return self._count(text[fits + near : fits + far])
+
+        return cut.fits + _longest(count, cut.exceeds - cut.fits, budget - cut.ids)
+
+    def _longest_suffix(self, text: str, end: int, budget: int, cut: _Cut) -> int:
+        """Return the length of the longest suffix of `text[:end]` that fits."""
+        fits = end - cut.fits
+
+        def count(near: int, far: int) -> int:
+            return self._count(text[fits - far : fits - near])
+
+        return cut.fits + _longest(count, cut.exceeds - cut.fits, budget - cut.ids)
+
+    def _near_prefix(self, text: str, start: int, budget: int, cut: _Cut) -> int:
+        """Return the length of a long prefix of `text[start:]` that fits."""
+        return _near(lambda _, far: self._count(text[start : start + far]), cut.exceeds, budget)
+
+    def _near_suffix(self, text: str, end: int, budget: int, cut: _Cut) -> int:
+        """Return the length of a long suffix of `text[:end]` that fits."""
+        return _near(lambda _, far: self._count(text[end - far : end]), cut.exceeds, budget)
+
+    def cut_inside(self, text: str, start: int, ids: memoryview, first: int, budget: int) -> int:
+        """Return where a prefix of `text[start:]` ends that fits, at or before `budget` ids."""
+        number = min(budget, len(ids) - first)
+        at = start + self.characters(ids[first : first + number])
+        while at > start + 1:
+            is_boundary = first + number == len(ids) or self.is_boundary(ids, first + number)
+            if is_boundary and self._count(text[start:at]) <= budget:
+                return at
+            number -= 1
+            at -= _characters_of(self._bytes_of[ids[first + number]])
+        return start + (self._count(text[start : start + 1]) <= budget)
+
+
+class _Window:
+    """The ids of a long part of a text, from which chunks are taken.
+
+    The ids up to the last safe split of the part are those of any longer text.
+    """
+
+    def __init__(self, cutter: TextCutter, text: str, budget: int) -> None:
+        self._cutter = cutter
+        self._text = text
+        self._budget = budget
+        self._size = first_characters(budget)
+        self._ids = memoryview(b"")
+        self._end = 0
+        self._at = self._first = 0  # where the next chunk may begin, and its first id
+        self._sure = 0  # the number of ids up to the last safe split
+        self._split = self._searched = 0  # the last split found, and how far the text was searched
+
+    def chunk(self, start: int) -> tuple[int, memoryview]:
+        """Return the end of a chunk that begins at `start`, and its ids. The end may be `start`."""
+        cutter, text, budget = self._cutter, self._text, self._budget
+        self._go_to(start)
+        ids, first = self._ids, self._first
+        if len(ids) - first <= budget and self._end == len(text):
+            return len(text), ids[first:]
+        number, end = cutter.split_before(text, start, ids, first, budget)
+        if number:
+            self._at, self._first = end, first + number
+            return end, ids[first : first + number]
+        # A window may end inside a word that has fewer ids as a whole.
+        whole = 0
+        if self._has_split_near(start):
+            whole = cutter.prefix_by_counts(text, start, budget).fits
+        end = start + whole if whole else cutter.cut_inside(text, start, ids, first, budget)
+        return end, cutter.encode(text[start:end])
+
+    def _has_split_near(self, start: int) -> bool:
+        """Return whether text that could be within the budget ends, or may be split."""
+        limit = min(start + self._cutter.exceeding_characters(self._budget), len(self._text))
+        if self._split <= start and self._searched < limit:
+            # Each character is searched once, however many chunks a long word has.
+            searched = max(self._searched - 1, start)
+            found = self._cutter.first_split(self._text, searched, limit)
+            self._split, self._searched = (found, found) if found < limit else (0, limit)
+        return start < self._split < limit or limit == len(self._text)
+
+    def overlap_start(self, start: int, end: int, overlap: int) -> int | None:
+        """Return the first safe split in the last ids of `text[start:end]`, None if unknown."""
+        if self._at != end or self._first < overlap:
+            return None
+        cutter, ids = self._cutter, self._ids
+        at = end - cutter.characters(ids[self._first - overlap : self._first])
+        for index in range(self._first - overlap, self._first):
+            if at > start and cutter.is_split(self._text, at, ids, index):
+                self._at, self._first = at, index
+                return at
+            at += cutter.characters(ids[index : index + 1])
+        return None
+
+    def _go_to(self, start: int) -> None:
+        """Let the ids of `start` be at hand, and more than the budget of them if there are."""
+        cutter, text = self._cutter, self._text
+        is_known = self._at == start
+        has_enough = self._end == len(text) or (
+            self._first < self._sure and len(self._ids) - self._first > self._budget
+        )
+        if is_known and has_enough and self._ids:
+            return
+        # A chunk that had no safe split needs a window of its own, so that one is small.
+        size = max(self._size, _WINDOW_CHARACTERS) if is_known else self._size
+        while True:
+            self._end = min(start + size, len(text))
+            self._ids = cutter.encode(text[start : self._end])
+            if self._end == len(text):
+                break
+            number = end = 0
+            if cutter.has_split(text, start, self._end):
+                number, end = cutter.split_before(text, start, self._ids, 0, len(self._ids) - 1)
+            self._sure = number
+            if number > self._budget:
+                self._ids = self._ids[:number]
+                self._end = end
+                break
+            # The next safe split is far. The ids behind the last one are a hint for `cut_inside`.
+            if len(self._ids) > self._budget and (
+                number == 0 or size >= cutter.exceeding_characters(self._budget)
+            ):
+                break
+            size *= 2
+        self._at, self._first = start, 0
+
+
+@contextmanager
+def positions_in(text: str) -> Iterator[None]:
+    """Raise the error of a lone surrogate with its position in the whole text."""
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        raise_in_whole(text, error)
+
+
+def first_characters(budget: int) -> int:
+    """Return the number of characters that a first window for a budget has."""
+    return _CHARACTERS_PER_ID * (budget + _CHARACTERS_PER_ID)
+
+
+def _longest(count: Callable[[int, int], int], length: int, budget: int) -> int:
+    """Return the most characters next to a safe split, at most `length`, that fit a budget.
+
+    `count(near, far)` is the number of ids of the characters from one distance to another. Of a
+    long text, the last `_MAX_TRIED_CUTS` cuts behind one that fits are tried.
+    """
+    if budget <= 0:
+        return 0
+    low, anchor, anchor_ids = 0, 0, 0
+    if length > _MAX_TRIED_CUTS:
+        low = _near(count, length, budget)
+        length = min(length, low + _MAX_TRIED_CUTS)
+        anchor = _anchor(count, low) if low > _MAX_UNANCHORED else 0
+        anchor_ids = count(0, anchor)
+    for far in range(length, low, -1):
+        # A token that spans the anchor may save some ids.
+        is_near = not anchor or anchor_ids + count(anchor, far) <= budget + _ANCHOR_SLACK
+        if is_near and count(0, far) <= budget:
+            return far
+    return low
+
+
+def _near(count: Callable[[int, int], int], length: int, budget: int) -> int:
+    """Return a number of characters that fit, near the most: the count hardly ever falls."""
+    low, high = 0, min(first_characters(budget), length)
+    while count(0, high) <= budget:
+        if high == length:
+            return length
+        low, high = high, min(2 * high, length)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if count(0, middle) <= budget else (low, middle)
+    return low
+
+
+def _anchor(count: Callable[[int, int], int], low: int) -> int:
+    """Return an offset before `low` where the ids of both sides add up, 0 without one at hand.
+
+    Behind it, a cut costs no more than the few characters from there.
+    """
+    ids = count(0, low)
+    for anchor in range(low - _ANCHOR_DISTANCE, max(low - _ANCHOR_DISTANCE - _MAX_ANCHORS, 0), -1):
+        if count(0, anchor) + count(anchor, low) == ids:
+            return anchor
+    return 0
+
+
+def _characters_of(data: bytes) -> int:
+    """Return the number of characters that begin in bytes of UTF-8."""
+    return len(data) if data.isascii() else len(data.translate(None, _CONTINUATION_BYTES))

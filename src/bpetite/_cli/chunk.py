@@ -1,0 +1,75 @@
+"""The verb `chunk`: documents in, parts within a budget of tokens out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+
+from bpetite._cli import common, truncate
+
+HELP = """divide documents into chunks within a budget of tokens: a JSON object for each
+
+Each line has the text of a chunk, where it starts and ends in its document, in characters, and the
+number of its tokens. If there are several documents, it has the number of the document too. A
+chunk ends between two words if it can."""
+EXAMPLE = "bpetite chunk --model model.json --max-tokens 200 --overlap 20 README.md"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    common.add_model(parser)
+    common.add_text_inputs(parser)
+    truncate.add_max_tokens(parser, "of a chunk", 1)
+    parser.add_argument(
+        "--overlap",
+        metavar="N",
+        type=common.number(0, 2**63),
+        default=0,
+        help="begin a chunk with at most N tokens of the one before (default: 0)",
+    )
+    parser.add_argument("--ids", action="store_true", help="write the ids of each chunk too")
+    common.add_special(parser)
+    parser.add_argument("--quiet", action="store_true", help="show no notes")
+    common.add_corpus(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Write a line for each chunk."""
+    if options.overlap >= options.max_tokens:
+        options.parser.error("--overlap must be below --max-tokens")
+    tokenizer = common.load(options)
+    for number, text in _documents(options):
+        for chunk in tokenizer.chunks(
+            text,
+            options.max_tokens,
+            overlap=options.overlap,
+            allowed_special=options.allowed_special,
+        ):
+            line = {
+                **({} if number is None else {"document": number}),
+                "text": chunk.text,
+                "start": chunk.start,
+                "end": chunk.end,
+                "tokens": len(chunk.ids),
+                **({"ids": chunk.ids} if options.ids else {}),
+            }
+            common.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def _documents(options: argparse.Namespace) -> Iterator[tuple[int | None, str]]:
+    """Yield each document with its number, which is None for a text that stands alone."""
+    if options.text is not None:
+        yield None, common.text_argument(options.text)
+        return
+    names = options.files or [common.STANDARD_INPUT]
+    corpus = common.corpus(options, names)
+    common.check_inputs(names, options.quiet)
+    with common.reading(corpus, options):
+        documents = enumerate(corpus)
+        first = next(documents, None)
+        second = next(documents, None)
+        if first is not None:
+            yield (None if second is None else 0), first[1]
+        if second is not None:
+            yield second
+        yield from documents

@@ -1,0 +1,168 @@
+"""Turn a text that grows into the ids that are final so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, Protocol
+
+from bpetite._arguments import Specials, Text, as_bytes
+from bpetite._pretokenizer import ChunkSplitter
+from bpetite._streaming.byte_decoders import unfinished
+
+
+class MakesEncodeStreams(Protocol):
+    """A Tokenizer."""
+
+    def encode_stream(self, *, allowed_special: Specials) -> EncodeStream:
+        """Return a new stream."""
+
+
+class TextSource(NamedTuple):
+    """What the streams of one tokenizer share if they allow the same special tokens."""
+
+    tokenizer: MakesEncodeStreams
+    allowed_special: Specials
+    encode: Callable[[bytes], list[int]]
+    splitter: ChunkSplitter
+
+
+class EncodeStream:
+    r"""Ids of a text that grows: each step returns the ids that became final with it.
+
+    `Tokenizer.encode_stream` makes a stream. All steps and `flush()`, joined, are the result of
+    `encode` for the joined text. Returned ids never change, whatever text follows. The stream
+    keeps back the text behind the last place where a token ends in any case: usually a word. A
+    step costs as much as its own text and the pending text, however long the text before is.
+
+    Such places are known for the named patterns. With any other pattern they are the ends of
+    special literals alone, so `pending` grows up to the whole text. With a vocabulary that
+    normalizes text (form C), `pending` begins at white space or behind a special literal.
+
+    A stream belongs to one thread at a time.
+
+    >>> from bpetite import Tokenizer
+    >>> stream = Tokenizer.train("ab ab ab", 258).encode_stream()
+    >>> stream.step("ab a"), stream.step("b<|endof"), stream.step("text|>"), stream.flush()
+    ([256], [257], [258], [])
+    """
+
+    __slots__ = ("_literals_searched", "_pending", "_searched", "_source", "_unfinished")
+
+    def __init__(self, source: TextSource, /) -> None:
+        if not isinstance(source, TextSource):
+            raise TypeError("an EncodeStream is made by Tokenizer.encode_stream")
+        self._source = source
+        self.reset()
+
+    def reset(self) -> None:
+        """Drop the pending text: as a new stream."""
+        self._pending = bytearray()
+        self._unfinished = b""  # the bytes at its end that begin a character
+        # The offsets up to which it has no split, and no literal that is complete.
+        self._searched = self._literals_searched = 0
+
+    def step(self, text: Text) -> list[int]:
+        """Return the ids that are final now and were not before.
+
+        `text` is a `str`, or UTF-8 in a buffer of bytes, which may end inside a character.
+
+        Raises the errors of `encode`. The position in a UnicodeDecodeError counts from the first
+        byte of the step, or of the character that an earlier step has begun. The stream is then as
+        it was before the step.
+        """
+        data = as_bytes(text)
+        begun = self._unfinished
+        if begun or not isinstance(text, str):
+            begun = _checked_end(begun + data if data else begun)
+        pending, size = self._pending, len(self._pending)
+        pending += data
+        try:
+            end, literals_searched = self._final_end()
+            ids = self._source.encode(bytes(memoryview(pending)[:end])) if end else []
+        except BaseException:
+            del pending[size:]
+            raise
+        del pending[:end]
+        self._unfinished = begun
+        self._searched = len(pending)
+        self._literals_searched = literals_searched - end
+        return ids
+
+    def _final_end(self) -> tuple[int, int]:
+        """Return where the final text ends, and up to where literals are found."""
+        pending, splitter = self._pending, self._source.splitter
+        end = splitter.last_split(pending, self._searched)
+        literal_end, searched = splitter.last_literal_end(
+            pending, max(end, self._literals_searched)
+        )
+        return max(end, literal_end), searched
+
+    def flush(self) -> list[int]:
+        """Return the ids of the pending text. The stream then begins a new text.
+
+        Raises UnicodeDecodeError for an unfinished character, with its position in `pending`. The
+        stream is then as it was.
+        """
+        ids = self._source.encode(bytes(self._pending))
+        self.reset()
+        return ids
+
+    @property
+    def pending(self) -> bytes:
+        """The text that is not final yet, in UTF-8; its end may be inside a character."""
+        return bytes(self._pending)
+
+    def copy(self) -> EncodeStream:
+        """Return a stream that goes on from here by itself; the cost is that of `pending`."""
+        other = EncodeStream(self._source)
+        other._pending = self._pending[:]
+        other._unfinished = self._unfinished
+        other._searched = self._searched
+        other._literals_searched = self._literals_searched
+        return other
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: object) -> EncodeStream:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # The vocabulary is pickled too, but once for all streams that are pickled together.
+        return _unpickled, (self._source.tokenizer, self._source.allowed_special, self.pending)
+
+    def __repr__(self) -> str:
+        size = len(self._pending)
+        return f"<EncodeStream: {size} byte{'s' * (size != 1)} pending>"
+
+
+def ids_of_chunks(stream: EncodeStream, chunks: Iterable[Text]) -> Iterator[list[int]]:
+    """Yield the ids of each step that has some, and of `flush`."""
+    for chunk in chunks:
+        if ids := stream.step(chunk):
+            yield ids
+    if ids := stream.flush():
+        yield ids
+
+
+def _checked_end(data: bytes) -> bytes:
+    """Return the bytes at the end of UTF-8 that begin a character.
+
+    Raises UnicodeDecodeError if no bytes behind `data` make it UTF-8.
+    """
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        begun = unfinished(data)
+        if error.start != len(data) - len(begun):
+            raise
+        return begun
+    return b""
+
+
+def _unpickled(
+    tokenizer: MakesEncodeStreams, allowed_special: Specials, pending: bytes
+) -> EncodeStream:
+    stream = tokenizer.encode_stream(allowed_special=allowed_special)
+    stream._pending += pending
+    stream._unfinished = unfinished(pending)
+    return stream

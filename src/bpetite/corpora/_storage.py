@@ -1,0 +1,234 @@
+"""Files of this machine and of object stores: a path is local, or a URL that fsspec knows.
+
+An object store has no folders, no renaming and no part of a file: an upload is there as a whole or
+not at all. So new files are written on this machine and uploaded in order.
+"""
+
+from __future__ import annotations
+
+import errno
+import glob
+import io
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from bpetite.corpora._extra import MissingExtraError, import_extra
+
+_URL = re.compile(r"[a-z][a-z0-9+.-]+://")  # a drive of Windows has one letter
+
+_READ_AHEAD_BYTES = 1 << 23
+"""An object store takes as long to answer as it needs for some megabytes."""
+
+
+def is_url(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is a URL.
+
+    >>> is_url("s3://bucket/a.jsonl"), is_url("C:/a.jsonl")
+    (True, False)
+    """
+    return _URL.match(str(path)) is not None
+
+
+def located(path: str | os.PathLike[str]) -> Path:
+    """Return a path of this machine, or for a URL, one with the same methods.
+
+    Raises ValueError for a URL of an unknown kind, or if a library for it is missing.
+    """
+    if not is_url(path):
+        return Path(path)
+    url = str(path)
+    if url.startswith("file://"):
+        return Path(url2pathname(urlsplit(url).path))
+    upath = import_extra("upath", "a URL")
+    try:
+        # Other workers write to the same folder, so a listing is never kept.
+        place: Any = upath.UPath(url, use_listings_cache=False)
+        with _errors_of(url):
+            place.fs  # noqa: B018 - its library is imported here
+    except ImportError as error:
+        raise MissingExtraError(f"{url}: {error}", name=error.name) from None
+    return place  # type: ignore[no-any-return]
+
+
+def is_remote(place: Path) -> bool:
+    """Return whether a located path is a URL."""
+    return hasattr(place, "fs")
+
+
+@contextmanager
+def _errors_of(url: object) -> Iterator[None]:
+    """Turn the errors of a library into OSError; those about a missing file name the URL."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(url)) from None
+    except (OSError, ValueError, ImportError) as error:
+        if str(url) not in str(error):
+            error.add_note(f"for {url}")
+        raise
+    except Exception as error:
+        raise OSError(f"{url}: {type(error).__name__}: {error}") from error
+
+
+# Input files
+
+
+def is_file(path: str) -> bool:
+    """Return whether a path is a regular file, which can be read twice. A URL counts as one."""
+    return is_url(path) or os.path.isfile(path)
+
+
+def size_of(path: str | Path) -> int:
+    """Return the size of a file in bytes. Raises OSError if it is missing."""
+    place = located(path) if isinstance(path, str) else path
+    if not is_remote(place):
+        return os.path.getsize(place)
+    remote: Any = place
+    with _errors_of(place):
+        size: int | None = remote.fs.size(remote.path)
+    if size is None:
+        raise OSError(f"{place}: the server does not tell its size; download it")
+    return size
+
+
+def opened(path: str) -> Any:
+    """Return an open file in binary, with `readinto` and `seek`."""
+    place: Any = located(path)
+    if not is_remote(place):
+        return open(place, "rb", buffering=0)
+    with _errors_of(path):
+        file = place.fs.open(place.path, "rb", block_size=_READ_AHEAD_BYTES, cache_type="readahead")
+    # The files of fsspec's memory share one position.
+    return io.BytesIO(file.getvalue()) if isinstance(file, io.BytesIO) else file
+
+
+def matching(path: str) -> list[str]:
+    """Return the files and folders that a path or a glob names, sorted; none if it names none."""
+    if not is_url(path):
+        if os.path.lexists(path) or not glob.has_magic(path):
+            os.stat(path)  # its error names the path
+            return [path]
+        return sorted(glob.glob(path, recursive=True))
+    place: Any = located(path)
+    if not is_remote(place):
+        return matching(str(place))
+    with _errors_of(path):
+        if not glob.has_magic(path) or place.fs.exists(place.path):
+            place.fs.info(place.path)
+            return [path]
+        return sorted(map(place.fs.unstrip_protocol, place.fs.glob(place.path)))
+
+
+def is_folder(path: str) -> bool:
+    """Return whether a path is a folder, or the beginning of the names of objects."""
+    place: Any = located(path)
+    if not is_remote(place):
+        return os.path.isdir(place)
+    with _errors_of(path):
+        return bool(place.fs.isdir(place.path))
+
+
+def files_below(folder: str) -> list[str]:
+    """Return the files of a folder and its folders, sorted.
+
+    Files and folders whose names begin with `.` or `_` are left out: programs write logs and marks
+    such as `_SUCCESS` under these names.
+    """
+    place: Any = located(folder)
+    if not is_remote(place):
+        return sorted(_walk(folder if not is_url(folder) else str(place), ()))
+    with _errors_of(folder):
+        root = place.path.rstrip("/")
+        found = place.fs.find(root)
+    return sorted(
+        place.fs.unstrip_protocol(name)
+        for name in found
+        if not any(part.startswith((".", "_")) for part in name[len(root) :].split("/"))
+    )
+
+
+def _walk(folder: str, parents: tuple[tuple[int, int], ...]) -> Iterator[str]:
+    status = os.stat(folder)
+    identity = (status.st_dev, status.st_ino)
+    if identity in parents:
+        return  # a link leads back to a folder that contains it
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith((".", "_")):
+                continue
+            if entry.is_dir():
+                yield from _walk(entry.path, (*parents, identity))
+            else:
+                yield entry.path
+
+
+# Folders of token files
+
+
+def names_in(folder: Path) -> list[str]:
+    """Return the names in a folder, sorted. A folder of an object store may be missing."""
+    if not is_remote(folder):
+        return sorted(path.name for path in folder.iterdir())
+    remote: Any = folder
+    with _errors_of(folder), suppress(FileNotFoundError):
+        names = remote.fs.ls(remote.path, detail=False)
+        return sorted({name.rstrip("/").rpartition("/")[2] for name in names} - {folder.name})
+    return []
+
+
+def read(path: Path) -> bytes:
+    """Return the bytes of a file. Raises FileNotFoundError that names the path."""
+    with _errors_of(path) if is_remote(path) else nullcontext():
+        return path.read_bytes()
+
+
+def version_of(path: Path) -> tuple[object, ...]:
+    """Return figures that differ after a file was replaced."""
+    if is_remote(path):
+        remote: Any = path
+        with _errors_of(path):
+            return (remote.fs.ukey(remote.path),)
+    status = path.stat()
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def upload(local: Path, target: Path) -> None:
+    """Copy a file of this machine to a URL: whole, or not at all."""
+    remote: Any = target
+    with _errors_of(target):
+        remote.fs.put_file(str(local), remote.path)
+
+
+@contextmanager
+def on_disk(folder: Path, names: Iterable[str]) -> Iterator[Path]:
+    """Yield a folder of this machine that has some files of a folder, until the block ends."""
+    if not is_remote(folder):
+        yield folder
+        return
+    remote: Any = folder
+    with tempfile.TemporaryDirectory(prefix="bpetite-") as temporary:
+        for name in names:
+            target = Path(temporary, name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            place = remote / name
+            with _errors_of(place):
+                place.fs.get_file(place.path, str(target))
+        yield Path(temporary)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder with all its files, if it is there."""
+    if not is_remote(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+        return
+    remote: Any = folder
+    with _errors_of(folder), suppress(FileNotFoundError):
+        remote.fs.rm(remote.path, recursive=True)

@@ -1,0 +1,105 @@
+"""The verbs `truncate` and `chunk`: text in, what fits a budget out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.cli import TEXT, TOKENIZER, Result, failure, in_process
+from support.cli import folder as folder  # a fixture
+
+from bpetite._cli import truncate
+
+TRUNCATE = ("truncate", "--model", "model.json", "--max-tokens")
+CHUNK = ("chunk", "--quiet", "--model", "model.json", "--max-tokens")
+
+
+@pytest.fixture(autouse=True)
+def _files(folder: Path) -> None:
+    (folder / "text.txt").write_bytes(TEXT.encode())
+
+
+def lines(*arguments: str, stdin: bytes = b"") -> list[dict[str, Any]]:
+    """Return the objects that a successful run of `chunk` writes."""
+    result = in_process(*CHUNK, *arguments, stdin=stdin)
+    assert (result.code, result.err) == (0, [])
+    return [json.loads(line) for line in result.out.splitlines()]
+
+
+@pytest.mark.parametrize("first_bytes", [1, 1 << 16])
+@pytest.mark.parametrize("budget", [0, 3, 10, 10_000])
+def test_truncate_writes_what_the_method_returns(
+    budget: int, first_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(truncate, "_FIRST_BYTES", first_bytes)
+    number = str(budget)
+    start = Result(0, TOKENIZER.truncate(TEXT, budget).encode(), [])
+    assert in_process(*TRUNCATE, number, "text.txt") == start
+    assert in_process(*TRUNCATE, number, stdin=TEXT.encode()) == start
+    assert in_process(*TRUNCATE, number, "--text", TEXT) == start
+    end = Result(0, TOKENIZER.truncate(TEXT, budget, keep="end").encode(), [])
+    assert in_process(*TRUNCATE, number, "text.txt", "--keep", "end") == end
+    assert in_process(*TRUNCATE, number, "--keep", "end", stdin=TEXT.encode()) == end
+
+
+def test_truncate_reads_no_more_than_it_needs(folder: Path) -> None:
+    (folder / "long.txt").write_bytes(b"~ " * 500_000 + b"\xff")
+    assert in_process(*TRUNCATE, "3", "long.txt") == Result(0, b"~ ~", [])
+    (folder / "bad.txt").write_bytes(b"~ \xff")
+    expected = failure("bad.txt is not UTF-8 at byte 2 (0xff: invalid start byte)")
+    assert in_process(*TRUNCATE, "3", "bad.txt") == expected
+
+
+@pytest.mark.parametrize("keep", ["start", "end"])
+def test_truncate_names_the_byte_that_is_not_utf_8(folder: Path, keep: str) -> None:
+    (folder / "bad.txt").write_bytes(b"~" * (2**16 - 1) + b"\xc3~~")
+    expected = failure("bad.txt is not UTF-8 at byte 65535 (0xc3: invalid continuation byte)")
+    assert in_process(*TRUNCATE, "99999", "bad.txt", "--keep", keep) == expected
+
+
+def test_special_tokens_may_be_ordinary_text() -> None:
+    literal = "<|endoftext|>"
+    assert in_process(*TRUNCATE, "1", "--text", literal) == Result(0, literal.encode(), [])
+    ordinary = TOKENIZER.truncate(literal, 1, allowed_special=())
+    result = in_process(*TRUNCATE, "1", "--ordinary", "--text", literal)
+    assert result == Result(0, ordinary.encode(), [])
+    assert ordinary != literal
+
+
+def test_chunks_of_a_text_have_their_places() -> None:
+    found = [
+        {"text": chunk.text, "start": chunk.start, "end": chunk.end, "tokens": len(chunk.ids)}
+        for chunk in TOKENIZER.chunks(TEXT, 12, overlap=3)
+    ]
+    assert lines("12", "--overlap", "3", "text.txt") == found
+    assert lines("12", "--overlap", "3", "--text", TEXT) == found
+    assert lines("12", "--overlap", "3", stdin=TEXT.encode()) == found
+
+
+def test_chunks_have_ids_on_request() -> None:
+    ids = [chunk.ids for chunk in TOKENIZER.chunks(TEXT, 12)]
+    assert [line["ids"] for line in lines("12", "--ids", "text.txt")] == ids
+
+
+def test_chunks_name_their_documents(folder: Path) -> None:
+    documents = ["", TEXT, "~~"]
+    text = "".join(json.dumps({"text": document}) + "\n" for document in documents)
+    (folder / "three.jsonl").write_text(text)
+    found = lines("12", "three.jsonl")
+    assert {line["document"] for line in found} == {1, 2}
+    for number, document in enumerate(documents):
+        assert "".join(line["text"] for line in found if line["document"] == number) == document
+
+
+def test_an_overlap_as_long_as_a_chunk_is_wrong_usage() -> None:
+    result = in_process(*CHUNK, "3", "--overlap", "3", "--text", "~")
+    assert (result.code, result.out) == (2, b"")
+    assert result.err[-1].endswith("error: --overlap must be below --max-tokens")
+
+
+def test_a_character_larger_than_a_chunk_fails() -> None:
+    result = in_process(*CHUNK, "1", "--text", "\U00010f00")
+    assert (result.code, result.out) == (1, b"")
+    assert "at position 0 has 4 ids, more than max_tokens, which is 1" in result.err[0]

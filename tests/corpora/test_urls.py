@@ -1,0 +1,281 @@
+"""Files of object stores give the documents, and receive the token files, of local ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.cli import in_process
+from support.corpora import COMPRESSIONS, arrow, jsonl, parquet
+from support.engines import once
+
+from bpetite import Tokenizer
+from bpetite.corpora import (
+    Corpus,
+    finish,
+    first_documents,
+    plan,
+    tokenize,
+    tokenize_part,
+    verify,
+)
+
+fsspec = pytest.importorskip("fsspec")
+pytest.importorskip("upath")
+
+TEXTS = [f"text {number} of the hen, 你好 🙂\n" for number in range(100)]
+TOKENIZER = Tokenizer.train("".join(TEXTS), 300)
+END = "<|endoftext|>"
+
+FILES = {
+    "texts.txt": "".join(TEXTS).encode(),
+    "texts.jsonl": jsonl(TEXTS),
+    "texts.parquet": parquet(TEXTS),
+    "texts.arrow": arrow(TEXTS),
+    "stream.arrow": arrow(TEXTS, is_file=False),
+}
+
+
+@pytest.fixture
+def memory() -> Iterator[str]:
+    """A folder in the memory of this process."""
+    url = f"memory://{uuid.uuid4().hex}"
+    yield url
+    fsspec.filesystem("memory").store.clear()
+
+
+def put(url: str, data: bytes) -> str:
+    """Write an object; return its URL."""
+    with fsspec.open(url, "wb") as file:
+        file.write(data)
+    return url
+
+
+def names_below(url: str) -> list[str]:
+    """Return the names of all objects below a URL."""
+    files, root = fsspec.url_to_fs(url, use_listings_cache=False)
+    return sorted(name.removeprefix(f"{root}/") for name in files.find(root))
+
+
+def content(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return a manifest without the paths of the sources."""
+    for part in manifest["parts"]:
+        for source in part["sources"]:
+            del source["path"]
+    return manifest
+
+
+# Input
+
+
+@pytest.mark.parametrize("suffix", COMPRESSIONS)
+@pytest.mark.parametrize("name", FILES)
+def test_a_url_has_the_documents_of_a_file(
+    name: str, suffix: str, memory: str, tmp_path: Path
+) -> None:
+    if suffix and name == "texts.parquet":
+        pytest.skip("Parquet is not compressed as a whole")
+    data = COMPRESSIONS[suffix](FILES[name])
+    path = tmp_path / (name + suffix)
+    path.write_bytes(data)
+    url = put(f"{memory}/{name}{suffix}", data)
+    assert list(Corpus(url)) == list(Corpus(path))
+    assert list(Corpus(path.as_uri())) == list(Corpus(path))
+    if not suffix:
+        parts = [list(part) for part in Corpus(url).parts(1000)]
+        assert parts == [list(part) for part in Corpus(path).parts(1000)]
+
+
+def test_a_text_of_a_url_is_read_in_segments(memory: str) -> None:
+    url = put(f"{memory}/a.txt", "é".encode() * 5000)
+    corpus = Corpus(url, on_bad="skip")
+    segments = [(bytes(batch.data), is_end) for batch, is_end in corpus.segments(batch_bytes=999)]
+    assert b"".join(data for data, _ in segments) == "é".encode() * 5000
+    assert [is_end for _, is_end in segments] == [False] * (len(segments) - 1) + [True]
+
+
+def test_folders_and_globs_of_urls_are_sorted_files(memory: str) -> None:
+    for name in ("b.txt", "a.txt", "sub/c.txt", "_SUCCESS", ".hidden/d.txt", "sub/_logs/e.txt"):
+        put(f"{memory}/{name}", name.encode())
+    assert list(Corpus(memory)) == ["a.txt", "b.txt", "sub/c.txt"]
+    assert list(Corpus(f"{memory}/*.txt")) == ["a.txt", "b.txt"]
+    assert list(Corpus([f"{memory}/sub", f"{memory}/b.txt"])) == ["sub/c.txt", "b.txt"]
+    assert Corpus(f"{memory}/b.txt").files[0].path == f"{memory}/b.txt"
+
+
+def test_a_bad_line_of_a_url_is_named(memory: str) -> None:
+    url = put(f"{memory}/a.jsonl", b'{"text": "a"}\n{"id": 1}\n')
+    with pytest.raises(ValueError, match=rf"{url}.*line 2"):
+        list(Corpus(url))
+
+
+@pytest.mark.parametrize("name", ["none.txt", "*.txt", "none/"])
+def test_a_missing_url_is_named(name: str, memory: str) -> None:
+    put(f"{memory}/a.jsonl", b"")
+    with pytest.raises(FileNotFoundError) as failure:
+        Corpus(f"{memory}/{name}")
+    assert failure.value.filename == f"{memory}/{name}"
+
+
+def test_an_unknown_kind_of_url_is_refused() -> None:
+    with pytest.raises(ValueError, match="nonsense"):
+        Corpus("nonsense://bucket/a.txt")
+
+
+@pytest.mark.parametrize("error", [NotImplementedError("listing"), RuntimeError("no credentials")])
+def test_an_error_of_a_store_becomes_one_of_the_system(
+    error: Exception, memory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The libraries of stores have errors of their own, which the command line does not know."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(type(fsspec.filesystem("memory")), "info", fail)
+    with pytest.raises(OSError, match=rf"{memory}/a.txt: {type(error).__name__}: {error}"):
+        Corpus(f"{memory}/a.txt")
+
+
+# Output
+
+
+@pytest.mark.parametrize("format", ["megatron", "datatrove", "llmc", "nanogpt", "olmo", "parquet"])
+def test_token_files_of_a_url_are_those_of_a_folder(
+    format: str, memory: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "texts.jsonl"
+    path.write_bytes(FILES["texts.jsonl"])
+    settings: dict[str, Any] = {"end": END, "part_bytes": 1500, "validation": 0.1}
+    local = tokenize(Corpus(path), TOKENIZER, tmp_path / "tokens", format, **settings)
+    remote = tokenize(Corpus(path), TOKENIZER, f"{memory}/tokens", format, **settings)
+    assert remote == local
+    found = [
+        str(found.relative_to(tmp_path / "tokens"))
+        for found in (tmp_path / "tokens").rglob("*")
+        if found.is_file()
+    ]
+    assert names_below(f"{memory}/tokens") == sorted(found)
+    assert verify(f"{memory}/tokens", TOKENIZER, deep=True) == []
+    heads = [
+        list(first_documents(folder, 3)) for folder in (tmp_path / "tokens", f"{memory}/tokens")
+    ]
+    assert heads[0] == heads[1]
+    assert {*heads[0]} <= {f"{text}{END}" for text in TEXTS}
+
+
+def test_finished_parts_of_a_url_are_skipped(memory: str) -> None:
+    corpus = Corpus(put(f"{memory}/texts.jsonl", FILES["texts.jsonl"]))
+    folder = f"{memory}/tokens"
+    parts = plan(corpus, TOKENIZER, folder, "megatron", part_bytes=1500)
+    receipts = [tokenize_part(part) for part in parts[:2]]
+    with pytest.raises(ValueError, match=f"{len(parts) - 2} of {len(parts)} parts are not done"):
+        finish(folder)
+    assert verify(folder)[1:] == [
+        f"{len(parts) - 2} of {len(parts)} parts are missing; the first is part 2"
+    ]
+    put(f"{folder}/train_00000.bin", b"kept")
+    assert [tokenize_part(part) for part in parts][:2] == receipts
+    finish(folder)
+    assert len(verify(folder)) == 1
+    assert "train_00000.bin: 4 bytes" in verify(folder)[0]
+
+
+def test_a_folder_of_another_run_is_refused_by_url(memory: str) -> None:
+    corpus = Corpus(put(f"{memory}/texts.jsonl", FILES["texts.jsonl"]))
+    tokenize(corpus, TOKENIZER, f"{memory}/tokens", "megatron")
+    with pytest.raises(ValueError, match="made with another tokenizer"):
+        tokenize(corpus, Tokenizer.train("other", 260), f"{memory}/tokens", "megatron")
+    put(f"{memory}/full/notes.txt", b"mine")
+    with pytest.raises(FileExistsError, match="not a folder of token files"):
+        tokenize(corpus, TOKENIZER, f"{memory}/full", "megatron")
+    assert names_below(f"{memory}/full") == ["notes.txt"]
+
+
+def test_nothing_stays_in_the_temporary_folder(
+    memory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    corpus = Corpus(put(f"{memory}/texts.jsonl", FILES["texts.jsonl"] + b"bad\n"))
+    with pytest.raises(ValueError, match="line 101"):
+        tokenize(corpus, TOKENIZER, f"{memory}/tokens", "megatron")
+    assert os.listdir(tmp_path) == []
+    assert names_below(f"{memory}/tokens") == [".bpetite/plan.json", "vocabulary.json"]
+
+
+# A server on this machine
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[str]:
+    """A bucket of a server that speaks the protocol of S3."""
+    moto = pytest.importorskip("moto.server")
+    s3fs = pytest.importorskip("s3fs")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = moto.ThreadedMotoServer("127.0.0.1", port)
+    server.start()
+    variables = {
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        s3fs.S3FileSystem.clear_instance_cache()
+        s3fs.S3FileSystem().mkdir("corpus")
+        yield "s3://corpus"
+        s3fs.S3FileSystem.clear_instance_cache()
+    server.stop()
+
+
+@once
+@pytest.mark.filterwarnings("ignore")  # of the server and its libraries
+def test_commands_read_and_write_a_store(bucket: str, tmp_path: Path) -> None:
+    path, model = tmp_path / "texts.jsonl", tmp_path / "model.json"
+    path.write_bytes(FILES["texts.jsonl"] * 20)
+    TOKENIZER.save(model)
+    url = put(f"{bucket}/in/texts.jsonl", path.read_bytes())
+    options = ["--model", str(model), "--format", "megatron", "--part-bytes", "20000"]
+    local, remote = tmp_path / "tokens", f"{bucket}/tokens"
+    commands = [
+        ("tokenize", str(path), *options, "--output", str(local)),
+        ("tokenize", url, *options, "--output", remote, "--part", "1/2"),
+        ("tokenize", url, *options, "--output", remote, "--part", "2/2"),
+        ("finish", remote),
+        ("verify", remote),
+    ]
+    assert [in_process(*command).code for command in commands] == [0] * len(commands)
+    manifests = [json.loads((local / "manifest.json").read_bytes()), finish(remote)]
+    assert content(manifests[0]) == {"sha256": manifests[0]["sha256"], **content(manifests[1])}
+    assert verify(remote, TOKENIZER, deep=True) == []
+
+
+@once
+@pytest.mark.filterwarnings("ignore")
+def test_processes_write_to_a_store_together(bucket: str) -> None:
+    url = put(f"{bucket}/in2/texts.parquet", FILES["texts.parquet"])
+    folder = f"{bucket}/tokens2"
+    found = tokenize(Corpus(url), TOKENIZER, folder, "llmc", end=END, part_bytes=1000, workers=2)
+    assert found["totals"]["documents"] == len(TEXTS)
+    assert len(found["parts"]) > 2
+    assert verify(folder, TOKENIZER, deep=True) == []
+
+
+@once
+@pytest.mark.filterwarnings("ignore")
+def test_a_store_says_what_is_missing(bucket: str) -> None:
+    with pytest.raises(FileNotFoundError) as failure:
+        Corpus(f"{bucket}/none.jsonl")
+    assert failure.value.filename == f"{bucket}/none.jsonl"
+    corpus = Corpus(put(f"{bucket}/a.txt", b"a"))
+    with pytest.raises(OSError, match="none"):
+        tokenize(corpus, TOKENIZER, "s3://none/tokens", "megatron")

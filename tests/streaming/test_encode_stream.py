@@ -1,0 +1,362 @@
+"""A text that grows: the steps of an `EncodeStream` give the ids of one `encode`."""
+
+from __future__ import annotations
+
+import copy
+import io
+import itertools
+import pickle
+import time
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import DATA
+from support.examples import few_examples
+from support.split_cases import CHARACTERS, LITERALS, texts, tokenizer_of
+from support.times import best_time
+from tools.public import PUBLIC
+
+from bpetite import PATTERNS, EncodeStream, Tokenizer
+from bpetite._vocabulary import Vocabulary
+from conftest import TEXTS
+
+Cut = tuple[int, bool]
+"""The length of a step in bytes, and whether it is a `str` if it may be one."""
+
+cuts = st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=20)
+
+
+def steps_of(data: bytes, cuts: list[Cut]) -> Iterator[str | bytes]:
+    """Yield the parts of a text: a `str` only between characters."""
+    start, is_between = 0, True
+    for size, is_str in [*cuts, (len(data), True)]:
+        part = data[start : start + size]
+        start += len(part)
+        begins, is_between = is_between, data[start : start + 1] < b"\x80" or data[start] > 0xBF
+        yield part.decode() if is_str and begins and is_between else part
+
+
+def emitted(stream: EncodeStream, text: str, cuts: list[Cut]) -> list[int]:
+    """Return the ids of all steps."""
+    return [id for step in steps_of(text.encode(), cuts) for id in stream.step(step)]
+
+
+@cache
+def own(pattern: str, *more_patterns: str) -> Tokenizer:
+    """Return a tokenizer whose pieces may end anywhere."""
+    merges = Tokenizer.train(" ".join(CHARACTERS) * 3, 350, pattern=pattern).merges
+    special_tokens = {literal: 600 + i for i, literal in enumerate(LITERALS)}
+    return Tokenizer(Vocabulary(merges, special_tokens, pattern, more_patterns=more_patterns))
+
+
+TOKENIZERS = {
+    **{name: (tokenizer_of, name, LITERALS) for name in PATTERNS},
+    "no literals": (tokenizer_of, "cl100k"),
+    "NFC, gpt2": (tokenizer_of, "gpt2", LITERALS, "NFC"),
+    "NFC, o200k": (tokenizer_of, "o200k", LITERALS, "NFC"),
+    "a pattern without a name": (own, r"\w+|\W"),
+    "several patterns": (own, PATTERNS["gpt2"], r"\d", "s+"),
+}
+
+every_tokenizer = pytest.mark.parametrize("make", TOKENIZERS.values(), ids=TOKENIZERS)
+
+
+# Laws
+
+
+@every_tokenizer
+@given(text=texts, cuts=cuts, literals=st.sampled_from([None, (), LITERALS[1:2], LITERALS[:3]]))
+def test_steps_and_flush_are_one_encode(
+    make: Any, text: str, cuts: list[Cut], literals: Any
+) -> None:
+    tokenizer = make[0](*make[1:])
+    allowed = "all" if literals is None else {*literals} & {*tokenizer.special_tokens}
+    stream = tokenizer.encode_stream(allowed_special=allowed)
+    for _ in "again":
+        ids = emitted(stream, text, cuts) + stream.flush()
+        assert ids == tokenizer.encode(text, allowed_special=allowed)
+        assert stream.pending == b""
+
+
+@every_tokenizer
+@few_examples
+@given(text=texts, others=st.lists(texts, min_size=3, max_size=3))
+def test_returned_ids_survive_every_continuation(make: Any, text: str, others: list[str]) -> None:
+    tokenizer = make[0](*make[1:])
+    stream, ids = tokenizer.encode_stream(), []
+    for end, character in enumerate(text, 1):
+        ids += stream.step(character)
+        for other in ("", *others, *CHARACTERS[::3]):
+            assert tokenizer.encode(text[:end] + other)[: len(ids)] == ids
+        assert ids + tokenizer.encode(stream.pending) == tokenizer.encode(text[:end])
+
+
+@every_tokenizer
+@few_examples
+@given(text=texts, cuts=cuts, first=texts, second=texts)
+def test_copies_go_on_by_themselves(
+    make: Any, text: str, cuts: list[Cut], first: str, second: str
+) -> None:
+    tokenizer = make[0](*make[1:])
+    stream = tokenizer.encode_stream()
+    ids = emitted(stream, text, cuts)
+    copies = [stream.copy(), copy.copy(stream), copy.deepcopy(stream)]
+    copies.append(pickle.loads(pickle.dumps(stream)))
+    pending = stream.pending
+    assert ids + stream.step(first) + stream.flush() == tokenizer.encode(text + first)
+    for each in copies:
+        assert each.pending == pending
+        assert ids + each.step(second) + each.flush() == tokenizer.encode(text + second)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 64, 5000])
+def test_texts_of_all_kinds_in_equal_steps(tokenizer: Tokenizer, text_case: str, size: int) -> None:
+    data = text_case.encode()
+    stream = tokenizer.encode_stream()
+    steps = (data[start : start + size] for start in range(0, len(data), size))
+    ids = [id for step in steps for id in stream.step(step)]
+    assert ids + stream.flush() == tokenizer.encode(text_case)
+
+
+@cache
+def public(name: str) -> Tokenizer:
+    """Return a public vocabulary."""
+    return Tokenizer.load(DATA / PUBLIC[name][1])
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+@pytest.mark.skipif(
+    not all((DATA / file).is_file() for _, file in PUBLIC.values()),
+    reason="needs the public vocabularies, in a folder beside the repository",
+)
+@few_examples
+@given(
+    text=st.lists(st.sampled_from([*TEXTS.values(), "<|end", "<|endofprompt|>"]), max_size=3),
+    cuts=cuts,
+)
+def test_public_vocabularies(name: str, text: list[str], cuts: list[Cut]) -> None:
+    tokenizer, joined = public(name), "".join(text)
+    stream = tokenizer.encode_stream()
+    assert emitted(stream, joined, cuts) + stream.flush() == tokenizer.encode(joined)
+
+
+# What is final
+
+
+def after_steps(tokenizer: Tokenizer, *steps: str | bytes) -> tuple[list[bytes], bytes]:
+    """Return the text that each step made final, and the pending text."""
+    stream = tokenizer.encode_stream()
+    return [tokenizer.decode_bytes(stream.step(step)) for step in steps], stream.pending
+
+
+def test_a_word_is_final_once_it_ends() -> None:
+    assert after_steps(tokenizer_of("gpt2"), "it", " is", " ", "a\n") == (
+        [b"", b"it", b" is", b" a"], b"\n",
+    )  # fmt: skip
+
+
+def test_a_special_literal_is_final_once_it_is_complete() -> None:
+    tokenizer = tokenizer_of("gpt2", ("<|a b|>",))
+    assert after_steps(tokenizer, "it <", b"|a b|", "><|a") == ([b"it", b"", b" <|a b|>"], b"<|a")
+
+
+def test_a_literal_waits_for_a_longer_one() -> None:
+    tokenizer = tokenizer_of("gpt2", ("<|a", "<|a b|>"))
+    assert after_steps(tokenizer, "<|a", " b|", ">") == ([b"", b"", b"<|a b|>"], b"")
+    assert after_steps(tokenizer, "<|a", " c") == ([b"", b"<|a"], b" c")
+    # The letters would begin a literal if those before were none.
+    assert after_steps(tokenizer_of("gpt2", ("aa", "ab")), "a", "a", "b") == (
+        [b"", b"aa", b""],
+        b"b",
+    )
+
+
+@pytest.mark.parametrize("make", [TOKENIZERS["several patterns"], (own, r"\w+|\W")])
+def test_other_patterns_make_text_final_at_literals(make: Any) -> None:
+    tokenizer = make[0](*make[1:])
+    steps = ("it is ", "12 <|a", " b|", ">", "1", " it")
+    made = ([b"", b"", b"", b"", b"it is 12 <|a b|>1", b""], b" it")
+    assert after_steps(tokenizer, *steps) == made
+
+
+def test_a_normal_form_is_final_at_white_space() -> None:
+    tokenizer = tokenizer_of("gpt2", (), "NFC")
+    assert after_steps(tokenizer, "e", "\u0301", " a") == ([b"", b"", "é".encode()], b" a")
+
+
+def test_a_character_in_two_steps(tokenizer: Tokenizer) -> None:
+    stream = tokenizer.encode_stream()
+    assert [stream.step(step) for step in (b"\xf0\x9f", b"", "", b"\x99\x82")] == [[], [], [], []]
+    assert stream.pending == "🙂".encode()
+    assert stream.flush() == tokenizer.encode("🙂")
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("before", "step", "start", "reason", "rest"),
+    [
+        (b"", "ab\ud800", 2, "surrogates not allowed", b"a"),
+        (b"\xe4", "\ud800", 0, "surrogates not allowed", b"\xbd\xa0"),
+        (b"", b"ab\xff", 2, "invalid start byte", b"a"),
+        (b"", b"\xed\xa0", 0, "invalid continuation byte", b"a"),
+        (b"a \xe4\xbd", b"x", 0, "invalid continuation byte", b"\xa0"),
+        (b"a \xe4\xbd", "x", 0, "invalid continuation byte", b"\xa0"),
+        (b"a \xe4\xbd", b"\xa0\xff", 3, "invalid start byte", b"\xa0"),
+        (b"a \xf0", b"\x80", 0, "invalid continuation byte", b"\x9f\x99\x82"),
+    ],
+)
+def test_a_step_that_is_not_unicode_changes_nothing(
+    tokenizer: Tokenizer, before: bytes, step: Any, start: int, reason: str, rest: bytes
+) -> None:
+    stream = tokenizer.encode_stream()
+    ids = stream.step(before)
+    pending = stream.pending
+    with pytest.raises(UnicodeError) as caught:
+        stream.step(step)
+    error: Any = caught.value
+    assert (error.start, error.reason) == (start, reason)
+    assert stream.pending == pending
+    assert ids + stream.step(rest) + stream.flush() == tokenizer.encode(before + rest)
+
+
+def test_a_text_may_not_end_inside_a_character(tokenizer: Tokenizer) -> None:
+    stream = tokenizer.encode_stream()
+    ids = stream.step(b"it is \xe4\xbd")
+    with pytest.raises(UnicodeDecodeError, match="unexpected end of data") as caught:
+        stream.flush()
+    assert stream.pending[caught.value.start :] == b"\xe4\xbd"
+    assert ids + stream.step(b"\xa0") + stream.flush() == tokenizer.encode("it is 你")
+
+
+def test_an_interrupted_step_changes_nothing(tokenizer: Tokenizer) -> None:
+    def interrupted(_: bytes) -> list[int]:
+        raise KeyboardInterrupt
+
+    stream = tokenizer.encode_stream()
+    ids = stream.step("it is")
+    source = stream._source
+    stream._source = source._replace(encode=interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        stream.step(" not a")
+    stream._source = source
+    assert ids + stream.step(" so") + stream.flush() == tokenizer.encode("it is so")
+
+
+def test_values_of_wrong_types_are_refused(tokenizer: Tokenizer) -> None:
+    stream = tokenizer.encode_stream()
+    for wrong in (None, 1, ["a"]):
+        with pytest.raises(TypeError, match="text must be a str or bytes-like, got"):
+            stream.step(wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"made by Tokenizer\.encode_stream"):
+        EncodeStream(tokenizer)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="allowed_special has '<x>', which is not a special token"):
+        tokenizer.encode_stream(allowed_special=["<x>"])
+    for chunks in ("text", b"text", 5):
+        with pytest.raises(TypeError, match="chunks must be an iterable of texts, got"):
+            tokenizer.encode_iter(chunks)  # type: ignore[arg-type]
+
+
+# The object
+
+
+def test_reset_drops_the_pending_text(tokenizer: Tokenizer) -> None:
+    stream = tokenizer.encode_stream()
+    stream.step(b"it is <|endof\xe4")
+    stream.reset()
+    assert stream.pending == b""
+    assert stream.step(b"text|>") + stream.flush() == tokenizer.encode("text|>")
+
+
+def test_streams_pickled_together_share_their_tokenizer(tokenizer: Tokenizer) -> None:
+    allowed = {"<|endoftext|>"}
+    streams = [tokenizer.encode_stream(allowed_special=each) for each in ("all", (), allowed)]
+    found = pickle.loads(pickle.dumps([tokenizer, *streams]))
+    assert [each._source.tokenizer is found[0] for each in found[1:]] == [True] * 3
+    text = "a<|endoftext|>"
+    lengths = [len(each.step(text) + each.flush()) for each in found[1:]]
+    assert lengths == [len(each.step(text) + each.flush()) for each in streams]
+
+
+def test_a_stream_shows_the_size_of_its_pending_text(tokenizer: Tokenizer) -> None:
+    stream = tokenizer.encode_stream()
+    assert repr(stream) == "<EncodeStream: 0 bytes pending>"
+    stream.step("it is")
+    assert repr(stream) == "<EncodeStream: 3 bytes pending>"
+
+
+def test_chunks_are_read_as_ids_are_taken(tokenizer: Tokenizer) -> None:
+    read = []
+
+    def chunks() -> Iterator[str | bytes]:
+        for chunk in ("it ", "", b"is", " so \xe4".encode("latin-1"), b"\xbd\xa0"):
+            read.append(chunk)
+            yield chunk
+
+    found = tokenizer.encode_iter(chunks())
+    assert read == []
+    ids = next(found)
+    assert read == ["it "]
+    lists = list(found)
+    assert all(lists)
+    assert [*ids, *itertools.chain.from_iterable(lists)] == tokenizer.encode("it is so 你")
+    assert list(tokenizer.encode_iter([])) == list(tokenizer.encode_iter(["", b""])) == []
+
+
+def test_lines_of_a_file_are_chunks(tokenizer: Tokenizer, real_texts: list[str]) -> None:
+    text = real_texts[0] + "\n\n  a<|endoftext|>"
+    for file in (io.StringIO(text, newline=""), io.BytesIO(text.encode())):
+        ids = itertools.chain.from_iterable(tokenizer.encode_iter(file))
+        assert list(ids) == tokenizer.encode(text)
+    ordinary = tokenizer.encode_iter(io.StringIO(text), allowed_special=())
+    assert list(itertools.chain.from_iterable(ordinary)) == tokenizer.encode_ordinary(text)
+
+
+# Costs
+
+
+@pytest.mark.parametrize(
+    ("make", "unit"),
+    [
+        (TOKENIZERS["gpt2"], "b"),
+        (TOKENIZERS["gpt2"], "<|"),
+        (TOKENIZERS["NFC, gpt2"], "e\u0301"),
+        (TOKENIZERS["a pattern without a name"], "it is "),
+    ],
+)
+def test_steps_without_a_split_cost_no_squares(make: Any, unit: str) -> None:
+    """20,000 steps; to search all of the pending text each time would take many seconds."""
+    tokenizer = make[0](*make[1:])
+
+    def seconds() -> float:
+        stream = tokenizer.encode_stream()
+        start = time.process_time()
+        for _ in range(20_000):
+            stream.step(unit)
+        taken = time.process_time() - start
+        assert stream.pending == unit.encode() * 20_000
+        return taken
+
+    assert best_time(seconds, enough=4) < 4
+
+
+def test_a_step_costs_the_same_after_a_long_text(tokenizer: Tokenizer) -> None:
+    """To encode the text again would take a hundred times as long with either engine."""
+    stream = tokenizer.encode_stream()
+    start = time.process_time()
+    stream.step("to be or not to be, " * 50_000)
+    enough = (time.process_time() - start) / 3
+
+    def seconds() -> float:
+        start = time.process_time()
+        for _ in range(5):
+            stream.step("that is")
+            stream.copy()
+        return time.process_time() - start
+
+    assert best_time(seconds, enough) < enough

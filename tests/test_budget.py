@@ -1,0 +1,339 @@
+"""Whoever counts a text that was cut to a budget gets at most the budget, and no more would fit."""
+
+from __future__ import annotations
+
+import itertools
+import time
+import tracemalloc
+from functools import cache
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import DATA
+from support.examples import few_examples
+from support.times import best_time
+
+from bpetite import PATTERNS, Chunk, Tokenizer
+from bpetite._vocabulary import Vocabulary
+from conftest import TEXTS
+
+CHARACTERS = [
+    *" \n\t\xa0'’.-<|>aSsé你1½🙂",
+    *("\u0301", "e\u0301", "\u0344", "\U000105c9", "\r\n", "'s", "<|a b|>", "<|a", "aaa", "bcd"),
+]
+LITERALS = ("<|a b|>", "<|a", "aa", "🙂")
+
+texts = st.lists(st.sampled_from(CHARACTERS), max_size=24).map("".join)
+budgets = st.integers(0, 12)
+
+
+@cache
+def tokenizer_of(pattern: str, with_literals: bool = False, normalizer: Any = None) -> Tokenizer:
+    """Return a tokenizer whose tokens are as long as the pattern allows."""
+    text = " ".join(map("".join, itertools.pairwise(CHARACTERS))) * 3
+    trained = Tokenizer.train(text, 400, pattern=pattern)
+    merges = trained.merges
+    literals = LITERALS if with_literals else ()
+    special_tokens = {literal: 256 + len(merges) + i for i, literal in enumerate(literals)}
+    return Tokenizer(Vocabulary(merges, special_tokens, trained.pattern, normalizer=normalizer))
+
+
+@cache
+def public_tokenizer() -> Tokenizer:
+    """Return the tokenizer of cl100k_base, whose runs of symbols are long tokens."""
+    path = DATA / "cl100k_base.tiktoken"
+    return Tokenizer.load(path) if path.is_file() else pytest.skip(f"needs {path.name}")
+
+
+tokenizers = st.sampled_from(
+    [
+        *(tokenizer_of(name, with_literals=True) for name in ("gpt2", "cl100k", "o200k")),
+        tokenizer_of("gpt2"),
+        tokenizer_of(r"\w+|\W"),
+        tokenizer_of("(?s:.+)"),
+        tokenizer_of("gpt2", with_literals=True, normalizer="NFC"),
+    ]
+)
+
+
+def longest_prefix(tokenizer: Tokenizer, text: str, budget: int) -> str:
+    """Return the longest prefix that fits: all of them are tried."""
+    prefixes = [text[:end] for end in range(len(text) + 1)]
+    return [prefix for prefix in prefixes if len(tokenizer.encode(prefix)) <= budget][-1]
+
+
+def longest_suffix(tokenizer: Tokenizer, text: str, budget: int) -> str:
+    suffixes = [text[start:] for start in range(len(text) + 1)]
+    return next(suffix for suffix in suffixes if len(tokenizer.encode(suffix)) <= budget)
+
+
+@given(tokenizers, texts, budgets)
+def test_fits_is_counting(tokenizer: Tokenizer, text: str, budget: int) -> None:
+    assert tokenizer.fits(text, budget) == (tokenizer.count(text) <= budget)
+
+
+@given(tokenizers, texts, budgets)
+def test_truncate_keeps_the_longest_start(tokenizer: Tokenizer, text: str, budget: int) -> None:
+    assert tokenizer.truncate(text, budget) == longest_prefix(tokenizer, text, budget)
+
+
+@given(tokenizers, texts, budgets)
+def test_truncate_keeps_the_longest_end(tokenizer: Tokenizer, text: str, budget: int) -> None:
+    expected = longest_suffix(tokenizer, text, budget)
+    assert tokenizer.truncate(text, budget, keep="end") == expected
+
+
+@pytest.mark.parametrize("text_case", TEXTS)
+@pytest.mark.parametrize("pattern", ["gpt2", "o200k"])
+def test_every_budget_of_every_kind_of_text(text_case: str, pattern: str) -> None:
+    text = TEXTS[text_case][:400]
+    tokenizer = tokenizer_of(pattern, with_literals=True)
+    counts = [tokenizer.count(text[:end]) for end in range(len(text) + 1)]
+    from_end = [tokenizer.count(text[start:]) for start in range(len(text) + 1)]
+    for budget in range(0, counts[-1] + 1, 1 + counts[-1] // 40):
+        end = max(end for end, count in enumerate(counts) if count <= budget)
+        start = min(start for start, count in enumerate(from_end) if count <= budget)
+        assert tokenizer.truncate(text, budget) == text[:end]
+        assert tokenizer.truncate(text, budget, keep="end") == text[start:]
+
+
+@few_examples
+@given(
+    tokenizers,
+    st.lists(st.sampled_from(["a", "aa", "abcd", "你", "aS"]), min_size=90, max_size=150),
+    st.integers(0, 150),
+)
+def test_a_long_stretch_is_cut_as_a_short_one(
+    tokenizer: Tokenizer, parts: list[str], budget: int
+) -> None:
+    text = "".join(parts)
+    with (
+        mock.patch("bpetite._budget._MAX_TRIED_CUTS", 48),
+        mock.patch("bpetite._budget._ANCHOR_DISTANCE", 16),
+    ):
+        assert tokenizer.truncate(text, budget) == longest_prefix(tokenizer, text, budget)
+        expected = longest_suffix(tokenizer, text, budget)
+        assert tokenizer.truncate(text, budget, keep="end") == expected
+
+
+@pytest.mark.parametrize(
+    ("character", "budget", "length"), [("=", 4, 272), (" ", 4, 512), ("*", 5, 336), ("-", 5, 352)]
+)
+def test_a_run_of_symbols_is_cut_as_long_as_fits(character: str, budget: int, length: int) -> None:
+    cl100k = public_tokenizer()
+    counts = [cl100k.count(character * end) for end in range(600)]
+    assert max(end for end, count in enumerate(counts) if count <= budget) == length
+    assert cl100k.truncate(character * 2000, budget) == character * length
+    assert cl100k.truncate(character * 2000, budget, keep="end") == character * length
+
+
+# Chunks
+
+
+def checked(tokenizer: Tokenizer, text: str, budget: int, overlap: int = 0) -> list[Chunk]:
+    """Return the chunks of a text, which obey the laws of chunks."""
+    chunks = list(tokenizer.chunks(text, budget, overlap=overlap))
+    for chunk in chunks:
+        assert chunk.text == text[chunk.start : chunk.end] != ""
+        assert chunk.ids == tokenizer.encode(chunk.text)
+        assert len(chunk.ids) <= budget
+    for one, other in itertools.pairwise(chunks):
+        assert one.start < other.start <= one.end < other.end
+        assert tokenizer.count(text[other.start : one.end]) <= overlap
+    assert [chunk.start for chunk in chunks[:1]] == [0] * bool(text)
+    assert [chunk.end for chunk in chunks[-1:]] == [len(text)] * bool(text)
+    return chunks
+
+
+@given(tokenizers, texts, st.integers(12, 20), st.integers(0, 11))
+def test_chunks_cover_the_text(tokenizer: Tokenizer, text: str, budget: int, overlap: int) -> None:
+    chunks = checked(tokenizer, text, budget)
+    assert "".join(chunk.text for chunk in chunks) == text
+    checked(tokenizer, text, budget, overlap)
+
+
+@pytest.mark.parametrize("budget", [12, 50, 400])
+@pytest.mark.parametrize("text_case", TEXTS)
+def test_chunks_of_every_kind_of_text(text_case: str, budget: int) -> None:
+    text = TEXTS[text_case][:20_000]
+    for tokenizer in (tokenizer_of("gpt2", with_literals=True), tokenizer_of("o200k")):
+        for overlap in (0, budget // 4):
+            checked(tokenizer, text, budget, overlap)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_chunks_end_where_a_piece_surely_ends(pattern: str) -> None:
+    text = "It is sunny. The 2 dogs bark,\nand bark.\n\n你好，世界。" * 40
+    tokenizer = Tokenizer.train(text, 300, pattern=pattern)
+    ids = tokenizer.encode(text)
+    chunks = checked(tokenizer, text, 20)
+    assert [id for chunk in chunks for id in chunk.ids] == ids
+    # The next word would have exceeded the budget.
+    for one, other in itertools.pairwise(chunks):
+        word = tokenizer.truncate(other.text, 8)
+        assert tokenizer.count(one.text + word) > 20 - 8
+
+
+def test_a_word_that_fits_alone_is_one_chunk() -> None:
+    parts = ["x" * 2**exponent for exponent in range(1, 8)]
+    tokenizer = Tokenizer.train(" ".join(["x" * 128] * 9), 256 + len(parts), special_tokens=())
+    assert tokenizer.count("x" * 128) == 1
+    for length, end in itertools.product((128, 256, 384), (", b", "")):
+        text = f"a{'x' * 16}, {'x' * length}{end}"
+        texts = [chunk.text for chunk in checked(tokenizer, text, 4)]
+        assert any("x" * length in each for each in texts)
+
+
+def test_chunks_are_those_of_any_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = TEXTS["english"][:30_000] if "english" in TEXTS else "It is sunny today. " * 2000
+    tokenizer = tokenizer_of("gpt2")
+    expected = list(tokenizer.chunks(text, 30, overlap=7))
+    for size in (1, 100, 1000):
+        monkeypatch.setattr("bpetite._budget._WINDOW_CHARACTERS", size)
+        assert list(tokenizer.chunks(text, 30, overlap=7)) == expected
+
+
+def test_a_text_without_splits_is_cut_at_characters() -> None:
+    tokenizer = tokenizer_of("gpt2")
+    for text in ("a" * 5000, "é" * 5000, "🙂" * 3000):
+        chunks = checked(tokenizer, text, 16)
+        assert len(chunks) <= 1 + tokenizer.count(text) // 8
+
+
+def test_a_character_larger_than_the_budget_is_named() -> None:
+    tokenizer = Tokenizer.train("ab", 257)
+    with pytest.raises(ValueError, match=r"the character '🙂' at position 3 has 4 ids, more than"):
+        list(tokenizer.chunks("ab 🙂", 3))
+    assert tokenizer.truncate("ab 🙂", 3) == "ab "
+
+
+def test_special_tokens_count_as_they_are_encoded() -> None:
+    tokenizer = tokenizer_of("gpt2", with_literals=True)
+    assert tokenizer.truncate("<|a b|>" * 9, 4) == "<|a b|>" * 4
+    chunks = checked(tokenizer, "<|a b|>" * 9, 4)
+    assert [chunk.text for chunk in chunks] == ["<|a b|>" * 4, "<|a b|>" * 4, "<|a b|>"]
+    ordinary = tokenizer.truncate("<|a b|>" * 9, 4, allowed_special=())
+    assert tokenizer.count(ordinary, allowed_special=()) <= 4
+    assert not tokenizer.fits("<|a b|>", 1, allowed_special=())
+    assert tokenizer.fits("<|a b|>", 1)
+
+
+# Wrong arguments
+
+
+def test_a_wrong_budget_is_refused() -> None:
+    tokenizer = tokenizer_of("gpt2")
+    for call in (tokenizer.fits, tokenizer.truncate, tokenizer.chunks):
+        with pytest.raises(TypeError, match="max_tokens must be an integer, got str"):
+            call("a", "2")  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="text must be a str or bytes-like, got int"):
+            call(1, 2)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="max_tokens must be at least 0, got -1"):
+        tokenizer.truncate("a", -1)
+    with pytest.raises(ValueError, match="max_tokens must be at least 1, got 0"):
+        tokenizer.chunks("a", 0)
+    with pytest.raises(ValueError, match="overlap must be from 0 to 2, below max_tokens, got 3"):
+        tokenizer.chunks("a", 3, overlap=3)
+    with pytest.raises(ValueError, match='keep must be "start" or "end", got \'middle\''):
+        tokenizer.truncate("a", 3, keep="middle")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="which is not a special token of this vocabulary"):
+        tokenizer.fits("a", 3, allowed_special={"<|no|>"})
+
+
+def test_a_lone_surrogate_is_at_its_offset_in_the_text() -> None:
+    tokenizer = tokenizer_of("gpt2")
+    text = "ab " * 50_000 + "\ud800"
+    calls = (
+        lambda: tokenizer.fits(text, 10**6),
+        lambda: tokenizer.truncate(text, 4, keep="end"),
+        lambda: list(tokenizer.chunks(text, 1000)),
+    )
+    for call in calls:
+        with pytest.raises(UnicodeEncodeError) as error:
+            call()
+        assert (error.value.start, error.value.object) == (150_000, text)
+    assert tokenizer.truncate(text, 4) == tokenizer.truncate("ab " * 10, 4)
+
+
+def test_bytes_are_cut_as_their_text() -> None:
+    tokenizer = tokenizer_of("gpt2")
+    data = "é é é é".encode()
+    assert tokenizer.truncate(data, 3) == tokenizer.truncate("é é é é", 3)
+    assert list(tokenizer.chunks(data, 3)) == list(tokenizer.chunks("é é é é", 3))
+    with pytest.raises(UnicodeDecodeError):
+        tokenizer.fits(b"\xff", 1)
+
+
+# Time
+
+
+@pytest.mark.parametrize("unit", ["It is sunny. ", "a", "你"])
+def test_chunks_take_linear_time(unit: str) -> None:
+    tokenizer = tokenizer_of("gpt2")
+
+    def seconds(size: int) -> float:
+        text = unit * (size // len(unit))
+        start = time.perf_counter()
+        assert [*tokenizer.chunks(text, 100)][-1].end == len(text)
+        return time.perf_counter() - start
+
+    seconds(5_000)
+    limit = 8 * seconds(20_000)
+    assert best_time(lambda: seconds(80_000), limit) < limit
+
+
+def test_a_small_budget_reads_little_of_a_long_text() -> None:
+    tokenizer = tokenizer_of("gpt2")
+    short, long = "It is sunny. " * 100, "It is sunny. " * 1_000_000
+
+    def seconds(text: str) -> float:
+        start = time.perf_counter()
+        assert not tokenizer.fits(text, 50)
+        assert tokenizer.count(tokenizer.truncate(text, 50)) == 50
+        assert tokenizer.count(tokenizer.truncate(text, 50, keep="end")) == 50
+        return time.perf_counter() - start
+
+    seconds(short)
+    limit = 5 * seconds(short) + 0.001
+    assert best_time(lambda: seconds(long), limit) < limit
+
+
+@pytest.mark.parametrize("start", ["", "a b"])
+@pytest.mark.parametrize("unit", ["a", "你"])
+def test_a_small_budget_reads_little_of_a_long_word(start: str, unit: str) -> None:
+    tokenizer = tokenizer_of("gpt2")
+
+    def seconds(size: int) -> float:
+        text = start + unit * size
+        backwards = text[::-1]
+        started = time.perf_counter()
+        assert not tokenizer.fits(text, 5)
+        assert tokenizer.count(tokenizer.truncate(text, 5)) <= 5
+        assert tokenizer.count(tokenizer.truncate(backwards, 5, keep="end")) <= 5
+        assert len(next(tokenizer.chunks(text, 5)).ids) <= 5
+        return time.perf_counter() - started
+
+    seconds(70_000)
+    limit = 4 * seconds(70_000)
+    assert best_time(lambda: seconds(1_000_000), limit) < limit
+
+
+def test_a_small_budget_keeps_no_list_of_a_long_text() -> None:
+    tokenizer = tokenizer_of("gpt2", normalizer="NFC")
+    text = "It is sunny. " * 20_000
+    tokenizer.truncate(text, 5, keep="end")
+    tracemalloc.start()
+    try:
+        assert tokenizer.truncate(text, 5, keep="end").endswith("nny. ")
+        assert tracemalloc.get_traced_memory()[1] < len(text)
+    finally:
+        tracemalloc.stop()
+
+
+def test_real_text_is_cut_into_chunks(real_texts: list[str]) -> None:
+    tokenizer = tokenizer_of("cl100k")
+    for text in real_texts:
+        checked(tokenizer, text, 64, 8)

@@ -1,0 +1,378 @@
+"""A text in parts: special literals count in trusted parts alone, and each part has its ids."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import pickle
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import accumulate, pairwise
+from typing import Any
+from unicodedata import normalize
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from support.vocabularies import vocabulary
+
+from bpetite import PATTERNS, Tokenizer, Trusted
+from bpetite._vocabulary import Vocabulary
+from conftest import TEXTS
+
+CHARACTERS = [
+    *" \n\r\t\xa0\u3000/'’.-<|>aSsZé你ʰ𝔘ſ1½Ⅳ٣🙂",
+    *("\u0301", "\u093e", "\u20dd", "\u0897", "\U000105c9", "\ufffd", "\x00"),
+    *("\r\n", "'s", "'LL", "<|a b|>", "<|a", "b|>", "aaa", "the hen then"),
+]
+
+LITERALS = ("<|a b|>", "<|a", " \n1", "aa", "<|a b|>1", "你🙂")
+
+OWN_PATTERN = r"\S+|\s+"
+
+texts = st.lists(st.sampled_from(CHARACTERS), max_size=6).map("".join)
+parts_of_text = st.lists(texts | texts.map(Trusted), max_size=7)
+
+every_pattern = pytest.mark.parametrize("pattern", [*PATTERNS, OWN_PATTERN])
+every_choice_of_literals = pytest.mark.parametrize(
+    "literals", [(), LITERALS[:1], LITERALS], ids=len
+)
+
+SMALL = Tokenizer.train("ab ab ab", 258, special_tokens=["<|im_start|>", "<|im_end|>"])
+START, END = 258, 259
+
+
+@cache
+def tokenizer_of(pattern: str, literals: tuple[str, ...] = (), normalizer: Any = None) -> Tokenizer:
+    """Return a tokenizer whose tokens are as long as the pattern allows."""
+    text = " ".join(map("".join, itertools.pairwise(CHARACTERS))) * 3
+    merges = Tokenizer.train(text, 400, pattern=pattern).merges
+    special_tokens = {literal: 256 + len(merges) + i for i, literal in enumerate(literals)}
+    named = PATTERNS.get(pattern, pattern)
+    return Tokenizer(Vocabulary(merges, special_tokens, named, normalizer=normalizer))
+
+
+def literals_in(tokenizer: Tokenizer, text: str) -> list[tuple[int, int]]:
+    """Return where literals begin and end: the leftmost, and of several the longest."""
+    found = []
+    at = 0
+    while at < len(text):
+        here = [literal for literal in tokenizer.special_tokens if text.startswith(literal, at)]
+        length = max(map(len, here), default=0)
+        if length:
+            found.append((at, at + length))
+        at += length or 1
+    return found
+
+
+def reference(tokenizer: Tokenizer, parts: Sequence[str]) -> tuple[list[int], list[int]]:
+    """Return the ids and offsets of a text in parts, by the plainest way."""
+    text = "".join(parts)
+    starts = [*accumulate(map(len, parts), initial=0)]
+    bounds = [
+        (start + first, start + end)
+        for part, start in zip(parts, starts, strict=False)
+        if isinstance(part, Trusted)
+        for first, end in literals_in(tokenizer, part)
+    ]
+    ids: list[int] = []
+    sizes: list[int] = []
+    at = 0
+    for first, end in [*bounds, (len(text), len(text))]:
+        ordinary = tokenizer.encode_ordinary(text[at:first])
+        special = [tokenizer.special_tokens[text[first:end]]] if first < end else []
+        ids += ordinary + special
+        sizes += map(len, map(tokenizer.token_bytes, ordinary + special))
+        at = end
+    first_bytes = [*accumulate(sizes, initial=0)]
+    part_starts = [len(text[:start].encode()) for start in starts]
+    return ids, [bisect_left(first_bytes, start) for start in part_starts]
+
+
+def all_literals_lie_in_trusted_parts(tokenizer: Tokenizer, parts: Sequence[str]) -> bool:
+    text = "".join(parts)
+    spans = [*pairwise(accumulate(map(len, parts), initial=0))]
+    trusted = [span for part, span in zip(parts, spans, strict=True) if isinstance(part, Trusted)]
+    occurrences = [
+        (at, at + len(literal))
+        for literal in tokenizer.special_tokens
+        for at in range(len(text))
+        if text.startswith(literal, at)
+    ]
+    return all(any(a <= at and end <= b for a, b in trusted) for at, end in occurrences)
+
+
+# The contract
+
+
+@every_pattern
+@every_choice_of_literals
+@given(parts=parts_of_text)
+@example(parts=[Trusted("<|a"), " b|>", Trusted("1<|a b|>"), "1"])
+@example(parts=["", Trusted("aa"), "", "aa", Trusted("")])
+def test_ids_and_offsets_are_those_of_the_reference(
+    pattern: str, literals: tuple[str, ...], parts: list[str]
+) -> None:
+    tokenizer = tokenizer_of(pattern, literals)
+    assert tokenizer.encode_parts(parts) == reference(tokenizer, parts)
+
+
+@every_pattern
+@given(parts=parts_of_text)
+def test_ids_are_those_of_the_flat_text(pattern: str, parts: list[str]) -> None:
+    """Unless a literal lies outside a trusted part, or across parts."""
+    tokenizer = tokenizer_of(pattern, LITERALS)
+    text = "".join(parts)
+    if all_literals_lie_in_trusted_parts(tokenizer, parts):
+        assert tokenizer.encode_parts(parts)[0] == tokenizer.encode(text)
+    ordinary = [str(part) for part in parts]
+    assert tokenizer.encode_parts(ordinary)[0] == tokenizer.encode_ordinary(text)
+    assert tokenizer.encode_parts([Trusted(text)])[0] == tokenizer.encode(text)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 100, 5000])
+def test_cutting_a_text_changes_no_id(tokenizer: Tokenizer, text_case: str, size: int) -> None:
+    parts = [text_case[at : at + size] for at in range(0, len(text_case), size)]
+    assert tokenizer.encode_parts(parts) == reference(tokenizer, parts)
+    assert tokenizer.encode_parts(parts)[0] == tokenizer.encode_ordinary(text_case)
+
+
+@pytest.mark.parametrize("trust", [str, Trusted])
+def test_a_long_text_has_its_ids_and_offsets(tokenizer: Tokenizer, trust: Any) -> None:
+    """The native engine encodes a long text without the GIL."""
+    parts = [trust(text) for text in TEXTS.values()] * 3
+    assert tokenizer.encode_parts(parts) == reference(tokenizer, parts)
+
+
+@given(parts=parts_of_text)
+def test_slices_by_offsets_partition_the_ids(parts: list[str]) -> None:
+    ids, offsets = tokenizer_of("gpt2", LITERALS).encode_parts(parts)
+    slices = [ids[first:end] for first, end in pairwise(offsets)]
+    assert len(slices) == len(parts)
+    assert [*itertools.chain.from_iterable(slices)] == ids
+
+
+@given(parts=parts_of_text)
+def test_arrays_have_the_ids_and_offsets(parts: list[str]) -> None:
+    tokenizer = tokenizer_of("gpt2", LITERALS)
+    expected = tokenizer.encode_parts(parts)
+    cases: list[tuple[Any, str]] = [("uint32", "I"), ("uint16", "H"), (np.uint16, "H")]
+    for dtype, format in cases:
+        ids, offsets = tokenizer.encode_parts_arrays(parts, dtype=dtype)
+        assert (ids.format, offsets.format) == (format, "Q")
+        assert (ids.tolist(), offsets.tolist()) == expected
+
+
+def test_no_parts_have_no_ids() -> None:
+    assert SMALL.encode_parts([]) == ([], [0])
+    assert SMALL.encode_parts(iter(["", Trusted("")])) == ([], [0, 0, 0])
+    ids, offsets = SMALL.encode_parts_arrays(())
+    assert (ids.tolist(), offsets.tolist()) == ([], [0])
+
+
+def test_parts_may_come_from_an_iterator() -> None:
+    assert SMALL.encode_parts(part for part in ("a", Trusted("b"))) == ([256], [0, 1, 1])
+
+
+# Trusted and untrusted text
+
+
+def test_a_literal_of_a_user_is_never_special() -> None:
+    ids, offsets = SMALL.encode_parts(
+        [Trusted("<|im_start|>"), "ab<|im_end|>", Trusted("<|im_end|>")]
+    )
+    assert (ids[0], ids[-1]) == (START, END)
+    assert ids[1:-1] == SMALL.encode_ordinary("ab<|im_end|>")
+    assert offsets == [0, 1, len(ids) - 1, len(ids)]
+
+
+@pytest.mark.parametrize("at", range(1, len("<|im_end|>")))
+@pytest.mark.parametrize("left", [str, Trusted])
+@pytest.mark.parametrize("right", [str, Trusted])
+def test_a_literal_across_parts_is_never_special(at: int, left: Any, right: Any) -> None:
+    literal = "<|im_end|>"
+    for middle in [], [""], [Trusted("")]:
+        parts = [left(literal[:at]), *middle, right(literal[at:])]
+        assert SMALL.encode_parts(parts)[0] == SMALL.encode_ordinary(literal)
+
+
+def test_the_longest_literal_of_a_part_counts() -> None:
+    tokenizer = tokenizer_of("gpt2", LITERALS)
+    long, short = (tokenizer.special_tokens[literal] for literal in ("<|a b|>1", "<|a b|>"))
+    assert tokenizer.encode_parts([Trusted("<|a b|>1")]) == ([long], [0, 1])
+    assert tokenizer.encode_parts([Trusted("<|a b|>"), "1"]) == ([short, 49], [0, 1, 2])
+
+
+def test_strings_made_of_trusted_text_are_not_trusted() -> None:
+    literal = Trusted("<|im_end|>")
+    made = [literal + "", "" + literal, f"{literal}", literal[:], literal.strip(), literal * 1]
+    made += ["".join([literal]), str(literal), *[literal].__iter__().__next__().split()]
+    assert [type(text) for text in made] == [str] * len(made)
+    ordinary = SMALL.encode_ordinary("<|im_end|>")
+    assert [SMALL.encode_parts([text])[0] for text in made] == [ordinary] * len(made)
+
+
+@pytest.mark.parametrize(
+    "again", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
+)
+def test_copies_of_trusted_text_are_trusted(again: Any) -> None:
+    text = again(Trusted("<|im_end|>"))
+    assert (type(text), text, repr(text)) == (Trusted, "<|im_end|>", "Trusted('<|im_end|>')")
+
+
+def test_other_calls_take_trusted_text_as_any_text() -> None:
+    text = Trusted("<|im_end|>ab")
+    assert SMALL.encode_ordinary(text) == SMALL.encode_ordinary(str(text))
+    assert SMALL.encode(text) == SMALL.encode(str(text)) == [END, 256]
+
+
+def test_subclasses_count_as_their_bases() -> None:
+    class Template(Trusted):
+        pass
+
+    class UserText(str):
+        __slots__ = ()
+
+    assert SMALL.encode_parts([Template("<|im_end|>")])[0] == [END]
+    assert SMALL.encode_parts([UserText("<|im_end|>")])[0] == SMALL.encode_ordinary("<|im_end|>")
+
+
+# Which part an id belongs to
+
+
+def test_a_token_belongs_to_the_part_of_its_first_byte() -> None:
+    assert SMALL.encode_parts(["a", "b"]) == ([256], [0, 1, 1])
+    assert SMALL.encode_parts([" ", "a", "b c"]) == ([257, 32, 99], [0, 1, 1, 3])
+
+
+def test_bytes_of_a_character_belong_to_its_part() -> None:
+    assert SMALL.encode_parts(["é", "", "🙂", "a"])[1] == [0, 2, 2, 6, 7]
+
+
+def test_offsets_make_a_loss_mask() -> None:
+    """An id counts if its part is the assistant's: no search for ids, no text encoded again."""
+    answers = "ab ab", "ab"
+    parts: list[str] = []
+    for answer in answers:
+        parts += [Trusted("<|im_start|>"), "abab", Trusted("<|im_end|>"), answer]
+    ids, offsets = SMALL.encode_parts(parts)
+    mask = np.repeat(np.arange(len(parts)) % 4 == 3, np.diff(offsets))
+    assert len(mask) == len(ids)
+    assert SMALL.decode(np.array(ids)[mask]) == "".join(answers)
+
+
+@pytest.mark.parametrize(
+    "small",
+    [
+        vocabulary({300: b"ab", 5_000_000: b"abc"}, [(97, 98), (300, 99)]),
+        vocabulary({300: b"abc", 301: b"ab"}, [(97, 98)], ignore_merges=True),
+        vocabulary({300: b"abc", 301: b"bc", 302: b"abca"}, [(300, 97), (97, 301), (98, 99)]),
+    ],
+    ids=["an id far above", "whole pieces", "a merge before those of its parts"],
+)
+def test_tokens_of_unusual_vocabularies_have_their_lengths(small: Vocabulary) -> None:
+    tokenizer = Tokenizer(small)
+    for parts in itertools.product(["a", "ab", "abc", "c ", " ab"], repeat=3):
+        assert tokenizer.encode_parts(parts) == reference(tokenizer, parts)
+
+
+# Vocabularies that normalize text
+
+
+def decomposed_length(text: str) -> int:
+    return len(normalize("NFD", text))
+
+
+@given(st.lists(st.text("aeé\u0301\u0323\u1e69 한각ᄀ\u1161", max_size=5), max_size=5))
+@example(["e", "\u0301a"])
+@example(["e\u0301", "\u0323a"])
+@example(["ᄀ", "\u1161", "\u11a8"])
+def test_normalized_parts_have_the_ids_of_the_flat_text(parts: list[str]) -> None:
+    tokenizer = tokenizer_of("gpt2", LITERALS, "NFC")
+    text = "".join(parts)
+    normal = normalize("NFC", text)
+    ids, offsets = tokenizer.encode_parts(parts)
+    assert ids == tokenizer.encode_ordinary(text)
+    # A part begins at the first normalized character that is not in the parts before it.
+    characters = [
+        next(at for at in range(len(normal) + 1) if decomposed_length(normal[:at]) >= length)
+        for length in accumulate(map(decomposed_length, parts), initial=0)
+    ]
+    first_bytes = [*accumulate((len(tokenizer.token_bytes(id)) for id in ids), initial=0)]
+    starts = [len(normal[:at].encode()) for at in characters]
+    assert offsets == [bisect_left(first_bytes, start) for start in starts]
+
+
+def test_a_composed_character_belongs_to_the_first_part() -> None:
+    tokenizer = tokenizer_of("gpt2", (), "NFC")
+    ids, offsets = tokenizer.encode_parts(["-e", "\u0301-"])
+    assert (tokenizer.decode(ids), tokenizer.decode(ids[: offsets[1]])) == ("-é-", "-é")
+
+
+def test_normalization_makes_no_literal() -> None:
+    """A literal is found in the text as it is given."""
+    tokenizer = Tokenizer(Vocabulary((), {"é": 256}, PATTERNS["gpt2"], normalizer="NFC"))
+    assert tokenizer.encode_parts([Trusted("e\u0301é"), "é"]) == (
+        [0xC3, 0xA9, 256, 0xC3, 0xA9],
+        [0, 3, 5],
+    )
+
+
+# Wrong arguments
+
+BAD_PARTS: dict[str, tuple[Iterable[Any], type[Exception], str]] = {
+    "bytes": (["a", b"b"], TypeError, "a part must be a str, got bytes"),
+    "None behind trusted text": (
+        [Trusted("<|im_end|>"), None],
+        TypeError,
+        "a part must be a str, got NoneType",
+    ),
+    "a number": (["", 7], TypeError, "a part must be a str, got int"),
+    "a lone surrogate": (
+        ["🙂", "ab\ud800"],
+        UnicodeEncodeError,
+        "'utf-8' codec can't encode character '\\ud800' in position 2: surrogates not allowed",
+    ),
+    "a surrogate in trusted text": (
+        ["a", Trusted("<|im_end|>\udc00")],
+        UnicodeEncodeError,
+        "'utf-8' codec can't encode character '\\udc00' in position 10: surrogates not allowed",
+    ),
+    "the first of two": (
+        ["a", "\ud800", b"b"],
+        UnicodeEncodeError,
+        "'utf-8' codec can't encode character '\\ud800' in position 0: surrogates not allowed",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_PARTS)
+@pytest.mark.parametrize("function", [SMALL.encode_parts, SMALL.encode_parts_arrays])
+def test_the_error_of_a_bad_part_names_it(function: Any, case: str) -> None:
+    parts, error, message = BAD_PARTS[case]
+    with pytest.raises(error) as caught:
+        function(parts)
+    assert (str(caught.value), caught.value.__notes__) == (message, ["in part 1"])
+
+
+@pytest.mark.parametrize("normalizer", [None, "NFC"])
+def test_two_halves_of_a_character_are_refused(normalizer: Any) -> None:
+    with pytest.raises(UnicodeEncodeError) as caught:
+        tokenizer_of("gpt2", (), normalizer).encode_parts(["e\u0301\ud83d", "\ude42"])
+    assert (caught.value.start, caught.value.__notes__) == (2, ["in part 0"])
+
+
+@pytest.mark.parametrize("parts", ["ab", Trusted("ab"), b"ab", 7, None])
+def test_a_single_text_is_no_list_of_parts(parts: Any) -> None:
+    message = f"parts must be an iterable of str, got {type(parts).__name__}"
+    for function in (SMALL.encode_parts, SMALL.encode_parts_arrays):
+        with pytest.raises(TypeError, match=f"^{message}$"):
+            function(parts)
+
+
+def test_ids_must_fit_the_array() -> None:
+    tokenizer = Tokenizer(vocabulary({70_000: b"ab"}, [(97, 98)]))
+    with pytest.raises(ValueError, match=r"^dtype uint16 holds ids up to 65535, "):
+        tokenizer.encode_parts_arrays(["ab"], dtype="uint16")

@@ -1,0 +1,203 @@
+"""encode_with_offsets: the ids of a text, and where in the text each of them begins."""
+
+from __future__ import annotations
+
+import unicodedata
+from itertools import accumulate
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.texts import BUFFERS
+from support.vocabularies import vocabulary
+from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer as HuggingFace
+
+from bpetite import Tokenizer
+from bpetite._vocabulary import Vocabulary
+
+END = "<|endoftext|>"
+
+SMALL = Tokenizer.train("ab ab ab 你 你 🙂 🙂 é é", 270)
+
+HALVES = Tokenizer(
+    vocabulary(
+        {
+            300: b" \xf0\x9f",
+            301: b"\x99\x82 ",
+            302: "é你".encode(),
+            303: b"\x9f\x99",
+            304: b"a\xc3",
+        },
+        [],
+        special_tokens={"🙂é": 400, "<|far|>": 3_000_000_000},
+        ignore_merges=True,
+        pattern=r"(?s).{1,3}",
+    )
+)
+"""A tokenizer whose tokens begin and end inside characters, with literals outside ASCII."""
+
+NORMALIZING = Tokenizer(Vocabulary(((0xC3, 0xA9),), {END: 257}, SMALL.pattern, normalizer="NFC"))
+
+any_text = st.lists(
+    st.sampled_from([END, "<|far|>", "<|", "🙂é", " 🙂 ", "é你", "ab", "a", " ", "\n", "\u0301"])
+    | st.characters(codec="utf-8"),
+    max_size=20,
+).map("".join)
+
+
+def offsets_of(tokenizer: Tokenizer, text: str, ids: list[int], unit: str) -> list[int]:
+    """Return the offsets of ids, found byte by byte."""
+    starts = [*accumulate((len(tokenizer.token_bytes(id)) for id in ids), initial=0)][:-1]
+    character_of = [index for index, character in enumerate(text) for _ in character.encode()]
+    return starts if unit == "bytes" else [character_of[start] for start in starts]
+
+
+@pytest.mark.parametrize("unit", ["characters", "bytes"])
+@pytest.mark.parametrize("small", [SMALL, HALVES], ids=["trained", "halves of characters"])
+@given(text=any_text)
+def test_offsets_are_those_of_first_bytes(small: Tokenizer, unit: Any, text: str) -> None:
+    ids = small.encode(text)
+    expected = (ids, offsets_of(small, text, ids, unit))
+    assert small.encode_with_offsets(text, unit=unit) == expected
+
+
+@given(text=any_text)
+def test_text_and_ids_have_the_same_offsets(text: str) -> None:
+    ids, offsets = HALVES.encode_with_offsets(text)
+    assert HALVES.decode_with_offsets(ids) == (text, offsets)
+
+
+@given(ids=st.lists(st.sampled_from([97, 300, 301, 302, 303, 304, 400, 0xA9, 0xF0, 3_000_000_000])))
+def test_offsets_of_any_ids_that_are_text(ids: list[int]) -> None:
+    """Compares offsets of ids that no text has."""
+    text = HALVES.decode_bytes(ids).decode("utf-8", "ignore")
+    if len(text.encode()) == len(HALVES.decode_bytes(ids)):
+        assert HALVES.decode_with_offsets(ids)[1] == offsets_of(HALVES, text, ids, "characters")
+
+
+def test_every_kind_of_text_has_offsets(tokenizer: Tokenizer, text_case: str) -> None:
+    ids = tokenizer.encode(text_case)
+    found = [
+        tokenizer.encode_with_offsets(text_case, unit=unit) for unit in ("characters", "bytes")
+    ]
+    assert found == [
+        (ids, offsets_of(tokenizer, text_case, ids, unit)) for unit in ("characters", "bytes")
+    ]
+
+
+@pytest.mark.parametrize("kind", BUFFERS)
+def test_buffers_have_the_offsets_of_their_text(kind: str) -> None:
+    text = f"é ab 🙂{END}你"
+    for unit in ("characters", "bytes"):
+        expected = SMALL.encode_with_offsets(text, unit=unit)
+        assert SMALL.encode_with_offsets(BUFFERS[kind](text.encode()), unit=unit) == expected
+
+
+def test_long_text_has_offsets() -> None:
+    text = f"ab é🙂 {END}你" * 100_000
+    ids = SMALL.encode(text)
+    assert SMALL.encode_with_offsets(text) == (ids, offsets_of(SMALL, text, ids, "characters"))
+
+
+def test_a_literal_that_is_not_allowed_is_ordinary_text() -> None:
+    ids, offsets = SMALL.encode_with_offsets(f"é{END}", allowed_special=())
+    assert (ids, offsets) == (SMALL.encode_ordinary(f"é{END}"), [0, *range(14)])
+
+
+@pytest.mark.parametrize("unit", ["characters", "bytes"])
+def test_no_text_has_no_offsets(unit: Any) -> None:
+    assert SMALL.encode_with_offsets("", unit=unit) == ([], [])
+
+
+# Vocabularies that normalize
+
+
+@given(text=any_text)
+def test_normal_text_has_offsets(text: str) -> None:
+    text = unicodedata.normalize("NFC", text)
+    for unit in ("characters", "bytes"):
+        ids, offsets = NORMALIZING.encode_with_offsets(text, unit=unit)
+        assert offsets == offsets_of(NORMALIZING, text, ids, unit)
+
+
+@pytest.mark.parametrize(
+    ("text", "index"),
+    [("e\u0301", 0), (b"\xc3\xa9e\xcc\x81", 1), (f"a{END}e\u0301", 14), ("a\u212b", 1)],
+)
+def test_text_that_is_normalized_is_refused(text: str | bytes, index: int) -> None:
+    message = f"changes this text at character {index}, so offsets in it are unknown"
+    with pytest.raises(ValueError, match=message):
+        NORMALIZING.encode_with_offsets(text)
+
+
+# Where tokenizers has other offsets
+
+
+def hugging_face(**parts: Any) -> HuggingFace:
+    """Return the tokenizer of `tokenizers` whose only tokens are the bytes."""
+    characters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    other = HuggingFace(models.BPE(vocab={c: id for id, c in enumerate(characters)}, merges=[]))
+    other.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    other.decoder = decoders.ByteLevel()
+    for name, part in parts.items():
+        setattr(other, name, part)
+    other.add_special_tokens([AddedToken(END, normalized=False)])
+    return other
+
+
+DIFFERENCES = {
+    "its offsets may skip spaces before a word": (
+        hugging_face(post_processor=processors.ByteLevel(trim_offsets=True)),
+        "a  b",
+        [0, 2, 3, 3],
+        [0, 1, 2, 3],
+    ),
+    "it aligns text that it normalizes with the original": (
+        hugging_face(normalizer=normalizers.NFC()),
+        "e\u0301 a",
+        [0, 0, 2, 3],
+        None,
+    ),
+}
+"""By reason: a tokenizer of `tokenizers`, a text, its offsets, and ours; None for an error."""
+
+
+@pytest.mark.parametrize("reason", DIFFERENCES)
+def test_offsets_that_differ_from_hugging_faces(reason: str) -> None:
+    other, text, theirs, ours = DIFFERENCES[reason]
+    assert [start for start, _ in other.encode(text).offsets] == theirs
+    if ours is None:
+        with pytest.raises(ValueError, match="changes this text"):
+            NORMALIZING.encode_with_offsets(text)
+    else:
+        assert Tokenizer.train("", 256).encode_with_offsets(text)[1] == ours
+
+
+# Errors
+
+
+@pytest.mark.parametrize("unit", ["character", "", "utf-8", "CHARACTERS"])
+def test_an_unknown_unit_is_refused(unit: Any) -> None:
+    with pytest.raises(ValueError, match=f"unit must be characters or bytes, got {unit!r}"):
+        SMALL.encode_with_offsets("", unit=unit)
+
+
+@pytest.mark.parametrize("unit", [None, 1, b"bytes"])
+def test_a_unit_of_another_type_is_refused(unit: Any) -> None:
+    with pytest.raises(TypeError, match=f"unit must be a str, got {type(unit).__name__}"):
+        SMALL.encode_with_offsets("", unit=unit)
+
+
+def test_bad_text_raises_the_errors_of_encode() -> None:
+    with pytest.raises(UnicodeEncodeError) as lone:
+        SMALL.encode_with_offsets("é\ud800")
+    assert lone.value.start == 1
+    with pytest.raises(UnicodeDecodeError) as broken:
+        SMALL.encode_with_offsets(b"\xc3\xa9\xff")
+    assert broken.value.start == 2
+    with pytest.raises(ValueError, match="not a special token"):
+        SMALL.encode_with_offsets("", allowed_special={"<|no|>"})
+    with pytest.raises(TypeError, match="text must be a str or bytes-like, got int"):
+        SMALL.encode_with_offsets(1)  # type: ignore[arg-type]
