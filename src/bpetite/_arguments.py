@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from mmap import mmap
 from typing import Any, Literal, NamedTuple, NoReturn, Protocol
 
+from bpetite._merge_rules import Forbidden
 from bpetite._vocabulary import BYTE_COUNT, Vocabulary, as_id, check_literal_sizes
 
 # Texts
@@ -314,6 +316,35 @@ def check_special_literals(special_tokens: Iterable[str]) -> list[str]:
     return list(literals)
 
 
+def check_required(require: Iterable[str]) -> list[str]:
+    """Return the tokens that training has to make."""
+    check_iterable(require, "require", "str")
+    tokens = [*require]
+    for token in tokens:
+        if not isinstance(token, str):
+            raise TypeError(f"a required token must be a str, got {type(token).__name__}")
+        if not token:
+            raise ValueError("a required token must not be empty")
+        token.encode("utf-8")
+    return tokens
+
+
+def check_forbidden(forbid: Any) -> Forbidden:
+    """Return what says which tokens training may not make."""
+    if callable(forbid) or (isinstance(forbid, re.Pattern) and isinstance(forbid.pattern, bytes)):
+        return forbid  # type: ignore[no-any-return]
+    if isinstance(forbid, (str, bytes, re.Pattern)) or not isinstance(forbid, Iterable):
+        raise TypeError(
+            "forbid must be a function of bytes, a compiled regular expression of bytes, or a list "
+            f"of tokens, got {type(forbid).__name__} {forbid!r}"
+        )
+    tokens = [*forbid]
+    for token in tokens:
+        if not isinstance(token, (str, bytes)):
+            raise TypeError(f"a forbidden token must be a str or bytes, got {type(token).__name__}")
+    return tokens
+
+
 # Numbers
 
 # More threads are never useful, but each takes memory.
@@ -334,12 +365,12 @@ def check_threads(threads: int | None) -> int:
     return min(count, _MAX_THREADS)
 
 
-def check_budget(max_tokens: object, lowest: int) -> int:
-    """Return a number of ids as an int. Raises TypeError or ValueError unless it can be one."""
-    budget = _integer(max_tokens, "max_tokens must be an integer")
-    if budget < lowest:
-        raise ValueError(f"max_tokens must be at least {lowest}, got {budget}")
-    return budget
+def check_at_least(lowest: int, value: object, name: str) -> int:
+    """Return a number as an int. Raises TypeError or ValueError unless it is high enough."""
+    number = _integer(value, f"{name} must be an integer")
+    if number < lowest:
+        raise ValueError(f"{name} must be at least {lowest}, got {number}")
+    return number
 
 
 def random_of(share: object, seed: object) -> Callable[[], float]:

@@ -8,7 +8,7 @@ these two are tried one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -17,19 +17,49 @@ from bpetite._pretokenizer import ChunkSplitter
 from bpetite._vocabulary import TokenBytes
 
 
-class Chunk(NamedTuple):
-    """A part of a text, `whole[start:end]`, with its ids.
+class Chunk:
+    """A part of a text, `whole[start:end]`, with its ids. Two chunks are equal if all values are.
 
-    >>> Chunk("ab", 3, 5, [256]).text
-    'ab'
+    >>> chunk = Chunk("ab", 3, 5, [256])
+    >>> chunk.text, len(chunk)
+    ('ab', 1)
     """
+
+    __slots__ = ("_ids", "end", "start", "text")
 
     text: str
     start: int
     """Where the part begins in the whole text, in characters."""
     end: int
-    ids: list[int]
-    """What `encode` returns for the part alone."""
+
+    def __init__(self, text: str, start: int, end: int, ids: Sequence[int] | memoryview) -> None:
+        self.text = text
+        self.start = start
+        self.end = end
+        self._ids = ids
+
+    @property
+    def ids(self) -> list[int]:
+        """What `encode` returns for the part alone, in a new list."""
+        # To make a list takes longer than to encode the part, and many users want the text alone.
+        return self._ids.tolist() if isinstance(self._ids, memoryview) else [*self._ids]
+
+    def __len__(self) -> int:
+        """Return the number of ids."""
+        return len(self._ids)
+
+    def __eq__(self, other: object) -> bool:
+        return self._values() == other._values() if isinstance(other, Chunk) else NotImplemented
+
+    def __repr__(self) -> str:
+        text, start, end, ids = self._values()
+        return f"Chunk({text=!r}, {start=}, {end=}, {ids=})"
+
+    def __reduce__(self) -> tuple[type[Chunk], tuple[str, int, int, list[int]]]:
+        return Chunk, self._values()  # a memoryview cannot be pickled
+
+    def _values(self) -> tuple[str, int, int, list[int]]:
+        return self.text, self.start, self.end, self.ids
 
 
 class _Cut(NamedTuple):
@@ -130,7 +160,7 @@ class TextCutter:
             if end <= last_end:
                 start = last_end  # the overlap leaves no room for more text
                 continue
-            yield Chunk(text[start:end], start, end, ids.tolist())
+            yield Chunk(text[start:end], start, end, ids)
             last_end = end
             if end == len(text):
                 return

@@ -49,7 +49,7 @@ class Encoder(dict[str, Sequence[int]]):
         merge: Callable[[bytes], Sequence[int]] | None = None,
     ) -> None:
         super().__init__()
-        self._merge = merge or _merger_of(vocabulary)
+        self._merge = merge or merger_of(vocabulary)
         self._needs_resplit = needs_resplit
         self._units = 0
 
@@ -70,7 +70,7 @@ class Encoder(dict[str, Sequence[int]]):
         return tuple(self._merge(piece.encode("utf-8")))
 
 
-def _merger_of(vocabulary: Vocabulary) -> Callable[[bytes], Sequence[int]]:
+def merger_of(vocabulary: Vocabulary) -> Callable[[bytes], Sequence[int]]:
     """Return the way from the bytes of one piece to its ids, by the rules of a vocabulary."""
     byte_ids, merged = vocabulary.byte_ids, vocabulary.merge_ids
     rank_of = {pair: rank for rank, pair in enumerate(vocabulary.merges)}

@@ -6,16 +6,19 @@ import os
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from bpetite import _arguments, _corpus
 from bpetite._arguments import Buffer, Chosen, Dtype, Frame, Specials, Text, TextErrors, Unit
 from bpetite._budget import Chunk, TextCutter
+from bpetite._checkpoint import Checkpoint
 from bpetite._corpus import Batches, Document, DocumentCorpus, DocumentRun, Source
 from bpetite._decoder import as_list
 from bpetite._engine import ENGINE
 from bpetite._engine.arrays import joined
 from bpetite._engine.documents import view_of_data, view_of_offsets
+from bpetite._merge_rules import Forbidden, MergeOptions, extended
 from bpetite._piece_counts.counts import PieceCounts
 from bpetite._pretokenizer import ChunkSplitter, Pretokenizer, pattern_of, portable_pattern
 from bpetite._progress import ProgressCallback, Reporter
@@ -43,6 +46,8 @@ _ALL: Final = "all"
 _NONE: Final = ()
 _ONE_THREAD: Final = 1
 _UINT32: Final = "uint32"
+
+_ANY_MERGES: Final = MergeOptions()
 
 # The usual types of a choice of special tokens.
 _COLLECTIONS = (tuple, set, frozenset, list)
@@ -101,11 +106,18 @@ class Tokenizer(MakesStreams):
         *,
         pattern: str | None = None,
         special_tokens: Iterable[str] = (END_OF_TEXT,),
+        base: Tokenizer | None = None,
+        min_count: int = 1,
+        max_token_bytes: int | None = None,
+        require: Iterable[str] = (),
+        forbid: Forbidden = (),
+        whole_characters: bool = False,
+        checkpoint: str | os.PathLike[str] | None = None,
         errors: TextErrors = "strict",
         progress: ProgressCallback | None = None,
         threads: int | None = None,
     ) -> Tokenizer:
-        """Learn a vocabulary from text.
+        """Learn a vocabulary from text, or learn more merges on top of another.
 
         `corpus` is one document, an iterable of documents, or an object with a method `batches`,
         such as `bpetite.corpora.Corpus`. It is read once. Memory grows with the number of distinct
@@ -131,9 +143,35 @@ class Tokenizer(MakesStreams):
         count pieces; None means one for each usable core. The result is the same for any number.
         The Python engine uses one.
 
+        With a `base`, all its ids stay, and new ids follow its highest. `vocab_size` counts the
+        bytes and merges of both. The corpus is encoded by `base` first, in the pieces of `pattern`,
+        by default the base's. So training in one go and in steps without special tokens gives
+        equal vocabularies. Another `pattern` learns tokens that the base's pattern splits, and
+        becomes the pattern of the result.
+
+        These arguments say which merges are learnt. Any encoder can use the result.
+
+        - `min_count`: no pair is merged that occurs less often.
+        - `max_token_bytes`: no new token is longer.
+        - `require`: these tokens are made first, and what they are made of.
+        - `forbid`: no new token is one of these, matches this compiled expression of bytes
+          anywhere, or makes this function of bytes return true. It must be a pure function.
+        - `whole_characters`: a new token is whole characters, or a part of one.
+
+        `checkpoint` is a file in which the merges learnt so far are kept, at most every ten
+        seconds and after an interrupt. If it exists, training with the same arguments goes on from
+        there, and counts the corpus again.
+
         >>> Tokenizer.train(["to be", "or not to be"], 260, special_tokens=()).merges
         ((32, 98), (116, 111), (256, 101), (32, 110))
+        >>> base = Tokenizer.train("to be", 257)
+        >>> larger = Tokenizer.train("or not to be", 258, base=base, max_token_bytes=2)
+        >>> base.encode("to<|endoftext|>"), larger.encode("to<|endoftext|>")
+        ([116, 111, 257], [258, 257])
 
+        Raises ValueError for a `vocab_size` below that of `base` with the required tokens, for a
+        required token that the pattern splits, for a base that normalizes text or has several
+        patterns of which none is given, and for a checkpoint of other training.
         Raises ValueError for a `vocab_size` below 256, for `threads` below 1, and for a special
         token that is empty or given twice. Raises ValueError for a pattern that does not compile,
         can match the empty string, backtracks without bound, or has possessive quantifiers or
@@ -147,7 +185,22 @@ class Tokenizer(MakesStreams):
         documents = (
             corpus if isinstance(corpus, PieceCounts) else _corpus.corpus_of(corpus, as_text)
         )
-        return cls._train(documents, vocab_size, pattern, special_tokens, progress, threads)
+        if base is not None and not isinstance(base, Tokenizer):
+            raise TypeError(f"base must be a Tokenizer, got {type(base).__name__}")
+        options = MergeOptions(
+            None if base is None else base._vocabulary,
+            _arguments.check_at_least(1, min_count, "min_count"),
+            None
+            if max_token_bytes is None
+            else _arguments.check_at_least(1, max_token_bytes, "max_token_bytes"),
+            _arguments.check_required(require),
+            _arguments.check_forbidden(forbid),
+            bool(whole_characters),
+        )
+        path = None if checkpoint is None else os.fspath(checkpoint)
+        return cls._train(
+            documents, vocab_size, pattern, special_tokens, progress, threads, options, path
+        )
 
     @classmethod
     def train_from_files(
@@ -184,34 +237,55 @@ class Tokenizer(MakesStreams):
         special_tokens: Iterable[str],
         progress: ProgressCallback | None,
         threads: int | None,
+        options: MergeOptions = _ANY_MERGES,
+        checkpoint: str | None = None,
     ) -> Tokenizer:
-        merge_limit = _arguments.check_vocab_size(vocab_size) - BYTE_COUNT
+        size = _arguments.check_vocab_size(vocab_size)
         threads = _arguments.check_threads(threads)
         literals = _arguments.check_special_literals(special_tokens)
-        merging = Reporter(progress, "merging", merge_limit)
+        if pattern is None:
+            pattern = options.base_pattern()
         if isinstance(corpus, PieceCounts):
             pattern = corpus.header.checked_pattern(pattern)
+        else:
+            pattern = portable_pattern(pattern_of("gpt2" if pattern is None else pattern))
+        kept = Checkpoint(checkpoint, options.start(pattern))
+        start = kept.vocabulary
+        merge_limit = size - len(start.ordinary_tokens)
+        if merge_limit < 0:
+            raise ValueError(
+                f"vocab_size must be at least {size - merge_limit}, the number of ids that are "
+                f"there to begin with, got {size}"
+            )
+        merging = Reporter(progress, "merging", merge_limit)
+        if isinstance(corpus, PieceCounts):
             counting = Reporter(progress, "counting", corpus.header.text_bytes)
             counts = [ENGINE.counts_of(corpus._records)]
             counting.tell(corpus.header.text_bytes)
         else:
-            pattern = portable_pattern(pattern_of("gpt2" if pattern is None else pattern))
             total = None if progress is None else corpus.total_bytes()
             counting = Reporter(progress, "counting", total)
             counts = [ENGINE.count_pieces(corpus, pattern, counting, threads)]
             counting.tell(corpus.bytes_read)
         # `pop` gives the only reference away, so that the trainer can free the counts early.
-        merges = ENGINE.learn_merges(counts.pop(), merge_limit, merging.report)
+        with kept.saving(options.rules(start)) as takes:
+            merges = ENGINE.learn_merges(
+                counts.pop(),
+                merge_limit,
+                merging.report,
+                start if start.merges or options.base is not None else None,
+                takes,
+                options.min_count,
+            )
         merging.tell(len(merges))
         if len(merges) < merge_limit:
-            size = BYTE_COUNT + len(merges)
-            _corpus.warn(
-                f"stopped at {size} of {BYTE_COUNT + merge_limit} ids: no pair is left to merge"
-            )
+            learnt = size - merge_limit + len(merges)
+            _corpus.warn(f"stopped at {learnt} of {size} ids: no pair is left to merge")
 
-        first_special = BYTE_COUNT + len(merges)
-        special_ids = {literal: id for id, literal in enumerate(literals, first_special)}
-        return cls(Vocabulary(tuple(merges), special_ids, pattern))
+        vocabulary = extended(start, merges)
+        new = [literal for literal in literals if literal not in vocabulary.special_tokens]
+        special_ids = {literal: id for id, literal in enumerate(new, vocabulary.n_vocab)}
+        return cls(replace(vocabulary, special_tokens={**vocabulary.special_tokens, **special_ids}))
 
     # Encoding
 
@@ -649,7 +723,7 @@ class Tokenizer(MakesStreams):
 
         Raises the errors of `encode`, and ValueError for a negative `max_tokens`.
         """
-        budget = _arguments.check_budget(max_tokens, 0)
+        budget = _arguments.check_at_least(0, max_tokens, "max_tokens")
         string = _arguments.as_str(text)
         return self._cutter(allowed_special).fits(string, budget)
 
@@ -673,7 +747,7 @@ class Tokenizer(MakesStreams):
 
         Raises the errors of `encode`, and ValueError for a negative `max_tokens`.
         """
-        budget = _arguments.check_budget(max_tokens, 0)
+        budget = _arguments.check_at_least(0, max_tokens, "max_tokens")
         if keep not in ("start", "end"):
             raise ValueError(f'keep must be "start" or "end", got {keep!r}')
         string = _arguments.as_str(text)
@@ -709,7 +783,7 @@ class Tokenizer(MakesStreams):
         ids.
         """
         # A generator would check the arguments at its first step only.
-        budget = _arguments.check_budget(max_tokens, 1)
+        budget = _arguments.check_at_least(1, max_tokens, "max_tokens")
         overlap = _arguments.check_overlap(overlap, budget)
         string = _arguments.as_str(text)
         return self._cutter(allowed_special).chunks(string, budget, overlap)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 from bpetite._vocabulary import BYTE_COUNT, Pair
@@ -14,19 +14,32 @@ _MERGED = -2  # where a token began before it became the right part of another
 
 
 def learn_merges(
-    piece_counts: Mapping[str, int], limit: int, report: Callable[[int], object] | None = None
+    piece_counts: Mapping[str, int],
+    limit: int,
+    report: Callable[[int], object] | None = None,
+    *,
+    ids_of: Callable[[str], Sequence[int]] = str.encode,
+    first_id: int = BYTE_COUNT,
+    takes: Callable[[int, int], bool] | None = None,
+    min_count: int = 1,
 ) -> list[Pair]:
     """Return at most `limit` merges in rank order; fewer if no pair is left.
 
     Each step merges the pair with the highest count over all pieces. Ties go to the smallest
     (left id, right id).
 
+    To continue a vocabulary, `ids_of` returns the ids that a piece has in it; by default they are
+    the bytes of the piece. The merge of rank r makes the id `first_id` + r. A pair that `takes`
+    refuses is passed over. No pair is merged whose count is below `min_count`.
+
     >>> learn_merges({"ab": 1, " ab": 2}, 10)
     [(97, 98), (32, 256)]
+    >>> learn_merges({"ab": 1, " ab": 2}, 10, min_count=3)
+    [(97, 98)]
     """
     if limit == 0:
         return []
-    corpus = _Corpus(piece_counts)
+    corpus = _Corpus(piece_counts, ids_of)
     del piece_counts  # the corpus holds a copy, so free the caller's counts
     if report is not None:
         report(0)
@@ -38,12 +51,14 @@ def learn_merges(
     while queue and len(merges) < limit:
         negative_count, pair = heapq.heappop(queue)
         count = corpus.pair_counts.get(pair, 0)
-        if count == 0:
-            continue
+        if count < min_count:
+            continue  # a count never rises again
         if count != -negative_count:
             heapq.heappush(queue, (-count, pair))
             continue
-        for new_pair in corpus.merge(pair, BYTE_COUNT + len(merges)):
+        if takes is not None and not takes(*pair):
+            continue
+        for new_pair in corpus.merge(pair, first_id + len(merges)):
             heapq.heappush(queue, (-corpus.pair_counts[new_pair], new_pair))
         merges.append(pair)
         if report is not None:
@@ -54,20 +69,22 @@ def learn_merges(
 class _Corpus:
     """All distinct pieces in one flat list of slots, and the slots where each pair begins.
 
-    A token of n bytes has n slots. Its id is in the first and in the last of them, so the token
-    itself leads to both neighbours: the list is its own linked list. A merge visits only the slots
-    of its pair, and its cost follows their number.
+    An id that merges make of n others has n slots. It is in the first and in the last of them, so
+    it leads to both neighbours: the list is its own linked list. A merge visits only the slots of
+    its pair, and its cost follows their number.
     """
 
-    def __init__(self, piece_counts: Mapping[str, int]) -> None:
+    def __init__(
+        self, piece_counts: Mapping[str, int], ids_of: Callable[[str], Sequence[int]]
+    ) -> None:
         self._ids = [_EDGE]
         self._weights = [0]  # of each slot: the count of its piece in the corpus
-        self._length = [1] * BYTE_COUNT  # of each id, in bytes
         for piece, count in piece_counts.items():
-            data = piece.encode("utf-8")
-            self._ids += data
+            ids = ids_of(piece)
+            self._ids += ids
             self._ids.append(_EDGE)
-            self._weights += [count] * (len(data) + 1)
+            self._weights += [count] * (len(ids) + 1)
+        self._length = dict.fromkeys(self._ids, 1)  # of each id, in slots
 
         self.pair_counts: dict[Pair, int] = defaultdict(int)
         # The slots where each pair begins, in ascending order. Slots that merges changed remain.
@@ -82,7 +99,7 @@ class _Corpus:
         ids, weights, length = self._ids, self._weights, self._length
         left, right = pair
         left_length, right_length = length[left], length[right]
-        length.append(left_length + right_length)
+        length[new_id] = left_length + right_length
         change: dict[Pair, int] = defaultdict(int)
         slots: dict[Pair, list[int]] = defaultdict(list)
 

@@ -89,7 +89,8 @@ def test_finding_the_best_pair_never_looks_at_all_pairs_again(
 
 def test_a_merge_touches_only_the_pieces_that_have_its_pair() -> None:
     def calls_in_first_merge(others: int) -> int:
-        corpus = _trainer._Corpus({"ab": 10**6} | {f"x{i:05}": 1 for i in range(others)})
+        counts = {"ab": 10**6} | {f"x{i:05}": 1 for i in range(others)}
+        corpus = _trainer._Corpus(counts, str.encode)
         return calls_in(lambda: corpus.merge((97, 98), 256), ("call", "c_call"))
 
     assert calls_in_first_merge(10) == calls_in_first_merge(2000)

@@ -15,10 +15,10 @@ PACKAGE = Path(bpetite.__file__).parent
 LAYERS = (
     ("_unicode", "_vocabulary", "_progress", "_piece_records"),
     ("_pretokenizer", "_corpus", "_trainer", "_encoder", "_decoder"),
-    ("_arguments",),
+    ("_merge_rules", "_arguments"),
     ("_engine", "_budget", "_token_tables"),
     ("_streaming", "formats"),
-    ("_piece_counts",),
+    ("_piece_counts", "_checkpoint"),
     ("_tokenizer",),
     ("__init__",),
     ("corpora", "arrow"),

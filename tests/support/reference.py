@@ -4,7 +4,7 @@ Tests compare the package with it. It is never optimised.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -17,9 +17,9 @@ PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|
 NONE: Mapping[str, int] = {}
 
 
-def split(text: str) -> list[str]:
-    """Return the pieces of a text."""
-    return regex.findall(PATTERN, text)
+def split(text: str, pattern: str = PATTERN) -> list[str]:
+    """Return the pieces of a text. The pattern must match all of it."""
+    return regex.findall(pattern, text)
 
 
 def replaced(ids: Sequence[int], pair: Pair, new_id: int) -> list[int]:
@@ -40,16 +40,36 @@ def replaced(ids: Sequence[int], pair: Pair, new_id: int) -> list[int]:
     return result
 
 
-def train(documents: Iterable[str], vocab_size: int) -> tuple[Pair, ...]:
-    """Return the merges in rank order, with all pairs counted again at each step."""
-    pieces = [list(piece.encode()) for document in documents for piece in split(document)]
-    merges: list[Pair] = []
+def train(
+    documents: Iterable[str],
+    vocab_size: int,
+    base: Sequence[Pair] = (),
+    *,
+    pattern: str = PATTERN,
+    min_count: int = 1,
+    allows: Callable[[bytes], object] = bool,
+) -> tuple[Pair, ...]:
+    """Return the merges in rank order, with all pairs counted again at each step.
+
+    The merges of `base` come first. `allows` says of bytes whether a merge may make them.
+    """
+    merges = [*base]
+    pieces = [encode_piece(piece, base) for text in documents for piece in split(text, pattern)]
     while 256 + len(merges) < vocab_size:
         counts = Counter(pair for ids in pieces for pair in pairwise(ids))
-        if not counts:
+        bytes_of = tokens(merges)
+        known = {*bytes_of.values()} if base else ()
+        allowed = {
+            pair: count
+            for pair, count in counts.items()
+            if count >= min_count
+            and (token := bytes_of[pair[0]] + bytes_of[pair[1]]) not in known
+            and allows(token)
+        }
+        if not allowed:
             break
-        highest = max(counts.values())
-        best = min(pair for pair in counts if counts[pair] == highest)
+        highest = max(allowed.values())
+        best = min(pair for pair in allowed if allowed[pair] == highest)
         pieces = [replaced(ids, best, 256 + len(merges)) for ids in pieces]
         merges.append(best)
     return tuple(merges)
@@ -93,12 +113,17 @@ def merged(ids: Sequence[int], merges: Sequence[Pair], merge_ids: Sequence[int])
     return result
 
 
-def decode(ids: Iterable[int], merges: Sequence[Pair], special_tokens: Mapping[str, int]) -> str:
-    """Return the text of ids."""
+def tokens(merges: Sequence[Pair]) -> dict[int, bytes]:
+    """Return the bytes of each id."""
     token_of = {byte: bytes([byte]) for byte in range(256)}
     for rank, (left, right) in enumerate(merges):
         token_of[256 + rank] = token_of[left] + token_of[right]
-    token_of |= {id: literal.encode() for literal, id in special_tokens.items()}
+    return token_of
+
+
+def decode(ids: Iterable[int], merges: Sequence[Pair], special_tokens: Mapping[str, int]) -> str:
+    """Return the text of ids."""
+    token_of = tokens(merges) | {id: literal.encode() for literal, id in special_tokens.items()}
     return b"".join(token_of[id] for id in ids).decode()
 
 

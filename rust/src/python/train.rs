@@ -1,5 +1,6 @@
 //! Counting of pieces and learning of merges, for Python.
 
+use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
@@ -9,9 +10,10 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 
 use super::ids::Ids;
 use super::text::{Exclusive, Text, run};
+use super::vocabulary::NativeVocabulary;
 use crate::interrupt::Interrupt;
 use crate::split::Pattern;
-use crate::train::{Block, Counter, Counts, Error, Learner, Records, merge, partition};
+use crate::train::{Base, Block, Counter, Counts, Error, Learner, Records, merge, partition};
 use crate::types::TokenIndex;
 
 /// An error in UTF-8: the offset in the document, and up to four bytes from there on.
@@ -210,21 +212,53 @@ const SIGNAL_CHECK_PIECES: usize = 1 << 18;
 
 /// Learns merges from counted pieces.
 #[pyclass(frozen, module = "bpetite._engine._native")]
-pub struct MergeLearner(Exclusive<Learner>);
+pub struct MergeLearner {
+    learner: Exclusive<Learner>,
+    /// The ids of the tokens of the vocabulary that is continued; none without one.
+    base_ids: Arc<[u32]>,
+    /// The id that the first merge makes.
+    first_id: u32,
+    /// Returns whether a pair of ids may be merged.
+    takes: Option<Py<PyAny>>,
+}
+
+impl MergeLearner {
+    fn id_of(&self, token: TokenIndex) -> u32 {
+        let base = self.base_ids.len() as TokenIndex;
+        match self.base_ids.get(token as usize) {
+            Some(&id) => id,
+            None if base == 0 => token,
+            None => self.first_id + (token - base),
+        }
+    }
+}
 
 #[pymethods]
 impl MergeLearner {
     /// Takes the counts, which are empty afterwards, or reads valid records.
+    ///
+    /// With a `base`, merges are learnt on top of it, and the first makes the id `first_id`. No pair
+    /// is merged that `takes` refuses, or that has a count below `min_count`.
     #[new]
-    fn new(py: Python<'_>, counts: &Bound<'_, PyAny>) -> PyResult<MergeLearner> {
+    fn new(
+        py: Python<'_>,
+        counts: &Bound<'_, PyAny>,
+        base: Option<&NativeVocabulary>,
+        first_id: u32,
+        takes: Option<Py<PyAny>>,
+        min_count: u64,
+    ) -> PyResult<MergeLearner> {
+        let base_ids = base.map(|base| Arc::clone(&base.0.id_of)).unwrap_or_default();
+        let base = base.map(|base| Base { table: &base.0.table, tokens: base.0.id_of.len() });
         let learner = if let Ok(records) = counts.cast::<PyBytes>() {
             let records = Records(records.as_bytes());
-            run(py, true, |interrupt| Learner::new(records, interrupt))?
+            run(py, true, |interrupt| Learner::new(records, base, min_count, interrupt))?
         } else {
             let counts = counts.cast::<PieceCounts>()?.get().0.take(py)?;
-            run(py, true, |interrupt| Learner::new(counts, interrupt))?
+            run(py, true, |interrupt| Learner::new(counts, base, min_count, interrupt))?
         };
-        Ok(MergeLearner(Exclusive::new(learner.map_err(error)?, SPENT)))
+        let learner = Exclusive::new(learner.map_err(error)?, SPENT);
+        Ok(MergeLearner { learner, base_ids, first_id, takes })
     }
 
     /// Learns at least one and at most `max_merges` merges, for about `seconds`; returns them, and
@@ -234,13 +268,25 @@ impl MergeLearner {
         py: Python<'_>,
         max_merges: usize,
         seconds: f64,
-    ) -> PyResult<(Vec<(TokenIndex, TokenIndex)>, bool)> {
+    ) -> PyResult<(Vec<(u32, u32)>, bool)> {
+        let mut raised = None;
+        let mut takes = |left, right| match &self.takes {
+            None => Ok(true),
+            Some(takes) => Python::attach(|py| {
+                let ids = (self.id_of(left), self.id_of(right));
+                takes.call1(py, ids)?.extract(py)
+            })
+            .map_err(|error| {
+                raised = Some(error);
+                Error::Interrupted
+            }),
+        };
         let learn = |learner: &mut Learner, interrupt: &mut Interrupt<'_>| {
             let start = Instant::now();
             let mut merges = Vec::new();
             while merges.len() < max_merges {
-                match learner.next_merge(interrupt)? {
-                    Some(merge) => merges.push(merge),
+                match learner.next_merge(&mut takes, interrupt)? {
+                    Some((left, right)) => merges.push((self.id_of(left), self.id_of(right))),
                     None => return Ok((merges, true)),
                 }
                 if start.elapsed().as_secs_f64() >= seconds {
@@ -249,6 +295,7 @@ impl MergeLearner {
             }
             Ok((merges, false))
         };
-        self.0.work(py, |_| true, learn)?.map_err(error)
+        let learnt = self.learner.work(py, |_| true, learn)?;
+        learnt.map_err(|fault| raised.take().unwrap_or_else(|| error(fault)))
     }
 }

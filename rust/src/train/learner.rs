@@ -8,6 +8,8 @@
 //! pieces   "abc" "ab"     slots   | 256 2 c | 256 2 |
 //! ```
 //!
+//! If the learner continues a vocabulary, each token of that has one slot, however long it is.
+//!
 //! Each pair has an ascending list of the offsets at which it was made. If the slots there have
 //! changed since, the offset is skipped. So a merge costs what its occurrences cost.
 
@@ -17,6 +19,7 @@ use super::pairs::{NO_PAIR, Pair, PairMap, Queue};
 use crate::interrupt::Interrupt;
 use crate::mem::huge_pages::use_huge_pages;
 use crate::mem::prefetch;
+use crate::merge::{MergeScratch, MergeTable};
 use crate::types::TokenIndex;
 
 /// Set in every slot of a token but the first. The last slot has the length in its lower bits.
@@ -42,15 +45,27 @@ struct Corpus {
     slots: Vec<Slot>,
     /// The offset and the count of each piece with weight HEAVY.
     heavy: Vec<(usize, u64)>,
-    /// The length of each token, in bytes.
+    /// The length of each token, in slots.
     lengths: Vec<u32>,
+}
+
+/// The vocabulary that a learner continues.
+#[derive(Clone, Copy)]
+pub struct Base<'a> {
+    pub table: &'a MergeTable,
+    /// The number of its tokens.
+    pub tokens: usize,
 }
 
 /// The number of slots between two checks for interrupts.
 const INTERRUPT_CHECK_SLOTS: usize = 1 << 18;
 
 impl Corpus {
-    fn new(counts: impl CountedPieces, interrupt: &mut Interrupt<'_>) -> Result<Corpus, Error> {
+    fn new(
+        counts: impl CountedPieces,
+        base: Option<Base<'_>>,
+        interrupt: &mut Interrupt<'_>,
+    ) -> Result<Corpus, Error> {
         let mut size = 1;
         counts.for_each(interrupt, |piece, _| size += piece.len() + 1)?;
         if size > MAX_SLOTS {
@@ -60,18 +75,29 @@ impl Corpus {
         use_huge_pages(&slots);
         let mut heavy = Vec::new();
         slots.push(BETWEEN);
+        let mut scratch = MergeScratch::default();
         counts.for_each(interrupt, |piece, count| {
             if piece.len() < 2 {
+                return;
+            }
+            let merged =
+                base.map(|base| base.table.merge(piece, &mut scratch, &mut Interrupt::never()));
+            if merged.is_some_and(|tokens| tokens.len() < 2) {
                 return;
             }
             let weight = u32::try_from(count).unwrap_or(HEAVY);
             if weight == HEAVY {
                 heavy.push((slots.len(), count));
             }
-            slots.extend(piece.iter().map(|&byte| Slot { symbol: byte.into(), weight }));
+            match merged {
+                None => {
+                    slots.extend(piece.iter().map(|&byte| Slot { symbol: byte.into(), weight }))
+                }
+                Some(tokens) => slots.extend(tokens.iter().map(|&symbol| Slot { symbol, weight })),
+            }
             slots.push(BETWEEN);
         })?;
-        Ok(Corpus { slots, heavy, lengths: vec![1; 256] })
+        Ok(Corpus { slots, heavy, lengths: vec![1; base.map_or(256, |base| base.tokens)] })
     }
 
     /// Calls `take` for each pair of neighbours and its offset, in ascending order.
@@ -197,6 +223,8 @@ pub struct Learner {
     /// The counts of queued pairs can only fall.
     queue: Queue,
     threshold: u64,
+    /// The lowest count of a pair that is merged.
+    min_count: u64,
     left: Neighbours,
     right: Neighbours,
 }
@@ -209,16 +237,21 @@ const FIRST_THRESHOLD: u64 = 8;
 const PREFETCH_DISTANCE: usize = 16;
 
 impl Learner {
+    /// With a `base`, merges are learnt on top of it. No pair is merged whose count is below
+    /// `min_count`, which is at least 1.
     pub fn new(
         counts: impl CountedPieces,
+        base: Option<Base<'_>>,
+        min_count: u64,
         interrupt: &mut Interrupt<'_>,
     ) -> Result<Learner, Error> {
         let mut learner = Learner {
-            corpus: Corpus::new(counts, interrupt)?,
+            corpus: Corpus::new(counts, base, interrupt)?,
             pairs: PairMap::default(),
             offsets_of_pairs: Vec::new(),
             queue: Queue::default(),
-            threshold: FIRST_THRESHOLD,
+            threshold: FIRST_THRESHOLD.max(min_count),
+            min_count,
             left: Neighbours::default(),
             right: Neighbours::default(),
         };
@@ -228,18 +261,27 @@ impl Learner {
 
     /// Learns the next merge: the pair with the highest count, and of equal counts the smallest pair.
     /// Returns None if no pair is left.
+    ///
+    /// A pair that `takes` refuses is passed over. `takes` may be asked again for it, and must then
+    /// refuse it again.
     pub fn next_merge(
         &mut self,
+        mut takes: impl FnMut(TokenIndex, TokenIndex) -> Result<bool, Error>,
         interrupt: &mut Interrupt<'_>,
     ) -> Result<Option<(TokenIndex, TokenIndex)>, Error> {
         let pair = loop {
             let pairs = &self.pairs;
             let count_now = |pair| pairs.get(pair).map_or(0, |found| found.count);
             match self.queue.pop(self.threshold, |pair| pairs.prefetch(pair), count_now) {
-                Some(pair) => break pair,
-                None if self.threshold == 1 => return Ok(None),
+                Some(pair) => {
+                    let (left, right) = pair.parts();
+                    if takes(left, right)? {
+                        break pair;
+                    }
+                }
+                None if self.threshold <= self.min_count => return Ok(None),
                 None => {
-                    self.threshold = (self.threshold / 4).max(1);
+                    self.threshold = (self.threshold / 4).max(self.min_count);
                     self.find_pairs(interrupt)?;
                 }
             }
@@ -520,8 +562,8 @@ mod tests {
             let mut counts = Counts::default();
             counts.add_piece(b"abcab", 3);
             counts.add_piece(&b"ab".repeat(INTERRUPT_CHECK_SLOTS), 3);
-            let result = Learner::new(counts, interrupt).and_then(|mut learner| {
-                while learner.next_merge(interrupt)?.is_some() {}
+            let result = Learner::new(counts, None, 1, interrupt).and_then(|mut learner| {
+                while learner.next_merge(|_, _| Ok(true), interrupt)?.is_some() {}
                 Ok(())
             });
             if result == Ok(()) {

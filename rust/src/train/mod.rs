@@ -14,5 +14,5 @@ mod records;
 pub use counter::Counter;
 pub use counts::Counts;
 pub use error::Error;
-pub use learner::Learner;
+pub use learner::{Base, Learner};
 pub use records::{Block, Records, merge, partition};

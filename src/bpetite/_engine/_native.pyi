@@ -1,6 +1,6 @@
 """What Rust exports: rust/src/python."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from bpetite import _vocabulary
@@ -89,7 +89,14 @@ class PieceCounts:
     def records(self) -> bytes: ...
 
 class MergeLearner:
-    def __new__(cls, counts: PieceCounts | bytes) -> MergeLearner: ...
+    def __new__(
+        cls,
+        counts: PieceCounts | bytes,
+        base: NativeVocabulary | None,
+        first_id: int,
+        takes: Callable[[int, int], bool] | None,
+        min_count: int,
+    ) -> MergeLearner: ...
     def learn(self, max_merges: int, seconds: float) -> tuple[list[tuple[int, int]], bool]: ...
 
 def merge_records(

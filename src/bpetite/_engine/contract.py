@@ -218,11 +218,22 @@ class Engine(Protocol[Counts]):
         """Return what `_piece_records.partition_records` returns."""
 
     def learn_merges(
-        self, counts: Counts, limit: int, report: Callable[[int], object] | None = None, /
+        self,
+        counts: Counts,
+        limit: int,
+        report: Callable[[int], object] | None = None,
+        base: Vocabulary | None = None,
+        takes: Callable[[int, int], bool] | None = None,
+        min_count: int = 1,
+        /,
     ) -> list[Pair]:
         """Return up to `limit` merges in rank order. `counts` are empty afterwards.
 
         `report` is called with the number of merges: with 0 first, if `limit` is not 0.
+
+        With a `base`, merges are learnt on top of it, and the first makes the id `base.n_vocab`.
+        `takes` returns whether the pair of two ids may be merged. If it returns True, the pair is
+        the next merge. No pair is merged whose count is below `min_count`.
         """
 
     def read_merges(

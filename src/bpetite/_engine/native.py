@@ -165,11 +165,21 @@ def partition_records(records: bytes, count: int) -> list[tuple[bytes, Totals]]:
 
 
 def learn_merges(
-    counts: Counts, limit: int, report: Callable[[int], object] | None = None
+    counts: Counts,
+    limit: int,
+    report: Callable[[int], object] | None = None,
+    base: Vocabulary | None = None,
+    takes: Callable[[int, int], bool] | None = None,
+    min_count: int = 1,
 ) -> list[Pair]:
     if limit == 0:
         return []
-    learner = _native.MergeLearner(counts)
+    native_base = None if base is None else _native_vocabulary(base)
+    if base is not None and native_base is None:
+        in_python = python.counts_of(records_of(counts))
+        return python.learn_merges(in_python, limit, report, base, takes, min_count)
+    first_id = 0 if base is None else base.n_vocab
+    learner = _native.MergeLearner(counts, native_base, first_id, takes, min_count)
     merges: list[Pair] = []
     if report is not None:
         report(0)

@@ -13,7 +13,7 @@ from bpetite import _piece_records, _trainer
 from bpetite._arguments import Frame, Text, as_str, raise_in_whole
 from bpetite._corpus import DocumentCorpus
 from bpetite._decoder import byte_offsets, character_offsets, join_tokens
-from bpetite._encoder import Encoder, ResplitError
+from bpetite._encoder import Encoder, ResplitError, merger_of
 from bpetite._engine import is_fallback
 from bpetite._engine.arrays import as_array, joined
 from bpetite._engine.contract import Block
@@ -23,7 +23,7 @@ from bpetite._engine.field_scanner import FieldScanner
 from bpetite._engine.parts import first_tokens, segments
 from bpetite._pretokenizer import Pretokenizer, SpecialSplitter
 from bpetite._progress import Reporter
-from bpetite._vocabulary import Vocabulary
+from bpetite._vocabulary import BYTE_COUNT, Pair, Vocabulary
 
 if TYPE_CHECKING:
     from bpetite._engine.contract import PlainState
@@ -184,7 +184,28 @@ def are_utf8(data: Block, offsets: memoryview) -> bool:
     return all(at - first == size or view[at - first] & 0xC0 != 0x80 for at in offsets)
 
 
-learn_merges = _trainer.learn_merges
+def learn_merges(
+    counts: Counts,
+    limit: int,
+    report: Callable[[int], object] | None = None,
+    base: Vocabulary | None = None,
+    takes: Callable[[int, int], bool] | None = None,
+    min_count: int = 1,
+) -> list[Pair]:
+    only_reference = [counts]
+    del counts
+    merge = None if base is None else merger_of(base)
+    return _trainer.learn_merges(
+        only_reference.pop(),
+        limit,
+        report,
+        ids_of=str.encode if merge is None else lambda piece: merge(piece.encode()),
+        first_id=BYTE_COUNT if base is None else base.n_vocab,
+        takes=takes,
+        min_count=min_count,
+    )
+
+
 records_of = _piece_records.write_records
 counts_of = _piece_records.counts_of
 merge_records = _piece_records.merge_records

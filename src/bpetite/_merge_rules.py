@@ -1,0 +1,175 @@
+"""Which merges training may learn: required tokens first, and forbidden ones never."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from bpetite._encoder import merge_ids
+from bpetite._pretokenizer import Pretokenizer
+from bpetite._vocabulary import Pair, Vocabulary
+
+Forbidden = Callable[[bytes], object] | Collection[str | bytes] | re.Pattern[bytes]
+"""The tokens that no merge may make: a function of their bytes, a list, or a search in them."""
+
+_MAX_CHARACTER_BYTES = 4
+
+
+@dataclass(frozen=True)
+class MergeOptions:
+    """The arguments of training that say more than how many merges to learn."""
+
+    base: Vocabulary | None = None
+    min_count: int = 1
+    max_token_bytes: int | None = None
+    require: Sequence[str] = ()
+    forbid: Forbidden = ()
+    whole_characters: bool = False
+
+    def base_pattern(self) -> str | None:
+        """Return the pattern of the base, None without a base.
+
+        Raises ValueError for a base that has several.
+        """
+        if self.base is None:
+            return None
+        if self.base.more_patterns:
+            raise ValueError(
+                "the base splits text by several patterns in turn, which training cannot; give the "
+                "pattern to learn with"
+            )
+        return self.base.pattern
+
+    def start(self, pattern: str) -> Vocabulary:
+        """Return the vocabulary that is continued: the base, and then the required tokens.
+
+        Raises ValueError for a required token that the pattern splits, and for a base that
+        normalizes text.
+        """
+        base = self.base or Vocabulary((), {}, pattern)
+        if base.normalizer:
+            raise ValueError(
+                f"the base normalizes text to {base.normalizer}, which training does not; give a "
+                "base without a normalizer"
+            )
+        base = replace(base, pattern=pattern, more_patterns=())
+        split = Pretokenizer(pattern).split_with_stand_ins
+        for token in self.require:
+            if (pieces := split(token)) != [token]:
+                raise ValueError(
+                    f"the required token {token!r} can never be used: the pattern splits it into "
+                    f"{pieces!r}"
+                )
+        tokens = [token.encode() for token in self.require]
+        return with_required(base, tokens) if tokens else base
+
+    def rules(self, start: Vocabulary) -> MergeRules | None:
+        """Return the rules for merges on top of a vocabulary; None if every pair may be merged."""
+        is_free = self.max_token_bytes is None and not self.whole_characters
+        if self.base is None and is_free and not callable(self.forbid) and not self.forbid:
+            return None
+        return MergeRules(start, self)
+
+
+class MergeRules:
+    """Says which pairs training may merge. It must be asked in turn: what it takes is merged.
+
+    >>> rules = MergeRules(Vocabulary((), {}, "..."), MergeOptions(max_token_bytes=2))
+    >>> rules.takes(97, 98), rules.takes(256, 99), rules.takes(98, 99)
+    (True, False, True)
+    """
+
+    def __init__(self, start: Vocabulary, options: MergeOptions) -> None:
+        self._next_id = start.n_vocab
+        self._bytes_of = dict(start.ordinary_tokens)
+        self._known = {*self._bytes_of.values()}
+        self._max_token_bytes = options.max_token_bytes
+        self._forbids = _forbids(options.forbid)
+        self._whole_characters = options.whole_characters
+
+    def takes(self, left: int, right: int) -> bool:
+        """Return whether a pair may be merged, and give its token the next id if so."""
+        token = self._bytes_of[left] + self._bytes_of[right]
+        # A base from elsewhere may have the token by other merges. No two ids may share bytes.
+        if token in self._known or not self._allows(token):
+            return False
+        self._bytes_of[self._next_id] = token
+        self._known.add(token)
+        self._next_id += 1
+        return True
+
+    def _allows(self, token: bytes) -> bool:
+        if self._max_token_bytes is not None and len(token) > self._max_token_bytes:
+            return False
+        if self._whole_characters and not is_whole(token):
+            return False
+        return not self._forbids(token)
+
+
+def extended(base: Vocabulary, merges: Iterable[Pair]) -> Vocabulary:
+    """Return a vocabulary with more merges, whose ids follow the highest.
+
+    >>> extended(Vocabulary(((97, 98),), {"<|a|>": 300}, "..."), [(256, 99)]).merge_ids
+    (256, 301)
+    """
+    merges = tuple(merges)
+    return _with_merges(base, merges, range(base.n_vocab, base.n_vocab + len(merges)))
+
+
+def _with_merges(base: Vocabulary, merges: Sequence[Pair], ids: Iterable[int]) -> Vocabulary:
+    all_merges, all_ids = (*base.merges, *merges), (*base.merge_ids, *ids)
+    return replace(base, _merges=all_merges, _merge_ids=all_ids, native=None)
+
+
+def with_required(base: Vocabulary, tokens: Iterable[bytes]) -> Vocabulary:
+    """Return a vocabulary in which each of these pieces is one token.
+
+    What is missing is merged from left to right, on top of the merges so far. So later tokens do
+    not change earlier ones.
+
+    >>> with_required(Vocabulary(((98, 99),), {}, "..."), [b"abc", b"abcd"]).merges
+    ((98, 99), (97, 256), (257, 100))
+    """
+    rank_of = {pair: rank for rank, pair in enumerate(base.merges)}
+    made = [*base.merge_ids]
+    bytes_of = dict(base.ordinary_tokens)
+    id_of = {token: id for id, token in bytes_of.items()}
+    next_id = base.n_vocab
+    for token in tokens:
+        if base.ignore_merges and token in id_of:
+            continue
+        first_ids = [base.byte_ids[byte] for byte in token]
+        while len(ids := merge_ids(first_ids[:], rank_of, made)) > 1:
+            left, right = ids[:2]
+            joined = bytes_of[left] + bytes_of[right]
+            if joined not in id_of:
+                id_of[joined], bytes_of[next_id] = next_id, joined
+                next_id += 1
+            rank_of[left, right] = len(made)
+            made.append(id_of[joined])
+    n_before = len(base.merges)
+    return _with_merges(base, [*rank_of][n_before:], made[n_before:])
+
+
+def is_whole(token: bytes) -> bool:
+    r"""Return whether a token is whole characters, or a part of one character only.
+
+    >>> is_whole("né".encode()), is_whole(b"\xa9"), is_whole(b"n\xc3"), is_whole(b"\xa9n")
+    (True, True, False, False)
+    """
+    try:
+        token.decode()
+    except UnicodeDecodeError:
+        are_inside = all(byte & 0xC0 == 0x80 for byte in token[1:])
+        return token[0] >= 0x80 and are_inside and len(token) < _MAX_CHARACTER_BYTES
+    return True
+
+
+def _forbids(forbid: Forbidden) -> Callable[[bytes], object]:
+    if callable(forbid):
+        return forbid
+    if isinstance(forbid, re.Pattern):
+        return forbid.search
+    tokens = {token.encode() if isinstance(token, str) else bytes(token) for token in forbid}
+    return tokens.__contains__

@@ -1,0 +1,384 @@
+"""Training on top of another vocabulary, rules for merges, and checkpoints."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tokenizers
+from hypothesis import given
+from hypothesis import strategies as st
+from support import reference
+from support.examples import few_examples
+from support.vocabularies import vocabulary
+
+from bpetite import PATTERNS, PieceCounts, Tokenizer, _checkpoint
+from bpetite._vocabulary import Vocabulary
+from conftest import TEXTS
+
+WORDS = r"\p{N}{1,3}|(?: ?\p{L}+)+| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+"""A pattern whose pieces are several words."""
+
+TEXT = "the cat sat on the mat, the cat sat on the hat; and that is that. Là-bas, 猫猫猫 12 345"
+
+texts = st.lists(st.text("ab é\U0001f642", max_size=40), min_size=1, max_size=3)
+more_texts = st.lists(st.text(alphabet="aab. ", max_size=60), min_size=1, max_size=3)
+
+
+def plain(corpus: Any, vocab_size: int, **options: Any) -> Tokenizer:
+    """Train without special tokens."""
+    return Tokenizer.train(corpus, vocab_size, special_tokens=(), **options)
+
+
+def saved(tokenizer: Tokenizer, folder: Path) -> bytes:
+    tokenizer.save(folder / "saved.json", overwrite=True)
+    return (folder / "saved.json").read_bytes()
+
+
+# In steps
+
+
+@given(more_texts, st.lists(st.integers(256, 300), min_size=1, max_size=4))
+def test_steps_learn_what_one_go_learns(documents: list[str], sizes: list[int]) -> None:
+    base = None
+    for size in sorted(sizes):
+        base = plain(documents, size, base=base)
+        size = 256 + len(base.merges)
+    assert base == plain(documents, max(sizes))
+
+
+@pytest.mark.parametrize("pattern", ["gpt2", "cl100k", WORDS])
+def test_files_of_steps_equal_the_file_of_one_go(pattern: str, tmp_path: Path) -> None:
+    text = " ".join(TEXTS.values()) * 3
+    first = plain(text, 300, pattern=pattern)
+    first.save(tmp_path / "first.json")
+    second = plain(text, 370, base=Tokenizer.load(tmp_path / "first.json"))
+    third = Tokenizer.train(text, 500, base=second)
+    assert saved(third, tmp_path) == saved(Tokenizer.train(text, 500, pattern=pattern), tmp_path)
+
+
+@few_examples
+@given(texts, more_texts, st.integers(0, 20), st.integers(0, 30), st.integers(1, 4))
+def test_a_base_is_continued_as_the_textbook_says(
+    first: list[str], second: list[str], base_size: int, more: int, min_count: int
+) -> None:
+    base = plain(first, 256 + base_size)
+    size = 256 + len(base.merges) + more
+    expected = reference.train(
+        second, size, base.merges, pattern=reference.PATTERN, min_count=min_count
+    )
+    assert plain(second, size, base=base, min_count=min_count).merges == expected
+
+
+def test_ids_of_the_base_stay_and_new_ids_follow() -> None:
+    base = Tokenizer.train(TEXT, 270, special_tokens=["<|a|>", "<|b|>"])
+    larger = Tokenizer.train(TEXT, 280, base=base, special_tokens=["<|b|>", "<|c|>"])
+    assert [larger.tokens[id] for id in range(base.n_vocab)] == [*base.tokens]
+    assert larger.special_tokens == {"<|a|>": 270, "<|b|>": 271, "<|c|>": 282}
+    assert larger.decode(larger.encode(TEXT + "<|a|>")) == TEXT + "<|a|>"
+    assert larger.count(TEXT) < base.count(TEXT)
+
+
+def test_a_base_with_its_size_is_that_base() -> None:
+    base = Tokenizer.train(TEXT, 270)
+    assert Tokenizer.train(TEXT, 270, base=base) == base
+
+
+def shuffled_base() -> Tokenizer:
+    """Return a vocabulary whose ids are in no order, with gaps, and a literal in between."""
+    id_of = [*range(256)]
+    random.Random(7).shuffle(id_of)
+    tokens = {id: bytes([byte]) for byte, id in enumerate(id_of)}
+    a, t, h, e = (id_of[byte] for byte in b"athe")
+    return Tokenizer(
+        Vocabulary.from_tokens(
+            tokens | {900: b"at", 500: b"th", 700: b"the"},
+            [(a, t), (t, h), (500, e)],
+            {"<|x|>": 800},
+            PATTERNS["gpt2"],
+        )
+    )
+
+
+def test_a_base_may_have_any_ids() -> None:
+    base = shuffled_base()
+    larger = plain([TEXT] * 3, 275, base=base)
+    assert larger.n_vocab == 901 + 275 - 259
+    assert [larger.tokens[id] for id in range(901)] == [*base.tokens]
+    assert larger.special_tokens == {"<|x|>": 800}
+    # With ids of bytes in order, the textbook learns the same tokens if no two pairs tie.
+    text = "the cat " * 5 + "the mat " * 3 + "that " * 2
+    larger = plain(text, 262, base=base)
+    in_order = plain(text, 262, base=plain(["at"] * 3 + ["the"] * 2, 259))
+    assert [*larger.tokens][901:] == [*in_order.tokens][259:]
+
+
+def test_no_new_token_has_the_bytes_of_another() -> None:
+    # No merge of the base leads to its token "abc".
+    base = Tokenizer(vocabulary({256: b"bc", 257: b"abc"}, [(98, 99)]))
+    larger = plain("abc abc abc", 262, base=base)
+    assert larger.merges == ((98, 99), (32, 97), (258, 256))
+    assert len({*larger.tokens}) == len(larger.tokens) == 260
+
+
+def test_ignored_merges_stay_ignored() -> None:
+    base = Tokenizer(
+        vocabulary({256: b"ab", 257: b"abab"}, [(97, 98), (256, 256)], ignore_merges=True)
+    )
+    larger = plain("ababab ababab", 260, base=base)
+    assert larger.encode("abab") == [257]
+    assert len(larger.encode("ababab")) == 1
+    assert larger.decode(larger.encode("ababab ab")) == "ababab ab"
+
+
+# Another pattern
+
+
+def test_a_wider_pattern_learns_tokens_of_several_words() -> None:
+    base = plain(TEXT, 290)
+    wider = plain([TEXT] * 2, 330, base=base, pattern=WORDS)
+    assert wider.merges[: len(base.merges)] == base.merges
+    assert max(len(token.split()) for token in wider.tokens) >= 5
+    assert wider.merges == reference.train([TEXT] * 2, 330, base.merges, pattern=WORDS)
+    assert wider.decode(wider.encode(TEXT)) == TEXT
+
+
+def test_rules_limit_tokens_of_several_words() -> None:
+    base = plain(TEXT, 290)
+
+    def is_too_long(token: bytes) -> bool:
+        return len(token.split()) > 2 or b": " in token
+
+    wider = plain([TEXT] * 2, 330, base=base, pattern=WORDS, forbid=is_too_long)
+    assert max(len(token.split()) for token in wider.tokens) == 2
+    assert wider.merges == reference.train(
+        [TEXT] * 2, 330, base.merges, pattern=WORDS, allows=lambda token: not is_too_long(token)
+    )
+
+
+def test_pieces_may_be_counted_before() -> None:
+    base = plain(TEXT, 290)
+    counts = PieceCounts.from_corpus([TEXT] * 2, pattern=WORDS)
+    wider = plain(counts, 330, base=base, pattern=WORDS)
+    assert wider == plain([TEXT] * 2, 330, base=base, pattern=WORDS)
+    with pytest.raises(ValueError, match="the pieces are of the pattern"):
+        plain(counts, 330, base=base)
+
+
+# Rules
+
+PARTS = {
+    character.encode()[start:end]
+    for character in "àé猫\U0001f642"
+    for start in range(4)
+    for end in range(start + 1, 5)
+}
+
+RULES: dict[str, tuple[dict[str, Any], Callable[[bytes], object]]] = {
+    "length": ({"max_token_bytes": 3}, lambda token: len(token) <= 3),
+    "list": ({"forbid": ["th", b" c"]}, lambda token: token not in (b"th", b" c")),
+    "expression": (
+        {"forbid": re.compile(rb"t.|[aeiou]{2}")},
+        lambda token: not re.search(rb"t.|[aeiou]{2}", token),
+    ),
+    "function": (
+        {"forbid": lambda token: token.endswith(b"t")},
+        lambda token: not token.endswith(b"t"),
+    ),
+    "whole characters": (
+        {"whole_characters": True},
+        lambda token: token in PARTS or "\ufffd" not in token.decode("utf-8", "replace"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_rule_is_the_same_as_in_the_textbook(name: str) -> None:
+    options, allows = RULES[name]
+    expected = reference.train([TEXT], 300, allows=allows)
+    assert plain(TEXT, 300, **options).merges == expected
+
+
+@pytest.mark.parametrize("name", RULES)
+@few_examples
+@given(texts)
+def test_a_rule_holds_for_any_text(name: str, documents: list[str]) -> None:
+    options, allows = RULES[name]
+    expected = reference.train(documents, 280, allows=allows)
+    assert plain(documents, 280, **options).merges == expected
+
+
+def test_rare_pairs_are_not_merged() -> None:
+    assert plain("ab ab cd", 300, min_count=2).merges == ((97, 98),)
+    assert plain("ab " * 50, 300, min_count=48).merges == ((97, 98), (32, 256))
+    assert plain("ab " * 50, 300, min_count=10**12).merges == ()
+
+
+def test_an_error_of_a_rule_reaches_the_caller() -> None:
+    def forbid(token: bytes) -> bool:
+        raise RuntimeError(f"asked for {token!r}")
+
+    with pytest.raises(RuntimeError, match="asked for b'ab'"):
+        plain("ab", 257, forbid=forbid)
+
+
+# Required tokens
+
+
+def test_required_tokens_are_made_first() -> None:
+    tokenizer = plain("xyz xyz xyz", 265, require=["abc", "abcd", "bcd", " xyz"])
+    for token in ("abc", "abcd", "bcd", " xyz"):
+        assert len(tokenizer.encode(token)) == 1
+    assert [*tokenizer.tokens][256:] == [
+        b"ab", b"abc", b"abcd", b"bc", b"bcd", b" x", b" xy", b" xyz", b"xy"
+    ]  # fmt: skip
+
+
+@given(st.lists(st.text("abc", min_size=1, max_size=6), max_size=5), st.booleans())
+def test_every_required_token_is_one_id(required: list[str], ignore_merges: bool) -> None:
+    base = Tokenizer(
+        vocabulary(
+            {256: b"bc", 257: b"abc", 258: b"ca"},
+            [(98, 99), (97, 256), (99, 97)],
+            ignore_merges=ignore_merges,
+        )
+    )
+    tokenizer = plain("", 600, base=base, require=required)
+    assert [len(tokenizer.encode(token)) for token in required] == [1] * len(required)
+    assert [*tokenizer.tokens][:259] == [*base.tokens]
+
+
+def test_a_required_token_that_is_split_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"'a b' can never be used: the pattern splits it into"):
+        plain("", 300, require=["a b"])
+
+
+# Exports
+
+
+def test_other_libraries_give_the_ids_of_continued_vocabularies(tmp_path: Path) -> None:
+    base = Tokenizer.train(TEXT, 290)
+    text = " ".join(TEXTS.values())
+    larger = Tokenizer.train([text, TEXT], 420, base=base, min_count=2, require=[" mat", "Là"])
+    larger.save(tmp_path / "tokenizer.json")
+    larger.save(tmp_path / "larger.tiktoken")
+    peer = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    assert peer.encode(text).ids == larger.encode(text)
+    loaded = Tokenizer.load(
+        tmp_path / "larger.tiktoken",
+        pattern=larger.pattern,
+        special_tokens=dict(larger.special_tokens),
+    )
+    assert loaded.encode(text) == larger.encode(text)
+
+
+# Wrong arguments
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"base": "gpt2"}, "base must be a Tokenizer, got str"),
+        ({"min_count": 0}, "min_count must be at least 1, got 0"),
+        ({"min_count": 1.5}, "min_count must be an integer, got float"),
+        ({"max_token_bytes": 0}, "max_token_bytes must be at least 1, got 0"),
+        ({"require": "the"}, "require"),
+        ({"require": [b"the"]}, "a required token must be a str, got bytes"),
+        ({"require": [""]}, "a required token must not be empty"),
+        ({"forbid": "the"}, "forbid must be a function of bytes"),
+        ({"forbid": re.compile("the")}, "forbid must be a function of bytes"),
+        ({"forbid": [1]}, "a forbidden token must be a str or bytes, got int"),
+        ({"require": ["the"], "vocab_size": 257}, "vocab_size must be at least 258"),
+    ],
+)
+def test_wrong_arguments_are_refused(options: dict[str, Any], error: str) -> None:
+    options = {"vocab_size": 300, **options}
+    with pytest.raises((TypeError, ValueError), match=re.escape(error)):
+        plain("the cat", **options)
+
+
+def test_a_base_is_no_larger_than_the_result() -> None:
+    base = plain(TEXT, 290)
+    with pytest.raises(ValueError, match="vocab_size must be at least 290"):
+        plain(TEXT, 280, base=base)
+
+
+def test_a_base_that_changes_text_is_refused() -> None:
+    base = Tokenizer(vocabulary({}, [], normalizer="NFC"))
+    with pytest.raises(ValueError, match="the base normalizes text to NFC"):
+        plain(TEXT, 280, base=base)
+
+
+def test_a_base_of_several_patterns_needs_one() -> None:
+    base = Tokenizer(vocabulary({}, [], pattern=r"\p{N}|\P{N}+", more_patterns=(PATTERNS["gpt2"],)))
+    with pytest.raises(ValueError, match="the base splits text by several patterns"):
+        plain(TEXT, 280, base=base)
+    assert plain(TEXT, 280, base=base, pattern="gpt2") == plain(TEXT, 280)
+
+
+# Checkpoints
+
+
+class Stop(BaseException):
+    """Stops training, as an interrupt would."""
+
+
+@pytest.mark.parametrize("pattern", ["gpt2", WORDS])
+def test_stopped_training_goes_on_where_it_was(pattern: str, tmp_path: Path) -> None:
+    text = " ".join(TEXTS.values()) * 2
+    path = tmp_path / "checkpoint.json"
+    base = plain(TEXT, 280)
+    options: dict[str, Any] = {"base": base, "pattern": pattern, "require": ["xyz"]}
+    options["forbid"] = lambda token: token.startswith(b" t")
+    expected = Tokenizer.train(text, 480, **options)
+    sizes = []
+    left = 0
+
+    def forbid(token: bytes) -> bool:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Stop
+        return token.startswith(b" t")
+
+    for steps in (0, 1, 40, 60):
+        left = steps
+        with pytest.raises(Stop):
+            Tokenizer.train(text, 480, checkpoint=path, **{**options, "forbid": forbid})
+        sizes.append(len(Tokenizer.load(path).merges))
+    assert sizes == sorted(sizes)
+    assert sizes[0] < sizes[-1] < len(expected.merges)
+    assert Tokenizer.train(text, 480, checkpoint=path, **options) == expected
+    assert Tokenizer.train(text, 480, checkpoint=path, **options) == expected
+
+
+def test_merges_are_saved_while_training_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_checkpoint, "INTERVAL_SECONDS", 0.0)
+    path = tmp_path / "checkpoint.json"
+    sizes = []
+
+    def forbid(_: bytes) -> bool:
+        if path.exists():
+            sizes.append(len(Tokenizer.load(path).merges))
+        return False
+
+    plain("ab ab ab abc", 260, checkpoint=path, forbid=forbid)
+    assert sizes == [1, 2]
+
+
+def test_a_checkpoint_of_other_training_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.json"
+    plain(TEXT, 270, checkpoint=path)
+    before = path.read_bytes()
+    for options in ({"pattern": "cl100k"}, {"base": plain("xyz", 257)}, {"require": ["qu"]}):
+        with pytest.raises(ValueError, match="the checkpoint is of another base"):
+            plain(TEXT, 280, checkpoint=path, **options)
+    with pytest.raises(ValueError, match="vocab_size must be at least 270"):
+        plain(TEXT, 260, checkpoint=path)
+    assert path.read_bytes() == before
