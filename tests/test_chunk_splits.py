@@ -60,6 +60,7 @@ def test_short_texts_of_all_kinds_split_into_their_pieces(name: str) -> None:
         ("cl100k", "你好|，世|12|%|3|a|'sb| e|\u0301| x|!\n|y|/\n z"),
         ("o200k", "你好|，世|12|%|3|a'sb| e\u0301| x|!\n|y|/\n z"),
         ("qwen2", "你好|，世|12|%|3|a|'sb| e|\u0301| x|!\n|y|/\n z"),
+        ("words", "你好|，|世|12|%|3|a|'|sb e|\u0301| x|!\n|y|/\n z"),
     ],
 )
 def test_a_change_of_kind_is_a_split_unless_a_piece_may_go_on(name: str, expected: str) -> None:

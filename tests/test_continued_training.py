@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+import regex
 import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,8 +22,9 @@ from bpetite import PATTERNS, PieceCounts, Tokenizer, _checkpoint
 from bpetite._vocabulary import Vocabulary
 from conftest import TEXTS
 
-WORDS = r"\p{N}{1,3}|(?: ?\p{L}+)+| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-"""A pattern whose pieces are several words."""
+WORDS = PATTERNS["words"]
+
+words_of = partial(regex.findall, WORDS)
 
 TEXT = "the cat sat on the mat, the cat sat on the hat; and that is that. Là-bas, 猫猫猫 12 345"
 
@@ -68,9 +71,7 @@ def test_a_base_is_continued_as_the_textbook_says(
 ) -> None:
     base = plain(first, 256 + base_size)
     size = 256 + len(base.merges) + more
-    expected = reference.train(
-        second, size, base.merges, pattern=reference.PATTERN, min_count=min_count
-    )
+    expected = reference.train(second, size, base.merges, min_count=min_count)
     assert plain(second, size, base=base, min_count=min_count).merges == expected
 
 
@@ -143,7 +144,7 @@ def test_a_wider_pattern_learns_tokens_of_several_words() -> None:
     wider = plain([TEXT] * 2, 330, base=base, pattern=WORDS)
     assert wider.merges[: len(base.merges)] == base.merges
     assert max(len(token.split()) for token in wider.tokens) >= 5
-    assert wider.merges == reference.train([TEXT] * 2, 330, base.merges, pattern=WORDS)
+    assert wider.merges == reference.train([TEXT] * 2, 330, base.merges, split_text=words_of)
     assert wider.decode(wider.encode(TEXT)) == TEXT
 
 
@@ -156,7 +157,11 @@ def test_rules_limit_tokens_of_several_words() -> None:
     wider = plain([TEXT] * 2, 330, base=base, pattern=WORDS, forbid=is_too_long)
     assert max(len(token.split()) for token in wider.tokens) == 2
     assert wider.merges == reference.train(
-        [TEXT] * 2, 330, base.merges, pattern=WORDS, allows=lambda token: not is_too_long(token)
+        [TEXT] * 2,
+        330,
+        base.merges,
+        split_text=words_of,
+        allows=lambda token: not is_too_long(token),
     )
 
 

@@ -119,6 +119,9 @@ def test_a_name_stands_for_its_pattern(name: str) -> None:
                                              "/\n", "/"]),
         ("o200k", "IT'S 12345\r\n\r\n x/\n/", ["IT'S", " ", "123", "45", "\r\n\r\n", " x",
                                                "/\n/"]),
+        ("words", "It's all  the same, 12345 or\tnot\r\n to me", [
+            "It", "'", "s all", " ", " the same", ",", " ", "123", "45", " or", "\t", "not",
+            "\r\n", " to me"]),
         ("gpt2", "'ſa", ["'", "ſa"]),
         ("cl100k", "'ſa", ["'ſ", "a"]),
         ("o200k", "getHTTPResponse a'ſ", ["get", "HTTPResponse", " a'ſ"]),
@@ -326,7 +329,7 @@ def test_a_pattern_that_does_not_compile_is_refused(pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", ["GPT2 (", "cl100k_base["])
 def test_a_name_that_is_nearly_one_is_told_the_names(pattern: str) -> None:
-    with pytest.raises(ValueError, match="gpt2, cl100k, o200k, llama3, qwen2"):
+    with pytest.raises(ValueError, match="gpt2, cl100k, o200k, llama3, qwen2, words"):
         Tokenizer.train("ab", 256, pattern=pattern)
 
 
@@ -504,7 +507,7 @@ def test_what_was_trained_is_loaded_again(pattern: str, tmp_path: Path) -> None:
 
 
 def test_vocabularies_of_different_patterns_are_not_equal() -> None:
-    assert len({Tokenizer.train("", 256, pattern=pattern) for pattern in [*NAMES, "a"]}) == 5
+    assert len({Tokenizer.train("", 256, pattern=pattern) for pattern in [*NAMES, "a"]}) == 6
 
 
 @pytest.mark.parametrize("pattern", [*NAMES, *OWN])

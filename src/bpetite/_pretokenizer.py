@@ -48,6 +48,8 @@ PATTERNS = MappingProxyType(
         "llama3": _CL100K,
         # Qwen/Qwen2, tokenizer.json: the pattern of cl100k, with each digit a piece
         "qwen2": rf"{CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}|{SYMBOLS_AND_SPACES}",
+        # For tokens of several words, learnt on top of a vocabulary of another pattern
+        "words": rf"\p{{N}}{{1,3}}| ?\p{{L}}+(?: \p{{L}}+)*|{SYMBOLS_AND_SPACES}",
     }
 )
 """Patterns by name, in their portable form. Each matches every character of every text."""
@@ -59,13 +61,17 @@ GPT2_PATTERN = PATTERNS["gpt2"]
 # on the same side. With GPT-2's pattern, white space after anything else is a safe split. The
 # other patterns let newlines follow symbols. Their safe splits are before other white space, and
 # between a newline and a character that is neither white space nor "/" (o200k takes "/" after a
-# newline). The native engine has exact categories and splits in more places, such as between a
-# letter and a digit. Here that would be wrong: the installed `regex` may take a symbol for a
+# newline). With words, a space may follow a letter, so only known symbols and digits end a piece
+# before a space. The native engine has exact categories and splits in more places, such as between
+# a letter and a digit. Here that would be wrong: the installed `regex` may take a symbol for a
 # letter that a later Unicode version added.
 _BEFORE_SPACE = r"\S(?=\s)"
 _BEFORE_SPACE_OR_AFTER_NEWLINE = r"\S(?=[^\S\r\n])|[\r\n](?=[^\s/])"
+_BEHIND_WORDS = r"\S(?=[^\S\r\n ])|[!-@\[-`{-~](?= )|[\r\n](?=[^\s/])"
 _SAFE_SPLITS = {
-    pattern: _BEFORE_SPACE if name == "gpt2" else _BEFORE_SPACE_OR_AFTER_NEWLINE
+    pattern: {"gpt2": _BEFORE_SPACE, "words": _BEHIND_WORDS}.get(
+        name, _BEFORE_SPACE_OR_AFTER_NEWLINE
+    )
     for name, pattern in PATTERNS.items()
 }
 
@@ -76,6 +82,7 @@ _SAFE_SPLITS = {
 _LETTER_ENDS = {
     "gpt2": r"\p{L}(?=\P{L})|[^\s\p{L}\p{N}'](?=\p{L})",
     "o200k": r"\p{L}(?=[^\p{L}\p{M}'])",
+    "words": r"\p{L}(?=[^\p{L} ])|[^\s\p{L}\p{N}](?=\p{L}| )",
 }
 _PIECE_ENDS = {
     pattern: rf"{_SAFE_SPLITS[pattern]}|\p{{N}}(?=\P{{N}})|[^\s\p{{L}}\p{{N}}](?=\p{{N}})|"

@@ -131,8 +131,8 @@ class Tokenizer(MakesStreams):
         there, or earlier, with a `CorpusWarning`, if no pair is left. The same warning tells of
         documents that are names of files, and of text that looks like JSON Lines.
 
-        `pattern` splits text into pieces. It is a name (gpt2, cl100k, o200k, llama3, qwen2) or a
-        regular expression of the `regex` package. Text that it does not match is a piece too.
+        `pattern` splits text into pieces. It is a name (gpt2, cl100k, o200k, llama3, qwen2, words)
+        or a regular expression of the `regex` package. Text that it does not match is a piece too.
         A pattern that backtracks on short trials is refused, but no trial finds all such patterns.
         The default is gpt2, and for a `PieceCounts` the pattern of its pieces.
 
@@ -164,14 +164,14 @@ class Tokenizer(MakesStreams):
 
         >>> Tokenizer.train(["to be", "or not to be"], 260, special_tokens=()).merges
         ((32, 98), (116, 111), (256, 101), (32, 110))
-        >>> base = Tokenizer.train("to be", 257)
-        >>> larger = Tokenizer.train("or not to be", 258, base=base, max_token_bytes=2)
-        >>> base.encode("to<|endoftext|>"), larger.encode("to<|endoftext|>")
-        ([116, 111, 257], [258, 257])
+        >>> base = Tokenizer.train("ab ab", 257)
+        >>> larger = Tokenizer.train("cd cd", 258, base=base)
+        >>> base.encode("ab<|endoftext|>cd"), larger.encode("ab<|endoftext|>cd")
+        ([256, 257, 99, 100], [256, 257, 258])
 
         Raises ValueError for a `vocab_size` below that of `base` with the required tokens, for a
-        required token that the pattern splits, for a base that normalizes text or has several
-        patterns of which none is given, and for a checkpoint of other training.
+        required token that the pattern splits, for a base that normalizes text, for one with
+        several patterns without a `pattern`, and for a checkpoint of other training.
         Raises ValueError for a `vocab_size` below 256, for `threads` below 1, and for a special
         token that is empty or given twice. Raises ValueError for a pattern that does not compile,
         can match the empty string, backtracks without bound, or has possessive quantifiers or

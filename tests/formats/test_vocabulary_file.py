@@ -266,7 +266,7 @@ A_STRING = "expected a string in Unicode"
 REFUSED: dict[str, str | KeyError] = {
     "2-unicode-version-different": 'unicode_version: expected "16.0.0", got "15.0.0"',
     "2-pattern-does-not-compile": "pretokenizer_pattern: expected a portable pattern "
-    "(it is neither one of gpt2, cl100k, o200k, llama3, qwen2 nor a regular expression: "
+    "(it is neither one of gpt2, cl100k, o200k, llama3, qwen2, words nor a regular expression: "
     'missing ) at position 1), got "("',
     "2-key-missing": KeyError("the key 'settings' is missing"),
     "2-key-unknown": f'{NO_OTHER_KEYS_2}, got "vocab"',

@@ -17,9 +17,9 @@ PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|
 NONE: Mapping[str, int] = {}
 
 
-def split(text: str, pattern: str = PATTERN) -> list[str]:
-    """Return the pieces of a text. The pattern must match all of it."""
-    return regex.findall(pattern, text)
+def split(text: str) -> list[str]:
+    """Return the pieces of a text."""
+    return regex.findall(PATTERN, text)
 
 
 def replaced(ids: Sequence[int], pair: Pair, new_id: int) -> list[int]:
@@ -45,7 +45,7 @@ def train(
     vocab_size: int,
     base: Sequence[Pair] = (),
     *,
-    pattern: str = PATTERN,
+    split_text: Callable[[str], Iterable[str]] | None = None,
     min_count: int = 1,
     allows: Callable[[bytes], object] = bool,
 ) -> tuple[Pair, ...]:
@@ -54,7 +54,8 @@ def train(
     The merges of `base` come first. `allows` says of bytes whether a merge may make them.
     """
     merges = [*base]
-    pieces = [encode_piece(piece, base) for text in documents for piece in split(text, pattern)]
+    split_text = split_text or split
+    pieces = [encode_piece(piece, base) for text in documents for piece in split_text(text)]
     while 256 + len(merges) < vocab_size:
         counts = Counter(pair for ids in pieces for pair in pairwise(ids))
         bytes_of = tokens(merges)

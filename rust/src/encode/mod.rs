@@ -342,7 +342,7 @@ mod tests {
             }
         }
         let id_of = (0..1000).map(|token| if token < 256 { 255 - token } else { token }).collect();
-        Encoder::new(Some(PATTERNS[rng.below(4)]), Arc::new(merges), id_of, &[])
+        Encoder::new(Some(PATTERNS[rng.below(PATTERNS.len())]), Arc::new(merges), id_of, &[])
     }
 
     #[test]

@@ -19,16 +19,18 @@ pub enum Pattern {
     Cl100k,
     O200k,
     Qwen2,
+    Words,
 }
 
 impl Pattern {
     /// All patterns by name.
-    pub const NAMES: [(&str, Pattern); 5] = [
+    pub const NAMES: [(&str, Pattern); 6] = [
         ("gpt2", Pattern::Gpt2),
         ("cl100k", Pattern::Cl100k),
         ("o200k", Pattern::O200k),
         ("llama3", Pattern::Cl100k),
         ("qwen2", Pattern::Qwen2),
+        ("words", Pattern::Words),
     ];
 
     pub fn of_name(name: &str) -> Option<Pattern> {
@@ -83,6 +85,7 @@ impl<'a> Pieces<'a> {
             Pattern::Cl100k => isa.run(FindEnds::<CL100K> { pieces, ends }),
             Pattern::O200k => isa.run(FindEnds::<O200K> { pieces, ends }),
             Pattern::Qwen2 => isa.run(FindEnds::<QWEN2> { pieces, ends }),
+            Pattern::Words => isa.run(FindEnds::<WORDS> { pieces, ends }),
         }
     }
 
@@ -95,8 +98,8 @@ impl<'a> Pieces<'a> {
     /// | before `at` | the piece may go on with |
     /// |---|---|
     /// | number | numbers |
-    /// | letter | letters; with o200k also marks and contractions |
-    /// | symbol | symbols; letters, since it may be a prefix (with GPT-2 only an apostrophe); newlines, but not with GPT-2 |
+    /// | letter | letters; with o200k also marks and contractions; with words also a space |
+    /// | symbol | symbols; letters, since it may be a prefix (with GPT-2 only an apostrophe, with words never); newlines, but not with GPT-2 |
     /// | newline | newlines and what precedes them; with o200k slashes; with GPT-2 all whitespace |
     pub fn is_safe_split(&self, at: usize) -> bool {
         let Rules { text, classes, .. } = self.rules;
@@ -115,10 +118,14 @@ impl<'a> Pieces<'a> {
             behind & NUMBER == 0
         } else if before & LETTER != 0 {
             let is_mark = behind & (UPPER | LOWER) != 0;
-            let may_go_on = self.pattern == Pattern::O200k && (is_mark || text[at] == b'\'');
+            let may_go_on = match self.pattern {
+                Pattern::O200k => is_mark || text[at] == b'\'',
+                Pattern::Words => text[at] == b' ',
+                _ => false,
+            };
             behind & LETTER == 0 && !may_go_on
         } else if behind & LETTER != 0 {
-            is_gpt2 && text[before_at] != b'\''
+            self.pattern == Pattern::Words || is_gpt2 && text[before_at] != b'\''
         } else {
             behind & NUMBER != 0 || behind & WHITESPACE != 0 && (is_gpt2 || behind & NEWLINE == 0)
         }
@@ -130,6 +137,7 @@ const GPT2: u8 = Pattern::Gpt2 as u8;
 const CL100K: u8 = Pattern::Cl100k as u8;
 const O200K: u8 = Pattern::O200k as u8;
 const QWEN2: u8 = Pattern::Qwen2 as u8;
+const WORDS: u8 = Pattern::Words as u8;
 
 #[inline(always)]
 fn end_of_piece<const PATTERN: u8>(rules: Rules<'_>, start: usize) -> usize {
@@ -138,6 +146,7 @@ fn end_of_piece<const PATTERN: u8>(rules: Rules<'_>, start: usize) -> usize {
         CL100K => rules.cl100k::<3>(start),
         O200K => rules.o200k(start),
         QWEN2 => rules.cl100k::<1>(start),
+        WORDS => rules.words(start),
         _ => unreachable!(),
     }
 }
@@ -149,6 +158,7 @@ fn starts_in_window<const PATTERN: u8>(window: &mut Window) -> u64 {
         CL100K => window::cl100k::<3>(window),
         O200K => window::o200k(window),
         QWEN2 => window::cl100k::<1>(window),
+        WORDS => window::words(window),
         _ => unreachable!(),
     }
 }
@@ -200,7 +210,8 @@ impl<const PATTERN: u8> Work for FindEnds<'_, '_, PATTERN> {
 
 /// For tests: all patterns.
 #[cfg(test)]
-pub const PATTERNS: [Pattern; 4] = [Pattern::Gpt2, Pattern::Cl100k, Pattern::O200k, Pattern::Qwen2];
+pub const PATTERNS: [Pattern; 5] =
+    [Pattern::Gpt2, Pattern::Cl100k, Pattern::O200k, Pattern::Qwen2, Pattern::Words];
 
 /// For tests: the pieces of a text that a scanner has not begun.
 #[cfg(test)]
@@ -221,7 +232,7 @@ pub fn all_pieces<'a>(mut pieces: Pieces<'_>, text: &'a str) -> Vec<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_inputs::{Rng, WORDS};
+    use crate::test_inputs::{Rng, WORDS as TEXT_WORDS};
 
     fn pieces_by(isa: Isa, pattern: Pattern, text: &str) -> Vec<&str> {
         all_pieces(Pieces::with_isa(pattern, text.as_bytes(), isa), text)
@@ -231,7 +242,7 @@ mod tests {
     fn windows_split_as_the_rules_do() {
         let mut rng = Rng::new(1);
         for _ in 0..if cfg!(miri) { 20 } else { 20_000 } {
-            let text = rng.text(&WORDS, 65);
+            let text = rng.text(&TEXT_WORDS, 65);
             for pattern in PATTERNS {
                 let expected = pieces_by(Isa::Scalar, pattern, &text);
                 for isa in Isa::all() {
@@ -246,7 +257,7 @@ mod tests {
         let mut rng = Rng::new(7);
         let isas = Isa::all();
         for round in 0..if cfg!(miri) { 10 } else { 200 } {
-            let texts: Vec<_> = (0..6).map(|_| rng.text(&WORDS, [2, 40][round % 2])).collect();
+            let texts: Vec<_> = (0..6).map(|_| rng.text(&TEXT_WORDS, [2, 40][round % 2])).collect();
             let (mut whole, mut text_ends) = (String::new(), Vec::new());
             for text in &texts {
                 whole.push_str(text);
@@ -292,7 +303,7 @@ mod tests {
     fn texts_of_all_words_split_safely() {
         let mut rng = Rng::new(5);
         for _ in 0..if cfg!(miri) { 5 } else { 1000 } {
-            let text = rng.text(&WORDS, 40);
+            let text = rng.text(&TEXT_WORDS, 40);
             PATTERNS.iter().for_each(|&pattern| drop(safe_splits(pattern, &text)));
         }
     }
@@ -305,6 +316,7 @@ mod tests {
             "\u{4f60}\u{597d}|\u{ff0c}\u{4e16}|12|%|3|a|'sb| e|\u{301}| x|!\n|y|/\n z",
             "\u{4f60}\u{597d}|\u{ff0c}\u{4e16}|12|%|3|a'sb| e\u{301}| x|!\n|y|/\n z",
             "\u{4f60}\u{597d}|\u{ff0c}\u{4e16}|12|%|3|a|'sb| e|\u{301}| x|!\n|y|/\n z",
+            "\u{4f60}\u{597d}|\u{ff0c}|\u{4e16}|12|%|3|a|'|sb e|\u{301}| x|!\n|y|/\n z",
         ];
         for (pattern, expected) in PATTERNS.into_iter().zip(expected) {
             let mut parts = text.to_string();
