@@ -35,6 +35,9 @@ class StreamEvent(NamedTuple):
 
 def step_event(mode: Watching, ids: Ids) -> StreamEvent:
     """Make a step for each id up to a stop, and return the event."""
+    if type(ids) is int:
+        token, pieces = mode.token_pieces(ids)
+        return StreamEvent(pieces, (token,), mode.ids_read)
     before = mode.ids_read
     steps = mode.each(ids, mode.token_pieces, lambda step: step[0].text)
     del steps[mode.ids_read - before :]  # steps after a stop read nothing

@@ -254,6 +254,9 @@ class Watching(Mode):
 
     def token_pieces(self, id: int) -> tuple[TokenText, tuple[str, ...]]:
         """Make a step; return its token, and its text in pieces."""
+        if not self.options.tags:  # a step is cheaper
+            token = self.token_text(id)
+            return token, (token.text,) if token.text else ()
         start = self.characters
         pieces = self.advance(id)
         return self._token_text(id, start, "".join(pieces)), pieces
