@@ -23,7 +23,6 @@ from support.pages import faults_of, programs_of
 from bpetite import StreamVocabulary, Tokenizer
 
 tokenizers = pytest.importorskip("tokenizers")
-pytest.importorskip("fastapi")
 
 PROGRAMS = programs_of("serving.md")
 
@@ -104,7 +103,7 @@ class Request(NamedTuple):
         return {
             "model": "small",
             "messages": [{"role": "user", "content": f"{self.number} {END}{START}"}],
-            "max_tokens": self.max_tokens,
+            "max_tokens" if self.number % 2 else "max_completion_tokens": self.max_tokens,
             "stop": self.stop,
             "logprobs": self.logprobs,
             "stream": True,

@@ -19,6 +19,14 @@ class StreamEvent(NamedTuple):
     Only the last event has a `finish_reason`: "stop" after a stop, or "length" if the source ended
     first. `stop_reason` is then the stop string or stop id, or None. The last event has no tokens;
     its pieces are the text of `flush`.
+
+    >>> from bpetite import Tokenizer
+    >>> stream = Tokenizer.train("", 256).decode_stream(stop_ids=0)
+    >>> first, _, last = stream.events([[104, 105], 0])
+    >>> first.text, first.pieces, [token.start for token in first.tokens]
+    ('hi', ('hi',), [0, 1])
+    >>> last
+    StreamEvent(pieces=(), tokens=(), ids_read=3, finish_reason='stop', stop_reason=0)
     """
 
     pieces: tuple[str, ...]
