@@ -11,6 +11,7 @@ from bpetite._pretokenizer import PATTERNS
 from bpetite._progress import TrainingProgress
 from bpetite._streaming.batch import DecodeStreamBatch, DecodeStreamBatchError
 from bpetite._streaming.encode_stream import EncodeStream
+from bpetite._streaming.events import StreamEvent
 from bpetite._streaming.mode import DecodeStreamError
 from bpetite._streaming.stops import Tag
 from bpetite._streaming.stream import DecodeStream, Snapshot
@@ -32,6 +33,7 @@ __all__ = [
     "PieceCountsHeader",
     "SlowEngineWarning",
     "Snapshot",
+    "StreamEvent",
     "StreamVocabulary",
     "Tag",
     "TokenText",

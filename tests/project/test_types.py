@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from support import ROOT
 from support.engines import once
-from support.recipes import RECIPES
+from support.pages import programs_of
 
 import bpetite
 
@@ -60,18 +60,21 @@ def test_mypy_accepts_the_programs_of_the_pages(programs: list[str]) -> None:
     assert found == f"Success: no issues found in {len(programs)} source files\n"
 
 
-def test_mypy_accepts_the_programs_for_clusters(tmp_path: Path) -> None:
-    """The engines' own types are left out: the engines may be missing."""
+@pytest.mark.parametrize("page", ["clusters.md", "serving.md"])
+def test_mypy_accepts_the_programs_with_other_packages(page: str, tmp_path: Path) -> None:
+    """These packages' own types are left out: the packages may be missing."""
+    others = ["dask", "datatrove", "distributed", "fastapi", "model"]
+    others += ["pyarrow", "pydantic", "pyspark", "ray"]
     options = ["[mypy]", "check_untyped_defs = True"]
-    for engine in ("dask", "datatrove", "distributed", "pyarrow", "pyspark", "ray"):
-        options += [f"[mypy-{engine}.*]", "follow_imports = skip", "ignore_missing_imports = True"]
+    for package in others:
+        options += [f"[mypy-{package}.*]", "follow_imports = skip", "ignore_missing_imports = True"]
     (tmp_path / "mypy.ini").write_text("\n".join(options))
     found = []
-    for name, program in RECIPES.items():
+    for name, program in programs_of(page).items():
         if name.endswith(".py"):
             found.append(str(tmp_path / name))
             Path(found[-1]).write_text(program, "utf-8")
-    assert len(found) >= 5
+    assert len(found) >= 2
     output = run("mypy", f"--config-file={tmp_path / 'mypy.ini'}", *found)
     assert output == f"Success: no issues found in {len(found)} source files\n"
 

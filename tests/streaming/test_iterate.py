@@ -1,16 +1,18 @@
-"""Iterators of text yield texts, and close their source."""
+"""Iterators over a stream yield texts or events, and close their source."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing, closing
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.streams import BYTES, END_ID, REPLACED
 
-from bpetite import DecodeStreamError, Tag
+from bpetite import DecodeStreamError, StreamEvent, Tag, TokenText
 
 
 class Source:
@@ -65,11 +67,28 @@ def alisted(source: Source, texts: list[str], **options: Any) -> None:
     asyncio.run(collect())
 
 
-both = pytest.mark.parametrize("collect", [listed, alisted], ids=["stream", "astream"])
+def listed_events(source: Source, texts: list[str], **options: Any) -> None:
+    for event in BYTES.decode_stream(**options).events(source):
+        texts.extend(event.pieces)
+
+
+def alisted_events(source: Source, texts: list[str], **options: Any) -> None:
+    async def collect() -> None:
+        async for event in BYTES.decode_stream(**options).aevents(source):
+            texts.extend(event.pieces)
+
+    asyncio.run(collect())
+
+
+each_way = pytest.mark.parametrize(
+    "collect",
+    [listed, alisted, listed_events, alisted_events],
+    ids=["stream", "astream", "events", "aevents"],
+)
 Collect = Callable[..., None]
 
 
-@both
+@each_way
 @pytest.mark.parametrize(
     ("ids", "options", "texts", "read"),
     [
@@ -103,7 +122,7 @@ def test_texts_come_and_the_source_is_closed(
     assert (source.read, source.closed) == (read, 1)
 
 
-@both
+@each_way
 @pytest.mark.parametrize(
     ("ids", "options", "error"),
     [
@@ -123,7 +142,7 @@ def test_an_error_closes_the_source_and_goes_on(
     assert (shown, source.read, source.closed) == (["a"], 2, 1)
 
 
-@both
+@each_way
 def test_bad_bytes_at_the_end_are_told_if_strict(collect: Collect) -> None:
     source, shown = Source([97, 0xF0]), list[str]()
     with pytest.raises(DecodeStreamError):
@@ -135,6 +154,9 @@ def test_the_source_is_closed_before_the_last_text_is_shown() -> None:
     source = Source([[*b"a!b"]])
     texts = BYTES.stream(source, stop="!")
     assert (next(texts), source.closed) == ("a", 1)
+    source = Source([[*b"a!b"]])
+    events = BYTES.decode_stream(stop="!").events(source)
+    assert (next(events).text, source.closed) == ("a", 1)
 
 
 def test_a_loop_that_is_left_closes_the_source() -> None:
@@ -144,12 +166,21 @@ def test_a_loop_that_is_left_closes_the_source() -> None:
     assert (source.read, source.closed) == (1, 1)
 
 
-def test_an_asynchronous_loop_that_is_left_closes_the_source() -> None:
+AITERATORS: dict[str, Callable[[Source], AsyncGenerator[Any, None]]] = {
+    "astream": lambda source: BYTES.astream(source),
+    "aevents": lambda source: BYTES.decode_stream().aevents(source),
+}
+
+each_aiterator = pytest.mark.parametrize("aiterator", AITERATORS.values(), ids=AITERATORS)
+
+
+@each_aiterator
+def test_an_asynchronous_loop_that_is_left_closes_the_source(aiterator: Any) -> None:
     source = Source(b"abc")
 
     async def leave() -> None:
-        async with aclosing(BYTES.astream(source)) as texts:
-            async for _ in texts:
+        async with aclosing(aiterator(source)) as results:
+            async for _ in results:
                 break
 
     asyncio.run(leave())
@@ -163,11 +194,12 @@ def test_an_iterator_that_was_not_begun_closes_the_source() -> None:
     assert (source.read, source.closed) == (0, 1)
 
 
-def test_an_async_iterator_that_was_not_begun_closes_the_source() -> None:
+@each_aiterator
+def test_an_async_iterator_that_was_not_begun_closes_the_source(aiterator: Any) -> None:
     source = Source(b"abc")
 
     async def leave() -> None:
-        async with aclosing(BYTES.astream(source)):
+        async with aclosing(aiterator(source)):
             pass
 
     asyncio.run(leave())
@@ -188,25 +220,26 @@ def test_an_asynchronous_iterator_is_a_generator() -> None:
     assert (asyncio.run(use()), source.closed) == (("a", "b", True), 1)
 
 
-def test_cancellation_closes_the_source_and_goes_on() -> None:
+@each_aiterator
+def test_cancellation_closes_the_source_and_goes_on(aiterator: Any) -> None:
     class Slow(Source):
         async def __anext__(self) -> Any:
             if self.read == 1:
                 await asyncio.sleep(60)
             return await super().__anext__()
 
-    source, shown = Slow(b"abc"), list[str]()
+    source, shown = Slow(b"abc"), list[Any]()
 
     async def collect() -> None:
-        async for text in BYTES.astream(source):
-            shown.append(text)
+        async for result in aiterator(source):
+            shown.append(result)
 
     async def main() -> None:
         await asyncio.wait_for(collect(), 0.05)
 
     with pytest.raises(TimeoutError):
         asyncio.run(main())
-    assert (shown, source.closed) == (["a"], 1)
+    assert (len(shown), source.closed) == (1, 1)
 
 
 def test_a_source_may_be_a_generator() -> None:
@@ -247,3 +280,158 @@ def test_a_stream_that_has_stopped_reads_nothing() -> None:
     stream.step(33)
     source = Source(b"ab")
     assert ([*stream.texts(source)], source.read, source.closed) == ([], 0, 1)
+
+
+# Events
+
+
+def events_of(items: Any, **options: Any) -> list[StreamEvent]:
+    """Return the events of a stream, which are the same from both kinds of source."""
+    events = [*BYTES.decode_stream(**options).events(items)]
+
+    async def collect() -> list[StreamEvent]:
+        source = Source(items)
+        return [event async for event in BYTES.decode_stream(**options).aevents(source)]
+
+    assert asyncio.run(collect()) == events
+    return events
+
+
+def test_events_tell_text_tags_offsets_and_the_end() -> None:
+    assert events_of([*b"a<b>", [0xC3, 0xA9, 33, 98]], tags="<b>", stop="!") == [
+        StreamEvent(("a",), (TokenText(97, b"a", 0, 1, "a"),), 1),
+        StreamEvent((), (TokenText(60, b"<", 1, 1, ""),), 2),
+        StreamEvent((), (TokenText(98, b"b", 1, 1, ""),), 3),
+        StreamEvent((Tag("<b>"),), (TokenText(62, b">", 1, 4, "<b>"),), 4),
+        StreamEvent(
+            ("é",),
+            (
+                TokenText(0xC3, b"\xc3", 4, 4, ""),
+                TokenText(0xA9, b"\xa9", 4, 5, "é"),
+                TokenText(33, b"!", 5, 5, ""),
+            ),
+            7,
+        ),
+        StreamEvent((), (), 7, "stop", "!"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("items", "options", "last"),
+    [
+        pytest.param([], {}, StreamEvent((), (), 0, "length"), id="no ids"),
+        pytest.param([97, 0xF0], {}, StreamEvent((REPLACED,), (), 2, "length"), id="bad bytes"),
+        pytest.param(
+            [*b"aEN"], {"stop": "END"}, StreamEvent(("EN",), (), 3, "length"), id="withheld"
+        ),
+        pytest.param(
+            [[0, 0]], {"stop_ids": 0}, StreamEvent((), (), 1, "stop", 0), id="the stop id 0"
+        ),
+        pytest.param(
+            [*b"E", END_ID],
+            {"stop_ids": END_ID, "stop": "END"},
+            StreamEvent(("E",), (), 2, "stop", END_ID),
+            id="withheld at a stop id",
+        ),
+        pytest.param(
+            [120, 0xC3],
+            {"stop": f"x{REPLACED}"},
+            StreamEvent((), (), 2, "stop", f"x{REPLACED}"),
+            id="a stop that the end completes",
+        ),
+        pytest.param(
+            [*b"!!"], {"stop": "!", "min_tokens": 1}, StreamEvent((), (), 2, "stop", "!"), id="min"
+        ),
+    ],
+)
+def test_last_event_tells_how_the_stream_ended(
+    items: Any, options: dict[str, Any], last: StreamEvent
+) -> None:
+    assert events_of(items, **options)[-1] == last
+
+
+items_of_all_kinds = st.lists(
+    st.one_of(
+        st.sampled_from([*b"ab<!>", *"é🙂".encode(), 0xFF, END_ID]),
+        st.lists(st.sampled_from([*b"ab<!>", *"é".encode(), END_ID]), max_size=6),
+    ),
+    max_size=20,
+)
+
+options_of_all_kinds = st.fixed_dictionaries(
+    {},
+    optional={
+        "errors": st.sampled_from(["replace", "ignore", "backslashreplace"]),
+        "skip_special_tokens": st.booleans(),
+        "stop": st.sampled_from(["!", ["ab!", "b<"], REPLACED, "éa"]),
+        "include_stop": st.booleans(),
+        "stop_ids": st.just(END_ID),
+        "min_tokens": st.integers(0, 9),
+        "tags": st.sampled_from(["<", ["<a>", "é"]]),
+        "prompt_ids": st.sampled_from([[], [0xC3], [97, 0xF0, 0x9F]]),
+    },
+)
+
+
+@given(items_of_all_kinds, options_of_all_kinds)
+def test_events_are_the_texts_the_steps_and_the_offsets(items: Any, options: Any) -> None:
+    """Compares events with streams that make the same steps, one for each kind of result."""
+    *steps, last = events_of(items, **options)
+    events = [*steps, last]
+    assert "".join(event.text for event in events) == "".join(BYTES.stream(items, **options))
+    by_id = BYTES.decode_stream(**options)
+    ids_read = 0
+    pieces_of, tokens_of = (BYTES.decode_stream(**options) for _ in range(2))
+    expected = list[StreamEvent]()
+    for item in items:
+        if by_id.stopped:
+            break
+        read = list[int]()
+        for id in item if isinstance(item, list) else [item]:
+            if not by_id.stopped:
+                by_id.step(id)
+                read.append(id)
+        ids_read += len(read)
+        tokens = tuple(tokens_of.step_tokens(read))
+        expected.append(StreamEvent(tuple(pieces_of.step_events(item)), tokens, ids_read))
+    flushed = tuple(by_id.flush_events())
+    reason = by_id.stop_reason
+    ending: Any = "length" if reason is None else "stop"
+    assert (steps, last) == (expected, StreamEvent(flushed, (), ids_read, ending, reason))
+
+
+def test_events_count_on_from_earlier_steps() -> None:
+    stream = BYTES.decode_stream(stop="!")
+    stream.step([*b"ab"])
+    assert [*stream.events([99])] == [
+        StreamEvent(("c",), (TokenText(99, b"c", 2, 3, "c"),), 3),
+        StreamEvent((), (), 3, "length"),
+    ]
+
+
+def test_events_of_a_stream_that_has_stopped_are_the_last_one() -> None:
+    stream = BYTES.decode_stream(stop="!")
+    stream.step([97, 33])
+    source = Source(b"ab")
+    assert [*stream.events(source)] == [StreamEvent((), (), 2, "stop", "!")]
+    assert (source.read, source.closed) == (0, 1)
+
+
+def test_events_of_steps_that_were_not_counted_are_refused() -> None:
+    stream = BYTES.decode_stream()
+    stream.step(97)
+    with pytest.raises(ValueError, match="did not count"):
+        stream.events([98])
+    with pytest.raises(ValueError, match="did not count"):
+        stream.aevents(Source([98]))
+
+
+def test_stops_may_be_paused_between_events() -> None:
+    stream = BYTES.decode_stream(tags=["<", ">"], stop="!")
+    texts = []
+    for event in stream.events(b"<a!>b!c"):
+        texts.append(event.text)
+        for piece in event.pieces:
+            if isinstance(piece, Tag):
+                stream.pause_stops() if piece == "<" else stream.resume_stops()
+    assert (texts, stream.stop_reason) == (["<", "a", "!", ">", "b", "", ""], "!")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,17 +22,10 @@ import pytest
 import bpetite
 from bpetite import Tokenizer
 from bpetite.corpora import Corpus, tokenize
-from support import ROOT
 from support.engines import once
+from support.pages import programs_of
 
-PAGE = (ROOT / "docs" / "clusters.md").read_text("utf-8")
-
-RECIPES: Mapping[str, str] = {
-    name: program
-    for program, name in re.findall(
-        r"```(?:python|bash)\n((?:#![^\n]*\n)?# (\w+\.(?:py|sh))\n.*?)```", PAGE, re.DOTALL
-    )
-}
+RECIPES = programs_of("clusters.md")
 """Each program of the page by its name."""
 
 PART_BYTES = 40_000

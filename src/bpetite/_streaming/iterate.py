@@ -1,4 +1,4 @@
-"""Iterators over the texts of a stream, which close the source of its ids."""
+"""Iterators over the steps of a stream, which close the source of its ids."""
 
 from __future__ import annotations
 
@@ -7,99 +7,105 @@ from collections.abc import (
     AsyncIterable,
     AsyncIterator,
     Awaitable,
+    Callable,
     Generator,
     Iterable,
     Iterator,
     Sequence,
 )
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 if TYPE_CHECKING:
     from bpetite._streaming.options import Ids
     from bpetite._streaming.stream import DecodeStream
 
-
-def texts(stream: DecodeStream, ids: Iterable[Ids]) -> Generator[str, None, None]:
-    """Yield the text of each step that has some, and of `flush`."""
-    generator = _texts(stream, iter(ids))
-    next(generator)  # into its `try`: to close it closes the source, even if no text was read
-    return generator
+R = TypeVar("R")
 
 
-def _texts(stream: DecodeStream, source: Iterator[Ids]) -> Generator[str, None, None]:
-    pieces: Sequence[str] = ()
+class Steps(NamedTuple, Generic[R]):
+    """The steps of a stream, and the form of their results: texts or events."""
+
+    stream: DecodeStream
+    step: Callable[[Ids], Sequence[R]]
+    finish: Callable[[], Sequence[R]]
+
+
+def results(steps: Steps[R], ids: Iterable[Ids]) -> Generator[R, None, None]:
+    """Yield the results of the step for each item of `ids`, and those of the end."""
+    generator = _results(steps, iter(ids))
+    next(generator)  # into its `try`: to close it closes the source, even if nothing was read
+    return cast("Generator[R, None, None]", generator)
+
+
+def _results(steps: Steps[R], source: Iterator[Ids]) -> Generator[R | None, None, None]:
+    stream, step, finish = steps
+    last: Sequence[R] = ()
     try:
-        yield ""
+        yield None
         if not stream.stopped:
             for some in source:
-                pieces = _pieces(stream, some)
+                last = step(some)
                 if stream.stopped:
-                    break  # close the source before the last pieces are shown
-                yield from pieces
-                pieces = ()
+                    break  # close the source before the last results are shown
+                yield from last
+                last = ()
     finally:
         close = getattr(source, "close", None)
         if close is not None:
             close()
-    yield from pieces
-    yield from stream.flush_events()
+    yield from last
+    yield from finish()
 
 
-def atexts(stream: DecodeStream, ids: AsyncIterable[Ids]) -> AsyncGenerator[str, None]:
-    """Yield as `texts` does, from an asynchronous source."""
+def aresults(steps: Steps[R], ids: AsyncIterable[Ids]) -> AsyncGenerator[R, None]:
+    """Yield as `results` does, from an asynchronous source."""
     source = aiter(ids)
-    return _AsyncTexts(_atexts(stream, source), source)
+    return _AsyncResults(_aresults(steps, source), source)
 
 
-async def _atexts(stream: DecodeStream, source: AsyncIterator[Ids]) -> AsyncGenerator[str, None]:
-    pieces: Sequence[str] = ()
+async def _aresults(steps: Steps[R], source: AsyncIterator[Ids]) -> AsyncGenerator[R, None]:
+    stream, step, finish = steps
+    last: Sequence[R] = ()
     try:
         if not stream.stopped:
             async for some in source:
-                pieces = _pieces(stream, some)
+                last = step(some)
                 if stream.stopped:
                     break
-                for piece in pieces:
-                    yield piece
-                pieces = ()
+                for result in last:
+                    yield result
+                last = ()
     finally:
         await _aclose(source)
-    for piece in (*pieces, *stream.flush_events()):
-        yield piece
+    for result in (*last, *finish()):
+        yield result
 
 
-def _pieces(stream: DecodeStream, ids: Ids) -> Sequence[str]:
-    if stream.has_tags:
-        return stream.step_events(ids)
-    text = stream.step(ids)
-    return (text,) if text else ()
-
-
-class _AsyncTexts(AsyncGenerator[str, None]):
-    """Texts whose source is closed with them, even if no text was read.
+class _AsyncResults(AsyncGenerator[R, None]):
+    """Results whose source is closed with them, even if no result was read.
 
     A generator that has not begun has no `finally` to run, so its `aclose` would close nothing.
     """
 
-    __slots__ = ("_begun", "_source", "_texts")
+    __slots__ = ("_begun", "_results", "_source")
 
-    def __init__(self, texts: AsyncGenerator[str, None], source: AsyncIterator[Ids]) -> None:
-        self._texts = texts
+    def __init__(self, results: AsyncGenerator[R, None], source: AsyncIterator[Ids]) -> None:
+        self._results = results
         self._source = source
         self._begun = False
 
-    def __anext__(self) -> Awaitable[str]:  # type: ignore[override] # no more is promised
+    def __anext__(self) -> Awaitable[R]:  # type: ignore[override] # no more is promised
         self._begun = True
-        return self._texts.__anext__()
+        return self._results.__anext__()
 
-    async def asend(self, value: None) -> str:  # noqa: ARG002
+    async def asend(self, value: None) -> R:  # noqa: ARG002
         return await self.__anext__()
 
-    async def athrow(self, *error: Any) -> str:
-        return await self._texts.athrow(*error)
+    async def athrow(self, *error: Any) -> R:
+        return await self._results.athrow(*error)
 
     async def aclose(self) -> None:
-        await self._texts.aclose()
+        await self._results.aclose()
         if not self._begun:
             self._begun = True
             await _aclose(self._source)

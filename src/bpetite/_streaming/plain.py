@@ -153,7 +153,7 @@ class Plain(PlainSteps, Mode):
         if not self._state.is_initial:
             raise ValueError(
                 "this stream has made steps that it did not count; let its first call be "
-                "step_tokens, or step_tokens([])"
+                "events, step_tokens, or step_tokens([])"
             )
         watching = Watching(self.table, self.options)
         watching.start_at(self._state.pending)

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable, 
 from typing import Any, Protocol, Unpack
 
 from bpetite._streaming import iterate
+from bpetite._streaming.events import StreamEvent, last_event, step_event
 from bpetite._streaming.foreign import Source, source_of
 from bpetite._streaming.mode import Mode
 from bpetite._streaming.options import Ids, Options, StreamOptions, takes_options
@@ -146,13 +147,18 @@ class DecodeStream:
         Raises as `step` does, and ValueError if earlier steps were not counted. A stream without
         stops and tags counts if its first call is `step_tokens`, if only with no ids.
         """
+        mode = self._counting()
+        if type(ids) is int:
+            return [mode.token_text(ids)]
+        return mode.each(ids, mode.token_text, operator.attrgetter("text"))
+
+    def _counting(self) -> Watching:
+        """Return the mode of the stream, which counts from here on."""
         mode = self._mode
         if not isinstance(mode, Watching):
             assert isinstance(mode, Plain)
             mode = self._leave(mode, mode.counting())
-        if type(ids) is int:
-            return [mode.token_text(ids)]
-        return mode.each(ids, mode.token_text, operator.attrgetter("text"))
+        return mode
 
     def _leave(self, mode: Plain, successor: Watching) -> Watching:
         mode.retire(successor)
@@ -187,7 +193,7 @@ class DecodeStream:
 
         Raises as `step` and `flush` do, and what `ids` raises.
         """
-        return iterate.texts(self, ids)
+        return iterate.results(self._text_steps(), ids)
 
     def atexts(self, ids: AsyncIterable[Ids]) -> AsyncGenerator[str, None]:
         """Yield as `texts` does, from an asynchronous source, which is closed by its `aclose`.
@@ -195,7 +201,47 @@ class DecodeStream:
         The source is closed on cancellation too. If your loop may end early, use
         `contextlib.aclosing`, as with any asynchronous generator.
         """
-        return iterate.atexts(self, ids)
+        return iterate.aresults(self._text_steps(), ids)
+
+    def _text_steps(self) -> iterate.Steps[str]:
+        if self.has_tags:
+            return iterate.Steps(self, self.step_events, self.flush_events)
+
+        def step(ids: Ids) -> Sequence[str]:
+            text = self.step(ids)
+            return (text,) if text else ()
+
+        return iterate.Steps(self, step, self.flush_events)
+
+    def events(self, ids: Iterable[Ids]) -> Generator[StreamEvent, None, None]:
+        """Yield a `StreamEvent` for each item of `ids`, and one for the end.
+
+        The events tell all that the stream knows: text, tags, the offsets of each id, the number of
+        ids, and how the stream ended. Their texts, joined, are those of `texts`. `ids` is read and
+        closed as there.
+
+        >>> from bpetite import Tokenizer
+        >>> stream = Tokenizer.train("", 256).decode_stream(stop="!")
+        >>> *steps, last = stream.events("né! no".encode())
+        >>> [(step.text, [(token.start, token.end) for token in step.tokens]) for step in steps]
+        [('n', [(0, 1)]), ('', [(1, 1)]), ('é', [(1, 2)]), ('', [(2, 2)])]
+        >>> last.text, last.ids_read, last.finish_reason, last.stop_reason
+        ('', 4, 'stop', '!')
+
+        Raises as `texts` does, and ValueError if earlier steps were not counted, as `step_tokens`
+        does.
+        """
+        return iterate.results(self._event_steps(), ids)
+
+    def aevents(self, ids: AsyncIterable[Ids]) -> AsyncGenerator[StreamEvent, None]:
+        """Yield as `events` does, from an asynchronous source, which is closed as by `atexts`."""
+        return iterate.aresults(self._event_steps(), ids)
+
+    def _event_steps(self) -> iterate.Steps[StreamEvent]:
+        mode = self._counting()
+        return iterate.Steps(
+            self, lambda ids: (step_event(mode, ids),), lambda: (last_event(mode),)
+        )
 
     @property
     def has_tags(self) -> bool:
@@ -389,8 +435,8 @@ class MakesStreams:
         """Yield the text of ids as they come: `DecodeStream.texts` of a new stream.
 
         The options are those of `decode_stream`. `ids` is read no further than to a stop. If it is
-        a generator, it is closed at a stop, at an error, and when this iterator is closed. To read
-        `stop_reason` at the end, make the stream and call its `texts`.
+        a generator, it is closed at a stop, at an error, and when this iterator is closed. For more
+        than text, such as `stop_reason` at the end, make the stream and call its `events`.
 
         >>> from bpetite import Tokenizer
         >>> tokenizer = Tokenizer.train("ab ab ab", 258)
@@ -409,7 +455,7 @@ class MakesStreams:
         """Yield the text of ids as they come from an asynchronous source, as `stream` does.
 
         The source is closed on cancellation too. If your loop may end early,
-        `contextlib.aclosing` closes both at once.
+        `contextlib.aclosing` closes both at once. For more than text, call `DecodeStream.aevents`.
         """
         return self.decode_stream(prompt_ids, **options).atexts(ids)
 

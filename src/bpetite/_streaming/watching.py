@@ -207,7 +207,7 @@ class Watching(Mode):
                 self.characters += len(text)
                 self._until_stops = until_stops = self._until_stops - 1
                 if not until_stops:
-                    self._switch(self._tokens)
+                    self._switch(self.ids_read)
                 return text
         except LookupError:
             pass  # an id beyond the list, or an unknown one
@@ -243,14 +243,25 @@ class Watching(Mode):
         return joined
 
     @property
-    def _tokens(self) -> int:
+    def ids_read(self) -> int:
         """The number of ids so far."""
         return self.options.min_tokens - self._until_stops
 
     def token_text(self, id: int) -> TokenText:
         """Make a step; return its token and its text."""
         start = self.characters
-        text = self.step(id)
+        return self._token_text(id, start, self.step(id))
+
+    def token_pieces(self, id: int) -> tuple[TokenText, tuple[str, ...]]:
+        """Make a step; return its token, and its text in pieces."""
+        if not self.options.tags:  # a step is cheaper
+            token = self.token_text(id)
+            return token, (token.text,) if token.text else ()
+        start = self.characters
+        pieces = self.advance(id)
+        return self._token_text(id, start, "".join(pieces)), pieces
+
+    def _token_text(self, id: int, start: int, text: str) -> TokenText:
         token = self.table.tokens.bytes_of.get(id, b"")
         return TokenText(id, token, start, self.characters, text)
 
@@ -266,7 +277,7 @@ class Watching(Mode):
         if transition is not None:
             _, self._state, pieces = transition
         elif is_stop:
-            if self._tokens >= self.options.min_tokens:
+            if self.ids_read >= self.options.min_tokens:
                 self.stop_reason = id
                 self._state = automaton.state(state.pending, state.text, is_dead_end=True)
         elif self.options.skips(id, self.table):
@@ -283,7 +294,7 @@ class Watching(Mode):
         self.characters += sum(map(len, pieces))
         self._until_stops -= 1
         if not self._until_stops and self.stop_reason is None:
-            self._switch(self._tokens)
+            self._switch(self.ids_read)
         return pieces
 
     def _settle(self, scan: Scan) -> tuple[str, ...]:
@@ -302,7 +313,7 @@ class Watching(Mode):
         if scan.stop is not None:
             return scan
         failure = DecodeStreamError(*error.args)
-        failure.id, failure.index = id, self._tokens
+        failure.id, failure.index = id, self.ids_read
         failure.text = "".join(scan.pieces) + self._state.text
         self._state = self._automaton.state(before.pending, is_dead_end=True)
         self.failed = True
@@ -314,7 +325,7 @@ class Watching(Mode):
         if isinstance(self.stop_reason, str):
             return []
         if not self._until_stops and self.options.min_tokens and self.stop_reason is None:
-            self._switch(self._tokens - 1)  # stops that end here came with the first min_tokens
+            self._switch(self.ids_read - 1)  # stops that end here came with the first min_tokens
         automaton = self._automaton
         try:
             text = automaton.decoder.finish(self._state.pending)
@@ -335,7 +346,7 @@ class Watching(Mode):
         if paused != self.stops_paused:
             self.stops_paused = paused
             if self.options.stop and not isinstance(self.stop_reason, str) and not self.failed:
-                self._switch(self._tokens)
+                self._switch(self.ids_read)
 
     def _switch(self, tokens: int) -> None:
         """Go on with the automaton that is due after `tokens` tokens."""
@@ -359,7 +370,7 @@ class Watching(Mode):
     def position(self) -> Position:
         data, decoder_state = self._automaton.decoder.to_parts(self._state.pending)
         return Position(
-            data, decoder_state, self.withheld, self._tokens, self.characters,
+            data, decoder_state, self.withheld, self.ids_read, self.characters,
             self.stop_reason, self.text_after_stop, self.failed, self.stops_paused,
         )  # fmt: skip
 
