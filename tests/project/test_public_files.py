@@ -6,8 +6,8 @@ import hashlib
 import re
 
 import pytest
-from tiktoken_ext import openai_public as public  # type: ignore[import-untyped]
 from support import DATA, ROOT
+from tiktoken_ext import openai_public as public  # type: ignore[import-untyped]
 from tools.public import public_file
 
 SECTION = (
