@@ -111,6 +111,51 @@ def test_no_text_has_no_offsets(unit: Any) -> None:
     assert SMALL.encode_with_offsets("", unit=unit) == ([], [])
 
 
+# Arrays
+
+
+@pytest.mark.parametrize("unit", ["characters", "bytes"])
+@pytest.mark.parametrize("small", [SMALL, HALVES], ids=["trained", "halves of characters"])
+@given(text=any_text)
+def test_arrays_have_the_values_of_lists(small: Tokenizer, unit: Any, text: str) -> None:
+    expected = small.encode_with_offsets(text, unit=unit)
+    ids, offsets = small.encode_with_offsets_arrays(text, unit=unit)
+    assert (ids.tolist(), offsets.tolist()) == expected
+
+
+@pytest.mark.parametrize(("dtype", "form", "size"), [("uint32", "I", 4), ("uint16", "H", 2)])
+@pytest.mark.parametrize("text", ["", "ab", f"ab é🙂 {END}你" * 20_000], ids=len)
+def test_arrays_are_of_the_types_of_other_arrays(
+    dtype: Any, form: str, size: int, text: str
+) -> None:
+    views = SMALL.encode_with_offsets_arrays(text, dtype=dtype)
+    assert [(view.format, view.itemsize, view.ndim) for view in views] == [
+        (form, size, 1),
+        ("Q", 8, 1),
+    ]
+    assert [(view.readonly, view.c_contiguous) for view in views] == [(False, True)] * 2
+    assert tuple(view.tolist() for view in views) == SMALL.encode_with_offsets(text)
+
+
+@pytest.mark.parametrize("kind", BUFFERS)
+def test_buffers_have_the_arrays_of_their_text(kind: str) -> None:
+    data = BUFFERS[kind](f"é ab 🙂{END}你".encode())
+    found = SMALL.encode_with_offsets_arrays(data, unit="bytes", allowed_special=())
+    expected = SMALL.encode_with_offsets(data, unit="bytes", allowed_special=())
+    assert tuple(view.tolist() for view in found) == expected
+
+
+def test_arrays_raise_the_errors_of_lists() -> None:
+    with pytest.raises(ValueError, match="unit must be characters or bytes, got 'lines'"):
+        SMALL.encode_with_offsets_arrays("", unit="lines")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="dtype uint16 holds ids up to 65535"):
+        HALVES.encode_with_offsets_arrays("", dtype="uint16")
+    with pytest.raises(UnicodeEncodeError):
+        SMALL.encode_with_offsets_arrays("\ud800")
+    with pytest.raises(ValueError, match="changes this text at character 1"):
+        NORMALIZING.encode_with_offsets_arrays("ae\u0301")
+
+
 # Vocabularies that normalize
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from array import array
+from pathlib import Path
 from typing import Any
 
 import llguidance
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import ROOT
 from support.vocabularies import vocabulary
 
 from bpetite import Tokenizer
@@ -78,6 +81,39 @@ def test_llguidance_takes_tokens() -> None:
     mask = matcher.compute_logit_bias()
     allowed = [id for id in range(SMALL.n_vocab) if mask[id]]
     assert allowed == [id for id in SMALL.ids if {*SMALL.token_bytes(id)} <= {*b"ab"}]
+
+
+def test_xgrammar_takes_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Allows exactly the ids whose bytes go on with one of some strings, and the end behind one."""
+    xgrammar = pytest.importorskip("xgrammar")
+    monkeypatch.chdir(tmp_path)
+    tokenizer = Tokenizer.train("ab abab é é 🙂 🙂", 266, special_tokens=[END, "<|a|>"])
+    tokenizer.save("model.json")
+    page = (ROOT / "docs" / "encoding.md").read_text("utf-8")
+    [program] = re.findall(r"```python\n(# needs: pip install xgrammar\n.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(program, names)
+    tokens, end, info = names["tokens"], names["end"], names["info"]
+    strings = ["ab", "abab é", "é🙂 ab", "<|a|>"]
+    grammar = "root ::= " + " | ".join(f'"{string}"' for string in strings)
+    compiled = xgrammar.GrammarCompiler(info).compile_grammar(grammar)
+    encoded = [string.encode() for string in strings]
+    for string in strings:
+        matcher = xgrammar.GrammarMatcher(compiled)
+        before = b""
+        for id in [*tokenizer.encode_ordinary(string), end]:
+            mask = xgrammar.allocate_token_bitmask(1, tokenizer.n_vocab)
+            matcher.fill_next_token_bitmask(mask)
+            words = mask[0].tolist()
+            allowed = [id for id in range(tokenizer.n_vocab) if words[id // 32] >> id % 32 & 1]
+            assert allowed == [
+                id
+                for id, token in enumerate(tokens)
+                if (token and any(whole.startswith(before + token) for whole in encoded))
+                or (id == end and before in encoded)
+            ]
+            assert matcher.accept_token(id)
+            before += tokens[id]
 
 
 # The ids of tokens that begin alike

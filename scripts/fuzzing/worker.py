@@ -126,6 +126,9 @@ def encoded(tokenizer: Tokenizer, text: Text) -> Result:
         "in steps": lambda: list(tokenizer.encode_iter([text[:20], text[20:99], text[99:]])),
         "with offsets": lambda: tokenizer.encode_with_offsets(text),
         "with offsets in bytes": lambda: tokenizer.encode_with_offsets(text, unit="bytes"),
+        "arrays with offsets": lambda: [
+            view.tolist() for view in tokenizer.encode_with_offsets_arrays(text)
+        ],
     }
     if isinstance(text, str):
         calls["in parts"] = lambda: tokenizer.encode_parts(cut(text))

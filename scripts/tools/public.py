@@ -20,6 +20,15 @@ PUBLIC = {
 """The public vocabularies: tiktoken's name and the file of each."""
 
 
+def public_file(file: str, data: Path) -> bytes:
+    """Return the content of a file that tiktoken would download, by the files in a folder."""
+    if file == "vocab.bpe":
+        content = (data / "gpt2_merges.txt").read_bytes()
+        # tiktoken drops the first line.
+        return content if content.startswith(b"#version") else b"#version: 0.2\n" + content
+    return (data / file.replace("encoder.json", "gpt2_vocab.json")).read_bytes()
+
+
 def public_encoding(name: str, data: Path) -> tiktoken.Encoding:
     """Return tiktoken's own Encoding of a public vocabulary, made from the files in a folder.
 
@@ -29,12 +38,7 @@ def public_encoding(name: str, data: Path) -> tiktoken.Encoding:
 
     def read(address: str, expected_hash: str) -> bytes:
         file = address.rpartition("/")[2]
-        if file == "vocab.bpe":
-            content = (data / "gpt2_merges.txt").read_bytes()
-            if not content.startswith(b"#version"):  # tiktoken drops the first line
-                content = b"#version: 0.2\n" + content
-        else:
-            content = (data / file.replace("encoder.json", "gpt2_vocab.json")).read_bytes()
+        content = public_file(file, data)
         if not tiktoken.load.check_hash(content, expected_hash):
             raise ValueError(f"{data}: {file} is not the public file")
         return content

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -289,6 +290,125 @@ def test_file_names_are_kept_in_every_locale() -> None:
     for options in ([], ["--json"]):
         arguments = ("compare", "é.json", "ab.json", "abc.txt", *options)
         assert run(*arguments, variables=locale) == in_process(*arguments)
+
+
+# Differences
+
+
+def test_differences_follow_the_table() -> None:
+    Path("more.txt").write_bytes("é~abc bc".encode())
+    command = ("compare", "ab.json", "bc.json", "bytes.json", "abc.txt", "more.txt")
+    plain = in_process(*command).out.decode()
+    found = in_process(*command, "--differences", "9").out.decode()
+    assert found.startswith(plain)
+    assert found[len(plain) :].splitlines() == [
+        "",
+        "bc.json: 5 shared cuts, 71.4% of its own, 62.5% of ab.json's",
+        "  abc.txt, byte 0",
+        "    ab.json  'ab' 'c'",
+        "    bc.json  'a' 'bc'",
+        "  more.txt, byte 3",
+        "    ab.json  'ab' 'c'",
+        "    bc.json  'a' 'bc'",
+        "  more.txt, byte 7",
+        "    ab.json  'b' 'c'",
+        "    bc.json  'bc'",
+        "",
+        "bytes.json: 8 shared cuts, 80.0% of its own, 100.0% of ab.json's",
+        "  abc.txt, byte 0",
+        "    ab.json     'ab'",
+        "    bytes.json  'a' 'b'",
+        "  more.txt, byte 3",
+        "    ab.json     'ab'",
+        "    bytes.json  'a' 'b'",
+    ]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3])
+def test_at_most_n_differences_are_shown(count: int) -> None:
+    options = ("--differences", str(count), "--json")
+    result = in_process("compare", "ab.json", "bc.json", *options, stdin=b"abc abc")
+    _, model = json.loads(result.out)["models"]
+    stretches = [
+        {"text": "-", "byte": byte, "first_ids": [256, 99], "ids": [97, 256]} for byte in (0, 4)
+    ]
+    assert model == {
+        "model": "bc.json",
+        "vocab_size": 258,
+        "tokens": 5,
+        "bytes_per_token": 1.4,
+        "equal_cuts": 2 / 6,
+        "cuts": 4,
+        "shared_cuts": 2,
+        "differences": stretches[:count],
+    }
+
+
+def test_bytes_inside_characters_are_shown_as_escapes() -> None:
+    Tokenizer.train("é é é", 257).save("é.json")
+    result = in_process(
+        "compare", "bytes.json", "é.json", "--differences", "1", stdin="~é".encode()
+    )
+    assert result.out.decode().splitlines()[3:] == [
+        "",
+        "é.json: 1 shared cuts, 100.0% of its own, 50.0% of bytes.json's",
+        "  standard input, byte 1",
+        r"    bytes.json  '\\xc3' '\\xa9'",
+        "    é.json      'é'",
+    ]
+
+
+def cuts_of(tokenizer: Tokenizer, ids: list[int]) -> set[int]:
+    """Return the cuts before, between and behind tokens."""
+    return {len(tokenizer.decode_bytes(ids[:count])) for count in range(len(ids) + 1)}
+
+
+@pytest.mark.parametrize("name", ["ab.json", "bytes.json", "words.json", "model.json"])
+@pytest.mark.parametrize("text", [RAW.decode(), "abcabc bcab" * 9, "", "é", "🙂🙂 你好<|pad|>"])
+def test_differences_are_those_of_all_cuts(name: str, text: str) -> None:
+    """Compares stretches between two shared cuts, found from the sets of all cuts."""
+    Tokenizer.train("abc bca 你好 🙂 <|pad|> the one two three" * 3, 280).save("words.json")
+    first, other = Tokenizer.load("words.json"), Tokenizer.load(name)
+    found, other_found = first.encode(text), other.encode(text)
+    cuts, other_cuts = cuts_of(first, found), cuts_of(other, other_found)
+    data = text.encode()
+    expected = []
+    for start, end in pairwise(sorted(cuts & other_cuts)):
+        both = [
+            tokenizer.decode_bytes(ids) for tokenizer, ids in ((first, found), (other, other_found))
+        ]
+        assert both == [data, data]
+        before = [[at for at in sorted(each) if start <= at < end] for each in (cuts, other_cuts)]
+        if before != [[start], [start]]:
+            expected.append((start, [len(each) for each in before], data[start:end]))
+    result = in_process("compare", "words.json", name, "--differences", "999", "--json", stdin=data)
+    one, two = json.loads(result.out)["models"]
+    inner = {0, len(data)}
+    assert (one["cuts"], two["cuts"]) == (len(cuts - inner), len(other_cuts - inner))
+    assert two["shared_cuts"] == len((cuts & other_cuts) - inner)
+    assert [
+        (
+            each["byte"],
+            [len(each["first_ids"]), len(each["ids"])],
+            other.decode_bytes(each["ids"]),
+        )
+        for each in two["differences"]
+    ] == expected
+    assert [first.decode_bytes(each["first_ids"]) for each in two["differences"]] == [
+        data for _, _, data in expected
+    ]
+
+
+def test_changed_text_has_no_differences(composing: str) -> None:
+    command = ("compare", "bytes.json", composing, "--differences", "9")
+    result = in_process(*command, stdin="e\u0301".encode())
+    assert result.out.decode().splitlines()[3:] == [
+        "",
+        f"{composing}: no cuts to share, since a model changes the text",
+    ]
+    result = in_process(*command, "--json", stdin="e\u0301".encode())
+    _, model = json.loads(result.out)["models"]
+    assert (model["cuts"], model["shared_cuts"], model["differences"]) == (None, None, None)
 
 
 # Are they equal

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli import in_process
+from support.cli import failure, in_process
 from support.corpora import COMPRESSIONS, arrow, jsonl, parquet
 from support.engines import once
 
@@ -138,8 +139,9 @@ def test_an_error_of_a_store_becomes_one_of_the_system(
         raise error
 
     monkeypatch.setattr(type(fsspec.filesystem("memory")), "info", fail)
-    with pytest.raises(OSError, match=rf"{memory}/a.txt: {type(error).__name__}: {error}"):
+    with pytest.raises(OSError, match=f"{type(error).__name__}: {error}") as failure:
         Corpus(f"{memory}/a.txt")
+    assert failure.value.filename == f"{memory}/a.txt"
 
 
 # Output
@@ -206,6 +208,133 @@ def test_nothing_stays_in_the_temporary_folder(
         tokenize(corpus, TOKENIZER, f"{memory}/tokens", "megatron")
     assert os.listdir(tmp_path) == []
     assert names_below(f"{memory}/tokens") == [".bpetite/plan.json", "vocabulary.json"]
+
+
+# Errors in the middle of a file
+
+
+class StoreError(Exception):
+    """An error of a store's library, such as botocore's `ClientError`."""
+
+
+STORE_ERRORS = [
+    StoreError("slow\ndown"),
+    OSError("no server"),
+    EOFError(),
+    ValueError("range"),
+    KeyError("ETag"),
+    TimeoutError(),
+    PermissionError("expired"),
+    BrokenPipeError(errno.EPIPE, "Broken pipe"),
+]
+
+
+class Breaks:
+    """The store in the memory of this process; the requests of open files are counted."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.requests = 0
+        self.error: Exception | None = None
+        self.last_request = 0
+        store = type(fsspec.filesystem("memory"))
+        open_in_memory = store._open
+
+        def _open(files: Any, path: str, mode: str = "rb", **_: object) -> Any:
+            if mode == "rb":
+                return self._reader(files, path, files.cat_file(path))
+            file = open_in_memory(files, path, mode)
+            write = self._counted(file.write)
+
+            def write_or_drop(data: bytes) -> object:
+                try:
+                    return write(data)
+                except Exception:
+                    del files.store[file.path]  # as object stores do with an upload that fails
+                    raise
+
+            file.write = write_or_drop
+            return file
+
+        patch.setattr(store, "_open", _open)
+
+    def at(self, request: int, error: Exception) -> None:
+        """Raise an error at a request, counted from 0, and at all later ones."""
+        self.requests, self.last_request, self.error = 0, request, error
+
+    def never(self) -> None:
+        """Count requests from 0 on."""
+        self.requests, self.error = 0, None
+
+    def _counted(self, request: Any) -> Any:
+        def counted(*arguments: Any) -> Any:
+            self.requests += 1
+            if self.error is not None and self.requests > self.last_request:
+                raise self.error
+            return request(*arguments)
+
+        return counted
+
+    def _reader(self, files: Any, path: str, data: bytes) -> Any:
+        buffered: Any = fsspec.spec.AbstractBufferedFile
+        file = buffered(files, path, block_size=512, cache_type="none", size=len(data))
+        file.cache.fetcher = self._counted(lambda start, end: data[start:end])
+        return file
+
+
+@pytest.fixture
+def breaks(monkeypatch: pytest.MonkeyPatch) -> Breaks:
+    return Breaks(monkeypatch)
+
+
+@pytest.mark.parametrize("suffix", COMPRESSIONS)
+@pytest.mark.parametrize("name", FILES)
+def test_an_error_at_any_read_names_the_url(
+    name: str, suffix: str, memory: str, breaks: Breaks
+) -> None:
+    """No file counts as bad because its store fails: the next run may read it."""
+    if suffix and name == "texts.parquet":
+        pytest.skip("Parquet is not compressed as a whole")
+    url = put(f"{memory}/{name}{suffix}", COMPRESSIONS[suffix](FILES[name]))
+    breaks.never()
+    assert list(Corpus(url, on_bad="skip")) == list(Corpus(url))
+    error = EOFError("closed")
+    for request in range(breaks.requests // 2):
+        breaks.at(request, error)
+        with pytest.raises(OSError, match="EOFError: closed; check the connection") as failure:
+            list(Corpus(url, on_bad="skip"))
+        assert failure.value.filename == url
+        assert failure.value.__cause__ is error
+
+
+@once
+def test_an_error_at_any_write_names_the_url(memory: str, breaks: Breaks) -> None:
+    corpus = Corpus(put(f"{memory}/texts.jsonl", FILES["texts.jsonl"]))
+    settings: dict[str, Any] = {"part_bytes": 3000}
+    expected = tokenize(corpus, TOKENIZER, f"{memory}/expected", "megatron", **settings)
+    breaks.never()
+    tokenize(corpus, TOKENIZER, f"{memory}/counted", "megatron", **settings)
+    for request in range(breaks.requests):
+        folder = f"{memory}/{request}"
+        breaks.at(request, StoreError("slow down"))
+        with pytest.raises(OSError, match="StoreError: slow down; check the conn") as failure:
+            tokenize(corpus, TOKENIZER, folder, "megatron", **settings)
+        assert failure.value.filename.startswith(memory)
+        breaks.never()
+        assert tokenize(corpus, TOKENIZER, folder, "megatron", **settings) == expected
+
+
+@pytest.mark.parametrize("error", STORE_ERRORS, ids=lambda error: type(error).__name__)
+def test_a_command_tells_an_error_of_a_store_in_one_line(
+    error: Exception, memory: str, tmp_path: Path, breaks: Breaks
+) -> None:
+    model = tmp_path / "model.json"
+    TOKENIZER.save(model)
+    url = put(f"{memory}/texts.jsonl", FILES["texts.jsonl"])
+    breaks.at(1, error)
+    result = in_process("count", url, "--model", str(model))
+    said = " ".join(str(error).split())
+    what = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    assert result == failure(f"{url}: {what}; check the connection and your access, then try again")
 
 
 # A server on this machine

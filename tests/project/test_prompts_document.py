@@ -109,6 +109,8 @@ def test_calls_for_untrusted_text_admit_no_literal() -> None:
     assert TOKENIZER.encode_batch_arrays([text], allowed_special=nothing)[0].tolist() == ordinary
     assert TOKENIZER.count(text, allowed_special=nothing) == len(ordinary)
     assert TOKENIZER.encode_with_offsets(text, allowed_special=nothing)[0] == ordinary
+    ids, _ = TOKENIZER.encode_with_offsets_arrays(text, allowed_special=nothing)
+    assert ids.tolist() == ordinary
     chunks = TOKENIZER.encode_iter([text], allowed_special=nothing)
     assert [id for ids in chunks for id in ids] == ordinary
     size = len(ordinary)

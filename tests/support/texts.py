@@ -68,6 +68,9 @@ CALLS: MappingProxyType[str, Callable[[Tokenizer, Any], object]] = MappingProxyT
         **FORMS,
         "encode_ordinary": Tokenizer.encode_ordinary,
         "encode_with_offsets": Tokenizer.encode_with_offsets,
+        "encode_with_offsets_arrays": lambda tokenizer, text: [
+            view.tolist() for view in tokenizer.encode_with_offsets_arrays(text)
+        ],
         "truncate": lambda tokenizer, text: tokenizer.truncate(text, 10**9),
         "chunks": lambda tokenizer, text: [*tokenizer.chunks(text, 100)],
         "count": Tokenizer.count,

@@ -5,8 +5,9 @@ use std::mem::MaybeUninit;
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString};
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyMemoryView, PyString};
 
+use super::array::memoryview;
 use super::ids::{Ids, with_integers};
 use super::list::list_of;
 use super::object::{new_ascii, new_bytes, new_bytes_at_most, new_decoded};
@@ -84,17 +85,33 @@ impl TokenBytes {
         in_bytes: bool,
     ) -> PyResult<Option<Bound<'py, PyList>>> {
         let py = ids.py();
+        let Some(offsets) = self.offsets_of(ids, in_bytes)? else { return Ok(None) };
+        list_of(py, offsets.len(), |index| PyInt::new(py, offsets[index]).unbind()).map(Some)
+    }
+
+    /// Returns `offsets` in a buffer.
+    fn offsets_array<'py>(
+        &self,
+        ids: &Bound<'py, PyAny>,
+        in_bytes: bool,
+    ) -> PyResult<Option<Bound<'py, PyMemoryView>>> {
+        let Some(offsets) = self.offsets_of(ids, in_bytes)? else { return Ok(None) };
+        memoryview(ids.py(), offsets).map(Some)
+    }
+}
+
+impl TokenBytes {
+    fn offsets_of(&self, ids: &Bound<'_, PyAny>, in_bytes: bool) -> PyResult<Option<Vec<u64>>> {
+        let py = ids.py();
         let Some(ids) = Ids::of(ids)? else { return Ok(None) };
         let table = &self.0;
-        let offsets = with_integers!(&ids, ids => work(py, ids.len(), |interrupt| {
+        with_integers!(&ids, ids => work(py, ids.len(), |interrupt| {
             if in_bytes {
                 table.byte_offsets(ids, interrupt)
             } else {
                 table.character_offsets(ids, interrupt)
             }
-        }))?;
-        let Some(offsets) = offsets else { return Ok(None) };
-        list_of(py, offsets.len(), |index| PyInt::new(py, offsets[index]).unbind()).map(Some)
+        }))
     }
 }
 

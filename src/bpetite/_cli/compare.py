@@ -5,12 +5,22 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from collections.abc import Iterator
 from functools import cache
 from itertools import accumulate, islice
+from typing import NamedTuple
 
 from bpetite import Tokenizer
-from bpetite._cli.common import ANY_MODEL, STANDARD_INPUT, add_special, read_text, shown, write
+from bpetite._cli.common import (
+    ANY_MODEL,
+    STANDARD_INPUT,
+    add_special,
+    number,
+    read_text,
+    shown,
+    write,
+)
 from bpetite.formats import first_difference, recognise
 
 HELP = """\
@@ -21,7 +31,8 @@ Equal cuts are the cuts that this model shares with the first model, divided by
 the cuts of either. If a model changes the text, the table has "-" instead."""
 EXAMPLE = """\
 bpetite train README.md --vocab-size 300 --output small.json --force
-bpetite compare model.json small.json README.md"""
+bpetite compare model.json small.json README.md
+bpetite compare model.json small.json README.md --differences 3"""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +45,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "model is the first text; - is standard input, which is also the default",
     )
     add_special(parser)
+    parser.add_argument(
+        "--differences",
+        metavar="N",
+        type=number(0, sys.maxsize),
+        help="count the cuts that each model shares with the first, and show the first N stretches "
+        "of text between shared cuts that both split differently, with their tokens",
+    )
     parser.add_argument(
         "--json", action="store_true", help="write a JSON object instead of a table"
     )
@@ -55,10 +73,13 @@ def run(options: argparse.Namespace) -> None:
     for name in texts or [STANDARD_INPUT]:
         text = read_text(name)
         size += len(text.encode("utf-8"))
-        found = _compare(models, text, options.allowed_special)
+        found = _compare(models, name, text, options)
         if found and difference is None:
             difference = f"{shown(name)}: {found}"
-    write((_json if options.json else _table)(models, size))
+    if options.json:
+        write(_json(models, size, options.differences))
+    else:
+        write(_table(models, size) + _differences(models, options.differences))
     if options.assert_equal and difference is not None:
         raise ValueError(difference)
 
@@ -69,6 +90,16 @@ def _is_model(name: str) -> bool:
     return name != STANDARD_INPUT and can_read_twice and recognise(name) is not None
 
 
+class _Stretch(NamedTuple):
+    """Some bytes of a text between two cuts that two models share, and no such cut inside."""
+
+    text: str
+    start: int
+    ids: list[int]
+    """The ids of the first model."""
+    other_ids: list[int]
+
+
 class _Model:
     """A tokenizer, and the figures of the texts so far."""
 
@@ -77,11 +108,17 @@ class _Model:
         self.tokenizer = Tokenizer.load(name)
         self.tokens = self.cuts = self.common_cuts = 0
         self.keeps_text = True  # otherwise its cuts are not positions in the text
-        self._length = cache(lambda id: len(self.tokenizer.token_bytes(id)))
+        self.stretches: list[_Stretch] = []
+        self.length_of = cache(lambda id: len(self.tokenizer.token_bytes(id)))
 
     def cuts_in(self, ids: list[int]) -> Iterator[int]:
         """Yield the cuts of a text, in bytes from its beginning."""
-        return accumulate(map(self._length, islice(ids, max(len(ids) - 1, 0))))
+        return accumulate(map(self.length_of, islice(ids, max(len(ids) - 1, 0))))
+
+    def shown_tokens(self, ids: list[int]) -> str:
+        """Return the tokens of ids as messages show them."""
+        tokens = map(self.tokenizer.token_bytes, ids)
+        return " ".join(repr(token.decode("utf-8", "backslashreplace")) for token in tokens)
 
     def share(self, first: _Model) -> float | None:
         """Return the share of equal cuts; None if a model changes the text."""
@@ -91,14 +128,14 @@ class _Model:
         return self.common_cuts / either if either else 1.0
 
 
-def _compare(models: list[_Model], text: str, allowed: tuple[()] | str) -> str | None:
+def _compare(models: list[_Model], name: str, text: str, options: argparse.Namespace) -> str | None:
     """Add to the figures of each model; return the first id that differs from the first model's."""
     data = text.encode("utf-8")
     first, first_ids = models[0], list[int]()
     is_cut = bytearray(len(data))
     difference = None
     for model in models:
-        ids = model.tokenizer.encode(text, allowed_special=allowed)
+        ids = model.tokenizer.encode(text, allowed_special=options.allowed_special)
         model.tokens += len(ids)
         if not model.tokenizer.lossless and model.tokenizer.decode_bytes(ids) != data:
             model.keeps_text = False
@@ -116,16 +153,37 @@ def _compare(models: list[_Model], text: str, allowed: tuple[()] | str) -> str |
         if first.keeps_text and model.keeps_text:
             model.cuts += max(len(ids) - 1, 0)
             model.common_cuts += sum(map(is_cut.__getitem__, model.cuts_in(ids)))
+        if model is not first and first.keeps_text and model.keeps_text:
+            room = (options.differences or 0) - len(model.stretches)
+            for stretch in islice(_stretches(first, first_ids, model, ids), room):
+                model.stretches.append(_Stretch(name, *stretch))
     return difference
+
+
+def _stretches(
+    first: _Model, ids: list[int], other: _Model, other_ids: list[int]
+) -> Iterator[tuple[int, list[int], list[int]]]:
+    """Yield each stretch that two models split differently: its first byte, and the ids of both."""
+    start = end = other_end = 0  # in bytes
+    begin = other_begin = other_index = 0  # in ids
+    for index, id in enumerate(ids, 1):
+        end += first.length_of(id)
+        while other_end < end:
+            other_end += other.length_of(other_ids[other_index])
+            other_index += 1
+        if other_end == end:
+            if (index - begin, other_index - other_begin) != (1, 1):
+                yield start, ids[begin:index], other_ids[other_begin:other_index]
+            start, begin, other_begin = end, index, other_index
 
 
 def _table(models: list[_Model], size: int) -> str:
     rows = [("model", "ids", "tokens", "bytes/token", "equal cuts")]
     for model in models:
-        name = os.fsencode(model.name).decode("utf-8", "surrogateescape")  # as `write` needs it
+        name = _name(model.name)
         ratio = f"{size / model.tokens:.2f}" if model.tokens else "-"
         share = model.share(models[0])
-        percent = "-" if share is None else f"{int(share * 1000) / 10:.1f}%"  # 100.0% is exact
+        percent = "-" if share is None else _percent(share)
         rows.append((name, f"{model.tokenizer.vocab_size:,}", f"{model.tokens:,}", ratio, percent))
     name_width, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
     return "".join(
@@ -134,18 +192,72 @@ def _table(models: list[_Model], size: int) -> str:
     )
 
 
-def _json(models: list[_Model], size: int) -> str:
+def _differences(models: list[_Model], count: int | None) -> str:
+    """Return what follows the table: for each model its shared cuts, then its stretches."""
+    first, *others = models
+    lines = []
+    for other in others if count is not None else ():
+        name, first_name = _name(other.name), _name(first.name)
+        if other.share(first) is None:
+            lines += ["", f"{name}: no cuts to share, since a model changes the text"]
+            continue
+        common = other.common_cuts
+        own, firsts = (
+            _percent(common / model.cuts if model.cuts else 1.0) for model in (other, first)
+        )
+        summary = f"{common:,} shared cuts, {own} of its own, {firsts} of {first_name}'s"
+        lines += ["", f"{name}: {summary}"]
+        width = max(len(name), len(first_name))
+        for stretch in other.stretches:
+            lines += [
+                f"  {_name(shown(stretch.text))}, byte {stretch.start}",
+                f"    {first_name:<{width}}  {first.shown_tokens(stretch.ids)}",
+                f"    {name:<{width}}  {other.shown_tokens(stretch.other_ids)}",
+            ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _name(path: str, errors: str = "surrogateescape") -> str:
+    """Return the name of a file as `write` needs it, whatever the locale."""
+    return os.fsencode(path).decode("utf-8", errors)
+
+
+def _percent(share: float) -> str:
+    return f"{int(share * 1000) / 10:.1f}%"  # 100.0% is exact
+
+
+def _json(models: list[_Model], size: int, count: int | None) -> str:
     report = {
         "bytes": size,
         "models": [
             {
-                "model": os.fsencode(model.name).decode("utf-8", "replace"),
+                "model": _name(model.name, "replace"),
                 "vocab_size": model.tokenizer.vocab_size,
                 "tokens": model.tokens,
                 "bytes_per_token": size / model.tokens if model.tokens else None,
                 "equal_cuts": model.share(models[0]),
+                **({} if count is None else _shared(model, models[0])),
             }
             for model in models
         ],
     }
     return json.dumps(report, ensure_ascii=False) + "\n"
+
+
+def _shared(model: _Model, first: _Model) -> dict[str, object]:
+    """Return the shared cuts and the stretches of a model; None if a model changes the text."""
+    if model.share(first) is None:
+        return dict.fromkeys(("cuts", "shared_cuts", "differences"))
+    return {
+        "cuts": model.cuts,
+        "shared_cuts": model.common_cuts,
+        "differences": [
+            {
+                "text": _name(stretch.text, "replace"),
+                "byte": stretch.start,
+                "first_ids": stretch.ids,
+                "ids": stretch.other_ids,
+            }
+            for stretch in model.stretches
+        ],
+    }

@@ -94,6 +94,9 @@ class TokenJoiner(Protocol):
         ids, joined, must be UTF-8.
         """
 
+    def offsets_array(self, ids: memoryview, in_bytes: bool, /) -> memoryview:
+        """Return the offsets of `offsets` in a buffer, of eight bytes each."""
+
 
 class PlainAutomaton(Protocol):
     """The states of plain streams, which neither count nor look for stops or tags."""

@@ -91,6 +91,10 @@ class TokenJoiner(python.TokenJoiner):
         offsets = self._all.offsets(ids, in_bytes)
         return super().offsets(ids, in_bytes) if offsets is None else offsets
 
+    def offsets_array(self, ids: memoryview, in_bytes: bool) -> memoryview:
+        offsets = self._all.offsets_array(ids, in_bytes)
+        return super().offsets_array(ids, in_bytes) if offsets is None else offsets
+
 
 make_token_joiner = TokenJoiner
 

@@ -168,6 +168,9 @@ class TokenJoiner:
         bytes_of = self._vocabulary.tokens.bytes_of
         return byte_offsets(ids, bytes_of) if in_bytes else character_offsets(ids, bytes_of)
 
+    def offsets_array(self, ids: memoryview, in_bytes: bool) -> memoryview:
+        return as_array(self.offsets(ids.tolist(), in_bytes), 8)
+
 
 make_token_joiner = TokenJoiner
 make_field_scanner = FieldScanner

@@ -75,7 +75,7 @@ def write_first(folder: Path, name: str, document: dict[str, Any]) -> dict[str, 
     path = folder / name
     if storage.is_remote(folder):
         # Two may write at once. The plan that stays refuses the parts of another.
-        if not path.exists():
+        if not storage.exists(path):
             write(folder, name, document)
         return read(folder, name)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -96,7 +96,7 @@ def receipt_name(part: int) -> str:
 def receipts(folder: Path) -> dict[int, dict[str, Any]]:
     """Return the receipt of each finished part, by the number of the part, in order."""
     place = folder / RECEIPTS
-    names = storage.names_in(place) if place.exists() else []
+    names = storage.names_in(place) if storage.exists(place) else []
     names = [name for name in names if re.fullmatch(r"[0-9]{5,}\.json", name)]
     # An object store takes some time to answer, but answers many at once.
     with ThreadPoolExecutor(_READERS) as readers:

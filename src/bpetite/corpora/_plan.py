@@ -187,7 +187,7 @@ def _prepare(folder: Path, plan: dict[str, Any], tokenizer: Tokenizer) -> None:
                 "choose another folder"
             )
     vocabulary = folder / manifest.VOCABULARY
-    if not vocabulary.exists():
+    if not storage.exists(vocabulary):
         if storage.is_remote(folder):
             with tempfile.TemporaryDirectory() as temporary:
                 local = Path(temporary, manifest.VOCABULARY)

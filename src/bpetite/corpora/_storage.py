@@ -51,10 +51,13 @@ def located(path: str | os.PathLike[str]) -> Path:
     try:
         # Other workers write to the same folder, so a listing is never kept.
         place: Any = upath.UPath(url, use_listings_cache=False)
-        with _errors_of(url):
-            place.fs  # noqa: B018 - its library is imported here
+        place.fs  # noqa: B018 - its library is imported here
     except ImportError as error:
         raise MissingExtraError(f"{url}: {error}", name=error.name) from None
+    except ValueError as error:
+        raise ValueError(f"{url}: {error}") from None
+    except Exception as error:
+        raise _store_error(url, error) from error
     return place  # type: ignore[no-any-return]
 
 
@@ -65,17 +68,31 @@ def is_remote(place: Path) -> bool:
 
 @contextmanager
 def _errors_of(url: object) -> Iterator[None]:
-    """Turn the errors of a library into OSError; those about a missing file name the URL."""
+    """Turn every error of a store's library into an OSError that names the URL."""
     try:
         yield
     except FileNotFoundError:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(url)) from None
-    except (OSError, ValueError, ImportError) as error:
-        if str(url) not in str(error):
-            error.add_note(f"for {url}")
+    except MemoryError:
         raise
     except Exception as error:
-        raise OSError(f"{url}: {type(error).__name__}: {error}") from error
+        raise _store_error(url, error) from error
+
+
+def _store_error(url: object, error: Exception) -> OSError:
+    """Return the error of the system that says what a library's error says, in one line."""
+    number = getattr(error, "errno", None)
+    if number is None and isinstance(error, PermissionError):
+        number = errno.EACCES
+    elif number is None and isinstance(error, TimeoutError):
+        number = errno.ETIMEDOUT
+    elif not isinstance(number, int) or number == errno.EPIPE:
+        # The command line takes a broken pipe for the end of its reader, which is a success.
+        number = errno.EIO
+    said = " ".join(str(error).split())
+    what = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    advice = "check the connection and your access, then try again"
+    return OSError(number, f"{what}; {advice}", str(url))
 
 
 # Input files
@@ -106,8 +123,55 @@ def opened(path: str) -> Any:
         return open(place, "rb", buffering=0)
     with _errors_of(path):
         file = place.fs.open(place.path, "rb", block_size=_READ_AHEAD_BYTES, cache_type="readahead")
-    # The files of fsspec's memory share one position.
-    return io.BytesIO(file.getvalue()) if isinstance(file, io.BytesIO) else file
+    if isinstance(file, io.BytesIO):
+        file = io.BytesIO(file.getvalue())  # the files of fsspec's memory share one position
+    return StoreFile(path, file)
+
+
+class StoreFile(io.RawIOBase):
+    """An open file of a store, whose errors name its URL."""
+
+    def __init__(self, url: str, file: Any) -> None:
+        self._url = url
+        self._file = file
+        self.error: OSError | None = None
+        """The last error, for users of libraries that replace it by one of their own."""
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            with _errors_of(self._url):
+                yield
+        except OSError as error:
+            self.error = error
+            raise
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        with self._errors():
+            return self._file.read(size)  # type: ignore[no-any-return]
+
+    def readinto(self, buffer: Any) -> int:
+        with self._errors():
+            return self._file.readinto(buffer)  # type: ignore[no-any-return]
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        with self._errors():
+            return self._file.seek(offset, whence)  # type: ignore[no-any-return]
+
+    def tell(self) -> int:
+        return self._file.tell()  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            with self._errors():
+                self._file.close()
 
 
 def matching(path: str) -> list[str]:
@@ -171,6 +235,12 @@ def _walk(folder: str, parents: tuple[tuple[int, int], ...]) -> Iterator[str]:
 
 
 # Folders of token files
+
+
+def exists(path: Path) -> bool:
+    """Return whether a path is there."""
+    with _errors_of(path) if is_remote(path) else nullcontext():
+        return path.exists()
 
 
 def names_in(folder: Path) -> list[str]:

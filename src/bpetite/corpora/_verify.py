@@ -83,7 +83,7 @@ def _problems(folder: Path, tokenizer: Tokenizer | None, deep: bool) -> Iterator
 
 def _unfinished(folder: Path, missing: str) -> Iterator[str]:
     """Explain a folder without a manifest."""
-    if not (folder / manifest.PLAN).exists():
+    if not storage.exists(folder / manifest.PLAN):
         yield f"{folder}: not a folder of token files"
         return
     yield f"{missing}: missing; the run that wrote this folder has not ended"

@@ -11,7 +11,13 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from bpetite.corpora import _storage as storage
-from bpetite.corpora._inputs.columns import check_column, found_in, opened_by_arrow, pyarrow
+from bpetite.corpora._inputs.columns import (
+    check_column,
+    errors_of_reads,
+    found_in,
+    opened_by_arrow,
+    pyarrow,
+)
 from bpetite.corpora._inputs.parquet import arrow_errors
 from bpetite.corpora._inputs.settings import Settings, Span
 from bpetite.corpora._inputs.source import Source
@@ -61,7 +67,7 @@ def _read_stream(source: Source, is_file: bool, settings: Settings, path: str) -
     if is_file:
         source.read(_HEAD_BYTES)
     recorded = _Recorded(source)
-    with arrow_errors():
+    with errors_of_reads(recorded), arrow_errors():
         if not source.peek(1):
             raise DataError("cut", source.offset, "it is empty")
         reader = ipc.open_stream(pyarrow().PythonFile(recorded, mode="r"))
@@ -88,16 +94,21 @@ def _last_bytes(source: Source) -> bytes:
 
 
 class _Recorded:
-    """A source for pyarrow that records the last bytes read."""
+    """A source for pyarrow that records the last bytes read, and an error of the system."""
 
     closed = False
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self.last = b""
+        self.error: OSError | None = None
 
     def read(self, size: int = -1) -> bytes:
-        data = self._source.read(size)
+        try:
+            data = self._source.read(size)
+        except OSError as error:
+            self.error = error
+            raise
         self.last = (self.last + data[-len(_STREAM_END) :])[-len(_STREAM_END) :]
         return data
 

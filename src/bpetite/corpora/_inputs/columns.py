@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from bpetite._corpus import Batch
@@ -20,14 +21,31 @@ def pyarrow(module: str = "") -> Any:
     return import_extra(f"pyarrow{module}", "a Parquet or Arrow file")
 
 
-def opened_by_arrow(path: str, is_mapped: bool = False) -> Any:
-    """Return an open file for pyarrow."""
+@contextmanager
+def opened_by_arrow(path: str, is_mapped: bool = False) -> Iterator[Any]:
+    """Open a file for pyarrow."""
     if storage.is_url(path):
-        return pyarrow().PythonFile(storage.opened(path), mode="r")
+        stored = storage.opened(path)
+        with errors_of_reads(stored), pyarrow().PythonFile(stored, mode="r") as file:
+            yield file
+        return
     with open(path, "rb"):  # Python's errors name the file
         pass
     opened = pyarrow().memory_map if is_mapped else pyarrow().OSFile
-    return opened(os.fsencode(path))  # a path need not be UTF-8
+    with opened(os.fsencode(path)) as file:  # a path need not be UTF-8
+        yield file
+
+
+@contextmanager
+def errors_of_reads(file: Any) -> Iterator[None]:
+    """Raise the `error` of a file, if it has one, in place of what pyarrow makes of it."""
+    try:
+        yield
+    except DataError:
+        error: OSError | None = getattr(file, "error", None)
+        if error is not None:
+            raise error from error.__cause__
+        raise
 
 
 def check_column(schema: Any, field: str) -> int:
