@@ -56,7 +56,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--vocab-size",
         metavar="N",
         type=common.number(256, 2**32),
-        help="keep the first N bytes and merges alone; special tokens follow them",
+        help="keep only the bytes and the merges of lowest rank, N in all; special tokens stay",
     )
     parser.add_argument(
         "--add-special-token",
