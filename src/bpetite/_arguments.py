@@ -205,6 +205,28 @@ def check_iterable(values: object, name: str, items: str) -> None:
         raise TypeError(f"{name} must be an iterable of {items}, got {type(values).__name__}")
 
 
+def check_counts(
+    counts: Mapping[int, int] | Iterable[int], token_of: Mapping[int, bytes]
+) -> dict[int, int]:
+    """Return the counts above 0 by id, from a mapping or from a row for each id.
+
+    Raises KeyError for a count of an id without a token, ValueError for a negative count, TypeError
+    for a wrong type.
+    """
+    if not isinstance(counts, Mapping):
+        check_iterable(counts, "counts", "int, or a mapping of ids to int")
+        counts = dict(enumerate(counts))
+    checked: dict[int, int] = {}
+    for given_id, given_count in counts.items():
+        id, count = as_id(given_id), _integer(given_count, "a count must be an integer")
+        if count < 0:
+            raise ValueError(f"the count of the id {id} must be at least 0, got {count}")
+        if count:
+            checked[id] = count
+            token_of[id]
+    return checked
+
+
 # Special tokens
 
 Specials = Literal["all"] | Collection[str]
@@ -343,6 +365,28 @@ def check_forbidden(forbid: Any) -> Forbidden:
         if not isinstance(token, (str, bytes)):
             raise TypeError(f"a forbidden token must be a str or bytes, got {type(token).__name__}")
     return tokens
+
+
+# The largest number that a vocabulary is padded to a multiple of.
+_MAX_MULTIPLE = 1 << 16
+
+
+def check_new_special_tokens(
+    special_tokens: Iterable[str] | Mapping[str, int],
+) -> list[str] | dict[str, int]:
+    """Return new special tokens: a list of literals, or the id of each literal."""
+    literals = check_special_literals(special_tokens)
+    if not isinstance(special_tokens, Mapping):
+        return literals
+    return {literal: as_id(special_tokens[literal]) for literal in literals}
+
+
+def check_multiple(multiple: object) -> int:
+    """Return the number that `n_vocab` becomes a multiple of."""
+    number = _integer(multiple, "pad_to_multiple_of must be an integer")
+    if not 1 <= number <= _MAX_MULTIPLE:
+        raise ValueError(f"pad_to_multiple_of must be from 1 to {_MAX_MULTIPLE}, got {number}")
+    return number
 
 
 # Numbers

@@ -11,6 +11,20 @@ from bpetite._vocabulary import Pair, Vocabulary, lazy_property
 _MAX_ROWS = 1 << 24
 
 
+def row_count(vocabulary: Vocabulary) -> int:
+    """Return the length of a table with a row for each id.
+
+    Raises ValueError for more than _MAX_ROWS rows.
+    """
+    count = vocabulary.n_vocab
+    if count > _MAX_ROWS:
+        raise ValueError(
+            f"the ids of this vocabulary run to {count - 1}, too far for a row for each id; "
+            f"call token_bytes for each of `ids`"
+        )
+    return count
+
+
 class TokenTables:
     r"""Tables of all tokens of a vocabulary, each made when it is first needed.
 
@@ -28,14 +42,8 @@ class TokenTables:
 
         Raises ValueError for more than _MAX_ROWS ids.
         """
-        count = self._vocabulary.n_vocab
-        if count > _MAX_ROWS:
-            raise ValueError(
-                f"the ids of this vocabulary run to {count - 1}, too far for a row for each id; "
-                f"call token_bytes for each of `ids`"
-            )
         token_of = self._vocabulary.tokens.bytes_of.get
-        return tuple([token_of(id, b"") for id in range(count)])
+        return tuple([token_of(id, b"") for id in range(row_count(self._vocabulary))])
 
     @lazy_property
     def parts(self) -> dict[int, Pair]:

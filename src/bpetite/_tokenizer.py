@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Siz
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
-from bpetite import _arguments, _corpus
+from bpetite import _arguments, _corpus, _derived
 from bpetite._arguments import Buffer, Chosen, Dtype, Frame, Specials, Text, TextErrors, Unit
 from bpetite._budget import Chunk, TextCutter
 from bpetite._checkpoint import Checkpoint
@@ -29,6 +29,7 @@ from bpetite._token_tables import TokenTables
 from bpetite._vocabulary import BYTE_COUNT, Pair, Vocabulary, as_id
 from bpetite.formats import _registry
 from bpetite.formats._fingerprint import fingerprint
+from bpetite.formats._model_folder import with_settings
 from bpetite.formats._reference import Reference
 from bpetite.formats._tiktoken import from_encoding
 from bpetite.formats._verify import check_loaded
@@ -1071,6 +1072,130 @@ class Tokenizer(MakesStreams):
             return None
         pairs = enumerate(zip(canonical, ids, strict=False))
         return min(bad, next((index for index, (one, two) in pairs if one != two), bad))
+
+    # Other vocabularies
+
+    def first(self, vocab_size: int) -> Tokenizer:
+        """Return the smaller tokenizer that is nested in this one: its merges of lowest rank.
+
+        `vocab_size` counts bytes and merges, as in `train`. If this vocabulary was trained here,
+        the result equals that of training to `vocab_size` on the same corpus, and its file is the
+        same byte for byte. So one training gives vocabularies of all sizes.
+
+        Special tokens, pattern and settings stay. In any vocabulary the new ids have no gaps and
+        are in the order of the old ones; `embedding_map` finds them. Tokens that no merge makes
+        are left out, and so are merges that no text uses.
+
+        >>> Tokenizer.train("ab ab ab", 258).first(257) == Tokenizer.train("ab ab ab", 257)
+        True
+
+        Raises ValueError for a `vocab_size` below 256, or above the number of bytes and merges.
+        Raises ValueError for a vocabulary from elsewhere whose merges of lowest rank need tokens of
+        higher rank.
+        """
+        size = _arguments.check_vocab_size(vocab_size)
+        return Tokenizer(_derived.first(self._vocabulary, size))
+
+    def prune(
+        self, counts: Mapping[int, int] | Iterable[int], vocab_size: int
+    ) -> tuple[Tokenizer, list[int]]:
+        """Return a smaller tokenizer without rarely used tokens, and the old id of each new id.
+
+        `counts` says how often each id is used: a mapping from id to count, such as a `Counter` of
+        ids, or a row for each id, such as the result of `numpy.bincount`. An id without a count has
+        0. `vocab_size` counts bytes and merges, as in `train`.
+
+        Leaves are removed one by one. A leaf is a token that is no part of another one. The leaf of
+        the lowest count goes first, and of equal counts the one whose merge has the highest rank.
+        Both its parts then get its count, since texts use them instead. These counts are estimates:
+        in a text, a part may merge with its neighbour.
+
+        Every other token stays, with its merge: its bytes become it as before. Bytes, special
+        tokens and the ids that `add_special_tokens` puts around texts are never removed. The new
+        ids have no gaps and are in the order of the old ones. Merges that no text uses are left
+        out.
+
+        >>> tokenizer = Tokenizer.train("ab ab ab cd cd", 260)
+        >>> tokenizer.merges
+        ((97, 98), (32, 99), (32, 256), (257, 100))
+        >>> pruned, old_ids = tokenizer.prune({256: 1, 259: 5}, 259)
+        >>> pruned.merges, old_ids[256:]
+        (((97, 98), (32, 99), (257, 100)), [256, 257, 259, 260])
+
+        The time is O(n log n) for n tokens. Raises KeyError for a count of an unknown id. Raises
+        ValueError for a negative count, and for a `vocab_size` below 256, above the number of
+        ordinary tokens, or below the number of those that stay.
+        """
+        size = _arguments.check_vocab_size(vocab_size)
+        checked = _arguments.check_counts(counts, self._vocabulary.tokens.bytes_of)
+        vocabulary, old_ids = _derived.prune(self._vocabulary, checked, size)
+        return Tokenizer(vocabulary), old_ids
+
+    def with_special_tokens(
+        self,
+        special_tokens: Iterable[str] | Mapping[str, int],
+        *,
+        pad_to_multiple_of: int = 1,
+    ) -> Tokenizer:
+        """Return a tokenizer with more special tokens. The ids of all others stay.
+
+        Literals get the ids from `n_vocab` on, in the order given. A mapping of literals to ids
+        chooses the ids, which may fill gaps.
+
+        `pad_to_multiple_of` makes `n_vocab` a multiple of that number, since GPUs multiply by such
+        embedding tables faster. It adds special tokens <|reserved_0|>, <|reserved_1|> and so on.
+        So each added row has a token: `decode` knows every id, and other libraries count as many.
+
+        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
+        >>> chat = tokenizer.with_special_tokens(["<|user|>"], pad_to_multiple_of=64)
+        >>> chat.encode("<|user|>ab"), chat.n_vocab, len(chat.special_tokens)
+        ([259, 256], 320, 62)
+
+        Raises ValueError for a literal that is empty, given twice or a special token already, for
+        an id that is in use, and for a `pad_to_multiple_of` that is not from 1 to 65,536. Raises
+        UnicodeEncodeError for a lone surrogate, TypeError for a wrong type.
+        """
+        checked = _arguments.check_new_special_tokens(special_tokens)
+        multiple = _arguments.check_multiple(pad_to_multiple_of)
+        return Tokenizer(_derived.with_special_tokens(self._vocabulary, checked, multiple))
+
+    def with_settings(self, **settings: str | None) -> Tokenizer:
+        """Return a tokenizer with other `settings`, for a model folder; ids stay.
+
+        The settings are bos_token, eos_token, pad_token and unk_token, each a special token, and
+        chat_template. None removes a setting. `**{"chat_template.NAME": ...}` sets a template that
+        has a name.
+
+        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
+        >>> dict(tokenizer.with_settings(eos_token="<|endoftext|>").settings)
+        {'eos_token': '<|endoftext|>'}
+
+        Raises ValueError for another name, for a token that is not special, and for an empty
+        value. Raises TypeError for a value that is not a str.
+        """
+        return Tokenizer(with_settings(self._vocabulary, settings))
+
+    def embedding_map(self, new: Tokenizer) -> tuple[list[int], dict[int, list[int]]]:
+        """Return which rows of this tokenizer's embedding table the table of `new` keeps.
+
+        The first result has an entry for each id from 0 to `new.n_vocab` - 1: the id here that has
+        the same meaning, or -1. Two ordinary ids have the same meaning if their bytes are equal,
+        and two special ids if their literals are.
+
+        The second result is for tokens without such an id. It has the ids here that spell the
+        token: the bytes of these ids, joined, are the token's. The mean of their rows is a usual
+        start. An id that `new` does not use is -1 in the first result, and not in the second.
+
+        >>> old = Tokenizer.train("ab ab ab", 258)
+        >>> rows, parts = old.embedding_map(Tokenizer.train("abc abc", 259))
+        >>> rows[256:], parts
+        ([256, -1, -1, 258], {257: [256, 99], 258: [257, 99]})
+
+        Raises TypeError for a value that is not a Tokenizer, ValueError for ids above 16 million.
+        """
+        if not isinstance(new, Tokenizer):
+            raise TypeError(f"new must be a Tokenizer, got {type(new).__name__}")
+        return _derived.embedding_map(self._vocabulary, new._vocabulary)
 
     # Files
 

@@ -216,6 +216,63 @@ def test_special_token_is_utf8_in_every_locale() -> None:
     assert Tokenizer.load("out/new.json") == tokenizer
 
 
+# Other tokens
+
+
+@pytest.mark.parametrize("target", FORMATS)
+def test_special_tokens_are_added(target: str) -> None:
+    path = out(target)
+    options = ["--add-special-token", "<|a=b|>", "--add-special-token=<|far|>=300"]
+    result = in_process("convert", "model.json", path, *options, "--verify", "text.txt")
+    expected = TOKENIZER.with_special_tokens({"<|far|>": 300, "<|a=b|>": 301})
+    if target == "tiktoken":
+        special_tokens = expected.special_tokens
+        found = Tokenizer.load(path, pattern="gpt2", special_tokens=special_tokens)
+    else:
+        found = Tokenizer.load(path)
+    assert (result.code, found) == (0, expected)
+
+
+def test_first_tokens_and_new_special_tokens() -> None:
+    options = ("--vocab-size", "270", "--add-special-token", "<|user|>")
+    result = in_process("convert", "model.json", "out/new.json", *options)
+    assert result == Result(0, b"", ["bpetite: wrote out/new.json: bpetite, 273 ids"])
+    found = Tokenizer.load("out/new.json")
+    assert found == TOKENIZER.first(270).with_special_tokens(["<|user|>"])
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--add-special-token=<|pad|>"], "'<|pad|>' is a special token already, with the id 291"),
+        (["--add-special-token=x=97"], "the id 97 of 'x' is that of b'a'"),
+        (["--add-special-token=x=400", "--add-special-token=x=401"], "token 'x' has two ids"),
+        (["--add-special-token=x", "--add-special-token=x"], "token 'x' is given twice"),
+        (["--add-special-token="], "a special token must not be empty"),
+        (["--vocab-size=291"], "but this vocabulary has only 290 bytes and merges"),
+    ],
+)
+def test_wrong_changes_are_refused(options: list[str], reason: str) -> None:
+    result = in_process("convert", "model.json", "out/new.json", *options)
+    assert (result.code, result.out, len(result.err)) == (1, b"", 1)
+    assert reason in result.err[0]
+    assert written() == {}
+
+
+def test_verify_shows_what_a_new_special_token_changes() -> None:
+    options = ("--add-special-token", "café", "--verify", "text.txt")
+    result = in_process("convert", "model.json", "out/new.json", *options)
+    assert (result.code, written()) == (1, {})
+    assert "text.txt: " in result.err[-1]
+
+
+def test_other_vocabulary_size_cannot_be_verified() -> None:
+    options = ("--vocab-size", "270", "--verify", "text.txt")
+    result = in_process("convert", "model.json", "out/new.json", *options)
+    words = "--verify compares ids with IN, but --vocab-size changes them"
+    assert (result.code, result.err[-1]) == (2, f"bpetite convert: error: {words}")
+
+
 # Existing files
 
 

@@ -53,6 +53,11 @@ def test_a_step_of_several_ids_has_a_constant_number_of_calls(
     assert calls(100) == calls(1)
 
 
+def test_pruning_takes_linearly_many_calls(tokenizer: Tokenizer) -> None:
+    calls = calls_in(lambda: tokenizer.prune({}, 256), ("call", "c_call"))
+    assert calls < 20 * tokenizer.vocab_size
+
+
 def test_counting_makes_no_list_of_ids(
     tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

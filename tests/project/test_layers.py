@@ -15,8 +15,8 @@ PACKAGE = Path(bpetite.__file__).parent
 LAYERS = (
     ("_unicode", "_vocabulary", "_progress", "_piece_records"),
     ("_pretokenizer", "_corpus", "_trainer", "_encoder", "_decoder"),
-    ("_merge_rules", "_arguments"),
-    ("_engine", "_budget", "_token_tables"),
+    ("_arguments", "_merge_rules", "_token_parts"),
+    ("_engine", "_budget", "_token_tables", "_derived"),
     ("_streaming", "formats"),
     ("_piece_counts", "_checkpoint"),
     ("_tokenizer",),

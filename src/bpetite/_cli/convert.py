@@ -52,6 +52,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         help="a literal that is never split, and its id, for the same formats; repeatable",
     )
+    parser.add_argument(
+        "--vocab-size",
+        metavar="N",
+        type=common.number(256, 2**32),
+        help="keep only the bytes and the merges of lowest rank, N in all; special tokens stay",
+    )
+    parser.add_argument(
+        "--add-special-token",
+        metavar="LITERAL[=ID]",
+        type=_new_special_token,
+        action="append",
+        default=[],
+        help="a new literal that is never split, and its id (default: the next one above all "
+        "others); repeatable",
+    )
     parser.add_argument("--force", action="store_true", help="replace files of OUT that exist")
     parser.add_argument(
         "--verify",
@@ -73,8 +88,21 @@ def _special_token(argument: str) -> tuple[str, int]:
         raise argparse.ArgumentTypeError(f"not an id: {id[:40]!r}") from None
 
 
+def _new_special_token(argument: str) -> tuple[str, int | None]:
+    """Return a literal, and its id if the argument ends in one.
+
+    >>> _new_special_token("<a=b>"), _new_special_token("<a=b>=300")
+    (('<a=b>', None), ('<a=b>', 300))
+    """
+    literal, _, id = argument.rpartition("=")
+    is_id = literal and id.isascii() and id.isdigit()
+    return _special_token(argument) if is_id else (argument, None)
+
+
 def run(options: argparse.Namespace) -> None:
     """Write OUT after a trial that shows what its format loses."""
+    if options.vocab_size is not None and options.verify:
+        options.parser.error("--verify compares ids with IN, but --vocab-size changes them")
     output, format = options.output, options.output_format or format_of_path(options.output)
     if format == "huggingface":
         output = str(Path(output))  # without a separator at the end
@@ -86,6 +114,7 @@ def run(options: argparse.Namespace) -> None:
         pattern=None if options.pattern is None else common.text_argument(options.pattern),
         special_tokens=_special_tokens(options.special_token),
     )
+    given, tokenizer = tokenizer, _changed(tokenizer, options)
     with _trial_of(output) as trial:
         tokenizer.save(trial, format=format)
         files = _files(trial, output)
@@ -94,12 +123,24 @@ def run(options: argparse.Namespace) -> None:
                 common.check_output(file, options.force)
         read_back, notes = _read_back(tokenizer, trial, format)
         if options.verify:
-            source = _Side(options.input, tokenizer, options.input, options.input_format)
+            source = _Side(options.input, given, options.input, options.input_format)
             _verify(options.verify, source, _Side(output, read_back, trial, format))
     with warnings.catch_warnings(action="ignore"):  # the trial has shown them
         tokenizer.save(output, options.force, format=format)
     parts = [f"{format}, {tokenizer.vocab_size:,} ids", *notes, *_losses(tokenizer, read_back)]
     common.say(f"wrote {' and '.join(files)}: {'; '.join(parts)}")
+
+
+def _changed(tokenizer: Tokenizer, options: argparse.Namespace) -> Tokenizer:
+    """Return the tokenizer of OUT."""
+    if options.vocab_size is not None:
+        tokenizer = tokenizer.first(options.vocab_size)
+    new = [(common.text_argument(literal), id) for literal, id in options.add_special_token]
+    if chosen := _special_tokens((literal, id) for literal, id in new if id is not None):
+        tokenizer = tokenizer.with_special_tokens(chosen)
+    if literals := [literal for literal, id in new if id is None]:
+        tokenizer = tokenizer.with_special_tokens(literals)
+    return tokenizer
 
 
 def _special_tokens(given: Iterable[tuple[str, int]] | None) -> dict[str, int] | None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import islice
 
-from bpetite._encoder import merge_ids
+from bpetite._token_parts import token_parts
 from bpetite._unicode.data import VERSION as UNICODE_VERSION
-from bpetite._vocabulary import Pair, Vocabulary
+from bpetite._vocabulary import Vocabulary
 
 _VERSION = 1
 """The version of the hashed document."""
@@ -79,31 +78,10 @@ _dumps = partial(json.dumps, sort_keys=True, separators=(",", ":"))
 def _used_merges(vocabulary: Vocabulary) -> tuple[list[tuple[int, int, int]], bool]:
     """Return the merges that texts use, each with its id, and whether they miss a token.
 
-    A token's bytes merge in every text as they merge alone: no merge crosses the token's edges
-    before the token exists. So one pair at most makes a token, however many the file lists.
-
     If each token has one merge and `ignore_merges` is false, all merges are returned. Then no file
     of another format lists fewer.
     """
-    every = [(*pair, id) for pair, id in zip(vocabulary.merges, vocabulary.merge_ids, strict=True)]
-    if not vocabulary.ignore_merges and len(set(vocabulary.merge_ids)) == len(every):
-        return every, False
-    byte_ids = vocabulary.byte_ids
-    rank_of = {pair: rank for rank, pair in enumerate(vocabulary.merges)}
-    pairs_of: defaultdict[int, list[Pair]] = defaultdict(list)
-    for left, right, id in every:
-        pairs_of[id].append((left, right))
-    used: set[Pair] = set()
-    misses_tokens = False
-    for id, token in vocabulary.ordinary_tokens.items():
-        if len(token) == 1:
-            continue
-        ranks = [rank_of.pop(pair) for pair in pairs_of[id]]
-        parts = merge_ids([byte_ids[byte] for byte in token], rank_of, vocabulary.merge_ids)
-        rank_of.update(zip(pairs_of[id], ranks, strict=True))
-        pair = tuple(parts)
-        if pair in pairs_of[id]:
-            used.add(pair)
-        else:
-            misses_tokens = True
-    return [merge for merge in every if merge[:2] in used], misses_tokens
+    parts = token_parts(vocabulary)
+    merges = zip(vocabulary.merges, vocabulary.merge_ids, strict=True)
+    used = [(*pair, id) for pair, id in merges if parts[id] == pair]
+    return used, len(used) < len(parts)

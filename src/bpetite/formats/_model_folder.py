@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,9 @@ _TEMPLATE_FOLDER = "additional_chat_templates"
 """The folder of chat templates that have names."""
 
 _CONFIG_TOKENS = ("bos_token", "eos_token", "pad_token", "unk_token")
+
+_NAMED = "chat_template."
+"""The beginning of the setting of a chat template that has a name."""
 
 
 def read_settings(folder: Path, vocabulary: Vocabulary) -> dict[str, str]:
@@ -33,6 +38,36 @@ def read_settings(folder: Path, vocabulary: Vocabulary) -> dict[str, str]:
     for path in sorted((folder / _TEMPLATE_FOLDER).glob("*.jinja")):
         settings[f"chat_template.{path.stem}"] = SourceFile(path).text()
     return settings
+
+
+def with_settings(vocabulary: Vocabulary, changes: Mapping[str, str | None]) -> Vocabulary:
+    """Return a vocabulary with other settings; None removes one.
+
+    Raises ValueError for a name or a value that a model folder cannot hold, and for a token that
+    is not special; TypeError for a value that is not a str.
+    """
+    settings = dict(vocabulary.settings)
+    for name, value in changes.items():
+        is_named = name.startswith(_NAMED) and name not in (_NAMED, f"{_NAMED}default")
+        if name not in (*_CONFIG_TOKENS, "chat_template") and not is_named:
+            known = ", ".join(_CONFIG_TOKENS)
+            raise ValueError(
+                f"the setting {name!r} is none of {known}, chat_template and chat_template.NAME"
+            )
+        if value is None:
+            settings.pop(name, None)
+            continue
+        if not isinstance(value, str):
+            raise TypeError(f"{name} must be a str or None, got {type(value).__name__}")
+        if not value or not is_encodable(name + value):
+            raise ValueError(f"{name} is empty, or not Unicode; None removes it")
+        if name in _CONFIG_TOKENS and value not in vocabulary.special_tokens:
+            raise ValueError(
+                f"{name} is {value!r}, which is not a special token of this vocabulary; add it by "
+                f"with_special_tokens"
+            )
+        settings[name] = value
+    return replace(vocabulary, settings=settings)
 
 
 def settings_files(folder: str, vocabulary: Vocabulary) -> dict[str, bytes]:
