@@ -356,3 +356,62 @@ def test_invalid_pattern_is_shown_and_nothing_written(pattern: str) -> None:
     assert (result.code, result.out) == (1, b"")
     assert repr(pattern) in result.err[0]
     assert not Path("new.json").exists()
+
+
+# Which merges to learn
+
+
+def test_rules_are_those_of_python() -> None:
+    base = trained("a.txt", "--vocab-size", "265")
+    Path("new.json").rename("base.json")
+    result = trained(
+        "b.txt", "--base", "base.json", "--min-pair-count", "2", "--max-token-bytes", "3",
+        "--require", "lin", "--forbid", "th|x$", "--whole-characters", "--pattern", "words",
+    )  # fmt: skip
+    expected = Tokenizer.train(
+        OTHER,
+        280,
+        base=base,
+        pattern="words",
+        min_count=2,
+        max_token_bytes=3,
+        require=["lin"],
+        forbid=re.compile(b"th|x$"),
+        whole_characters=True,
+    )
+    assert result == expected
+
+
+def test_piece_counts_are_continued_by_the_pattern_of_the_base() -> None:
+    base = trained("a.txt", "--vocab-size", "265", "--pattern", "cl100k")
+    Path("new.json").rename("base.json")
+    result = trained("b.txt", "--base", "base.json", "--weight", "b.txt=2")
+    assert result == Tokenizer.train([OTHER] * 2, 280, base=base)
+
+
+def test_a_checkpoint_is_continued() -> None:
+    Tokenizer.train([TEXT, OTHER], 265, special_tokens=(), checkpoint="so-far.json")
+    expected = Tokenizer.train([TEXT, OTHER], 280)
+    assert trained("a.txt", "b.txt", "--checkpoint", "so-far.json") == expected
+    assert Tokenizer.load("so-far.json").merges == expected.merges
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (("--base", "missing.json"), "missing.json"),
+        (("--require", "a b"), "the pattern splits it"),
+        (("--require", "abcdefghijklmnopqrstuvwxyzabcdefg"), "vocab_size must be at least"),
+    ],
+)
+def test_wrong_rules_are_found_before_the_work(arguments: tuple[str, ...], error: str) -> None:
+    result = in_process(*TRAIN, "a.txt", *arguments)
+    assert (result.code, result.out, len(result.err)) == (1, b"", 1)
+    assert error in result.err[0]
+    assert not Path("new.json").exists()
+
+
+def test_a_wrong_expression_is_wrong_usage() -> None:
+    result = in_process(*TRAIN, "a.txt", "--forbid", "(")
+    assert result.code == 2
+    assert "'(' is no regular expression" in result.err[-1]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import time
 import warnings
 from collections.abc import Iterator
 from functools import reduce
 from operator import add
+from typing import Any
 
 import bpetite
 from bpetite import CorpusWarning, PieceCounts, PieceCountsHeader, Tokenizer, TrainingProgress
@@ -52,8 +54,76 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="a literal that is never split; repeatable (default: <|endoftext|>)",
     )
     pieces.add_options(parser)
+    _add_rules(parser)
     parser.add_argument("--quiet", action="store_true", help="show neither progress nor notes")
     common.add_corpus(parser)
+
+
+def _add_rules(parser: argparse.ArgumentParser) -> None:
+    rules = parser.add_argument_group("which merges to learn")
+    rules.add_argument(
+        "--base",
+        metavar="MODEL",
+        help="learn merges on top of this vocabulary, whose ids stay; --vocab-size counts both",
+    )
+    rules.add_argument(
+        "--min-pair-count",
+        metavar="N",
+        type=common.number(1, 2**64 - 1),
+        default=1,
+        help="merge no pair that occurs less than N times (default: 1)",
+    )
+    rules.add_argument(
+        "--max-token-bytes",
+        metavar="N",
+        type=common.number(1, 2**32),
+        help="make no token of more than N bytes",
+    )
+    rules.add_argument(
+        "--require",
+        metavar="TOKEN",
+        action="append",
+        default=[],
+        help="make this token first, and what it is made of; repeatable",
+    )
+    rules.add_argument(
+        "--forbid",
+        metavar="REGEX",
+        type=_forbidden,
+        default=(),
+        help="make no token in which this regular expression of bytes (Python's re) matches",
+    )
+    rules.add_argument(
+        "--whole-characters",
+        action="store_true",
+        help="make only tokens that are whole characters, or a part of one",
+    )
+    rules.add_argument(
+        "--checkpoint",
+        metavar="FILE",
+        help="keep the merges learnt so far in this file, and go on from it if it exists",
+    )
+
+
+def _forbidden(text: str) -> re.Pattern[bytes]:
+    try:
+        return re.compile(os.fsencode(text))
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from None
+
+
+def _rules(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of training that say which merges to learn."""
+    return {
+        "special_tokens": [*map(common.text_argument, options.special_token or ["<|endoftext|>"])],
+        "base": None if options.base is None else Tokenizer.load(options.base),
+        "min_count": options.min_pair_count,
+        "max_token_bytes": options.max_token_bytes,
+        "require": [*map(common.text_argument, options.require)],
+        "forbid": options.forbid,
+        "whole_characters": options.whole_characters,
+        "checkpoint": options.checkpoint,
+    }
 
 
 def run(options: argparse.Namespace) -> None:
@@ -95,7 +165,7 @@ def _trained(
     options: argparse.Namespace, names: list[str], progress: _Progress
 ) -> tuple[Tokenizer, PieceCountsHeader | None, int]:
     """Return the vocabulary, the header of its piece counts if any, and the size of its text."""
-    special_tokens = [*map(common.text_argument, options.special_token or ["<|endoftext|>"])]
+    rules = _rules(options)
     stored = [*filter(pieces.are_counts, names)]
     texts = [name for name in names if name not in stored]
     common.check_inputs(texts, options.quiet)
@@ -107,17 +177,20 @@ def _trained(
                 corpus,
                 options.vocab_size,
                 pattern=pattern,
-                special_tokens=special_tokens,
                 progress=progress,
+                **rules,
             )
         return tokenizer, None, progress.corpus_bytes
-    Tokenizer.train("", options.vocab_size, special_tokens=special_tokens)  # before the work
+    # Wrong options are found before the work.
+    Tokenizer.train("", options.vocab_size, pattern=pattern, **rules | {"checkpoint": None})
+    if pattern is None and rules["base"] is not None:
+        pattern = rules["base"].pattern
     counts = _counts(options, stored, texts, pattern, progress)
     corpus_bytes = counts.header.text_bytes
     counts = counts.prune(options.min_count)
     pieces.note_pruning(counts.header, options.quiet)
     tokenizer = Tokenizer.train(
-        counts, options.vocab_size, special_tokens=special_tokens, progress=progress
+        counts, options.vocab_size, pattern=pattern, progress=progress, **rules
     )
     return tokenizer, counts.header, corpus_bytes
 
