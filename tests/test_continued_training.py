@@ -18,7 +18,7 @@ from support import reference
 from support.examples import few_examples
 from support.vocabularies import vocabulary
 
-from bpetite import PATTERNS, PieceCounts, Tokenizer, _checkpoint
+from bpetite import PATTERNS, PieceCounts, Tokenizer, TrainingProgress, _checkpoint
 from bpetite._vocabulary import Vocabulary
 from conftest import TEXTS
 
@@ -279,6 +279,94 @@ def test_other_libraries_give_the_ids_of_continued_vocabularies(tmp_path: Path) 
         special_tokens=dict(larger.special_tokens),
     )
     assert loaded.encode(text) == larger.encode(text)
+
+
+# Several languages
+
+LANGUAGES = {
+    "en": ("the cat sat on the mat and that was that, the cat sat " * 2, "the cat was on the mat"),
+    "fr": ("le chat est assis sur le tapis, là où est le chat ", "le chat était sur le tapis là"),
+    "zh": ("猫坐在垫子上，猫坐在那里，猫在垫子上坐着", "猫在垫子上，在垫子上"),
+    "xx": ("zz", "猫" * 90),
+}
+
+
+def balanced(
+    languages: dict[str, tuple[str, str]], vocab_size: int, **options: Any
+) -> tuple[tuple[int, int], ...]:
+    texts = {name: text for name, (text, _) in languages.items()}
+    developments = {name: development for name, (_, development) in languages.items()}
+    return plain(texts, vocab_size, balance=developments, **options).merges
+
+
+@pytest.mark.parametrize("size", [256, 257, 270, 300, 400])
+def test_languages_are_balanced_as_in_the_textbook(size: int) -> None:
+    expected = reference.train_balanced([*LANGUAGES.values()], size)
+    assert balanced(LANGUAGES, size) == expected
+    base = plain("the chat 猫", 262)
+    expected = reference.train_balanced([*LANGUAGES.values()], max(size, 262), base.merges)
+    assert balanced(LANGUAGES, max(size, 262), base=base) == expected
+
+
+@few_examples
+@given(
+    st.dictionaries(
+        st.sampled_from("abc"),
+        st.tuples(st.text("ab é", max_size=60), st.text("ab é", max_size=30)),
+        min_size=1,
+    ),
+    st.integers(256, 290),
+)
+def test_any_languages_are_balanced(languages: dict[str, tuple[str, str]], size: int) -> None:
+    assert balanced(languages, size) == reference.train_balanced([*languages.values()], size)
+
+
+def test_rules_hold_for_every_language() -> None:
+    merges = balanced(LANGUAGES, 400, max_token_bytes=2, min_count=2)
+    token_of = reference.tokens(merges)
+    assert max(map(len, token_of.values())) == 2
+    assert (122, 122) not in merges  # "zz", once
+
+
+def test_balance_costs_the_frequent_language_some_ids() -> None:
+    fair = plain(
+        {"en": LANGUAGES["en"][0] * 9, "zh": LANGUAGES["zh"][0]},
+        290,
+        balance={"en": "the cat", "zh": "猫坐在垫子上"},
+    )
+    usual = plain([LANGUAGES["en"][0] * 9, LANGUAGES["zh"][0]], 290)
+    assert fair.count("猫坐在垫子上") < usual.count("猫坐在垫子上")
+    assert fair.count("the cat sat") >= usual.count("the cat sat")
+
+
+def test_piece_counts_are_balanced_too() -> None:
+    texts = {name: PieceCounts.from_corpus(text) for name, (text, _) in LANGUAGES.items()}
+    developments = {name: PieceCounts.from_corpus(text) for name, (_, text) in LANGUAGES.items()}
+    merges = plain(texts, 300, balance=developments).merges
+    assert merges == balanced(LANGUAGES, 300)
+
+
+def test_progress_of_languages_adds_up() -> None:
+    seen: list[TrainingProgress] = []
+    balanced(LANGUAGES, 270, progress=seen.append)
+    size = sum(len(text.encode()) for pair in LANGUAGES.values() for text in pair)
+    counting = [each for each in seen if each.stage == "counting"]
+    assert counting[-1] == TrainingProgress("counting", size, size)
+    assert [each.done for each in counting] == sorted(each.done for each in counting)
+
+
+@pytest.mark.parametrize(
+    ("corpus", "balance", "error"),
+    [
+        ({"a": "x", "b": "y"}, {"a": "x"}, "must have the same names, at least one: 'b'"),
+        ({}, {}, "must have the same names"),
+        ("text", {"a": "x"}, "must be mappings from names to texts"),
+        ({"a": "x"}, ["x"], "must be mappings from names to texts"),
+    ],
+)
+def test_languages_without_texts_are_refused(corpus: Any, balance: Any, error: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=error):
+        plain(corpus, 300, balance=balance)
 
 
 # Wrong arguments

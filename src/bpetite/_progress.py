@@ -43,6 +43,8 @@ class Reporter:
     callback: ProgressCallback | None
     stage: Stage
     total: int | None
+    before: int = 0
+    """What was done before the work that reports now."""
     _next: float = 0.0
 
     def __post_init__(self) -> None:
@@ -58,4 +60,4 @@ class Reporter:
     def tell(self, done: int) -> None:
         """Report progress at once."""
         if self.callback is not None:
-            self.callback(TrainingProgress(self.stage, done, self.total))
+            self.callback(TrainingProgress(self.stage, self.before + done, self.total))

@@ -7,7 +7,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from bpetite import _arguments, _corpus, _derived
 from bpetite._arguments import Buffer, Chosen, Dtype, Frame, Specials, Text, TextErrors, Unit
@@ -49,6 +49,9 @@ _ONE_THREAD: Final = 1
 _UINT32: Final = "uint32"
 
 _ANY_MERGES: Final = MergeOptions()
+
+AnyCorpus = str | Iterable[Document] | Batches | PieceCounts
+"""What `Tokenizer.train` learns from."""
 
 # The usual types of a choice of special tokens.
 _COLLECTIONS = (tuple, set, frozenset, list)
@@ -102,11 +105,12 @@ class Tokenizer(MakesStreams):
     @classmethod
     def train(
         cls,
-        corpus: str | Iterable[Document] | Batches | PieceCounts,
+        corpus: AnyCorpus | Mapping[str, AnyCorpus],
         vocab_size: int,
         *,
         pattern: str | None = None,
         special_tokens: Iterable[str] = (END_OF_TEXT,),
+        balance: Mapping[str, AnyCorpus] | None = None,
         base: Tokenizer | None = None,
         min_count: int = 1,
         max_token_bytes: int | None = None,
@@ -159,6 +163,11 @@ class Tokenizer(MakesStreams):
           anywhere, or makes this function of bytes return true. It must be a pure function.
         - `whole_characters`: a new token is whole characters, or a part of one.
 
+        `balance` has a development text for each language, and `corpus` then the text of each, by
+        the same names. Each merge is the most frequent pair of the language whose development text
+        has the most ids, the first of several. So give texts of equal meaning. (Foroutan et al.,
+        arXiv:2508.04796.)
+
         `checkpoint` is a file in which the merges learnt so far are kept, at most every ten
         seconds and after an interrupt. If it exists, training with the same arguments goes on from
         there, and counts the corpus again.
@@ -169,7 +178,11 @@ class Tokenizer(MakesStreams):
         >>> larger = Tokenizer.train("cd cd", 258, base=base)
         >>> base.encode("ab<|endoftext|>cd"), larger.encode("ab<|endoftext|>cd")
         ([256, 257, 99, 100], [256, 257, 258])
+        >>> texts = {"one": "ab ab ab", "other": "cd"}
+        >>> Tokenizer.train(texts, 257, balance={"one": "b", "other": "cd"}).merges
+        ((99, 100),)
 
+        Raises ValueError if the names in `corpus` and `balance` differ.
         Raises ValueError for a `vocab_size` below that of `base` with the required tokens, for a
         required token that the pattern splits, for a base that normalizes text, for one with
         several patterns without a `pattern`, and for a checkpoint of other training.
@@ -180,12 +193,8 @@ class Tokenizer(MakesStreams):
         Raises UnicodeEncodeError for a lone surrogate, UnicodeDecodeError for bytes that are not
         UTF-8, and TypeError for a wrong type.
         """
-        as_text = _arguments.replaced if _arguments.check_text_errors(errors) else None
-        if as_text is not None and isinstance(corpus, PieceCounts):
-            raise ValueError('errors="replace" is for documents, not for a PieceCounts')
-        documents = (
-            corpus if isinstance(corpus, PieceCounts) else _corpus.corpus_of(corpus, as_text)
-        )
+        replaces = _arguments.check_text_errors(errors)
+        texts, developments = _languages(corpus, balance)
         if base is not None and not isinstance(base, Tokenizer):
             raise TypeError(f"base must be a Tokenizer, got {type(base).__name__}")
         options = MergeOptions(
@@ -200,7 +209,15 @@ class Tokenizer(MakesStreams):
         )
         path = None if checkpoint is None else os.fspath(checkpoint)
         return cls._train(
-            documents, vocab_size, pattern, special_tokens, progress, threads, options, path
+            [_source(each, replaces) for each in texts],
+            vocab_size,
+            pattern,
+            special_tokens,
+            progress,
+            threads,
+            [_source(each, replaces) for each in developments],
+            options,
+            path,
         )
 
     @classmethod
@@ -227,17 +244,18 @@ class Tokenizer(MakesStreams):
         for bytes that are not UTF-8, with the file and the offset in bytes.
         """
         documents = _corpus.FileCorpus(paths)
-        return cls._train(documents, vocab_size, pattern, special_tokens, progress, threads)
+        return cls._train([documents], vocab_size, pattern, special_tokens, progress, threads)
 
     @classmethod
     def _train(
         cls,
-        corpus: DocumentCorpus | PieceCounts,
+        texts: list[DocumentCorpus | PieceCounts],
         vocab_size: int,
         pattern: str | None,
         special_tokens: Iterable[str],
         progress: ProgressCallback | None,
         threads: int | None,
+        developments: Sequence[DocumentCorpus | PieceCounts] = (),
         options: MergeOptions = _ANY_MERGES,
         checkpoint: str | None = None,
     ) -> Tokenizer:
@@ -246,10 +264,11 @@ class Tokenizer(MakesStreams):
         literals = _arguments.check_special_literals(special_tokens)
         if pattern is None:
             pattern = options.base_pattern()
-        if isinstance(corpus, PieceCounts):
-            pattern = corpus.header.checked_pattern(pattern)
-        else:
-            pattern = portable_pattern(pattern_of("gpt2" if pattern is None else pattern))
+        corpora = [*texts, *developments]
+        for corpus in corpora:
+            if isinstance(corpus, PieceCounts):
+                pattern = corpus.header.checked_pattern(pattern)
+        pattern = portable_pattern(pattern_of("gpt2" if pattern is None else pattern))
         kept = Checkpoint(checkpoint, options.start(pattern))
         start = kept.vocabulary
         merge_limit = size - len(start.ordinary_tokens)
@@ -259,25 +278,25 @@ class Tokenizer(MakesStreams):
                 f"there to begin with, got {size}"
             )
         merging = Reporter(progress, "merging", merge_limit)
-        if isinstance(corpus, PieceCounts):
-            counting = Reporter(progress, "counting", corpus.header.text_bytes)
-            counts = [ENGINE.counts_of(corpus._records)]
-            counting.tell(corpus.header.text_bytes)
-        else:
-            total = None if progress is None else corpus.total_bytes()
-            counting = Reporter(progress, "counting", total)
-            counts = [ENGINE.count_pieces(corpus, pattern, counting, threads)]
-            counting.tell(corpus.bytes_read)
-        # `pop` gives the only reference away, so that the trainer can free the counts early.
+        counting = Reporter(progress, "counting", None if progress is None else _total(corpora))
+        counts = [_counts(corpus, pattern, counting, threads) for corpus in corpora]
+        counting.tell(0)
+        is_continued = start.merges or options.base is not None
         with kept.saving(options.rules(start)) as takes:
-            merges = ENGINE.learn_merges(
-                counts.pop(),
+            rules = (
                 merge_limit,
                 merging.report,
-                start if start.merges or options.base is not None else None,
+                start if is_continued else None,
                 takes,
                 options.min_count,
             )
+            if developments:
+                number = len(texts)
+                languages = [*zip(counts[:number], counts[number:], strict=True)]
+                merges = ENGINE.learn_balanced(languages, *rules)
+            else:
+                # `pop` gives the only reference away, so that the counts can be freed early.
+                merges = ENGINE.learn_merges(counts.pop(), *rules)
         merging.tell(len(merges))
         if len(merges) < merge_limit:
             learnt = size - merge_limit + len(merges)
@@ -1525,3 +1544,50 @@ def _without_special(text: Text, guard: TextEncoder | None) -> Text:
     if found := guard.first_special(string):
         raise _arguments.disallowed_error(text, string, *found)
     return string
+
+
+def _languages(
+    corpus: AnyCorpus | Mapping[str, AnyCorpus], balance: Mapping[str, AnyCorpus] | None
+) -> tuple[list[AnyCorpus], list[AnyCorpus]]:
+    """Return the text and the development text of each language; without `balance`, one text."""
+    if balance is None:
+        return [corpus], []  # of a mapping, the keys are the documents, as of any iterable
+    if not isinstance(corpus, Mapping) or not isinstance(balance, Mapping):
+        raise TypeError("with balance, corpus and balance must be mappings from names to texts")
+    if not corpus or {*corpus} != {*balance}:
+        names = ", ".join(map(repr, {*corpus} ^ {*balance}))
+        raise ValueError(f"corpus and balance must have the same names, at least one: {names}")
+    return [*corpus.values()], [balance[name] for name in corpus]
+
+
+def _source(corpus: AnyCorpus, replaces: bool) -> DocumentCorpus | PieceCounts:
+    if not isinstance(corpus, PieceCounts):
+        return _corpus.corpus_of(corpus, _arguments.replaced if replaces else None)
+    if replaces:
+        raise ValueError('errors="replace" is for documents, not for a PieceCounts')
+    return corpus
+
+
+def _total(corpora: Iterable[DocumentCorpus | PieceCounts]) -> int | None:
+    """Return the number of bytes of all texts, None if only reading them would tell."""
+    total = 0
+    for corpus in corpora:
+        if isinstance(corpus, PieceCounts):
+            total += corpus.header.text_bytes
+        elif (size := corpus.total_bytes()) is None:
+            return None
+        else:
+            total += size
+    return total
+
+
+def _counts(
+    corpus: DocumentCorpus | PieceCounts, pattern: str, counting: Reporter, threads: int
+) -> Any:
+    """Return the piece counts of a corpus, as the engine takes them."""
+    if isinstance(corpus, PieceCounts):
+        counting.before += corpus.header.text_bytes
+        return ENGINE.counts_of(corpus._records)
+    counts = ENGINE.count_pieces(corpus, pattern, counting, threads)
+    counting.before += corpus.bytes_read
+    return counts

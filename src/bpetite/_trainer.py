@@ -39,31 +39,97 @@ def learn_merges(
     """
     if limit == 0:
         return []
-    corpus = _Corpus(piece_counts, ids_of)
+    learner = _Learner(_Corpus(piece_counts, ids_of), takes, min_count)
     del piece_counts  # the corpus holds a copy, so free the caller's counts
     if report is not None:
         report(0)
-    # After the merge that creates a pair, the pair's count only falls. So each pair needs one
-    # entry in the queue: an entry whose count is too high goes back with the current count.
-    queue = [(-count, pair) for pair, count in corpus.pair_counts.items()]
-    heapq.heapify(queue)
     merges: list[Pair] = []
-    while queue and len(merges) < limit:
-        negative_count, pair = heapq.heappop(queue)
-        count = corpus.pair_counts.get(pair, 0)
-        if count < min_count:
-            continue  # a count never rises again
-        if count != -negative_count:
-            heapq.heappush(queue, (-count, pair))
-            continue
-        if takes is not None and not takes(*pair):
-            continue
-        for new_pair in corpus.merge(pair, first_id + len(merges)):
-            heapq.heappush(queue, (-corpus.pair_counts[new_pair], new_pair))
+    while len(merges) < limit and (pair := learner.best_pair()) is not None:
+        learner.merge(pair, first_id + len(merges))
         merges.append(pair)
         if report is not None:
             report(len(merges))
     return merges
+
+
+def learn_balanced(
+    languages: Sequence[tuple[Mapping[str, int], Mapping[str, int]]],
+    limit: int,
+    report: Callable[[int], object] | None = None,
+    *,
+    ids_of: Callable[[str], Sequence[int]] = str.encode,
+    first_id: int = BYTE_COUNT,
+    takes: Callable[[int, int], bool] | None = None,
+    min_count: int = 1,
+) -> list[Pair]:
+    """Return merges as `learn_merges`, chosen for one language at a time.
+
+    Each language has the piece counts of its text, and those of a development text. Each step takes
+    the language whose development text has the most ids, the first of several, and merges its most
+    frequent pair in all languages. If it has no pair left, the next language follows.
+
+    >>> learn_balanced([({"ab": 9}, {"a": 1}), ({"cd": 1}, {"cd": 1})], 2)
+    [(99, 100), (97, 98)]
+    """
+    if limit == 0:
+        return []
+    learners = [_Learner(_Corpus(text, ids_of), takes, min_count) for text, _ in languages]
+    developments = [_Corpus(development, ids_of) for _, development in languages]
+    del languages
+    if report is not None:
+        report(0)
+    merges: list[Pair] = []
+    while len(merges) < limit:
+        by_length = sorted(
+            zip(developments, learners, strict=True), key=lambda each: -each[0].id_count
+        )
+        best_pairs = (learner.best_pair() for _, learner in by_length)
+        pair = next((pair for pair in best_pairs if pair is not None), None)
+        if pair is None:
+            break
+        new_id = first_id + len(merges)
+        for learner in learners:
+            learner.merge(pair, new_id)
+        for development in developments:
+            development.merge(pair, new_id)
+        merges.append(pair)
+        if report is not None:
+            report(len(merges))
+    return merges
+
+
+class _Learner:
+    """A corpus, and the pairs that may be merged next."""
+
+    def __init__(
+        self, corpus: _Corpus, takes: Callable[[int, int], bool] | None, min_count: int
+    ) -> None:
+        self._corpus = corpus
+        self._takes = takes
+        self._min_count = min_count
+        # After the merge that creates a pair, the pair's count only falls. So each pair needs one
+        # entry in the queue: an entry whose count is too high goes back with the current count.
+        self._queue = [(-count, pair) for pair, count in corpus.pair_counts.items()]
+        heapq.heapify(self._queue)
+
+    def best_pair(self) -> Pair | None:
+        """Take the pair to be merged next off the queue; None if there is none."""
+        queue, counts = self._queue, self._corpus.pair_counts
+        while queue:
+            negative_count, pair = heapq.heappop(queue)
+            count = counts.get(pair, 0)
+            if count < self._min_count:
+                continue  # a count never rises again
+            if count != -negative_count:
+                heapq.heappush(queue, (-count, pair))
+            elif self._takes is None or self._takes(*pair):
+                return pair
+        return None
+
+    def merge(self, pair: Pair, new_id: int) -> None:
+        """Replace a pair everywhere, and queue the pairs that this makes."""
+        for new_pair in self._corpus.merge(pair, new_id):
+            heapq.heappush(self._queue, (-self._corpus.pair_counts[new_pair], new_pair))
 
 
 class _Corpus:
@@ -85,6 +151,10 @@ class _Corpus:
             self._ids.append(_EDGE)
             self._weights += [count] * (len(ids) + 1)
         self._length = dict.fromkeys(self._ids, 1)  # of each id, in slots
+        self.id_count = sum(
+            weight for id, weight in zip(self._ids, self._weights, strict=True) if id != _EDGE
+        )
+        """The number of ids of the corpus."""
 
         self.pair_counts: dict[Pair, int] = defaultdict(int)
         # The slots where each pair begins, in ascending order. Slots that merges changed remain.
@@ -98,12 +168,13 @@ class _Corpus:
         """Replace `pair` by `new_id`, left to right without overlap; return the new pairs."""
         ids, weights, length = self._ids, self._weights, self._length
         left, right = pair
-        left_length, right_length = length[left], length[right]
+        # A corpus may lack an id that another one has.
+        left_length, right_length = length.get(left, 1), length.get(right, 1)
         length[new_id] = left_length + right_length
         change: dict[Pair, int] = defaultdict(int)
         slots: dict[Pair, list[int]] = defaultdict(list)
 
-        for first in self._slots.pop(pair):
+        for first in self._slots.pop(pair, ()):
             second = first + left_length
             if ids[first] != left or ids[second] != right:
                 continue
@@ -112,6 +183,7 @@ class _Corpus:
             ids[first] = ids[last] = new_id
 
             weight = weights[first]
+            self.id_count -= weight
             before, behind = ids[first - 1], ids[last + 1]
             if before != _EDGE:
                 change[before, left] -= weight
@@ -123,7 +195,7 @@ class _Corpus:
                 slots[new_id, behind].append(first)
 
         # No adjacent ids are `pair` any longer: a run such as "aaa" leaves at most one "a".
-        del self.pair_counts[pair]
+        self.pair_counts.pop(pair, None)
         change.pop(pair, None)
         for changed, difference in change.items():
             count = self.pair_counts.pop(changed, 0) + difference

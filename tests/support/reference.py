@@ -76,6 +76,33 @@ def train(
     return tuple(merges)
 
 
+def train_balanced(
+    languages: Sequence[tuple[str, str]], vocab_size: int, base: Sequence[Pair] = ()
+) -> tuple[Pair, ...]:
+    """Return merges, each for the language whose development text has the most ids.
+
+    A language is its text and its development text.
+    """
+    merges = [*base]
+    texts, developments = (
+        [[encode_piece(piece, base) for piece in split(text)] for text in side]
+        for side in zip(*languages, strict=True)
+    )
+    while 256 + len(merges) < vocab_size:
+        counts = [Counter(pair for ids in text for pair in pairwise(ids)) for text in texts]
+        lengths = [sum(map(len, development)) for development in developments]
+        turns = [turn for turn in range(len(languages)) if counts[turn]]
+        if not turns:
+            break
+        turn = max(turns, key=lambda turn: (lengths[turn], -turn))
+        highest = max(counts[turn].values())
+        best = min(pair for pair in counts[turn] if counts[turn][pair] == highest)
+        for side in (texts, developments):
+            side[:] = [[replaced(ids, best, 256 + len(merges)) for ids in text] for text in side]
+        merges.append(best)
+    return tuple(merges)
+
+
 def encode(
     text: str, merges: Sequence[Pair], special_tokens: Mapping[str, int] = NONE
 ) -> list[int]:

@@ -13,7 +13,10 @@ use super::text::{Exclusive, Text, run};
 use super::vocabulary::NativeVocabulary;
 use crate::interrupt::Interrupt;
 use crate::split::Pattern;
-use crate::train::{Base, Block, Counter, Counts, Error, Learner, Records, merge, partition};
+use crate::train::{
+    Balance, Base, Block, CountedPieces, Counter, Counts, Error, Language, Learner, Records, merge,
+    partition,
+};
 use crate::types::TokenIndex;
 
 /// An error in UTF-8: the offset in the document, and up to four bytes from there on.
@@ -213,13 +216,59 @@ const SIGNAL_CHECK_PIECES: usize = 1 << 18;
 /// Learns merges from counted pieces.
 #[pyclass(frozen, module = "bpetite._engine._native")]
 pub struct MergeLearner {
-    learner: Exclusive<Learner>,
+    learner: Exclusive<Learners>,
     /// The ids of the tokens of the vocabulary that is continued; none without one.
     base_ids: Arc<[u32]>,
     /// The id that the first merge makes.
     first_id: u32,
     /// Returns whether a pair of ids may be merged.
     takes: Option<Py<PyAny>>,
+}
+
+enum Learners {
+    OfAll(Box<Learner>),
+    OfLanguages(Balance),
+}
+
+impl Learners {
+    fn next_merge(
+        &mut self,
+        takes: impl FnMut(TokenIndex, TokenIndex) -> Result<bool, Error>,
+        interrupt: &mut Interrupt<'_>,
+    ) -> Result<Option<(TokenIndex, TokenIndex)>, Error> {
+        match self {
+            Learners::OfAll(learner) => learner.next_merge(takes, interrupt),
+            Learners::OfLanguages(balance) => balance.next_merge(takes, interrupt),
+        }
+    }
+}
+
+/// Takes the counts of one learner: of all text, or of one among several.
+fn learner_of(
+    py: Python<'_>,
+    counts: &Bound<'_, PyAny>,
+    base: Option<Base<'_>>,
+    min_count: u64,
+    is_of_all: bool,
+) -> PyResult<Learner> {
+    fn make(
+        counts: impl CountedPieces,
+        base: Option<Base<'_>>,
+        min_count: u64,
+        is_of_all: bool,
+        interrupt: &mut Interrupt<'_>,
+    ) -> Result<Learner, Error> {
+        let new = if is_of_all { Learner::new } else { Learner::of_several };
+        new(counts, base, min_count, interrupt)
+    }
+    let learner = if let Ok(records) = counts.cast::<PyBytes>() {
+        let records = Records(records.as_bytes());
+        run(py, true, |interrupt| make(records, base, min_count, is_of_all, interrupt))?
+    } else {
+        let counts = counts.cast::<PieceCounts>()?.get().0.take(py)?;
+        run(py, true, |interrupt| make(counts, base, min_count, is_of_all, interrupt))?
+    };
+    learner.map_err(error)
 }
 
 impl MergeLearner {
@@ -235,14 +284,16 @@ impl MergeLearner {
 
 #[pymethods]
 impl MergeLearner {
-    /// Takes the counts, which are empty afterwards, or reads valid records.
+    /// Takes the counts, which are empty afterwards, or reads valid records. Of several languages,
+    /// `developments` has the counts of each one's development text.
     ///
     /// With a `base`, merges are learnt on top of it, and the first makes the id `first_id`. No pair
     /// is merged that `takes` refuses, or that has a count below `min_count`.
     #[new]
     fn new(
         py: Python<'_>,
-        counts: &Bound<'_, PyAny>,
+        counts: Vec<Bound<'_, PyAny>>,
+        developments: Vec<Bound<'_, PyAny>>,
         base: Option<&NativeVocabulary>,
         first_id: u32,
         takes: Option<Py<PyAny>>,
@@ -250,15 +301,17 @@ impl MergeLearner {
     ) -> PyResult<MergeLearner> {
         let base_ids = base.map(|base| Arc::clone(&base.0.id_of)).unwrap_or_default();
         let base = base.map(|base| Base { table: &base.0.table, tokens: base.0.id_of.len() });
-        let learner = if let Ok(records) = counts.cast::<PyBytes>() {
-            let records = Records(records.as_bytes());
-            run(py, true, |interrupt| Learner::new(records, base, min_count, interrupt))?
+        let learner = if developments.is_empty() {
+            let [counts] = &counts[..] else { return Err(PyValueError::new_err("one text")) };
+            Learners::OfAll(learner_of(py, counts, base, min_count, true)?.into())
         } else {
-            let counts = counts.cast::<PieceCounts>()?.get().0.take(py)?;
-            run(py, true, |interrupt| Learner::new(counts, base, min_count, interrupt))?
+            let languages = counts.iter().zip(&developments).map(|(text, development)| {
+                let learner = |counts| learner_of(py, counts, base, min_count, false);
+                Ok(Language { text: learner(text)?, development: learner(development)? })
+            });
+            Learners::OfLanguages(Balance::new(languages.collect::<PyResult<_>>()?))
         };
-        let learner = Exclusive::new(learner.map_err(error)?, SPENT);
-        Ok(MergeLearner { learner, base_ids, first_id, takes })
+        Ok(MergeLearner { learner: Exclusive::new(learner, SPENT), base_ids, first_id, takes })
     }
 
     /// Learns at least one and at most `max_merges` merges, for about `seconds`; returns them, and
@@ -281,7 +334,7 @@ impl MergeLearner {
                 Error::Interrupted
             }),
         };
-        let learn = |learner: &mut Learner, interrupt: &mut Interrupt<'_>| {
+        let learn = |learner: &mut Learners, interrupt: &mut Interrupt<'_>| {
             let start = Instant::now();
             let mut merges = Vec::new();
             while merges.len() < max_merges {

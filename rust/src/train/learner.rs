@@ -47,6 +47,8 @@ struct Corpus {
     heavy: Vec<(usize, u64)>,
     /// The length of each token, in slots.
     lengths: Vec<u32>,
+    /// The number of tokens of all text.
+    tokens: u64,
 }
 
 /// The vocabulary that a learner continues.
@@ -76,12 +78,15 @@ impl Corpus {
         let mut heavy = Vec::new();
         slots.push(BETWEEN);
         let mut scratch = MergeScratch::default();
+        let mut token_count = 0;
         counts.for_each(interrupt, |piece, count| {
             if piece.len() < 2 {
+                token_count += count;
                 return;
             }
             let merged =
                 base.map(|base| base.table.merge(piece, &mut scratch, &mut Interrupt::never()));
+            token_count += count * merged.map_or(piece.len(), <[_]>::len) as u64;
             if merged.is_some_and(|tokens| tokens.len() < 2) {
                 return;
             }
@@ -97,7 +102,8 @@ impl Corpus {
             }
             slots.push(BETWEEN);
         })?;
-        Ok(Corpus { slots, heavy, lengths: vec![1; base.map_or(256, |base| base.tokens)] })
+        let lengths = vec![1; base.map_or(256, |base| base.tokens)];
+        Ok(Corpus { slots, heavy, lengths, tokens: token_count })
     }
 
     /// Calls `take` for each pair of neighbours and its offset, in ascending order.
@@ -245,12 +251,34 @@ impl Learner {
         min_count: u64,
         interrupt: &mut Interrupt<'_>,
     ) -> Result<Learner, Error> {
+        Learner::with_threshold(counts, base, min_count, FIRST_THRESHOLD, interrupt)
+    }
+
+    /// Returns a learner that takes pairs from others too, for which it needs the offsets of all.
+    pub fn of_several(
+        counts: impl CountedPieces,
+        base: Option<Base<'_>>,
+        min_count: u64,
+        interrupt: &mut Interrupt<'_>,
+    ) -> Result<Learner, Error> {
+        let mut learner = Learner::with_threshold(counts, base, 1, 1, interrupt)?;
+        learner.min_count = min_count;
+        Ok(learner)
+    }
+
+    fn with_threshold(
+        counts: impl CountedPieces,
+        base: Option<Base<'_>>,
+        min_count: u64,
+        threshold: u64,
+        interrupt: &mut Interrupt<'_>,
+    ) -> Result<Learner, Error> {
         let mut learner = Learner {
             corpus: Corpus::new(counts, base, interrupt)?,
             pairs: PairMap::default(),
             offsets_of_pairs: Vec::new(),
             queue: Queue::default(),
-            threshold: FIRST_THRESHOLD.max(min_count),
+            threshold: threshold.max(min_count),
             min_count,
             left: Neighbours::default(),
             right: Neighbours::default(),
@@ -266,17 +294,29 @@ impl Learner {
     /// refuse it again.
     pub fn next_merge(
         &mut self,
-        mut takes: impl FnMut(TokenIndex, TokenIndex) -> Result<bool, Error>,
+        takes: impl FnMut(TokenIndex, TokenIndex) -> Result<bool, Error>,
         interrupt: &mut Interrupt<'_>,
     ) -> Result<Option<(TokenIndex, TokenIndex)>, Error> {
-        let pair = loop {
+        let Some(pair) = self.best_pair(takes, interrupt)? else { return Ok(None) };
+        self.merge(pair, interrupt)?;
+        Ok(Some(pair.parts()))
+    }
+
+    /// Takes the pair to be merged next off the queue.
+    pub fn best_pair(
+        &mut self,
+        mut takes: impl FnMut(TokenIndex, TokenIndex) -> Result<bool, Error>,
+        interrupt: &mut Interrupt<'_>,
+    ) -> Result<Option<Pair>, Error> {
+        loop {
             let pairs = &self.pairs;
             let count_now = |pair| pairs.get(pair).map_or(0, |found| found.count);
-            match self.queue.pop(self.threshold, |pair| pairs.prefetch(pair), count_now) {
+            let min_count = self.threshold.max(self.min_count);
+            match self.queue.pop(min_count, |pair| pairs.prefetch(pair), count_now) {
                 Some(pair) => {
                     let (left, right) = pair.parts();
                     if takes(left, right)? {
-                        break pair;
+                        return Ok(Some(pair));
                     }
                 }
                 None if self.threshold <= self.min_count => return Ok(None),
@@ -285,11 +325,20 @@ impl Learner {
                     self.find_pairs(interrupt)?;
                 }
             }
-        };
+        }
+    }
+
+    /// Makes a token of a pair.
+    pub fn merge(&mut self, pair: Pair, interrupt: &mut Interrupt<'_>) -> Result<(), Error> {
         let merged = self.corpus.add_token(pair.parts());
         let overlaps = self.merge_everywhere(pair, merged, interrupt)?;
         self.count_neighbours(pair, merged, overlaps);
-        Ok(Some(pair.parts()))
+        Ok(())
+    }
+
+    /// Returns the number of tokens of all text.
+    pub fn tokens(&self) -> u64 {
+        self.corpus.tokens
     }
 
     /// Finds all pairs with a count of at least `threshold`, and their offsets.
@@ -367,6 +416,7 @@ impl Learner {
                 continue;
             }
             let weight = corpus.weight(at);
+            corpus.tokens -= weight;
             let (before_at, before) = corpus.before(at);
             let after = corpus.slots[behind].symbol;
             corpus.slots[second].symbol = INSIDE;

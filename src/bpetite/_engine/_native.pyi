@@ -92,7 +92,8 @@ class PieceCounts:
 class MergeLearner:
     def __new__(
         cls,
-        counts: PieceCounts | bytes,
+        counts: Sequence[PieceCounts | bytes],
+        developments: Sequence[PieceCounts | bytes],
         base: NativeVocabulary | None,
         first_id: int,
         takes: Callable[[int, int], bool] | None,

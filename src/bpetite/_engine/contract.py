@@ -239,6 +239,21 @@ class Engine(Protocol[Counts]):
         the next merge. No pair is merged whose count is below `min_count`.
         """
 
+    def learn_balanced(
+        self,
+        languages: Sequence[tuple[Counts, Counts]],
+        limit: int,
+        report: Callable[[int], object] | None = None,
+        base: Vocabulary | None = None,
+        takes: Callable[[int, int], bool] | None = None,
+        min_count: int = 1,
+        /,
+    ) -> list[Pair]:
+        """Return merges as `learn_merges`, chosen as `_trainer.learn_balanced` does.
+
+        Each language has the counts of its text, and those of its development text.
+        """
+
     def read_merges(
         self,
         byte_ids: Sequence[int],

@@ -180,10 +180,39 @@ def learn_merges(
         return []
     native_base = None if base is None else _native_vocabulary(base)
     if base is not None and native_base is None:
-        in_python = python.counts_of(records_of(counts))
-        return python.learn_merges(in_python, limit, report, base, takes, min_count)
+        return python.learn_merges(_in_python(counts), limit, report, base, takes, min_count)
     first_id = 0 if base is None else base.n_vocab
-    learner = _native.MergeLearner(counts, native_base, first_id, takes, min_count)
+    learner = _native.MergeLearner([counts], [], native_base, first_id, takes, min_count)
+    return _learnt(learner, limit, report)
+
+
+def learn_balanced(
+    languages: Sequence[tuple[Counts, Counts]],
+    limit: int,
+    report: Callable[[int], object] | None = None,
+    base: Vocabulary | None = None,
+    takes: Callable[[int, int], bool] | None = None,
+    min_count: int = 1,
+) -> list[Pair]:
+    texts, developments = ([*each] for each in zip(*languages, strict=True))
+    if limit == 0:
+        return []
+    native_base = None if base is None else _native_vocabulary(base)
+    if base is not None and native_base is None:
+        in_python = zip(map(_in_python, texts), map(_in_python, developments), strict=True)
+        return python.learn_balanced([*in_python], limit, report, base, takes, min_count)
+    first_id = 0 if base is None else base.n_vocab
+    learner = _native.MergeLearner(texts, developments, native_base, first_id, takes, min_count)
+    return _learnt(learner, limit, report)
+
+
+def _in_python(counts: Counts) -> python.Counts:
+    return python.counts_of(records_of(counts))
+
+
+def _learnt(
+    learner: _native.MergeLearner, limit: int, report: Callable[[int], object] | None
+) -> list[Pair]:
     merges: list[Pair] = []
     if report is not None:
         report(0)

@@ -23,7 +23,7 @@ from bpetite._engine.field_scanner import FieldScanner
 from bpetite._engine.parts import first_tokens, segments
 from bpetite._pretokenizer import Pretokenizer, SpecialSplitter
 from bpetite._progress import Reporter
-from bpetite._vocabulary import BYTE_COUNT, Pair, Vocabulary
+from bpetite._vocabulary import Pair, Vocabulary
 
 if TYPE_CHECKING:
     from bpetite._engine.contract import PlainState
@@ -197,16 +197,29 @@ def learn_merges(
 ) -> list[Pair]:
     only_reference = [counts]
     del counts
-    merge = None if base is None else merger_of(base)
-    return _trainer.learn_merges(
-        only_reference.pop(),
-        limit,
-        report,
-        ids_of=str.encode if merge is None else lambda piece: merge(piece.encode()),
-        first_id=BYTE_COUNT if base is None else base.n_vocab,
-        takes=takes,
-        min_count=min_count,
-    )
+    rules = _rules(base, takes, min_count)
+    return _trainer.learn_merges(only_reference.pop(), limit, report, **rules)
+
+
+def learn_balanced(
+    languages: Sequence[tuple[Counts, Counts]],
+    limit: int,
+    report: Callable[[int], object] | None = None,
+    base: Vocabulary | None = None,
+    takes: Callable[[int, int], bool] | None = None,
+    min_count: int = 1,
+) -> list[Pair]:
+    return _trainer.learn_balanced(languages, limit, report, **_rules(base, takes, min_count))
+
+
+def _rules(
+    base: Vocabulary | None, takes: Callable[[int, int], bool] | None, min_count: int
+) -> dict[str, Any]:
+    rules: dict[str, Any] = {"takes": takes, "min_count": min_count}
+    if base is not None:
+        merge = merger_of(base)
+        rules |= {"ids_of": lambda piece: merge(piece.encode()), "first_id": base.n_vocab}
+    return rules
 
 
 records_of = _piece_records.write_records
