@@ -415,3 +415,32 @@ def test_a_wrong_expression_is_wrong_usage() -> None:
     result = in_process(*TRAIN, "a.txt", "--forbid", "(")
     assert result.code == 2
     assert "'(' is no regular expression" in result.err[-1]
+
+
+def test_languages_are_inputs_with_development_texts() -> None:
+    Path("a.dev").write_text("a development text", "utf-8")
+    Path("b.dev").write_text("Oeffne die ünïcödé", "utf-8")
+    result = trained("a.txt", "b.txt", "--balance", "b.txt=b.dev", "--balance", "a.txt=a.dev")
+    expected = Tokenizer.train(
+        {"a": TEXT, "b": OTHER},
+        280,
+        balance={"a": "a development text", "b": "Oeffne die ünïcödé"},
+    )
+    assert result == expected
+    bpetite.PieceCounts.from_corpus(OTHER).save("b.counts")
+    with_counts = ("a.txt", "b.counts", "--balance", "b.counts=b.dev", "--balance", "a.txt=a.dev")
+    assert trained(*with_counts, "--force") == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (("--balance", "a.txt=b.txt"), "--balance must be given once for each input"),
+        (("--balance", "a.txt=b.txt", "--balance", "c.txt=b.txt"), "; not so: b.txt, c.txt"),
+        (("--balance", "a.txt=b.txt", "--weight", "a.txt=2"), "--balance works without --weight"),
+    ],
+)
+def test_every_input_needs_its_development_text(arguments: tuple[str, ...], error: str) -> None:
+    result = in_process(*TRAIN, "a.txt", "b.txt", *arguments)
+    assert (result.code, result.out, len(result.err)) == (1, b"", 1)
+    assert error in result.err[0]

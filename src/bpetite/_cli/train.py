@@ -9,6 +9,7 @@ import re
 import time
 import warnings
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import reduce
 from operator import add
 from typing import Any
@@ -18,6 +19,7 @@ from bpetite import CorpusWarning, PieceCounts, PieceCountsHeader, Tokenizer, Tr
 from bpetite._cli import common, pieces
 from bpetite._cli.progress import Display, display
 from bpetite._web.display import pattern_names
+from bpetite.corpora import Corpus
 
 HELP = """learn a vocabulary from files, or from the piece counts that count-pieces wrote
 
@@ -67,6 +69,15 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
         help="learn merges on top of this vocabulary, whose ids stay; --vocab-size counts both",
     )
     rules.add_argument(
+        "--balance",
+        metavar="FILE=FILE",
+        action="append",
+        default=[],
+        type=_two_files,
+        help="the development text of an input, of equal meaning in all languages; each merge is "
+        "then learnt for the input whose development text has the most ids; once for each input",
+    )
+    rules.add_argument(
         "--min-pair-count",
         metavar="N",
         type=common.number(1, 2**64 - 1),
@@ -103,6 +114,13 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="keep the merges learnt so far in this file, and go on from it if it exists",
     )
+
+
+def _two_files(text: str) -> tuple[str, str]:
+    name, equals, development = text.rpartition("=")
+    if not equals or not name or not development:
+        raise argparse.ArgumentTypeError(f"{text!r} must be INPUT=DEVELOPMENT_TEXT")
+    return name, development
 
 
 def _forbidden(text: str) -> re.Pattern[bytes]:
@@ -170,6 +188,9 @@ def _trained(
     texts = [name for name in names if name not in stored]
     common.check_inputs(texts, options.quiet)
     pattern = pieces.pattern(options)
+    if options.balance:
+        tokenizer = _balanced(options, names, pattern, rules, progress)
+        return tokenizer, None, progress.corpus_bytes
     if not (stored or options.weight or options.min_count > 1):
         corpus = common.corpus(options, texts)
         with common.reading(corpus, options):
@@ -193,6 +214,42 @@ def _trained(
         counts, options.vocab_size, pattern=pattern, progress=progress, **rules
     )
     return tokenizer, counts.header, corpus_bytes
+
+
+def _balanced(
+    options: argparse.Namespace,
+    names: list[str],
+    pattern: str | None,
+    rules: dict[str, Any],
+    progress: _Progress,
+) -> Tokenizer:
+    """Return the vocabulary of several languages, an input each."""
+    developments = dict(options.balance)
+    if options.weight or options.min_count > 1 or options.bad_log is not None:
+        raise ValueError("--balance works without --weight, --min-count and --bad-log")
+    if {*developments} != {*names} or len(developments) < len(options.balance):
+        names_of_one = ", ".join(sorted({*developments} ^ {*names}))
+        raise ValueError(
+            "--balance must be given once for each input, with the name of the input"
+            + (f"; not so: {names_of_one}" if names_of_one else "")
+        )
+    with ExitStack() as stack:
+
+        def source(name: str) -> Corpus | PieceCounts:
+            if pieces.are_counts(name):
+                return PieceCounts.load(name)
+            corpus = common.corpus(options, [name])
+            stack.enter_context(common.reading(corpus, options))
+            return corpus
+
+        return Tokenizer.train(
+            {name: source(name) for name in names},
+            options.vocab_size,
+            pattern=pattern,
+            balance={name: source(development) for name, development in developments.items()},
+            progress=progress,
+            **rules,
+        )
 
 
 def _counts(
