@@ -113,7 +113,7 @@ class _Learner:
         heapq.heapify(self._queue)
 
     def best_pair(self) -> Pair | None:
-        """Take the pair to be merged next off the queue; None if there is none."""
+        """Take the pair to be merged next off the queue; None if no pair is left."""
         queue, counts = self._queue, self._corpus.pair_counts
         while queue:
             negative_count, pair = heapq.heappop(queue)

@@ -436,7 +436,10 @@ def test_languages_are_inputs_with_development_texts() -> None:
     ("arguments", "error"),
     [
         (("--balance", "a.txt=b.txt"), "--balance must be given once for each input"),
-        (("--balance", "a.txt=b.txt", "--balance", "c.txt=b.txt"), "; not so: b.txt, c.txt"),
+        (
+            ("--balance", "a.txt=b.txt", "--balance", "c.txt=b.txt"),
+            "; given on one side only: b.txt, c.txt",
+        ),
         (("--balance", "a.txt=b.txt", "--weight", "a.txt=2"), "--balance works without --weight"),
     ],
 )

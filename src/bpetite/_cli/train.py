@@ -231,7 +231,7 @@ def _balanced(
         names_of_one = ", ".join(sorted({*developments} ^ {*names}))
         raise ValueError(
             "--balance must be given once for each input, with the name of the input"
-            + (f"; not so: {names_of_one}" if names_of_one else "")
+            + (f"; given on one side only: {names_of_one}" if names_of_one else "")
         )
     with ExitStack() as stack:
 
