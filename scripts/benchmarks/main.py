@@ -24,6 +24,7 @@ from tools.venv import ROOT
 import bpetite
 from benchmarks import (
     chunks,
+    continued,
     decode,
     documents,
     encode,
@@ -103,6 +104,7 @@ NATIVE = {
     "cases": Section(stream_cases.case_rows, stream_cases.case_header),
     "count": Section(train.count_rows, chosen=None),
     "train": Section(train.train_rows, train.train_header),
+    "continue": Section(continued.continued_rows, continued.continued_header, chosen=None),
     "load": Section(load.load_rows, lambda: SHORT_HEADER, chosen="cl100k(?!.*size)"),
     "memory": Section(load.memory_rows, lambda: SHORT_HEADER, chosen="import|native"),
 }
