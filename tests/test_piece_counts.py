@@ -21,7 +21,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.cli import posix_only
-from support.engines import native_only
+from support.engines import native_only, once
 from support.examples import few_examples
 
 from bpetite import PATTERNS, PieceCounts, PieceCountsHeader, Tokenizer, TrainingProgress
@@ -503,7 +503,7 @@ def corrupt(data: bytes, masks: Iterable[int]) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize(
-    "masks", [(1, 0x20, 0x80), pytest.param(range(1, 256), marks=pytest.mark.slow)]
+    "masks", [(1, 0x20, 0x80), pytest.param(range(1, 256), marks=[pytest.mark.slow, once])]
 )
 def test_every_corrupt_byte_is_refused(
     folder: Path, small_bytes: bytes, masks: Iterable[int]

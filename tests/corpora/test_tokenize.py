@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.engines import once
 from support.programs import variables
 
 from bpetite import Tokenizer
@@ -446,6 +447,7 @@ def test_a_killed_run_goes_on_to_equal_bytes(
     assert not (folder / ".bpetite" / "new").exists()
 
 
+@once
 @pytest.mark.slow
 def test_kills_at_random_moments_lose_nothing(
     source: Path, model: Path, tmp_path: Path, undisturbed: dict[str, dict[str, bytes]]
