@@ -1,0 +1,10 @@
+"""What a vocabulary does to a text."""
+
+from bpetite.analysis._explain import MAX_PIECE_BYTES, ExplainedPiece, MergeStep, explain
+
+__all__ = [
+    "MAX_PIECE_BYTES",
+    "ExplainedPiece",
+    "MergeStep",
+    "explain",
+]
