@@ -12,7 +12,7 @@ from support import reference
 from support.vocabularies import vocabulary
 
 from bpetite import PATTERNS, Tokenizer
-from bpetite.analysis import MAX_PIECE_BYTES, ExplainedPiece, MergeStep, explain
+from bpetite.analysis import MAX_PIECE_BYTES, ExplainedPiece, MergeStep, explain, merge_ids
 
 TEXT = "the hen then met the ten men, aaaa aaaaaaaaaa naïve 你好你好 🙂🙂 "
 TOKENIZER = Tokenizer.train(TEXT * 2, 300)
@@ -36,7 +36,8 @@ def checked(tokenizer: Tokenizer, text: str) -> list[ExplainedPiece]:
     found = list(explain(tokenizer, text))
     assert [id for piece in found for id in piece.ids] == tokenizer.encode(text)
     assert "".join(piece.text for piece in found) == text
-    merge_ids = [id_of(tokenizer, rank) for rank in range(len(tokenizer.merges))]
+    made = [id_of(tokenizer, rank) for rank in range(len(tokenizer.merges))]
+    assert merge_ids(tokenizer) == made
     for piece in found:
         if piece.kind != "merged":
             continue
@@ -50,9 +51,9 @@ def checked(tokenizer: Tokenizer, text: str) -> list[ExplainedPiece]:
             lost = None if lost_rank is None else tokenizer.merges[lost_rank]
             assert (step.rank, step.pair) == (ranks[0], tokenizer.merges[ranks[0]])
             assert (step.lost, step.lost_rank) == (lost, lost_rank)
-            assert after == (*before[:at], merge_ids[step.rank], *before[at + 2 :])
+            assert after == (*before[:at], made[step.rank], *before[at + 2 :])
             assert step.token == tokenizer.token_bytes(step.id)
-        assert tuple(reference.merged(states[0], tokenizer.merges, merge_ids)) == piece.ids
+        assert tuple(reference.merged(states[0], tokenizer.merges, made)) == piece.ids
         assert b"".join(node_bytes(piece, root) for root in piece.roots) == piece.text.encode()
     return found
 

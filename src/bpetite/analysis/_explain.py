@@ -112,6 +112,31 @@ def explain(
     return _explained(tokenizer, _pieces(tokenizer, text, literals), ids)
 
 
+def merge_ids(tokenizer: Tokenizer) -> list[int]:
+    """Return the id that each merge makes, in the order of `Tokenizer.merges`.
+
+    In a trained vocabulary, two merges may make the same bytes and different ids, which follow
+    from their ranks. In any other, several merges may make one id.
+
+    >>> merge_ids(Tokenizer.train("ab ab ab", 258))
+    [256, 257]
+    """
+    token = {id: tokenizer.token_bytes(id) for id in tokenizer.ids}
+    id_of = _ids_by_bytes(tokenizer)
+    made: list[int] = []
+    for usual, (left, right) in enumerate(tokenizer.merges, 256):
+        data = token[left] + token[right]
+        made.append(usual if token.get(usual) == data else id_of[data])
+    return made
+
+
+def _ids_by_bytes(tokenizer: Tokenizer) -> dict[bytes, int]:
+    """Return the id of each token's bytes; a special token may share those of an ordinary one."""
+    special = {*tokenizer.special_tokens.values()}
+    ids = sorted(tokenizer.ids, key=lambda id: (id not in special, -id))
+    return {tokenizer.token_bytes(id): id for id in ids}
+
+
 def _pieces(
     tokenizer: Tokenizer, text: str, literals: Collection[str]
 ) -> Iterator[tuple[str, bool]]:
@@ -159,11 +184,10 @@ class _Merging:
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._merges = tokenizer.merges
         self._rank_of = {pair: rank for rank, pair in enumerate(self._merges)}
-        special = {*tokenizer.special_tokens.values()}
-        self._bytes_of = {id: tokenizer.token_bytes(id) for id in tokenizer.ids}
-        # A special token may have the bytes of an ordinary one, or be one.
-        ordered = sorted(self._bytes_of, key=lambda id: (id not in special, -id))
-        self._id_of = {self._bytes_of[id]: id for id in ordered}
+        self._made_by = merge_ids(tokenizer)
+        self._token = tokenizer.token_bytes
+        id_of = _ids_by_bytes(tokenizer)
+        self._byte_ids = [id_of[bytes([byte])] for byte in range(256)]
 
     def run(
         self, data: bytes
@@ -175,7 +199,7 @@ class _Merging:
         fewer steps than bytes, and each adds at most two entries.
         """
         size = len(data)
-        byte_ids = tuple(self._id_of[bytes([byte])] for byte in data)
+        byte_ids = tuple(map(self._byte_ids.__getitem__, data))
         ids: list[int | None] = [*byte_ids]  # None: a part of the token before it
         nodes = list(range(size))
         after = list(range(1, size + 1))  # the byte behind the token that begins at each byte
@@ -215,13 +239,13 @@ class _Merging:
             at = heapq.heappop(places[rank])
             other = after[at]
             pair = self._merges[rank]
-            id = self._made_by(rank)
+            id = self._made_by[rank]
             steps.append(
                 MergeStep(
                     pair,
                     rank,
                     id,
-                    self._bytes_of[id],
+                    self._token(id),
                     (nodes[at], nodes[other]),
                     None if lost_rank is None else self._merges[lost_rank],
                     lost_rank,
@@ -241,17 +265,6 @@ class _Merging:
             tuple(nodes[at] for at in starts),
             tuple(id for id in ids if id is not None),
         )
-
-    def _made_by(self, rank: int) -> int:
-        """Return the id that a merge makes.
-
-        In a trained vocabulary, two merges may make the same bytes and different ids, which follow
-        from their ranks. In any other, no two ordinary tokens have the same bytes.
-        """
-        left, right = self._merges[rank]
-        token = self._bytes_of[left] + self._bytes_of[right]
-        usual = 256 + rank
-        return usual if self._bytes_of.get(usual) == token else self._id_of[token]
 
 
 _MERGING: WeakKeyDictionary[Tokenizer, _Merging] = WeakKeyDictionary()
