@@ -536,7 +536,7 @@ def test_token_of_the_vocabulary_has_parts_and_wholes(page: Page) -> None:
     expect(page.locator("#rows tr")).to_have_count(1)
     detail = page.get_by_role("complementary", name="The chosen token")
     expect(detail).to_contain_text(f"rank {rank}")
-    expect(detail).to_contain_text("Learnt from")
+    expect(detail).to_contain_text("Learnt from the pair")
     part = max(left, right)
     detail.locator(f'button[title^="id {part}:"]').first.click()
     expect(detail).to_contain_text(f"id {part}")
@@ -578,7 +578,7 @@ def test_tie_of_training_is_explained(page: Page) -> None:
     view(page, "Training")
     page.get_by_role("textbox", name="Training").fill("ab cd")
     expect(page.locator("#winner")).to_have_text(
-        "· c has the highest count, 1. 2 other pairs have it too, and the smallest ids win: "
+        "· c has the highest count, 1, and so have 2 other pairs. The smallest ids win: "
         "32 is less than 97, the first id of a b. The merge has rank 0 and makes the id 256."
     )
 
@@ -588,3 +588,20 @@ def test_long_training_text_is_refused(page: Page) -> None:
     page.get_by_role("textbox", name="Training").fill("x" * 1001)
     expect(page.get_by_role("alert")).to_have_text("The text has 1,001 bytes; 1,000 can be sent.")
     expect(page.locator(".piece")).to_have_count(0)
+
+
+def test_learnt_token_leads_to_its_step(page: Page) -> None:
+    view(page, "Training")
+    page.locator("#training").get_by_role("button", name="last step").click()
+    page.locator("#learnt").get_by_role("button").nth(2).click()
+    expect(page.locator("#training output")).to_have_text("step 2 of 13")
+    expect(page.locator("#winner")).to_contain_text("The merge has rank 2 and makes the id 258.")
+
+
+def test_long_piece_has_no_tree(page: Page) -> None:
+    box(page).fill("a" * 300)
+    expect(page.locator(".count").nth(1)).to_have_text("300 tokens")
+    page.get_by_role("listbox", name="Tokens of bytes.json").get_by_text("a").first.click()
+    expect(page.locator("#made-lead")).to_have_text(
+        "This piece has 300 bytes; a tree of at most 256 is drawn."
+    )

@@ -47,6 +47,9 @@ MAX_BODY_SECONDS = 5.0
 MAX_REPLAYED = 10_000
 """The most tokens of a replay."""
 
+MAX_EXPLAINED = 16_000
+"""The last token that can be explained, since all pieces before it are explained too."""
+
 _MAX_GROUPS = 4000  # a browser needs seconds for the layout of many more groups of tokens
 _MAX_FIND_CHARACTERS = 100
 _EVENTS_PER_CHUNK = 256  # of a replay without a pause
@@ -192,7 +195,7 @@ class _Answers:
     async def explain(self, request: Request) -> Response:
         """Return the merges of the piece that a token of the body, a text, is in."""
         tokenizer = self._tokenizer(request)
-        at = _number(request, "at", 2 * MAX_BYTES)
+        at = _number(request, "at", MAX_EXPLAINED)
         text, ordinary = await _text(request), _is_ordinary(request)
         found = await run_in_threadpool(explained, tokenizer, text, at, ordinary)
         if found is None:

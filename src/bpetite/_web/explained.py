@@ -12,7 +12,7 @@ MAX_DRAWN_BYTES = 256
 
 
 def explained(tokenizer: Tokenizer, text: str, at: int, ordinary: bool) -> dict[str, Any] | None:
-    """Return the piece that the token number `at` of a text is in; None if there is none.
+    """Return the piece that the token number `at` of a text is in; None if the text is shorter.
 
     `first` is the number of the first token of the piece. `tokens` has the bytes of each id in it.
 
@@ -45,6 +45,7 @@ def explained(tokenizer: Tokenizer, text: str, at: int, ordinary: bool) -> dict[
     return {
         "piece": piece.text,
         "bytes": size,
+        "max_bytes": MAX_DRAWN_BYTES,
         "kind": piece.kind if is_drawn else "long",
         "first": first,
         "ids": piece.ids,

@@ -72,18 +72,16 @@ export function tokenParts(hex) {
 export const tokenText = (hex) =>
   tokenParts(hex).map((part) => part.textContent ?? part).join("");
 
-// A token as a chip; a click shows it in the vocabulary if `id` is given.
-export function chip(hex, hue = 0, id = null) {
+// A token as a chip; a click calls `target`, or shows the token in the vocabulary if that is an id.
+export function chip(hex, hue = 0, target = null) {
   const className = `chip hue-${hue % HUES}${textOf(hex) === null ? " hex" : ""}`;
-  const made = element(id === null ? "span" : "button", className, ...tokenParts(hex));
+  const made = element(target === null ? "span" : "button", className, ...tokenParts(hex));
   made.dir = "auto";
-  if (id !== null) {
+  if (target !== null) {
     made.type = "button";
-    made.title = `id ${id}: ${hex}`;
-    made.addEventListener("click", (event) => {
-      event.stopPropagation();
-      go("vocabulary", { id });
-    });
+    made.title = `id ${target}: ${hex}`;
+    const act = typeof target === "function" ? target : () => go("vocabulary", { id: target });
+    made.addEventListener("click", act);
   }
   return made;
 }
@@ -139,12 +137,9 @@ export function go(view, change = {}) {
     $(`tab-${each}`).tabIndex = each === view ? 0 : -1;
   }
   for (const select of document.querySelectorAll("select.of")) select.value = state.of;
+  say("");
   saveAddress();
   return drawers[view]();
-}
-
-export function isLinkable() {
-  return size(state.view === "training" ? state.corpus : state.text) <= MAX_LINK_BYTES;
 }
 
 export function saveAddress() {
@@ -152,7 +147,7 @@ export function saveAddress() {
   for (const name of OF_VIEW[state.view]) {
     const value = state[name];
     if (value === DEFAULTS[name] || value === null) continue;
-    if (name === "text" && !isLinkable()) query.set("kept", 1);
+    if (name === "text" && size(value) > MAX_LINK_BYTES) query.set("kept", 1);
     else query.set(name, value);
   }
   if (query.has("kept")) {
@@ -164,8 +159,16 @@ export function saveAddress() {
   }
   const shown = query.toString();
   history.replaceState(null, "", `#${state.view}${shown && `?${shown}`}`);
-  $("link").disabled = !isLinkable();
-  $("link").title = isLinkable() ? "" : "The text is too long for a link.";
+  $("link").disabled = query.has("kept");
+  $("link").title = query.has("kept") ? "The text is too long for a link." : "";
+}
+
+function keptText() {
+  try {
+    return sessionStorage.getItem(KEPT_TEXT);
+  } catch {
+    return null;
+  }
 }
 
 export function readAddress() {
@@ -176,7 +179,7 @@ export function readAddress() {
     if (NUMBERS.includes(name)) state[name] = /^\d{1,9}$/.test(value) ? Number(value) : state[name];
     else if (name in DEFAULTS) state[name] = value;
   }
-  if (found.has("kept")) state.text = sessionStorage.getItem(KEPT_TEXT) ?? DEFAULTS.text;
+  if (found.has("kept")) state.text = keptText() ?? DEFAULTS.text;
   if (state.of >= server.models.length) state.of = 0;
   for (const name of ["sort", "show"]) {
     if (![...$(name).options].some((option) => option.value === state[name])) {

@@ -17,10 +17,7 @@ export class Player {
       if (command === "play") this.toggle();
       else if (command) this.move(command);
     });
-    this.range.addEventListener("input", () => {
-      this.stop();
-      this.set(Number(this.range.value));
-    });
+    this.range.addEventListener("input", () => this.jump(Number(this.range.value)));
   }
 
   get last() {
@@ -51,8 +48,12 @@ export class Player {
   }
 
   move(command) {
+    this.jump({ first: 0, back: this.at - 1, next: this.at + 1, last: this.last }[command]);
+  }
+
+  jump(at) {
     this.stop();
-    this.set({ first: 0, back: this.at - 1, next: this.at + 1, last: this.last }[command]);
+    this.set(at);
   }
 
   toggle() {

@@ -7,7 +7,7 @@ import {
 import { hideTree, showTree } from "./tree.js";
 
 const TYPING_PAUSE = 60; // milliseconds without a key before a request
-const BYTES_PER_PAUSE = 4096; // a millisecond more for each of so many bytes
+const BYTES_PER_PAUSE = 4096; // each adds a millisecond
 const MAX_LISTED_IDS = 400;
 const HINT = "Point at a token, or use the arrow keys. Click or Enter shows how it was made.";
 
@@ -216,6 +216,7 @@ async function choose(model, at, move = false) {
 
 export async function tokenise() {
   const text = state.text;
+  saveAddress();
   say("");
   $("size").textContent = `${plural([...text].length, "character")}, ${plural(size(text), "byte")}`;
   for (const chip of $("examples").children) {
@@ -240,7 +241,6 @@ function change(text) {
   Object.assign(state, { text, at: null, step: null });
   for (const panel of panels) panel.section.classList.add("stale");
   hideTree();
-  saveAddress();
 }
 
 export function copyIds() {

@@ -64,8 +64,11 @@ function draw(at) {
   $("more-pairs").textContent = others ? `and ${plural(others, "more pair")}` : "";
   $("token-count").textContent = figure(now.tokens);
   $("id-count").textContent = figure(256 + at);
-  const learnt = Array.from({ length: at }, (_, rank) =>
-    element("li", "", element("small", "", String(rank)), chip(hexOf(256 + rank), rank === at - 1 ? 1 : 0)));
+  const learnt = Array.from({ length: at }, (_, rank) => {
+    const made = chip(hexOf(256 + rank), rank === at - 1 ? 1 : 0, () => player.jump(rank));
+    made.title = `id ${256 + rank}: show how it was learnt`;
+    return element("li", "", element("small", "", String(rank)), made);
+  });
   $("learnt").replaceChildren(...(at ? learnt : [element("li", "quiet", "No merge yet: 256 single bytes.")]));
 }
 
@@ -95,10 +98,10 @@ function sentence(now, winner, at) {
     ? [`${left} is less than ${otherLeft}, the first id of `, ...pairOf(otherLeft, otherRight)]
     : [`both begin with ${left}, and ${right} is less than ${otherRight}, the second id of `,
       ...pairOf(otherLeft, otherRight)];
+  const others = now.ties === 1 ? "so has one other pair" : `so have ${figure(now.ties)} other pairs`;
   return [
-    ...pairOf(left, right), ` has the highest count, ${figure(count)}. `,
-    `${plural(now.ties, "other pair")} ${now.ties === 1 ? "has" : "have"} it too, and the smallest ids win: `,
-    ...why, `. ${made}`,
+    ...pairOf(left, right), ` has the highest count, ${figure(count)}, and ${others}. `,
+    "The smallest ids win: ", ...why, `. ${made}`,
   ];
 }
 

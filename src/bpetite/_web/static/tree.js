@@ -6,10 +6,12 @@ import {
 } from "./common.js";
 import { Player } from "./player.js";
 
-const LEAF = 40; // pixels
+const REM = 16; // pixels
+const LEAF = 40;
 const LEVEL = 58;
 const BOX = 24;
 const CHARACTER = 8.6; // the width of a character of a box
+const MAX_CHARACTERS = 60; // of the piece in words
 const SMALL_CHARACTER = 5.8;
 const LEAD = "A piece begins as bytes. Of all pairs of neighbours that are merges, the lowest rank " +
   "is merged first, and so on until no pair is left.";
@@ -48,7 +50,7 @@ export async function showTree() {
   });
   player.reset(shown.steps.length, state.step ?? shown.steps.length);
   const reason = REASONS[shown.kind] ??
-    `This piece has ${plural(shown.bytes, "byte")}: too long for a tree.`;
+    `This piece has ${plural(shown.bytes, "byte")}; a tree of at most ${shown.max_bytes} is drawn.`;
   const isMerged = shown.kind === "merged";
   $("made-lead").textContent = isMerged ? LEAD : reason;
   $("made-body").hidden = false;
@@ -63,7 +65,10 @@ export async function showTree() {
 
 function drawFacts() {
   const id = shown.ids[state.at - shown.first];
-  const piece = element("b", "mono", ...visible(shown.piece.slice(0, 80), true));
+  const characters = [...shown.piece];
+  const beginning = characters.slice(0, MAX_CHARACTERS).join("");
+  const isCut = characters.length > MAX_CHARACTERS;
+  const piece = element("b", "mono", ...visible(beginning, true), isCut ? "…" : "");
   piece.dir = "auto";
   const others = shown.ids.length > 1 ? `one of ${plural(shown.ids.length, "token")} in the piece ` : "the piece ";
   $("facts").replaceChildren(
@@ -113,9 +118,9 @@ function drawTree() {
   const top = Math.max(...all.map((node) => node.level));
   const width = shown.byte_ids.length * LEAF;
   const height = top * LEVEL + BOX + 38;
-  for (const [key, value] of Object.entries({ width, height, viewBox: `0 0 ${width} ${height}` })) {
-    tree.setAttribute(key, value);
-  }
+  tree.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  tree.setAttribute("width", `${width / REM}rem`); // larger type, larger tree
+  tree.setAttribute("height", `${height / REM}rem`);
   tree.setAttribute("aria-label", `The merges of ${JSON.stringify(shown.piece)}, in the table below`);
   const y = (node) => (top - node.level) * LEVEL + 14;
   const hue = new Map(shown.roots.map((root, index) => [root, (shown.first + index) % HUES]));
@@ -132,7 +137,8 @@ function drawTree() {
     const isText = textOf(shown.tokens[node.id]) !== null;
     const label = isByte && !isText ? toHex(node.byte).toUpperCase() : tokenText(shown.tokens[node.id]);
     const w = Math.min(Math.max(label.length * CHARACTER + 12, 28), isByte ? LEAF - 4 : Infinity);
-    const className = hue.has(number) ? `node hue-${hue.get(number)}` : "node";
+    const isChosen = number === shown.roots[state.at - shown.first];
+    const className = `node${hue.has(number) ? ` hue-${hue.get(number)}` : ""}${isChosen ? " chosen" : ""}`;
     const group = svg("g", { class: className, "data-step": node.step },
       svg("rect", { x: node.x - w / 2, y: y(node), width: w, height: BOX, rx: 4 }),
       svg("text", { x: node.x, y: y(node) + 17 }, label),
@@ -167,7 +173,7 @@ function drawTable() {
       element("span", place === at ? "now" : "", ...tokenParts(shown.tokens[id])));
     const jump = element("button", "jump", String(index + 1));
     jump.type = "button";
-    jump.addEventListener("click", () => player.set(index + 1));
+    jump.addEventListener("click", () => player.jump(index + 1));
     return row([
       element("td", "", jump),
       element("td", "", ...pair(step.pair)),
@@ -182,10 +188,16 @@ function drawTable() {
 }
 
 function mark(at) {
+  const view = $("tree").parentElement;
   for (const part of $("tree").children) {
     const step = Number(part.dataset.step);
     part.classList.toggle("off", step > at);
     part.classList.toggle("now", step === at && at > 0);
+  }
+  const now = $("tree").querySelector(".node.now");
+  if (now && view.scrollWidth > view.clientWidth) {
+    const [box, place] = [now.getBoundingClientRect(), view.getBoundingClientRect()];
+    view.scrollLeft += box.left + box.width / 2 - place.left - place.width / 2;
   }
   [...$("merges").querySelector("tbody").rows].forEach((each, index) => {
     each.classList.toggle("now", index + 1 === at);

@@ -12,6 +12,10 @@ const askDetail = question();
 let timer = 0;
 let ids = []; // of the rows in the table
 let mostUses = 1;
+let drawn = ""; // what the table shows
+
+const drawing = () =>
+  JSON.stringify([state.of, state.find, state.sort, state.show, state.text, state.ordinary]);
 
 async function draw(start = 0) {
   const query = {
@@ -20,6 +24,7 @@ async function draw(start = 0) {
   const answer = await askRows("/vocabulary", query, state.text);
   if (!answer) return;
   const { found, rows, used } = answer;
+  drawn = drawing();
   if (start === 0) {
     ids = [];
     mostUses = Math.max(1, ...rows.map((each) => each[5]));
@@ -87,9 +92,9 @@ function drawDetail({ row: [id, bytes, script, rank, wholes, uses], merges, tree
     "div", "chips", chip(tokens[left], 0, left), "+", chip(tokens[right], 1, right),
     element("span", "quiet", `rank ${figure(rank)}`),
   ));
-  const unmade = script === "special" ? "A special token: no merge makes it, and nothing splits it."
-    : length === 1 ? "A single byte: it needs no merge, so every text can be encoded."
-    : "No merge makes it. It stands for a piece that equals it.";
+  const unmade = script === "special" ? "A special token stands for its literal, and nothing splits it."
+    : length === 1 ? "A single byte is a token from the start, so every text can be encoded."
+    : "The token stands only for a piece that equals it.";
   const big = chip(bytes, 0);
   big.classList.add("big");
   $("detail").replaceChildren(
@@ -99,7 +104,7 @@ function drawDetail({ row: [id, bytes, script, rank, wholes, uses], merges, tree
       ...(rank === null ? [] : [element("span", "", "rank ", element("b", "", figure(rank)))]),
       element("span", "", plural(length, "byte")), element("span", "", script)),
     element("p", "mono quiet", bytes.toUpperCase()),
-    element("h3", "", merges.length > 1 ? "Merges that make it" : "Learnt from"),
+    element("h3", "", ["No merge", "Learnt from the pair"][merges.length] ?? "Merges that make it"),
     ...(made.length ? made : [element("p", "quiet", unmade)]),
     ...(tree.length > 1 ? [element("h3", "", "All its merges, first to last"), chips(tree)] : []),
     element("h3", "", wholes ? `Part of ${plural(wholes, "token")}` : "Part of no other token"),
@@ -138,12 +143,12 @@ export function startVocabulary() {
     const chosen = event.target.closest("tr");
     if (!chosen) return;
     chosen.focus();
-    choose(Number(chosen.dataset.id));
+    choose(Number(chosen.dataset.id)).then(() => $("detail").scrollIntoView({ block: "nearest" }));
   });
   $("rows").addEventListener("keydown", move);
   $("more").addEventListener("click", () => draw(ids.length));
   onView("vocabulary", () => {
     for (const name of ["find", "sort", "show"]) $(name).value = state[name];
-    return draw();
+    return drawn === drawing() && state.id !== null ? choose(state.id) : draw();
   });
 }
