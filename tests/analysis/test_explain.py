@@ -87,6 +87,26 @@ def test_steps_of_any_text_are_the_textbooks(text: str) -> None:
     checked(shuffled(), text)
 
 
+@st.composite
+def foreign(draw: st.DrawFn) -> Tokenizer:
+    """Return a vocabulary in which several merges may make a token, in any order of ranks."""
+    id_of = {bytes([byte]): byte for byte in b"abc"}
+    merges: list[tuple[int, int]] = []
+    for _ in range(draw(st.integers(0, 12))):
+        left, right = draw(st.sampled_from(list(id_of))), draw(st.sampled_from(list(id_of)))
+        id_of.setdefault(left + right, 1000 - 3 * len(merges))
+        merges.append((id_of[left], id_of[right]))
+    merges = draw(st.permutations(sorted({*merges})))
+    tokens = {id: token for token, id in id_of.items()}
+    ignore_merges = draw(st.booleans())
+    return Tokenizer(vocabulary(tokens, merges, ignore_merges=ignore_merges))
+
+
+@given(foreign(), st.text(alphabet="abc ", max_size=30))
+def test_steps_of_any_vocabulary_are_the_textbooks(tokenizer: Tokenizer, text: str) -> None:
+    checked(tokenizer, text)
+
+
 def test_pieces_are_the_textbooks(text_case: str) -> None:
     found = explain(TOKENIZER, text_case, allowed_special=())
     pieces = [(piece.text, list(piece.ids)) for piece in found]

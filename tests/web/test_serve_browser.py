@@ -605,3 +605,41 @@ def test_long_piece_has_no_tree(page: Page) -> None:
     expect(page.locator("#made-lead")).to_have_text(
         "This piece has 300 bytes; a tree of at most 256 is drawn."
     )
+
+
+# The address, and keys of single views
+
+
+def test_nonsense_in_the_address_is_ignored(page: Page) -> None:
+    page.goto(page.url.partition("#")[0] + "#vocabulary?sort=x&show=y&of=7&id=x&at=-1&no=1")
+    expect(page.get_by_role("tabpanel", name="Vocabulary")).to_be_visible()
+    expect(page.get_by_role("combobox", name="sort by")).to_have_value("uses")
+    expect(page.locator("#vocabulary select.of")).to_have_value("0")
+
+
+def test_arrows_move_between_rows_of_the_vocabulary(page: Page) -> None:
+    view(page, "Vocabulary")
+    page.get_by_role("combobox", name="sort by").select_option("rank")
+    detail = page.get_by_role("complementary", name="The chosen token")
+    expect(detail).to_contain_text("id 0")
+    page.locator("#rows tr").first.focus()
+    page.keyboard.press("ArrowDown")
+    expect(detail).to_contain_text("id 1")
+    expect(page.locator("#rows tr").nth(1)).to_be_focused()
+
+
+def test_theme_and_size_can_be_chosen(page: Page) -> None:
+    body = page.locator("body")
+    expect(body).to_have_css("background-color", "rgb(251, 250, 246)")
+    page.get_by_role("button", name="light or dark").click()
+    expect(body).to_have_css("background-color", "rgb(25, 24, 22)")
+    before = page.evaluate("parseFloat(getComputedStyle(document.body).fontSize)")
+    page.get_by_role("button", name="larger type").click()
+    assert page.evaluate("parseFloat(getComputedStyle(document.body).fontSize)") > before
+
+
+def test_tokens_of_the_shown_piece_are_underlined(page: Page) -> None:
+    box(page).fill("ab cd")
+    expect(page.locator(".count").nth(1)).to_have_text("5 tokens")
+    page.get_by_role("listbox", name="Tokens of bytes.json").get_by_text("d").click()
+    expect(page.locator(".token.peer")).to_have_text(["·", "c", "d"])

@@ -114,6 +114,15 @@ class Panel {
     this.tokens[index]?.setAttribute("aria-selected", "true");
   }
 
+  // Underline the tokens of the piece that is shown.
+  markPiece(range) {
+    for (const token of this.tokens ?? []) {
+      const number = Number(token.dataset.number);
+      const isIn = range && state.of === this.number && number >= range[0] && number < range[1];
+      token.classList.toggle("peer", Boolean(isIn));
+    }
+  }
+
   token(target) {
     return target.closest?.(".token");
   }
@@ -208,7 +217,7 @@ async function choose(model, at, move = false) {
   Object.assign(state, { of: model, at, step: null });
   panels.forEach((panel) => panel.mark());
   saveAddress();
-  await showTree();
+  await showPiece();
   const place = $("made").getBoundingClientRect();
   if (move || place.top > innerHeight) $("made").scrollIntoView({ block: "nearest" });
   if (move) $("tree").parentElement.focus({ preventScroll: true });
@@ -234,7 +243,12 @@ export async function tokenise() {
   if (!answer) return;
   answer.forEach((tokens, index) => panels[index].show(tokens));
   if (state.at !== null && state.at >= answer[state.of].tokens) state.at = null;
-  await showTree();
+  await showPiece();
+}
+
+async function showPiece() {
+  const range = await showTree();
+  panels.forEach((panel) => panel.markPiece(range));
 }
 
 function change(text) {

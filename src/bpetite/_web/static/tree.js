@@ -35,13 +35,14 @@ export function hideTree() {
   $("made-lead").textContent = INVITATION;
 }
 
+// Show the piece of the chosen token; return the numbers of its first token and of that behind it.
 export async function showTree() {
   if (state.at === null) {
     hideTree();
-    return;
+    return null;
   }
   const found = await askPiece("/explain", { model: state.of, at: state.at }, state.text);
-  if (!found || state.at === null) return;
+  if (!found || state.at === null) return null;
   shown = found;
   player ??= new Player("tree-player", "steps of the tree", 900, (at) => {
     state.step = at;
@@ -61,6 +62,7 @@ export async function showTree() {
   drawTree();
   drawTable();
   mark(player.at);
+  return [shown.first, shown.first + shown.ids.length];
 }
 
 function drawFacts() {
