@@ -569,6 +569,7 @@ def test_training_is_played_and_stepped(page: Page) -> None:
     page.locator("#training").get_by_role("button", name="one step on").click()
     assert page.locator(".piece").all_text_contents() == ["ab", "·ab", "·abc"]
     assert page.locator("#learnt li").all_text_contents() == ["0ab"]
+    page.locator("#training").get_by_role("button", name="one step on").click()
     page.locator("#training").get_by_role("button", name="Play").click()
     expect(page.locator("#training output")).to_have_text("step 3 of 3")
     expect(page.locator("#winner")).to_contain_text("No pair is left")

@@ -158,7 +158,11 @@ export function saveAddress() {
     }
   }
   const shown = query.toString();
-  history.replaceState(null, "", `#${state.view}${shown && `?${shown}`}`);
+  try {
+    history.replaceState(null, "", `#${state.view}${shown && `?${shown}`}`);
+  } catch {
+    // Some browsers refuse a hundred changes in a short time; the next change has all of them.
+  }
   $("link").disabled = query.has("kept");
   $("link").title = query.has("kept") ? "The text is too long for a link." : "";
 }
@@ -201,7 +205,7 @@ export async function ask(path, query, text, signal) {
 // A question that is asked again cancels its earlier answer; `undefined` means cancelled.
 export function question() {
   let asking = new AbortController();
-  const question = async (path, query, text) => {
+  const answer = async (path, query, text) => {
     asking.abort();
     asking = new AbortController();
     try {
@@ -211,8 +215,8 @@ export function question() {
       return undefined;
     }
   };
-  question.cancel = () => asking.abort();
-  return question;
+  answer.cancel = () => asking.abort();
+  return answer;
 }
 
 export function fail(error) {

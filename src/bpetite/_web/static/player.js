@@ -41,7 +41,8 @@ export class Player {
   show() {
     this.range.value = this.at;
     this.root.querySelector("output").textContent = `step ${this.at} of ${this.last}`;
-    for (const [command, limit] of [["first", 0], ["back", 0], ["next", this.last], ["last", this.last]]) {
+    const limits = { first: 0, back: 0, next: this.last, last: this.last };
+    for (const [command, limit] of Object.entries(limits)) {
       this.root.querySelector(`[data-do=${command}]`).disabled = this.at === limit;
     }
     this.root.querySelector("[data-do=play]").disabled = this.last === 0;

@@ -125,10 +125,11 @@ async function replay() {
 }
 
 function verdict(number, all, lost, streamed, text) {
-  const shown = number < all ? `The first ${figure(number)} of ${plural(all, "token")}` : plural(number, "token");
-  const same = number < all ? text.toWellFormed().startsWith(streamed.replace(/\ufffd$/u, ""))
-    : streamed === text.toWellFormed();
-  const equal = number < all ? "begins as your text" : "equals your text";
+  const isCut = number < all;
+  const shown = (isCut ? `The first ${figure(number)} of ` : "") + plural(all, "token");
+  const sent = text.toWellFormed();
+  const same = isCut ? sent.startsWith(streamed.replace(/\ufffd$/u, "")) : streamed === sent;
+  const equal = isCut ? "begins as your text" : "equals your text";
   const told = same ? equal : "is your text as this vocabulary normalises it";
   return `${shown}. The streamed text ${told}; decoded alone, the tokens have \ufffd ` +
     `${lost === 1 ? "once" : `${figure(lost)} times`}.`;

@@ -46,7 +46,8 @@ class Panel {
     const ids = groups.flatMap(([, ids]) => ids.map(([id]) => id));
     const each = tokens ? `${(bytes / tokens).toFixed(2)} bytes per token` : "";
     const isCut = ids.length < tokens;
-    this.find(".each").textContent = each + (isCut ? `; the first ${figure(ids.length)} are shown` : "");
+    const cut = isCut ? `; the first ${figure(ids.length)} are shown` : "";
+    this.find(".each").textContent = each + cut;
     this.showIds(ids.slice(0, MAX_LISTED_IDS), tokens);
     const shown = document.createDocumentFragment();
     let number = 0;
@@ -91,7 +92,8 @@ class Panel {
 
   showIds(ids, count) {
     const code = this.find("code");
-    code.textContent = ids.join(" ") + (ids.length < count ? ` … ${figure(count - ids.length)} more` : "");
+    const more = ids.length < count ? ` … ${figure(count - ids.length)} more` : "";
+    code.textContent = ids.join(" ") + more;
     this.find(".copy").disabled = count === 0;
   }
 

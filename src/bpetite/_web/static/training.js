@@ -47,7 +47,8 @@ function draw(at) {
   saveAddress();
   const now = found.states[at];
   const [winner] = now.pairs;
-  $("pieces").replaceChildren(...now.ids.map((ids, index) => piece(ids, found.counts[index], winner, at)));
+  const pieces = now.ids.map((ids, index) => piece(ids, found.counts[index], winner, at));
+  $("pieces").replaceChildren(...pieces);
   $("winner").replaceChildren(...sentence(now, winner, at));
   $("pairs").replaceChildren(...now.pairs.map(([left, right, count], index) => {
     const bar = element("span", "share");
@@ -69,7 +70,8 @@ function draw(at) {
     made.title = `id ${256 + rank}: show how it was learnt`;
     return element("li", "", element("small", "", String(rank)), made);
   });
-  $("learnt").replaceChildren(...(at ? learnt : [element("li", "quiet", "No merge yet: 256 single bytes.")]));
+  if (!at) learnt.push(element("li", "quiet", "No merge yet: 256 single bytes."));
+  $("learnt").replaceChildren(...learnt);
 }
 
 function piece(ids, count, winner, at) {

@@ -72,7 +72,8 @@ function drawFacts() {
   const isCut = characters.length > MAX_CHARACTERS;
   const piece = element("b", "mono", ...visible(beginning, true), isCut ? "…" : "");
   piece.dir = "auto";
-  const others = shown.ids.length > 1 ? `one of ${plural(shown.ids.length, "token")} in the piece ` : "the piece ";
+  const count = shown.ids.length;
+  const others = `${count > 1 ? `one of ${plural(count, "token")} in ` : ""}the piece `;
   $("facts").replaceChildren(
     chip(shown.tokens[id], state.at, id),
     element("span", "", "id ", element("b", "", figure(id))),
@@ -110,6 +111,8 @@ function svg(name, attributes, ...children) {
   return made;
 }
 
+const note = (x, y, text) => svg("text", { class: "small", x, y }, text);
+
 function drawTree() {
   const tree = $("tree");
   if (shown.kind !== "merged") {
@@ -140,18 +143,20 @@ function drawTree() {
     const label = isByte && !isText ? toHex(node.byte).toUpperCase() : tokenText(shown.tokens[node.id]);
     const w = Math.min(Math.max(label.length * CHARACTER + 12, 28), isByte ? LEAF - 4 : Infinity);
     const isChosen = number === shown.roots[state.at - shown.first];
-    const className = `node${hue.has(number) ? ` hue-${hue.get(number)}` : ""}${isChosen ? " chosen" : ""}`;
-    const group = svg("g", { class: className, "data-step": node.step },
+    const group = svg("g", { class: "node", "data-step": node.step },
       svg("rect", { x: node.x - w / 2, y: y(node), width: w, height: BOX, rx: 4 }),
       svg("text", { x: node.x, y: y(node) + 17 }, label),
       svg("title", {}, `id ${node.id}: ${shown.tokens[node.id]}`),
     );
-    if (isByte && isText) group.append(svg("text", { class: "small", x: node.x, y: y(node) + BOX + 15 }, toHex(node.byte).toUpperCase()));
+    if (hue.has(number)) group.classList.add(`hue-${hue.get(number)}`);
+    group.classList.toggle("chosen", isChosen);
+    if (isByte && isText) group.append(note(node.x, y(node) + BOX + 15, toHex(node.byte).toUpperCase()));
     if (!isByte) {
       const rank = `rank ${figure(node.rank)}`;
       const half = rank.length * SMALL_CHARACTER / 2; // the label breaks the line to the box above
-      group.prepend(svg("rect", { class: "gap", x: node.x - half, y: y(node) - 14, width: 2 * half, height: 13 }));
-      group.append(svg("text", { class: "small", x: node.x, y: y(node) - 4 }, rank));
+      const place = { x: node.x - half, y: y(node) - 14, width: 2 * half, height: 13 };
+      group.prepend(svg("rect", { class: "gap", ...place }));
+      group.append(note(node.x, y(node) - 4, rank));
     }
     group.addEventListener("click", () => go("vocabulary", { id: node.id }));
     return group;

@@ -1,7 +1,7 @@
 // The view of a vocabulary: its tokens in a table, and one token with its parts and wholes.
 
 import {
-  $, chip, element, figure, onView, plural, question, row, saveAddress, state,
+  $, chip, element, figure, onView, plural, question, row as tableRow, saveAddress, state,
 } from "./common.js";
 
 const TYPING_PAUSE = 120; // milliseconds
@@ -32,8 +32,9 @@ async function draw(start = 0) {
     $("list").scrollTop = 0;
   }
   ids.push(...rows.map(([id]) => id));
-  $("rows").append(...rows.map((each, index) => tableRow(each, start + index)));
-  $("hits").textContent = `${plural(found, "token")} of ${figure(answer.ids)}; ${figure(used)} in your text`;
+  $("rows").append(...rows.map((each, index) => tokenRow(each, start + index)));
+  const hits = `${plural(found, "token")} of ${figure(answer.ids)}`;
+  $("hits").textContent = `${hits}; ${figure(used)} in your text`;
   $("nothing").hidden = found > 0;
   $("more").hidden = ids.length === found;
   $("more").textContent = `Show more of the other ${figure(found - ids.length)}`;
@@ -41,14 +42,14 @@ async function draw(start = 0) {
   await choose(state.id);
 }
 
-function tableRow([id, bytes, script, rank, wholes, uses], index) {
+function tokenRow([id, bytes, script, rank, wholes, uses], index) {
   const count = element("td", "number", uses ? figure(uses) : "");
   if (uses) {
     const bar = element("span", "share");
     bar.style.width = `${(BAR * Math.min(uses, mostUses)) / mostUses}rem`;
     count.append(bar);
   }
-  const made = row([
+  const made = tableRow([
     element("td", "number", figure(id)),
     element("td", "", chip(bytes, index)),
     element("td", "number", String(bytes.split(" ").length)),
@@ -81,7 +82,8 @@ async function choose(id) {
   if (found) drawDetail(found);
 }
 
-function drawDetail({ row: [id, bytes, script, rank, wholes, uses], merges, tree, wholes: some, tokens }) {
+function drawDetail({ row, merges, tree, wholes: some, tokens }) {
+  const [id, bytes, script, rank, wholes, uses] = row;
   const length = bytes.split(" ").length;
   const chips = (ids, all = ids.length) => element(
     "div", "chips",
