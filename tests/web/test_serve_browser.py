@@ -644,3 +644,15 @@ def test_tokens_of_the_shown_piece_are_underlined(page: Page) -> None:
     expect(page.locator(".count").nth(1)).to_have_text("5 tokens")
     page.get_by_role("listbox", name="Tokens of bytes.json").get_by_text("d").click()
     expect(page.locator(".token.peer")).to_have_text(["·", "c", "d"])
+
+
+@pytest.mark.parametrize("page", [{"viewport": PHONE, "has_touch": True}], indirect=True)
+def test_cells_of_a_phone_do_not_overlap(page: Page) -> None:
+    write(page, "שלום hello")
+    expect(page.locator(".count").nth(1)).to_have_text("14 tokens")
+    page.get_by_role("listbox", name="Tokens of model.json").get_by_text("h").first.tap()
+    expect(page.locator("#merges")).to_be_visible()
+    spills = page.locator("#merges td").evaluate_all(
+        "cells => cells.filter((cell) => cell.scrollWidth > cell.clientWidth + 1).length"
+    )
+    assert spills == 0
