@@ -246,3 +246,47 @@ def test_pipe_gets_no_colours() -> None:
     assert plain.code == 0
     assert b"\x1b" not in plain.out
     assert plain == Result(0, plain.out, [])
+
+
+# Steps
+
+
+def test_steps_of_a_text_are_a_table_a_piece() -> None:
+    tokenizer = Tokenizer.train("the hen then met the ten men 你", 262)
+    shown = inspected(tokenizer, "--steps", "then then\u00a0你<|endoftext|>你").splitlines()
+    assert shown == [
+        "'then' = 116 260",
+        "  step  pair        rank  id   bytes     best pair that lost  the piece after it",
+        "                                                              t|h|e|n",
+        "  1     'e' + 'n'   0     256  65 6e     'h' + 'e' (3)        t|h|en",
+        "  2     'h' + 'en'  4     260  68 65 6e  none                 t|hen",
+        "",
+        "' then' = 257 260",
+        "  step  pair        rank  id   bytes     best pair that lost  the piece after it",
+        "                                                               |t|h|e|n",
+        "  1     'e' + 'n'   0     256  65 6e     ' ' + 't' (1)         |t|h|en",
+        "  2     ' ' + 't'   1     257  20 74     'h' + 'en' (4)        t|h|en",
+        "  3     'h' + 'en'  4     260  68 65 6e  none                  t|hen",
+        "",
+        "'\\xa0' = 194 160",
+        "  step  pair  rank  id  bytes  best pair that lost  the piece after it",
+        "                                                    <c2>|<a0>",
+        "",
+        "'你' = 228 189 160",
+        "  step  pair  rank  id  bytes  best pair that lost  the piece after it",
+        "                                                    <e4>|<bd>|<a0>",
+        "",
+        "'<|endoftext|>' = 262: a special token",
+        "",
+        "'你' = 228 189 160, as above",
+    ]
+
+
+def test_long_piece_has_no_table_of_steps() -> None:
+    shown = inspected(TOKENIZER, "--steps", "a" * 4097).splitlines()
+    ids = " ".join(map(str, TOKENIZER.encode("a" * 4097)))
+    assert shown == [f"'{'a' * 4097}' = {ids}: longer than 4,096 bytes, too long for steps"]
+
+
+def test_steps_of_an_empty_text_are_empty() -> None:
+    assert inspected(TOKENIZER, "--steps", "") == ""

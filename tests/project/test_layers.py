@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import bpetite
 
 PACKAGE = Path(bpetite.__file__).parent
@@ -21,7 +23,7 @@ LAYERS = (
     ("_piece_counts", "_checkpoint"),
     ("_tokenizer",),
     ("__init__",),
-    ("corpora", "arrow"),
+    ("corpora", "arrow", "analysis"),
     ("_cli", "_web", "__main__"),
 )
 """From the bottom up. A module imports from its own layer and from those below it."""
@@ -33,13 +35,20 @@ def test_imports_point_down() -> None:
 
 
 def test_corpora_uses_public_names_and_two_modules() -> None:
-    used = {target for source, target in edges() if rank(source) == rank("corpora")}
+    used = {target for source, target in edges() if source.startswith(("corpora", "arrow"))}
     allowed = ("corpora", "_corpus", "_engine", "formats")
     assert {name for name in used if not name.startswith(allowed)} <= {*bpetite.__all__}
 
 
-def test_import_of_bpetite_loads_no_corpora() -> None:
-    program = "import sys, bpetite; print([name for name in sys.modules if 'corpora' in name])"
+def test_analysis_uses_public_names_and_one_module() -> None:
+    used = {target for source, target in edges() if source.startswith("analysis")}
+    allowed = ("analysis", "_pretokenizer")
+    assert {name for name in used if not name.startswith(allowed)} <= {*bpetite.__all__}
+
+
+@pytest.mark.parametrize("part", ["corpora", "analysis"])
+def test_import_of_bpetite_loads_neither_corpora_nor_analysis(part: str) -> None:
+    program = f"import sys, bpetite; print([name for name in sys.modules if '{part}' in name])"
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, check=True, timeout=60
     )

@@ -10,9 +10,11 @@ import socket
 import struct
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import requires
+from importlib.resources import files
 from pathlib import Path
 from subprocess import Popen
 
@@ -20,10 +22,13 @@ import pytest
 from starlette.testclient import TestClient
 from support.cli import TEXT, TOKENIZER, failure, in_process, posix_only, start
 from support.cli import folder as folder  # a fixture
+from support.vocabularies import vocabulary
 
-from bpetite import Tokenizer
-from bpetite._web.app import MAX_BYTES, Model, application
+from bpetite import CorpusWarning, Tokenizer
+from bpetite._web.app import MAX_BYTES, MAX_REPLAYED, Model, application
+from bpetite._web.explained import MAX_DRAWN_BYTES
 from bpetite._web.server import MAX_CONNECTIONS
+from bpetite._web.training import MAX_STEPS
 
 BYTES = Tokenizer.train("", 256)
 """A tokenizer whose tokens are single bytes, except <|endoftext|> = 256."""
@@ -46,10 +51,11 @@ def client(*tokenizers: Tokenizer, loopback: bool = True, url: str = HOME) -> Te
         ("/", "text/html; charset=utf-8", "<!doctype html>"),
         ("/page.css", "text/css; charset=utf-8", ":root"),
         ("/page.js", "text/javascript; charset=utf-8", "//"),
+        ("/tree.js", "text/javascript; charset=utf-8", "//"),
         ("/icon.svg", "image/svg+xml", "<svg"),
     ],
 )
-def test_page_has_four_files(path: str, media_type: str, start: str) -> None:
+def test_page_has_files_of_each_type(path: str, media_type: str, start: str) -> None:
     answer = client(BYTES).get(path)
     assert (answer.status_code, answer.headers["content-type"]) == (200, media_type)
     assert answer.text.startswith(start)
@@ -63,7 +69,14 @@ def test_page_loads_only_its_own_files() -> None:
         "/page.css",
         "/page.js",
     ]
-    assert "://" not in page + browser.get("/page.css").text + browser.get("/page.js").text
+    names = [file.name for file in (files("bpetite._web") / "static").iterdir()]
+    assert {"common.js", "tree.js", "page.css"} <= {*names}
+    for name in {*names} - {"icon.svg", "index.html"}:
+        answer = browser.get(f"/{name}")
+        assert answer.status_code == 200
+        imports = re.findall(r'^} from "(.*)"|^import .* from "(.*)"', answer.text, re.MULTILINE)
+        assert {"".join(each).removeprefix("./") for each in imports} <= {*names}
+        assert "://" not in answer.text + page
 
 
 def test_page_has_no_inline_code_or_style() -> None:
@@ -92,7 +105,8 @@ def test_models_are_described() -> None:
             {"name": "0.json", "ids": 292, "pattern": "gpt2"},
             {"name": "1.json", "ids": 257, "pattern": "gpt2"},
         ],
-        "max_bytes": 65536,
+        "max_bytes": MAX_BYTES,
+        "max_training_bytes": 1000,
     }
 
 
@@ -136,7 +150,153 @@ def test_two_models_stand_side_by_side(text_case: str) -> None:
         assert text_case.startswith("".join(group[0] for group in found["groups"]))
 
 
+def test_all_ids_can_be_copied(text_case: str) -> None:
+    answer = client(BYTES, TOKENIZER).post("/ids?model=1&ordinary=1", content=text_case)
+    assert answer.json() == TOKENIZER.encode_ordinary(text_case)
+
+
+# Merges, vocabulary and training
+
+
+def test_piece_of_a_token_is_explained() -> None:
+    tokenizer = Tokenizer.train("the hen then met the ten men", 262)
+    answer = client(BYTES, tokenizer).post("/explain?model=1&at=3", content="the then")
+    assert answer.json() == {
+        "piece": " then",
+        "bytes": 5,
+        "max_bytes": MAX_DRAWN_BYTES,
+        "kind": "merged",
+        "first": 2,
+        "ids": [257, 260],
+        "byte_ids": [32, 116, 104, 101, 110],
+        "steps": [
+            step([101, 110], 0, 256, [3, 4], [32, 116], 1),
+            step([32, 116], 1, 257, [0, 1], [104, 256], 4),
+            step([104, 256], 4, 260, [2, 5], None, None),
+        ],
+        "roots": [6, 7],
+        "tokens": {
+            **{str(byte): f"{byte:02x}" for byte in (32, 101, 104, 110, 116)},
+            **{"256": "65 6e", "257": "20 74", "260": "68 65 6e"},
+        },
+    }
+
+
+def step(
+    pair: list[int], rank: int, id: int, parts: list[int], lost: list[int] | None, lost_rank: object
+) -> dict[str, object]:
+    """Return a step as the page receives it."""
+    names = ("pair", "rank", "id", "parts", "lost", "lost_rank")
+    return dict(zip(names, (pair, rank, id, parts, lost, lost_rank), strict=True))
+
+
+def test_long_piece_is_not_drawn() -> None:
+    text = "a" * (MAX_DRAWN_BYTES + 1)
+    found = client(BYTES).post("/explain?at=5", content=text).json()
+    assert (found["kind"], found["bytes"], found["steps"]) == ("long", len(text), [])
+
+
+def test_vocabulary_is_sorted_and_searched() -> None:
+    tokenizer = Tokenizer.train("the hen then met the ten men", 262)
+
+    def ids(query: str) -> list[int]:
+        answer = client(tokenizer).post(f"/vocabulary?{query}", content="then").json()
+        return [row[0] for row in answer["rows"]]
+
+    with_en = [id for id in tokenizer.ids if b"en" in tokenizer.token_bytes(id)]
+    assert ids("find=en&sort=rank") == with_en
+    assert ids("find=65%206e") == ids("find=en")
+    assert ids("find=0x656e") == ids("find=en")
+    assert ids("find=%23260") == [260]
+    assert ids("find=%23999") == []
+    assert sorted(ids("show=used")) == sorted(tokenizer.encode("then"))
+    assert ids("sort=uses")[:2] == [116, 260]
+    assert ids("sort=length")[0] == 262
+    assert len(ids("show=unused")) == 200
+    assert len(ids("show=unused&start=200")) == 61
+    assert len(ids("show=parts")) == 128
+
+
+def test_token_has_its_merge_and_wholes() -> None:
+    tokenizer = Tokenizer.train("the hen then met the ten men", 262)
+    found = client(tokenizer).post("/token?id=256", content="ten ten").json()
+    assert found["row"] == [256, "65 6e", "Latin", 0, found["row"][4], found["row"][5]]
+    assert found["merges"] == [[0, 101, 110]]
+    assert found["row"][4] == sum(256 in pair for pair in tokenizer.merges)
+    assert found["row"][5] == tokenizer.encode("ten ten").count(256)
+    assert [tokenizer.merges[id - 256] for id in found["wholes"]] == [
+        pair for pair in tokenizer.merges if 256 in pair
+    ]
+    assert client(tokenizer).post("/token?id=999", content="").text == "no token has the id 999"
+
+
+def test_foreign_vocabulary_can_be_browsed() -> None:
+    tokens = {300: b"ab", 301: b"abc", 900: b"xyz"}
+    tokenizer = Tokenizer(
+        vocabulary(tokens, [(97, 98), (300, 99)], ignore_merges=True, special_tokens={"<s>": 5000})
+    )
+    browser = client(tokenizer)
+    found = browser.post("/token?id=301", content="").json()
+    assert (found["merges"], found["tree"]) == ([[1, 300, 99]], [300, 301])
+    assert browser.post("/token?id=900", content="").json()["merges"] == []
+    assert browser.post("/token?id=5000", content="").json()["row"][2] == "special"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a", "the hen then met the ten men", "aaaa 你好你好", "x" * 200]
+)
+def test_training_steps_are_those_of_train(text: str) -> None:
+    found = client(BYTES).post("/training", content=text).json()
+    states = found["states"]
+    assert [tuple(state["pairs"][0][:2]) for state in states if state["pairs"]] == [
+        *quiet_train(text).merges
+    ]
+    assert states[-1]["pairs"] == []
+    assert states[0]["tokens"] == len(text.encode())
+    assert states[-1]["tokens"] == quiet_train(text).count(text)
+
+
+def quiet_train(text: str) -> Tokenizer:
+    """Train until no pair is left."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CorpusWarning)
+        return Tokenizer.train(text, 400)
+
+
+def test_long_training_text_is_refused() -> None:
+    answer = client(BYTES).post("/training", content="x" * 1001)
+    assert (answer.status_code, answer.text) == (413, "a text may have 1000 bytes")
+
+
+def test_training_ends_after_some_steps() -> None:
+    text = "".join(chr(code) for code in range(0x4E00, 0x4E00 + 333))
+    assert len(client(BYTES).post("/training", content=text).json()["states"]) == MAX_STEPS + 1
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("/explain?at=9", "at is 9, but the text has fewer tokens"),
+        ("/explain?at=16001", "at must be a number from 0 to 16000"),
+        ("/vocabulary?sort=x", "sort must be one of rank, length, script, uses"),
+        ("/vocabulary?show=x", "show must be one of all, used, unused, parts"),
+        ("/vocabulary?find=" + "x" * 101, "find may have 100 characters"),
+        ("/token?id=-1", "id must be a number from 0 to 999999999"),
+        ("/ids?model=1", "model must be a number from 0 to 0"),
+    ],
+    ids=lambda value: value[:20],
+)
+def test_invalid_question_is_refused(path: str, reason: str) -> None:
+    answer = client(BYTES).post(path, content="abc")
+    assert (answer.status_code, answer.text) == (400, reason)
+
+
 # The replay
+
+
+def test_long_replay_ends_early() -> None:
+    steps, end = events(client(BYTES).post("/stream", content="a" * 20_000).text)
+    assert (len(steps), end) == (MAX_REPLAYED, {"streamed": "", "tokens": 20_000})
 
 
 def events(answer: str) -> tuple[list[dict[str, object]], dict[str, object]]:
@@ -159,7 +319,7 @@ def test_replay_decodes_each_token_alone_and_streamed() -> None:
             {"id": 169, "bytes": "a9", "alone": "\ufffd", "streamed": "é", "pending": ""},
             {"id": 10, "bytes": "0a", "alone": "\n", "streamed": "\n", "pending": ""},
         ],
-        {"streamed": ""},
+        {"streamed": "", "tokens": 4},
     )
 
 
@@ -198,15 +358,15 @@ def test_invalid_query_is_refused(query: str, reason: str) -> None:
 # Bounds
 
 
-@pytest.mark.parametrize("path", ["/tokens", "/stream"])
+@pytest.mark.parametrize("path", ["/tokens", "/ids", "/explain", "/vocabulary", "/stream"])
 def test_text_of_max_bytes_is_accepted(path: str) -> None:
     assert client(BYTES).post(path, content=b"a" * MAX_BYTES).status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/tokens", "/stream"])
+@pytest.mark.parametrize("path", ["/tokens", "/ids", "/explain", "/vocabulary", "/stream"])
 def test_longer_text_is_refused(path: str) -> None:
     answer = client(BYTES).post(path, content=b"a" * (MAX_BYTES + 1))
-    assert (answer.status_code, answer.text) == (413, "a text may have 65536 bytes")
+    assert (answer.status_code, answer.text) == (413, f"a text may have {MAX_BYTES} bytes")
 
 
 def test_text_of_unknown_length_is_bounded() -> None:
@@ -214,7 +374,7 @@ def test_text_of_unknown_length_is_bounded() -> None:
 
     def parts() -> Iterator[bytes]:
         nonlocal taken
-        for _ in range(1000):
+        for _ in range(4000):
             taken += 1
             yield b"a" * 1024
 

@@ -12,7 +12,9 @@ from support.cli import TOKENIZER, start
 from support.engines import once
 
 from bpetite import Tokenizer
+from bpetite._web.app import MAX_BYTES
 from bpetite._web.display import groups
+from bpetite.analysis import explain
 
 sync_api = pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect  # noqa: E402
@@ -107,12 +109,35 @@ def box(page: Page) -> Locator:
     return page.get_by_role("textbox", name="Text")
 
 
+def view(page: Page, name: str) -> None:
+    """Open a view by its tab."""
+    page.get_by_role("tab", name=name).click()
+    expect(page.get_by_role("tabpanel", name=name)).to_be_visible()
+
+
+def write(page: Page, text: str) -> None:
+    """Type a text into the field of the first view."""
+    view(page, "Tokens")
+    box(page).fill(text)
+
+
+def verdict(page: Page) -> Locator:
+    """Return the sentence below a replay."""
+    return page.locator("#verdict")
+
+
+def start_replay(page: Page, text: str, pause: str) -> None:
+    """Type a text and begin to replay it."""
+    write(page, text)
+    view(page, "Stream")
+    page.get_by_role("combobox", name="pause").select_option(pause)
+    page.get_by_role("button", name="Play").click()
+
+
 def replay(page: Page, text: str, pause: str = "0") -> None:
     """Type a text and replay it to the end."""
-    box(page).fill(text)
-    page.get_by_role("combobox", name="pause").select_option(pause)
-    page.get_by_role("button", name="Replay").click()
-    expect(page.get_by_role("status")).not_to_be_empty()
+    start_replay(page, text, pause)
+    expect(verdict(page)).to_contain_text("The streamed text")
 
 
 def shown(page: Page, name: str) -> str:
@@ -184,17 +209,18 @@ def test_replay_loses_characters_only_alone(page: Page) -> None:
     assert "\ufffd" in alone
     steps = len(TOKENIZER.encode(TEXT))
     lost = alone.count("\ufffd")
-    expect(page.get_by_role("status")).to_have_text(
+    expect(verdict(page)).to_have_text(
         f"{steps} tokens. The streamed text equals your text; decoded alone, the tokens have "
         f"\ufffd {lost} times."
     )
-    expect(page.locator("tbody tr")).to_have_count(steps)
+    expect(page.locator("#steps tbody tr")).to_have_count(steps)
 
 
 def test_each_step_of_a_replay_is_a_row(page: Page) -> None:
-    page.get_by_role("combobox", name="replay of").select_option("bytes.json")
+    view(page, "Stream")
+    page.locator("#stream").get_by_role("combobox", name="vocabulary").select_option("bytes.json")
     replay(page, "é!", pause="20")
-    rows = page.locator("tbody tr").all()
+    rows = page.locator("#steps tbody tr").all()
     assert [row.locator("td").all_text_contents() for row in rows] == [
         ["1", "195", "c3", "\ufffd", "pending c3"],
         ["2", "169", "a9", "\ufffd", "é"],
@@ -204,41 +230,48 @@ def test_each_step_of_a_replay_is_a_row(page: Page) -> None:
 
 def test_html_in_a_text_is_text(page: Page) -> None:
     replay(page, TEXT)
+    view(page, "Tokens")
     assert "".join(tokens(page, "bytes.json")).replace("·", " ").endswith("</script>&amp;")
-    assert page.locator("main b:not(.detail b), main script, main [onclick]").count() == 0
+    assert page.locator("#tokens b:not(.detail b), main script, main [onclick]").count() == 0
 
 
 @pytest.mark.parametrize("key", ["Enter", "Escape"])
 def test_replay_can_stop_and_start_again(page: Page, key: str) -> None:
     """The fixture `page` checks that the server reports no error."""
-    box(page).fill("hello " * 200)
-    page.get_by_role("combobox", name="pause").select_option("20")
-    page.get_by_role("button", name="Replay").press("Enter")
-    expect(page.locator("tbody tr").nth(1)).to_be_attached()
+    start_replay(page, "hello " * 200, "20")
+    expect(page.locator("#steps tbody tr").nth(1)).to_be_attached()
     page.get_by_role("button", name="Stop").press(key)
-    expect(page.get_by_role("button", name="Replay")).to_be_visible()
+    expect(page.get_by_role("button", name="Play")).to_be_visible()
     replay(page, "né")
     assert shown(page, "DecodeStream") == "né"
 
 
 def test_leaving_during_a_replay_is_no_error(page: Page) -> None:
-    page.get_by_role("combobox", name="pause").select_option("20")
-    page.get_by_role("button", name="Replay").click()
-    expect(page.locator("tbody tr").nth(1)).to_be_attached()
+    start_replay(page, TEXT, "20")
+    expect(page.locator("#steps tbody tr").nth(1)).to_be_attached()
     page.reload()
-    expect(page.get_by_role("status")).to_be_empty()
+    expect(verdict(page)).to_have_text("Press Play.")
+
+
+def test_new_text_ends_the_replay_of_the_old_one(page: Page) -> None:
+    start_replay(page, "hello " * 200, "20")
+    expect(page.locator("#steps tbody tr").nth(1)).to_be_attached()
+    write(page, "né")
+    view(page, "Stream")
+    expect(page.get_by_role("button", name="Play")).to_be_visible()
+    expect(page.locator("#outputs")).to_be_hidden()
+    replay(page, "né")
+    assert shown(page, "DecodeStream") == "né"
 
 
 def test_keyboard_reaches_everything(page: Page) -> None:
-    page.keyboard.press("Tab")
-    expect(page.get_by_label("special tokens are ordinary text")).to_be_focused()
-    page.keyboard.press("Tab")
-    expect(box(page)).to_be_focused()
+    box(page).focus()
     page.keyboard.press("ControlOrMeta+a")
     page.keyboard.type("hé no")
     expect(page.locator(".summary").nth(1)).to_have_text("6 tokens 1.00 bytes per token")
-    page.keyboard.press("Tab")  # to the tokens of the first model: one stop for all of them
-    page.keyboard.press("Tab")
+    listbox = page.get_by_role("listbox", name="Tokens of bytes.json")
+    while not listbox.get_by_role("option", name="h").evaluate("each => each.matches(':focus')"):
+        page.keyboard.press("Tab")  # one stop for all tokens of a model
     detail = page.locator(".detail").nth(1)
     expect(detail).to_have_text("h104 (68)")
     told = []
@@ -253,14 +286,22 @@ def test_keyboard_reaches_everything(page: Page) -> None:
         "n110 (6e)",
         "h104 (68)",
     ]
-    page.keyboard.press("Tab")
-    expect(page.get_by_role("combobox", name="replay of")).to_be_focused()
-    page.keyboard.press("Tab")
-    page.keyboard.press("End")  # of the pauses: none
-    page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("status")).to_contain_text("equals your text")
+    expect(page.get_by_role("region", name="Merge tree")).to_be_focused()
+    page.keyboard.press("4")
+    page.keyboard.press("Space")
+    expect(verdict(page)).to_contain_text("equals your text")
     assert shown(page, "DecodeStream") == "hé no"
+    page.keyboard.press("/")
+    expect(page.get_by_role("searchbox")).to_be_focused()
+    page.keyboard.press("Escape")
+    page.keyboard.press("3")
+    expect(page.locator("#training output")).to_have_text("step 0 of 13")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#training output")).to_have_text("step 1 of 13")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    page.keyboard.press("Escape")
 
 
 def test_focused_token_has_an_accessible_name(page: Page) -> None:
@@ -268,6 +309,7 @@ def test_focused_token_has_an_accessible_name(page: Page) -> None:
     expect(page.locator(".summary").nth(1)).to_have_text("2 tokens 1.00 bytes per token")
     token = page.get_by_role("listbox", name="Tokens of bytes.json").get_by_role("option")
     token.click()
+    expect(token).to_be_focused()
     expect(token).to_have_accessible_name('"é": id 195, bytes c3; id 169, bytes a9')
     expect(token).to_have_attribute("aria-selected", "true")
 
@@ -286,6 +328,8 @@ def test_arrows_move_between_lines(page: Page) -> None:
 @pytest.mark.parametrize("page", [{"viewport": PHONE, "has_touch": True}], indirect=True)
 def test_phone_needs_no_sideways_scrolling(page: Page) -> None:
     replay(page, TEXT + "x" * 500 + "🙂" * 100)
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+    view(page, "Tokens")
     assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
     page.get_by_role("listbox", name="Tokens of bytes.json").get_by_text("你").tap()
     expect(page.locator(".detail").nth(1)).to_have_text("你3 tokens:228 (e4)189 (bd)160 (a0)")
@@ -311,7 +355,7 @@ LUMINANCE = """(selector) => {
 )
 def test_contrast_in_light_and_dark(page: Page, is_dark: bool) -> None:
     replay(page, "one two three four 🙃 <|endoftext|>")
-    for part in ("body", "textarea", ".lost", *(f".hue-{hue}" for hue in range(5))):
+    for part in ("body", "textarea", ".lost", *(f".token.hue-{hue}" for hue in range(4))):
         back, text = page.evaluate(LUMINANCE, part)
         contrast = (max(back, text) + 0.05) / (min(back, text) + 0.05)
         assert ((back < text), contrast > 4.5) == (is_dark, True), part
@@ -319,23 +363,296 @@ def test_contrast_in_light_and_dark(page: Page, is_dark: bool) -> None:
 
 @pytest.mark.parametrize("page", [{"reduced_motion": "reduce"}], indirect=True)
 def test_reduced_motion_stops_animations(page: Page) -> None:
-    expect(page.get_by_role("combobox", name="pause")).to_have_value("0")
-    page.get_by_role("combobox", name="pause").select_option("300")
-    page.get_by_role("button", name="Replay").click()
-    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page.locator("#pause")).to_have_value("0")
+    start_replay(page, TEXT, "300")
+    expect(page.locator("#steps tbody tr")).to_have_count(1)
     assert page.evaluate("document.getAnimations().length") == 0
 
 
-def test_too_long_text_is_not_sent(page: Page) -> None:
-    box(page).fill("é" * 32_769)
-    expect(page.get_by_role("alert")).to_have_text("The text has 65,538 bytes; 65,536 can be sent.")
+def test_too_long_text_leaves_no_stale_figures(page: Page) -> None:
+    box(page).fill("é" * (MAX_BYTES // 2 + 1))
+    expect(page.get_by_role("alert")).to_have_text(
+        "The text has 2,097,154 bytes; 2,097,152 can be sent."
+    )
+    assert page.locator(".count").all_text_contents() == ["not counted"] * 2
+    assert tokens(page, "bytes.json") == []
     box(page).fill("é")
     expect(page.get_by_role("alert")).to_be_empty()
+    expect(page.locator(".count").nth(1)).to_have_text("2 tokens")
+
+
+def test_megabyte_is_tokenised(page: Page) -> None:
+    box(page).fill("hello world " * 100_000)
+    expect(page.locator(".summary").nth(1)).to_have_text(
+        "1,200,000 tokens 1.00 bytes per token; the first 4,000 are shown"
+    )
 
 
 def test_long_text_shows_its_first_tokens(page: Page) -> None:
     box(page).fill("né " * 3000)
     expect(page.locator(".summary").nth(1)).to_have_text(
-        "12,000 tokens 1.00 bytes per token; the first are shown"
+        "12,000 tokens 1.00 bytes per token; the first 5,333 are shown"
     )
     assert tokens(page, "bytes.json") == (["n", "é", "·"] * 4000)[:4000]
+
+
+# Trees
+
+
+def test_click_on_a_token_shows_its_tree(page: Page) -> None:
+    box(page).fill("hello world")
+    listbox = page.get_by_role("listbox", name="Tokens of model.json")
+    expect(page.locator(".count").nth(1)).to_have_text("11 tokens")
+    listbox.get_by_role("option").last.click()
+    (piece,) = (piece for piece in explain(TOKENIZER, "hello world") if piece.text == " world")
+    rows = page.locator("#merges tbody tr")
+    expect(rows).to_have_count(len(piece.steps))
+    expect(page.locator("#tree .node")).to_have_count(len(piece.byte_ids) + len(piece.steps))
+    seen = [row.locator("td").all_text_contents() for row in rows.all()]
+    for number, (cells, step) in enumerate(zip(seen, piece.steps, strict=True), 1):
+        lost = f" rank {step.lost_rank}" if step.lost else "no other"
+        assert (cells[0], cells[2], cells[3]) == (str(number), str(step.rank), str(step.id))
+        assert cells[4] == step.token.hex(" ").upper()
+        assert cells[5].endswith(lost)
+    page.get_by_role("button", name="first step").first.click()
+    expect(page.locator("#tree .node:not(.off)")).to_have_count(len(piece.byte_ids))
+    page.keyboard.press(".")
+    expect(page.locator("#tree .node.now")).to_have_count(1)
+
+
+def test_change_of_the_text_hides_the_tree(page: Page) -> None:
+    box(page).fill("hello")
+    expect(page.locator(".count").nth(1)).to_have_text("5 tokens")
+    listbox = page.get_by_role("listbox", name="Tokens of model.json")
+    listbox.get_by_role("option").first.click()
+    expect(page.locator("#tree")).to_be_visible()
+    box(page).fill("né")
+    expect(page.locator("#tree")).to_be_hidden()
+
+
+def test_tree_of_an_html_text_is_text(page: Page) -> None:
+    box(page).fill("<b>bold</b>")
+    expect(page.locator(".count").nth(1)).to_have_text("11 tokens")
+    page.get_by_role("listbox", name="Tokens of bytes.json").get_by_text("b").first.click()
+    expect(page.locator("#facts")).to_contain_text("in bytes.json")
+    assert page.locator("#made b b, #made script").count() == 0
+
+
+# Ids, links and directions
+
+
+def test_ids_can_be_copied(page: Page) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    box(page).fill("hello né")
+    expect(page.locator(".count").first).to_contain_text("token")
+    page.get_by_role("button", name="Copy ids").first.click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    ids = " ".join(map(str, TOKENIZER.encode("hello né")))
+    assert page.evaluate("navigator.clipboard.readText()") == ids
+    expect(page.locator(".ids code").first).to_have_text(ids)
+
+
+def test_address_brings_everything_back(page: Page) -> None:
+    box(page).fill("hello né\n")
+    page.get_by_label("special tokens are ordinary text").check()
+    listbox = page.get_by_role("listbox", name="Tokens of bytes.json")
+    expect(listbox.get_by_role("option")).to_have_count(9)
+    listbox.get_by_role("option", name="n").click()
+    expect(page.locator("#facts")).to_contain_text("in bytes.json")
+    page.reload()
+    expect(box(page)).to_have_value("hello né\n")
+    expect(page.get_by_label("special tokens are ordinary text")).to_be_checked()
+    expect(page.locator("#facts")).to_contain_text("id 110")
+    expect(listbox.locator("[aria-selected]")).to_have_text("n")
+
+
+def test_long_text_survives_a_reload_without_a_link(page: Page) -> None:
+    text = "a long text " * 1000
+    box(page).fill(text)
+    expect(page.get_by_role("button", name="Copy link")).to_be_disabled()
+    page.reload()
+    expect(box(page)).to_have_value(text)
+
+
+def test_signs_are_left_to_right_in_any_text(page: Page) -> None:
+    box(page).fill("שלום\t\u200babc")
+    listbox = page.get_by_role("listbox", name="Tokens of model.json")
+    expect(listbox.get_by_text("\\u{200b}")).to_be_visible()
+    assert listbox.evaluate("each => getComputedStyle(each).direction") == "rtl"
+    marks = listbox.locator(".mark").evaluate_all(
+        "marks => marks.map((mark) => [mark.dir, getComputedStyle(mark).unicodeBidi])"
+    )
+    assert marks == [["ltr", "isolate"]] * 2
+
+
+def test_legend_explains_the_signs(page: Page) -> None:
+    legend = page.get_by_role("list", name="legend")
+    expect(legend).to_contain_text("one character in four tokens")
+    expect(legend).to_contain_text("a special token")
+    expect(legend).to_contain_text("space")
+
+
+@pytest.mark.parametrize("page", [{"viewport": PHONE, "has_touch": True}], indirect=True)
+def test_controls_of_a_phone_are_large(page: Page) -> None:
+    for name in ("Tokens", "Vocabulary", "Training", "Stream"):
+        view(page, name)
+        expect(page.locator("main button:visible, main select:visible").first).to_be_visible()
+        heights = page.locator("button:not(.chip, .jump):visible, select:visible").evaluate_all(
+            "all => all.map((each) => each.getBoundingClientRect().height)"
+        )
+        assert min(heights) >= 44
+        assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+
+
+# Vocabulary
+
+
+def search(page: Page, text: str) -> list[str]:
+    """Search the vocabulary and return the ids in its table."""
+    before = page.locator("#hits").text_content()
+    page.get_by_role("searchbox").fill(text)
+    expect(page.locator("#hits")).not_to_have_text(str(before))
+    return page.locator("#rows td:first-child").all_text_contents()
+
+
+def test_vocabulary_is_searched_by_text_bytes_and_id(page: Page) -> None:
+    view(page, "Vocabulary")
+    expect(page.locator("#hits")).to_contain_text("of 292")
+    with_ll = [str(id) for id in TOKENIZER.ids if b"ll" in TOKENIZER.token_bytes(id)]
+    assert sorted(search(page, "ll")) == sorted(with_ll)
+    assert search(page, "#290") == ["290"]
+    with_cafe = [str(id) for id in TOKENIZER.ids if b"\xc3\xa9" in TOKENIZER.token_bytes(id)]
+    assert sorted(search(page, "c3 a9")) == sorted(with_cafe)
+    assert search(page, "no such token") == []
+    expect(page.locator("#nothing")).to_be_visible()
+
+
+def test_token_of_the_vocabulary_has_parts_and_wholes(page: Page) -> None:
+    view(page, "Vocabulary")
+    rank, (left, right) = next(
+        (rank, pair) for rank, pair in enumerate(TOKENIZER.merges) if rank and max(pair) > 255
+    )
+    page.get_by_role("searchbox").fill(f"#{256 + rank}")
+    expect(page.locator("#rows tr")).to_have_count(1)
+    detail = page.get_by_role("complementary", name="The chosen token")
+    expect(detail).to_contain_text(f"rank {rank}")
+    expect(detail).to_contain_text("Learnt from the pair")
+    part = max(left, right)
+    detail.locator(f'button[title^="id {part}:"]').first.click()
+    expect(detail).to_contain_text(f"id {part}")
+    expect(detail).to_contain_text("Part of")
+
+
+def test_vocabulary_knows_the_tokens_of_the_text(page: Page) -> None:
+    box(page).fill("hello hello")
+    view(page, "Vocabulary")
+    expect(page.locator("#hits")).to_contain_text("in your text")
+    used = set(TOKENIZER.encode("hello hello"))
+    page.get_by_role("combobox", name="tokens to show").select_option("used")
+    expect(page.locator("#rows tr")).to_have_count(len(used))
+    ids = page.locator("#rows td:first-child").all_text_contents()
+    assert {int(id) for id in ids} == used
+    page.get_by_role("combobox", name="tokens to show").select_option("unused")
+    expect(page.locator("#hits")).to_contain_text(f"{292 - len(used)} tokens of 292")
+
+
+# Training
+
+
+def test_training_is_played_and_stepped(page: Page) -> None:
+    view(page, "Training")
+    page.get_by_role("textbox", name="Training").fill("ab ab abc")
+    expect(page.locator("#training output")).to_have_text("step 0 of 3")
+    expect(page.locator("#winner")).to_have_text(
+        "a b has the highest count, 3. The merge has rank 0 and makes the id 256."
+    )
+    page.locator("#training").get_by_role("button", name="one step on").click()
+    assert page.locator(".piece").all_text_contents() == ["ab", "·ab", "·abc"]
+    assert page.locator("#learnt li").all_text_contents() == ["0ab"]
+    page.locator("#training").get_by_role("button", name="one step on").click()
+    page.locator("#training").get_by_role("button", name="Play").click()
+    expect(page.locator("#training output")).to_have_text("step 3 of 3")
+    expect(page.locator("#winner")).to_contain_text("No pair is left")
+
+
+def test_tie_of_training_is_explained(page: Page) -> None:
+    view(page, "Training")
+    page.get_by_role("textbox", name="Training").fill("ab cd")
+    expect(page.locator("#winner")).to_have_text(
+        "· c has the highest count, 1, and so have 2 other pairs. The smallest ids win: "
+        "32 is less than 97, the first id of a b. The merge has rank 0 and makes the id 256."
+    )
+
+
+def test_long_training_text_is_refused(page: Page) -> None:
+    view(page, "Training")
+    page.get_by_role("textbox", name="Training").fill("x" * 1001)
+    expect(page.get_by_role("alert")).to_have_text("The text has 1,001 bytes; 1,000 can be sent.")
+    expect(page.locator(".piece")).to_have_count(0)
+
+
+def test_learnt_token_leads_to_its_step(page: Page) -> None:
+    view(page, "Training")
+    page.locator("#training").get_by_role("button", name="last step").click()
+    page.locator("#learnt").get_by_role("button").nth(2).click()
+    expect(page.locator("#training output")).to_have_text("step 2 of 13")
+    expect(page.locator("#winner")).to_contain_text("The merge has rank 2 and makes the id 258.")
+
+
+def test_long_piece_has_no_tree(page: Page) -> None:
+    box(page).fill("a" * 300)
+    expect(page.locator(".count").nth(1)).to_have_text("300 tokens")
+    page.get_by_role("listbox", name="Tokens of bytes.json").get_by_text("a").first.click()
+    expect(page.locator("#made-lead")).to_have_text(
+        "This piece has 300 bytes; a tree of at most 256 is drawn."
+    )
+
+
+# The address, and keys of single views
+
+
+def test_nonsense_in_the_address_is_ignored(page: Page) -> None:
+    page.goto(page.url.partition("#")[0] + "#vocabulary?sort=x&show=y&of=7&id=x&at=-1&no=1")
+    expect(page.get_by_role("tabpanel", name="Vocabulary")).to_be_visible()
+    expect(page.get_by_role("combobox", name="sort by")).to_have_value("uses")
+    expect(page.locator("#vocabulary select.of")).to_have_value("0")
+
+
+def test_arrows_move_between_rows_of_the_vocabulary(page: Page) -> None:
+    view(page, "Vocabulary")
+    page.get_by_role("combobox", name="sort by").select_option("rank")
+    detail = page.get_by_role("complementary", name="The chosen token")
+    expect(detail).to_contain_text("id 0")
+    page.locator("#rows tr").first.focus()
+    page.keyboard.press("ArrowDown")
+    expect(detail).to_contain_text("id 1")
+    expect(page.locator("#rows tr").nth(1)).to_be_focused()
+
+
+def test_theme_and_size_can_be_chosen(page: Page) -> None:
+    body = page.locator("body")
+    expect(body).to_have_css("background-color", "rgb(251, 250, 246)")
+    page.get_by_role("button", name="light or dark").click()
+    expect(body).to_have_css("background-color", "rgb(25, 24, 22)")
+    before = page.evaluate("parseFloat(getComputedStyle(document.body).fontSize)")
+    page.get_by_role("button", name="larger type").click()
+    assert page.evaluate("parseFloat(getComputedStyle(document.body).fontSize)") > before
+
+
+def test_tokens_of_the_shown_piece_are_underlined(page: Page) -> None:
+    box(page).fill("ab cd")
+    expect(page.locator(".count").nth(1)).to_have_text("5 tokens")
+    page.get_by_role("listbox", name="Tokens of bytes.json").get_by_text("d").click()
+    expect(page.locator(".token.peer")).to_have_text(["·", "c", "d"])
+
+
+@pytest.mark.parametrize("page", [{"viewport": PHONE, "has_touch": True}], indirect=True)
+def test_cells_of_a_phone_do_not_overlap(page: Page) -> None:
+    write(page, "שלום hello")
+    expect(page.locator(".count").nth(1)).to_have_text("14 tokens")
+    page.get_by_role("listbox", name="Tokens of model.json").get_by_text("h").first.tap()
+    expect(page.locator("#merges")).to_be_visible()
+    spills = page.locator("#merges td").evaluate_all(
+        "cells => cells.filter((cell) => cell.scrollWidth > cell.clientWidth + 1).length"
+    )
+    assert spills == 0

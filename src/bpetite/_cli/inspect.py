@@ -1,4 +1,4 @@
-"""The verb `inspect`: what a vocabulary is made of, and the tokens of a text."""
+"""The verb `inspect`: what a vocabulary is made of, and the tokens and merges of a text."""
 
 from __future__ import annotations
 
@@ -11,12 +11,20 @@ from collections.abc import Iterator
 from bpetite import Tokenizer
 from bpetite._cli.common import add_model, load, read_text, say, text_argument, write
 from bpetite._web.display import Group, groups, pattern_names
+from bpetite.analysis import MAX_PIECE_BYTES, ExplainedPiece, explain
 from bpetite.formats import FORMATS, recognise
 
-HELP = "show the figures of a vocabulary or, with a text, its tokens side by side"
+HELP = "show the figures of a vocabulary or, with a text, its tokens or its merges"
 EXAMPLE = 'bpetite inspect --model model.json --text "Hello world"'
 
 _LONGEST_TOKENS = 10  # rows
+_MAX_STATE_IDS = 40  # of a piece after a step; longer pieces would make the table quadratic
+_STEP_HEADS = ("step", "pair", "rank", "id", "bytes", "best pair that lost", "the piece after it")
+_KINDS = {
+    "whole": ": a token that needs no merge",
+    "special": ": a special token",
+    "long": f": longer than {MAX_PIECE_BYTES:,} bytes, too long for steps",
+}
 _BACKGROUNDS = ("\x1b[30;48;5;152m", "\x1b[30;48;5;223m", "\x1b[30;48;5;183m")
 _SPECIAL = "\x1b[7m"
 _PLAIN = "\x1b[0m"
@@ -26,6 +34,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     inputs = parser.add_mutually_exclusive_group()
     inputs.add_argument("--text", "-t", metavar="TEXT", help="the text to show the tokens of")
+    inputs.add_argument(
+        "--steps",
+        metavar="TEXT",
+        help="the text to show the merges of: each step of each piece, and the pair that lost",
+    )
     inputs.add_argument(
         "file",
         metavar="FILE",
@@ -39,6 +52,8 @@ def run(options: argparse.Namespace) -> None:
     tokenizer = load(options)
     if options.text is not None:
         write(_tokens(tokenizer, text_argument(options.text)))
+    elif options.steps is not None:
+        write(_steps(tokenizer, text_argument(options.steps)))
     elif options.file is not None:
         write(_tokens(tokenizer, read_text(options.file)))
     else:
@@ -120,6 +135,50 @@ def _tokens(tokenizer: Tokenizer, text: str) -> str:
 def _row(group: Group) -> str:
     ids = " ".join(map(str, group.ids))
     return f"{ids:>8}  {_visible(group.text)}  ({group.text.encode('utf-8').hex(' ')})"
+
+
+def _steps(tokenizer: Tokenizer, text: str) -> str:
+    """Return the steps of each piece of a text; those of an equal piece are written once."""
+    blocks: list[str] = []
+    seen: set[str] = set()
+    for piece in explain(tokenizer, text):
+        head = f"{piece.text!r} = {' '.join(map(str, piece.ids))}"
+        if piece.text in seen:
+            blocks.append(f"{head}, as above\n")
+        else:
+            blocks.append(f"{head}{_KINDS.get(piece.kind, '')}\n{_step_rows(tokenizer, piece)}")
+        seen.add(piece.text)
+    return "\n".join(blocks)
+
+
+def _step_rows(tokenizer: Tokenizer, piece: ExplainedPiece) -> str:
+    if piece.kind != "merged":
+        return ""
+
+    def shown(pair: tuple[int, int]) -> str:
+        return " + ".join(_token_text(tokenizer.token_bytes(id), quoted=True) for id in pair)
+
+    def joined(ids: tuple[int, ...]) -> str:
+        texts = [_token_text(tokenizer.token_bytes(id)) for id in ids[:_MAX_STATE_IDS]]
+        return "|".join([*texts, "..."] if len(ids) > _MAX_STATE_IDS else texts)
+
+    states = piece.states()
+    rows = [_STEP_HEADS, ("", "", "", "", "", "", joined(next(states)))]
+    for number, (step, ids) in enumerate(zip(piece.steps, states, strict=True), 1):
+        lost = f"{shown(step.lost)} ({step.lost_rank})" if step.lost else "none"
+        figures = (str(number), shown(step.pair), str(step.rank), str(step.id))
+        rows.append((*figures, step.token.hex(" "), lost, joined(ids)))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "".join("  " + "  ".join(map(str.ljust, row, widths)).rstrip() + "\n" for row in rows)
+
+
+def _token_text(token: bytes, quoted: bool = False) -> str:
+    """Return the text of a token, or the bytes of one that is only a part of a character."""
+    try:
+        text = token.decode("utf-8")
+        return repr(text) if quoted else _visible(text)
+    except UnicodeDecodeError:
+        return f"<{token.hex(' ')}>"
 
 
 def _visible(text: str) -> str:

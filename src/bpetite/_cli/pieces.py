@@ -18,7 +18,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--pattern",
         metavar="PATTERN",
         help=f"the pattern that splits text into pieces: {', '.join(PATTERNS)}, or a regular "
-        "expression (default: gpt2, or the pattern of the piece counts or the base)",
+        "expression (default: gpt2, or the pattern of the piece counts)",
     )
     parser.add_argument(
         "--weight",

@@ -16,7 +16,9 @@ from bpetite._cli.common import ANY_MODEL, number, say
 _INSTALL = "pip install starlette uvicorn"
 
 HELP = f"""\
-show the tokens of typed text in a browser, and replay them as a live stream
+show in a browser the tokens of typed text, the merges that made them, and a live stream
+
+The page also browses the vocabulary, and trains a small text step by step.
 
 This verb needs Starlette and uvicorn: {_INSTALL}
 The page loads nothing from other machines. Other machines cannot open it

@@ -66,7 +66,8 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
     rules.add_argument(
         "--base",
         metavar="MODEL",
-        help="learn merges on top of this vocabulary, whose ids stay; --vocab-size counts both",
+        help="learn merges on top of this vocabulary, whose ids stay, by default with its "
+        "pattern; --vocab-size counts both",
     )
     rules.add_argument(
         "--balance",

@@ -11,11 +11,13 @@ import asyncio
 import ipaddress
 import json
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import islice
+from pathlib import PurePath
 from typing import Any
 
 from starlette.applications import Starlette
@@ -28,9 +30,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bpetite import Tokenizer
-from bpetite._web.display import groups, pattern_names
+from bpetite._web.display import groups_of_ids, pattern_names
+from bpetite._web.explained import explained
+from bpetite._web.training import MAX_TRAINING_BYTES, training_steps
+from bpetite._web.vocabulary import SHOWS, SORTS, Browser
 
-MAX_BYTES = 1 << 16
+MAX_BYTES = 1 << 21
 """The longest text, in bytes of UTF-8."""
 
 MAX_PAUSE = 1000
@@ -39,7 +44,14 @@ MAX_PAUSE = 1000
 MAX_BODY_SECONDS = 5.0
 """The longest wait for the whole body of a request."""
 
+MAX_REPLAYED = 10_000
+"""The most tokens of a replay."""
+
+MAX_EXPLAINED = 16_000
+"""The last token that can be explained, since all pieces before it are explained too."""
+
 _MAX_GROUPS = 4000  # a browser needs seconds for the layout of many more groups of tokens
+_MAX_FIND_CHARACTERS = 100
 _EVENTS_PER_CHUNK = 256  # of a replay without a pause
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]+)(?::\d+)?", re.ASCII | re.IGNORECASE)
 
@@ -54,11 +66,11 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 
-_FILES = {
-    "/": ("index.html", "text/html"),
-    "/page.css": ("page.css", "text/css"),
-    "/page.js": ("page.js", "text/javascript"),
-    "/icon.svg": ("icon.svg", "image/svg+xml"),
+_MEDIA_TYPES = {
+    ".html": "text/html",
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
 }
 
 
@@ -78,9 +90,14 @@ def application(models: Sequence[Model], loopback: bool) -> ASGIApp:
     """
     answers = _Answers(models)
     routes = [
-        *(Route(path, _file(*file), methods=["GET"]) for path, file in _FILES.items()),
+        *(Route(path, file, methods=["GET"]) for path, file in _files()),
         Route("/models", answers.models),
         Route("/tokens", answers.tokens, methods=["POST"]),
+        Route("/ids", answers.ids, methods=["POST"]),
+        Route("/explain", answers.explain, methods=["POST"]),
+        Route("/vocabulary", answers.vocabulary, methods=["POST"]),
+        Route("/token", answers.token, methods=["POST"]),
+        Route("/training", answers.training, methods=["POST"]),
         Route("/stream", answers.stream, methods=["POST"]),
     ]
     return _Guard(Starlette(routes=routes), loopback)
@@ -127,9 +144,13 @@ class _Guard:
         return None
 
 
-def _file(name: str, media_type: str) -> Response:
-    content = (files("bpetite._web") / "static" / name).read_bytes()
-    return Response(content, media_type=media_type)
+def _files() -> Iterator[tuple[str, Response]]:
+    """Yield the path and the answer of each file of the page."""
+    for file in (files("bpetite._web") / "static").iterdir():
+        media_type = _MEDIA_TYPES.get(PurePath(file.name).suffix)
+        if media_type:
+            path = "/" if file.name == "index.html" else f"/{file.name}"
+            yield path, Response(file.read_bytes(), media_type=media_type)
 
 
 class _Answers:
@@ -137,6 +158,7 @@ class _Answers:
 
     def __init__(self, models: Sequence[Model]) -> None:
         self._models = models
+        self._browsers: dict[int, Browser] = {}
 
     async def models(self, _: Request) -> Response:
         described = [
@@ -147,7 +169,13 @@ class _Answers:
             }
             for model in self._models
         ]
-        return JSONResponse({"models": described, "max_bytes": MAX_BYTES})
+        return JSONResponse(
+            {
+                "models": described,
+                "max_bytes": MAX_BYTES,
+                "max_training_bytes": MAX_TRAINING_BYTES,
+            }
+        )
 
     async def tokens(self, request: Request) -> Response:
         """Return the groups of tokens of the body, a text, for each model."""
@@ -158,29 +186,93 @@ class _Answers:
         )
         return JSONResponse(found)
 
+    async def ids(self, request: Request) -> Response:
+        """Return all ids of the body, a text."""
+        tokenizer = self._tokenizer(request)
+        text, ordinary = await _text(request), _is_ordinary(request)
+        return JSONResponse(await run_in_threadpool(_encoded, tokenizer, text, ordinary))
+
+    async def explain(self, request: Request) -> Response:
+        """Return the merges of the piece that a token of the body, a text, is in."""
+        tokenizer = self._tokenizer(request)
+        at = _number(request, "at", MAX_EXPLAINED)
+        text, ordinary = await _text(request), _is_ordinary(request)
+        found = await run_in_threadpool(explained, tokenizer, text, at, ordinary)
+        if found is None:
+            raise HTTPException(400, f"at is {at}, but the text has fewer tokens")
+        return JSONResponse(found)
+
+    async def vocabulary(self, request: Request) -> Response:
+        """Return tokens of a vocabulary, with their uses in the body, a text."""
+        tokenizer = self._tokenizer(request)
+        model = _number(request, "model", len(self._models) - 1)
+        find = request.query_params.get("find", "")
+        if len(find) > _MAX_FIND_CHARACTERS:
+            raise HTTPException(400, f"find may have {_MAX_FIND_CHARACTERS} characters")
+        sort, show = _choice(request, "sort", SORTS), _choice(request, "show", SHOWS)
+        start = _number(request, "start", 10**8)
+        text, ordinary = await _text(request), _is_ordinary(request)
+
+        def rows() -> dict[str, Any]:
+            uses = Counter(_encoded(tokenizer, text, ordinary))
+            return self._browser(model).rows(find, sort, show, uses, start)
+
+        return JSONResponse(await run_in_threadpool(rows))
+
+    async def token(self, request: Request) -> Response:
+        """Return a token of a vocabulary, its parts, and its uses in the body, a text."""
+        tokenizer = self._tokenizer(request)
+        model = _number(request, "model", len(self._models) - 1)
+        id = _number(request, "id", 10**9 - 1)
+        text, ordinary = await _text(request), _is_ordinary(request)
+
+        def detail() -> dict[str, Any] | None:
+            browser = self._browser(model)
+            uses = Counter(_encoded(tokenizer, text, ordinary))
+            return browser.detail(id, uses) if id in browser else None
+
+        found = await run_in_threadpool(detail)
+        if found is None:
+            raise HTTPException(400, f"no token has the id {id}")
+        return JSONResponse(found)
+
+    async def training(self, request: Request) -> Response:
+        """Return the training of a vocabulary from the body, a small text."""
+        text = await _text(request, MAX_TRAINING_BYTES)
+        return JSONResponse(await run_in_threadpool(training_steps, text))
+
     async def stream(self, request: Request) -> Response:
         """Return an event for each id of the body, a text, and for the text it completes."""
-        tokenizer = self._models[_number(request, "model", len(self._models) - 1)].tokenizer
+        tokenizer = self._tokenizer(request)
         pause = _number(request, "pause", MAX_PAUSE)
-        text = await _text(request)
-        allowed: Any = () if _is_ordinary(request) else "all"
-        ids = await run_in_threadpool(tokenizer.encode, text, allowed_special=allowed)
+        text, ordinary = await _text(request), _is_ordinary(request)
+        ids = await run_in_threadpool(_encoded, tokenizer, text, ordinary)
         return _Events(_paced(_replay(tokenizer, ids), pause), media_type="text/event-stream")
 
+    def _tokenizer(self, request: Request) -> Tokenizer:
+        return self._models[_number(request, "model", len(self._models) - 1)].tokenizer
 
-async def _text(request: Request) -> str:
+    def _browser(self, model: int) -> Browser:
+        """Return the browser of a model, made when it is first needed."""
+        found = self._browsers.get(model)
+        if found is None:
+            found = self._browsers[model] = Browser(self._models[model].tokenizer)
+        return found
+
+
+async def _text(request: Request, max_bytes: int = MAX_BYTES) -> str:
     try:
-        too_long = int(request.headers.get("content-length", "0")) > MAX_BYTES
-        body = b""
+        too_long = int(request.headers.get("content-length", "0")) > max_bytes
+        body = bytearray()
         if not too_long:
             async with asyncio.timeout(MAX_BODY_SECONDS):
                 async for data in request.stream():
                     body += data
-                    too_long = len(body) > MAX_BYTES
+                    too_long = len(body) > max_bytes
                     if too_long:
                         break
         if too_long:
-            raise _closing(413, f"a text may have {MAX_BYTES} bytes")
+            raise _closing(413, f"a text may have {max_bytes} bytes")
         return body.decode("utf-8")
     except TimeoutError:
         raise _closing(408, "the body took too long") from None
@@ -206,14 +298,26 @@ def _is_ordinary(request: Request) -> bool:
     return _number(request, "ordinary", 1) == 1
 
 
+def _choice(request: Request, name: str, choices: Sequence[str]) -> str:
+    value = request.query_params.get(name, choices[0])
+    if value not in choices:
+        raise HTTPException(400, f"{name} must be one of {', '.join(choices)}")
+    return value
+
+
+def _encoded(tokenizer: Tokenizer, text: str, ordinary: bool) -> list[int]:
+    return tokenizer.encode(text, allowed_special=() if ordinary else "all")
+
+
 def _tokens(tokenizer: Tokenizer, text: str, ordinary: bool) -> dict[str, Any]:
-    found = list(groups(tokenizer, text, () if ordinary else "all"))
+    ids = _encoded(tokenizer, text, ordinary)
+    found = islice(groups_of_ids(tokenizer, ids), _MAX_GROUPS)
     return {
-        "tokens": sum(len(group.ids) for group in found),
+        "tokens": len(ids),
         "bytes": len(text.encode("utf-8")),
         "groups": [
             [group.text, [[id, _hex(tokenizer, id)] for id in group.ids], group.special]
-            for group in found[:_MAX_GROUPS]
+            for group in found
         ],
     }
 
@@ -225,7 +329,7 @@ def _hex(tokenizer: Tokenizer, id: int) -> str:
 def _replay(tokenizer: Tokenizer, ids: Sequence[int]) -> Iterator[str]:
     """Yield an event for each id: decoded alone, and by a stream. The last event has the rest."""
     stream = tokenizer.decode_stream()
-    for id in ids:
+    for id in ids[:MAX_REPLAYED]:
         streamed = stream.step(id)
         step = {
             "id": id,
@@ -235,7 +339,8 @@ def _replay(tokenizer: Tokenizer, ids: Sequence[int]) -> Iterator[str]:
             "pending": stream.pending.hex(" "),
         }
         yield f"data: {json.dumps(step)}\n\n"
-    yield f"event: end\ndata: {json.dumps({'streamed': stream.flush()})}\n\n"
+    end = {"streamed": stream.flush(), "tokens": len(ids)}
+    yield f"event: end\ndata: {json.dumps(end)}\n\n"
 
 
 async def _paced(events: Iterator[str], pause: int) -> AsyncIterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,18 +21,23 @@ class Group:
 def groups(
     tokenizer: Tokenizer, text: str, allowed_special: Literal["all"] | tuple[()] = "all"
 ) -> Iterator[Group]:
-    """Yield the tokens of a text in order, with tokens that share a character in one group.
+    """Return the tokens of a text in order, with tokens that share a character in one group.
 
     `allowed_special` is that of `Tokenizer.encode`.
 
     >>> [(group.ids, group.text) for group in groups(Tokenizer.train("ab ab ab", 257), "abé")]
     [([256], 'ab'), ([195, 169], 'é')]
     """
+    return groups_of_ids(tokenizer, tokenizer.encode(text, allowed_special=allowed_special))
+
+
+def groups_of_ids(tokenizer: Tokenizer, encoded: Iterable[int]) -> Iterator[Group]:
+    """Yield these ids in order, with those that share a character in one group."""
     special_ids = set(tokenizer.special_tokens.values())
     stream = tokenizer.decode_stream()
     ids: list[int] = []
     complete = ""
-    for id in tokenizer.encode(text, allowed_special=allowed_special):
+    for id in encoded:
         ids.append(id)
         complete += stream.step(id)
         if not stream.pending:

@@ -1,0 +1,213 @@
+// The merge tree of one piece: its bytes at the bottom, a box for each merge, and a table of steps.
+
+import {
+  $, HUES, chip, element, figure, go, plural, question, row, saveAddress, server, state, textOf,
+  toHex, tokenParts, tokenText, visible,
+} from "./common.js";
+import { Player } from "./player.js";
+
+const REM = 16; // pixels
+const LEAF = 40;
+const LEVEL = 58;
+const BOX = 24;
+const CHARACTER = 8.6; // the width of a character of a box
+const MAX_CHARACTERS = 60; // of the piece in words
+const SMALL_CHARACTER = 5.8;
+const LEAD = "A piece begins as bytes. Of all pairs of neighbours that are merges, the lowest rank " +
+  "is merged first, and so on until no pair is left.";
+const INVITATION = "Click a token to see the merges that made it.";
+const REASONS = {
+  whole: "This piece is a token of the vocabulary, so it is taken whole: no merge makes it.",
+  special: "A special token stands for its literal: no merge makes it, and nothing splits it.",
+};
+
+const askPiece = question();
+let shown = null; // the answer of the server
+let player = null;
+
+export const treePlayer = () => (shown?.steps.length ? player : null);
+
+export function hideTree() {
+  askPiece.cancel();
+  player?.stop();
+  shown = null;
+  $("made-body").hidden = true;
+  $("made-lead").textContent = INVITATION;
+}
+
+// Show the piece of the chosen token; return the numbers of its first token and of that behind it.
+export async function showTree() {
+  if (state.at === null) {
+    hideTree();
+    return null;
+  }
+  const found = await askPiece("/explain", { model: state.of, at: state.at }, state.text);
+  if (!found || state.at === null) return null;
+  shown = found;
+  player ??= new Player("tree-player", "steps of the tree", 900, (at) => {
+    state.step = at;
+    saveAddress();
+    mark(at);
+  });
+  player.reset(shown.steps.length, state.step ?? shown.steps.length);
+  const reason = REASONS[shown.kind] ??
+    `This piece has ${plural(shown.bytes, "byte")}; a tree of at most ${shown.max_bytes} is drawn.`;
+  const isMerged = shown.kind === "merged";
+  $("made-lead").textContent = isMerged ? LEAD : reason;
+  $("made-body").hidden = false;
+  player.root.hidden = !shown.steps.length;
+  $("tree").parentElement.hidden = !isMerged;
+  $("merges").parentElement.hidden = !shown.steps.length;
+  drawFacts();
+  drawTree();
+  drawTable();
+  mark(player.at);
+  return [shown.first, shown.first + shown.ids.length];
+}
+
+function drawFacts() {
+  const id = shown.ids[state.at - shown.first];
+  const characters = [...shown.piece];
+  const beginning = characters.slice(0, MAX_CHARACTERS).join("");
+  const isCut = characters.length > MAX_CHARACTERS;
+  const piece = element("b", "mono", ...visible(beginning, true), isCut ? "…" : "");
+  piece.dir = "auto";
+  const count = shown.ids.length;
+  const others = `${count > 1 ? `one of ${plural(count, "token")} in ` : ""}the piece `;
+  $("facts").replaceChildren(
+    chip(shown.tokens[id], state.at, id),
+    element("span", "", "id ", element("b", "", figure(id))),
+    element("span", "", others, piece),
+    element("span", "", plural(shown.bytes, "byte")),
+    ...(shown.kind === "merged" ? [element("span", "", plural(shown.steps.length, "merge"))] : []),
+    element("span", "", `in ${server.models[state.of].name}`),
+  );
+}
+
+// The nodes of the tree: bytes, then merges, each with its place.
+function nodes() {
+  const data = new TextEncoder().encode(shown.piece);
+  const made = shown.byte_ids.map((id, at) => ({
+    id, byte: data[at], step: 0, x: (at + 0.5) * LEAF, level: 0, parts: [],
+  }));
+  shown.steps.forEach((step, index) => {
+    const parts = step.parts.map((part) => made[part]);
+    made.push({
+      id: step.id,
+      rank: step.rank,
+      step: index + 1,
+      x: (parts[0].x + parts[1].x) / 2,
+      level: Math.max(...parts.map((part) => part.level)) + 1,
+      parts,
+    });
+  });
+  return made;
+}
+
+function svg(name, attributes, ...children) {
+  const made = document.createElementNS($("tree").namespaceURI, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
+const note = (x, y, text) => svg("text", { class: "small", x, y }, text);
+
+function drawTree() {
+  const tree = $("tree");
+  if (shown.kind !== "merged") {
+    tree.replaceChildren();
+    return;
+  }
+  const all = nodes();
+  const top = Math.max(...all.map((node) => node.level));
+  const width = shown.byte_ids.length * LEAF;
+  const height = top * LEVEL + BOX + 38;
+  tree.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  tree.setAttribute("width", `${width / REM}rem`); // larger type, larger tree
+  tree.setAttribute("height", `${height / REM}rem`);
+  tree.setAttribute("aria-label", `The merges of ${JSON.stringify(shown.piece)}, in the table below`);
+  const y = (node) => (top - node.level) * LEVEL + 14;
+  const hue = new Map(shown.roots.map((root, index) => [root, (shown.first + index) % HUES]));
+  const edges = all.flatMap((node) =>
+    node.parts.map((part) => {
+      const from = y(node) + BOX;
+      const middle = (from + y(part)) / 2;
+      const path = `M${node.x} ${from}C${node.x} ${middle} ${part.x} ${middle} ${part.x} ${y(part)}`;
+      return svg("path", { class: "edge", d: path, "data-step": node.step });
+    }),
+  );
+  const boxes = all.map((node, number) => {
+    const isByte = node.byte !== undefined;
+    const isText = textOf(shown.tokens[node.id]) !== null;
+    const label = isByte && !isText ? toHex(node.byte).toUpperCase() : tokenText(shown.tokens[node.id]);
+    const w = Math.min(Math.max(label.length * CHARACTER + 12, 28), isByte ? LEAF - 4 : Infinity);
+    const isChosen = number === shown.roots[state.at - shown.first];
+    const group = svg("g", { class: "node", "data-step": node.step },
+      svg("rect", { x: node.x - w / 2, y: y(node), width: w, height: BOX, rx: 4 }),
+      svg("text", { x: node.x, y: y(node) + 17 }, label),
+      svg("title", {}, `id ${node.id}: ${shown.tokens[node.id]}`),
+    );
+    if (hue.has(number)) group.classList.add(`hue-${hue.get(number)}`);
+    group.classList.toggle("chosen", isChosen);
+    if (isByte && isText) group.append(note(node.x, y(node) + BOX + 15, toHex(node.byte).toUpperCase()));
+    if (!isByte) {
+      const rank = `rank ${figure(node.rank)}`;
+      const half = rank.length * SMALL_CHARACTER / 2; // the label breaks the line to the box above
+      const place = { x: node.x - half, y: y(node) - 14, width: 2 * half, height: 13 };
+      group.prepend(svg("rect", { class: "gap", ...place }));
+      group.append(note(node.x, y(node) - 4, rank));
+    }
+    group.addEventListener("click", () => go("vocabulary", { id: node.id }));
+    return group;
+  });
+  tree.replaceChildren(...edges, ...boxes);
+}
+
+function pair(ids) {
+  return ids.flatMap((id, index) => [...(index ? [" "] : []), chip(shown.tokens[id], index, id)]);
+}
+
+function drawTable() {
+  let ids = [...shown.byte_ids];
+  let places = ids.map((_, node) => node);
+  const rows = shown.steps.map((step, index) => {
+    const at = places.indexOf(step.parts[0]);
+    places.splice(at, 2, shown.byte_ids.length + index);
+    ids.splice(at, 2, step.id);
+    const lost = step.lost ? [...pair(step.lost), ` rank ${figure(step.lost_rank)}`] : ["no other"];
+    const after = ids.map((id, place) =>
+      element("span", place === at ? "now" : "", ...tokenParts(shown.tokens[id])));
+    const jump = element("button", "jump", String(index + 1));
+    jump.type = "button";
+    jump.addEventListener("click", () => player.jump(index + 1));
+    return row([
+      element("td", "", jump),
+      element("td", "", ...pair(step.pair)),
+      element("td", "number", figure(step.rank)),
+      element("td", "number", figure(step.id)),
+      element("td", "mono quiet", shown.tokens[step.id].toUpperCase()),
+      element("td", "quiet", ...lost),
+      element("td", "after mono", ...after),
+    ]);
+  });
+  $("merges").querySelector("tbody").replaceChildren(...rows);
+}
+
+function mark(at) {
+  const view = $("tree").parentElement;
+  for (const part of $("tree").children) {
+    const step = Number(part.dataset.step);
+    part.classList.toggle("off", step > at);
+    part.classList.toggle("now", step === at && at > 0);
+  }
+  const now = $("tree").querySelector(".node.now");
+  if (now && view.scrollWidth > view.clientWidth) {
+    const [box, place] = [now.getBoundingClientRect(), view.getBoundingClientRect()];
+    view.scrollLeft += box.left + box.width / 2 - place.left - place.width / 2;
+  }
+  [...$("merges").querySelector("tbody").rows].forEach((each, index) => {
+    each.classList.toggle("now", index + 1 === at);
+    each.classList.toggle("off", index + 1 > at);
+  });
+}
