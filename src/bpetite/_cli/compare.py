@@ -16,12 +16,14 @@ from bpetite._cli.common import (
     ANY_MODEL,
     STANDARD_INPUT,
     add_special,
+    is_model,
     number,
     read_text,
     shown,
+    table,
     write,
 )
-from bpetite.formats import first_difference, recognise
+from bpetite.formats import first_difference
 
 HELP = """\
 show side by side how models split texts: tokens, bytes per token, equal cuts
@@ -65,7 +67,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Write the figures of all texts together."""
     names, texts = [*options.models], [*options.others]
-    while texts and _is_model(texts[0]):
+    while texts and is_model(texts[0]):
         names.append(texts.pop(0))
     models = [_Model(name) for name in names]
     size = 0
@@ -82,12 +84,6 @@ def run(options: argparse.Namespace) -> None:
         write(_table(models, size) + _differences(models, options.differences))
     if options.assert_equal and difference is not None:
         raise ValueError(difference)
-
-
-def _is_model(name: str) -> bool:
-    # A pipe can be read only once, so it is a text.
-    can_read_twice = os.path.isfile(name) or os.path.isdir(name)
-    return name != STANDARD_INPUT and can_read_twice and recognise(name) is not None
 
 
 class _Stretch(NamedTuple):
@@ -185,11 +181,7 @@ def _table(models: list[_Model], size: int) -> str:
         share = model.share(models[0])
         percent = "-" if share is None else _percent(share)
         rows.append((name, f"{model.tokenizer.vocab_size:,}", f"{model.tokens:,}", ratio, percent))
-    name_width, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
-    return "".join(
-        "  ".join([f"{name:<{name_width}}", *map(str.rjust, figures, widths)]) + "\n"
-        for name, *figures in rows
-    )
+    return table(rows)
 
 
 def _differences(models: list[_Model], count: int | None) -> str:

@@ -1,0 +1,28 @@
+"""Analysis: what a vocabulary does to texts.
+
+`import bpetite` does not load this package.
+"""
+
+from bpetite.analysis._figures import (
+    Comparison,
+    CountedToken,
+    NextMerges,
+    Report,
+    TextFigures,
+    Use,
+    VocabularyFigures,
+)
+from bpetite.analysis._page import page
+from bpetite.analysis._report import report
+
+__all__ = [
+    "Comparison",
+    "CountedToken",
+    "NextMerges",
+    "Report",
+    "TextFigures",
+    "Use",
+    "VocabularyFigures",
+    "page",
+    "report",
+]
