@@ -15,15 +15,6 @@ class CountedToken:
     token: bytes
     count: int
 
-    @property
-    def text(self) -> str:
-        r"""The token as text, with escapes for bytes that are not UTF-8.
-
-        >>> CountedToken(300, b"\xe2\x80", 2).text
-        '\\xe2\\x80'
-        """
-        return self.token.decode("utf-8", "backslashreplace")
-
 
 @dataclass(frozen=True)
 class TextFigures:
@@ -35,7 +26,7 @@ class TextFigures:
     characters: int
     words: int
     beginning: str
-    """The first characters of the first document, at most 240: a sample to show."""
+    """The first characters of the first document, at most 160: a sample to show."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +69,8 @@ class Use:
     """Pairs (size, tokens): what the vocabulary of that many bytes and merges needs."""
     next: NextMerges | None
     """None if it was not asked for, or if the vocabulary cannot be continued."""
-    beginning_ids: tuple[int, ...]
-    """The ids of `text.beginning`."""
+    sample: tuple[bytes, ...]
+    """The tokens of `text.beginning`."""
 
     @property
     def bytes_per_token(self) -> float:
@@ -113,11 +104,15 @@ class VocabularyFigures:
     lengths: tuple[tuple[int, int], ...]
     """The ids by the length of their tokens: pairs (bytes, number of ids)."""
     unreachable: tuple[CountedToken, ...]
+    """The ids whose bytes alone give other ids, and that do not occur in the texts."""
     partial: tuple[CountedToken, ...]
-    never: tuple[CountedToken, ...]
+    """The ids whose bytes are not whole characters."""
+    never: tuple[int, ...]
     """The ids that do not occur in any text."""
     longest: tuple[CountedToken, ...]
     """The longest tokens, at most 12."""
+    longest_words: tuple[CountedToken, ...]
+    """The longest tokens that have a letter, at most 12."""
     uses: tuple[Use, ...]
     """One for each text, in the order of the texts."""
     parallel_tokens: tuple[int, ...]
@@ -197,8 +192,8 @@ def _ratio(part: int, whole: int) -> float:
 
 def _plain(value: Any) -> Any:
     """Return a value of this module as JSON has it."""
-    if isinstance(value, CountedToken):
-        return {"id": value.id, "token": value.text, "count": value.count}
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     if not is_dataclass(value):

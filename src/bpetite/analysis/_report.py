@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from itertools import accumulate, islice
+from itertools import accumulate, islice, pairwise
 
 import bpetite
 from bpetite import CorpusWarning, Tokenizer
@@ -72,33 +72,25 @@ def report(
     languages = {name: _corpus_of(name, text) for name, text in (parallel or {}).items()}
     if not corpora and not languages:
         raise ValueError("report needs a text")
-    trees = [MergeTrees(tokenizer) for tokenizer in tokenizers.values()]
-    sizes = _sizes(each.size for each in trees)
+    subjects = [_Subject(name, tokenizer) for name, tokenizer in tokenizers.items()]
+    sizes = _sizes(subject.trees.size for subject in subjects)
     measured: dict[str, TextFigures] = {}
-    vocabularies, totals = [], []
-    for (name, tokenizer), tree in zip(tokenizers.items(), trees, strict=True):
-        uses = []
-        total: Counter[int] = Counter()
+    for subject in subjects:
         for text, corpus in corpora.items():
             # The last pass over a corpus is whole, so that its own report is of all documents.
-            more = _next_merges(tokenizer, corpus, next_merges, next_bytes)
+            more = subject.next_merges(corpus, next_merges, next_bytes)
             reader = Measured(corpus)
-            counts = count_ids(tokenizer, corpus if text in measured else reader)
+            counts = count_ids(subject.tokenizer, corpus if text in measured else reader)
             measured.setdefault(text, reader.figures(text))
-            uses.append(_use(tokenizer, tree, measured[text], counts, sizes, more))
-            total.update(counts)
-        tokens = [sum(count_ids(tokenizer, corpus).values()) for corpus in languages.values()]
-        vocabularies.append(_vocabulary(name, tokenizer, tree, total, uses, tokens))
-        totals.append(total)
-    comparisons = [
-        _comparison(name, (trees[0], totals[0]), (tree, total))
-        for name, tree, total in zip(tokenizers, trees, totals, strict=True)
-    ]
+            subject.add_use(measured[text], counts, sizes, more)
+        for corpus in languages.values():
+            tokens = sum(count_ids(subject.tokenizer, corpus).values())
+            subject.parallel_tokens.append(tokens)
     return Report(
         bpetite.__version__,
         tuple(measured.values()),
-        tuple(vocabularies),
-        tuple(comparisons[1:]),
+        tuple(subject.figures() for subject in subjects),
+        tuple(_comparison(subjects[0], other) for other in subjects[1:]),
         tuple(languages),
     )
 
@@ -123,65 +115,111 @@ def _sizes(ends: Iterable[int]) -> list[int]:
     return sorted({*(round(size) for size in powers if size < max(last)), *last})
 
 
-def _use(
-    tokenizer: Tokenizer,
-    trees: MergeTrees,
-    text: TextFigures,
-    counts: Mapping[int, int],
-    sizes: list[int],
-    more: NextMerges | None,
-) -> Use:
-    rare = sum(count < _OFTEN for count in counts.values())
-    lengths: Counter[int] = Counter()
-    for id, count in counts.items():
-        lengths[len(trees.tokens[id])] += count
-    tokens = trees.tokens_by_size(counts)
-    places = [size - trees.base_size for size in sizes]
-    return Use(
-        text,
-        sum(counts.values()),
-        len(counts) - rare,
-        rare,
-        len(trees.tokens) - len(counts),
-        tuple(sorted(lengths.items())),
-        tuple(
-            (place + trees.base_size, tokens[place])
-            for place in places
-            if place in range(len(tokens))
-        ),
-        more,
-        tuple(tokenizer.encode_ordinary(text.beginning)),
-    )
+class _Subject:
+    """A vocabulary while its figures are found."""
 
+    def __init__(self, name: str, tokenizer: Tokenizer) -> None:
+        self.name = name
+        self.tokenizer = tokenizer
+        self.trees = MergeTrees(tokenizer)
+        self.total: Counter[int] = Counter()
+        """How often each id occurs in all texts."""
+        self.parallel_tokens: list[int] = []
+        self._uses: list[Use] = []
+        special_ids = {*tokenizer.special_tokens.values()}
+        self._ids = sorted(self.trees.tokens.keys() - special_ids)
 
-def _vocabulary(
-    name: str,
-    tokenizer: Tokenizer,
-    trees: MergeTrees,
-    total: Mapping[int, int],
-    uses: list[Use],
-    parallel_tokens: list[int],
-) -> VocabularyFigures:
-    def counted(ids: Iterable[int]) -> tuple[CountedToken, ...]:
-        return tuple(CountedToken(id, trees.tokens[id], total.get(id, 0)) for id in ids)
+    def add_use(
+        self,
+        text: TextFigures,
+        counts: Mapping[int, int],
+        sizes: list[int],
+        more: NextMerges | None,
+    ) -> None:
+        """Take the counts of a text's ids."""
+        self.total.update(counts)
+        rare = sum(count < _OFTEN for count in counts.values())
+        lengths: Counter[int] = Counter()
+        for id, count in counts.items():
+            lengths[len(self.trees.tokens[id])] += count
+        by_size = dict(enumerate(self.trees.tokens_by_size(counts), self.trees.base_size))
+        use = Use(
+            text,
+            sum(counts.values()),
+            len(counts) - rare,
+            rare,
+            len(self._ids) - len(counts.keys() & self._ids),
+            tuple(sorted(lengths.items())),
+            tuple((size, by_size[size]) for size in sizes if size in by_size),
+            more,
+            tuple(map(self.tokenizer.token_bytes, self.tokenizer.encode_ordinary(text.beginning))),
+        )
+        self._uses.append(use)
 
-    ids = sorted(trees.tokens)
-    whole, partial = _whole_and_partial(trees.tokens, ids)
-    encoded = tokenizer.encode_batch(whole.values(), allowed_special=())
-    unreachable = {id for id, found in zip(whole, encoded, strict=True) if found != [id]}
-    unreachable.update({*partial} - trees.reached())
-    return VocabularyFigures(
-        name,
-        tokenizer.fingerprint,
-        len(ids),
-        tuple(sorted(Counter(len(trees.tokens[id]) for id in ids).items())),
-        counted(sorted(unreachable - total.keys())),
-        counted(partial),
-        counted(id for id in ids if id not in total),
-        counted(sorted(ids, key=lambda id: (-len(trees.tokens[id]), trees.tokens[id]))[:_SHOWN]),
-        tuple(uses),
-        tuple(parallel_tokens),
-    )
+    def next_merges(self, corpus: Batches, limit: int, max_bytes: int) -> NextMerges | None:
+        """Learn merges on the beginning of a corpus, and count what each of them saves there."""
+        tokenizer = self.tokenizer
+        if not limit or not tokenizer.lossless or tokenizer.more_patterns:
+            return None
+        beginning = Beginning(corpus, max_bytes)
+        size = len(self.trees.tokens) + limit
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CorpusWarning)  # too few pairs: the curve is shorter
+            larger = Tokenizer.train(beginning, size, base=tokenizer, special_tokens=())
+        # A continued vocabulary numbers its new tokens in the order of their merges.
+        new = dict(enumerate(larger.merges[len(tokenizer.merges) :], tokenizer.n_vocab))
+        fires = Counter(count_ids(larger, beginning))
+        tokens_after = fires.total()
+        for id in reversed(new):
+            for part in new[id]:
+                fires[part] += fires[id]
+        saved = [fires[id] for id in new]
+        tokens: dict[int, bytes] = {}
+        for id, parts in islice(new.items(), _SHOWN):
+            tokens[id] = b"".join(tokens.get(part) or self.trees.tokens[part] for part in parts)
+        return NextMerges(
+            beginning.read_bytes,
+            tuple(accumulate((-count for count in saved), initial=tokens_after + sum(saved))),
+            tuple(CountedToken(id, token, fires[id]) for id, token in tokens.items()),
+        )
+
+    def figures(self) -> VocabularyFigures:
+        """Return the figures of all that was taken."""
+        tokens = self.trees.tokens
+        whole, partial = _whole_and_partial(tokens, self._ids)
+        ids, starts = self.tokenizer.encode_batch_arrays([*whole.values()], allowed_special=())
+        alone = (
+            ids[start] if end - start == 1 else None for start, end in pairwise(starts.tolist())
+        )
+        unreachable = {id for id, found in zip(whole, alone, strict=True) if found != id}
+        unreachable.update({*partial} - self.trees.reached())
+        longest = sorted(self._ids, key=lambda id: (-len(tokens[id]), tokens[id]))
+
+        def has_letter(id: int) -> bool:
+            return any(map(str.isalpha, whole.get(id, "")))
+
+        return VocabularyFigures(
+            self.name,
+            self.tokenizer.fingerprint,
+            len(self._ids),
+            tuple(sorted(Counter(len(tokens[id]) for id in self._ids).items())),
+            self.counted(sorted(unreachable - self.total.keys())),
+            self.counted(partial),
+            tuple(id for id in self._ids if id not in self.total),
+            self.counted(longest[:_SHOWN]),
+            self.counted(islice(filter(has_letter, longest), _SHOWN)),
+            tuple(self._uses),
+            tuple(self.parallel_tokens),
+        )
+
+    def counted(self, ids: Iterable[int]) -> tuple[CountedToken, ...]:
+        """Return ids with their tokens and counts."""
+        return tuple(CountedToken(id, self.trees.tokens[id], self.total[id]) for id in ids)
+
+    def most_frequent_without(self, tokens: set[bytes]) -> tuple[CountedToken, ...]:
+        """Return the most frequent tokens that are not in a set; of equal ones the lower id."""
+        own = (id for id in self.total if self.trees.tokens[id] not in tokens)
+        return self.counted(sorted(own, key=lambda id: (-self.total[id], id))[:_SHOWN])
 
 
 def _whole_and_partial(
@@ -201,50 +239,11 @@ def _whole_and_partial(
     return whole, partial
 
 
-def _next_merges(
-    tokenizer: Tokenizer, corpus: Batches, limit: int, max_bytes: int
-) -> NextMerges | None:
-    """Learn merges on the beginning of a corpus, and count what each of them saves there."""
-    if not limit or not tokenizer.lossless or tokenizer.more_patterns:
-        return None
-    beginning = Beginning(corpus, max_bytes)
-    size = tokenizer.vocab_size - len(tokenizer.special_tokens) + limit
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CorpusWarning)  # too few pairs: the curve is shorter
-        larger = Tokenizer.train(beginning, size, base=tokenizer, special_tokens=())
-    # A continued vocabulary numbers its new tokens in the order of their merges.
-    new = dict(enumerate(larger.merges[len(tokenizer.merges) :], tokenizer.n_vocab))
-    fires = Counter(count_ids(larger, beginning))
-    tokens_after = fires.total()
-    for id in reversed(new):
-        for part in new[id]:
-            fires[part] += fires[id]
-    saved = [fires[id] for id in new]
-    first = islice(new, _SHOWN)
-    return NextMerges(
-        beginning.read_bytes,
-        tuple(accumulate((-count for count in saved), initial=tokens_after + sum(saved))),
-        tuple(CountedToken(id, larger.token_bytes(id), fires[id]) for id in first),
-    )
-
-
-def _comparison(
-    name: str, first: tuple[MergeTrees, Counter[int]], other: tuple[MergeTrees, Counter[int]]
-) -> Comparison:
-    tokens = {*first[0].tokens.values()}
-    other_tokens = {*other[0].tokens.values()}
+def _comparison(first: _Subject, other: _Subject) -> Comparison:
+    tokens, other_tokens = ({*each.trees.tokens.values()} for each in (first, other))
     return Comparison(
-        name,
+        other.name,
         len(tokens & other_tokens),
-        _most_frequent(*first, other_tokens),
-        _most_frequent(*other, tokens),
+        first.most_frequent_without(other_tokens),
+        other.most_frequent_without(tokens),
     )
-
-
-def _most_frequent(
-    trees: MergeTrees, total: Counter[int], elsewhere: set[bytes]
-) -> tuple[CountedToken, ...]:
-    """Return the most frequent tokens that another vocabulary lacks; of equal ones the lower id."""
-    own = (id for id in total if trees.tokens[id] not in elsewhere)
-    ids = sorted(own, key=lambda id: (-total[id], id))[:_SHOWN]
-    return tuple(CountedToken(id, trees.tokens[id], total[id]) for id in ids)

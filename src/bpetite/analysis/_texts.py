@@ -12,7 +12,7 @@ from bpetite._corpus import Batches, segments_of
 from bpetite.analysis._figures import TextFigures
 from bpetite.corpora import Batch
 
-_BEGINNING_CHARACTERS = 240
+_BEGINNING_CHARACTERS = 160
 _MAX_CHARACTER_BYTES = 4
 
 _SPACES = b"\t\n\v\f\r "
