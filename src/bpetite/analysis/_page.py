@@ -21,6 +21,8 @@ _MAX_LANGUAGES = 29
 _PASSAGE_TOKENS = 60
 """The tokens after which a passage ends at the next common cut."""
 
+_TOKEN_CHARACTERS = 40
+
 _SIGNS = {" ": "·", "\n": "↵", "\r": "↵", "\t": "→"}
 
 
@@ -294,7 +296,7 @@ class Sign(NamedTuple):
 
 
 def _signs(token: bytes) -> Iterator[Sign]:
-    r"""Yield the parts of a token.
+    r"""Yield the parts of a token, at most 40 characters of it.
 
     >>> [*_signs(b" a\n")], [*_signs(b"\xe2\x80")]
     ([Sign(kind='sign', text='·'), Sign(kind='text', text='a'), Sign(kind='sign', text='↵')], \
@@ -303,10 +305,11 @@ def _signs(token: bytes) -> Iterator[Sign]:
     try:
         text = token.decode("utf-8")
     except UnicodeDecodeError:
-        yield Sign("hex", token.hex(" ").upper())
+        dots = "…" if len(token) > _TOKEN_CHARACTERS else ""
+        yield Sign("hex", token[:_TOKEN_CHARACTERS].hex(" ").upper() + dots)
         return
     plain = ""
-    for character in text:
+    for character in text[:_TOKEN_CHARACTERS]:
         is_plain = character.isprintable() and character not in _SIGNS
         if is_plain or (plain and unicodedata.category(character).startswith("M")):
             plain += character
@@ -317,6 +320,8 @@ def _signs(token: bytes) -> Iterator[Sign]:
         yield Sign("sign", _SIGNS.get(character, f"\\u{{{ord(character):x}}}"))
     if plain:
         yield Sign("text", plain)
+    if len(text) > _TOKEN_CHARACTERS:
+        yield Sign("sign", "…")
 
 
 def _curve_data(report: Report) -> str:
@@ -400,10 +405,11 @@ def _signed(share: float) -> str:
 def _percent(share: float) -> str:
     """Return a share with two digits at least.
 
-    >>> _percent(0.0421), _percent(0.42), _percent(0)
-    ('4.2%', '42%', '0%')
+    >>> _percent(0.0421), _percent(0.42), _percent(0.996), _percent(1)
+    ('4.2%', '42%', '99.6%', '100%')
     """
-    return f"{share:.1%}" if 0 < share < 0.0995 else f"{share:.0%}"
+    needs_digit = 0 < share < 0.0995 or 0.9895 < share < 1
+    return f"{share:.1%}" if needs_digit else f"{share:.0%}"
 
 
 def _size(count: int) -> str:
