@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import bpetite
 
 PACKAGE = Path(bpetite.__file__).parent
@@ -22,6 +24,7 @@ LAYERS = (
     ("_tokenizer",),
     ("__init__",),
     ("corpora", "arrow"),
+    ("analysis",),
     ("_cli", "_web", "__main__"),
 )
 """From the bottom up. A module imports from its own layer and from those below it."""
@@ -38,8 +41,15 @@ def test_corpora_uses_public_names_and_two_modules() -> None:
     assert {name for name in used if not name.startswith(allowed)} <= {*bpetite.__all__}
 
 
-def test_import_of_bpetite_loads_no_corpora() -> None:
-    program = "import sys, bpetite; print([name for name in sys.modules if 'corpora' in name])"
+def test_analysis_uses_public_names_and_two_modules() -> None:
+    used = {target for source, target in edges() if rank(source) == rank("analysis")}
+    allowed = ("analysis", "corpora", "_corpus", "_token_parts")
+    assert {name for name in used if not name.startswith(allowed)} <= {*bpetite.__all__}
+
+
+@pytest.mark.parametrize("package", ["corpora", "analysis"])
+def test_import_of_bpetite_loads_no_package_on_top(package: str) -> None:
+    program = f"import sys, bpetite; print([name for name in sys.modules if {package!r} in name])"
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, check=True, timeout=60
     )

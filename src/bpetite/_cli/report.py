@@ -140,7 +140,8 @@ def _labels(paths: list[str]) -> list[str]:
     (['en', 'de'], ['a.json', 'a.tiktoken', 'standard input'])
     """
     names = common.file_names([common.shown(path) for path in paths])
-    stems = [name.partition(".")[0] or name for name in names]
+    split = [os.path.split(name) for name in names]
+    stems = [os.path.join(folder, file.partition(".")[0] or file) for folder, file in split]
     return stems if len({*stems}) == len(stems) else names
 
 
