@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 from pathlib import Path
 
@@ -85,6 +86,19 @@ def test_page_is_replaced_only_if_asked() -> None:
     assert Path("page.html").read_text("utf-8").startswith("<!doctype html>")
 
 
+def test_page_that_cannot_be_made_is_refused_before_the_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    many = ("ab.json", "bytes.json") * 2
+    assert in_process("report", *many, "none.txt", "--html", "page.html") == failure(
+        "--html shows at most 3 vocabularies side by side, got 4; leave some out, or use --json"
+    )
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    assert in_process("report", "ab.json", "none.txt", "--html", "page.html") == failure(
+        "--html needs Jinja, which is not installed: pip install jinja2"
+    )
+
+
 def test_standard_input_is_read_once() -> None:
     result = in_process("report", "ab.json", "bytes.json", stdin=b"ab ab")
     rows = [line.split()[-8:] for line in result.out.decode().splitlines()[1:3]]
@@ -122,7 +136,9 @@ def test_equal_names_of_files_keep_their_folder() -> None:
 
 
 def test_missing_text_is_named() -> None:
-    assert in_process("report", "ab.json", "none.txt").code == 1
+    result = in_process("report", "ab.json", "none.txt")
+    assert (result.code, result.out) == (1, b"")
+    assert result.err[0].startswith("bpetite: none.txt: ")
 
 
 def test_parallel_texts_suffice() -> None:

@@ -11,6 +11,7 @@ import stat
 import sys
 import tempfile
 from contextlib import ExitStack
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from bpetite import Tokenizer
@@ -80,13 +81,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write the tables or the JSON, and the page."""
-    from bpetite.analysis import page, report  # no other verb needs this package
+    # No other verb needs this package.
+    from bpetite.analysis import MAX_VOCABULARIES, page, report
 
-    if options.html is not None:
-        common.check_output(options.html, options.force)
     models, texts = [options.model], [*options.others]
     while texts and common.is_model(texts[0]):
         models.append(texts.pop(0))
+    if options.html is not None:
+        common.check_output(options.html, options.force)
+        if find_spec("jinja2") is None:
+            raise ValueError("--html needs Jinja, which is not installed: pip install jinja2")
+        if len(models) > MAX_VOCABULARIES:
+            raise ValueError(
+                f"--html shows at most {MAX_VOCABULARIES} vocabularies side by side, got "
+                f"{len(models)}; leave some out, or use --json"
+            )
     if not texts and not options.parallel:
         texts.append(common.STANDARD_INPUT)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:

@@ -12,10 +12,11 @@ from bpetite.analysis._figures import (
     Use,
     VocabularyFigures,
 )
-from bpetite.analysis._page import page
+from bpetite.analysis._page import MAX_VOCABULARIES, page
 from bpetite.analysis._report import report
 
 __all__ = [
+    "MAX_VOCABULARIES",
     "Comparison",
     "CountedToken",
     "NextMerges",

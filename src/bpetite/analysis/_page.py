@@ -12,7 +12,7 @@ from typing import NamedTuple
 from bpetite.analysis import _charts as charts
 from bpetite.analysis._figures import Report, TextFigures, Use, VocabularyFigures
 
-_MAX_VOCABULARIES = 3
+MAX_VOCABULARIES = 3
 """The vocabularies that the page has marks, lines and colours for."""
 
 _MAX_LANGUAGES = 29
@@ -46,9 +46,9 @@ def page(report: Report, command: str = "") -> str:
         raise ModuleNotFoundError(
             "a page needs Jinja, which is not installed: pip install jinja2", name=error.name
         ) from None
-    if len(report.vocabularies) > _MAX_VOCABULARIES:
+    if len(report.vocabularies) > MAX_VOCABULARIES:
         raise ValueError(
-            f"a page shows at most {_MAX_VOCABULARIES} vocabularies side by side, got "
+            f"a page shows at most {MAX_VOCABULARIES} vocabularies side by side, got "
             f"{len(report.vocabularies)}; leave some out, or take the figures from `to_dict`"
         )
     environment = Environment(

@@ -142,7 +142,8 @@ class _Subject:
         lengths: Counter[int] = Counter()
         for id, count in counts.items():
             lengths[len(self.trees.tokens[id])] += count
-        by_size = dict(enumerate(self.trees.tokens_by_size(counts), self.trees.base_size))
+        by_merges = self.trees.tokens_by_size(counts)
+        points = ((size, size - self.trees.base_size) for size in sizes)
         use = Use(
             text,
             sum(counts.values()),
@@ -150,7 +151,7 @@ class _Subject:
             rare,
             len(self._ids) - len(counts.keys() & self._ids),
             tuple(sorted(lengths.items())),
-            tuple((size, by_size[size]) for size in sizes if size in by_size),
+            tuple((size, by_merges[n]) for size, n in points if 0 <= n < len(by_merges)),
             more,
             tuple(map(self.tokenizer.token_bytes, self.tokenizer.encode_ordinary(text.beginning))),
         )
@@ -193,7 +194,7 @@ class _Subject:
         )
         unreachable = {id for id, found in zip(whole, alone, strict=True) if found != id}
         unreachable.update({*partial} - self.trees.reached())
-        longest = sorted(self._ids, key=lambda id: (-len(tokens[id]), tokens[id]))
+        longest = sorted(self._ids, key=lambda id: -len(tokens[id]))
 
         def has_letter(id: int) -> bool:
             return any(map(str.isalpha, whole.get(id, "")))
