@@ -33,7 +33,7 @@ bpetite report model.json README.md
 bpetite report model.json README.md --html report.html --force"""
 
 _NEXT_MERGES = 1000
-_NEXT_BYTES = 1 << 21
+_NEXT_BYTES = 1 << 20
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -41,7 +41,7 @@ def report(
     *,
     parallel: Mapping[str, Text] | None = None,
     next_merges: int = 1000,
-    next_bytes: int = 1 << 21,
+    next_bytes: int = 1 << 20,
 ) -> Report:
     """Return how vocabularies encode texts, by name.
 

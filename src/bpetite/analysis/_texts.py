@@ -5,7 +5,9 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterator
+from importlib import import_module
 from itertools import takewhile
+from typing import Any
 
 from bpetite import Tokenizer
 from bpetite._corpus import Batches, segments_of
@@ -86,7 +88,7 @@ class Measured:
         starts = {offset - start for offset in inner}
         if not self._is_open:
             starts.add(0)
-        self._words += marks.count(b" x")
+        self._words += _words_behind_a_space(marks)
         if marks.startswith(b"x") and (0 in starts or not self._in_word):
             self._words += 1
         self._words += sum(
@@ -137,9 +139,8 @@ def count_ids(tokenizer: Tokenizer, corpus: Batches) -> dict[int, int]:
     >>> count_ids(Tokenizer.train("ab ab ab", 258), WholeText("ab ab ab"))
     {256: 1, 257: 2}
     """
-    try:
-        import numpy as np
-    except ModuleNotFoundError:
+    np = _numpy()
+    if np is None:
         counts: Counter[int] = Counter()
         for ids, _, _ in tokenizer.encode_segments(corpus, threads=None):
             counts.update(ids.tolist())
@@ -151,6 +152,27 @@ def count_ids(tokenizer: Tokenizer, corpus: Batches) -> dict[int, int]:
         totals = found
     used = totals.nonzero()[0]
     return dict(zip(used.tolist(), totals[used].tolist(), strict=True))
+
+
+def _words_behind_a_space(marks: bytes) -> int:
+    """Return how often an "x" follows a space in text of both.
+
+    >>> _words_behind_a_space(b"x xx  x")
+    2
+    """
+    np = _numpy()
+    if np is None:
+        return marks.count(b" x")
+    codes = np.frombuffer(marks, np.uint8)
+    return int(np.count_nonzero(codes[1:] > codes[:-1]))
+
+
+def _numpy() -> Any:
+    """Return numpy, or None if it is not installed."""
+    try:
+        return import_module("numpy")
+    except ModuleNotFoundError:
+        return None
 
 
 def _batch(data: memoryview, offsets: list[int]) -> Batch:
