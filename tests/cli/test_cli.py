@@ -40,7 +40,7 @@ from bpetite import Tokenizer
 
 VERBS = (
     *("train", "encode", "decode", "stream", "count", "truncate", "chunk", "inspect"),
-    *("convert", "compare"),
+    *("convert", "compare", "report"),
     *("tokenize", "finish", "verify", "count-pieces", "serve", "demo"),
 )
 

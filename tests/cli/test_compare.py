@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import threading
@@ -30,10 +32,11 @@ def _models(folder: Path) -> None:
 
 
 def figures(*arguments: str, stdin: bytes = b"") -> list[list[str]]:
-    """Return the cells of the table, without its header."""
+    """Return the cells of the table for all texts together, without its header."""
     result = in_process("compare", *arguments, stdin=stdin)
     assert (result.code, result.err) == (0, [])
-    return [line.split() for line in result.out.decode().splitlines()[1:]]
+    header, *rows = (line.split() for line in result.out.decode().splitlines())
+    return [row[1:] for row in rows if row[0] == "all"] if header[0] == "text" else rows
 
 
 # The table
@@ -101,6 +104,41 @@ def test_texts_are_counted_together() -> None:
     assert figures("bytes.json", "ab.json", "abc.txt", "-", "more.txt", stdin=b"~") == [
         ["bytes.json", "257", "8", "1.00", "100.0%"],
         ["ab.json", "258", "5", "1.60", "40.0%"],
+    ]
+
+
+def test_each_of_several_texts_has_rows() -> None:
+    Path("more.txt").write_bytes(b"abab")
+    result = in_process("compare", "bytes.json", "ab.json", "abc.txt", "-", "more.txt", stdin=b"~")
+    assert result.out.decode().splitlines() == [
+        "text            model       ids  tokens  bytes/token  equal cuts",
+        "abc.txt         bytes.json  257       3         1.00      100.0%",
+        "abc.txt         ab.json     258       2         1.50       50.0%",
+        "standard input  bytes.json  257       1         1.00      100.0%",
+        "standard input  ab.json     258       1         1.00      100.0%",
+        "more.txt        bytes.json  257       4         1.00      100.0%",
+        "more.txt        ab.json     258       2         2.00       33.3%",
+        "all             bytes.json  257       8         1.00      100.0%",
+        "all             ab.json     258       5         1.60       40.0%",
+    ]
+
+
+def test_csv_has_a_row_for_each_text_and_model() -> None:
+    Path('a,"b".txt').write_bytes("né".encode())
+    Path("empty.txt").write_bytes(b"")
+    result = in_process("compare", "bytes.json", "ab.json", 'a,"b".txt', "empty.txt", "--csv")
+    assert list(csv.DictReader(io.StringIO(result.out.decode("utf-8")))) == [
+        {
+            "text": text,
+            "model": model,
+            "ids": ids,
+            "bytes": tokens,
+            "tokens": tokens,
+            "bytes_per_token": ratio,
+            "equal_cuts": "1.0",
+        }
+        for text, tokens, ratio in (('a,"b".txt', "3", "1.0"), ("empty.txt", "0", ""))
+        for model, ids in (("bytes.json", "257"), ("ab.json", "258"))
     ]
 
 
@@ -271,6 +309,17 @@ def test_figures_as_json(composing: str) -> None:
                 "bytes_per_token": 5 / 3,
                 "equal_cuts": None,
             },
+        ],
+        "texts": [
+            {
+                "text": "-",
+                "bytes": 5,
+                "models": [
+                    {"tokens": 5, "bytes_per_token": 1.0, "equal_cuts": 1.0},
+                    {"tokens": 4, "bytes_per_token": 1.25, "equal_cuts": 0.75},
+                    {"tokens": 3, "bytes_per_token": 5 / 3, "equal_cuts": None},
+                ],
+            }
         ],
     }
 

@@ -14,7 +14,7 @@ from bpetite import Tokenizer
 
 def inspected(tokenizer: Tokenizer, *arguments: str) -> str:
     """Return the output of the verb for a tokenizer."""
-    tokenizer.save("inspected.json")
+    tokenizer.save("inspected.json", overwrite=True)
     result = in_process("inspect", "--model", "inspected.json", *arguments)
     assert (result.code, result.err) == (0, [])
     return result.out.decode("utf-8")
@@ -290,3 +290,90 @@ def test_long_piece_has_no_table_of_steps() -> None:
 
 def test_steps_of_an_empty_text_are_empty() -> None:
     assert inspected(TOKENIZER, "--steps", "") == ""
+
+
+# Lists and JSON
+
+
+def test_tokens_are_listed_by_id() -> None:
+    tokenizer = Tokenizer.train("ab ab ab", 258)
+    rows = inspected(tokenizer, "--tokens").splitlines()
+    assert len(rows) == 259
+    assert rows[0xC3] == "    195  '\\\\xc3'  (c3)"
+    assert rows[256:] == [
+        "    256  'ab'  (61 62)",
+        "    257  ' ab'  (20 61 62)",
+        "    258  '<|endoftext|>'  (3c 7c 65 6e 64 6f 66 74 65 78 74 7c 3e)  special",
+    ]
+
+
+def test_merges_are_listed_by_rank() -> None:
+    assert inspected(Tokenizer.train("ab ab ab", 258), "--merges").splitlines() == [
+        "      0      97      98     256  'ab'  (61 62)",
+        "      1      32     256     257  ' ab'  (20 61 62)",
+    ]
+    assert inspected(Tokenizer.train("", 256), "--merges") == ""
+
+
+def test_json_lists_tokens_and_merges() -> None:
+    tokenizer = Tokenizer.train("ab ab ab", 258)
+    tokens = json.loads(inspected(tokenizer, "--tokens", "--json"))["tokens"]
+    assert [bytes.fromhex(row["bytes"]) for row in tokens] == [*tokenizer.tokens]
+    assert [row["id"] for row in tokens if row["special"]] == [258]
+    merges = json.loads(inspected(tokenizer, "--merges", "--json"))["merges"]
+    assert [(row["left"], row["right"]) for row in merges] == [*tokenizer.merges]
+    assert merges[1] == {
+        **{"rank": 1, "left": 32, "right": 256, "id": 257},
+        **{"bytes": "206162", "text": " ab"},
+    }
+
+
+def test_json_has_the_figures() -> None:
+    tokenizer = Tokenizer.train("ab ab ab", 258)
+    found = json.loads(inspected(tokenizer, "--json"))
+    assert len(found.pop("longest_tokens")) == 10
+    assert found == {
+        "format": "bpetite",
+        "fingerprint": tokenizer.fingerprint,
+        "vocab_size": 259,
+        "merges": 2,
+        "special_tokens": {"<|endoftext|>": 258},
+        "n_vocab": 259,
+        "mean_bytes": 261 / 258,
+        "partial_tokens": 128,
+        "patterns": [tokenizer.pattern],
+        "lossless": True,
+    }
+
+
+def test_json_has_the_tokens_of_a_text() -> None:
+    tokenizer = Tokenizer.train("ab ab ab", 258)
+    assert json.loads(inspected(tokenizer, "--json", "--text", "abé")) == {
+        "tokens": 3,
+        "bytes": 4,
+        "groups": [{"ids": [256], "text": "ab"}, {"ids": [195, 169], "text": "é"}],
+    }
+
+
+def test_json_has_the_steps_of_a_text() -> None:
+    tokenizer = Tokenizer.train("ab ab ab", 258)
+    assert json.loads(inspected(tokenizer, "--json", "--steps", " ab"))["pieces"] == [
+        {
+            **{"text": " ab", "kind": "merged", "ids": [257], "byte_ids": [32, 97, 98]},
+            "steps": [
+                {
+                    **{"pair": [97, 98], "rank": 0, "id": 256, "bytes": "6162", "text": "ab"},
+                    **{"lost": None, "lost_rank": None},
+                },
+                {
+                    **{"pair": [32, 256], "rank": 1, "id": 257, "bytes": "206162", "text": " ab"},
+                    **{"lost": None, "lost_rank": None},
+                },
+            ],
+        }
+    ]
+
+
+def test_lists_and_texts_exclude_each_other() -> None:
+    result = in_process("inspect", "--model", "model.json", "--tokens", "--text", "a")
+    assert (result.code, result.out) == (2, b"")

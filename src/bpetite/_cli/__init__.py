@@ -22,6 +22,7 @@ from bpetite._cli import (
     encode,
     finish,
     inspect,
+    report,
     serve,
     stream,
     tokenize,
@@ -53,7 +54,7 @@ _MAKE_MODEL = "bpetite train README.md --vocab-size 512 --output model.json --fo
 
 _VERBS: list[Verb] = [
     *(train, encode, decode, stream, count, truncate, chunk, inspect, convert, compare),
-    *(tokenize, finish, verify, count_pieces, serve, demo),
+    *(report, tokenize, finish, verify, count_pieces, serve, demo),
 ]
 
 

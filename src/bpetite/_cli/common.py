@@ -8,7 +8,8 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -16,7 +17,7 @@ from typing import BinaryIO, cast
 from bpetite import Tokenizer
 from bpetite.corpora import BadDocumentError, Corpus
 from bpetite.corpora._allocators import return_freed_memory
-from bpetite.formats import new_file
+from bpetite.formats import new_file, recognise
 
 STANDARD_INPUT = "-"
 
@@ -265,6 +266,25 @@ def standard_input() -> io.BufferedReader:
     return cast(io.BufferedReader, sys.stdin.buffer)
 
 
+def is_model(name: str) -> bool:
+    """Return whether a file is a vocabulary."""
+    # A pipe can be read only once, so it is a text.
+    can_read_twice = os.path.isfile(name) or os.path.isdir(name)
+    return name != STANDARD_INPUT and can_read_twice and recognise(name) is not None
+
+
+def file_names(paths: Sequence[str]) -> list[str]:
+    """Return the name of each file or, if two are equal, its path.
+
+    >>> file_names(["a/model.json", "b/model.json", "c/small.json"])
+    ['a/model.json', 'b/model.json', 'small.json']
+    """
+    shown = [os.fsencode(path).decode("utf-8", "replace") for path in paths]
+    ends = [Path(path).name or path for path in shown]
+    counts = Counter(ends)
+    return [end if counts[end] == 1 else path for end, path in zip(ends, shown, strict=True)]
+
+
 def parse_id(word: str) -> int:
     """Return an id from its decimal digits. Raises ValueError for anything else."""
     if not (word.isascii() and word.isdigit()):
@@ -313,6 +333,23 @@ def write(result: str) -> None:
         raise OSError("standard output is closed")
     # File names may have bytes that are not UTF-8; surrogateescape returns those bytes.
     sys.stdout.buffer.write(result.encode("utf-8", "surrogateescape"))
+
+
+def table(rows: Sequence[Sequence[str]], names: int = 1) -> str:
+    r"""Return rows as lines. The first columns, `names` of them, are aligned to the left.
+
+    >>> table([("model", "ids"), ("a", "1,000")])
+    'model    ids\na      1,000\n'
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "".join(
+        "  ".join(
+            cell.ljust(width) if place < names else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        + "\n"
+        for row in rows
+    )
 
 
 def say(message: str) -> None:

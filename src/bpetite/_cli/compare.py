@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import json
 import os
 import sys
@@ -16,16 +18,19 @@ from bpetite._cli.common import (
     ANY_MODEL,
     STANDARD_INPUT,
     add_special,
+    is_model,
     number,
     read_text,
     shown,
+    table,
     write,
 )
-from bpetite.formats import first_difference, recognise
+from bpetite.formats import first_difference
 
 HELP = """\
 show side by side how models split texts: tokens, bytes per token, equal cuts
 
+Of several texts, each has its rows, and so have all of them together.
 A cut is a position between two tokens, in bytes from the beginning of a text.
 Equal cuts are the cuts that this model shares with the first model, divided by
 the cuts of either. If a model changes the text, the table has "-" instead."""
@@ -52,8 +57,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="count the cuts that each model shares with the first, and show the first N stretches "
         "of text between shared cuts that both split differently, with their tokens",
     )
-    parser.add_argument(
+    formats = parser.add_mutually_exclusive_group()
+    formats.add_argument(
         "--json", action="store_true", help="write a JSON object instead of a table"
+    )
+    formats.add_argument(
+        "--csv", action="store_true", help="write comma-separated values: a row per text and model"
     )
     parser.add_argument(
         "--assert-equal",
@@ -63,31 +72,43 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write the figures of all texts together."""
+    """Write the figures of each text, and of all together."""
     names, texts = [*options.models], [*options.others]
-    while texts and _is_model(texts[0]):
+    while texts and is_model(texts[0]):
         names.append(texts.pop(0))
     models = [_Model(name) for name in names]
-    size = 0
+    compared = []
     difference = None
     for name in texts or [STANDARD_INPUT]:
         text = read_text(name)
-        size += len(text.encode("utf-8"))
+        compared.append(_Text(name, len(text.encode("utf-8"))))
         found = _compare(models, name, text, options)
         if found and difference is None:
             difference = f"{shown(name)}: {found}"
     if options.json:
-        write(_json(models, size, options.differences))
+        write(_json(models, compared, options.differences))
+    elif options.csv:
+        write(_csv(models, compared))
     else:
-        write(_table(models, size) + _differences(models, options.differences))
+        write(_table(models, compared) + _differences(models, options.differences))
     if options.assert_equal and difference is not None:
         raise ValueError(difference)
 
 
-def _is_model(name: str) -> bool:
-    # A pipe can be read only once, so it is a text.
-    can_read_twice = os.path.isfile(name) or os.path.isdir(name)
-    return name != STANDARD_INPUT and can_read_twice and recognise(name) is not None
+class _Text(NamedTuple):
+    """A text that was compared."""
+
+    name: str
+    size: int
+    """In bytes."""
+
+
+class _Counts(NamedTuple):
+    """The figures of a model for a text, or for all of them."""
+
+    tokens: int
+    cuts: int
+    common_cuts: int
 
 
 class _Stretch(NamedTuple):
@@ -106,7 +127,7 @@ class _Model:
     def __init__(self, name: str) -> None:
         self.name = name
         self.tokenizer = Tokenizer.load(name)
-        self.tokens = self.cuts = self.common_cuts = 0
+        self.texts: list[_Counts] = []
         self.keeps_text = True  # otherwise its cuts are not positions in the text
         self.stretches: list[_Stretch] = []
         self.length_of = cache(lambda id: len(self.tokenizer.token_bytes(id)))
@@ -120,12 +141,19 @@ class _Model:
         tokens = map(self.tokenizer.token_bytes, ids)
         return " ".join(repr(token.decode("utf-8", "backslashreplace")) for token in tokens)
 
-    def share(self, first: _Model) -> float | None:
-        """Return the share of equal cuts; None if a model changes the text."""
-        if not (first.keeps_text and self.keeps_text):
-            return None
-        either = first.cuts + self.cuts - self.common_cuts
-        return self.common_cuts / either if either else 1.0
+    @property
+    def total(self) -> _Counts:
+        """The figures of all texts together."""
+        return _Counts(*map(sum, zip(*self.texts, strict=True)))
+
+
+def _share(model: _Model, first: _Model, place: int | None = None) -> float | None:
+    """Return the share of equal cuts in a text or in all; None if a model changes the text."""
+    if not (first.keeps_text and model.keeps_text):
+        return None
+    counts, firsts = (each.total if place is None else each.texts[place] for each in (model, first))
+    either = firsts.cuts + counts.cuts - counts.common_cuts
+    return counts.common_cuts / either if either else 1.0
 
 
 def _compare(models: list[_Model], name: str, text: str, options: argparse.Namespace) -> str | None:
@@ -136,7 +164,7 @@ def _compare(models: list[_Model], name: str, text: str, options: argparse.Names
     difference = None
     for model in models:
         ids = model.tokenizer.encode(text, allowed_special=options.allowed_special)
-        model.tokens += len(ids)
+        cuts = common_cuts = 0
         if not model.tokenizer.lossless and model.tokenizer.decode_bytes(ids) != data:
             model.keeps_text = False
         if model is first:
@@ -151,8 +179,9 @@ def _compare(models: list[_Model], name: str, text: str, options: argparse.Names
                 (model.name, ids, model.tokenizer.token_bytes),
             )
         if first.keeps_text and model.keeps_text:
-            model.cuts += max(len(ids) - 1, 0)
-            model.common_cuts += sum(map(is_cut.__getitem__, model.cuts_in(ids)))
+            cuts = max(len(ids) - 1, 0)
+            common_cuts = sum(map(is_cut.__getitem__, model.cuts_in(ids)))
+        model.texts.append(_Counts(len(ids), cuts, common_cuts))
         if model is not first and first.keeps_text and model.keeps_text:
             room = (options.differences or 0) - len(model.stretches)
             for stretch in islice(_stretches(first, first_ids, model, ids), room):
@@ -177,19 +206,36 @@ def _stretches(
             start, begin, other_begin = end, index, other_index
 
 
-def _table(models: list[_Model], size: int) -> str:
-    rows = [("model", "ids", "tokens", "bytes/token", "equal cuts")]
-    for model in models:
-        name = _name(model.name)
-        ratio = f"{size / model.tokens:.2f}" if model.tokens else "-"
-        share = model.share(models[0])
-        percent = "-" if share is None else _percent(share)
-        rows.append((name, f"{model.tokenizer.vocab_size:,}", f"{model.tokens:,}", ratio, percent))
-    name_width, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
-    return "".join(
-        "  ".join([f"{name:<{name_width}}", *map(str.rjust, figures, widths)]) + "\n"
-        for name, *figures in rows
-    )
+def _table(models: list[_Model], texts: list[_Text]) -> str:
+    rows = [("text", "model", "ids", "tokens", "bytes/token", "equal cuts")]
+    every = _Text("all", sum(text.size for text in texts))
+    for place, text in [*enumerate(texts), (None, every)]:
+        for model in models:
+            tokens = (model.total if place is None else model.texts[place]).tokens
+            ratio = f"{text.size / tokens:.2f}" if tokens else "-"
+            share = _share(model, models[0], place)
+            percent = "-" if share is None else _percent(share)
+            name = _name(shown(text.name))
+            ids = f"{model.tokenizer.vocab_size:,}"
+            rows.append((name, _name(model.name), ids, f"{tokens:,}", ratio, percent))
+    if len(texts) > 1:
+        return table(rows, 2)
+    return table([row[1:] for row in rows[: len(models) + 1]])
+
+
+def _csv(models: list[_Model], texts: list[_Text]) -> str:
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(("text", "model", "ids", "bytes", "tokens", "bytes_per_token", "equal_cuts"))
+    for place, text in enumerate(texts):
+        for model in models:
+            tokens = model.texts[place].tokens
+            names = (_name(shown(text.name)), _name(model.name))
+            ratio = text.size / tokens if tokens else None
+            share = _share(model, models[0], place)
+            size = model.tokenizer.vocab_size
+            writer.writerow((*names, size, text.size, tokens, ratio, share))
+    return file.getvalue()
 
 
 def _differences(models: list[_Model], count: int | None) -> str:
@@ -198,12 +244,13 @@ def _differences(models: list[_Model], count: int | None) -> str:
     lines = []
     for other in others if count is not None else ():
         name, first_name = _name(other.name), _name(first.name)
-        if other.share(first) is None:
+        if _share(other, first) is None:
             lines += ["", f"{name}: no cuts to share, since a model changes the text"]
             continue
-        common = other.common_cuts
+        common = other.total.common_cuts
         own, firsts = (
-            _percent(common / model.cuts if model.cuts else 1.0) for model in (other, first)
+            _percent(common / counts.cuts if counts.cuts else 1.0)
+            for counts in (other.total, first.total)
         )
         summary = f"{common:,} shared cuts, {own} of its own, {firsts} of {first_name}'s"
         lines += ["", f"{name}: {summary}"]
@@ -226,31 +273,49 @@ def _percent(share: float) -> str:
     return f"{int(share * 1000) / 10:.1f}%"  # 100.0% is exact
 
 
-def _json(models: list[_Model], size: int, count: int | None) -> str:
+def _json(models: list[_Model], texts: list[_Text], count: int | None) -> str:
+    size = sum(text.size for text in texts)
     report = {
         "bytes": size,
         "models": [
             {
                 "model": _name(model.name, "replace"),
                 "vocab_size": model.tokenizer.vocab_size,
-                "tokens": model.tokens,
-                "bytes_per_token": size / model.tokens if model.tokens else None,
-                "equal_cuts": model.share(models[0]),
+                **_figures(model, models[0], size),
                 **({} if count is None else _shared(model, models[0])),
             }
             for model in models
+        ],
+        "texts": [
+            {
+                "text": _name(text.name, "replace"),
+                "bytes": text.size,
+                "models": [_figures(model, models[0], text.size, place) for model in models],
+            }
+            for place, text in enumerate(texts)
         ],
     }
     return json.dumps(report, ensure_ascii=False) + "\n"
 
 
+def _figures(
+    model: _Model, first: _Model, size: int, place: int | None = None
+) -> dict[str, object]:
+    tokens = (model.total if place is None else model.texts[place]).tokens
+    return {
+        "tokens": tokens,
+        "bytes_per_token": size / tokens if tokens else None,
+        "equal_cuts": _share(model, first, place),
+    }
+
+
 def _shared(model: _Model, first: _Model) -> dict[str, object]:
     """Return the shared cuts and the stretches of a model; None if a model changes the text."""
-    if model.share(first) is None:
+    if _share(model, first) is None:
         return dict.fromkeys(("cuts", "shared_cuts", "differences"))
     return {
-        "cuts": model.cuts,
-        "shared_cuts": model.common_cuts,
+        "cuts": model.total.cuts,
+        "shared_cuts": model.total.common_cuts,
         "differences": [
             {
                 "text": _name(stretch.text, "replace"),

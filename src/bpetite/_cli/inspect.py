@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import stat
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 from bpetite import Tokenizer
 from bpetite._cli.common import add_model, load, read_text, say, text_argument, write
 from bpetite._web.display import Group, groups, pattern_names
-from bpetite.analysis import MAX_PIECE_BYTES, ExplainedPiece, explain
+from bpetite.analysis import MAX_PIECE_BYTES, ExplainedPiece, explain, merge_ids
 from bpetite.formats import FORMATS, recognise
 
-HELP = "show the figures of a vocabulary or, with a text, its tokens or its merges"
-EXAMPLE = 'bpetite inspect --model model.json --text "Hello world"'
+HELP = "show the figures of a vocabulary, its tokens or merges, or those of a text"
+EXAMPLE = """\
+bpetite inspect --model model.json --text "Hello world"
+bpetite inspect --model model.json --merges"""
 
 _LONGEST_TOKENS = 10  # rows
 _MAX_STATE_IDS = 40  # of a piece after a step; longer pieces would make the table quadratic
@@ -45,21 +49,98 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         help="a UTF-8 file to show the tokens of; - is standard input",
     )
+    inputs.add_argument(
+        "--tokens", action="store_true", help="list all tokens: id, text, and bytes"
+    )
+    inputs.add_argument(
+        "--merges",
+        action="store_true",
+        help="list all merges: rank, left id, right id, and the id, text and bytes of the token",
+    )
+    parser.add_argument("--json", action="store_true", help="write a JSON object instead")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write the tokens of the text or, without a text, the figures of the vocabulary."""
+    """Write the tokens of the text or, without a text, those or the figures of the vocabulary."""
     tokenizer = load(options)
-    if options.text is not None:
-        write(_tokens(tokenizer, text_argument(options.text)))
-    elif options.steps is not None:
-        write(_steps(tokenizer, text_argument(options.steps)))
-    elif options.file is not None:
-        write(_tokens(tokenizer, read_text(options.file)))
-    else:
-        if _is_input_redirected():
-            say("standard input is not read; FILE - shows the tokens of its text")
-        write(_figures(tokenizer, recognise(options.model) or FORMATS[0]))
+    if options.steps is not None:
+        steps = text_argument(options.steps)
+        write(_steps_as_json(tokenizer, steps) if options.json else _steps(tokenizer, steps))
+        return
+    if options.text is not None or options.file is not None:
+        is_file = options.text is None
+        text = read_text(options.file) if is_file else text_argument(options.text)
+        write(_text_as_json(tokenizer, text) if options.json else _tokens(tokenizer, text))
+        return
+    if _is_input_redirected():
+        say("standard input is not read; FILE - shows the tokens of its text")
+    if options.tokens or options.merges:
+        rows = _rows_of_tokens(tokenizer) if options.tokens else _rows_of_merges(tokenizer)
+        name = "tokens" if options.tokens else "merges"
+        write(_dumps({name: [*rows]}) if options.json else _listed(rows))
+        return
+    format = recognise(options.model) or FORMATS[0]
+    write(_dumps(_values(tokenizer, format)) if options.json else _figures(tokenizer, format))
+
+
+def _rows_of_tokens(tokenizer: Tokenizer) -> Iterator[dict[str, Any]]:
+    """Yield each token in the order of ids."""
+    special_ids = set(tokenizer.special_tokens.values())
+    for id in tokenizer.ids:
+        yield {"id": id, **_row_of(tokenizer.token_bytes(id)), "special": id in special_ids}
+
+
+def _rows_of_merges(tokenizer: Tokenizer) -> Iterator[dict[str, Any]]:
+    """Yield each merge in the order of ranks: the ids of its two parts, and its token."""
+    merges = zip(tokenizer.merges, merge_ids(tokenizer), strict=True)
+    for rank, ((left, right), id) in enumerate(merges):
+        row = _row_of(tokenizer.token_bytes(left) + tokenizer.token_bytes(right))
+        yield {"rank": rank, "left": left, "right": right, "id": id, **row}
+
+
+def _row_of(token: bytes) -> dict[str, str]:
+    """Return the bytes of a token in hexadecimal, and as text with escapes."""
+    return {"bytes": token.hex(), "text": token.decode("utf-8", "backslashreplace")}
+
+
+def _listed(rows: Iterator[dict[str, Any]]) -> str:
+    """Return rows as lines of numbers, then the bytes and the text of the token."""
+    return "".join(
+        " ".join(f"{value:>7}" for value in row.values() if type(value) is int)
+        + f"  {row['text']!r}  ({bytes.fromhex(row['bytes']).hex(' ')})"
+        + ("  special" if row.get("special") else "")
+        + "\n"
+        for row in rows
+    )
+
+
+def _text_as_json(tokenizer: Tokenizer, text: str) -> str:
+    """Return the tokens of a text as JSON; tokens that share a character are one item."""
+    found = [{"ids": group.ids, "text": group.text} for group in groups(tokenizer, text)]
+    count = sum(len(group["ids"]) for group in found)
+    return _dumps({"tokens": count, "bytes": len(text.encode("utf-8")), "groups": found})
+
+
+def _dumps(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False) + "\n"
+
+
+def _values(tokenizer: Tokenizer, format: str) -> dict[str, Any]:
+    """Return the figures of a vocabulary, for JSON."""
+    figures = _Figures(tokenizer)
+    return {
+        "format": format,
+        "fingerprint": tokenizer.fingerprint,
+        "vocab_size": tokenizer.vocab_size,
+        "merges": len(tokenizer.merges),
+        "special_tokens": dict(tokenizer.special_tokens),
+        "n_vocab": tokenizer.n_vocab,
+        "mean_bytes": figures.mean_bytes,
+        "partial_tokens": figures.partial,
+        "patterns": [tokenizer.pattern, *tokenizer.more_patterns],
+        "lossless": tokenizer.lossless,
+        "longest_tokens": [*map(_row_of, figures.longest)],
+    }
 
 
 def _is_input_redirected() -> bool:
@@ -71,12 +152,22 @@ def _is_input_redirected() -> bool:
     return stat.S_ISFIFO(status.st_mode) or (stat.S_ISREG(status.st_mode) and status.st_size > 0)
 
 
+class _Figures:
+    """The figures of the ordinary tokens of a vocabulary."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        special_ids = set(tokenizer.special_tokens.values())
+        tokens = [tokenizer.token_bytes(id) for id in tokenizer.ids if id not in special_ids]
+        self.longest = sorted(tokens, key=lambda token: (-len(token), token))[:_LONGEST_TOKENS]
+        self.mean_bytes = sum(map(len, tokens)) / len(tokens)
+        self.partial = sum(
+            token.decode("utf-8", "ignore").encode("utf-8") != token for token in tokens
+        )
+        self.partial_share = self.partial / len(tokens)
+
+
 def _figures(tokenizer: Tokenizer, format: str) -> str:
-    special_ids = set(tokenizer.special_tokens.values())
-    tokens = [tokenizer.token_bytes(id) for id in tokenizer.ids if id not in special_ids]
-    longest = sorted(tokens, key=lambda token: (-len(token), token))[:_LONGEST_TOKENS]
-    mean = sum(map(len, tokens)) / len(tokens)
-    parts = sum(token.decode("utf-8", "ignore").encode("utf-8") != token for token in tokens)
+    figures = _Figures(tokenizer)
     special = ", ".join(
         f"{_visible(literal)} = {id}" for literal, id in tokenizer.special_tokens.items()
     )
@@ -87,11 +178,11 @@ def _figures(tokenizer: Tokenizer, format: str) -> str:
         ("merges", f"{len(tokenizer.merges):,}"),
         ("special tokens", special or "none"),
         ("highest id + 1", f"{tokenizer.n_vocab:,}"),
-        ("mean length", f"{mean:.2f} bytes"),
-        ("part of a character", f"{parts:,} tokens ({parts / len(tokens):.1%})"),
+        ("mean length", f"{figures.mean_bytes:.2f} bytes"),
+        ("part of a character", f"{figures.partial:,} tokens ({figures.partial_share:.1%})"),
         *_pattern_rows(tokenizer),
-        ("longest tokens", _token(longest[0])),
-        *(("", _token(token)) for token in longest[1:]),
+        ("longest tokens", _token(figures.longest[0])),
+        *(("", _token(token)) for token in figures.longest[1:]),
     ]
     width = max(len(name) for name, _ in rows)
     return "".join(f"{name:<{width}}  {value}\n" for name, value in rows)
@@ -149,6 +240,31 @@ def _steps(tokenizer: Tokenizer, text: str) -> str:
             blocks.append(f"{head}{_KINDS.get(piece.kind, '')}\n{_step_rows(tokenizer, piece)}")
         seen.add(piece.text)
     return "\n".join(blocks)
+
+
+def _steps_as_json(tokenizer: Tokenizer, text: str) -> str:
+    """Return the steps of each piece of a text as JSON."""
+    pieces = [
+        {
+            "text": piece.text,
+            "kind": piece.kind,
+            "ids": piece.ids,
+            "byte_ids": piece.byte_ids,
+            "steps": [
+                {
+                    "pair": step.pair,
+                    "rank": step.rank,
+                    "id": step.id,
+                    **_row_of(step.token),
+                    "lost": step.lost,
+                    "lost_rank": step.lost_rank,
+                }
+                for step in piece.steps
+            ],
+        }
+        for piece in explain(tokenizer, text)
+    ]
+    return _dumps({"pieces": pieces})
 
 
 def _step_rows(tokenizer: Tokenizer, piece: ExplainedPiece) -> str:

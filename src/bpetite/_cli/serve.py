@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import argparse
 import errno
-import os
 import socket
-from collections import Counter
-from collections.abc import Sequence
-from pathlib import Path
 
 from bpetite import Tokenizer
-from bpetite._cli.common import ANY_MODEL, number, say
+from bpetite._cli.common import ANY_MODEL, file_names, number, say
 
 _INSTALL = "pip install starlette uvicorn"
 
@@ -61,7 +57,7 @@ def run(options: argparse.Namespace) -> None:
         from bpetite._web.server import serve
     except ImportError as error:
         raise ValueError(f"serve needs Starlette and uvicorn ({error}): {_INSTALL}") from None
-    names = _names(options.model)
+    names = file_names(options.model)
     models = [
         Model(name, Tokenizer.load(path)) for name, path in zip(names, options.model, strict=True)
     ]
@@ -70,18 +66,6 @@ def run(options: argparse.Namespace) -> None:
         address = f"[{host}]" if ":" in host else host
         say(f"serving {', '.join(names)} at http://{address}:{port}/")
         serve(application(models, loopback=is_loopback(host)), listener)
-
-
-def _names(paths: Sequence[str]) -> list[str]:
-    """Return the name of each model: its file's name or, if two are equal, its path.
-
-    >>> _names(["a/model.json", "b/model.json", "c/small.json"])
-    ['a/model.json', 'b/model.json', 'small.json']
-    """
-    shown = [os.fsencode(path).decode("utf-8", "replace") for path in paths]
-    ends = [Path(path).name or path for path in shown]
-    counts = Counter(ends)
-    return [end if counts[end] == 1 else path for end, path in zip(ends, shown, strict=True)]
 
 
 def _listener(host: str, port: int) -> socket.socket:

@@ -1,0 +1,206 @@
+"""The figures of a report. docs/judging.md defines each of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass
+from itertools import accumulate
+from typing import Any
+
+
+@dataclass(frozen=True)
+class CountedToken:
+    """An id, its bytes, and how often it occurs."""
+
+    id: int
+    token: bytes
+    count: int
+
+
+@dataclass(frozen=True)
+class TextFigures:
+    """The size of a text."""
+
+    name: str
+    documents: int
+    bytes: int
+    characters: int
+    words: int
+    beginning: str
+    """The first characters of the first document, at most 160: a sample to show."""
+
+
+@dataclass(frozen=True)
+class NextMerges:
+    """What more merges would bring on the beginning of a text."""
+
+    bytes: int
+    """The length of the beginning."""
+    curve: tuple[int, ...]
+    """The tokens of the beginning: today, with one more merge, with two, and so on."""
+    first: tuple[CountedToken, ...]
+    """The first new tokens, at most 12, with the number of times that each is made."""
+
+    @property
+    def merges(self) -> int:
+        """The number of merges that were learnt."""
+        return len(self.curve) - 1
+
+    @property
+    def saved(self) -> float:
+        """The share of tokens that the merges save."""
+        return _ratio(self.curve[0] - self.curve[-1], self.curve[0])
+
+
+@dataclass(frozen=True)
+class Use:
+    """How one vocabulary encodes one text. Special literals are ordinary text."""
+
+    text: TextFigures
+    tokens: int
+    often: int
+    """The number of ids that occur ten times or more."""
+    rare: int
+    """The number of ids that occur one to nine times."""
+    never: int
+    """The number of ids that do not occur."""
+    lengths: tuple[tuple[int, int], ...]
+    """The tokens of the text by their length: pairs (bytes, number of tokens)."""
+    curve: tuple[tuple[int, int], ...]
+    """Pairs (size, tokens): what the vocabulary of that many bytes and merges needs."""
+    next: NextMerges | None
+    """None if it was not asked for, or if the vocabulary cannot be continued."""
+    sample: tuple[bytes, ...]
+    """The tokens of `text.beginning`."""
+
+    @property
+    def bytes_per_token(self) -> float:
+        """Bytes of the text divided by its tokens."""
+        return _ratio(self.text.bytes, self.tokens)
+
+    @property
+    def characters_per_token(self) -> float:
+        """Characters of the text divided by its tokens."""
+        return _ratio(self.text.characters, self.tokens)
+
+    @property
+    def words_per_token(self) -> float:
+        """Words of the text divided by its tokens."""
+        return _ratio(self.text.words, self.tokens)
+
+    @property
+    def rare_share(self) -> float:
+        """The share of rare ids among all ids."""
+        return _ratio(self.rare, self.often + self.rare + self.never)
+
+
+@dataclass(frozen=True)
+class VocabularyFigures:
+    """A vocabulary, and how it encodes each text. Special tokens are left out."""
+
+    name: str
+    fingerprint: str
+    size: int
+    """The number of ordinary ids: bytes and merges."""
+    lengths: tuple[tuple[int, int], ...]
+    """The ids by the length of their tokens: pairs (bytes, number of ids)."""
+    unreachable: tuple[CountedToken, ...]
+    """The ids whose bytes alone give other ids, and that do not occur in the texts."""
+    partial: tuple[CountedToken, ...]
+    """The ids whose bytes are not whole characters."""
+    never: tuple[int, ...]
+    """The ids that do not occur in any text."""
+    longest: tuple[CountedToken, ...]
+    """The longest tokens, at most 12."""
+    longest_words: tuple[CountedToken, ...]
+    """The longest tokens that have a letter, at most 12."""
+    uses: tuple[Use, ...]
+    """One for each text, in the order of the texts."""
+    parallel_tokens: tuple[int, ...]
+    """The tokens of each parallel text, in the order of these texts."""
+
+    @property
+    def parity(self) -> tuple[float, ...]:
+        """The tokens of each parallel text divided by those of the first."""
+        return tuple(_ratio(tokens, self.parallel_tokens[0]) for tokens in self.parallel_tokens)
+
+    @property
+    def gini(self) -> float | None:
+        """The Gini coefficient of `parallel_tokens`; None without parallel texts."""
+        return gini(self.parallel_tokens) if self.parallel_tokens else None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The tokens that the first vocabulary and another one share."""
+
+    name: str
+    """The name of the other vocabulary."""
+    common: int
+    """The number of tokens that both have."""
+    only_first: tuple[CountedToken, ...]
+    """The most frequent tokens, at most 12, that only the first vocabulary has."""
+    only_other: tuple[CountedToken, ...]
+    """The most frequent tokens, at most 12, that only the other vocabulary has."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What vocabularies do to texts."""
+
+    version: str
+    """The version of bpetite."""
+    texts: tuple[TextFigures, ...]
+    vocabularies: tuple[VocabularyFigures, ...]
+    comparisons: tuple[Comparison, ...]
+    """The first vocabulary beside each other one."""
+    parallel: tuple[str, ...]
+    """The names of the parallel texts. Parity is relative to the first."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all figures as dicts, lists, numbers and strings, for JSON."""
+        plain: dict[str, Any] = _plain(self)
+        return plain
+
+
+def gini(values: tuple[int, ...]) -> float:
+    """Return the Gini coefficient: 0 if all values are equal, near 1 if one has it all.
+
+    It is half of the mean absolute difference of two values, divided by the mean value.
+
+    >>> gini((5, 5)), gini((0, 0, 0, 8))
+    (0.0, 0.75)
+    """
+    # In ascending order, the value of rank i from 1 is above i - 1 values and below n - i.
+    n = len(values)
+    weighted = sum((2 * rank - n - 1) * value for rank, value in enumerate(sorted(values), 1))
+    return _ratio(weighted, n * sum(values))
+
+
+def lorenz(values: tuple[int, ...]) -> list[float]:
+    """Return the shares of the total that the cheapest 0, 1, 2, … values have together.
+
+    >>> lorenz((3, 1))
+    [0.0, 0.25, 1.0]
+    """
+    total = sum(values)
+    return [_ratio(part, total) for part in accumulate(sorted(values), initial=0)]
+
+
+def _ratio(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of this module as JSON has it."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if not is_dataclass(value):
+        return value
+    names = [field.name for field in fields(value)]
+    names += [name for name in vars(type(value)) if isinstance(vars(type(value))[name], property)]
+    found = {name: _plain(getattr(value, name)) for name in names}
+    if isinstance(value, Use):
+        found["text"] = value.text.name
+    return found

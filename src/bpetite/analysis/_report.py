@@ -1,0 +1,250 @@
+"""Vocabularies and texts in, the figures of a report out."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import accumulate, islice, pairwise
+
+import bpetite
+from bpetite import CorpusWarning, Tokenizer
+from bpetite._corpus import Batches
+from bpetite.analysis._figures import (
+    Comparison,
+    CountedToken,
+    NextMerges,
+    Report,
+    TextFigures,
+    Use,
+    VocabularyFigures,
+)
+from bpetite.analysis._merge_trees import MergeTrees
+from bpetite.analysis._texts import Beginning, Measured, WholeText, count_ids
+
+_OFTEN = 10
+"""The fewest occurrences of an id that is not rare."""
+
+_SHOWN = 12
+"""The most tokens in a list of examples."""
+
+_SIZES_PER_OCTAVE = 4
+"""The points of a curve while the vocabulary doubles."""
+
+Text = str | Batches
+"""A text that is one document, or a corpus such as `bpetite.corpora.Corpus`."""
+
+
+def report(
+    tokenizers: Mapping[str, Tokenizer],
+    texts: Mapping[str, Text],
+    *,
+    parallel: Mapping[str, Text] | None = None,
+    next_merges: int = 1000,
+    next_bytes: int = 1 << 20,
+) -> Report:
+    """Return how vocabularies encode texts, by name.
+
+    A text is a `str`, or a corpus with `batches()` such as a `bpetite.corpora.Corpus`. A corpus is
+    read twice for each tokenizer, in bounded memory. Special literals are ordinary text.
+
+    `parallel` has one text in several languages, the language of reference first. Parity and the
+    Gini coefficient are figures of these texts.
+
+    `next_merges` more merges are learnt on the first `next_bytes` bytes of each text. They tell
+    whether a larger vocabulary would pay. 0 leaves them out, and so does a vocabulary that cannot
+    be continued because it normalizes text or has several patterns.
+
+    >>> found = report({"small": Tokenizer.train("ab ab ab", 258)}, {"line": "ab ab c"})
+    >>> use = found.vocabularies[0].uses[0]
+    >>> use.tokens, use.bytes_per_token, use.curve
+    (4, 1.75, ((256, 7), (258, 4)))
+
+    Raises ValueError without a tokenizer or a text, TypeError for another value, the errors of
+    `Tokenizer.encode_segments`, and those of the corpora.
+    """
+    if not tokenizers:
+        raise ValueError("report needs a tokenizer")
+    for name, tokenizer in tokenizers.items():
+        if not isinstance(tokenizer, Tokenizer):
+            raise TypeError(f"{name} must be a Tokenizer, got {type(tokenizer).__name__}")
+    corpora = {name: _corpus_of(name, text) for name, text in texts.items()}
+    languages = {name: _corpus_of(name, text) for name, text in (parallel or {}).items()}
+    if not corpora and not languages:
+        raise ValueError("report needs a text")
+    subjects = [_Subject(name, tokenizer) for name, tokenizer in tokenizers.items()]
+    sizes = _sizes(subject.trees.size for subject in subjects)
+    measured: dict[str, TextFigures] = {}
+    for subject in subjects:
+        for text, corpus in corpora.items():
+            # The last pass over a corpus is whole, so that its own report is of all documents.
+            more = subject.next_merges(corpus, next_merges, next_bytes)
+            reader = Measured(corpus)
+            counts = count_ids(subject.tokenizer, corpus if text in measured else reader)
+            measured.setdefault(text, reader.figures(text))
+            subject.add_use(measured[text], counts, sizes, more)
+        for corpus in languages.values():
+            tokens = sum(count_ids(subject.tokenizer, corpus).values())
+            subject.parallel_tokens.append(tokens)
+    return Report(
+        bpetite.__version__,
+        tuple(measured.values()),
+        tuple(subject.figures() for subject in subjects),
+        tuple(_comparison(subjects[0], other) for other in subjects[1:]),
+        tuple(languages),
+    )
+
+
+def _corpus_of(name: str, text: Text) -> Batches:
+    if isinstance(text, str):
+        return WholeText(text)
+    if not isinstance(text, Batches):
+        raise TypeError(f"{name} must be a str or have a method batches, got {type(text).__name__}")
+    return text
+
+
+def _sizes(ends: Iterable[int]) -> list[int]:
+    """Return the sizes at which curves have points: round ones, and the size of each vocabulary.
+
+    >>> _sizes([300, 600])
+    [256, 300, 304, 362, 431, 512, 600]
+    """
+    last = {*ends}
+    octaves = max(last).bit_length()
+    powers = (2 ** (8 + step / _SIZES_PER_OCTAVE) for step in range(octaves * _SIZES_PER_OCTAVE))
+    return sorted({*(round(size) for size in powers if size < max(last)), *last})
+
+
+class _Subject:
+    """A vocabulary while its figures are found."""
+
+    def __init__(self, name: str, tokenizer: Tokenizer) -> None:
+        self.name = name
+        self.tokenizer = tokenizer
+        self.trees = MergeTrees(tokenizer)
+        self.total: Counter[int] = Counter()
+        """How often each id occurs in all texts."""
+        self.parallel_tokens: list[int] = []
+        self._uses: list[Use] = []
+        special_ids = {*tokenizer.special_tokens.values()}
+        self._ids = sorted(self.trees.tokens.keys() - special_ids)
+
+    def add_use(
+        self,
+        text: TextFigures,
+        counts: Mapping[int, int],
+        sizes: list[int],
+        more: NextMerges | None,
+    ) -> None:
+        """Take the counts of a text's ids."""
+        self.total.update(counts)
+        rare = sum(count < _OFTEN for count in counts.values())
+        lengths: Counter[int] = Counter()
+        for id, count in counts.items():
+            lengths[len(self.trees.tokens[id])] += count
+        by_merges = self.trees.tokens_by_size(counts)
+        points = ((size, size - self.trees.base_size) for size in sizes)
+        use = Use(
+            text,
+            sum(counts.values()),
+            len(counts) - rare,
+            rare,
+            len(self._ids) - len(counts.keys() & self._ids),
+            tuple(sorted(lengths.items())),
+            tuple((size, by_merges[n]) for size, n in points if 0 <= n < len(by_merges)),
+            more,
+            tuple(map(self.tokenizer.token_bytes, self.tokenizer.encode_ordinary(text.beginning))),
+        )
+        self._uses.append(use)
+
+    def next_merges(self, corpus: Batches, limit: int, max_bytes: int) -> NextMerges | None:
+        """Learn merges on the beginning of a corpus, and count what each of them saves there."""
+        tokenizer = self.tokenizer
+        if not limit or not tokenizer.lossless or tokenizer.more_patterns:
+            return None
+        beginning = Beginning(corpus, max_bytes)
+        size = len(self.trees.tokens) + limit
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CorpusWarning)  # too few pairs: the curve is shorter
+            larger = Tokenizer.train(beginning, size, base=tokenizer, special_tokens=())
+        # A continued vocabulary numbers its new tokens in the order of their merges.
+        new = dict(enumerate(larger.merges[len(tokenizer.merges) :], tokenizer.n_vocab))
+        fires = Counter(count_ids(larger, beginning))
+        tokens_after = fires.total()
+        for id in reversed(new):
+            for part in new[id]:
+                fires[part] += fires[id]
+        saved = [fires[id] for id in new]
+        tokens: dict[int, bytes] = {}
+        for id, parts in islice(new.items(), _SHOWN):
+            tokens[id] = b"".join(tokens.get(part) or self.trees.tokens[part] for part in parts)
+        return NextMerges(
+            beginning.read_bytes,
+            tuple(accumulate((-count for count in saved), initial=tokens_after + sum(saved))),
+            tuple(CountedToken(id, token, fires[id]) for id, token in tokens.items()),
+        )
+
+    def figures(self) -> VocabularyFigures:
+        """Return the figures of all that was taken."""
+        tokens = self.trees.tokens
+        whole, partial = _whole_and_partial(tokens, self._ids)
+        ids, starts = self.tokenizer.encode_batch_arrays([*whole.values()], allowed_special=())
+        alone = (
+            ids[start] if end - start == 1 else None for start, end in pairwise(starts.tolist())
+        )
+        unreachable = {id for id, found in zip(whole, alone, strict=True) if found != id}
+        unreachable.update({*partial} - self.trees.reached())
+        longest = sorted(self._ids, key=lambda id: -len(tokens[id]))
+
+        def has_letter(id: int) -> bool:
+            return any(map(str.isalpha, whole.get(id, "")))
+
+        return VocabularyFigures(
+            self.name,
+            self.tokenizer.fingerprint,
+            len(self._ids),
+            tuple(sorted(Counter(len(tokens[id]) for id in self._ids).items())),
+            self.counted(sorted(unreachable - self.total.keys())),
+            self.counted(partial),
+            tuple(id for id in self._ids if id not in self.total),
+            self.counted(longest[:_SHOWN]),
+            self.counted(islice(filter(has_letter, longest), _SHOWN)),
+            tuple(self._uses),
+            tuple(self.parallel_tokens),
+        )
+
+    def counted(self, ids: Iterable[int]) -> tuple[CountedToken, ...]:
+        """Return ids with their tokens and counts."""
+        return tuple(CountedToken(id, self.trees.tokens[id], self.total[id]) for id in ids)
+
+    def most_frequent_without(self, tokens: set[bytes]) -> tuple[CountedToken, ...]:
+        """Return the most frequent tokens that are not in a set; of equal ones the lower id."""
+        own = (id for id in self.total if self.trees.tokens[id] not in tokens)
+        return self.counted(sorted(own, key=lambda id: (-self.total[id], id))[:_SHOWN])
+
+
+def _whole_and_partial(
+    tokens: Mapping[int, bytes], ids: list[int]
+) -> tuple[dict[int, str], list[int]]:
+    r"""Return the texts of the tokens that are UTF-8, and the ids of the others.
+
+    >>> _whole_and_partial({1: b"a", 2: b"\xc3"}, [1, 2])
+    ({1: 'a'}, [2])
+    """
+    whole, partial = {}, []
+    for id in ids:
+        try:
+            whole[id] = tokens[id].decode("utf-8")
+        except UnicodeDecodeError:
+            partial.append(id)
+    return whole, partial
+
+
+def _comparison(first: _Subject, other: _Subject) -> Comparison:
+    tokens, other_tokens = ({*each.trees.tokens.values()} for each in (first, other))
+    return Comparison(
+        other.name,
+        len(tokens & other_tokens),
+        first.most_frequent_without(other_tokens),
+        other.most_frequent_without(tokens),
+    )
