@@ -7,6 +7,7 @@ use super::sink::{IdList, Sink};
 use crate::cache::{Cache, MAX_FEW_CJK_RUNS, MergePiece, Misses, Packed};
 use crate::interrupt::Interrupt;
 use crate::merge::cjk::{CjkSplitter, TokenNeighbours};
+use crate::merge::words::{WordNeighbours, WordSplitter, Words};
 use crate::merge::{MergeScratch, MergeTable};
 use crate::simd::{Instructions, Work};
 use crate::types::{BATCH, TokenIndex};
@@ -55,6 +56,8 @@ pub struct PieceEncoder {
     first_equal: TokenIndex,
     /// Made on first use; None if pieces must not be split.
     neighbours: OnceLock<Option<TokenNeighbours>>,
+    /// Made on first use; None if pieces must not be split.
+    words: OnceLock<Option<WordNeighbours>>,
     /// Made on first use.
     lengths: OnceLock<TokenLengths>,
 }
@@ -63,8 +66,8 @@ impl PieceEncoder {
     pub fn new(merges: Arc<MergeTable>, id_of: Arc<[u32]>) -> PieceEncoder {
         let equal = id_of.iter().enumerate().rev().take_while(|&(token, &id)| token as u32 == id);
         let first_equal = (id_of.len() - equal.count()) as TokenIndex;
-        let (neighbours, lengths) = (OnceLock::new(), OnceLock::new());
-        PieceEncoder { merges, id_of, first_equal, neighbours, lengths }
+        let (neighbours, words, lengths) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        PieceEncoder { merges, id_of, first_equal, neighbours, words, lengths }
     }
 
     /// Returns the lengths of tokens.
@@ -87,6 +90,14 @@ impl PieceEncoder {
             let _ = self.neighbours.set(neighbours);
         }
         self.neighbours.get()?.as_ref()
+    }
+
+    /// Returns the neighbours by which pieces of several words are split, if pieces may be split.
+    fn word_neighbours(&self) -> Option<&WordNeighbours> {
+        if self.words.get().is_none() {
+            let _ = self.words.set(WordNeighbours::new(&self.merges, &self.id_of));
+        }
+        self.words.get()?.as_ref()
     }
 }
 
@@ -113,6 +124,8 @@ pub struct EncodePieces<'a, 'j, 'i, S> {
     pub encoder: &'a PieceEncoder,
     pub text: &'a [u8],
     pub count: usize,
+    /// Whether a piece may have several words.
+    pub may_have_words: bool,
     pub job: &'a mut Job<'j, 'i, S>,
 }
 
@@ -121,11 +134,19 @@ impl<S: Sink> Work for EncodePieces<'_, '_, '_, S> {
 
     #[inline(always)]
     fn run<I: Instructions>(self, isa: I) {
-        let EncodePieces { encoder, text, count, job } = self;
+        let EncodePieces { encoder, text, count, may_have_words, job } = self;
         let (interrupt, sink) = (&mut *job.interrupt, &mut *job.sink);
         let Context { cache, scratch, bounds, packed, misses, .. } = job.context;
         let bounds = &bounds[..=count];
         let mut merger = CacheMiss { encoder, scratch, interrupt };
+        if may_have_words
+            && let (Some(neighbours), Some(words)) =
+                (encoder.neighbours(), encoder.word_neighbours())
+        {
+            let splitter = WordSplitter::new(neighbours, text, bounds);
+            Parts { cache, misses, merger, sink }.take_words(isa, splitter, words, packed);
+            return;
+        }
         cache.look_up_first_level(isa, text, bounds, &mut packed[..count], misses);
         cache.sort_longer(text, bounds, false, misses);
         let mut neighbours = None;
@@ -201,6 +222,75 @@ impl<S: Sink> Parts<'_, '_, S> {
             cache.sort_longer(text, bounds, true, misses);
             cache.look_up_tables(text, bounds, packed, misses, merger);
             sink.take_packed(packed, bounds, cache);
+        }
+    }
+
+    /// Gives the ids of words to the sink, and of the parts with several words that may merge.
+    #[inline(always)]
+    fn take_words(
+        &mut self,
+        isa: impl Instructions,
+        mut splitter: WordSplitter<'_>,
+        neighbours: &WordNeighbours,
+        packed: &mut [Packed; BATCH],
+    ) {
+        let Parts { cache, misses, merger, sink } = self;
+        let text = splitter.text;
+        let mut words = Words::default();
+        // The first word of each part, and the number of words.
+        let mut firsts = [0; BATCH + 1];
+        let (mut bounds, mut packed_parts) = ([0; BATCH + 1], [Packed::default(); BATCH]);
+        loop {
+            let count = splitter.next_words(&mut words);
+            if count == 0 {
+                return;
+            }
+            let word_bounds = &words.bounds[..=count];
+            if merger.interrupt.advance((word_bounds[count] - word_bounds[0]) as usize).is_err() {
+                return;
+            }
+            cache.begin_batch();
+            let packed = &mut packed[..count];
+            cache.look_up_first_level(isa, text, word_bounds, packed, misses);
+            cache.sort_longer(text, word_bounds, true, misses);
+            cache.look_up_tables(text, word_bounds, packed, misses, merger);
+
+            let (mut parts, mut last_id) = (0, 0);
+            for (i, &packed) in packed.iter().enumerate() {
+                let (first, last) = cache.ends(packed);
+                let joins = words.is_at_break[i] & neighbours.may_join(last_id, first);
+                // The next word overwrites the first of a part that it is not the first of.
+                firsts[parts] = i as u16;
+                parts += usize::from(!joins);
+                last_id = last;
+            }
+            firsts[parts] = count as u16;
+            let is_cut = words.is_at_break[count];
+            if is_cut {
+                // The last part may go on.
+                parts -= 1;
+            }
+            misses.clear();
+            for i in 0..parts {
+                let (first, next) = (usize::from(firsts[i]), usize::from(firsts[i + 1]));
+                bounds[i] = word_bounds[first];
+                packed_parts[i] = packed[first];
+                let length = word_bounds[next] - word_bounds[first];
+                misses.push_if(next - first > 1, i as u16, length);
+            }
+            bounds[parts] = word_bounds[usize::from(firsts[parts])];
+            if is_cut && parts > 0 {
+                splitter.go_back(bounds[parts] as usize);
+            } else if is_cut {
+                // A part of too many words is merged with the rest of its piece.
+                bounds[1] = splitter.skip_piece() as u32;
+                misses.push_if(true, 0, bounds[1] - bounds[0]);
+                parts = 1;
+            }
+            let (bounds, packed_parts) = (&bounds[..=parts], &mut packed_parts[..parts]);
+            cache.sort_longer(text, bounds, true, misses);
+            cache.look_up_tables(text, bounds, packed_parts, misses, merger);
+            sink.take_packed(packed_parts, bounds, cache);
         }
     }
 }

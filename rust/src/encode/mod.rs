@@ -12,7 +12,7 @@ use crate::interrupt::{Interrupt, Interrupted};
 use crate::merge::{MergeScratch, MergeTable};
 use crate::simd::Isa;
 use crate::split::{self, Pattern, Pieces};
-use crate::types::BATCH;
+use crate::types::{BATCH, WORD_BYTES};
 pub use batch::{Context, Job};
 use batch::{EncodePieces, PieceEncoder};
 use literals::Literals;
@@ -167,7 +167,7 @@ impl Encoder {
                 // The end; or another thread has changed the text, and it is not UTF-8 any more.
                 return Ok(());
             }
-            self.encode_pieces(text, count, job);
+            self.encode_pieces(text, count, pattern == Pattern::Words, job);
             job.interrupt.advance(end - at)?;
             at = end;
             if at > next_forecast {
@@ -183,15 +183,21 @@ impl Encoder {
     pub fn encode_piece<S: Sink>(&self, piece: &[u8], job: &mut Job<'_, '_, S>) {
         if !piece.is_empty() {
             job.context.bounds[..2].copy_from_slice(&[0, piece.len() as u32]);
-            self.encode_pieces(piece, 1, job);
+            self.encode_pieces(piece, 1, piece.len() > WORD_BYTES, job);
         }
     }
 
     /// Encodes the first `count` pieces, whose bounds are in the context.
     #[inline(always)]
-    fn encode_pieces<S: Sink>(&self, text: &[u8], count: usize, job: &mut Job<'_, '_, S>) {
+    fn encode_pieces<S: Sink>(
+        &self,
+        text: &[u8],
+        count: usize,
+        may_have_words: bool,
+        job: &mut Job<'_, '_, S>,
+    ) {
         job.context.cache.begin_batch();
-        Isa::get().run(EncodePieces { encoder: &self.pieces, text, count, job });
+        Isa::get().run(EncodePieces { encoder: &self.pieces, text, count, may_have_words, job });
     }
 }
 

@@ -124,6 +124,19 @@ impl<'a> CjkSplitter<'a> {
     }
 }
 
+/// Returns the end of the part of a CJK run that begins at `start`. The run ends at `end`.
+#[inline(always)]
+pub fn end_of_part(neighbours: &TokenNeighbours, text: &[u8], start: usize, end: usize) -> usize {
+    let mut at = start;
+    loop {
+        let next = (at + length(text[at])).min(end);
+        if next == end || neighbours.is_split_point(text, at, next) {
+            return next;
+        }
+        at = next;
+    }
+}
+
 /// Returns the number of bytes of a character, by its first.
 #[inline(always)]
 fn length(lead: u8) -> usize {
