@@ -104,12 +104,12 @@ impl Misses {
         self.longer.count = 0;
     }
 
-    /// Adds a piece if `condition` holds, without a branch.
+    /// Adds a piece, without a branch.
     #[inline(always)]
-    pub fn push_if(&mut self, condition: bool, i: u16, length: u32) {
+    pub fn push(&mut self, i: u16, length: u32) {
         let is_longer = length > WORD_BYTES as u32;
-        self.words.push_if(condition & !is_longer, i);
-        self.longer.push_if(condition & is_longer, i);
+        self.words.push_if(!is_longer, i);
+        self.longer.push_if(is_longer, i);
     }
 }
 
@@ -148,7 +148,7 @@ impl Cache {
             done += EIGHT;
         }
         for i in done..count {
-            misses.push_if(true, i as u16, bounds[i + 1] - bounds[i]);
+            misses.push(i as u16, bounds[i + 1] - bounds[i]);
         }
     }
 

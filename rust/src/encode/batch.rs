@@ -184,7 +184,7 @@ impl<S: Sink> Work for EncodePieces<'_, '_, '_, S> {
     }
 }
 
-/// Looks up the parts of CJK runs.
+/// Looks up the parts of pieces.
 struct Parts<'a, 'i, S> {
     cache: &'a mut Cache,
     misses: &'a mut Misses,
@@ -225,7 +225,7 @@ impl<S: Sink> Parts<'_, '_, S> {
         }
     }
 
-    /// Gives the ids of words to the sink, and of the parts with several words that may merge.
+    /// Gives the ids of words to the sink, and those of words that may merge.
     #[inline(always)]
     fn take_words(
         &mut self,
@@ -237,60 +237,60 @@ impl<S: Sink> Parts<'_, '_, S> {
         let Parts { cache, misses, merger, sink } = self;
         let text = splitter.text;
         let mut words = Words::default();
-        // The first word of each part, and the number of words.
-        let mut firsts = [0; BATCH + 1];
-        let (mut bounds, mut packed_parts) = ([0; BATCH + 1], [Packed::default(); BATCH]);
+        let mut joined = [0; BATCH + 1];
         loop {
-            let count = splitter.next_words(&mut words);
+            let mut count = splitter.next_words(&mut words);
             if count == 0 {
                 return;
             }
-            let word_bounds = &words.bounds[..=count];
-            if merger.interrupt.advance((word_bounds[count] - word_bounds[0]) as usize).is_err() {
+            let (start, end) = (words.bounds[0], words.bounds[count]);
+            if merger.interrupt.advance((end - start) as usize).is_err() {
                 return;
             }
             cache.begin_batch();
-            let packed = &mut packed[..count];
-            cache.look_up_first_level(isa, text, word_bounds, packed, misses);
-            cache.sort_longer(text, word_bounds, true, misses);
-            cache.look_up_tables(text, word_bounds, packed, misses, merger);
+            let bounds = &words.bounds[..=count];
+            cache.look_up_first_level(isa, text, bounds, &mut packed[..count], misses);
+            cache.sort_longer(text, bounds, true, misses);
+            cache.look_up_tables(text, bounds, &mut packed[..count], misses, merger);
 
-            let (mut parts, mut last_id) = (0, 0);
-            for (i, &packed) in packed.iter().enumerate() {
-                let (first, last) = cache.ends(packed);
-                let joins = words.is_at_break[i] & neighbours.may_join(last_id, first);
-                // The next word overwrites the first of a part that it is not the first of.
-                firsts[parts] = i as u16;
-                parts += usize::from(!joins);
-                last_id = last;
-            }
-            firsts[parts] = count as u16;
-            let is_cut = words.is_at_break[count];
-            if is_cut {
-                // The last part may go on.
-                parts -= 1;
+            // The words that may merge with the word before.
+            let mut joined_count = 0;
+            for &i in words.breaks() {
+                let i = usize::from(i);
+                let (_, last_id) = cache.ends(packed[i - 1]);
+                let (first_id, _) = packed.get(i).map_or((0, 0), |&packed| cache.ends(packed));
+                joined[joined_count] = i;
+                joined_count += usize::from(i == count || neighbours.may_join(last_id, first_id));
             }
             misses.clear();
-            for i in 0..parts {
-                let (first, next) = (usize::from(firsts[i]), usize::from(firsts[i + 1]));
-                bounds[i] = word_bounds[first];
-                packed_parts[i] = packed[first];
-                let length = word_bounds[next] - word_bounds[first];
-                misses.push_if(next - first > 1, i as u16, length);
+            let mut joined = joined[..joined_count].iter().copied().peekable();
+            while let Some(second) = joined.next() {
+                let first = second - 1;
+                let mut next = second + 1;
+                while joined.next_if_eq(&next).is_some() {
+                    next += 1;
+                }
+                if next <= count {
+                    // The first word gets all ids, and the others become empty.
+                    let end = words.bounds[next];
+                    words.bounds[second..next].fill(end);
+                    packed[second..next].fill(Packed::default());
+                    misses.push(first as u16, end - words.bounds[first]);
+                } else if first > 0 {
+                    // The words may merge with those of the next batch.
+                    splitter.go_back(words.bounds[first] as usize);
+                    count = first;
+                } else {
+                    // Too many words are merged with the rest of their piece.
+                    words.bounds[1] = splitter.skip_piece() as u32;
+                    count = 1;
+                    misses.push(0, words.bounds[1] - words.bounds[0]);
+                }
             }
-            bounds[parts] = word_bounds[usize::from(firsts[parts])];
-            if is_cut && parts > 0 {
-                splitter.go_back(bounds[parts] as usize);
-            } else if is_cut {
-                // A part of too many words is merged with the rest of its piece.
-                bounds[1] = splitter.skip_piece() as u32;
-                misses.push_if(true, 0, bounds[1] - bounds[0]);
-                parts = 1;
-            }
-            let (bounds, packed_parts) = (&bounds[..=parts], &mut packed_parts[..parts]);
+            let (bounds, packed) = (&words.bounds[..=count], &mut packed[..count]);
             cache.sort_longer(text, bounds, true, misses);
-            cache.look_up_tables(text, bounds, packed_parts, misses, merger);
-            sink.take_packed(packed_parts, bounds, cache);
+            cache.look_up_tables(text, bounds, packed, misses, merger);
+            sink.take_packed(packed, bounds, cache);
         }
     }
 }

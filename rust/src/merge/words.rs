@@ -22,7 +22,7 @@
 //! 3. The tokens of a word, merged alone, are rows of base tokens too. So the first and the last
 //!    base token of a word follow from its first and its last id.
 
-use super::cjk::{TokenNeighbours, end_of_part, is_cjk_run};
+use super::cjk::{TokenNeighbours, is_cjk_run};
 use super::{MergeTable, Ranks};
 use crate::hash::GOLDEN_RATIO;
 use crate::types::{BATCH, TokenIndex, WORD_BYTES};
@@ -52,9 +52,12 @@ const BITS_PER_PAIR: usize = 32;
 /// Ids may have so many gaps.
 const MAX_IDS_PER_TOKEN: usize = 4;
 
+/// With a smaller base, of one merge in so many, nearly every word may merge with the next.
+const MAX_MERGES_PER_BASE_MERGE: usize = 16;
+
 impl WordNeighbours {
-    /// Takes the id of each token. Returns None if pieces must not be split, or if ids have large
-    /// gaps.
+    /// Takes the id of each token. Returns None if pieces must not be split, and also for a small base
+    /// or large gaps between ids.
     pub fn new(merges: &MergeTable, id_of: &[u32]) -> Option<WordNeighbours> {
         let tokens = merges.tokens_to_split_by()?;
         let max_id = id_of.iter().copied().max()? as usize;
@@ -70,12 +73,13 @@ impl WordNeighbours {
             set(&mut ends, token, token, token)?;
         }
         let mut pairs = Vec::new();
-        let mut is_base = true;
+        let (mut is_base, mut base_merges) = (true, 0);
         for (rank, (left, right)) in (0..).zip(merges.pairs()) {
             let made = merges.made_by(rank);
             let is_at_break = is_word_break(*tokens.get(left).last()?, tokens.get(right)[0]);
             is_base &= !is_at_break;
             if is_base {
+                base_merges += 1;
                 set(&mut ends, made, made, made)?;
                 continue;
             }
@@ -84,6 +88,9 @@ impl WordNeighbours {
                 pairs.push((left.last, right.first));
             }
             set(&mut ends, made, left.first, right.last)?;
+        }
+        if base_merges * MAX_MERGES_PER_BASE_MERGE < merges.count as usize {
+            return None;
         }
         let bits = (pairs.len() * BITS_PER_PAIR).next_power_of_two().max(64);
         let mut neighbours = WordNeighbours {
@@ -125,6 +132,11 @@ fn is_word_break(before: u8, byte: u8) -> bool {
     byte == b' ' && !before.is_ascii_whitespace()
 }
 
+/// Returns whether a piece has several words.
+pub fn has_words(piece: &[u8]) -> bool {
+    next_word_break(piece, 0, piece.len()) < piece.len()
+}
+
 /// Splits pieces at word breaks, and CJK runs where no token crosses.
 pub struct WordSplitter<'a> {
     neighbours: &'a TokenNeighbours,
@@ -142,14 +154,23 @@ pub struct WordSplitter<'a> {
 pub struct Words {
     /// The start of each word, and the end of the last.
     pub bounds: [u32; BATCH + 1],
-    /// Whether each word begins at a word break, and so may merge with the one before; at last, the
-    /// word behind the last one.
-    pub is_at_break: [bool; BATCH + 1],
+    /// The words that begin at a word break, so that they may merge with the word before.
+    breaks: [u16; BATCH + 1],
+    break_count: usize,
 }
 
 impl Default for Words {
     fn default() -> Words {
-        Words { bounds: [0; BATCH + 1], is_at_break: [false; BATCH + 1] }
+        Words { bounds: [0; BATCH + 1], breaks: [0; BATCH + 1], break_count: 0 }
+    }
+}
+
+impl Words {
+    /// Returns the words that begin at a word break, by their numbers. The last may be the word that
+    /// follows these words.
+    #[inline(always)]
+    pub fn breaks(&self) -> &[u16] {
+        &self.breaks[..self.break_count]
     }
 }
 
@@ -167,26 +188,33 @@ impl<'a> WordSplitter<'a> {
     #[inline(always)]
     pub fn next_words(&mut self, words: &mut Words) -> usize {
         let WordSplitter { neighbours, text, bounds, mut at, mut pieces, mut end_of_word } = *self;
-        let mut count = 0;
+        let (mut count, mut break_count) = (0, 0);
         words.bounds[0] = at as u32;
-        words.is_at_break[0] = false;
         while pieces + 1 < bounds.len() && count < BATCH {
             let end = bounds[pieces + 1] as usize;
             if end_of_word <= at {
-                end_of_word = next_word_break(&text[..end], at);
+                // The first cache level has many short pieces, with several words too.
+                let is_short = end - bounds[pieces] as usize <= WORD_BYTES;
+                end_of_word = if is_short { end } else { next_word_break(text, at, end) };
             }
-            let is_cjk = is_cjk_run(&text[at..end_of_word]);
-            at = if is_cjk { end_of_part(neighbours, text, at, end_of_word) } else { end_of_word };
-            count += 1;
-            words.bounds[count] = at as u32;
-            words.is_at_break[count] = at == end_of_word && at < end;
+            if is_cjk_run(&text[at..end_of_word]) {
+                at = neighbours.split_run(text, at, end_of_word, &mut words.bounds, &mut count);
+            } else {
+                at = end_of_word;
+                count += 1;
+                words.bounds[count] = at as u32;
+            }
+            // The next iteration overwrites what is not a word break.
+            words.breaks[break_count] = count as u16;
+            break_count += usize::from(at == end_of_word && at < end);
             pieces += usize::from(at == end);
         }
+        words.break_count = break_count;
         (self.at, self.pieces, self.end_of_word) = (at, pieces, end_of_word);
         count
     }
 
-    /// Goes back to a bound of the last words, in the piece that is not at its end.
+    /// Goes back to one of the last words, if they do not end with their piece.
     pub fn go_back(&mut self, at: usize) {
         (self.at, self.end_of_word) = (at, at);
     }
@@ -194,35 +222,55 @@ impl<'a> WordSplitter<'a> {
     /// Goes to the end of the piece, and returns it.
     pub fn skip_piece(&mut self) -> usize {
         self.pieces += 1;
-        self.at = self.bounds[self.pieces] as usize;
-        self.end_of_word = self.at;
+        self.go_back(self.bounds[self.pieces] as usize);
         self.at
     }
 }
 
-/// Returns the first word break behind `start`, or the length of the text.
+/// Returns the first word break between `start` and `end`, or `end`.
 #[inline(always)]
-fn next_word_break(text: &[u8], start: usize) -> usize {
+fn next_word_break(text: &[u8], start: usize, end: usize) -> usize {
     const ONES: u64 = u64::from_ne_bytes([1; WORD_BYTES]);
     const HIGH_BITS: u64 = ONES << 7;
     let mut at = start + 1;
-    loop {
+    while at < end {
         let Some(eight) = text.get(at..).and_then(|rest| rest.first_chunk()) else {
-            let mut positions = at..text.len();
             let is_break = |&at: &usize| is_word_break(text[at - 1], text[at]);
-            return positions.find(is_break).unwrap_or(text.len());
+            return (at..end).find(is_break).unwrap_or(end);
         };
-        // The lowest high bit that is set belongs to the first space.
+        // The high bit of each byte that is a space, and behind no space in these eight bytes.
         let differences = u64::from_le_bytes(*eight) ^ (ONES * u64::from(b' '));
-        let spaces = differences.wrapping_sub(ONES) & !differences & HIGH_BITS;
-        if spaces == 0 {
-            at += WORD_BYTES;
-            continue;
+        let others = ((differences & !HIGH_BITS) + !HIGH_BITS) | differences;
+        let spaces = !others & HIGH_BITS;
+        let first_spaces = spaces & !(spaces << 8);
+        at += first_spaces.trailing_zeros() as usize / 8;
+        if first_spaces != 0 {
+            if at < end && is_word_break(text[at - 1], b' ') {
+                return at;
+            }
+            at += 1;
         }
-        at += spaces.trailing_zeros() as usize / 8;
-        if is_word_break(text[at - 1], b' ') {
-            return at;
+    }
+    end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_inputs::Rng;
+
+    #[test]
+    fn word_breaks_are_spaces_behind_other_characters() {
+        let mut rng = Rng::new(4);
+        for _ in 0..if cfg!(miri) { 20 } else { 5000 } {
+            let text = rng.text(&["a", " ", "  ", "\t", "\n", "!", "of", "中"], 30);
+            let text = text.as_bytes();
+            let end = rng.below(text.len() + 1);
+            for start in 0..end {
+                let is_break = |&at: &usize| is_word_break(text[at - 1], text[at]);
+                let expected = (start + 1..end).find(is_break).unwrap_or(end);
+                assert_eq!(next_word_break(text, start, end), expected);
+            }
         }
-        at += 1;
     }
 }
