@@ -49,10 +49,10 @@ pub struct WordNeighbours {
 /// The bits of the hashes for each pair, so that few other pairs share one.
 const BITS_PER_PAIR: usize = 32;
 
-/// Ids may have so many gaps.
+/// The highest id, divided by the number of tokens, at most.
 const MAX_IDS_PER_TOKEN: usize = 4;
 
-/// With a smaller base, of one merge in so many, nearly every word may merge with the next.
+/// With a smaller share of base merges, nearly every word may merge with the next.
 const MAX_MERGES_PER_BASE_MERGE: usize = 16;
 
 impl WordNeighbours {
