@@ -188,6 +188,15 @@ impl Encoder {
         }
     }
 
+    /// Encodes up to `BATCH` pieces that stand side by side. `bounds` has the start of each, and the
+    /// end of the last.
+    pub fn encode_pieces_at<S: Sink>(&self, text: &[u8], bounds: &[u32], job: &mut Job<'_, '_, S>) {
+        if bounds.len() > 1 {
+            job.context.bounds[..bounds.len()].copy_from_slice(bounds);
+            self.encode_pieces(text, bounds.len() - 1, true, job);
+        }
+    }
+
     /// Encodes the first `count` pieces, whose bounds are in the context.
     #[inline(always)]
     fn encode_pieces<S: Sink>(

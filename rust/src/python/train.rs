@@ -249,7 +249,8 @@ impl MergeLearner {
         min_count: u64,
     ) -> PyResult<MergeLearner> {
         let base_ids = base.map(|base| Arc::clone(&base.0.id_of)).unwrap_or_default();
-        let base = base.map(|base| Base { table: &base.0.table, tokens: base.0.id_of.len() });
+        let base = base.map(|base| Base::new(Arc::clone(&base.0.table), base.0.id_of.len()));
+        let base = base.as_ref();
         let learner = if let Ok(records) = counts.cast::<PyBytes>() {
             let records = Records(records.as_bytes());
             run(py, true, |interrupt| Learner::new(records, base, min_count, interrupt))?
