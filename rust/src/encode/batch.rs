@@ -258,7 +258,8 @@ impl<S: Sink> Parts<'_, '_, S> {
             for &i in words.breaks() {
                 let i = usize::from(i);
                 let (_, last_id) = cache.ends(packed[i - 1]);
-                let (first_id, _) = packed.get(i).map_or((0, 0), |&packed| cache.ends(packed));
+                let next = packed[..count].get(i);
+                let (first_id, _) = next.map_or((0, 0), |&packed| cache.ends(packed));
                 joined[joined_count] = i;
                 joined_count += usize::from(i == count || neighbours.may_join(last_id, first_id));
             }
