@@ -148,6 +148,24 @@ def test_a_wider_pattern_learns_tokens_of_several_words() -> None:
     assert wider.decode(wider.encode(TEXT)) == TEXT
 
 
+WORDS_OF_TEXTS = [" of", " the", "the", " a", " off", "  ", "\n", ".", " 12", " 猫猫", "猫犬", "\0"]
+
+rows_of_words = st.lists(st.sampled_from(WORDS_OF_TEXTS), max_size=40).map("".join)
+
+
+@few_examples
+@given(rows_of_words, rows_of_words, st.integers(0, 20), st.integers(0, 60))
+def test_tokens_of_several_words_are_the_textbook_s(
+    first: str, second: str, base_size: int, more: int
+) -> None:
+    base = plain(first, 256 + base_size)
+    wider = plain([first] * 2, 256 + len(base.merges) + more, base=base, pattern=WORDS)
+    for text in (first, second, (first + second) * 9):
+        pieces = words_of(text)
+        expected = [id for piece in pieces for id in reference.encode_piece(piece, wider.merges)]
+        assert wider.encode(text) == expected
+
+
 def test_rules_limit_tokens_of_several_words() -> None:
     base = plain(TEXT, 290)
 

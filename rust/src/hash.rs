@@ -96,9 +96,10 @@ impl<S: Slot> HashTable<S> {
         self.slots.iter_mut().filter(|slot| !slot.is_free())
     }
 
-    /// Returns the slots that are not free.
+    /// Returns the slots that are not free, and gives the memory of the others back.
     pub fn into_used(mut self) -> Vec<S> {
         self.slots.retain(|slot| !slot.is_free());
+        self.slots.shrink_to_fit();
         self.slots
     }
 

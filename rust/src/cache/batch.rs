@@ -98,6 +98,21 @@ impl<T: Copy> List<T> {
     }
 }
 
+impl Misses {
+    pub fn clear(&mut self) {
+        self.words.count = 0;
+        self.longer.count = 0;
+    }
+
+    /// Adds a piece, without a branch.
+    #[inline(always)]
+    pub fn push(&mut self, i: u16, length: u32) {
+        let is_longer = length > WORD_BYTES as u32;
+        self.words.push_if(!is_longer, i);
+        self.longer.push_if(is_longer, i);
+    }
+}
+
 impl Cache {
     /// Looks up each piece of a batch, `text[bounds[i]..bounds[i + 1]]`, in the first level.
     ///
@@ -113,8 +128,7 @@ impl Cache {
     ) {
         const EIGHT: usize = 8;
         let count = bounds.len() - 1;
-        misses.words.count = 0;
-        misses.longer.count = 0;
+        misses.clear();
         let mut done = 0;
         let last_start = text.len().saturating_sub(WORD_BYTES);
         for ids in ids.as_chunks_mut::<EIGHT>().0 {
@@ -134,9 +148,7 @@ impl Cache {
             done += EIGHT;
         }
         for i in done..count {
-            let is_longer = bounds[i + 1] - bounds[i] > WORD_BYTES as u32;
-            misses.words.push_if(!is_longer, i as u16);
-            misses.longer.push_if(is_longer, i as u16);
+            misses.push(i as u16, bounds[i + 1] - bounds[i]);
         }
     }
 

@@ -50,6 +50,14 @@ impl Packed {
         (self.0 >> 60) as usize
     }
 
+    /// Returns the first and the last of the ids in the number; 0 if it has none.
+    #[inline(always)]
+    pub fn inner_ends(self) -> (u32, u32) {
+        const MASK: u64 = (1 << ID_BITS) - 1;
+        let last = self.0 >> (ID_BITS * (self.inner_count() as u32).saturating_sub(1));
+        ((self.0 & MASK) as u32, (last & MASK) as u32)
+    }
+
     /// Returns the ids in the number, and zeros behind them.
     #[inline(always)]
     pub fn inner_ids(self) -> [u32; 4] {
@@ -71,6 +79,8 @@ mod tests {
             assert!(!packed.is_spilled());
             assert_eq!((packed.count(), packed.inner_count()), (ids.len(), ids.len()));
             assert_eq!(packed.inner_ids()[..ids.len()], ids);
+            let ends = ids.first().copied().zip(ids.last().copied());
+            assert!(ends.is_none_or(|ends| packed.inner_ends() == ends));
         }
         for ids in [vec![last + 1], vec![0, u32::MAX], vec![0; 4]] {
             assert_eq!(Packed::of(&ids), None);

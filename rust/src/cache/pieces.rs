@@ -122,6 +122,19 @@ impl Cache {
         &list[packed.offset()..][..packed.count()]
     }
 
+    /// Returns the first and the last id of a piece of this batch; 0 if it has none.
+    #[inline(always)]
+    pub fn ends(&self, packed: Packed) -> (u32, u32) {
+        if !packed.is_spilled() {
+            return packed.inner_ends();
+        }
+        match *self.spilled(packed) {
+            [only] => (only, only),
+            [first, .., last] => (first, last),
+            [] => (0, 0),
+        }
+    }
+
     /// Drops the transient ids, and all pieces if there are too many spilled ids.
     #[inline]
     pub fn begin_batch(&mut self) {

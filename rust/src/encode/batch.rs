@@ -7,6 +7,7 @@ use super::sink::{IdList, Sink};
 use crate::cache::{Cache, MAX_FEW_CJK_RUNS, MergePiece, Misses, Packed};
 use crate::interrupt::Interrupt;
 use crate::merge::cjk::{CjkSplitter, TokenNeighbours};
+use crate::merge::words::{WordNeighbours, WordSplitter, Words};
 use crate::merge::{MergeScratch, MergeTable};
 use crate::simd::{Instructions, Work};
 use crate::types::{BATCH, TokenIndex};
@@ -55,6 +56,8 @@ pub struct PieceEncoder {
     first_equal: TokenIndex,
     /// Made on first use; None if pieces must not be split.
     neighbours: OnceLock<Option<TokenNeighbours>>,
+    /// Made on first use; None if pieces must not be split.
+    words: OnceLock<Option<WordNeighbours>>,
     /// Made on first use.
     lengths: OnceLock<TokenLengths>,
 }
@@ -63,8 +66,8 @@ impl PieceEncoder {
     pub fn new(merges: Arc<MergeTable>, id_of: Arc<[u32]>) -> PieceEncoder {
         let equal = id_of.iter().enumerate().rev().take_while(|&(token, &id)| token as u32 == id);
         let first_equal = (id_of.len() - equal.count()) as TokenIndex;
-        let (neighbours, lengths) = (OnceLock::new(), OnceLock::new());
-        PieceEncoder { merges, id_of, first_equal, neighbours, lengths }
+        let (neighbours, words, lengths) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        PieceEncoder { merges, id_of, first_equal, neighbours, words, lengths }
     }
 
     /// Returns the lengths of tokens.
@@ -87,6 +90,14 @@ impl PieceEncoder {
             let _ = self.neighbours.set(neighbours);
         }
         self.neighbours.get()?.as_ref()
+    }
+
+    /// Returns the neighbours by which pieces of several words are split, if pieces may be split.
+    fn word_neighbours(&self) -> Option<&WordNeighbours> {
+        if self.words.get().is_none() {
+            let _ = self.words.set(WordNeighbours::new(&self.merges, &self.id_of));
+        }
+        self.words.get()?.as_ref()
     }
 }
 
@@ -113,6 +124,8 @@ pub struct EncodePieces<'a, 'j, 'i, S> {
     pub encoder: &'a PieceEncoder,
     pub text: &'a [u8],
     pub count: usize,
+    /// Whether a piece may have several words.
+    pub may_have_words: bool,
     pub job: &'a mut Job<'j, 'i, S>,
 }
 
@@ -121,11 +134,19 @@ impl<S: Sink> Work for EncodePieces<'_, '_, '_, S> {
 
     #[inline(always)]
     fn run<I: Instructions>(self, isa: I) {
-        let EncodePieces { encoder, text, count, job } = self;
+        let EncodePieces { encoder, text, count, may_have_words, job } = self;
         let (interrupt, sink) = (&mut *job.interrupt, &mut *job.sink);
         let Context { cache, scratch, bounds, packed, misses, .. } = job.context;
         let bounds = &bounds[..=count];
         let mut merger = CacheMiss { encoder, scratch, interrupt };
+        if may_have_words
+            && let (Some(neighbours), Some(words)) =
+                (encoder.neighbours(), encoder.word_neighbours())
+        {
+            let splitter = WordSplitter::new(neighbours, text, bounds);
+            Parts { cache, misses, merger, sink }.take_words(isa, splitter, words, packed);
+            return;
+        }
         cache.look_up_first_level(isa, text, bounds, &mut packed[..count], misses);
         cache.sort_longer(text, bounds, false, misses);
         let mut neighbours = None;
@@ -163,7 +184,7 @@ impl<S: Sink> Work for EncodePieces<'_, '_, '_, S> {
     }
 }
 
-/// Looks up the parts of CJK runs.
+/// Looks up the parts of pieces.
 struct Parts<'a, 'i, S> {
     cache: &'a mut Cache,
     misses: &'a mut Misses,
@@ -198,6 +219,76 @@ impl<S: Sink> Parts<'_, '_, S> {
                 cache.begin_batch();
             }
             cache.look_up_first_level(isa, text, bounds, packed, misses);
+            cache.sort_longer(text, bounds, true, misses);
+            cache.look_up_tables(text, bounds, packed, misses, merger);
+            sink.take_packed(packed, bounds, cache);
+        }
+    }
+
+    /// Gives the ids of words to the sink, and those of words that may merge.
+    #[inline(always)]
+    fn take_words(
+        &mut self,
+        isa: impl Instructions,
+        mut splitter: WordSplitter<'_>,
+        neighbours: &WordNeighbours,
+        packed: &mut [Packed; BATCH],
+    ) {
+        let Parts { cache, misses, merger, sink } = self;
+        let text = splitter.text;
+        let mut words = Words::default();
+        let mut joined = [0; BATCH + 1];
+        loop {
+            let mut count = splitter.next_words(&mut words);
+            if count == 0 {
+                return;
+            }
+            let (start, end) = (words.bounds[0], words.bounds[count]);
+            if merger.interrupt.advance((end - start) as usize).is_err() {
+                return;
+            }
+            cache.begin_batch();
+            let bounds = &words.bounds[..=count];
+            cache.look_up_first_level(isa, text, bounds, &mut packed[..count], misses);
+            cache.sort_longer(text, bounds, true, misses);
+            cache.look_up_tables(text, bounds, &mut packed[..count], misses, merger);
+
+            // The words that may merge with the word before.
+            let mut joined_count = 0;
+            for &i in words.breaks() {
+                let i = usize::from(i);
+                let (_, last_id) = cache.ends(packed[i - 1]);
+                let next = packed[..count].get(i);
+                let (first_id, _) = next.map_or((0, 0), |&packed| cache.ends(packed));
+                joined[joined_count] = i;
+                joined_count += usize::from(i == count || neighbours.may_join(last_id, first_id));
+            }
+            misses.clear();
+            let mut joined = joined[..joined_count].iter().copied().peekable();
+            while let Some(second) = joined.next() {
+                let first = second - 1;
+                let mut next = second + 1;
+                while joined.next_if_eq(&next).is_some() {
+                    next += 1;
+                }
+                if next <= count {
+                    // The first word gets all ids, and the others become empty.
+                    let end = words.bounds[next];
+                    words.bounds[second..next].fill(end);
+                    packed[second..next].fill(Packed::default());
+                    misses.push(first as u16, end - words.bounds[first]);
+                } else if first > 0 {
+                    // The words may merge with those of the next batch.
+                    splitter.go_back(words.bounds[first] as usize);
+                    count = first;
+                } else {
+                    // Too many words are merged with the rest of their piece.
+                    words.bounds[1] = splitter.skip_piece() as u32;
+                    count = 1;
+                    misses.push(0, words.bounds[1] - words.bounds[0]);
+                }
+            }
+            let (bounds, packed) = (&words.bounds[..=count], &mut packed[..count]);
             cache.sort_longer(text, bounds, true, misses);
             cache.look_up_tables(text, bounds, packed, misses, merger);
             sink.take_packed(packed, bounds, cache);

@@ -9,6 +9,7 @@ mod sink;
 use std::sync::{Arc, Mutex, TryLockError};
 
 use crate::interrupt::{Interrupt, Interrupted};
+use crate::merge::words::has_words;
 use crate::merge::{MergeScratch, MergeTable};
 use crate::simd::Isa;
 use crate::split::{self, Pattern, Pieces};
@@ -167,7 +168,7 @@ impl Encoder {
                 // The end; or another thread has changed the text, and it is not UTF-8 any more.
                 return Ok(());
             }
-            self.encode_pieces(text, count, job);
+            self.encode_pieces(text, count, pattern == Pattern::Words, job);
             job.interrupt.advance(end - at)?;
             at = end;
             if at > next_forecast {
@@ -183,15 +184,30 @@ impl Encoder {
     pub fn encode_piece<S: Sink>(&self, piece: &[u8], job: &mut Job<'_, '_, S>) {
         if !piece.is_empty() {
             job.context.bounds[..2].copy_from_slice(&[0, piece.len() as u32]);
-            self.encode_pieces(piece, 1, job);
+            self.encode_pieces(piece, 1, has_words(piece), job);
+        }
+    }
+
+    /// Encodes up to `BATCH` pieces that stand side by side. `bounds` has the start of each, and the
+    /// end of the last.
+    pub fn encode_pieces_at<S: Sink>(&self, text: &[u8], bounds: &[u32], job: &mut Job<'_, '_, S>) {
+        if bounds.len() > 1 {
+            job.context.bounds[..bounds.len()].copy_from_slice(bounds);
+            self.encode_pieces(text, bounds.len() - 1, true, job);
         }
     }
 
     /// Encodes the first `count` pieces, whose bounds are in the context.
     #[inline(always)]
-    fn encode_pieces<S: Sink>(&self, text: &[u8], count: usize, job: &mut Job<'_, '_, S>) {
+    fn encode_pieces<S: Sink>(
+        &self,
+        text: &[u8],
+        count: usize,
+        may_have_words: bool,
+        job: &mut Job<'_, '_, S>,
+    ) {
         job.context.cache.begin_batch();
-        Isa::get().run(EncodePieces { encoder: &self.pieces, text, count, job });
+        Isa::get().run(EncodePieces { encoder: &self.pieces, text, count, may_have_words, job });
     }
 }
 
@@ -362,6 +378,65 @@ mod tests {
                     let expected = plain_ids_of_piece(&fixture.encoder, piece);
                     assert!(fixture.ids_of_piece(piece) == expected, "round {round}: {text:?}");
                 }
+            }
+        }
+    }
+
+    /// Returns an encoder whose first merges come from words, and the others from rows of words.
+    fn encoder_of_words(rng: &mut Rng, words: &[&str], max_superwords: usize) -> Encoder {
+        let bytes = std::array::from_fn(|byte| 255 - byte as TokenIndex);
+        let mut merges = MergeTable::with_room(bytes, 1000, 700).expect("few");
+        let mut next = 256;
+        for (most, max_merges) in [(1, 100), (9, max_superwords)] {
+            for _ in 0..rng.below(max_merges + 1) {
+                let tokens = merged(&merges, rng.text(words, most).as_bytes());
+                if tokens.len() > 1 {
+                    let at = rng.below(tokens.len() - 1);
+                    next += u32::from(merges.push(tokens[at], tokens[at + 1], next));
+                }
+            }
+        }
+        let id_of = (0..1000).map(|token| if token < 256 { token ^ 1 } else { token + 9 });
+        Encoder::new(Some(Pattern::Words), Arc::new(merges), id_of.collect(), &[])
+    }
+
+    #[test]
+    fn words_that_may_merge_have_the_ids_of_their_piece() {
+        let words = [
+            " of", " the", "the", " a", "  ", " ", "\t", " thesis", " offers", " b", "!", "\n",
+            " 中文", "中", "文中日本語文", " über", " \u{a0}", "1", " internationalization", "\0",
+        ];
+        let mut rng = Rng::new(8);
+        for round in 0..ROUNDS / 10 {
+            let some = &words[..1 + rng.below(words.len())];
+            let max_superwords = [0, 5, 60, 300][round % 4];
+            let mut fixture = Fixture::new(encoder_of_words(&mut rng, some, max_superwords));
+            for most in [3, 9, 40, 400, 3000] {
+                let text = rng.text(some, most);
+                fixture.check(&text, true);
+                let expected = plain_ids_of_piece(&fixture.encoder, text.as_bytes());
+                assert!(fixture.ids_of_piece(text.as_bytes()) == expected, "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn any_number_of_words_may_merge() {
+        let bytes = std::array::from_fn(|byte| byte as TokenIndex);
+        let mut merges = MergeTable::with_room(bytes, 400, 40).expect("few");
+        // The words ` a` and ` b`, and ` a` twice, four times, and so on.
+        let mut pairs = vec![(b' '.into(), b'a'.into()), (b' '.into(), b'b'.into()), (256, 256)];
+        pairs.extend((258..270).map(|token| (token, token)));
+        for (&(left, right), made) in pairs.iter().zip(256..) {
+            assert!(merges.push(left, right, made));
+        }
+        let encoder = Encoder::new(Some(Pattern::Words), Arc::new(merges), (0..300).collect(), &[]);
+        let mut fixture = Fixture::new(encoder);
+        for count in [1, 2, BATCH - 1, BATCH, BATCH + 1, 2 * BATCH, 2 * BATCH + 1, 5 * BATCH] {
+            for before in [0, 1, 2, BATCH - 1, BATCH] {
+                let text = [" b".repeat(before), " a".repeat(count), " b b".into()].concat();
+                fixture.check(&text, true);
+                fixture.check(&format!("{text}\n{text}"), true);
             }
         }
     }

@@ -65,6 +65,28 @@ impl TokenNeighbours {
         let hash = hash(&text[start..middle], second);
         (self.bytes[pair / 64] >> (pair % 64) | self.characters[hash / 64] >> (hash % 64)) & 1 == 0
     }
+
+    /// Writes where the parts of a CJK run end, until `parts` has no room. Returns the end of the
+    /// last.
+    #[inline(always)]
+    pub fn split_run(
+        &self,
+        text: &[u8],
+        mut at: usize,
+        end: usize,
+        parts: &mut [u32; BATCH + 1],
+        count: &mut usize,
+    ) -> usize {
+        while at < end && *count < BATCH {
+            let next = (at + length(text[at])).min(end);
+            let is_end = next == end || self.is_split_point(text, at, next);
+            // The next iteration overwrites a bound that is not an end.
+            parts[*count + 1] = next as u32;
+            *count += usize::from(is_end);
+            at = next;
+        }
+        at
+    }
 }
 
 /// Returns whether a piece of more than 8 bytes begins like Chinese, Japanese or Korean text. A
@@ -104,14 +126,7 @@ impl<'a> CjkSplitter<'a> {
         while pieces + 1 < bounds.len() && count < BATCH {
             let (start, end) = (bounds[pieces] as usize, bounds[pieces + 1] as usize);
             if is_cjk_run(&text[start..end]) {
-                while at < end && count < BATCH {
-                    let next = (at + length(text[at])).min(end);
-                    let is_end = next == end || neighbours.is_split_point(text, at, next);
-                    // The next iteration overwrites a bound that is not an end.
-                    parts[count + 1] = next as u32;
-                    count += usize::from(is_end);
-                    at = next;
-                }
+                at = neighbours.split_run(text, at, end, parts, &mut count);
             } else {
                 at = end;
                 count += 1;

@@ -10,6 +10,7 @@ mod heap;
 mod pair_table;
 mod short;
 mod windows;
+pub mod words;
 
 pub use heap::{MergeScratch, merge_long};
 pub use pair_table::NO_RANK;

@@ -247,13 +247,13 @@ impl Learners {
 fn learner_of(
     py: Python<'_>,
     counts: &Bound<'_, PyAny>,
-    base: Option<Base<'_>>,
+    base: Option<&Base>,
     min_count: u64,
     is_of_all: bool,
 ) -> PyResult<Learner> {
     fn make(
         counts: impl CountedPieces,
-        base: Option<Base<'_>>,
+        base: Option<&Base>,
         min_count: u64,
         is_of_all: bool,
         interrupt: &mut Interrupt<'_>,
@@ -300,7 +300,8 @@ impl MergeLearner {
         min_count: u64,
     ) -> PyResult<MergeLearner> {
         let base_ids = base.map(|base| Arc::clone(&base.0.id_of)).unwrap_or_default();
-        let base = base.map(|base| Base { table: &base.0.table, tokens: base.0.id_of.len() });
+        let base = base.map(|base| Base::new(Arc::clone(&base.0.table), base.0.id_of.len()));
+        let base = base.as_ref();
         let learner = if developments.is_empty() {
             let [counts] = &counts[..] else { return Err(PyValueError::new_err("one text")) };
             Learners::OfAll(learner_of(py, counts, base, min_count, true)?.into())

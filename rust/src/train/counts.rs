@@ -16,6 +16,18 @@ pub trait CountedPieces {
         interrupt: &mut Interrupt<'_>,
         take: impl FnMut(&[u8], u64),
     ) -> Result<(), Error>;
+
+    /// Yields each piece as `for_each` does, and frees memory meanwhile if possible.
+    fn consume(
+        self,
+        interrupt: &mut Interrupt<'_>,
+        take: impl FnMut(&[u8], u64),
+    ) -> Result<(), Error>
+    where
+        Self: Sized,
+    {
+        self.for_each(interrupt, take)
+    }
 }
 
 /// How often each piece occurs.
@@ -104,9 +116,11 @@ impl Counts {
 
     fn add_long(&mut self, hash: u64, piece: &[u8], count: u64) {
         let bytes = &mut self.bytes;
-        let new = LongSlot { hash, start: bytes.len(), length: piece.len(), count: 0 };
-        let is_key = |slot: &LongSlot| slot.hash == hash && slot.piece(bytes) == piece;
-        let slot = self.long.get_or_put(hash, is_key, new, |slot| slot.hash);
+        let length = u32::try_from(piece.len()).expect("pieces are shorter than 4 GiB");
+        let new = LongSlot { hash: hash as u32, length, start: bytes.len(), count: 0 };
+        let is_key = |slot: &LongSlot| slot.hash == new.hash && slot.piece(bytes) == piece;
+        let hash_of = |slot: &LongSlot| u64::from(slot.hash);
+        let slot = self.long.get_or_put(hash_of(&new), is_key, new, hash_of);
         slot.count += count;
         if slot.start == new.start {
             bytes.extend_from_slice(piece);
@@ -170,8 +184,26 @@ impl CountedPieces for Counts {
             take(key::piece(&slot.key.to_le_bytes()), slot.count);
         }
         for slot in self.long.iter() {
-            interrupt.advance(slot.length)?;
+            interrupt.advance(slot.length as usize)?;
             take(slot.piece(&self.bytes), slot.count);
+        }
+        Ok(())
+    }
+
+    fn consume(
+        self,
+        interrupt: &mut Interrupt<'_>,
+        mut take: impl FnMut(&[u8], u64),
+    ) -> Result<(), Error> {
+        let Counts { short, long, bytes, .. } = self;
+        let (short, long) = (short.into_used(), long.into_used());
+        for slot in short {
+            interrupt.advance(key::MAX_BYTES)?;
+            take(key::piece(&slot.key.to_le_bytes()), slot.count);
+        }
+        for slot in long {
+            interrupt.advance(slot.length as usize)?;
+            take(slot.piece(&bytes), slot.count);
         }
         Ok(())
     }
@@ -198,21 +230,22 @@ impl Slot for ShortSlot {
 /// A longer piece: its range in `Counts::bytes`.
 #[derive(Clone, Copy)]
 struct LongSlot {
-    hash: u64,
+    /// The lower half of the hash. No table has more slots than it can tell apart.
+    hash: u32,
+    length: u32, // 0 if it is free
     start: usize,
-    length: usize, // 0 if it is free
     count: u64,
 }
 
 impl LongSlot {
     fn piece(self, bytes: &[u8]) -> &[u8] {
-        &bytes[self.start..][..self.length]
+        &bytes[self.start..][..self.length as usize]
     }
 }
 
 impl Slot for LongSlot {
     fn free() -> LongSlot {
-        LongSlot { hash: 0, start: 0, length: 0, count: 0 }
+        LongSlot { hash: 0, length: 0, start: 0, count: 0 }
     }
 
     #[inline(always)]
@@ -231,7 +264,7 @@ mod tests {
         let mut counts = Counts::default();
         pieces.for_each(|piece| counts.add_piece(piece.as_ref(), 1));
         let Counts { short, long, seeds, .. } = counts;
-        short.probes(|slot| key::hash(slot.key, seeds)) + long.probes(|slot| slot.hash)
+        short.probes(|slot| key::hash(slot.key, seeds)) + long.probes(|slot| slot.hash.into())
     }
 
     #[test]

@@ -13,14 +13,17 @@
 //! Each pair has an ascending list of the offsets at which it was made. If the slots there have
 //! changed since, the offset is skipped. So a merge costs what its occurrences cost.
 
+use std::sync::Arc;
+
 use super::counts::CountedPieces;
 use super::error::Error;
-use super::pairs::{NO_PAIR, Pair, PairMap, Queue};
+use super::pairs::{NO_PAIR, Pair, PairMap, Queue, Sketch};
+use crate::encode::{Context, Encoder, IdList, Job};
 use crate::interrupt::Interrupt;
 use crate::mem::huge_pages::use_huge_pages;
 use crate::mem::prefetch;
-use crate::merge::{MergeScratch, MergeTable};
-use crate::types::TokenIndex;
+use crate::merge::MergeTable;
+use crate::types::{BATCH, TokenIndex};
 
 /// Set in every slot of a token but the first. The last slot has the length in its lower bits.
 const INSIDE: TokenIndex = 0x8000_0000;
@@ -52,11 +55,78 @@ struct Corpus {
 }
 
 /// The vocabulary that a learner continues.
-#[derive(Clone, Copy)]
-pub struct Base<'a> {
-    pub table: &'a MergeTable,
-    /// The number of its tokens.
-    pub tokens: usize,
+pub struct Base {
+    encoder: Encoder,
+    /// The length of each token, in bytes.
+    lengths: Vec<u32>,
+}
+
+impl Base {
+    /// Takes the merges and the number of tokens.
+    pub fn new(table: Arc<MergeTable>, tokens: usize) -> Base {
+        let lengths = table.lengths(tokens);
+        let ids = (0..tokens as TokenIndex).collect();
+        Base { encoder: Encoder::new(None, table, ids, &[]), lengths }
+    }
+}
+
+/// Pieces that are encoded together, by their base.
+struct Pieces<'a> {
+    base: &'a Base,
+    context: Box<Context>,
+    text: Vec<u8>,
+    /// The start of each piece, and the end of the last.
+    bounds: Vec<u32>,
+    counts: Vec<u64>,
+    tokens: IdList<u32>,
+}
+
+/// The most bytes of pieces that wait for others.
+const MAX_WAITING_BYTES: usize = 1 << 16;
+
+impl Pieces<'_> {
+    fn new(base: &Base) -> Pieces<'_> {
+        Pieces {
+            base,
+            context: base.encoder.take_context(),
+            text: Vec::new(),
+            bounds: vec![0],
+            counts: Vec::new(),
+            tokens: IdList::default(),
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.counts.len() == BATCH || self.text.len() > MAX_WAITING_BYTES
+    }
+
+    fn push(&mut self, piece: &[u8], count: u64) {
+        self.text.extend_from_slice(piece);
+        self.bounds.push(self.text.len() as u32);
+        self.counts.push(count);
+    }
+
+    /// Yields the tokens and the count of each piece, and removes the pieces.
+    fn take(&mut self, mut take: impl FnMut(&[TokenIndex], u64)) {
+        let Pieces { base, context, text, bounds, counts, tokens } = self;
+        let (sink, interrupt) = (&mut *tokens, &mut Interrupt::never());
+        base.encoder.encode_pieces_at(text, bounds, &mut Job { context, sink, interrupt });
+        let mut tokens_left = tokens.all();
+        for (bounds, &count) in bounds.windows(2).zip(counts.iter()) {
+            let (mut bytes, mut length) = (0, 0);
+            while bytes < bounds[1] - bounds[0] {
+                bytes += base.lengths[tokens_left[length] as usize];
+                length += 1;
+            }
+            let (piece, others) = tokens_left.split_at(length);
+            take(piece, count);
+            tokens_left = others;
+        }
+        text.clear();
+        bounds.truncate(1);
+        counts.clear();
+        tokens.clear();
+    }
 }
 
 /// The number of slots between two checks for interrupts.
@@ -65,7 +135,7 @@ const INTERRUPT_CHECK_SLOTS: usize = 1 << 18;
 impl Corpus {
     fn new(
         counts: impl CountedPieces,
-        base: Option<Base<'_>>,
+        base: Option<&Base>,
         interrupt: &mut Interrupt<'_>,
     ) -> Result<Corpus, Error> {
         let mut size = 1;
@@ -75,46 +145,56 @@ impl Corpus {
         }
         let mut slots = Vec::with_capacity(size);
         use_huge_pages(&slots);
-        let mut heavy = Vec::new();
         slots.push(BETWEEN);
-        let mut scratch = MergeScratch::default();
-        let mut token_count = 0;
-        counts.for_each(interrupt, |piece, count| {
-            if piece.len() < 2 {
-                token_count += count;
-                return;
-            }
-            let merged =
-                base.map(|base| base.table.merge(piece, &mut scratch, &mut Interrupt::never()));
-            token_count += count * merged.map_or(piece.len(), <[_]>::len) as u64;
-            if merged.is_some_and(|tokens| tokens.len() < 2) {
-                return;
-            }
-            let weight = u32::try_from(count).unwrap_or(HEAVY);
-            if weight == HEAVY {
-                heavy.push((slots.len(), count));
-            }
-            match merged {
-                None => {
-                    slots.extend(piece.iter().map(|&byte| Slot { symbol: byte.into(), weight }))
+        let lengths = vec![1; base.map_or(256, |base| base.lengths.len())];
+        let mut corpus = Corpus { slots, heavy: Vec::new(), lengths, tokens: 0 };
+        let mut pieces = base.map(Pieces::new);
+        counts.consume(interrupt, |piece, count| match &mut pieces {
+            _ if piece.len() < 2 => corpus.tokens += count,
+            None => corpus.push(piece.iter().map(|&byte| byte.into()), count),
+            Some(pieces) => {
+                pieces.push(piece, count);
+                if pieces.is_full() {
+                    pieces.take(|tokens, count| corpus.push_tokens(tokens, count));
                 }
-                Some(tokens) => slots.extend(tokens.iter().map(|&symbol| Slot { symbol, weight })),
             }
-            slots.push(BETWEEN);
         })?;
-        let lengths = vec![1; base.map_or(256, |base| base.tokens)];
-        Ok(Corpus { slots, heavy, lengths, tokens: token_count })
+        if let Some(pieces) = &mut pieces {
+            pieces.take(|tokens, count| corpus.push_tokens(tokens, count));
+        }
+        Ok(corpus)
+    }
+
+    fn push_tokens(&mut self, tokens: &[TokenIndex], count: u64) {
+        if tokens.len() > 1 {
+            self.push(tokens.iter().copied(), count);
+        } else {
+            self.tokens += count;
+        }
+    }
+
+    /// Adds a piece.
+    #[inline(always)]
+    fn push(&mut self, symbols: impl Iterator<Item = TokenIndex>, count: u64) {
+        let weight = u32::try_from(count).unwrap_or(HEAVY);
+        if weight == HEAVY {
+            self.heavy.push((self.slots.len(), count));
+        }
+        let start = self.slots.len();
+        self.slots.extend(symbols.map(|symbol| Slot { symbol, weight }));
+        self.tokens += count * (self.slots.len() - start) as u64;
+        self.slots.push(BETWEEN);
     }
 
     /// Calls `take` for each pair of neighbours and its offset, in ascending order.
     #[inline(always)]
-    fn for_each_pair(
+    fn for_each_pair<F: Prefetch>(
         &self,
-        found: &mut FoundPairs,
+        found: &mut F,
         interrupt: &mut Interrupt<'_>,
-        mut take: impl FnMut(&mut FoundPairs, Pair, usize),
+        mut take: impl FnMut(&mut F, Pair, usize),
     ) -> Result<(), Error> {
-        if self.lengths.len() == 256 {
+        if self.has_only_bytes() {
             return self.for_each_pair_of_bytes(found, interrupt, take);
         }
         // Each pair waits here until its prefetch has arrived.
@@ -155,11 +235,11 @@ impl Corpus {
 
     /// Does the work of `for_each_pair` faster while all tokens are bytes.
     #[inline(always)]
-    fn for_each_pair_of_bytes(
+    fn for_each_pair_of_bytes<F>(
         &self,
-        found: &mut FoundPairs,
+        found: &mut F,
         interrupt: &mut Interrupt<'_>,
-        mut take: impl FnMut(&mut FoundPairs, Pair, usize),
+        mut take: impl FnMut(&mut F, Pair, usize),
     ) -> Result<(), Error> {
         for (at, slots) in self.slots.windows(2).enumerate() {
             if at % INTERRUPT_CHECK_SLOTS == 0 {
@@ -171,6 +251,11 @@ impl Corpus {
             }
         }
         Ok(())
+    }
+
+    /// Returns whether all tokens are bytes.
+    fn has_only_bytes(&self) -> bool {
+        self.lengths.len() == 256
     }
 
     #[inline(always)]
@@ -239,6 +324,12 @@ pub struct Learner {
 /// highest count falls below the threshold, which then falls to a fourth.
 const FIRST_THRESHOLD: u64 = 8;
 
+/// A corpus with as many slots is sketched first: most of its pairs are too rare for an exact count.
+const MIN_SKETCHED_SLOTS: usize = if cfg!(test) { 64 } else { 1 << 20 };
+
+/// At first, about as many pairs are found in a large corpus.
+const FIRST_PAIRS: usize = if cfg!(test) { 20 } else { 1 << 16 };
+
 /// The number of items between the prefetch of an item and its use.
 const PREFETCH_DISTANCE: usize = 16;
 
@@ -247,7 +338,7 @@ impl Learner {
     /// `min_count`, which is at least 1.
     pub fn new(
         counts: impl CountedPieces,
-        base: Option<Base<'_>>,
+        base: Option<&Base>,
         min_count: u64,
         interrupt: &mut Interrupt<'_>,
     ) -> Result<Learner, Error> {
@@ -257,7 +348,7 @@ impl Learner {
     /// Returns a learner that takes pairs from others too, for which it needs the offsets of all.
     pub fn of_several(
         counts: impl CountedPieces,
-        base: Option<Base<'_>>,
+        base: Option<&Base>,
         min_count: u64,
         interrupt: &mut Interrupt<'_>,
     ) -> Result<Learner, Error> {
@@ -268,7 +359,7 @@ impl Learner {
 
     fn with_threshold(
         counts: impl CountedPieces,
-        base: Option<Base<'_>>,
+        base: Option<&Base>,
         min_count: u64,
         threshold: u64,
         interrupt: &mut Interrupt<'_>,
@@ -283,7 +374,7 @@ impl Learner {
             left: Neighbours::default(),
             right: Neighbours::default(),
         };
-        learner.find_pairs(interrupt)?;
+        learner.find_pairs(threshold > 1, interrupt)?;
         Ok(learner)
     }
 
@@ -322,7 +413,7 @@ impl Learner {
                 None if self.threshold <= self.min_count => return Ok(None),
                 None => {
                     self.threshold = (self.threshold / 4).max(self.min_count);
-                    self.find_pairs(interrupt)?;
+                    self.find_pairs(false, interrupt)?;
                 }
             }
         }
@@ -341,16 +432,31 @@ impl Learner {
         self.corpus.tokens
     }
 
-    /// Finds all pairs with a count of at least `threshold`, and their offsets.
-    fn find_pairs(&mut self, interrupt: &mut Interrupt<'_>) -> Result<(), Error> {
+    /// Finds all pairs with a count of at least `threshold`, and their offsets. For a large corpus,
+    /// it may raise the threshold first.
+    fn find_pairs(&mut self, may_raise: bool, interrupt: &mut Interrupt<'_>) -> Result<(), Error> {
         // The old lists are freed before new ones are allocated.
         (self.pairs, self.offsets_of_pairs) = (PairMap::default(), Vec::new());
         let corpus = &self.corpus;
+        let mut filter = None;
+        if corpus.slots.len() >= MIN_SKETCHED_SLOTS && !corpus.has_only_bytes() {
+            let mut sketch = Sketch::new();
+            corpus.for_each_pair(&mut sketch, interrupt, |sketch, pair, at| {
+                sketch.add(pair, corpus.weight(at));
+            })?;
+            if may_raise {
+                self.threshold = self.threshold.max(sketch.count_of_rank(FIRST_PAIRS));
+            }
+            filter = Some(sketch.into_filter(self.threshold));
+        }
+        let passes = |pair| filter.as_ref().is_none_or(|filter| filter.passes(pair));
         let mut found = FoundPairs::new(corpus.slots.len());
         corpus.for_each_pair(&mut found, interrupt, |found, pair, at| {
-            let occurrences = found.get_or_put(pair);
-            occurrences.count += corpus.weight(at);
-            occurrences.length += 1;
+            if passes(pair) {
+                let occurrences = found.get_or_put(pair);
+                occurrences.count += corpus.weight(at);
+                occurrences.length += 1;
+            }
         })?;
         found.keep_frequent(self.threshold);
         let mut total = 0;
@@ -363,7 +469,8 @@ impl Learner {
         use_huge_pages(&offsets);
         offsets.resize(total, 0);
         corpus.for_each_pair(&mut found, interrupt, |found, pair, at| {
-            if let Some(occurrences) = found.get_mut(pair)
+            if passes(pair)
+                && let Some(occurrences) = found.get_mut(pair)
                 && occurrences.count > 0
             {
                 // While lists are filled, `start` is the index of the next offset.
@@ -531,6 +638,27 @@ impl Neighbours {
     }
 }
 
+/// What is looked up for each pair of a corpus.
+trait Prefetch {
+    fn prefetch(&self, pair: Pair);
+}
+
+impl Prefetch for Sketch {
+    #[inline(always)]
+    fn prefetch(&self, pair: Pair) {
+        Sketch::prefetch(self, pair);
+    }
+}
+
+impl Prefetch for FoundPairs {
+    #[inline(always)]
+    fn prefetch(&self, pair: Pair) {
+        if self.of_bytes.get(byte_index(pair)).is_none() {
+            self.others.prefetch(pair);
+        }
+    }
+}
+
 /// The pairs of a corpus, while they are searched.
 struct FoundPairs {
     /// Pairs of bytes, in an array, which is faster than a map; empty for a small corpus.
@@ -544,13 +672,6 @@ impl FoundPairs {
     fn new(slots: usize) -> FoundPairs {
         let size = if slots < SMALL_CORPUS_SLOTS { 0 } else { 1 << 16 };
         FoundPairs { of_bytes: vec![Occurrences::default(); size], others: PairMap::default() }
-    }
-
-    #[inline(always)]
-    fn prefetch(&self, pair: Pair) {
-        if self.of_bytes.get(byte_index(pair)).is_none() {
-            self.others.prefetch(pair);
-        }
     }
 
     #[inline(always)]
@@ -599,7 +720,11 @@ fn byte_index(pair: Pair) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::merge::MergeScratch;
+    use crate::test_inputs::Rng;
     use crate::train::Counts;
 
     #[test]
@@ -621,6 +746,74 @@ mod tests {
                 break;
             }
             assert_eq!(result, Err(Error::Interrupted));
+        }
+    }
+
+    /// Returns the merges that the plain rule makes, with all pairs counted again for each.
+    fn learnt_plainly(
+        mut pieces: Vec<(Vec<TokenIndex>, u64)>,
+        tokens: TokenIndex,
+        max_merges: usize,
+    ) -> Vec<(TokenIndex, TokenIndex)> {
+        let mut merges = Vec::new();
+        for made in (tokens..).take(max_merges) {
+            let mut counts = BTreeMap::new();
+            for (piece, count) in &pieces {
+                for pair in piece.windows(2) {
+                    *counts.entry((pair[0], pair[1])).or_insert(0) += count;
+                }
+            }
+            let highest = counts.values().copied().max();
+            let Some((&(left, right), _)) = counts.iter().find(|&(_, &n)| Some(n) == highest)
+            else {
+                break;
+            };
+            merges.push((left, right));
+            for (piece, _) in &mut pieces {
+                for at in 0..piece.len() {
+                    if piece.get(at..at + 2) == Some(&[left, right]) {
+                        piece.splice(at..at + 2, [made]);
+                    }
+                }
+            }
+        }
+        merges
+    }
+
+    #[test]
+    fn merges_on_top_of_a_base_are_those_of_the_plain_rule() {
+        let words = [" of", " the", "the", "aa", " a", "a", "thesis", "!", "\n", " 中文", "中"];
+        let mut rng = Rng::new(9);
+        for round in 0..if cfg!(miri) { 2 } else { 50 } {
+            let bytes = std::array::from_fn(|byte| byte as TokenIndex);
+            let mut table = MergeTable::with_room(bytes, 400, 60).expect("few");
+            let merged = |table: &MergeTable, piece: &[u8]| {
+                table.merge(piece, &mut MergeScratch::default(), &mut Interrupt::never()).to_vec()
+            };
+            let mut tokens = 256;
+            for _ in 0..rng.below(60) {
+                let row = merged(&table, rng.text(&words, 4).as_bytes());
+                if let [left, right, ..] = *row {
+                    tokens += TokenIndex::from(table.push(left, right, tokens));
+                }
+            }
+            let mut counts = Counts::default();
+            let mut pieces = Vec::new();
+            for _ in 0..rng.below(if round % 10 == 0 { 2 * BATCH } else { 40 }) {
+                let piece = rng.text(&words, [2, 9, 40][round % 3]);
+                let count = 1 + rng.below([1, 9][round % 2]) as u64;
+                let count = if rng.below(500) == 0 { count << 32 } else { count };
+                counts.add_piece(piece.as_bytes(), count);
+                pieces.push((merged(&table, piece.as_bytes()), count));
+            }
+            let base = Base::new(Arc::new(table), tokens as usize);
+            let interrupt = &mut Interrupt::never();
+            let mut learner = Learner::new(counts, Some(&base), 1, interrupt).expect("no fault");
+            let found = std::iter::from_fn(|| {
+                learner.next_merge(|_, _| Ok(true), interrupt).expect("no fault")
+            });
+            let found: Vec<_> = found.take(40).collect();
+            assert_eq!(found, learnt_plainly(pieces, tokens, 40), "round {round}");
         }
     }
 }

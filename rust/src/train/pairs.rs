@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
 use crate::hash::{HashTable, Seeds, Slot};
+use crate::mem::prefetch;
 use crate::types::TokenIndex;
 
 /// Two tokens, the left one in the upper half, so that numbers and pairs have the same order.
@@ -104,6 +105,67 @@ impl<T: Copy + Default> PairMap<T> {
     }
 }
 
+/// Counts of pairs that are never too low, in an array. Pairs with the same hash share a count.
+pub struct Sketch {
+    counts: Vec<u32>,
+    seeds: Seeds,
+}
+
+/// The pairs that may have a count, by a bit for each hash.
+pub struct PairFilter {
+    bits: Vec<u64>,
+    seeds: Seeds,
+}
+
+const SKETCH_BITS: u32 = if cfg!(test) { 12 } else { 22 };
+
+impl Sketch {
+    pub fn new() -> Sketch {
+        Sketch { counts: vec![0; 1 << SKETCH_BITS], seeds: Seeds::random() }
+    }
+
+    #[inline(always)]
+    pub fn prefetch(&self, pair: Pair) {
+        prefetch(&self.counts[sketch_index(pair, self.seeds)]);
+    }
+
+    #[inline(always)]
+    pub fn add(&mut self, pair: Pair, count: u64) {
+        let total = &mut self.counts[sketch_index(pair, self.seeds)];
+        *total = total.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
+    }
+
+    /// Returns the highest count that at least `pairs` of the shared counts reach.
+    pub fn count_of_rank(&self, pairs: usize) -> u64 {
+        let mut counts = self.counts.clone();
+        let at = counts.len() - pairs;
+        u64::from(*counts.select_nth_unstable(at).1)
+    }
+
+    /// Returns a filter that lets pass all pairs with this count.
+    pub fn into_filter(self, min_count: u64) -> PairFilter {
+        let bits = self.counts.chunks(64).map(|counts| {
+            let is_frequent =
+                |&count: &u32| u64::from(u64::from(count) >= min_count || count == u32::MAX);
+            counts.iter().rev().fold(0, |bits, count| bits << 1 | is_frequent(count))
+        });
+        PairFilter { bits: bits.collect(), seeds: self.seeds }
+    }
+}
+
+impl PairFilter {
+    #[inline(always)]
+    pub fn passes(&self, pair: Pair) -> bool {
+        let index = sketch_index(pair, self.seeds);
+        self.bits[index / 64] >> (index % 64) & 1 == 1
+    }
+}
+
+#[inline(always)]
+fn sketch_index(pair: Pair, seeds: Seeds) -> usize {
+    (pair.hash(seeds) >> (64 - SKETCH_BITS)) as usize
+}
+
 /// Pairs by the count they had when they were pushed: highest count first, then smallest pair.
 ///
 /// No pushed count is higher than the count popped last. So low counts, which nearly all pairs
@@ -199,6 +261,21 @@ const PREFETCH_DISTANCE: usize = 16;
 mod tests {
     use super::*;
     use crate::test_inputs::Rng;
+
+    #[test]
+    fn a_sketch_never_counts_too_little() {
+        let mut sketch = Sketch::new();
+        let pair = |n: u32| Pair::new(n % 70, n);
+        (0..5000).for_each(|n| sketch.add(pair(n), u64::from(n) + 1));
+        sketch.add(pair(7), u64::MAX);
+        sketch.add(pair(7), 1);
+        let count = sketch.count_of_rank(1000);
+        assert!(count >= 4000, "{count}");
+        let filter = sketch.into_filter(count);
+        assert!((count as u32 - 1..5000).chain([7]).all(|n| filter.passes(pair(n))));
+        let passing = (0..5000).filter(|&n| filter.passes(pair(n))).count();
+        assert!(passing < 3000, "{passing}");
+    }
 
     #[test]
     fn values_are_found_through_growth() {
