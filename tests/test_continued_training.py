@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from support.vocabularies import vocabulary
 
 from bpetite import PATTERNS, PieceCounts, Tokenizer, TrainingProgress, _checkpoint
 from bpetite._vocabulary import Vocabulary
+from bpetite.formats import _registry
 from conftest import TEXTS
 
 WORDS = PATTERNS["words"]
@@ -188,7 +189,7 @@ def test_pieces_may_be_counted_before() -> None:
     counts = PieceCounts.from_corpus([TEXT] * 2, pattern=WORDS)
     wider = plain(counts, 330, base=base, pattern=WORDS)
     assert wider == plain([TEXT] * 2, 330, base=base, pattern=WORDS)
-    with pytest.raises(ValueError, match="the pieces are of the pattern"):
+    with pytest.raises(ValueError, match="to learn with that of the pieces, give it as pattern"):
         plain(counts, 330, base=base)
 
 
@@ -233,6 +234,16 @@ def test_a_rule_holds_for_any_text(name: str, documents: list[str]) -> None:
     options, allows = RULES[name]
     expected = reference.train(documents, 280, allows=allows)
     assert plain(documents, 280, **options).merges == expected
+
+
+def test_ids_end_at_the_highest_that_exists() -> None:
+    highest = 2**32 - 1
+    base = Tokenizer(vocabulary({}, [], special_tokens={"<|a|>": highest - 2}))
+    assert len(plain("ab ab cd cd", 300, base=base).merges) == 2
+    assert Tokenizer.train("ab ab cd", 300, base=base).n_vocab == highest + 1
+    full = Tokenizer(vocabulary({}, [], special_tokens={"<|a|>": highest}))
+    assert plain("ab ab", 300, base=full) == full
+    assert plain("ab ab", 300, min_count=2**70).merges == ()
 
 
 def test_rare_pairs_are_not_merged() -> None:
@@ -378,6 +389,7 @@ def test_progress_of_languages_adds_up() -> None:
     [
         ({"a": "x", "b": "y"}, {"a": "x"}, "must have the same names, at least one: 'b'"),
         ({}, {}, "must have the same names"),
+        ({"a": "x"}, None, "a mapping of texts needs balance"),
         ("text", {"a": "x"}, "must be mappings from names to texts"),
         ({"a": "x"}, ["x"], "must be mappings from names to texts"),
     ],
@@ -480,7 +492,50 @@ def test_merges_are_saved_while_training_runs(
         return False
 
     plain("ab ab ab abc", 260, checkpoint=path, forbid=forbid)
-    assert sizes == [1, 2]
+    assert sizes == [0, 1, 2]
+
+
+def test_a_checkpoint_names_its_rules_and_texts(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.json"
+    plain("ab ab ab ab", 258, checkpoint=path)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=r"is of other texts: they have \[11\] bytes, not \[15\]"):
+        plain("xyz xyz xyz xyz", 260, checkpoint=path)
+    rules: list[dict[str, Any]] = [
+        {"min_count": 2}, {"max_token_bytes": 3}, {"whole_characters": True}, {"forbid": ["ab"]},
+        {"forbid": re.compile(b"a")}, {"forbid": bool},
+    ]  # fmt: skip
+    for options in rules:
+        with pytest.raises(ValueError, match="is of another base, another pattern or other rules"):
+            plain("ab ab ab ab", 258, checkpoint=path, **options)
+    assert path.read_bytes() == before
+
+
+def test_a_path_that_cannot_be_written_is_found_at_once(tmp_path: Path) -> None:
+    def documents() -> Iterator[str]:
+        raise AssertionError("the corpus was read")
+        yield ""
+
+    with pytest.raises(FileNotFoundError):
+        plain(documents(), 258, checkpoint=tmp_path / "missing" / "checkpoint.json")
+
+
+def test_a_full_disk_costs_the_checkpoint_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = _registry.write
+    written = []
+
+    def full(*arguments: Any) -> None:
+        written.append(arguments)
+        if len(written) > 1:
+            raise OSError("no space left on device")
+        write(*arguments)
+
+    monkeypatch.setattr(_registry, "write", full)
+    with pytest.warns(RuntimeWarning, match="was not written, and training goes on without: no"):
+        found = plain("ab ab", 257, checkpoint=tmp_path / "checkpoint.json")
+    assert found.merges == ((97, 98),)
 
 
 def test_a_checkpoint_of_other_training_is_refused(tmp_path: Path) -> None:

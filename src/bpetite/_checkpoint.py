@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
 
-from bpetite._merge_rules import MergeRules, extended
+from bpetite._merge_rules import MergeOptions, MergeRules, extended
 from bpetite._vocabulary import Pair, Vocabulary
 from bpetite.formats import _registry
 
@@ -16,33 +20,57 @@ Takes = Callable[[int, int], bool]
 INTERVAL_SECONDS = 10.0
 """The least time between two writes of a file."""
 
+_KEY = "training"
+"""The setting of the file that says which training it is of."""
+
 
 class Checkpoint:
     """The vocabulary from which training goes on, and the file in which it is kept, if any.
 
-    Training in steps gives the vocabulary of training in one go. So the file holds nothing but the
-    merges so far.
+    Training in steps gives the vocabulary of training in one go. So the file is a vocabulary: that
+    of the merges so far.
     """
 
-    def __init__(self, path: str | None, start: Vocabulary) -> None:
-        """Raises ValueError for a file that other training has written."""
+    def __init__(self, path: str | None, start: Vocabulary, options: MergeOptions) -> None:
+        """Write the file, or read it.
+
+        Raises ValueError for a file that other training has written.
+        """
         self._path = path
+        self._about: dict[str, Any] = {"rules": options.described(), "text_bytes": None}
         self.vocabulary = start
-        if path is None or not os.path.exists(path):
+        if path is None:
+            return
+        if not os.path.exists(path):
+            self._write(start)
             return
         found, _ = _registry.read(path, "bpetite", None, None)
-        if found != extended(start, found.merges[len(start.merges) :]):
+        about = json.loads(found.settings.get(_KEY, "null"))
+        found = replace(found, settings=start.settings, native=found.native)
+        is_same = found == extended(start, found.merges[len(start.merges) :])
+        if not is_same or about is None or about["rules"] != self._about["rules"]:
             raise ValueError(
-                f"{path}: the checkpoint is of another base, another pattern or other required "
-                "tokens; give the arguments that it was written with, or another path"
+                f"{path}: the checkpoint is of another base, another pattern or other rules; give "
+                "the arguments that it was written with, or another path"
             )
+        self._about = about
         self.vocabulary = found
+
+    def check_texts(self, text_bytes: Sequence[int]) -> None:
+        """Raise ValueError unless the texts have as many bytes as those of the file."""
+        known = self._about["text_bytes"]
+        if self._path is not None and known not in (None, [*text_bytes]):
+            raise ValueError(
+                f"{self._path}: the checkpoint is of other texts: they have {known} bytes, not "
+                f"{[*text_bytes]}; give these, or another path"
+            )
+        self._about["text_bytes"] = [*text_bytes]
 
     @contextmanager
     def saving(self, rules: MergeRules | None) -> Iterator[Takes | None]:
         """Give the function that training asks whether to merge a pair; None if it need not ask.
 
-        While training asks it, the merges are saved from time to time, and once at the end.
+        Meanwhile the merges are saved from time to time, and once at the end.
         """
         allows = None if rules is None else rules.takes
         if self._path is None:
@@ -67,5 +95,17 @@ class Checkpoint:
             self._save(merges)
 
     def _save(self, merges: list[Pair]) -> None:
+        try:
+            self._write(extended(self.vocabulary, merges))
+        except OSError as error:  # the merges are still in memory
+            warnings.warn(
+                f"the checkpoint was not written, and training goes on without: {error}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+    def _write(self, vocabulary: Vocabulary) -> None:
         assert self._path is not None
-        _registry.write(extended(self.vocabulary, merges), self._path, True, "bpetite")
+        settings = {**vocabulary.settings, _KEY: json.dumps(self._about)}
+        vocabulary = replace(vocabulary, settings=settings)
+        _registry.write(vocabulary, self._path, True, "bpetite")

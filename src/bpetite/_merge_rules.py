@@ -27,6 +27,16 @@ class MergeOptions:
     forbid: Forbidden = ()
     whole_characters: bool = False
 
+    def described(self) -> list[object]:
+        """Return the rules as JSON has them. Of a function, only its presence is known."""
+        forbid = self.forbid
+        described: object = "a function"
+        if isinstance(forbid, re.Pattern):
+            described = [forbid.pattern.decode("latin-1"), forbid.flags]
+        elif not callable(forbid):
+            described = sorted(each.hex() for each in map(_as_bytes, forbid))
+        return [self.min_count, self.max_token_bytes, described, self.whole_characters]
+
     def base_pattern(self) -> str | None:
         """Return the pattern of the base, None without a base.
 
@@ -36,13 +46,13 @@ class MergeOptions:
             return None
         if self.base.more_patterns:
             raise ValueError(
-                "the base splits text by several patterns in turn, which training cannot; give the "
+                "the base splits text by several patterns in turn, and training by one; give the "
                 "pattern to learn with"
             )
         return self.base.pattern
 
     def start(self, pattern: str) -> Vocabulary:
-        """Return the vocabulary that is continued: the base, and then the required tokens.
+        """Return the vocabulary to continue: the base, and then the required tokens.
 
         Raises ValueError for a required token that the pattern splits, and for a base that
         normalizes text.
@@ -73,7 +83,7 @@ class MergeOptions:
 
 
 class MergeRules:
-    """Says which pairs training may merge. It must be asked in turn: what it takes is merged.
+    """Says which pairs training may merge. Training must merge each pair that it takes, at once.
 
     >>> rules = MergeRules(Vocabulary((), {}, "..."), MergeOptions(max_token_bytes=2))
     >>> rules.takes(97, 98), rules.takes(256, 99), rules.takes(98, 99)
@@ -125,7 +135,7 @@ def _with_merges(base: Vocabulary, merges: Sequence[Pair], ids: Iterable[int]) -
 def with_required(base: Vocabulary, tokens: Iterable[bytes]) -> Vocabulary:
     """Return a vocabulary in which each of these pieces is one token.
 
-    What is missing is merged from left to right, on top of the merges so far. So later tokens do
+    Missing tokens are merged from left to right, on top of the merges so far. So later tokens do
     not change earlier ones.
 
     >>> with_required(Vocabulary(((98, 99),), {}, "..."), [b"abc", b"abcd"]).merges
@@ -171,5 +181,8 @@ def _forbids(forbid: Forbidden) -> Callable[[bytes], object]:
         return forbid
     if isinstance(forbid, re.Pattern):
         return forbid.search
-    tokens = {token.encode() if isinstance(token, str) else bytes(token) for token in forbid}
-    return tokens.__contains__
+    return {*map(_as_bytes, forbid)}.__contains__
+
+
+def _as_bytes(token: str | bytes) -> bytes:
+    return token.encode() if isinstance(token, str) else bytes(token)

@@ -26,7 +26,7 @@ from bpetite._streaming.encode_stream import EncodeStream, TextSource, ids_of_ch
 from bpetite._streaming.stream import MakesStreams
 from bpetite._streaming.tables import TokenSource
 from bpetite._token_tables import TokenTables
-from bpetite._vocabulary import BYTE_COUNT, Pair, Vocabulary, as_id
+from bpetite._vocabulary import BYTE_COUNT, MAX_ID, Pair, Vocabulary, as_id
 from bpetite.formats import _registry
 from bpetite.formats._fingerprint import fingerprint
 from bpetite.formats._model_folder import with_settings
@@ -49,6 +49,9 @@ _ONE_THREAD: Final = 1
 _UINT32: Final = "uint32"
 
 _ANY_MERGES: Final = MergeOptions()
+
+# No text is that long, and counts have 64 bits.
+_MAX_COUNT = 2**63
 
 AnyCorpus = str | Iterable[Document] | Batches | PieceCounts
 """What `Tokenizer.train` learns from."""
@@ -149,16 +152,17 @@ class Tokenizer(MakesStreams):
         The Python engine uses one.
 
         With a `base`, all its ids stay, and new ids follow its highest. `vocab_size` counts the
-        bytes and merges of both. The corpus is encoded by `base` first, in the pieces of `pattern`,
+        ordinary tokens of both. The corpus is encoded by `base` first, in the pieces of `pattern`,
         by default the base's. So training in one go and in steps without special tokens gives
         equal vocabularies. Another `pattern` learns tokens that the base's pattern splits, and
         becomes the pattern of the result.
 
-        These arguments say which merges are learnt. Any encoder can use the result.
+        These arguments say which merges are learnt, except for required tokens. Any encoder can use
+        the result.
 
         - `min_count`: no pair is merged that occurs less often.
         - `max_token_bytes`: no new token is longer.
-        - `require`: these tokens are made first, and what they are made of.
+        - `require`: these tokens are made first, with the tokens that they need.
         - `forbid`: no new token is one of these, matches this compiled expression of bytes
           anywhere, or makes this function of bytes return true. It must be a pure function.
         - `whole_characters`: a new token is whole characters, or a part of one.
@@ -170,7 +174,8 @@ class Tokenizer(MakesStreams):
 
         `checkpoint` is a file in which the merges learnt so far are kept, at most every ten
         seconds and after an interrupt. If it exists, training with the same arguments goes on from
-        there, and counts the corpus again.
+        there, and counts the corpus again. The file names the rules and the sizes of the texts. A
+        function and the words of a text are not compared.
 
         >>> Tokenizer.train(["to be", "or not to be"], 260, special_tokens=()).merges
         ((32, 98), (116, 111), (256, 101), (32, 110))
@@ -183,9 +188,9 @@ class Tokenizer(MakesStreams):
         ((99, 100),)
 
         Raises ValueError if the names in `corpus` and `balance` differ.
-        Raises ValueError for a `vocab_size` below that of `base` with the required tokens, for a
-        required token that the pattern splits, for a base that normalizes text, for one with
-        several patterns without a `pattern`, and for a checkpoint of other training.
+        Raises ValueError for a `vocab_size` below that of `base` with the required tokens, and for
+        a required token that the pattern splits. Raises ValueError for a base that normalizes text,
+        for one with several patterns without a `pattern`, and for a checkpoint of other training.
         Raises ValueError for a `vocab_size` below 256, for `threads` below 1, and for a special
         token that is empty or given twice. Raises ValueError for a pattern that does not compile,
         can match the empty string, backtracks without bound, or has possessive quantifiers or
@@ -199,7 +204,7 @@ class Tokenizer(MakesStreams):
             raise TypeError(f"base must be a Tokenizer, got {type(base).__name__}")
         options = MergeOptions(
             None if base is None else base._vocabulary,
-            _arguments.check_at_least(1, min_count, "min_count"),
+            min(_arguments.check_at_least(1, min_count, "min_count"), _MAX_COUNT),
             None
             if max_token_bytes is None
             else _arguments.check_at_least(1, max_token_bytes, "max_token_bytes"),
@@ -262,28 +267,39 @@ class Tokenizer(MakesStreams):
         size = _arguments.check_vocab_size(vocab_size)
         threads = _arguments.check_threads(threads)
         literals = _arguments.check_special_literals(special_tokens)
-        if pattern is None:
-            pattern = options.base_pattern()
         corpora = [*texts, *developments]
+        base_pattern = options.base_pattern() if pattern is None else None
         for corpus in corpora:
             if isinstance(corpus, PieceCounts):
                 pattern = corpus.header.checked_pattern(pattern)
+                if base_pattern not in (None, pattern):
+                    raise ValueError(
+                        f"the pieces are of the pattern {pattern!r}, and the base is of "
+                        f"{base_pattern!r}; to learn with that of the pieces, give it as pattern"
+                    )
+        if pattern is None:
+            pattern = base_pattern
         pattern = portable_pattern(pattern_of("gpt2" if pattern is None else pattern))
-        kept = Checkpoint(checkpoint, options.start(pattern))
+        kept = Checkpoint(checkpoint, options.start(pattern), options)
         start = kept.vocabulary
         merge_limit = size - len(start.ordinary_tokens)
         if merge_limit < 0:
             raise ValueError(
-                f"vocab_size must be at least {size - merge_limit}, the number of ids that are "
-                f"there to begin with, got {size}"
+                f"vocab_size must be at least {size - merge_limit}, the number of ordinary tokens "
+                f"of the base, the required tokens and the checkpoint, got {size}"
             )
+        new = [literal for literal in literals if literal not in start.special_tokens]
+        # No id is above MAX_ID.
+        merge_limit = min(merge_limit, max(MAX_ID + 1 - start.n_vocab - len(new), 0))
         merging = Reporter(progress, "merging", merge_limit)
         counting = Reporter(progress, "counting", None if progress is None else _total(corpora))
         counts = [_counts(corpus, pattern, counting, threads) for corpus in corpora]
         counting.tell(0)
+        kept.check_texts([*map(_size_of, corpora)])
+        rules = options.rules(start)
         is_continued = start.merges or options.base is not None
-        with kept.saving(options.rules(start)) as takes:
-            rules = (
+        with kept.saving(rules) as takes:
+            arguments = (
                 merge_limit,
                 merging.report,
                 start if is_continued else None,
@@ -293,17 +309,18 @@ class Tokenizer(MakesStreams):
             if developments:
                 number = len(texts)
                 languages = [*zip(counts[:number], counts[number:], strict=True)]
-                merges = ENGINE.learn_balanced(languages, *rules)
+                merges = ENGINE.learn_balanced(languages, *arguments)
             else:
                 # `pop` gives the only reference away, so that the counts can be freed early.
-                merges = ENGINE.learn_merges(counts.pop(), *rules)
+                merges = ENGINE.learn_merges(counts.pop(), *arguments)
         merging.tell(len(merges))
         if len(merges) < merge_limit:
-            learnt = size - merge_limit + len(merges)
-            _corpus.warn(f"stopped at {learnt} of {size} ids: no pair is left to merge")
+            learnt = len(start.ordinary_tokens) + len(merges)
+            is_ruled = rules is not None or options.min_count > 1
+            left = "no pair is left that may be merged" if is_ruled else "no pair is left to merge"
+            _corpus.warn(f"stopped at {learnt} of {size} ids: {left}")
 
         vocabulary = extended(start, merges)
-        new = [literal for literal in literals if literal not in vocabulary.special_tokens]
         special_ids = {literal: id for id, literal in enumerate(new, vocabulary.n_vocab)}
         return cls(replace(vocabulary, special_tokens={**vocabulary.special_tokens, **special_ids}))
 
@@ -1551,7 +1568,9 @@ def _languages(
 ) -> tuple[list[AnyCorpus], list[AnyCorpus]]:
     """Return the text and the development text of each language; without `balance`, one text."""
     if balance is None:
-        return [corpus], []  # of a mapping, the keys are the documents, as of any iterable
+        if isinstance(corpus, Mapping):
+            raise TypeError("a corpus that is a mapping of texts needs balance; or give its values")
+        return [corpus], []
     if not isinstance(corpus, Mapping) or not isinstance(balance, Mapping):
         raise TypeError("with balance, corpus and balance must be mappings from names to texts")
     if not corpus or {*corpus} != {*balance}:
@@ -1579,6 +1598,11 @@ def _total(corpora: Iterable[DocumentCorpus | PieceCounts]) -> int | None:
         else:
             total += size
     return total
+
+
+def _size_of(corpus: DocumentCorpus | PieceCounts) -> int:
+    """Return the number of bytes of a text that was read."""
+    return corpus.header.text_bytes if isinstance(corpus, PieceCounts) else corpus.bytes_read
 
 
 def _counts(

@@ -411,10 +411,16 @@ def test_wrong_rules_are_found_before_the_work(arguments: tuple[str, ...], error
     assert not Path("new.json").exists()
 
 
+def test_checkpoint_and_output_are_two_files() -> None:
+    result = in_process(*TRAIN, "a.txt", "--checkpoint", "./new.json")
+    assert result == failure("./new.json: --checkpoint and --output must be two files")
+    assert not Path("new.json").exists()
+
+
 def test_a_wrong_expression_is_wrong_usage() -> None:
     result = in_process(*TRAIN, "a.txt", "--forbid", "(")
     assert result.code == 2
-    assert "'(' is no regular expression" in result.err[-1]
+    assert "'(' is not a regular expression" in result.err[-1]
 
 
 def test_languages_are_inputs_with_development_texts() -> None:
@@ -435,6 +441,7 @@ def test_languages_are_inputs_with_development_texts() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
+        (("a.txt", "--balance", "a.txt=b.txt", "--balance", "b.txt=a.txt"), "must be given once"),
         (("--balance", "a.txt=b.txt"), "--balance must be given once for each input"),
         (
             ("--balance", "a.txt=b.txt", "--balance", "c.txt=b.txt"),

@@ -233,7 +233,7 @@ impl Corpus {
         Ok(())
     }
 
-    /// Does the work of `for_each_pair` faster while all tokens are bytes.
+    /// Calls `take` as `for_each_pair` does, but faster, while all tokens are bytes.
     #[inline(always)]
     fn for_each_pair_of_bytes<F>(
         &self,

@@ -128,7 +128,7 @@ def _forbidden(text: str) -> re.Pattern[bytes]:
     try:
         return re.compile(os.fsencode(text))
     except re.error as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a regular expression: {error}") from None
 
 
 def _rules(options: argparse.Namespace) -> dict[str, Any]:
@@ -149,6 +149,9 @@ def run(options: argparse.Namespace) -> None:
     """Train, save the vocabulary, and write a report in JSON."""
     names = options.files + options.input or [common.STANDARD_INPUT]
     common.check_output(options.output, options.force)
+    checkpoint = options.checkpoint
+    if checkpoint is not None and os.path.realpath(checkpoint) == os.path.realpath(options.output):
+        raise ValueError(f"{checkpoint}: --checkpoint and --output must be two files")
     started = time.monotonic()
     progress = _Progress(display(options.quiet))
     with progress.display, warnings.catch_warnings():
@@ -161,7 +164,10 @@ def run(options: argparse.Namespace) -> None:
     learnt = tokenizer.vocab_size - len(tokenizer.special_tokens)
     stopped_early = learnt < options.vocab_size
     if stopped_early and not options.quiet:
-        common.say(f"stopped at {learnt} of {options.vocab_size} ids: no pair is left to merge")
+        is_ruled = options.min_pair_count > 1 or options.max_token_bytes or options.base
+        is_ruled = is_ruled or options.forbid or options.whole_characters
+        left = "that may be merged" if is_ruled else "to merge"
+        common.say(f"stopped at {learnt} of {options.vocab_size} ids: no pair is left {left}")
     if not pattern_names(tokenizer.pattern) and not options.quiet:
         common.say("llama.cpp supports named patterns only and cannot load this vocabulary")
     report = {
@@ -228,7 +234,7 @@ def _balanced(
     developments = dict(options.balance)
     if options.weight or options.min_count > 1 or options.bad_log is not None:
         raise ValueError("--balance works without --weight, --min-count and --bad-log")
-    if {*developments} != {*names} or len(developments) < len(options.balance):
+    if {*developments} != {*names} or not len(developments) == len(names) == len(options.balance):
         names_of_one = ", ".join(sorted({*developments} ^ {*names}))
         raise ValueError(
             "--balance must be given once for each input, with the name of the input"
