@@ -23,6 +23,7 @@ import tiktoken
 import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
+from support.programs import variables
 from tokenizers import pre_tokenizers
 
 from bpetite import Tokenizer
@@ -469,7 +470,8 @@ def test_a_pattern_that_blows_up_can_be_interrupted() -> None:
         "except KeyboardInterrupt:\n"
         "    print('interrupted')\n"
     )
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=variables()) as process:
         assert process.stdout is not None
         try:
             assert process.stdout.readline() == b"ready\n"

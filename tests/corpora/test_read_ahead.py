@@ -11,6 +11,7 @@ from time import monotonic, sleep
 
 import pytest
 from support.cli import posix_only
+from support.programs import variables
 
 from bpetite.corpora import Corpus, _ahead
 from bpetite.corpora._ahead import read_ahead
@@ -114,5 +115,5 @@ except KeyboardInterrupt:
     print("interrupted", threading.active_count())
 """
     command = [sys.executable, "-c", program, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, timeout=60, check=False, env=variables())
     assert (done.stdout.split()[:1], done.stderr) == ([b"interrupted"], b"")
