@@ -17,6 +17,7 @@ from bpetite._corpus import Batches, Document, DocumentCorpus, DocumentRun, Sour
 from bpetite._decoder import as_list
 from bpetite._engine import ENGINE
 from bpetite._engine.arrays import joined
+from bpetite._engine.contract import Learning
 from bpetite._engine.documents import view_of_data, view_of_offsets
 from bpetite._merge_rules import Forbidden, MergeOptions, extended
 from bpetite._piece_counts.counts import PieceCounts
@@ -299,20 +300,15 @@ class Tokenizer(MakesStreams):
         rules = options.rules(start)
         is_continued = start.merges or options.base is not None
         with kept.saving(rules) as takes:
-            arguments = (
-                merge_limit,
-                merging.report,
-                start if is_continued else None,
-                takes,
-                options.min_count,
-            )
+            base = start if is_continued else None
+            learning = Learning(merging.report, base, takes, options.min_count)
             if developments:
                 number = len(texts)
                 languages = [*zip(counts[:number], counts[number:], strict=True)]
-                merges = ENGINE.learn_balanced(languages, *arguments)
+                merges = ENGINE.learn_balanced(languages, merge_limit, learning)
             else:
                 # `pop` gives the only reference away, so that the counts can be freed early.
-                merges = ENGINE.learn_merges(counts.pop(), *arguments)
+                merges = ENGINE.learn_merges(counts.pop(), merge_limit, learning)
         merging.tell(len(merges))
         if len(merges) < merge_limit:
             learnt = len(start.ordinary_tokens) + len(merges)

@@ -41,15 +41,7 @@ def learn_merges(
         return []
     learner = _Learner(_Corpus(piece_counts, ids_of), takes, min_count)
     del piece_counts  # the corpus holds a copy, so free the caller's counts
-    if report is not None:
-        report(0)
-    merges: list[Pair] = []
-    while len(merges) < limit and (pair := learner.best_pair()) is not None:
-        learner.merge(pair, first_id + len(merges))
-        merges.append(pair)
-        if report is not None:
-            report(len(merges))
-    return merges
+    return _learn(limit, report, first_id, learner.best_pair, learner.merge)
 
 
 def learn_balanced(
@@ -76,22 +68,36 @@ def learn_balanced(
     learners = [_Learner(_Corpus(text, ids_of), takes, min_count) for text, _ in languages]
     developments = [_Corpus(development, ids_of) for _, development in languages]
     del languages
-    if report is not None:
-        report(0)
-    merges: list[Pair] = []
-    while len(merges) < limit:
+
+    def best_pair() -> Pair | None:
         by_length = sorted(
             zip(developments, learners, strict=True), key=lambda each: -each[0].id_count
         )
         best_pairs = (learner.best_pair() for _, learner in by_length)
-        pair = next((pair for pair in best_pairs if pair is not None), None)
-        if pair is None:
-            break
-        new_id = first_id + len(merges)
+        return next((pair for pair in best_pairs if pair is not None), None)
+
+    def merge(pair: Pair, new_id: int) -> None:
         for learner in learners:
             learner.merge(pair, new_id)
         for development in developments:
             development.merge(pair, new_id)
+
+    return _learn(limit, report, first_id, best_pair, merge)
+
+
+def _learn(
+    limit: int,
+    report: Callable[[int], object] | None,
+    first_id: int,
+    best_pair: Callable[[], Pair | None],
+    merge: Callable[[Pair, int], object],
+) -> list[Pair]:
+    """Merge the best pair again and again; return the merges."""
+    if report is not None:
+        report(0)
+    merges: list[Pair] = []
+    while len(merges) < limit and (pair := best_pair()) is not None:
+        merge(pair, first_id + len(merges))
         merges.append(pair)
         if report is not None:
             report(len(merges))

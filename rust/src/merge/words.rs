@@ -204,7 +204,7 @@ impl<'a> WordSplitter<'a> {
                 count += 1;
                 words.bounds[count] = at as u32;
             }
-            // The next iteration overwrites what is not a word break.
+            // The next iteration overwrites the entry unless it is a word break.
             words.breaks[break_count] = count as u16;
             break_count += usize::from(at == end_of_word && at < end);
             pieces += usize::from(at == end);

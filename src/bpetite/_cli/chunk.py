@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _documents(options: argparse.Namespace) -> Iterator[tuple[int | None, str]]:
-    """Yield each document with its number, which is None for a text that stands alone."""
+    """Yield each document with its number; a single document has None."""
     if options.text is not None:
         yield None, common.text_argument(options.text)
         return

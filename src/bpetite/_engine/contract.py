@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from mmap import mmap
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from bpetite._arguments import Frame, Text
 from bpetite._corpus import DocumentCorpus
@@ -181,6 +181,23 @@ class FieldScanner(Protocol):
         """
 
 
+class Learning(NamedTuple):
+    """How an engine learns merges."""
+
+    report: Callable[[int], object] | None = None
+    """Called with the number of merges: with 0 first, if any are wanted."""
+    base: Vocabulary | None = None
+    """Merges are learnt on top of it, and the first makes the id `base.n_vocab`."""
+    takes: Callable[[int, int], bool] | None = None
+    """Returns whether the pair of two ids may be merged. If so, the pair is the next merge."""
+    min_count: int = 1
+    """No pair is merged whose count is lower."""
+
+
+FREE_LEARNING = Learning()
+"""Learns from bytes on, and merges any pair."""
+
+
 class Engine(Protocol[Counts]):
     """The names that a module must have to be an engine."""
 
@@ -221,32 +238,15 @@ class Engine(Protocol[Counts]):
         """Return what `_piece_records.partition_records` returns."""
 
     def learn_merges(
-        self,
-        counts: Counts,
-        limit: int,
-        report: Callable[[int], object] | None = None,
-        base: Vocabulary | None = None,
-        takes: Callable[[int, int], bool] | None = None,
-        min_count: int = 1,
-        /,
+        self, counts: Counts, limit: int, learning: Learning = FREE_LEARNING, /
     ) -> list[Pair]:
-        """Return up to `limit` merges in rank order. `counts` are empty afterwards.
-
-        `report` is called with the number of merges: with 0 first, if `limit` is not 0.
-
-        With a `base`, merges are learnt on top of it, and the first makes the id `base.n_vocab`.
-        `takes` returns whether the pair of two ids may be merged. If it returns True, the pair is
-        the next merge. No pair is merged whose count is below `min_count`.
-        """
+        """Return up to `limit` merges in rank order. `counts` are empty afterwards."""
 
     def learn_balanced(
         self,
         languages: Sequence[tuple[Counts, Counts]],
         limit: int,
-        report: Callable[[int], object] | None = None,
-        base: Vocabulary | None = None,
-        takes: Callable[[int, int], bool] | None = None,
-        min_count: int = 1,
+        learning: Learning = FREE_LEARNING,
         /,
     ) -> list[Pair]:
         """Return merges as `learn_merges`, chosen as `_trainer.learn_balanced` does.

@@ -13,6 +13,7 @@ from bpetite import _progress
 from bpetite._corpus import BatchCorpus, DocumentCorpus, check_utf8
 from bpetite._decoder import as_list
 from bpetite._engine import _native, python
+from bpetite._engine.contract import FREE_LEARNING
 from bpetite._piece_records import Merged, RecordBlock, Totals
 from bpetite._pretokenizer import PATTERNS
 from bpetite._progress import Reporter
@@ -169,41 +170,41 @@ def partition_records(records: bytes, count: int) -> list[tuple[bytes, Totals]]:
 
 
 def learn_merges(
-    counts: Counts,
-    limit: int,
-    report: Callable[[int], object] | None = None,
-    base: Vocabulary | None = None,
-    takes: Callable[[int, int], bool] | None = None,
-    min_count: int = 1,
+    counts: Counts, limit: int, learning: contract.Learning = FREE_LEARNING
 ) -> list[Pair]:
     if limit == 0:
         return []
-    native_base = None if base is None else _native_vocabulary(base)
-    if base is not None and native_base is None:
-        return python.learn_merges(_in_python(counts), limit, report, base, takes, min_count)
-    first_id = 0 if base is None else base.n_vocab
-    learner = _native.MergeLearner([counts], [], native_base, first_id, takes, min_count)
-    return _learnt(learner, limit, report)
+    learner = _learner([counts], [], learning)
+    if learner is None:
+        return python.learn_merges(_in_python(counts), limit, learning)
+    return _learnt(learner, limit, learning.report)
 
 
 def learn_balanced(
     languages: Sequence[tuple[Counts, Counts]],
     limit: int,
-    report: Callable[[int], object] | None = None,
-    base: Vocabulary | None = None,
-    takes: Callable[[int, int], bool] | None = None,
-    min_count: int = 1,
+    learning: contract.Learning = FREE_LEARNING,
 ) -> list[Pair]:
     texts, developments = ([*each] for each in zip(*languages, strict=True))
     if limit == 0:
         return []
+    learner = _learner(texts, developments, learning)
+    if learner is None:
+        in_python = zip(map(_in_python, texts), map(_in_python, developments), strict=True)
+        return python.learn_balanced([*in_python], limit, learning)
+    return _learnt(learner, limit, learning.report)
+
+
+def _learner(
+    texts: list[Counts], developments: list[Counts], learning: contract.Learning
+) -> _native.MergeLearner | None:
+    """Return the native learner; None if the base has no native form."""
+    _, base, takes, min_count = learning
     native_base = None if base is None else _native_vocabulary(base)
     if base is not None and native_base is None:
-        in_python = zip(map(_in_python, texts), map(_in_python, developments), strict=True)
-        return python.learn_balanced([*in_python], limit, report, base, takes, min_count)
+        return None
     first_id = 0 if base is None else base.n_vocab
-    learner = _native.MergeLearner(texts, developments, native_base, first_id, takes, min_count)
-    return _learnt(learner, limit, report)
+    return _native.MergeLearner(texts, developments, native_base, first_id, takes, min_count)
 
 
 def _in_python(counts: Counts) -> python.Counts:

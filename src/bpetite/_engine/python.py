@@ -16,7 +16,7 @@ from bpetite._decoder import byte_offsets, character_offsets, join_tokens
 from bpetite._encoder import Encoder, ResplitError, merger_of
 from bpetite._engine import is_fallback
 from bpetite._engine.arrays import as_array, joined
-from bpetite._engine.contract import Block
+from bpetite._engine.contract import FREE_LEARNING, Block, Learning
 from bpetite._engine.documents import documents_in
 from bpetite._engine.fallback import count_work
 from bpetite._engine.field_scanner import FieldScanner
@@ -187,38 +187,24 @@ def are_utf8(data: Block, offsets: memoryview) -> bool:
     return all(at - first == size or view[at - first] & 0xC0 != 0x80 for at in offsets)
 
 
-def learn_merges(
-    counts: Counts,
-    limit: int,
-    report: Callable[[int], object] | None = None,
-    base: Vocabulary | None = None,
-    takes: Callable[[int, int], bool] | None = None,
-    min_count: int = 1,
-) -> list[Pair]:
+def learn_merges(counts: Counts, limit: int, learning: Learning = FREE_LEARNING) -> list[Pair]:
     only_reference = [counts]
     del counts
-    rules = _rules(base, takes, min_count)
-    return _trainer.learn_merges(only_reference.pop(), limit, report, **rules)
+    return _trainer.learn_merges(only_reference.pop(), limit, learning.report, **_rules(learning))
 
 
 def learn_balanced(
-    languages: Sequence[tuple[Counts, Counts]],
-    limit: int,
-    report: Callable[[int], object] | None = None,
-    base: Vocabulary | None = None,
-    takes: Callable[[int, int], bool] | None = None,
-    min_count: int = 1,
+    languages: Sequence[tuple[Counts, Counts]], limit: int, learning: Learning = FREE_LEARNING
 ) -> list[Pair]:
-    return _trainer.learn_balanced(languages, limit, report, **_rules(base, takes, min_count))
+    return _trainer.learn_balanced(languages, limit, learning.report, **_rules(learning))
 
 
-def _rules(
-    base: Vocabulary | None, takes: Callable[[int, int], bool] | None, min_count: int
-) -> dict[str, Any]:
-    rules: dict[str, Any] = {"takes": takes, "min_count": min_count}
-    if base is not None:
-        merge = merger_of(base)
-        rules |= {"ids_of": lambda piece: merge(piece.encode()), "first_id": base.n_vocab}
+def _rules(learning: Learning) -> dict[str, Any]:
+    rules: dict[str, Any] = {"takes": learning.takes, "min_count": learning.min_count}
+    if learning.base is not None:
+        merge = merger_of(learning.base)
+        rules["ids_of"] = lambda piece: merge(piece.encode())
+        rules["first_id"] = learning.base.n_vocab
     return rules
 
 
