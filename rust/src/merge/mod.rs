@@ -142,7 +142,7 @@ impl MergeTable {
             merges_of[left as usize].push(rank);
             merges_of[right as usize].push(rank);
         }
-        // A merge may come before those of its parts, so each new token leads to the merges that use it.
+        // A merge may come before those of its parts, so each token leads to the merges that use it.
         let mut new: Vec<TokenIndex> = self.token_of_byte.to_vec();
         while let Some(token) = new.pop() {
             for &rank in &merges_of[token as usize] {
