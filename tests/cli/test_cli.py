@@ -34,9 +34,12 @@ from support.cli import (
 )
 from support.cli import folder as folder  # a fixture
 from support.cli import public_ranks as public_ranks  # a fixture
+from support.engines import quick_once
 
 import bpetite
 from bpetite import Tokenizer
+
+pytestmark = quick_once
 
 VERBS = (
     *("train", "encode", "decode", "stream", "count", "truncate", "chunk", "inspect"),

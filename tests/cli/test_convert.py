@@ -26,8 +26,11 @@ from support.cli import (
 )
 from support.cli import folder as folder  # a fixture
 from support.cli import public_ranks as public_ranks  # a fixture
+from support.engines import quick_once
 
 from bpetite import Tokenizer
+
+pytestmark = quick_once
 
 FORMATS = ("bpetite", "tiktoken", "gpt2", "huggingface", "folder")
 

@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 from support.cli import environment, example, in_process, posix_only
+from support.engines import quick_once
 
 from bpetite import Tokenizer
+
+pytestmark = quick_once
 
 
 @dataclass(frozen=True)

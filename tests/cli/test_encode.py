@@ -11,11 +11,14 @@ import numpy as np
 import pytest
 from support.cli import BOM_WARNING, RAW, TOKENIZER, Result, failure, in_process, saved
 from support.cli import folder as folder  # a fixture
+from support.engines import quick_once
 from support.programs import PEAK
 
 import bpetite
 from bpetite import PATTERNS, Tokenizer
 from bpetite._cli import progress, write_ids
+
+pytestmark = quick_once
 
 ENCODE = ("encode", "--model", "model.json")
 

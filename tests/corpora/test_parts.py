@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from support.cli import in_process
+from support.engines import quick_once
 from support.programs import variables
 
 from bpetite import PieceCounts, Tokenizer
@@ -31,6 +32,8 @@ from bpetite.corpora import (
     verify,
 )
 from bpetite.corpora._new_files import NewFile
+
+pytestmark = quick_once
 
 TEXTS = [f"the hen {number} then met the ten men " * (number % 7) for number in range(300)]
 TOKENIZER = Tokenizer.train(TEXTS, 300)

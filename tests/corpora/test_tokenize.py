@@ -15,13 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.engines import once
+from support.engines import once, quick_once
 from support.programs import variables
 
 from bpetite import Tokenizer
 from bpetite.corpora import Corpus, TokenizeProgress, first_documents, tokenize, verify
 from bpetite.corpora._plan import shard_of
 from bpetite.corpora._token_files import FORMATS
+
+pytestmark = quick_once
 
 END = "<|endoftext|>"
 WORDS = [

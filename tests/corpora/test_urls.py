@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from support.cli import failure, in_process
 from support.corpora import COMPRESSIONS, arrow, jsonl, parquet
-from support.engines import once
+from support.engines import once, quick_once
 
 from bpetite import Tokenizer
 from bpetite.corpora import (
@@ -26,6 +26,8 @@ from bpetite.corpora import (
     tokenize_part,
     verify,
 )
+
+pytestmark = quick_once
 
 fsspec = pytest.importorskip("fsspec")
 pytest.importorskip("upath")

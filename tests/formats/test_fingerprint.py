@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.engines import quick_once
 from support.vocabularies import vocabulary
 
 import bpetite
@@ -15,6 +16,8 @@ from bpetite import PATTERNS, Tokenizer
 from bpetite._vocabulary import Vocabulary
 from bpetite.formats import _fingerprint
 from conftest import TEXTS
+
+pytestmark = quick_once
 
 END = "<|endoftext|>"
 

@@ -12,12 +12,15 @@ import tiktoken
 import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
+from support.engines import quick_once
 from tokenizers import pre_tokenizers
 
 from bpetite import Tokenizer, _unicode
 from bpetite._pretokenizer import PATTERNS, Pretokenizer, portable_pattern
 from bpetite._unicode import differs
 from bpetite.formats._portable_regex import check_shared, to_portable
+
+pytestmark = quick_once
 
 CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 SPACES = r"\s*[\r\n]+|\s+(?!\S)|\s+"

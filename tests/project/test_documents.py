@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 from support import ROOT
+from support.engines import quick_once
+
+pytestmark = quick_once
 
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),

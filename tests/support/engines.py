@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import pytest
 
 import bpetite
@@ -13,11 +11,11 @@ python_only = pytest.mark.skipif(
 )
 """For tests that read or change internals; both engines run the tests of results."""
 
-once = pytest.mark.skipif(
-    bpetite.engine == "python" and find_spec("bpetite._engine._native") is not None,
-    reason="the run of the native engine tests it",
-)
+once = pytest.mark.once
 """For tests of what no engine changes: pages, types and names."""
+
+quick_once = pytest.mark.quick_once
+"""For tests of code above the engines: commands, files and corpora."""
 
 native_only = pytest.mark.skipif(
     bpetite.engine != "native", reason="tests internals of the native engine"

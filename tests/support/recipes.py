@@ -79,6 +79,7 @@ def needs(*packages: str) -> list[pytest.MarkDecorator]:
     missing = [package for package in packages if find_spec(package) is None]
     return [
         once,
+        pytest.mark.slow,
         pytest.mark.skipif(os.name == "nt", reason="kills processes by POSIX signals"),
         pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}"),
     ]

@@ -22,6 +22,7 @@ import pytest
 from starlette.testclient import TestClient
 from support.cli import TEXT, TOKENIZER, failure, in_process, posix_only, start
 from support.cli import folder as folder  # a fixture
+from support.engines import quick_once
 from support.vocabularies import vocabulary
 
 from bpetite import CorpusWarning, Tokenizer
@@ -29,6 +30,8 @@ from bpetite._web.app import MAX_BYTES, MAX_REPLAYED, Model, application
 from bpetite._web.explained import MAX_DRAWN_BYTES
 from bpetite._web.server import MAX_CONNECTIONS
 from bpetite._web.training import MAX_STEPS
+
+pytestmark = quick_once
 
 BYTES = Tokenizer.train("", 256)
 """A tokenizer whose tokens are single bytes, except <|endoftext|> = 256."""
