@@ -251,6 +251,15 @@ def test_bytes_of_a_character_belong_to_its_part() -> None:
     assert SMALL.encode_parts(["é", "", "🙂", "a"])[1] == [0, 2, 2, 6, 7]
 
 
+def test_long_tokens_have_their_lengths() -> None:
+    """A table of one byte for each length would not do for all of them."""
+    tokenizer = Tokenizer.train("a" * 4096, 266)
+    assert tokenizer.token_bytes(265) == b"a" * 1024
+    for sizes in ([1023, 1, 5], [1024, 1025, 254, 255, 256, 257], [128] * 17, [3000, 0, 97]):
+        parts = ["a" * size for size in sizes]
+        assert tokenizer.encode_parts(parts) == reference(tokenizer, parts)
+
+
 def test_offsets_make_a_loss_mask() -> None:
     """An id counts if its part is the assistant's: no search for ids, no text encoded again."""
     answers = "ab ab", "ab"

@@ -17,6 +17,9 @@ use crate::encode::{Count, Encoder, Id, IdList, Job, PartedText, Stop, Texts};
 use crate::interrupt::Interrupt;
 use crate::split::Pattern;
 
+/// The number of parts of a text between two checks of signals.
+const SIGNAL_CHECK_PARTS: usize = 1 << 8;
+
 /// The number of ids whose Python integers are made ahead. Few vocabularies have higher ids.
 const READY_MADE_INTEGERS: u32 = 1 << 19;
 
@@ -70,13 +73,19 @@ impl TextEncoder {
     ) -> PyResult<(Vec<T>, Vec<u64>)> {
         static TRUSTED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         let trusted = TRUSTED.import(py, "bpetite._arguments", "Trusted")?;
-        let mut text = PartedText::default();
+        let mut bytes = 0;
+        for (index, part) in parts.iter().enumerate() {
+            bytes += part.cast::<PyString>()?.to_str()?.len();
+            if index % SIGNAL_CHECK_PARTS == SIGNAL_CHECK_PARTS - 1 {
+                py.check_signals()?;
+            }
+        }
+        let mut text = PartedText::with_capacity(bytes, parts.len());
         for part in parts {
             let part = part.cast_into::<PyString>()?;
             let is_trusted =
                 !part.is_exact_instance_of::<PyString>() && part.is_instance(trusted)?;
             text.push(part.to_str()?.as_bytes(), is_trusted);
-            py.check_signals()?;
         }
         let encode = |interrupt: &mut Interrupt<'_>| text.encode(&self.encoder, interrupt);
         match run(py, text.len() >= GIL_RELEASE_MIN_SIZE, encode)? {
