@@ -33,32 +33,33 @@ LARGE_PARTS = 24
 SMALL_PARTS = 1_000
 SMALL_LINE = b'{"text": "a word"}\n'
 
-PER_WORKER = Target(low=0.9, unit=" × the serial speed for each worker")
+PER_WORKER = Target(low=0.9, unit=" × the speed of equally many processes without an engine")
 
 # Engines
 
 RunParts = Callable[[Sequence[Part]], object]
 
+NO_ENGINE = "no engine"
+
 
 def engine_header() -> Line:
     """Return the column titles."""
     large = f"MB/s with {LARGE_PARTS} parts of {LARGE_PART // MB} MB"
-    return ("engine, workers", large, "× serial, per worker", f"seconds for {SMALL_PARTS:,} parts")
+    return ("engine, workers", large, "× no engine", f"seconds for {SMALL_PARTS:,} parts")
 
 
 def engine_rows(bench: Bench) -> Iterator[Row]:
-    """Compare engines with one process: speed with large parts, and the time of tiny parts."""
+    """Compare engines with processes that share the parts beforehand, as `--part I/N` does."""
     [subject] = bench.subjects("cl100k")
     with case_of(subject, bench.texts["english"], LARGE_PART * LARGE_PARTS, "jsonl") as case:
         small = case.folder / "small.jsonl"
         small.write_bytes(SMALL_LINE * SMALL_PARTS)
-        engines: list[tuple[str, int]] = [("serial", 1)]
-        engines += [
+        engines = [
             (engine, workers)
-            for engine in ("pool", "dask", "ray")
+            for engine in (NO_ENGINE, "pool", "dask", "ray")
             for workers in range(1, min(len(ALL_CPUS), 2) + 1)
         ]
-        serial = 0.0
+        without_engine: dict[int, float] = {}
         for engine, workers in engines:
             if engine in ("dask", "ray") and not is_installed(engine):
                 yield Row((f"{engine}, not installed",))
@@ -70,12 +71,11 @@ def engine_rows(bench: Bench) -> Iterator[Row]:
                     *(case.model, bench.repeats),
                 ).result()
             speed = case.input.text_bytes / MB / large_seconds
-            serial = serial or speed
+            share = speed / without_engine.setdefault(workers, speed)
             title = f"{engine} {version_of(engine)}" if engine in ("dask", "ray") else engine
             what = f"{title}, {workers}"
-            share = speed / serial / workers
             cells = (what, f"{speed:.0f}", f"{share:.2f}", f"{small_seconds:.1f}")
-            yield Row(cells, [] if engine == "serial" else [PER_WORKER.check(what, share)])
+            yield Row(cells, [] if engine == NO_ENGINE else [PER_WORKER.check(what, share)])
 
 
 def measured(
@@ -122,8 +122,13 @@ def seconds(run: RunParts, parts: Sequence[Part]) -> float:
 def opened(engine: str, workers: int) -> Iterator[RunParts]:
     """Start an engine; yield a function that does parts with it."""
     with ExitStack() as stack:
-        if engine == "serial":
-            yield tokenize_parts
+        spawn = get_context("spawn")
+        if engine == NO_ENGINE:
+            processes = [
+                stack.enter_context(ProcessPoolExecutor(1, spawn, use_cpus, ((cpu,),)))
+                for cpu in ALL_CPUS[-workers:]
+            ]
+            yield partial(shared, processes)
         elif engine == "ray":
             ray: Any = import_module("ray")
             ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)
@@ -133,9 +138,10 @@ def opened(engine: str, workers: int) -> Iterator[RunParts]:
         else:
             executor: Executor
             if engine == "pool":
-                spawn = get_context("spawn")
                 executor = stack.enter_context(ProcessPoolExecutor(workers, spawn))
             else:
+                # docs/clusters.md says why.
+                os.environ["MALLOC_MMAP_THRESHOLD_"] = str(1 << 22)
                 distributed: Any = import_module("distributed")
                 cluster = stack.enter_context(
                     distributed.LocalCluster(
@@ -144,6 +150,17 @@ def opened(engine: str, workers: int) -> Iterator[RunParts]:
                 )
                 executor = stack.enter_context(distributed.Client(cluster)).get_executor()
             yield partial(tokenize_parts, workers=workers, executor=executor)
+
+
+def shared(processes: Sequence[Executor], parts: Sequence[Part]) -> None:
+    """Give each process an equal number of parts, all at once."""
+    count = len(processes)
+    shares = [
+        process.submit(tokenize_parts, parts[first::count])
+        for first, process in enumerate(processes)
+    ]
+    for share in shares:
+        share.result()
 
 
 # A large corpus
