@@ -93,7 +93,7 @@ def test_every_budget_of_every_kind_of_text(text_case: str, pattern: str) -> Non
     tokenizer = tokenizer_of(pattern, with_literals=True)
     counts = [tokenizer.count(text[:end]) for end in range(len(text) + 1)]
     from_end = [tokenizer.count(text[start:]) for start in range(len(text) + 1)]
-    for budget in range(0, counts[-1] + 1, 1 + counts[-1] // 40):
+    for budget in range(0, counts[-1] + 1, 1 + counts[-1] // 15):
         end = max(end for end, count in enumerate(counts) if count <= budget)
         start = min(start for start, count in enumerate(from_end) if count <= budget)
         assert tokenizer.truncate(text, budget) == text[:end]

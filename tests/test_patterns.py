@@ -23,6 +23,7 @@ import tiktoken
 import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
+from support.engines import quick_once
 from support.programs import variables
 from tokenizers import pre_tokenizers
 
@@ -484,6 +485,7 @@ def test_a_pattern_that_blows_up_can_be_interrupted() -> None:
     assert out == b"interrupted\n"
 
 
+@quick_once
 @pytest.mark.parametrize(
     "pattern", [r"(?:a|a)+b|[\s\S]", "(?:a|aa)+$", "(?:q|q)+r|.", r"(?:\p{L}|[A-Z])+END|."]
 )

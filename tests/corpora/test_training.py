@@ -76,7 +76,7 @@ def test_count_of_a_text_in_chunks_is_exact(
         def segments(self) -> Any:
             return Corpus(path).segments(batch_bytes=self.batch_bytes)
 
-    for batch_bytes in (1, 3, 50, 1000, 1 << 20):
+    for batch_bytes in (1, 50, 1000):
         for allowed in ("all", ()):
             expected = tokenizer.count(text, allowed_special=allowed)
             found = tokenizer.count_documents(Small(batch_bytes), allowed_special=allowed)

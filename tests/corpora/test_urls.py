@@ -369,6 +369,7 @@ def bucket() -> Iterator[str]:
 
 
 @once
+@pytest.mark.slow  # the same calls read and write the other stores
 @pytest.mark.filterwarnings("ignore")  # of the server and its libraries
 def test_commands_read_and_write_a_store(bucket: str, tmp_path: Path) -> None:
     path, model = tmp_path / "texts.jsonl", tmp_path / "model.json"
@@ -391,6 +392,7 @@ def test_commands_read_and_write_a_store(bucket: str, tmp_path: Path) -> None:
 
 
 @once
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_processes_write_to_a_store_together(bucket: str) -> None:
     url = put(f"{bucket}/in2/texts.parquet", FILES["texts.parquet"])
@@ -402,6 +404,7 @@ def test_processes_write_to_a_store_together(bucket: str) -> None:
 
 
 @once
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_store_says_what_is_missing(bucket: str) -> None:
     with pytest.raises(FileNotFoundError) as failure:

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import pytest
 import tiktoken
+from support.engines import quick_once
 from support.vocabularies import vocabulary
 
 from bpetite import Tokenizer
@@ -614,6 +615,7 @@ class Liar(tiktoken.Encoding):
         return [*super().encode(text, **options), 7]
 
 
+@quick_once
 def test_encoding_is_checked_against_itself() -> None:
     ranks = {bytes([byte]): byte for byte in range(256)}
     liar = Liar("x", pat_str=r"[\s\S]", mergeable_ranks=ranks, special_tokens={})
