@@ -5,7 +5,6 @@ BPETITE_URL, the address of the repository, becomes the links of the project.
 """
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +12,9 @@ from pathlib import Path
 
 from setuptools import setup
 
-ROOT = Path(__file__).resolve().parent
+sys.path.insert(0, str(Path(__file__).resolve().parent / "scripts"))
+
+from tools import make_sbom, project_links
 
 CHOICES = ("auto", "require", "never")
 
@@ -62,9 +63,6 @@ def native_engine(choice: str) -> dict[str, object]:
         # and the one that an editable installation takes too.
         def write_wheelfile(self, wheelfile_base: str, *arguments: str) -> None:
             super().write_wheelfile(wheelfile_base, *arguments)
-            sys.path.insert(0, str(ROOT / "scripts"))
-            from tools import make_sbom
-
             try:
                 text = make_sbom.bill(self.distribution.get_version())
             except (OSError, subprocess.CalledProcessError) as error:
@@ -106,37 +104,11 @@ def warn(reason: str) -> None:
     )
 
 
-def links(address: str) -> dict[str, str]:
-    """Return the links of the project by the address of its repository; "" gives none."""
-    address = address.rstrip("/")
-    if not address:
-        return {}
-    if not re.match(r"https?://\S+$", address):
-        sys.exit(f"BPETITE_URL must be the https address of the repository, got {address!r}")
-    return {
-        "Source": address,
-        "Documentation": f"{address}/blob/HEAD/docs/README.md",
-        "Changelog": f"{address}/blob/HEAD/CHANGELOG.md",
-        "Issues": f"{address}/issues",
-    }
-
-
-def description(address: str) -> str:
-    """Return README.md, with links that lead into the repository from any page."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    if not address:
-        return text
-    address = f"{address.rstrip('/')}/%s/HEAD/"
-    text = re.sub(r"(!\[[^\]]*\]\()(?!https?:|#)", rf"\g<1>{address % 'raw'}", text)
-    return re.sub(r"(?<!!)(\[[^\[\]]*\]\()(?!https?:|#)", rf"\g<1>{address % 'blob'}", text)
-
-
-if __name__ in ("__main__", "builtins"):  # a build runs this file as one or the other
-    url = os.environ.get("BPETITE_URL", "")
-    setup(
-        zip_safe=False,
-        long_description=description(url),
-        long_description_content_type="text/markdown",
-        project_urls=links(url),
-        **arguments(),
-    )
+url = os.environ.get("BPETITE_URL", "")
+setup(
+    zip_safe=False,
+    long_description=project_links.description(url),
+    long_description_content_type="text/markdown",
+    project_urls=project_links.links(url),
+    **arguments(),
+)

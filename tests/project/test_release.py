@@ -7,8 +7,6 @@ import shutil
 import subprocess
 import sys
 from importlib.metadata import distribution
-from importlib.util import module_from_spec, spec_from_file_location
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,7 +14,7 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from support import ROOT
 from support.engines import once
-from tools import check_release, make_licenses, make_sbom
+from tools import check_release, make_licenses, make_sbom, project_links
 from tools.crates import linked_crates
 
 import bpetite
@@ -28,31 +26,20 @@ pytestmark = once
 needs_cargo = pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not installed")
 
 
-@pytest.fixture(scope="module")
-def setup() -> ModuleType:
-    """Return setup.py, imported."""
-    spec = spec_from_file_location("setup", ROOT / "setup.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_links_begin_with_the_address(setup: ModuleType) -> None:
-    links: dict[str, str] = setup.links(f"{ADDRESS}/")
+def test_links_begin_with_the_address() -> None:
+    links = project_links.links(f"{ADDRESS}/")
     assert links["Source"] == ADDRESS
     files = [link.partition("/blob/HEAD/")[2] for link in links.values()]
     assert [file for file in files if file and not (ROOT / file).is_file()] == []
-    assert setup.links("") == {}
+    assert project_links.links("") == {}
     with pytest.raises(SystemExit, match="BPETITE_URL must be"):
-        setup.links("owner/bpetite")
+        project_links.links("owner/bpetite")
 
 
-def test_links_of_readme_are_absolute(setup: ModuleType) -> None:
+def test_links_of_readme_are_absolute() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
-    assert setup.description("") == readme
-    links = re.findall(r"\]\(([^)]+)\)", setup.description(ADDRESS))
+    assert project_links.description("") == readme
+    links = re.findall(r"\]\(([^)]+)\)", project_links.description(ADDRESS))
     assert f"{ADDRESS}/raw/HEAD/docs/encode-speed.svg" in links
     assert f"{ADDRESS}/blob/HEAD/docs/training.md" in links
     assert [link for link in links if not link.startswith("https://")] == []
