@@ -1,14 +1,20 @@
 """Build the native engine if Rust is installed. Without Rust, install pure Python.
 
 BPETITE_NATIVE=require makes a failed build an error; BPETITE_NATIVE=never skips the build.
+BPETITE_URL, the address of the repository, becomes the links of the project.
 """
 
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 from setuptools import setup
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "scripts"))
+
+from tools import make_sbom, project_links
 
 CHOICES = ("auto", "require", "never")
 
@@ -20,6 +26,7 @@ INSTALL_NATIVE = (
 
 def native_engine(choice: str) -> dict[str, object]:
     """Return the arguments of `setup` that build the native engine."""
+    from setuptools.command.bdist_wheel import bdist_wheel
     from setuptools_rust import Binding, RustExtension
     from setuptools_rust.build import build_rust
 
@@ -49,7 +56,26 @@ def native_engine(choice: str) -> dict[str, object]:
                 print(error, file=sys.stderr)
                 warn("building it failed, as shown above")
 
-    return {"rust_extensions": [extension], "cmdclass": {"build_rust": BuildEngine}}
+    class WheelWithBill(bdist_wheel):
+        """Write the wheel, with the bill of materials of the engine in its metadata."""
+
+        # setuptools has no option for PEP 770. This is the last step before the archive is made,
+        # and the one that an editable installation takes too.
+        def write_wheelfile(self, wheelfile_base: str, *arguments: str) -> None:
+            super().write_wheelfile(wheelfile_base, *arguments)
+            try:
+                text = make_sbom.bill(self.distribution.get_version())
+            except (OSError, subprocess.CalledProcessError) as error:
+                if choice == "require":
+                    raise
+                print(f"bpetite: no bill of materials: {error}", file=sys.stderr)
+                return
+            folder = Path(wheelfile_base, "sboms")
+            folder.mkdir(exist_ok=True)
+            (folder / make_sbom.NAME).write_text(text, encoding="utf-8", newline="\n")
+
+    commands = {"build_rust": BuildEngine, "bdist_wheel": WheelWithBill}
+    return {"rust_extensions": [extension], "cmdclass": commands}
 
 
 def arguments() -> dict[str, object]:
@@ -78,4 +104,11 @@ def warn(reason: str) -> None:
     )
 
 
-setup(zip_safe=False, **arguments())
+url = os.environ.get("BPETITE_URL", "")
+setup(
+    zip_safe=False,
+    long_description=project_links.description(url),
+    long_description_content_type="text/markdown",
+    project_urls=project_links.links(url),
+    **arguments(),
+)

@@ -45,3 +45,4 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+"""The version of bpetite, which follows Semantic Versioning."""

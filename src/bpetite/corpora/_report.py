@@ -58,11 +58,12 @@ class BadDocument(NamedTuple):
 
 
 class BadDocumentError(ValueError):
-    """A corpus has a document that cannot be read; `document` is a `BadDocument`."""
+    """A corpus has a document that cannot be read."""
 
     def __init__(self, document: BadDocument) -> None:
         super().__init__(str(document))
-        self.document = document
+        self.document: BadDocument = document
+        """The document."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.document,)

@@ -1,0 +1,133 @@
+"""The public names are those of docs/public-names.txt, and a user's program uses them all."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import sys
+import threading
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import griffe
+import pytest
+import support_desk
+from support import ROOT
+from tools import public_names
+from tools.public_names import MODULES, TYPES, Name
+
+import bpetite
+
+PACKAGE = public_names.load(Path(bpetite.__file__).parents[1])
+
+NAMES = public_names.public_names(PACKAGE)
+
+OPTIONS = [name.object.name for name in NAMES if name.kind == "option"]
+
+CALLABLE = [
+    name for name in NAMES if name.module != TYPES and isinstance(name.object, griffe.Function)
+]
+
+
+def imported(name: Name) -> Any:
+    """Return the object that Python imports for a public name."""
+    found: Any = importlib.import_module(name.module)
+    for attribute in name.path.removeprefix(name.module).split(".")[1:]:
+        found = getattr(found, attribute)
+    return found
+
+
+def test_public_names_are_those_of_the_listing() -> None:
+    """After an intended change, run scripts/tools/public_names.py; design.md has the policy."""
+    listing = (ROOT / "docs" / "public-names.txt").read_text("utf-8")
+    assert public_names.listing(PACKAGE).splitlines() == listing.splitlines()
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_modules_export_the_listed_names(module: str) -> None:
+    names = {name.path.removeprefix(f"{module}.") for name in NAMES if name.module == module}
+    exported = importlib.import_module(module).__all__
+    assert {name for name in names if "." not in name} == {*exported}
+
+
+def test_parameters_are_the_listed_ones() -> None:
+    """Both engines take the same arguments, whatever implements a method."""
+    differences = {}
+    for name in CALLABLE:
+        assert isinstance(name.object, griffe.Function)
+        listed = [each.name for each in name.object.parameters]
+        if "options" in listed:
+            listed = [*listed[:-1], *OPTIONS]
+        is_bound = name.kind in ("classmethod", "constructor")
+        found = [*inspect.signature(imported(name)).parameters]
+        if sorted(found) != sorted(listed[is_bound:]):
+            differences[name.path] = (found, listed)
+    assert differences == {}
+    assert len(CALLABLE) > 90
+
+
+def test_classes_have_no_member_that_is_unlisted() -> None:
+    listed = {name.path for name in NAMES} | public_names.FOR_OTHER_MODULES
+    unlisted = []
+    for name in NAMES:
+        if name.kind == "class" and name.module != TYPES:
+            members = {
+                f"{name.path}.{each}"
+                for base in imported(name).__mro__
+                if base.__module__.partition(".")[0] == "bpetite"
+                for each in [*vars(base), *getattr(base, "__annotations__", ())]
+                if not each.startswith("_")
+            }
+            unlisted += sorted(members - listed)
+    assert unlisted == []
+
+
+def test_the_program_names_each_public_name() -> None:
+    tree = ast.parse(Path(support_desk.__file__).read_bytes())
+    words = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    words |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    # Operators have no names in a program; the next test finds their calls.
+    named = [name for name in NAMES if name.module != TYPES and not name.object.is_special]
+    missing = [name.path for name in named if name.object.name not in words]
+    assert missing == []
+    assert len(named) > 250
+
+
+def test_the_program_calls_each_public_function(tmp_path: Path) -> None:
+    """A profiler sees each call of a Python function, and each use of a property.
+
+    Many classes have a member `text` or `count`, so names in the program prove little.
+    """
+    called: set[CodeType] = set()
+
+    def record(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            called.add(frame.f_code)
+
+    threading.setprofile(record)  # for a corpus, a thread reads ahead
+    sys.setprofile(record)
+    try:
+        manifest = support_desk.main(tmp_path)
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    assert manifest["totals"]["documents"] == 8
+    codes = {path: code for path, code in map(code_of, NAMES) if code is not None}
+    assert [path for path, code in codes.items() if code not in called] == []
+    assert len(codes) > 120
+
+
+def code_of(name: Name) -> tuple[str, CodeType | None]:
+    """Return the path of a name, and the code of its Python function or property."""
+    found = None
+    if name.module != TYPES and name.kind not in ("field", "value", "class"):
+        found = importlib.import_module(name.module)
+        for attribute in name.path.removeprefix(name.module).split(".")[1:]:
+            found = inspect.getattr_static(found, attribute)
+        if name.kind == "constructor":
+            found = inspect.getattr_static(found, "__init__")
+        for inner in ("__func__", "fget", "func"):
+            found = getattr(found, inner, found)
+    return name.path, getattr(inspect.unwrap(found), "__code__", None) if callable(found) else None
