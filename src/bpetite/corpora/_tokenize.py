@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import (
@@ -30,6 +31,9 @@ from bpetite.corpora._part import Advance, Work, done_by_others, placed, tokeniz
 from bpetite.corpora._plan import PART_BYTES, UNJOINED, Part, plan
 from bpetite.corpora._shards import TRAINING, VALIDATION
 from bpetite.corpora._token_files import FORMATS
+
+_MAX_WORKERS = 61 if os.name == "nt" else sys.maxsize
+"""The most processes that Python waits for at a time; Windows allows 63 objects."""
 
 MAX_DEATHS = 3
 """The run ends when this number of workers have died that had a part, or would have had it next."""
@@ -333,6 +337,13 @@ def _interrupts_kept_from_processes() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def _begin_worker() -> None:
+    """Set up a process of the pool."""
+    return_freed_memory()
+    if not hasattr(signal, "pthread_sigmask"):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # else each worker prints a traceback
+
+
 class _Pool:
     """Runs parts by an executor of the user's, or by processes of its own."""
 
@@ -346,7 +357,8 @@ class _Pool:
     def _new(self) -> Executor:
         # A forked process would share locks with the threads of this one.
         spawn = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self._workers, spawn, return_freed_memory)
+        workers = min(self._workers, _MAX_WORKERS)
+        return ProcessPoolExecutor(workers, spawn, _begin_worker)
 
     def submit(self, part: Part) -> None:
         """Start a part."""

@@ -165,6 +165,7 @@ def _shard_problems(
                 yield from _frame_problems(path, found, documents, begin, end)
                 documents += len(found.offsets) - 1
             ids += len(found.ids)
+            del found  # Windows removes the copy of a remote file only if nothing has it mapped
     except ValueError as error:
         yield str(error)
     except KeyError as error:
