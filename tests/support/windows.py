@@ -11,7 +11,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -36,13 +36,14 @@ def windows(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delattr(os, name, raising=False)
     for name in ("fcntl", "resource", "pwd", "grp", "termios"):
         monkeypatch.setitem(sys.modules, name, None)
-    names = ("stat", "lstat", "mkdir", "rmdir", "scandir", "listdir", "chmod", "utime", "access")
+    names = ("stat", "lstat", "mkdir", "rmdir", "listdir", "chmod", "utime", "access")
     for name in names:
         monkeypatch.setattr(os, name, _by_path(getattr(os, name), _nothing))
     for name in ("replace", "rename", "unlink", "remove"):
         monkeypatch.setattr(os, name, _by_path(getattr(os, name), _refuse_in_use))
     for name, check in (("link", _nothing), ("open", _refuse_folder)):
         monkeypatch.setattr(os, name, _by_path(getattr(os, name), check))
+    monkeypatch.setattr(os, "scandir", _Entries)
     opened = _opener(io.open)
     monkeypatch.setattr(builtins, "open", opened)
     monkeypatch.setattr(io, "open", opened)
@@ -54,7 +55,7 @@ def windows(monkeypatch: pytest.MonkeyPatch) -> None:
         lambda path: path if str(path).startswith(is_absolute) else abspath(path),
     )
     monkeypatch.setattr(shutil, "_use_fd_functions", False)
-    monkeypatch.setattr(tempfile, "TemporaryFile", tempfile.NamedTemporaryFile)
+    monkeypatch.setattr(tempfile, "TemporaryFile", _temporary_file)
 
 
 def found(path: Any) -> Any:
@@ -62,7 +63,7 @@ def found(path: Any) -> Any:
 
     Raises FileNotFoundError for a path that is too long, and OSError for a wrong name.
     """
-    if isinstance(path, int):
+    if not isinstance(path, (str, os.PathLike)):
         return path
     name = os.fspath(path)
     if name.startswith(ANY_LENGTH):
@@ -83,8 +84,50 @@ def found(path: Any) -> Any:
     )
 
 
-_listdir = os.listdir
-_stat = os.stat
+_listdir, _open, _stat, _unlink = os.listdir, os.open, os.stat, os.unlink
+_scandir = os.scandir
+
+
+class _Entry:
+    """An entry of a folder, whose path begins with that of the folder as it was given."""
+
+    def __init__(self, entry: os.DirEntry[str], folder: str) -> None:
+        self._entry = entry
+        self.path = os.path.join(folder, entry.name)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._entry, name)
+
+
+class _Entries:
+    """What `os.scandir` returns."""
+
+    def __init__(self, folder: Any = ".") -> None:
+        self._folder = os.fspath(folder)
+        self._entries = _scandir(found(folder))
+
+    def __enter__(self) -> _Entries:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> _Entries:
+        return self
+
+    def __next__(self) -> _Entry:
+        return _Entry(next(self._entries), self._folder)
+
+    def close(self) -> None:
+        self._entries.close()
+
+
+def _temporary_file(dir: Any = None) -> BinaryIO:
+    """Return a file that no other program sees."""
+    path = os.path.join(found(dir), os.urandom(8).hex())
+    descriptor = _open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    _unlink(path)
+    return os.fdopen(descriptor, "w+b")
 
 
 def _by_path(function: Callable[..., Any], check: Callable[[Any], None]) -> Callable[..., Any]:
