@@ -209,7 +209,9 @@ def killed(task: Mapping[str, Any], delay: float, only_a_child: bool) -> bool:
 def children_of(pid: int) -> list[int]:
     """Return the processes that a process has started (Linux)."""
     try:
-        return [*map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+        return [
+            *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split())
+        ]
     except OSError:
         return []
 

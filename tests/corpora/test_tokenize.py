@@ -348,7 +348,7 @@ def test_a_folder_never_mixes_two_runs(
 def test_a_changed_input_is_refused(source: Path, folder: Path) -> None:
     tokenize(Corpus(source), TOKENIZER, folder, "megatron")
     size = source.stat().st_size
-    source.write_text(json.dumps({"text": "other"}) + "\n")
+    source.write_text(json.dumps({"text": "other"}) + "\n", encoding="utf-8")
     with pytest.raises(ValueError, match="list of input files, or other sizes of them") as caught:
         tokenize(Corpus(source), TOKENIZER, folder, "megatron")
     assert f"(first {source} of {size} bytes, not {source} of 18 bytes)" in str(caught.value)
@@ -517,17 +517,17 @@ def test_a_folder_that_cannot_be_written_is_named(
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_bad_line_stops_the_run_and_is_named(workers: int, source: Path, folder: Path) -> None:
-    lines = source.read_text().splitlines(keepends=True)
+    lines = source.read_text(encoding="utf-8").splitlines(keepends=True)
     lines[150] = '{"text": 1}\n'
-    source.write_text("".join(lines))
+    source.write_text("".join(lines), encoding="utf-8")
     with pytest.raises(ValueError, match=r"texts\.jsonl: line 151, byte .*: not a string"):
         tokenize(Corpus(source), TOKENIZER, folder, "megatron", part_bytes=5_000, workers=workers)
 
 
 def test_skipped_lines_are_counted(source: Path, folder: Path) -> None:
-    lines = source.read_text().splitlines(keepends=True)
+    lines = source.read_text(encoding="utf-8").splitlines(keepends=True)
     lines[150] = '{"text": 1}\n'
-    source.write_text("".join(lines))
+    source.write_text("".join(lines), encoding="utf-8")
     corpus = Corpus(source, on_bad="skip")
     manifest = tokenize(corpus, TOKENIZER, folder, "megatron", part_bytes=5_000)
     assert manifest["totals"]["bad"] == 1
@@ -598,9 +598,9 @@ def test_verify_knows_the_tokenizer(finished: Path) -> None:
 
 
 def test_deep_verification_reads_the_sources(finished: Path, source: Path) -> None:
-    lines = source.read_text().splitlines(keepends=True)
+    lines = source.read_text(encoding="utf-8").splitlines(keepends=True)
     lines[1] = lines[1].replace("hen", "HEN")
-    source.write_text("".join(lines))
+    source.write_text("".join(lines), encoding="utf-8")
     assert verify(finished) == []
     assert verify(finished, deep=True) == [
         "part 0: encoded again, its sources give other ids, shards"

@@ -72,7 +72,9 @@ def found(path: Any) -> Any:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
     folder, last = os.path.split(name)
     if set(last) & set('<>:"|?*'):
-        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), name)
+        error: Any = OSError(errno.EINVAL, os.strerror(errno.EINVAL), name)
+        error.winerror = 123  # pathlib asks for it
+        raise error
     try:
         others = _listdir(folder or ".")
     except OSError:
