@@ -159,7 +159,7 @@ def test_pool_has_no_more_workers_than_windows_waits_for(
             super().__init__(1, *arguments)
 
     monkeypatch.setattr(runs, "_MAX_WORKERS", 61)
-    monkeypatch.setattr(runs, "ProcessPoolExecutor", Pool)
+    monkeypatch.setattr("concurrent.futures.ProcessPoolExecutor", Pool)
     parts = plan(Corpus(source), TOKENIZER, tmp_path / "tokens", "megatron")
     assert tokenize_parts(parts, workers=64)["documents"] == 60
     assert counts == [61]

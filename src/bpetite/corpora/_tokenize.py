@@ -13,8 +13,6 @@ from concurrent.futures import (
     BrokenExecutor,
     Executor,
     Future,
-    ProcessPoolExecutor,
-    ThreadPoolExecutor,
     wait,
 )
 from contextlib import contextmanager
@@ -30,6 +28,7 @@ from bpetite.corpora._new_files import NewFiles, remove_leftovers
 from bpetite.corpora._part import Advance, Work, done_by_others, placed, tokenize_part, written
 from bpetite.corpora._plan import PART_BYTES, UNJOINED, Part, plan
 from bpetite.corpora._shards import TRAINING, VALIDATION
+from bpetite.corpora._threads import thread_pool
 from bpetite.corpora._token_files import FORMATS
 
 _MAX_WORKERS = 61 if os.name == "nt" else sys.maxsize
@@ -249,7 +248,7 @@ class _Tracker:
 
 def _tokenize_here(parts: Sequence[Part], tracker: _Tracker) -> None:
     """Do the parts in this process. Writing one to disk overlaps with encoding the next."""
-    with ThreadPoolExecutor(1) as background:
+    with thread_pool(1) as background:
         placing: Future[dict[str, Any]] | None = None
         for part in parts:
             work = Work.of(part)
@@ -355,6 +354,8 @@ class _Pool:
         self.running: dict[Future[dict[str, Any]], Part] = {}
 
     def _new(self) -> Executor:
+        from concurrent.futures import ProcessPoolExecutor  # in a browser, the import fails
+
         # A forked process would share locks with the threads of this one.
         spawn = multiprocessing.get_context("spawn")
         workers = min(self._workers, _MAX_WORKERS)
