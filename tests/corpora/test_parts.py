@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli import in_process
+from support.cli import in_process, posix_only
 from support.programs import variables
 
 from bpetite import PieceCounts, Tokenizer
@@ -172,6 +172,7 @@ def test_a_file_that_disappears_is_named(source: Path, tmp_path: Path) -> None:
         tokenize_part(parts[1])
 
 
+@posix_only
 def test_a_link_to_nothing_is_named(source: Path, tmp_path: Path) -> None:
     (source / "c.jsonl").symlink_to(tmp_path / "nothing")
     with pytest.raises(FileNotFoundError, match=r"c\.jsonl"):

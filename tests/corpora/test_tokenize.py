@@ -463,7 +463,7 @@ def test_kills_at_random_moments_lose_nothing(
                 assert process.stdout is not None
                 process.stdout.readline()
                 time.sleep(choose.uniform(0, 0.04))
-                process.send_signal(signal.SIGKILL)
+                process.kill()
                 code = process.wait(timeout=60)
             kills += code != 0
         assert contents(folder) == undisturbed["megatron"]

@@ -16,7 +16,7 @@ from support.windows import MAX_PATH, needs_proc, windows  # noqa: F401 - a fixt
 
 from bpetite import PieceCounts, Tokenizer
 from bpetite.formats import _systems, file_key
-from bpetite.formats._systems import check_name, reachable, replace, sync
+from bpetite.formats._systems import check_name, reachable, repeated, replace, sync
 
 SMALL = Tokenizer.train("abc abc", 259)
 OTHER = Tokenizer.train("xyz xyz", 259)
@@ -182,6 +182,18 @@ def test_pair_of_which_a_file_is_open_stays_a_pair(tmp_path: Path) -> None:
         OTHER.save(tmp_path / "vocab.json", overwrite=True)
     assert Tokenizer.load(tmp_path / "vocab.json", pattern="gpt2") == SMALL
     assert names(tmp_path) == ["merges.txt", "vocab.json"]
+
+
+def test_file_that_is_just_being_replaced_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts = iter(range(3))
+
+    def read() -> bytes:
+        if next(attempts) < 2:
+            raise PermissionError(errno.EACCES, "refused")
+        return b"data"
+
+    monkeypatch.setattr(_systems, "IS_WINDOWS", True)
+    assert repeated(read) == b"data"
 
 
 def test_elsewhere_no_renaming_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from bpetite.corpora._extra import MissingExtraError, import_extra
-from bpetite.formats._systems import reachable
+from bpetite.formats._systems import reachable, repeated
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]+://")  # a drive of Windows has one letter
 
@@ -266,7 +266,7 @@ def _is_of_desktop(name: str) -> bool:
 def read(path: Path) -> bytes:
     """Return the bytes of a file. Raises FileNotFoundError that names the path."""
     with _errors_of(path) if is_remote(path) else nullcontext():
-        return path.read_bytes()
+        return path.read_bytes() if is_remote(path) else repeated(path.read_bytes)
 
 
 def version_of(path: Path) -> tuple[object, ...]:

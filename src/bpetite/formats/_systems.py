@@ -10,12 +10,17 @@ import re
 import sys
 import time
 import unicodedata
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 IS_WINDOWS = os.name == "nt"
 IGNORES_CASE = sys.platform in ("win32", "darwin")
 
 _IN_USE_SECONDS = 1.0
-"""How long to repeat a renaming, while a reader or a virus scanner has the file open."""
+"""How long to try again while another program, such as a virus scanner, has a file open."""
 
 _MAX_PATH = 259
 """The characters that Windows takes in a path, unless the path begins with `_ANY_LENGTH`."""
@@ -64,15 +69,19 @@ def file_key(path: str | os.PathLike[str]) -> str:
 
 
 def replace(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-    """Rename a file in one step; a file of the new name is replaced.
+    """Rename a file in one step; a file of the new name is replaced."""
+    repeated(os.replace, source, target)
 
-    Windows refuses while a program has one of the files open, so the attempt is repeated there.
+
+def repeated(action: Callable[P, R], *arguments: P.args, **options: P.kwargs) -> R:
+    """Do what Windows may refuse for a moment, until it succeeds or a second has passed.
+
+    Windows renames no file that a program has open, and opens none that is just being replaced.
     """
     last_attempt = time.monotonic() + _IN_USE_SECONDS
     while True:
         try:
-            os.replace(source, target)
-            return
+            return action(*arguments, **options)
         except PermissionError:
             if not IS_WINDOWS or time.monotonic() > last_attempt:
                 raise
