@@ -145,6 +145,27 @@ def test_drives_and_shares_are_no_urls(path: str, is_url: bool) -> None:
     assert storage.is_url(path) == is_url
 
 
+def test_file_urls_name_this_machine(tmp_path: Path) -> None:
+    (tmp_path / "a b.txt").write_bytes(b"a")
+    uri = (tmp_path / "a b.txt").as_uri()
+    for url in (uri, uri.replace("file://", "file://localhost")):
+        assert [*Corpus(url)] == ["a"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows reads files of other machines")
+def test_file_urls_of_another_machine_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"names the machine 'data'.*write file:///"):
+        Corpus("file://data/a.jsonl")
+
+
+def test_file_urls_of_windows_name_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage, "url2pathname", lambda path: path.replace("/", "\\"))
+    monkeypatch.setattr(os, "name", "nt")
+    path = storage._path_of("file://server/share/a.txt")
+    monkeypatch.undo()
+    assert path == "\\\\server\\share\\a.txt"
+
+
 # Processes
 
 

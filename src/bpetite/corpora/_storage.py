@@ -47,7 +47,7 @@ def located(path: str | os.PathLike[str]) -> Path:
         return Path(reachable(os.fspath(path)))
     url = str(path)
     if url.startswith("file://"):
-        return Path(url2pathname(urlsplit(url).path))
+        return Path(reachable(_path_of(url)))
     upath = import_extra("upath", "a URL")
     try:
         # Other workers write to the same folder, so a listing is never kept.
@@ -60,6 +60,19 @@ def located(path: str | os.PathLike[str]) -> Path:
     except Exception as error:
         raise _store_error(url, error) from error
     return place  # type: ignore[no-any-return]
+
+
+def _path_of(url: str) -> str:
+    """Return the path of a `file://` URL. Raises ValueError for one of another machine."""
+    parts = urlsplit(url)
+    path = url2pathname(parts.path)
+    if parts.netloc in ("", "localhost"):
+        return path
+    if os.name == "nt":
+        return f"\\\\{parts.netloc}{path}"
+    raise ValueError(
+        f"{url}: names the machine {parts.netloc!r}; for a path of this machine, write file:///"
+    )
 
 
 def is_remote(place: Path) -> bool:
