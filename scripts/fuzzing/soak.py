@@ -59,6 +59,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, help="of the first round; the next ones count on")
     parser.add_argument("--work", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if not hasattr(os, "killpg"):
+        sys.exit("bpetite: scripts/fuzz soak kills processes by POSIX signals, which Windows lacks")
     if arguments.work is not None:
         work(**json.loads(arguments.work))
         return
