@@ -116,7 +116,9 @@ def test_pipe_is_read_once() -> None:
 
 
 def test_documents_are_read_as_by_other_verbs() -> None:
-    Path("two.jsonl").write_text('{"text": "ab"}\n{"id": 1}\n{"text": "ab ab"}\n', encoding="utf-8")
+    Path("two.jsonl").write_text(
+        '{"text": "ab"}\n{"id": 1}\n{"text": "ab ab"}\n', "utf-8", newline="\n"
+    )
     result = in_process("report", "ab.json", "two.jsonl", "--on-bad", "skip", "--json")
     (text,) = json.loads(result.out)["texts"]
     assert (text["documents"], text["bytes"], text["words"]) == (2, 7, 3)

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, NoReturn
 
 from bpetite._unicode.byte_characters import to_bytes
 from bpetite._vocabulary import MAX_ID, is_encodable, lazy_property
-from bpetite.formats._systems import IS_WINDOWS, check_name, reachable, replace, sync
+from bpetite.formats._systems import IS_WINDOWS, check_name, reachable, repeated, replace, sync
 
 MAX_FILE_BYTES = 256 * 1024 * 1024
 """The bytes that a file may have. A vocabulary of a million tokens takes some 40 MB."""
@@ -284,7 +284,7 @@ class _NewFile:
         """Rename the file to replace, if there is one."""
         if self._overwrite:
             with self._caller_path_in_errors(), contextlib.suppress(FileNotFoundError):
-                replace(self.target, self.old)
+                repeated(os.rename, self.target, self.old)
                 sync_folder(self.target.parent)
 
     def move_old_back(self) -> None:
