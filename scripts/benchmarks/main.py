@@ -364,7 +364,11 @@ def conditions(bench: Bench) -> Iterator[str]:
 def processor() -> str:
     """Return the name of the processor, if the system knows it."""
     cpuinfo = Path("/proc/cpuinfo")
-    found = re.search(r"model name\s*: (.+)", cpuinfo.read_text()) if cpuinfo.exists() else None
+    found = (
+        re.search(r"model name\s*: (.+)", cpuinfo.read_text(encoding="utf-8"))
+        if cpuinfo.exists()
+        else None
+    )
     return found[1] if found else platform.processor() or platform.machine()
 
 

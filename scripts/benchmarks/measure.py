@@ -290,5 +290,9 @@ def memory() -> int | None:
 def status_value(name: str) -> int | None:
     """Return a value of /proc/self/status in bytes."""
     status = Path("/proc/self/status")
-    found = re.search(rf"{name}:\s*(\d+) kB", status.read_text()) if status.exists() else None
+    found = (
+        re.search(rf"{name}:\s*(\d+) kB", status.read_text(encoding="utf-8"))
+        if status.exists()
+        else None
+    )
     return int(found[1]) * 1024 if found else None

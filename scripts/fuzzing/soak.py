@@ -59,6 +59,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, help="of the first round; the next ones count on")
     parser.add_argument("--work", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if not hasattr(os, "killpg"):
+        sys.exit("bpetite: scripts/fuzz soak kills processes by POSIX signals, which Windows lacks")
     if arguments.work is not None:
         work(**json.loads(arguments.work))
         return
@@ -209,7 +211,9 @@ def killed(task: Mapping[str, Any], delay: float, only_a_child: bool) -> bool:
 def children_of(pid: int) -> list[int]:
     """Return the processes that a process has started (Linux)."""
     try:
-        return [*map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+        return [
+            *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split())
+        ]
     except OSError:
         return []
 

@@ -102,6 +102,8 @@ def run_module(name: str, *arguments: str, variables: Mapping[str, str] | None =
     variables["PYTHONPATH"] = os.pathsep.join(
         [str(ROOT / "scripts"), *([others] if others else [])]
     )
+    # A console of Windows may lack characters of texts that a program shows.
+    variables.setdefault("PYTHONIOENCODING", ":backslashreplace")
     run("python", "-m", name, *arguments, variables=variables)
 
 
@@ -148,6 +150,12 @@ def result_of(
     if found is None:
         sys.exit(f"bpetite: {program} is not installed")
     return subprocess.run([found, *arguments], env=environment, check=False, **options)
+
+
+def show(words: str) -> None:
+    """Print lines on standard output, with escapes for characters that its encoding lacks."""
+    encoding = sys.stdout.encoding
+    print(words.encode(encoding, "backslashreplace").decode(encoding), flush=True)
 
 
 def say(words: str) -> None:

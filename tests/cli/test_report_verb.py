@@ -78,10 +78,10 @@ def test_page_is_that_of_the_library() -> None:
 
 
 def test_page_is_replaced_only_if_asked() -> None:
-    Path("page.html").write_text("mine")
+    Path("page.html").write_text("mine", encoding="utf-8")
     command = ("report", "ab.json", "ab.txt", "--html", "page.html")
     assert in_process(*command) == failure("page.html: exists; --force replaces it")
-    assert Path("page.html").read_text() == "mine"
+    assert Path("page.html").read_text(encoding="utf-8") == "mine"
     assert in_process(*command, "--force").code == 0
     assert Path("page.html").read_text("utf-8").startswith("<!doctype html>")
 
@@ -116,7 +116,9 @@ def test_pipe_is_read_once() -> None:
 
 
 def test_documents_are_read_as_by_other_verbs() -> None:
-    Path("two.jsonl").write_text('{"text": "ab"}\n{"id": 1}\n{"text": "ab ab"}\n')
+    Path("two.jsonl").write_text(
+        '{"text": "ab"}\n{"id": 1}\n{"text": "ab ab"}\n', "utf-8", newline="\n"
+    )
     result = in_process("report", "ab.json", "two.jsonl", "--on-bad", "skip", "--json")
     (text,) = json.loads(result.out)["texts"]
     assert (text["documents"], text["bytes"], text["words"]) == (2, 7, 3)
@@ -127,7 +129,7 @@ def test_documents_are_read_as_by_other_verbs() -> None:
 
 def test_equal_names_of_files_keep_their_folder() -> None:
     Path("other").mkdir()
-    Path("other/ab.txt").write_text("cd")
+    Path("other/ab.txt").write_text("cd", encoding="utf-8")
     result = in_process("report", "ab.json", "ab.txt", "other/ab.txt")
     assert [line.split()[0] for line in result.out.decode().splitlines()[1:3]] == [
         "ab",

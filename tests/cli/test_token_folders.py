@@ -23,7 +23,7 @@ TEXTS = ["the hen", "", "ten men"]
 def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     lines = (json.dumps({"text": text}) + "\n" for text in TEXTS)
-    Path("a.jsonl").write_text("".join(lines))
+    Path("a.jsonl").write_text("".join(lines), encoding="utf-8")
     Tokenizer.train(TEXTS, 260).save("model.json")
 
 
@@ -90,7 +90,7 @@ def test_skipped_documents_are_counted() -> None:
     result = in_process(*TOKENIZE, "megatron", "--on-bad", "skip", "--output", "skipped")
     assert result.code == 0
     assert result.err[0].startswith("bpetite: skipped 1 bad documents; the files in skipped")
-    log = Path("skipped/.bpetite/bad/00000.jsonl").read_text()
+    log = Path("skipped/.bpetite/bad/00000.jsonl").read_text(encoding="utf-8")
     assert json.loads(log)["line"] == 4
 
 
@@ -166,7 +166,7 @@ if "--multiprocessing-fork" in sys.orig_argv:
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="needs POSIX signals")
 def test_workers_leave_interrupts_to_the_command() -> None:
     """A terminal sends Ctrl-C to the workers too, and each would print a traceback."""
-    Path("sitecustomize.py").write_text(TELLING_WORKERS)
+    Path("sitecustomize.py").write_text(TELLING_WORKERS, encoding="utf-8")
     subprocess.run(
         [sys.executable, "-m", "bpetite", *TOKENIZE, "megatron", "--workers=2"],
         env={**os.environ, "PYTHONPATH": os.getcwd()},
@@ -174,5 +174,5 @@ def test_workers_leave_interrupts_to_the_command() -> None:
         check=True,
         timeout=60,
     )
-    assert Path("blocked").read_text() == "True"
+    assert Path("blocked").read_text(encoding="utf-8") == "True"
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])

@@ -115,7 +115,7 @@ def test_standard_input_is_known_by_content(
     name: str, compression: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, expected, _ = FILES[name]
-    stdin = TextIOWrapper(BytesIO(COMPRESSIONS[compression](data)))
+    stdin = TextIOWrapper(BytesIO(COMPRESSIONS[compression](data)), encoding="utf-8")
     monkeypatch.setattr(sys, "stdin", stdin)
     assert list(Corpus("-")) == expected
     stdin.detach()

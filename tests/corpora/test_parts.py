@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli import in_process
+from support.cli import in_process, posix_only
 from support.engines import quick_once
 from support.programs import variables
 
@@ -45,9 +45,11 @@ def source(tmp_path: Path) -> Path:
     folder = tmp_path / "source"
     folder.mkdir()
     lines = [json.dumps({"text": text}) + "\n" for text in TEXTS]
-    (folder / "a.jsonl").write_text("".join(lines[:270]))
+    (folder / "a.jsonl").write_text("".join(lines[:270]), "utf-8", newline="\n")
     for number in range(270, 300, 3):
-        (folder / f"b{number}.jsonl").write_text("".join(lines[number : number + 3]))
+        (folder / f"b{number}.jsonl").write_text(
+            "".join(lines[number : number + 3]), "utf-8", newline="\n"
+        )
     return folder
 
 
@@ -175,6 +177,7 @@ def test_a_file_that_disappears_is_named(source: Path, tmp_path: Path) -> None:
         tokenize_part(parts[1])
 
 
+@posix_only
 def test_a_link_to_nothing_is_named(source: Path, tmp_path: Path) -> None:
     (source / "c.jsonl").symlink_to(tmp_path / "nothing")
     with pytest.raises(FileNotFoundError, match=r"c\.jsonl"):
@@ -202,7 +205,9 @@ def test_a_fraction_is_of_the_same_documents_for_all_parts(format: str, tmp_path
         with pa.ipc.new_file(str(path), table.schema) as writer:
             writer.write_table(table, 20)
     else:
-        path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+        path.write_text(
+            "".join(json.dumps({"text": text}) + "\n" for text in TEXTS), "utf-8", newline="\n"
+        )
     found = []
     for part_bytes in (1_000, 10**9):
         folder = tmp_path / str(part_bytes)
@@ -325,7 +330,7 @@ def test_names_are_on_disk_before_the_receipt(
 def test_only_parts_with_bad_documents_have_a_log(source: Path, tmp_path: Path) -> None:
     lines = (source / "a.jsonl").read_text().splitlines(keepends=True)
     lines[200] = "{}\n"
-    (source / "a.jsonl").write_text("".join(lines))
+    (source / "a.jsonl").write_text("".join(lines), "utf-8", newline="\n")
     folder = tmp_path / "tokens"
     tokenize(Corpus(source, on_bad="skip"), TOKENIZER, folder, "megatron", part_bytes=4_000)
     (log,) = (folder / ".bpetite" / "bad").iterdir()

@@ -57,7 +57,9 @@ TEXTS = documents(200)
 def source(tmp_path: Path) -> Path:
     """TEXTS as JSON Lines."""
     path = tmp_path / "texts.jsonl"
-    path.write_text("".join(json.dumps({"id": 1, "text": text}) + "\n" for text in TEXTS), "utf-8")
+    path.write_text(
+        "".join(json.dumps({"id": 1, "text": text}) + "\n" for text in TEXTS), "utf-8", newline="\n"
+    )
     return path
 
 
@@ -144,7 +146,9 @@ def test_shards_have_at_most_their_ids(
 def test_a_document_longer_than_a_shard_has_its_own(tmp_path: Path, folder: Path) -> None:
     path = tmp_path / "texts.jsonl"
     texts = ["hen", "the hen " * 100, "met"]
-    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    path.write_text(
+        "".join(json.dumps({"text": text}) + "\n" for text in texts), "utf-8", newline="\n"
+    )
     manifest = tokenize(Corpus(path), TOKENIZER, folder, "megatron", shard_tokens=20)
     assert [shard["documents"] for shard in manifest["shards"]] == [1, 1, 1]
 
@@ -192,7 +196,7 @@ def test_shuffling_permutes_the_documents_of_a_part(source: Path, tmp_path: Path
 @pytest.mark.parametrize("format", ["datatrove", "llmc", "nanogpt"])
 def test_a_literal_in_the_text_is_ordinary_text(format: str, tmp_path: Path, folder: Path) -> None:
     path = tmp_path / "texts.jsonl"
-    path.write_text(json.dumps({"text": f"hen{END}men"}) + "\n")
+    path.write_text(json.dumps({"text": f"hen{END}men"}) + "\n", "utf-8", newline="\n")
     tokenize(Corpus(path), TOKENIZER, folder, format, end=END)
     assert all_ids(folder) == [*TOKENIZER.encode_ordinary(f"hen{END}men"), END_ID]
 
@@ -229,7 +233,9 @@ def test_lines_of_text_are_divided_among_parts(
     options: dict[str, Any], tmp_path: Path, folder: Path
 ) -> None:
     texts = [text for text in TEXTS if "\n" not in text]
-    (tmp_path / "lines.txt").write_text("".join(text + "\n" for text in texts), newline="")
+    (tmp_path / "lines.txt").write_text(
+        "".join(text + "\n" for text in texts), "utf-8", newline="\n"
+    )
     corpus = Corpus(tmp_path / "lines.txt", **options)
     manifest = tokenize(corpus, TOKENIZER, folder, "megatron", part_bytes=500)
     assert len(manifest["parts"]) > 1
@@ -279,7 +285,9 @@ def test_first_documents_may_be_longer_than_a_block_of_ids(
     monkeypatch.setattr("bpetite.corpora._token_files.raw._BLOCK_IDS", 7)
     texts = ["ten hens " * 9, "a", "men met " * 9, "b", "c"]
     path = tmp_path / "texts.jsonl"
-    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    path.write_text(
+        "".join(json.dumps({"text": text}) + "\n" for text in texts), "utf-8", newline="\n"
+    )
     tokenize(Corpus(path), TOKENIZER, folder, format)
     shown = [text.replace(END, "") for text in first_documents(folder, 9)]
     assert shown == texts
@@ -350,7 +358,7 @@ def test_a_folder_never_mixes_two_runs(
 def test_a_changed_input_is_refused(source: Path, folder: Path) -> None:
     tokenize(Corpus(source), TOKENIZER, folder, "megatron")
     size = source.stat().st_size
-    source.write_text(json.dumps({"text": "other"}) + "\n")
+    source.write_text(json.dumps({"text": "other"}) + "\n", "utf-8", newline="\n")
     with pytest.raises(ValueError, match="list of input files, or other sizes of them") as caught:
         tokenize(Corpus(source), TOKENIZER, folder, "megatron")
     assert f"(first {source} of {size} bytes, not {source} of 18 bytes)" in str(caught.value)
@@ -465,7 +473,7 @@ def test_kills_at_random_moments_lose_nothing(
                 assert process.stdout is not None
                 process.stdout.readline()
                 time.sleep(choose.uniform(0, 0.04))
-                process.send_signal(signal.SIGKILL)
+                process.kill()
                 code = process.wait(timeout=60)
             kills += code != 0
         assert contents(folder) == undisturbed["megatron"]
@@ -519,17 +527,17 @@ def test_a_folder_that_cannot_be_written_is_named(
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_bad_line_stops_the_run_and_is_named(workers: int, source: Path, folder: Path) -> None:
-    lines = source.read_text().splitlines(keepends=True)
+    lines = source.read_text(encoding="utf-8").splitlines(keepends=True)
     lines[150] = '{"text": 1}\n'
-    source.write_text("".join(lines))
+    source.write_text("".join(lines), "utf-8", newline="\n")
     with pytest.raises(ValueError, match=r"texts\.jsonl: line 151, byte .*: not a string"):
         tokenize(Corpus(source), TOKENIZER, folder, "megatron", part_bytes=5_000, workers=workers)
 
 
 def test_skipped_lines_are_counted(source: Path, folder: Path) -> None:
-    lines = source.read_text().splitlines(keepends=True)
+    lines = source.read_text(encoding="utf-8").splitlines(keepends=True)
     lines[150] = '{"text": 1}\n'
-    source.write_text("".join(lines))
+    source.write_text("".join(lines), "utf-8", newline="\n")
     corpus = Corpus(source, on_bad="skip")
     manifest = tokenize(corpus, TOKENIZER, folder, "megatron", part_bytes=5_000)
     assert manifest["totals"]["bad"] == 1
@@ -600,9 +608,9 @@ def test_verify_knows_the_tokenizer(finished: Path) -> None:
 
 
 def test_deep_verification_reads_the_sources(finished: Path, source: Path) -> None:
-    lines = source.read_text().splitlines(keepends=True)
+    lines = source.read_text(encoding="utf-8").splitlines(keepends=True)
     lines[1] = lines[1].replace("hen", "HEN")
-    source.write_text("".join(lines))
+    source.write_text("".join(lines), "utf-8", newline="\n")
     assert verify(finished) == []
     assert verify(finished, deep=True) == [
         "part 0: encoded again, its sources give other ids, shards"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -291,6 +292,12 @@ def test_stages_take_the_whole_file(kind: str, tmp_path: Path) -> None:
     tokenizer.save(tmp_path / "model.json")
     arguments = (made.path, tmp_path / "model.json", "<|endoftext|>", tmp_path / "ids")
     assert all(seconds.wall > 0 for seconds in stages.tokenizing(*arguments).values())
+
+
+def test_system_without_figures_of_processes_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "wait4", raising=False)
+    with pytest.raises(processes.CommandError, match="does not tell what a process took"):
+        processes.run([sys.executable, "-c", ""])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no wait4")

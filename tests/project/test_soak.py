@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections import Counter
 from pathlib import Path
@@ -16,6 +17,7 @@ pytest.importorskip("zstandard")
 
 @once
 @pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="kills processes by POSIX signals")
 @pytest.mark.parametrize("seed", range(4))
 def test_killed_runs_write_the_files_of_others(seed: int, tmp_path: Path) -> None:
     assert soak.do_round(random.Random(seed), tmp_path, Counter()) is None

@@ -53,6 +53,8 @@ def run(
     variables: Mapping[str, str] | None = None,
 ) -> Usage:
     """Run a command on some processors. Raises CommandError if it fails."""
+    if not hasattr(os, "wait4"):
+        raise CommandError("this system does not tell what a process took")
     threads = str(len(cpus) or 1)
     environment = {**os.environ, "RAYON_NUM_THREADS": threads, **(variables or {})}
     arguments = json.dumps([cpus, [str(part) for part in command]])

@@ -6,6 +6,7 @@ import argparse
 import io
 import os
 import re
+import shlex
 import sys
 import tempfile
 from collections import Counter
@@ -17,7 +18,7 @@ from typing import BinaryIO, cast
 from bpetite import Tokenizer
 from bpetite.corpora import BadDocumentError, Corpus
 from bpetite.corpora._allocators import return_freed_memory
-from bpetite.formats import new_file, recognise
+from bpetite.formats import check_target, new_file, recognise
 
 STANDARD_INPUT = "-"
 
@@ -352,6 +353,30 @@ def table(rows: Sequence[Sequence[str]], names: int = 1) -> str:
     )
 
 
+def command_line(words: Sequence[str]) -> str:
+    r"""Return words as a command for the shell of this system.
+
+    >>> command_line(["bpetite", "demo"])
+    'bpetite demo'
+    """
+    if os.name != "nt":
+        return shlex.join(words)
+    # cmd.exe takes only double quotes; a pattern may have its other special characters.
+    return " ".join(word if _SAFE_WORD.fullmatch(word) else _in_quotes(word) for word in words)
+
+
+_SAFE_WORD = re.compile(r"[\w\\/:.=+,~-]+")
+
+
+def _in_quotes(word: str) -> str:
+    r"""Return a word in double quotes, as programs of Windows read it.
+
+    >>> print(_in_quotes('a "b"'), _in_quotes("C:\\a b\\"))
+    "a \"b\"" "C:\a b\\"
+    """
+    return '"' + re.sub(r'(\\*)(["]|$)', lambda m: m[1] * 2 + ('\\"' if m[2] else ""), word) + '"'
+
+
 def say(message: str) -> None:
     """Print one line to standard error; ignore a closed standard error."""
     try:
@@ -375,6 +400,7 @@ def check_output(path: str, replace: bool) -> None:
         raise OSError(f"{path}: the folder {folder} does not exist")
     if output.exists() and not replace:
         raise OSError(f"{path}: exists; --force replaces it")
+    check_target(path, replace)
     try:
         tempfile.TemporaryFile(dir=output.parent).close()
     except OSError:

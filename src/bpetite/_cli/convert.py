@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
@@ -202,7 +201,7 @@ def _read_back(tokenizer: Tokenizer, path: str, format: str) -> tuple[Tokenizer,
     options = ["--pattern", *(pattern_names(pattern) or [pattern])[:1]]
     for literal, id in special_tokens.items():
         options += ["--special-token", f"{literal}={id}"]
-    return read_back, [f"{missing}; to convert it again, add {shlex.join(options)}"]
+    return read_back, [f"{missing}; to convert it again, add {common.command_line(options)}"]
 
 
 def _losses(tokenizer: Tokenizer, read_back: Tokenizer) -> Iterator[str]:

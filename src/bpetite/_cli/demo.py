@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import shlex
 import sys
 import sysconfig
 import time
@@ -12,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bpetite import Tokenizer
-from bpetite._cli.common import check_output, write
+from bpetite._cli.common import check_output, command_line, write
 
 _VOCAB_SIZE = 4096
 _SOURCE_CHARACTERS = 4_000_000  # of the standard library's source files
@@ -74,7 +73,7 @@ def run(options: argparse.Namespace) -> None:
         raise ValueError("the streamed text differs from the text that was encoded")
 
     tokenizer.save(options.output, overwrite=True)
-    program, model = _program(), shlex.quote(options.output)
+    program, model = _program(), command_line([options.output])
     _say(f"\nSaved to {options.output}. Try next:")
     _say(f'  {program} inspect --model {model} --text "Hello, wörld 🙂"')
     _say(f'  {program} encode --model {model} --text "Hello" | {program} stream --model {model}')
@@ -84,11 +83,12 @@ def run(options: argparse.Namespace) -> None:
 def _program() -> str:
     """Return the command that starts this program from the current folder."""
     script = Path(sys.argv[0])
-    if script.stem != "bpetite" or not script.exists():
+    # On Windows, the program is bpetite.exe, and is started by its name without the suffix.
+    if script.stem != "bpetite" or not (script.exists() or script.with_suffix(".exe").exists()):
         return "python -m bpetite"
     with contextlib.suppress(ValueError):
         script = script.relative_to(Path.cwd())
-    return shlex.quote(str(script))
+    return command_line([str(script)])
 
 
 def _say(line: str) -> None:

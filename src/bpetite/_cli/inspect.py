@@ -208,7 +208,7 @@ def _token(token: bytes) -> str:
 def _tokens(tokenizer: Tokenizer, text: str) -> str:
     """Return the tokens of a text side by side, then the ids and bytes of each group."""
     found = list(groups(tokenizer, text))
-    if sys.stdout is not None and sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
+    if _shows_colors():
         view = "".join(
             f"{_SPECIAL if group.special else _BACKGROUNDS[i % len(_BACKGROUNDS)]}"
             f"{_visible(group.text)}{_PLAIN}" + "\n" * group.text.count("\n")
@@ -221,6 +221,17 @@ def _tokens(tokenizer: Tokenizer, text: str) -> str:
     ratio = f", {size / count:.2f} bytes per token" if count else ""
     lines = [view, "", *map(_row, found), f"{count} tokens, {size} bytes{ratio}"]
     return "\n".join(lines) + "\n"
+
+
+_COLORED_CONSOLES = ("WT_SESSION", "TERM", "TERM_PROGRAM", "ANSICON", "ConEmuANSI")
+"""Variables that terminals on Windows set. Its older console writes the escapes as text."""
+
+
+def _shows_colors() -> bool:
+    """Return whether standard output is a terminal that shows colors, and the user wants them."""
+    if sys.stdout is None or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return False
+    return os.name != "nt" or any(map(os.environ.get, _COLORED_CONSOLES))
 
 
 def _row(group: Group) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shlex
 import shutil
 import stat
 import sys
@@ -174,7 +173,7 @@ def _command(options: argparse.Namespace) -> str:
     ):
         if value != default:
             words += [option, str(value)]
-    return shlex.join(words)
+    return common.command_line(words)
 
 
 def _texts(found: Report) -> str:

@@ -20,6 +20,7 @@ from bpetite._cli import common, pieces
 from bpetite._cli.progress import Display, display
 from bpetite._web.display import pattern_names
 from bpetite.corpora import Corpus
+from bpetite.formats import file_key
 
 HELP = """learn a vocabulary from files, or from the piece counts that count-pieces wrote
 
@@ -150,7 +151,7 @@ def run(options: argparse.Namespace) -> None:
     names = options.files + options.input or [common.STANDARD_INPUT]
     common.check_output(options.output, options.force)
     checkpoint = options.checkpoint
-    if checkpoint is not None and os.path.realpath(checkpoint) == os.path.realpath(options.output):
+    if checkpoint is not None and file_key(checkpoint) == file_key(options.output):
         raise ValueError(f"{checkpoint}: --checkpoint and --output must be two files")
     started = time.monotonic()
     progress = _Progress(display(options.quiet))

@@ -50,6 +50,7 @@ from bpetite._piece_records import (
 from bpetite._pretokenizer import pattern_of, portable_pattern
 from bpetite._progress import ProgressCallback, Reporter
 from bpetite._unicode.data import VERSION
+from bpetite.formats._systems import file_key
 
 _MEMORY_BYTES = 1 << 30
 
@@ -448,8 +449,7 @@ def _paths_of(output: Output) -> list[str | os.PathLike[str]]:
     paths = [output] if isinstance(output, (str, os.PathLike)) else list(output)
     if not paths:
         raise ValueError("no output; name at least one file")
-    real = [os.path.realpath(path) for path in paths]
-    if len(set(real)) < len(real):
+    if len({*map(file_key, paths)}) < len(paths):
         raise ValueError("an output is named twice; name a file for each partition")
     return paths
 

@@ -18,6 +18,7 @@ from bpetite._piece_records import MAX_COUNT, Totals
 from bpetite._pretokenizer import pattern_of, portable_pattern
 from bpetite._unicode.data import VERSION
 from bpetite.formats._files import new_file
+from bpetite.formats._systems import reachable
 
 _FORMAT = "bpetite piece counts"
 _FORMAT_VERSION = 1
@@ -185,16 +186,17 @@ class CountsFile:
 
 def is_counts_file(path: str | os.PathLike[str]) -> bool:
     """Return whether a path is a file that begins as files of piece counts do."""
-    if not os.path.isfile(path):
+    name = reachable(os.fspath(path))
+    if not os.path.isfile(name):
         return False
-    with open(path, "rb") as file:
+    with open(name, "rb") as file:
         return file.read(len(_BEGINNING)) == _BEGINNING
 
 
 @contextmanager
 def opened(path: str | os.PathLike[str], weight: int = 1) -> Iterator[CountsFile]:
     """Open a file of piece counts. Raises ValueError for a header that does not fit."""
-    with open(path, "rb") as file:
+    with open(reachable(os.fspath(path)), "rb") as file:
         yield CountsFile(file, os.fspath(path), weight)
 
 

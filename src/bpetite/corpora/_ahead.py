@@ -8,6 +8,8 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from typing import Generic, TypeVar
 
+from bpetite.corpora._threads import can_start_threads
+
 Item = TypeVar("Item")
 
 _MAX_WAITING = 2
@@ -20,9 +22,9 @@ def read_ahead(make: Callable[[], Iterator[Item]]) -> Generator[Item, None, None
     """Yield the items of an iterator that another thread runs, at most two items ahead.
 
     An error of the iterator reaches the consumer behind the items before it. If the consumer stops,
-    the thread closes the iterator and ends. On one processor, no thread starts.
+    the thread closes the iterator and ends. On one processor, or without threads, none starts.
     """
-    if _usable_processors() == 1:
+    if _usable_processors() == 1 or not can_start_threads():
         yield from make()
         return
     queue: _Queue[Item] = _Queue()

@@ -12,12 +12,12 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from bpetite.corpora import _storage as storage
 from bpetite.corpora._new_files import write_whole
+from bpetite.corpora._threads import thread_pool
 from bpetite.formats._files import new_file
 
 MANIFEST = "manifest.json"
@@ -99,7 +99,7 @@ def receipts(folder: Path) -> dict[int, dict[str, Any]]:
     names = storage.names_in(place) if storage.exists(place) else []
     names = [name for name in names if re.fullmatch(r"[0-9]{5,}\.json", name)]
     # An object store takes some time to answer, but answers many at once.
-    with ThreadPoolExecutor(_READERS) as readers:
+    with thread_pool(_READERS) as readers:
         documents = readers.map(lambda name: read(folder, f"{RECEIPTS}/{name}"), names)
         found = {
             int(name.removesuffix(".json")): document

@@ -12,6 +12,7 @@ from typing import BinaryIO, NamedTuple
 
 from bpetite.corpora import _storage as storage
 from bpetite.formats._files import sync_folder
+from bpetite.formats._systems import replace, sync
 
 TEMPORARY_FOLDER = ".bpetite/new"
 """Below the output folder: the same file system, so a rename is one step."""
@@ -64,7 +65,7 @@ class NewFile:
         """Write everything to disk, and close the file."""
         if self._file.closed:
             self._file = open(self.temporary, "r+b", buffering=0)  # noqa: SIM115 - closed below
-        os.fsync(self._file.fileno())
+        sync(self._file.fileno())
         self._file.close()
 
     def close(self) -> None:
@@ -137,7 +138,7 @@ class NewFiles:
         for file in self._files:
             target = self.folder / file.name
             target.parent.mkdir(parents=True, exist_ok=True)
-            os.replace(file.temporary, target)
+            replace(file.temporary, target)
         for folder in {(self.folder / file.name).parent for file in self._files}:
             sync_folder(folder)
 

@@ -70,7 +70,7 @@ def plan(
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> _ = (folder / "a.jsonl").write_text('{"text": "ab"}\n' * 9)
+    >>> _ = (folder / "a.jsonl").write_bytes(b'{"text": "ab"}\n' * 9)
     >>> tokenizer, tokens = Tokenizer.train("ab ab", 257), folder / "tokens"
     >>> parts = plan(Corpus(folder / "a.jsonl"), tokenizer, tokens, "megatron", part_bytes=50)
     >>> [part.bytes for part in parts]

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from bpetite.corpora._extra import MissingExtraError, import_extra
+from bpetite.formats._systems import reachable, repeated
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]+://")  # a drive of Windows has one letter
 
@@ -43,10 +44,10 @@ def located(path: str | os.PathLike[str]) -> Path:
     Raises ValueError for a URL of an unknown kind, or if a library for it is missing.
     """
     if not is_url(path):
-        return Path(path)
+        return Path(reachable(os.fspath(path)))
     url = str(path)
     if url.startswith("file://"):
-        return Path(url2pathname(urlsplit(url).path))
+        return Path(reachable(_path_of(url)))
     upath = import_extra("upath", "a URL")
     try:
         # Other workers write to the same folder, so a listing is never kept.
@@ -59,6 +60,19 @@ def located(path: str | os.PathLike[str]) -> Path:
     except Exception as error:
         raise _store_error(url, error) from error
     return place  # type: ignore[no-any-return]
+
+
+def _path_of(url: str) -> str:
+    """Return the path of a `file://` URL. Raises ValueError for one of another machine."""
+    parts = urlsplit(url)
+    path = url2pathname(parts.path)
+    if parts.netloc in ("", "localhost"):
+        return path
+    if os.name == "nt":
+        return f"\\\\{parts.netloc}{path}"
+    raise ValueError(
+        f"{url}: names the machine {parts.netloc!r}; for a path of this machine, write file:///"
+    )
 
 
 def is_remote(place: Path) -> bool:
@@ -100,7 +114,7 @@ def _store_error(url: object, error: Exception) -> OSError:
 
 def is_file(path: str) -> bool:
     """Return whether a path is a regular file, which can be read twice. A URL counts as one."""
-    return is_url(path) or os.path.isfile(path)
+    return is_url(path) or os.path.isfile(reachable(path))
 
 
 def size_of(path: str | Path) -> int:
@@ -177,8 +191,8 @@ class StoreFile(io.RawIOBase):
 def matching(path: str) -> list[str]:
     """Return the files and folders that a path or a glob names, sorted; none if it names none."""
     if not is_url(path):
-        if os.path.lexists(path) or not glob.has_magic(path):
-            os.stat(path)  # its error names the path
+        if os.path.lexists(reachable(path)) or not glob.has_magic(path):
+            os.stat(reachable(path))  # its error names the path
             return [path]
         return sorted(glob.glob(path, recursive=True))
     place: Any = located(path)
@@ -204,11 +218,11 @@ def files_below(folder: str) -> list[str]:
     """Return the files of a folder and its folders, sorted.
 
     Files and folders whose names begin with `.` or `_` are left out: programs write logs and marks
-    such as `_SUCCESS` under these names.
+    such as `_SUCCESS` under these names. So are the files that Windows makes in shown folders.
     """
     place: Any = located(folder)
     if not is_remote(place):
-        return sorted(_walk(folder if not is_url(folder) else str(place), ()))
+        return sorted(_walk(str(place) if is_url(folder) else reachable(folder), ()))
     with _errors_of(folder):
         root = place.path.rstrip("/")
         found = place.fs.find(root)
@@ -226,7 +240,7 @@ def _walk(folder: str, parents: tuple[tuple[int, int], ...]) -> Iterator[str]:
         return  # a link leads back to a folder that contains it
     with os.scandir(folder) as entries:
         for entry in entries:
-            if entry.name.startswith((".", "_")):
+            if entry.name.startswith((".", "_")) or _is_of_desktop(entry.name):
                 continue
             if entry.is_dir():
                 yield from _walk(entry.path, (*parents, identity))
@@ -244,9 +258,12 @@ def exists(path: Path) -> bool:
 
 
 def names_in(folder: Path) -> list[str]:
-    """Return the names in a folder, sorted. A folder of an object store may be missing."""
+    """Return the names in a folder, sorted, without files of the desktop.
+
+    A folder of an object store may be missing.
+    """
     if not is_remote(folder):
-        return sorted(path.name for path in folder.iterdir())
+        return sorted(path.name for path in folder.iterdir() if not _is_of_desktop(path.name))
     remote: Any = folder
     with _errors_of(folder), suppress(FileNotFoundError):
         names = remote.fs.ls(remote.path, detail=False)
@@ -254,10 +271,15 @@ def names_in(folder: Path) -> list[str]:
     return []
 
 
+def _is_of_desktop(name: str) -> bool:
+    """Return whether macOS or Windows makes files of this name when a user opens a folder."""
+    return name.startswith("._") or name.lower() in (".ds_store", "thumbs.db", "desktop.ini")
+
+
 def read(path: Path) -> bytes:
     """Return the bytes of a file. Raises FileNotFoundError that names the path."""
     with _errors_of(path) if is_remote(path) else nullcontext():
-        return path.read_bytes()
+        return path.read_bytes() if is_remote(path) else repeated(path.read_bytes)
 
 
 def version_of(path: Path) -> tuple[object, ...]:
@@ -284,7 +306,8 @@ def on_disk(folder: Path, names: Iterable[str]) -> Iterator[Path]:
         yield folder
         return
     remote: Any = folder
-    with tempfile.TemporaryDirectory(prefix="bpetite-") as temporary:
+    # Windows does not remove a file that a consumer of the caller still has mapped.
+    with tempfile.TemporaryDirectory(prefix="bpetite-", ignore_cleanup_errors=True) as temporary:
         for name in names:
             target = Path(temporary, name)
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import (
@@ -12,8 +13,6 @@ from concurrent.futures import (
     BrokenExecutor,
     Executor,
     Future,
-    ProcessPoolExecutor,
-    ThreadPoolExecutor,
     wait,
 )
 from contextlib import contextmanager
@@ -29,7 +28,11 @@ from bpetite.corpora._new_files import NewFiles, remove_leftovers
 from bpetite.corpora._part import Advance, Work, done_by_others, placed, tokenize_part, written
 from bpetite.corpora._plan import PART_BYTES, UNJOINED, Part, plan
 from bpetite.corpora._shards import TRAINING, VALIDATION
+from bpetite.corpora._threads import thread_pool
 from bpetite.corpora._token_files import FORMATS
+
+_MAX_WORKERS = 61 if os.name == "nt" else sys.maxsize
+"""The most processes that Python waits for at a time; Windows allows 63 objects."""
 
 MAX_DEATHS = 3
 """The run ends when this number of workers have died that had a part, or would have had it next."""
@@ -245,7 +248,7 @@ class _Tracker:
 
 def _tokenize_here(parts: Sequence[Part], tracker: _Tracker) -> None:
     """Do the parts in this process. Writing one to disk overlaps with encoding the next."""
-    with ThreadPoolExecutor(1) as background:
+    with thread_pool(1) as background:
         placing: Future[dict[str, Any]] | None = None
         for part in parts:
             work = Work.of(part)
@@ -333,6 +336,13 @@ def _interrupts_kept_from_processes() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def _begin_worker() -> None:
+    """Set up a process of the pool."""
+    return_freed_memory()
+    if not hasattr(signal, "pthread_sigmask"):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # else each worker prints a traceback
+
+
 class _Pool:
     """Runs parts by an executor of the user's, or by processes of its own."""
 
@@ -344,9 +354,12 @@ class _Pool:
         self.running: dict[Future[dict[str, Any]], Part] = {}
 
     def _new(self) -> Executor:
+        from concurrent.futures import ProcessPoolExecutor  # in a browser, the import fails
+
         # A forked process would share locks with the threads of this one.
         spawn = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self._workers, spawn, return_freed_memory)
+        workers = min(self._workers, _MAX_WORKERS)
+        return ProcessPoolExecutor(workers, spawn, _begin_worker)
 
     def submit(self, part: Part) -> None:
         """Start a part."""

@@ -6,7 +6,7 @@ import os
 import tempfile
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +165,7 @@ def _shard_problems(
                 yield from _frame_problems(path, found, documents, begin, end)
                 documents += len(found.offsets) - 1
             ids += len(found.ids)
+            del found  # Windows removes the copy of a remote file only if it is not mapped
     except ValueError as error:
         yield str(error)
     except KeyError as error:
@@ -242,7 +243,7 @@ def first_documents(folder: str | os.PathLike[str], count: int) -> Iterator[str]
     place = storage.located(folder)
     document = manifest.read(place, manifest.MANIFEST)
     tokenizer = vocabulary_of(place)
-    found = (found for facts in document["shards"] for found in _read(place, document, facts))
+    found = chain.from_iterable(_read(place, document, facts) for facts in document["shards"])
     begins = document["end"] is None
     literal = document["begin"] if begins else document["end"]
     boundary = tokenizer.special_tokens.get(literal)
@@ -262,11 +263,13 @@ def _documents(
     document = array("I")
     seen = 0
     for found in blocks:
-        if found.offsets is not None:
-            for start, stop in pairwise(found.offsets):
-                yield found.ids[start:stop]
+        ids, offsets = array(found.ids.format, found.ids), found.offsets
+        del found  # Windows removes the copy of a remote file only if it is not mapped
+        if offsets is not None:
+            for start, stop in pairwise(offsets):
+                yield ids[start:stop]
             continue
-        for id in found.ids:
+        for id in ids:
             if begins and id == boundary and document:
                 yield document
                 document = array("I")

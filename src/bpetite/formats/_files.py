@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, NoReturn
 
 from bpetite._unicode.byte_characters import to_bytes
 from bpetite._vocabulary import MAX_ID, is_encodable, lazy_property
+from bpetite.formats._systems import IS_WINDOWS, check_name, reachable, repeated, replace, sync
 
 MAX_FILE_BYTES = 256 * 1024 * 1024
 """The bytes that a file may have. A vocabulary of a million tokens takes some 40 MB."""
@@ -108,7 +109,7 @@ class SourceFile:
     @lazy_property
     def data(self) -> bytes:
         """The whole file, read once. ValueError if it is too large, OSErrors from the system."""
-        with open(self.path, "rb") as file:
+        with open(reachable(self.path), "rb") as file:
             self._version = _version(os.fstat(file.fileno()))
             chunks = iter(partial(file.read, _CHUNK_BYTES), b"")
             data = b"".join(islice(chunks, MAX_FILE_BYTES // _CHUNK_BYTES + 1))
@@ -120,7 +121,7 @@ class SourceFile:
     def check_unchanged(self) -> None:
         """Raise ValueError if the file was replaced after it was read: others may be new too."""
         with contextlib.suppress(FileNotFoundError):
-            if _version(os.stat(self.path)) == self._version:
+            if _version(os.stat(reachable(self.path))) == self._version:
                 return
         raise ValueError(f"{self.path}: another program replaced it meanwhile; load it again")
 
@@ -182,7 +183,7 @@ def write_files(files: Mapping[str, bytes], overwrite: bool = False) -> None:
     for path, data in files.items():
         if len(data) > MAX_FILE_BYTES:
             raise ValueError(f"{path} would take {len(data)} bytes, more than load would read")
-        _check_target(path, overwrite)
+        check_target(path, overwrite)
     new_files = [_NewFile(path, overwrite) for path in files]
     with contextlib.ExitStack() as cleanup:
         for new_file, data in zip(new_files, files.values(), strict=True):
@@ -211,7 +212,7 @@ def new_file(path: str, overwrite: bool = False) -> Iterator[BinaryIO]:
     Raises FileExistsError if the file exists, unless `overwrite`; other OSErrors from the system,
     with the caller's path.
     """
-    _check_target(path, overwrite)
+    check_target(path, overwrite)
     new = _NewFile(path, overwrite)
     try:
         with new.writer() as file:
@@ -221,10 +222,14 @@ def new_file(path: str, overwrite: bool = False) -> Iterator[BinaryIO]:
         new.temporary.unlink(missing_ok=True)
 
 
-def _check_target(path: str, overwrite: bool) -> None:
-    """Raise OSError if there is a file of this name that may not, or cannot, be replaced."""
+def check_target(path: str, overwrite: bool) -> None:
+    """Raise OSError if there is a file of this name that may not, or cannot, be replaced.
+
+    On Windows, OSError too for a name that no file can have.
+    """
+    check_name(path)
     try:
-        mode = os.stat(path).st_mode
+        mode = os.stat(reachable(path)).st_mode
     except OSError:
         return  # no such file, or an error that the new file meets again
     if not overwrite:
@@ -232,6 +237,8 @@ def _check_target(path: str, overwrite: bool) -> None:
     if not stat.S_ISREG(mode):
         code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
         raise OSError(code, "exists, and is not a file that can be replaced", path)
+    if IS_WINDOWS and not mode & stat.S_IWRITE:
+        raise OSError(errno.EACCES, "is read-only; choose another path, or allow writing", path)
 
 
 class _NewFile:
@@ -241,7 +248,7 @@ class _NewFile:
         self._path = path
         self._overwrite = overwrite
         # Write through a symbolic link, as `open` would; the link stays.
-        self.target = Path(os.path.realpath(path))
+        self.target = Path(reachable(os.path.realpath(path)))
         prefix = f".bpetite-{os.urandom(8).hex()}"
         self.temporary = self.target.with_name(f"{prefix}.tmp")
         self.old = self.target.with_name(f"{prefix}.old")
@@ -255,7 +262,8 @@ class _NewFile:
         try:
             with _created(self.temporary) as file:
                 yield file
-            if self._overwrite:  # keep the mode of the file that this one replaces
+            # Keep the mode of the file that this one replaces. On Windows, all have one mode.
+            if self._overwrite and not IS_WINDOWS:
                 with contextlib.suppress(FileNotFoundError):
                     os.chmod(self.temporary, stat.S_IMODE(self.target.stat().st_mode))
         except OSError as error:
@@ -267,7 +275,7 @@ class _NewFile:
         """Give the file its name, in one step."""
         with self._caller_path_in_errors():
             if self._overwrite:
-                os.replace(self.temporary, self.target)
+                replace(self.temporary, self.target)
             else:
                 _rename_if_free(self.temporary, self.target)
         sync_folder(self.target.parent)
@@ -276,13 +284,13 @@ class _NewFile:
         """Rename the file to replace, if there is one."""
         if self._overwrite:
             with self._caller_path_in_errors(), contextlib.suppress(FileNotFoundError):
-                os.rename(self.target, self.old)
+                repeated(os.rename, self.target, self.old)
                 sync_folder(self.target.parent)
 
     def move_old_back(self) -> None:
         """Undo `move_old_aside`."""
         with contextlib.suppress(FileNotFoundError):
-            os.replace(self.old, self.target)
+            replace(self.old, self.target)
 
     @contextlib.contextmanager
     def _caller_path_in_errors(self) -> Iterator[None]:
@@ -365,7 +373,7 @@ def _open_nameless(folder: Path) -> int | None:
 
 def _sync_file(file: BinaryIO) -> None:
     file.flush()
-    os.fsync(file.fileno())
+    sync(file.fileno())
 
 
 def _rename_if_free(temporary: Path, target: Path) -> None:
@@ -381,7 +389,7 @@ def _rename_if_free(temporary: Path, target: Path) -> None:
         # Without hard links: create an empty file of that name, if it is free, and replace it.
         target.touch(exist_ok=False)
         try:
-            os.replace(temporary, target)
+            replace(temporary, target)
         except BaseException:
             target.unlink(missing_ok=True)
             raise
