@@ -103,7 +103,10 @@ def converted(tokenizer: Tokenizer, folder: Path) -> Tokenizer:
         for name, each in (("trained", tokenizer), ("model", model))
     ]
     assert formats.first_difference(TICKETS[1], sides[0], sides[1]) is None
-    with formats.new_file(str(folder / "settings.txt")) as file:
+    settings = str(folder / "settings.txt")
+    assert formats.file_key(settings) != formats.file_key(folder / "model.json")
+    formats.check_target(settings, overwrite=False)
+    with formats.new_file(settings) as file:
         file.write(repr(dict(model.settings)).encode())
     kept, new = tokenizer.embedding_map(model)
     print(model.lossless, model.more_patterns, model.special_tokens, len(kept), len(new))
