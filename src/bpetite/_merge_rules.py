@@ -63,7 +63,9 @@ class MergeOptions:
                 f"the base normalizes text to {base.normalizer}, which training does not; give a "
                 "base without a normalizer"
             )
-        base = replace(base, pattern=pattern, more_patterns=())
+        if (base.pattern, base.more_patterns) != (pattern, ()):
+            # An unchanged base keeps the tables that it has derived.
+            base = replace(base, pattern=pattern, more_patterns=())
         split = Pretokenizer(pattern).split_with_stand_ins
         for token in self.require:
             if (pieces := split(token)) != [token]:
