@@ -71,39 +71,49 @@ impl IdCounts {
 
     /// Adds other counts.
     pub fn add(&mut self, other: &IdCounts) {
-        other.all().for_each(|(id, count)| *self.of(id) += count);
-        self.count += other.count;
+        let IdCounts { low, high, count } = self;
+        other.all().for_each(|(id, count)| *count_of(low, high, id) += count);
+        *count += other.count;
     }
+}
 
-    #[inline(always)]
-    fn of(&mut self, id: u32) -> &mut u64 {
-        match self.low.get_mut(id as usize) {
-            Some(count) => count,
-            None => self.high.entry(id).or_default(),
-        }
+#[inline(always)]
+fn count_of<'a>(low: &'a mut [u64], high: &'a mut BTreeMap<u32, u64>, id: u32) -> &'a mut u64 {
+    match low.get_mut(id as usize) {
+        Some(count) => count,
+        None => high.entry(id).or_default(),
     }
 }
 
 impl Sink for IdCounts {
     #[inline(always)]
     fn take_packed(&mut self, packed: &[Packed], _bounds: &[u32], cache: &Cache) {
+        // A local count, and a slice, stay in registers.
+        let (low, high, mut count) = (&mut self.low[..], &mut self.high, self.count);
         for &ids in packed {
-            if ids.is_spilled() {
-                self.take(cache.spilled(ids));
-                continue;
+            if ids.inner_count() == 1 {
+                *count_of(low, high, ids.inner_ends().0) += 1;
+                count += 1;
+            } else if ids.is_spilled() {
+                let more = cache.spilled(ids);
+                more.iter().for_each(|&id| *count_of(low, high, id) += 1);
+                count += more.len();
+            } else {
+                let mut bits = ids;
+                for _ in 0..ids.inner_count() {
+                    *count_of(low, high, bits.inner_ends().0) += 1;
+                    bits.0 >>= ID_BITS;
+                }
+                count += ids.inner_count();
             }
-            let mut bits = ids.0;
-            for _ in 0..ids.inner_count() {
-                *self.of(bits as u32 & (LOW_IDS as u32 - 1)) += 1;
-                bits >>= ID_BITS;
-            }
-            self.count += ids.inner_count();
         }
+        self.count = count;
     }
 
     fn take(&mut self, ids: &[u32]) {
-        ids.iter().for_each(|&id| *self.of(id) += 1);
-        self.count += ids.len();
+        let IdCounts { low, high, count } = self;
+        ids.iter().for_each(|&id| *count_of(low, high, id) += 1);
+        *count += ids.len();
     }
 
     fn count(&self) -> usize {
