@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,8 @@ from support.examples import few_examples
 from support.vocabularies import vocabulary
 
 from bpetite import PATTERNS, PieceCounts, Tokenizer, TrainingProgress, _checkpoint
+from bpetite._encoder import merge_ids
+from bpetite._merge_rules import with_required
 from bpetite._vocabulary import Vocabulary
 from bpetite.formats import _registry
 from conftest import TEXTS
@@ -284,6 +287,33 @@ def test_every_required_token_is_one_id(required: list[str], ignore_merges: bool
     tokenizer = plain("", 600, base=base, require=required)
     assert [len(tokenizer.encode(token)) for token in required] == [1] * len(required)
     assert [*tokenizer.tokens][:259] == [*base.tokens]
+
+
+def test_a_long_required_token_takes_little_time() -> None:
+    token = "".join(map(chr, random.Random(1).choices(range(97, 123), k=6_000)))
+    begin = time.process_time()
+    tokenizer = plain("", 256 + len(token), require=[token])
+    seconds = time.process_time() - begin
+    assert tokenizer.encode(token) == [tokenizer.token_id(token.encode())]
+    assert seconds < 3
+
+
+@given(st.lists(st.text("abc", min_size=1), min_size=1, max_size=4), st.booleans())
+def test_required_tokens_are_merged_as_from_the_beginning(words: list[str], has_base: bool) -> None:
+    merges = ((98, 99), (97, 98), (256, 97)) if has_base else ()
+    base = Vocabulary(merges, {}, "...")
+    tokens = [word.encode() for word in words]
+    rank_of, made = {pair: rank for rank, pair in enumerate(merges)}, [*base.merge_ids]
+    bytes_of = {**base.ordinary_tokens}
+    for token in tokens:
+        while len(ids := merge_ids([*token], rank_of, made)) > 1:
+            joined = bytes_of[ids[0]] + bytes_of[ids[1]]
+            known = [id for id, each in bytes_of.items() if each == joined]
+            rank_of[ids[0], ids[1]] = len(made)
+            made.append(known[0] if known else len(bytes_of))
+            bytes_of[made[-1]] = joined
+    found = with_required(base, tokens)
+    assert (found.merges, found.merge_ids) == (tuple(rank_of), tuple(made))
 
 
 def test_a_required_token_that_is_split_is_refused() -> None:

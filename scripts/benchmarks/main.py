@@ -33,6 +33,7 @@ from benchmarks import (
     load,
     plots,
     python,
+    reports,
     stream,
     stream_cases,
     train,
@@ -105,6 +106,7 @@ NATIVE = {
     "count": Section(train.count_rows, chosen=None),
     "train": Section(train.train_rows, train.train_header),
     "continue": Section(continued.continued_rows, continued.continued_header, chosen=None),
+    "report": Section(reports.report_rows, chosen=None),
     "load": Section(load.load_rows, lambda: SHORT_HEADER, chosen="cl100k(?!.*size)"),
     "memory": Section(load.memory_rows, lambda: SHORT_HEADER, chosen="import|native"),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from bpetite._encoder import merge_ids
@@ -63,7 +64,9 @@ class MergeOptions:
                 f"the base normalizes text to {base.normalizer}, which training does not; give a "
                 "base without a normalizer"
             )
-        base = replace(base, pattern=pattern, more_patterns=())
+        if (base.pattern, base.more_patterns) != (pattern, ()):
+            # An unchanged base keeps the tables that it has derived.
+            base = replace(base, pattern=pattern, more_patterns=())
         split = Pretokenizer(pattern).split_with_stand_ins
         for token in self.require:
             if (pieces := split(token)) != [token]:
@@ -149,17 +152,42 @@ def with_required(base: Vocabulary, tokens: Iterable[bytes]) -> Vocabulary:
     for token in tokens:
         if base.ignore_merges and token in id_of:
             continue
-        first_ids = [base.byte_ids[byte] for byte in token]
-        while len(ids := merge_ids(first_ids[:], rank_of, made)) > 1:
-            left, right = ids[:2]
+        ids = merge_ids([base.byte_ids[byte] for byte in token], rank_of, made)
+        while len(ids) > 1:
+            left, right = pair = ids[0], ids[1]
             joined = bytes_of[left] + bytes_of[right]
-            if joined not in id_of:
+            is_new = joined not in id_of
+            if is_new:
                 id_of[joined], bytes_of[next_id] = next_id, joined
                 next_id += 1
-            rank_of[left, right] = len(made)
+            rank_of[pair] = len(made)
             made.append(id_of[joined])
+            # No other merge applies to these ids, and none has a new id as a part.
+            ids = _merged(ids, pair, made[-1]) if is_new else merge_ids(ids, rank_of, made)
     n_before = len(base.merges)
     return _with_merges(base, [*rank_of][n_before:], made[n_before:])
+
+
+def _merged(ids: list[int], pair: Pair, id: int) -> list[int]:
+    """Return ids with one merge done, from left to right.
+
+    A search for the left id takes less time than to join the bytes of the new token.
+
+    >>> _merged([1, 1, 2, 1, 3, 1, 2, 1], (1, 2), 9)
+    [1, 9, 1, 3, 9, 1]
+    """
+    left, right = pair
+    merged: list[int] = []
+    start = at = 0
+    with suppress(ValueError):  # no left id is left
+        while True:
+            at = ids.index(left, at, -1)
+            if ids[at + 1] == right:
+                merged += [*ids[start:at], id]
+                start = at + 2
+                at += 1
+            at += 1
+    return merged + ids[start:]
 
 
 def is_whole(token: bytes) -> bool:

@@ -24,9 +24,10 @@ def token_parts(vocabulary: Vocabulary) -> dict[int, tuple[int, ...]]:
     parts: dict[int, tuple[int, ...]] = {}
     if not vocabulary.ignore_merges and len({*vocabulary.merge_ids}) == len(vocabulary.merges):
         parts |= zip(vocabulary.merge_ids, vocabulary.merges, strict=True)
-    longer = {id: token for id, token in vocabulary.ordinary_tokens.items() if len(token) > 1}
-    if len(parts) == len(longer):
+    tokens = vocabulary.ordinary_tokens
+    if len(parts) == sum(map((1).__lt__, map(len, tokens.values()))):
         return parts
+    longer = {id: token for id, token in tokens.items() if len(token) > 1}
     byte_ids = vocabulary.byte_ids
     rank_of = {pair: rank for rank, pair in enumerate(vocabulary.merges)}
     pairs_of: defaultdict[int, list[Pair]] = defaultdict(list)

@@ -770,6 +770,18 @@ class Tokenizer(MakesStreams):
                 total += len(ids)
         return total
 
+    def _count_ids(self, corpus: Batches, threads: int | None) -> dict[int, int]:
+        """Return how often each id occurs in a corpus whose special literals are ordinary text.
+
+        Not for users. Raises the errors of `encode_segments`.
+        """
+        encoder, _ = self._choose((), ())
+        runs = (
+            (data.toreadonly(), _whole(data) if offsets is None else offsets)
+            for data, offsets, _ in self._runs(corpus)
+        )
+        return encoder.count_ids(runs, _arguments.check_threads(threads))
+
     # Budgets
 
     def fits(self, text: Text, max_tokens: int, *, allowed_special: Specials = "all") -> bool:
@@ -1494,6 +1506,11 @@ def _split_again(runs: Iterator[DocumentRun], splitter: ChunkSplitter) -> Iterat
             yield DocumentRun(memoryview(data), None, run.is_end)
 
 
+def _whole(data: memoryview) -> memoryview:
+    """Return the offsets of one document."""
+    return memoryview(array("Q", (0, len(data))))
+
+
 def _encoded_runs(
     encoder: TextEncoder, runs: Iterator[DocumentRun], frame: Frame, item_size: int, threads: int
 ) -> Iterator[tuple[memoryview, memoryview, bool]]:
@@ -1501,7 +1518,7 @@ def _encoded_runs(
     is_open = False  # whether a part of a document came before
     for data, offsets, is_end in runs:
         if offsets is None:
-            offsets = memoryview(array("Q", (0, len(data))))
+            offsets = _whole(data)
             around: Frame = (() if is_open else prefix, suffix if is_end else ())
             is_open = not is_end
         else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from array import array
 from collections import Counter
 from collections.abc import Iterator
@@ -91,13 +90,6 @@ def test_ids_are_counted_as_encode_gives_them(first: str, second: str) -> None:
         assert use.lengths == tuple(sorted(lengths.items()))
     special = tokenizer.special_tokens.values()
     assert each.never == tuple(id for id in tokenizer.ids if id not in total and id not in special)
-
-
-def test_counts_need_no_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    tokenizer = Tokenizer.train("ab né 你好", 262)
-    expected = figures(tokenizer, "ab né 你好 ab\n")
-    monkeypatch.setitem(sys.modules, "numpy", None)
-    assert figures(tokenizer, "ab né 你好 ab\n") == expected
 
 
 def test_special_literals_are_ordinary_text() -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 from support.cli import BOM_WARNING, RAW, TOKENIZER, Result, in_process
 from support.cli import folder as folder  # a fixture
 
+from bpetite import Tokenizer
 from bpetite._cli import main, progress
 
 COUNT = ("count", "--model", "model.json")
@@ -67,6 +70,31 @@ def test_count_equals_the_number_of_ids() -> None:
     warning = [f"bpetite: standard input {BOM_WARNING}"]
     assert in_process(*COUNT, stdin=RAW) == Result(0, b"%d\n" % special, warning)
     assert in_process(*COUNT, "--ordinary", stdin=RAW) == Result(0, b"%d\n" % ordinary, warning)
+
+
+def test_one_log_names_the_bad_documents_of_all_files() -> None:
+    for name in ("a.jsonl", "b.jsonl", "c.jsonl"):
+        Path(name).write_text('{"text": "ab"}\n{"id": 1}\n', "utf-8")
+    names = ("a.jsonl", "b.jsonl", "c.jsonl")
+    result = in_process(*COUNT, *names, "--on-bad", "skip", "--bad-log", "bad.log")
+    assert result.code == 0
+    logged = [json.loads(line) for line in Path("bad.log").read_text("utf-8").splitlines()]
+    assert [(each["file"], each["line"]) for each in logged] == [(name, 2) for name in names]
+    assert [line.endswith("bad.log names all of them") for line in result.err] == [True] * 3
+
+
+def test_log_has_the_bad_documents_before_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("a.jsonl").write_text('{"text": "ab"}\n{"id": 1}\n', "utf-8")
+    count = Tokenizer.count_documents
+
+    def failing(*arguments: Any, **options: Any) -> NoReturn:
+        count(*arguments, **options)
+        raise OSError("no disk")
+
+    monkeypatch.setattr(Tokenizer, "count_documents", failing)
+    options = ("--on-bad", "skip", "--bad-log", "bad.log")
+    assert in_process(*COUNT, "a.jsonl", "three.txt", *options).code != 0
+    assert len(Path("bad.log").read_text("utf-8").splitlines()) == 1
 
 
 def test_failure_writes_no_count() -> None:

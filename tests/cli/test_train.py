@@ -411,6 +411,41 @@ def test_wrong_rules_are_found_before_the_work(arguments: tuple[str, ...], error
     assert not Path("new.json").exists()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (("--whole-characters",), "the checkpoint is of another base, another pattern or other"),
+        (("--pattern", "cl100k"), "the checkpoint is of another base, another pattern or other"),
+        (("--vocab-size", "260"), "vocab_size must be at least 265"),
+    ],
+)
+def test_a_wrong_checkpoint_is_found_before_weighted_counting(
+    arguments: tuple[str, ...], error: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Tokenizer.train([OTHER] * 2, 265, special_tokens=(), checkpoint="so-far.json")
+    before = Path("so-far.json").read_bytes()
+
+    def count(*_: object, **__: object) -> None:
+        raise AssertionError("the corpus is counted")
+
+    options = ("b.txt", "--weight", "b.txt=2", "--checkpoint", "so-far.json")
+    with monkeypatch.context() as patch:
+        patch.setattr(bpetite.PieceCounts, "from_corpus", count)
+        result = in_process(*TRAIN, *options, *arguments)
+    assert (result.code, len(result.err)) == (1, 1)
+    assert error in result.err[0]
+    assert Path("so-far.json").read_bytes() == before
+    assert trained(*options) == Tokenizer.train([OTHER] * 2, 280)
+
+
+def test_piece_counts_are_continued_from_a_checkpoint() -> None:
+    counts = bpetite.PieceCounts.from_corpus(OTHER, pattern="cl100k")
+    counts.save("b.counts")
+    Tokenizer.train(counts, 265, special_tokens=(), checkpoint="so-far.json")
+    expected = Tokenizer.train(OTHER, 280, pattern="cl100k")
+    assert trained("b.counts", "--checkpoint", "so-far.json") == expected
+
+
 def test_checkpoint_and_output_are_two_files() -> None:
     result = in_process(*TRAIN, "a.txt", "--checkpoint", "./new.json")
     assert result == failure("./new.json: --checkpoint and --output must be two files")
@@ -436,6 +471,14 @@ def test_languages_are_inputs_with_development_texts() -> None:
     bpetite.PieceCounts.from_corpus(OTHER).save("b.counts")
     with_counts = ("a.txt", "b.counts", "--balance", "b.counts=b.dev", "--balance", "a.txt=a.dev")
     assert trained(*with_counts, "--force") == expected
+
+
+def test_development_texts_are_no_part_of_the_corpus() -> None:
+    Path("dev.txt").write_text("a development text", "utf-8")
+    bpetite.PieceCounts.from_corpus(OTHER).save("b.counts")
+    balance = ("--balance", "b.counts=dev.txt", "--balance", "a.txt=dev.txt")
+    result = in_process(*TRAIN, "a.txt", "b.counts", *balance)
+    assert json.loads(result.out)["corpus_bytes"] == len((TEXT + OTHER).encode())
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,12 @@ OWN = r"\w+|\W"
             "encode_array(given, threads=2)",
             id="pieces, by threads",
         ),
+        pytest.param(
+            "o200k",
+            "__import__('bpetite.analysis._texts').analysis._texts.WholeText(some * 200)",
+            "_count_ids(given, threads=2)",
+            id="piece, its ids counted",
+        ),
         pytest.param("gpt2", "'你好' * 20_000_000", "count(given)", id="run of Chinese"),
         pytest.param(
             "gpt2",

@@ -8,6 +8,7 @@ import json
 import os
 import random
 import sys
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -106,6 +107,18 @@ def test_file_is_recognised_under_any_name(format: str, name: str, tmp_path: Pat
 def test_both_versions_of_our_own_file_are_recognised(pattern: str, tmp_path: Path) -> None:
     path = saved(Tokenizer.train("", 256, pattern=pattern), "bpetite", tmp_path)
     assert recognise(path) == "bpetite"
+
+
+def test_a_text_is_not_read_whole_to_be_recognised(tmp_path: Path) -> None:
+    path = tmp_path / "long.txt"
+    path.write_text("a line of a long text\n" * 1_000_000)
+    tracemalloc.start()
+    try:
+        assert recognise(path) is None
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1 << 20
 
 
 @pytest.mark.parametrize("format", ["gpt2", "huggingface"])

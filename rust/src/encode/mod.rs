@@ -19,7 +19,7 @@ use batch::{EncodePieces, PieceEncoder};
 use literals::Literals;
 pub use parallel::Texts;
 pub use parts::{PartedText, Stop};
-pub use sink::{Count, Id, IdList, Sink};
+pub use sink::{Count, Id, IdCounts, IdList, Sink};
 
 /// Encodes texts with one vocabulary. Many threads may use it at once.
 pub struct Encoder {
@@ -56,6 +56,11 @@ impl Encoder {
     /// Returns whether there are special literals.
     pub fn has_special(&self) -> bool {
         self.special.is_some()
+    }
+
+    /// Returns the highest id of an ordinary token.
+    fn highest_id(&self) -> u32 {
+        self.pieces.id_of.iter().copied().max().unwrap_or(0)
     }
 
     /// Returns the start and the end of the first special literal in a text.

@@ -2,11 +2,11 @@
 //! on the number of threads.
 
 use std::ops::Range;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::cache::{Cache, Packed};
-use crate::encode::{Encoder, Id, IdList, Job, Sink};
+use crate::encode::{Context, Encoder, Id, IdCounts, IdList, Job, Sink};
 use crate::interrupt::Interrupt;
 
 /// The length of a part: enough work to be worth waking a thread.
@@ -56,8 +56,6 @@ struct Part<'a> {
 
 /// Returns the ids of all texts, and the offset of the first id of each, and of the end of the last.
 /// An interrupt leaves the ids incomplete.
-///
-/// The calling thread takes part in the work, and checks for interrupts.
 pub fn encode_all<T: Id>(
     encoder: &Encoder,
     Texts { texts, buffer }: Texts<'_>,
@@ -66,55 +64,20 @@ pub fn encode_all<T: Id>(
     threads: usize,
     interrupt: &mut Interrupt<'_>,
 ) -> Result<(Vec<T>, Vec<u64>), TooLongError> {
-    let max_bytes = if threads > 1 { PART_BYTES } else { MAX_PART_BYTES / 2 };
-    let parts = parts_of(encoder, texts, ordinary, max_bytes, interrupt);
-    if parts.iter().any(|part| part.bytes.len() > MAX_PART_BYTES) {
-        return Err(TooLongError);
-    }
-    // A thread encodes short parts group by group.
-    let groups = groups_of(&parts, if threads > 1 { PART_BYTES } else { usize::MAX });
-    let threads = threads.min(groups.len()).max(1);
-
-    let stop = AtomicBool::new(false);
-    let next = AtomicUsize::new(0);
+    let (parts, groups) = divided(encoder, texts, ordinary, threads, interrupt)?;
     let results: Vec<OnceLock<(Vec<T>, Vec<u64>)>> =
         groups.iter().map(|_| OnceLock::new()).collect();
-    let work = |interrupt: &mut Interrupt<'_>| {
-        let mut context = encoder.take_context();
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(group) = groups.get(number) else { break };
-            let bytes = length_of(&parts[group.clone()]);
-            let ids = if groups.len() == 1 {
-                T::pool().take(bytes / 4 + 16)
-            } else {
-                Vec::with_capacity(bytes.min(PART_BYTES) / 4 + 16)
-            };
-            let mut sink = GroupSink::new(IdList::within(ids), &parts, group.clone(), frame);
-            let job = &mut Job { context: &mut context, sink: &mut sink, interrupt };
-            encode_group(encoder, buffer, job);
-            let _ = results[number].set((sink.ids.into_vec(), sink.offsets));
-            if stop.load(Ordering::Relaxed) || interrupt.check().is_err() {
-                stop.store(true, Ordering::Relaxed);
-                break;
-            }
-        }
-        encoder.put_context(context);
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..threads {
-            // If the system has no more threads, the others do the work.
-            let _ = std::thread::Builder::new().spawn_scoped(scope, || {
-                work(&mut Interrupt::new(&mut || stop.load(Ordering::Relaxed)));
-            });
-        }
-        work(&mut Interrupt::new(&mut || {
-            let is_interrupted = interrupt.check().is_err();
-            if is_interrupted {
-                stop.store(true, Ordering::Relaxed);
-            }
-            is_interrupted
-        }));
+    for_each(encoder, groups.len(), threads, interrupt, |number, context, interrupt| {
+        let group = groups[number].clone();
+        let bytes = length_of(&parts[group.clone()]);
+        let ids = if groups.len() == 1 {
+            T::pool().take(bytes / 4 + 16)
+        } else {
+            Vec::with_capacity(bytes.min(PART_BYTES) / 4 + 16)
+        };
+        let mut sink = GroupSink::new(IdList::within(ids), &parts, group, frame);
+        encode_group(encoder, buffer, &mut Job { context, sink: &mut sink, interrupt });
+        let _ = results[number].set((sink.ids.into_vec(), sink.offsets));
     });
 
     let mut results = results.into_iter().map(OnceLock::into_inner);
@@ -134,9 +97,92 @@ pub fn encode_all<T: Id>(
     Ok((all, offsets))
 }
 
+/// Counts each id of all texts. Each thread takes counts out of `spare`, or begins new ones, and
+/// puts them back. An interrupt leaves the counts incomplete.
+pub fn count_all(
+    encoder: &Encoder,
+    Texts { texts, buffer }: Texts<'_>,
+    ordinary: bool,
+    threads: usize,
+    spare: &Mutex<Vec<IdCounts>>,
+    interrupt: &mut Interrupt<'_>,
+) -> Result<(), TooLongError> {
+    let (parts, groups) = divided(encoder, texts, ordinary, threads, interrupt)?;
+    let spare = || spare.lock().unwrap_or_else(PoisonError::into_inner);
+    for_each(encoder, groups.len(), threads, interrupt, |number, context, interrupt| {
+        let counts = spare().pop().unwrap_or_else(|| IdCounts::new(encoder.highest_id()));
+        let mut sink = GroupSink::new(counts, &parts, groups[number].clone(), Frame::default());
+        encode_group(encoder, buffer, &mut Job { context, sink: &mut sink, interrupt });
+        spare().push(sink.ids);
+    });
+    Ok(())
+}
+
+/// Divides texts into parts, and these into groups that threads encode.
+fn divided<'a>(
+    encoder: &Encoder,
+    texts: &[&'a [u8]],
+    ordinary: bool,
+    threads: usize,
+    interrupt: &mut Interrupt<'_>,
+) -> Result<(Vec<Part<'a>>, Vec<Range<usize>>), TooLongError> {
+    let max_bytes = if threads > 1 { PART_BYTES } else { MAX_PART_BYTES / 2 };
+    let parts = parts_of(encoder, texts, ordinary, max_bytes, interrupt);
+    if parts.iter().any(|part| part.bytes.len() > MAX_PART_BYTES) {
+        return Err(TooLongError);
+    }
+    // A thread encodes short parts group by group.
+    let groups = groups_of(&parts, if threads > 1 { PART_BYTES } else { usize::MAX });
+    Ok((parts, groups))
+}
+
+/// Calls `encode` with each number below `count`, on several threads, until an interrupt.
+///
+/// The calling thread takes part in the work, and checks for interrupts.
+fn for_each(
+    encoder: &Encoder,
+    count: usize,
+    threads: usize,
+    interrupt: &mut Interrupt<'_>,
+    encode: impl Fn(usize, &mut Context, &mut Interrupt<'_>) + Sync,
+) {
+    let stop = AtomicBool::new(false);
+    let next = AtomicUsize::new(0);
+    let work = |interrupt: &mut Interrupt<'_>| {
+        let mut context = encoder.take_context();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= count {
+                break;
+            }
+            encode(number, &mut context, interrupt);
+            if stop.load(Ordering::Relaxed) || interrupt.check().is_err() {
+                stop.store(true, Ordering::Relaxed);
+                break;
+            }
+        }
+        encoder.put_context(context);
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads.min(count) {
+            // If the system has no more threads, the others do the work.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, || {
+                work(&mut Interrupt::new(&mut || stop.load(Ordering::Relaxed)));
+            });
+        }
+        work(&mut Interrupt::new(&mut || {
+            let is_interrupted = interrupt.check().is_err();
+            if is_interrupted {
+                stop.store(true, Ordering::Relaxed);
+            }
+            is_interrupted
+        }));
+    });
+}
+
 /// Takes the ids of a group of parts.
-struct GroupSink<'a, T> {
-    ids: IdList<T>,
+struct GroupSink<'a, S> {
+    ids: S,
     /// 0, and the end of each text in `ids`.
     offsets: Vec<u64>,
     frame: Frame<'a>,
@@ -146,13 +192,13 @@ struct GroupSink<'a, T> {
     end: usize,
 }
 
-impl<'a, T: Id> GroupSink<'a, T> {
+impl<'a, S: Sink> GroupSink<'a, S> {
     fn new(
-        mut ids: IdList<T>,
+        mut ids: S,
         all: &'a [Part<'a>],
         group: Range<usize>,
         frame: Frame<'a>,
-    ) -> GroupSink<'a, T> {
+    ) -> GroupSink<'a, S> {
         let begins_text = group.start == 0 || all[group.start - 1].is_last;
         ids.take(if begins_text { frame.prefix } else { &[] });
         let offsets = Vec::with_capacity(group.len() + 1);
@@ -176,11 +222,11 @@ impl<'a, T: Id> GroupSink<'a, T> {
     }
 }
 
-impl<T: Id> Sink for GroupSink<'_, T> {
+impl<S: Sink> Sink for GroupSink<'_, S> {
     #[inline(always)]
     fn take_packed(&mut self, packed: &[Packed], bounds: &[u32], cache: &Cache) {
         let (mut packed, mut bounds) = (packed, &bounds[..=packed.len()]);
-        self.ids.make_room(packed.len(), 0);
+        self.ids.expect_pieces(packed.len());
         while !self.parts.is_empty() && self.end <= bounds[packed.len()] as usize {
             let count = count_below(bounds, self.end as u32);
             self.ids.take_packed(&packed[..count], bounds, cache);
@@ -220,7 +266,11 @@ fn count_below(numbers: &[u32], limit: u32) -> usize {
 }
 
 /// Encodes the parts of the sink. Short parts that do not stand side by side in `buffer` are copied.
-fn encode_group<T: Id>(encoder: &Encoder, buffer: &[u8], job: &mut Job<'_, '_, GroupSink<'_, T>>) {
+fn encode_group<S: Sink>(
+    encoder: &Encoder,
+    buffer: &[u8],
+    job: &mut Job<'_, '_, GroupSink<'_, S>>,
+) {
     let (mut copy, mut ends) = (Vec::new(), Vec::new());
     while let Some(first) = job.sink.parts.first() {
         let parts = job.sink.parts;
@@ -313,6 +363,8 @@ fn groups_of(parts: &[Part<'_>], max_bytes: usize) -> Vec<Range<usize>> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::encode::examples::{all_words, encoder, plain_ids};
     use crate::split::{PATTERNS, Pattern};
@@ -355,6 +407,18 @@ mod tests {
                 }
                 let found = encode_all(encoder, texts, ordinary, frame, 3, never);
                 assert!(found.unwrap() == (short.clone(), offsets.clone()));
+                for &threads in threads {
+                    let counts = Mutex::default();
+                    count_all(encoder, texts, ordinary, threads, &counts, never).unwrap();
+                    let mut all = IdCounts::new(7);
+                    counts.into_inner().unwrap().iter().for_each(|counts| all.add(counts));
+                    let mut expected = BTreeMap::<_, u64>::new();
+                    let framed = |id: &&u32| frame.prefix.contains(id) || frame.suffix.contains(id);
+                    ids.iter().filter(|id| !framed(id)).for_each(|&id| {
+                        *expected.entry(id).or_default() += 1;
+                    });
+                    assert!(all.all().eq(expected), "{threads} threads");
+                }
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Text to ids, for Python.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
@@ -13,7 +13,7 @@ use super::list::list_of;
 use super::text::{GIL_RELEASE_MIN_SIZE, Text, caught, run};
 use super::vocabulary::NativeVocabulary;
 use crate::encode::parallel::{self, Frame, TooLongError};
-use crate::encode::{Count, Encoder, Id, IdList, Job, PartedText, Stop, Texts};
+use crate::encode::{Count, Encoder, Id, IdCounts, IdList, Job, PartedText, Stop, Texts};
 use crate::interrupt::Interrupt;
 use crate::split::Pattern;
 
@@ -58,7 +58,7 @@ impl TextEncoder {
         frame: Frame<'_>,
         threads: usize,
     ) -> PyResult<(Vec<T>, Vec<u64>)> {
-        let length = texts.texts.iter().map(|text| text.len()).sum::<usize>();
+        let length = length_of(texts);
         let encode = |interrupt: &mut Interrupt<'_>| {
             parallel::encode_all(&self.encoder, texts, ordinary, frame, threads, interrupt)
         };
@@ -299,25 +299,41 @@ impl TextEncoder {
         item_size: usize,
         threads: usize,
     ) -> Views<'py> {
-        let text = Text::of_bytes(data);
-        let documents = match (&text, Ids::of(offsets)?) {
-            (Some(text), Some(offsets)) => text.documents(py, &offsets)?,
-            _ => None,
-        };
-        let (Some(text), Some(documents)) = (&text, documents) else {
-            // Python raises the error.
-            let module = py.import("bpetite._engine.documents")?;
-            let texts = module.call_method1("documents_in", (data, offsets))?;
-            let texts = texts.try_iter()?.collect::<PyResult<_>>()?;
-            return self.encode_batch_arrays(py, texts, frame, item_size, threads);
-        };
-        let texts = Texts { texts: &documents, buffer: text.bytes()? };
-        let (frame, may_change) = (borrowed(&frame), text.may_change());
-        if item_size == 2 {
-            views(py, self.ids_of_bytes::<u16>(py, texts, may_change, false, frame, threads)?)
-        } else {
-            views(py, self.ids_of_bytes::<u32>(py, texts, may_change, false, frame, threads)?)
+        let frame = borrowed(&frame);
+        with_documents(data, offsets, |texts, may_change| {
+            if item_size == 2 {
+                views(py, self.ids_of_bytes::<u16>(py, texts, may_change, false, frame, threads)?)
+            } else {
+                views(py, self.ids_of_bytes::<u32>(py, texts, may_change, false, frame, threads)?)
+            }
+        })
+    }
+
+    /// Returns how often each id occurs in the documents of all runs, in ascending order of ids. A
+    /// run is data and offsets, as `encode_offsets` takes them.
+    fn count_ids<'py>(
+        &self,
+        runs: &Bound<'py, PyAny>,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let py = runs.py();
+        let spare = Mutex::default();
+        for item in runs.try_iter()? {
+            let (data, offsets) = item?.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
+            with_documents(&data, &offsets, |texts, may_change| {
+                let count = |interrupt: &mut Interrupt<'_>| {
+                    parallel::count_all(&self.encoder, texts, false, threads, &spare, interrupt)
+                };
+                let is_long = length_of(texts) >= GIL_RELEASE_MIN_SIZE;
+                run(py, is_long && !may_change, count)?.map_err(too_long)
+            })?;
         }
+        let mut spare = spare.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut all = spare.pop().unwrap_or_else(|| IdCounts::new(0));
+        spare.iter().for_each(|counts| all.add(counts));
+        let dict = PyDict::new(py);
+        all.all().try_for_each(|(id, count)| dict.set_item(self.integer(py, id.into()), count))?;
+        Ok(dict)
     }
 
     /// Returns the ids of a text in parts, the index of each part's first id, and their number.
@@ -361,6 +377,35 @@ impl TextEncoder {
         self.encoder.put_context(context);
         self.list(py, ids.all())
     }
+}
+
+/// Does `work` with the documents in `data`, and with whether they may change.
+fn with_documents<R>(
+    data: &Bound<'_, PyAny>,
+    offsets: &Bound<'_, PyAny>,
+    work: impl FnOnce(Texts<'_>, bool) -> PyResult<R>,
+) -> PyResult<R> {
+    let py = data.py();
+    let text = Text::of_bytes(data);
+    let documents = match (&text, Ids::of(offsets)?) {
+        (Some(text), Some(offsets)) => text.documents(py, &offsets)?,
+        _ => None,
+    };
+    if let (Some(text), Some(documents)) = (&text, documents) {
+        return work(Texts { texts: &documents, buffer: text.bytes()? }, text.may_change());
+    }
+    // Python raises the error.
+    let module = py.import("bpetite._engine.documents")?;
+    let texts = module.call_method1("documents_in", (data, offsets))?;
+    let texts = texts.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+    let texts = texts_of(py, &texts)?;
+    let may_change = texts.iter().any(Text::may_change);
+    let bytes = texts.iter().map(Text::bytes).collect::<PyResult<Vec<_>>>()?;
+    work(Texts::from(&bytes[..]), may_change)
+}
+
+fn length_of(texts: Texts<'_>) -> usize {
+    texts.texts.iter().map(|text| text.len()).sum()
 }
 
 fn too_long(_: TooLongError) -> PyErr {

@@ -42,6 +42,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(train::merge_records, module)?)?;
     module.add_function(wrap_pyfunction!(train::partition_records, module)?)?;
     module.add_function(wrap_pyfunction!(train::are_utf8, module)?)?;
+    module.add_function(wrap_pyfunction!(text::characters_and_words, module)?)?;
     module.add_function(wrap_pyfunction!(instruction_set, module)?)?;
     // All instruction sets, whether the processor has them or not, and the patterns without `regex`.
     module.add("INSTRUCTION_SETS", INSTRUCTION_SETS)?;

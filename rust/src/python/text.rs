@@ -1,7 +1,5 @@
 //! Texts from Python: a `str`, or UTF-8 in a buffer.
 
-use crate::interrupt::Interrupt;
-use crate::utf8::is_utf8;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,6 +11,9 @@ use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyString};
 
 use super::ids::{Ids, parts, with_integers};
+use crate::decode::Integer;
+use crate::interrupt::Interrupt;
+use crate::utf8::{self, is_utf8};
 
 /// Work on this many bytes of text, or items of other input, releases the GIL.
 pub const GIL_RELEASE_MIN_SIZE: usize = 1 << 14;
@@ -97,6 +98,26 @@ pub fn of_buffer(buffer: &PyUntypedBuffer) -> &[u8] {
     // SAFETY: callers have checked that the buffer is contiguous and of bytes. It stays in place
     // while `buffer` lives. For writes by others, see above.
     unsafe { std::slice::from_raw_parts(buffer.buf_ptr().cast(), buffer.len_bytes()) }
+}
+
+/// Returns how many characters and words the documents in `data` have; zeros unless both are buffers.
+#[pyfunction]
+pub fn characters_and_words(
+    py: Python<'_>,
+    data: &Bound<'_, PyAny>,
+    offsets: &Bound<'_, PyAny>,
+) -> PyResult<(usize, usize)> {
+    let (Some(text), Some(offsets)) = (Text::of_bytes(data), Ids::of(offsets)?) else {
+        return Ok((0, 0));
+    };
+    let bytes = text.bytes()?;
+    with_integers!(&offsets, offsets => {
+        let is_long = bytes.len().max(offsets.len()) >= GIL_RELEASE_MIN_SIZE;
+        run(py, is_long && !text.may_change(), |interrupt| {
+            let offsets = offsets.iter().map(|offset| offset.value() as usize);
+            utf8::characters_and_words(bytes, offsets, interrupt)
+        })
+    })
 }
 
 /// The time between two checks of signals.

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from bpetite import Tokenizer
 from bpetite._cli import common
 from bpetite._cli.progress import ByteBar, Watched, stored_bytes
+from bpetite.corpora import Corpus
 
 HELP = """count the tokens of each input, as wc counts words
 
@@ -56,9 +61,29 @@ def _counts(tokenizer: Tokenizer, options: argparse.Namespace) -> Iterator[tuple
         return
     names = options.files or [common.STANDARD_INPUT]
     corpora = [common.corpus(options, [name]) for name in names]
-    with ByteBar(options.quiet, stored_bytes(corpora)) as bar:
-        for name, corpus in zip(names, corpora, strict=True):
+    bar = ByteBar(options.quiet, stored_bytes(corpora))
+    with bar, _with_one_log(corpora, options.bad_log) as logged:
+        for name, corpus in zip(names, logged, strict=True):
             common.check_inputs([name], options.quiet)
             with common.reading(corpus, options):
                 watched = Watched(corpus, bar)
                 yield tokenizer.count_documents(watched, allowed_special=special), name
+
+
+@contextmanager
+def _with_one_log(corpora: Sequence[Corpus], path: str | None) -> Iterator[Sequence[Corpus]]:
+    """Give corpora that log bad documents to files of their own, and join these in the end."""
+    if path is None:
+        yield corpora
+        return
+    with tempfile.TemporaryDirectory() as folder, open(path, "wb") as log:
+        parts = [os.path.join(folder, str(number)) for number in range(len(corpora))]
+        try:
+            yield [
+                corpus.part(corpus.spans, bad_log=part)
+                for corpus, part in zip(corpora, parts, strict=True)
+            ]
+        finally:
+            for part in filter(os.path.exists, parts):
+                with open(part, "rb") as file:
+                    shutil.copyfileobj(file, log)

@@ -9,7 +9,7 @@ import re
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import reduce
 from operator import add
 from typing import Any
@@ -197,8 +197,8 @@ def _trained(
     common.check_inputs(texts, options.quiet)
     pattern = pieces.pattern(options)
     if options.balance:
-        tokenizer = _balanced(options, names, pattern, rules, progress)
-        return tokenizer, None, progress.corpus_bytes
+        tokenizer, corpus_bytes = _balanced(options, names, pattern, rules, progress)
+        return tokenizer, None, corpus_bytes
     if not (stored or options.weight or options.min_count > 1):
         corpus = common.corpus(options, texts)
         with common.reading(corpus, options):
@@ -210,10 +210,16 @@ def _trained(
                 **rules,
             )
         return tokenizer, None, progress.corpus_bytes
-    # Wrong options are found before the work.
-    Tokenizer.train("", options.vocab_size, pattern=pattern, **rules | {"checkpoint": None})
-    if pattern is None and rules["base"] is not None:
-        pattern = rules["base"].pattern
+    given, base = pattern, rules["base"]
+    if pattern is None and base is not None:
+        pattern = base.pattern
+    for name in stored:
+        pattern = PieceCounts.read_header(name).checked_pattern(pattern)
+    # Wrong options, and a checkpoint of other training, are found before the work. Training takes
+    # the pattern from the base, unless the base has several.
+    first_pattern = pattern if base is None else given
+    with suppress(_AllRightError):
+        Tokenizer.train(_nothing(), options.vocab_size, pattern=first_pattern, **rules)
     counts = _counts(options, stored, texts, pattern, progress)
     corpus_bytes = counts.header.text_bytes
     counts = counts.prune(options.min_count)
@@ -230,8 +236,8 @@ def _balanced(
     pattern: str | None,
     rules: dict[str, Any],
     progress: _Progress,
-) -> Tokenizer:
-    """Return the vocabulary of several languages, an input each."""
+) -> tuple[Tokenizer, int]:
+    """Return the vocabulary of several languages, an input each, and the size of the inputs."""
     developments = dict(options.balance)
     if options.weight or options.min_count > 1 or options.bad_log is not None:
         raise ValueError("--balance works without --weight, --min-count and --bad-log")
@@ -250,14 +256,32 @@ def _balanced(
             stack.enter_context(common.reading(corpus, options))
             return corpus
 
-        return Tokenizer.train(
-            {name: source(name) for name in names},
+        sources = {name: source(name) for name in names}
+        tokenizer = Tokenizer.train(
+            sources,
             options.vocab_size,
             pattern=pattern,
             balance={name: source(development) for name, development in developments.items()},
             progress=progress,
             **rules,
         )
+        return tokenizer, sum(map(_text_bytes, sources.values()))
+
+
+def _text_bytes(source: Corpus | PieceCounts) -> int:
+    """Return the size of a text that was read."""
+    counted = source.header if isinstance(source, PieceCounts) else source.report
+    return counted.text_bytes
+
+
+class _AllRightError(Exception):
+    """Training begins to read its corpus, so it has found nothing wrong with other arguments."""
+
+
+def _nothing() -> Iterator[str]:
+    """Return a corpus that ends training before it counts."""
+    raise _AllRightError
+    yield ""
 
 
 def _counts(
@@ -276,8 +300,6 @@ def _counts(
         weight: common.corpus(options, [name for name in texts if weights[name] == weight])
         for weight in text_weights
     }
-    for name in stored:
-        pattern = PieceCounts.read_header(name).checked_pattern(pattern)
 
     def parts() -> Iterator[PieceCounts]:
         for name in stored:

@@ -53,6 +53,15 @@ class TextEncoder(Protocol):
         `view_of_data` and `view_of_offsets` made the views. Raises what `documents_in` raises.
         """
 
+    def count_ids(
+        self, runs: Iterable[tuple[memoryview, memoryview]], threads: int, /
+    ) -> dict[int, int]:
+        """Return how often each id occurs in the documents of all runs, in ascending order of ids.
+
+        A run is data and offsets, as `encode_offsets` takes them. Raises the errors of `runs`, and
+        what `documents_in` raises.
+        """
+
     def encode_parts(self, parts: list[str], /) -> tuple[list[int], list[int]]:
         """Return the ids of a text in parts, the index of each part's first id, and their number.
 
@@ -284,6 +293,13 @@ class Engine(Protocol[Counts]):
         """Return whether each document `data[offsets[i] : offsets[i + 1]]` is UTF-8.
 
         The offsets have the format "Q". They ascend and are in the data.
+        """
+
+    def characters_and_words(self, data: Block, offsets: memoryview, /) -> tuple[int, int]:
+        """Return how many characters and words documents in a buffer have, as in `are_utf8`.
+
+        A word is a run of other bytes than ASCII white space, in one document. A character begins
+        with each byte that does not continue one.
         """
 
     def make_field_scanner(self, field: str, /) -> FieldScanner:

@@ -195,7 +195,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     if isinstance(value, tuple):
-        return [_plain(item) for item in value]
+        # Long tuples have ids alone.
+        return [item if type(item) is int else _plain(item) for item in value]
     if not is_dataclass(value):
         return value
     names = [field.name for field in fields(value)]

@@ -11,9 +11,11 @@ alone, 3 with one merge, and 2 with both.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain, repeat
+from operator import mul, sub
 
 from bpetite import Tokenizer
 from bpetite._token_parts import token_parts
@@ -36,22 +38,26 @@ class MergeTrees:
         """The ids that merges make, in rank order; merges that no text uses are left out."""
         self.base_size: int = len({*vocabulary.byte_ids})
         """The number of ids without any merge."""
-        # Parts are shorter than their token, whatever the ranks are.
-        self._by_length = sorted(self._parts, key=lambda id: len(self.tokens[id]), reverse=True)
+        by_length: defaultdict[int, list[int]] = defaultdict(list)
+        for id, token in self.tokens.items():
+            by_length[len(token)].append(id)
+        groups = (by_length[length] for length in sorted(by_length, reverse=True))
+        self.longest_first: list[int] = [*chain.from_iterable(groups)]
+        """All ids, by the length of their tokens; of equal lengths the lower id first."""
 
     @property
     def size(self) -> int:
         """The number of bytes and of merges that texts use."""
         return self.base_size + len(self.made)
 
-    def reached(self) -> set[int]:
-        """Return the ids that are a byte, or that a merge makes."""
-        return ({*self.tokens} - {*self._parts}) | {*self.made}
+    def unmade(self) -> set[int]:
+        """Return the ids of longer tokens than a byte that no merge makes."""
+        return {*self._parts}.difference(self.made)
 
     def fires(self, counts: Mapping[int, int]) -> dict[int, int]:
         """Return how often each id occurs in the trees of counted ids, at the top or below."""
         totals = dict(counts)
-        for id in self._by_length:
+        for id in self._top_down:
             if total := totals.get(id):
                 for part in self._parts[id]:
                     totals[part] = totals.get(part, 0) + total
@@ -62,11 +68,19 @@ class MergeTrees:
 
         The list ends before the first merge whose parts have higher ranks.
         """
-        fires = self.fires(counts)
-        tokens = self.tokens
-        size = sum(count * len(tokens[id]) for id, count in counts.items())
-        saved = (-fires.get(id, 0) for id in self.made[: self._nested])
-        return [*accumulate(saved, initial=size)]
+        lengths = map(len, map(self.tokens.__getitem__, counts))
+        size = sum(map(mul, counts.values(), lengths))
+        saved = map(self.fires(counts).get, self.made[: self._nested], repeat(0))
+        return [*accumulate(saved, sub, initial=size)]
+
+    @cached_property
+    def _top_down(self) -> list[int]:
+        """The ids that have parts, each before its parts."""
+        if self._nested == len(self._parts):
+            # Ranks are mostly in the order of ids, which memory is read fastest in.
+            return self.made[::-1]
+        # Parts are shorter than their token, whatever the ranks are.
+        return [id for id in self.longest_first if id in self._parts]
 
     @cached_property
     def _nested(self) -> int:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, islice
 
 import bpetite
 from bpetite import CorpusWarning, Tokenizer
@@ -20,7 +21,7 @@ from bpetite.analysis._figures import (
     VocabularyFigures,
 )
 from bpetite.analysis._merge_trees import MergeTrees
-from bpetite.analysis._texts import Beginning, Measured, WholeText, count_ids
+from bpetite.analysis._texts import Beginning, Measured, WholeText
 
 _OFTEN = 10
 """The fewest occurrences of an id that is not rare."""
@@ -80,11 +81,11 @@ def report(
             # The last pass over a corpus is whole, so that its own report is of all documents.
             more = subject.next_merges(corpus, next_merges, next_bytes)
             reader = Measured(corpus)
-            counts = count_ids(subject.tokenizer, corpus if text in measured else reader)
+            counts = subject.count_ids(corpus if text in measured else reader)
             measured.setdefault(text, reader.figures(text))
             subject.add_use(measured[text], counts, sizes, more)
         for corpus in languages.values():
-            tokens = sum(count_ids(subject.tokenizer, corpus).values())
+            tokens = sum(subject.count_ids(corpus).values())
             subject.parallel_tokens.append(tokens)
     return Report(
         bpetite.__version__,
@@ -126,8 +127,13 @@ class _Subject:
         """How often each id occurs in all texts."""
         self.parallel_tokens: list[int] = []
         self._uses: list[Use] = []
-        special_ids = {*tokenizer.special_tokens.values()}
-        self._ids = sorted(self.trees.tokens.keys() - special_ids)
+        self._special_ids = {*tokenizer.special_tokens.values()}
+        # Tokens are in ascending order of ids.
+        self._ids = [id for id in self.trees.tokens if id not in self._special_ids]
+
+    def count_ids(self, corpus: Batches) -> dict[int, int]:
+        """Return how often each id occurs in a corpus, in ascending order of ids."""
+        return self.tokenizer._count_ids(corpus, threads=None)
 
     def add_use(
         self,
@@ -138,7 +144,7 @@ class _Subject:
     ) -> None:
         """Take the counts of a text's ids."""
         self.total.update(counts)
-        rare = sum(count < _OFTEN for count in counts.values())
+        rare = sum(map(_OFTEN.__gt__, counts.values()))
         lengths: Counter[int] = Counter()
         for id, count in counts.items():
             lengths[len(self.trees.tokens[id])] += count
@@ -149,7 +155,7 @@ class _Subject:
             sum(counts.values()),
             len(counts) - rare,
             rare,
-            len(self._ids) - len(counts.keys() & self._ids),
+            len(self._ids) - len(counts) + len(self._special_ids & counts.keys()),
             tuple(sorted(lengths.items())),
             tuple((size, by_merges[n]) for size, n in points if 0 <= n < len(by_merges)),
             more,
@@ -169,7 +175,7 @@ class _Subject:
             larger = Tokenizer.train(beginning, size, base=tokenizer, special_tokens=())
         # A continued vocabulary numbers its new tokens in the order of their merges.
         new = dict(enumerate(larger.merges[len(tokenizer.merges) :], tokenizer.n_vocab))
-        fires = Counter(count_ids(larger, beginning))
+        fires = Counter(larger._count_ids(beginning, None))
         tokens_after = fires.total()
         for id in reversed(new):
             for part in new[id]:
@@ -188,13 +194,12 @@ class _Subject:
         """Return the figures of all that was taken."""
         tokens = self.trees.tokens
         whole, partial = _whole_and_partial(tokens, self._ids)
-        ids, starts = self.tokenizer.encode_batch_arrays([*whole.values()], allowed_special=())
-        alone = (
-            ids[start] if end - start == 1 else None for start, end in pairwise(starts.tolist())
-        )
-        unreachable = {id for id, found in zip(whole, alone, strict=True) if found != id}
-        unreachable.update({*partial} - self.trees.reached())
-        longest = sorted(self._ids, key=lambda id: -len(tokens[id]))
+        # An id that occurs is reachable.
+        unreachable = [
+            *self._unreachable(id for id in whole if id not in self.total),
+            *(self.trees.unmade().intersection(partial) - self.total.keys()),
+        ]
+        longest = [id for id in self.trees.longest_first if id not in self._special_ids]
 
         def has_letter(id: int) -> bool:
             return any(map(str.isalpha, whole.get(id, "")))
@@ -203,8 +208,8 @@ class _Subject:
             self.name,
             self.tokenizer.fingerprint,
             len(self._ids),
-            tuple(sorted(Counter(len(tokens[id]) for id in self._ids).items())),
-            self.counted(sorted(unreachable - self.total.keys())),
+            tuple(sorted(Counter(map(len, map(tokens.__getitem__, self._ids))).items())),
+            self.counted(sorted(unreachable)),
             self.counted(partial),
             tuple(id for id in self._ids if id not in self.total),
             self.counted(longest[:_SHOWN]),
@@ -212,6 +217,16 @@ class _Subject:
             tuple(self._uses),
             tuple(self.parallel_tokens),
         )
+
+    def _unreachable(self, whole: Iterable[int]) -> list[int]:
+        """Return the ids of these tokens in UTF-8 that their bytes, encoded alone, do not give."""
+        ids = [*whole]
+        tokens = [self.trees.tokens[id] for id in ids]
+        offsets = array("Q", accumulate(map(len, tokens), initial=0))
+        arrays = self.tokenizer.encode_offsets(b"".join(tokens), offsets, threads=None)
+        found, starts = (each.tolist() for each in arrays)
+        alone = zip(ids, starts, starts[1:], strict=False)
+        return [id for id, start, end in alone if end - start > 1 or found[start] != id]
 
     def counted(self, ids: Iterable[int]) -> tuple[CountedToken, ...]:
         """Return ids with their tokens and counts."""

@@ -1,16 +1,13 @@
-"""Texts in, their sizes and the counts of their ids out: in bounded memory, in one pass."""
+"""Texts in, their sizes out: in bounded memory, while an encoder reads them."""
 
 from __future__ import annotations
 
 from array import array
-from collections import Counter
 from collections.abc import Iterator
-from importlib import import_module
 from itertools import takewhile
-from typing import Any
 
-from bpetite import Tokenizer
 from bpetite._corpus import Batches, segments_of
+from bpetite._engine import ENGINE
 from bpetite.analysis._figures import TextFigures
 from bpetite.corpora import Batch
 
@@ -18,9 +15,7 @@ _BEGINNING_CHARACTERS = 160
 _MAX_CHARACTER_BYTES = 4
 
 _SPACES = b"\t\n\v\f\r "
-_OTHER = ord("x")
-_SPACES_AND_OTHERS = bytes(ord(" ") if byte in _SPACES else _OTHER for byte in range(256))
-_CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
+"""The bytes between words."""
 
 
 class WholeText:
@@ -74,29 +69,23 @@ class Measured:
         )
 
     def _add(self, batch: Batch, is_complete: bool) -> None:
-        start, *inner, end = batch.offsets
-        data = bytes(batch.data[start:end])
+        data, offsets = batch.data, batch.offsets
+        start, end, count = offsets[0], offsets[-1], len(offsets) - 1
         if self._documents == (1 if self._is_open else 0):
             missing = _BEGINNING_CHARACTERS * _MAX_CHARACTER_BYTES - len(self._beginning)
-            self._beginning += data[: min((inner[0] if inner else end) - start, missing)]
-        self._bytes += len(data)
-        self._characters += (
-            len(data) if data.isascii() else len(data.translate(None, _CONTINUATION_BYTES))
-        )
-        self._documents += len(inner) + (not self._is_open)
-        marks = data.translate(_SPACES_AND_OTHERS)
-        starts = {offset - start for offset in inner}
-        if not self._is_open:
-            starts.add(0)
-        self._words += _words_behind_a_space(marks)
-        if marks.startswith(b"x") and (0 in starts or not self._in_word):
-            self._words += 1
-        self._words += sum(
-            marks[place - 1] == marks[place] == _OTHER for place in starts if 0 < place < len(marks)
-        )
-        if marks or inner:
-            self._in_word = marks.endswith(b"x") and not (inner and inner[-1] == end)
+            self._beginning += data[start : min(offsets[1], start + missing)]
+        characters, words = ENGINE.characters_and_words(data.toreadonly(), offsets)
+        self._documents += count - self._is_open
+        self._bytes += end - start
+        self._characters += characters
+        # A word that the segments share is counted in both.
+        self._words += words - (self._in_word and start < offsets[1] and data[start] not in _SPACES)
+        if offsets[-2] < end:
+            self._in_word = data[end - 1] not in _SPACES
+        elif count > 1:
+            self._in_word = False
         self._is_open = not is_complete
+        self._in_word &= self._is_open
 
 
 class Beginning:
@@ -131,48 +120,6 @@ class Beginning:
             self.read_bytes += limit - start
             yield _batch(batch.data, [*takewhile(limit.__gt__, batch.offsets), limit]), True
             return
-
-
-def count_ids(tokenizer: Tokenizer, corpus: Batches) -> dict[int, int]:
-    """Return how often each id occurs in a corpus whose special literals are ordinary text.
-
-    >>> count_ids(Tokenizer.train("ab ab ab", 258), WholeText("ab ab ab"))
-    {256: 1, 257: 2}
-    """
-    np = _numpy()
-    if np is None:
-        counts: Counter[int] = Counter()
-        for ids, _, _ in tokenizer.encode_segments(corpus, threads=None):
-            counts.update(ids.tolist())
-        return dict(sorted(counts.items()))
-    totals = np.zeros(0, np.int64)
-    for ids, _, _ in tokenizer.encode_segments(corpus, threads=None):
-        found = np.bincount(np.frombuffer(ids, np.uint32), minlength=len(totals))
-        found[: len(totals)] += totals
-        totals = found
-    used = totals.nonzero()[0]
-    return dict(zip(used.tolist(), totals[used].tolist(), strict=True))
-
-
-def _words_behind_a_space(marks: bytes) -> int:
-    """Return how often an "x" follows a space in text of both.
-
-    >>> _words_behind_a_space(b"x xx  x")
-    2
-    """
-    np = _numpy()
-    if np is None:
-        return marks.count(b" x")
-    codes = np.frombuffer(marks, np.uint8)
-    return int(np.count_nonzero(codes[1:] > codes[:-1]))
-
-
-def _numpy() -> Any:
-    """Return numpy, or None if it is not installed."""
-    try:
-        return import_module("numpy")
-    except ModuleNotFoundError:
-        return None
 
 
 def _batch(data: memoryview, offsets: list[int]) -> Batch:

@@ -26,17 +26,21 @@ def fingerprint(vocabulary: Vocabulary) -> str:
     >>> fingerprint(Vocabulary(((97, 98),), {}, "."))
     'sha256:26e2ddd51837b5782f8a1ac923815d87cad16db487bad9ba4dcd2ca1d65f425d'
     """
-    merges, misses_tokens = _used_merges(vocabulary)
+    parts = token_parts(vocabulary)
+    merges = zip(vocabulary.merges, vocabulary.merge_ids, strict=True)
+    # Merges that texts use. If each token has one merge and `ignore_merges` is false, all are. Then
+    # no file of another format lists fewer.
+    used = [f"[{pair[0]},{pair[1]},{id}]" for pair, id in merges if parts[id] == pair]
     special_tokens = sorted((id, literal) for literal, id in vocabulary.special_tokens.items())
     document = {
         "version": _VERSION,
         "unicode_version": UNICODE_VERSION,
         "patterns": [vocabulary.pattern, *vocabulary.more_patterns],
         "normalizer": vocabulary.normalizer,
-        "tokens": ((id, token.hex()) for id, token in vocabulary.ordinary_tokens.items()),
-        "merges": iter(merges),
+        "tokens": (f'[{id},"{token.hex()}"]' for id, token in vocabulary.ordinary_tokens.items()),
+        "merges": iter(used),
         # A token that no merge makes may still be the id of a whole piece.
-        "ignore_merges": vocabulary.ignore_merges and misses_tokens,
+        "ignore_merges": vocabulary.ignore_merges and len(used) < len(parts),
         "special_tokens": special_tokens,
         "prefix_ids": vocabulary.prefix_ids,
         "suffix_ids": vocabulary.suffix_ids,
@@ -50,11 +54,12 @@ def fingerprint(vocabulary: Vocabulary) -> str:
 
 
 def _json_parts(document: Mapping[str, object]) -> Iterator[str]:
-    """Yield the JSON of an object in parts, by sorted keys. A value may be an iterator of items.
+    """Yield the JSON of an object in parts, by sorted keys.
 
-    All tokens in one text would take more memory than the vocabulary itself.
+    A value may be an iterator of the JSON of its items. All tokens in one text would take more
+    memory than the vocabulary itself.
 
-    >>> "".join(_json_parts({"b": iter([1, 2]), "a": None, "c": iter([])}))
+    >>> "".join(_json_parts({"b": iter(["1", "2"]), "a": None, "c": iter([])}))
     '{"a":null,"b":[1,2],"c":[]}'
     """
     separator = "{"
@@ -66,22 +71,10 @@ def _json_parts(document: Mapping[str, object]) -> Iterator[str]:
             continue
         before = "["
         while items := [*islice(value, _PART_ITEMS)]:
-            yield before + _dumps(items)[1:-1]
+            yield before + ",".join(items)
             before = ","
         yield "]" if before == "," else "[]"
     yield "}"
 
 
 _dumps = partial(json.dumps, sort_keys=True, separators=(",", ":"))
-
-
-def _used_merges(vocabulary: Vocabulary) -> tuple[list[tuple[int, int, int]], bool]:
-    """Return the merges that texts use, each with its id, and whether they miss a token.
-
-    If each token has one merge and `ignore_merges` is false, all merges are returned. Then no file
-    of another format lists fewer.
-    """
-    parts = token_parts(vocabulary)
-    merges = zip(vocabulary.merges, vocabulary.merge_ids, strict=True)
-    used = [(*pair, id) for pair, id in merges if parts[id] == pair]
-    return used, len(used) < len(parts)

@@ -25,6 +25,8 @@ _NOT_JSON = [each for each in reversed(_FORMATS) if not each.is_json]
 
 FORMATS = tuple(_BY_NAME)
 
+_BEGINNING_BYTES = 1 << 16
+
 AnyPath = str | os.PathLike[str]
 
 
@@ -110,11 +112,25 @@ def recognise(path: AnyPath) -> str | None:
     try:
         if os.path.isdir(path):
             path = _main_file(Path(path), None)
+        if _is_plain_text(path):
+            return None
         file = SourceFile(path)
         found = _recognised(file)
     except ValueError:
         return None
     return found.name if found.is_certain(file) else None
+
+
+def _is_plain_text(path: AnyPath) -> bool:
+    """Return whether the beginning of a file shows that it has none of FORMATS."""
+    if not os.path.isfile(path):
+        return False  # a pipe can be read only once
+    with open(path, "rb") as file:
+        beginning = file.read(_BEGINNING_BYTES)
+    start = beginning.lstrip(b" \t\r\n")
+    if not start or start.startswith(b"{") or b"\n" not in beginning:
+        return False
+    return not any(each.is_likely(SourceFile(path, beginning)) for each in _NOT_JSON)
 
 
 def write(
