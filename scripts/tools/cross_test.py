@@ -451,6 +451,8 @@ class Cross:
             version,
             *("-m", "pytest", "-q", f"--junit-xml=/{results.name}"),
             *("-o", "faulthandler_timeout=3600", "-p", "no:cacheprovider"),
+            # Debian's hypothesis warns of itself once, with Python 3.14.
+            *("-W", "ignore::hypothesis.errors.HypothesisWarning"),
             *(f"--ignore={path}" for path in NOT_RUN),
             *self.options.pytest,
             BPETITE_ENGINE=engine,
