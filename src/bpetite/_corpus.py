@@ -149,9 +149,10 @@ def _raise_encode_error(name: str, document: str) -> None:
 class BatchCorpus:
     r"""Documents that come in batches, read once.
 
+    >>> from array import array
     >>> class Two:
     ...     def batches(self):
-    ...         offsets = memoryview(b"".join(n.to_bytes(8, "little") for n in (0, 2, 3))).cast("Q")
+    ...         offsets = memoryview(array("Q", (0, 2, 3)))
     ...         return [Batch(memoryview(b"abc"), offsets, range(2))]
     >>> [list(document) for document in BatchCorpus(Two())]
     [['ab', ''], ['c', '']]

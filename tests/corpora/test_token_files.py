@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import struct
+import sys
 from array import array
 from collections.abc import Sequence
 from itertools import pairwise
@@ -21,6 +22,10 @@ from bpetite.corpora._token_files.datatrove import rounded
 DOCUMENTS = [[7, 8, 0], [500, 0], [1, 2, 3, 4, 0]]
 IDS = [id for document in DOCUMENTS for id in document]
 TYPECODES = {"uint16": "H", "uint32": "I", "int32": "I"}
+IN_FILES = {"uint16": "<u2", "uint32": "<u4", "int32": "<i4"}
+"""The little-endian dtype of ids in a file."""
+
+OTHER_BYTE_ORDER = {"little": "big", "big": "little"}[sys.byteorder]
 
 
 def tokens(documents: Sequence[Sequence[int]], dtype: str, first_row: int = 0) -> Tokens:
@@ -67,20 +72,20 @@ def test_megatron_files_are_those_of_its_builder(tmp_path: Path, dtype: str) -> 
     item = np.dtype(dtype).itemsize
     header = b"MMIDIDX\x00\x00" + struct.pack("<QBQQ", 1, {2: 8, 4: 4}[item], 3, 4)
     arrays: list[np.ndarray[Any, Any]] = [
-        np.array([3, 2, 5], np.int32),
-        np.array([0, 3 * item, 5 * item], np.int64),
-        np.array([0, 1, 2, 3], np.int64),
+        np.array([3, 2, 5], "<i4"),
+        np.array([0, 3 * item, 5 * item], "<i8"),
+        np.array([0, 1, 2, 3], "<i8"),
     ]
     assert found == {
-        ".bin": np.array(IDS, dtype).tobytes(),
+        ".bin": np.array(IDS, IN_FILES[dtype]).tobytes(),
         ".idx": header + b"".join(part.tobytes() for part in arrays),
     }
 
 
 def test_datatrove_index_has_the_ends(tmp_path: Path) -> None:
     assert written("datatrove", tmp_path, [DOCUMENTS[:1], DOCUMENTS[1:]]) == {
-        ".ds": np.array(IDS, np.uint16).tobytes(),
-        ".ds.index": np.array([3, 5, 10], np.uint64).tobytes(),
+        ".ds": np.array(IDS, "<u2").tobytes(),
+        ".ds.index": np.array([3, 5, 10], "<u8").tobytes(),
         ".ds.metadata": b"gpt2|2\n10\n10.0 T",
     }
 
@@ -103,9 +108,9 @@ def test_datatrove_count_has_three_digits(count: int, text: str) -> None:
 def test_llmc_header_has_the_number_of_ids(
     tmp_path: Path, dtype: str, magic: tuple[int, int]
 ) -> None:
-    header = np.zeros(256, np.int32)
+    header = np.zeros(256, "<i4")
     header[:3] = (*magic, 10)
-    expected = header.tobytes() + np.array(IDS, dtype).tobytes()
+    expected = header.tobytes() + np.array(IDS, IN_FILES[dtype]).tobytes()
     assert written("llmc", tmp_path, [DOCUMENTS], dtype) == {".bin": expected}
 
 
@@ -115,7 +120,7 @@ def test_nanogpt_has_ids_alone(tmp_path: Path) -> None:
 
 def test_olmo_rows_name_the_lines(tmp_path: Path) -> None:
     found = written("olmo", tmp_path, [DOCUMENTS[:2], DOCUMENTS[2:]], "uint32")
-    assert found[".npy"] == np.array(IDS, np.uint32).tobytes()
+    assert found[".npy"] == np.array(IDS, "<u4").tobytes()
     assert gzip.decompress(found[".csv.gz"]).decode() == (
         "0,3,a.jsonl:1,a.jsonl,1\r\n3,5,a.jsonl:2,a.jsonl,2\r\n5,10,a.jsonl:3,a.jsonl,3\r\n"
     )
@@ -146,6 +151,26 @@ def test_equal_documents_give_equal_files(format: str, tmp_path: Path) -> None:
 def test_documents_read_back(format: str, tmp_path: Path) -> None:
     dtype = FORMATS[format].dtype(1000)
     written(format, tmp_path, [DOCUMENTS[:2], DOCUMENTS[2:]], dtype)
+    has_boundaries = format not in ("llmc", "nanogpt")
+    assert read_back(format, tmp_path, dtype) == (DOCUMENTS if has_boundaries else [IDS])
+
+
+@pytest.mark.parametrize("format", ["megatron", "datatrove", "llmc", "nanogpt", "olmo"])
+def test_a_machine_of_the_other_byte_order_swaps_all_integers(
+    format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under the other byte order, files are big-endian here, and are read back."""
+    monkeypatch.setattr(sys, "byteorder", OTHER_BYTE_ORDER)
+    dtype = FORMATS[format].dtype(1000)
+    found = written(format, tmp_path, [DOCUMENTS[:2], DOCUMENTS[2:]], dtype)
+    ids = found[FORMATS[format].extension][1024 if format == "llmc" else 0 :]
+    assert ids == np.array(IDS, ">u2").tobytes()
+    if format == "megatron":
+        assert found[".idx"][34:] == (
+            np.array([3, 2, 5], ">i4").tobytes() + np.array([0, 6, 10, 0, 1, 2, 3], ">i8").tobytes()
+        )
+    if format == "datatrove":
+        assert found[".ds.index"] == np.array([3, 5, 10], ">u8").tobytes()
     has_boundaries = format not in ("llmc", "nanogpt")
     assert read_back(format, tmp_path, dtype) == (DOCUMENTS if has_boundaries else [IDS])
 

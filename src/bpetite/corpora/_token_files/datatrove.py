@@ -15,7 +15,13 @@ from bpetite.corpora._token_files.contract import (
     Tokens,
     ends,
 )
-from bpetite.corpora._token_files.raw import documents, mapped, mapped_ids, smallest_unsigned
+from bpetite.corpora._token_files.raw import (
+    documents,
+    in_file_order,
+    mapped,
+    mapped_ids,
+    smallest_unsigned,
+)
 
 _BLOCK_BYTES = 1 << 19
 
@@ -31,8 +37,8 @@ class Writer(ShardWriter):
         self._count = 0
 
     def write(self, tokens: Tokens) -> None:
-        self._tokens.write(tokens.ids)
-        self._index.write(ends(self._count, tokens.offsets).tobytes())
+        self._tokens.write(in_file_order(tokens.ids))
+        self._index.write(in_file_order(ends(self._count, tokens.offsets)))
         self._count += len(tokens.ids)
 
     def close(self) -> None:
@@ -80,6 +86,6 @@ def _offsets(path: Path) -> Iterator[Sequence[int]]:
         raise ValueError(f"{path}: its size is no multiple of 8 bytes")
     end = 0
     for start in range(0, len(data), _BLOCK_BYTES):
-        offsets = [end, *data[start : start + _BLOCK_BYTES].cast("Q")]
+        offsets = [end, *in_file_order(data[start : start + _BLOCK_BYTES].cast("Q"))]
         end = offsets[-1]
         yield offsets

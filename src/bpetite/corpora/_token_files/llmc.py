@@ -14,7 +14,13 @@ from pathlib import Path
 
 from bpetite.corpora._new_files import NewFile, NewFiles
 from bpetite.corpora._token_files.contract import Found, Shard, ShardWriter, TokenFormat, Tokens
-from bpetite.corpora._token_files.raw import blocks, mapped, mapped_ids, smallest_unsigned
+from bpetite.corpora._token_files.raw import (
+    blocks,
+    in_file_order,
+    mapped,
+    mapped_ids,
+    smallest_unsigned,
+)
 
 HEADER_BYTES = 1024
 MAX_FILE_BYTES = (1 << 31) - 1
@@ -39,7 +45,7 @@ class Writer(ShardWriter):
 
     def write(self, tokens: Tokens) -> None:
         self._count += len(tokens.ids)
-        self._file.write(tokens.ids)
+        self._file.write(in_file_order(tokens.ids))
 
     def close(self) -> None:
         self._file.replace_start(header(self._dtype, self._count))

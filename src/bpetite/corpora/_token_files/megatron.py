@@ -24,7 +24,7 @@ from bpetite.corpora._token_files.contract import (
     Tokens,
     lengths,
 )
-from bpetite.corpora._token_files.raw import documents, mapped, mapped_ids
+from bpetite.corpora._token_files.raw import documents, in_file_order, mapped, mapped_ids
 
 _HEADER = struct.Struct("<9sQBQQ")
 _MAGIC = b"MMIDIDX\0\0"
@@ -46,7 +46,7 @@ class Writer(ShardWriter):
         self._documents = 0
 
     def write(self, tokens: Tokens) -> None:
-        self._bin.write(tokens.ids)
+        self._bin.write(in_file_order(tokens.ids))
         self._lengths.write(lengths(tokens.offsets))
         self._documents += len(tokens.offsets) - 1
 
@@ -55,20 +55,22 @@ class Writer(ShardWriter):
         code = _DTYPE_CODES[self._shard.dtype]
         self._idx.write(_HEADER.pack(_MAGIC, 1, code, count, count + 1))
         for block in self._blocks():
-            self._idx.write(block)
+            self._idx.write(in_file_order(block))
         offset = 0
         bytes_of = self._shard.item_size.__mul__
         for block in self._blocks():
-            *starts, offset = accumulate(map(bytes_of, array("i", block)), initial=offset)
-            self._idx.write(array("q", starts).tobytes())
+            *starts, offset = accumulate(map(bytes_of, block), initial=offset)
+            self._idx.write(in_file_order(array("q", starts)))
         for start in range(0, count + 1, _BLOCK):
-            self._idx.write(array("q", range(start, min(start + _BLOCK, count + 1))).tobytes())
+            numbers = array("q", range(start, min(start + _BLOCK, count + 1)))
+            self._idx.write(in_file_order(numbers))
         for file in (self._bin, self._idx, self._lengths):
             file.close()
 
-    def _blocks(self) -> Iterator[bytes]:
+    def _blocks(self) -> Iterator[array[int]]:
         self._lengths.seek(0)
-        return iter(lambda: self._lengths.read(4 * _BLOCK), b"")
+        while block := self._lengths.read(4 * _BLOCK):
+            yield array("i", block)
 
 
 class Megatron(TokenFormat):
@@ -105,11 +107,11 @@ def _offsets(path: Path, shard: Shard) -> Iterator[Sequence[int]]:
     all_pointers, all_numbers = rest[: 8 * count], rest[8 * count :]
     end = 0
     for first in range(0, count, _BLOCK):
-        lengths = all_lengths[4 * first : 4 * (first + _BLOCK)].cast("i")
+        lengths = in_file_order(all_lengths[4 * first : 4 * (first + _BLOCK)].cast("i"))
         offsets = [*accumulate(lengths, initial=end)]
         end = offsets[-1]
-        pointers = all_pointers[8 * first : 8 * (first + _BLOCK)].cast("q")
-        numbers = all_numbers[8 * first : 8 * (first + len(lengths) + 1)].cast("q")
+        pointers = in_file_order(all_pointers[8 * first : 8 * (first + _BLOCK)].cast("q"))
+        numbers = in_file_order(all_numbers[8 * first :][: 8 * (len(lengths) + 1)].cast("q"))
         if pointers.tolist() != [offset * shard.item_size for offset in offsets[:-1]]:
             raise ValueError(f"{path}: its positions do not follow from its lengths")
         if numbers.tolist() != [*range(first, first + len(lengths) + 1)]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from bpetite.corpora._new_files import NewFile, NewFiles
 from bpetite.corpora._token_files.contract import Found, Shard, ShardWriter, TokenFormat, Tokens
-from bpetite.corpora._token_files.raw import documents, mapped_ids, smallest_unsigned
+from bpetite.corpora._token_files.raw import documents, in_file_order, mapped_ids, smallest_unsigned
 
 _BLOCK_DOCUMENTS = 1 << 14
 
@@ -33,7 +33,7 @@ class Writer(ShardWriter):
         self._count = 0
 
     def write(self, tokens: Tokens) -> None:
-        self._tokens.write(tokens.ids)
+        self._tokens.write(in_file_order(tokens.ids))
         bounds = pairwise(tokens.offsets)
         self._rows.writerows(
             (self._count + start, self._count + end, f"{source}:{row + 1}", source, row + 1)

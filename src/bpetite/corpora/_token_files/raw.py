@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import mmap
 import os
+import sys
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -28,7 +30,7 @@ class RawWriter(ShardWriter):
         self.file = file
 
     def write(self, tokens: Tokens) -> None:
-        self.file.write(tokens.ids)
+        self.file.write(in_file_order(tokens.ids))
 
     def close(self) -> None:
         self.file.close()
@@ -67,25 +69,25 @@ def smallest_unsigned(vocab_size: int) -> str:
 
 
 def blocks(ids: memoryview) -> Iterator[Found]:
-    """Yield ids without boundaries, a bounded number at a time."""
+    """Yield ids of a file without boundaries, a bounded number at a time."""
     for start in range(0, len(ids), _BLOCK_IDS):
-        yield Found(ids[start : start + _BLOCK_IDS], None)
+        yield Found(in_file_order(ids[start : start + _BLOCK_IDS]), None)
 
 
 def documents(ids: memoryview, path: Path, batches: Iterable[Sequence[int]]) -> Iterator[Found]:
-    """Yield the ids of documents by their offsets in all ids, which come in batches."""
+    """Yield the ids of documents by their offsets in all ids of a file, which come in batches."""
     end = 0
     for offsets in batches:
         start, end = offsets[0], offsets[-1]
         if end > len(ids) or any(first > last for first, last in pairwise(offsets)):
             raise ValueError(f"{path}: its documents do not fit the {len(ids)} ids beside it")
-        yield Found(ids[start:end], [offset - start for offset in offsets])
+        yield Found(in_file_order(ids[start:end]), [offset - start for offset in offsets])
     if end != len(ids):
         raise ValueError(f"{path}: its documents end at id {end}, not at {len(ids)}")
 
 
 def mapped_ids(path: Path, dtype: str, header_bytes: int = 0) -> memoryview:
-    """Return the ids of a file behind its header, without loading it."""
+    """Return the ids of a file behind its header, without loading it, in the file's byte order."""
     data = mapped(path)[header_bytes:]
     if len(data) % ITEM_SIZES[dtype]:
         raise ValueError(f"{path}: its size does not fit {dtype} ids")
@@ -98,3 +100,17 @@ def mapped(path: Path) -> memoryview:
         return memoryview(b"")
     with open(path, "rb") as file:
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def in_file_order(numbers: memoryview | array[int]) -> memoryview:
+    """Return integers of this machine in the byte order of files, or those of a file in its own.
+
+    Files are little-endian on every machine, so a big-endian one swaps bytes both ways.
+    """
+    view = memoryview(numbers)
+    if sys.byteorder == "little":
+        return view
+    swapped = array(view.format)
+    swapped.frombytes(view.cast("B") if len(view) else b"")
+    swapped.byteswap()
+    return memoryview(swapped)
