@@ -48,6 +48,12 @@ assert bpetite.engine == sys.argv[1], bpetite.engine
 assert bpetite.__file__.startswith(sys.prefix), bpetite.__file__
 """
 
+TAG = """
+import sys, sysconfig
+threaded = "t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
+print("cp%d%d" % sys.version_info[:2] + threaded)
+"""
+
 Path_ = str | Path
 
 
@@ -164,7 +170,7 @@ def reproducible(code: Path) -> list[str]:
 def zig_linker(folder: Path, tools: Path) -> dict[str, str]:
     """Return the variables that let cargo link by Zig, for the oldest C library."""
     machine = platform.machine()
-    script = folder / "link"
+    script = folder / "zig-cc"  # rustc guesses the kind of linker by its name
     zig = [tools / "cargo-zigbuild", "zig", "cc", "--", "-target", f"{machine}-linux-gnu.{GLIBC}"]
     script.write_text(f'#!/bin/sh\nexec {shlex.join(map(str, zig))} "$@"\n')
     script.chmod(0o755)
@@ -185,13 +191,8 @@ def compare(files: Sequence[Path], others: Sequence[Path]) -> None:
 
 def tag_of(python: str) -> str:
     """Return the tag of a Python in the names of wheels, such as cp314t."""
-    code = (
-        "import sys, sysconfig; print('cp%d%d' % sys.version_info[:2] + "
-        "('t' if sysconfig.get_config_var('Py_GIL_DISABLED') else ''))"
-    )
-    return subprocess.run([python, "-c", code], check=True, capture_output=True).stdout.decode()[
-        :-1
-    ]
+    found = subprocess.run([python, "-c", TAG], check=True, capture_output=True)
+    return found.stdout.decode().strip()
 
 
 def fits(file: Path, python: str) -> bool:
