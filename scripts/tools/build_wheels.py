@@ -34,7 +34,7 @@ GLIBC = "2.17"
 MAX_BYTES = 3_000_000
 """The size of a file of a release."""
 
-TESTS = ("tests/test_encoder.py", "tests/test_decoder.py", "tests/laws/test_golden.py")
+TESTS = ("tests/engine/test_arrays.py", "tests/laws/test_golden.py", "tests/test_corpus.py")
 TEST_LIBRARIES = ("pytest", "hypothesis", "numpy")
 
 SMOKE = """
