@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings, strategies
 
 import bpetite
 
@@ -38,7 +38,13 @@ def pytest_report_header() -> str:
 
 def pytest_collection_finish() -> None:
     """Keep the garbage collector from the collected tests, which would cost a tenth of a run."""
+    _do_nothing()  # Hypothesis registers its random numbers, and warns if they are frozen before
     gc.freeze()
+
+
+@given(strategies.none())
+def _do_nothing(_: None) -> None:
+    """Accept an example."""
 
 
 @pytest.hookimpl(trylast=True)

@@ -167,7 +167,8 @@ def check_normalized(text: Text, normalized: str) -> None:
     """Raise ValueError for a text that differs from its normal form, which the ids stand for."""
     string = as_str(text)
     if string != normalized:
-        at = len(os.path.commonprefix((string, normalized)))  # noqa: RUF071 (no paths)
+        pairs = enumerate(zip(string, normalized, strict=False))
+        at = next((at for at, (a, b) in pairs if a != b), min(len(string), len(normalized)))
         raise ValueError(
             f"this vocabulary normalizes text (form C), and changes this text at character {at}, "
             f"so offsets in it are unknown; pass unicodedata.normalize('NFC', text)"

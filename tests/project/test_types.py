@@ -30,11 +30,13 @@ needs_pyright = pytest.mark.skipif(not find_spec("pyright"), reason="pyright is 
 def run(tool: str, *arguments: str) -> str:
     """Return what a type checker prints about the imported package and files."""
     command = [sys.executable, "-m", tool, *arguments]
+    folder = Path(bpetite.__file__).parents[1]
     # pyright looks there for the Node.js of its package.
     programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     done = subprocess.run(
         command,
-        cwd=Path(bpetite.__file__).parents[1],
+        # Beside other installed packages, mypy would take them for modules of the program.
+        cwd=sys.prefix if (folder / "typing_extensions.py").exists() else folder,
         env={**os.environ, "PATH": programs},
         capture_output=True,
         encoding="utf-8",

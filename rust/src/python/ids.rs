@@ -137,7 +137,7 @@ impl Digits {
         let version = py.version_info();
         match (version.major, version.minor, bits) {
             (3, 11, Ok(30)) => Digits { mask: usize::MAX, one: 1 },
-            (3, 12..=14, Ok(30)) => Digits { mask: !4, one: 1 << 3 },
+            (3, 12..=15, Ok(30)) => Digits { mask: !4, one: 1 << 3 },
             // In unknown versions, no int is recognised.
             _ => Digits { mask: 0, one: 1 },
         }

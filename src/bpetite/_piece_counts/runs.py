@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -113,6 +113,9 @@ class TemporaryRun:
             write_records(self._file.write)
             self._file.seek(0)
         except OSError as error:
+            # From Python 3.14 on, a later close would write again, and raise without the name.
+            with suppress(OSError):
+                self.close()
             raise OSError(error.errno, error.strerror, error.filename or self.name) from None
 
 

@@ -1,0 +1,593 @@
+"""Let threads share every public object, and compare their results with those of one thread.
+
+`scripts/fuzz threads` runs this. In each round, threads begin at the same moment with new objects,
+so they meet while caches and lazy values are made. They use all public methods in random order.
+
+Streams and iterators belong to one thread at a time. Threads share them too, and change lists and
+buffers that other threads encode or decode. Such calls may return anything and raise ordinary
+errors. They must not end the process, and the objects must work after a reset.
+
+A difference is printed with its seed, and the exit code is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import copy
+import pickle
+import random
+import sys
+import sysconfig
+import tempfile
+import threading
+import time
+import warnings
+from array import array
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import chain, count
+from pathlib import Path
+from typing import Any
+
+import bpetite
+from bpetite import (
+    CorpusWarning,
+    DecodeStream,
+    DecodeStreamBatch,
+    PieceCounts,
+    StreamVocabulary,
+    Tokenizer,
+    Trusted,
+    analysis,
+    corpora,
+)
+
+END = "<|endoftext|>"
+TEXT = f"It's the hen: then, met the ten men's.\r\n\tDon't! 你好世界 {END} 12345 é🙂 \n\n"
+LONG_TEXT = TEXT * 60
+TEXTS = [TEXT, "", LONG_TEXT, "the hen", END, "naïve 🙂" * 30]
+PARTS = ["ask: ", Trusted(END), f"the {END} hen"]
+FORBIDDEN_ERRORS = (MemoryError, SystemError, RecursionError)
+"""Ordinary errors that no misuse of an object by threads may cause."""
+
+CHANGING_TEXT = "text in a buffer"
+"""An object that may make the native engine raise a RuntimeError."""
+
+Use = Callable[["Objects"], object]
+
+
+# The objects
+
+
+class Objects:
+    """New objects of all public classes, which no thread has used."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.numbers = count()
+        self.tokenizer = Tokenizer.train(LONG_TEXT, 320, threads=1)
+        self.smaller = self.tokenizer.first(300)
+        self.vocabulary = StreamVocabulary(
+            dict(enumerate(self.tokenizer.tokens)), [*self.tokenizer.special_tokens.values()]
+        )
+        self.file = folder / "texts.jsonl"
+        if not self.file.exists():
+            self.file.write_text('{"text": "the hen then"}\n{"text": "é🙂 ten"}\n' * 20)
+            (folder / "plain.txt").write_text(LONG_TEXT, newline="")
+        self.corpus = corpora.Corpus(self.file)
+        self.counts = PieceCounts.from_corpus(LONG_TEXT, threads=1)
+        self.ids = self.tokenizer.encode(LONG_TEXT)  # the encoder of the Python engine is lazy
+        self.tokenizer = pickle.loads(pickle.dumps(self.tokenizer))
+
+    def path(self, name: str = "") -> Path:
+        """Return a path that no other call returns."""
+        return self.folder / f"{next(self.numbers)}-{threading.get_ident()}{name}"
+
+
+def plain(value: Any) -> object:
+    """Return a result in a form that can be compared."""
+    if isinstance(value, memoryview):
+        return value.tolist()
+    if isinstance(value, str | bytes | int | Tokenizer):
+        return value
+    if isinstance(value, Mapping):
+        return {key: plain(each) for key, each in value.items()}
+    if isinstance(value, Sequence | Iterator):
+        return [plain(each) for each in value]
+    return value
+
+
+# Uses of objects that threads may share: each gives the same result in all threads
+
+
+def offsets() -> tuple[bytes, array[int]]:
+    """Return two documents in a buffer, and where they begin."""
+    data = LONG_TEXT.encode()
+    return data, array("Q", [0, len(TEXT.encode()), len(data)])
+
+
+async def collected(texts: AsyncIterator[str]) -> list[str]:
+    """Return the texts of an asynchronous stream."""
+    return [text async for text in texts]
+
+
+async def given(ids: Sequence[int]) -> AsyncIterator[int]:
+    """Yield ids to an asynchronous stream."""
+    for id in ids:
+        yield id
+
+
+def saved_and_loaded(objects: Objects) -> object:
+    """Save a tokenizer, and return the loaded one."""
+    path = objects.path(".json")
+    objects.tokenizer.save(path, format="bpetite")
+    return Tokenizer.load(path)
+
+
+def blocks(objects: Objects) -> list[object]:
+    """Return the ids of documents in blocks."""
+    return [plain(each) for each in objects.tokenizer.encode_blocks(TEXTS, threads=2)]
+
+
+TOKENIZER: dict[str, Use] = {
+    "chunks": lambda o: [(each.text, each.ids) for each in o.tokenizer.chunks(LONG_TEXT, 20)],
+    "count": lambda o: o.tokenizer.count(LONG_TEXT),
+    "count_documents": lambda o: o.tokenizer.count_documents(o.corpus),
+    "decode": lambda o: [o.tokenizer.decode(o.ids), o.tokenizer.decode(array("I", o.ids))],
+    "decode_batch": lambda o: o.tokenizer.decode_batch([o.ids[:9], o.ids]),
+    "decode_bytes": lambda o: o.tokenizer.decode_bytes(o.ids),
+    "decode_stream": lambda o: streamed(o.tokenizer.decode_stream(stop="ten", tags=["hen"]), o.ids),
+    "decode_with_offsets": lambda o: o.tokenizer.decode_with_offsets(o.ids),
+    "embedding_map": lambda o: o.tokenizer.embedding_map(o.smaller),
+    "encode": lambda o: [o.tokenizer.encode(text, threads=2) for text in TEXTS],
+    "encode_array": lambda o: o.tokenizer.encode_array(LONG_TEXT, dtype="uint16"),
+    "encode_batch": lambda o: o.tokenizer.encode_batch(TEXTS, threads=2),
+    "encode_batch_arrays": lambda o: o.tokenizer.encode_batch_arrays(TEXTS, threads=2),
+    "encode_blocks": blocks,
+    "encode_iter": lambda o: o.tokenizer.encode_iter([TEXT[:30], TEXT[30:], TEXT]),
+    "encode_offsets": lambda o: o.tokenizer.encode_offsets(*offsets(), threads=2),
+    "encode_ordinary": lambda o: o.tokenizer.encode_ordinary(LONG_TEXT.encode()),
+    "encode_parts": lambda o: o.tokenizer.encode_parts(PARTS),
+    "encode_parts_arrays": lambda o: o.tokenizer.encode_parts_arrays(PARTS),
+    "encode_segments": lambda o: o.tokenizer.encode_segments(o.corpus),
+    "encode_stream": lambda o: (lambda s: [s.step(LONG_TEXT), s.flush()])(
+        o.tokenizer.encode_stream()
+    ),
+    "encode_with_offsets": lambda o: o.tokenizer.encode_with_offsets(LONG_TEXT, unit="bytes"),
+    "encode_with_offsets_arrays": lambda o: o.tokenizer.encode_with_offsets_arrays(TEXT),
+    "fingerprint": lambda o: o.tokenizer.fingerprint,
+    "first": lambda o: o.tokenizer.first(300),
+    "first_noncanonical": lambda o: o.tokenizer.first_noncanonical(o.ids),
+    "fits": lambda o: o.tokenizer.fits(LONG_TEXT, 100),
+    "from_tiktoken": lambda o: Tokenizer.from_tiktoken(encoding_of(o)),
+    "ids": lambda o: o.tokenizer.ids,
+    "ids_with_prefix": lambda o: o.tokenizer.ids_with_prefix(b"th"),
+    "load": saved_and_loaded,
+    "lossless": lambda o: o.tokenizer.lossless,
+    "merges": lambda o: o.tokenizer.merges,
+    "more_patterns": lambda o: o.tokenizer.more_patterns,
+    "n_vocab": lambda o: o.tokenizer.n_vocab,
+    "pattern": lambda o: o.tokenizer.pattern,
+    "prune": lambda o: o.tokenizer.prune(Counter(o.ids), 300),
+    "save": saved_and_loaded,
+    "settings": lambda o: o.tokenizer.settings,
+    "special_tokens": lambda o: o.tokenizer.special_tokens,
+    "split_ids": lambda o: o.tokenizer.split_ids(o.ids, 0.3, seed=7),
+    "stream": lambda o: o.tokenizer.stream(o.ids),
+    "astream": lambda o: asyncio.run(collected(o.tokenizer.astream(given(o.ids[:50])))),
+    "token_bytes": lambda o: [o.tokenizer.token_bytes(id) for id in o.tokenizer.ids],
+    "token_id": lambda o: [o.tokenizer.token_id(token) for token in o.tokenizer.tokens],
+    "tokens": lambda o: o.tokenizer.tokens,
+    "train": lambda o: [
+        Tokenizer.train(o.corpus, 270, threads=2),
+        Tokenizer.train(TEXT, 330, base=o.tokenizer),
+        Tokenizer.train(o.counts, 280),
+    ],
+    "train_from_files": lambda o: Tokenizer.train_from_files([o.folder / "plain.txt"], 280),
+    "truncate": lambda o: o.tokenizer.truncate(LONG_TEXT, 50, keep="end"),
+    "vocab_size": lambda o: o.tokenizer.vocab_size,
+    "with_settings": lambda o: o.tokenizer.with_settings(chat_template="x"),
+    "with_special_tokens": lambda o: o.tokenizer.with_special_tokens(["<|a|>"]),
+    "copies": lambda o: [copy.deepcopy(o.tokenizer), pickle.loads(pickle.dumps(o.tokenizer))],
+}
+
+PIECE_COUNTS: dict[str, Use] = {
+    "count_to_file": lambda o: PieceCounts.count_to_file(TEXT, o.path(".counts"), threads=2),
+    "from_corpus": lambda o: PieceCounts.from_corpus(o.corpus, threads=2),
+    "from_files": lambda o: PieceCounts.from_files([o.folder / "plain.txt"], threads=2),
+    "from_items": lambda o: PieceCounts.from_items(o.counts.items()),
+    "header": lambda o: o.counts.header,
+    "is_counts_file": lambda o: PieceCounts.is_counts_file(o.file),
+    "items": lambda o: o.counts.items(),
+    "load": lambda o: PieceCounts.load(counts_file(o)),
+    "merge": lambda o: PieceCounts.merge([counts_file(o), counts_file(o)], o.path(".counts")),
+    "partition": lambda o: o.counts.partition(3),
+    "prune": lambda o: (o.counts + o.counts * 2).prune(4),
+    "read_header": lambda o: PieceCounts.read_header(counts_file(o)),
+    "save": lambda o: PieceCounts.load(counts_file(o)),
+}
+
+CORPUS: dict[str, Use] = {
+    "batches": lambda o: o.corpus.batches(batch_bytes=100),
+    "files": lambda o: [(each.path, each.spans(200)) for each in o.corpus.files],
+    "items": lambda o: o.corpus.items(),
+    "part": lambda o: [[*o.corpus.part(file.spans(200)[:1])] for file in o.corpus.files],
+    "parts": lambda o: [[*part] for part in o.corpus.parts(200)],
+    "segments": lambda o: o.corpus.segments(batch_bytes=100),
+    "settings": lambda o: o.corpus.settings,
+    "total_bytes": lambda o: o.corpus.total_bytes(),
+    "texts": lambda o: [*o.corpus],
+}
+
+STREAM_VOCABULARY: dict[str, Use] = {
+    "decode_stream": lambda o: streamed(o.vocabulary.decode_stream(), o.ids),
+    "special_ids": lambda o: o.vocabulary.special_ids,
+    "stream": lambda o: o.vocabulary.stream(o.ids, skip_special_tokens=True),
+    "astream": lambda o: asyncio.run(collected(o.vocabulary.astream(given(o.ids[:50])))),
+    "token_bytes": lambda o: [o.vocabulary.token_bytes(id) for id in range(len(o.vocabulary))],
+}
+
+
+def explained(objects: Objects) -> list[object]:
+    """Return how texts merge, with all states."""
+    pieces = analysis.explain(objects.tokenizer, TEXT)
+    return [(piece, [*piece.states()]) for piece in pieces]
+
+
+def page(objects: Objects) -> str:
+    """Return the page of a report on two vocabularies."""
+    tokenizers = {"one": objects.tokenizer, "two": objects.smaller}
+    return analysis.page(analysis.report(tokenizers, {"text": LONG_TEXT}, next_merges=20))
+
+
+def tokenized(objects: Objects, **options: Any) -> list[object]:
+    """Tokenize a corpus, and return the manifest, the errors and the first document."""
+    folder = objects.path()
+    manifest = corpora.tokenize(objects.corpus, objects.tokenizer, folder, "megatron", **options)
+    errors = corpora.verify(folder, objects.tokenizer, deep=True)
+    return [manifest["shards"], errors, *corpora.first_documents(folder, 1)]
+
+
+def tokenized_in_parts(objects: Objects) -> object:
+    """Tokenize a corpus part by part, and return the shards of the manifest."""
+    folder = objects.path()
+    parts = corpora.plan(objects.corpus, objects.tokenizer, folder, "megatron", part_bytes=500)
+    corpora.tokenize_part(parts[0])
+    corpora.tokenize_parts(parts)
+    return corpora.finish(folder)["shards"]
+
+
+def by_threads(objects: Objects) -> object:
+    """Tokenize a corpus whose parts are done by threads."""
+    with ThreadPoolExecutor(3) as executor:
+        return tokenized(objects, part_bytes=300, executor=executor)
+
+
+FUNCTIONS: dict[str, Use] = {
+    "explain": explained,
+    "merge_ids": lambda o: analysis.merge_ids(o.tokenizer),
+    "page": page,
+    "report": page,
+    "first_documents": tokenized,
+    "finish": tokenized_in_parts,
+    "plan": tokenized_in_parts,
+    "tokenize": by_threads,
+    "tokenize_part": tokenized_in_parts,
+    "tokenize_parts": tokenized_in_parts,
+    "verify": tokenized,
+}
+
+
+def column(objects: Objects) -> Any:
+    """Return a column of ids, made from a column of texts."""
+    arrow, pyarrow = import_module("bpetite.arrow"), import_module("pyarrow")
+    return arrow.encode(objects.tokenizer, pyarrow.array([*TEXTS, None]), end=END, threads=2)
+
+
+def counted_column(objects: Objects) -> object:
+    """Return the number of ids of each text of a column."""
+    arrow, pyarrow = import_module("bpetite.arrow"), import_module("pyarrow")
+    return arrow.count(objects.tokenizer, pyarrow.array(TEXTS)).to_pylist()
+
+
+ARROW: dict[str, Use] = {
+    "count": counted_column,
+    "decode": lambda o: import_module("bpetite.arrow").decode(o.tokenizer, column(o)).to_pylist(),
+    "encode": lambda o: column(o).to_pylist(),
+}
+
+SHARED: dict[str, dict[str, Use]] = {
+    "Tokenizer": TOKENIZER,
+    "PieceCounts": PIECE_COUNTS,
+    "Corpus": CORPUS,
+    "StreamVocabulary": STREAM_VOCABULARY,
+    "functions": FUNCTIONS,
+    "arrow": ARROW,
+}
+"""The uses of all objects that threads may share, by the names of methods or functions."""
+
+NEEDED_LIBRARIES = {
+    "Tokenizer.from_tiktoken": ("tiktoken",),
+    **dict.fromkeys(["functions.page", "functions.report"], ("numpy", "jinja2")),
+    **dict.fromkeys(["arrow.count", "arrow.decode", "arrow.encode"], ("pyarrow",)),
+}
+"""Uses that are left out if a library is missing."""
+
+
+def encoding_of(objects: Objects) -> object:
+    """Return an Encoding of tiktoken."""
+    return import_module("tiktoken").Encoding(
+        "one",
+        pat_str=objects.tokenizer.pattern,
+        mergeable_ranks={token: id for id, token in enumerate(objects.smaller.tokens[:300])},
+        special_tokens={},
+    )
+
+
+def counts_file(objects: Objects) -> Path:
+    """Return a new file of piece counts."""
+    path = objects.path(".counts")
+    objects.counts.save(path)
+    return path
+
+
+def streamed(stream: DecodeStream, ids: Sequence[int]) -> list[str]:
+    """Return the text of a stream's steps."""
+    return [*map(stream.step, ids), stream.flush()]
+
+
+def usable() -> dict[str, Use]:
+    """Return the uses whose libraries are installed, by the names of object and method."""
+    uses = {f"{name}.{each}": use for name, group in SHARED.items() for each, use in group.items()}
+    return {name: use for name, use in uses.items() if not missing(NEEDED_LIBRARIES.get(name, ()))}
+
+
+def missing(libraries: Iterable[str]) -> list[str]:
+    """Return the libraries that are not installed, in alphabetical order."""
+    return sorted({library for library in libraries if find_spec(library) is None})
+
+
+# Uses of objects that belong to one thread at a time
+
+Stream = Any
+
+
+def stream_calls(objects: Objects, rng: random.Random) -> dict[str, Callable[[Stream], object]]:
+    """Return the calls of a DecodeStream, by the names of its methods."""
+    ids, one = objects.ids, rng.choice(objects.ids)
+    start = rng.randrange(len(ids))
+    snapshot = objects.tokenizer.decode_stream().snapshot()
+    return {
+        "atexts": lambda s: asyncio.run(collected(s.atexts(given(ids[:9])))),
+        "aevents": lambda s: asyncio.run(collected(s.aevents(given(ids[:9])))),
+        "copy": lambda s: s.copy().step(one),
+        "events": lambda s: [*s.events(ids[:9])],
+        "flush": lambda s: s.flush(),
+        "flush_events": lambda s: s.flush_events(),
+        "from_state": lambda s: DecodeStream.from_state(objects.tokenizer, s.to_state()),
+        "from_vocabulary": lambda _: DecodeStream.from_vocabulary({1: b"a"}),
+        "has_tags": lambda s: s.has_tags,
+        "pause_stops": lambda s: s.pause_stops(),
+        "pending": lambda s: s.pending,
+        "reset": lambda s: s.reset(),
+        "restore": lambda s: s.restore(rng.choice([snapshot, s.snapshot()])),
+        "resume_stops": lambda s: s.resume_stops(),
+        "snapshot": lambda s: s.snapshot(),
+        "step": lambda s: [s.step(ids[start : start + 9]), *map(s.step, ids[start : start + 99])],
+        "step_events": lambda s: s.step_events(ids[start : start + 9]),
+        "step_tokens": lambda s: s.step_tokens(ids[start : start + 9]),
+        "stop_reason": lambda s: s.stop_reason,
+        "stopped": lambda s: s.stopped,
+        "stops_paused": lambda s: s.stops_paused,
+        "text_after_stop": lambda s: s.text_after_stop,
+        "texts": lambda s: [*s.texts(ids[start : start + 9])],
+        "to_state": lambda s: s.to_state(),
+        "withheld": lambda s: s.withheld,
+    }
+
+
+def encode_stream_calls(rng: random.Random) -> dict[str, Callable[[Stream], object]]:
+    """Return the calls of an EncodeStream, by the names of its methods."""
+    start = rng.randrange(len(LONG_TEXT))
+    return {
+        "copy": lambda s: s.copy().flush(),
+        "flush": lambda s: s.flush(),
+        "pending": lambda s: s.pending,
+        "reset": lambda s: s.reset(),
+        "step": lambda s: [s.step(LONG_TEXT[start : start + 50]), s.step(TEXT.encode()[:-9])],
+    }
+
+
+def batch_calls(objects: Objects, rng: random.Random) -> dict[str, Callable[[Stream], object]]:
+    """Return the calls of a DecodeStreamBatch, by the names of its methods."""
+    key, id = rng.randrange(4), rng.choice(objects.ids)
+    return {
+        "add": lambda s: s.add(key),
+        "finish": lambda s: s.finish(key),
+        "step": lambda s: s.step({key: id, key + 1: [id, id]}),
+        "texts": lambda s: [s[each].step(id) for each in s],
+    }
+
+
+def list_calls(objects: Objects, rng: random.Random) -> dict[str, Callable[[Any], object]]:
+    """Return calls that read or change one list of ids."""
+    tokenizer, id = objects.tokenizer, rng.choice([0, 300, 2**31, 2**70, -1])
+    start = rng.randrange(len(objects.ids))
+    return {
+        "clear": lambda ids: ids.clear(),
+        "change": lambda ids: ids.__setitem__(start % (len(ids) or 1), id),
+        "delete": lambda ids: ids.__delitem__(slice(start, start + 5)),
+        "extend": lambda ids: ids.extend(objects.ids),
+        "decode": lambda ids: tokenizer.decode(ids),
+        "decode_bytes": lambda ids: tokenizer.decode_bytes(ids),
+        "decode_with_offsets": lambda ids: tokenizer.decode_with_offsets(ids),
+        "decode_batch": lambda ids: tokenizer.decode_batch([ids, ids]),
+        "step": lambda ids: tokenizer.decode_stream().step(ids),
+        "split_ids": lambda ids: tokenizer.split_ids(ids, 0.5, seed=1),
+        "sort": lambda ids: ids.sort(),
+    }
+
+
+def texts_calls(objects: Objects, rng: random.Random) -> dict[str, Callable[[Any], object]]:
+    """Return calls that read or change one list of texts."""
+    tokenizer, text = objects.tokenizer, rng.choice([*TEXTS, "\ud800"])
+    return {
+        "append": lambda texts: texts.append(text),
+        "clear": lambda texts: texts.clear(),
+        "extend": lambda texts: texts.extend(TEXTS),
+        "encode_batch": lambda texts: tokenizer.encode_batch(texts, threads=2),
+        "encode_batch_arrays": lambda texts: tokenizer.encode_batch_arrays(texts),
+        "encode_parts": lambda texts: tokenizer.encode_parts(texts),
+        "train": lambda texts: Tokenizer.train(texts, 258, threads=2),
+    }
+
+
+def buffer_calls(objects: Objects, rng: random.Random) -> dict[str, Callable[[Any], object]]:
+    """Return calls that encode or change one text in a buffer."""
+    tokenizer, start = objects.tokenizer, rng.randrange(len(LONG_TEXT))
+    return {
+        "change": lambda text: text.__setitem__(slice(start, start + 9), b"the hens\n"),
+        "break": lambda text: text.__setitem__(start, 0xE4),
+        "encode": lambda text: tokenizer.encode(text),
+        "encode_array": lambda text: tokenizer.encode_array(text, threads=2),
+        "count": lambda text: tokenizer.count(text),
+    }
+
+
+def iterator_calls(_: Objects, rng: random.Random) -> dict[str, Callable[[Any], object]]:
+    """Return calls that read one iterator."""
+    return {"next": lambda iterator: next(iterator), "rest": lambda i: [*i][: rng.randrange(9)]}
+
+
+def owned(objects: Objects) -> Iterator[tuple[str, Any, Callable[[random.Random], Any]]]:
+    """Yield new objects of one thread each: a name, the object, and what returns its calls."""
+    tokenizer = objects.tokenizer
+    options: list[dict[str, Any]] = [{}, {"stop": ["ten m", "zz"], "tags": ["hen"]}]
+    for makes in (tokenizer, objects.vocabulary):
+        for each in options:
+            stream: Any = makes.decode_stream(**each)
+            yield "DecodeStream", stream, partial(stream_calls, objects)
+    yield "EncodeStream", tokenizer.encode_stream(), encode_stream_calls
+    batch: Any = DecodeStreamBatch(tokenizer, stop="ten")
+    yield "DecodeStreamBatch", batch, partial(batch_calls, objects)
+    yield "list of ids", [*objects.ids], partial(list_calls, objects)
+    yield "list of texts", [*TEXTS], partial(texts_calls, objects)
+    yield CHANGING_TEXT, bytearray(LONG_TEXT.encode()), partial(buffer_calls, objects)
+    for iterator in (
+        tokenizer.encode_iter(TEXTS),
+        tokenizer.encode_blocks(TEXTS * 9),
+        tokenizer.chunks(LONG_TEXT, 5),
+        tokenizer.stream(objects.ids),
+        objects.corpus.batches(batch_bytes=100),
+        objects.corpus.items(),
+        objects.counts.items(),
+        analysis.explain(tokenizer, TEXT),
+    ):
+        yield "iterator", iterator, partial(iterator_calls, objects)
+
+
+# Rounds
+
+
+def do_round(seed: int, folder: Path, threads: int, counts: Counter[str]) -> list[str]:
+    """Use new objects by threads at once; return the differences and faults."""
+    uses = usable()
+    alone = Objects(folder)
+    expected = {name: plain(use(alone)) for name, use in uses.items()}
+    objects = Objects(folder)
+    streams = [*owned(objects)]
+    faults: list[str] = []
+    together = threading.Barrier(threads)
+
+    def share(number: int) -> None:
+        rng = random.Random(f"{seed} {number}")
+        names = rng.sample([*uses], len(uses))
+        together.wait()
+        for name in names:
+            try:
+                if plain(uses[name](objects)) != expected[name]:
+                    faults.append(f"{name}: another result than in one thread")
+            except BaseException as error:
+                faults.append(f"{name}: {error!r}")
+            misuse(rng)
+
+    def misuse(rng: random.Random) -> None:
+        name, stream, calls_of = rng.choice(streams)
+        method, call = rng.choice([*calls_of(rng).items()])
+        try:
+            call(stream)
+        except Exception as error:
+            has_failed = "native engine failed" in str(error) and name != CHANGING_TEXT
+            if isinstance(error, FORBIDDEN_ERRORS) or has_failed:
+                faults.append(f"{name}.{method}: {error!r}")
+            counts[f"calls with the error {type(error).__name__}"] += 1
+        except BaseException as error:
+            faults.append(f"{name}.{method}: {error!r}")
+
+    workers = [threading.Thread(target=share, args=(number,)) for number in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    counts["uses of shared objects"] += threads * len(uses)
+    return [*faults, *faults_after(objects, streams)]
+
+
+def faults_after(objects: Objects, streams: Sequence[tuple[str, Any, Any]]) -> Iterator[str]:
+    """Yield a fault for each stream that gives another text after a reset."""
+    for name, stream, _ in streams:
+        if name == "DecodeStream":
+            stream.resume_stops()
+            stream.reset()
+            found = stream.step(objects.ids)
+            expected = type(stream).copy(stream)
+            expected.reset()
+            if found != expected.step(objects.ids):
+                yield f"{name}: another text after a reset"
+        elif name == "EncodeStream":
+            stream.reset()
+            if [*stream.step(LONG_TEXT), *stream.flush()] != objects.tokenizer.encode(LONG_TEXT):
+                yield f"{name}: other ids after a reset"
+
+
+def main() -> None:
+    """Run rounds until time is up or a result differs."""
+    parser = argparse.ArgumentParser(prog="scripts/fuzz threads", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60, help="default: 60")
+    parser.add_argument("--seed", type=int, help="of the first round; the next ones count on")
+    parser.add_argument("--threads", type=int, default=8, help="default: 8")
+    arguments = parser.parse_args()
+    print(f"Python {sys.version.split()[0]}, {bpetite.engine} engine, GIL: {has_gil()}", flush=True)
+    if libraries := missing(chain(*NEEDED_LIBRARIES.values())):
+        print(f"not installed, so without their uses: {', '.join(libraries)}", flush=True)
+    sys.setswitchinterval(1e-6)
+    warnings.simplefilter("ignore", CorpusWarning)  # texts here are short
+    seed = random.randrange(10**9) if arguments.seed is None else arguments.seed
+    end = time.monotonic() + arguments.seconds
+    counts: Counter[str] = Counter()
+    while not counts["rounds"] or time.monotonic() < end:
+        with tempfile.TemporaryDirectory(prefix="bpetite-threads-") as folder:
+            faults = do_round(seed, Path(folder), arguments.threads, counts)
+        if faults:
+            sys.exit("\n".join([f"seed {seed}:", *sorted({*faults})]))
+        counts["rounds"] += 1
+        seed += 1
+    for what, number in sorted(counts.items()):
+        print(f"{number:10,} {what}")
+    print(f"no difference; the next seed is {seed}; GIL: {has_gil()}")
+
+
+def has_gil() -> bool:
+    """Return whether this Python runs with a GIL now."""
+    if not sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return True
+    return bool(sys._is_gil_enabled())  # type: ignore[attr-defined,unused-ignore]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""`scripts/fuzz threads` runs rounds like these for a minute."""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections import Counter
+from collections.abc import Iterable
+from itertools import count
+from pathlib import Path
+
+import pytest
+from fuzzing import threads
+
+import bpetite
+from bpetite import analysis, arrow, corpora
+
+OWNED_BY_ONE_THREAD = ("DecodeStream", "DecodeStreamBatch", "EncodeStream")
+
+DATA = (
+    *("Chunk", "PieceCountsHeader", "Snapshot", "StreamEvent", "Tag", "TokenText"),
+    *("TrainingProgress", "Trusted", "CorpusFile"),
+)
+"""Classes whose objects only hold values. The uses of others make, return or take them."""
+
+
+@pytest.mark.usefixtures("switching_often")
+def test_threads_share_every_public_object(tmp_path: Path) -> None:
+    counts: Counter[str] = Counter()
+    assert threads.do_round(1, tmp_path, 4, counts) == []
+    assert counts["uses of shared objects"] == 4 * len(threads.usable())
+
+
+def test_a_result_that_differs_in_a_thread_is_a_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = count()
+    monkeypatch.setattr(
+        threads, "SHARED", {"Tokenizer": {"count": lambda _: next(numbers), "ids": lambda _: 1 / 0}}
+    )
+    with pytest.raises(ZeroDivisionError):
+        threads.do_round(1, tmp_path, 2, Counter())
+    del threads.SHARED["Tokenizer"]["ids"]
+    fault = "Tokenizer.count: another result than in one thread"
+    assert threads.do_round(1, tmp_path, 2, Counter()) == [fault, fault]
+
+
+def public(names: Iterable[str]) -> set[str]:
+    return {name for name in names if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("name", ["Tokenizer", "PieceCounts", "StreamVocabulary", "Corpus"])
+def test_threads_use_every_method_of_a_shared_object(name: str) -> None:
+    members = public(dir(getattr(bpetite, name, None) or getattr(corpora, name)))
+    assert members <= threads.SHARED[name].keys()
+
+
+def test_threads_use_every_function() -> None:
+    functions = {
+        name
+        for module in (bpetite, analysis, corpora)
+        for name in module.__all__
+        if inspect.isfunction(getattr(module, name))
+    }
+    assert functions == threads.SHARED["functions"].keys()
+    assert {*arrow.__all__} == threads.SHARED["arrow"].keys()
+
+
+def test_threads_use_every_method_of_a_stream(tmp_path: Path) -> None:
+    streams = {
+        name: (type(stream), calls_of(random.Random(1)))
+        for name, stream, calls_of in threads.owned(threads.Objects(tmp_path))
+    }
+    for name in OWNED_BY_ONE_THREAD:
+        kind, calls = streams[name]
+        assert kind.__name__ == name
+        assert public(dir(kind)) <= calls.keys()
+
+
+def test_every_public_class_is_shared_owned_or_plain_data() -> None:
+    classes = {
+        name
+        for module in (bpetite, corpora)
+        for name in module.__all__
+        if inspect.isclass(kind := getattr(module, name))
+        and not issubclass(kind, Exception | tuple)
+        and "Report" not in name
+    }
+    known = {*threads.SHARED, *OWNED_BY_ONE_THREAD, *DATA}
+    assert classes <= known
