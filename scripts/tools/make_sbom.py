@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ def bill(version: str) -> str:
     raises.
     """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    packages = [python_package(each) for each in project["dependencies"]]
+    packages = python_packages(project["dependencies"])
     engine, *crates = linked_crates()
     purls = {crate.name: purl_of(crate) for crate in crates}
     rust = standard_library()
@@ -63,18 +64,27 @@ def bill(version: str) -> str:
     return json.dumps(document, indent=2) + "\n"
 
 
-def python_package(requirement: str) -> dict[str, Any]:
-    """Return the component of a requirement, whose version the installer chooses."""
-    name = re.match(r"[\w.-]+", requirement)
-    assert name
-    return {
-        "type": "library",
-        "bom-ref": f"pkg:pypi/{name[0]}",
-        "name": name[0],
-        "scope": "required",
-        "purl": f"pkg:pypi/{name[0]}",
-        "properties": [{"name": "bpetite:requirement", "value": requirement}],
-    }
+def python_packages(requirements: Iterable[str]) -> list[dict[str, Any]]:
+    """Return the components of requirements, whose versions the installer chooses.
+
+    A package may have several requirements, for several Pythons.
+    """
+    found: dict[str, list[str]] = {}
+    for requirement in requirements:
+        name = re.match(r"[\w.-]+", requirement)
+        assert name
+        found.setdefault(name[0], []).append(requirement)
+    return [
+        {
+            "type": "library",
+            "bom-ref": f"pkg:pypi/{name}",
+            "name": name,
+            "scope": "required",
+            "purl": f"pkg:pypi/{name}",
+            "properties": [{"name": "bpetite:requirement", "value": each} for each in its],
+        }
+        for name, its in found.items()
+    ]
 
 
 def purl_of(crate: Crate) -> str:
