@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from support.cli import BOM_WARNING, RAW, TOKENIZER, Result, in_process
+from support.cli import BOM_WARNING, RAW, TOKENIZER, Result, failure, in_process
 from support.cli import folder as folder  # a fixture
 
 from bpetite import Tokenizer
@@ -153,3 +153,37 @@ def test_results_on_a_terminal_have_no_bar_between(monkeypatch: pytest.MonkeyPat
     assert terminal.getvalue() == ""
     assert main([*arguments, "--output", "ids"]) == 0
     assert "1.23k/1.23k" in terminal.getvalue()
+
+
+def test_each_bad_document_is_in_the_log_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A killed run leaves the log of what it has read."""
+    for name in ("a.jsonl", "b.jsonl"):
+        Path(name).write_text('{"text": "a"}\nno JSON\n', encoding="utf-8")
+    logged = []
+
+    def count(self: Tokenizer, documents: Any, **_: Any) -> int:
+        for _batch in documents.segments():
+            pass
+        logged.append(len(Path("bad.log").read_text("utf-8").splitlines()))
+        return 0
+
+    monkeypatch.setattr(Tokenizer, "count_documents", count)
+    in_process(*COUNT, "a.jsonl", "b.jsonl", "--on-bad", "skip", "--bad-log", "bad.log")
+    assert logged == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("a.jsonl", "bad_log must not be a file of the corpus"),
+        ("./b.jsonl", "bad_log must not be a file of the corpus"),
+        ("model.json", "--bad-log and --model must be two files"),
+    ],
+)
+def test_a_log_replaces_no_file_of_the_command(name: str, fault: str) -> None:
+    for source in ("a.jsonl", "b.jsonl"):
+        Path(source).write_text('{"text": "a"}\nno JSON\n', encoding="utf-8")
+    before = Path(name).read_bytes()
+    options = ("--on-bad", "skip", "--bad-log", name)
+    assert in_process(*COUNT, "a.jsonl", "b.jsonl", *options) == failure(f"{name}: {fault}")
+    assert Path(name).read_bytes() == before

@@ -339,6 +339,17 @@ def test_a_command_tells_an_error_of_a_store_in_one_line(
     assert result == failure(f"{url}: {what}; check the connection and your access, then try again")
 
 
+def test_files_of_the_desktop_are_left_out(memory: str) -> None:
+    put(f"{memory}/in/a.txt", b"a")
+    for name in ("desktop.ini", "Thumbs.db", ".DS_Store"):
+        put(f"{memory}/in/{name}", b"no document")
+    corpus = Corpus(f"{memory}/in")
+    assert list(corpus) == ["a"]
+    tokenize(corpus, TOKENIZER, f"{memory}/out", "megatron")
+    put(f"{memory}/out/.DS_Store", b"")
+    assert verify(f"{memory}/out", TOKENIZER) == []
+
+
 # A server on this machine
 
 

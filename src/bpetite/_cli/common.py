@@ -18,7 +18,7 @@ from typing import BinaryIO, cast
 from bpetite import Tokenizer
 from bpetite.corpora import BadDocumentError, Corpus
 from bpetite.corpora._allocators import return_freed_memory
-from bpetite.formats import check_target, new_file, recognise
+from bpetite.formats import check_target, file_key, new_file, recognise
 
 STANDARD_INPUT = "-"
 
@@ -155,6 +155,11 @@ def _unescaped(text: str) -> str:
 def corpus(options: argparse.Namespace, names: list[str]) -> Corpus:
     """Return the corpus of some files, by the options of `add_corpus`."""
     return_freed_memory()
+    if options.bad_log is not None:
+        for option in ("model", "output"):
+            path = getattr(options, option, None)
+            if path is not None and file_key(path) == file_key(options.bad_log):
+                raise ValueError(f"{path}: --bad-log and --{option} must be two files")
     return Corpus(
         names,
         format=options.input_format,

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack
 
 from bpetite import Tokenizer
 from bpetite._cli import common
 from bpetite._cli.progress import ByteBar, Watched, stored_bytes
-from bpetite.corpora import Corpus
 
 HELP = """count the tokens of each input, as wc counts words
 
@@ -62,28 +58,13 @@ def _counts(tokenizer: Tokenizer, options: argparse.Namespace) -> Iterator[tuple
     names = options.files or [common.STANDARD_INPUT]
     corpora = [common.corpus(options, [name]) for name in names]
     bar = ByteBar(options.quiet, stored_bytes(corpora))
-    with bar, _with_one_log(corpora, options.bad_log) as logged:
-        for name, corpus in zip(names, logged, strict=True):
+    with bar, ExitStack() as stack:
+        if options.bad_log is not None:
+            new = open(options.bad_log, "w", encoding="utf-8", newline="\n")  # noqa: SIM115
+            log = stack.enter_context(new)
+            corpora = [corpus.part(corpus.spans, bad_log=log) for corpus in corpora]
+        for name, corpus in zip(names, corpora, strict=True):
             common.check_inputs([name], options.quiet)
             with common.reading(corpus, options):
                 watched = Watched(corpus, bar)
                 yield tokenizer.count_documents(watched, allowed_special=special), name
-
-
-@contextmanager
-def _with_one_log(corpora: Sequence[Corpus], path: str | None) -> Iterator[Sequence[Corpus]]:
-    """Give corpora that log bad documents to files of their own, and join these in the end."""
-    if path is None:
-        yield corpora
-        return
-    with tempfile.TemporaryDirectory() as folder, open(path, "wb") as log:
-        parts = [os.path.join(folder, str(number)) for number in range(len(corpora))]
-        try:
-            yield [
-                corpus.part(corpus.spans, bad_log=part)
-                for corpus, part in zip(corpora, parts, strict=True)
-            ]
-        finally:
-            for part in filter(os.path.exists, parts):
-                with open(part, "rb") as file:
-                    shutil.copyfileobj(file, log)

@@ -27,8 +27,12 @@ from bpetite.corpora._report import (
     Report,
     shown,
 )
+from bpetite.formats._systems import file_key
 
 OnBad = Literal["raise", "skip"]
+
+BadLog = str | os.PathLike[str] | IO[str] | None
+"""Where bad documents are named: a path, or an open text file."""
 
 
 class Item(NamedTuple):
@@ -93,7 +97,8 @@ class Corpus:
     they are: nothing is stripped, and line ends are not changed.
 
     A document that cannot be read raises `BadDocumentError` with file, line or row, and byte. With
-    `on_bad="skip"`, it is counted in `report`, and a line of JSON in the file `bad_log` names it.
+    `on_bad="skip"`, it is counted in `report`, and a line of JSON in `bad_log` names it. That is a
+    new file, or an open text file, which several corpora may share.
     The rest of a file that is cut or corrupt counts as one bad document. A null is a bad document,
     as is a line without the field. An empty text is a document.
 
@@ -120,13 +125,13 @@ class Corpus:
         text_field: str = "text",
         separator: str | None = None,
         on_bad: OnBad = "raise",
-        bad_log: str | os.PathLike[str] | None = None,
+        bad_log: BadLog = None,
     ) -> None:
         self._settings = _checked(format, text_field, separator, on_bad)
-        self._bad_log = None if bad_log is None else os.fspath(bad_log)
-        if self._bad_log is not None and on_bad != "skip":
+        if bad_log is not None and on_bad != "skip":
             raise ValueError('bad_log needs on_bad="skip"')
         self.spans: list[Span] = [Span(path) for path in listed(paths, format is not None)]
+        self._bad_log = _checked_log(bad_log, self.spans)
         """The files, or the spans of files that make up a part."""
         self.report: Report = Report()
         """Counts of the last iteration, up to its last batch."""
@@ -149,17 +154,16 @@ class Corpus:
         """The files in order."""
         return tuple(map(self._file, dict.fromkeys(span.path for span in self.spans)))
 
-    def part(
-        self, spans: Iterable[Span], *, bad_log: str | os.PathLike[str] | None = None
-    ) -> Corpus:
+    def part(self, spans: Iterable[Span], *, bad_log: BadLog = None) -> Corpus:
         """Return the corpus of some spans of files (`CorpusFile.spans`), with these settings.
 
-        It can be pickled. Rows of lines and of record batches count from the beginning of a span.
+        It can be pickled, unless `bad_log` is an open file. Rows of lines and of record batches
+        count from the beginning of a span.
         """
         corpus = Corpus.__new__(Corpus)
         corpus._settings = self._settings
-        corpus._bad_log = None if bad_log is None else os.fspath(bad_log)
         corpus.spans = [Span(*span) for span in spans]
+        corpus._bad_log = _checked_log(bad_log, corpus.spans)
         corpus.report = Report()
         return corpus
 
@@ -318,13 +322,23 @@ def _checked(
     )
 
 
+def _checked_log(log: BadLog, spans: Iterable[Span]) -> str | IO[str] | None:
+    """Return a log. Raises ValueError if it is a file of the corpus, which it would replace."""
+    if not isinstance(log, (str, os.PathLike)):
+        return log
+    path = os.fspath(log)
+    key = file_key(path)
+    if any(file_key(span.path) == key for span in spans):
+        raise ValueError(f"{path}: bad_log must not be a file of the corpus")
+    return path
+
+
 class _Log:
     """The file that names bad documents, one in each line."""
 
-    def __init__(self, path: str | None) -> None:
-        self._file: IO[str] | None = None
-        if path is not None:
-            self._file = open(path, "w", encoding="utf-8", newline="\n")  # noqa: SIM115 - see close
+    def __init__(self, log: str | IO[str] | None) -> None:
+        self._is_own = isinstance(log, str)
+        self._file = log if not isinstance(log, str) else _new_log(log)
 
     def write(self, document: BadDocument) -> None:
         if self._file is not None:
@@ -332,5 +346,9 @@ class _Log:
             self._file.flush()
 
     def close(self) -> None:
-        if self._file is not None:
+        if self._file is not None and self._is_own:
             self._file.close()
+
+
+def _new_log(path: str) -> IO[str]:
+    return open(path, "w", encoding="utf-8", newline="\n")

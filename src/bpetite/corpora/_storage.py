@@ -229,7 +229,7 @@ def files_below(folder: str) -> list[str]:
     return sorted(
         place.fs.unstrip_protocol(name)
         for name in found
-        if not any(part.startswith((".", "_")) for part in name[len(root) :].split("/"))
+        if not any(map(_is_left_out, name[len(root) :].split("/")))
     )
 
 
@@ -240,7 +240,7 @@ def _walk(folder: str, parents: tuple[tuple[int, int], ...]) -> Iterator[str]:
         return  # a link leads back to a folder that contains it
     with os.scandir(folder) as entries:
         for entry in entries:
-            if entry.name.startswith((".", "_")) or _is_of_desktop(entry.name):
+            if _is_left_out(entry.name):
                 continue
             if entry.is_dir():
                 yield from _walk(entry.path, (*parents, identity))
@@ -267,8 +267,14 @@ def names_in(folder: Path) -> list[str]:
     remote: Any = folder
     with _errors_of(folder), suppress(FileNotFoundError):
         names = remote.fs.ls(remote.path, detail=False)
-        return sorted({name.rstrip("/").rpartition("/")[2] for name in names} - {folder.name})
+        found = {name.rstrip("/").rpartition("/")[2] for name in names} - {folder.name}
+        return sorted(name for name in found if not _is_of_desktop(name))
     return []
+
+
+def _is_left_out(name: str) -> bool:
+    """Return whether a folder's file or folder of this name is not part of a corpus."""
+    return name.startswith((".", "_")) or _is_of_desktop(name)
 
 
 def _is_of_desktop(name: str) -> bool:

@@ -262,22 +262,24 @@ def _documents(
     """
     document = array("I")
     seen = 0
-    for found in blocks:
-        ids, offsets = array(found.ids.format, found.ids), found.offsets
-        del found  # Windows removes the copy of a remote file only if it is not mapped
-        if offsets is not None:
-            for start, stop in pairwise(offsets):
-                yield ids[start:stop]
-            continue
-        for id in ids:
-            if begins and id == boundary and document:
-                yield document
-                document = array("I")
-            document.append(id)
-            if not begins and id == boundary:
-                seen += 1
-                if seen % boundaries == 0:
+    found: Found | None = None
+    try:
+        for found in blocks:
+            if found.offsets is not None:
+                for start, stop in pairwise(found.offsets):
+                    yield array(found.ids.format, found.ids[start:stop])
+                continue
+            for id in found.ids:
+                if begins and id == boundary and document:
                     yield document
                     document = array("I")
+                document.append(id)
+                if not begins and id == boundary:
+                    seen += 1
+                    if seen % boundaries == 0:
+                        yield document
+                        document = array("I")
+    finally:
+        found = None  # Windows removes a mapped file only when no view of it is left
     if document:
         yield document
