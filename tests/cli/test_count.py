@@ -161,7 +161,7 @@ def test_each_bad_document_is_in_the_log_at_once(monkeypatch: pytest.MonkeyPatch
         Path(name).write_text('{"text": "a"}\nno JSON\n', encoding="utf-8")
     logged = []
 
-    def count(self: Tokenizer, documents: Any, **_: Any) -> int:
+    def count(_self: Tokenizer, documents: Any, **_: Any) -> int:
         for _batch in documents.segments():
             pass
         logged.append(len(Path("bad.log").read_text("utf-8").splitlines()))
