@@ -18,7 +18,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tools.crates import ROOT, Crate, linked_crates
+from tools.crates import ROOT, Crate, linked_crates, own_target
 
 NAME = "bpetite.cdx.json"
 
@@ -31,7 +31,7 @@ def bill(version: str) -> str:
     """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     packages = python_packages(project["dependencies"])
-    engine, *crates = linked_crates()
+    engine, *crates = linked_crates(own_target())
     purls = {crate.name: purl_of(crate) for crate in crates}
     rust = standard_library()
     root = {
