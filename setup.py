@@ -41,6 +41,8 @@ def native_engine(choice: str) -> dict[str, object]:
     class BuildEngine(build_rust):
         """Build the engine. Unless the engine is required, a failure is only a warning."""
 
+        failed = False  # whether the engine is missing, in all objects of the class
+
         def run(self) -> None:
             if choice == "require":
                 super().run()
@@ -51,6 +53,7 @@ def native_engine(choice: str) -> dict[str, object]:
             try:
                 super().run()
             except Exception as error:
+                BuildEngine.failed = True
                 # An engine of an earlier build would not fit the new Python code.
                 Path(self.get_dylib_ext_path(extension, extension.name)).unlink(missing_ok=True)
                 print(error, file=sys.stderr)
@@ -60,9 +63,11 @@ def native_engine(choice: str) -> dict[str, object]:
         """Write the wheel, with the bill of materials of the engine in its metadata."""
 
         # setuptools has no option for PEP 770. This is the last step before the archive is made,
-        # and the one that an editable installation takes too.
+        # and the one that an editable installation takes too, but before the engine is built.
         def write_wheelfile(self, wheelfile_base: str, *arguments: str) -> None:
             super().write_wheelfile(wheelfile_base, *arguments)
+            if BuildEngine.failed:
+                return
             try:
                 text = make_sbom.bill(self.distribution.get_version())
             except (OSError, subprocess.CalledProcessError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import tomllib
 from pathlib import Path
@@ -27,13 +28,28 @@ class Crate(NamedTuple):
     """The names of the crates that it links."""
 
 
-def linked_crates() -> list[Crate]:
+def own_target() -> str:
+    """Return the target triple that cargo builds for: CARGO_BUILD_TARGET, or else this machine.
+
+    Raises what `linked_crates` raises.
+    """
+    if wanted := os.environ.get("CARGO_BUILD_TARGET"):
+        return wanted
+    done = subprocess.run(["rustc", "-vV"], check=True, capture_output=True, encoding="utf-8")
+    [host] = [line[6:] for line in done.stdout.splitlines() if line.startswith("host: ")]
+    return host
+
+
+def linked_crates(target: str | None) -> list[Crate]:
     """Return the engine's own crate, then all others by name.
 
-    Procedural macros and build scripts run at build time and are left out. Raises
-    CalledProcessError if cargo fails, and FileNotFoundError if it is missing.
+    `target` is a triple such as x86_64-unknown-linux-gnu. None means all targets. Procedural macros
+    and build scripts run at build time and are left out. Raises CalledProcessError if cargo fails,
+    and FileNotFoundError if it is missing.
     """
     command = ["cargo", "metadata", "--format-version", "1", "--features", "extension-module"]
+    if target is not None:
+        command += ["--filter-platform", target]
     done = subprocess.run(command, cwd=RUST, check=True, capture_output=True, encoding="utf-8")
     metadata: dict[str, Any] = json.loads(done.stdout)
     packages = {package["id"]: package for package in metadata["packages"]}

@@ -1,7 +1,8 @@
 """Write THIRD-PARTY-LICENSES.txt: the licences of the crates in the native engine.
 
 Run it with `.venv/bin/python scripts/tools/make_licenses.py` after a change of the crates. Wheels
-have the file. Versions are left out: a new version of a crate seldom has another licence.
+have the file, which is the same for all systems. Versions are left out: a new version of a crate
+seldom has another licence.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from tools.crates import ROOT, Crate, linked_crates
 FILE = ROOT / "THIRD-PARTY-LICENSES.txt"
 
 BEGINNING = """\
-The native engine of bpetite, bpetite._engine._native, contains these crates. Each may be used under
-the MIT licence, whose text follows as the crate has it.
+The native engine of bpetite, bpetite._engine._native, contains these crates, some of them only on
+some systems. Each may be used under the MIT licence, whose text follows as the crate has it.
 
 The engine also contains the standard library of Rust, Copyright (c) The Rust Project Contributors,
 under the MIT licence too. Each toolchain has their names, in COPYRIGHT-library.html.
@@ -28,7 +29,7 @@ RULE = "-" * 80
 
 def third_party_licenses() -> str:
     """Return the text of the file. Exits if a crate is not under the MIT licence."""
-    _, *crates = linked_crates()
+    _, *crates = linked_crates(None)
     sections = [f"{RULE}\n{crate.name}: {crate.license}\n\n{mit_text(crate)}" for crate in crates]
     return "\n".join([BEGINNING, *sections])
 

@@ -1,8 +1,9 @@
 """Print the software bill of materials of bpetite, as CycloneDX has it in JSON.
 
 Run it with `python scripts/tools/make_sbom.py`, which needs cargo. It lists the crates in the
-native engine and the Python packages that an installation needs. The build puts the same file into
-each wheel with the native engine, as `sboms/bpetite.cdx.json` of its metadata (PEP 770).
+native engine and the Python packages that an installation needs. Each build of a wheel with the
+native engine puts its own bill into the wheel, as `sboms/bpetite.cdx.json` of its metadata
+(PEP 770). Bills of two builds may differ: cargo chooses the versions of indirect crates at a build.
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tools.crates import ROOT, Crate, linked_crates
+from tools.crates import ROOT, Crate, linked_crates, own_target
 
 NAME = "bpetite.cdx.json"
 
 
 def bill(version: str) -> str:
-    """Return the bill of a version of bpetite. Equal sources and tools give equal bytes.
+    """Return the bill of a version of bpetite for this system and the crates in Cargo.lock.
 
-    So it has no date and no serial number, which the format allows. Raises what `linked_crates`
-    raises.
+    Equal sources, tools and files Cargo.lock give equal bytes. So it has no date and no serial
+    number, which the format allows. Raises what `linked_crates` raises.
     """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     packages = python_packages(project["dependencies"])
-    engine, *crates = linked_crates()
+    engine, *crates = linked_crates(own_target())
     purls = {crate.name: purl_of(crate) for crate in crates}
     rust = standard_library()
     root = {

@@ -52,8 +52,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=RAW)
     parser.add_argument("pythons", nargs="+", metavar="PYTHON")
     parser.add_argument("--engine", choices=("native", "python"), help="default: both")
-    own, _, more = " ".join(sys.argv[1:]).partition(" -- ")
-    arguments = parser.parse_args(own.split())
+    own, more = halves(sys.argv[1:])
+    arguments = parser.parse_args(own)
     engines = [arguments.engine] if arguments.engine else ["native", "python"]
     rows = [Row("Python", "engine", "GIL", "result", "missing libraries")]
     failed = False
@@ -61,7 +61,7 @@ def main() -> None:
         python, version, missing = environment(name)
         gil = output_of(python, "-c", GIL, BPETITE_ENGINE="native")
         for engine in engines:
-            code, result = tested(python, engine, more.split())
+            code, result = tested(python, engine, more)
             failed |= code != 0
             rows.append(Row(version, engine, gil, result, ", ".join(missing) or "–"))
             print(" | ".join(rows[-1]), flush=True)
@@ -74,11 +74,23 @@ def main() -> None:
 RAW = argparse.RawDescriptionHelpFormatter
 
 
-def environment(name: str) -> tuple[Path, str, list[str]]:
-    """Return the Python of an environment with bpetite, its version, and the missing libraries."""
+def halves(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """Return the arguments before the first `--`, and those of pytest behind it."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    return arguments[:end], arguments[end + 1 :]
+
+
+def path_of(name: str) -> Path:
+    """Return the absolute path of a Python. The link that makes a virtual environment is kept."""
     found = shutil.which(name)
     if found is None:
         sys.exit(f"{name} is not installed")
+    return Path(found).absolute()
+
+
+def environment(name: str) -> tuple[Path, str, list[str]]:
+    """Return the Python of an environment with bpetite, its version, and the missing libraries."""
+    found = path_of(name)
     version = output_of(found, "-c", VERSION)
     folder = ENVIRONMENTS / version
     subprocess.run([found, "-m", "venv", folder], check=True)

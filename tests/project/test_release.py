@@ -15,7 +15,7 @@ from cyclonedx.validation.json import JsonStrictValidator
 from support import ROOT
 from support.engines import once
 from tools import check_release, make_licenses, make_sbom, project_links
-from tools.crates import linked_crates
+from tools.crates import RUST, linked_crates, own_target
 
 import bpetite
 
@@ -61,11 +61,23 @@ def test_bill_of_materials_is_valid() -> None:
 
 @needs_cargo
 def test_crates_are_those_of_the_manifest() -> None:
-    engine, *crates = linked_crates()
+    command = ["cargo", "tree", "--edges", "normal,no-proc-macro", "--prefix", "none"]
+    command += ["--features", "extension-module", "--target", own_target(), "--format", "{p}"]
+    tree = subprocess.check_output(command, cwd=RUST, encoding="utf-8")
+    engine, *crates = linked_crates(own_target())
     assert {"aho-corasick", "memchr", "pyo3"} <= set(engine.uses)
-    assert {crate.name for crate in crates} >= {*engine.uses, "pyo3-ffi"}
-    assert {crate.name for crate in crates}.isdisjoint({"pyo3-macros", "syn"})
+    named = [line.split()[0] for line in tree.splitlines()]
+    assert {each.name for each in (engine, *crates)} == {*named}
     assert [crate for crate in crates if len(crate.checksum) != 64 or not crate.license] == []
+
+
+@needs_cargo
+def test_crates_of_other_targets_are_not_linked() -> None:
+    # It has no atomic integers of 64 bits.
+    small = {crate.name for crate in linked_crates("powerpc-unknown-linux-gnu")}
+    large = {crate.name for crate in linked_crates("x86_64-unknown-linux-gnu")}
+    assert small - large == {"portable-atomic"}
+    assert {crate.name for crate in linked_crates(None)} >= small | large
 
 
 @pytest.mark.skipif(bpetite.engine != "native", reason="only the native engine has crates")

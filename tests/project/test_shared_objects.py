@@ -45,6 +45,20 @@ def test_a_result_that_differs_in_a_thread_is_a_fault(
     assert threads.do_round(1, tmp_path, 2, Counter()) == [fault, fault]
 
 
+def test_a_stream_that_differs_from_a_new_one_is_a_fault(tmp_path: Path) -> None:
+    objects = threads.Objects(tmp_path)
+    streams = [*threads.owned(objects)]
+    assert [*threads.faults_after(objects, streams)] == []
+    name, _, calls_of = streams[0]
+    streams[0] = (name, objects.tokenizer.decode_stream(stop="hen"), calls_of)
+    fault = "DecodeStream: another text after a reset"
+    assert [*threads.faults_after(objects, streams)] == [fault]
+
+
+def test_threads_find_ids_with_a_prefix(tmp_path: Path) -> None:
+    assert threads.TOKENIZER["ids_with_prefix"](threads.Objects(tmp_path)) != []
+
+
 def public(names: Iterable[str]) -> set[str]:
     return {name for name in names if not name.startswith("_")}
 
