@@ -364,7 +364,8 @@ class Cross:
     def test_rust(self) -> None:
         """Run the tests of the native engine."""
         for machine in self.machines:
-            passed = self.cargo(machine, "test", "--lib")
+            # Optimized, and still with debug assertions: otherwise some tests take minutes each.
+            passed = self.cargo(machine, "test", "--lib", CARGO_PROFILE_TEST_OPT_LEVEL="2")
             self.note(f"cargo test on {machine.debian}", failed=not passed)
 
     # Python
