@@ -257,7 +257,7 @@ def test_an_unknown_id_in_a_buffer_is_named(buffer: Any, unknown: int) -> None:
         np.array([[97]]),
         np.array([[97, 98], [99, 100]]),
         memoryview(b"abcd").cast("B", (2, 2)),
-        memoryview(np.array([97], ">u4").data),
+        memoryview(np.array([97], np.dtype("u4").newbyteorder("S")).data),
     ],
     ids=lambda buffer: f"{type(buffer).__name__} {getattr(buffer, 'format', '')}",
 )

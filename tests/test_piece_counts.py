@@ -802,6 +802,10 @@ from bpetite.formats import _files
 
 if sys.argv[3] == "named":
     _files._open_nameless = lambda folder: None
+if sys.argv[3] == "buffered":  # as from Python 3.14 on
+    import functools, tempfile
+
+    tempfile.TemporaryFile = functools.partial(tempfile.TemporaryFile, buffering=1 << 17)
 """
 
 KILLED = """
@@ -849,7 +853,7 @@ def test_a_killed_writer_leaves_no_half_file(tmp_path: Path, how: str) -> None:
 
 
 @posix_only
-@pytest.mark.parametrize("how", ["system", "named"])
+@pytest.mark.parametrize("how", ["system", "named", "buffered"])
 @pytest.mark.parametrize("write", WRITES, ids=["merge", "save", "count_to_file"])
 def test_a_full_disk_leaves_the_old_file(tmp_path: Path, how: str, write: str) -> None:
     ended = run_writer(NO_ROOM.replace("WRITE", write), tmp_path, how)

@@ -7,7 +7,6 @@ from array import array
 from pathlib import Path
 from typing import Any
 
-import llguidance
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -73,6 +72,8 @@ class Wrapped:
 
 def test_llguidance_takes_tokens() -> None:
     """Allows exactly the ids whose bytes a grammar of two letters takes."""
+    import llguidance  # here, since the other tests run without it
+
     wrapper = llguidance.TokenizerWrapper(Wrapped(SMALL))
     twin = llguidance.LLTokenizer(wrapper, n_vocab=SMALL.n_vocab)
     assert twin.tokenize_str("ab abab") == SMALL.encode("ab abab")

@@ -290,7 +290,7 @@ def test_binary_files_may_be_empty(format: str) -> None:
         ("npy", npy([1.5], "<f4"), "its dtype is '<f4', but ids are one of"),
         ("npy", npy(IDS, ">u2"), "its dtype is '>u2', but ids are one of"),
         ("npy", npy([[1], [2]], "<u2"), "its shape is (2, 1), but ids have one dimension"),
-        ("npy", npy([(1, 2)], "u2,u2"), "its dtype is [('f0', '<u2'), ('f1', '<u2')]"),
+        ("npy", npy([(1, 2)], "<u2,<u2"), "its dtype is [('f0', '<u2'), ('f1', '<u2')]"),
         ("npy", npy(7, "<u2"), "its shape is (), but ids have one dimension"),
         ("u16", np.array([72, 292], "<u2").tobytes(), "id 292 is not in this vocabulary "),
         ("npy", npy([72, -1], "<i4"), "id -1 is not in this vocabulary "),

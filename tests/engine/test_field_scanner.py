@@ -259,9 +259,16 @@ def test_a_byte_order_mark_may_begin_each_line(size: int) -> None:
     assert scanned(line * 3, size) == ([(0, text), (1, text), (2, text)], [])
 
 
-def test_a_file_in_utf16_is_refused() -> None:
-    data = '{"text": "a"}\n'.encode("utf-16")
-    assert {reason for _, _, reason in scanned(data)[1]} == {"not UTF-8", "not JSON"}
+@pytest.mark.parametrize(
+    ("encoding", "refused"),
+    # Little-endian, the last byte of the file is the zero byte of the newline, so it is a line.
+    [
+        ("utf-16-le", [(0, 0, "not UTF-8"), (1, 29, "not JSON")]),
+        ("utf-16-be", [(0, 0, "not UTF-8")]),
+    ],
+)
+def test_a_file_in_utf16_is_refused(encoding: str, refused: list[tuple[int, int, str]]) -> None:
+    assert scanned('\ufeff{"text": "a"}\n'.encode(encoding)) == ([], refused)
 
 
 def test_lines_and_bytes_go_on_after_the_last_block() -> None:

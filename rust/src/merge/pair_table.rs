@@ -183,6 +183,7 @@ mod tests {
     use crate::test_inputs::Rng;
 
     const TOKENS: usize = 1 << 19;
+    const FACTORS: usize = 16;
 
     fn table_of(factor: u64, keys: &[u64]) -> PairTable {
         let table = PairTable::with_room(TOKENS, keys.len()).expect("few");
@@ -221,24 +222,33 @@ mod tests {
         assert!(PairTable::with_room(300, 1 << RANK_BITS).is_none());
     }
 
+    /// Returns the probes of the keys in a table of others, as the mean of many factors.
+    ///
+    /// About one of a hundred factors is bad for some keys, so a test with one would fail at times.
+    fn mean_probes(added: &[u64], keys: &[u64]) -> usize {
+        let mut rng = Rng::new(2);
+        let mut bits = || rng.below(1 << 31) as u64;
+        let factors = (0..FACTORS).map(|_| bits() << 33 | bits() << 2 | 1);
+        factors.map(|factor| probes(&table_of(factor, added), keys)).sum::<usize>() / FACTORS
+    }
+
     #[test]
     #[cfg_attr(miri, ignore)]
     fn chosen_pairs_cost_at_most_twice_random_ones() {
         let mut rng = Rng::new(1);
         let random = random_keys(&mut rng, 1 << 12);
-        let limit = 2 * probes(&table_of(random_factor(), &random), &random);
+        let limit = 2 * mean_probes(&random, &random);
         let known = table_of(GOLDEN_RATIO, &random);
 
         // A vocabulary whose pairs collide with a known factor draws another.
         let colliding = (0..1 << 30).step_by(7).filter(|&key| known.line(key) == 0);
         let colliding: Vec<_> = colliding.take(random.len()).collect();
-        for factor in [GOLDEN_RATIO, random_factor()] {
-            let table = table_of(factor, &colliding);
-            assert!(probes(&table, &colliding) <= limit);
-            for (rank, (left, right)) in (0..).zip(colliding.iter().copied().map(tokens_of)) {
-                assert_eq!(table.get(left, right), rank);
-            }
+        let table = table_of(GOLDEN_RATIO, &colliding);
+        assert_ne!(table.factor, GOLDEN_RATIO);
+        for (rank, (left, right)) in (0..).zip(colliding.iter().copied().map(tokens_of)) {
+            assert_eq!(table.get(left, right), rank);
         }
+        assert!(mean_probes(&colliding, &colliding) <= limit);
 
         // A text whose pairs cost most with a known factor costs no more with a random one.
         let absent = random_keys(&mut rng, 1 << 16);
@@ -247,7 +257,6 @@ mod tests {
         chosen.truncate(1 << 12);
         let share = absent.len() / chosen.len();
         assert!(probes(&known, &chosen) > 4 * probes(&known, &absent) / share);
-        let table = table_of(random_factor(), &random);
-        assert!(probes(&table, &chosen) <= 2 * probes(&table, &absent) / share);
+        assert!(mean_probes(&random, &chosen) <= 2 * mean_probes(&random, &absent) / share);
     }
 }

@@ -104,8 +104,12 @@ class TemporaryRun:
             self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - close closes it
         except OSError as error:
             raise OSError(error.errno, error.strerror, self.name) from None
-        self.close = self._file.close
         self.read = self._file.read
+
+    def close(self) -> None:
+        """Close the file. Bytes that `fill` could not write would fail again, without a name."""
+        with suppress(OSError):
+            self._file.close()
 
     def fill(self, write_records: WriteRecords) -> None:
         """Write the records of the run, and go back to the first."""
