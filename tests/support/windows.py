@@ -54,6 +54,14 @@ def windows(monkeypatch: pytest.MonkeyPatch) -> None:
         "abspath",
         lambda path: path if str(path).startswith(is_absolute) else abspath(path),
     )
+    realpath = os.path.realpath
+
+    def with_prefix(path: Any, **options: Any) -> str:
+        name = os.fspath(path)
+        is_long = name.startswith(ANY_LENGTH)
+        return is_long * ANY_LENGTH + realpath(name.removeprefix(ANY_LENGTH), **options)
+
+    monkeypatch.setattr(os.path, "realpath", with_prefix)
     monkeypatch.setattr(shutil, "_use_fd_functions", False)
     monkeypatch.setattr(tempfile, "TemporaryFile", _temporary_file)
 

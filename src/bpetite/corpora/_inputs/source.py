@@ -121,7 +121,7 @@ class _RawFile(io.RawIOBase):
 
     def __init__(self, path: str, start: int) -> None:
         self._is_standard_input = path == STANDARD_INPUT
-        self._file: Any
+        self._file: Any = None  # Python closes the object even if no file could be opened
         if self._is_standard_input:
             if sys.stdin is None:
                 raise OSError("standard input is closed")
@@ -162,6 +162,6 @@ class _RawFile(io.RawIOBase):
         return count
 
     def close(self) -> None:
-        if not self._is_standard_input and not self.closed:
+        if self._file is not None and not self._is_standard_input and not self.closed:
             self._file.close()
         super().close()
