@@ -56,7 +56,7 @@ def windows(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     realpath = os.path.realpath
 
-    def with_prefix(path: Any, **options: Any) -> str:
+    def with_prefix(path: Any, **options: Any) -> Any:
         name = os.fspath(path)
         is_long = name.startswith(ANY_LENGTH)
         return is_long * ANY_LENGTH + realpath(name.removeprefix(ANY_LENGTH), **options)
