@@ -65,7 +65,8 @@ TEXTS = MappingProxyType(
 """Texts of each kind that some tokenizer has encoded wrongly."""
 
 
-@pytest.fixture(params=list(TEXTS.values()), ids=list(TEXTS), scope="session")
+# Of no wider scope: pytest would group all tests by text, and make other fixtures anew for each.
+@pytest.fixture(params=list(TEXTS.values()), ids=list(TEXTS))
 def text_case(request: pytest.FixtureRequest) -> str:
     """One of TEXTS: a test with this fixture runs with each of them."""
     text: str = request.param
