@@ -617,7 +617,6 @@ except KeyboardInterrupt:
 def test_an_interrupt_ends_training_soon(stage: str, threads: int) -> None:
     def seconds() -> float:
         command = [sys.executable, "-c", INTERRUPTED, stage, str(threads)]
-        # With coverage, an interrupt could leave coverage's lock locked, and the exit would wait.
         ended = subprocess.run(
             command, capture_output=True, check=True, timeout=100, env=variables()
         )

@@ -18,12 +18,8 @@ def peak():
 
 
 def variables() -> dict[str, str]:
-    """Return the environment of a program that tests the engine of this process.
-
-    Coverage does not measure it: a process that it forks could wait for ever for coverage's lock.
-    """
-    others = {name: value for name, value in os.environ.items() if "COVERAGE" not in name}
-    return {**others, "BPETITE_ENGINE": bpetite.engine}
+    """Return the environment of a program that tests the engine of this process."""
+    return {**os.environ, "BPETITE_ENGINE": bpetite.engine}
 
 
 def output_of(program: str, timeout: float = 120) -> str:
