@@ -28,22 +28,37 @@ impl Seeds {
         folded_product(folded_product(low ^ self.0, high ^ self.1), GOLDEN_RATIO)
     }
 
-    /// Returns the hash of 16 bytes or more; a shorter key is hashed as two words.
+    /// Returns the hash of any bytes.
     #[inline(always)]
     pub fn hash_bytes(self, bytes: &[u8]) -> u64 {
         let mut sum = bytes.len() as u64;
-        let mut add = |sixteen: &[u8; 16]| {
-            let word = u128::from_le_bytes(*sixteen);
-            sum = folded_product(sum ^ word as u64 ^ self.0, (word >> 64) as u64 ^ self.1);
+        let mut add = |sixteen: u128| {
+            let (low, high) = (sixteen as u64, (sixteen >> 64) as u64);
+            sum = folded_product(sum ^ low ^ self.0, high ^ self.1);
         };
         let (chunks, rest) = bytes.as_chunks::<16>();
-        chunks.iter().for_each(&mut add);
-        // The last sixteen bytes, some of them again.
-        if let (false, Some(last)) = (rest.is_empty(), bytes.last_chunk()) {
-            add(last);
+        chunks.iter().for_each(|sixteen| add(u128::from_le_bytes(*sixteen)));
+        if !rest.is_empty() {
+            // The last sixteen bytes, some of them again.
+            add(bytes.last_chunk().map_or_else(|| ends(bytes), |last| u128::from_le_bytes(*last)));
         }
         folded_product(sum, GOLDEN_RATIO)
     }
+}
+
+/// Returns fewer than sixteen bytes as a number. Some bytes are in it twice, so it differs from that
+/// of other bytes of the same length, but not of other lengths.
+#[inline(always)]
+fn ends(bytes: &[u8]) -> u128 {
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        return u128::from(u64::from_le_bytes(*first)) << 64
+            | u128::from(u64::from_le_bytes(*last));
+    }
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        return u128::from(u32::from_le_bytes(*first)) << 64
+            | u128::from(u32::from_le_bytes(*last));
+    }
+    bytes.iter().fold(0, |number, &byte| number << 8 | u128::from(byte))
 }
 
 #[inline(always)]

@@ -1,9 +1,8 @@
 //! The bytes of tokens, and tokens by their bytes.
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use crate::hash::{HashTable, Slot};
+use crate::hash::{HashTable, Seeds, Slot};
 use crate::types::TokenIndex;
 
 /// The bytes of each token, in one buffer.
@@ -77,7 +76,7 @@ impl Tokens {
 pub struct WholePieces {
     pub tokens: Arc<Tokens>,
     table: HashTable<TokenSlot>,
-    state: RandomState,
+    seeds: Seeds,
 }
 
 #[derive(Clone, Copy)]
@@ -102,11 +101,11 @@ impl WholePieces {
     /// Returns the defined tokens, and whether their bytes all differ. Of tokens with equal bytes,
     /// the first is found.
     pub fn new(tokens: Arc<Tokens>) -> (WholePieces, bool) {
-        let state = RandomState::new();
+        let seeds = Seeds::random();
         let all = 0..tokens.len() as TokenIndex;
         // The table is larger than the processor's cache. With all hashes known, one lookup need
         // not wait for the one before.
-        let hash_of = |token| state.hash_one(tokens.get(token));
+        let hash_of = |token| seeds.hash_bytes(tokens.get(token));
         let hashes: Vec<u64> = all.clone().map(hash_of).collect();
         let mut table = HashTable::with_room(tokens.len());
         let mut differ = true;
@@ -119,12 +118,12 @@ impl WholePieces {
                 differ &= found.token == token;
             }
         }
-        (WholePieces { tokens, table, state }, differ)
+        (WholePieces { tokens, table, seeds }, differ)
     }
 
     /// Returns the token that has these bytes.
     pub fn find(&self, bytes: &[u8]) -> Option<TokenIndex> {
-        let hash = self.state.hash_one(bytes);
+        let hash = self.seeds.hash_bytes(bytes);
         let slot = self.table.get(hash, |slot| slot.has(hash, bytes, &self.tokens));
         slot.map(|slot| slot.token)
     }

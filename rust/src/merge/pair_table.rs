@@ -2,6 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
+use crate::mem::prefetch;
 use crate::types::{Rank, TokenIndex};
 
 pub const NO_RANK: Rank = Rank::MAX;
@@ -135,16 +136,26 @@ impl PairTable {
         }
         let mut line = self.line(key);
         loop {
-            for &slot in &self.lines[line].0 {
-                if slot >> RANK_BITS == key {
-                    return rank_of(slot);
-                }
-                if slot == FREE {
-                    return NO_RANK;
-                }
+            // All slots are compared, since nobody could predict which of them has the pair.
+            let slots = &self.lines[line].0;
+            let mut found = FREE;
+            for &slot in slots {
+                found = if slot >> RANK_BITS == key { slot } else { found };
+            }
+            if found != FREE {
+                return rank_of(found);
+            }
+            if slots[slots.len() - 1] == FREE {
+                return NO_RANK;
             }
             line = (line + 1) & (self.lines.len() - 1);
         }
+    }
+
+    /// Brings the line of a pair near, for `get`.
+    #[inline(always)]
+    pub fn prefetch(&self, left: TokenIndex, right: TokenIndex) {
+        prefetch(&self.lines[self.line(key(left, right))]);
     }
 
     /// Returns all ranks and the two tokens of each.
