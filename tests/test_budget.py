@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import DATA
-from support.examples import few_examples
+from support.examples import few_examples, slow_except
 from support.times import best_time
 
 from bpetite import PATTERNS, Chunk, Tokenizer
@@ -87,7 +87,7 @@ def test_truncate_keeps_the_longest_end(tokenizer: Tokenizer, text: str, budget:
 
 
 @pytest.mark.parametrize("text_case", TEXTS)
-@pytest.mark.parametrize("pattern", ["gpt2", "o200k"])
+@pytest.mark.parametrize("pattern", slow_except(["gpt2", "o200k"], "o200k"))
 def test_every_budget_of_every_kind_of_text(text_case: str, pattern: str) -> None:
     text = TEXTS[text_case][:400]
     tokenizer = tokenizer_of(pattern, with_literals=True)
@@ -301,7 +301,7 @@ def test_a_small_budget_reads_little_of_a_long_text() -> None:
     assert best_time(lambda: seconds(long), limit) < limit
 
 
-@pytest.mark.parametrize("start", ["", "a b"])
+@pytest.mark.parametrize("start", slow_except(["", "a b"], "a b"))
 @pytest.mark.parametrize("unit", ["a", "你"])
 def test_a_small_budget_reads_little_of_a_long_word(start: str, unit: str) -> None:
     tokenizer = tokenizer_of("gpt2")

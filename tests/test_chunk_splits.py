@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from support.examples import slow_except
 from support.split_cases import CHARACTERS, LITERALS, texts, tokenizer_of
 
 from bpetite import PATTERNS, Tokenizer
@@ -16,6 +17,7 @@ from bpetite._pretokenizer import ChunkSplitter, Pretokenizer
 from bpetite.corpora import Corpus
 
 every_pattern = pytest.mark.parametrize("name", PATTERNS)
+some_patterns = pytest.mark.parametrize("name", slow_except(PATTERNS, "gpt2", "o200k"))
 
 
 @cache
@@ -25,7 +27,7 @@ def splitter_of(
     return ChunkSplitter(Pretokenizer(pattern, normalizer=normalizer), literals)
 
 
-@every_pattern
+@some_patterns
 @pytest.mark.parametrize("normalizer", [None, "NFC"])
 @pytest.mark.parametrize("literals", [(), LITERALS[:1], LITERALS], ids=len)
 @given(text=texts)
@@ -43,7 +45,7 @@ def test_ids_of_both_sides_are_those_of_the_text(
             assert found == ids, (data[:split], data[split:end])
 
 
-@every_pattern
+@some_patterns
 def test_short_texts_of_all_kinds_split_into_their_pieces(name: str) -> None:
     pretokenizer, splitter = Pretokenizer(PATTERNS[name]), splitter_of(PATTERNS[name])
     for characters in itertools.product("aSſ你1!'/ \n\xa0\u0301", repeat=4):
@@ -141,7 +143,7 @@ def documents_of(segments: Any) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("name", [*PATTERNS, "own"])
-@pytest.mark.parametrize("batch_bytes", [1, 3, 64, 1000, 1 << 20])
+@pytest.mark.parametrize("batch_bytes", slow_except([1, 3, 64, 1000, 1 << 20], 3, 1000))
 def test_segments_have_the_ids_of_whole_documents(
     name: str, batch_bytes: int, tmp_path: Path
 ) -> None:

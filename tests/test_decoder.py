@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import slow_except
 from support.vocabularies import vocabulary
 
 from bpetite import Tokenizer
@@ -71,7 +72,7 @@ def test_a_long_sequence_is_joined_in_order() -> None:
 
 @pytest.mark.parametrize("first", [97, 301, 306, 400, 500, 70_000])
 @pytest.mark.parametrize("others", [97, 302, 401, 2**32 - 1])
-@pytest.mark.parametrize("count", [11_000, 13_000])
+@pytest.mark.parametrize("count", slow_except([11_000, 13_000], 11_000))
 def test_many_ids_are_joined_whatever_the_first_of_them_are(
     first: int, others: int, count: int
 ) -> None:
@@ -85,7 +86,7 @@ def test_many_ids_are_joined_whatever_the_first_of_them_are(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a limit on memory")
-@pytest.mark.parametrize("length", [60, 5000])
+@pytest.mark.parametrize("length", slow_except([60, 5000], 5000))
 def test_decode_allocates_exactly(
     length: int,
 ) -> None:

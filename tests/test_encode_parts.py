@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from support.examples import slow_except
 from support.vocabularies import vocabulary
 
 from bpetite import PATTERNS, Tokenizer, Trusted
@@ -107,7 +108,9 @@ def all_literals_lie_in_trusted_parts(tokenizer: Tokenizer, parts: Sequence[str]
 # The contract
 
 
-@every_pattern
+@pytest.mark.parametrize(
+    "pattern", slow_except([*PATTERNS, OWN_PATTERN], "gpt2", "o200k", OWN_PATTERN)
+)
 @every_choice_of_literals
 @given(parts=parts_of_text)
 @example(parts=[Trusted("<|a"), " b|>", Trusted("1<|a b|>"), "1"])

@@ -24,6 +24,7 @@ import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 from support.engines import quick_once
+from support.examples import slow_except
 from support.programs import variables
 from tokenizers import pre_tokenizers
 
@@ -34,6 +35,7 @@ from bpetite._pretokenizer import PATTERNS, Pretokenizer, portable_pattern
 NAMES = list(PATTERNS)
 
 every_name = pytest.mark.parametrize("name", NAMES)
+some_names = pytest.mark.parametrize("name", slow_except(NAMES, "gpt2", "o200k"))
 
 ALPHABET = [
     *" \t\n\r\x0b\x0c\x85\xa0\u2003\u2028\u3000\x1c",
@@ -140,7 +142,7 @@ def test_the_pieces_of_a_named_pattern_are_the_text(name: str, inputs: list[str]
     assert ["".join(pretokenizer(name).split(text)) for text in inputs] == inputs
 
 
-@every_name
+@some_names
 def test_every_code_point_is_in_a_piece(name: str) -> None:
     text = "".join(map(chr, [*range(0xD800), *range(0xE000, sys.maxunicode + 1)]))
     assert "".join(pretokenizer(name).split(text)) == text
@@ -166,7 +168,7 @@ def test_a_text_may_come_character_by_character(name: str) -> None:
         assert split_in_chunks(cutter, text, list(range(len(text)))) == cutter.split(text)
 
 
-@every_name
+@some_names
 def test_short_texts_have_their_pieces_in_any_two_chunks(name: str) -> None:
     """All texts of four of these characters, in two chunks in every way."""
     cutter = pretokenizer(name)
@@ -177,7 +179,7 @@ def test_short_texts_have_their_pieces_in_any_two_chunks(name: str) -> None:
             assert split_in_chunks(cutter, text, [cut]) == pieces, (text, cut)
 
 
-@every_name
+@some_names
 def test_a_long_text_is_cut_block_by_block_into_its_pieces(name: str, inputs: list[str]) -> None:
     cutter = pretokenizer(name)
     text = "".join(inputs)
@@ -246,7 +248,8 @@ def split_of(pattern: str) -> Callable[[str], list[str]]:
     return lambda text: [piece for piece, _ in split.pre_tokenize_str(text)]
 
 
-@every_name
+# llama3 has the pattern of cl100k.
+@pytest.mark.parametrize("name", slow_except(NAMES, *({*NAMES} - {"llama3"})))
 def test_pieces_are_those_of_tokenizers(name: str, inputs: list[str]) -> None:
     split = split_of(PATTERNS[name])
     for text in inputs:
@@ -487,7 +490,11 @@ def test_a_pattern_that_blows_up_can_be_interrupted() -> None:
 
 @quick_once
 @pytest.mark.parametrize(
-    "pattern", [r"(?:a|a)+b|[\s\S]", "(?:a|aa)+$", "(?:q|q)+r|.", r"(?:\p{L}|[A-Z])+END|."]
+    "pattern",
+    slow_except(
+        [r"(?:a|a)+b|[\s\S]", "(?:a|aa)+$", "(?:q|q)+r|.", r"(?:\p{L}|[A-Z])+END|."],
+        r"(?:a|a)+b|[\s\S]",
+    ),
 )
 def test_a_pattern_that_backtracks_is_refused(pattern: str) -> None:
     with pytest.raises(
@@ -500,7 +507,7 @@ def test_a_pattern_that_backtracks_is_refused(pattern: str) -> None:
 # Training, saving, loading
 
 
-@pytest.mark.parametrize("pattern", [*NAMES, *OWN])
+@pytest.mark.parametrize("pattern", slow_except([*NAMES, *OWN], "gpt2", "o200k", *OWN[:2]))
 def test_what_was_trained_is_loaded_again(pattern: str, tmp_path: Path) -> None:
     tokenizer = trained(pattern)
     tokenizer.save(tmp_path / "vocabulary.json")
@@ -514,7 +521,7 @@ def test_vocabularies_of_different_patterns_are_not_equal() -> None:
     assert len({Tokenizer.train("", 256, pattern=pattern) for pattern in [*NAMES, "a"]}) == 6
 
 
-@pytest.mark.parametrize("pattern", [*NAMES, *OWN])
+@pytest.mark.parametrize("pattern", slow_except([*NAMES, *OWN], "gpt2", "o200k", *OWN[:2]))
 def test_training_from_files_is_training_on_their_texts(pattern: str, tmp_path: Path) -> None:
     """Every kind of text is at some end of a chunk."""
     unit = "".join(MIXED[2:6])

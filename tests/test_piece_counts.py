@@ -22,7 +22,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.cli import posix_only
 from support.engines import native_only, once
-from support.examples import few_examples
+from support.examples import few_examples, slow_except
 
 from bpetite import PATTERNS, PieceCounts, PieceCountsHeader, Tokenizer, TrainingProgress
 from bpetite import _piece_records as records_module
@@ -105,7 +105,7 @@ def test_counts_do_not_depend_on_threads(documents: list[str], pattern: str, thr
     assert counts == counts_of(*documents, pattern=pattern)
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("pattern", slow_except(PATTERNS, "gpt2", "o200k"))
 def test_counts_of_long_documents_do_not_depend_on_threads(pattern: str) -> None:
     """Several blocks, one of a single piece; many distinct pieces, of all lengths."""
     of_all_lengths = (f" {'x' * (n % 40 + 1)}{n % 7}" for n in range(20_000))
@@ -623,7 +623,7 @@ def test_a_missing_file_is_the_error_of_the_system(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("block_bytes", [1, 7, 64, 1 << 20])
-@pytest.mark.parametrize("max_runs", [2, 64])
+@pytest.mark.parametrize("max_runs", slow_except([2, 64], 2))
 def test_merge_of_many_files_is_the_sum(
     tmp_path: Path, block_bytes: int, max_runs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -853,7 +853,7 @@ def test_a_killed_writer_leaves_no_half_file(tmp_path: Path, how: str) -> None:
 
 
 @posix_only
-@pytest.mark.parametrize("how", ["system", "named", "buffered"])
+@pytest.mark.parametrize("how", slow_except(["system", "named", "buffered"], "system"))
 @pytest.mark.parametrize("write", WRITES, ids=["merge", "save", "count_to_file"])
 def test_a_full_disk_leaves_the_old_file(tmp_path: Path, how: str, write: str) -> None:
     ended = run_writer(NO_ROOM.replace("WRITE", write), tmp_path, how)

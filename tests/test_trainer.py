@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import reference
 from support.engines import python_only
+from support.examples import slow_except
 from support.programs import variables
 from support.times import best_time
 
@@ -154,7 +155,9 @@ def words(count: int, space: str) -> str:
     return space.join("".join(rng.choices("abcdé你", k=rng.randint(1, 8))) for _ in range(count))
 
 
-@pytest.mark.parametrize("space", [" ", "\n", " \n ", "  ", "\u2003", ""], ids=ascii)
+@pytest.mark.parametrize(
+    "space", slow_except([" ", "\n", " \n ", "  ", "\u2003", ""], " ", "\u2003", ""), ids=ascii
+)
 def test_a_long_document_gives_the_merges_of_the_textbook(space: str) -> None:
     text = words(1900, space)
     assert len(text) > 2 * BLOCK
@@ -612,7 +615,7 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", slow_except([1, 2], 2))
 @pytest.mark.parametrize("stage", ["counting", "merging"])
 def test_an_interrupt_ends_training_soon(stage: str, threads: int) -> None:
     def seconds() -> float:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from support import ROOT
 from support.engines import once
+from support.examples import slow_except
 
 from bpetite import Tokenizer
 from bpetite.analysis import page, report
@@ -65,7 +66,7 @@ def opened(browser: Browser, address: str, screen: str) -> tuple[Page, list[str]
     return found, complaints
 
 
-@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("screen", slow_except(SCREENS, "light", "phone"))
 def test_page_fits_the_screen(browser: Browser, address: str, screen: str) -> None:
     found, complaints = opened(browser, address, screen)
     assert complaints == [address]
@@ -104,6 +105,7 @@ def test_curves_are_read_by_keys_and_pointer(browser: Browser, address: str) -> 
     found.close()
 
 
+@pytest.mark.slow  # a detail of the page
 def test_definitions_open_beside_their_figures(browser: Browser, address: str) -> None:
     for screen in ("light", "phone"):
         found, complaints = opened(browser, address, screen)
@@ -118,6 +120,7 @@ def test_definitions_open_beside_their_figures(browser: Browser, address: str) -
         found.close()
 
 
+@pytest.mark.slow  # a detail of the page
 def test_print_has_light_colours_and_few_pages(browser: Browser, address: str) -> None:
     found, _ = opened(browser, address, "dark")
     pdf = found.pdf(prefer_css_page_size=True, print_background=True)

@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 from support.cli import TEXT, TOKENIZER, Result, failure, in_process
 from support.cli import folder as folder  # a fixture
+from support.engines import quick_once
 
 from bpetite._cli import truncate
+
+pytestmark = quick_once
 
 TRUNCATE = ("truncate", "--model", "model.json", "--max-tokens")
 CHUNK = ("chunk", "--quiet", "--model", "model.json", "--max-tokens")

@@ -35,6 +35,7 @@ from support.cli import (
 from support.cli import folder as folder  # a fixture
 from support.cli import public_ranks as public_ranks  # a fixture
 from support.engines import quick_once
+from support.examples import slow_except
 
 import bpetite
 from bpetite import Tokenizer
@@ -74,7 +75,10 @@ def test_help_of_a_verb_ends_with_its_example(verb: str) -> None:
     assert any(f"bpetite {verb} " in line for line in example(verb))
 
 
-@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in ("demo", "serve")])
+@pytest.mark.parametrize(
+    "verb",
+    slow_except([verb for verb in VERBS if verb not in ("demo", "serve")], "encode", "train"),
+)
 def test_example_of_the_help_works(verb: str) -> None:
     """The tests of `demo` and `serve` run their own examples."""
     Path("model.json").unlink()
@@ -359,9 +363,9 @@ def test_closed_stderr_leaves_the_exit_code(arguments: list[str], code: int) -> 
 @pytest.mark.parametrize(
     ("redirection", "result"),
     [
-        ("<&-", failure("standard input is closed")),
+        pytest.param("<&-", failure("standard input is closed"), marks=pytest.mark.slow),
         (">&-", failure("standard output is closed")),
-        ("2>&-", Result(0, b"[126]\n", [])),
+        pytest.param("2>&-", Result(0, b"[126]\n", []), marks=pytest.mark.slow),
     ],
 )
 def test_closed_streams_in_a_process(redirection: str, result: Result) -> None:
@@ -574,7 +578,7 @@ def write_corpus(words: int) -> None:
 
 @posix_only
 @pytest.mark.usefixtures("_sigint_reaches_children")
-@pytest.mark.parametrize("stage", ["counting", "merging"])
+@pytest.mark.parametrize("stage", slow_except(["counting", "merging"], "counting"))
 def test_ctrl_c_in_training_keeps_the_old_output(stage: str) -> None:
     before = Path("model.json").read_bytes()
     write_corpus(words=50_000)
@@ -669,8 +673,11 @@ def wait_until_full(reading: int) -> None:
 @pytest.mark.parametrize(
     "fraction",
     [
-        *(0.5, 0.85, 0.95),
-        *(pytest.param(x, marks=pytest.mark.slow) for x in (0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 1.0)),
+        0.85,
+        *(
+            pytest.param(x, marks=pytest.mark.slow)
+            for x in (0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
+        ),
     ],
 )
 def test_kill_in_training_leaves_a_whole_output(fraction: float, trained: Trained) -> None:

@@ -14,8 +14,11 @@ import pytest
 from support.cli import RAW, TOKENIZER, Result, failure, in_process, posix_only, run, saved
 from support.cli import folder as folder  # a fixture
 from support.cli import public_ranks as public_ranks  # a fixture
+from support.engines import quick_once
 
 from bpetite import Tokenizer
+
+pytestmark = quick_once
 
 BYTES = Tokenizer.train("", 256)
 AB = Tokenizer.train("ab ab ab", 257)

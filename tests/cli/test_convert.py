@@ -27,6 +27,7 @@ from support.cli import (
 from support.cli import folder as folder  # a fixture
 from support.cli import public_ranks as public_ranks  # a fixture
 from support.engines import quick_once
+from support.examples import slow_except
 
 from bpetite import Tokenizer
 
@@ -159,6 +160,7 @@ def test_literal_may_have_an_equals_sign() -> None:
     assert Tokenizer.load("out/new.json") == tokenizer
 
 
+@pytest.mark.slow  # tries its pattern on each character
 def test_suggested_options_work() -> None:
     tokenizer = Tokenizer.train(
         TEXT, 260, pattern=r"[\s\S]| ?\p{L}+|'s", special_tokens=("it's", "<| |>")
@@ -479,7 +481,7 @@ def compared(
 
 
 @pytest.mark.parametrize("target", FORMATS)
-@pytest.mark.parametrize("source", FORMATS)
+@pytest.mark.parametrize("source", slow_except(FORMATS, FORMATS[0], FORMATS[-1]))
 def test_ids_are_compared_with_each_library(source: str, target: str) -> None:
     path = out(target)
     model = saved(TOKENIZER, source)

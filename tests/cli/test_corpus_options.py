@@ -9,8 +9,11 @@ import pytest
 from support.cli import TOKENIZER, Result, in_process
 from support.cli import folder as folder  # a fixture
 from support.corpora import COMPRESSIONS, TEXTS, arrow, jsonl, parquet
+from support.engines import quick_once
 
 from bpetite import Tokenizer
+
+pytestmark = quick_once
 
 COUNT = ("count", "--model", "model.json")
 TRAIN = ("train", "--quiet", "--force", "--vocab-size", "280", "--output", "new.json")

@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 from support.cli import TEXT, Result, failure, in_process
 from support.cli import folder as folder  # a fixture
+from support.engines import quick_once
 
 import bpetite
 from bpetite import PieceCounts, Tokenizer
+
+pytestmark = quick_once
 
 COUNT = ("count-pieces", "--quiet", "--output", "new.counts")
 TRAIN = ("train", "--quiet", "--vocab-size", "280", "--output", "new.json")

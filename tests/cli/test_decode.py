@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 from support.cli import TOKENIZER, Result, failure, in_process
 from support.cli import folder as folder  # a fixture
+from support.engines import quick_once
 
 from bpetite._cli import read_ids
+
+pytestmark = quick_once
 
 DECODE = ("decode", "--model", "model.json")
 

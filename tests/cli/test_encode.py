@@ -12,6 +12,7 @@ import pytest
 from support.cli import BOM_WARNING, RAW, TOKENIZER, Result, failure, in_process, saved
 from support.cli import folder as folder  # a fixture
 from support.engines import quick_once
+from support.examples import slow_except
 from support.programs import PEAK
 
 import bpetite
@@ -225,7 +226,7 @@ def test_a_failure_leaves_no_output_file() -> None:
 LONG = RAW.decode() + "".join(f"it's {n} {chr(0x4E00 + n)}\r\n<|endoftext|> " for n in range(500))
 
 
-@pytest.mark.parametrize("pattern", [*PATTERNS, r"\S+|\s+"])
+@pytest.mark.parametrize("pattern", slow_except([*PATTERNS, r"\S+|\s+"], "gpt2", r"\S+|\s+"))
 @pytest.mark.parametrize("segment_bytes", [7, 1000])
 def test_a_long_text_has_the_ids_of_the_whole(
     pattern: str, segment_bytes: int, monkeypatch: pytest.MonkeyPatch
@@ -254,6 +255,7 @@ print(peak() - before, file=sys.stderr)
 """
 
 
+@pytest.mark.slow  # 40 MB, through three verbs
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("format", ["json", "u32"])
 def test_memory_does_not_grow_with_a_text(format: str) -> None:

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 from support.cli import RAW, TEXT, TOKENIZER, Result, failure, in_process, run, saved
 from support.cli import folder as folder  # a fixture
+from support.engines import quick_once
 
 from bpetite import Tokenizer
+
+pytestmark = quick_once
 
 
 def inspected(tokenizer: Tokenizer, *arguments: str) -> str:

@@ -13,11 +13,14 @@ from pathlib import Path
 
 import pytest
 from support.cli import TEXT, TOKENIZER, Result, folder, in_process, run  # noqa: F401 - a fixture
+from support.engines import quick_once
 from support.windows import needs_proc, windows  # noqa: F401 - a fixture
 
 from bpetite._cli import _VERBS, common, demo, inspect, main
 from bpetite._cli.errors import is_closed_pipe
 from bpetite.formats import _systems
+
+pytestmark = quick_once
 
 VERBS = [verb.__name__.rpartition(".")[2].replace("_", "-") for verb in _VERBS]
 
@@ -43,11 +46,16 @@ def test_help_is_for_every_console(verb: str) -> None:
     "arguments",
     [
         ("inspect", "--model", "model.json", "--text", WIDE),
-        ("inspect", "--model", "model.json", "--steps", WIDE),
-        ("inspect", "--model", "model.json", "世界.txt"),
-        ("compare", "model.json", "model.json", "世界.txt", "--csv"),
-        ("report", "model.json", "世界.txt", "--quiet"),
-        ("count", "--model", "model.json", "世界.txt"),
+        *(
+            pytest.param(arguments, marks=pytest.mark.slow)
+            for arguments in (
+                ("inspect", "--model", "model.json", "--steps", WIDE),
+                ("inspect", "--model", "model.json", "世界.txt"),
+                ("compare", "model.json", "model.json", "世界.txt", "--csv"),
+                ("report", "model.json", "世界.txt", "--quiet"),
+                ("count", "--model", "model.json", "世界.txt"),
+            )
+        ),
         ("decode", "--model", "model.json", "ids.txt"),
     ],
     ids=lambda arguments: " ".join(arguments[:1]),

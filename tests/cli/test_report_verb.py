@@ -11,10 +11,13 @@ from pathlib import Path
 import pytest
 from support.cli import TEXT, TOKENIZER, example, failure, in_process, posix_only
 from support.cli import folder as folder  # a fixture
+from support.engines import quick_once
 
 from bpetite import Tokenizer
 from bpetite.analysis import page, report
 from bpetite.corpora import Corpus
+
+pytestmark = quick_once
 
 BYTES = Tokenizer.train("", 256)
 AB = Tokenizer.train("ab ab ab", 258)

@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 from support.cli import in_process
+from support.engines import quick_once
 
 from bpetite import Tokenizer
 from bpetite.corpora import Corpus, tokenize
+
+pytestmark = quick_once
 
 TOKENIZE = ("tokenize", "a.jsonl", "--model", "model.json", "--output", "tokens", "--format")
 TEXTS = ["the hen", "", "ten men"]

@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.engines import quick_once
 from support.windows import MAX_PATH, needs_proc, windows  # noqa: F401 - a fixture
 
 from bpetite import Tokenizer
 from bpetite.corpora import Corpus, first_documents, plan, tokenize, tokenize_parts, verify
 from bpetite.corpora import _storage as storage
 from bpetite.corpora import _tokenize as runs
+
+pytestmark = quick_once
 
 TOKENIZER = Tokenizer.train("to be or not to be " * 3, 270)
 LINES = "".join(f'{{"text": "to be {number} or 世界"}}\n' for number in range(60)).encode()

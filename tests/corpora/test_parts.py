@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from support.cli import in_process, posix_only
 from support.engines import quick_once
+from support.examples import slow_except
 from support.programs import variables
 
 from bpetite import PieceCounts, Tokenizer
@@ -194,7 +195,7 @@ def test_a_broken_file_is_skipped_by_a_plan_too(tmp_path: Path) -> None:
     assert sum(len(list(part)) for part in Corpus(files, on_bad="skip").parts(9)) == 2
 
 
-@pytest.mark.parametrize("format", ["jsonl", "parquet", "arrow"])
+@pytest.mark.parametrize("format", slow_except(["jsonl", "parquet", "arrow"], "jsonl"))
 def test_a_fraction_is_of_the_same_documents_for_all_parts(format: str, tmp_path: Path) -> None:
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     path = tmp_path / f"texts.{format}"
@@ -452,6 +453,7 @@ def killing(source: Path, folder: Path, times: int) -> subprocess.CompletedProce
     )
 
 
+@pytest.mark.slow  # the next test kills workers too
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs POSIX signals")
 def test_a_killed_worker_costs_only_its_parts(source: Path, tmp_path: Path, serial: Serial) -> None:
     ended = killing(source, tmp_path / "tokens", times=2)
@@ -501,7 +503,7 @@ def test_finish_needs_all_shares(
     assert "parts are not done, the first is part 1; do them as before" in result.err[0]
 
 
-@pytest.mark.parametrize("count", [1, 3, 50])
+@pytest.mark.parametrize("count", slow_except([1, 3, 50], 3))
 def test_counts_of_shares_add_up(
     count: int, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

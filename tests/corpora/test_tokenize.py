@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from support.engines import once, quick_once
+from support.examples import slow_except
 from support.programs import variables
 
 from bpetite import Tokenizer
@@ -114,7 +115,7 @@ def test_files_have_the_ids_of_the_texts(format: str, source: Path, folder: Path
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("part_bytes", [1_000, 3_000])
+@pytest.mark.parametrize("part_bytes", slow_except([1_000, 3_000], 3_000))
 def test_parts_join_to_the_whole(format: str, part_bytes: int, source: Path, folder: Path) -> None:
     manifest = tokenize(Corpus(source), TOKENIZER, folder, format, part_bytes=part_bytes)
     assert len(manifest["parts"]) > 2
@@ -129,7 +130,7 @@ def test_workers_change_nothing(source: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("format", ["megatron", "llmc", "olmo"])
-@pytest.mark.parametrize("shard_tokens", [120, 333])
+@pytest.mark.parametrize("shard_tokens", slow_except([120, 333], 333))
 def test_shards_have_at_most_their_ids(
     format: str, shard_tokens: int, source: Path, folder: Path
 ) -> None:
@@ -259,8 +260,11 @@ def test_a_corpus_without_files_is_refused(folder: Path) -> None:
     assert not folder.exists()
 
 
-@pytest.mark.parametrize("format", ["megatron", "datatrove", "llmc", "olmo", "parquet"])
-@pytest.mark.parametrize("shuffle", [None, 1])
+@pytest.mark.parametrize(
+    "format",
+    slow_except(["megatron", "datatrove", "llmc", "olmo", "parquet"], "megatron", "parquet"),
+)
+@pytest.mark.parametrize("shuffle", slow_except([None, 1], 1))
 def test_a_part_has_more_shards_than_open_files(
     format: str, shuffle: int | None, source: Path, folder: Path
 ) -> None:
@@ -437,7 +441,7 @@ def undisturbed(source: Path, tmp_path: Path) -> dict[str, dict[str, bytes]]:
     return found
 
 
-@pytest.mark.parametrize("format", ["megatron", "nanogpt"])
+@pytest.mark.parametrize("format", slow_except(["megatron", "nanogpt"], "megatron"))
 def test_a_killed_run_goes_on_to_equal_bytes(
     format: str, source: Path, model: Path, folder: Path, undisturbed: dict[str, dict[str, bytes]]
 ) -> None:
@@ -556,7 +560,8 @@ def finished(source: Path, folder: Path) -> Path:
     return folder
 
 
-def test_every_changed_byte_is_found(finished: Path) -> None:
+@pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.slow)])
+def test_every_changed_byte_is_found(finished: Path, step: int) -> None:
     """Of the manifest, the vocabulary, an index, and what a run leaves in the hidden folder."""
     names = [
         "manifest.json",
@@ -567,7 +572,7 @@ def test_every_changed_byte_is_found(finished: Path) -> None:
     for name in names:
         path = finished / name
         content = path.read_bytes()
-        for at in range(0, len(content), 1 if name == "manifest.json" else 37):
+        for at in range(0, len(content), step if name == "manifest.json" else 37):
             path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
             assert verify(finished) != [], (name, at)
         path.write_bytes(content)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from support.corpora import COMPRESSIONS, TEXTS, arrow, jsonl, parquet
 from support.engines import native_only
+from support.examples import slow_except
 from support.programs import PEAK
 
 from bpetite import CorpusWarning, PieceCounts, Tokenizer
@@ -54,7 +55,9 @@ def test_train_on_files_is_train_on_their_texts(compression: str, tmp_path: Path
         assert Tokenizer.train(Corpus(tmp_path), 300, pattern=pattern) == expected
 
 
-@pytest.mark.parametrize("pattern", ["gpt2", "cl100k", "o200k", "qwen2", r"\S+|\s+"])
+@pytest.mark.parametrize(
+    "pattern", slow_except(["gpt2", "cl100k", "o200k", "qwen2", r"\S+|\s+"], "o200k", r"\S+|\s+")
+)
 @pytest.mark.parametrize(
     "special", [("<|endoftext|>",), ("<|endoftext|>", " <|x|> <|x|>", " "), ()]
 )
@@ -198,7 +201,9 @@ print(count, peak() - before)
 
 @native_only  # Python would take minutes
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.txt.zst", "a.jsonl.gz"])
+@pytest.mark.parametrize(
+    "name", slow_except(["a.txt", "a.jsonl", "a.txt.zst", "a.jsonl.gz"], "a.jsonl")
+)
 def test_memory_does_not_grow_with_a_file(name: str, tmp_path: Path) -> None:
     text = text_of(5, 20_000)
     copies = 600

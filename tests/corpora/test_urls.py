@@ -15,6 +15,7 @@ import pytest
 from support.cli import failure, in_process
 from support.corpora import COMPRESSIONS, arrow, jsonl, parquet
 from support.engines import once, quick_once
+from support.examples import slow_except
 
 from bpetite import Tokenizer
 from bpetite.corpora import (
@@ -149,7 +150,12 @@ def test_an_error_of_a_store_becomes_one_of_the_system(
 # Output
 
 
-@pytest.mark.parametrize("format", ["megatron", "datatrove", "llmc", "nanogpt", "olmo", "parquet"])
+@pytest.mark.parametrize(
+    "format",
+    slow_except(
+        ["megatron", "datatrove", "llmc", "nanogpt", "olmo", "parquet"], "megatron", "parquet"
+    ),
+)
 def test_token_files_of_a_url_are_those_of_a_folder(
     format: str, memory: str, tmp_path: Path
 ) -> None:
@@ -288,7 +294,7 @@ def breaks(monkeypatch: pytest.MonkeyPatch) -> Breaks:
     return Breaks(monkeypatch)
 
 
-@pytest.mark.parametrize("suffix", COMPRESSIONS)
+@pytest.mark.parametrize("suffix", slow_except(COMPRESSIONS, "", ".gz"))
 @pytest.mark.parametrize("name", FILES)
 def test_an_error_at_any_read_names_the_url(
     name: str, suffix: str, memory: str, breaks: Breaks

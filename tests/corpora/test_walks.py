@@ -18,6 +18,8 @@ from support.engines import once
 import bpetite
 from bpetite import Tokenizer
 
+pytestmark = [once, pytest.mark.slow]  # the commands start many processes
+
 
 def run_blocks(page: str, folder: Path) -> None:
     """Run the blocks of shell commands of a page in a folder."""
@@ -40,7 +42,6 @@ def run_blocks(page: str, folder: Path) -> None:
     assert (result.returncode, b"problem" in result.stderr) == (0, False), result.stderr.decode()
 
 
-@once
 @pytest.mark.skipif(os.name == "nt", reason="the commands are written for a POSIX shell")
 def test_commands_for_several_machines_run(tmp_path: Path) -> None:
     lines = json.dumps({"text": "the hen met the ten men"}) + "\n"
@@ -48,7 +49,6 @@ def test_commands_for_several_machines_run(tmp_path: Path) -> None:
     run_blocks("clusters.md", tmp_path)
 
 
-@once
 @pytest.mark.skipif(os.name == "nt", reason="the commands are written for a POSIX shell")
 def test_commands_of_the_page_run(tmp_path: Path) -> None:
     zstandard = pytest.importorskip("zstandard")

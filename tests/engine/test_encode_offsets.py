@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from support.engines import native_only
-from support.examples import few_examples
+from support.examples import few_examples, slow_except
 from support.texts import BUFFERS, mapped
 from support.times import best_time
 from support.vocabularies import vocabulary
@@ -479,7 +479,7 @@ except KeyboardInterrupt:
 
 
 @native_only
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", slow_except([1, 2], 2))
 def test_an_interrupt_ends_the_work(threads: int) -> None:
     """It comes after a quarter of the time of a whole call."""
 

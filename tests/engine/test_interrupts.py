@@ -47,9 +47,21 @@ OWN = r"\w+|\W"
 @pytest.mark.parametrize(
     ("pattern", "given", "work"),
     [
-        pytest.param(OWN, "some * 200", "encode(given)", id="piece of an own pattern"),
+        pytest.param(
+            OWN,
+            "some * 200",
+            "encode(given)",
+            id="piece of an own pattern",
+            marks=pytest.mark.slow,
+        ),
         pytest.param("gpt2", "some * 200", "encode(given)", id="piece"),
-        pytest.param("o200k", "some * 200", "count(given)", id="piece, counted"),
+        pytest.param(
+            "o200k",
+            "some * 200",
+            "count(given)",
+            id="piece, counted",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             "cl100k",
             "' '.join([some * 200] * 2)",
@@ -61,22 +73,35 @@ OWN = r"\w+|\W"
             "__import__('bpetite.analysis._texts').analysis._texts.WholeText(some * 200)",
             "_count_ids(given, threads=2)",
             id="piece, its ids counted",
+            marks=pytest.mark.slow,
         ),
-        pytest.param("gpt2", "'你好' * 20_000_000", "count(given)", id="run of Chinese"),
+        pytest.param(
+            "gpt2",
+            "'你好' * 20_000_000",
+            "count(given)",
+            id="run of Chinese",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             "gpt2",
             "['ab ' * 900] * 100_000",
             "encode_batch_arrays(given, threads=2)",
             id="many texts",
+            marks=pytest.mark.slow,
         ),
         pytest.param(
-            "gpt2", "['ab ' * 33] * 2_000_000", "encode_parts_arrays(given)", id="parts of a text"
+            "gpt2",
+            "['ab ' * 33] * 2_000_000",
+            "encode_parts_arrays(given)",
+            id="parts of a text",
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             "gpt2",
             "'ab<|endoftext|>' * 20_000_000",
             "count(given)",
             id="special tokens",
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             "gpt2",

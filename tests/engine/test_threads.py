@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.examples import few_examples
+from support.examples import few_examples, slow_except
 from support.programs import output_of
 from support.texts import FORMS
 
@@ -78,7 +78,7 @@ def repeated(unit: str, length: int = LONG) -> str:
 # By any number of threads
 
 
-@pytest.mark.parametrize("name", PATTERNS)
+@pytest.mark.parametrize("name", slow_except(PATTERNS, "gpt2", "o200k"))
 @pytest.mark.parametrize("kind", UNITS)
 def test_any_number_of_threads_gives_the_same_ids(
     tokenizers: dict[str, Tokenizer], name: str, kind: str

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.examples import few_examples
+from support.examples import few_examples, slow_except
 
 from bpetite import PATTERNS
 from bpetite._corpus import FileCorpus, TextCorpus
@@ -117,7 +117,7 @@ def test_merges_of_large_corpora_are_equal(name: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("limit", [500, pytest.param(MANY, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("pattern", slow_except(PATTERNS, "gpt2", "o200k"))
 def test_merges_of_real_text_are_equal(real_texts: list[str], pattern: str, limit: int) -> None:
     native = learnt_natively(TextCorpus(real_texts), PATTERNS[pattern], limit, 2)
     assert native == learnt_in_python(real_texts, PATTERNS[pattern], limit)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.engines import quick_once
+from support.examples import slow_except
 from support.vocabularies import vocabulary
 
 import bpetite
@@ -48,7 +49,7 @@ def test_a_name_and_a_file_keep_no_tables(tmp_path: Path) -> None:
     assert not {"merges", "ordinary_tokens", "tokens"} & {*vars(tokenizer._vocabulary)}
 
 
-@pytest.mark.parametrize("pattern", [*PATTERNS, r"\p{L}+|\P{L}"])
+@pytest.mark.parametrize("pattern", slow_except([*PATTERNS, r"\p{L}+|\P{L}"], *PATTERNS))
 def test_a_ranks_file_with_its_pattern_has_it_too(tmp_path: Path, pattern: str) -> None:
     trained = Tokenizer.train(CORPUS, 400, pattern=pattern, special_tokens=[END])
     for name in ("x.tiktoken", "x.json", "tokenizer.json"):

@@ -15,11 +15,15 @@ from threading import Barrier, Thread
 from typing import Any
 
 import pytest
+from support.engines import quick_once
+from support.examples import slow_except
 from support.programs import variables
 from support.vocabularies import vocabulary
 
 from bpetite import Tokenizer
 from bpetite.formats import _files, _gpt2
+
+pytestmark = quick_once
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="processes are forked, folders locked")
 
@@ -110,7 +114,7 @@ new.save(sys.argv[2], overwrite=True)
 
 
 @posix_only
-@pytest.mark.parametrize("number", range(1, 14))
+@pytest.mark.parametrize("number", slow_except(range(1, 14), *range(1, 14, 4)))
 def test_killed_saver_leaves_a_pair_or_none(number: int, path: Path, new_file: Path) -> None:
     assert run(DIE_BEFORE_A_CALL, new_file, path, number) in (0, 9)
     if path.exists():

@@ -13,6 +13,7 @@ import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 from support.engines import quick_once
+from support.examples import slow_except
 from tokenizers import pre_tokenizers
 
 from bpetite import Tokenizer, _unicode
@@ -138,9 +139,7 @@ def test_letter_unknown_to_regex_is_not_han(
     assert cutter.split_with_stand_ins("中³中a³") == ["中", "³中a³"]
 
 
-@pytest.mark.parametrize(
-    "name", ["nanochat", pytest.param("Kimi-K2", marks=pytest.mark.slow), "BLOOM"]
-)
+@pytest.mark.parametrize("name", slow_except(["nanochat", "Kimi-K2", "BLOOM"], "BLOOM"))
 def test_model_pattern_splits_as_in_tiktoken(name: str) -> None:
     ends = sorted({character.encode()[-1] for character in "".join(ALPHABET)})
     begins = sorted({character.encode()[0] for character in "".join(ALPHABET)})

@@ -663,6 +663,7 @@ def test_a_public_vocabulary(
     assert tokenizer.encode_batch(texts) == library.encode_batch(texts, allowed_special="all")
 
 
+@pytest.mark.slow  # smaller files go there and back
 @needs_data
 def test_gpt2_saved_as_ranks_is_the_public_file(tmp_path: Path) -> None:
     tokenizer = Tokenizer.load(DATA / "gpt2_vocab.json")
@@ -695,6 +696,7 @@ def test_recorded_ids_of_public_files_are_tiktokens(name: str, tmp_path: Path) -
     assert not library.has_recorded_ids(text, library.encode(text)[:-1])
 
 
+@pytest.mark.slow  # loads 100,000 ranks four times
 @needs_data
 def test_library_is_not_asked_for_recorded_ids(monkeypatch: pytest.MonkeyPatch) -> None:
     path = DATA / "cl100k_base.tiktoken"

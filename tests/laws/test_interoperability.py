@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support import DATA, ROOT
+from support.examples import slow_except
 from tools import compare_ids
 from tools.compare_ids import Case, Library, Subject, Tally
 
@@ -75,14 +76,14 @@ def small(
     return subject
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("pattern", slow_except(PATTERNS, "gpt2", "o200k"))
 def test_real_text(pattern: str, small: Callable[[str], Subject], real_texts: list[str]) -> None:
     text = "\n".join(real_texts)[-40_000:]
     slices = compare_ids.slices_of(text, longest=10_000, whole=30_000)
     assert differences(small(pattern), slices) == NONE
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("pattern", slow_except(PATTERNS, "gpt2", "o200k"))
 @pytest.mark.parametrize("kind", HARD)
 def test_hard_text(pattern: str, kind: str, small: Callable[[str], Subject]) -> None:
     subject = small(pattern)
@@ -164,9 +165,10 @@ def random_slices(text: str, count: int) -> Iterator[str]:
 
 
 @needs_data
-def test_large_texts(public: Subject) -> None:
+@pytest.mark.parametrize("count", [15, pytest.param(60, marks=pytest.mark.slow)])
+def test_large_texts(public: Subject, count: int) -> None:
     texts = [(DATA / f"{name}.txt").read_bytes().decode() for name in compare_ids.TEXTS]
-    slices = [part for text in texts for part in random_slices(text, 60)]
+    slices = [part for text in texts for part in random_slices(text, count)]
     assert set(differences(public, slices).values()) == {(0, 0)}
 
 

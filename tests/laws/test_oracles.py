@@ -12,6 +12,7 @@ import tiktoken
 import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import slow_except
 from support.vocabularies import gpt2_characters
 from tokenizers import decoders, models, pre_tokenizers
 
@@ -114,7 +115,7 @@ def samples() -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("name", ["tiktoken", "tokenizers"])
+@pytest.mark.parametrize("name", slow_except(["tiktoken", "tokenizers"], "tiktoken"))
 def test_characters_of_every_category_are_cut_alike(name: str) -> None:
     """Merges a letter, a digit, a symbol and a space with each first byte of a character.
 

@@ -30,6 +30,8 @@ from support.stream_cases import CASES, Case, expected
 from bpetite import Tokenizer
 from bpetite.corpora import Corpus
 
+pytestmark = once
+
 DOCS = ROOT / "docs"
 
 
@@ -145,7 +147,6 @@ SVG = "{http://www.w3.org/2000/svg}"
 AXIS = Axis("bytes & more", {1.0: "1", 10.0: "10", 100.0: "<100>"})
 
 
-@once
 def test_a_plot_is_xml_with_all_names() -> None:
     pytest.importorskip("matplotlib")
     lines = [Series("a & b", [(1, 1), (100, 50)], is_main=True), Series("c", [(10, 2), (90, 2)])]
@@ -154,7 +155,6 @@ def test_a_plot_is_xml_with_all_names() -> None:
     assert words >= {"a & b", "c", "d < e", "bytes & more", "<100>"}
 
 
-@once
 def test_equal_data_gives_equal_plots() -> None:
     pytest.importorskip("matplotlib")
     lines = [Series("a", [(1, 1), (100, 50)])]

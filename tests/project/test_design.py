@@ -9,7 +9,10 @@ from itertools import chain
 
 import pytest
 from support import ROOT
+from support.engines import once
 from test_layers import LAYERS, edges
+
+pytestmark = once
 
 DESIGN = (ROOT / "docs" / "design.md").read_text("utf-8")
 

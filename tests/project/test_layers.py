@@ -6,11 +6,15 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+from support.engines import once
 
 import bpetite
+
+pytestmark = once
 
 PACKAGE = Path(bpetite.__file__).parent
 
@@ -56,8 +60,14 @@ def test_import_of_bpetite_loads_no_package_on_top(package: str) -> None:
     assert result.stdout.strip() == b"[]"
 
 
-def edges() -> Iterator[tuple[str, str]]:
-    """Yield each import of the package as (importing module, imported name)."""
+@cache
+def edges() -> list[tuple[str, str]]:
+    """Return each import of the package as (importing module, imported name)."""
+    return [*found_edges()]
+
+
+def found_edges() -> Iterator[tuple[str, str]]:
+    """Yield the edges of all modules."""
     for path in sorted(PACKAGE.rglob("*.py")):
         name = ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):

@@ -13,7 +13,7 @@ import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from support import ROOT
-from support.engines import once
+from support.engines import once, quick_once
 from tools import check_release, make_licenses, make_sbom, project_links
 from tools.crates import RUST, linked_crates, own_target
 
@@ -80,6 +80,7 @@ def test_crates_of_other_targets_are_not_linked() -> None:
     assert {crate.name for crate in linked_crates(None)} >= small | large
 
 
+@quick_once  # a quick run tests the rest of this module with the Python engine
 @pytest.mark.skipif(bpetite.engine != "native", reason="only the native engine has crates")
 def test_installation_has_its_bill_of_materials() -> None:
     # A clone has the metadata of a build too, in src.

@@ -18,6 +18,7 @@ import pytest
 from starlette.requests import ClientDisconnect
 from support import ROOT
 from support.engines import once
+from support.examples import slow_except
 from support.pages import faults_of, programs_of
 
 from bpetite import StreamVocabulary, Tokenizer
@@ -216,12 +217,13 @@ def data_of(chunks: list[str]) -> list[Any]:
 
 
 @once
-def test_a_thousand_requests_of_which_a_third_leaves(
-    module_of_model: ModuleType, tmp_path: Path
+@pytest.mark.parametrize("count", [50, pytest.param(1000, marks=pytest.mark.slow)])
+def test_requests_of_which_a_third_leaves(
+    count: int, module_of_model: ModuleType, tmp_path: Path
 ) -> None:
     """Each remaining client gets exactly its text; no source and no task is left."""
     numbers = random.Random(0)
-    requests = [Request.random(number, numbers) for number in range(1000)]
+    requests = [Request.random(number, numbers) for number in range(count)]
     model = Model(requests)
     module_of_model.generate = model.generate  # type: ignore[attr-defined]
     app = program("server.py", tmp_path).app
@@ -336,7 +338,7 @@ def byte_fallback(_: Path) -> Any:
     return made
 
 
-@pytest.mark.parametrize("make", [byte_level, byte_fallback])
+@pytest.mark.parametrize("make", slow_except([byte_level, byte_fallback], byte_fallback))
 def test_thousands_of_requests_take_turns(make: Any, tmp_path: Path) -> None:
     """Compares each text with the library's, for an engine that learns of stops a step late."""
     library, numbers = make(tmp_path), random.Random(1)

@@ -25,10 +25,11 @@ DATA = (
 
 
 @pytest.mark.usefixtures("switching_often")
-def test_threads_share_every_public_object(tmp_path: Path) -> None:
+@pytest.mark.parametrize("n_threads", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_threads_share_every_public_object(n_threads: int, tmp_path: Path) -> None:
     counts: Counter[str] = Counter()
-    assert threads.do_round(1, tmp_path, 4, counts) == []
-    assert counts["uses of shared objects"] == 4 * len(threads.usable())
+    assert threads.do_round(1, tmp_path, n_threads, counts) == []
+    assert counts["uses of shared objects"] == n_threads * len(threads.usable())
 
 
 def test_a_result_that_differs_in_a_thread_is_a_fault(

@@ -65,6 +65,7 @@ def test_mypy_accepts_the_programs_of_the_pages(programs: list[str]) -> None:
     assert found == f"Success: no issues found in {len(programs)} source files\n"
 
 
+@pytest.mark.slow  # starts mypy again
 @pytest.mark.parametrize("page", ["clusters.md", "serving.md"])
 def test_mypy_accepts_the_programs_with_other_packages(page: str, tmp_path: Path) -> None:
     """These packages' own types are left out: the packages may be missing."""
@@ -84,6 +85,7 @@ def test_mypy_accepts_the_programs_with_other_packages(page: str, tmp_path: Path
     assert output == f"Success: no issues found in {len(found)} source files\n"
 
 
+@pytest.mark.slow  # mypy reads the same programs
 @needs_pyright
 def test_pyright_accepts_the_programs_of_the_pages(programs: list[str]) -> None:
     report = json.loads(run("pyright", "--outputjson", *programs))

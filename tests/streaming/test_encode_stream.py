@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import DATA
-from support.examples import few_examples
+from support.examples import few_examples, slow_except
 from support.split_cases import CHARACTERS, LITERALS, texts, tokenizer_of
 from support.times import best_time
 from tools.public import PUBLIC
@@ -128,7 +128,7 @@ def public(name: str) -> Tokenizer:
     return Tokenizer.load(DATA / PUBLIC[name][1])
 
 
-@pytest.mark.parametrize("name", PUBLIC)
+@pytest.mark.parametrize("name", slow_except(PUBLIC, "GPT-2"))
 @pytest.mark.skipif(
     not all((DATA / file).is_file() for _, file in PUBLIC.values()),
     reason="needs the public vocabularies, in a folder beside the repository",
@@ -324,8 +324,8 @@ def test_lines_of_a_file_are_chunks(tokenizer: Tokenizer, real_texts: list[str])
     ("make", "unit"),
     [
         (TOKENIZERS["gpt2"], "b"),
-        (TOKENIZERS["gpt2"], "<|"),
-        (TOKENIZERS["NFC, gpt2"], "e\u0301"),
+        pytest.param(TOKENIZERS["gpt2"], "<|", marks=pytest.mark.slow),
+        pytest.param(TOKENIZERS["NFC, gpt2"], "e\u0301", marks=pytest.mark.slow),
         (TOKENIZERS["a pattern without a name"], "it is "),
     ],
 )

@@ -289,6 +289,7 @@ def test_a_stream_goes_on_the_same_anywhere(
     assert outcome_of(setting, move) == outcome_of(setting)
 
 
+@few_examples
 @given(settings_of_all_kinds(LENIENT))
 def test_several_ids_are_as_many_steps(setting: Setting) -> None:
     one, ids = opened_of(setting)

@@ -14,6 +14,7 @@ import tiktoken
 import tokenizers
 from support import reference
 from support.engines import python_only
+from support.examples import slow_except
 from tokenizers import pre_tokenizers
 
 from bpetite import Tokenizer, _encoder, _unicode
@@ -25,6 +26,7 @@ from bpetite._vocabulary import Vocabulary
 CODES = [*range(0xD800), *range(0xE000, 0x110000)]
 
 every_name = pytest.mark.parametrize("name", PATTERNS)
+some_names = pytest.mark.parametrize("name", slow_except(PATTERNS, "gpt2", "o200k"))
 
 
 @cache
@@ -176,7 +178,7 @@ def test_every_code_point_is_cut_as_by_others(step: int) -> None:
             assert tokenizer.encode(apart) == encoding.encode_ordinary(apart), hex(codes[0])
 
 
-@every_name
+@some_names
 def test_characters_in_every_context_are_cut_as_by_tiktoken(name: str) -> None:
     tokenizer = revealing(PATTERNS[name])
     encode = as_tiktoken(tokenizer).encode_ordinary
@@ -184,7 +186,7 @@ def test_characters_in_every_context_are_cut_as_by_tiktoken(name: str) -> None:
         assert tokenizer.encode(text) == encode(text), ascii(text)
 
 
-@every_name
+@some_names
 def test_characters_in_every_context_are_cut_as_by_tokenizers(name: str) -> None:
     found, expected = Pretokenizer(PATTERNS[name]).split_with_stand_ins, split_of(name)
     for text in texts_of(samples(), contexts, 50):
@@ -361,7 +363,7 @@ def test_ascii_pieces_skip_the_cache_of_characters(
 # Characters that the installed `regex` puts into another category
 
 
-@every_name
+@some_names
 def test_training_on_such_characters_matches_the_textbook(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ from starlette.testclient import TestClient
 from support.cli import TEXT, TOKENIZER, failure, in_process, posix_only, start
 from support.cli import folder as folder  # a fixture
 from support.engines import quick_once
+from support.examples import slow_except
 from support.vocabularies import vocabulary
 
 from bpetite import CorpusWarning, Tokenizer
@@ -361,7 +362,10 @@ def test_invalid_query_is_refused(query: str, reason: str) -> None:
 # Bounds
 
 
-@pytest.mark.parametrize("path", ["/tokens", "/ids", "/explain", "/vocabulary", "/stream"])
+@pytest.mark.parametrize(
+    "path",
+    slow_except(["/tokens", "/ids", "/explain", "/vocabulary", "/stream"], "/tokens", "/ids"),
+)
 def test_text_of_max_bytes_is_accepted(path: str) -> None:
     assert client(BYTES).post(path, content=b"a" * MAX_BYTES).status_code == 200
 
@@ -551,8 +555,12 @@ HASTY = (
 
 @pytest.mark.parametrize(
     "beginning",
-    ["", "GET /mod", "GET /models HTTP/1.1\nHost: localhost\n", post("/tokens", 9) + "half"],
-    ids=["nothing", "request line", "head", "body"],
+    [
+        pytest.param("", id="nothing", marks=pytest.mark.slow),
+        pytest.param("GET /mod", id="request line", marks=pytest.mark.slow),
+        pytest.param("GET /models HTTP/1.1\nHost: localhost\n", id="head", marks=pytest.mark.slow),
+        pytest.param(post("/tokens", 9) + "half", id="body"),
+    ],
 )
 def test_half_open_connections_do_not_block_others(beginning: str) -> None:
     arguments = ("--model", "model.json", "--port", "0")

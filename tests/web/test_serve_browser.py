@@ -21,6 +21,7 @@ from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect  # 
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
+# Each slow test looks at a detail, the others at the whole of a view.
 pytestmark = [
     once,
     pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium"),
@@ -161,6 +162,7 @@ def test_tokens_of_both_models_follow_the_typing(page: Page) -> None:
     assert tokens(page, "model.json") == marked
 
 
+@pytest.mark.slow
 def test_neighbours_differ_in_colour(page: Page) -> None:
     box(page).fill("a🙂b")
     listbox = page.get_by_role("listbox", name="Tokens of bytes.json")
@@ -172,6 +174,7 @@ def test_neighbours_differ_in_colour(page: Page) -> None:
     assert listbox.locator(".shared i").count() == 4
 
 
+@pytest.mark.slow
 def test_invisible_characters_are_marked(page: Page) -> None:
     box(page).fill("\t\u00a0\u200d\u202e\u0301\ufe0f")
     expect(page.locator(".summary").nth(1)).to_have_text("14 tokens 1.00 bytes per token")
@@ -179,6 +182,7 @@ def test_invisible_characters_are_marked(page: Page) -> None:
     assert tokens(page, "bytes.json") == marks
 
 
+@pytest.mark.slow
 def test_pointing_at_a_token_shows_ids_and_bytes(page: Page) -> None:
     box(page).fill("n 🙂<|endoftext|>")
     listbox = page.get_by_role("listbox", name="Tokens of bytes.json")
@@ -194,6 +198,7 @@ def test_pointing_at_a_token_shows_ids_and_bytes(page: Page) -> None:
     expect(detail).to_contain_text("Point at a token")
 
 
+@pytest.mark.slow
 def test_special_tokens_may_be_ordinary_text(page: Page) -> None:
     box(page).fill("<|endoftext|>")
     expect(page.locator(".summary").nth(1)).to_have_text("1 token 13.00 bytes per token")
@@ -201,6 +206,7 @@ def test_special_tokens_may_be_ordinary_text(page: Page) -> None:
     expect(page.locator(".summary").nth(1)).to_have_text("13 tokens 1.00 bytes per token")
 
 
+@pytest.mark.slow
 def test_replay_loses_characters_only_alone(page: Page) -> None:
     replay(page, TEXT)
     alone = "".join(TOKENIZER.decode([id], errors="replace") for id in TOKENIZER.encode(TEXT))
@@ -237,6 +243,7 @@ def test_html_in_a_text_is_text(page: Page) -> None:
     assert page.locator("#tokens b:not(.detail b), main script, main [onclick]").count() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["Enter", "Escape"])
 def test_replay_can_stop_and_start_again(page: Page, key: str) -> None:
     """The fixture `page` checks that the server reports no error."""
@@ -248,6 +255,7 @@ def test_replay_can_stop_and_start_again(page: Page, key: str) -> None:
     assert shown(page, "DecodeStream") == "né"
 
 
+@pytest.mark.slow
 def test_leaving_during_a_replay_is_no_error(page: Page) -> None:
     start_replay(page, TEXT, "20")
     expect(page.locator("#steps tbody tr").nth(1)).to_be_attached()
@@ -255,6 +263,7 @@ def test_leaving_during_a_replay_is_no_error(page: Page) -> None:
     expect(verdict(page)).to_have_text("Press Play.")
 
 
+@pytest.mark.slow
 def test_new_text_ends_the_replay_of_the_old_one(page: Page) -> None:
     start_replay(page, "hello " * 200, "20")
     expect(page.locator("#steps tbody tr").nth(1)).to_be_attached()
@@ -266,6 +275,7 @@ def test_new_text_ends_the_replay_of_the_old_one(page: Page) -> None:
     assert shown(page, "DecodeStream") == "né"
 
 
+@pytest.mark.slow
 def test_keyboard_reaches_everything(page: Page) -> None:
     box(page).focus()
     page.keyboard.press("ControlOrMeta+a")
@@ -306,6 +316,7 @@ def test_keyboard_reaches_everything(page: Page) -> None:
     page.keyboard.press("Escape")
 
 
+@pytest.mark.slow
 def test_focused_token_has_an_accessible_name(page: Page) -> None:
     box(page).fill("é")
     expect(page.locator(".summary").nth(1)).to_have_text("2 tokens 1.00 bytes per token")
@@ -316,6 +327,7 @@ def test_focused_token_has_an_accessible_name(page: Page) -> None:
     expect(token).to_have_attribute("aria-selected", "true")
 
 
+@pytest.mark.slow
 def test_arrows_move_between_lines(page: Page) -> None:
     box(page).fill("abc\nxyz")
     listbox = page.get_by_role("listbox", name="Tokens of bytes.json")
@@ -327,6 +339,7 @@ def test_arrows_move_between_lines(page: Page) -> None:
     expect(listbox.get_by_text("b", exact=True)).to_be_focused()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [{"viewport": PHONE, "has_touch": True}], indirect=True)
 def test_phone_needs_no_sideways_scrolling(page: Page) -> None:
     replay(page, TEXT + "x" * 500 + "🙂" * 100)
@@ -363,6 +376,7 @@ def test_contrast_in_light_and_dark(page: Page, is_dark: bool) -> None:
         assert ((back < text), contrast > 4.5) == (is_dark, True), part
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [{"reduced_motion": "reduce"}], indirect=True)
 def test_reduced_motion_stops_animations(page: Page) -> None:
     expect(page.locator("#pause")).to_have_value("0")
@@ -371,6 +385,7 @@ def test_reduced_motion_stops_animations(page: Page) -> None:
     assert page.evaluate("document.getAnimations().length") == 0
 
 
+@pytest.mark.slow
 def test_too_long_text_leaves_no_stale_figures(page: Page) -> None:
     box(page).fill("é" * (MAX_BYTES // 2 + 1))
     expect(page.get_by_role("alert")).to_have_text(
@@ -383,6 +398,7 @@ def test_too_long_text_leaves_no_stale_figures(page: Page) -> None:
     expect(page.locator(".count").nth(1)).to_have_text("2 tokens")
 
 
+@pytest.mark.slow
 def test_megabyte_is_tokenised(page: Page) -> None:
     box(page).fill("hello world " * 100_000)
     expect(page.locator(".summary").nth(1)).to_have_text(
@@ -390,6 +406,7 @@ def test_megabyte_is_tokenised(page: Page) -> None:
     )
 
 
+@pytest.mark.slow
 def test_long_text_shows_its_first_tokens(page: Page) -> None:
     box(page).fill("né " * 3000)
     expect(page.locator(".summary").nth(1)).to_have_text(
@@ -422,6 +439,7 @@ def test_click_on_a_token_shows_its_tree(page: Page) -> None:
     expect(page.locator("#tree .node.now")).to_have_count(1)
 
 
+@pytest.mark.slow
 def test_change_of_the_text_hides_the_tree(page: Page) -> None:
     box(page).fill("hello")
     expect(page.locator(".count").nth(1)).to_have_text("5 tokens")
@@ -432,6 +450,7 @@ def test_change_of_the_text_hides_the_tree(page: Page) -> None:
     expect(page.locator("#tree")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_tree_of_an_html_text_is_text(page: Page) -> None:
     box(page).fill("<b>bold</b>")
     expect(page.locator(".count").nth(1)).to_have_text("11 tokens")
@@ -443,6 +462,7 @@ def test_tree_of_an_html_text_is_text(page: Page) -> None:
 # Ids, links and directions
 
 
+@pytest.mark.slow
 def test_ids_can_be_copied(page: Page) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     box(page).fill("hello né")
@@ -454,6 +474,7 @@ def test_ids_can_be_copied(page: Page) -> None:
     expect(page.locator(".ids code").first).to_have_text(ids)
 
 
+@pytest.mark.slow
 def test_address_brings_everything_back(page: Page) -> None:
     page.get_by_label("special tokens are ordinary text").check()
     box(page).fill("hello né\n")  # last, so no later answer replaces the tokens
@@ -468,6 +489,7 @@ def test_address_brings_everything_back(page: Page) -> None:
     expect(listbox.locator("[aria-selected]")).to_have_text("n")
 
 
+@pytest.mark.slow
 def test_long_text_survives_a_reload_without_a_link(page: Page) -> None:
     text = "a long text " * 1000
     box(page).fill(text)
@@ -476,6 +498,7 @@ def test_long_text_survives_a_reload_without_a_link(page: Page) -> None:
     expect(box(page)).to_have_value(text)
 
 
+@pytest.mark.slow
 def test_signs_are_left_to_right_in_any_text(page: Page) -> None:
     box(page).fill("שלום\t\u200babc")
     listbox = page.get_by_role("listbox", name="Tokens of model.json")
@@ -487,6 +510,7 @@ def test_signs_are_left_to_right_in_any_text(page: Page) -> None:
     assert marks == [["ltr", "isolate"]] * 2
 
 
+@pytest.mark.slow
 def test_legend_explains_the_signs(page: Page) -> None:
     legend = page.get_by_role("list", name="legend")
     expect(legend).to_contain_text("one character in four tokens")
@@ -494,6 +518,7 @@ def test_legend_explains_the_signs(page: Page) -> None:
     expect(legend).to_contain_text("space")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [{"viewport": PHONE, "has_touch": True}], indirect=True)
 def test_controls_of_a_phone_are_large(page: Page) -> None:
     for name in ("Tokens", "Vocabulary", "Training", "Stream"):
@@ -517,6 +542,7 @@ def search(page: Page, text: str) -> list[str]:
     return page.locator("#rows td:first-child").all_text_contents()
 
 
+@pytest.mark.slow
 def test_vocabulary_is_searched_by_text_bytes_and_id(page: Page) -> None:
     view(page, "Vocabulary")
     expect(page.locator("#hits")).to_contain_text("of 292")
@@ -529,6 +555,7 @@ def test_vocabulary_is_searched_by_text_bytes_and_id(page: Page) -> None:
     expect(page.locator("#nothing")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_token_of_the_vocabulary_has_parts_and_wholes(page: Page) -> None:
     view(page, "Vocabulary")
     rank, (left, right) = next(
@@ -545,6 +572,7 @@ def test_token_of_the_vocabulary_has_parts_and_wholes(page: Page) -> None:
     expect(detail).to_contain_text("Part of")
 
 
+@pytest.mark.slow
 def test_vocabulary_knows_the_tokens_of_the_text(page: Page) -> None:
     box(page).fill("hello hello")
     view(page, "Vocabulary")
@@ -561,6 +589,7 @@ def test_vocabulary_knows_the_tokens_of_the_text(page: Page) -> None:
 # Training
 
 
+@pytest.mark.slow
 def test_training_is_played_and_stepped(page: Page) -> None:
     view(page, "Training")
     page.get_by_role("textbox", name="Training").fill("ab ab abc")
@@ -577,6 +606,7 @@ def test_training_is_played_and_stepped(page: Page) -> None:
     expect(page.locator("#winner")).to_contain_text("No pair is left")
 
 
+@pytest.mark.slow
 def test_tie_of_training_is_explained(page: Page) -> None:
     view(page, "Training")
     page.get_by_role("textbox", name="Training").fill("ab cd")
@@ -586,6 +616,7 @@ def test_tie_of_training_is_explained(page: Page) -> None:
     )
 
 
+@pytest.mark.slow
 def test_long_training_text_is_refused(page: Page) -> None:
     view(page, "Training")
     page.get_by_role("textbox", name="Training").fill("x" * 1001)
@@ -601,6 +632,7 @@ def test_learnt_token_leads_to_its_step(page: Page) -> None:
     expect(page.locator("#winner")).to_contain_text("The merge has rank 2 and makes the id 258.")
 
 
+@pytest.mark.slow
 def test_long_piece_has_no_tree(page: Page) -> None:
     box(page).fill("a" * 300)
     expect(page.locator(".count").nth(1)).to_have_text("300 tokens")
@@ -613,6 +645,7 @@ def test_long_piece_has_no_tree(page: Page) -> None:
 # The address, and keys of single views
 
 
+@pytest.mark.slow
 def test_nonsense_in_the_address_is_ignored(page: Page) -> None:
     page.goto(page.url.partition("#")[0] + "#vocabulary?sort=x&show=y&of=7&id=x&at=-1&no=1")
     expect(page.get_by_role("tabpanel", name="Vocabulary")).to_be_visible()
@@ -620,6 +653,7 @@ def test_nonsense_in_the_address_is_ignored(page: Page) -> None:
     expect(page.locator("#vocabulary select.of")).to_have_value("0")
 
 
+@pytest.mark.slow
 def test_arrows_move_between_rows_of_the_vocabulary(page: Page) -> None:
     view(page, "Vocabulary")
     page.get_by_role("combobox", name="sort by").select_option("rank")
@@ -631,6 +665,7 @@ def test_arrows_move_between_rows_of_the_vocabulary(page: Page) -> None:
     expect(page.locator("#rows tr").nth(1)).to_be_focused()
 
 
+@pytest.mark.slow
 def test_theme_and_size_can_be_chosen(page: Page) -> None:
     body = page.locator("body")
     expect(body).to_have_css("background-color", "rgb(251, 250, 246)")
@@ -641,6 +676,7 @@ def test_theme_and_size_can_be_chosen(page: Page) -> None:
     assert page.evaluate("parseFloat(getComputedStyle(document.body).fontSize)") > before
 
 
+@pytest.mark.slow
 def test_tokens_of_the_shown_piece_are_underlined(page: Page) -> None:
     box(page).fill("ab cd")
     expect(page.locator(".count").nth(1)).to_have_text("5 tokens")
@@ -648,6 +684,7 @@ def test_tokens_of_the_shown_piece_are_underlined(page: Page) -> None:
     expect(page.locator(".token.peer")).to_have_text(["·", "c", "d"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [{"viewport": PHONE, "has_touch": True}], indirect=True)
 def test_cells_of_a_phone_do_not_overlap(page: Page) -> None:
     write(page, "שלום hello")
