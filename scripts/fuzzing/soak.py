@@ -51,6 +51,9 @@ FORMATS = ("megatron", "datatrove", "llmc", "nanogpt", "olmo", "parquet")
 ENGINES = ("processes", "executor of threads", "executor of processes", "shares")
 MAX_KILLS = 4
 
+MAX_SECONDS = 300
+"""A process that needs longer hangs."""
+
 
 def main() -> None:
     """Run rounds until time is up or files differ."""
@@ -69,7 +72,10 @@ def main() -> None:
     counts: Counter[str] = Counter()
     while not counts or time.monotonic() < end:
         with tempfile.TemporaryDirectory(prefix="bpetite-soak-") as folder:
-            fault = do_round(random.Random(seed), Path(folder), counts)
+            try:
+                fault = do_round(random.Random(seed), Path(folder), counts)
+            except subprocess.TimeoutExpired:
+                fault = f"a process has not ended in {MAX_SECONDS} s"
         if fault is not None:
             sys.exit(f"seed {seed}: {fault}")
         seed += 1
@@ -109,7 +115,7 @@ def do_round(rng: random.Random, folder: Path, counts: Counter[str]) -> str | No
     for _ in range(rng.randrange(MAX_KILLS + 1)):
         # A worker needs some time to start before it does anything.
         counts["kills"] += killed(task, rng.uniform(0.1, 1 + 2 * taken), rng.random() < 0.3)
-    result = started(task).communicate()[0]
+    result = ended(started(task))
     what = f"{engine}, {task['workers']} workers, {format}, {settings}"
     if not (folder / "b" / "manifest.json").exists():
         return f"{what}: no manifest: {result.decode(errors='replace')[-2000:]}"
@@ -201,11 +207,20 @@ def killed(task: Mapping[str, Any], delay: float, only_a_child: bool) -> bool:
         children = children_of(process.pid) if only_a_child else []
         if children:
             os.kill(random.choice(children), signal.SIGKILL)
-            process.communicate()  # another worker does its parts, or the run fails
+            ended(process)  # another worker does its parts, or the run fails
         else:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
         return True
+
+
+def ended(process: subprocess.Popen[bytes]) -> bytes:
+    """Wait for a process; return what it printed. TimeoutExpired says that it hangs."""
+    try:
+        return process.communicate(timeout=MAX_SECONDS)[0]
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
 
 
 def children_of(pid: int) -> list[int]:

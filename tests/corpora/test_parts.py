@@ -438,13 +438,18 @@ if __name__ == "__main__":
 
 def killing(source: Path, folder: Path, times: int) -> subprocess.CompletedProcess[str]:
     """Tokenize with workers of which the one with part 3 dies, a number of times."""
-    TOKENIZER.save(source.parent / "model.json")
-    program = source.parent / "killing.py"
-    program.write_text(KILLING)
     marks = source.parent / "marks"
     marks.mkdir()
+    return running(KILLING, source, folder, marks, times)
+
+
+def running(text: str, source: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run a program that tokenizes a source with the vocabulary file beside it."""
+    TOKENIZER.save(source.parent / "model.json")
+    program = source.parent / "program.py"
+    program.write_text(text)
     return subprocess.run(
-        [sys.executable, program, source, folder, marks, str(times)],
+        [sys.executable, program, source, *map(str, arguments)],
         env=variables(),
         capture_output=True,
         encoding="utf-8",
@@ -469,6 +474,41 @@ def test_a_part_that_kills_its_workers_is_named(source: Path, tmp_path: Path) ->
     assert message.startswith("ChildProcessError: 3 workers died that had part ")
     assert "; look for a lack of memory, or for a script without " in message
     assert tokenize_part(planned(source, tmp_path / "tokens")[3])["part"] == 3
+
+
+STARTING = """
+import os, signal, sys, time
+from multiprocessing.context import SpawnProcess
+
+from bpetite import Tokenizer
+from bpetite.corpora import Corpus, tokenize
+
+source, folder = sys.argv[1:]
+processes = []
+start = SpawnProcess.start
+
+def start_late(process):
+    start(process)
+    processes.append(process)
+    if len(processes) == 2:
+        os.kill(processes[0].pid, signal.SIGKILL)
+        time.sleep(1)  # the executor ends its processes, but does not know this one yet
+
+SpawnProcess.start = start_late
+
+if __name__ == "__main__":
+    tokenizer = Tokenizer.load(sys.argv[1] + "/../model.json")
+    tokenize(Corpus(source), tokenizer, folder, "megatron", part_bytes=4_000, workers=2)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs POSIX signals")
+def test_a_worker_may_die_while_another_starts(
+    source: Path, tmp_path: Path, serial: Serial
+) -> None:
+    ended = running(STARTING, source, tmp_path / "tokens")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert contents(tmp_path / "tokens") == serial()
 
 
 # The command line

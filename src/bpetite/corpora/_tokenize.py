@@ -349,7 +349,7 @@ class _Pool:
     def __init__(self, workers: int, executor: Executor | None) -> None:
         self._workers = workers
         self._is_own = executor is None
-        self._children = {*multiprocessing.active_children()}
+        self._processes: set[multiprocessing.process.BaseProcess] = set()
         self._executor = executor or self._new()
         self.running: dict[Future[dict[str, Any]], Part] = {}
 
@@ -363,6 +363,7 @@ class _Pool:
 
     def submit(self, part: Part) -> None:
         """Start a part."""
+        others = {*multiprocessing.active_children()}
         try:
             with _interrupts_kept_from_processes():
                 self.running[self._executor.submit(tokenize_part, part)] = part
@@ -370,6 +371,9 @@ class _Pool:
             failed: Future[dict[str, Any]] = Future()
             failed.set_exception(error)
             self.running[failed] = part
+        finally:
+            if self._is_own:
+                self._processes |= {*multiprocessing.active_children()} - others
 
     def completed(self) -> list[tuple[Part, Future[dict[str, Any]]]]:
         """Wait for a part; return the parts that ended."""
@@ -383,9 +387,20 @@ class _Pool:
             raise cause
         lost = [*self.running.values()]
         self.running.clear()
-        self._executor.shutdown(cancel_futures=True)
+        self._terminate()
         self._executor = self._new()
         return lost
+
+    def _terminate(self) -> None:
+        """End the own processes.
+
+        An executor ends them too when one dies, but Python 3.11 forgets one that starts just then,
+        and would wait for it for ever.
+        """
+        for process in self._processes & {*multiprocessing.active_children()}:
+            process.terminate()
+        self._executor.shutdown(cancel_futures=True)
+        self._processes.clear()
 
     def __enter__(self) -> _Pool:
         return self
@@ -393,9 +408,7 @@ class _Pool:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         for future in self.running:
             future.cancel()
-        if not self._is_own:
-            return
-        if kind is not None:
-            for process in {*multiprocessing.active_children()} - self._children:
-                process.terminate()
-        self._executor.shutdown(cancel_futures=True)
+        if self._is_own and kind is not None:
+            self._terminate()
+        elif self._is_own:
+            self._executor.shutdown(cancel_futures=True)
