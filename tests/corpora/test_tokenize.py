@@ -461,6 +461,17 @@ def test_a_killed_run_goes_on_to_equal_bytes(
     assert not (folder / ".bpetite" / "new").exists()
 
 
+def test_a_run_killed_before_its_first_part_leaves_no_litter(
+    source: Path, model: Path, tmp_path: Path, undisturbed: dict[str, dict[str, bytes]]
+) -> None:
+    for kill_at in range(1, 15):
+        folder = tmp_path / f"killed-{kill_at}"
+        with start(source, model, folder, "megatron", kill_at) as process:
+            assert process.wait(timeout=60) == 9
+        partial = contents(folder) if folder.exists() else {}
+        assert partial.items() <= undisturbed["megatron"].items()
+
+
 @once
 @pytest.mark.slow
 def test_kills_at_random_moments_lose_nothing(

@@ -195,6 +195,18 @@ def write_whole(folder: Path, name: str, data: bytes) -> None:
         files.discard()
 
 
+def save_whole(folder: Path, name: str, save: Callable[[Path], object]) -> None:
+    """Let `save` write a small file of a folder, which appears whole, or not at all."""
+    files = NewFiles(folder)
+    try:
+        new = files.create(name)
+        new.close()
+        save(new.temporary)
+        files.put_in_place()
+    finally:
+        files.discard()
+
+
 def remove_leftovers(folder: Path) -> None:
     """Remove what killed processes left behind in a finished folder."""
     storage.remove_folder(folder / TEMPORARY_FOLDER)

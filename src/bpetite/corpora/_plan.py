@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Callable, Mapping
 from itertools import zip_longest
 from pathlib import Path
@@ -14,6 +13,7 @@ from bpetite import Tokenizer
 from bpetite.corpora import _manifest as manifest
 from bpetite.corpora import _storage as storage
 from bpetite.corpora._corpus import Corpus
+from bpetite.corpora._new_files import save_whole
 from bpetite.corpora._parts import parts_of
 from bpetite.corpora._token_files import FORMATS
 from bpetite.corpora._token_files.contract import Shard, TokenFormat
@@ -188,14 +188,26 @@ def _prepare(folder: Path, plan: dict[str, Any], tokenizer: Tokenizer) -> None:
             )
     vocabulary = folder / manifest.VOCABULARY
     if not storage.exists(vocabulary):
-        if storage.is_remote(folder):
-            with tempfile.TemporaryDirectory() as temporary:
-                local = Path(temporary, manifest.VOCABULARY)
-                tokenizer.save(local, format="bpetite")
-                storage.upload(local, vocabulary)
-        else:
-            tokenizer.save(vocabulary, overwrite=True, format="bpetite")
+        _save_vocabulary(folder, tokenizer)
         _loaded[manifest.VOCABULARY] = (vocabulary, storage.version_of(vocabulary), tokenizer)
+
+
+def _save_vocabulary(folder: Path, tokenizer: Tokenizer) -> None:
+    """Put the vocabulary file in place.
+
+    A file that is saved there at once has its temporary file beside it, and a killed process would
+    leave that behind.
+    """
+
+    def save(path: Path) -> None:
+        tokenizer.save(path, overwrite=True, format="bpetite")
+
+    try:
+        save_whole(folder, manifest.VOCABULARY, save)
+    except FileNotFoundError:
+        # Another run may have finished the folder meanwhile, and removed what is not in place.
+        if not storage.exists(folder / manifest.VOCABULARY):
+            raise
 
 
 # A worker does many parts of one folder, and loading a vocabulary takes longer than a small part.
