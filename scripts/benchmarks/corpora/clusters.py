@@ -49,59 +49,81 @@ def engine_header() -> Line:
 
 
 def engine_rows(bench: Bench) -> Iterator[Row]:
-    """Compare engines with processes that share the parts beforehand, as `--part I/N` does."""
+    """Compare engines with processes that share the parts beforehand, as `--part I/N` does.
+
+    All engines are open all the time and take turns, since the speed of a machine changes.
+    """
     [subject] = bench.subjects("cl100k")
-    with case_of(subject, bench.texts["english"], LARGE_PART * LARGE_PARTS, "jsonl") as case:
+    with (
+        case_of(subject, bench.texts["english"], LARGE_PART * LARGE_PARTS, "jsonl") as case,
+        ExitStack() as stack,
+    ):
         small = case.folder / "small.jsonl"
         small.write_bytes(SMALL_LINE * SMALL_PARTS)
-        engines = [
-            (engine, workers)
-            for engine in (NO_ENGINE, "pool", "dask", "ray")
-            for workers in range(1, min(len(ALL_CPUS), 2) + 1)
-        ]
-        without_engine: dict[int, float] = {}
-        for engine, workers in engines:
+        executors = {}
+        for engine in (NO_ENGINE, "pool", "dask", "ray"):
             if engine in ("dask", "ray") and not is_installed(engine):
                 yield Row((f"{engine}, not installed",))
                 continue
-            with new_process() as executor:
-                large_seconds, small_seconds = executor.submit(
-                    measured,
-                    *(engine, ALL_CPUS[-workers:], [case.input.path, small]),
-                    *(case.model, bench.repeats),
-                ).result()
-            speed = case.input.text_bytes / MB / large_seconds
-            share = speed / without_engine.setdefault(workers, speed)
+            for workers in range(1, min(len(ALL_CPUS), 2) + 1):
+                executor = stack.enter_context(new_process())
+                stack.callback(lambda process: process.submit(end).result(), executor)
+                executor.submit(begin, engine, ALL_CPUS[-workers:], case.model, small).result()
+                executors[engine, workers] = executor
+        turns = [
+            {
+                key: executor.submit(turn, case.model, case.input.path, small).result()
+                for key, executor in executors.items()
+            }
+            for _ in range(bench.repeats)
+        ]
+        for engine, workers in executors:
+            key = (engine, workers)
+            large_seconds, small_seconds = (
+                statistics.median(turn[key][which] for turn in turns) for which in (0, 1)
+            )
+            share = statistics.median(turn[NO_ENGINE, workers][0] / turn[key][0] for turn in turns)
             title = f"{engine} {version_of(engine)}" if engine in ("dask", "ray") else engine
             what = f"{title}, {workers}"
-            cells = (what, f"{speed:.0f}", f"{share:.2f}", f"{small_seconds:.1f}")
-            yield Row(cells, [] if engine == NO_ENGINE else [PER_WORKER.check(what, share)])
-
-
-def measured(
-    engine: str, cpus: tuple[int, ...], sources: Sequence[Path], model: Path, repeats: int
-) -> tuple[float, float]:
-    """Return the seconds for a file in large parts, and for one in parts of one document."""
-    workers = len(cpus)
-    use_cpus(cpus)
-    tokenizer = Tokenizer.load(model)
-    large, small = sources
-    with opened(engine, workers) as run:
-        # The first parts start the workers, which load their modules.
-        run(planned(tokenizer, small, len(SMALL_LINE))[:workers])
-        times = [
-            (
-                seconds(run, planned(tokenizer, large, LARGE_PART)),
-                seconds(run, planned(tokenizer, small, len(SMALL_LINE))),
+            speed = f"{case.input.text_bytes / MB / large_seconds:.0f}"
+            yield Row(
+                (what, speed, f"{share:.2f}", f"{small_seconds:.1f}"),
+                [] if engine == NO_ENGINE else [PER_WORKER.check(what, share)],
             )
-            for _ in range(repeats)
-        ]
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    of_large, of_small = map(statistics.median, zip(*times, strict=True))
-    return of_large, of_small
+
+
+_OPEN = ExitStack()
+"""What `begin` has opened in this process."""
+
+_run: RunParts
+"""Does parts by the engine of this process."""
+
+
+def begin(engine: str, cpus: tuple[int, ...], model: Path, source: Path) -> None:
+    """Open an engine. Its first parts start the workers, which load their modules."""
+    global _run
+    use_cpus(cpus)
+    _OPEN.callback(shutil.rmtree, FOLDER, ignore_errors=True)
+    _run = _OPEN.enter_context(opened(engine, cpus))
+    _run(planned(Tokenizer.load(model), source, len(SMALL_LINE))[: len(cpus)])
+
+
+def turn(model: Path, large: Path, small: Path) -> tuple[float, float]:
+    """Return the seconds for a file in large parts, and for one in parts of one document."""
+    tokenizer = Tokenizer.load(model)
+    return (
+        seconds(_run, planned(tokenizer, large, LARGE_PART)),
+        seconds(_run, planned(tokenizer, small, len(SMALL_LINE))),
+    )
+
+
+def end() -> None:
+    """Close the engine of this process."""
+    _OPEN.close()
 
 
 FOLDER = Path(tempfile.gettempdir(), f"bpetite-bench-{os.getpid()}")
+"""The token files of this process."""
 
 
 def planned(tokenizer: Tokenizer, source: Path, part_bytes: int) -> list[Part]:
@@ -119,19 +141,20 @@ def seconds(run: RunParts, parts: Sequence[Part]) -> float:
 
 
 @contextmanager
-def opened(engine: str, workers: int) -> Iterator[RunParts]:
-    """Start an engine; yield a function that does parts with it."""
+def opened(engine: str, cpus: tuple[int, ...]) -> Iterator[RunParts]:
+    """Start an engine with a worker for each processor; yield what does parts with it."""
+    workers = len(cpus)
     with ExitStack() as stack:
         spawn = get_context("spawn")
         if engine == NO_ENGINE:
             processes = [
                 stack.enter_context(ProcessPoolExecutor(1, spawn, use_cpus, ((cpu,),)))
-                for cpu in ALL_CPUS[-workers:]
+                for cpu in cpus
             ]
             yield partial(shared, processes)
         elif engine == "ray":
             ray: Any = import_module("ray")
-            ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)
+            ray.init("local", num_cpus=workers, include_dashboard=False, log_to_driver=False)
             stack.callback(ray.shutdown)
             task = ray.remote(tokenize_part)
             yield lambda parts: ray.get([task.remote(part) for part in parts])
