@@ -46,8 +46,8 @@ impl Seeds {
     }
 }
 
-/// Returns fewer than sixteen bytes as a number. Some bytes are in it twice, so it differs from that
-/// of other bytes of the same length, but not of other lengths.
+/// Returns fewer than sixteen bytes as a number, with some of them twice. Other bytes of the same
+/// length give another number; bytes of another length may give the same.
 #[inline(always)]
 fn ends(bytes: &[u8]) -> u128 {
     if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
