@@ -50,11 +50,11 @@ impl Seeds {
 /// length give another number; bytes of another length may give the same.
 #[inline(always)]
 fn ends(bytes: &[u8]) -> u128 {
-    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
         return u128::from(u64::from_le_bytes(*first)) << 64
             | u128::from(u64::from_le_bytes(*last));
     }
-    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
         return u128::from(u32::from_le_bytes(*first)) << 64
             | u128::from(u32::from_le_bytes(*last));
     }

@@ -10,8 +10,8 @@ use crate::types::{Rank, TokenIndex};
 /// A piece of up to this many bytes is merged on the stack.
 pub const MAX_STACK_PIECE: usize = 32;
 
-const ROOM: usize = MAX_STACK_PIECE + FOUR;
 const FOUR: usize = 4;
+const ROOM: usize = MAX_STACK_PIECE + FOUR;
 
 /// Appends the tokens of a piece to `tokens`.
 pub fn merge_short(table: &MergeTable, piece: &[u8], tokens: &mut Vec<TokenIndex>) {
