@@ -104,6 +104,8 @@ def check_texts(texts: Iterable[Text]) -> list[Text]:
 
 def check_parts(parts: Iterable[str]) -> list[str]:
     """Return the parts of a text. A single text is refused: its characters would count as parts."""
+    if type(parts) is list:
+        return parts
     if not isinstance(parts, (list, tuple)):
         check_iterable(parts, "parts", "str")
     return list(parts)

@@ -502,10 +502,13 @@ def portable_pattern(pattern: str) -> str:
 
     try:
         compiled = regex.compile(pattern)
-    except (regex.error, ValueError, RecursionError, OverflowError) as error:
+    except (regex.error, ValueError, RecursionError, OverflowError, KeyError) as error:
+        # `regex` 2025.9.18 does not find both versions of its flags in a table.
+        is_version = isinstance(error, KeyError)
+        reason = "the flags V0 and V1 are mutually exclusive" if is_version else error
         raise ValueError(
             f"the pattern {pattern!r} is neither one of {', '.join(PATTERNS)} nor a regular "
-            f"expression: {error}"
+            f"expression: {reason}"
         ) from None
     if compiled.flags & (regex.REVERSE | regex.LOCALE):
         raise ValueError(

@@ -568,7 +568,12 @@ class Tokenizer(MakesStreams):
         Raises UnicodeEncodeError for a lone surrogate, with its position in its part, and TypeError
         for a part that is no `str`. A note names the part.
         """
-        return _encoded_parts(self._encoder.encode_parts, parts)
+        parts = _arguments.check_parts(parts)
+        try:
+            return self._encoder.encode_parts(parts)
+        except (TypeError, UnicodeEncodeError):
+            _arguments.raise_in_part(parts)
+            raise
 
     def encode_parts_arrays(
         self, parts: Iterable[str], *, dtype: Dtype = "uint32"
@@ -586,8 +591,12 @@ class Tokenizer(MakesStreams):
         Raises the errors of `encode_parts`, and ValueError for a `dtype` that cannot hold all ids.
         """
         item_size = _arguments.item_size_of(dtype, self._vocabulary)
-        encoder = self._encoder
-        return _encoded_parts(lambda parts: encoder.encode_parts_arrays(parts, item_size), parts)
+        parts = _arguments.check_parts(parts)
+        try:
+            return self._encoder.encode_parts_arrays(parts, item_size)
+        except (TypeError, UnicodeEncodeError):
+            _arguments.raise_in_part(parts)
+            raise
 
     def encode_offsets(
         self,
@@ -1553,16 +1562,6 @@ def _encoded(
             except (TypeError, UnicodeError) as error:
                 error.add_note(note.format(number))
                 raise error from None
-        raise
-
-
-def _encoded_parts(encode: Callable[[list[str]], Result], parts: Iterable[str]) -> Result:
-    """Encode a text in parts. The error of a bad part gets a note with its number."""
-    checked = _arguments.check_parts(parts)
-    try:
-        return encode(checked)
-    except (TypeError, UnicodeEncodeError):
-        _arguments.raise_in_part(checked)
         raise
 
 

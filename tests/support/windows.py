@@ -113,7 +113,8 @@ class _Entries:
     """What `os.scandir` returns."""
 
     def __init__(self, folder: Any = ".") -> None:
-        self._folder = os.fspath(folder)
+        # `shutil.rmtree` of Linux gives a descriptor.
+        self._folder = "" if isinstance(folder, int) else os.fspath(folder)
         self._entries = _scandir(found(folder))
 
     def __enter__(self) -> _Entries:

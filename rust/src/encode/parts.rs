@@ -2,27 +2,34 @@
 //! which part.
 //!
 //! Ordinary text between two literals is encoded as one text, so its ids do not depend on the parts.
-//! The lengths of their tokens then lead to the beginning of each part.
+//! The bounds of its pieces tell where each part begins among the ids. If a part begins inside of a
+//! piece, the lengths of the piece's tokens tell it.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use super::literals::Found;
 use super::parallel::{MAX_PART_BYTES, TooLongError};
 use super::{Encoder, Id, IdList, Job, Sink};
+use crate::cache::{Cache, Packed};
 use crate::interrupt::{Interrupt, Interrupted};
+use crate::mem::pool::BufferPool;
 use crate::merge::MergeTable;
+use crate::types::BATCH;
 
 const CHUNK_IDS: usize = 8;
 
 /// Stands for a length that is not in the table.
 const FAR: u8 = u8::MAX;
 
+static TEXTS: BufferPool<u8> = BufferPool::new();
+
 /// The parts of a text.
-#[derive(Default)]
 pub struct PartedText {
     text: Vec<u8>,
-    /// Where each part begins, and whether it is trusted.
-    parts: Vec<(usize, bool)>,
+    /// Where each part begins.
+    starts: Vec<usize>,
+    trusted: Vec<Range<usize>>,
 }
 
 /// Why there are no ids.
@@ -41,13 +48,18 @@ impl From<Interrupted> for Stop {
 impl PartedText {
     /// Returns a text without parts, with room for some.
     pub fn with_capacity(bytes: usize, parts: usize) -> PartedText {
-        PartedText { text: Vec::with_capacity(bytes), parts: Vec::with_capacity(parts) }
+        let (starts, trusted) = (Vec::with_capacity(parts), Vec::new());
+        PartedText { text: TEXTS.take(bytes), starts, trusted }
     }
 
     /// Adds a part, which is UTF-8.
     pub fn push(&mut self, part: &[u8], is_trusted: bool) {
-        self.parts.push((self.text.len(), is_trusted));
+        let start = self.text.len();
+        self.starts.push(start);
         self.text.extend_from_slice(part);
+        if is_trusted {
+            self.trusted.push(start..self.text.len());
+        }
     }
 
     /// Returns the number of bytes.
@@ -55,40 +67,37 @@ impl PartedText {
         self.text.len()
     }
 
-    /// Returns the ids, the index of the first id of each part, and the number of ids.
+    /// Gives the ids to the sink, which is empty. Returns the index of the first id of each part, and
+    /// the number of ids.
     pub fn encode<T: Id + Into<u32>>(
         &self,
         encoder: &Encoder,
-        interrupt: &mut Interrupt<'_>,
-    ) -> Result<(Vec<T>, Vec<u64>), Stop> {
-        let literals = self.literals(encoder, interrupt)?;
-        let mut ids = IdList::within(T::pool().take(self.len() / 4 + 16));
-        let mut offsets = Vec::with_capacity(self.parts.len() + 1);
-        let mut context = encoder.take_context();
-        let lengths = encoder.pieces.lengths();
-        let mut starts = self.parts.iter().map(|&(start, _)| start).peekable();
-        let mut at = 0;
-        for found in literals.iter().map(Some).chain([None]) {
-            let end = found.map_or(self.len(), |found| found.start);
-            let mut index = ids.count();
-            let job = &mut Job { context: &mut context, sink: &mut ids, interrupt };
-            encode_segment(encoder, &self.text[at..end], job)?;
-            let all = ids.all();
-            while let Some(start) = starts.next_if(|&start| start <= end) {
-                if start == end {
-                    index = all.len();
-                }
-                (index, at) = lengths.first_from(start, all, index, at);
-                offsets.push(index as u64);
-            }
-            if let Some(found) = found {
-                ids.take(&[found.id]);
-                at = found.end;
-            }
+        job: &mut Job<'_, '_, IdList<T>>,
+    ) -> Result<Vec<u64>, Stop> {
+        let literals = self.literals(encoder, job.interrupt)?;
+        let mut parted = PartedIds {
+            ids: &mut *job.sink,
+            lengths: encoder.pieces.lengths(),
+            starts: &self.starts,
+            offsets: Vec::with_capacity(self.starts.len() + 1),
+            base: 0,
+            places: Places {
+                ends: [0; BATCH + GROUP],
+                group_ends: [0; BATCH / GROUP],
+                ids_before: [0; BATCH],
+            },
+        };
+        let (context, interrupt) = (&mut *job.context, &mut *job.interrupt);
+        let job = &mut Job { context, sink: &mut parted, interrupt };
+        let mut start = 0;
+        for Found { start: end, end: next, id } in literals {
+            encode_segment(encoder, &self.text, start..end, job)?;
+            job.sink.take(&[id]);
+            start = next;
         }
-        encoder.put_context(context);
-        offsets.push(ids.count() as u64);
-        Ok((ids.into_vec(), offsets))
+        encode_segment(encoder, &self.text, start..self.len(), job)?;
+        parted.offsets.push(parted.ids.count() as u64);
+        Ok(parted.offsets)
     }
 
     /// Returns the literals in trusted parts.
@@ -99,35 +108,179 @@ impl PartedText {
     ) -> Result<Vec<Found>, Interrupted> {
         let mut all = Vec::new();
         let Some(literals) = &encoder.special else { return Ok(all) };
-        let ends = self.parts.iter().skip(1).map(|&(start, _)| start).chain([self.len()]);
-        for (&(start, is_trusted), end) in self.parts.iter().zip(ends) {
-            if is_trusted {
-                literals.for_each(&self.text[start..end], |Found { start: at, end, id }| {
-                    all.push(Found { start: start + at, end: start + end, id });
-                    interrupt.advance(end - at).is_ok()
-                });
-                interrupt.advance(end - start)?;
-            }
+        for part in &self.trusted {
+            literals.for_each(&self.text[part.clone()], |Found { start, end, id }| {
+                all.push(Found { start: part.start + start, end: part.start + end, id });
+                interrupt.advance(end - start).is_ok()
+            });
+            interrupt.advance(part.len())?;
         }
         Ok(all)
     }
 }
 
-/// Encodes ordinary text of any length.
-fn encode_segment<T: Id>(
+impl Drop for PartedText {
+    fn drop(&mut self) {
+        TEXTS.put_back(std::mem::take(&mut self.text));
+    }
+}
+
+/// Encodes a range of ordinary text, which may have any length.
+fn encode_segment<T: Id + Into<u32>>(
     encoder: &Encoder,
-    mut text: &[u8],
-    job: &mut Job<'_, '_, IdList<T>>,
+    text: &[u8],
+    mut range: Range<usize>,
+    job: &mut Job<'_, '_, PartedIds<'_, T>>,
 ) -> Result<(), Stop> {
-    while text.len() > MAX_PART_BYTES {
-        let split = encoder.next_safe_split(text, MAX_PART_BYTES / 2, job.interrupt);
+    while range.len() > MAX_PART_BYTES {
+        let rest = &text[range.clone()];
+        let split = encoder.next_safe_split(rest, MAX_PART_BYTES / 2, job.interrupt);
         if split > MAX_PART_BYTES {
             return Err(Stop::TooLong(TooLongError));
         }
-        encoder.encode_ordinary(&text[..split], job)?;
-        text = &text[split..];
+        job.sink.base = range.start;
+        encoder.encode_ordinary(&rest[..split], job)?;
+        range.start += split;
     }
-    Ok(encoder.encode_ordinary(text, job)?)
+    job.sink.base = range.start;
+    encoder.encode_ordinary(&text[range.clone()], job)?;
+    job.sink.begin_parts_at(range.end);
+    Ok(())
+}
+
+/// A list of ids, and the index of the first id of each part.
+struct PartedIds<'a, T> {
+    ids: &'a mut IdList<T>,
+    lengths: &'a TokenLengths,
+    /// Where the parts begin that have no index yet.
+    starts: &'a [usize],
+    offsets: Vec<u64>,
+    /// Where the text begins that the bounds of pieces are in.
+    base: usize,
+    places: Places,
+}
+
+impl<T: Id + Into<u32>> PartedIds<'_, T> {
+    /// Returns where the next part begins, if that is before `end`.
+    #[inline(always)]
+    fn next_start(&self, end: usize) -> Option<usize> {
+        self.starts.first().copied().filter(|&start| start < end)
+    }
+
+    #[inline(always)]
+    fn begin_part(&mut self, index: usize) {
+        self.offsets.push(index as u64);
+        self.starts = &self.starts[1..];
+    }
+
+    /// Lets the parts that begin at `end` begin behind the ids so far.
+    fn begin_parts_at(&mut self, end: usize) {
+        while self.next_start(end + 1).is_some() {
+            self.begin_part(self.ids.count());
+        }
+    }
+
+    /// Finds the parts that begin in pieces, whose ids begin at `first_id`.
+    ///
+    /// The search has few branches, since where a part begins is hard to predict. It does not need
+    /// the part before, so a processor searches for several at a time.
+    #[inline(always)]
+    fn begin_parts(&mut self, packed: &[Packed], bounds: &[u32], first_id: usize) {
+        let end = self.base + bounds[packed.len()] as usize;
+        // The index of a token in a long piece, and where it begins.
+        let mut walked = (0, 0);
+        while let Some(start) = self.next_start(end) {
+            let at = (start - self.base) as u32;
+            let piece = self.places.piece_at(at);
+            let (ids, index) = (packed[piece], first_id + self.places.ids_before[piece] as usize);
+            let [first, second, ..] = ids.inner_ids().map(|id| self.lengths.in_table(id));
+            if ids.is_spilled() || first == FAR || second == FAR {
+                if walked.0 < index {
+                    walked = (index, self.base + bounds[piece] as usize);
+                }
+                walked = self.lengths.first_from(start, self.ids.all(), walked);
+                self.begin_part(walked.0);
+                continue;
+            }
+            let (at, first, second) = (at - bounds[piece], u32::from(first), u32::from(second));
+            let passed = [0, first, first + second].map(|end| usize::from(end < at));
+            self.begin_part(index + passed.iter().sum::<usize>());
+        }
+    }
+}
+
+/// Where the pieces of a batch end, and which ids they have.
+struct Places {
+    ends: [u32; BATCH + GROUP],
+    /// The end of each full group of pieces.
+    group_ends: [u32; BATCH / GROUP],
+    /// How many ids of the batch stand before each piece.
+    ids_before: [u32; BATCH],
+}
+
+/// The number of ends that are compared with a position at once.
+const GROUP: usize = 16;
+
+impl Places {
+    /// Sets the ends of pieces, and behind them ends that no position reaches.
+    #[inline(always)]
+    fn set_ends(&mut self, ends: &[u32]) {
+        self.ends[..ends.len()].copy_from_slice(ends);
+        self.ends[ends.len()..][..GROUP].fill(u32::MAX >> 1);
+        let full = ends.len() / GROUP;
+        for (group_end, ends) in self.group_ends.iter_mut().zip(ends.chunks_exact(GROUP)) {
+            *group_end = ends[GROUP - 1];
+        }
+        self.group_ends[full..].fill(u32::MAX >> 1);
+    }
+
+    /// Returns the first piece that ends behind a position.
+    #[inline(always)]
+    fn piece_at(&self, at: u32) -> usize {
+        let first = GROUP * count_until(at, &self.group_ends);
+        match self.ends[first..].first_chunk::<GROUP>() {
+            Some(ends) => first + count_until(at, ends),
+            None => first,
+        }
+    }
+}
+
+/// Returns how many of the ends are not behind a position.
+#[inline(always)]
+fn count_until<const COUNT: usize>(at: u32, ends: &[u32; COUNT]) -> usize {
+    ends.iter().map(|end| end.wrapping_sub(at + 1) >> 31).sum::<u32>() as usize
+}
+
+impl<T: Id + Into<u32>> Sink for PartedIds<'_, T> {
+    #[inline(always)]
+    fn take_packed(&mut self, packed: &[Packed], bounds: &[u32], cache: &Cache) {
+        if self.next_start(self.base + bounds[packed.len()] as usize).is_none() {
+            self.ids.take_packed(packed, bounds, cache);
+            return;
+        }
+        let (first_id, ids_before) = (self.ids.count(), &mut self.places.ids_before);
+        let begin = |piece: usize, index: usize| ids_before[piece] = (index - first_id) as u32;
+        self.ids.take_each(packed, cache, begin);
+        self.places.set_ends(&bounds[1..=packed.len()]);
+        self.begin_parts(packed, bounds, first_id);
+    }
+
+    fn take(&mut self, ids: &[u32]) {
+        self.ids.take(ids);
+    }
+
+    fn count(&self) -> usize {
+        self.ids.count()
+    }
+
+    fn expect(&mut self, more: usize) {
+        self.ids.expect(more);
+    }
+
+    #[inline(always)]
+    fn expect_pieces(&mut self, count: usize) {
+        self.ids.expect_pieces(count);
+    }
 }
 
 /// The lengths of tokens in bytes, by their ids.
@@ -156,6 +309,12 @@ impl TokenLengths {
         TokenLengths { by_id, far }
     }
 
+    /// Returns the length of the token of an id, or `FAR`.
+    #[inline(always)]
+    fn in_table(&self, id: u32) -> u8 {
+        self.by_id.get(id as usize).copied().unwrap_or(FAR)
+    }
+
     /// Returns the length of the token of an id that merging gives.
     #[inline(always)]
     fn of(&self, id: impl Into<u32>) -> usize {
@@ -177,8 +336,7 @@ impl TokenLengths {
         &self,
         start: usize,
         ids: &[T],
-        mut index: usize,
-        mut at: usize,
+        (mut index, mut at): (usize, usize),
     ) -> (usize, usize) {
         // One comparison for several tokens halves the time.
         while let Some(chunk) = ids.get(index..index + CHUNK_IDS) {
@@ -204,9 +362,12 @@ mod tests {
     use crate::test_inputs::Rng;
 
     fn encoded(encoder: &Encoder, parts: &[(String, bool)]) -> (Vec<u32>, Vec<u64>) {
-        let mut text = PartedText::default();
+        let mut text = PartedText::with_capacity(0, 0);
         parts.iter().for_each(|(part, is_trusted)| text.push(part.as_bytes(), *is_trusted));
-        text.encode(encoder, &mut Interrupt::never()).expect("short")
+        let (context, interrupt) = (&mut encoder.take_context(), &mut Interrupt::never());
+        let mut ids = IdList::default();
+        let offsets = text.encode(encoder, &mut Job { context, sink: &mut ids, interrupt });
+        (ids.into_vec(), offsets.expect("short"))
     }
 
     #[test]
@@ -215,8 +376,10 @@ mod tests {
         for pattern in PATTERNS {
             let encoder = encoder(Some(pattern));
             for _ in 0..if cfg!(miri) { 3 } else { 2000 } {
-                let count = rng.below(9);
-                let parts: Vec<_> = (0..count).map(|_| (rng.text(&words, 6), false)).collect();
+                // Now and then so many words or parts that they need several batches.
+                let most = if rng.below(100) == 0 { 120 } else { 9 };
+                let (count, length) = (rng.below(most), 1 + rng.below(most));
+                let parts: Vec<_> = (0..count).map(|_| (rng.text(&words, length), false)).collect();
                 let whole: String = parts.iter().map(|(part, _)| part.as_str()).collect();
                 let (ids, offsets) = encoded(&encoder, &parts);
                 assert!(ids == plain_ids(&encoder, &whole, true), "{parts:?}");

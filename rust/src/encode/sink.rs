@@ -192,15 +192,21 @@ impl<T: Id> IdList<T> {
         }
         self.room.resize(length, T::default());
     }
-}
 
-impl<T: Id> Sink for IdList<T> {
+    /// Takes the ids of pieces, in order. Calls `begin` with the number of each piece and the index of
+    /// its first id.
     #[inline(always)]
-    fn take_packed(&mut self, packed: &[Packed], _bounds: &[u32], cache: &Cache) {
+    pub fn take_each(
+        &mut self,
+        packed: &[Packed],
+        cache: &Cache,
+        mut begin: impl FnMut(usize, usize),
+    ) {
         self.make_room(packed.len(), 0);
         // A local count stays in a register.
         let mut count = self.count;
         for (i, ids) in packed.iter().enumerate() {
+            begin(i, count);
             if ids.is_spilled() {
                 let more = cache.spilled(*ids);
                 self.count = count;
@@ -216,6 +222,13 @@ impl<T: Id> Sink for IdList<T> {
             }
         }
         self.count = count;
+    }
+}
+
+impl<T: Id> Sink for IdList<T> {
+    #[inline(always)]
+    fn take_packed(&mut self, packed: &[Packed], _bounds: &[u32], cache: &Cache) {
+        self.take_each(packed, cache, |_, _| ());
     }
 
     #[inline(always)]

@@ -20,6 +20,9 @@ use crate::split::Pattern;
 /// The number of parts of a text between two checks of signals.
 const SIGNAL_CHECK_PARTS: usize = 1 << 8;
 
+/// The room for each part of a text at first.
+const PART_BYTES: usize = 128;
+
 /// The number of ids whose Python integers are made ahead. Few vocabularies have higher ids.
 const READY_MADE_INTEGERS: u32 = 1 << 19;
 
@@ -65,34 +68,24 @@ impl TextEncoder {
         run(py, length >= GIL_RELEASE_MIN_SIZE && !may_change, encode)?.map_err(too_long)
     }
 
-    /// Returns the ids of a text in parts, the index of the first id of each, and their number.
+    /// Returns the ids of a long text in parts, the index of the first id of each, and their number.
     fn ids_of_parts<T: Id + Into<u32>>(
         &self,
         py: Python<'_>,
-        parts: &Bound<'_, PyList>,
+        text: &PartedText,
     ) -> PyResult<(Vec<T>, Vec<u64>)> {
-        static TRUSTED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-        let trusted = TRUSTED.import(py, "bpetite._arguments", "Trusted")?;
-        let mut bytes = 0;
-        for (index, part) in parts.iter().enumerate() {
-            bytes += part.cast::<PyString>()?.to_str()?.len();
-            if index % SIGNAL_CHECK_PARTS == SIGNAL_CHECK_PARTS - 1 {
-                py.check_signals()?;
-            }
-        }
-        let mut text = PartedText::with_capacity(bytes, parts.len());
-        for part in parts {
-            let part = part.cast_into::<PyString>()?;
-            let is_trusted =
-                !part.is_exact_instance_of::<PyString>() && part.is_instance(trusted)?;
-            text.push(part.to_str()?.as_bytes(), is_trusted);
-        }
-        let encode = |interrupt: &mut Interrupt<'_>| text.encode(&self.encoder, interrupt);
-        match run(py, text.len() >= GIL_RELEASE_MIN_SIZE, encode)? {
+        let mut ids = IdList::within(T::pool().take(text.len() / 4));
+        let mut context = self.encoder.take_context();
+        let result = run(py, true, |interrupt| {
+            let (context, sink) = (&mut *context, &mut ids);
+            text.encode(&self.encoder, &mut Job { context, sink, interrupt })
+        })?;
+        self.encoder.put_context(context);
+        match result {
             // `run` has returned the error of an interrupt.
             Err(Stop::Interrupted) => Ok(Default::default()),
             Err(Stop::TooLong(error)) => Err(too_long(error)),
-            Ok(encoded) => Ok(encoded),
+            Ok(offsets) => Ok((ids.into_vec(), offsets)),
         }
     }
 
@@ -108,24 +101,19 @@ impl TextEncoder {
         }
     }
 
-    /// Does `work` with the ids of a short text.
-    fn with_ids<R>(
+    /// Does `work` with the ids that `encode` gives to a sink, for short texts.
+    fn with_ids<E, R>(
         &self,
-        text: &[u8],
-        ordinary: bool,
-        work: impl FnOnce(&[u32]) -> PyResult<R>,
+        encode: impl FnOnce(&mut Job<'_, '_, IdList<u32>>) -> E,
+        work: impl FnOnce(&[u32], E) -> PyResult<R>,
     ) -> PyResult<R> {
         caught(|| {
             let mut context = self.encoder.take_context();
             let mut ids = std::mem::take(&mut context.ids);
             ids.clear();
             let (sink, interrupt) = (&mut ids, &mut Interrupt::never());
-            self.encoder.encode(
-                text,
-                ordinary,
-                &mut Job { context: &mut context, sink, interrupt },
-            );
-            let result = work(ids.all());
+            let encoded = encode(&mut Job { context: &mut context, sink, interrupt });
+            let result = work(ids.all(), encoded);
             context.ids = ids;
             self.encoder.put_context(context);
             result
@@ -198,7 +186,8 @@ impl TextEncoder {
     fn encode<'py>(&self, text: &Bound<'py, PyAny>, ordinary: bool, threads: usize) -> List<'py> {
         let py = text.py();
         if let Some(bytes) = short(text)? {
-            return self.with_ids(bytes, ordinary, |ids| self.list(py, ids));
+            let encode = |job: &mut Job<'_, '_, _>| self.encoder.encode(bytes, ordinary, job);
+            return self.with_ids(encode, |ids, ()| self.list(py, ids));
         }
         let ids: Vec<u32> =
             self.ids(py, &[Text::new(text)?], ordinary, Frame::default(), threads)?.0;
@@ -238,10 +227,8 @@ impl TextEncoder {
     ) -> View<'py> {
         let py = text.py();
         if let Some(bytes) = short(text)? {
-            return self.with_ids(bytes, ordinary, |ids| match item_size {
-                2 => memoryview(py, ids.iter().map(|&id| u16::of(id)).collect()),
-                _ => memoryview(py, ids.to_vec()),
-            });
+            let encode = |job: &mut Job<'_, '_, _>| self.encoder.encode(bytes, ordinary, job);
+            return self.with_ids(encode, |ids, ()| array(py, ids, item_size));
         }
         let texts = [Text::new(text)?];
         if item_size == 2 {
@@ -342,10 +329,19 @@ impl TextEncoder {
         py: Python<'py>,
         parts: &Bound<'py, PyList>,
     ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
-        let (ids, offsets) = self.ids_of_parts::<u32>(py, parts)?;
+        let text = parted(parts)?;
+        let offsets_list =
+            |offsets: Vec<u64>| list_of(py, offsets.len(), |i| self.integer(py, offsets[i]));
+        if text.len() < GIL_RELEASE_MIN_SIZE {
+            let encode = |job: &mut Job<'_, '_, _>| text.encode(&self.encoder, job);
+            return self.with_ids(encode, |ids, offsets| {
+                Ok((self.list(py, ids)?, offsets_list(offsets.unwrap_or_default())?))
+            });
+        }
+        let (ids, offsets) = self.ids_of_parts::<u32>(py, &text)?;
         let list = self.list(py, &ids)?;
         u32::pool().put_back(ids);
-        Ok((list, list_of(py, offsets.len(), |i| self.integer(py, offsets[i]))?))
+        Ok((list, offsets_list(offsets)?))
     }
 
     /// Returns the lists of `encode_parts` in buffers, with items of 4 or 2 bytes for ids.
@@ -355,10 +351,17 @@ impl TextEncoder {
         parts: &Bound<'py, PyList>,
         item_size: usize,
     ) -> Views<'py> {
+        let text = parted(parts)?;
+        if text.len() < GIL_RELEASE_MIN_SIZE {
+            let encode = |job: &mut Job<'_, '_, _>| text.encode(&self.encoder, job);
+            return self.with_ids(encode, |ids, offsets| {
+                Ok((array(py, ids, item_size)?, memoryview(py, offsets.unwrap_or_default())?))
+            });
+        }
         if item_size == 2 {
-            views(py, self.ids_of_parts::<u16>(py, parts)?)
+            views(py, self.ids_of_parts::<u16>(py, &text)?)
         } else {
-            views(py, self.ids_of_parts::<u32>(py, parts)?)
+            views(py, self.ids_of_parts::<u32>(py, &text)?)
         }
     }
 
@@ -414,6 +417,31 @@ fn too_long(_: TooLongError) -> PyErr {
 
 fn borrowed((prefix, suffix): &PrefixAndSuffix) -> Frame<'_> {
     Frame { prefix, suffix }
+}
+
+/// Returns the ids of a short text in a buffer.
+fn array<'py>(py: Python<'py>, ids: &[u32], item_size: usize) -> View<'py> {
+    match item_size {
+        2 => memoryview(py, ids.iter().map(|&id| u16::of(id)).collect()),
+        _ => memoryview(py, ids.to_vec()),
+    }
+}
+
+/// Joins the parts of a text; checks signals, because there may be many.
+fn parted(parts: &Bound<'_, PyList>) -> PyResult<PartedText> {
+    static TRUSTED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let py = parts.py();
+    let trusted = TRUSTED.import(py, "bpetite._arguments", "Trusted")?;
+    let mut text = PartedText::with_capacity(PART_BYTES * parts.len(), parts.len());
+    for (index, part) in parts.iter().enumerate() {
+        let part = part.cast::<PyString>()?;
+        let is_trusted = !part.is_exact_instance_of::<PyString>() && part.is_instance(trusted)?;
+        text.push(part.to_str()?.as_bytes(), is_trusted);
+        if index % SIGNAL_CHECK_PARTS == SIGNAL_CHECK_PARTS - 1 {
+            py.check_signals()?;
+        }
+    }
+    Ok(text)
 }
 
 fn views<T: Item>(py: Python<'_>, (ids, offsets): (Vec<T>, Vec<u64>)) -> Views<'_> {
