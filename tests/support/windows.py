@@ -63,6 +63,9 @@ def windows(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(os.path, "realpath", with_prefix)
     monkeypatch.setattr(shutil, "_use_fd_functions", False)
+    if hasattr(shutil, "_rmtree_impl"):  # since Python 3.14
+        monkeypatch.setattr(shutil, "_rmtree_impl", vars(shutil)["_rmtree_unsafe"])
+    monkeypatch.setattr(tempfile, "_rmtree_use_dir_fd", False, raising=False)
     monkeypatch.setattr(tempfile, "TemporaryFile", _temporary_file)
 
 
@@ -113,8 +116,7 @@ class _Entries:
     """What `os.scandir` returns."""
 
     def __init__(self, folder: Any = ".") -> None:
-        # `shutil.rmtree` of Linux gives a descriptor.
-        self._folder = "" if isinstance(folder, int) else os.fspath(folder)
+        self._folder = os.fspath(folder)
         self._entries = _scandir(found(folder))
 
     def __enter__(self) -> _Entries:
