@@ -376,7 +376,7 @@ mod tests {
         for pattern in PATTERNS {
             let encoder = encoder(Some(pattern));
             for _ in 0..if cfg!(miri) { 3 } else { 2000 } {
-                // Now and then the words or the parts need several batches.
+                // About one round in a hundred fills several batches.
                 let most = if rng.below(100) == 0 { 120 } else { 9 };
                 let (count, length) = (rng.below(most), 1 + rng.below(most));
                 let parts: Vec<_> = (0..count).map(|_| (rng.text(&words, length), false)).collect();
