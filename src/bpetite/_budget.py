@@ -96,7 +96,7 @@ class TextCutter:
     """Cuts texts by the ids of `encode`, in a buffer. `count` returns the number of these ids.
 
     `bytes_of` has the bytes of each id, and `join` joins the bytes of several. `is_exact` says
-    whether these bytes are the text, as they are without a normalizer.
+    whether these bytes are the text, as they are if no normalizer changes it.
     """
 
     def __init__(
@@ -265,7 +265,7 @@ class TextCutter:
         return _characters_of(self._join(ids))
 
     # The text between two safe splits is counted if the ids of a window do not lead to a safe split
-    # that exceeds the budget. Vocabularies with a normalizer have no such windows, and patterns
+    # that exceeds the budget. Texts that a normalizer changes have no such windows, and patterns
     # without a name have no safe splits.
 
     def prefix_by_counts(self, text: str, start: int, budget: int) -> _Cut:

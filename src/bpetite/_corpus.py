@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, Protocol, runtime_checkable
 
 from bpetite._pretokenizer import BLOCK_CHARACTERS, chunks_of
+from bpetite._unicode import is_nfc, nfc_chunks
 
 _READ_BYTES = 1 << 16
 _ENCODE_CHARACTERS = 1 << 16
@@ -305,7 +306,48 @@ class FileCorpus:
                 yield data
 
 
-DocumentCorpus = TextCorpus | BatchCorpus | FileCorpus
+class NormalizedCorpus:
+    r"""The documents of another corpus, in normal form C.
+
+    >>> corpus = NormalizedCorpus(TextCorpus("e\u0301"))
+    >>> ["".join(document) for document in corpus] == ["é"]
+    True
+    """
+
+    def __init__(self, corpus: TextCorpus | BatchCorpus | FileCorpus) -> None:
+        self._corpus = corpus
+
+    @property
+    def bytes_read(self) -> int:
+        """The number of bytes before they were normalized."""
+        return self._corpus.bytes_read
+
+    def total_bytes(self) -> int | None:
+        """The size of the whole corpus in UTF-8, None if only reading it would tell."""
+        return self._corpus.total_bytes()
+
+    def __iter__(self) -> Iterator[Iterator[str]]:
+        return map(nfc_chunks, self._corpus)
+
+    def encoded(
+        self, take: Callable[[memoryview, memoryview], bool] | None = None
+    ) -> Iterator[tuple[str, Iterator[bytes]]]:
+        """Yield the name of each document and its UTF-8 in chunks.
+
+        `take` is that of `BatchCorpus`, for documents that are in normal form already.
+        """
+        corpus = self._corpus
+        if take is None or not isinstance(corpus, BatchCorpus):
+            documents = corpus.encoded()
+        else:
+            documents = corpus.encoded(
+                lambda data, offsets: is_nfc(data[offsets[0] : offsets[-1]]) and take(data, offsets)
+            )
+        for name, chunks in documents:
+            yield name, map(str.encode, nfc_chunks(_decoded(name, chunks)))
+
+
+DocumentCorpus = TextCorpus | BatchCorpus | FileCorpus | NormalizedCorpus
 """Documents for training: of each kind."""
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from bpetite._encoder import merge_ids
 from bpetite._pretokenizer import Pretokenizer
+from bpetite._unicode import nfc
 from bpetite._vocabulary import Pair, Vocabulary
 
 Forbidden = Callable[[bytes], object] | Collection[str | bytes] | re.Pattern[bytes]
@@ -55,20 +56,19 @@ class MergeOptions:
     def start(self, pattern: str) -> Vocabulary:
         """Return the vocabulary to continue: the base, and then the required tokens.
 
-        Raises ValueError for a required token that the pattern splits, and for a base that
-        normalizes text.
+        Raises ValueError for a required token that the pattern splits or the base normalizes.
         """
         base = self.base or Vocabulary((), {}, pattern)
-        if base.normalizer:
-            raise ValueError(
-                f"the base normalizes text to {base.normalizer}, which training does not; give a "
-                "base without a normalizer"
-            )
         if (base.pattern, base.more_patterns) != (pattern, ()):
             # An unchanged base keeps the tables that it has derived.
             base = replace(base, pattern=pattern, more_patterns=())
         split = Pretokenizer(pattern).split_with_stand_ins
         for token in self.require:
+            if base.normalizer and nfc(token) != token:
+                raise ValueError(
+                    f"the required token {token!r} can never be used: the base normalizes it to "
+                    f"{nfc(token)!r}"
+                )
             if (pieces := split(token)) != [token]:
                 raise ValueError(
                     f"the required token {token!r} can never be used: the pattern splits it into "

@@ -27,6 +27,7 @@ from bpetite._streaming.encode_stream import EncodeStream, TextSource, ids_of_ch
 from bpetite._streaming.stream import MakesStreams
 from bpetite._streaming.tables import TokenSource
 from bpetite._token_tables import TokenTables
+from bpetite._unicode import nfc
 from bpetite._vocabulary import BYTE_COUNT, MAX_ID, Pair, Vocabulary, as_id
 from bpetite.formats import _registry
 from bpetite.formats._fingerprint import fingerprint
@@ -156,7 +157,8 @@ class Tokenizer(MakesStreams):
         ordinary tokens of both. The corpus is encoded by `base` first, in the pieces of `pattern`,
         by default the base's. So training in one go and in steps without special tokens gives
         equal vocabularies. Another `pattern` learns tokens that the base's pattern splits, and
-        becomes the pattern of the result.
+        becomes the pattern of the result. If the base normalizes text (form C), so does training;
+        a `PieceCounts` must then be of normalized text.
 
         These arguments say which merges are learnt, except for required tokens. Any encoder can use
         the result.
@@ -190,8 +192,9 @@ class Tokenizer(MakesStreams):
 
         Raises ValueError if the names in `corpus` and `balance` differ.
         Raises ValueError for a `vocab_size` below that of `base` with the required tokens, and for
-        a required token that the pattern splits. Raises ValueError for a base that normalizes text,
-        for one with several patterns without a `pattern`, and for a checkpoint of other training.
+        a required token that the pattern splits or the base normalizes. Raises ValueError for a
+        base with several patterns without a `pattern`, for pieces that the base normalizes, and for
+        a checkpoint of other training.
         Raises ValueError for a `vocab_size` below 256, for `threads` below 1, and for a special
         token that is empty or given twice. Raises ValueError for a pattern that does not compile,
         can match the empty string, backtracks without bound, or has possessive quantifiers or
@@ -214,14 +217,15 @@ class Tokenizer(MakesStreams):
             bool(whole_characters),
         )
         path = None if checkpoint is None else os.fspath(checkpoint)
+        normalizes = base is not None and not base.lossless
         return cls._train(
-            [_source(each, replaces) for each in texts],
+            [_source(each, replaces, normalizes) for each in texts],
             vocab_size,
             pattern,
             special_tokens,
             progress,
             threads,
-            [_source(each, replaces) for each in developments],
+            [_source(each, replaces, normalizes) for each in developments],
             options,
             path,
         )
@@ -806,7 +810,9 @@ class Tokenizer(MakesStreams):
         """
         budget = _arguments.check_at_least(0, max_tokens, "max_tokens")
         string = _arguments.as_str(text)
-        return self._cutter(allowed_special).fits(string, budget)
+        return self._cutter(allowed_special, string, slice(self._reach(budget))).fits(
+            string, budget
+        )
 
     def truncate(
         self,
@@ -832,7 +838,9 @@ class Tokenizer(MakesStreams):
         if keep not in ("start", "end"):
             raise ValueError(f'keep must be "start" or "end", got {keep!r}')
         string = _arguments.as_str(text)
-        cutter = self._cutter(allowed_special)
+        reach = self._reach(budget)
+        looked_at = slice(reach) if keep == "start" else slice(-reach, None)
+        cutter = self._cutter(allowed_special, string, looked_at)
         if keep == "start":
             return string[: cutter.prefix(string, budget)]
         return string[len(string) - cutter.suffix(string, budget) :]
@@ -867,10 +875,16 @@ class Tokenizer(MakesStreams):
         budget = _arguments.check_at_least(1, max_tokens, "max_tokens")
         overlap = _arguments.check_overlap(overlap, budget)
         string = _arguments.as_str(text)
-        return self._cutter(allowed_special).chunks(string, budget, overlap)
+        return self._cutter(allowed_special, string, slice(None)).chunks(string, budget, overlap)
 
-    def _cutter(self, allowed_special: Specials) -> TextCutter:
+    def _reach(self, budget: int) -> int:
+        """Return a number of characters, more than a search for a cut looks at."""
+        return 4 * (budget + 1) * self._vocabulary.tokens.bytes_of.max_length
+
+    def _cutter(self, allowed_special: Specials, text: str, looked_at: slice) -> TextCutter:
+        """Return a cutter for a text, of which it looks at a part only."""
         vocabulary = self._vocabulary
+        is_exact = vocabulary.normalizer is None or nfc(part := text[looked_at]) == part
         chosen, _ = _arguments.choose_specials(vocabulary.special_tokens, allowed_special, ())
         encoder = self._encoder_of(chosen)
         return TextCutter(
@@ -879,7 +893,7 @@ class Tokenizer(MakesStreams):
             vocabulary.tokens.bytes_of,
             self._joiner.join,
             self._splitter_of(chosen),
-            is_exact=vocabulary.normalizer is None,
+            is_exact,
         )
 
     def _runs(self, corpus: Batches) -> Iterator[DocumentRun]:
@@ -1591,11 +1605,19 @@ def _languages(
     return [*corpus.values()], [balance[name] for name in corpus]
 
 
-def _source(corpus: AnyCorpus, replaces: bool) -> DocumentCorpus | PieceCounts:
+def _source(corpus: AnyCorpus, replaces: bool, normalizes: bool) -> DocumentCorpus | PieceCounts:
     if not isinstance(corpus, PieceCounts):
-        return _corpus.corpus_of(corpus, _arguments.replaced if replaces else None)
+        documents = _corpus.corpus_of(corpus, _arguments.replaced if replaces else None)
+        return _corpus.NormalizedCorpus(documents) if normalizes else documents
     if replaces:
         raise ValueError('errors="replace" is for documents, not for a PieceCounts')
+    if normalizes:
+        other = next((piece for piece, _ in corpus.items() if nfc(piece) != piece), None)
+        if other is not None:
+            raise ValueError(
+                f"the base normalizes text (form C), and the piece {other!r} is of other text; "
+                f"count the pieces of unicodedata.normalize('NFC', document)"
+            )
     return corpus
 
 

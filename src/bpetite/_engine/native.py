@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from bpetite import _progress
-from bpetite._corpus import BatchCorpus, DocumentCorpus, check_utf8
+from bpetite._corpus import BatchCorpus, DocumentCorpus, NormalizedCorpus, check_utf8
 from bpetite._decoder import as_list
 from bpetite._engine import _native, python
 from bpetite._engine.contract import FREE_LEARNING
+from bpetite._engine.normalizing import NormalizingEncoder
 from bpetite._piece_records import Merged, RecordBlock, Totals
 from bpetite._pretokenizer import PATTERNS
 from bpetite._progress import Reporter
@@ -56,13 +57,15 @@ def _native_vocabulary(vocabulary: Vocabulary) -> _native.NativeVocabulary | Non
 def make_text_encoder(vocabulary: Vocabulary) -> contract.TextEncoder:
     # Python splits text if only `regex` can.
     name = _NAME_OF_PATTERN.get(vocabulary.pattern)
-    if vocabulary.more_patterns or vocabulary.normalizer:
+    if vocabulary.more_patterns:
         name = None
     native_vocabulary = _native_vocabulary(vocabulary)
     if native_vocabulary is None:
         return python.TextEncoder(vocabulary)
     encoder = _native.TextEncoder(native_vocabulary, dict(vocabulary.special_tokens), name)
-    return encoder if name else python.TextEncoder(vocabulary, encoder.merge)
+    if not name:
+        return python.TextEncoder(vocabulary, encoder.merge)
+    return NormalizingEncoder(vocabulary, encoder) if vocabulary.normalizer else encoder
 
 
 class TokenJoiner(python.TokenJoiner):
@@ -134,9 +137,10 @@ def count_pieces(
         report()
         return is_taken
 
-    documents = (
-        corpus.encoded(take_documents) if isinstance(corpus, BatchCorpus) else corpus.encoded()
-    )
+    if isinstance(corpus, (BatchCorpus, NormalizedCorpus)):
+        documents = corpus.encoded(take_documents)
+    else:
+        documents = corpus.encoded()
     for name, document in documents:
         for data in document:
             if bad := counter.add(data):

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unicodedata import is_normalized, lookup, normalize
 
 from bpetite._unicode.data import RUNS
@@ -173,15 +173,83 @@ _SINCE_9 = re.compile(
 )
 
 
+# A text is normalized in blocks. Otherwise one character whose form depends on its neighbours would
+# cost a slow look at all of the text.
+_BLOCK_CHARACTERS = 4096
+_BLOCK_BYTES = 1 << 16
+
+# Characters that no normal form joins with the one before: ASCII, Chinese characters, and whole
+# Korean syllables. So a block may begin with them.
+_JOINS_NONE = re.compile("[\0-\x7f\u4e00-\u9fff\uac00-\ud7a3]")
+_ASCII_BYTE = re.compile(rb"[\0-\x7f]")
+
+
 def nfc(text: str) -> str:
     """Return `text` in normal form C of Unicode 9, as tokenizers does.
 
     >>> nfc("e\u0301") == "é"
     True
     """
+    if text.isascii():
+        return text
+    normal: list[str] = []
+    copied = 0
+    for start, end in _spans(text, _BLOCK_CHARACTERS, _JOINS_NONE):
+        block = text[start:end]
+        form = _nfc_of_block(block)
+        if form != block:
+            normal += text[copied:start], form
+            copied = end
+    return "".join([*normal, text[copied:]]) if normal else text
+
+
+def _nfc_of_block(text: str) -> str:
     if is_normalized("NFC", text):
         return text
     return "".join(normalize("NFC", part) for part in _SINCE_9.split(text))
+
+
+def is_nfc(data: memoryview) -> bool:
+    r"""Return whether bytes are UTF-8 that `nfc` leaves as it is.
+
+    >>> is_nfc(memoryview("é".encode())), is_nfc(memoryview("e\u0301".encode()))
+    (True, False)
+    """
+    for start, end in _spans(data, _BLOCK_BYTES, _ASCII_BYTE):
+        try:
+            text = str(data[start:end], "utf-8")
+        except UnicodeDecodeError:
+            return False
+        if nfc(text) != text:
+            return False
+    return True
+
+
+def nfc_chunks(chunks: Iterable[str]) -> Iterator[str]:
+    """Yield `nfc` of a text that comes in chunks, in chunks too.
+
+    >>> [*nfc_chunks(["abe", "\u0301", "c"])] == ["ab", "é", "c"]
+    True
+    """
+    unfinished: list[str] = []
+    for chunk in chunks:
+        places = (at for at in reversed(range(len(chunk))) if _JOINS_NONE.match(chunk, at))
+        split = next(places, None)
+        if split is not None:
+            yield nfc("".join([*unfinished, chunk[:split]]))
+            unfinished = []
+        unfinished.append(chunk[split:])
+    yield nfc("".join(unfinished))
+
+
+def _spans(text: str | memoryview, size: int, begins: re.Pattern[Any]) -> Iterator[tuple[int, int]]:
+    """Yield the bounds of blocks of about `size`. Each but the first begins with a match."""
+    start = 0
+    while start < len(text):
+        match = begins.search(text, start + size)
+        end = match.start() if match else len(text)
+        yield start, end
+        start = end
 
 
 def nfc_positions(text: str, positions: Sequence[int]) -> list[int]:

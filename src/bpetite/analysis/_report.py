@@ -53,8 +53,8 @@ def report(
     Gini coefficient are figures of these texts.
 
     `next_merges` more merges are learnt on the first `next_bytes` bytes of each text. They tell
-    whether a larger vocabulary would pay. 0 leaves them out, and so does a vocabulary that cannot
-    be continued because it normalizes text or has several patterns.
+    whether a larger vocabulary would pay. 0 leaves them out, and so does a vocabulary with several
+    patterns, which cannot be continued.
 
     >>> found = report({"small": Tokenizer.train("ab ab ab", 258)}, {"line": "ab ab c"})
     >>> use = found.vocabularies[0].uses[0]
@@ -166,7 +166,7 @@ class _Subject:
     def next_merges(self, corpus: Batches, limit: int, max_bytes: int) -> NextMerges | None:
         """Learn merges on the beginning of a corpus, and count what each of them saves there."""
         tokenizer = self.tokenizer
-        if not limit or not tokenizer.lossless or tokenizer.more_patterns:
+        if not limit or tokenizer.more_patterns:
             return None
         beginning = Beginning(corpus, max_bytes)
         size = len(self.trees.tokens) + limit

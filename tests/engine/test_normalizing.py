@@ -1,0 +1,146 @@
+"""A vocabulary that normalizes text gives the ids of the normal form, by every call."""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from array import array
+from collections import Counter
+from functools import cache
+from itertools import accumulate, chain, pairwise
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from support.engines import native_only
+from support.split_cases import tokenizer_of
+
+from bpetite import Tokenizer, Trusted
+from bpetite._pretokenizer import SpecialSplitter
+from bpetite._unicode import is_nfc, nfc, nfc_chunks
+from bpetite._vocabulary import Vocabulary
+
+LITERALS = ("<K>", "é", "é>", "K", "a\u0301<")
+"""Literals that a normal form can make, of the Kelvin sign say, or destroy."""
+
+CHARACTERS = ["a", "e", "é", "\u0301", "\u0323", "<", ">", "K", "\u212a", "\u0338", " ", "中", "🙂"]
+# One letter of Korean in three parts, and a mark that Unicode 9 does not have.
+CHARACTERS += ["\u1100", "\u1161", "\u11a8", "각", "\u1ab0", "\u1ac0", "\n", "<K>", "\u0958"]
+
+TEXTS = st.lists(st.sampled_from(CHARACTERS), max_size=12).map("".join)
+LONGER = st.builds(lambda text, times: text * times, TEXTS, st.sampled_from([1, 2, 900, 3000]))
+
+
+@cache
+def tokenizer() -> Tokenizer:
+    """Return a tokenizer that normalizes."""
+    plain = tokenizer_of("gpt2")
+    special_tokens = {literal: 900 + number for number, literal in enumerate(LITERALS)}
+    return Tokenizer(Vocabulary(plain.merges, special_tokens, plain.pattern, normalizer="NFC"))
+
+
+def normal_form(text: str) -> str:
+    """Return the normal form of a text without characters newer than Unicode 9 around marks."""
+    return "\u1ac0".join(unicodedata.normalize("NFC", part) for part in text.split("\u1ac0"))
+
+
+def expected(text: str, ordinary: bool = False) -> list[int]:
+    """Return the ids of a text by the definition: literals first, then the normal form."""
+    plain, literals = tokenizer_of("gpt2"), () if ordinary else LITERALS
+    ids: list[int] = []
+    for segment, literal in SpecialSplitter(literals).split(text):
+        ids += plain.encode_ordinary(normal_form(segment))
+        if literal is not None:
+            ids.append(tokenizer().special_tokens[literal])
+    return ids
+
+
+@given(LONGER)
+@example("<\u212a>e\u0301>")
+@example("<K>\u0338 \u212a")
+@example("a\u0301<")
+def test_every_form_of_a_text_has_the_ids_of_its_normal_form(text: str) -> None:
+    ids = expected(text)
+    assert tokenizer().encode(text) == ids
+    assert tokenizer().encode(text.encode(), threads=2) == ids
+    assert tokenizer().encode(bytearray(text.encode())) == ids
+    assert tokenizer().encode_array(text).tolist() == ids
+    assert tokenizer().encode_array(text, dtype="uint16").tolist() == ids
+    assert tokenizer().count(text) == len(ids)
+    ordinary = expected(text, ordinary=True)
+    assert tokenizer().encode_ordinary(text) == ordinary
+    assert tokenizer().count(text, allowed_special=()) == len(ordinary)
+
+
+@given(st.lists(LONGER, max_size=4), st.sampled_from([1, 3]))
+@example(["e", "\u0301"], 1)
+@example(["<\u212a>", "e\u0301", "K"], 1)
+def test_every_form_of_documents_has_their_ids(texts: list[str], threads: int) -> None:
+    ids = [expected(text) for text in texts]
+    assert tokenizer().encode_batch(texts, threads=threads) == ids
+    flat, offsets = tokenizer().encode_batch_arrays(texts, threads=threads)
+    assert [flat[start:end].tolist() for start, end in pairwise(offsets)] == ids
+
+    data = "".join(texts).encode()
+    bounds = array("q", accumulate((len(text.encode()) for text in texts), initial=0))
+    found = tokenizer().encode_offsets(data, bounds, allowed_special="all", threads=threads)
+    assert [each.tolist() for each in found] == [flat.tolist(), offsets.tolist()]
+
+    run = (memoryview(data), memoryview(bounds))
+    counts = tokenizer()._encoder.count_ids([run, run], threads)
+    assert counts == {id: 2 * n for id, n in Counter(chain(*ids)).items()}
+    assert [*counts] == sorted(counts)
+
+
+@given(st.lists(st.tuples(TEXTS, st.booleans()), max_size=5))
+def test_parts_have_the_ids_of_their_normal_form(marked: list[tuple[str, bool]]) -> None:
+    parts = [Trusted(text) if is_trusted else text for text, is_trusted in marked]
+    ids, offsets = tokenizer().encode_parts(parts)
+    as_arrays = tokenizer().encode_parts_arrays(parts, dtype="uint16")
+    assert [each.tolist() for each in as_arrays] == [ids, offsets]
+    if not any(is_trusted for _, is_trusted in marked):
+        assert ids == expected("".join(parts), ordinary=True)
+    if len(parts) == 1 and isinstance(parts[0], Trusted):
+        assert ids == expected(parts[0])
+
+
+def test_a_surrogate_is_found_where_the_text_has_it() -> None:
+    text = "e\u0301" * 3 + "\ud800"
+    for call in (tokenizer().encode, tokenizer().encode_ordinary, tokenizer().count):
+        with pytest.raises(UnicodeEncodeError) as caught:
+            call(text)
+        assert (caught.value.object, caught.value.start) == (text, 6)
+
+
+@native_only
+def test_text_in_normal_form_is_not_split_in_python() -> None:
+    calls: list[str] = []
+    text = "naïve words and 中文, over and over again. " * 5_000
+    tokenizer().encode(text)
+    sys.setprofile(lambda frame, *_: calls.append(frame.f_code.co_name))
+    try:
+        tokenizer().encode(text)
+    finally:
+        sys.setprofile(None)
+    assert 0 < len(calls) < len(text) / 50
+
+
+# Normal forms of long texts
+
+
+@given(LONGER)
+def test_long_texts_are_normalized_in_blocks(text: str) -> None:
+    assert nfc(text) == normal_form(text)
+    assert is_nfc(memoryview(text.encode())) == (normal_form(text) == text)
+
+
+@given(TEXTS, st.lists(st.integers(0, 12)))
+def test_a_text_in_chunks_has_its_normal_form(text: str, cuts: list[int]) -> None:
+    bounds = pairwise([0, *sorted(cuts), 12])
+    chunks = [text[start:end] for start, end in bounds] + [text[12:]]
+    assert "".join(nfc_chunks(chunks)) == normal_form(text)
+
+
+def test_bytes_that_are_no_text_are_in_no_normal_form() -> None:
+    assert not is_nfc(memoryview(b"a\xff"))
+    assert is_nfc(memoryview(b""))
