@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tools.engines import INSTRUCTION_SETS, instruction_set
 
@@ -27,6 +27,7 @@ from benchmarks.measure import (
 )
 from benchmarks.peers import LIBRARIES, TIKTOKEN, Calls, Library, calls_of, open_bpetite, openable
 from benchmarks.table import MB, Check, Line, Row, Target, bare_speed, in_milliseconds, times_faster
+from bpetite import Tokenizer
 
 WAYS = ("array", "list")
 STATES = ("cold", "warm")
@@ -234,6 +235,26 @@ def encode_row(contest: Contest, vocabulary: str, name: str, way: str, state: st
         Target(low=low, unit=" × tiktoken") if low is not None else None,
         Target(low=TIMES_FASTEST[state], unit=" × fastest") if is_known else None,
     )
+
+
+# Vocabularies that normalize text
+
+
+def normal_form_rows(bench: Bench) -> Iterator[Row]:
+    """Compare the encoding by a vocabulary that brings text into normal form C, as Qwen's do.
+
+    The libraries that read tokenizer.json take part.
+    """
+    for subject in bench.subjects("GPT-2"):
+        vocabulary = subject.tokenizer._vocabulary
+        vocabulary = replace(vocabulary, pattern=bpetite.PATTERNS["qwen2"], normalizer="NFC")
+        normalizing = Subject(f"{subject.name} with NFC", Tokenizer(vocabulary), None)
+        loaded = dict(openable(normalizing))
+        del loaded[TIKTOKEN]
+        for name, text in bench.samples.items():
+            contest = contest_of(bench, normalizing, loaded, text)
+            for state in STATES:
+                yield encode_row(contest, normalizing.name, name, "array", state)
 
 
 # Instruction sets

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
-from bpetite._arguments import Frame, Text, as_bytes, as_str
+from bpetite._arguments import Frame, Text, as_bytes, as_str, raise_in_whole
 from bpetite._engine import python
 from bpetite._engine.documents import documents_in
-from bpetite._unicode import is_nfc, nfc
+from bpetite._unicode import Change, nfc, nfc_changes, replaced, spans_without_nfc
 from bpetite._vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -38,16 +38,28 @@ class NormalizingEncoder(python.TextEncoder):
         None if the normal form has a special literal that the text has not.
         """
         string = as_str(text)
-        normal = nfc(string)
-        if normal == string:
+        changes = nfc_changes(string)
+        if not changes:
             return text
-        string.encode("utf-8")  # a lone surrogate is an error with a position in this text
-        if ordinary:
-            return normal
-        # A literal does not join with the text behind it.
-        segments = [(nfc(segment), literal) for segment, literal in self._splitter.split(string)]
-        normal = "".join([segment + (literal or "") for segment, literal in segments])
-        return normal if [*self._splitter.split(normal)] == segments else None
+        try:
+            if ordinary or not any(self._has_literal(string, change) for change in changes):
+                return b"".join(map(str.encode, replaced(string, changes)))
+            # No literal joins with the text behind it.
+            split = self._splitter.split
+            segments = [(nfc(segment), literal) for segment, literal in split(string)]
+            normal = "".join([segment + (literal or "") for segment, literal in segments])
+            return normal.encode() if [*split(normal)] == segments else None
+        except UnicodeEncodeError as error:
+            raise_in_whole(string, error)
+
+    def _has_literal(self, text: str, change: Change) -> bool:
+        """Return whether a literal may be at a change, before it or after."""
+        start, end, form = change
+        length = self._splitter.max_length
+        before, behind = text[max(start - length, 0) : start], text[end : end + length]
+        return any(
+            self._splitter.first(before + changed + behind) for changed in (text[start:end], form)
+        )
 
     def _all_normal(self, texts: Iterable[Text]) -> list[Text] | None:
         """Return `_normal` of each text, None if one of them is None."""
@@ -93,27 +105,49 @@ class NormalizingEncoder(python.TextEncoder):
     def encode_offsets(
         self, data: memoryview, offsets: memoryview, frame: Frame, item_size: int, threads: int
     ) -> tuple[memoryview, memoryview]:
-        if is_nfc(data[max(offsets[0], 0) : offsets[-1]]):
-            return self._native.encode_offsets(data, offsets, frame, item_size, threads)
+        try:
+            run = self._normal_run(data, offsets)
+            if run is not None:
+                return self._native.encode_offsets(*run, frame, item_size, threads)
+        except UnicodeDecodeError:
+            pass  # its position may be that in the normal form
         return super().encode_offsets(data, offsets, frame, item_size, threads)
+
+    def _normal_run(self, data: memoryview, offsets: memoryview) -> Run | None:
+        """Return documents with the same ids in the native encoder, None if `_normal` does."""
+        first = max(offsets[0], 0)
+        others = deque(spans_without_nfc(data[first : offsets[-1]]))
+        if not others:
+            return data, offsets
+        documents_in(data, offsets)  # checks the offsets
+        parts: list[bytes | memoryview] = []
+        for start, end in pairwise(offsets):
+            while others and first + others[0][1] <= start:
+                others.popleft()
+            part: bytes | memoryview = data[start:end]
+            if others and first + others[0][0] < end:
+                normal = self._normal(str(part, "utf-8"))
+                if normal is None:
+                    return None
+                part = as_bytes(normal)
+            parts.append(part)
+        ends = accumulate(map(len, parts), initial=0)
+        return memoryview(b"".join(parts)), memoryview(array("Q", ends))
 
     def count_ids(self, runs: Iterable[Run], threads: int) -> dict[int, int]:
         others: Counter[int] = Counter()
 
         def normal_runs() -> Iterator[Run]:
             for data, offsets in runs:
-                if is_nfc(data[max(offsets[0], 0) : offsets[-1]]):
-                    yield data, offsets
-                    continue
-                normal = []
-                for text in documents_in(data, offsets):
-                    form = self._normal(text)
-                    if form is None:
+                try:
+                    normal = self._normal_run(data, offsets)
+                except UnicodeDecodeError:
+                    normal = None
+                if normal is not None:
+                    yield normal
+                else:
+                    for text in documents_in(data, offsets):
                         others.update(self.encode(text))
-                    else:
-                        normal.append(as_bytes(form))
-                ends = accumulate(map(len, normal), initial=0)
-                yield memoryview(b"".join(normal)), memoryview(array("Q", ends))
 
         counts = self._native.count_ids(normal_runs(), threads)
         return dict(sorted((others + Counter(counts)).items())) if others else counts
@@ -144,5 +178,4 @@ class NormalizingEncoder(python.TextEncoder):
 
 def are_normal(parts: Iterable[str]) -> bool:
     """Return whether the text in these parts is in normal form."""
-    text = "".join(parts)
-    return nfc(text) == text
+    return not nfc_changes("".join(parts))

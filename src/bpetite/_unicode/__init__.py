@@ -176,6 +176,7 @@ _SINCE_9 = re.compile(
 # A text is normalized in blocks. Otherwise one character whose form depends on its neighbours would
 # cost a slow look at all of the text.
 _BLOCK_CHARACTERS = 4096
+_PART_CHARACTERS = 256
 _BLOCK_BYTES = 1 << 16
 
 # Characters that no normal form joins with the one before: ASCII, Chinese characters, and whole
@@ -190,39 +191,63 @@ def nfc(text: str) -> str:
     >>> nfc("e\u0301") == "é"
     True
     """
+    return "".join(replaced(text, changes)) if (changes := nfc_changes(text)) else text
+
+
+Change = tuple[int, int, str]
+"""The start and the end of a part of a text, and what replaces it."""
+
+
+def nfc_changes(text: str) -> list[Change]:
+    """Return what `nfc` changes, in order: parts of a few hundred characters.
+
+    >>> nfc_changes("abc"), [end for _, end, _ in nfc_changes("e\u0301")]
+    ([], [2])
+    """
     if text.isascii():
-        return text
-    normal: list[str] = []
-    copied = 0
+        return []
+    changes = []
     for start, end in _spans(text, _BLOCK_CHARACTERS, _JOINS_NONE):
         block = text[start:end]
-        form = _nfc_of_block(block)
-        if form != block:
-            normal += text[copied:start], form
-            copied = end
-    return "".join([*normal, text[copied:]]) if normal else text
+        if is_normalized("NFC", block):
+            continue
+        for first, last in _spans(block, _PART_CHARACTERS, _JOINS_NONE):
+            part = block[first:last]
+            if is_normalized("NFC", part):
+                continue
+            form = "".join(normalize("NFC", each) for each in _SINCE_9.split(part))
+            if form != part:
+                changes.append((start + first, start + last, form))
+    return changes
 
 
-def _nfc_of_block(text: str) -> str:
-    if is_normalized("NFC", text):
-        return text
-    return "".join(normalize("NFC", part) for part in _SINCE_9.split(text))
+def replaced(text: str, changes: Iterable[Change]) -> Iterator[str]:
+    """Yield a text in parts, with changes.
+
+    >>> [*replaced("abcd", [(1, 2, "B")])]
+    ['a', 'B', 'cd']
+    """
+    copied = 0
+    for start, end, form in changes:
+        yield text[copied:start]
+        yield form
+        copied = end
+    yield text[copied:]
 
 
-def is_nfc(data: memoryview) -> bool:
-    r"""Return whether bytes are UTF-8 that `nfc` leaves as it is.
+def spans_without_nfc(data: memoryview) -> Iterator[tuple[int, int]]:
+    r"""Yield the bounds of some kilobytes of UTF-8 wherever `nfc` changes the text.
 
-    >>> is_nfc(memoryview("é".encode())), is_nfc(memoryview("e\u0301".encode()))
-    (True, False)
+    >>> [*spans_without_nfc(memoryview("é".encode()))]
+    []
+    >>> [*spans_without_nfc(memoryview("e\u0301".encode()))]
+    [(0, 3)]
+
+    Raises UnicodeDecodeError, with a position in such a part, for bytes that are not UTF-8.
     """
     for start, end in _spans(data, _BLOCK_BYTES, _ASCII_BYTE):
-        try:
-            text = str(data[start:end], "utf-8")
-        except UnicodeDecodeError:
-            return False
-        if nfc(text) != text:
-            return False
-    return True
+        if nfc_changes(str(data[start:end], "utf-8")):
+            yield start, end
 
 
 def nfc_chunks(chunks: Iterable[str]) -> Iterator[str]:
