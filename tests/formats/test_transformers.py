@@ -12,7 +12,7 @@ from support import DATA, ROOT
 from bpetite import Tokenizer
 from conftest import TEXTS
 
-transformers = pytest.importorskip("transformers")
+transformers = pytest.importorskip("transformers", exc_type=ImportError)
 
 SECTION = (
     (ROOT / "docs" / "interoperability.md")

@@ -684,7 +684,7 @@ def test_tokenizers_implementations_are_their_tokenizers() -> None:
 @cache
 def fast() -> Any:
     """The class of a fast tokenizer."""
-    return pytest.importorskip("transformers").PreTrainedTokenizerFast
+    return pytest.importorskip("transformers", exc_type=ImportError).PreTrainedTokenizerFast
 
 
 @pytest.mark.parametrize("name", ["byte level", "metaspace", "llama", "gemma"])
@@ -727,6 +727,6 @@ def test_fast_tokenizer_with_its_own_decoding_is_refused(name: str) -> None:
 
 
 def test_slow_tokenizer_is_refused() -> None:
-    transformers = pytest.importorskip("transformers")
+    transformers = pytest.importorskip("transformers", exc_type=ImportError)
     with pytest.raises(ValueError, match="the ByT5Tokenizer is a slow tokenizer"):
         DecodeStream.from_vocabulary(transformers.ByT5Tokenizer())
