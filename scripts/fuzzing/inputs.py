@@ -6,7 +6,7 @@ import base64
 import json
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from pydoc_data.topics import topics
@@ -59,6 +59,9 @@ def subjects(folder: Path, data: Path | None) -> Iterator[Subject]:
     subject = saved("special tokens that overlap", overlapping, folder)
     subject.encoding = None  # tiktoken does not say which of two literals wins
     yield subject
+    base = Tokenizer.train(text, 500, pattern="qwen2", special_tokens=[*SPECIAL, "K", "é>"])
+    normalizing = Tokenizer(replace(base._vocabulary, normalizer="NFC"))
+    yield saved("normal form C", normalizing, folder)
     yield saved("bytes alone", Tokenizer.train("", 256, special_tokens=()), folder)
     yield with_shuffled_bytes(folder)
     for name, (file, pattern_name) in (PUBLIC if data else {}).items():
@@ -121,6 +124,7 @@ CONTRACTIONS = [*(f"'{letter}" for letter in "stmdSTMDſKrlv"), "'re", "'ve", "'
 CONTRACTIONS += ["'LL", "'RE", "'ſſ", "''", "’s", "ʼs", "'re'll"]
 DIGITS = [*"0123456789٣५½²Ⅷ〇𝟘一", "12", "123", "1234"]
 WORDS = [*"aBzZéÉßǅʰºªſKİıเ中文한ก𝔘ﬁ", "Ab", "ABC", "camelCase", "naïve", "你好"]
+WORDS += ["e\u0301", "\u212a", "\u1112\u1161\u11ab", "a\u0323\u0301"]
 MARKS = ["\u0301", "\u0ba3", "\u0903", "\u20dd", "\ufe0f", "\u200d", "\U000e01ef", "\u0378"]
 SYMBOLS = [*"!.,;:/-_=+*(){}[]<>|&%$#@~^`\"'\\🙂\x00\x7f\ufffd", "...", "//", "/\n", "!\r\n"]
 PARTS = [WHITE_SPACE, NOT_WHITE_SPACE, CONTRACTIONS, DIGITS, WORDS, MARKS, SYMBOLS]

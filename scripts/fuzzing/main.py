@@ -297,7 +297,7 @@ def error_in_text(subject: Subject, text: str, result: Result) -> str | None:
     alone, in_batch = result
     if isinstance(alone["encode"], Error):
         return None
-    if alone["decode"] != text:
+    if subject.tokenizer.lossless and alone["decode"] != text:
         return f"decode(encode(text)): {shown(alone['decode'])}"
     if alone["count"] != len(alone["encode"]):
         return f"count: {alone['count']}; encode: {shown(alone['encode'])}"

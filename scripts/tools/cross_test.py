@@ -116,6 +116,8 @@ NOT_RUN = {
 }
 """Tests that cannot pass there, and the reason."""
 
+WITHOUT_ARROW = ("-k", "not parquet and not bpetite.arrow")
+
 PATIENT_FUZZING = "import fuzzing.main as f; f.ANSWER_MAX_SECONDS = 3600; f.main()"
 """An emulator needs longer for an answer than a machine."""
 
@@ -481,7 +483,7 @@ class Cross:
             # Debian's hypothesis warns of itself once, with Python 3.14.
             *("-W", "ignore::hypothesis.errors.HypothesisWarning"),
             *(f"--{'deselect' if '::' in path else 'ignore'}={path}" for path in NOT_RUN),
-            *(() if "pyarrow" in machine.libraries else ("-k", "not parquet and not bpetite.arrow")),
+            *(() if "pyarrow" in machine.libraries else WITHOUT_ARROW),
             *self.options.pytest,
             BPETITE_ENGINE=engine,
         )
