@@ -50,7 +50,7 @@ def as_str(text: Text) -> str:
     """
     if isinstance(text, str):
         return text
-    with _view_of(text) as view:
+    with view_of(text) as view:
         return str(view, "utf-8")
 
 
@@ -64,11 +64,11 @@ def as_bytes(text: Text) -> bytes:
     """
     if isinstance(text, str):
         return text.encode("utf-8")
-    with _view_of(text) as view:
+    with view_of(text) as view:
         return bytes(view)
 
 
-def _view_of(text: object) -> memoryview:
+def view_of(text: object) -> memoryview:
     """Return the bytes of a buffer; raise TypeError for any other value."""
     try:
         view = memoryview(text)  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, Protocol, runtime_checkable
 
 from bpetite._pretokenizer import BLOCK_CHARACTERS, chunks_of
-from bpetite._unicode import nfc_chunks, spans_without_nfc
+from bpetite._unicode import is_nfc, nfc_chunks
 
 _READ_BYTES = 1 << 16
 _ENCODE_CHARACTERS = 1 << 16
@@ -341,20 +341,10 @@ class NormalizedCorpus:
             documents = corpus.encoded()
         else:
             documents = corpus.encoded(
-                lambda data, offsets: (
-                    _is_nfc(data[offsets[0] : offsets[-1]]) and take(data, offsets)
-                )
+                lambda data, offsets: is_nfc(data[offsets[0] : offsets[-1]]) and take(data, offsets)
             )
         for name, chunks in documents:
             yield name, map(str.encode, nfc_chunks(_decoded(name, chunks)))
-
-
-def _is_nfc(data: memoryview) -> bool:
-    """Return whether bytes are UTF-8 in normal form."""
-    try:
-        return not any(spans_without_nfc(data))
-    except UnicodeDecodeError:
-        return False
 
 
 DocumentCorpus = TextCorpus | BatchCorpus | FileCorpus | NormalizedCorpus

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
-from bpetite._arguments import Frame, Text, as_bytes, as_str, raise_in_whole
+from bpetite._arguments import Frame, Text, as_bytes, as_str, raise_in_whole, view_of
 from bpetite._engine import python
 from bpetite._engine.documents import documents_in
-from bpetite._unicode import Change, nfc, nfc_changes, replaced, spans_without_nfc
+from bpetite._unicode import Change, is_nfc, nfc, nfc_changes, replaced, spans_without_nfc
 from bpetite._vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -37,6 +37,10 @@ class NormalizingEncoder(python.TextEncoder):
 
         None if the normal form has a special literal that the text has not.
         """
+        if not isinstance(text, str):
+            with view_of(text) as view:  # a large file is never a str
+                if is_nfc(view):
+                    return text
         string = as_str(text)
         changes = nfc_changes(string)
         if not changes:
@@ -105,28 +109,27 @@ class NormalizingEncoder(python.TextEncoder):
     def encode_offsets(
         self, data: memoryview, offsets: memoryview, frame: Frame, item_size: int, threads: int
     ) -> tuple[memoryview, memoryview]:
-        try:
-            run = self._normal_run(data, offsets)
-            if run is not None:
-                return self._native.encode_offsets(*run, frame, item_size, threads)
-        except UnicodeDecodeError:
-            pass  # its position may be that in the normal form
-        return super().encode_offsets(data, offsets, frame, item_size, threads)
+        run = self._normal_run(data, offsets)
+        if run is None:
+            return super().encode_offsets(data, offsets, frame, item_size, threads)
+        return self._native.encode_offsets(*run, frame, item_size, threads)
 
     def _normal_run(self, data: memoryview, offsets: memoryview) -> Run | None:
         """Return documents with the same ids in the native encoder, None if `_normal` does."""
         first = max(offsets[0], 0)
-        others = deque(spans_without_nfc(data[first : offsets[-1]]))
+        try:
+            others = deque(spans_without_nfc(data[first : offsets[-1]]))
+        except UnicodeDecodeError:
+            others = deque()  # the native encoder finds the document
         if not others:
             return data, offsets
-        documents_in(data, offsets)  # checks the offsets
         parts: list[bytes | memoryview] = []
-        for start, end in pairwise(offsets):
+        for text, (start, end) in zip(documents_in(data, offsets), pairwise(offsets), strict=True):
             while others and first + others[0][1] <= start:
                 others.popleft()
             part: bytes | memoryview = data[start:end]
             if others and first + others[0][0] < end:
-                normal = self._normal(str(part, "utf-8"))
+                normal = self._normal(text)
                 if normal is None:
                     return None
                 part = as_bytes(normal)
@@ -139,10 +142,7 @@ class NormalizingEncoder(python.TextEncoder):
 
         def normal_runs() -> Iterator[Run]:
             for data, offsets in runs:
-                try:
-                    normal = self._normal_run(data, offsets)
-                except UnicodeDecodeError:
-                    normal = None
+                normal = self._normal_run(data, offsets)
                 if normal is not None:
                     yield normal
                 else:

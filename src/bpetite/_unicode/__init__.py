@@ -250,6 +250,14 @@ def spans_without_nfc(data: memoryview) -> Iterator[tuple[int, int]]:
             yield start, end
 
 
+def is_nfc(data: memoryview) -> bool:
+    """Return whether bytes are UTF-8 that `nfc` leaves as it is."""
+    try:
+        return not any(spans_without_nfc(data))
+    except UnicodeDecodeError:
+        return False
+
+
 def nfc_chunks(chunks: Iterable[str]) -> Iterator[str]:
     """Yield `nfc` of a text that comes in chunks, in chunks too.
 
