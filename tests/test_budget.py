@@ -294,9 +294,9 @@ def test_chunks_take_linear_time(unit: str) -> None:
 
     def seconds(size: int) -> float:
         text = unit * (size // len(unit))
-        start = time.perf_counter()
+        start = time.process_time()
         assert [*tokenizer.chunks(text, 100)][-1].end == len(text)
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     seconds(5_000)
     limit = 24 * seconds(20_000)
@@ -308,11 +308,11 @@ def test_a_small_budget_reads_little_of_a_long_text() -> None:
     short, long = "It is sunny. " * 100, "It is sunny. " * 1_000_000
 
     def seconds(text: str) -> float:
-        start = time.perf_counter()
+        start = time.process_time()
         assert not tokenizer.fits(text, 50)
         assert tokenizer.count(tokenizer.truncate(text, 50)) == 50
         assert tokenizer.count(tokenizer.truncate(text, 50, keep="end")) == 50
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     seconds(short)
     limit = 5 * seconds(short) + 0.001
@@ -327,12 +327,12 @@ def test_a_small_budget_reads_little_of_a_long_word(start: str, unit: str) -> No
     def seconds(size: int) -> float:
         text = start + unit * size
         backwards = text[::-1]
-        started = time.perf_counter()
+        started = time.process_time()
         assert not tokenizer.fits(text, 5)
         assert tokenizer.count(tokenizer.truncate(text, 5)) <= 5
         assert tokenizer.count(tokenizer.truncate(backwards, 5, keep="end")) <= 5
         assert len(next(tokenizer.chunks(text, 5)).ids) <= 5
-        return time.perf_counter() - started
+        return time.process_time() - started
 
     seconds(70_000)
     limit = 4 * seconds(70_000)

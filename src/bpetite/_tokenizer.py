@@ -27,7 +27,7 @@ from bpetite._streaming.encode_stream import EncodeStream, TextSource, ids_of_ch
 from bpetite._streaming.stream import MakesStreams
 from bpetite._streaming.tables import TokenSource
 from bpetite._token_tables import TokenTables
-from bpetite._unicode import nfc
+from bpetite._unicode import nfc, nfc_changes
 from bpetite._vocabulary import BYTE_COUNT, MAX_ID, Pair, Vocabulary, as_id
 from bpetite.formats import _registry
 from bpetite.formats._fingerprint import fingerprint
@@ -810,9 +810,7 @@ class Tokenizer(MakesStreams):
         """
         budget = _arguments.check_at_least(0, max_tokens, "max_tokens")
         string = _arguments.as_str(text)
-        return self._cutter(allowed_special, string, slice(self._reach(budget))).fits(
-            string, budget
-        )
+        return self._cutter(allowed_special, string, budget).fits(string, budget)
 
     def truncate(
         self,
@@ -838,9 +836,7 @@ class Tokenizer(MakesStreams):
         if keep not in ("start", "end"):
             raise ValueError(f'keep must be "start" or "end", got {keep!r}')
         string = _arguments.as_str(text)
-        reach = self._reach(budget)
-        looked_at = slice(reach) if keep == "start" else slice(-reach, None)
-        cutter = self._cutter(allowed_special, string, looked_at)
+        cutter = self._cutter(allowed_special, string, budget, from_end=keep == "end")
         if keep == "start":
             return string[: cutter.prefix(string, budget)]
         return string[len(string) - cutter.suffix(string, budget) :]
@@ -875,16 +871,25 @@ class Tokenizer(MakesStreams):
         budget = _arguments.check_at_least(1, max_tokens, "max_tokens")
         overlap = _arguments.check_overlap(overlap, budget)
         string = _arguments.as_str(text)
-        return self._cutter(allowed_special, string, slice(None)).chunks(string, budget, overlap)
+        return self._cutter(allowed_special, string).chunks(string, budget, overlap)
 
-    def _reach(self, budget: int) -> int:
-        """Return a number of characters, more than a search for a cut looks at."""
-        return 4 * (budget + 1) * self._vocabulary.tokens.bytes_of.max_length
-
-    def _cutter(self, allowed_special: Specials, text: str, looked_at: slice) -> TextCutter:
-        """Return a cutter for a text, of which it looks at a part only."""
+    def _cutter(
+        self,
+        allowed_special: Specials,
+        text: str,
+        budget: int | None = None,
+        *,
+        from_end: bool = False,
+    ) -> TextCutter:
+        """Return a cutter for a text; with a budget, for one cut."""
         vocabulary = self._vocabulary
-        is_exact = vocabulary.normalizer is None or nfc(part := text[looked_at]) == part
+        is_exact = vocabulary.normalizer is None
+        if not is_exact:
+            if budget is not None:
+                # One cut looks at less than this.
+                reach = 4 * (budget + 1) * vocabulary.tokens.bytes_of.max_length
+                text = text[-reach:] if from_end else text[:reach]
+            is_exact = not nfc_changes(text)
         chosen, _ = _arguments.choose_specials(vocabulary.special_tokens, allowed_special, ())
         encoder = self._encoder_of(chosen)
         return TextCutter(
