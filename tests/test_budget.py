@@ -6,12 +6,13 @@ import itertools
 import time
 import tracemalloc
 import unicodedata
+from dataclasses import replace
 from functools import cache
 from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support import DATA
 from support.examples import few_examples, slow_except
@@ -102,6 +103,23 @@ def test_a_normal_form_beyond_the_budget_changes_nothing(
     assert tokenizer.truncate(behind, budget) == longest_prefix(tokenizer, behind, budget)
     expected = longest_suffix(tokenizer, before, budget)
     assert tokenizer.truncate(before, budget, keep="end") == expected
+
+
+@few_examples
+@given(
+    st.integers(0, 60),
+    st.lists(st.sampled_from("ab \u0958é\u212a"), max_size=90),
+    st.integers(0, 4),
+)
+@example(60, [*"a b c d " * 8], 2)
+def test_budgets_of_text_that_becomes_longer(marks: int, parts: list[str], budget: int) -> None:
+    trained = Tokenizer.train("ab", 257, special_tokens=())
+    tokenizer = Tokenizer(replace(trained._vocabulary, normalizer="NFC"))
+    text = "\u0958" * marks + "".join(parts)
+    assert tokenizer.fits(text, budget) == (tokenizer.count(text) <= budget)
+    assert tokenizer.truncate(text, budget) == longest_prefix(tokenizer, text, budget)
+    expected = longest_suffix(tokenizer, text, budget)
+    assert tokenizer.truncate(text, budget, keep="end") == expected
 
 
 @pytest.mark.parametrize("text_case", TEXTS)

@@ -96,7 +96,7 @@ class TextCutter:
     """Cuts texts by the ids of `encode`, in a buffer. `count` returns the number of these ids.
 
     `bytes_of` has the bytes of each id, and `join` joins the bytes of several. `is_exact` says
-    whether these bytes are the text, as they are if no normalizer changes it.
+    whether these bytes are a text, as they are if no normalizer changes it.
     """
 
     def __init__(
@@ -106,15 +106,15 @@ class TextCutter:
         bytes_of: TokenBytes,
         join: Callable[[memoryview], bytes],
         splitter: ChunkSplitter,
-        is_exact: bool,
+        is_exact: Callable[[str], bool] | None,
     ) -> None:
+        """Without `is_exact`, the bytes of ids are the text."""
         self.encode = encode
         self._count = count
         self._bytes_of = bytes_of
         self._join = join
         self._splitter = splitter
         self._is_exact = is_exact
-        self._has_measure = is_exact and splitter.has_splits
 
     def fits(self, text: str, budget: int) -> bool:
         """Return whether a text has at most `budget` ids."""
@@ -142,7 +142,7 @@ class TextCutter:
             yield from self._chunks(text, budget, overlap)
 
     def _chunks(self, text: str, budget: int, overlap: int) -> Iterator[Chunk]:
-        window = _Window(self, text, budget) if self._has_measure else None
+        window = _Window(self, text, budget) if self._has_measure(text) else None
         start = last_end = 0
         while start < len(text):
             if window is not None:
@@ -176,15 +176,20 @@ class TextCutter:
         new_start = end - (cut.fits or self._near_suffix(text, end, overlap, cut))
         return new_start if new_start > start else next(self._splitter.splits(text, start, end))
 
+    def _has_measure(self, text: str) -> bool:
+        """Return whether the ids of a text lead to its safe splits."""
+        return self._splitter.has_splits and (self._is_exact is None or self._is_exact(text))
+
     # The last safe split that fits
 
     def _prefix(self, text: str, start: int, budget: int) -> _Cut:
         """Return the cut of `text[start:]`; `start` is the start of a text or a safe split."""
-        if not self._has_measure:
-            return self.prefix_by_counts(text, start, budget)
         size = first_characters(budget)
         while True:
-            ids = self.encode(text[start : start + size])
+            part = text[start : start + size]
+            if not self._has_measure(part):
+                return self.prefix_by_counts(text, start, budget)
+            ids = self.encode(part)
             if start + size >= len(text) and len(ids) <= budget:
                 return _Cut(len(text) - start, len(ids), len(text) - start)
             if len(ids) > budget:
@@ -199,12 +204,13 @@ class TextCutter:
 
     def _suffix(self, text: str, start: int, end: int, budget: int) -> _Cut:
         """Return the cut of `text[start:end]` from its end."""
-        if not self._has_measure:
-            return self._suffix_by_counts(text, start, end, budget)
         size = first_characters(budget)
         while True:
             first = max(end - size, start)
-            ids = self.encode(text[first:end])
+            part = text[first:end]
+            if not self._has_measure(part):
+                return self._suffix_by_counts(text, start, end, budget)
+            ids = self.encode(part)
             if first == start and len(ids) <= budget:
                 return _Cut(end - start, len(ids), end - start)
             if len(ids) > budget:
@@ -297,7 +303,7 @@ class TextCutter:
 
     def exceeding_characters(self, budget: int) -> int:
         """Return a number of characters that every text within a budget is below."""
-        per_byte = 1 if self._is_exact else _MAX_DECOMPOSITION
+        per_byte = 1 if self._is_exact is None else _MAX_DECOMPOSITION
         return budget * per_byte * self._bytes_of.max_length + 1
 
     # Between two safe splits

@@ -8,14 +8,17 @@ import os
 import re
 import sys
 import warnings
+from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
+from operator import gt
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, Protocol, runtime_checkable
+from typing import Any, BinaryIO, NamedTuple, Protocol, runtime_checkable
 
 from bpetite._pretokenizer import BLOCK_CHARACTERS, chunks_of
-from bpetite._unicode import is_nfc, nfc_chunks
+from bpetite._unicode import bytes_without_nfc, nfc, nfc_chunks
 
 _READ_BYTES = 1 << 16
 _ENCODE_CHARACTERS = 1 << 16
@@ -309,12 +312,14 @@ class FileCorpus:
 class NormalizedCorpus:
     r"""The documents of another corpus, in normal form C.
 
+    Text without a character that may begin a block of `nfc_changes` is kept whole.
+
     >>> corpus = NormalizedCorpus(TextCorpus("e\u0301"))
     >>> ["".join(document) for document in corpus] == ["é"]
     True
     """
 
-    def __init__(self, corpus: TextCorpus | BatchCorpus | FileCorpus) -> None:
+    def __init__(self, corpus: TextCorpus | BatchCorpus) -> None:
         self._corpus = corpus
 
     @property
@@ -332,19 +337,73 @@ class NormalizedCorpus:
     def encoded(
         self, take: Callable[[memoryview, memoryview], bool] | None = None
     ) -> Iterator[tuple[str, Iterator[bytes]]]:
-        """Yield the name of each document and its UTF-8 in chunks.
+        """Yield the name of each document and its UTF-8 in chunks; `take` as in `BatchCorpus`."""
 
-        `take` is that of `BatchCorpus`, for documents that are in normal form already.
-        """
+        def take_normal(data: memoryview, offsets: memoryview) -> bool:
+            run = normal_run(data, offsets, nfc)
+            return take is not None and run is not None and take(*run)
+
         corpus = self._corpus
-        if take is None or not isinstance(corpus, BatchCorpus):
-            documents = corpus.encoded()
+        if isinstance(corpus, BatchCorpus):
+            documents = corpus.encoded(take_normal)
         else:
-            documents = corpus.encoded(
-                lambda data, offsets: is_nfc(data[offsets[0] : offsets[-1]]) and take(data, offsets)
-            )
+            documents = corpus.encoded()
         for name, chunks in documents:
             yield name, map(str.encode, nfc_chunks(_decoded(name, chunks)))
+
+
+Run = tuple[memoryview, memoryview]
+"""Documents: document i is `data[offsets[i] : offsets[i + 1]]`."""
+
+
+def normal_run(data: memoryview, offsets: memoryview, normal: Callable[[str], Any]) -> Run | None:
+    r"""Return documents of which `normal` has replaced those that are not in normal form C.
+
+    `normal` returns a `str`, or its UTF-8. If it returns None, so does this function. Documents
+    that are wrong in some way are returned as they are.
+
+    >>> offsets = memoryview(array("Q", [0, 1, 4, 5]))
+    >>> data, offsets = normal_run(memoryview("ae\u0301b".encode()), offsets, nfc)
+    >>> str(data, "utf-8"), offsets.tolist()
+    ('aéb', [0, 1, 3, 4])
+    """
+    start, end = offsets[0], offsets[-1]
+    try:
+        spans = [*bytes_without_nfc(data[max(start, 0) : end])]
+    except UnicodeDecodeError:
+        return data, offsets
+    if not spans or start < 0 or end > len(data) or any(map(gt, offsets, offsets[1:])):
+        return data, offsets
+    parts: list[memoryview | bytes] = []
+    moved = array("Q")
+    shift = -start  # of the offsets behind what is copied
+    copied = start
+    for number in _numbers_in(spans, offsets):
+        first, last = offsets[number], offsets[number + 1]
+        try:
+            form = normal(str(data[first:last], "utf-8"))
+        except UnicodeDecodeError:
+            return data, offsets
+        if form is None:
+            return None
+        form = form.encode("utf-8") if isinstance(form, str) else form
+        parts += data[copied:first], form
+        moved.extend(offset + shift for offset in offsets[len(moved) : number + 1])
+        shift += len(form) - (last - first)
+        copied = last
+    parts.append(data[copied:end])
+    moved.extend(offset + shift for offset in offsets[len(moved) :])
+    return memoryview(b"".join(parts)), memoryview(moved)
+
+
+def _numbers_in(spans: Iterable[tuple[int, int]], offsets: memoryview) -> Iterator[int]:
+    """Yield the numbers of the documents in spans, which count from the first document."""
+    number = 0
+    for start, end in spans:
+        number = max(number, bisect_right(offsets, offsets[0] + start) - 1)
+        while number < len(offsets) - 1 and offsets[number] < offsets[0] + end:
+            yield number
+            number += 1
 
 
 DocumentCorpus = TextCorpus | BatchCorpus | FileCorpus | NormalizedCorpus

@@ -373,14 +373,14 @@ class SpecialSplitter:
     def split(self, text: str) -> Iterator[tuple[str, str | None]]:
         """Yield each segment of ordinary text with the literal after it; None after the last."""
         start = 0
-        for literal, position in self._find(text):
+        for literal, position in self.find(text):
             yield text[start:position], literal
             start = position + len(literal)
         yield text[start:], None
 
     def first(self, text: str) -> tuple[str, int] | None:
         """Return the first literal in `text` with its position in characters, None without one."""
-        return next(self._find(text), None)
+        return next(self.find(text), None)
 
     def spans(self, text: str, at: int) -> bool:
         """Return whether a literal begins before a position of `text` and ends behind it."""
@@ -417,7 +417,7 @@ class SpecialSplitter:
         (5, 6)
         """
         end, begun = 0, self.begun(text)
-        for literal, position in self._find(text):
+        for literal, position in self.find(text):
             if begun <= position:
                 break
             end = position + len(literal)
@@ -425,7 +425,8 @@ class SpecialSplitter:
                 begun = self.begun(text, end)
         return end, begun
 
-    def _find(self, text: str) -> Iterator[tuple[str, int]]:
+    def find(self, text: str) -> Iterator[tuple[str, int]]:
+        """Yield each literal in a text with its position in characters."""
         candidate = self._candidates.search(text) if self._candidates else None
         while self._candidates and candidate:
             position = candidate.start()

@@ -27,7 +27,7 @@ from bpetite._streaming.encode_stream import EncodeStream, TextSource, ids_of_ch
 from bpetite._streaming.stream import MakesStreams
 from bpetite._streaming.tables import TokenSource
 from bpetite._token_tables import TokenTables
-from bpetite._unicode import nfc, nfc_changes
+from bpetite._unicode import is_nfc
 from bpetite._vocabulary import BYTE_COUNT, MAX_ID, Pair, Vocabulary, as_id
 from bpetite.formats import _registry
 from bpetite.formats._fingerprint import fingerprint
@@ -157,8 +157,8 @@ class Tokenizer(MakesStreams):
         ordinary tokens of both. The corpus is encoded by `base` first, in the pieces of `pattern`,
         by default the base's. So training in one go and in steps without special tokens gives
         equal vocabularies. Another `pattern` learns tokens that the base's pattern splits, and
-        becomes the pattern of the result. If the base normalizes text (form C), so does training;
-        a `PieceCounts` must then be of normalized text.
+        becomes the pattern of the result. If the base normalizes text (form C), so does training.
+        A `PieceCounts` must then be of normalized text, of which its pieces show only some.
 
         These arguments say which merges are learnt, except for required tokens. Any encoder can use
         the result.
@@ -810,7 +810,7 @@ class Tokenizer(MakesStreams):
         """
         budget = _arguments.check_at_least(0, max_tokens, "max_tokens")
         string = _arguments.as_str(text)
-        return self._cutter(allowed_special, string, budget).fits(string, budget)
+        return self._cutter(allowed_special).fits(string, budget)
 
     def truncate(
         self,
@@ -836,7 +836,7 @@ class Tokenizer(MakesStreams):
         if keep not in ("start", "end"):
             raise ValueError(f'keep must be "start" or "end", got {keep!r}')
         string = _arguments.as_str(text)
-        cutter = self._cutter(allowed_special, string, budget, from_end=keep == "end")
+        cutter = self._cutter(allowed_special)
         if keep == "start":
             return string[: cutter.prefix(string, budget)]
         return string[len(string) - cutter.suffix(string, budget) :]
@@ -871,25 +871,10 @@ class Tokenizer(MakesStreams):
         budget = _arguments.check_at_least(1, max_tokens, "max_tokens")
         overlap = _arguments.check_overlap(overlap, budget)
         string = _arguments.as_str(text)
-        return self._cutter(allowed_special, string).chunks(string, budget, overlap)
+        return self._cutter(allowed_special).chunks(string, budget, overlap)
 
-    def _cutter(
-        self,
-        allowed_special: Specials,
-        text: str,
-        budget: int | None = None,
-        *,
-        from_end: bool = False,
-    ) -> TextCutter:
-        """Return a cutter for a text; with a budget, for one cut."""
+    def _cutter(self, allowed_special: Specials) -> TextCutter:
         vocabulary = self._vocabulary
-        is_exact = vocabulary.normalizer is None
-        if not is_exact:
-            if budget is not None:
-                # One cut looks at less than this.
-                reach = 4 * (budget + 1) * vocabulary.tokens.bytes_of.max_length
-                text = text[-reach:] if from_end else text[:reach]
-            is_exact = not nfc_changes(text)
         chosen, _ = _arguments.choose_specials(vocabulary.special_tokens, allowed_special, ())
         encoder = self._encoder_of(chosen)
         return TextCutter(
@@ -898,7 +883,7 @@ class Tokenizer(MakesStreams):
             vocabulary.tokens.bytes_of,
             self._joiner.join,
             self._splitter_of(chosen),
-            is_exact,
+            is_nfc if vocabulary.normalizer else None,
         )
 
     def _runs(self, corpus: Batches) -> Iterator[DocumentRun]:
@@ -1617,7 +1602,7 @@ def _source(corpus: AnyCorpus, replaces: bool, normalizes: bool) -> DocumentCorp
     if replaces:
         raise ValueError('errors="replace" is for documents, not for a PieceCounts')
     if normalizes:
-        other = next((piece for piece, _ in corpus.items() if nfc(piece) != piece), None)
+        other = next((piece for piece, _ in corpus.items() if not is_nfc(piece)), None)
         if other is not None:
             raise ValueError(
                 f"the base normalizes text (form C), and the piece {other!r} is of other text; "

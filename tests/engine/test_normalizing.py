@@ -17,10 +17,10 @@ from support.split_cases import tokenizer_of
 
 from bpetite import Tokenizer, Trusted
 from bpetite._pretokenizer import SpecialSplitter
-from bpetite._unicode import nfc, nfc_changes, nfc_chunks, spans_without_nfc
+from bpetite._unicode import are_nfc, is_nfc, nfc, nfc_chunks
 from bpetite._vocabulary import Vocabulary
 
-LITERALS = ("<K>", "é", "é>", "K", "a\u0301<")
+LITERALS = ("<K>", "é", "é>", "K", "a\u0301<", "éé", "<K>xK", "ab<K>cd")
 """Literals that a normal form can make, of the Kelvin sign say, or destroy."""
 
 CHARACTERS = ["a", "e", "é", "\u0301", "\u0323", "<", ">", "K", "\u212a", "\u0338", " ", "中", "🙂"]
@@ -29,6 +29,14 @@ CHARACTERS += ["\u1100", "\u1161", "\u11a8", "각", "\u1ab0", "\u1ac0", "\n", "<
 
 TEXTS = st.lists(st.sampled_from(CHARACTERS), max_size=12).map("".join)
 LONGER = st.builds(lambda text, times: text * times, TEXTS, st.sampled_from([1, 2, 900, 3000]))
+
+# Places near the ends of the parts and the blocks in which text is normalized.
+NEAR_EDGES = st.builds(
+    lambda size, text, behind: "x" * size + text + behind,
+    st.sampled_from([*range(252, 258), *range(4092, 4098)]),
+    TEXTS,
+    st.sampled_from(["", "x" * 300]),
+)
 
 
 @cache
@@ -55,7 +63,10 @@ def expected(text: str, ordinary: bool = False) -> list[int]:
     return ids
 
 
-@given(LONGER)
+@given(LONGER | NEAR_EDGES)
+@example("x" * 254 + "e\u0301e\u0301")
+@example("x" * 253 + "<\u212a>x\u212a")
+@example("ab<K>c\u0301d e\u0301<K>\u0338ab<\u212a>cd")
 @example("<\u212a>e\u0301>")
 @example("<K>\u0338 \u212a")
 @example("a\u0301<")
@@ -125,14 +136,35 @@ def test_text_in_normal_form_is_not_split_in_python() -> None:
     assert 0 < len(calls) < len(text) / 50
 
 
+def test_few_documents_in_another_form_leave_the_others() -> None:
+    """Each document has its ids, whichever of its neighbours change their length."""
+    texts = ["plain", "", "e\u0301", "中文", "\u212a", "x" * 70_000, "<K>", "", "a\u0323\u0301"]
+    for start in range(len(texts)):
+        some = texts[start:] * 3
+        data = "".join(["before", *some, "behind"]).encode()
+        ends = accumulate((len(text.encode()) for text in some), initial=6)
+        ids, offsets = tokenizer().encode_offsets(data, array("q", ends), allowed_special="all")
+        found = [ids[first:last].tolist() for first, last in pairwise(offsets)]
+        assert found == [expected(text) for text in some]
+
+
+def test_offsets_inside_a_character_are_refused_in_any_form() -> None:
+    data = "e\u0301 é".encode()
+    for offsets in ([0, 2], [0, 3, 5, 6], [3, 2], [0, 99]):
+        with pytest.raises((UnicodeDecodeError, ValueError)) as found:
+            tokenizer().encode_offsets(data, array("q", offsets))
+        with pytest.raises((UnicodeDecodeError, ValueError)) as wanted:
+            tokenizer_of("gpt2").encode_offsets(data, array("q", offsets))
+        assert str(found.value) == str(wanted.value)
+
+
 # Normal forms of long texts
 
 
 @given(LONGER)
 def test_long_texts_are_normalized_in_blocks(text: str) -> None:
     assert nfc(text) == normal_form(text)
-    assert [*spans_without_nfc(memoryview(text.encode()))] == [] or normal_form(text) != text
-    assert (nfc_changes(text) == []) == (normal_form(text) == text)
+    assert is_nfc(text) == are_nfc(memoryview(text.encode())) == (normal_form(text) == text)
 
 
 @given(TEXTS, st.lists(st.integers(0, 12)))

@@ -12,6 +12,7 @@ use crate::interrupt::{Interrupt, Interrupted};
 use crate::merge::words::has_words;
 use crate::merge::{MergeScratch, MergeTable};
 use crate::simd::Isa;
+use crate::split::numbers::NumberEnds;
 use crate::split::{self, Pattern, Pieces};
 use crate::types::BATCH;
 pub use batch::{Context, Job};
@@ -24,6 +25,8 @@ pub use sink::{Count, Id, IdCounts, IdList, Sink};
 /// Encodes texts with one vocabulary. Many threads may use it at once.
 pub struct Encoder {
     pattern: Option<Pattern>,
+    /// The most characters of a number, if numbers divide texts before the pattern splits them.
+    max_number: Option<usize>,
     pieces: Arc<PieceEncoder>,
     special: Option<Literals>,
     /// Contexts that no call uses. The lock is held only to take one out or to put one back.
@@ -32,21 +35,25 @@ pub struct Encoder {
 
 impl Encoder {
     /// `id_of` has the id of each token, `special` the literals of special tokens and their ids.
+    /// Numbers of up to `max_number` characters divide texts before the pattern splits them.
     pub fn new(
         pattern: Option<Pattern>,
+        max_number: Option<usize>,
         merges: Arc<MergeTable>,
         id_of: Arc<[u32]>,
         special: &[(String, u32)],
     ) -> Encoder {
         split::prepare();
         let pieces = Arc::new(PieceEncoder::new(merges, id_of));
-        Encoder { pattern, pieces, special: None, contexts: Arc::default() }.allowing(special)
+        Encoder { pattern, max_number, pieces, special: None, contexts: Arc::default() }
+            .allowing(special)
     }
 
     /// Returns an encoder with other special tokens, which shares all else.
     pub fn allowing(&self, special: &[(String, u32)]) -> Encoder {
         Encoder {
             pattern: self.pattern,
+            max_number: self.max_number,
             pieces: Arc::clone(&self.pieces),
             special: (!special.is_empty()).then(|| Literals::new(special)),
             contexts: Arc::clone(&self.contexts),
@@ -160,11 +167,29 @@ impl Encoder {
         ends: &[u32],
         job: &mut Job<'_, '_, S>,
     ) -> Result<(), Interrupted> {
+        let Some(max_number) = self.max_number else { return self.encode_from(0, text, ends, job) };
+        let mut numbers = NumberEnds::new(text, ends, max_number);
+        let (mut start, mut ends) = (0, Vec::new());
+        while numbers.next_ends(&mut ends) {
+            self.encode_from(start, text, &ends, job)?;
+            start = ends[ends.len() - 1] as usize;
+        }
+        Ok(())
+    }
+
+    /// Encodes the texts from `start` on, which end at `ends`.
+    fn encode_from<S: Sink>(
+        &self,
+        start: usize,
+        text: &[u8],
+        ends: &[u32],
+        job: &mut Job<'_, '_, S>,
+    ) -> Result<(), Interrupted> {
         let Some(pattern) = self.pattern else { return Ok(()) };
-        let mut pieces = Pieces::of_texts(pattern, text, ends);
-        let mut next_forecast = FIRST_FORECAST_BYTES;
+        let mut pieces = Pieces::of_texts(pattern, text, start, ends);
+        let mut next_forecast = start + FIRST_FORECAST_BYTES;
         let first = job.sink.count();
-        let mut at = 0;
+        let mut at = start;
         loop {
             job.context.bounds[0] = at as u32;
             let count = pieces.next_ends(&mut job.context.bounds[1..]);
@@ -179,7 +204,8 @@ impl Encoder {
             if at > next_forecast {
                 // Expect as many ids a byte as so far, and 3 % more, but at most one a byte.
                 let left = text.len() - at;
-                let more = (job.sink.count() - first) as f64 / at as f64 * left as f64 * 1.03;
+                let ids_per_byte = (job.sink.count() - first) as f64 / (at - start) as f64;
+                let more = ids_per_byte * left as f64 * 1.03;
                 job.sink.expect((more as usize).min(left) + 4 * BATCH);
                 next_forecast = at + FORECAST_BYTES;
             }
@@ -230,11 +256,20 @@ const FIRST_FORECAST_BYTES: usize = 1 << 17;
 #[cfg(test)]
 pub mod examples {
     use super::*;
-    use crate::split::all_pieces;
+    use crate::split::numbers::divided;
+    use crate::split::{PATTERNS, all_pieces};
     use crate::test_inputs::WORDS;
     use crate::types::TokenIndex;
 
     pub const SPECIAL: [(&str, u32); 3] = [("<|a|>", 7000), ("<|a|><|b|>", 7001), ("'s", 7002)];
+
+    /// Returns an encoder for each pattern, and for numbers that divide texts before.
+    pub fn encoders() -> impl Iterator<Item = Encoder> {
+        let max_numbers = [None, Some(1), Some(3), Some(usize::MAX)];
+        PATTERNS.into_iter().flat_map(move |pattern| {
+            max_numbers.map(|max_number| Encoder { max_number, ..encoder(Some(pattern)) })
+        })
+    }
 
     /// Returns an encoder whose merges make tokens of all words, and of longer ones. The ids of
     /// bytes are in another order than the bytes.
@@ -250,7 +285,7 @@ pub mod examples {
         }
         let id_of = (0..next).map(|token| if token < 256 { 255 - token } else { token }).collect();
         let special = SPECIAL.map(|(literal, id)| (literal.to_string(), id));
-        Encoder::new(pattern, Arc::new(merges), id_of, &special)
+        Encoder::new(pattern, None, Arc::new(merges), id_of, &special)
     }
 
     /// Returns words, special literals, and more words of those tokens.
@@ -273,9 +308,16 @@ pub mod examples {
     pub fn plain_ids(encoder: &Encoder, text: &str, ordinary: bool) -> Vec<u32> {
         let mut ids = Vec::new();
         encoder.for_each_segment(text.as_bytes(), ordinary, |segment, special| {
-            let pieces = Pieces::new(encoder.pattern.expect("there is one"), segment);
-            for piece in all_pieces(pieces, str::from_utf8(segment).expect("a part of a str")) {
-                ids.extend(plain_ids_of_piece(encoder, piece.as_bytes()));
+            let segment = str::from_utf8(segment).expect("a part of a str");
+            let texts = match encoder.max_number {
+                Some(max_number) => divided(segment, max_number),
+                None => vec![segment],
+            };
+            for text in texts {
+                let pieces = Pieces::new(encoder.pattern.expect("there is one"), text);
+                for piece in all_pieces(pieces, text) {
+                    ids.extend(plain_ids_of_piece(encoder, piece.as_bytes()));
+                }
             }
             ids.extend_from_slice(special);
             true
@@ -329,9 +371,9 @@ mod tests {
     #[test]
     fn ids_do_not_depend_on_earlier_texts() {
         let words = all_words();
-        for pattern in PATTERNS {
-            let (mut fixture, mut rng) = (Fixture::new(encoder(Some(pattern))), Rng::new(1));
-            for round in 0..ROUNDS {
+        for encoder in encoders() {
+            let (mut fixture, mut rng) = (Fixture::new(encoder), Rng::new(1));
+            for round in 0..ROUNDS / 2 {
                 let text = rng.text(&words, if round % 100 == 0 { 3000 } else { 40 });
                 fixture.check(&text, round % 2 == 0);
             }
@@ -363,7 +405,7 @@ mod tests {
             }
         }
         let id_of = (0..1000).map(|token| if token < 256 { 255 - token } else { token }).collect();
-        Encoder::new(Some(PATTERNS[rng.below(PATTERNS.len())]), Arc::new(merges), id_of, &[])
+        Encoder::new(Some(PATTERNS[rng.below(PATTERNS.len())]), None, Arc::new(merges), id_of, &[])
     }
 
     #[test]
@@ -402,7 +444,7 @@ mod tests {
             }
         }
         let id_of = (0..1000).map(|token| if token < 256 { token ^ 1 } else { token + 9 });
-        Encoder::new(Some(Pattern::Words), Arc::new(merges), id_of.collect(), &[])
+        Encoder::new(Some(Pattern::Words), None, Arc::new(merges), id_of.collect(), &[])
     }
 
     #[test]
@@ -435,7 +477,8 @@ mod tests {
         for (&(left, right), made) in pairs.iter().zip(256..) {
             assert!(merges.push(left, right, made));
         }
-        let encoder = Encoder::new(Some(Pattern::Words), Arc::new(merges), (0..300).collect(), &[]);
+        let encoder =
+            Encoder::new(Some(Pattern::Words), None, Arc::new(merges), (0..300).collect(), &[]);
         let mut fixture = Fixture::new(encoder);
         for count in [1, 2, BATCH - 1, BATCH, BATCH + 1, 2 * BATCH, 2 * BATCH + 1, 5 * BATCH] {
             for before in [0, 1, 2, BATCH - 1, BATCH] {

@@ -357,7 +357,7 @@ impl TokenLengths {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encode::examples::{all_words, encoder, plain_ids, plain_ids_of_piece};
+    use crate::encode::examples::{all_words, encoder, encoders, plain_ids, plain_ids_of_piece};
     use crate::split::PATTERNS;
     use crate::test_inputs::Rng;
 
@@ -373,9 +373,8 @@ mod tests {
     #[test]
     fn parts_of_ordinary_text_have_its_ids() {
         let (words, mut rng) = (all_words(), Rng::new(1));
-        for pattern in PATTERNS {
-            let encoder = encoder(Some(pattern));
-            for _ in 0..if cfg!(miri) { 3 } else { 2000 } {
+        for encoder in encoders() {
+            for _ in 0..if cfg!(miri) { 3 } else { 1000 } {
                 // About one round in a hundred fills several batches.
                 let most = if rng.below(100) == 0 { 120 } else { 9 };
                 let (count, length) = (rng.below(most), 1 + rng.below(most));
@@ -402,8 +401,7 @@ mod tests {
     #[test]
     fn a_trusted_text_has_the_ids_of_encode() {
         let (words, mut rng) = (all_words(), Rng::new(2));
-        for pattern in PATTERNS {
-            let encoder = encoder(Some(pattern));
+        for encoder in encoders() {
             for _ in 0..if cfg!(miri) { 3 } else { 500 } {
                 let text = rng.text(&words, 40);
                 let expected = plain_ids(&encoder, &text, false);

@@ -135,13 +135,15 @@ fn literals(special_tokens: &Bound<'_, PyDict>) -> PyResult<Vec<(String, u32)>> 
 
 #[pymethods]
 impl TextEncoder {
-    /// `pattern` is the name of a pattern with a scanner, or None.
+    /// `pattern` is the name of a pattern with a scanner, or None. Numbers of up to `max_number`
+    /// characters divide texts before the pattern splits them, None divides nothing.
     #[new]
     fn new(
         py: Python<'_>,
         vocabulary: &Bound<'_, NativeVocabulary>,
         special_tokens: &Bound<'_, PyDict>,
         pattern: Option<&str>,
+        max_number: Option<usize>,
     ) -> PyResult<TextEncoder> {
         let vocabulary = &vocabulary.get().0;
         let special = literals(special_tokens)?;
@@ -152,6 +154,7 @@ impl TextEncoder {
         let encoder = caught(|| {
             Encoder::new(
                 pattern.and_then(Pattern::of_name),
+                max_number,
                 Arc::clone(&vocabulary.table),
                 Arc::clone(&vocabulary.id_of),
                 &special,

@@ -2,6 +2,7 @@
 //!
 //! `rules` go one character at a time and are the reference. `window` does 64 bytes at a time.
 
+pub mod numbers;
 mod rules;
 pub mod unicode;
 mod window;
@@ -68,10 +69,16 @@ impl<'a> Pieces<'a> {
         Pieces { pattern, isa, rules, text_ends: &[], at: 0 }
     }
 
-    /// Splits texts that stand side by side in `whole`, and end at `text_ends`.
-    pub fn of_texts(pattern: Pattern, whole: &'a [u8], text_ends: &'a [u32]) -> Pieces<'a> {
+    /// Splits texts that stand side by side in `whole`, begin at `start`, and end at `text_ends`.
+    pub fn of_texts(
+        pattern: Pattern,
+        whole: &'a [u8],
+        start: usize,
+        text_ends: &'a [u32],
+    ) -> Pieces<'a> {
         let pieces = Pieces::new(pattern, whole);
-        Pieces { rules: Rules { text: &whole[..0], ..pieces.rules }, text_ends, ..pieces }
+        let rules = Rules { text: &whole[..start], ..pieces.rules };
+        Pieces { rules, text_ends, at: start, ..pieces }
     }
 
     /// Writes where the next pieces end, and returns their count: 0 only at the end of the last

@@ -66,7 +66,7 @@ impl Base {
     pub fn new(table: Arc<MergeTable>, tokens: usize) -> Base {
         let lengths = table.lengths(tokens);
         let ids = (0..tokens as TokenIndex).collect();
-        Base { encoder: Encoder::new(None, table, ids, &[]), lengths }
+        Base { encoder: Encoder::new(None, None, table, ids, &[]), lengths }
     }
 }
 

@@ -32,7 +32,11 @@ class NativeVocabulary(_vocabulary.NativeVocabulary):  # type: ignore[misc] # Ru
 
 class TextEncoder:
     def __new__(
-        cls, vocabulary: NativeVocabulary, special_tokens: dict[str, int], pattern: str | None
+        cls,
+        vocabulary: NativeVocabulary,
+        special_tokens: dict[str, int],
+        pattern: str | None,
+        max_number: int | None,
     ) -> TextEncoder: ...
     def encode(self, text: Text, ordinary: bool = False, threads: int = 1) -> list[int]: ...
     def count(self, text: Text, ordinary: bool = False) -> int: ...

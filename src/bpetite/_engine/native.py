@@ -6,6 +6,7 @@ and words the errors of users.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,9 @@ read_merges = _native.NativeVocabulary.from_merges
 # `_native` splits text by the patterns that have names. `regex` splits by all others.
 _NAME_OF_PATTERN = {pattern: name for name, pattern in PATTERNS.items()}
 
+# Patterns of numbers that a vocabulary may have before another, and their most characters.
+_MAX_NUMBERS = {r"\p{N}": 1, r"\p{N}{1,3}": 3, r"\p{N}+": sys.maxsize}
+
 
 def read_ranks(
     ranks: bytes | Mapping[bytes, int], max_rank: int, max_bytes: int
@@ -56,13 +60,15 @@ def _native_vocabulary(vocabulary: Vocabulary) -> _native.NativeVocabulary | Non
 
 def make_text_encoder(vocabulary: Vocabulary) -> contract.TextEncoder:
     # Python splits text if only `regex` can.
-    name = _NAME_OF_PATTERN.get(vocabulary.pattern)
-    if vocabulary.more_patterns:
-        name = None
+    *before, pattern = vocabulary.pattern, *vocabulary.more_patterns
+    max_number = _MAX_NUMBERS.get(before[0]) if len(before) == 1 else None
+    name = _NAME_OF_PATTERN.get(pattern) if max_number or not before else None
     native_vocabulary = _native_vocabulary(vocabulary)
     if native_vocabulary is None:
         return python.TextEncoder(vocabulary)
-    encoder = _native.TextEncoder(native_vocabulary, dict(vocabulary.special_tokens), name)
+    encoder = _native.TextEncoder(
+        native_vocabulary, dict(vocabulary.special_tokens), name, max_number
+    )
     if not name:
         return python.TextEncoder(vocabulary, encoder.merge)
     return NormalizingEncoder(vocabulary, encoder) if vocabulary.normalizer else encoder

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from array import array
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
-from bpetite._arguments import Frame, Text, as_bytes, as_str, raise_in_whole, view_of
+from bpetite._arguments import Frame, Text, as_str, raise_in_whole, view_of
+from bpetite._corpus import Run, normal_run
 from bpetite._engine import python
 from bpetite._engine.documents import documents_in
-from bpetite._unicode import Change, is_nfc, nfc, nfc_changes, replaced, spans_without_nfc
+from bpetite._unicode import Change, are_nfc, is_nfc, nfc, nfc_changes, replaced
 from bpetite._vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from bpetite._engine import _native
-
-Run = tuple[memoryview, memoryview]
-"""Documents: their bytes and their offsets."""
 
 
 class NormalizingEncoder(python.TextEncoder):
@@ -38,32 +34,24 @@ class NormalizingEncoder(python.TextEncoder):
         None if the normal form has a special literal that the text has not.
         """
         if not isinstance(text, str):
-            with view_of(text) as view:  # a large file is never a str
-                if is_nfc(view):
+            with view_of(text) as view:  # no copy of a large file, unless it changes
+                if are_nfc(view):
                     return text
         string = as_str(text)
-        changes = nfc_changes(string)
+        changes = [*nfc_changes(string)]
         if not changes:
             return text
         try:
-            if ordinary or not any(self._has_literal(string, change) for change in changes):
+            if ordinary or not self._special_tokens:
                 return b"".join(map(str.encode, replaced(string, changes)))
-            # No literal joins with the text behind it.
-            split = self._splitter.split
-            segments = [(nfc(segment), literal) for segment, literal in split(string)]
-            normal = "".join([segment + (literal or "") for segment, literal in segments])
-            return normal.encode() if [*split(normal)] == segments else None
+            literals = [*self._splitter.find(string)]
+            if literals:
+                changes = [*_between(string, changes, literals)]
+            normal = "".join(replaced(string, changes))
+            is_same = [*self._splitter.find(normal)] == [*_moved(literals, changes)]
+            return normal.encode() if is_same else None
         except UnicodeEncodeError as error:
             raise_in_whole(string, error)
-
-    def _has_literal(self, text: str, change: Change) -> bool:
-        """Return whether a literal may be at a change, before it or after."""
-        start, end, form = change
-        length = self._splitter.max_length
-        before, behind = text[max(start - length, 0) : start], text[end : end + length]
-        return any(
-            self._splitter.first(before + changed + behind) for changed in (text[start:end], form)
-        )
 
     def _all_normal(self, texts: Iterable[Text]) -> list[Text] | None:
         """Return `_normal` of each text, None if one of them is None."""
@@ -109,42 +97,19 @@ class NormalizingEncoder(python.TextEncoder):
     def encode_offsets(
         self, data: memoryview, offsets: memoryview, frame: Frame, item_size: int, threads: int
     ) -> tuple[memoryview, memoryview]:
-        run = self._normal_run(data, offsets)
+        run = normal_run(data, offsets, self._normal)
         if run is None:
             return super().encode_offsets(data, offsets, frame, item_size, threads)
         return self._native.encode_offsets(*run, frame, item_size, threads)
-
-    def _normal_run(self, data: memoryview, offsets: memoryview) -> Run | None:
-        """Return documents with the same ids in the native encoder, None if `_normal` does."""
-        first = max(offsets[0], 0)
-        try:
-            others = deque(spans_without_nfc(data[first : offsets[-1]]))
-        except UnicodeDecodeError:
-            others = deque()  # the native encoder finds the document
-        if not others:
-            return data, offsets
-        parts: list[bytes | memoryview] = []
-        for text, (start, end) in zip(documents_in(data, offsets), pairwise(offsets), strict=True):
-            while others and first + others[0][1] <= start:
-                others.popleft()
-            part: bytes | memoryview = data[start:end]
-            if others and first + others[0][0] < end:
-                normal = self._normal(text)
-                if normal is None:
-                    return None
-                part = as_bytes(normal)
-            parts.append(part)
-        ends = accumulate(map(len, parts), initial=0)
-        return memoryview(b"".join(parts)), memoryview(array("Q", ends))
 
     def count_ids(self, runs: Iterable[Run], threads: int) -> dict[int, int]:
         others: Counter[int] = Counter()
 
         def normal_runs() -> Iterator[Run]:
             for data, offsets in runs:
-                normal = self._normal_run(data, offsets)
-                if normal is not None:
-                    yield normal
+                run = normal_run(data, offsets, self._normal)
+                if run is not None:
+                    yield run
                 else:
                     for text in documents_in(data, offsets):
                         others.update(self.encode(text))
@@ -178,4 +143,38 @@ class NormalizingEncoder(python.TextEncoder):
 
 def are_normal(parts: Iterable[str]) -> bool:
     """Return whether the text in these parts is in normal form."""
-    return not nfc_changes("".join(parts))
+    return all(map(str.isascii, parts)) or is_nfc("".join(parts))
+
+
+Found = tuple[str, int]
+"""A literal, and its position in a text."""
+
+
+def _between(text: str, changes: Iterable[Change], literals: Iterable[Found]) -> Iterator[Change]:
+    """Yield changes without the literals in them. The text on each side is normalized alone."""
+    bounds = [(at, at + len(literal)) for literal, at in literals]
+    first = 0
+    for start, end, _ in changes:
+        while first < len(bounds) and bounds[first][1] <= start:
+            first += 1
+        within = first
+        while start < end:
+            is_within = within < len(bounds) and bounds[within][0] < end
+            until, behind = bounds[within] if is_within else (end, end)
+            if start < until and not is_nfc(part := text[start:until]):
+                yield start, until, nfc(part)
+            start = behind
+            within += 1
+
+
+def _moved(literals: Iterable[Found], changes: Iterable[Change]) -> Iterator[Found]:
+    """Yield literals where they are in the changed text."""
+    others = iter(changes)
+    change = next(others, None)
+    shift = 0
+    for literal, at in literals:
+        while change is not None and change[1] <= at:
+            start, end, form = change
+            shift += len(form) - (end - start)
+            change = next(others, None)
+        yield literal, at + shift

@@ -174,15 +174,18 @@ _SINCE_9 = re.compile(
 
 
 # A text is normalized in blocks. Otherwise one character whose form depends on its neighbours would
-# cost a slow look at all of the text.
+# cost a slow look at all of the text. A block has at least this length, and ends at the next place
+# that `_JOINS_NONE` or `_JOINS_NONE_BYTE` finds.
 _BLOCK_CHARACTERS = 4096
 _PART_CHARACTERS = 256
 _BLOCK_BYTES = 1 << 16
 
-# Characters that no normal form joins with the one before: ASCII, Chinese characters, and whole
-# Korean syllables. So a block may begin with them.
-_JOINS_NONE = re.compile("[\0-\x7f\u4e00-\u9fff\uac00-\ud7a3]")
-_ASCII_BYTE = re.compile(rb"[\0-\x7f]")
+# Some characters that no normal form joins with the one before: ASCII, kana, Chinese characters,
+# and whole Korean syllables. So a block may begin with them. The bytes begin such characters.
+_JOINS_NONE = re.compile(
+    "[\0-\x7f\u3000-\u3029\u3041-\u3096\u30a0-\u30ff\u4e00-\u9fff\uac00-\ud7a3]"
+)
+_JOINS_NONE_BYTE = re.compile(rb"[\0-\x7f\xe5-\xe9\xeb\xec]")
 
 
 def nfc(text: str) -> str:
@@ -191,22 +194,21 @@ def nfc(text: str) -> str:
     >>> nfc("e\u0301") == "é"
     True
     """
-    return "".join(replaced(text, changes)) if (changes := nfc_changes(text)) else text
+    return "".join(replaced(text, changes)) if (changes := [*nfc_changes(text)]) else text
 
 
 Change = tuple[int, int, str]
 """The start and the end of a part of a text, and what replaces it."""
 
 
-def nfc_changes(text: str) -> list[Change]:
-    """Return what `nfc` changes, in order: parts of a few hundred characters.
+def nfc_changes(text: str) -> Iterator[Change]:
+    """Yield what `nfc` changes, in order, in parts that no normal form joins with others.
 
-    >>> nfc_changes("abc"), [end for _, end, _ in nfc_changes("e\u0301")]
+    >>> [*nfc_changes("abc")], [end for _, end, _ in nfc_changes("e\u0301")]
     ([], [2])
     """
     if text.isascii():
-        return []
-    changes = []
+        return
     for start, end in _spans(text, _BLOCK_CHARACTERS, _JOINS_NONE):
         block = text[start:end]
         if is_normalized("NFC", block):
@@ -217,8 +219,12 @@ def nfc_changes(text: str) -> list[Change]:
                 continue
             form = "".join(normalize("NFC", each) for each in _SINCE_9.split(part))
             if form != part:
-                changes.append((start + first, start + last, form))
-    return changes
+                yield start + first, start + last, form
+
+
+def is_nfc(text: str) -> bool:
+    """Return whether `nfc` leaves a text as it is."""
+    return next(nfc_changes(text), None) is None
 
 
 def replaced(text: str, changes: Iterable[Change]) -> Iterator[str]:
@@ -235,31 +241,33 @@ def replaced(text: str, changes: Iterable[Change]) -> Iterator[str]:
     yield text[copied:]
 
 
-def spans_without_nfc(data: memoryview) -> Iterator[tuple[int, int]]:
-    r"""Yield the bounds of some kilobytes of UTF-8 wherever `nfc` changes the text.
+def bytes_without_nfc(data: memoryview) -> Iterator[tuple[int, int]]:
+    r"""Yield the bounds of parts of UTF-8 whose text `nfc` changes.
 
-    >>> [*spans_without_nfc(memoryview("é".encode()))]
+    >>> [*bytes_without_nfc(memoryview("é".encode()))]
     []
-    >>> [*spans_without_nfc(memoryview("e\u0301".encode()))]
+    >>> [*bytes_without_nfc(memoryview("e\u0301".encode()))]
     [(0, 3)]
 
     Raises UnicodeDecodeError, with a position in such a part, for bytes that are not UTF-8.
     """
-    for start, end in _spans(data, _BLOCK_BYTES, _ASCII_BYTE):
-        if nfc_changes(str(data[start:end], "utf-8")):
+    for start, end in _spans(data, _BLOCK_BYTES, _JOINS_NONE_BYTE):
+        if not is_nfc(str(data[start:end], "utf-8")):
             yield start, end
 
 
-def is_nfc(data: memoryview) -> bool:
+def are_nfc(data: memoryview) -> bool:
     """Return whether bytes are UTF-8 that `nfc` leaves as it is."""
     try:
-        return not any(spans_without_nfc(data))
+        return not any(bytes_without_nfc(data))
     except UnicodeDecodeError:
         return False
 
 
 def nfc_chunks(chunks: Iterable[str]) -> Iterator[str]:
     """Yield `nfc` of a text that comes in chunks, in chunks too.
+
+    Text waits until a character comes that no normal form joins with the one before.
 
     >>> [*nfc_chunks(["abe", "\u0301", "c"])] == ["ab", "é", "c"]
     True
@@ -276,7 +284,7 @@ def nfc_chunks(chunks: Iterable[str]) -> Iterator[str]:
 
 
 def _spans(text: str | memoryview, size: int, begins: re.Pattern[Any]) -> Iterator[tuple[int, int]]:
-    """Yield the bounds of blocks of about `size`. Each but the first begins with a match."""
+    """Yield the bounds of blocks of at least `size`. Each but the first begins with a match."""
     start = 0
     while start < len(text):
         match = begins.search(text, start + size)
