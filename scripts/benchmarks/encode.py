@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any
 
 from tools.engines import INSTRUCTION_SETS, instruction_set
 
@@ -237,24 +239,29 @@ def encode_row(contest: Contest, vocabulary: str, name: str, way: str, state: st
     )
 
 
-# Vocabularies that normalize text
+# Vocabularies that tiktoken cannot have
+
+STEPS_BEFORE: dict[str, dict[str, Any]] = {
+    "NFC": {"pattern": bpetite.PATTERNS["qwen2"], "normalizer": "NFC"},
+    "digits": {"pattern": r"\p{N}", "more_patterns": (bpetite.PATTERNS["gpt2"],)},
+}
+"""What vocabularies do before the pattern splits text, as Qwen's and as StarCoder's."""
 
 
-def normal_form_rows(bench: Bench) -> Iterator[Row]:
-    """Compare the encoding by a vocabulary that brings text into normal form C, as Qwen's do.
+def steps_rows(bench: Bench) -> Iterator[Row]:
+    """Compare the encoding by vocabularies that do more than split text by one pattern.
 
     The libraries that read tokenizer.json take part.
     """
-    for subject in bench.subjects("GPT-2"):
-        vocabulary = subject.tokenizer._vocabulary
-        vocabulary = replace(vocabulary, pattern=bpetite.PATTERNS["qwen2"], normalizer="NFC")
-        normalizing = Subject(f"{subject.name} with NFC", Tokenizer(vocabulary), None)
-        loaded = dict(openable(normalizing))
-        del loaded[TIKTOKEN]
+    for subject, (step, fields) in product(bench.subjects("GPT-2"), STEPS_BEFORE.items()):
+        tokenizer = Tokenizer(replace(subject.tokenizer._vocabulary, **fields))
+        other = Subject(f"{subject.name} with {step}", tokenizer, None)
+        loaded = dict(openable(other))
+        loaded.pop(TIKTOKEN, None)
         for name, text in bench.samples.items():
-            contest = contest_of(bench, normalizing, loaded, text)
+            contest = contest_of(bench, other, loaded, text)
             for state in STATES:
-                yield encode_row(contest, normalizing.name, name, "array", state)
+                yield encode_row(contest, other.name, name, "array", state)
 
 
 # Instruction sets

@@ -84,7 +84,7 @@ PYTHON = {
 
 NATIVE = {
     "encode": Section(encode.encode_rows, encode.encode_header, chosen=r"\| cl100k,"),
-    "normal-form": Section(encode.normal_form_rows, encode.encode_header, chosen=None),
+    "steps": Section(encode.steps_rows, encode.encode_header, chosen=None),
     "instruction-sets": Section(encode.isa_rows, encode.isa_header, chosen=None),
     "short": Section(encode.short_rows, encode.short_header, chosen="cl100k.*list"),
     "pieces": Section(

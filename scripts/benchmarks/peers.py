@@ -159,7 +159,10 @@ def open_tokenizers(subject: Subject) -> Calls:
 def open_gigatoken(subject: Subject) -> Calls:
     """Return the calls of gigatoken, whose arrays are numpy arrays."""
     numpy = module("numpy")
-    twin = module("gigatoken").Tokenizer.from_json(subject.json)
+    try:
+        twin = module("gigatoken").Tokenizer.from_json(subject.json)
+    except RuntimeError as error:  # it has no scanner for the patterns
+        raise LookupError(str(error)) from None
     return Calls(
         ids=lambda text: twin.encode_batch_list([text], parallel=False)[0],
         array=twin.encode,

@@ -62,6 +62,9 @@ def subjects(folder: Path, data: Path | None) -> Iterator[Subject]:
     base = Tokenizer.train(text, 500, pattern="qwen2", special_tokens=[*SPECIAL, "K", "é>"])
     normalizing = Tokenizer(replace(base._vocabulary, normalizer="NFC"))
     yield saved("normal form C", normalizing, folder)
+    base = Tokenizer.train(text, 500, special_tokens=[*SPECIAL, "12"])
+    patterns: dict[str, Any] = {"pattern": r"\p{N}{1,3}", "more_patterns": (PATTERNS["gpt2"],)}
+    yield saved("numbers first", Tokenizer(replace(base._vocabulary, **patterns)), folder)
     yield saved("bytes alone", Tokenizer.train("", 256, special_tokens=()), folder)
     yield with_shuffled_bytes(folder)
     for name, (file, pattern_name) in (PUBLIC if data else {}).items():

@@ -42,16 +42,29 @@ class NormalizingEncoder(python.TextEncoder):
         if not changes:
             return text
         try:
-            if ordinary or not self._special_tokens:
-                return b"".join(map(str.encode, replaced(string, changes)))
-            literals = [*self._splitter.find(string)]
+            literals = [] if ordinary else [*self._splitter.find(string)]
             if literals:
                 changes = [*_between(string, changes, literals)]
-            normal = "".join(replaced(string, changes))
-            is_same = [*self._splitter.find(normal)] == [*_moved(literals, changes)]
-            return normal.encode() if is_same else None
+                normal = "".join(replaced(string, changes))
+                is_same = [*self._splitter.find(normal)] == [*_moved(literals, changes)]
+                return normal.encode("utf-8") if is_same else None
+            if ordinary or not any(map(self._splitter.first, self._changed(string, changes))):
+                return b"".join(map(str.encode, replaced(string, changes)))
+            return None
         except UnicodeEncodeError as error:
             raise_in_whole(string, error)
+
+    def _changed(self, text: str, changes: Iterable[Change]) -> Iterator[str]:
+        """Yield the parts of the changed text that a literal may stand in because of a change."""
+        length = self._splitter.max_length
+        near: list[Change] = []
+        for change in changes:
+            if near and change[0] - near[-1][1] >= length:
+                yield _around(text, near, length)
+                near = []
+            near.append(change)
+        if near:
+            yield _around(text, near, length)
 
     def _all_normal(self, texts: Iterable[Text]) -> list[Text] | None:
         """Return `_normal` of each text, None if one of them is None."""
@@ -144,6 +157,13 @@ class NormalizingEncoder(python.TextEncoder):
 def are_normal(parts: Iterable[str]) -> bool:
     """Return whether the text in these parts is in normal form."""
     return all(map(str.isascii, parts)) or is_nfc("".join(parts))
+
+
+def _around(text: str, changes: Sequence[Change], length: int) -> str:
+    """Return some changed text, with the characters before and behind."""
+    start = max(changes[0][0] - length, 0)
+    part = text[start : changes[-1][1] + length]
+    return "".join(replaced(part, ((at - start, end - start, form) for at, end, form in changes)))
 
 
 Found = tuple[str, int]
