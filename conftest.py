@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import re
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,9 @@ settings.register_profile("random", max_examples=300, deadline=None)
 settings.load_profile("fast")
 
 ENGINE = "engine_of_the_run"
+
+LIBRARIES = ("duckdb", "polars", "pyarrow")
+"""Libraries of examples that have no wheels for some Pythons and machines."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -76,6 +80,9 @@ def _temporary_folder(request: pytest.FixtureRequest) -> Iterator[None]:
     """Run each example in a temporary folder, since examples write files."""
     # Only examples ask for the folder: making one takes as long as a small test.
     if isinstance(request.node, pytest.DoctestItem):
+        for name in LIBRARIES:
+            if any(re.search(rf"\b{name}\b", each.source) for each in request.node.dtest.examples):
+                pytest.importorskip(name)
         with contextlib.chdir(request.getfixturevalue("tmp_path")):
             yield
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -33,10 +34,15 @@ def nanoarrow(values: list[str | None]) -> Any:
 
 
 def duckdb(values: list[str | None]) -> Any:
-    table = pa.table({"number": range(len(values)), "text": values})
-    connection = pytest.importorskip("duckdb").connect()
-    connection.register("texts", table)
+    connection = duckdb_connection()
+    connection.register("texts", pa.table({"number": range(len(values)), "text": values}))
     return connection.sql("select text from texts order by number")
+
+
+@cache
+def duckdb_connection() -> Any:
+    """Return a connection that stays open: free-threaded Python closes it before its results."""
+    return pytest.importorskip("duckdb").connect()
 
 
 def categories(values: list[str | None]) -> Any:
@@ -160,7 +166,7 @@ def test_libraries_take_the_ids() -> None:
     series = pytest.importorskip("polars").Series(ids)
     assert series.to_list() == IDS
     table = pa.table({"ids": ids})
-    connection = pytest.importorskip("duckdb").connect()
+    connection = duckdb_connection()
     connection.register("found", table)
     assert [row[0] for row in connection.sql("select ids from found").fetchall()] == IDS
 

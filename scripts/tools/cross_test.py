@@ -112,11 +112,10 @@ NOT_RUN = {
     "tests/formats/test_tiktoken.py::test_ids_are_tiktokens_for_any_ranks": (
         "hypothesis finds an emulator too slow"
     ),
-    "docs/encoding.md": "Debian lacks duckdb and polars",
 }
 """Tests that cannot pass there, and the reason."""
 
-WITHOUT_ARROW = ("-k", "not parquet and not bpetite.arrow")
+WITHOUT_ARROW = ("-k", "not parquet")
 
 PATIENT_FUZZING = "import fuzzing.main as f; f.ANSWER_MAX_SECONDS = 3600; f.main()"
 """An emulator needs longer for an answer than a machine."""

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.engines import glibc_memory_only
 
 import bpetite
 from bpetite import Tokenizer
@@ -30,6 +31,7 @@ print(resident() - before)
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators differ")
+@glibc_memory_only
 def test_freed_buffers_are_not_kept() -> None:
     kept = {is_set: memory_kept(is_set) for is_set in (False, True)}
     assert kept[True] < 10_000_000 < kept[False]

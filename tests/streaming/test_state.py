@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.engines import glibc_memory_only
 from support.programs import output_of
 from support.streams import BYTES, END_ID, LENIENT, REPLACED, ids_of, tokenizer_of
 
@@ -64,6 +65,7 @@ def test_a_list_that_another_thread_clears_counts_as_read() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a limit of memory")
+@glibc_memory_only
 def test_a_step_whose_text_has_no_room_in_memory_is_not_made() -> None:
     program = """
 import resource

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sysconfig
+
 import pytest
 
 import bpetite
@@ -16,6 +18,12 @@ once = pytest.mark.once
 
 quick_once = pytest.mark.quick_once
 """For tests of code above the engines: commands, files and corpora."""
+
+glibc_memory_only = pytest.mark.skipif(
+    bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+    reason="free-threaded Python has an allocator of its own",
+)
+"""For tests of the memory that a process takes."""
 
 native_only = pytest.mark.skipif(
     bpetite.engine != "native", reason="tests internals of the native engine"
