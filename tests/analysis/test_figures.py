@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from array import array
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import accumulate, product
 from pathlib import Path
 from typing import Any
@@ -197,9 +199,13 @@ def test_tokens_within_characters_are_partial() -> None:
 # The next merges
 
 
-@given(TEXTS, TEXTS)
-def test_next_merges_are_those_of_continued_training(corpus: str, text: str) -> None:
-    tokenizer = Tokenizer.train(corpus, 262)
+@given(TEXTS, TEXTS, st.sampled_from([None, "NFC"]))
+def test_next_merges_are_those_of_continued_training(
+    corpus: str, text: str, normalizer: Any
+) -> None:
+    learnt = Tokenizer.train(corpus, 262)._vocabulary
+    tokenizer = Tokenizer(replace(learnt, normalizer=normalizer))
+    text = unicodedata.normalize("NFD", text)
     more = figures(tokenizer, text, next_merges=8).uses[0].next
     assert more is not None
     size = 256 + len(tokenizer.merges)

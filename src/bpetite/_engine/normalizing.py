@@ -10,7 +10,7 @@ from bpetite._arguments import Frame, Text, as_str, raise_in_whole, view_of
 from bpetite._corpus import Run, normal_run
 from bpetite._engine import python
 from bpetite._engine.documents import documents_in
-from bpetite._unicode import Change, are_nfc, is_nfc, nfc, nfc_changes, replaced
+from bpetite._unicode import Change, are_nfc, is_nfc, nfc, nfc_changes, with_changes
 from bpetite._vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -45,11 +45,11 @@ class NormalizingEncoder(python.TextEncoder):
             literals = [] if ordinary else [*self._splitter.find(string)]
             if literals:
                 changes = [*_between(string, changes, literals)]
-                normal = "".join(replaced(string, changes))
+                normal = "".join(with_changes(string, changes))
                 is_same = [*self._splitter.find(normal)] == [*_moved(literals, changes)]
                 return normal.encode("utf-8") if is_same else None
             if ordinary or not any(map(self._splitter.first, self._changed(string, changes))):
-                return b"".join(map(str.encode, replaced(string, changes)))
+                return b"".join(map(str.encode, with_changes(string, changes)))
             return None
         except UnicodeEncodeError as error:
             raise_in_whole(string, error)
@@ -163,7 +163,9 @@ def _around(text: str, changes: Sequence[Change], length: int) -> str:
     """Return some changed text, with the characters before and behind."""
     start = max(changes[0][0] - length, 0)
     part = text[start : changes[-1][1] + length]
-    return "".join(replaced(part, ((at - start, end - start, form) for at, end, form in changes)))
+    return "".join(
+        with_changes(part, ((at - start, end - start, form) for at, end, form in changes))
+    )
 
 
 Found = tuple[str, int]

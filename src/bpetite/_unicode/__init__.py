@@ -194,7 +194,7 @@ def nfc(text: str) -> str:
     >>> nfc("e\u0301") == "é"
     True
     """
-    return "".join(replaced(text, changes)) if (changes := [*nfc_changes(text)]) else text
+    return "".join(with_changes(text, changes)) if (changes := [*nfc_changes(text)]) else text
 
 
 Change = tuple[int, int, str]
@@ -227,10 +227,10 @@ def is_nfc(text: str) -> bool:
     return next(nfc_changes(text), None) is None
 
 
-def replaced(text: str, changes: Iterable[Change]) -> Iterator[str]:
+def with_changes(text: str, changes: Iterable[Change]) -> Iterator[str]:
     """Yield a text in parts, with changes.
 
-    >>> [*replaced("abcd", [(1, 2, "B")])]
+    >>> [*with_changes("abcd", [(1, 2, "B")])]
     ['a', 'B', 'cd']
     """
     copied = 0
