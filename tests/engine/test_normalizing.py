@@ -26,6 +26,8 @@ LITERALS = ("<K>", "é", "é>", "K", "a\u0301<", "éé", "<K>xK", "ab<K>cd")
 CHARACTERS = ["a", "e", "é", "\u0301", "\u0323", "<", ">", "K", "\u212a", "\u0338", " ", "中", "🙂"]
 # One letter of Korean in three parts, and a mark that Unicode 9 does not have.
 CHARACTERS += ["\u1100", "\u1161", "\u11a8", "각", "\u1ab0", "\u1ac0", "\n", "<K>", "\u0958"]
+# Letters and vowel signs of Hindi and Bengali that join, or do not.
+CHARACTERS += ["\u0928", "\u0930", "\u093c", "\u09c7", "\u09be", "\u0995"]
 
 TEXTS = st.lists(st.sampled_from(CHARACTERS), max_size=12).map("".join)
 LONGER = st.builds(lambda text, times: text * times, TEXTS, st.sampled_from([1, 2, 900, 3000]))

@@ -188,6 +188,14 @@ _JOINS_NONE = re.compile(
 _JOINS_NONE_BYTE = re.compile(rb"[\0-\x7f\xe5-\xe9\xeb\xec]")
 
 
+# Scripts with vowel signs that may join with the letter before. To see that they do not takes long,
+# so words that are in normal form are kept.
+_JOINING = re.compile("[\u0900-\u0dff\u0f00-\u109f\u1b00-\u1bff]")
+_MAX_NFC_WORDS = 1 << 16
+_MAX_WORD_CHARACTERS = 64
+_nfc_words: set[str] = set()
+
+
 def nfc(text: str) -> str:
     """Return `text` in normal form C of Unicode 9, as tokenizers does.
 
@@ -211,7 +219,7 @@ def nfc_changes(text: str) -> Iterator[Change]:
         return
     for start, end in _spans(text, _BLOCK_CHARACTERS, _JOINS_NONE):
         block = text[start:end]
-        if is_normalized("NFC", block):
+        if _is_nfc_block(block):
             continue
         for first, last in _spans(block, _PART_CHARACTERS, _JOINS_NONE):
             part = block[first:last]
@@ -220,6 +228,20 @@ def nfc_changes(text: str) -> Iterator[Change]:
             form = "".join(normalize("NFC", each) for each in _SINCE_9.split(part))
             if form != part:
                 yield start + first, start + last, form
+
+
+def _is_nfc_block(text: str) -> bool:
+    # A few characters tell the script. Their distance is unlikely to be a period of the text.
+    if not _JOINING.search(text[::61]):
+        return is_normalized("NFC", text)
+    # A text is in normal form if each word is, since a space joins with nothing.
+    new = {*text.split(" ")} - _nfc_words
+    if not all(is_normalized("NFC", word) for word in new):
+        return False
+    if len(_nfc_words) > _MAX_NFC_WORDS:
+        _nfc_words.clear()
+    _nfc_words.update(word for word in new if len(word) <= _MAX_WORD_CHARACTERS)
+    return True
 
 
 def is_nfc(text: str) -> bool:
