@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from support.engines import native_only
+from support.examples import few_examples
 from support.split_cases import tokenizer_of
 
 from bpetite import Tokenizer, Trusted
@@ -85,7 +86,8 @@ def test_every_form_of_a_text_has_the_ids_of_its_normal_form(text: str) -> None:
     assert tokenizer().count(text, allowed_special=()) == len(ordinary)
 
 
-@given(st.lists(LONGER, max_size=4), st.sampled_from([1, 3]))
+@few_examples
+@given(st.lists(TEXTS | NEAR_EDGES, max_size=4), st.sampled_from([1, 3]))
 @example(["e", "\u0301"], 1)
 @example(["<\u212a>", "e\u0301", "K"], 1)
 def test_every_form_of_documents_has_their_ids(texts: list[str], threads: int) -> None:
