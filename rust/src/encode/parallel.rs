@@ -367,7 +367,7 @@ mod tests {
 
     use super::*;
     use crate::encode::examples::{all_words, encoder, encoders, plain_ids};
-    use crate::split::{PATTERNS, Pattern};
+    use crate::split::Pattern;
     use crate::test_inputs::Rng;
 
     /// Texts of a few bytes, and of a few parts, in turn.

@@ -358,7 +358,6 @@ impl TokenLengths {
 mod tests {
     use super::*;
     use crate::encode::examples::{all_words, encoder, encoders, plain_ids, plain_ids_of_piece};
-    use crate::split::PATTERNS;
     use crate::test_inputs::Rng;
 
     fn encoded(encoder: &Encoder, parts: &[(String, bool)]) -> (Vec<u32>, Vec<u64>) {
