@@ -95,8 +95,9 @@ _CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 class TextCutter:
     """Cuts texts by the ids of `encode`, in a buffer. `count` returns the number of these ids.
 
-    `bytes_of` has the bytes of each id, and `join` joins the bytes of several. `is_exact` says
-    whether these bytes are a text, as they are if no normalizer changes it.
+    `bytes_of` has the bytes of each id, and `join` joins the bytes of several. `is_unchanged` says
+    whether the normalizer leaves a text as it is, so that these bytes are the text. It is None
+    without a normalizer.
     """
 
     def __init__(
@@ -106,15 +107,14 @@ class TextCutter:
         bytes_of: TokenBytes,
         join: Callable[[memoryview], bytes],
         splitter: ChunkSplitter,
-        is_exact: Callable[[str], bool] | None,
+        is_unchanged: Callable[[str], bool] | None,
     ) -> None:
-        """Without `is_exact`, the bytes of ids are the text."""
         self.encode = encode
         self._count = count
         self._bytes_of = bytes_of
         self._join = join
         self._splitter = splitter
-        self._is_exact = is_exact
+        self._is_unchanged = is_unchanged
 
     def fits(self, text: str, budget: int) -> bool:
         """Return whether a text has at most `budget` ids."""
@@ -178,7 +178,9 @@ class TextCutter:
 
     def _has_measure(self, text: str) -> bool:
         """Return whether the ids of a text lead to its safe splits."""
-        return self._splitter.has_splits and (self._is_exact is None or self._is_exact(text))
+        if not self._splitter.has_splits:
+            return False
+        return self._is_unchanged is None or self._is_unchanged(text)
 
     # The last safe split that fits
 
@@ -303,7 +305,7 @@ class TextCutter:
 
     def exceeding_characters(self, budget: int) -> int:
         """Return a number of characters that every text within a budget is below."""
-        per_byte = 1 if self._is_exact is None else _MAX_DECOMPOSITION
+        per_byte = _MAX_DECOMPOSITION if self._is_unchanged else 1
         return budget * per_byte * self._bytes_of.max_length + 1
 
     # Between two safe splits

@@ -335,13 +335,13 @@ class NormalizedCorpus:
         return map(nfc_chunks, self._corpus)
 
     def encoded(
-        self, take: Callable[[memoryview, memoryview], bool] | None = None
+        self, take: Callable[[memoryview, memoryview], bool]
     ) -> Iterator[tuple[str, Iterator[bytes]]]:
         """Yield the name of each document and its UTF-8 in chunks; `take` as in `BatchCorpus`."""
 
         def take_normal(data: memoryview, offsets: memoryview) -> bool:
             run = normal_run(data, offsets, nfc)
-            return take is not None and run is not None and take(*run)
+            return run is not None and take(*run)
 
         corpus = self._corpus
         if isinstance(corpus, BatchCorpus):

@@ -26,7 +26,7 @@ pub use sink::{Count, Id, IdCounts, IdList, Sink};
 pub struct Encoder {
     pattern: Option<Pattern>,
     /// The most characters of a number, if numbers divide texts before the pattern splits them.
-    max_number: Option<usize>,
+    max_digits: Option<usize>,
     pieces: Arc<PieceEncoder>,
     special: Option<Literals>,
     /// Contexts that no call uses. The lock is held only to take one out or to put one back.
@@ -35,17 +35,17 @@ pub struct Encoder {
 
 impl Encoder {
     /// `id_of` has the id of each token, `special` the literals of special tokens and their ids.
-    /// Numbers of up to `max_number` characters divide texts before the pattern splits them.
+    /// Numbers of up to `max_digits` characters divide texts before the pattern splits them.
     pub fn new(
         pattern: Option<Pattern>,
-        max_number: Option<usize>,
+        max_digits: Option<usize>,
         merges: Arc<MergeTable>,
         id_of: Arc<[u32]>,
         special: &[(String, u32)],
     ) -> Encoder {
         split::prepare();
         let pieces = Arc::new(PieceEncoder::new(merges, id_of));
-        Encoder { pattern, max_number, pieces, special: None, contexts: Arc::default() }
+        Encoder { pattern, max_digits, pieces, special: None, contexts: Arc::default() }
             .allowing(special)
     }
 
@@ -53,7 +53,7 @@ impl Encoder {
     pub fn allowing(&self, special: &[(String, u32)]) -> Encoder {
         Encoder {
             pattern: self.pattern,
-            max_number: self.max_number,
+            max_digits: self.max_digits,
             pieces: Arc::clone(&self.pieces),
             special: (!special.is_empty()).then(|| Literals::new(special)),
             contexts: Arc::clone(&self.contexts),
@@ -167,8 +167,8 @@ impl Encoder {
         ends: &[u32],
         job: &mut Job<'_, '_, S>,
     ) -> Result<(), Interrupted> {
-        let Some(max_number) = self.max_number else { return self.encode_from(0, text, ends, job) };
-        let mut numbers = NumberEnds::new(text, ends, max_number);
+        let Some(max_digits) = self.max_digits else { return self.encode_from(0, text, ends, job) };
+        let mut numbers = NumberEnds::new(text, ends, max_digits);
         let (mut start, mut ends) = (0, Vec::new());
         while numbers.next_ends(&mut ends) {
             self.encode_from(start, text, &ends, job)?;
@@ -265,9 +265,9 @@ pub mod examples {
 
     /// Returns an encoder for each pattern, and for numbers that divide texts before.
     pub fn encoders() -> impl Iterator<Item = Encoder> {
-        let max_numbers = [None, Some(1), Some(3), Some(usize::MAX)];
+        let lengths = [None, Some(1), Some(3), Some(usize::MAX)];
         PATTERNS.into_iter().flat_map(move |pattern| {
-            max_numbers.map(|max_number| Encoder { max_number, ..encoder(Some(pattern)) })
+            lengths.map(|max_digits| Encoder { max_digits, ..encoder(Some(pattern)) })
         })
     }
 
@@ -309,8 +309,8 @@ pub mod examples {
         let mut ids = Vec::new();
         encoder.for_each_segment(text.as_bytes(), ordinary, |segment, special| {
             let segment = str::from_utf8(segment).expect("a part of a str");
-            let texts = match encoder.max_number {
-                Some(max_number) => divided(segment, max_number),
+            let texts = match encoder.max_digits {
+                Some(max_digits) => divided(segment, max_digits),
                 None => vec![segment],
             };
             for text in texts {
@@ -373,7 +373,7 @@ mod tests {
         let words = all_words();
         for encoder in encoders() {
             let (mut fixture, mut rng) = (Fixture::new(encoder), Rng::new(1));
-            for round in 0..ROUNDS / 2 {
+            for round in 0..ROUNDS {
                 let text = rng.text(&words, if round % 100 == 0 { 3000 } else { 40 });
                 fixture.check(&text, round % 2 == 0);
             }

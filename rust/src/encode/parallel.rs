@@ -438,7 +438,7 @@ mod tests {
         let (words, frame) = (all_words(), Frame { prefix: &[8000, 8001], suffix: &[8002] });
         for encoder in encoders() {
             for max_words in [2, 20, 600] {
-                let count = if cfg!(miri) { 10 } else { 100 };
+                let count = if cfg!(miri) { 10 } else { 300 };
                 let mut texts: Vec<_> = (0..count).map(|_| rng.text(&words, max_words)).collect();
                 texts[count / 2] = rng.text(&words, 100).repeat(RUN_BYTES / 200);
                 check(&encoder, &texts, frame, &[1, 3]);

@@ -373,7 +373,7 @@ mod tests {
     fn parts_of_ordinary_text_have_its_ids() {
         let (words, mut rng) = (all_words(), Rng::new(1));
         for encoder in encoders() {
-            for _ in 0..if cfg!(miri) { 3 } else { 1000 } {
+            for _ in 0..if cfg!(miri) { 3 } else { 2000 } {
                 // About one round in a hundred fills several batches.
                 let most = if rng.below(100) == 0 { 120 } else { 9 };
                 let (count, length) = (rng.below(most), 1 + rng.below(most));

@@ -135,7 +135,7 @@ fn literals(special_tokens: &Bound<'_, PyDict>) -> PyResult<Vec<(String, u32)>> 
 
 #[pymethods]
 impl TextEncoder {
-    /// `pattern` is the name of a pattern with a scanner, or None. Numbers of up to `max_number`
+    /// `pattern` is the name of a pattern with a scanner, or None. Numbers of up to `max_digits`
     /// characters divide texts before the pattern splits them, None divides nothing.
     #[new]
     fn new(
@@ -143,7 +143,7 @@ impl TextEncoder {
         vocabulary: &Bound<'_, NativeVocabulary>,
         special_tokens: &Bound<'_, PyDict>,
         pattern: Option<&str>,
-        max_number: Option<usize>,
+        max_digits: Option<usize>,
     ) -> PyResult<TextEncoder> {
         let vocabulary = &vocabulary.get().0;
         let special = literals(special_tokens)?;
@@ -154,7 +154,7 @@ impl TextEncoder {
         let encoder = caught(|| {
             Encoder::new(
                 pattern.and_then(Pattern::of_name),
-                max_number,
+                max_digits,
                 Arc::clone(&vocabulary.table),
                 Arc::clone(&vocabulary.id_of),
                 &special,

@@ -7,12 +7,12 @@ const MAX_ENDS: usize = 1 << 12;
 
 const CHUNK: usize = 32;
 
-/// Finds the ends of the texts that `\p{N}{1,most}` and the text between its matches are.
+/// Finds where the matches of `\p{N}{1,max_digits}` end, and the text between them.
 pub struct NumberEnds<'a> {
     whole: &'a [u8],
     /// The ends of the texts that are to be divided, which stand side by side in `whole`.
     text_ends: &'a [u32],
-    most: usize,
+    max_digits: usize,
     classes: &'static Classes,
     at: usize,
     /// How many characters of a match precede `at`.
@@ -21,9 +21,9 @@ pub struct NumberEnds<'a> {
 }
 
 impl<'a> NumberEnds<'a> {
-    pub fn new(whole: &'a [u8], text_ends: &'a [u32], most: usize) -> NumberEnds<'a> {
+    pub fn new(whole: &'a [u8], text_ends: &'a [u32], max_digits: usize) -> NumberEnds<'a> {
         let classes = Classes::get();
-        NumberEnds { whole, text_ends, most, classes, at: 0, matched: 0, last_end: 0 }
+        NumberEnds { whole, text_ends, max_digits, classes, at: 0, matched: 0, last_end: 0 }
     }
 
     /// Sets `ends` to the next ends, and returns whether there are any.
@@ -47,7 +47,7 @@ impl<'a> NumberEnds<'a> {
                 self.at += length;
                 self.at += length_without_numbers(text.get(self.at..).unwrap_or_default());
             } else {
-                if self.matched == 0 || self.matched == self.most {
+                if self.matched == 0 || self.matched == self.max_digits {
                     self.end_at(self.at, ends);
                     self.matched = 0;
                 }
@@ -84,11 +84,12 @@ fn length_without_numbers(text: &[u8]) -> usize {
 
 /// For tests: the texts that numbers divide a text into, by the plainest way.
 #[cfg(test)]
-pub fn divided(text: &str, most: usize) -> Vec<&str> {
+pub fn divided(text: &str, max_digits: usize) -> Vec<&str> {
     let is_number = |at: usize| Classes::get().at(text.as_bytes(), at).0 & NUMBER != 0;
     let (mut parts, mut start, mut matched) = (Vec::new(), 0, 0);
     for (at, _) in text.char_indices() {
-        let is_edge = if is_number(at) { matched == 0 || matched == most } else { matched > 0 };
+        let is_edge =
+            if is_number(at) { matched == 0 || matched == max_digits } else { matched > 0 };
         if is_edge && at > start {
             parts.push(&text[start..at]);
             start = at;
@@ -125,8 +126,8 @@ mod tests {
                     Some(*end)
                 })
                 .collect();
-            for most in [1, 2, 3, usize::MAX] {
-                let mut numbers = NumberEnds::new(whole.as_bytes(), &text_ends, most);
+            for max_digits in [1, 2, 3, usize::MAX] {
+                let mut numbers = NumberEnds::new(whole.as_bytes(), &text_ends, max_digits);
                 let (mut found, mut ends, mut start) = (Vec::new(), Vec::new(), 0);
                 while numbers.next_ends(&mut ends) {
                     assert!(ends.len() <= MAX_ENDS);
@@ -135,7 +136,8 @@ mod tests {
                         start = end as usize;
                     }
                 }
-                let expected: Vec<_> = texts.iter().flat_map(|text| divided(text, most)).collect();
+                let expected: Vec<_> =
+                    texts.iter().flat_map(|text| divided(text, max_digits)).collect();
                 assert_eq!(found, expected, "{texts:?}");
             }
         }

@@ -36,7 +36,7 @@ read_merges = _native.NativeVocabulary.from_merges
 _NAME_OF_PATTERN = {pattern: name for name, pattern in PATTERNS.items()}
 
 # Patterns of numbers that a vocabulary may have before another, and their most characters.
-_MAX_NUMBERS = {r"\p{N}": 1, r"\p{N}{1,3}": 3, r"\p{N}+": sys.maxsize}
+_MAX_DIGITS = {r"\p{N}": 1, r"\p{N}{1,3}": 3, r"\p{N}+": sys.maxsize}
 
 
 def read_ranks(
@@ -61,13 +61,13 @@ def _native_vocabulary(vocabulary: Vocabulary) -> _native.NativeVocabulary | Non
 def make_text_encoder(vocabulary: Vocabulary) -> contract.TextEncoder:
     # Python splits text if only `regex` can.
     *before, pattern = vocabulary.pattern, *vocabulary.more_patterns
-    max_number = _MAX_NUMBERS.get(before[0]) if len(before) == 1 else None
-    name = _NAME_OF_PATTERN.get(pattern) if max_number or not before else None
+    max_digits = _MAX_DIGITS.get(before[0]) if len(before) == 1 else None
+    name = _NAME_OF_PATTERN.get(pattern) if max_digits or not before else None
     native_vocabulary = _native_vocabulary(vocabulary)
     if native_vocabulary is None:
         return python.TextEncoder(vocabulary)
     encoder = _native.TextEncoder(
-        native_vocabulary, dict(vocabulary.special_tokens), name, max_number
+        native_vocabulary, dict(vocabulary.special_tokens), name, max_digits
     )
     if not name:
         return python.TextEncoder(vocabulary, encoder.merge)

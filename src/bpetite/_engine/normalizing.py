@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class NormalizingEncoder(python.TextEncoder):
     """A `contract.TextEncoder` of a vocabulary that normalizes text.
 
-    Most text is in normal form already, and a look at it costs little beside encoding.
+    Most text is in normal form already, and a look at it costs little beside encoding. Where
+    `_normal` has no text for the native encoder, Python encodes.
     """
 
     def __init__(self, vocabulary: Vocabulary, encoder: _native.TextEncoder) -> None:
@@ -67,7 +68,7 @@ class NormalizingEncoder(python.TextEncoder):
             yield _around(text, near, length)
 
     def _all_normal(self, texts: Iterable[Text]) -> list[Text] | None:
-        """Return `_normal` of each text, None if one of them is None."""
+        """Return the texts as `_normal` returns them; None if it returns None for one."""
         normal: list[Text] = []
         for text in texts:
             form = self._normal(text)
@@ -84,7 +85,9 @@ class NormalizingEncoder(python.TextEncoder):
 
     def count(self, text: Text, ordinary: bool = False) -> int:
         normal = self._normal(text, ordinary)
-        return super().count(text) if normal is None else self._native.count(normal, ordinary)
+        if normal is None:
+            return super().count(text)
+        return self._native.count(normal, ordinary)
 
     def encode_array(self, text: Text, ordinary: bool, item_size: int, threads: int) -> memoryview:
         normal = self._normal(text, ordinary)

@@ -246,7 +246,7 @@ def _is_nfc_block(text: str) -> bool:
 
 def is_nfc(text: str) -> bool:
     """Return whether `nfc` leaves a text as it is."""
-    return next(nfc_changes(text), None) is None
+    return not any(nfc_changes(text))
 
 
 def with_changes(text: str, changes: Iterable[Change]) -> Iterator[str]:
