@@ -388,6 +388,9 @@ class SmallCore:
     def token(self, id: int) -> bytes | None:
         return self.tokens().get(id)
 
+    def json_items(self) -> None:
+        return None
+
 
 def test_native_fields_are_copied_once_and_when_first_read() -> None:
     core = SmallCore()

@@ -117,6 +117,15 @@ NOT_RUN = {
 
 WITHOUT_ARROW = ("-k", "not parquet")
 
+UNBUILT = """
+for name in ("pyarrow", "torch"):
+    try:
+        __import__(name)
+    except ImportError:
+        print(name)
+"""
+"""Prints the libraries that Debian lacks for this machine, or has not built for this Python."""
+
 PATIENT_FUZZING = "import fuzzing.main as f; f.ANSWER_MAX_SECONDS = 3600; f.main()"
 """An emulator needs longer for an answer than a machine."""
 
@@ -466,14 +475,27 @@ class Cross:
     def test_suite(self) -> None:
         """Run the tests in Python."""
         self.report += [f"not run: {path}: {reason}" for path, reason in NOT_RUN.items()]
-        self.report.append("not run on s390x: tests of Parquet and Arrow: Debian lacks pyarrow")
         for machine, version, engine in product(self.machines, self.options.pythons, self.engines):
             self.report_suite(machine, version, engine)
+
+    def hide(self, root: Path, version: str, names: Sequence[str]) -> str:
+        """Return a folder of the root in which these libraries are not to be found.
+
+        The part of a library that is there would fail in other ways than one that is missing.
+        """
+        folder = root / f"hidden-{version}"
+        folder.mkdir(exist_ok=True)
+        for name in names:
+            error = f"raise ModuleNotFoundError({name!r} + ' is hidden', name={name!r})\n"
+            (folder / f"{name}.py").write_text(error)
+        return f"/{folder.name}"
 
     def report_suite(self, machine: Machine, version: str, engine: str) -> None:
         """Run the tests in Python on one engine, and report their numbers."""
         results = self.folder / machine.debian / f"tests-{version}-{engine}.xml"
         results.unlink(missing_ok=True)
+        unbuilt = self.output(results.parent, f"python{version}", "-c", UNBUILT).split()
+        hidden = self.hide(results.parent, version, unbuilt)
         passed = self.python(
             machine,
             version,
@@ -482,11 +504,14 @@ class Cross:
             # Debian's hypothesis warns of itself once, with Python 3.14.
             *("-W", "ignore::hypothesis.errors.HypothesisWarning"),
             *(f"--{'deselect' if '::' in path else 'ignore'}={path}" for path in NOT_RUN),
-            *(() if "pyarrow" in machine.libraries else WITHOUT_ARROW),
+            *(WITHOUT_ARROW if "pyarrow" in unbuilt else ()),
             *self.options.pytest,
             BPETITE_ENGINE=engine,
+            PYTHONPATH=f"{hidden}:/project/scripts",
         )
         name = f"tests on {machine.debian}, Python {version}, {engine}"
+        if unbuilt:
+            name += f", without {' and '.join(unbuilt)}, which Debian has not built"
         if not results.exists():
             self.note(f"{name}: no result", failed=True)
             return

@@ -58,10 +58,12 @@ class MergeOptions:
 
         Raises ValueError for a required token that the pattern splits or the base normalizes.
         """
-        base = self.base or Vocabulary((), {}, pattern)
+        base = Vocabulary((), {}, pattern) if self.base is None else self.base
         if (base.pattern, base.more_patterns) != (pattern, ()):
             # An unchanged base keeps the tables that it has derived.
             base = replace(base, pattern=pattern, more_patterns=())
+        if not self.require:
+            return base
         split = Pretokenizer(pattern).split_with_stand_ins
         for token in self.require:
             if base.normalizer and nfc(token) != token:
@@ -74,8 +76,7 @@ class MergeOptions:
                     f"the required token {token!r} can never be used: the pattern splits it into "
                     f"{pieces!r}"
                 )
-        tokens = [token.encode() for token in self.require]
-        return with_required(base, tokens) if tokens else base
+        return with_required(base, [token.encode() for token in self.require])
 
     def rules(self, start: Vocabulary) -> MergeRules | None:
         """Return the rules for merges on top of a vocabulary; None if every pair may be merged."""

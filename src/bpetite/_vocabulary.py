@@ -138,6 +138,13 @@ class NativeVocabulary(Protocol):
     def token(self, id: int) -> bytes | None:
         """Return the bytes of one such id; None if it is unknown."""
 
+    def json_items(self) -> tuple[str, str] | None:
+        """Return the items of the tokens and the merges in the document of a fingerprint.
+
+        None unless each token is a byte or the result of one merge, whose parts are bytes or
+        results of merges of lower rank.
+        """
+
 
 def check_literal_sizes(literals: Collection[str]) -> None:
     """Raise ValueError for a special token of too many bytes, and for too many in all."""

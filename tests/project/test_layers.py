@@ -21,7 +21,7 @@ PACKAGE = Path(bpetite.__file__).parent
 LAYERS = (
     ("_unicode", "_vocabulary", "_progress", "_piece_records"),
     ("_pretokenizer", "_corpus", "_trainer", "_encoder", "_decoder"),
-    ("_arguments", "_merge_rules", "_token_parts"),
+    ("_arguments", "_merge_rules", "_merge_trees"),
     ("_engine", "_budget", "_token_tables", "_derived"),
     ("_streaming", "formats"),
     ("_piece_counts", "_checkpoint"),
@@ -45,9 +45,9 @@ def test_corpora_uses_public_names_and_two_modules() -> None:
     assert {name for name in used if not name.startswith(allowed)} <= {*bpetite.__all__}
 
 
-def test_analysis_uses_public_names_and_four_modules() -> None:
+def test_analysis_uses_public_names_and_three_modules() -> None:
     used = {target for source, target in edges() if rank(source) == rank("analysis")}
-    allowed = ("analysis", "corpora", "_corpus", "_engine", "_pretokenizer", "_token_parts")
+    allowed = ("analysis", "corpora", "_corpus", "_engine", "_pretokenizer")
     assert {name for name in used if not name.startswith(allowed)} <= {*bpetite.__all__}
 
 

@@ -1,8 +1,10 @@
 //! Vocabularies, for Python.
 
-use pyo3::exceptions::PyValueError;
+use std::fmt::Write;
+
+use pyo3::exceptions::{PyKeyError, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PySet, PyTuple};
 
 use super::text::{GIL_RELEASE_MIN_SIZE, run};
 use crate::interrupt::Interrupt;
@@ -135,11 +137,68 @@ impl NativeVocabulary {
         self.dict(py, 0..self.0.id_of.len() as TokenIndex)
     }
 
+    /// Returns the items of JSON arrays: of each token its id and its bytes, in hexadecimal digits,
+    /// and of each merge two parts and the id that it makes. Returns None unless the bytes are
+    /// known and the vocabulary is nested.
+    fn json_items(&self) -> Option<(String, String)> {
+        let bytes_of = self.0.bytes_of.as_deref().filter(|_| self.0.is_nested())?;
+        let mut tokens = String::new();
+        for (&id, token) in self.0.id_of.iter().zip(0..) {
+            let comma = if tokens.is_empty() { "" } else { "," };
+            write!(tokens, "{comma}[{id},\"").ok()?;
+            tokens.extend(bytes_of.get(token).iter().flat_map(|&byte| hex_digits(byte)));
+            tokens.push_str("\"]");
+        }
+        let mut merges = String::new();
+        for &(left, right, made) in &self.0.merges {
+            let comma = if merges.is_empty() { "" } else { "," };
+            let [left, right, made] = [left, right, made].map(|token| self.id(token));
+            write!(merges, "{comma}[{left},{right},{made}]").ok()?;
+        }
+        Some((tokens, merges))
+    }
+
     /// Returns the bytes of an id, or None if no token has it.
     fn token<'py>(&self, id: &Bound<'py, PyInt>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let tokens = self.tokens_known()?;
         let token = plain_integer(id).and_then(|id| self.0.token_of(id));
         Ok(token.map(|token| PyBytes::new(id.py(), tokens.get(token))))
+    }
+}
+
+/// The trees of the tokens of a vocabulary.
+#[pyclass(frozen, module = "bpetite._engine._native")]
+pub struct MergeTrees(Py<NativeVocabulary>);
+
+#[pymethods]
+impl MergeTrees {
+    /// Returns the trees of a vocabulary that is nested; None for any other.
+    #[staticmethod]
+    fn of_nested(vocabulary: Bound<'_, NativeVocabulary>) -> Option<MergeTrees> {
+        vocabulary.get().0.is_nested().then(|| MergeTrees(vocabulary.unbind()))
+    }
+
+    #[getter]
+    fn merge_count(&self) -> usize {
+        self.0.get().0.merges.len()
+    }
+
+    /// Returns the ids of tokens that no merge makes: none.
+    fn unmade<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PySet>> {
+        PySet::empty(py)
+    }
+
+    /// Returns the numbers of tokens with no merge, with one, and so on.
+    fn tokens_by_size(&self, counts: &Bound<'_, PyDict>) -> PyResult<Vec<u64>> {
+        let vocabulary = &self.0.get().0;
+        let mut by_token = vec![0; vocabulary.id_of.len()];
+        for (id, count) in counts {
+            let token = id.extract().ok().and_then(|id| vocabulary.token_of(id));
+            let token = token.ok_or_else(|| PyKeyError::new_err(id.unbind()))?;
+            by_token[token as usize] = count.extract()?;
+        }
+        let by_size = vocabulary.tokens_by_size(by_token);
+        by_size.ok_or_else(|| PyOverflowError::new_err("the text has more than 2**64 bytes"))
     }
 }
 
@@ -174,6 +233,11 @@ fn make(
     work: impl FnOnce(&mut Interrupt<'_>) -> Option<Vocabulary> + Send,
 ) -> PyResult<Option<NativeVocabulary>> {
     Ok(run(py, size >= GIL_RELEASE_MIN_SIZE, work)?.map(NativeVocabulary))
+}
+
+/// Returns a byte as two hexadecimal digits.
+fn hex_digits(byte: u8) -> [char; 2] {
+    [byte >> 4, byte & 15].map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)]))
 }
 
 /// Returns an int of 32 bits; None for every other value, a bool included.

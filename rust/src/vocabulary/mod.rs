@@ -5,6 +5,7 @@
 
 mod ids;
 pub mod tiktoken;
+mod trees;
 
 use std::sync::Arc;
 

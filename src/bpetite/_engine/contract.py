@@ -107,6 +107,15 @@ class TokenJoiner(Protocol):
         """Return the offsets of `offsets` in a buffer, of eight bytes each."""
 
 
+class MergeTrees(Protocol):
+    """What `_merge_trees.MergeTrees` is."""
+
+    @property
+    def merge_count(self) -> int: ...
+    def unmade(self) -> set[int]: ...
+    def tokens_by_size(self, counts: dict[int, int], /) -> list[int]: ...
+
+
 class PlainAutomaton(Protocol):
     """The states of plain streams, which neither count nor look for stops or tags."""
 
@@ -216,6 +225,7 @@ class Engine(Protocol[Counts]):
 
     def make_text_encoder(self, vocabulary: Vocabulary, /) -> TextEncoder: ...
     def make_token_joiner(self, vocabulary: Vocabulary, /) -> TokenJoiner: ...
+    def make_merge_trees(self, vocabulary: Vocabulary, /) -> MergeTrees: ...
     def count_pieces(
         self,
         corpus: DocumentCorpus,

@@ -110,6 +110,12 @@ class TokenJoiner(python.TokenJoiner):
 make_token_joiner = TokenJoiner
 
 
+def make_merge_trees(vocabulary: Vocabulary) -> contract.MergeTrees:
+    native_vocabulary = _native_vocabulary(vocabulary)
+    trees = native_vocabulary and _native.MergeTrees.of_nested(native_vocabulary)
+    return trees or python.make_merge_trees(vocabulary)
+
+
 # While a table grows, it takes three times its memory.
 _TABLE_SHARE = 1 / 4
 

@@ -21,6 +21,7 @@ from bpetite._engine.documents import documents_in
 from bpetite._engine.fallback import count_work
 from bpetite._engine.field_scanner import FieldScanner
 from bpetite._engine.parts import first_tokens, segments
+from bpetite._merge_trees import MergeTrees
 from bpetite._pretokenizer import Pretokenizer, SpecialSplitter
 from bpetite._progress import Reporter
 from bpetite._vocabulary import Pair, Vocabulary
@@ -39,6 +40,7 @@ def _leave_to_python(*_: object) -> None:
 
 
 read_merges = read_ranks = make_native_tokens = _leave_to_python
+make_merge_trees = MergeTrees
 
 
 class TextEncoder:

@@ -11,6 +11,7 @@ from itertools import accumulate, islice
 import bpetite
 from bpetite import CorpusWarning, Tokenizer
 from bpetite._corpus import Batches
+from bpetite._engine import ENGINE
 from bpetite.analysis._figures import (
     Comparison,
     CountedToken,
@@ -20,7 +21,6 @@ from bpetite.analysis._figures import (
     Use,
     VocabularyFigures,
 )
-from bpetite.analysis._merge_trees import MergeTrees
 from bpetite.analysis._texts import Beginning, Measured, WholeText
 
 _OFTEN = 10
@@ -74,7 +74,7 @@ def report(
     if not corpora and not languages:
         raise ValueError("report needs a text")
     subjects = [_Subject(name, tokenizer) for name, tokenizer in tokenizers.items()]
-    sizes = _sizes(subject.trees.size for subject in subjects)
+    sizes = _sizes(subject.size for subject in subjects)
     measured: dict[str, TextFigures] = {}
     for subject in subjects:
         for text, corpus in corpora.items():
@@ -122,14 +122,19 @@ class _Subject:
     def __init__(self, name: str, tokenizer: Tokenizer) -> None:
         self.name = name
         self.tokenizer = tokenizer
-        self.trees = MergeTrees(tokenizer)
+        vocabulary = tokenizer._vocabulary
+        self.tokens = vocabulary.ordinary_tokens
+        self._trees = ENGINE.make_merge_trees(vocabulary)
+        self._base_size = len({*vocabulary.byte_ids})
+        self.size = self._base_size + self._trees.merge_count
+        """The number of bytes and of merges that texts use."""
         self.total: Counter[int] = Counter()
         """How often each id occurs in all texts."""
         self.parallel_tokens: list[int] = []
         self._uses: list[Use] = []
         self._special_ids = {*tokenizer.special_tokens.values()}
-        # Tokens are in ascending order of ids.
-        self._ids = [id for id in self.trees.tokens if id not in self._special_ids]
+        # In ascending order.
+        self._ids = [id for id in self.tokens if id not in self._special_ids]
 
     def count_ids(self, corpus: Batches) -> dict[int, int]:
         """Return how often each id occurs in a corpus, in ascending order of ids."""
@@ -138,7 +143,7 @@ class _Subject:
     def add_use(
         self,
         text: TextFigures,
-        counts: Mapping[int, int],
+        counts: dict[int, int],
         sizes: list[int],
         more: NextMerges | None,
     ) -> None:
@@ -147,9 +152,9 @@ class _Subject:
         rare = sum(map(_OFTEN.__gt__, counts.values()))
         lengths: Counter[int] = Counter()
         for id, count in counts.items():
-            lengths[len(self.trees.tokens[id])] += count
-        by_merges = self.trees.tokens_by_size(counts)
-        points = ((size, size - self.trees.base_size) for size in sizes)
+            lengths[len(self.tokens[id])] += count
+        by_merges = self._trees.tokens_by_size(counts)
+        points = ((size, size - self._base_size) for size in sizes)
         use = Use(
             text,
             sum(counts.values()),
@@ -169,7 +174,7 @@ class _Subject:
         if not limit or tokenizer.more_patterns:
             return None
         beginning = Beginning(corpus, max_bytes)
-        size = len(self.trees.tokens) + limit
+        size = len(self.tokens) + limit
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CorpusWarning)  # too few pairs: the curve is shorter
             larger = Tokenizer.train(beginning, size, base=tokenizer, special_tokens=())
@@ -183,7 +188,7 @@ class _Subject:
         saved = [fires[id] for id in new]
         tokens: dict[int, bytes] = {}
         for id, parts in islice(new.items(), _SHOWN):
-            tokens[id] = b"".join(tokens.get(part) or self.trees.tokens[part] for part in parts)
+            tokens[id] = b"".join(tokens.get(part) or self.tokens[part] for part in parts)
         return NextMerges(
             beginning.read_bytes,
             tuple(accumulate((-count for count in saved), initial=tokens_after + sum(saved))),
@@ -192,36 +197,38 @@ class _Subject:
 
     def figures(self) -> VocabularyFigures:
         """Return the figures of all that was taken."""
-        tokens = self.trees.tokens
-        whole, partial = _whole_and_partial(tokens, self._ids)
+        tokens = self.tokens
+        never = [id for id in self._ids if id not in self.total]
+        partial = dict.fromkeys(id for id in self._ids if not _is_utf8(tokens[id]))
         # An id that occurs is reachable.
         unreachable = [
-            *self._unreachable(id for id in whole if id not in self.total),
-            *(self.trees.unmade().intersection(partial) - self.total.keys()),
+            *self._unreachable([id for id in never if id not in partial]),
+            *self._trees.unmade().intersection(partial).intersection(never),
         ]
-        longest = [id for id in self.trees.longest_first if id not in self._special_ids]
+        lengths = dict(zip(self._ids, map(len, map(tokens.__getitem__, self._ids)), strict=True))
+        # Of equal lengths the lower id is first.
+        longest = sorted(lengths, key=lengths.__getitem__, reverse=True)
 
         def has_letter(id: int) -> bool:
-            return any(map(str.isalpha, whole.get(id, "")))
+            return id not in partial and any(map(str.isalpha, tokens[id].decode()))
 
         return VocabularyFigures(
             self.name,
             self.tokenizer.fingerprint,
             len(self._ids),
-            tuple(sorted(Counter(map(len, map(tokens.__getitem__, self._ids))).items())),
+            tuple(sorted(Counter(lengths.values()).items())),
             self.counted(sorted(unreachable)),
             self.counted(partial),
-            tuple(id for id in self._ids if id not in self.total),
+            tuple(never),
             self.counted(longest[:_SHOWN]),
             self.counted(islice(filter(has_letter, longest), _SHOWN)),
             tuple(self._uses),
             tuple(self.parallel_tokens),
         )
 
-    def _unreachable(self, whole: Iterable[int]) -> list[int]:
+    def _unreachable(self, ids: list[int]) -> list[int]:
         """Return the ids of these tokens in UTF-8 that their bytes, encoded alone, do not give."""
-        ids = [*whole]
-        tokens = [self.trees.tokens[id] for id in ids]
+        tokens = [self.tokens[id] for id in ids]
         offsets = array("Q", accumulate(map(len, tokens), initial=0))
         arrays = self.tokenizer.encode_offsets(b"".join(tokens), offsets, threads=None)
         found, starts = (each.tolist() for each in arrays)
@@ -230,33 +237,31 @@ class _Subject:
 
     def counted(self, ids: Iterable[int]) -> tuple[CountedToken, ...]:
         """Return ids with their tokens and counts."""
-        return tuple(CountedToken(id, self.trees.tokens[id], self.total[id]) for id in ids)
+        return tuple(CountedToken(id, self.tokens[id], self.total[id]) for id in ids)
 
     def most_frequent_without(self, tokens: set[bytes]) -> tuple[CountedToken, ...]:
         """Return the most frequent tokens that are not in a set; of equal ones the lower id."""
-        own = (id for id in self.total if self.trees.tokens[id] not in tokens)
+        own = (id for id in self.total if self.tokens[id] not in tokens)
         return self.counted(sorted(own, key=lambda id: (-self.total[id], id))[:_SHOWN])
 
 
-def _whole_and_partial(
-    tokens: Mapping[int, bytes], ids: list[int]
-) -> tuple[dict[int, str], list[int]]:
-    r"""Return the texts of the tokens that are UTF-8, and the ids of the others.
+def _is_utf8(token: bytes) -> bool:
+    r"""Return whether a token is UTF-8.
 
-    >>> _whole_and_partial({1: b"a", 2: b"\xc3"}, [1, 2])
-    ({1: 'a'}, [2])
+    >>> _is_utf8(b"a"), _is_utf8(b"\xc3")
+    (True, False)
     """
-    whole, partial = {}, []
-    for id in ids:
-        try:
-            whole[id] = tokens[id].decode("utf-8")
-        except UnicodeDecodeError:
-            partial.append(id)
-    return whole, partial
+    if token.isascii():
+        return True
+    try:
+        token.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _comparison(first: _Subject, other: _Subject) -> Comparison:
-    tokens, other_tokens = ({*each.trees.tokens.values()} for each in (first, other))
+    tokens, other_tokens = ({*each.tokens.values()} for each in (first, other))
     return Comparison(
         other.name,
         len(tokens & other_tokens),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import islice
 
-from bpetite._token_parts import token_parts
+from bpetite._merge_trees import token_parts
 from bpetite._unicode.data import VERSION as UNICODE_VERSION
 from bpetite._vocabulary import Vocabulary
 
@@ -26,21 +26,16 @@ def fingerprint(vocabulary: Vocabulary) -> str:
     >>> fingerprint(Vocabulary(((97, 98),), {}, "."))
     'sha256:26e2ddd51837b5782f8a1ac923815d87cad16db487bad9ba4dcd2ca1d65f425d'
     """
-    parts = token_parts(vocabulary)
-    merges = zip(vocabulary.merges, vocabulary.merge_ids, strict=True)
-    # Merges that texts use. If each token has one merge and `ignore_merges` is false, all are. Then
-    # no file of another format lists fewer.
-    used = [f"[{pair[0]},{pair[1]},{id}]" for pair, id in merges if parts[id] == pair]
+    tokens, merges, ignore_merges = _items(vocabulary)
     special_tokens = sorted((id, literal) for literal, id in vocabulary.special_tokens.items())
     document = {
         "version": _VERSION,
         "unicode_version": UNICODE_VERSION,
         "patterns": [vocabulary.pattern, *vocabulary.more_patterns],
         "normalizer": vocabulary.normalizer,
-        "tokens": (f'[{id},"{token.hex()}"]' for id, token in vocabulary.ordinary_tokens.items()),
-        "merges": iter(used),
-        # A token that no merge makes may still be the id of a whole piece.
-        "ignore_merges": vocabulary.ignore_merges and len(used) < len(parts),
+        "tokens": tokens,
+        "merges": merges,
+        "ignore_merges": ignore_merges,
         "special_tokens": special_tokens,
         "prefix_ids": vocabulary.prefix_ids,
         "suffix_ids": vocabulary.suffix_ids,
@@ -53,11 +48,28 @@ def fingerprint(vocabulary: Vocabulary) -> str:
     return f"sha256:{hashed.hexdigest()}"
 
 
+def _items(vocabulary: Vocabulary) -> tuple[Iterator[str], Iterator[str], bool]:
+    """Return the JSON of the tokens, that of the merges that texts use, and `ignore_merges`."""
+    if vocabulary.native is not None and (items := vocabulary.native.json_items()):
+        tokens, merges = items
+        return iter([tokens]), filter(None, [merges]), False
+    parts = token_parts(vocabulary)
+    pairs = zip(vocabulary.merges, vocabulary.merge_ids, strict=True)
+    # If each token has one merge and `ignore_merges` is false, all are used. Then no file of
+    # another format lists fewer.
+    used = [f"[{pair[0]},{pair[1]},{id}]" for pair, id in pairs if parts[id] == pair]
+    return (
+        (f'[{id},"{token.hex()}"]' for id, token in vocabulary.ordinary_tokens.items()),
+        iter(used),
+        # A token that no merge makes may still be the id of a whole piece.
+        vocabulary.ignore_merges and len(used) < len(parts),
+    )
+
+
 def _json_parts(document: Mapping[str, object]) -> Iterator[str]:
     """Yield the JSON of an object in parts, by sorted keys.
 
-    A value may be an iterator of the JSON of its items. All tokens in one text would take more
-    memory than the vocabulary itself.
+    A value may be an iterator of the JSON of its items.
 
     >>> "".join(_json_parts({"b": iter(["1", "2"]), "a": None, "c": iter([])}))
     '{"a":null,"b":[1,2],"c":[]}'
