@@ -145,6 +145,35 @@ def test_ignored_merges_stay_ignored() -> None:
     assert larger.decode(larger.encode("ababab ab")) == "ababab ab"
 
 
+BASES = {
+    "trained": Tokenizer.train(TEXT, 265, special_tokens=["<|a|>"]),
+    "shuffled": shuffled_base(),
+    "token without merge": Tokenizer(vocabulary({256: b"at", 300: b"cat"}, [(97, 116)])),
+    "ignored merges": Tokenizer(
+        vocabulary({256: b"at", 257: b"cat"}, [(97, 116)], ignore_merges=True)
+    ),
+    "normalizing": Tokenizer(vocabulary({256: b"at"}, [(97, 116)], normalizer="NFC")),
+}
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_a_base_from_a_file_is_continued_alike(name: str, tmp_path: Path) -> None:
+    base = BASES[name]
+    base.save(tmp_path / "base.json")
+    loaded = Tokenizer.load(tmp_path / "base.json")
+    for more in (0, 1, 12):
+        size = len(base._vocabulary.ordinary_tokens) + more
+        expected, larger = (plain([TEXT] * 3, size, base=each) for each in (base, loaded))
+        assert larger.encode(TEXT + "<|a|>") == expected.encode(TEXT + "<|a|>")
+        assert larger._vocabulary.last_merges(more) == expected.merges[len(base.merges) :]
+        assert larger == expected
+        assert [*larger.tokens] == [*expected.tokens]
+        assert larger.fingerprint == expected.fingerprint
+        assert saved(larger, tmp_path) == saved(expected, tmp_path)
+        again = (plain([TEXT] * 2 + ["Là"] * 9, size + 5, base=each) for each in (larger, expected))
+        assert len({saved(each, tmp_path) for each in again}) == 1
+
+
 # Another pattern
 
 

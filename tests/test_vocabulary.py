@@ -374,6 +374,9 @@ class SmallCore:
         self.asked.append("merges")
         return ((97, 98), (97, 300), (98, 99))
 
+    def last_merges(self, count: int) -> tuple[Pair, ...]:
+        return self.merges()[-count:]
+
     def merge_ids(self) -> tuple[int, ...]:
         self.asked.append("merge_ids")
         return (256, 257, 300)
@@ -387,6 +390,9 @@ class SmallCore:
 
     def token(self, id: int) -> bytes | None:
         return self.tokens().get(id)
+
+    def extended(self, *_: object) -> None:
+        return None
 
     def json_items(self) -> None:
         return None

@@ -18,6 +18,13 @@ impl Tokens {
         Tokens { bytes: Vec::with_capacity(count * 8), ranges: vec![(0, 0); count] }
     }
 
+    /// Returns these tokens and `count` more that are not defined yet.
+    pub fn with_more(&self, count: usize) -> Tokens {
+        let mut ranges = self.ranges.clone();
+        ranges.resize(ranges.len() + count, (0, 0));
+        Tokens { bytes: self.bytes.clone(), ranges }
+    }
+
     /// Returns how many tokens there are, defined or not.
     pub fn len(&self) -> usize {
         self.ranges.len()

@@ -127,8 +127,11 @@ def extended(base: Vocabulary, merges: Iterable[Pair]) -> Vocabulary:
     >>> extended(Vocabulary(((97, 98),), {"<|a|>": 300}, "..."), [(256, 99)]).merge_ids
     (256, 301)
     """
-    merges = tuple(merges)
-    return _with_merges(base, merges, range(base.n_vocab, base.n_vocab + len(merges)))
+    merges, first_id = tuple(merges), base.n_vocab
+    native = None if base.native is None else base.native.extended(merges, first_id)
+    if native is not None:
+        return replace(base, native=native)
+    return _with_merges(base, merges, range(first_id, first_id + len(merges)))
 
 
 def _with_merges(base: Vocabulary, merges: Sequence[Pair], ids: Iterable[int]) -> Vocabulary:

@@ -302,7 +302,7 @@ class Tokenizer(MakesStreams):
         counting.tell(0)
         kept.check_texts([*map(_size_of, corpora)])
         rules = options.rules(start)
-        is_continued = start.merges or options.base is not None
+        is_continued = options.base is not None or start.merges
         with kept.saving(rules) as takes:
             base = start if is_continued else None
             learning = Learning(merging.report, base, takes, options.min_count)

@@ -130,6 +130,7 @@ class NativeVocabulary(Protocol):
     def ignore_merges(self) -> bool: ...
     def byte_ids(self) -> tuple[int, ...]: ...
     def merges(self) -> tuple[Pair, ...]: ...
+    def last_merges(self, count: int) -> tuple[Pair, ...]: ...
     def merge_ids(self) -> tuple[int, ...]: ...
     def other_tokens(self) -> dict[int, bytes]: ...
     def tokens(self) -> dict[int, bytes]:
@@ -137,6 +138,12 @@ class NativeVocabulary(Protocol):
 
     def token(self, id: int) -> bytes | None:
         """Return the bytes of one such id; None if it is unknown."""
+
+    def extended(self, merges: Sequence[Pair], first_id: int) -> NativeVocabulary | None:
+        """Return the vocabulary with more merges, which make the ids from `first_id` on.
+
+        These ids are above all others. None leaves the work to Python.
+        """
 
     def json_items(self) -> tuple[str, str] | None:
         """Return the items of the tokens and the merges in the document of a fingerprint.
@@ -308,6 +315,12 @@ class Vocabulary:
     def merges(self) -> tuple[Pair, ...]:
         """The merges in rank order."""
         return self._merges if self.native is None else self.native.merges()
+
+    def last_merges(self, count: int) -> tuple[Pair, ...]:
+        """Return the merges of the highest ranks: `count` of them."""
+        if self.native is None:
+            return self.merges[len(self.merges) - count :]
+        return self.native.last_merges(count)
 
     @lazy_property
     def merge_ids(self) -> tuple[int, ...]:

@@ -101,6 +101,16 @@ impl NativeVocabulary {
         })
     }
 
+    /// Returns the vocabulary with more merges, which make the ids from `first_id` on.
+    fn extended(
+        &self,
+        py: Python<'_>,
+        merges: Vec<(u32, u32)>,
+        first_id: u32,
+    ) -> PyResult<Option<NativeVocabulary>> {
+        make(py, self.0.merges.len(), |_| self.0.extended(&merges, first_id))
+    }
+
     /// Whether a whole piece that is a token is that token.
     #[getter]
     fn ignore_merges(&self) -> bool {
@@ -119,6 +129,12 @@ impl NativeVocabulary {
             PyTuple::new(py, [left, right].map(|token| &integers[token as usize]))
         });
         PyTuple::new(py, pairs.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// Returns the merges of the highest ranks.
+    fn last_merges<'py>(&self, py: Python<'py>, count: usize) -> PyResult<Bound<'py, PyTuple>> {
+        let merges = &self.0.merges[self.0.merges.len().saturating_sub(count)..];
+        PyTuple::new(py, merges.iter().map(|&(left, right, _)| (self.id(left), self.id(right))))
     }
 
     /// Returns the id that each merge makes.

@@ -131,6 +131,46 @@ impl Vocabulary {
         })
     }
 
+    /// Returns the vocabulary with more merges, or None if they are invalid or too many. They make
+    /// the ids from `first_id` on, which are above all others.
+    pub fn extended(&self, pairs: &[(u32, u32)], first_id: u32) -> Option<Vocabulary> {
+        let made = ids_of_runs(&[(first_id, pairs.len().try_into().ok()?)], pairs.len())?;
+        let old = self.id_of.len() as TokenIndex;
+        self.id_of.last().is_some_and(|&last| last < first_id).then_some(())?;
+        let mut merges = self.merges.clone();
+        for (&(left, right), made) in pairs.iter().zip(old..) {
+            let part = |id: u32| match id.checked_sub(first_id) {
+                Some(place) => Some(old + place).filter(|&token| token < made),
+                None => self.token_of(id),
+            };
+            merges.push((part(left)?, part(right)?, made));
+        }
+        let size = self.id_of.len() + made.len();
+        let mut table = MergeTable::with_room(self.token_of_byte, size, merges.len())?;
+        if !merges.iter().all(|&(left, right, made)| table.push(left, right, made)) {
+            return None;
+        }
+        let mut bytes_of = None;
+        if let Some(tokens) = &self.bytes_of {
+            let mut tokens = tokens.with_more(made.len());
+            for &(left, right, made) in &merges[self.merges.len()..] {
+                tokens.define_joined(made, left, right).then_some(())?;
+            }
+            bytes_of = Some(Arc::new(tokens));
+        }
+        if self.table.whole_pieces.is_some() {
+            table.whole_pieces = Some(WholePieces::new(Arc::clone(bytes_of.as_ref()?)).0);
+        }
+        Some(Vocabulary {
+            id_of: self.id_of.iter().copied().chain(made).collect(),
+            token_of_byte: self.token_of_byte,
+            merges,
+            table: Arc::new(table),
+            bytes_of,
+            others: self.others.clone(),
+        })
+    }
+
     /// Returns the token of an id.
     pub fn token_of(&self, id: u32) -> Option<TokenIndex> {
         // Without gaps, ids are indices.
@@ -204,6 +244,24 @@ mod tests {
         ];
         for (pairs, made) in wrong {
             assert!(from_merges(&[], pairs, made).is_none(), "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn an_extended_vocabulary_is_that_of_all_merges() {
+        let base = from_merges(&[(300, b"xy")], &[97, 98], &[(256, 1)]).unwrap();
+        let extended = base.extended(&[(256, 99), (300, 301)], 301).unwrap();
+        let pairs = [97, 98, 256, 99, 300, 301];
+        let whole = from_merges(&[(300, b"xy")], &pairs, &[(256, 1), (301, 2)]).unwrap();
+        assert_eq!(extended.id_of, whole.id_of);
+        assert_eq!(extended.merges, whole.merges);
+        assert_eq!(extended.others, whole.others);
+        assert_eq!(bytes_of(&extended, 302), b"xyabc");
+        for wrong in [&[(97, 98)][..], &[(97, 999)], &[(97, 301)], &[(302, 97), (97, 99)], &[]] {
+            assert!(base.extended(wrong, 301).is_none(), "{wrong:?}");
+        }
+        for first_id in [300, u32::MAX] {
+            assert!(base.extended(&[(97, 99), (98, 99)], first_id).is_none());
         }
     }
 

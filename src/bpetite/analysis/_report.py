@@ -179,7 +179,8 @@ class _Subject:
             warnings.simplefilter("ignore", CorpusWarning)  # too few pairs: the curve is shorter
             larger = Tokenizer.train(beginning, size, base=tokenizer, special_tokens=())
         # A continued vocabulary numbers its new tokens in the order of their merges.
-        new = dict(enumerate(larger.merges[len(tokenizer.merges) :], tokenizer.n_vocab))
+        merges = larger._vocabulary.last_merges(larger.n_vocab - tokenizer.n_vocab)
+        new = dict(enumerate(merges, tokenizer.n_vocab))
         fires = Counter(larger._count_ids(beginning, None))
         tokens_after = fires.total()
         for id in reversed(new):
