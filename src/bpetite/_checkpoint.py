@@ -6,7 +6,7 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -37,7 +37,7 @@ class Checkpoint:
         Raises ValueError for a file that other training has written.
         """
         self._path = path
-        self._about: dict[str, Any] = {"rules": options.described(), "text_bytes": None}
+        self._about: dict[str, Any] = {"rules": options.described(), "pieces": None}
         self.vocabulary = start
         if path is None:
             return
@@ -56,15 +56,22 @@ class Checkpoint:
         self._about = about
         self.vocabulary = found
 
-    def check_texts(self, text_bytes: Sequence[int]) -> None:
-        """Raise ValueError unless the texts have as many bytes as those of the file."""
-        known = self._about["text_bytes"]
-        if self._path is not None and known not in (None, [*text_bytes]):
+    @property
+    def has_file(self) -> bool:
+        """Whether there is a file."""
+        return self._path is not None
+
+    def check_pieces(self, records: Iterable[bytes]) -> None:
+        """Raise ValueError unless the piece counts of the texts are those of the file."""
+        import hashlib  # imported here, since few programs need it
+
+        hashes = [hashlib.sha256(each).hexdigest() for each in records]
+        if self._about["pieces"] not in (None, hashes):
             raise ValueError(
-                f"{self._path}: the checkpoint is of other texts: they have {known} bytes, not "
-                f"{[*text_bytes]}; give these, or another path"
+                f"{self._path}: the checkpoint is of other texts; give the texts that it was "
+                "written with, or another path"
             )
-        self._about["text_bytes"] = [*text_bytes]
+        self._about["pieces"] = hashes
 
     @contextmanager
     def saving(self, rules: MergeRules | None) -> Iterator[Takes | None]:

@@ -52,6 +52,8 @@ _UINT32: Final = "uint32"
 
 _ANY_MERGES: Final = MergeOptions()
 
+_NO_TEXTS: Final[Mapping[str, Any]] = {}
+
 # No text is that long, and counts have 64 bits.
 _MAX_COUNT = 2**63
 
@@ -177,8 +179,8 @@ class Tokenizer(MakesStreams):
 
         `checkpoint` is a file in which the merges learnt so far are kept, at most every ten
         seconds and after an interrupt. If it exists, training with the same arguments goes on from
-        there, and counts the corpus again. The file names the rules and the sizes of the texts. A
-        function and the words of a text are not compared.
+        there, and counts the corpus again. The file names the rules and a hash of the pieces. A
+        function is not compared with another.
 
         >>> Tokenizer.train(["to be", "or not to be"], 260, special_tokens=()).merges
         ((32, 98), (116, 111), (256, 101), (32, 110))
@@ -190,7 +192,8 @@ class Tokenizer(MakesStreams):
         >>> Tokenizer.train(texts, 257, balance={"one": "b", "other": "cd"}).merges
         ((99, 100),)
 
-        Raises ValueError if the names in `corpus` and `balance` differ.
+        Raises ValueError if the names in `corpus` and `balance` differ, and for a development text
+        without bytes.
         Raises ValueError for a `vocab_size` below that of `base` with the required tokens, and for
         a required token that the pattern splits or the base normalizes. Raises ValueError for a
         base with several patterns without a `pattern`, for pieces that the base normalizes, and for
@@ -225,7 +228,7 @@ class Tokenizer(MakesStreams):
             special_tokens,
             progress,
             threads,
-            [_source(each, replaces, normalizes) for each in developments],
+            {name: _source(each, replaces, normalizes) for name, each in developments.items()},
             options,
             path,
         )
@@ -265,14 +268,14 @@ class Tokenizer(MakesStreams):
         special_tokens: Iterable[str],
         progress: ProgressCallback | None,
         threads: int | None,
-        developments: Sequence[DocumentCorpus | PieceCounts] = (),
+        developments: Mapping[str, DocumentCorpus | PieceCounts] = _NO_TEXTS,
         options: MergeOptions = _ANY_MERGES,
         checkpoint: str | None = None,
     ) -> Tokenizer:
         size = _arguments.check_vocab_size(vocab_size)
         threads = _arguments.check_threads(threads)
         literals = _arguments.check_special_literals(special_tokens)
-        corpora = [*texts, *developments]
+        corpora = [*texts, *developments.values()]
         base_pattern = options.base_pattern() if pattern is None else None
         for corpus in corpora:
             if isinstance(corpus, PieceCounts):
@@ -300,7 +303,13 @@ class Tokenizer(MakesStreams):
         counting = Reporter(progress, "counting", None if progress is None else _total(corpora))
         counts = [_counts(corpus, pattern, counting, threads) for corpus in corpora]
         counting.tell(0)
-        kept.check_texts([*map(_size_of, corpora)])
+        for name, corpus in developments.items():
+            if not _size_of(corpus):
+                raise ValueError(f"the development text of {name!r} is empty; give one with text")
+        if kept.has_file:
+            records = [*map(ENGINE.records_of, counts)]
+            kept.check_pieces(records)
+            counts = [*map(ENGINE.counts_of, records)]
         rules = options.rules(start)
         is_continued = options.base is not None or start.merges
         with kept.saving(rules) as takes:
@@ -1581,18 +1590,18 @@ def _without_special(text: Text, guard: TextEncoder | None) -> Text:
 
 def _languages(
     corpus: AnyCorpus | Mapping[str, AnyCorpus], balance: Mapping[str, AnyCorpus] | None
-) -> tuple[list[AnyCorpus], list[AnyCorpus]]:
+) -> tuple[list[AnyCorpus], dict[str, AnyCorpus]]:
     """Return the text and the development text of each language; without `balance`, one text."""
     if balance is None:
         if isinstance(corpus, Mapping):
             raise TypeError("a corpus that is a mapping of texts needs balance; or give its values")
-        return [corpus], []
+        return [corpus], {}
     if not isinstance(corpus, Mapping) or not isinstance(balance, Mapping):
         raise TypeError("with balance, corpus and balance must be mappings from names to texts")
     if not corpus or {*corpus} != {*balance}:
         names = ", ".join(map(repr, {*corpus} ^ {*balance}))
         raise ValueError(f"corpus and balance must have the same names, at least one: {names}")
-    return [*corpus.values()], [balance[name] for name in corpus]
+    return [*corpus.values()], {name: balance[name] for name in corpus}
 
 
 def _source(corpus: AnyCorpus, replaces: bool, normalizes: bool) -> DocumentCorpus | PieceCounts:

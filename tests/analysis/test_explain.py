@@ -184,6 +184,8 @@ def test_long_piece_has_ids_and_no_steps(size: int) -> None:
 def test_errors_are_those_of_encode() -> None:
     with pytest.raises(TypeError, match="text must be a str, got bytes"):
         explain(TOKENIZER, b"a")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="tokenizer must be a Tokenizer, got str"):
+        explain("a", "b")  # type: ignore[arg-type]
     with pytest.raises(UnicodeEncodeError, match="position 2"):
         explain(TOKENIZER, "ab\ud800")
     with pytest.raises(ValueError, match="nothing"):

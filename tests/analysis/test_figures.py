@@ -287,6 +287,17 @@ def test_wrong_arguments_are_named() -> None:
         report({"a": "b"}, {"a": "b"})  # type: ignore[dict-item]
     with pytest.raises(TypeError, match="a must be a str or have a method batches, got int"):
         report({"m": tokenizer}, {"a": 1})  # type: ignore[dict-item]
+    with pytest.raises(TypeError, match="tokenizers must be a mapping by name, got Tokenizer"):
+        report(tokenizer, {"a": "b"})  # type: ignore[arg-type]
+    for texts, parallel in ((None, {}), ("b", {}), ({}, ["b"])):
+        with pytest.raises(TypeError, match=r"(texts|parallel) must be a mapping by name, got"):
+            report({"m": tokenizer}, texts, parallel=parallel)  # type: ignore[arg-type]
+    for name, number in (("next_merges", -1), ("next_bytes", 0), ("next_bytes", -1)):
+        with pytest.raises(ValueError, match=f"{name} must be at least [01], got {number}"):
+            report({"m": tokenizer}, {"a": "b"}, **{name: number})  # type: ignore[arg-type]
+    for wrong in ("1", 1.5, True, None):
+        with pytest.raises(TypeError, match="next_bytes must be an integer, got "):
+            report({"m": tokenizer}, {"a": "b"}, next_bytes=wrong)  # type: ignore[arg-type]
 
 
 def test_report_is_frozen() -> None:

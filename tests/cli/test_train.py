@@ -382,6 +382,15 @@ def test_rules_are_those_of_python() -> None:
     assert result == expected
 
 
+def test_steps_without_special_tokens_equal_one_go() -> None:
+    trained("a.txt", "--vocab-size", "265", "--no-special-tokens")
+    Path("new.json").rename("base.json")
+    trained("a.txt", "--vocab-size", "275", "--base", "base.json")
+    in_steps = Path("new.json").read_bytes()
+    trained("a.txt", "--vocab-size", "275", "--force")
+    assert Path("new.json").read_bytes() == in_steps
+
+
 def test_piece_counts_are_continued_by_the_pattern_of_the_base() -> None:
     base = trained("a.txt", "--vocab-size", "265", "--pattern", "cl100k")
     Path("new.json").rename("base.json")

@@ -73,6 +73,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write the figures of each text, and of all together."""
+    if options.csv and options.differences is not None:
+        options.parser.error("--csv has no stretches of text; with --differences, use --json")
     names, texts = [*options.models], [*options.others]
     while texts and is_model(texts[0]):
         names.append(texts.pop(0))

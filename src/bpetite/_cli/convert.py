@@ -93,8 +93,8 @@ def _new_special_token(argument: str) -> tuple[str, int | None]:
     >>> _new_special_token("<a=b>"), _new_special_token("<a=b>=300")
     (('<a=b>', None), ('<a=b>', 300))
     """
-    literal, _, id = argument.rpartition("=")
-    is_id = literal and id.isascii() and id.isdigit()
+    id = argument.rpartition("=")[2]
+    is_id = id != argument and id.isascii() and id.isdigit()
     return _special_token(argument) if is_id else (argument, None)
 
 

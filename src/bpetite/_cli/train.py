@@ -50,11 +50,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--output", "-o", metavar="FILE", required=True, help="the vocabulary file to write"
     )
     parser.add_argument("--force", action="store_true", help="replace the output if it exists")
-    parser.add_argument(
+    literals = parser.add_mutually_exclusive_group()
+    literals.add_argument(
         "--special-token",
         metavar="LITERAL",
         action="append",
         help="a literal that is never split; repeatable (default: <|endoftext|>)",
+    )
+    literals.add_argument(
+        "--no-special-tokens",
+        action="store_true",
+        help="add no special token, as before more training with --base",
     )
     pieces.add_options(parser)
     _add_rules(parser)
@@ -134,8 +140,9 @@ def _forbidden(text: str) -> re.Pattern[bytes]:
 
 def _rules(options: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of training that say which merges to learn."""
+    literals = [] if options.no_special_tokens else options.special_token or ["<|endoftext|>"]
     return {
-        "special_tokens": [*map(common.text_argument, options.special_token or ["<|endoftext|>"])],
+        "special_tokens": [*map(common.text_argument, literals)],
         "base": None if options.base is None else Tokenizer.load(options.base),
         "min_count": options.min_pair_count,
         "max_token_bytes": options.max_token_bytes,

@@ -102,9 +102,12 @@ def explain(
     (32, 116) 1 257 b' t' (104, 101)
     (104, 101) 3 259 b'he' None
 
-    Raises TypeError for a text that is no `str`, UnicodeEncodeError for a lone surrogate, and
-    ValueError for an unknown special token in `allowed_special`.
+    Raises TypeError for a `tokenizer` that is no `Tokenizer` and for a text that is no `str`.
+    Raises UnicodeEncodeError for a lone surrogate, and ValueError for an unknown special token in
+    `allowed_special`.
     """
+    if not isinstance(tokenizer, Tokenizer):
+        raise TypeError(f"tokenizer must be a Tokenizer, got {type(tokenizer).__name__}")
     if not isinstance(text, str):
         raise TypeError(f"text must be a str, got {type(text).__name__}")
     ids = tokenizer.encode(text, allowed_special=allowed_special)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate, islice
 
 import bpetite
@@ -28,6 +28,9 @@ _OFTEN = 10
 
 _SHOWN = 12
 """The most tokens in a list of examples."""
+
+_GROUP = 64
+"""The tokens that are checked together."""
 
 _SIZES_PER_OCTAVE = 4
 """The points of a curve while the vocabulary doubles."""
@@ -61,16 +64,29 @@ def report(
     >>> use.tokens, use.bytes_per_token, use.curve
     (4, 1.75, ((256, 7), (258, 4)))
 
-    Raises ValueError without a tokenizer or a text, TypeError for another value, the errors of
-    `Tokenizer.encode_segments`, and those of the corpora.
+    Raises ValueError without a tokenizer or a text, and for a number that is too low. Raises
+    TypeError for another value, the errors of `Tokenizer.encode_segments`, and those of the
+    corpora.
     """
+    parallel = {} if parallel is None else parallel
+    for argument, value in (("tokenizers", tokenizers), ("texts", texts), ("parallel", parallel)):
+        if not isinstance(value, Mapping):
+            raise TypeError(f"{argument} must be a mapping by name, got {type(value).__name__}")
+    for argument, number, lowest in (
+        ("next_merges", next_merges, 0),
+        ("next_bytes", next_bytes, 1),
+    ):
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise TypeError(f"{argument} must be an integer, got {type(number).__name__}")
+        if number < lowest:
+            raise ValueError(f"{argument} must be at least {lowest}, got {number}")
     if not tokenizers:
         raise ValueError("report needs a tokenizer")
     for name, tokenizer in tokenizers.items():
         if not isinstance(tokenizer, Tokenizer):
             raise TypeError(f"{name} must be a Tokenizer, got {type(tokenizer).__name__}")
     corpora = {name: _corpus_of(name, text) for name, text in texts.items()}
-    languages = {name: _corpus_of(name, text) for name, text in (parallel or {}).items()}
+    languages = {name: _corpus_of(name, text) for name, text in parallel.items()}
     if not corpora and not languages:
         raise ValueError("report needs a text")
     subjects = [_Subject(name, tokenizer) for name, tokenizer in tokenizers.items()]
@@ -151,8 +167,9 @@ class _Subject:
         self.total.update(counts)
         rare = sum(map(_OFTEN.__gt__, counts.values()))
         lengths: Counter[int] = Counter()
-        for id, count in counts.items():
-            lengths[len(self.tokens[id])] += count
+        token_lengths = map(len, map(self.tokens.__getitem__, counts))
+        for length, count in zip(token_lengths, counts.values(), strict=True):
+            lengths[length] += count
         by_merges = self._trees.tokens_by_size(counts)
         points = ((size, size - self._base_size) for size in sizes)
         use = Use(
@@ -200,7 +217,7 @@ class _Subject:
         """Return the figures of all that was taken."""
         tokens = self.tokens
         never = [id for id in self._ids if id not in self.total]
-        partial = dict.fromkeys(id for id in self._ids if not _is_utf8(tokens[id]))
+        partial = dict.fromkeys(_partial(tokens, self._ids))
         # An id that occurs is reachable.
         unreachable = [
             *self._unreachable([id for id in never if id not in partial]),
@@ -246,16 +263,22 @@ class _Subject:
         return self.counted(sorted(own, key=lambda id: (-self.total[id], id))[:_SHOWN])
 
 
-def _is_utf8(token: bytes) -> bool:
-    r"""Return whether a token is UTF-8.
+def _partial(tokens: Mapping[int, bytes], ids: list[int]) -> Iterator[int]:
+    r"""Yield the ids whose tokens are not UTF-8.
 
-    >>> _is_utf8(b"a"), _is_utf8(b"\xc3")
-    (True, False)
+    >>> [*_partial({1: b"a", 2: b"\xc3", 3: b"\xa9"}, [1, 2, 3])]
+    [2, 3]
     """
-    if token.isascii():
-        return True
+    # Few tokens are partial, so most groups have none. Line ends keep parts of characters apart.
+    for first in range(0, len(ids), _GROUP):
+        group = ids[first : first + _GROUP]
+        if not _is_utf8(b"\n".join(map(tokens.__getitem__, group))):
+            yield from (id for id in group if not _is_utf8(tokens[id]))
+
+
+def _is_utf8(data: bytes) -> bool:
     try:
-        token.decode()
+        data.decode()
     except UnicodeDecodeError:
         return False
     return True
