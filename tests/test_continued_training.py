@@ -179,7 +179,7 @@ def test_a_base_from_a_file_is_continued_alike(name: str, tmp_path: Path) -> Non
 
 def test_a_wider_pattern_learns_tokens_of_several_words() -> None:
     base = plain(TEXT, 290)
-    wider = plain([TEXT] * 2, 330, base=base, pattern=WORDS)
+    wider = plain([TEXT] * 2, 330, base=base, pattern=WORDS, forbid=())
     assert wider.merges[: len(base.merges)] == base.merges
     assert max(len(token.split()) for token in wider.tokens) >= 5
     assert wider.merges == reference.train([TEXT] * 2, 330, base.merges, split_text=words_of)
@@ -219,6 +219,31 @@ def test_rules_limit_tokens_of_several_words() -> None:
         split_text=words_of,
         allows=lambda token: not is_too_long(token),
     )
+
+
+def has_five_words(token: bytes) -> bool:
+    return len([word for word in token.split(b" ") if word]) > 4
+
+
+@pytest.mark.parametrize("has_base", [True, False])
+def test_tokens_have_at_most_four_words(has_base: bool) -> None:
+    base = plain(TEXT, 290) if has_base else None
+    wider = plain([TEXT] * 2, 330, base=base, pattern="words")
+    assert max(len(token.split()) for token in wider.tokens) == 4
+    assert wider.merges == reference.train(
+        [TEXT] * 2,
+        330,
+        base.merges if base else (),
+        split_text=words_of,
+        allows=lambda token: not has_five_words(token),
+    )
+    counts = PieceCounts.from_corpus([TEXT] * 2, pattern="words")
+    assert plain(counts, 330, base=base, pattern=WORDS) == wider
+    if base:
+        half = plain([TEXT] * 2, 310, base=base, pattern="words")
+        assert plain([TEXT] * 2, 330, base=half) == wider
+    short = plain([TEXT] * 2, 330, base=base, pattern="words", forbid=re.compile(rb"[^ ] [^ ]"))
+    assert max(len(token.split()) for token in short.tokens) == 1
 
 
 def test_pieces_may_be_counted_before() -> None:

@@ -354,8 +354,10 @@ def check_required(require: Iterable[str]) -> list[str]:
     return tokens
 
 
-def check_forbidden(forbid: Any) -> Forbidden:
-    """Return what says which tokens training may not make."""
+def check_forbidden(forbid: Any) -> Forbidden | None:
+    """Return what says which tokens training may not make; None if the pattern decides."""
+    if forbid is None:
+        return None
     if callable(forbid) or (isinstance(forbid, re.Pattern) and isinstance(forbid.pattern, bytes)):
         return forbid  # type: ignore[no-any-return]
     if isinstance(forbid, (str, bytes, re.Pattern)) or not isinstance(forbid, Iterable):

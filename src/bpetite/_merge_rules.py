@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from bpetite._encoder import merge_ids
-from bpetite._pretokenizer import Pretokenizer
+from bpetite._pretokenizer import PATTERNS, Pretokenizer
 from bpetite._unicode import nfc
 from bpetite._vocabulary import Pair, Vocabulary
 
@@ -16,6 +16,11 @@ Forbidden = Callable[[bytes], object] | Collection[str | bytes] | re.Pattern[byt
 """The tokens that no merge may make: a function of their bytes, a list, or a search in them."""
 
 _MAX_CHARACTER_BYTES = 4
+
+_MORE_THAN_FOUR_WORDS = re.compile(rb"([^ ]+ +){4}[^ ]")
+"""The limit of the published superwords (arXiv:2503.13423)."""
+
+_FORBIDDEN_BY_PATTERN = {PATTERNS["words"]: _MORE_THAN_FOUR_WORDS}
 
 
 @dataclass(frozen=True)
@@ -26,8 +31,18 @@ class MergeOptions:
     min_count: int = 1
     max_token_bytes: int | None = None
     require: Sequence[str] = ()
-    forbid: Forbidden = ()
+    forbid: Forbidden | None = None
     whole_characters: bool = False
+
+    def for_pattern(self, pattern: str) -> MergeOptions:
+        """Return these options; without a `forbid`, with the tokens that the pattern forbids.
+
+        >>> MergeOptions().for_pattern(PATTERNS["words"]).forbid
+        re.compile(b'([^ ]+ +){4}[^ ]')
+        """
+        if self.forbid is not None:
+            return self
+        return replace(self, forbid=_FORBIDDEN_BY_PATTERN.get(pattern))
 
     def described(self) -> list[object]:
         """Return the rules as JSON has them. Of a function, only its presence is known."""
@@ -36,7 +51,7 @@ class MergeOptions:
         if isinstance(forbid, re.Pattern):
             described = [forbid.pattern.decode("latin-1"), forbid.flags]
         elif not callable(forbid):
-            described = sorted(each.hex() for each in map(_as_bytes, forbid))
+            described = sorted(each.hex() for each in map(_as_bytes, forbid or ()))
         return [self.min_count, self.max_token_bytes, described, self.whole_characters]
 
     def base_pattern(self) -> str | None:
@@ -208,12 +223,12 @@ def is_whole(token: bytes) -> bool:
     return True
 
 
-def _forbids(forbid: Forbidden) -> Callable[[bytes], object]:
+def _forbids(forbid: Forbidden | None) -> Callable[[bytes], object]:
     if callable(forbid):
         return forbid
     if isinstance(forbid, re.Pattern):
         return forbid.search
-    return {*map(_as_bytes, forbid)}.__contains__
+    return {*map(_as_bytes, forbid or ())}.__contains__
 
 
 def _as_bytes(token: str | bytes) -> bytes:

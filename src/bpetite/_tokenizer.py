@@ -122,7 +122,7 @@ class Tokenizer(MakesStreams):
         min_count: int = 1,
         max_token_bytes: int | None = None,
         require: Iterable[str] = (),
-        forbid: Forbidden = (),
+        forbid: Forbidden | None = None,
         whole_characters: bool = False,
         checkpoint: str | os.PathLike[str] | None = None,
         errors: TextErrors = "strict",
@@ -169,7 +169,8 @@ class Tokenizer(MakesStreams):
         - `max_token_bytes`: no new token is longer.
         - `require`: these tokens are made first, with the tokens that they need.
         - `forbid`: no new token is one of these, matches this compiled expression of bytes
-          anywhere, or makes this function of bytes return true. It must be a pure function.
+          anywhere, or makes this function of bytes return true. It must be a pure function. By
+          default the pattern words forbids more than four words, and no other forbids a token.
         - `whole_characters`: a new token is whole characters, or a part of one.
 
         `balance` has a development text for each language, and `corpus` then the text of each, by
@@ -288,6 +289,7 @@ class Tokenizer(MakesStreams):
         if pattern is None:
             pattern = base_pattern
         pattern = portable_pattern(pattern_of("gpt2" if pattern is None else pattern))
+        options = options.for_pattern(pattern)
         kept = Checkpoint(checkpoint, options.start(pattern), options)
         start = kept.vocabulary
         merge_limit = size - len(start.ordinary_tokens)

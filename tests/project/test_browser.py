@@ -142,8 +142,8 @@ def test_commands_work_without_threads() -> None:
     program = """
 from bpetite._cli import main
 model, text = str(folder / "model.json"), str(folder / "a.txt")
-print(main(["train", text, "--vocab-size", "300", "--output", model, "--quiet"]))
-print(main(["count", "--model", model, text]))
+print(main(["train", text, "--vocab-size", "300", "--output", model, "--quiet"]), flush=True)
+print(main(["count", "--model", model, text]), flush=True)
 """
     lines = in_browser(program)
     assert (lines[1], lines[3]) == ("0", "0")

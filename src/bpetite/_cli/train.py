@@ -15,7 +15,14 @@ from operator import add
 from typing import Any
 
 import bpetite
-from bpetite import CorpusWarning, PieceCounts, PieceCountsHeader, Tokenizer, TrainingProgress
+from bpetite import (
+    PATTERNS,
+    CorpusWarning,
+    PieceCounts,
+    PieceCountsHeader,
+    Tokenizer,
+    TrainingProgress,
+)
 from bpetite._cli import common, pieces
 from bpetite._cli.progress import Display, display
 from bpetite._web.display import pattern_names
@@ -109,8 +116,8 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
         "--forbid",
         metavar="REGEX",
         type=_forbidden,
-        default=(),
-        help="make no token in which this regular expression of bytes (Python's re) matches",
+        help="make no token in which this regular expression of bytes (Python's re) matches "
+        "(default: with the pattern words, more than four words)",
     )
     rules.add_argument(
         "--whole-characters",
@@ -174,6 +181,7 @@ def run(options: argparse.Namespace) -> None:
     if stopped_early and not options.quiet:
         is_ruled = options.min_pair_count > 1 or options.max_token_bytes or options.base
         is_ruled = is_ruled or options.forbid or options.whole_characters
+        is_ruled = is_ruled or tokenizer.pattern == PATTERNS["words"]
         left = "that may be merged" if is_ruled else "to merge"
         common.say(f"stopped at {learnt} of {options.vocab_size} ids: no pair is left {left}")
     if not pattern_names(tokenizer.pattern) and not options.quiet:

@@ -108,7 +108,7 @@ class TokenJoiner(Protocol):
 
 
 class MergeTrees(Protocol):
-    """What `_merge_trees.MergeTrees` is."""
+    """The trees of a vocabulary's tokens; the methods are those of `_merge_trees.MergeTrees`."""
 
     @property
     def merge_count(self) -> int: ...

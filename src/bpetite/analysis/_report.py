@@ -140,6 +140,7 @@ class _Subject:
         self.tokenizer = tokenizer
         vocabulary = tokenizer._vocabulary
         self.tokens = vocabulary.ordinary_tokens
+        """The bytes of every id except special tokens, in ascending order of ids."""
         self._trees = ENGINE.make_merge_trees(vocabulary)
         self._base_size = len({*vocabulary.byte_ids})
         self.size = self._base_size + self._trees.merge_count
@@ -149,7 +150,6 @@ class _Subject:
         self.parallel_tokens: list[int] = []
         self._uses: list[Use] = []
         self._special_ids = {*tokenizer.special_tokens.values()}
-        # In ascending order.
         self._ids = [id for id in self.tokens if id not in self._special_ids]
 
     def count_ids(self, corpus: Batches) -> dict[int, int]:

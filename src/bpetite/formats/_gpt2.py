@@ -60,8 +60,7 @@ class Gpt2(Format):
             _check_folder(folder, is_pattern_given=pattern is not None)
             vocabulary = replace(vocabulary, settings=read_settings(folder, vocabulary))
         file.check_unchanged()
-        path = file.path
-        return vocabulary, Reference("tokenizers", lambda: reference_encode(path, vocabulary))
+        return vocabulary, Reference("tokenizers", lambda: reference_encode(file, vocabulary))
 
     def files(self, vocabulary: Vocabulary, path: str) -> dict[str, bytes]:
         data, merges_data = to_files(vocabulary)
@@ -195,15 +194,17 @@ def to_files(vocabulary: Vocabulary) -> tuple[bytes, bytes]:
     return json.dumps(vocab).encode(), "\n".join(lines).encode()
 
 
-def reference_encode(path: str, vocabulary: Vocabulary) -> Encode:
+def reference_encode(file: SourceFile, vocabulary: Vocabulary) -> Encode:
     """Return how tokenizers encodes a text, having read the two files itself.
 
-    Raises ImportError if it is not installed.
+    Raises ImportError if it is not installed, and ValueError if the files are no longer those of
+    the vocabulary.
     """
     import tokenizers
     from tokenizers import models, pre_tokenizers
 
-    vocab, merges = models.BPE.read_file(path, merges_path(path))
+    vocab, merges = models.BPE.read_file(file.path, merges_path(file.path))
+    file.check_unchanged()
     # Special tokens outside the file would get ids that tokenizers chooses.
     tokenizer = tokenizers.Tokenizer(models.BPE({**vocab, **vocabulary.special_tokens}, merges))
     split = pre_tokenizers.Split(tokenizers.Regex(vocabulary.pattern), "isolated")
