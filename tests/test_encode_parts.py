@@ -225,6 +225,12 @@ def test_copies_of_trusted_text_are_trusted(again: Any) -> None:
     assert (type(text), text, repr(text)) == (Trusted, "<|im_end|>", "Trusted('<|im_end|>')")
 
 
+@pytest.mark.parametrize("value", [None, b"<|im_end|>", 1], ids=repr)
+def test_only_a_str_is_trusted(value: Any) -> None:
+    with pytest.raises(TypeError, match=f"must be a str, got {type(value).__name__}"):
+        Trusted(value)
+
+
 def test_other_calls_take_trusted_text_as_any_text() -> None:
     text = Trusted("<|im_end|>ab")
     assert SMALL.encode_ordinary(text) == SMALL.encode_ordinary(str(text))

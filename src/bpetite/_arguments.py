@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from mmap import mmap
+from numbers import Real
 from typing import Any, Literal, NamedTuple, NoReturn, Protocol
 
 from bpetite._merge_rules import Forbidden
@@ -34,6 +35,12 @@ class Trusted(str):
     """
 
     __slots__ = ()
+
+    def __new__(cls, text: str) -> Trusted:
+        """Mark a text. Raises TypeError for a value that is no `str`."""
+        if not isinstance(text, str):
+            raise TypeError(f"a trusted text must be a str, got {type(text).__name__}")
+        return super().__new__(cls, text)
 
     def __repr__(self) -> str:
         return f"Trusted({super().__repr__()})"
@@ -424,13 +431,16 @@ def check_at_least(lowest: int, value: object, name: str) -> int:
 
 def random_of(share: object, seed: object) -> Callable[[], float]:
     """Return a source of random numbers. Raises TypeError or ValueError for a wrong argument."""
-    if isinstance(share, bool) or not isinstance(share, (int, float)):
+    if isinstance(share, bool) or not isinstance(share, Real):
         raise TypeError(f"share must be a number, got {type(share).__name__}")
-    if not 0 <= share <= 1:
+    if not 0 <= float(share) <= 1:
         raise ValueError(f"share must be from 0 to 1, got {share}")
+    number = _integer(seed, "seed must be an integer")
+    if number < 0:  # Random would take it for -number
+        raise ValueError(f"seed must be at least 0, got {number}")
     from random import Random  # imported here, since few programs need it
 
-    return Random(_integer(seed, "seed must be an integer")).random
+    return Random(number).random
 
 
 def check_overlap(overlap: object, max_tokens: int) -> int:

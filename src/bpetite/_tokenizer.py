@@ -1019,10 +1019,10 @@ class Tokenizer(MakesStreams):
         [32, 97, 98, 258]
 
         Raises KeyError and TypeError for ids as `decode` does, ValueError for a `share` that is not
-        from 0 to 1, and TypeError for a `seed` that is not an integer.
+        from 0 to 1 or a `seed` below 0, and TypeError for a `seed` that is not an integer.
         """
         _arguments.check_ids(ids)
-        ids = as_list(ids)
+        ids = [*map(as_id, as_list(ids))]
         random = _arguments.random_of(share, seed)
         self.decode_bytes(ids)
         return [*self._tables.split(ids, share, random)]

@@ -6,13 +6,14 @@ import argparse
 import json
 from collections.abc import Iterator
 
+from bpetite import Chunk
 from bpetite._cli import common, truncate
 
 HELP = """divide documents into chunks within a budget of tokens: a JSON object for each
 
 Each line has the text of a chunk, where it starts and ends in its document, in characters, and the
 number of its tokens. If there are several documents, it has the number of the document too. A
-chunk ends between two words if it can."""
+chunk ends between two words if it can. Each document is loaded into memory."""
 EXAMPLE = "bpetite chunk --model model.json --max-tokens 200 --overlap 20 README.md"
 
 
@@ -39,12 +40,13 @@ def run(options: argparse.Namespace) -> None:
         options.parser.error("--overlap must be below --max-tokens")
     tokenizer = common.load(options)
     for number, text in _documents(options):
-        for chunk in tokenizer.chunks(
+        chunks = tokenizer.chunks(
             text,
             options.max_tokens,
             overlap=options.overlap,
             allowed_special=options.allowed_special,
-        ):
+        )
+        for chunk in _with_number(number, chunks):
             line = {
                 **({} if number is None else {"document": number}),
                 "text": chunk.text,
@@ -54,6 +56,14 @@ def run(options: argparse.Namespace) -> None:
                 **({"ids": chunk.ids} if options.ids else {}),
             }
             common.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def _with_number(number: int | None, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    """Yield chunks; put the number of the document before a ValueError's message."""
+    try:
+        yield from chunks
+    except ValueError as error:
+        raise ValueError(f"document {number}: {error}" if number is not None else error) from None
 
 
 def _documents(options: argparse.Namespace) -> Iterator[tuple[int | None, str]]:

@@ -13,7 +13,8 @@ from bpetite._cli import common
 HELP = """cut a text to a budget of tokens
 
 The result is the longest beginning of the text, or end, that is within the budget. It is cut
-between characters. No more of a long file is read than its beginning needs."""
+between characters. No more of a long file is read than its beginning needs. For its end, all of it
+is loaded into memory."""
 EXAMPLE = """\
 bpetite truncate --model model.json --max-tokens 20 README.md
 bpetite truncate --model model.json --max-tokens 20 --keep end README.md"""

@@ -214,12 +214,22 @@ def from_encoding(encoding: Any) -> tuple[Vocabulary, Reference | None]:
                 f"the encoding {encoding!r} is looked up in tiktoken; install it (pip install "
                 "tiktoken), or load a file of the vocabulary"
             ) from None
-        encoding = tiktoken.get_encoding(encoding)
+        try:
+            encoding = tiktoken.get_encoding(encoding)
+        except ValueError:
+            known = ", ".join(tiktoken.list_encoding_names())
+            raise ValueError(
+                f"tiktoken has no encoding {encoding!r}, only {known}; "
+                "tiktoken.encoding_name_for_model says which a model has"
+            ) from None
     try:
         ranks, special_tokens = encoding._mergeable_ranks, encoding._special_tokens
         pattern = encoding._pat_str
     except AttributeError:
-        raise TypeError(f"expected a tiktoken.Encoding, got {type(encoding).__name__}") from None
+        raise TypeError(
+            f"expected a tiktoken.Encoding or its name, got {type(encoding).__name__}; "
+            "Tokenizer.load reads the files of other libraries"
+        ) from None
     vocabulary = from_ranks(ranks, special_tokens, to_portable(pattern, tiktoken=True))
     return vocabulary, _reference(vocabulary, encoding)
 
