@@ -181,7 +181,8 @@ def test_split_ids_are_a_share_of_the_tokens() -> None:
 def test_split_ids_of_numpy_are_plain() -> None:
     tokenizer = Tokenizer.train("ab ab ab", 257)
     numbers = numpy.array([97, 256, 32])
-    found = tokenizer.split_ids(numbers, numpy.float64(0.5), seed=int(numbers[0]))
+    share = numpy.float32(0.5)
+    found = tokenizer.split_ids(numbers, share, seed=numbers[0])  # type: ignore[arg-type]
     assert found == tokenizer.split_ids([97, 256, 32], 0.5, seed=97)
     assert {*map(type, found)} == {int}
 

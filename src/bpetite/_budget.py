@@ -95,9 +95,9 @@ _CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 class TextCutter:
     """Cuts texts by the ids of `encode`, in a buffer. `count` returns the number of these ids.
 
-    `bytes_of` has the bytes of each id, and `join` joins the bytes of several. `is_unchanged` says
-    whether the normalizer leaves a text as it is, so that these bytes are the text. It is None
-    without a normalizer.
+    `bytes_of` has the bytes of each id, and `join` joins the bytes of several. `is_unchanged`
+    returns whether the normalizer leaves a text as it is; then its ids have the bytes of the text.
+    None means that there is no normalizer.
     """
 
     def __init__(

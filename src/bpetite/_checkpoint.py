@@ -58,7 +58,7 @@ class Checkpoint:
 
     @property
     def has_file(self) -> bool:
-        """Whether there is a file."""
+        """Whether the merges are kept in a file."""
         return self._path is not None
 
     def check_pieces(self, records: Iterable[bytes]) -> None:

@@ -100,7 +100,7 @@ class MergeTrees:
     def _top_down(self) -> list[int]:
         """The ids that have parts, each before its parts."""
         if self._nested == len(self._parts):
-            # Ranks are mostly in the order of ids, which memory is read fastest in.
+            # Ranks are mostly in the order of ids, and memory is read fastest in that order.
             return self._made[::-1]
         # Parts are shorter than their token, whatever the ranks are.
         return sorted(self._parts, key=lambda id: len(self._tokens[id]), reverse=True)
