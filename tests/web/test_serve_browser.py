@@ -17,7 +17,7 @@ from bpetite._web.display import groups
 from bpetite.analysis import explain
 
 sync_api = pytest.importorskip("playwright.sync_api")
-from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect  # noqa: E402
+from playwright.sync_api import Browser, Locator, Page, Route, ViewportSize, expect  # noqa: E402
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -630,6 +630,23 @@ def test_learnt_token_leads_to_its_step(page: Page) -> None:
     page.locator("#learnt").get_by_role("button").nth(2).click()
     expect(page.locator("#training output")).to_have_text("step 2 of 13")
     expect(page.locator("#winner")).to_contain_text("The merge has rank 2 and makes the id 258.")
+
+
+@pytest.mark.slow
+def test_training_has_no_steps_before_its_answer(page: Page) -> None:
+    waiting: list[Route] = []
+
+    def hold(route: Route) -> None:
+        waiting.append(route)
+
+    page.route("**/training*", hold)
+    view(page, "Training")
+    for name in ("Play", "first step", "one step back", "one step on", "last step"):
+        expect(page.locator("#training").get_by_role("button", name=name)).to_be_disabled()
+    page.keyboard.press(",")
+    waiting[0].continue_()
+    page.unroute("**/training*")
+    expect(page.locator("#training output")).to_have_text("step 0 of 13")
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ export class Player {
       else if (command) this.move(command);
     });
     this.range.addEventListener("input", () => this.jump(Number(this.range.value)));
+    this.reset(0, 0);
   }
 
   get last() {
@@ -32,8 +33,11 @@ export class Player {
     this.show();
   }
 
+  // Draw a step, unless it is already drawn: there may be nothing to draw yet.
   set(at) {
-    this.at = Math.min(Math.max(at, 0), this.last);
+    const next = Math.min(Math.max(at, 0), this.last);
+    if (next === this.at) return;
+    this.at = next;
     this.show();
     this.draw(this.at);
   }
