@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::parts::TokenLengths;
+use super::parts::{Places, TokenLengths};
 use super::sink::{IdList, Sink};
 use crate::cache::{Cache, MAX_FEW_CJK_RUNS, MergePiece, Misses, Packed};
 use crate::interrupt::Interrupt;
@@ -24,6 +24,8 @@ pub struct Context {
     pub(super) bounds: [u32; BATCH + 1],
     pub(super) packed: [Packed; BATCH],
     pub(super) misses: Misses,
+    /// Made on first use.
+    pub(super) places: Option<Box<Places>>,
     /// Room for the ids of a text, for callers without their own.
     pub ids: IdList<u32>,
 }
@@ -36,6 +38,7 @@ impl Default for Context {
             bounds: [0; BATCH + 1],
             packed: [Packed::default(); BATCH],
             misses: Misses::default(),
+            places: None,
             ids: IdList::default(),
         }
     }

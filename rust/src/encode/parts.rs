@@ -81,14 +81,10 @@ impl PartedText {
             starts: &self.starts,
             offsets: Vec::with_capacity(self.starts.len() + 1),
             base: 0,
-            places: Places {
-                ends: [0; BATCH + GROUP],
-                group_ends: [0; BATCH / GROUP],
-                ids_before: [0; BATCH],
-            },
+            places: job.context.places.take().unwrap_or_default(),
         };
         let (context, interrupt) = (&mut *job.context, &mut *job.interrupt);
-        let job = &mut Job { context, sink: &mut parted, interrupt };
+        let job = &mut Job { context: &mut *context, sink: &mut parted, interrupt };
         let mut start = 0;
         for Found { start: end, end: next, id } in literals {
             encode_segment(encoder, &self.text, start..end, job)?;
@@ -96,8 +92,10 @@ impl PartedText {
             start = next;
         }
         encode_segment(encoder, &self.text, start..self.len(), job)?;
-        parted.offsets.push(parted.ids.count() as u64);
-        Ok(parted.offsets)
+        job.sink.offsets.push(job.sink.count() as u64);
+        let PartedIds { offsets, places, .. } = parted;
+        context.places = Some(places);
+        Ok(offsets)
     }
 
     /// Returns the literals in trusted parts.
@@ -157,7 +155,7 @@ struct PartedIds<'a, T> {
     offsets: Vec<u64>,
     /// Where the text begins that the bounds of pieces are in.
     base: usize,
-    places: Places,
+    places: Box<Places>,
 }
 
 impl<T: Id + Into<u32>> PartedIds<'_, T> {
@@ -210,7 +208,7 @@ impl<T: Id + Into<u32>> PartedIds<'_, T> {
 }
 
 /// Where the pieces of a batch end, and which ids they have.
-struct Places {
+pub struct Places {
     ends: [u32; BATCH + GROUP],
     /// The end of each full group of pieces.
     group_ends: [u32; BATCH / GROUP],
@@ -220,6 +218,12 @@ struct Places {
 
 /// The number of ends that are compared with a position at once.
 const GROUP: usize = 16;
+
+impl Default for Places {
+    fn default() -> Places {
+        Places { ends: [0; BATCH + GROUP], group_ends: [0; BATCH / GROUP], ids_before: [0; BATCH] }
+    }
+}
 
 impl Places {
     /// Sets the ends of pieces, and behind them ends that no position reaches.

@@ -203,6 +203,44 @@ impl<T: Id> IdList<T> {
         mut begin: impl FnMut(usize, usize),
     ) {
         self.make_room(packed.len(), 0);
+        for (first, some) in (0..).step_by(GROUP).zip(packed.chunks(GROUP)) {
+            let begin = |i, index| begin(first + i, index);
+            match some.try_into() {
+                Ok(group) if !any_is_spilled(group) => self.take_group(group, begin),
+                _ => self.take_some(some, packed.len() - first, cache, begin),
+            }
+        }
+    }
+
+    /// Takes the ids of a group of pieces, none of which is spilled.
+    #[inline(always)]
+    fn take_group(&mut self, group: &[Packed; GROUP], mut begin: impl FnMut(usize, usize)) {
+        let Some(room) = self.room[self.count..].first_chunk_mut::<{ PIECE_IDS * GROUP }>() else {
+            debug_assert!(false, "make_room was not called");
+            return;
+        };
+        let mut count = 0;
+        for (i, ids) in group.iter().enumerate() {
+            begin(i, self.count + count);
+            // Writing all four, however many are valid, is faster than a branch.
+            if let Some(room) = room[count..].first_chunk_mut::<PIECE_IDS>() {
+                *room = ids.inner_ids().map(T::of);
+            }
+            // By the mask the compiler knows that all ids have room, and checks nothing.
+            count += ids.inner_count() & (PIECE_IDS - 1);
+        }
+        self.count += count;
+    }
+
+    /// Takes the ids of some of the last `left` pieces.
+    #[inline(always)]
+    fn take_some(
+        &mut self,
+        packed: &[Packed],
+        left: usize,
+        cache: &Cache,
+        mut begin: impl FnMut(usize, usize),
+    ) {
         // A local count stays in a register.
         let mut count = self.count;
         for (i, ids) in packed.iter().enumerate() {
@@ -210,11 +248,10 @@ impl<T: Id> IdList<T> {
             if ids.is_spilled() {
                 let more = cache.spilled(*ids);
                 self.count = count;
-                self.make_room(packed.len() - i, more.len());
+                self.make_room(left - i, more.len());
                 self.take(more);
                 count = self.count;
             } else {
-                // Writing all four, however many are valid, is faster than a branch.
                 if let Some(room) = self.room[count..].first_chunk_mut::<PIECE_IDS>() {
                     *room = ids.inner_ids().map(T::of);
                 }
@@ -223,6 +260,14 @@ impl<T: Id> IdList<T> {
         }
         self.count = count;
     }
+}
+
+/// The number of pieces whose ids are taken together.
+const GROUP: usize = 8;
+
+#[inline(always)]
+fn any_is_spilled(group: &[Packed; GROUP]) -> bool {
+    Packed(group.iter().fold(0, |bits, ids| bits | ids.0)).is_spilled()
 }
 
 impl<T: Id> Sink for IdList<T> {
