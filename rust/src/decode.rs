@@ -1,8 +1,8 @@
 //! Ids to bytes.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
 
 use crate::interrupt::Interrupt;
 use crate::mem::Output;
@@ -18,6 +18,9 @@ const NOT_ASCII: u8 = 0x80;
 const NOT_IN_SLOT: u8 = 0x1E;
 /// The size of an id without a token, or without a slot.
 const NO_TOKEN: u8 = 0x1F | NOT_ASCII;
+
+/// The count of an id whose characters must be counted: it has as many, or it is unknown.
+const MANY: u64 = 0xFF;
 
 /// The number of ids between two checks for interrupts.
 const INTERRUPT_CHECK_IDS: usize = 1 << 18;
@@ -35,6 +38,9 @@ pub struct TokenBytes {
     long: Arc<Vec<Box<[u8]>>>,
     /// The tokens whose ids are too high for a slot.
     far: HashMap<u32, Arc<[u8]>>,
+    /// By id, how many characters begin in the token, once that is needed. A byte each, since more
+    /// would not stay in the processor's cache.
+    begun: OnceLock<Vec<u8>>,
 }
 
 /// The size of the bytes of ids, and whether they are ASCII.
@@ -85,12 +91,18 @@ impl TokenBytes {
             }
             sizes[index] |= if bytes.is_ascii() { 0 } else { NOT_ASCII };
         }
-        Ok(TokenBytes { sizes, slots: Arc::new(slots), long: Arc::new(long), far })
+        Ok(TokenBytes {
+            sizes,
+            slots: Arc::new(slots),
+            long: Arc::new(long),
+            far,
+            begun: OnceLock::new(),
+        })
     }
 
     /// Returns the table in which these ids have no bytes.
     pub fn without(&self, ids: &[u32]) -> TokenBytes {
-        let mut table = self.clone();
+        let mut table = TokenBytes { begun: OnceLock::new(), ..self.clone() };
         for id in ids {
             if let Some(size) = table.sizes.get_mut(*id as usize) {
                 *size = 0;
@@ -193,14 +205,31 @@ impl TokenBytes {
         ids: &[impl Integer],
         interrupt: &mut Interrupt<'_>,
     ) -> Option<Vec<u64>> {
-        let continues = |byte: &u8| byte & 0xC0 == 0x80;
-        let mut begun: u64 = 0;
+        let mut before: u64 = 0;
         self.offsets(ids, interrupt, |token| {
-            let begins_inside = token.first().is_some_and(continues);
-            let offset = begun.saturating_sub(begins_inside.into());
-            begun += token.iter().filter(|byte| !continues(byte)).count() as u64;
+            let begins_inside = token.first().is_some_and(|&byte| continues(byte));
+            let offset = before.saturating_sub(begins_inside.into());
+            before += begun(token);
             offset
         })
+    }
+
+    /// Returns the number of characters that begin in the bytes of ids; None as `extent` does.
+    pub fn characters(&self, ids: &[impl Integer], interrupt: &mut Interrupt<'_>) -> Option<u64> {
+        let counts = self.begun.get_or_init(|| {
+            let count = |id| self.token(id as u64).map_or(MANY, |token| begun(token).min(MANY));
+            (0..self.sizes.len()).map(|id| count(id) as u8).collect()
+        });
+        let mut characters = 0;
+        for ids in ids.chunks(INTERRUPT_CHECK_IDS) {
+            interrupt.check().ok()?;
+            for id in ids {
+                let id = id.value();
+                let count = counts.get(index(id)).map_or(MANY, |&count| count.into());
+                characters += if count < MANY { count } else { begun(self.token(id)?) };
+            }
+        }
+        Some(characters)
     }
 
     fn offsets(
@@ -261,6 +290,15 @@ macro_rules! integers {
 }
 
 integers!(AtomicI8 AtomicU8 AtomicI16 AtomicU16 AtomicI32 AtomicU32 AtomicI64 AtomicU64);
+
+/// Returns the number of characters that begin in bytes of UTF-8.
+fn begun(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|&&byte| !continues(byte)).count() as u64
+}
+
+fn continues(byte: u8) -> bool {
+    byte & 0xC0 == 0x80
+}
 
 /// Returns the index of an id in a table, which is out of range if the id is too high.
 fn index(id: u64) -> usize {
@@ -342,6 +380,25 @@ mod tests {
         let index_of = |split| (1..=split).filter(|&end| text.is_char_boundary(end)).count() as u64;
         assert_eq!(table.character_offsets(&ids, never).unwrap(), splits.map(index_of));
         assert_eq!(table.character_offsets(&atomic(&[0, 9]), never), None);
+    }
+
+    #[test]
+    fn characters_are_counted_where_they_begin() {
+        let ends = "aé🙂".as_bytes();
+        let others = (0..ends.len()).map(|at| ends[at..].to_vec());
+        let tokens: Vec<_> = tokens().into_iter().chain((1000..).zip(others)).collect();
+        let whole = table(&tokens);
+        let count = |table: &TokenBytes, ids: &[u32]| {
+            table.characters(&atomic(ids), &mut Interrupt::never())
+        };
+        for (id, bytes) in &tokens {
+            let begun = bytes.iter().filter(|&&byte| !(0x80..0xC0).contains(&byte)).count() as u64;
+            assert_eq!(count(&whole, &[*id]), Some(begun));
+            assert_eq!(count(&whole, &[*id, 1000, *id]), Some(2 * begun + 3));
+            assert_eq!(count(&whole.without(&[*id]), &[*id, *id]), Some(0));
+        }
+        assert_eq!(count(&whole, &[1, 999]), None);
+        assert_eq!(count(&whole, &[u32::MAX - 1]), None);
     }
 
     #[test]

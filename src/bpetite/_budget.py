@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from bpetite._arguments import raise_in_whole
+from bpetite._decoder import characters_in
 from bpetite._pretokenizer import ChunkSplitter
 from bpetite._vocabulary import TokenBytes
 
@@ -89,15 +90,13 @@ _MAX_UNANCHORED = 2048
 # Unicode Standard Annex 15 names the worst case of NFKD. That of NFD is 4, but costs nothing here.
 _MAX_DECOMPOSITION = 18
 
-_CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
-
 
 class TextCutter:
     """Cuts texts by the ids of `encode`, in a buffer. `count` returns the number of these ids.
 
-    `bytes_of` has the bytes of each id, and `join` joins the bytes of several. `is_unchanged`
-    returns whether the normalizer leaves a text as it is; then its ids have the bytes of the text.
-    None means that there is no normalizer.
+    `bytes_of` has the bytes of each id, and `characters` returns the number of characters that
+    begin in the bytes of several. `is_unchanged` returns whether the normalizer leaves a text as it
+    is; then its ids have the bytes of the text. None means that there is no normalizer.
     """
 
     def __init__(
@@ -105,14 +104,14 @@ class TextCutter:
         encode: Callable[[str], memoryview],
         count: Callable[[str], int],
         bytes_of: TokenBytes,
-        join: Callable[[memoryview], bytes],
+        characters: Callable[[memoryview], int],
         splitter: ChunkSplitter,
         is_unchanged: Callable[[str], bool] | None,
     ) -> None:
         self.encode = encode
         self._count = count
         self._bytes_of = bytes_of
-        self._join = join
+        self.characters = characters
         self._splitter = splitter
         self._is_unchanged = is_unchanged
 
@@ -220,7 +219,7 @@ class TextCutter:
                 number, above = self.split_before(text, first, ids, 0, within - 1)
                 at = end - self.characters(ids[within:])
                 while within < len(ids) and not self.is_split(text, at, ids, within):
-                    at += _characters_of(self._bytes_of[ids[within]])
+                    at += characters_in(self._bytes_of[ids[within]])
                     within += 1
                 fits, behind = end - at, len(ids) - within
                 if number or first == start:
@@ -237,17 +236,21 @@ class TextCutter:
         `start` is the position of the text of `ids[first]`. The result is the number of ids before
         the split, and its position; without a split, 0 and `start`.
         """
+        bytes_of, is_split = self._bytes_of, self._splitter.is_split
         at = start + self.characters(ids[first : first + number])
-        while number > 0 and not self.is_split(text, at, ids, first + number):
+        behind = bytes_of[ids[first + number]]
+        # What `self.is_split` says, without a call for each id.
+        while number > 0 and (behind[0] & 0xC0 == 0x80 or not is_split(text, at)):
             number -= 1
-            at -= _characters_of(self._bytes_of[ids[first + number]])
+            behind = bytes_of[ids[first + number]]
+            at -= characters_in(behind)
         return number, (at if number else start)
 
     def _split_after(self, text: str, start: int, ids: memoryview, number: int) -> int | None:
         """Return the first safe split after more than `number` ids, None without one."""
         at = start + self.characters(ids[:number])
         for index in range(number, len(ids) - 1):
-            at += _characters_of(self._bytes_of[ids[index]])
+            at += characters_in(self._bytes_of[ids[index]])
             if self.is_split(text, at, ids, index + 1):
                 return at
         return None
@@ -267,10 +270,6 @@ class TextCutter:
     def is_boundary(self, ids: memoryview, index: int) -> bool:
         """Return whether `ids[index]` begins with a character, not inside one."""
         return self._bytes_of[ids[index]][0] & 0xC0 != 0x80
-
-    def characters(self, ids: memoryview) -> int:
-        """Return the number of characters that begin in the bytes of ids."""
-        return _characters_of(self._join(ids))
 
     # The text between two safe splits is counted if the ids of a window do not lead to a safe split
     # that exceeds the budget. Texts that a normalizer changes have no such windows, and patterns
@@ -345,7 +344,7 @@ class TextCutter:
             if is_boundary and self._count(text[start:at]) <= budget:
                 return at
             number -= 1
-            at -= _characters_of(self._bytes_of[ids[first + number]])
+            at -= characters_in(self._bytes_of[ids[first + number]])
         return start + (self._count(text[start : start + 1]) <= budget)
 
 
@@ -499,8 +498,3 @@ def _anchor(count: Callable[[int, int], int], low: int) -> int:
         if count(0, anchor) + count(anchor, low) == ids:
             return anchor
     return 0
-
-
-def _characters_of(data: bytes) -> int:
-    """Return the number of characters that begin in bytes of UTF-8."""
-    return len(data) if data.isascii() else len(data.translate(None, _CONTINUATION_BYTES))

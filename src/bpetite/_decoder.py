@@ -66,6 +66,15 @@ def byte_offsets(ids: list[int], bytes_of: Mapping[int, bytes]) -> list[int]:
 _CONTINUATION = bytes(range(0x80, 0xC0))
 
 
+def characters_in(data: bytes) -> int:
+    r"""Return the number of characters that begin in bytes of UTF-8.
+
+    >>> characters_in(b"\xa9\xc3\xa9\xc3")
+    2
+    """
+    return len(data) if data.isascii() else len(data.translate(None, _CONTINUATION))
+
+
 def character_offsets(ids: list[int], bytes_of: Mapping[int, bytes]) -> list[int]:
     r"""Return, for each id, the index of the character that its first byte is in.
 
@@ -75,7 +84,7 @@ def character_offsets(ids: list[int], bytes_of: Mapping[int, bytes]) -> list[int
     [0, 1, 1, 2]
     """
     tokens = {id: bytes_of[id] for id in set(ids)}
-    begun = {id: len(token.translate(None, _CONTINUATION)) for id, token in tokens.items()}
+    begun = {id: characters_in(token) for id, token in tokens.items()}
     begins_inside = {id: b"\x80" <= token[:1] < b"\xc0" for id, token in tokens.items()}
     characters = accumulate(map(begun.__getitem__, ids), initial=0)
     return list(map(sub, characters, map(begins_inside.__getitem__, ids)))

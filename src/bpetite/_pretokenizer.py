@@ -384,10 +384,12 @@ class SpecialSplitter:
 
     def spans(self, text: str, at: int) -> bool:
         """Return whether a literal begins before a position of `text` and ends behind it."""
+        if self._candidates is None:
+            return False
         near = text[max(at - self.max_length + 1, 0) : at + self.max_length - 1]
         before = min(at, self.max_length - 1)
-        candidate = self._candidates.search(near) if self._candidates else None
-        while self._candidates and candidate and candidate.start() < before:
+        candidate = self._candidates.search(near)
+        while candidate and candidate.start() < before:
             literal = self._longest_prefix_of(near[candidate.start() :])
             if literal is not None and candidate.start() + len(literal) > before:
                 return True

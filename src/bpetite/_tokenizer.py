@@ -669,7 +669,7 @@ class Tokenizer(MakesStreams):
         """Yield the ids of documents in blocks, each as `encode_offsets` returns it.
 
         `documents` is an iterable of texts, or an object with `batches()`, such as a
-        `bpetite.corpora.Corpus`. A block has about 1 MB of text and whole documents alone, so
+        `bpetite.corpora.Corpus`. A block has up to about 1 MB of text, in whole documents, so
         memory does not grow with their number. The other arguments are those of `encode_offsets`.
 
         With `errors="replace"`, U+FFFD replaces lone surrogates and invalid UTF-8.
@@ -892,7 +892,7 @@ class Tokenizer(MakesStreams):
             lambda text: encoder.encode_array(text, False, 4, 1),
             encoder.count,
             vocabulary.tokens.bytes_of,
-            self._joiner.join,
+            self._joiner.characters,
             self._splitter_of(chosen),
             is_nfc if vocabulary.normalizer else None,
         )

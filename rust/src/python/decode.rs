@@ -78,6 +78,15 @@ impl TokenBytes {
         text(bytes.as_bytes(), ids.extent)
     }
 
+    /// Returns the number of characters that begin in the bytes of ids; None as `join` does.
+    fn characters(&self, ids: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
+        let py = ids.py();
+        let Some(ids) = Ids::of(ids)? else { return Ok(None) };
+        with_integers!(&ids, ids => {
+            work(py, ids.len(), |interrupt| self.0.characters(ids, interrupt))
+        })
+    }
+
     /// Returns where each id begins in the bytes of all, or in their text; None as `join` does.
     fn offsets<'py>(
         &self,

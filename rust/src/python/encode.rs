@@ -23,7 +23,7 @@ const SIGNAL_CHECK_PARTS: usize = 1 << 8;
 /// The room for each part of a text at first.
 const PART_BYTES: usize = 128;
 
-/// The number of ids whose Python integers are made ahead. Few vocabularies have higher ids.
+/// The most ids whose Python integers are kept. Few vocabularies have higher ids.
 const READY_MADE_INTEGERS: u32 = 1 << 19;
 
 type List<'py> = PyResult<Bound<'py, PyList>>;
@@ -34,7 +34,25 @@ type Views<'py> = PyResult<(Bound<'py, PyMemoryView>, Bound<'py, PyMemoryView>)>
 #[pyclass(frozen, module = "bpetite._engine._native")]
 pub struct TextEncoder {
     encoder: Encoder,
-    integers: Arc<Vec<Py<PyInt>>>,
+    integers: Arc<Integers>,
+}
+
+/// The Python integers of ids, made on first use: arrays need none.
+struct Integers {
+    count: u32,
+    ready: PyOnceLock<Vec<Py<PyInt>>>,
+}
+
+impl Integers {
+    /// Returns a function that makes an integer.
+    fn maker<'a>(&'a self, py: Python<'a>) -> impl Fn(u64) -> Py<PyInt> {
+        let make = || (0..self.count).map(|id| PyInt::new(py, id).unbind()).collect();
+        let ready: &[_] = self.ready.get_or_init(py, make);
+        move |value| match ready.get(value as usize) {
+            Some(integer) => integer.clone_ref(py),
+            None => PyInt::new(py, value).unbind(),
+        }
+    }
 }
 
 impl TextEncoder {
@@ -90,15 +108,8 @@ impl TextEncoder {
     }
 
     fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> List<'py> {
-        list_of(py, ids.len(), |i| self.integer(py, ids[i].into()))
-    }
-
-    #[inline(always)]
-    fn integer(&self, py: Python<'_>, value: u64) -> Py<PyInt> {
-        match self.integers.get(value as usize) {
-            Some(integer) => integer.clone_ref(py),
-            None => PyInt::new(py, value).unbind(),
-        }
+        let integer = self.integers.maker(py);
+        list_of(py, ids.len(), |i| integer(ids[i].into()))
     }
 
     /// Does `work` with the ids that `encode` gives to a sink, for short texts.
@@ -139,7 +150,6 @@ impl TextEncoder {
     /// characters divide texts before the pattern splits them, None divides nothing.
     #[new]
     fn new(
-        py: Python<'_>,
         vocabulary: &Bound<'_, NativeVocabulary>,
         special_tokens: &Bound<'_, PyDict>,
         pattern: Option<&str>,
@@ -150,7 +160,7 @@ impl TextEncoder {
         let special_ids = special.iter().map(|(_, id)| id);
         let highest = vocabulary.id_of.last().into_iter().chain(special_ids).max();
         let count = highest.map_or(0, |&id| id.saturating_add(1)).min(READY_MADE_INTEGERS);
-        let integers = Arc::new((0..count).map(|id| PyInt::new(py, id).unbind()).collect());
+        let integers = Arc::new(Integers { count, ready: PyOnceLock::new() });
         let encoder = caught(|| {
             Encoder::new(
                 pattern.and_then(Pattern::of_name),
@@ -321,8 +331,8 @@ impl TextEncoder {
         let mut spare = spare.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut all = spare.pop().unwrap_or_else(|| IdCounts::new(0));
         spare.iter().for_each(|counts| all.add(counts));
-        let dict = PyDict::new(py);
-        all.all().try_for_each(|(id, count)| dict.set_item(self.integer(py, id.into()), count))?;
+        let (dict, integer) = (PyDict::new(py), self.integers.maker(py));
+        all.all().try_for_each(|(id, count)| dict.set_item(integer(id.into()), count))?;
         Ok(dict)
     }
 
@@ -333,8 +343,8 @@ impl TextEncoder {
         parts: &Bound<'py, PyList>,
     ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
         let text = parted(parts)?;
-        let offsets_list =
-            |offsets: Vec<u64>| list_of(py, offsets.len(), |i| self.integer(py, offsets[i]));
+        let integer = self.integers.maker(py);
+        let offsets_list = |offsets: Vec<u64>| list_of(py, offsets.len(), |i| integer(offsets[i]));
         if text.len() < GIL_RELEASE_MIN_SIZE {
             let encode = |job: &mut Job<'_, '_, _>| text.encode(&self.encoder, job);
             return self.with_ids(encode, |ids, offsets| {

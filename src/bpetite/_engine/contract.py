@@ -96,6 +96,9 @@ class TokenJoiner(Protocol):
     def text(self, ids: Iterable[int], errors: str, skip_special_tokens: bool = False, /) -> str:
         """Return the bytes of ids, joined and decoded as UTF-8."""
 
+    def characters(self, ids: memoryview, /) -> int:
+        """Return the number of characters that begin in the bytes of these known ids."""
+
     def offsets(self, ids: list[int], in_bytes: bool, /) -> list[int]:
         """Return, for each of these known ids, where in the bytes of all its first byte is.
 

@@ -98,6 +98,10 @@ class TokenJoiner(python.TokenJoiner):
         text = tokens.text(ids, errors)
         return super().text(ids, errors, skip_special_tokens) if text is None else text
 
+    def characters(self, ids: memoryview) -> int:
+        characters = self._all.characters(ids)
+        return super().characters(ids) if characters is None else characters
+
     def offsets(self, ids: list[int], in_bytes: bool) -> list[int]:
         offsets = self._all.offsets(ids, in_bytes)
         return super().offsets(ids, in_bytes) if offsets is None else offsets

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from bpetite import _piece_records, _trainer
 from bpetite._arguments import Frame, Text, as_str, raise_in_whole
 from bpetite._corpus import DocumentCorpus
-from bpetite._decoder import byte_offsets, character_offsets, join_tokens
+from bpetite._decoder import byte_offsets, character_offsets, characters_in, join_tokens
 from bpetite._encoder import Encoder, ResplitError, merger_of
 from bpetite._engine import is_fallback
 from bpetite._engine.arrays import as_array, joined
@@ -175,6 +175,9 @@ class TokenJoiner:
 
     def text(self, ids: Iterable[int], errors: str, skip_special_tokens: bool = False) -> str:
         return self.join(ids, skip_special_tokens).decode("utf-8", errors)
+
+    def characters(self, ids: memoryview) -> int:
+        return characters_in(self.join(ids))
 
     def offsets(self, ids: list[int], in_bytes: bool) -> list[int]:
         bytes_of = self._vocabulary.tokens.bytes_of
