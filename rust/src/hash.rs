@@ -2,6 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
+use crate::mem::huge_pages::use_huge_pages;
 use crate::mem::prefetch;
 
 /// Odd factors with bits that look random: 2**64 over the golden ratio, and one of xxHash.
@@ -164,7 +165,10 @@ impl<S: Slot> HashTable<S> {
     #[cold]
     fn grow(&mut self, hash_of: impl Fn(&S) -> u64) {
         let size = self.slots.len() * 2;
-        let slots = std::mem::replace(&mut self.slots, vec![S::free(); size]);
+        let mut larger = Vec::with_capacity(size);
+        use_huge_pages(&larger);
+        larger.resize(size, S::free());
+        let slots = std::mem::replace(&mut self.slots, larger);
         for slot in slots.into_iter().filter(|slot| !slot.is_free()) {
             let at = self.find(hash_of(&slot), |_| false);
             self.slots[at] = slot;

@@ -30,6 +30,7 @@ from bpetite._piece_counts.file import (
     opened,
 )
 from bpetite._piece_counts.runs import (
+    MemoryRun,
     OpenRun,
     add_run,
     few_runs,
@@ -187,7 +188,8 @@ class PieceCounts:
                 runs[:] = add_run(runs, write, paths[0], stack)
 
             spill = (memory_bytes, take_part)
-            take_part(ENGINE.count_pieces(documents, header.pattern, reporter, threads, spill))
+            last = [ENGINE.count_pieces(documents, header.pattern, reporter, threads, spill)]
+            runs.append(partial(MemoryRun, ENGINE.records_of(last.pop())))
             reporter.tell(documents.bytes_read)
             return _merge_to_files(runs, header, min_count, paths, overwrite)
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import Protocol
 
@@ -87,6 +88,14 @@ def merge_all(runs: Sequence[OpenRun], min_count: int, write: WriteBlock) -> Tot
     """Open runs, and do what `merge_runs` does."""
     with ExitStack() as stack:
         return merge_runs([stack.enter_context(run()) for run in runs], min_count, write)
+
+
+class MemoryRun(BytesIO):
+    """A run of records in memory."""
+
+    name = "the counts"
+    start = 0
+    weight = 1
 
 
 class TemporaryRun:
