@@ -97,9 +97,16 @@ def test_log_has_the_bad_documents_before_an_error(monkeypatch: pytest.MonkeyPat
     assert len(Path("bad.log").read_text("utf-8").splitlines()) == 1
 
 
-def test_failure_writes_no_count() -> None:
+def test_a_missing_file_fails_before_all_work() -> None:
     result = in_process(*COUNT, "three.txt", "missing.txt")
     assert (result.code, result.out) == (1, b"")
+
+
+def test_files_before_a_bad_one_have_their_counts() -> None:
+    Path("bad.txt").write_bytes(b"ab\xff")
+    bad = "bpetite: bad.txt is not UTF-8 at byte 2 (0xff: invalid start byte)"
+    result = in_process(*COUNT, "three.txt", "bad.txt", "three.txt")
+    assert result == Result(1, b"3 three.txt\n", [bad])
 
 
 # Progress

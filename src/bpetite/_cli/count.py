@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
 from bpetite import Tokenizer
@@ -31,21 +31,34 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write a line for each input, and the total if there are several."""
+    """Write a line for each input, and the total if there are several.
+
+    If an input cannot be read, those before it have lines, but there is no total.
+    """
     tokenizer = common.load(options)
-    counts = [*_counts(tokenizer, options)]
+    counts: list[tuple[int, str]] = []
+    try:
+        counts.extend(_counts(tokenizer, options))
+    except Exception:
+        _write(counts, options)
+        raise
     most, largest = max(counts)
     if len(counts) > 1:
         counts.append((sum(count for count, _ in counts), "total"))
-    width = max(len(str(count)) for count, _ in counts)
-    for count, name in counts:
-        label = "" if name == common.STANDARD_INPUT and not options.files else name
-        common.write(f"{count:>{width}} {label}".rstrip() + "\n")
+    _write(counts, options)
     if options.max is not None and most > options.max:
         shown = common.shown(largest) if largest else "the text"
         raise ValueError(
             f"{shown} has {most} tokens, more than --max {options.max}; truncate or chunk cuts it"
         )
+
+
+def _write(counts: Sequence[tuple[int, str]], options: argparse.Namespace) -> None:
+    """Write a line for each number of ids and its name."""
+    width = max((len(str(count)) for count, _ in counts), default=0)
+    for count, name in counts:
+        label = "" if name == common.STANDARD_INPUT and not options.files else name
+        common.write(f"{count:>{width}} {label}".rstrip() + "\n")
 
 
 def _counts(tokenizer: Tokenizer, options: argparse.Namespace) -> Iterator[tuple[int, str]]:
