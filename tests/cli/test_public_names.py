@@ -22,7 +22,10 @@ PUBLIC = {
     *(f"bpetite.formats.{name}" for name in bpetite.formats.__all__),
 }
 
-OF_THE_PROCESS = {"bpetite.corpora._allocators.return_freed_memory"}
+OF_THE_PROCESS = {
+    "bpetite.corpora._allocators.return_freed_memory",
+    "bpetite.corpora._extra.spare_imports",
+}
 """It changes the allocator of a whole process, which only the owner of the process may do."""
 
 

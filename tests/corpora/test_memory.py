@@ -1,4 +1,4 @@
-"""A run takes little memory: no tables of the vocabulary, and no buffers that are free."""
+"""A run takes little memory: no tables of the vocabulary, no free buffers, no spare libraries."""
 
 from __future__ import annotations
 
@@ -51,3 +51,58 @@ def test_a_run_keeps_no_tables_of_the_vocabulary(tmp_path: Path) -> None:
     tokenizer = Tokenizer.load(tmp_path / "model.json")
     tokenize(Corpus(tmp_path / "one.jsonl"), tokenizer, tmp_path / "tokens", "megatron")
     assert not {"merges", "ordinary_tokens", "tokens"} & {*vars(tokenizer._vocabulary)}
+
+
+WITHOUT_NUMPY = """
+import sys
+from bpetite import Tokenizer
+from bpetite.corpora import Corpus, tokenize, verify
+from bpetite.corpora._extra import spare_imports
+spare_imports()
+tokenizer, folder = Tokenizer.train("ab ab", 257, pattern="gpt2"), sys.argv[2]
+tokenize(Corpus(sys.argv[1]), tokenizer, folder, "parquet")
+assert verify(folder, deep=True) == []
+assert "pyarrow.parquet" in sys.modules
+assert not {"numpy", "pyarrow._s3fs"} & {*sys.modules}
+import numpy
+print(numpy.arange(3).sum())
+"""
+
+
+def test_a_process_of_its_own_runs_pyarrow_without_numpy(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = pytest.importorskip("pyarrow").table({"text": ["ab ab", "", "abc"]})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    paths = [str(tmp_path / name) for name in ("a.parquet", "tokens")]
+    command = [sys.executable, "-c", WITHOUT_NUMPY, *paths]
+    assert subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout == b"3\n"
+
+
+LEFT_BEHIND = """
+import gc, sys
+from bpetite import Tokenizer
+from bpetite.corpora import Corpus, plan, tokenize_part
+corpus, tokenizer = Corpus(sys.argv[1]), Tokenizer.train("ab ab", 257)
+parts = plan(corpus, tokenizer, sys.argv[2], "megatron", part_bytes=40)
+assert len(parts) > 3
+tokenize_part(parts[0])
+gc.collect()
+gc.set_debug(gc.DEBUG_SAVEALL)
+tokenize_part(parts[1])
+gc.collect()
+modules = {type(garbage).__module__ for garbage in gc.garbage}
+print({name for name in modules if name.startswith(("bpetite", "pyarrow", "_io"))})
+"""
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_a_part_leaves_nothing_to_the_garbage_collector(kind: str, tmp_path: Path) -> None:
+    """Its metadata and buffers would stay until much more is allocated."""
+    path = tmp_path / f"a.{kind}"
+    if kind == "jsonl":
+        path.write_text('{"text": "ab ab"}\n' * 20)
+    else:
+        table = pytest.importorskip("pyarrow").table({"text": ["ab ab"] * 20})
+        pytest.importorskip("pyarrow.parquet").write_table(table, path, row_group_size=5)
+    command = [sys.executable, "-c", LEFT_BEHIND, str(path), str(tmp_path / "tokens")]
+    assert subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout == b"set()\n"

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import tempfile
+import urllib.request
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -162,7 +163,7 @@ def test_file_urls_of_another_machine_are_refused() -> None:
 
 
 def test_file_urls_of_windows_name_shares(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storage, "url2pathname", lambda path: path.replace("/", "\\"))
+    monkeypatch.setattr(urllib.request, "url2pathname", lambda path: path.replace("/", "\\"))
     monkeypatch.setattr(os, "name", "nt")
     path = storage._path_of("file://server/share/a.txt")
     monkeypatch.undo()

@@ -135,6 +135,16 @@ def test_parquet_has_a_list_for_each_document(tmp_path: Path, dtype: str) -> Non
     assert str(table.schema.field("input_ids").type.value_type) == dtype
 
 
+@pytest.mark.parametrize("ids", [[-1, 2], [1.5], [1, None], ["a"], None])
+def test_other_parquet_than_unsigned_ids_is_refused(tmp_path: Path, ids: list[Any] | None) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    kind = pa.list_(pa.uint16()) if ids is None else None
+    table = pa.table({"input_ids": pa.array([ids], kind)})
+    parquet.write_table(table, tmp_path / "s.parquet")
+    with pytest.raises(ValueError, match=r"s\.parquet: its ids are .*, not uint16"):
+        read_back("parquet", tmp_path)
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_equal_documents_give_equal_files(format: str, tmp_path: Path) -> None:
     """They depend neither on the time nor on how the documents came."""

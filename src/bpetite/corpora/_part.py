@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import compress, pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -126,11 +127,10 @@ def written(
             if found.batch is None:
                 continue
             data, offsets, rows = found.batch
-            counts["text_bytes"] += offsets[-1] - offsets[0]
-            shown_offsets, shown_rows = without_empty(offsets, rows)
-            counts["empty"] += len(rows) - len(shown_rows)
-            if not work.format.keeps_empty:
-                offsets, rows = shown_offsets, shown_rows
+            if corpus.report.empty > counts["empty"] and not work.format.keeps_empty:
+                offsets, rows = without_empty(offsets, rows)
+            counts["empty"] = corpus.report.empty
+            counts["text_bytes"] = corpus.report.text_bytes
             path, first_row = sources[number]["path"], sources[number]["first_row"]
             if first_row:
                 rows = [first_row + row for row in rows]
@@ -178,11 +178,8 @@ def placed(work: Work, files: NewFiles, receipt: dict[str, Any]) -> dict[str, An
 
 def without_empty(offsets: memoryview, rows: Any) -> tuple[memoryview, Any]:
     """Return offsets and rows without the documents that have no text."""
-    distinct = array("Q", dict.fromkeys(offsets))
-    if len(distinct) == len(offsets):
-        return offsets, rows
     has_text = (start != end for start, end in pairwise(offsets))
-    return memoryview(distinct), array("Q", compress(rows, has_text))
+    return memoryview(array("Q", dict.fromkeys(offsets))), array("Q", compress(rows, has_text))
 
 
 class _Splits:
@@ -231,7 +228,9 @@ class _Splits:
         if split not in self._takers:
             plan = self._work.plan
             format = self._work.format
-            sharder = Sharder(format, self._files, split, self._shard, plan["shard_tokens"])
+            # A bound method would make a cycle, which the garbage collector frees late.
+            shard = partial(_shard, plan, self._work.number)
+            sharder = Sharder(format, self._files, split, shard, plan["shard_tokens"])
             self._sharders[split] = sharder
             if plan["shuffle"] is None:
                 self._takers[split] = sharder
@@ -240,6 +239,6 @@ class _Splits:
                 self._takers[split] = Shuffler(self._files, seed, sharder.write)
         return self._takers[split]
 
-    def _shard(self, split: str, number: int) -> Shard:
-        plan = self._work.plan
-        return shard_of(plan, shard_name(plan, split, self._work.number, number))
+
+def _shard(plan: dict[str, Any], part: int, split: str, number: int) -> Shard:
+    return shard_of(plan, shard_name(plan, split, part, number))

@@ -18,7 +18,6 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from bpetite.corpora._extra import MissingExtraError, import_extra
 from bpetite.formats._systems import reachable, repeated
@@ -64,6 +63,8 @@ def located(path: str | os.PathLike[str]) -> Path:
 
 def _path_of(url: str) -> str:
     """Return the path of a `file://` URL. Raises ValueError for one of another machine."""
+    from urllib.request import url2pathname  # with it come 4 MB of libraries
+
     parts = urlsplit(url)
     path = url2pathname(parts.path)
     if parts.netloc in ("", "localhost"):

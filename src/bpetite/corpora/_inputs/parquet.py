@@ -9,12 +9,15 @@ from typing import Any
 from bpetite.corpora import _storage as storage
 from bpetite.corpora._inputs.columns import check_column, found_in, opened_by_arrow, pyarrow
 from bpetite.corpora._inputs.settings import Settings, Span
-from bpetite.corpora._inputs.source import BLOCK_BYTES, Source
+from bpetite.corpora._inputs.source import Source
 from bpetite.corpora._report import DataError, Found
 
 MAGIC = b"PAR1"
 
 _MAX_BATCH_ROWS = 1 << 16
+
+# More takes more memory, and no less time.
+_READ_BYTES = 1 << 16
 
 
 def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
@@ -23,14 +26,14 @@ def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
         # Its metadata is at its end.
         raise DataError("unreadable", detail="Parquet must be a file and not compressed as a whole")
     with _opened(span.path) as file, arrow_errors():
-        number = check_column(file.schema_arrow, settings.text_field)
+        check_column(file.schema_arrow, settings.text_field)
         metadata = file.metadata
         end = metadata.num_row_groups if span.end is None else span.end
         row = sum(metadata.row_group(group).num_rows for group in range(span.start))
         for group in range(span.start, end):
             # Batches of one size, whatever the row groups are: small ones stay in the cache.
             batches = file.iter_batches(
-                _batch_rows(metadata, group, number, settings.batch_bytes),
+                _batch_rows(metadata.row_group(group), settings),
                 row_groups=[group],
                 columns=[settings.text_field],
                 use_threads=False,
@@ -40,21 +43,19 @@ def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
                 row += len(batch)
 
 
-def _batch_rows(metadata: Any, group: int, column: int, batch_bytes: int) -> int:
-    """Return the number of rows that have about `batch_bytes` of text."""
-    rows: int = metadata.row_group(group).num_rows
-    size = _text_bytes(metadata, group, column)
-    return min(max(batch_bytes * rows // max(size, 1), 1), _MAX_BATCH_ROWS)
+def _batch_rows(group: Any, settings: Settings) -> int:
+    """Return the number of rows of a row group that have about `batch_bytes` of text."""
+    rows: int = group.num_rows
+    size = _text_bytes(group, settings.text_field)
+    return min(max(settings.batch_bytes * rows // max(size, 1), 1), _MAX_BATCH_ROWS)
 
 
-def _text_bytes(metadata: Any, group: int, column: int) -> int:
+def _text_bytes(group: Any, field: str) -> int:
     """Return the uncompressed size of a text column in a row group."""
     # Nested columns have several leaves; the leaf of a text column has its name alone.
-    name = metadata.schema.to_arrow_schema().names[column]
-    described = metadata.row_group(group)
-    for leaf in range(described.num_columns):
-        if described.column(leaf).path_in_schema == name:
-            size: int = described.column(leaf).total_uncompressed_size
+    for leaf in range(group.num_columns):
+        if group.column(leaf).path_in_schema == field:
+            size: int = group.column(leaf).total_uncompressed_size
             return size
     return 0
 
@@ -62,9 +63,12 @@ def _text_bytes(metadata: Any, group: int, column: int) -> int:
 def spans(path: str, settings: Settings, part_bytes: int) -> list[Span]:
     """Return spans whose text column has about `part_bytes`, uncompressed."""
     with _opened(path) as file, arrow_errors():
-        number = check_column(file.schema_arrow, settings.text_field)
-        groups = file.metadata.num_row_groups
-        sizes = [_text_bytes(file.metadata, group, number) for group in range(groups)]
+        check_column(file.schema_arrow, settings.text_field)
+        metadata = file.metadata
+        groups = metadata.num_row_groups
+        sizes = [
+            _text_bytes(metadata.row_group(group), settings.text_field) for group in range(groups)
+        ]
     found = []
     start = size = 0
     for group in range(groups):
@@ -81,7 +85,7 @@ def _opened(path: str) -> Iterator[Any]:
     parquet = pyarrow(".parquet")
     with opened_by_arrow(path) as stored:
         with arrow_errors():
-            file = parquet.ParquetFile(stored, pre_buffer=False, buffer_size=BLOCK_BYTES)
+            file = parquet.ParquetFile(stored, pre_buffer=False, buffer_size=_READ_BYTES)
         with file:
             yield file
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple, Protocol
 
-from bpetite.corpora._inputs.source import Source
+from bpetite.corpora._inputs.source import BLOCK_BYTES, Source
 from bpetite.corpora._report import Found
 
 Format = Literal["text", "lines", "jsonl", "json", "parquet", "arrow"]
@@ -18,7 +18,7 @@ class Settings(NamedTuple):
     text_field: str = "text"
     separator: bytes | None = None
     skips_bad: bool = False
-    batch_bytes: int = 1 << 20
+    batch_bytes: int = BLOCK_BYTES
     has_segments: bool = False
     """Whether a document may be found in several segments."""
 

@@ -20,7 +20,7 @@ from bpetite.corpora._report import DataError
 
 STANDARD_INPUT = "-"
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 19
 """The size of a block. Smaller ones cost more calls, larger ones leave the processor's cache."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Iterator, Sequence
+from operator import sub
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -112,7 +113,7 @@ def lengths(offsets: Sequence[int]) -> array[int]:
     >>> lengths([0, 2, 2, 5])
     array('i', [2, 0, 3])
     """
-    return array("i", map(int.__sub__, offsets[1:], offsets))
+    return array("i", map(sub, offsets[1:], offsets))
 
 
 def ends(start: int, offsets: Sequence[int]) -> array[int]:

@@ -6,9 +6,8 @@ import io
 import os
 from array import array
 from collections.abc import Iterator
-from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bpetite.corpora._extra import import_extra
 from bpetite.corpora._new_files import NewFile, NewFiles
@@ -111,8 +110,21 @@ class Parquet(TokenFormat):
             ):
                 for batch in file.iter_batches(columns=["input_ids"]):
                     column = batch.column(0)
-                    counts = column.value_lengths().to_pylist()
-                    ids = memoryview(column.flatten().to_numpy())
-                    yield Found(ids, [*accumulate(counts, initial=0)])
+                    offsets = column.offsets.to_pylist()
+                    ids = column.values.slice(offsets[0], offsets[-1] - offsets[0])
+                    nulls = column.null_count + ids.null_count
+                    if ids.type != arrow.type_for_alias(shard.dtype) or nulls:
+                        raise ValueError(
+                            f"{path}: its ids are {ids.type} with {nulls} nulls, not {shard.dtype}"
+                        )
+                    yield Found(_integers(ids), [offset - offsets[0] for offset in offsets])
         except (OSError, arrow.ArrowException) as error:
             raise ValueError(f"{path}: {error}") from None
+
+
+def _integers(ids: Any) -> memoryview:
+    """Return the items of an Arrow array without numpy, which may not be there."""
+    _, data = ids.buffers()
+    typecode: Literal["H", "I"] = "H" if ids.type.bit_width == 16 else "I"
+    items = memoryview(b"" if data is None else data).cast("B").cast(typecode)
+    return items[ids.offset : ids.offset + len(ids)]
