@@ -67,7 +67,6 @@ def shuffled() -> Tokenizer:
 # The first tokens
 
 
-@pytest.mark.filterwarnings("ignore::bpetite.CorpusWarning")
 @given(documents=texts, size=st.integers(256, 290), pattern=patterns)
 def test_first_is_training_to_that_size(documents: list[str], size: int, pattern: str) -> None:
     large = trained(documents, 290, pattern)
@@ -191,7 +190,6 @@ def naively_pruned(
     return tuple((old_ids.index(a), old_ids.index(b)) for a, b in kept.values()), old_ids
 
 
-@pytest.mark.filterwarnings("ignore::bpetite.CorpusWarning")
 @given(documents=texts, data=st.data())
 def test_pruned_vocabulary_is_that_of_the_naive_way(
     documents: list[str], data: st.DataObject
@@ -206,7 +204,6 @@ def test_pruned_vocabulary_is_that_of_the_naive_way(
     assert dict(pruned.special_tokens) == {SPECIAL[0]: size, SPECIAL[1]: size + 1}
 
 
-@pytest.mark.filterwarnings("ignore::bpetite.CorpusWarning")
 @given(documents=texts, data=st.data())
 def test_each_token_stays_what_its_bytes_become(documents: list[str], data: st.DataObject) -> None:
     tokenizer = trained(documents, 290, r"[\s\S]+")
@@ -218,7 +215,6 @@ def test_each_token_stays_what_its_bytes_become(documents: list[str], data: st.D
     assert pruned.tokens == tuple(tokenizer.token_bytes(id) for id in old_ids)
 
 
-@pytest.mark.filterwarnings("ignore::bpetite.CorpusWarning")
 @given(documents=texts, size=st.integers(256, 290))
 def test_pruning_without_counts_is_first(documents: list[str], size: int) -> None:
     tokenizer = trained(documents, 290)
@@ -571,7 +567,6 @@ def naive_rows(old: Tokenizer, new: Tokenizer) -> list[int]:
     return rows
 
 
-@pytest.mark.filterwarnings("ignore::bpetite.CorpusWarning")
 @given(old_texts=texts, new_texts=texts)
 def test_rows_are_those_of_the_naive_way(old_texts: list[str], new_texts: list[str]) -> None:
     old, new = trained(old_texts, 270), trained(new_texts, 280)
