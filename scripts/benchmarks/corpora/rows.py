@@ -279,7 +279,7 @@ def counting_rows(bench: Bench) -> Iterator[Row]:
             what = f"{name}, count-pieces, .jsonl.zst"
             yield counting_row(bench, what, case, ("count-pieces", *options), limits, COUNTING)
             options += ["--vocab-size", str(VOCAB_SIZE)]
-            limits = partial(in_process, stages.training, path, VOCAB_SIZE)
+            limits = partial(in_process, stages.training, path, VOCAB_SIZE, output)
             what = f"{name}, train, {VOCAB_SIZE:,} ids, .jsonl.zst"
             yield counting_row(bench, what, case, ("train", *options), limits, COUNTING)
         with case_of(subject, text, size, "txt") as case:

@@ -19,7 +19,8 @@ from bpetite._corpus import Batch
 from bpetite._engine import ENGINE  # no public name has the stages alone
 from bpetite.corpora import Corpus
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 19
+PARQUET_BUFFER_BYTES = 1 << 16
 _COMPRESSED_BYTES = 1 << 18
 _GZIP_WINDOW_BITS = 31
 
@@ -111,12 +112,17 @@ def counting(path: Path, output: Path) -> dict[str, Seconds]:
     return found
 
 
-def training(path: Path, vocab_size: int) -> dict[str, Seconds]:
+def training(path: Path, vocab_size: int, output: Path) -> dict[str, Seconds]:
     """Measure each stage of `bpetite train` once."""
     found, corpus = reading(path)
     start = now()
-    Tokenizer.train(corpus, vocab_size, threads=1)
-    return found | {"train": since(start)}
+    tokenizer = Tokenizer.train(corpus, vocab_size, threads=1)
+    found["train"] = since(start)
+    start = now()
+    tokenizer.save(output, overwrite=True)
+    found["write"] = since(start)
+    output.unlink()
+    return found
 
 
 def count_text(path: Path, model: Path) -> dict[str, Seconds]:
@@ -172,9 +178,9 @@ def _scanned(lines: bytes) -> Iterator[Batch]:
 
 
 def _decode_parquet(path: Path) -> Seconds:
-    """Measure pyarrow alone, with the row counts of the package's batches."""
+    """Measure pyarrow alone, with the package's buffer and the row counts of its batches."""
     parquet = import_module("pyarrow.parquet")
-    with parquet.ParquetFile(path, pre_buffer=False, buffer_size=BLOCK_BYTES) as file:
+    with parquet.ParquetFile(path, pre_buffer=False, buffer_size=PARQUET_BUFFER_BYTES) as file:
         column = file.schema_arrow.get_field_index("text")
         start = now()
         for group in range(file.num_row_groups):
