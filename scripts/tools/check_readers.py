@@ -35,7 +35,7 @@ TORCH = (
 )
 OLMO_CORE = (
     *("ai2-olmo-core", "bettermap", "cached-path", "dataclass-extensions", "omegaconf"),
-    *("importlib_resources", "safetensors", "rich"),
+    *("importlib_resources", "safetensors", "rich", "pygments"),
 )
 """Installed without their dependencies: OLMo-core asks for an older torch than the others."""
 
