@@ -15,7 +15,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from support import DATA
-from support.engines import once
 from support.examples import few_examples, slow_except
 from support.times import best_time
 
@@ -89,7 +88,6 @@ def test_truncate_keeps_the_longest_end(tokenizer: Tokenizer, text: str, budget:
     assert tokenizer.truncate(text, budget, keep="end") == expected
 
 
-@once
 @few_examples
 @given(
     texts.filter(bool), st.sampled_from(["e\u0301", "\u0301", " a\u0323\u0301", "\u212a"]), budgets

@@ -19,8 +19,11 @@ const NOT_IN_SLOT: u8 = 0x1E;
 /// The size of an id without a token, or without a slot.
 const NO_TOKEN: u8 = 0x1F | NOT_ASCII;
 
-/// The count of an id whose characters must be counted: it has as many, or it is unknown.
+/// Marks an id whose characters are counted from its bytes: a token with as many, or an unknown id.
 const MANY: u64 = 0xFF;
+
+/// Fewer ids than these are not worth a table.
+const MIN_IDS_FOR_TABLE: usize = 256;
 
 /// The number of ids between two checks for interrupts.
 const INTERRUPT_CHECK_IDS: usize = 1 << 18;
@@ -38,9 +41,9 @@ pub struct TokenBytes {
     long: Arc<Vec<Box<[u8]>>>,
     /// The tokens whose ids are too high for a slot.
     far: HashMap<u32, Arc<[u8]>>,
-    /// By id, how many characters begin in the token, once that is needed. A byte each, since more
+    /// How many characters begin in the token of each id. Made on first use; a byte each, since more
     /// would not stay in the processor's cache.
-    begun: OnceLock<Vec<u8>>,
+    characters_by_id: OnceLock<Vec<u8>>,
 }
 
 /// The size of the bytes of ids, and whether they are ASCII.
@@ -96,13 +99,19 @@ impl TokenBytes {
             slots: Arc::new(slots),
             long: Arc::new(long),
             far,
-            begun: OnceLock::new(),
+            characters_by_id: OnceLock::new(),
         })
     }
 
     /// Returns the table in which these ids have no bytes.
     pub fn without(&self, ids: &[u32]) -> TokenBytes {
-        let mut table = TokenBytes { begun: OnceLock::new(), ..self.clone() };
+        let mut table = TokenBytes {
+            sizes: self.sizes.clone(),
+            slots: self.slots.clone(),
+            long: self.long.clone(),
+            far: self.far.clone(),
+            characters_by_id: OnceLock::new(),
+        };
         for id in ids {
             if let Some(size) = table.sizes.get_mut(*id as usize) {
                 *size = 0;
@@ -209,27 +218,34 @@ impl TokenBytes {
         self.offsets(ids, interrupt, |token| {
             let begins_inside = token.first().is_some_and(|&byte| continues(byte));
             let offset = before.saturating_sub(begins_inside.into());
-            before += begun(token);
+            before += count_characters(token);
             offset
         })
     }
 
     /// Returns the number of characters that begin in the bytes of ids; None as `extent` does.
     pub fn characters(&self, ids: &[impl Integer], interrupt: &mut Interrupt<'_>) -> Option<u64> {
-        let counts = self.begun.get_or_init(|| {
-            let count = |id| self.token(id as u64).map_or(MANY, |token| begun(token).min(MANY));
-            (0..self.sizes.len()).map(|id| count(id) as u8).collect()
-        });
+        let counts = if ids.len() < MIN_IDS_FOR_TABLE { &[] } else { self.characters_by_id() };
         let mut characters = 0;
         for ids in ids.chunks(INTERRUPT_CHECK_IDS) {
             interrupt.check().ok()?;
             for id in ids {
                 let id = id.value();
                 let count = counts.get(index(id)).map_or(MANY, |&count| count.into());
-                characters += if count < MANY { count } else { begun(self.token(id)?) };
+                characters += if count < MANY { count } else { count_characters(self.token(id)?) };
             }
         }
         Some(characters)
+    }
+
+    fn characters_by_id(&self) -> &[u8] {
+        if self.characters_by_id.get().is_none() {
+            let count = |token| count_characters(token).min(MANY);
+            let counts = (0..self.sizes.len() as u64).map(|id| self.token(id).map_or(MANY, count));
+            // `get_or_init` could wait for a thread that a forked process does not have.
+            let _ = self.characters_by_id.set(counts.map(|count| count as u8).collect());
+        }
+        self.characters_by_id.get().map_or(&[], |counts| counts)
     }
 
     fn offsets(
@@ -292,7 +308,7 @@ macro_rules! integers {
 integers!(AtomicI8 AtomicU8 AtomicI16 AtomicU16 AtomicI32 AtomicU32 AtomicI64 AtomicU64);
 
 /// Returns the number of characters that begin in bytes of UTF-8.
-fn begun(bytes: &[u8]) -> u64 {
+fn count_characters(bytes: &[u8]) -> u64 {
     bytes.iter().filter(|&&byte| !continues(byte)).count() as u64
 }
 
@@ -393,12 +409,17 @@ mod tests {
         };
         for (id, bytes) in &tokens {
             let begun = bytes.iter().filter(|&&byte| !(0x80..0xC0).contains(&byte)).count() as u64;
-            assert_eq!(count(&whole, &[*id]), Some(begun));
-            assert_eq!(count(&whole, &[*id, 1000, *id]), Some(2 * begun + 3));
-            assert_eq!(count(&whole.without(&[*id]), &[*id, *id]), Some(0));
+            for repeats in [1, MIN_IDS_FOR_TABLE] {
+                let ids = [*id, 1000, *id].repeat(repeats);
+                assert_eq!(count(&whole, &ids), Some((2 * begun + 3) * repeats as u64));
+                let ids = [*id].repeat(repeats);
+                assert_eq!(count(&whole.without(&[*id]), &ids), Some(0));
+            }
         }
-        assert_eq!(count(&whole, &[1, 999]), None);
-        assert_eq!(count(&whole, &[u32::MAX - 1]), None);
+        for repeats in [1, MIN_IDS_FOR_TABLE] {
+            assert_eq!(count(&whole, &[1, 999].repeat(repeats)), None);
+            assert_eq!(count(&whole, &[u32::MAX - 1].repeat(repeats)), None);
+        }
     }
 
     #[test]

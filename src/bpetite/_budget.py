@@ -239,7 +239,7 @@ class TextCutter:
         bytes_of, is_split = self._bytes_of, self._splitter.is_split
         at = start + self.characters(ids[first : first + number])
         behind = bytes_of[ids[first + number]]
-        # What `self.is_split` says, without a call for each id.
+        # This is `self.is_split`: a call for each id would be slow.
         while number > 0 and (behind[0] & 0xC0 == 0x80 or not is_split(text, at)):
             number -= 1
             behind = bytes_of[ids[first + number]]

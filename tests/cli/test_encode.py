@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import partialmethod
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,8 @@ from support.programs import PEAK
 
 import bpetite
 from bpetite import PATTERNS, Tokenizer
-from bpetite._cli import progress, write_ids
+from bpetite._cli import write_ids
+from bpetite.corpora import Corpus
 
 pytestmark = quick_once
 
@@ -231,7 +233,8 @@ LONG = RAW.decode() + "".join(f"it's {n} {chr(0x4E00 + n)}\r\n<|endoftext|> " fo
 def test_a_long_text_has_the_ids_of_the_whole(
     pattern: str, segment_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "_SEGMENT_BYTES", segment_bytes)
+    small_segments = partialmethod(Corpus.segments, batch_bytes=segment_bytes)
+    monkeypatch.setattr(Corpus, "segments", small_segments)
     monkeypatch.setattr(write_ids, "_IDS_PER_WRITE", 5)
     tokenizer = Tokenizer.train(LONG[:3000], 300, pattern=pattern)
     tokenizer.save("own.json")

@@ -26,7 +26,7 @@ OF_THE_PROCESS = {
     "bpetite.corpora._allocators.return_freed_memory",
     "bpetite.corpora._extra.spare_imports",
 }
-"""It changes the allocator of a whole process, which only the owner of the process may do."""
+"""They change a whole process, which only the owner of the process may do."""
 
 
 def imported(folder: str) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import struct
 import sys
 from array import array
@@ -135,13 +136,35 @@ def test_parquet_has_a_list_for_each_document(tmp_path: Path, dtype: str) -> Non
     assert str(table.schema.field("input_ids").type.value_type) == dtype
 
 
-@pytest.mark.parametrize("ids", [[-1, 2], [1.5], [1, None], ["a"], None])
-def test_other_parquet_than_unsigned_ids_is_refused(tmp_path: Path, ids: list[Any] | None) -> None:
+@pytest.mark.parametrize(
+    ("ids", "kind", "fault"),
+    [
+        ([[-1, 2]], "list<int64>", "input_ids is list<element: int64>, not a list of uint16"),
+        ([[1, 2]], "list<uint32>", "input_ids is list<element: uint32>, not a list of uint16"),
+        ([[1.5]], "list<double>", "input_ids is list<element: double>, not a list of uint16"),
+        ([["a"]], "list<string>", "input_ids is list<element: string>, not a list of uint16"),
+        ([1], "uint16", "input_ids is uint16, not a list of uint16"),
+        (["a"], "string", "input_ids is string, not a list of uint16"),
+        ([[1, None]], "list<uint16>", "a document or an id is null"),
+        ([[1], None], "list<uint16>", "a document or an id is null"),
+    ],
+)
+def test_other_parquet_than_unsigned_ids_is_refused(
+    tmp_path: Path, ids: list[Any], kind: str, fault: str
+) -> None:
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    kind = pa.list_(pa.uint16()) if ids is None else None
-    table = pa.table({"input_ids": pa.array([ids], kind)})
-    parquet.write_table(table, tmp_path / "s.parquet")
-    with pytest.raises(ValueError, match=r"s\.parquet: its ids are .*, not uint16"):
+    name = kind.removeprefix("list<").rstrip(">")
+    item = pa.type_for_alias(name)
+    column = pa.array(ids, pa.list_(item) if name != kind else item)
+    parquet.write_table(pa.table({"input_ids": column}), tmp_path / "s.parquet")
+    with pytest.raises(ValueError, match=re.escape(fault)):
+        read_back("parquet", tmp_path)
+
+
+def test_parquet_without_ids_is_refused(tmp_path: Path) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pa.table({"text": ["a"]}), tmp_path / "s.parquet")
+    with pytest.raises(ValueError, match=r"s\.parquet: .*input_ids"):
         read_back("parquet", tmp_path)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.engines import native_only
 from support.examples import few_examples, slow_except
 from support.programs import output_of
 from support.texts import FORMS
@@ -294,6 +295,36 @@ print(codes, tokenizer.encode(text, threads=2) == ids)
 def test_a_forked_child_has_the_ids_of_its_parent() -> None:
     """The child must not wait for threads of its parent."""
     assert output_of(FORK) == "[0, 0, 0, 0, 0, 0] True\n"
+
+
+FORK_WHILE_A_TABLE_IS_MADE = """
+import os, signal, threading, time
+from array import array
+from bpetite._engine._native import TokenBytes
+tokens = {id: b"<|reserved %d|>" % id for id in range(100_000)}
+ids = memoryview(array("I", [5]) * 20_000)
+codes = set()
+for turn in range(40):
+    table = TokenBytes(tokens)
+    begun = threading.Event()
+    thread = threading.Thread(target=lambda: (begun.set(), table.characters(ids)))
+    thread.start()
+    begun.wait()
+    time.sleep(turn / 10_000)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        os._exit(table.characters(ids[:300]) != 300 * len("<|reserved 5|>"))
+    codes.add(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    thread.join()
+print(codes)
+"""
+
+
+@native_only
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_child_waits_for_no_table() -> None:
+    assert output_of(FORK_WHILE_A_TABLE_IS_MADE) == "{0}\n"
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ impl Packed {
         ((self.0 & MASK) as u32, (last & MASK) as u32)
     }
 
-    /// Returns the ids in the number; what stands behind them means nothing.
+    /// Returns the ids in the number; the items behind them are arbitrary.
     #[inline(always)]
     pub fn inner_ids(self) -> [u32; 4] {
         const MASK: u32 = (1 << ID_BITS) - 1;

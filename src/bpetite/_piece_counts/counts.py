@@ -188,8 +188,10 @@ class PieceCounts:
                 runs[:] = add_run(runs, write, paths[0], stack)
 
             spill = (memory_bytes, take_part)
-            last = [ENGINE.count_pieces(documents, header.pattern, reporter, threads, spill)]
-            runs.append(partial(MemoryRun, ENGINE.records_of(last.pop())))
+            last = ENGINE.records_of(
+                ENGINE.count_pieces(documents, header.pattern, reporter, threads, spill)
+            )
+            runs.append(partial(MemoryRun, last))
             reporter.tell(documents.bytes_read)
             return _merge_to_files(runs, header, min_count, paths, overwrite)
 

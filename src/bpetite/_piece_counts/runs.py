@@ -15,7 +15,7 @@ from bpetite._piece_records import NO_TOTALS, RecordBlock, RecordError, Totals, 
 
 _BLOCK_BYTES = 1 << 20
 
-# Each run that is merged is an open file, with two blocks in memory.
+# Each run on disk that is merged is an open file, with two blocks in memory.
 _MAX_RUNS = 64
 
 

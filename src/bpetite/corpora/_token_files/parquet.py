@@ -108,17 +108,18 @@ class Parquet(TokenFormat):
                 arrow.OSFile(os.fsencode(path)) as stored,  # a path need not be UTF-8
                 parquet.ParquetFile(stored, pre_buffer=False) as file,  # in little memory
             ):
+                kind = file.schema_arrow.field("input_ids").type
+                is_list = arrow.types.is_list(kind) or arrow.types.is_large_list(kind)
+                if not is_list or str(kind.value_type) != shard.dtype:
+                    raise ValueError(f"{path}: input_ids is {kind}, not a list of {shard.dtype}")
                 for batch in file.iter_batches(columns=["input_ids"]):
                     column = batch.column(0)
                     offsets = column.offsets.to_pylist()
                     ids = column.values.slice(offsets[0], offsets[-1] - offsets[0])
-                    nulls = column.null_count + ids.null_count
-                    if ids.type != arrow.type_for_alias(shard.dtype) or nulls:
-                        raise ValueError(
-                            f"{path}: its ids are {ids.type} with {nulls} nulls, not {shard.dtype}"
-                        )
+                    if column.null_count or ids.null_count:
+                        raise ValueError(f"{path}: a document or an id is null")
                     yield Found(_integers(ids), [offset - offsets[0] for offset in offsets])
-        except (OSError, arrow.ArrowException) as error:
+        except (OSError, arrow.ArrowException, KeyError) as error:
             raise ValueError(f"{path}: {error}") from None
 
 
