@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
@@ -101,28 +102,13 @@ def tokenizing(path: Path, model: Path, end: str, output: Path) -> dict[str, Sec
 
 def counting(path: Path, output: Path) -> dict[str, Seconds]:
     """Measure each stage of `bpetite count-pieces` once."""
-    found, corpus = reading(path)
-    start = now()
-    counts = PieceCounts.from_corpus(corpus, threads=1)
-    found["count"] = since(start)
-    start = now()
-    counts.save(output, overwrite=True)
-    found["write"] = since(start)
-    output.unlink()
-    return found
+    return _learning(path, output, "count", partial(PieceCounts.from_corpus, threads=1))
 
 
 def training(path: Path, vocab_size: int, output: Path) -> dict[str, Seconds]:
     """Measure each stage of `bpetite train` once."""
-    found, corpus = reading(path)
-    start = now()
-    tokenizer = Tokenizer.train(corpus, vocab_size, threads=1)
-    found["train"] = since(start)
-    start = now()
-    tokenizer.save(output, overwrite=True)
-    found["write"] = since(start)
-    output.unlink()
-    return found
+    train = partial(Tokenizer.train, vocab_size=vocab_size, threads=1)
+    return _learning(path, output, "train", train)
 
 
 def count_text(path: Path, model: Path) -> dict[str, Seconds]:
@@ -132,6 +118,20 @@ def count_text(path: Path, model: Path) -> dict[str, Seconds]:
     start = now()
     tokenizer.count(text)
     return {"count": since(start)}
+
+
+def _learning(
+    path: Path, output: Path, stage: str, learn: Callable[[Retained], PieceCounts | Tokenizer]
+) -> dict[str, Seconds]:
+    found, corpus = reading(path)
+    start = now()
+    learnt = learn(corpus)
+    found[stage] = since(start)
+    start = now()
+    learnt.save(output, overwrite=True)
+    found["write"] = since(start)
+    output.unlink()
+    return found
 
 
 def _read(path: Path) -> Seconds:

@@ -127,5 +127,7 @@ def _integers(ids: Any) -> memoryview:
     """Return the items of an Arrow array without numpy, which may not be there."""
     _, data = ids.buffers()
     typecode: Literal["H", "I"] = "H" if ids.type.bit_width == 16 else "I"
-    items = memoryview(b"" if data is None else data).cast("B").cast(typecode)
+    if data is None:  # there are no items
+        return memoryview(array(typecode))
+    items = memoryview(data).cast("B").cast(typecode)
     return items[ids.offset : ids.offset + len(ids)]
