@@ -4,9 +4,10 @@
 """
 
 from bpetite._corpus import Batch
-from bpetite.corpora._corpus import Corpus, CorpusFile
+from bpetite.corpora._corpus import Corpus
 from bpetite.corpora._inputs import Span
 from bpetite.corpora._part import tokenize_part
+from bpetite.corpora._parts import CorpusFile
 from bpetite.corpora._plan import PART_BYTES, Part, plan
 from bpetite.corpora._report import BadDocument, BadDocumentError, Report
 from bpetite.corpora._token_files import FORMATS as TOKEN_FORMATS

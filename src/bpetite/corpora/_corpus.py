@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Generator, Iterable, Iterator
 from functools import cached_property
 from itertools import pairwise
 from typing import IO, Any, Literal, NamedTuple
@@ -15,16 +14,17 @@ from bpetite.corpora import _storage as storage
 from bpetite.corpora._ahead import read_ahead
 from bpetite.corpora._files import Paths, listed
 from bpetite.corpora._inputs import FORMATS, Format, Settings, Span
-from bpetite.corpora._inputs.compression import Compression, compression_by_name
+from bpetite.corpora._inputs.compression import compression_by_name
 from bpetite.corpora._inputs.lines import first_byte
 from bpetite.corpora._inputs.source import BLOCK_BYTES, STANDARD_INPUT, Source
-from bpetite.corpora._parts import parts_of, span_of
+from bpetite.corpora._parts import CorpusFile, parts_of, span_of
 from bpetite.corpora._report import (
     BadDocument,
     BadDocumentError,
     DataError,
     Found,
     Report,
+    bad_file,
     shown,
 )
 from bpetite.formats._systems import file_key
@@ -43,44 +43,6 @@ class Item(NamedTuple):
     """Of the span, among those of the corpus."""
     bytes_read: int
     """Of all files up to here, as they are stored."""
-
-
-@dataclass(frozen=True)
-class CorpusFile:
-    """A file of a corpus. Pipes and standard input are known when they are read."""
-
-    path: str
-    format: Format | None
-    compression: Compression | None
-    size: int | None
-    """The size in bytes as stored; None for a pipe."""
-    _settings: Settings = field(default_factory=Settings, repr=False)
-
-    @property
-    def skips_bad(self) -> bool:
-        """Whether a file that cannot be read is counted and not an error."""
-        return self._settings.skips_bad
-
-    def rows_before(self, starts: Sequence[int]) -> list[int]:
-        """Return the row that each span of this file begins with, if its reader counts from 0."""
-        return inputs.rows_before(self.path, self.format, self._settings, starts)
-
-    def spans(self, part_bytes: int) -> tuple[Span, ...]:
-        """Return the file as spans of about `part_bytes`, in order, for `Corpus.part`.
-
-        A file of JSON Lines, or of one document a line, is divided by bytes, Parquet by row groups,
-        an Arrow file by record batches. Compressed files and other formats are one span.
-
-        Raises ValueError for a Parquet or Arrow file that cannot be read.
-        """
-        if part_bytes < 1:
-            raise ValueError(f"part_bytes must be at least 1, got {part_bytes}")
-        if self.size is None or self.format is None or self.compression is not None:
-            return (Span(self.path),)
-        try:
-            return tuple(inputs.spans(self.path, self.format, self._settings, part_bytes))
-        except DataError as error:
-            raise BadDocumentError(_bad_file(self.path, error)) from None
 
 
 class Corpus:
@@ -181,7 +143,8 @@ class Corpus:
 
         Raises ValueError for standard input and pipes, which cannot be read twice.
         """
-        return [self.part(map(span_of, part)) for part in parts_of(self, part_bytes)]
+        parts = parts_of(self.files, self.spans, part_bytes)
+        return [self.part(map(span_of, part)) for part in parts]
 
     def total_bytes(self) -> int | None:
         """Return the size of all documents in UTF-8; None if only reading tells."""
@@ -261,7 +224,7 @@ class Corpus:
                         read_bytes = source.stored_bytes
                         yield Item(found, number, before + read_bytes)
             except DataError as error:
-                bad = Found(None, bad=[_bad_file(span.path, error)])
+                bad = Found(None, bad=[bad_file(span.path, error)])
                 yield Item(bad, number, before + read_bytes)
             before += read_bytes
 
@@ -285,10 +248,6 @@ class Corpus:
             except DataError:
                 pass
         return CorpusFile(path, format, compression, storage.size_of(path), self._settings)
-
-
-def _bad_file(path: str, error: DataError) -> BadDocument:
-    return BadDocument(path, "file", None, error.byte, error.reason, error.detail)
 
 
 def _positive(batch_bytes: int) -> int:

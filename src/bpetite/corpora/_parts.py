@@ -2,20 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from bpetite.corpora._inputs import LINE_FORMATS, Span
-from bpetite.corpora._report import BadDocumentError
+from bpetite.corpora import _inputs as inputs
+from bpetite.corpora._inputs import LINE_FORMATS, Format, Settings, Span
+from bpetite.corpora._inputs.compression import Compression
+from bpetite.corpora._report import BadDocumentError, DataError, bad_file
 
-if TYPE_CHECKING:
-    from bpetite.corpora._corpus import Corpus, CorpusFile
+
+@dataclass(frozen=True)
+class CorpusFile:
+    """A file of a corpus. Pipes and standard input are known when they are read."""
+
+    path: str
+    format: Format | None
+    compression: Compression | None
+    size: int | None
+    """The size in bytes as stored; None for a pipe."""
+    _settings: Settings = field(default_factory=Settings, repr=False)
+
+    @property
+    def skips_bad(self) -> bool:
+        """Whether a file that cannot be read is counted and not an error."""
+        return self._settings.skips_bad
+
+    def rows_before(self, starts: Sequence[int]) -> list[int]:
+        """Return the row that each span of this file begins with, if its reader counts from 0."""
+        return inputs.rows_before(self.path, self.format, self._settings, starts)
+
+    def spans(self, part_bytes: int) -> tuple[Span, ...]:
+        """Return the file as spans of about `part_bytes`, in order, for `Corpus.part`.
+
+        A file of JSON Lines, or of one document a line, is divided by bytes, Parquet by row groups,
+        an Arrow file by record batches. Compressed files and other formats are one span.
+
+        Raises ValueError for a Parquet or Arrow file that cannot be read.
+        """
+        if part_bytes < 1:
+            raise ValueError(f"part_bytes must be at least 1, got {part_bytes}")
+        if self.size is None or self.format is None or self.compression is not None:
+            return (Span(self.path),)
+        try:
+            return tuple(inputs.spans(self.path, self.format, self._settings, part_bytes))
+        except DataError as error:
+            raise BadDocumentError(bad_file(self.path, error)) from None
 
 
 def parts_of(
-    corpus: Corpus, part_bytes: int, counts_rows: bool = False
+    files: Iterable[CorpusFile], spans: Iterable[Span], part_bytes: int, counts_rows: bool = False
 ) -> list[list[dict[str, Any]]]:
     """Return the spans of each part in order, each as an entry of the plan.
+
+    `spans` are spans of the files; a span of a whole file may be divided.
 
     A part ends when its spans have `part_bytes`. With `counts_rows`, the rows of divided files
     are counted, so that rows are those of the whole file.
@@ -24,7 +64,7 @@ def parts_of(
     """
     parts: list[list[dict[str, Any]]] = []
     room = 0
-    for entry in _entries(corpus, part_bytes, counts_rows):
+    for entry in _entries(files, spans, part_bytes, counts_rows):
         if not parts or entry["bytes"] > room:
             parts.append([])
             room = part_bytes
@@ -33,15 +73,17 @@ def parts_of(
     return parts
 
 
-def _entries(corpus: Corpus, part_bytes: int, counts_rows: bool) -> Iterator[dict[str, Any]]:
+def _entries(
+    files: Iterable[CorpusFile], spans: Iterable[Span], part_bytes: int, counts_rows: bool
+) -> Iterator[dict[str, Any]]:
     """Yield the spans of all files. A file that the corpus has twice gives its spans twice."""
-    files = {file.path: file for file in corpus.files}
+    file_of = {file.path: file for file in files}
     found: dict[Span, list[dict[str, Any]]] = {}
-    for span in corpus.spans:
+    for span in spans:
         if span not in found:
-            file = files[span.path]
-            spans = _divided(file, part_bytes) if span == Span(span.path) else (span,)
-            found[span] = _entries_of(file, spans, counts_rows)
+            file = file_of[span.path]
+            divided = _divided(file, part_bytes) if span == Span(span.path) else (span,)
+            found[span] = _entries_of(file, divided, counts_rows)
         yield from map(dict, found[span])
 
 

@@ -92,12 +92,13 @@ def plan(
         shard_tokens = DEFAULT_SHARD_TOKENS.get(format)
     _check_numbers(token_format, shard_tokens, validation, part_bytes)
     place = storage.located(folder)
-    sources = parts_of(corpus, part_bytes)
+    files, spans = corpus.files, corpus.spans
+    sources = parts_of(files, spans, part_bytes)
     if not sources:
         raise ValueError("the corpus has no files")
     if format == "olmo" or isinstance(validation, float):
         # Only these need the row of a document in its whole file.
-        sources = _counted(place, sources) or parts_of(corpus, part_bytes, counts_rows=True)
+        sources = _counted(place, sources) or parts_of(files, spans, part_bytes, True)
     document = {
         "version": manifest.VERSION,
         "format": format,

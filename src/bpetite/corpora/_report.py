@@ -128,6 +128,11 @@ class DataError(Exception):
         self.detail = detail
 
 
+def bad_file(path: str, error: DataError) -> BadDocument:
+    """Return the rest of a file as a bad document."""
+    return BadDocument(path, "file", None, error.byte, error.reason, error.detail)
+
+
 def batch_of(documents: Sequence[bytes], rows: Sequence[int]) -> Batch:
     """Return the batch of some documents in UTF-8.
 
