@@ -3,7 +3,7 @@
 from bpetite._arguments import ERRORS, Trusted
 from bpetite._budget import Chunk
 from bpetite._corpus import CorpusWarning
-from bpetite._engine import engine
+from bpetite._engine.choice import engine
 from bpetite._engine.fallback import SlowEngineWarning
 from bpetite._piece_counts.counts import PieceCounts
 from bpetite._piece_counts.file import PieceCountsHeader

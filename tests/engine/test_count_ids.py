@@ -22,7 +22,8 @@ from support.vocabularies import vocabulary
 import bpetite
 from bpetite import PATTERNS, Tokenizer
 from bpetite._corpus import Batch
-from bpetite._engine import ENGINE, INSTRUCTION_SETS, python
+from bpetite._engine import ENGINE, python
+from bpetite._engine.choice import INSTRUCTION_SETS
 from bpetite._vocabulary import Vocabulary
 from conftest import TEXTS
 

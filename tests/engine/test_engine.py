@@ -18,7 +18,7 @@ from support.cli import run as run_command
 from support.engines import native_only
 
 import bpetite
-from bpetite._engine import INSTALL_NATIVE, INSTRUCTION_SETS
+from bpetite._engine.choice import INSTALL_NATIVE, INSTRUCTION_SETS
 
 SAY = "import bpetite; print(bpetite.engine)"
 

@@ -24,7 +24,8 @@ from support.engines import native_only
 from support.times import best_time
 
 import bpetite
-from bpetite._engine import ENGINE, INSTRUCTION_SETS
+from bpetite._engine import ENGINE
+from bpetite._engine.choice import INSTRUCTION_SETS
 from bpetite._engine.contract import FieldScanner
 
 Document = tuple[int, bytes]
@@ -444,7 +445,7 @@ def test_memory_goes_back_to_the_pool() -> None:
 INTERRUPTED = """
 import signal
 import bpetite
-from bpetite._engine import ENGINE, INSTRUCTION_SETS
+from bpetite._engine import ENGINE
 
 block = b'{"text": "a"}\\n' * (10_000_000 if bpetite.engine == "native" else 500_000)
 scanner = ENGINE.make_field_scanner("text")
@@ -475,7 +476,7 @@ def test_an_interrupt_leaves_the_scanner_unusable() -> None:
 
 LONG_LINE = """
 import _thread, signal, threading, time
-from bpetite._engine import ENGINE, INSTRUCTION_SETS
+from bpetite._engine import ENGINE
 
 block = b"[" + b"1," * 100_000_000
 scanner = ENGINE.make_field_scanner("text")

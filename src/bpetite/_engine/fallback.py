@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from bpetite._engine import INSTALL_NATIVE
+from bpetite._engine.choice import INSTALL_NATIVE
 
 MAX_QUIET_CHARACTERS = 1 << 20
 

@@ -14,8 +14,8 @@ from bpetite._arguments import Frame, Text, as_str, raise_in_whole
 from bpetite._corpus import DocumentCorpus
 from bpetite._decoder import byte_offsets, character_offsets, characters_in, join_tokens
 from bpetite._encoder import Encoder, ResplitError, merger_of
-from bpetite._engine import is_fallback
 from bpetite._engine.arrays import as_array, joined
+from bpetite._engine.choice import is_fallback
 from bpetite._engine.contract import FREE_LEARNING, Block, Learning
 from bpetite._engine.documents import documents_in
 from bpetite._engine.fallback import count_work
