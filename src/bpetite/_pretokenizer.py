@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from itertools import accumulate, chain, pairwise, takewhile
 from time import process_time
 from types import MappingProxyType
@@ -191,6 +192,14 @@ class Pretokenizer:
         yield "".join(unsplit)
 
 
+pattern_end: ContextVar[float | None] = ContextVar("pattern_end", default=None)
+"""When a pattern without a name raises TimeoutError, by `time.process_time`; None for never."""
+
+
+def _seconds_until(end: float) -> float:
+    return max(end - process_time(), 0.001)
+
+
 def _split_by(pattern: str) -> Callable[[str], list[str]]:
     """Return a function that splits a text by one pattern and keeps the text between matches."""
     compiled = compile_regex(pattern)
@@ -200,7 +209,8 @@ def _split_by(pattern: str) -> Callable[[str], list[str]]:
     def split(text: str) -> list[str]:
         pieces: list[str] = []
         end = 0
-        for match in compiled.finditer(text):
+        timeout = None if (last := pattern_end.get()) is None else _seconds_until(last)
+        for match in compiled.finditer(text, timeout=timeout):
             pieces += text[end : match.start()], match.group()
             end = match.end()
         pieces.append(text[end:])
@@ -543,7 +553,7 @@ def _probe(compiled: regex.Pattern[str], named: str) -> None:
     end = process_time() + _MAX_PROBE_SECONDS
     for probe in probes:
         try:
-            matches = list(compiled.finditer(probe, timeout=max(end - process_time(), 0.001)))
+            matches = list(compiled.finditer(probe, timeout=_seconds_until(end)))
         except TimeoutError:
             raise ValueError(
                 f"the pattern {compiled.pattern!r} backtracks: it needs more than "

@@ -540,9 +540,46 @@ HASTY = (
     sys.executable,
     "-c",
     "import sys; from bpetite._cli import main; from bpetite._web import app, server; "
-    "server.MAX_HEAD_SECONDS = app.MAX_BODY_SECONDS = 0.5; main(sys.argv[1:])",
+    "server.MAX_HEAD_SECONDS = app.MAX_BODY_SECONDS = app.MAX_PATTERN_SECONDS = 0.5; "
+    "main(sys.argv[1:])",
 )
-"""The command, with half a second for the head and for the body of a request."""
+"""The command, with half a second for the head and the body of a request, and for a pattern."""
+
+
+SLOW = Tokenizer.train("ab ab", 258, pattern=r"\w+(?=')|[\s\S]")
+"""A tokenizer with a pattern that takes hours for some megabytes of letters."""
+
+
+@posix_only
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_serve_during_a_slow_pattern(number: int) -> None:
+    SLOW.save("slow.json")
+    with served("--model", "slow.json", "--port", "0") as (process, port, _), ExitStack() as stack:
+        for path in ("/ids", "/tokens"):
+            connection = stack.enter_context(connected(port, post(path, MAX_BYTES)))
+            connection.sendall(b"a" * MAX_BYTES)
+        models(port)
+        time.sleep(0.5)  # both workers are in the pattern
+        process.send_signal(number)
+        code = process.wait(timeout=2)
+        assert process.stderr is not None
+        interrupted = (130, b"bpetite: interrupted\n")
+        expected = interrupted if number == signal.SIGINT else (-number, b"")
+        assert (code, process.stderr.read()) == expected
+
+
+def test_slow_pattern_is_refused_and_others_are_served() -> None:
+    SLOW.save("slow.json")
+    arguments = ("--model", "slow.json", "--model", "model.json", "--port", "0")
+    with ExitStack() as stack:
+        _, port, _ = stack.enter_context(served(*arguments, command=HASTY))
+        slow = [stack.enter_context(connected(port, post("/ids", 99_999))) for _ in range(40)]
+        for connection in slow:
+            connection.sendall(b"a" * 99_999)
+        answer = stack.enter_context(connected(port, post("/ids?model=1", 2) + "ab"))
+        assert received(answer, b"]").startswith(b"HTTP/1.1 200 ")
+        for connection in slow:
+            assert received(connection, b"shorten it").startswith(b"HTTP/1.1 400 ")
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 import errno
+import os
+import signal
 import socket
+from typing import NoReturn
 
 from bpetite import Tokenizer
 from bpetite._cli.common import ANY_MODEL, file_names, number, say
+from bpetite._cli.errors import fail
 
 _INSTALL = "pip install starlette uvicorn"
 
@@ -65,7 +69,14 @@ def run(options: argparse.Namespace) -> None:
         host, port = listener.getsockname()[:2]
         address = f"[{host}]" if ":" in host else host
         say(f"serving {', '.join(names)} at http://{address}:{port}/")
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, _end)
         serve(application(models, loopback=is_loopback(host)), listener)
+
+
+def _end(*_: object) -> NoReturn:
+    """End the process at once: Python would wait for threads, and one may be in a slow pattern."""
+    os._exit(fail(KeyboardInterrupt()))
 
 
 def _listener(host: str, port: int) -> socket.socket:

@@ -11,14 +11,15 @@ import asyncio
 import ipaddress
 import json
 import re
+import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import islice
 from pathlib import PurePath
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -30,10 +31,14 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bpetite import Tokenizer
+from bpetite._pretokenizer import pattern_end
 from bpetite._web.display import groups_of_ids, pattern_names
 from bpetite._web.explained import explained
 from bpetite._web.training import MAX_TRAINING_BYTES, training_steps
 from bpetite._web.vocabulary import SHOWS, SORTS, Browser
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 MAX_BYTES = 1 << 21
 """The longest text, in bytes of UTF-8."""
@@ -43,6 +48,12 @@ MAX_PAUSE = 1000
 
 MAX_BODY_SECONDS = 5.0
 """The longest wait for the whole body of a request."""
+
+MAX_PATTERN_SECONDS = 5.0
+"""The longest work on a request with a pattern without a name, in time of the processor.
+
+Such a pattern may take hours for some megabytes. A thread cannot be stopped from outside.
+"""
 
 MAX_REPLAYED = 10_000
 """The most tokens of a replay."""
@@ -181,7 +192,7 @@ class _Answers:
         """Return the groups of tokens of the body, a text, for each model."""
         text = await _text(request)
         ordinary = _is_ordinary(request)
-        found = await run_in_threadpool(
+        found = await _work(
             lambda: [_tokens(model.tokenizer, text, ordinary) for model in self._models]
         )
         return JSONResponse(found)
@@ -190,14 +201,14 @@ class _Answers:
         """Return all ids of the body, a text."""
         tokenizer = self._tokenizer(request)
         text, ordinary = await _text(request), _is_ordinary(request)
-        return JSONResponse(await run_in_threadpool(_encoded, tokenizer, text, ordinary))
+        return JSONResponse(await _work(_encoded, tokenizer, text, ordinary))
 
     async def explain(self, request: Request) -> Response:
         """Return the merges of the piece that a token of the body, a text, is in."""
         tokenizer = self._tokenizer(request)
         at = _number(request, "at", MAX_EXPLAINED)
         text, ordinary = await _text(request), _is_ordinary(request)
-        found = await run_in_threadpool(explained, tokenizer, text, at, ordinary)
+        found = await _work(explained, tokenizer, text, at, ordinary)
         if found is None:
             raise HTTPException(400, f"at is {at}, but the text has fewer tokens")
         return JSONResponse(found)
@@ -217,7 +228,7 @@ class _Answers:
             uses = Counter(_encoded(tokenizer, text, ordinary))
             return self._browser(model).rows(find, sort, show, uses, start)
 
-        return JSONResponse(await run_in_threadpool(rows))
+        return JSONResponse(await _work(rows))
 
     async def token(self, request: Request) -> Response:
         """Return a token of a vocabulary, its parts, and its uses in the body, a text."""
@@ -231,7 +242,7 @@ class _Answers:
             uses = Counter(_encoded(tokenizer, text, ordinary))
             return browser.detail(id, uses) if id in browser else None
 
-        found = await run_in_threadpool(detail)
+        found = await _work(detail)
         if found is None:
             raise HTTPException(400, f"no token has the id {id}")
         return JSONResponse(found)
@@ -239,14 +250,14 @@ class _Answers:
     async def training(self, request: Request) -> Response:
         """Return the training of a vocabulary from the body, a small text."""
         text = await _text(request, MAX_TRAINING_BYTES)
-        return JSONResponse(await run_in_threadpool(training_steps, text))
+        return JSONResponse(await _work(training_steps, text))
 
     async def stream(self, request: Request) -> Response:
         """Return an event for each id of the body, a text, and for the text it completes."""
         tokenizer = self._tokenizer(request)
         pause = _number(request, "pause", MAX_PAUSE)
         text, ordinary = await _text(request), _is_ordinary(request)
-        ids = await run_in_threadpool(_encoded, tokenizer, text, ordinary)
+        ids = await _work(_encoded, tokenizer, text, ordinary)
         return _Events(_paced(_replay(tokenizer, ids), pause), media_type="text/event-stream")
 
     def _tokenizer(self, request: Request) -> Tokenizer:
@@ -258,6 +269,17 @@ class _Answers:
         if found is None:
             found = self._browsers[model] = Browser(self._models[model].tokenizer)
         return found
+
+
+async def _work(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Return the result of a function that runs in a thread."""
+    # The limit counts from here, not from the start of the thread: many slow requests at once end
+    # together, so that others wait no longer than for one.
+    pattern_end.set(time.process_time() + MAX_PATTERN_SECONDS)
+    try:
+        return await run_in_threadpool(function, *args, **kwargs)
+    except TimeoutError:
+        raise HTTPException(400, "the pattern takes too long for this text; shorten it") from None
 
 
 async def _text(request: Request, max_bytes: int = MAX_BYTES) -> str:

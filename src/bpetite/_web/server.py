@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import AbstractContextManager, nullcontext
 
 import h11
 import uvicorn
@@ -18,7 +19,7 @@ MAX_HEAD_SECONDS = 3.0
 
 
 def serve(app: ASGIApp, listener: socket.socket) -> None:
-    """Serve until a signal arrives, then raise it."""
+    """Serve until a signal ends the process."""
     config = uvicorn.Config(
         app,
         http=_Connection,
@@ -65,8 +66,6 @@ class _Connection(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Close all connections first: a running replay or an idle browser must not delay us."""
-        for connection in list(self.server_state.connections):
-            connection.transport.abort()
-        await super().shutdown(sockets)
+    def capture_signals(self) -> AbstractContextManager[None]:
+        """Leave signals to the caller: uvicorn would wait for running requests."""
+        return nullcontext()
