@@ -502,11 +502,40 @@ def _decode(
     try:
         return decoder.decode(data, final=final)
     except UnicodeDecodeError as error:
-        byte = error.object[error.start]
+        start = offset - len(pending)
         raise ValueError(
-            f"{name} is not UTF-8 at byte {offset - len(pending) + error.start} "
-            f"(0x{byte:02x}: {error.reason})"
+            f"{name} is not UTF-8 at byte {start + error.start} ({utf8_fault(error, start)})"
         ) from None
+
+
+def utf8_fault(error: UnicodeDecodeError, offset: int = 0) -> str:
+    r"""Return the byte that is not UTF-8, the reason, and what to do with another encoding.
+
+    `offset` is the position of the error's bytes in the file: only a file can begin with a mark.
+    """
+    hint = encoding_hint(error.object) if offset == 0 else ""
+    return f"0x{error.object[error.start]:02x}: {error.reason}{hint and '; '}{hint}"
+
+
+def encoding_hint(beginning: bytes) -> str:
+    r"""Return what to do with a file in UTF-16 or UTF-32, as its mark says; else nothing.
+
+    >>> encoding_hint(b"\xff\xfea\0")
+    'it looks like UTF-16, so convert it: iconv -f UTF-16 -t UTF-8'
+    """
+    for encoding, marks in _MARKS:
+        if beginning.startswith(marks):
+            return f"it looks like {encoding}, so convert it: iconv -f {encoding} -t UTF-8"
+    return ""
+
+
+_MARKS = (
+    ("UTF-32", (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)),  # one begins like one of UTF-16
+    ("UTF-16", (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)),
+)
+
+MARK_BYTES = 4
+"""The longest mark of an encoding."""
 
 
 def _opened(source: Source) -> AbstractContextManager[BinaryIO]:

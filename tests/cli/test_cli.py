@@ -315,6 +315,29 @@ def test_invalid_utf8_is_located(verb: str, data: bytes, place: str) -> None:
     assert by_input == failure(f"standard input is not UTF-8 at {place}")
 
 
+@pytest.mark.parametrize(
+    ("encoding", "mark", "fault"),
+    [
+        ("UTF-16", b"\xff\xfe", "byte 0 (0xff: invalid start byte; "),
+        ("UTF-16", b"\xfe\xff", "byte 0 (0xfe: invalid start byte; "),
+        ("UTF-32", b"\xff\xfe\0\0", "byte 0 (0xff: invalid start byte; "),
+        ("UTF-32", b"\0\0\xfe\xff", "byte 2 (0xfe: invalid start byte; "),
+    ],
+    ids=["UTF-16-LE", "UTF-16-BE", "UTF-32-LE", "UTF-32-BE"],
+)
+def test_utf16_and_utf32_are_recognised(encoding: str, mark: bytes, fault: str) -> None:
+    Path("notes.txt").write_bytes(mark + b"\0h\0i")
+    hint = f"it looks like {encoding}, so convert it: iconv -f {encoding} -t UTF-8)"
+    for verb, *options in (
+        *(["count"], ["encode"], ["chunk", "--max-tokens", "9"], ["inspect"]),
+        *(["truncate", "--max-tokens", "9", "--keep", side] for side in ("start", "end")),
+    ):
+        result = in_process(verb, "--model", "model.json", *options, "notes.txt")
+        assert result == failure(f"notes.txt is not UTF-8 at {fault}{hint}")
+    ids = in_process("decode", "--model", "model.json", "notes.txt")
+    assert ids == failure(f"notes.txt: not UTF-8 at {fault}{hint}")
+
+
 def test_model_refused_by_its_library_gives_one_line() -> None:
     document = json.loads(Path(saved(TOKENIZER, "huggingface")).read_text("utf-8"))
     del document["added_tokens"][0]["special"]
@@ -389,6 +412,17 @@ def test_warning_of_the_library_is_one_line(
     monkeypatch.setattr(Tokenizer, "count", count)
     result = in_process("count", "--model", "model.json", "--text", "x")
     assert result == Result(0, b"7\n", ["bpetite: first second"])
+
+
+def test_truncate_warns_of_a_byte_order_mark() -> None:
+    Path("bom.txt").write_bytes(b"\xef\xbb\xbf~")
+    arguments = ("truncate", "--model", "model.json", "--max-tokens", "9")
+    for keep in ("start", "end"):
+        by_name = in_process(*arguments, "--keep", keep, "bom.txt")
+        assert (by_name.code, by_name.err) == (0, [f"bpetite: bom.txt {BOM_WARNING}"])
+        by_input = in_process(*arguments, "--keep", keep, stdin=b"\xef\xbb\xbf~")
+        expected = (0, by_name.out, [f"bpetite: standard input {BOM_WARNING}"])
+        assert (by_input.code, by_input.out, by_input.err) == expected
 
 
 @pytest.mark.parametrize("verb", ["encode", "count"])

@@ -128,7 +128,7 @@ def test_unknown_id_is_named(stdin: bytes) -> None:
         ("[７２]".encode(), "not a JSON array"),
         (b"[" + b"1" * 5000 + b"]", ""),
         (b"[" * 100_000, ""),
-        (b"[72, \xff]", "0xff in position 5"),
+        (b"[72, \xff]", "at byte 5 (0xff: invalid start byte)"),
     ],
     ids=lambda value: repr(value[:20]),
 )
@@ -227,7 +227,7 @@ def test_position_of_invalid_bytes_counts_from_the_beginning(
         (b"[72, 105], [72]", "not a JSON array"),
         (b"[72, 105, 72", "not a JSON array"),
         (b"[72, 105] 105 ", "the ids must be a JSON array, got 1"),
-        (b"[72, 105, \xff]", "0xff in position 10"),
+        (b"[72, 105, \xff]", "at byte 10 (0xff: invalid start byte)"),
         (b"[72, 105, " + b"1" * 100_000, "an id has more than 65536 characters"),
         (b"1" * 100_000, "not an id: '1111"),
     ],

@@ -26,6 +26,7 @@ from support.corpora import (
 from support.examples import slow_except
 
 from bpetite.corpora import BadDocumentError, Corpus
+from bpetite.corpora._inputs.source import BLOCK_BYTES
 
 GOOD = b'{"text": "ab"}\n'
 
@@ -118,6 +119,24 @@ def test_skipped_lines_of_a_span_are_named_by_their_byte(
         ("line", None, 3 * len(GOOD) + 2),
     ]
     assert str(found[0]).startswith(f"{path}: line at byte {3 * len(GOOD)}: not ")
+
+
+@pytest.mark.parametrize("format", ["text", "lines", "jsonl", "json"])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf16_is_recognised_in_each_format(format: str, encoding: str, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes('\ufeff{"text": "ab"}\n'.encode(encoding))
+    assert error_of(path, format=format).endswith(
+        "it looks like UTF-16, so convert it: iconv -f UTF-16 -t UTF-8)"
+    )
+    path.write_bytes(b"ab\n" + path.read_bytes())
+    assert "UTF-16" not in error_of(path, format=format)
+
+
+def test_no_block_within_a_text_is_taken_for_utf16(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"a" * BLOCK_BYTES + b"\xff\xfe")
+    assert error_of(path) == f"file is not UTF-8 at byte {BLOCK_BYTES} (0xff: invalid start byte)"
 
 
 @pytest.mark.parametrize("format", ["lines", "json"])

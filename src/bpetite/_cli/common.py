@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from bpetite import Tokenizer
+from bpetite._corpus import utf8_fault
 from bpetite.corpora import BadDocumentError, Corpus
 from bpetite.corpora._allocators import return_freed_memory
 from bpetite.corpora._extra import spare_imports
@@ -238,10 +239,8 @@ def read_text(name: str) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{shown(name)} is not UTF-8 at byte {error.start} "
-            f"(0x{data[error.start]:02x}: {error.reason})"
-        ) from None
+        fault = utf8_fault(error)
+        raise ValueError(f"{shown(name)} is not UTF-8 at byte {error.start} ({fault})") from None
 
 
 def warn_of_bom(name: str, beginning: bytes) -> None:

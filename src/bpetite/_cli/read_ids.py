@@ -17,6 +17,7 @@ from operator import countOf
 from typing import BinaryIO, NamedTuple
 
 from bpetite._cli.common import STANDARD_INPUT, parse_id, shown, standard_input
+from bpetite._corpus import utf8_fault
 
 FORMATS = ("text", "u16", "u32", "npy")
 
@@ -79,8 +80,10 @@ class IdReader:
             try:
                 text = decoder.decode(data, is_last)
             except UnicodeDecodeError as error:
-                byte, at = error.object[error.start], offset - pending + error.start
-                raise ValueError(f"not UTF-8: byte 0x{byte:02x} in position {at}") from None
+                start = offset - pending
+                raise ValueError(
+                    f"not UTF-8 at byte {start + error.start} ({utf8_fault(error, start)})"
+                ) from None
             yield text, is_last
             offset += len(data)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bpetite import Tokenizer
 from bpetite._cli import common
+from bpetite._corpus import utf8_fault
 
 HELP = """cut a text to a budget of tokens
 
@@ -69,6 +70,7 @@ def _text(tokenizer: Tokenizer, options: argparse.Namespace) -> str:
     if options.text is not None:
         return common.text_argument(options.text)
     name = options.file or common.STANDARD_INPUT
+    common.check_inputs([name])
     if options.keep == "end":
         return common.read_text(name)
     if name == common.STANDARD_INPUT:
@@ -88,13 +90,13 @@ def _beginning(
             text, options.max_tokens, allowed_special=options.allowed_special
         )
         data = file.read(size)
-        begun, _ = decoder.getstate()  # the first bytes of a character, from the last read
         try:
             text += decoder.decode(data, final=not data)
         except UnicodeDecodeError as error:
+            start = len(text.encode())
             raise ValueError(
-                f"{common.shown(name)} is not UTF-8 at byte {len(text.encode()) + error.start} "
-                f"(0x{(begun + data)[error.start]:02x}: {error.reason})"
+                f"{common.shown(name)} is not UTF-8 at byte {start + error.start} "
+                f"({utf8_fault(error, start)})"
             ) from None
         size = max(_FIRST_BYTES, len(text))
         if not data:

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from bpetite._corpus import is_json_line
+from bpetite._corpus import is_json_line, utf8_fault
 from bpetite.corpora._inputs import jsonl
 from bpetite.corpora._inputs.settings import Settings, Span
 from bpetite.corpora._inputs.source import BLOCK_BYTES, Source
@@ -157,9 +157,9 @@ class _Characters:
         try:
             self._text += self._decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
-            byte = self._decoded - pending + error.start
-            detail = f"0x{error.object[error.start]:02x}: {error.reason}"
-            raise DataError("not UTF-8", byte, detail) from None
+            start = self._decoded - pending
+            detail = utf8_fault(error, start)
+            raise DataError("not UTF-8", start + error.start, detail) from None
         if not self._decoded and self._text.startswith("\ufeff"):
             self._text = self._text[1:]
             self._bytes = len(codecs.BOM_UTF8)

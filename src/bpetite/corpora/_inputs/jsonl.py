@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bpetite._corpus import Batch
+from bpetite._corpus import MARK_BYTES, Batch, encoding_hint
 from bpetite._engine import ENGINE
 from bpetite.corpora import _storage as storage
 from bpetite.corpora._inputs.lines import first_line_of, first_row_of, line_blocks, spans_by_bytes
@@ -16,6 +16,7 @@ from bpetite.corpora._report import BadDocument, Found
 def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
     """Yield the documents of the lines that begin in a span of a file."""
     scanner = ENGINE.make_field_scanner(settings.text_field)
+    hint = "" if span.start else encoding_hint(source.peek(MARK_BYTES))
     first_line: int | None = None
     begin = -1
     blocks = line_blocks(source, span, settings.batch_bytes)
@@ -30,7 +31,8 @@ def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
                 first_line = first_row_of(span, settings)
                 begin = first_line_of(span)
             row = None if first_line is None else first_line + line
-            bad.append(BadDocument(span.path, "line", row, begin + byte, reason))
+            detail = "" if begin + byte else hint
+            bad.append(BadDocument(span.path, "line", row, begin + byte, reason, detail))
         if len(rows) or bad:
             yield Found(Batch(data, offsets, rows) if len(rows) else None, bad=bad)
 

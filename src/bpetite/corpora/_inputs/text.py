@@ -54,7 +54,7 @@ def _checked(source: Source, settings: Settings) -> Iterator[bytes]:
 
 
 def _check(data: bytes, offset: int) -> None:
-    if error := utf8_error(data):
+    if error := utf8_error(data, offset):
         raise DataError("not UTF-8", offset + error[0], error[1])
 
 
@@ -98,7 +98,7 @@ def _found(
     first_row: int | None = None
     bad = {}
     for number, document in enumerate(documents):
-        if error := utf8_error(document):
+        if error := utf8_error(document, span.start + offset):
             if begin < 0:
                 first_row, begin = first_row_of(span, settings), first_line_of(span)
             at = None if first_row is None else first_row + row + number

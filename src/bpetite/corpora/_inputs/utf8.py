@@ -5,11 +5,14 @@ from __future__ import annotations
 import codecs
 from array import array
 
+from bpetite._corpus import utf8_fault
 from bpetite._engine import ENGINE
 
 
-def utf8_error(data: memoryview | bytes) -> tuple[int, str] | None:
+def utf8_error(data: memoryview | bytes, offset: int = 0) -> tuple[int, str] | None:
     r"""Return the offset and a description of the first byte that is not UTF-8; None if all is.
+
+    `offset` is the position of `data` in its file.
 
     >>> utf8_error(b"ab\xff")
     (2, '0xff: invalid start byte')
@@ -19,7 +22,7 @@ def utf8_error(data: memoryview | bytes) -> tuple[int, str] | None:
     try:
         codecs.utf_8_decode(data, "strict", True)
     except UnicodeDecodeError as error:
-        return error.start, f"0x{error.object[error.start]:02x}: {error.reason}"
+        return error.start, utf8_fault(error, offset)
     return None
 
 
