@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import errno
-import os
 import signal
 import socket
+from os import _exit as exit_without_waiting
 from typing import NoReturn
 
 from bpetite import Tokenizer
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _end(*_: object) -> NoReturn:
     """End the process at once: Python would wait for threads, and one may be in a slow pattern."""
-    os._exit(fail(KeyboardInterrupt()))
+    exit_without_waiting(fail(KeyboardInterrupt()))
 
 
 def _listener(host: str, port: int) -> socket.socket:
