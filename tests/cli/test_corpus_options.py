@@ -89,11 +89,21 @@ def test_skipped_documents_are_said_and_logged() -> None:
         result = in_process(*command, "a.jsonl", "--on-bad", "skip", "--bad-log", "bad.log")
         assert result.code == 0
         assert result.err == [
-            f"bpetite: skipped 2 bad documents, first a.jsonl: line {last}, byte {place}: "
-            f"no field; bad.log names all of them"
+            f"bpetite: skipped 2 bad documents: a.jsonl: line {last}, byte {place}: no field; "
+            f"a.jsonl: line {last + 1}, byte {place + 3}: not JSON; bad.log has the list"
         ]
         lines = Path("bad.log").read_text("utf-8").splitlines()
         assert [json.loads(line)["reason"] for line in lines] == ["no field", "not JSON"]
+
+
+def test_many_skipped_documents_are_named_in_part() -> None:
+    Path("a.jsonl").write_bytes(b"{}\n" * 9)
+    first = "; ".join(f"a.jsonl: line {line}, byte {3 * line - 3}: no field" for line in (1, 2, 3))
+    said = f"bpetite: skipped 9 bad documents: {first}; and 6 more; "
+    skip = ("a.jsonl", "--on-bad", "skip")
+    assert in_process(*COUNT, *skip).err == [f"{said}--bad-log FILE writes the list"]
+    assert in_process(*COUNT, *skip, "--bad-log", "b.log").err == [f"{said}b.log has the list"]
+    assert in_process("report", "model.json", *skip).err == [said.removesuffix("; ")]
 
 
 def test_a_cut_file_is_one_line_on_standard_error() -> None:

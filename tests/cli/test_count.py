@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from support.cli import BOM_WARNING, RAW, TOKENIZER, Result, failure, in_process
+from support.cli import BOM_WARNING, RAW, TOKENIZER, Result, failure, in_process, posix_only
 from support.cli import folder as folder  # a fixture
 
 from bpetite import Tokenizer
@@ -80,7 +82,7 @@ def test_one_log_names_the_bad_documents_of_all_files() -> None:
     assert result.code == 0
     logged = [json.loads(line) for line in Path("bad.log").read_text("utf-8").splitlines()]
     assert [(each["file"], each["line"]) for each in logged] == [(name, 2) for name in names]
-    assert [line.endswith("bad.log names all of them") for line in result.err] == [True] * 3
+    assert [line.endswith("; bad.log has the list") for line in result.err] == [True] * 3
 
 
 def test_log_has_the_bad_documents_before_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,16 +99,72 @@ def test_log_has_the_bad_documents_before_an_error(monkeypatch: pytest.MonkeyPat
     assert len(Path("bad.log").read_text("utf-8").splitlines()) == 1
 
 
-def test_a_missing_file_fails_before_all_work() -> None:
-    result = in_process(*COUNT, "three.txt", "missing.txt")
-    assert (result.code, result.out) == (1, b"")
+BAD = "bpetite: bad.txt is not UTF-8 at byte 2 (0xff: invalid start byte)"
 
 
-def test_files_before_a_bad_one_have_their_counts() -> None:
+def test_files_after_a_bad_one_are_counted() -> None:
     Path("bad.txt").write_bytes(b"ab\xff")
-    bad = "bpetite: bad.txt is not UTF-8 at byte 2 (0xff: invalid start byte)"
-    result = in_process(*COUNT, "three.txt", "bad.txt", "three.txt")
-    assert result == Result(1, b"3 three.txt\n", [bad])
+    Path("cut.jsonl.gz").write_bytes(gzip.compress(b'{"text": "~"}\n')[:-3])
+    result = in_process(
+        *COUNT, "missing.txt", "three.txt", "bad.txt", "cut.jsonl.gz", "many.txt", "*.md"
+    )
+    assert (result.code, result.out) == (1, b"   3 three.txt\n1234 many.txt\n1237 total\n")
+    missing = ["missing.txt: No such file or directory", "*.md: no file matches"]
+    assert result.err[:3] == [*(f"bpetite: {line}" for line in missing), BAD]
+    assert len(result.err) == 4
+    assert result.err[3].startswith("bpetite: cut.jsonl.gz is cut at byte ")
+
+
+@posix_only
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads all files")
+def test_an_unreadable_file_ends_no_count_of_others() -> None:
+    Path("secret.txt").write_bytes(b"~")
+    Path("secret.txt").chmod(0)
+    result = in_process(*COUNT, "secret.txt", "three.txt")
+    error = "bpetite: secret.txt: Permission denied"
+    assert result == Result(1, b"3 three.txt\n3 total\n", [error])
+
+
+def test_bad_files_alone_have_no_total() -> None:
+    Path("bad.txt").write_bytes(b"ab\xff")
+    assert in_process(*COUNT, "bad.txt", "bad.txt") == Result(1, b"", [BAD, BAD])
+
+
+def test_a_bad_file_hides_no_excess_of_tokens() -> None:
+    Path("bad.txt").write_bytes(b"ab\xff")
+    excess = "bpetite: three.txt has 3 tokens, more than --max 2; truncate or chunk cuts it"
+    result = in_process(*COUNT, "bad.txt", "three.txt", "--max", "2")
+    assert result == Result(1, b"3 three.txt\n3 total\n", [BAD, excess])
+
+
+def test_a_file_that_is_skipped_whole_has_no_count() -> None:
+    Path("bad.txt").write_bytes(b"ab\xff")
+    Path("half.jsonl").write_bytes(b'{"text": "~"}\n{}\n')
+    skip = ("--on-bad", "skip", "--max", "5")
+    skipped = BAD.replace(": ", ": skipped 1 bad document: ", 1)
+    assert in_process(*COUNT, "bad.txt", *skip) == Result(0, b"- bad.txt\n", [skipped])
+    result = in_process(*COUNT, "three.txt", "bad.txt", "half.jsonl", *skip)
+    assert result.code == 0
+    assert result.out == b"3 three.txt\n- bad.txt\n1 half.jsonl\n4 total\n"
+    assert result.err == [
+        skipped,
+        "bpetite: skipped 1 bad document: half.jsonl: line 2, byte 14: no field",
+    ]
+
+
+def test_memory_that_runs_out_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    count = Tokenizer.count_documents
+    files: list[int] = []
+
+    def failing(*arguments: Any, **options: Any) -> int:
+        files.append(1)
+        if len(files) == 2:
+            raise MemoryError
+        return count(*arguments, **options)
+
+    monkeypatch.setattr(Tokenizer, "count_documents", failing)
+    result = in_process(*COUNT, "three.txt", "many.txt", "none.txt")
+    assert result == Result(1, b"3 three.txt\n", ["bpetite: out of memory"])
 
 
 # Progress

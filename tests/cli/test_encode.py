@@ -129,7 +129,7 @@ def test_documents_of_another_field_are_named_by_the_option() -> None:
     found = in_process(*ENCODE, "a.jsonl", "--text-field", "body", "--on-bad", "skip", "--bad-log",
                        "log")  # fmt: skip
     assert (found.code, found.out) == (0, b"[126]\n")
-    assert found.err[0].startswith("bpetite: skipped 1 bad documents, first a.jsonl: line 2")
+    assert found.err[0].startswith("bpetite: skipped 1 bad document: a.jsonl: line 2")
     assert json.loads(Path("log").read_bytes())["line"] == 2
     assert "--text-field names another field" in in_process(*ENCODE, "a.jsonl").err[0]
 

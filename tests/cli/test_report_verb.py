@@ -125,9 +125,7 @@ def test_documents_are_read_as_by_other_verbs() -> None:
     result = in_process("report", "ab.json", "two.jsonl", "--on-bad", "skip", "--json")
     (text,) = json.loads(result.out)["texts"]
     assert (text["documents"], text["bytes"], text["words"]) == (2, 7, 3)
-    assert result.err == [
-        "bpetite: skipped 1 bad documents, first two.jsonl: line 2, byte 15: no field"
-    ]
+    assert result.err == ["bpetite: skipped 1 bad document: two.jsonl: line 2, byte 15: no field"]
 
 
 def test_equal_names_of_files_keep_their_folder() -> None:

@@ -92,7 +92,7 @@ def test_skipped_documents_are_counted() -> None:
     assert "a.jsonl: line 4, byte" in result.err[0]
     result = in_process(*TOKENIZE, "megatron", "--on-bad", "skip", "--output", "skipped")
     assert result.code == 0
-    assert result.err[0].startswith("bpetite: skipped 1 bad documents; the files in skipped")
+    assert result.err[0].startswith("bpetite: skipped 1 bad document; the files in skipped")
     log = Path("skipped/.bpetite/bad/00000.jsonl").read_text(encoding="utf-8")
     assert json.loads(log)["line"] == 4
 

@@ -86,7 +86,7 @@ def _run(arguments: Sequence[str] | None) -> int:
                 warnings.simplefilter("always", category)
             warnings.showwarning = lambda message, *_: say(str(message))
             options.run(options)
-    except SystemExit as exit:  # argparse has shown help, the version or a wrong usage
+    except SystemExit as exit:  # the help, the version, a wrong usage or all faults are shown
         return int(exit.code or 0)
     except FAILURES as error:
         if is_closed_pipe(error):

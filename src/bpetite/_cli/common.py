@@ -83,7 +83,7 @@ FILES_HELP = (
 
 def add_corpus(parser: argparse.ArgumentParser, has_log: bool = True) -> None:
     """Add the options that say how files hold documents."""
-    parser.set_defaults(bad_log=None)
+    parser.set_defaults(bad_log=None, has_log=has_log)
     group = parser.add_argument_group("documents")
     group.add_argument(
         "--input-format",
@@ -175,7 +175,7 @@ def corpus(options: argparse.Namespace, names: list[str]) -> Corpus:
 
 @contextmanager
 def reading(corpus: Corpus, options: argparse.Namespace) -> Iterator[None]:
-    """Say how to read a file that has no text field, and how many documents were skipped."""
+    """Say how to read a file that has no text field, and which documents were skipped."""
     try:
         yield
     except BadDocumentError as error:
@@ -185,9 +185,28 @@ def reading(corpus: Corpus, options: argparse.Namespace) -> Iterator[None]:
             f"{error}; --text-field names another field, and "
             "--input-format text reads the file as it is"
         ) from None
-    if report := corpus.report.first_bad:
-        log = f"; {options.bad_log} names all of them" if options.bad_log else ""
-        say(f"skipped {corpus.report.bad} bad documents, first {report[0]}{log}")
+    count = corpus.report.bad
+    if count:
+        named = [*map(str, corpus.report.first_bad[:_MAX_SAID_BAD])]
+        rest = count - len(named)
+        said = [*named, f"and {rest} more"] if rest else named
+        if options.bad_log:
+            said.append(f"{options.bad_log} has the list")
+        elif rest and options.has_log:
+            said.append("--bad-log FILE writes the list")
+        say(f"skipped {bad_documents(count)}: {'; '.join(said)}")
+
+
+_MAX_SAID_BAD = 3
+
+
+def bad_documents(count: int) -> str:
+    """Return a number of bad documents in words.
+
+    >>> bad_documents(1), bad_documents(2)
+    ('1 bad document', '2 bad documents')
+    """
+    return f"{count} bad document{'' if count == 1 else 's'}"
 
 
 def number(lowest: int, highest: int) -> Callable[[str], int]:

@@ -8,12 +8,19 @@ from contextlib import ExitStack
 
 from bpetite import Tokenizer
 from bpetite._cli import common
+from bpetite._cli.errors import fail
 from bpetite._cli.progress import ByteBar, Watched, stored_bytes
+from bpetite.corpora import Corpus
 
 HELP = """count the tokens of each input, as wc counts words
 
-A file may be larger than memory, unless the vocabulary has a pattern without a name."""
+A file may be larger than memory, unless the vocabulary has a pattern without a name. A file that
+cannot be read has a line on standard error, the others are counted, and the exit code is 1. With
+--on-bad skip, the count of a file without a readable document is "-"."""
 EXAMPLE = "bpetite count --model model.json README.md"
+
+_Count = tuple[int | None, str]
+"""The number of ids of an input, or None if all of it was skipped; and its name."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -33,51 +40,68 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Write a line for each input, and the total if there are several.
 
-    If an input cannot be read, those before it have lines, but there is no total.
+    An input that cannot be read has a line on standard error instead.
     """
     tokenizer = common.load(options)
-    counts: list[tuple[int, str]] = []
+    counts: list[_Count] = []
     try:
         counts.extend(_counts(tokenizer, options))
     except Exception:
         _write(counts, options)
         raise
-    most, largest = max(counts)
-    if len(counts) > 1:
-        counts.append((sum(count for count, _ in counts), "total"))
-    _write(counts, options)
+    inputs = len(options.files) or 1
+    known = [(count, name) for count, name in counts if count is not None]
+    has_total = counts and inputs > 1
+    total = (sum(count for count, _ in known), "total")
+    _write([*counts, total] if has_total else counts, options)
+    most, largest = max(known, default=(0, ""))
     if options.max is not None and most > options.max:
         shown = common.shown(largest) if largest else "the text"
         raise ValueError(
             f"{shown} has {most} tokens, more than --max {options.max}; truncate or chunk cuts it"
         )
+    if len(counts) < inputs:
+        raise SystemExit(1)
 
 
-def _write(counts: Sequence[tuple[int, str]], options: argparse.Namespace) -> None:
+def _write(counts: Sequence[_Count], options: argparse.Namespace) -> None:
     """Write a line for each number of ids and its name."""
-    width = max((len(str(count)) for count, _ in counts), default=0)
-    for count, name in counts:
+    columns = [("-" if count is None else str(count), name) for count, name in counts]
+    width = max((len(count) for count, _ in columns), default=0)
+    for count, name in columns:
         label = "" if name == common.STANDARD_INPUT and not options.files else name
         common.write(f"{count:>{width}} {label}".rstrip() + "\n")
 
 
-def _counts(tokenizer: Tokenizer, options: argparse.Namespace) -> Iterator[tuple[int, str]]:
-    """Yield the number of ids of each input, and its name."""
+def _counts(tokenizer: Tokenizer, options: argparse.Namespace) -> Iterator[_Count]:
+    """Yield the count of each input that can be read; print the fault of any other."""
     special = options.allowed_special
     if options.text is not None:
         text = common.text_argument(options.text)
         yield tokenizer.count(text, allowed_special=special), ""
         return
-    names = options.files or [common.STANDARD_INPUT]
-    corpora = [common.corpus(options, [name]) for name in names]
-    bar = ByteBar(options.quiet, stored_bytes(corpora))
+    corpora: list[tuple[str, Corpus]] = []
+    for name in options.files or [common.STANDARD_INPUT]:
+        try:
+            corpus = common.corpus(options, [name])
+            stored_bytes([corpus])  # a file without permission fails before the work
+            corpora.append((name, corpus))
+        except OSError as error:
+            fail(error)
+    bar = ByteBar(options.quiet, stored_bytes([corpus for _, corpus in corpora]))
     with bar, ExitStack() as stack:
         if options.bad_log is not None:
             new = open(options.bad_log, "w", encoding="utf-8", newline="\n")  # noqa: SIM115
             log = stack.enter_context(new)
-            corpora = [corpus.part(corpus.spans, bad_log=log) for corpus in corpora]
-        for name, corpus in zip(names, corpora, strict=True):
-            common.check_inputs([name], options.quiet)
-            with common.reading(corpus, options):
-                watched = Watched(corpus, bar)
-                yield tokenizer.count_documents(watched, allowed_special=special), name
+            corpora = [(name, corpus.part(corpus.spans, bad_log=log)) for name, corpus in corpora]
+        for name, corpus in corpora:
+            try:
+                common.check_inputs([name], options.quiet)
+                with common.reading(corpus, options):
+                    watched = Watched(corpus, bar)
+                    count = tokenizer.count_documents(watched, allowed_special=special)
+            except (OSError, ValueError) as error:
+                fail(error)
+                continue
+            is_skipped = corpus.report.bad > 0 and corpus.report.documents == 0
+            yield None if is_skipped else count, name

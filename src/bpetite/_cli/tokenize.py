@@ -139,7 +139,8 @@ def write_summary(folder: str, manifest: dict[str, Any], started: float) -> None
 def _write(folder: str, totals: dict[str, int], started: float, figures: dict[str, Any]) -> None:
     if totals["bad"]:
         logs = os.path.join(folder, ".bpetite", "bad")
-        common.say(f"skipped {totals['bad']} bad documents; the files in {logs} name them")
+        skipped = common.bad_documents(totals["bad"])
+        common.say(f"skipped {skipped}; the files in {logs} say which, and why")
     seconds = round(time.monotonic() - started, 3)
     summary = {"output": folder, **figures, **totals, "seconds": seconds}
     common.write(json.dumps(summary) + "\n")
