@@ -28,9 +28,11 @@ bpetite encode --model model.json --text "Hello world"
 
 - Results go to standard output, messages and progress to standard error.
 - Text is UTF-8 on every system. `bpetite` neither adds nor removes a byte.
-- The exit code is 0 for success, 1 for a failure with one line on standard error, 2 for wrong
+- The exit code is 0 for success, 1 for a failure with a line on standard error, 2 for wrong
   usage, and 130 for Ctrl-C.
 - A value that begins with a hyphen needs an equals sign: `--text=--help`.
+- If a verb requires `--model`, the environment variable `BPETITE_MODEL` may name the vocabulary
+  file instead. The option overrides the variable, and an empty value counts as unset.
 
 This page has the text of `bpetite VERB --help` for every verb. After a change of that text, run
 `scripts/tools/make_command_line.py`.
@@ -78,7 +80,7 @@ def arguments(group: str, usage: str) -> Iterator[str]:
 
 def help_of(*verb: str) -> str:
     """Return the help of a verb, or of the command, with each paragraph on one line."""
-    plain = {"COLUMNS": "1000", "PYTHON_COLORS": "0"}
+    plain = {"COLUMNS": "1000", "PYTHON_COLORS": "0", "BPETITE_MODEL": ""}
     with redirect_stdout(io.StringIO()) as out, patch.dict(os.environ, plain):
         main([*verb, "--help"])
     return out.getvalue()

@@ -14,7 +14,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, BinaryIO, NamedTuple, cast
+from typing import IO, BinaryIO, NamedTuple, NoReturn, cast
 
 import pytest
 from support.cli import (
@@ -286,6 +286,56 @@ def test_refused_model_gives_one_line(content: bytes, reason: str) -> None:
     assert (result.code, result.out, len(result.err)) == (1, b"", 1)
     assert result.err[0].startswith("bpetite: m.json: ")
     assert reason in result.err[0]
+
+
+WITH_MODEL = {
+    "encode": ("--text", "~"),
+    "decode": ("--ids", "72"),
+    "stream": (),
+    "count": ("--text", "~"),
+    "truncate": ("--max-tokens", "1", "--text", "~"),
+    "chunk": ("--max-tokens", "1", "--text", "~"),
+    "inspect": ("--text", "~"),
+}
+"""Verbs that need a model, with the rest of a command."""
+
+
+@pytest.mark.parametrize("verb", WITH_MODEL)
+def test_variable_names_the_model_unless_the_option_does(verb: str) -> None:
+    command = (verb, *WITH_MODEL[verb])
+    by_option = in_process(*command, "--model", "model.json", stdin=b"72 ")
+    assert by_option.code == 0
+    for arguments, model in ((command, "model.json"), ((*command, "-m", "model.json"), "none")):
+        variables = {"BPETITE_MODEL": model}
+        assert in_process(*arguments, stdin=b"72 ", variables=variables) == by_option
+    broken = in_process(*command, variables={"BPETITE_MODEL": "none.json"})
+    assert broken == failure("none.json: No such file or directory")
+
+
+@pytest.mark.parametrize("verb", [*WITH_MODEL, "tokenize", "serve"])
+@pytest.mark.parametrize("variables", [{}, {"BPETITE_MODEL": ""}], ids=["unset", "empty"])
+def test_missing_model_names_option_and_variable(verb: str, variables: dict[str, str]) -> None:
+    result = in_process(verb, *WITH_MODEL.get(verb, ()), variables=variables)
+    assert (result.code, result.out) == (2, b"")
+    assert "are required: " in result.err[-1]
+    assert "--model/-m" in result.err[-1]
+    assert result.err[-1].endswith("; the variable BPETITE_MODEL may name the model instead")
+
+
+@pytest.mark.parametrize("verb", WITH_MODEL)
+def test_failed_allocation_is_one_line(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(*_: object, **__: object) -> NoReturn:
+        raise MemoryError
+
+    monkeypatch.setattr(Tokenizer, "load", load)
+    result = in_process(verb, "--model", "model.json", *WITH_MODEL[verb])
+    assert result == failure("out of memory")
+
+
+def test_tokenize_takes_the_model_of_the_variable() -> None:
+    Path("a.txt").write_bytes(b"~")
+    command = ("tokenize", "a.txt", "--format", "megatron", "--output", "out")
+    assert in_process(*command, variables={"BPETITE_MODEL": "model.json"}).code == 0
 
 
 @pytest.mark.parametrize("verb", ["encode", "count", "decode"])

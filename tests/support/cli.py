@@ -97,6 +97,7 @@ def in_process(
     stdin: bytes | Input | None = b"",
     stdout_open: bool = True,
     stderr_open: bool = True,
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Result:
     """Run the command in this process. As in Python, a closed standard stream is None."""
     source = Input(stdin) if isinstance(stdin, bytes) else stdin
@@ -104,7 +105,7 @@ def in_process(
     stdout = io.TextIOWrapper(out, encoding="utf-8", newline="") if stdout_open else None
     stderr = io.TextIOWrapper(err, encoding="utf-8", newline="", line_buffering=True)
     with ExitStack() as stack:
-        stack.enter_context(patch.dict(os.environ, environment(), clear=True))
+        stack.enter_context(patch.dict(os.environ, environment(variables), clear=True))
         # This process is not the command's own.
         stack.enter_context(patch("bpetite._cli.common.spare_imports"))
         stack.enter_context(redirect_stdout(stdout))
@@ -171,6 +172,7 @@ def installed() -> str:
 def environment(variables: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
     """Return this environment, without settings of Python's output, and with `variables`."""
     dropped = {
+        "BPETITE_MODEL",
         "FORCE_COLOR",
         "NO_COLOR",
         "PYTHON_COLORS",

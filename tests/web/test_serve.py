@@ -10,12 +10,13 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import requires
 from importlib.resources import files
 from pathlib import Path
 from subprocess import Popen
+from types import MappingProxyType
 
 import pytest
 from starlette.testclient import TestClient
@@ -454,13 +455,15 @@ def test_empty_host_has_no_origin(origin: str) -> None:
 
 @contextmanager
 def served(
-    *arguments: str, command: tuple[str, ...] = ()
+    *arguments: str,
+    command: tuple[str, ...] = (),
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[tuple[Popen[bytes], int, str]]:
     """Start the command; yield its process, its port, and its first message."""
     # Children of a process that ignores the signal would ignore it too.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        with start("serve", *arguments, command=command) as process:
+        with start("serve", *arguments, command=command, variables=variables) as process:
             try:
                 assert process.stderr is not None
                 said = process.stderr.readline().decode()
@@ -625,6 +628,18 @@ def models(port: int) -> bytes:
     """Return the answer to a request for the models, or its beginning."""
     with connected(port, "GET /models HTTP/1.1\nHost: localhost\n\n") as connection:
         return connection.recv(1 << 16)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [((), "model.json"), (("--model", "slow.json"), "slow.json")],
+    ids=["without the option", "with it"],
+)
+def test_variable_names_the_model_of_the_page(arguments: tuple[str, ...], shown: str) -> None:
+    SLOW.save("slow.json")
+    variables = {"BPETITE_MODEL": "model.json"}
+    with served(*arguments, "--port", "0", variables=variables) as (_, _, said):
+        assert said.startswith(f"bpetite: serving {shown} at ")
 
 
 def test_port_in_use_is_named() -> None:

@@ -30,7 +30,7 @@ from bpetite._cli import (
     truncate,
     verify,
 )
-from bpetite._cli.common import say, silence_stderr
+from bpetite._cli.common import MODEL_VARIABLE, say, silence_stderr
 from bpetite._cli.errors import FAILURES, fail, is_closed_pipe
 
 
@@ -103,10 +103,12 @@ def _discard_buffer(stream: TextIO | None) -> None:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """Exit with usage and message; tell how to give a value that looks like an option."""
+        """Exit with usage and message; add how to give a model, or a value like an option."""
         if message.endswith("expected one argument"):
             option = message.removeprefix("argument ").partition(":")[0].rpartition("/")[2]
             message += f"; write {option}=VALUE if the value begins with a hyphen"
+        if "are required: " in message and "--model/-m" in message:
+            message += f"; the variable {MODEL_VARIABLE} may name the model instead"
         super().error(message)
 
 

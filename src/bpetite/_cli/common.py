@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from bpetite import Tokenizer
 from bpetite._corpus import utf8_fault
@@ -39,9 +39,19 @@ _BOM_BYTES = 3
 # Options
 
 
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """Add the option that names the vocabulary file."""
-    parser.add_argument("--model", "-m", metavar="FILE", required=True, help=ANY_MODEL)
+MODEL_VARIABLE = "BPETITE_MODEL"
+"""The environment variable that names the vocabulary file where the option is left out."""
+
+
+def add_model(parser: argparse.ArgumentParser, more: str = "", **changed: Any) -> None:
+    """Add the option that names the vocabulary file, with more help and `changed` arguments."""
+    default = os.environ.get(MODEL_VARIABLE) or None
+    parser.add_argument(
+        *("--model", "-m"),
+        metavar="FILE",
+        help=f"{ANY_MODEL}{more}; may be left out if the variable {MODEL_VARIABLE} names one",
+        **{"default": default, "required": default is None, **changed},
+    )
 
 
 def add_text_inputs(parser: argparse.ArgumentParser) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import errno
+import os
 import signal
 import socket
 from os import _exit as exit_without_waiting
 from typing import NoReturn
 
 from bpetite import Tokenizer
-from bpetite._cli.common import ANY_MODEL, file_names, number, say
+from bpetite._cli.common import MODEL_VARIABLE, add_model, file_names, number, say
 from bpetite._cli.errors import fail
 
 _INSTALL = "pip install starlette uvicorn"
@@ -30,14 +31,9 @@ _PORT = 8765
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--model",
-        "-m",
-        metavar="FILE",
-        action="append",
-        required=True,
-        help=f"{ANY_MODEL}; give it twice to see two models side by side",
-    )
+    # The values given would follow a default.
+    more = "; give it twice to see two models side by side"
+    add_model(parser, more, action="append", default=None)
     parser.add_argument(
         "--port",
         metavar="N",
@@ -61,10 +57,9 @@ def run(options: argparse.Namespace) -> None:
         from bpetite._web.server import serve
     except ImportError as error:
         raise ValueError(f"serve needs Starlette and uvicorn ({error}): {_INSTALL}") from None
-    names = file_names(options.model)
-    models = [
-        Model(name, Tokenizer.load(path)) for name, path in zip(names, options.model, strict=True)
-    ]
+    paths = options.model or [os.environ[MODEL_VARIABLE]]
+    names = file_names(paths)
+    models = [Model(name, Tokenizer.load(path)) for name, path in zip(names, paths, strict=True)]
     with _listener(options.host, options.port) as listener:
         host, port = listener.getsockname()[:2]
         address = f"[{host}]" if ":" in host else host
