@@ -20,6 +20,7 @@ from support.cli import (
     Result,
     failure,
     in_process,
+    installed,
     posix_only,
     run,
     saved,
@@ -328,6 +329,22 @@ def test_vocabulary_may_replace_itself() -> None:
 def test_out_in_a_missing_folder_is_refused(path: str, reason: str) -> None:
     assert in_process("convert", "model.json", path) == failure(reason)
     assert sorted(os.listdir()) == ["model.json", "out", "text.txt"]
+
+
+@posix_only
+@pytest.mark.parametrize(
+    ("out", "named"),
+    [("new.tiktoken", "new.tiktoken"), ("vocab.json", "vocab.json"),
+     ("tokenizer.json", "tokenizer.json"), ("inner", "inner/tokenizer.json")],
+)  # fmt: skip
+def test_file_that_does_not_fit_is_named_as_given(out: str, named: str) -> None:
+    """The system limits the size of files here; a full disk has the same way."""
+    Path("inner").mkdir()
+    before = sorted(os.listdir())
+    limited = ("sh", "-c", 'ulimit -f 1; exec "$@"', "sh", installed())
+    result = run("convert", "model.json", out, command=limited)
+    assert result == failure(f"{named}: File too large")
+    assert (sorted(os.listdir()), os.listdir("inner")) == (before, [])
 
 
 def test_missing_parent_folder_is_not_made() -> None:

@@ -176,6 +176,10 @@ def _trial_of(output: str) -> Iterator[str]:
             yield trial
         except ValueError as error:
             raise ValueError(str(error).replace(trial, output)) from None
+        except OSError as error:  # such as a full disk
+            if isinstance(error.filename, str):
+                error.filename = error.filename.replace(trial, output, 1)
+            raise
 
 
 def _files(trial: str, output: str) -> list[str]:
