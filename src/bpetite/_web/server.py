@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import h11
 import uvicorn
@@ -66,6 +67,7 @@ class _Connection(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    def capture_signals(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
         """Leave signals to the caller: uvicorn would wait for running requests."""
-        return nullcontext()
+        yield
