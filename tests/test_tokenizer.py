@@ -604,12 +604,23 @@ def test_an_unknown_token_is_named(token: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("token", "name"), [("ab", "str"), (97, "int"), (None, "NoneType"), ([97], "list")]
+    ("token", "name"), [(bytearray(b"ab"), "bytearray"), (97, "int"), (None, "NoneType")]
 )
-def test_a_token_that_is_not_bytes_is_refused(token: Any, name: str) -> None:
+def test_a_token_that_is_neither_str_nor_bytes_is_refused(token: Any, name: str) -> None:
     with pytest.raises(TypeError) as caught:
         SMALL.token_id(token)
-    assert str(caught.value) == f"token must be bytes, got {name}"
+    assert str(caught.value) == f"token must be a str or bytes, got {name}"
+
+
+def test_token_id_takes_a_str_by_its_utf8(tokenizer: Tokenizer) -> None:
+    for id, token in enumerate(tokenizer.tokens):
+        if token.decode(errors="ignore").encode() == token:
+            assert tokenizer.token_id(token.decode()) == tokenizer.token_id(token) <= id
+    assert tokenizer.token_id(END) == tokenizer.special_tokens[END]
+    with pytest.raises(KeyError, match="no token of this vocabulary has the bytes"):
+        tokenizer.token_id("noé")
+    with pytest.raises(UnicodeEncodeError):
+        tokenizer.token_id("\ud800")
 
 
 @pytest.mark.parametrize(

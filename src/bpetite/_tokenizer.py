@@ -1443,16 +1443,24 @@ class Tokenizer(MakesStreams):
         """
         return self._vocabulary.tokens.bytes_of[as_id(id)]
 
-    def token_id(self, token: bytes) -> int:
-        """Return the id of one token's bytes.
+    def token_id(self, token: str | bytes) -> int:
+        """Return the id of one token's bytes, or of a `str`, by its UTF-8.
 
-        >>> Tokenizer.train("ab ab ab", 258).token_id(b" ab")
-        257
+        A special token has its literal's bytes, as in `token_bytes`.
 
-        Raises KeyError if no token has these bytes, TypeError for a value that is not bytes.
+        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
+        >>> tokenizer.token_id(b" ab"), tokenizer.token_id(" ab")
+        (257, 257)
+        >>> tokenizer.token_id("<|endoftext|>")
+        258
+
+        Raises KeyError if no token has these bytes, UnicodeEncodeError for a lone surrogate, and
+        TypeError for a value that is neither.
         """
+        if isinstance(token, str):
+            token = token.encode("utf-8")
         if not isinstance(token, bytes):
-            raise TypeError(f"token must be bytes, got {type(token).__name__}")
+            raise TypeError(f"token must be a str or bytes, got {type(token).__name__}")
         try:
             return self._vocabulary.id_of[token]
         except KeyError:
