@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import reference
+from support.vocabularies import vocabulary
 
 from bpetite import Tokenizer, _encoder
 from bpetite._vocabulary import Vocabulary
@@ -650,6 +651,19 @@ def test_merges_and_special_tokens_are_plain_data() -> None:
         (
             Tokenizer.train("ab", 257),
             "<Tokenizer: 258 ids = 256 bytes + 1 merge + 1 special token>",
+        ),
+        # "abc" is made by two merges, "ab" is a special token too, and no merge makes "xyz".
+        (
+            Tokenizer(
+                vocabulary(
+                    {256: b"ab", 257: b"bc", 258: b"abc", 300: b"xyz"},
+                    [(97, 98), (98, 99), (256, 99), (97, 257)],
+                    special_tokens={"ab": 256, A: 400},
+                    ignore_merges=True,
+                )
+            ),
+            "<Tokenizer: 261 ids = 256 bytes + 2 tokens of 4 merges + 1 other token + "
+            "2 special tokens>",
         ),
     ],
 )

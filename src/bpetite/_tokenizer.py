@@ -1484,14 +1484,22 @@ class Tokenizer(MakesStreams):
         return self
 
     def __repr__(self) -> str:
-        merges, special = len(self.merges), len(self.special_tokens)
+        special_ids = {*self.special_tokens.values()}
         # In a vocabulary from elsewhere, several merges may make one token, or no merge makes it.
-        others = self.vocab_size - BYTE_COUNT - merges - special
-        return (
-            f"<Tokenizer: {self.vocab_size} ids = {BYTE_COUNT} bytes + "
-            f"{merges} merge{'s' * (merges != 1)} + {special} special token{'s' * (special != 1)}"
-            f"{f' {others:+} others' if others else ''}>"
-        )
+        made = {*self._vocabulary.merge_ids} - special_ids
+        others = self.vocab_size - len({*self._vocabulary.byte_ids, *made, *special_ids})
+        merges = _counted(len(self.merges), "merge")
+        if len(made) != len(self.merges):
+            merges = f"{_counted(len(made), 'token')} of {merges}"
+        groups = [f"{BYTE_COUNT} bytes", merges]
+        if others:
+            groups.append(_counted(others, "other token"))
+        groups.append(_counted(len(special_ids), "special token"))
+        return f"<Tokenizer: {self.vocab_size} ids = {' + '.join(groups)}>"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' * (count != 1)}"
 
 
 # The size of a block of `encode_blocks`, and the room that a document takes in memory without its
