@@ -257,6 +257,61 @@ def test_special_tokens_count_as_they_are_encoded() -> None:
     assert tokenizer.fits("<|a b|>", 1)
 
 
+# Ids around a text
+
+
+@cache
+def framed(tokenizer: Tokenizer) -> Tokenizer:
+    """Return the tokenizer with two ids before a text and one after it."""
+    return Tokenizer(replace(tokenizer._vocabulary, prefix_ids=(97, 97), suffix_ids=(98,)))
+
+
+FRAMED: Any = {"add_special_tokens": True}
+
+
+@given(tokenizers, texts, budgets)
+def test_ids_around_a_text_count_in_its_budget(
+    tokenizer: Tokenizer, text: str, budget: int
+) -> None:
+    around = framed(tokenizer)
+    assert around.fits(text, budget, **FRAMED) == (around.count(text, **FRAMED) <= budget)
+    assert around.fits(text, budget) == tokenizer.fits(text, budget)
+    for keep in ("start", "end"):
+        kept: Any = {"keep": keep}
+        assert around.truncate(text, budget, **kept) == tokenizer.truncate(text, budget, **kept)
+        if budget < 3:
+            with pytest.raises(ValueError, match="max_tokens must be at least 3, since add_spe"):
+                around.truncate(text, budget, **kept, **FRAMED)
+        else:
+            part = around.truncate(text, budget, **kept, **FRAMED)
+            assert part == tokenizer.truncate(text, budget - 3, **kept)
+            assert around.count(part, **FRAMED) <= budget
+
+
+@given(tokenizers, texts, st.integers(15, 20), st.integers(0, 11))
+def test_ids_around_each_chunk_count_in_its_budget(
+    tokenizer: Tokenizer, text: str, budget: int, overlap: int
+) -> None:
+    around = framed(tokenizer)
+    chunks = list(around.chunks(text, budget, overlap=overlap, **FRAMED))
+    for chunk in chunks:
+        assert chunk.ids == around.encode(chunk.text, **FRAMED)
+        assert len(chunk) == len(chunk.ids) <= budget
+    places = [(chunk.text, chunk.start, chunk.end) for chunk in chunks]
+    others = tokenizer.chunks(text, budget - 3, overlap=overlap)
+    assert places == [(chunk.text, chunk.start, chunk.end) for chunk in others]
+
+
+def test_chunks_need_room_next_to_the_ids_around_them() -> None:
+    around = framed(tokenizer_of("gpt2"))
+    with pytest.raises(ValueError, match="max_tokens must be at least 4, since add_special_tokens"):
+        around.chunks("a", 3, **FRAMED)
+    with pytest.raises(ValueError, match="overlap must be from 0 to 1, below max_tokens, got 2"):
+        around.chunks("a", 5, overlap=2, **FRAMED)
+    with pytest.raises(ValueError, match="has 4 ids, more than the 3 that max_tokens leaves"):
+        list(framed(Tokenizer.train("ab", 257)).chunks("🙂", 6, **FRAMED))
+
+
 # Wrong arguments
 
 

@@ -7,6 +7,7 @@ import itertools
 import pickle
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import accumulate, pairwise
 from typing import Any
@@ -336,6 +337,51 @@ def test_normalization_makes_no_literal() -> None:
         [0xC3, 0xA9, 256, 0xC3, 0xA9],
         [0, 3, 5],
     )
+
+
+# Ids around a text, and replaced surrogates
+
+
+@given(parts=parts_of_text)
+def test_ids_around_a_text_belong_to_no_part(parts: list[str]) -> None:
+    small = tokenizer_of("gpt2", LITERALS)
+    framed = Tokenizer(replace(small._vocabulary, prefix_ids=(97, 98), suffix_ids=(99,)))
+    ids, offsets = framed.encode_parts(parts, add_special_tokens=True)
+    inner, bounds = small.encode_parts(parts)
+    assert ids == [97, 98, *inner, 99]
+    assert offsets == [bound + 2 for bound in bounds]
+    packed, starts = framed.encode_parts_arrays(parts, add_special_tokens=True)
+    assert (packed.tolist(), starts.tolist()) == (ids, offsets)
+    assert framed.encode_parts(parts) == (inner, bounds)
+
+
+bad_texts = st.lists(
+    st.sampled_from(["<|a b|>", "<|a", " b|>", "你", "🙂", "\ud83d", "\ude42"]), max_size=4
+).map("".join)
+
+
+@given(parts=st.lists(bad_texts | bad_texts.map(Trusted), max_size=5))
+@example(parts=[Trusted("你\ud83d"), "\ude42"])
+def test_each_part_is_replaced_by_itself(parts: list[str]) -> None:
+    tokenizer = tokenizer_of("gpt2", LITERALS)
+    expected = []
+    for part in parts:
+        text = part.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        expected.append(Trusted(text) if isinstance(part, Trusted) else text)
+    found = tokenizer.encode_parts(iter(parts), errors="replace")
+    assert found == tokenizer.encode_parts(expected)
+    packed, starts = tokenizer.encode_parts_arrays(parts, errors="replace")
+    assert (packed.tolist(), starts.tolist()) == found
+    if all_literals_lie_in_trusted_parts(tokenizer, expected):
+        assert found[0] == tokenizer.encode("".join(expected))
+
+
+@pytest.mark.parametrize("function", [SMALL.encode_parts, SMALL.encode_parts_arrays])
+def test_wrong_errors_and_parts_to_replace_are_refused(function: Any) -> None:
+    with pytest.raises(ValueError, match=r"^errors must be strict or replace, got 'ignore'$"):
+        function(["a"], errors="ignore")
+    with pytest.raises(TypeError, match=r"^a part must be a str, got bytes\nin part 1$"):
+        function(["\ud800", b"b"], errors="replace")
 
 
 # Wrong arguments

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
+from dataclasses import replace
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -175,6 +177,37 @@ def test_text_that_is_normalized_is_refused(text: str | bytes, index: int) -> No
     message = f"changes this text at character {index}, so offsets in it are unknown"
     with pytest.raises(ValueError, match=message):
         NORMALIZING.encode_with_offsets(text)
+
+
+# Ids around a text
+
+FRAMED = Tokenizer(
+    replace(SMALL._vocabulary, prefix_ids=(97, 97), suffix_ids=(SMALL.special_tokens[END],))
+)
+
+
+@given(text=any_text, unit=st.sampled_from(["characters", "bytes"]), as_bytes=st.booleans())
+def test_ids_around_a_text_are_at_its_ends(text: str, unit: Any, as_bytes: bool) -> None:
+    given_text = text.encode() if as_bytes else text
+    ids, offsets = FRAMED.encode_with_offsets(given_text, unit=unit, add_special_tokens=True)
+    assert ids == FRAMED.encode(text, add_special_tokens=True)
+    end = len(text.encode() if unit == "bytes" else text)
+    assert offsets == [0, 0, *SMALL.encode_with_offsets(text, unit=unit)[1], end]
+    packed, starts = FRAMED.encode_with_offsets_arrays(
+        given_text, unit=unit, dtype="uint16", add_special_tokens=True
+    )
+    assert (packed.format, packed.tolist(), starts.tolist()) == ("H", ids, offsets)
+    unframed = FRAMED.encode_with_offsets(text, unit=unit)
+    assert unframed == SMALL.encode_with_offsets(text, unit=unit)
+
+
+def test_tokenizers_has_ids_after_a_text_at_0(tmp_path: Path) -> None:
+    FRAMED.save(tmp_path / "tokenizer.json")
+    other = HuggingFace.from_file(str(tmp_path / "tokenizer.json"))
+    found = other.encode("ab 你")
+    ids, offsets = FRAMED.encode_with_offsets("ab 你", add_special_tokens=True)
+    assert found.ids == ids
+    assert [start for start, _ in found.offsets] == [*offsets[:-1], 0]
 
 
 # Where tokenizers has other offsets

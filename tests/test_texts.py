@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+import tiktoken
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.texts import BUFFERS, CALLS, FORMS, mapped
 
@@ -167,6 +168,90 @@ def test_bytes_have_the_ids_of_their_text_or_its_error(data: bytes) -> None:
         ids = SMALL.encode(text)
         assert (SMALL.encode(data), SMALL.encode_array(data).tolist()) == (ids, ids)
         assert SMALL.count(data) == len(ids)
+
+
+# What is not Unicode, replaced
+
+REPLACING: dict[str, Callable[..., object]] = {
+    **FORMS,
+    "encode_ordinary": Tokenizer.encode_ordinary,
+    "encode_with_offsets": Tokenizer.encode_with_offsets,
+    "encode_with_offsets in bytes": partial(Tokenizer.encode_with_offsets, unit="bytes"),
+    "encode_with_offsets_arrays": lambda *args, **options: [
+        view.tolist() for view in Tokenizer.encode_with_offsets_arrays(*args, **options)
+    ],
+    "encode with a literal allowed": partial(Tokenizer.encode, allowed_special={A}),
+    "encode_array with nothing allowed": lambda *args, **options: Tokenizer.encode_array(
+        *args, allowed_special=(), **options
+    ).tolist(),
+    "count": Tokenizer.count,
+    "fits": lambda tokenizer, text, **options: [
+        tokenizer.fits(text, size, **options) for size in range(9)
+    ],
+    "truncate": lambda tokenizer, text, **options: tokenizer.truncate(text, 4, **options),
+    "truncate to the end": lambda tokenizer, text, **options: tokenizer.truncate(
+        text, 4, keep="end", **options
+    ),
+    "chunks": lambda tokenizer, text, **options: [*tokenizer.chunks(text, 4, **options)],
+}
+"""Every call that takes one text and `errors`."""
+
+replacing = pytest.mark.parametrize("call", REPLACING.values(), ids=REPLACING.keys())
+
+bad_strings = st.lists(
+    st.sampled_from([A, END, "ab ", "🙂", "é", "\ud83d", "\ude42", "\ud83d\ude42", "\ufeff"])
+).map("".join)
+
+
+@replacing
+@given(text=bad_strings)
+@example(text="")
+def test_errors_replace_encodes_the_text_after_replacement(
+    call: Callable[..., object], text: str
+) -> None:
+    # tiktoken replaces in this way.
+    replaced = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    assert call(SMALL, text, errors="replace") == call(SMALL, replaced)
+
+
+@replacing
+@given(data=st.lists(st.binary(max_size=3) | st.sampled_from([b"ab", "🙂".encode()])).map(b"".join))
+def test_errors_replace_decodes_bytes_that_are_not_utf8(
+    call: Callable[..., object], data: bytes
+) -> None:
+    expected = call(SMALL, data.decode(errors="replace"))
+    assert call(SMALL, data, errors="replace") == expected
+    assert call(SMALL, memoryview(data), errors="replace") == expected
+
+
+@given(text=bad_strings)
+def test_replaced_ids_are_those_of_a_batch_and_of_tiktoken(text: str) -> None:
+    ids = SMALL.encode(text, errors="replace")
+    assert [ids] == SMALL.encode_batch([text], errors="replace")
+    tokens = {SMALL.token_bytes(id): id for id in range(258)}
+    other = tiktoken.Encoding("small", pat_str=SMALL.pattern, mergeable_ranks=tokens,
+                              special_tokens={**SMALL.special_tokens})  # fmt: skip
+    assert ids == other.encode(text, allowed_special="all")
+
+
+@replacing
+def test_errors_are_strict_unless_they_are_replaced(call: Callable[..., object]) -> None:
+    for bad in ("ab\ud800", b"ab\xff"):
+        for options in ({}, {"errors": "strict"}):
+            with pytest.raises(UnicodeError):
+                call(SMALL, bad, **options)
+    with pytest.raises(ValueError, match=r"^errors must be strict or replace, got 'ignore'$"):
+        call(SMALL, "ab", errors="ignore")
+    with pytest.raises(TypeError, match=r"^errors must be a str, got NoneType$"):
+        call(SMALL, "ab", errors=None)
+    with pytest.raises(TypeError, match=r"^text must be a str or bytes-like, got int"):
+        call(SMALL, 7, errors="replace")
+
+
+def test_a_disallowed_literal_after_a_surrogate_is_refused() -> None:
+    for call in (SMALL.encode, SMALL.encode_array, SMALL.count):
+        with pytest.raises(ValueError, match=r"special token '<\|a\|>' at character 1"):
+            call(f"\ud800{A}", errors="replace", disallowed_special={A}, allowed_special=())
 
 
 # What is no text

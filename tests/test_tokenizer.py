@@ -179,6 +179,7 @@ def test_arguments_equal_to_the_usual_ones_are_those() -> None:
         "allowed_special": "".join(["a", "ll"]),
         "disallowed_special": [],
         "add_special_tokens": 0,
+        "errors": "".join(["str", "ict"]),
     }
     assert SMALL.encode(f"ab{A}", **options) == SMALL.encode(f"ab{A}") == [AB, A_ID]
     assert SMALL.count(f"ab{A}", **options) == SMALL.count(f"ab{A}") == 2

@@ -159,6 +159,22 @@ def replaced(text: Text) -> str:
         return error.object.decode("utf-8", "replace")
 
 
+def text_of(text: Text, errors: TextErrors) -> Text:
+    """Return a text, which `replaced` makes Unicode if `errors` is "replace"."""
+    return replaced(text) if check_text_errors(errors) else text
+
+
+def parts_of(parts: list[str], errors: TextErrors) -> list[str]:
+    """Return the parts of a text, each by itself as `text_of` has it. Trust stays."""
+    return [*map(_replaced_part, parts)] if check_text_errors(errors) else parts
+
+
+def _replaced_part(part: str) -> str:
+    if not isinstance(part, str):
+        return part  # the encoder refuses it
+    return Trusted(replaced(part)) if isinstance(part, Trusted) else replaced(part)
+
+
 Unit = Literal["characters", "bytes"]
 """What the offsets in a text count."""
 
@@ -441,6 +457,17 @@ def random_of(share: object, seed: object) -> Callable[[], float]:
     from random import Random  # imported here, since few programs need it
 
     return Random(number).random
+
+
+def check_budget(lowest: int, max_tokens: object, frame_size: int) -> int:
+    """Return how many ids are left for a text within `max_tokens`, next to those of its frame."""
+    number = check_at_least(lowest, max_tokens, "max_tokens")
+    if number < lowest + frame_size:
+        raise ValueError(
+            f"max_tokens must be at least {lowest + frame_size}, since add_special_tokens adds "
+            f"{frame_size} ids, got {number}"
+        )
+    return number - frame_size
 
 
 def check_overlap(overlap: object, max_tokens: int) -> int:

@@ -154,7 +154,7 @@ class TextCutter:
                 count = self._count(text[start])
                 raise ValueError(
                     f"the character {text[start]!r} at position {start} has {count} ids, more "
-                    f"than max_tokens, which is {budget}"
+                    f"than the {budget} that max_tokens leaves for text"
                 )
             if end <= last_end:
                 start = last_end  # the overlap leaves no room for more text

@@ -16,7 +16,7 @@ from bpetite._checkpoint import Checkpoint
 from bpetite._corpus import Batches, Document, DocumentCorpus, DocumentRun, Source
 from bpetite._decoder import as_list
 from bpetite._engine import ENGINE
-from bpetite._engine.arrays import joined
+from bpetite._engine.arrays import as_array, joined
 from bpetite._engine.contract import Learning
 from bpetite._engine.documents import view_of_data, view_of_offsets
 from bpetite._merge_rules import Forbidden, MergeOptions, extended
@@ -49,6 +49,7 @@ _ALL: Final = "all"
 _NONE: Final = ()
 _ONE_THREAD: Final = 1
 _UINT32: Final = "uint32"
+_STRICT: Final = "strict"
 
 _ANY_MERGES: Final = MergeOptions()
 
@@ -344,6 +345,7 @@ class Tokenizer(MakesStreams):
         allowed_special: Specials = "all",
         disallowed_special: Specials = (),
         add_special_tokens: bool = False,
+        errors: TextErrors = "strict",
         threads: int | None = 1,
     ) -> list[int]:
         """Return the ids of a text.
@@ -359,6 +361,9 @@ class Tokenizer(MakesStreams):
         `add_special_tokens` adds the ids that a Hugging Face vocabulary puts around each text, such
         as Llama 3's <|begin_of_text|>. A trained vocabulary adds none.
 
+        With `errors="replace"`, U+FFFD replaces lone surrogates and invalid UTF-8. A high surrogate
+        and the low one after it become their character, as in tiktoken.
+
         `threads` is the number of threads for a long text; None means one for each usable core. The
         ids are the same for any number. The Python engine uses one thread.
 
@@ -368,34 +373,43 @@ class Tokenizer(MakesStreams):
         >>> tokenizer.encode(b"ab<|", allowed_special=())
         [256, 60, 124]
 
-        Raises UnicodeEncodeError for a lone surrogate, with its position in characters, and
-        UnicodeDecodeError for a buffer that is not UTF-8, with its position in bytes. Raises
-        ValueError for `threads` below 1 and for an unknown special token in either argument.
+        If `errors` is strict, raises UnicodeEncodeError for a lone surrogate, with its position in
+        characters, and UnicodeDecodeError for a buffer that is not UTF-8, with its position in
+        bytes. Raises ValueError for `threads` below 1, for other `errors`, and for an unknown
+        special token in either argument.
         Raises TypeError for a wrong type.
         """
         if (
             disallowed_special is _NONE
-            and (allowed_special is _ALL or allowed_special is _NONE)
             and threads is _ONE_THREAD
+            and errors is _STRICT
             and not add_special_tokens
         ):
             encode = self._encode  # a local name: faster than a method call on an attribute
-            return encode(text) if allowed_special is _ALL else encode(text, True)
+            if allowed_special is _ALL:
+                return encode(text)
+            if allowed_special is _NONE:
+                return encode(text, True)
         threads = _arguments.check_threads(threads)
         encoder, guard = self._choose(allowed_special, disallowed_special)
+        text = _arguments.text_of(text, errors)
         ids = encoder.encode(_without_special(text, guard), False, threads)
         if not add_special_tokens:
             return ids
         return [*self._vocabulary.prefix_ids, *ids, *self._vocabulary.suffix_ids]
 
-    def encode_ordinary(self, text: Text) -> list[int]:
+    def encode_ordinary(self, text: Text, *, errors: TextErrors = "strict") -> list[int]:
         """Return the ids of a text in which special literals are ordinary text.
+
+        `errors` is as in `encode`.
 
         >>> Tokenizer.train("ab ab ab", 258).encode_ordinary("ab<|")
         [256, 60, 124]
 
         Raises the errors of `encode`.
         """
+        if errors is not _STRICT:
+            text = _arguments.text_of(text, errors)
         encode = self._encode
         return encode(text, True)
 
@@ -407,6 +421,7 @@ class Tokenizer(MakesStreams):
         allowed_special: Specials = "all",
         disallowed_special: Specials = (),
         add_special_tokens: bool = False,
+        errors: TextErrors = "strict",
         threads: int | None = 1,
     ) -> memoryview:
         """Return the ids of a text, as `encode` does, in a buffer of four or two bytes an id.
@@ -423,22 +438,31 @@ class Tokenizer(MakesStreams):
         if (
             dtype is _UINT32
             and disallowed_special is _NONE
-            and (allowed_special is _ALL or allowed_special is _NONE)
             and threads is _ONE_THREAD
+            and errors is _STRICT
             and not add_special_tokens
         ):
             encode_array = self._encode_array
-            return encode_array(text, allowed_special is _NONE, 4, 1)
+            if allowed_special is _ALL:
+                return encode_array(text, False, 4, 1)
+            if allowed_special is _NONE:
+                return encode_array(text, True, 4, 1)
         item_size = _arguments.item_size_of(dtype, self._vocabulary)
         threads = _arguments.check_threads(threads)
         encoder, guard = self._choose(allowed_special, disallowed_special)
-        checked = _without_special(text, guard)
+        checked = _without_special(_arguments.text_of(text, errors), guard)
         ids = encoder.encode_array(checked, False, item_size, threads)
         prefix, suffix = self._frame(add_special_tokens)
         return joined([ids], item_size, prefix, suffix)[0] if prefix or suffix else ids
 
     def encode_with_offsets(
-        self, text: Text, *, unit: Unit = "characters", allowed_special: Specials = "all"
+        self,
+        text: Text,
+        *,
+        unit: Unit = "characters",
+        allowed_special: Specials = "all",
+        add_special_tokens: bool = False,
+        errors: TextErrors = "strict",
     ) -> tuple[list[int], list[int]]:
         """Return the ids of a text, as `encode` does, and where in the text each id begins.
 
@@ -447,7 +471,8 @@ class Tokenizer(MakesStreams):
         that of the first byte in the UTF-8 of the text.
 
         The text of id i is `text[offsets[i] : offsets[i + 1]]`, unless the id is a part of a
-        character.
+        character. With `errors="replace"`, offsets refer to the text after replacement. The ids
+        that `add_special_tokens` adds are at 0 before the text, and at its length after it.
 
         >>> tokenizer = Tokenizer.train("ab ab ab", 258)
         >>> tokenizer.encode_with_offsets("é ab<|endoftext|>")
@@ -459,8 +484,15 @@ class Tokenizer(MakesStreams):
         normalizes text, raises ValueError for a text that it changes.
         """
         in_bytes = _arguments.check_unit(unit)
+        if errors is not _STRICT:
+            text = _arguments.text_of(text, errors)
         ids = self.encode(text, allowed_special=allowed_special)
-        return ids, self._joiner.offsets(ids, in_bytes or self._are_equal_units(text, ids))
+        offsets = self._joiner.offsets(ids, in_bytes or self._are_equal_units(text, ids))
+        if not add_special_tokens:
+            return ids, offsets
+        prefix, suffix = self._frame(add_special_tokens)
+        first, last = self._frame_offsets(text, in_bytes)
+        return [*prefix, *ids, *suffix], [*first, *offsets, *last]
 
     def encode_with_offsets_arrays(
         self,
@@ -469,6 +501,8 @@ class Tokenizer(MakesStreams):
         unit: Unit = "characters",
         dtype: Dtype = "uint32",
         allowed_special: Specials = "all",
+        add_special_tokens: bool = False,
+        errors: TextErrors = "strict",
     ) -> tuple[memoryview, memoryview]:
         """Return the ids and the offsets of `encode_with_offsets` in buffers, as `encode_array`.
 
@@ -483,8 +517,20 @@ class Tokenizer(MakesStreams):
         all ids.
         """
         in_bytes = _arguments.check_unit(unit)
+        if errors is not _STRICT:
+            text = _arguments.text_of(text, errors)
         ids = self.encode_array(text, dtype=dtype, allowed_special=allowed_special)
-        return ids, self._joiner.offsets_array(ids, in_bytes or self._are_equal_units(text, ids))
+        offsets = self._joiner.offsets_array(ids, in_bytes or self._are_equal_units(text, ids))
+        if not add_special_tokens:
+            return ids, offsets
+        frame, ends = self._frame(add_special_tokens), self._frame_offsets(text, in_bytes)
+        return joined([ids], ids.itemsize, *frame)[0], joined([offsets], 8, *ends)[0]
+
+    def _frame_offsets(self, text: Text, in_bytes: bool) -> Frame:
+        """Return the offsets of the ids before and after those of a text."""
+        prefix, suffix = self._frame(True)
+        end = len(_arguments.as_bytes(text) if in_bytes else _arguments.as_str(text))
+        return (0,) * len(prefix), (end,) * len(suffix)
 
     def _are_equal_units(self, text: Text, ids: list[int] | memoryview) -> bool:
         """Return whether a text is ASCII. Raises ValueError if its ids are those of another."""
@@ -562,7 +608,13 @@ class Tokenizer(MakesStreams):
 
         return _encoded(encode, texts, replaces)
 
-    def encode_parts(self, parts: Iterable[str]) -> tuple[list[int], list[int]]:
+    def encode_parts(
+        self,
+        parts: Iterable[str],
+        *,
+        add_special_tokens: bool = False,
+        errors: TextErrors = "strict",
+    ) -> tuple[list[int], list[int]]:
         """Return the ids of a text in parts, of which some are trusted, and where each part begins.
 
         A special literal becomes its id only if it lies in one `Trusted` part. In any other `str`,
@@ -575,6 +627,10 @@ class Tokenizer(MakesStreams):
         first byte. With a vocabulary that normalizes text, characters that become one belong to the
         part of the first of them.
 
+        The ids that `add_special_tokens` adds belong to no part: they are `ids[: offsets[0]]` and
+        `ids[offsets[-1] :]`. With `errors="replace"`, U+FFFD replaces lone surrogates in each part
+        by itself, so also the two halves of a character that two parts share.
+
         >>> from bpetite import Trusted
         >>> tokenizer = Tokenizer.train("ab ab ab", 258)
         >>> tokenizer.encode_parts([Trusted("ab<|endoftext|>"), "<|", Trusted("ab")])
@@ -584,14 +640,25 @@ class Tokenizer(MakesStreams):
         for a part that is no `str`. A note names the part.
         """
         parts = _arguments.check_parts(parts)
+        if errors is not _STRICT:
+            parts = _arguments.parts_of(parts, errors)
         try:
-            return self._encoder.encode_parts(parts)
+            ids, offsets = self._encoder.encode_parts(parts)
         except (TypeError, UnicodeEncodeError):
             _arguments.raise_in_part(parts)
             raise
+        if not add_special_tokens:
+            return ids, offsets
+        prefix, suffix = self._frame(add_special_tokens)
+        return [*prefix, *ids, *suffix], [len(prefix) + offset for offset in offsets]
 
     def encode_parts_arrays(
-        self, parts: Iterable[str], *, dtype: Dtype = "uint32"
+        self,
+        parts: Iterable[str],
+        *,
+        dtype: Dtype = "uint32",
+        add_special_tokens: bool = False,
+        errors: TextErrors = "strict",
     ) -> tuple[memoryview, memoryview]:
         """Return the ids and the offsets of `encode_parts` in buffers, as `encode_array` does.
 
@@ -607,11 +674,18 @@ class Tokenizer(MakesStreams):
         """
         item_size = _arguments.item_size_of(dtype, self._vocabulary)
         parts = _arguments.check_parts(parts)
+        if errors is not _STRICT:
+            parts = _arguments.parts_of(parts, errors)
         try:
-            return self._encoder.encode_parts_arrays(parts, item_size)
+            ids, offsets = self._encoder.encode_parts_arrays(parts, item_size)
         except (TypeError, UnicodeEncodeError):
             _arguments.raise_in_part(parts)
             raise
+        if not add_special_tokens:
+            return ids, offsets
+        prefix, suffix = self._frame(add_special_tokens)
+        shifted = as_array([len(prefix) + offset for offset in offsets], 8)
+        return joined([ids], item_size, prefix, suffix)[0], shifted
 
     def encode_offsets(
         self,
@@ -750,6 +824,7 @@ class Tokenizer(MakesStreams):
         allowed_special: Specials = "all",
         disallowed_special: Specials = (),
         add_special_tokens: bool = False,
+        errors: TextErrors = "strict",
     ) -> int:
         """Return the number of ids that `encode` returns, without a list of them.
 
@@ -758,15 +833,15 @@ class Tokenizer(MakesStreams):
 
         Raises the errors of `encode`.
         """
-        if disallowed_special is _NONE and not add_special_tokens:
+        if disallowed_special is _NONE and errors is _STRICT and not add_special_tokens:
             count = self._count
             if allowed_special is _ALL:
                 return count(text)
             if allowed_special is _NONE:
                 return count(text, True)
         encoder, guard = self._choose(allowed_special, disallowed_special)
-        checked = _without_special(text, guard)
-        return encoder.count(checked) + sum(map(len, self._frame(add_special_tokens)))
+        checked = _without_special(_arguments.text_of(text, errors), guard)
+        return encoder.count(checked) + self._frame_size(add_special_tokens)
 
     def count_documents(self, corpus: Batches, *, allowed_special: Specials = "all") -> int:
         r"""Return the number of ids of all documents of a corpus.
@@ -808,10 +883,19 @@ class Tokenizer(MakesStreams):
 
     # Budgets
 
-    def fits(self, text: Text, max_tokens: int, *, allowed_special: Specials = "all") -> bool:
+    def fits(
+        self,
+        text: Text,
+        max_tokens: int,
+        *,
+        allowed_special: Specials = "all",
+        add_special_tokens: bool = False,
+        errors: TextErrors = "strict",
+    ) -> bool:
         """Return whether a text has at most `max_tokens` ids.
 
-        No more text is encoded than the answer needs, unless the pattern has no name.
+        The ids that `add_special_tokens` adds count too. No more text is encoded than the answer
+        needs, unless the pattern has no name.
 
         >>> tokenizer = Tokenizer.train("ab ab ab", 258)
         >>> tokenizer.fits("ab ab", 2), tokenizer.fits("ab" * 1_000_000, 2)
@@ -820,8 +904,10 @@ class Tokenizer(MakesStreams):
         Raises the errors of `encode`, and ValueError for a negative `max_tokens`.
         """
         budget = _arguments.check_at_least(0, max_tokens, "max_tokens")
-        string = _arguments.as_str(text)
-        return self._cutter(allowed_special).fits(string, budget)
+        budget -= self._frame_size(add_special_tokens)
+        string = _arguments.as_str(_arguments.text_of(text, errors))
+        cutter = self._cutter(allowed_special)
+        return budget >= 0 and cutter.fits(string, budget)
 
     def truncate(
         self,
@@ -830,23 +916,29 @@ class Tokenizer(MakesStreams):
         *,
         keep: Literal["start", "end"] = "start",
         allowed_special: Specials = "all",
+        add_special_tokens: bool = False,
+        errors: TextErrors = "strict",
     ) -> str:
         """Return the longest beginning of a text, or end, that has at most `max_tokens` ids.
 
-        It is cut between characters. `count` of the result never exceeds `max_tokens`. A safe
-        split is a place where a piece ends whatever comes before and behind. In more than 512
-        characters without a safe split, a longer result may fit: not all cuts are tried there.
+        It is cut between characters. `count` of the result, with the same arguments, never exceeds
+        `max_tokens`. With `errors="replace"`, it is a part of the text after replacement.
+
+        A safe split is a place where a piece ends whatever comes before and behind. In more than
+        512 characters without a safe split, a longer result may fit: not all cuts are tried there.
 
         >>> tokenizer = Tokenizer.train("ab ab ab", 258)
         >>> tokenizer.truncate("ab ab, ab", 2), tokenizer.truncate("ab ab, ab", 2, keep="end")
         ('ab ab', ', ab')
 
-        Raises the errors of `encode`, and ValueError for a negative `max_tokens`.
+        Raises the errors of `encode`, and ValueError for a `max_tokens` that is negative or below
+        the number of ids that `add_special_tokens` adds.
         """
-        budget = _arguments.check_at_least(0, max_tokens, "max_tokens")
+        frame_size = self._frame_size(add_special_tokens)
+        budget = _arguments.check_budget(0, max_tokens, frame_size)
         if keep not in ("start", "end"):
             raise ValueError(f'keep must be "start" or "end", got {keep!r}')
-        string = _arguments.as_str(text)
+        string = _arguments.as_str(_arguments.text_of(text, errors))
         cutter = self._cutter(allowed_special)
         if keep == "start":
             return string[: cutter.prefix(string, budget)]
@@ -859,6 +951,8 @@ class Tokenizer(MakesStreams):
         *,
         overlap: int = 0,
         allowed_special: Specials = "all",
+        add_special_tokens: bool = False,
+        errors: TextErrors = "strict",
     ) -> Iterator[Chunk]:
         """Yield parts of a text, in order, that have at most `max_tokens` ids each.
 
@@ -866,6 +960,9 @@ class Tokenizer(MakesStreams):
         else between two characters. Without `overlap` the chunks, joined, are the text. With it, a
         chunk begins with at most `overlap` ids of the one before. `chunk.ids` is what `encode`
         returns for `chunk.text`, and `chunk.text` is `text[chunk.start:chunk.end]`.
+
+        With `add_special_tokens`, each chunk has the ids that `encode` then adds, and they count.
+        With `errors="replace"`, positions refer to the text after replacement.
 
         >>> tokenizer = Tokenizer.train("ab ab ab", 258)
         >>> for chunk in tokenizer.chunks("ab ab ab, ab", 2):
@@ -876,13 +973,20 @@ class Tokenizer(MakesStreams):
 
         Raises the errors of `encode`. Raises ValueError for a `max_tokens` below 1, for an
         `overlap` that is not below `max_tokens`, and for a character with more than `max_tokens`
-        ids.
+        ids. The ids that `add_special_tokens` adds are taken from `max_tokens` first.
         """
         # A generator would check the arguments at its first step only.
-        budget = _arguments.check_at_least(1, max_tokens, "max_tokens")
+        prefix, suffix = self._frame(add_special_tokens)
+        budget = _arguments.check_budget(1, max_tokens, len(prefix) + len(suffix))
         overlap = _arguments.check_overlap(overlap, budget)
-        string = _arguments.as_str(text)
-        return self._cutter(allowed_special).chunks(string, budget, overlap)
+        string = _arguments.as_str(_arguments.text_of(text, errors))
+        chunks = self._cutter(allowed_special).chunks(string, budget, overlap)
+        if not prefix and not suffix:
+            return chunks
+        return (
+            Chunk(chunk.text, chunk.start, chunk.end, [*prefix, *chunk.ids, *suffix])
+            for chunk in chunks
+        )
 
     def _cutter(self, allowed_special: Specials) -> TextCutter:
         vocabulary = self._vocabulary
@@ -909,11 +1013,21 @@ class Tokenizer(MakesStreams):
 
     # Text that grows
 
-    def encode_stream(self, *, allowed_special: Specials = "all") -> EncodeStream:
+    def encode_stream(
+        self,
+        *,
+        allowed_special: Specials = "all",
+        add_special_tokens: bool = False,
+        errors: TextErrors = "strict",
+    ) -> EncodeStream:
         """Return an `EncodeStream`, which turns a text that grows into ids that are final.
 
         A special literal in `allowed_special` becomes its id, also if it spans steps. Any other is
         ordinary text.
+
+        The ids that `add_special_tokens` adds before a text come with the first step, and the ids
+        after it with `flush`. With `errors="replace"`, U+FFFD replaces lone surrogates and invalid
+        UTF-8, but the next step may complete a character or a pair of surrogates.
 
         >>> stream = Tokenizer.train("ab ab ab", 258).encode_stream()
         >>> stream.step("ab a"), stream.pending, stream.step("b"), stream.flush()
@@ -922,18 +1036,29 @@ class Tokenizer(MakesStreams):
         Raises ValueError for an unknown special token, TypeError for a wrong type.
         """
         chosen, _ = _arguments.choose_specials(self._vocabulary.special_tokens, allowed_special, ())
-        allowed: Specials = "all" if chosen.inverted else chosen.literals
-        encode = self._encoder_of(chosen).encode
-        return EncodeStream(TextSource(self, allowed, encode, self._splitter_of(chosen)))
+        options: dict[str, Any] = {
+            "allowed_special": "all" if chosen.inverted else chosen.literals,
+            "add_special_tokens": bool(add_special_tokens),
+            "errors": errors,
+        }
+        replaces = _arguments.check_text_errors(errors)
+        encode, splitter = self._encoder_of(chosen).encode, self._splitter_of(chosen)
+        frame = self._frame(add_special_tokens)
+        return EncodeStream(TextSource(self, options, encode, splitter, frame, replaces))
 
     def encode_iter(
-        self, chunks: Iterable[Text], *, allowed_special: Specials = "all"
+        self,
+        chunks: Iterable[Text],
+        *,
+        allowed_special: Specials = "all",
+        add_special_tokens: bool = False,
+        errors: TextErrors = "strict",
     ) -> Iterator[list[int]]:
         """Yield the ids of a text in chunks, as they become final: an `EncodeStream` of them.
 
         `chunks` yields parts of one text, such as the lines of an open file. The lists, joined, are
         the result of `encode` for the joined chunks. No list is empty. Memory grows with the chunks
-        and the pending text alone.
+        and the pending text alone. The other arguments are those of `encode_stream`.
 
         >>> list(Tokenizer.train("ab ab ab", 258).encode_iter(["ab a", "b ", b"ab"]))
         [[256], [257], [257]]
@@ -942,7 +1067,10 @@ class Tokenizer(MakesStreams):
         """
         # A generator would check the arguments at its first step only.
         _arguments.check_iterable(chunks, "chunks", "texts")
-        return ids_of_chunks(self.encode_stream(allowed_special=allowed_special), chunks)
+        stream = self.encode_stream(
+            allowed_special=allowed_special, add_special_tokens=add_special_tokens, errors=errors
+        )
+        return ids_of_chunks(stream, chunks)
 
     def _splitter_of(self, chosen: Chosen) -> ChunkSplitter:
         """Return a splitter by which only some special tokens are special."""
@@ -1004,6 +1132,9 @@ class Tokenizer(MakesStreams):
         if not add_special_tokens:
             return (), ()
         return self._vocabulary.prefix_ids, self._vocabulary.suffix_ids
+
+    def _frame_size(self, add_special_tokens: bool) -> int:
+        return sum(map(len, self._frame(add_special_tokens)))
 
     def split_ids(self, ids: Iterable[int], share: float, *, seed: int) -> list[int]:
         """Return other ids of the same text: a share of the tokens is split into their parts.

@@ -105,7 +105,7 @@ def test_an_overlap_as_long_as_a_chunk_is_wrong_usage() -> None:
 def test_a_character_larger_than_a_chunk_fails() -> None:
     result = in_process(*CHUNK, "1", "--text", "\U00010f00")
     assert (result.code, result.out) == (1, b"")
-    assert "at position 0 has 4 ids, more than max_tokens, which is 1" in result.err[0]
+    assert "at position 0 has 4 ids, more than the 1 that max_tokens leaves" in result.err[0]
     Path("bad.jsonl").write_text('{"text": "a"}\n{"text": "\U00010f00"}\n', "utf-8")
     result = in_process(*CHUNK, "1", "bad.jsonl")
     assert result.code == 1

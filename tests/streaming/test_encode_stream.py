@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import copy
+import functools
 import io
 import itertools
+import operator
 import pickle
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support import DATA
 from support.examples import few_examples, slow_except
@@ -142,6 +145,108 @@ def test_public_vocabularies(name: str, text: list[str], cuts: list[Cut]) -> Non
     tokenizer, joined = public(name), "".join(text)
     stream = tokenizer.encode_stream()
     assert emitted(stream, joined, cuts) + stream.flush() == tokenizer.encode(joined)
+
+
+# Ids around a text, and replacement of what is not Unicode
+
+
+def framed(tokenizer: Tokenizer) -> Tokenizer:
+    """Return the tokenizer with two ids before a text and one after it."""
+    return Tokenizer(replace(tokenizer._vocabulary, prefix_ids=(97, 98), suffix_ids=(99,)))
+
+
+@few_examples
+@given(steps=st.lists(texts, max_size=5), at=st.integers(0, 5))
+def test_ids_around_a_text_come_with_its_ends(steps: list[str], at: int) -> None:
+    tokenizer = framed(tokenizer_of("gpt2", LITERALS))
+    stream = tokenizer.encode_stream(add_special_tokens=True)
+    for _ in "again":
+        ids: list[int] = []
+        for number, step in enumerate(steps):
+            if number == at:
+                stream = pickle.loads(pickle.dumps(stream.copy()))
+            ids += stream.step(step)
+            assert ids[:2] == [97, 98]
+        ids += stream.flush()
+        assert ids == tokenizer.encode("".join(steps), add_special_tokens=True)
+    lists = list(tokenizer.encode_iter(steps, add_special_tokens=True))
+    assert [*itertools.chain.from_iterable(lists)] == ids
+    stream.step("a")
+    stream.reset()
+    assert stream.step("") == [97, 98]
+    assert stream.flush() == [99]
+
+
+def test_a_step_that_fails_keeps_the_ids_before_a_text(tokenizer: Tokenizer) -> None:
+    stream = framed(tokenizer).encode_stream(add_special_tokens=True)
+    with pytest.raises(UnicodeEncodeError):
+        stream.step("a\ud800")
+    assert stream.step("")[:2] == [97, 98]
+
+
+bad_strings = st.lists(
+    st.sampled_from(["\ud83d", "\ude42", "🙂", "é", " ", "it", "<|a b|>", "<|a"]), max_size=4
+).map("".join)
+bad_bytes = st.lists(
+    st.sampled_from([*"🙂é a".encode(), 0xE4, 0xED, 0xA0, 0xBD, 0xFF]), max_size=5
+).map(bytes)
+
+
+def replaced(steps: list[str | bytes]) -> str:
+    """Return the text of steps: steps of one type are joined, and replaced as one text."""
+    texts = []
+    for _, group in itertools.groupby(filter(None, steps), type):
+        first, *others = group
+        joined: Any = functools.reduce(operator.add, others, first)
+        if isinstance(joined, str):
+            joined = joined.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        texts.append(joined if isinstance(joined, str) else joined.decode(errors="replace"))
+    return "".join(texts)
+
+
+@pytest.mark.parametrize("make", [TOKENIZERS["gpt2"], TOKENIZERS["NFC, gpt2"]], ids=["gpt2", "NFC"])
+@given(steps=st.lists(bad_strings, max_size=6) | st.lists(bad_strings | bad_bytes, max_size=6))
+@example(steps=["\ud83d", "", "\ude42"])
+@example(steps=["\ud83d", b"", b"\xf0\x9f", b"\x99\x82", "\ude42"])
+@example(steps=[b"\xe4", b"\xbd", "\ude42", b"\xed", b"\xa0"])
+def test_replaced_steps_and_flush_are_one_encode(make: Any, steps: list[str | bytes]) -> None:
+    tokenizer = make[0](*make[1:])
+    stream = tokenizer.encode_stream(errors="replace")
+    ids: list[int] = []
+    for end, step in enumerate(steps, 1):
+        ids += stream.step(step)
+        so_far = tokenizer.encode(replaced(steps[:end]))
+        assert ids + tokenizer.encode(stream.pending, errors="replace") == so_far
+        for other in (stream.copy(), pickle.loads(pickle.dumps(stream))):
+            assert (other.pending, repr(other)) == (stream.pending, repr(stream))
+            assert ids + other.flush() == so_far
+            assert other.pending == b""
+        stream = pickle.loads(pickle.dumps(stream.copy()))
+    ids += stream.flush()
+    assert ids == tokenizer.encode(replaced(steps))
+    lists = list(tokenizer.encode_iter(steps, errors="replace"))
+    assert all(lists)
+    assert [*itertools.chain.from_iterable(lists)] == ids
+
+
+def test_a_high_surrogate_waits_for_the_low_one(tokenizer: Tokenizer) -> None:
+    stream = tokenizer.encode_stream(errors="replace")
+    assert stream.step("\ud83d") == []
+    assert stream.pending == "\ufffd".encode()
+    assert stream.step("\ude42") + stream.flush() == tokenizer.encode("🙂")
+    stream.step("\ud83d")
+    stream.reset()
+    assert stream.pending == b""
+    assert stream.flush() == []
+
+
+def test_a_stream_refuses_other_errors(tokenizer: Tokenizer) -> None:
+    with pytest.raises(ValueError, match=r"^errors must be strict or replace, got 'ignore'$"):
+        tokenizer.encode_stream(errors="ignore")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"^errors must be a str, got NoneType$"):
+        tokenizer.encode_iter([], errors=None)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"^text must be a str or bytes-like, got int$"):
+        tokenizer.encode_stream(errors="replace").step(7)  # type: ignore[arg-type]
 
 
 # What is final

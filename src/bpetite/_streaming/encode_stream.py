@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
 
-from bpetite._arguments import Specials, Text, as_bytes
+from bpetite._arguments import Frame, Specials, Text, TextErrors, as_bytes, replaced
 from bpetite._pretokenizer import ChunkSplitter
 from bpetite._streaming.byte_decoders import unfinished
 
@@ -13,17 +13,22 @@ from bpetite._streaming.byte_decoders import unfinished
 class MakesEncodeStreams(Protocol):
     """A Tokenizer."""
 
-    def encode_stream(self, *, allowed_special: Specials) -> EncodeStream:
+    def encode_stream(
+        self, *, allowed_special: Specials, add_special_tokens: bool, errors: TextErrors
+    ) -> EncodeStream:
         """Return a new stream."""
 
 
 class TextSource(NamedTuple):
-    """What the streams of one tokenizer share if they allow the same special tokens."""
+    """What the streams of one tokenizer share if they have the same options."""
 
     tokenizer: MakesEncodeStreams
-    allowed_special: Specials
+    options: Mapping[str, Any]
+    """The arguments of `encode_stream`, which a pickled stream keeps."""
     encode: Callable[[bytes], list[int]]
     splitter: ChunkSplitter
+    frame: Frame
+    replaces: bool
 
 
 class EncodeStream:
@@ -46,7 +51,9 @@ class EncodeStream:
     ([256], [257], [258], [])
     """
 
-    __slots__ = ("_literals_searched", "_pending", "_searched", "_source", "_unfinished")
+    __slots__ = (
+        "_literals_searched", "_pending", "_prefix_ids", "_searched", "_source", "_unfinished",
+    )  # fmt: skip
 
     def __init__(self, source: TextSource, /) -> None:
         if not isinstance(source, TextSource):
@@ -56,8 +63,11 @@ class EncodeStream:
 
     def reset(self) -> None:
         """Drop the pending text: as a new stream."""
+        self._prefix_ids = self._source.frame[0]  # none after the first step
         self._pending = bytearray()
-        self._unfinished = b""  # the bytes at its end that begin a character
+        # The bytes at its end that begin a character. If the stream replaces what is not Unicode,
+        # they follow the pending text instead, and may be a high surrogate, which is a `str`.
+        self._unfinished: Any = b""
         # The offsets up to which it has no split, and no literal that is complete.
         self._searched = self._literals_searched = 0
 
@@ -70,10 +80,13 @@ class EncodeStream:
         byte of the step, or of the character that an earlier step has begun. The stream is then as
         it was before the step.
         """
-        data = as_bytes(text)
         begun = self._unfinished
-        if begun or not isinstance(text, str):
-            begun = _checked_end(begun + data if data else begun)
+        if self._source.replaces:
+            data, begun = _replaced_start(begun, text)
+        else:
+            data = as_bytes(text)
+            if begun or not isinstance(text, str):
+                begun = _checked_end(begun + data if data else begun)
         pending, size = self._pending, len(self._pending)
         pending += data
         try:
@@ -86,6 +99,9 @@ class EncodeStream:
         self._unfinished = begun
         self._searched = len(pending)
         self._literals_searched = literals_searched - end
+        if self._prefix_ids:
+            ids = [*self._prefix_ids, *ids]
+            self._prefix_ids = ()
         return ids
 
     def _final_end(self) -> tuple[int, int]:
@@ -100,21 +116,30 @@ class EncodeStream:
     def flush(self) -> list[int]:
         """Return the ids of the pending text. The stream then begins a new text.
 
-        Raises UnicodeDecodeError for an unfinished character, with its position in `pending`. The
-        stream is then as it was.
+        Raises UnicodeDecodeError for an unfinished character, with its position in `pending`,
+        unless the stream replaces it. The stream is then as it was.
         """
-        ids = self._source.encode(bytes(self._pending))
+        source, pending = self._source, self.pending
+        ids = source.encode(replaced(pending).encode() if source.replaces else pending)
+        ids = [*self._prefix_ids, *ids, *source.frame[1]]
         self.reset()
         return ids
 
     @property
     def pending(self) -> bytes:
-        """The text that is not final yet, in UTF-8; its end may be inside a character."""
-        return bytes(self._pending)
+        """The text that is not final yet, in UTF-8; its end may be inside a character.
+
+        U+FFFD stands for a high surrogate at its end, if the stream replaces what is not Unicode.
+        """
+        pending, begun = bytes(self._pending), self._unfinished
+        if not self._source.replaces:
+            return pending
+        return pending + (replaced(begun).encode() if isinstance(begun, str) else begun)
 
     def copy(self) -> EncodeStream:
         """Return a stream that goes on from here by itself; the cost is that of `pending`."""
         other = EncodeStream(self._source)
+        other._prefix_ids = self._prefix_ids
         other._pending = self._pending[:]
         other._unfinished = self._unfinished
         other._searched = self._searched
@@ -128,10 +153,12 @@ class EncodeStream:
 
     def __reduce__(self) -> tuple[object, ...]:
         # The vocabulary is pickled too, but once for all streams that are pickled together.
-        return _unpickled, (self._source.tokenizer, self._source.allowed_special, self.pending)
+        source, pending = self._source, bytes(self._pending)
+        state = self._prefix_ids, pending, self._unfinished
+        return _unpickled, (source.tokenizer, source.options, *state)
 
     def __repr__(self) -> str:
-        size = len(self._pending)
+        size = len(self.pending)
         return f"<EncodeStream: {size} byte{'s' * (size != 1)} pending>"
 
 
@@ -159,10 +186,39 @@ def _checked_end(data: bytes) -> bytes:
     return b""
 
 
+def _replaced_start(begun: str | bytes, text: Text) -> tuple[bytes, str | bytes]:
+    """Return the UTF-8 of what waited and a text, as `replaced` has it, and what waits now.
+
+    A high surrogate waits, or bytes that begin a character.
+    """
+    end: str | bytes
+    if isinstance(text, str):
+        if not text:
+            return b"", begun
+        text = (begun if isinstance(begun, str) else replaced(begun)) + text
+        end = text[-1] if "\ud800" <= text[-1] <= "\udbff" else ""
+        return replaced(text[: len(text) - len(end)]).encode(), end
+    data = as_bytes(text)
+    if not data:
+        return b"", begun
+    before = ""
+    if isinstance(begun, str):
+        before = replaced(begun)
+    else:
+        data = begun + data
+    end = unfinished(data)
+    return (before + replaced(data[: len(data) - len(end)])).encode(), end
+
+
 def _unpickled(
-    tokenizer: MakesEncodeStreams, allowed_special: Specials, pending: bytes
+    tokenizer: MakesEncodeStreams,
+    options: Mapping[str, Any],
+    prefix_ids: tuple[int, ...],
+    pending: bytes,
+    begun: str | bytes,
 ) -> EncodeStream:
-    stream = tokenizer.encode_stream(allowed_special=allowed_special)
+    stream = tokenizer.encode_stream(**options)
+    stream._prefix_ids = prefix_ids
     stream._pending += pending
-    stream._unfinished = unfinished(pending)
+    stream._unfinished = begun
     return stream
