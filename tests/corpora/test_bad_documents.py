@@ -6,7 +6,11 @@ import gzip
 import json
 import os
 import pickle
+import struct
+import zlib
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -408,3 +412,104 @@ def test_a_file_that_vanishes_is_an_error_of_the_system(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").unlink()
     with pytest.raises(FileNotFoundError):
         list(corpus)
+
+
+# Too little memory
+
+
+@pytest.mark.parametrize("kind", ["parquet", "gzip", "zstd"])
+def test_too_little_memory_is_never_a_bad_file(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With `skip`, all documents of a good file would be lost."""
+    path = tmp_path / {"parquet": "a.parquet", "gzip": "a.jsonl.gz", "zstd": "a.jsonl.zst"}[kind]
+    if kind == "parquet":
+        path.write_bytes(parquet(TEXTS))
+        error: Exception = pa.ArrowMemoryError("malloc of size 9 failed")
+        monkeypatch.setattr("pyarrow.parquet.ParquetFile.iter_batches", raising(error))
+    else:
+        path.write_bytes(COMPRESSIONS[path.suffix](jsonl(TEXTS)))
+        words = {
+            "gzip": zlib.error("Error -4 while decompressing data: out of memory"),
+            "zstd": zstandard.ZstdError("zstd: Allocation error : not enough memory"),
+        }
+        error = words[kind]
+        name = "_GzipStream" if kind == "gzip" else "_zstd_stream"
+        stream = SimpleNamespace(readinto=raising(error))
+        monkeypatch.setattr(f"bpetite.corpora._inputs.compression.{name}", lambda _: stream)
+    with pytest.raises(MemoryError, match=rf"{path.name}: out of memory \(.*{error}"):
+        list(Corpus(path, on_bad="skip"))
+
+
+def raising(error: Exception) -> Callable[..., Any]:
+    """Return a function that fails."""
+
+    def fail(*_: object, **__: object) -> Any:
+        raise error
+
+    return fail
+
+
+# Few bytes that hold many
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "stream", "view"])
+def test_one_stored_text_for_many_rows_takes_little_memory(kind: str, tmp_path: Path) -> None:
+    """A dictionary, or a buffer of views, has the text once: 3,000 rows of it are 300 MB."""
+    rows, text = 3_000, "x " * 50_000
+    column = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array([text]))
+    if kind == "view":
+        view = struct.pack("<i4sii", len(text), text[:4].encode(), 0, 0)
+        buffers = [None, pa.py_buffer(view * rows), pa.py_buffer(text.encode())]
+        column = pa.Array.from_buffers(pa.string_view(), rows, buffers)
+    table = pa.table({"text": column})
+    path = tmp_path / "a"
+    if kind == "parquet":
+        pytest.importorskip("pyarrow.parquet").write_table(
+            table, path, store_schema=False, row_group_size=rows
+        )
+    else:
+        new = pa.ipc.new_stream if kind == "stream" else pa.ipc.new_file
+        with new(path, table.schema) as writer:
+            writer.write_table(table)
+    before = pa.default_memory_pool().max_memory()
+    sizes = [len(batch.data) for batch in Corpus(path).batches()]
+    assert sum(sizes) == rows * len(text)
+    assert max(sizes) < 1 << 20
+    assert pa.default_memory_pool().max_memory() - before < 1 << 25
+
+
+@pytest.mark.parametrize("rows", [7, 300])
+def test_dictionaries_of_parquet_give_the_documents_of_plain_columns(
+    rows: int, tmp_path: Path
+) -> None:
+    pq = pytest.importorskip("pyarrow.parquet")
+    few: list[Any] = [None, "", "ab", "x" * 3000, "é" * 500]
+    texts = [few[number % 5] for number in range(600)] + [str(number) for number in range(200)]
+    for kind in (
+        pa.string(),
+        pa.large_string(),
+        pa.binary(),
+        pa.dictionary(pa.int8(), pa.string()),
+    ):
+        values = [text if text is None or kind != pa.binary() else text.encode() for text in texts]
+        if pa.types.is_dictionary(kind):
+            values = values[:600]
+        table = pa.table({"text": pa.array(values).cast(kind)})
+        found = []
+        for number, options in enumerate(({}, {"use_dictionary": False}, {"version": "1.0"})):
+            path = tmp_path / f"{number}.parquet"
+            pq.write_table(
+                table, path, row_group_size=rows, dictionary_pagesize_limit=400, **options
+            )
+            corpus = Corpus(path, on_bad="skip")
+            batches = [
+                (row, text)
+                for batch in corpus.batches(batch_bytes=2000)
+                for row, text in zip(batch.rows, documents(batch.data, batch.offsets), strict=True)
+            ]
+            assert [text for _, text in batches] == [
+                text for text in texts[: len(values)] if text is not None
+            ]
+            found.append((batches, [(bad.row, bad.reason) for bad in corpus.report.first_bad]))
+        assert found[0] == found[1] == found[2]

@@ -22,7 +22,7 @@ def fail(error: BaseException) -> int:
 
 def _message(error: BaseException) -> str:
     if isinstance(error, MemoryError):
-        return "out of memory"
+        return str(error) or "out of memory"
     if isinstance(error, OSError) and error.strerror:
         path = f"{error.filename}: " if error.filename is not None else ""
         return f"{path}{error.strerror}"

@@ -93,8 +93,8 @@ class Corpus:
         if bad_log is not None and on_bad != "skip":
             raise ValueError('bad_log needs on_bad="skip"')
         self.spans: list[Span] = [Span(path) for path in listed(paths, format is not None)]
-        self._bad_log = _checked_log(bad_log, self.spans)
         """The files, or the spans of files that make up a part."""
+        self._bad_log = _checked_log(bad_log, self.spans)
         self.report: Report = Report()
         """Counts of the last iteration, up to its last batch."""
 
@@ -223,6 +223,9 @@ class Corpus:
                     for found in read(source, span, settings):
                         read_bytes = source.stored_bytes
                         yield Item(found, number, before + read_bytes)
+            except MemoryError as error:
+                detail = f" ({error})" if error.args else ""
+                raise MemoryError(f"{shown(span.path)}: out of memory{detail}") from None
             except DataError as error:
                 bad = Found(None, bad=[bad_file(span.path, error)])
                 yield Item(bad, number, before + read_bytes)

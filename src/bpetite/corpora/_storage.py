@@ -56,6 +56,8 @@ def located(path: str | os.PathLike[str]) -> Path:
         raise MissingExtraError(f"{url}: {error}", name=error.name) from None
     except ValueError as error:
         raise ValueError(f"{url}: {error}") from None
+    except MemoryError:
+        raise
     except Exception as error:
         raise _store_error(url, error) from error
     return place  # type: ignore[no-any-return]

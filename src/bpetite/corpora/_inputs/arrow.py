@@ -41,17 +41,14 @@ def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
         return
     with _opened(span.path, settings.text_field) as file:
         end = file.num_record_batches if span.end is None else span.end
-        row = 0
+        columns = (file.get_batch(number).column(0) for number in range(span.start, end))
         before: int | None = None
-        for number in range(span.start, end):
-            batch = file.get_batch(number)
-            for found in found_in(span.path, batch.column(0), row, settings.batch_bytes):
-                if found.bad and before is None:
-                    before = rows_before(span.path, settings, [span.start])[0]
-                yield found._replace(
-                    bad=[bad._replace(row=(before or 0) + (bad.row or 0)) for bad in found.bad]
-                )
-            row += batch.num_rows
+        for found in found_in(span.path, columns, 0, settings.batch_bytes):
+            if found.bad and before is None:
+                before = rows_before(span.path, settings, [span.start])[0]
+            yield found._replace(
+                bad=[bad._replace(row=(before or 0) + (bad.row or 0)) for bad in found.bad]
+            )
 
 
 def rows_before(path: str, settings: Settings, starts: Sequence[int]) -> list[int]:
@@ -72,10 +69,8 @@ def _read_stream(source: Source, is_file: bool, settings: Settings, path: str) -
             raise DataError("cut", source.offset, "it is empty")
         reader = ipc.open_stream(pyarrow().PythonFile(recorded, mode="r"))
         number = check_column(reader.schema, settings.text_field)
-        row = 0
-        for batch in reader:
-            yield from found_in(path, batch.column(number), row, settings.batch_bytes)
-            row += batch.num_rows
+        columns = (batch.column(number) for batch in reader)
+        yield from found_in(path, columns, 0, settings.batch_bytes)
     if recorded.last != _STREAM_END:
         raise DataError("cut", source.offset, "the Arrow stream has no end mark")
     rest = _last_bytes(source)  # the end of a compressed stream is checked if it is read

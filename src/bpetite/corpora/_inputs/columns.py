@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import sub
 from typing import Any
 
 from bpetite._corpus import Batch
@@ -79,14 +80,88 @@ def _is_text(pa: Any, kind: Any) -> bool:
     )
 
 
-def found_in(path: str, column: Any, first_row: int, batch_bytes: int) -> Iterator[Found]:
-    """Yield the documents of a text column in batches of about `batch_bytes`."""
-    column = _plain(column)
-    step = len(column)
-    if column.nbytes > 2 * batch_bytes:
-        step = max(len(column) * batch_bytes // column.nbytes, 1)
-    for start in range(0, len(column), max(step, 1)):
-        yield _found(path, column.slice(start, step), first_row + start)
+def found_in(
+    path: str, columns: Iterable[Any], first_row: int, batch_bytes: int
+) -> Iterator[Found]:
+    """Yield the documents of consecutive text columns in batches of about `batch_bytes`.
+
+    A dictionary may hold a long text once for many rows, and views may share one. So the rows of a
+    batch are chosen before their texts are copied.
+    """
+    cutter = _Cutter(batch_bytes)
+    for column in columns:
+        for start, end in cutter.cuts(column):
+            yield _found(path, _plain(column.slice(start, end - start)), first_row + start)
+        first_row += len(column)
+
+
+class _Cutter:
+    """Cuts columns into ranges of rows; it measures a dictionary that columns share once."""
+
+    def __init__(self, batch_bytes: int) -> None:
+        self._batch_bytes = batch_bytes
+        self._dictionary: Any = None
+        self._lengths: Any = None  # of its entries
+        self._longest = 0
+
+    def cuts(self, column: Any) -> Iterable[tuple[int, int]]:
+        """Return ranges of rows whose texts have about `batch_bytes`."""
+        rows = len(column)
+        if pyarrow().types.is_dictionary(column.type):
+            self._measure(column.dictionary)
+            if rows * self._longest <= 2 * self._batch_bytes:
+                return [(0, rows)] if rows else []
+            return self._cuts_by(_numbers(self._lengths.take(column.indices)))
+        if _is_view(column.type):
+            return self._cuts_by(lengths_of(column))
+        step = max(rows, 1)
+        if column.nbytes > 2 * self._batch_bytes:
+            step = max(rows * self._batch_bytes // column.nbytes, 1)
+        return [(start, min(start + step, rows)) for start in range(0, rows, step)]
+
+    def _measure(self, dictionary: Any) -> None:
+        if self._dictionary is None or _place_of(dictionary) != _place_of(self._dictionary):
+            pyarrow(".compute")  # for `take`
+            lengths = lengths_of(dictionary)
+            self._dictionary = dictionary  # kept, so that no other dictionary gets its place
+            self._lengths = pyarrow().array(lengths, pyarrow().int64())
+            self._longest = max(lengths, default=0)
+
+    def _cuts_by(self, lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
+        start = size = 0
+        for row, length in enumerate(lengths):
+            if size and size + length > self._batch_bytes:
+                yield start, row
+                start, size = row, 0
+            size += max(length, 0)  # the length of a null may be any number
+        if start < len(lengths):
+            yield start, len(lengths)
+
+
+def _place_of(column: Any) -> tuple[object, ...]:
+    """Return what two columns have in common only if they are the same part of memory."""
+    buffers = (buffer and (buffer.address, buffer.size) for buffer in column.buffers())
+    return (column.type, column.offset, len(column), *buffers)
+
+
+def lengths_of(column: Any) -> Sequence[int]:
+    """Return the number of bytes of each text."""
+    pa = pyarrow()
+    if pa.types.is_null(column.type) or not len(column):
+        return [0] * len(column)
+    if _is_view(column.type):  # a view has 16 bytes; the length is first
+        views = memoryview(column.buffers()[1]).cast("B").cast("i")
+        return views[4 * column.offset : 4 * (column.offset + len(column)) : 4]
+    offsets = _offsets(column.buffers()[1], _is_large(column.type), column.offset, len(column) + 1)
+    return list(map(sub, offsets[1:], offsets))
+
+
+def _numbers(column: Any) -> Sequence[int]:
+    """Return a column of int64 as Python reads it; 0 for a null."""
+    if column.null_count:
+        column = column.fill_null(0)
+    numbers = memoryview(column.buffers()[1]).cast("B").cast("q")
+    return numbers[column.offset : column.offset + len(column)]
 
 
 def _plain(column: Any) -> Any:
@@ -94,19 +169,32 @@ def _plain(column: Any) -> Any:
     pa = pyarrow()
     types = pa.types
     if types.is_dictionary(column.type):
+        pyarrow(".compute")
         column = column.dictionary_decode()
     if types.is_null(column.type):
+        pyarrow(".compute")
         return column.cast(pa.string())
-    if types.is_string_view(column.type) or types.is_binary_view(column.type):
+    if _is_view(column.type):
+        pyarrow(".compute")
         return column.cast(pa.large_binary())
     return column
 
 
+def _is_view(kind: Any) -> bool:
+    types = pyarrow().types
+    return bool(types.is_string_view(kind) or types.is_binary_view(kind))
+
+
+def _is_large(kind: Any) -> bool:
+    types = pyarrow().types
+    return bool(types.is_large_string(kind) or types.is_large_binary(kind))
+
+
 def _found(path: str, column: Any, first_row: int) -> Found:
-    pa = pyarrow()
     rows: Sequence[int] = range(first_row, first_row + len(column))
     bad = []
     if column.null_count:
+        pyarrow(".compute")
         is_null = column.is_null().to_pylist()
         bad = [
             BadDocument(path, "row", row, None, "null")
@@ -119,8 +207,7 @@ def _found(path: str, column: Any, first_row: int) -> Found:
     if not len(column):
         return Found(None, bad=bad)
     _, offset_buffer, data_buffer = column.buffers()
-    is_large = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
-    view = _offsets(offset_buffer, is_large, column.offset, len(column) + 1)
+    view = _offsets(offset_buffer, _is_large(column.type), column.offset, len(column) + 1)
     data = memoryview(b"" if data_buffer is None else data_buffer).cast("B")
     if ENGINE.are_utf8(data, view):
         return Found(Batch(data, view, rows), bad=bad)

@@ -89,6 +89,8 @@ class Decompressed:
         except Exception as error:
             if not is_data_error(error):
                 raise
+            if str(error).startswith("Error -4 ") or "Allocation error" in str(error):
+                raise MemoryError(f"{self._compression}: {error}") from None  # zlib's, zstd's words
             detail = f"{self._compression}: {error}"
             raise DataError("corrupt", self._file.tell(), detail) from None
         if not count and self._frames is not None and self._frames.is_inside:

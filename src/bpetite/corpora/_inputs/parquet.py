@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from bpetite.corpora import _storage as storage
-from bpetite.corpora._inputs.columns import check_column, found_in, opened_by_arrow, pyarrow
+from bpetite.corpora._inputs.columns import (
+    check_column,
+    found_in,
+    lengths_of,
+    opened_by_arrow,
+    pyarrow,
+)
 from bpetite.corpora._inputs.settings import Settings, Span
 from bpetite.corpora._inputs.source import Source
 from bpetite.corpora._report import DataError, Found
@@ -19,50 +26,118 @@ _MAX_BATCH_ROWS = 1 << 16
 # More takes more memory, and no less time.
 _READ_BYTES = 1 << 16
 
+_MAX_DECODED_BYTES = 1 << 29
+"""What a batch may decode from a dictionary at worst. With less, texts of the web in row groups of
+1,000, which are all different, would come in smaller batches than now."""
+
+# The head of a page, in Thrift's compact protocol: each byte before a number names a field.
+_PAGE_HEAD_BYTES = 64
+_NUMBER = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
+_DICTIONARY_PAGE = re.compile(
+    rb"\x15\x04\x15(?P<bytes>%b)\x15%b(?:\x15%b\x3c|\x4c)\x15(?P<values>%b)" % ((_NUMBER,) * 4),
+    re.DOTALL,
+)
+_DATA_PAGES = (b"\x15\x00", b"\x15\x06")  # of the two versions
+
 
 def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
     """Yield the documents of a range of row groups."""
     if source.compression or not storage.is_file(span.path):
         # Its metadata is at its end.
         raise DataError("unreadable", detail="Parquet must be a file and not compressed as a whole")
-    with _opened(span.path) as file, arrow_errors():
+    with opened_by_arrow(span.path) as stored, arrow_errors():
+        file = _parquet(stored)
         check_column(file.schema_arrow, settings.text_field)
         metadata = file.metadata
         end = metadata.num_row_groups if span.end is None else span.end
         row = sum(metadata.row_group(group).num_rows for group in range(span.start))
-        for group in range(span.start, end):
-            # Batches of one size, whatever the row groups are: small ones stay in the cache.
-            batches = file.iter_batches(
-                _batch_rows(metadata.row_group(group), settings),
-                row_groups=[group],
-                columns=[settings.text_field],
-                use_threads=False,
+        columns = _columns(stored, file, range(span.start, end), settings)
+        yield from found_in(span.path, columns, row, settings.batch_bytes)
+
+
+def _columns(stored: Any, file: Any, groups: range, settings: Settings) -> Iterator[Any]:
+    """Yield the text column of some row groups, in batches of one size, whatever the groups are.
+
+    Small batches stay in the cache. Their size follows from the stored size, which counts a text
+    of a dictionary once. So if rows repeat texts, the column keeps its dictionary; else a batch has
+    fewer rows where it could have many of a dictionary's longest text.
+    """
+    with_dictionary = None
+    for group in groups:
+        reader = file
+        facts = file.metadata.row_group(group)
+        count = facts.num_rows
+        chunk = _text_chunk(facts, settings.text_field)
+        size = chunk.total_uncompressed_size if chunk is not None else 0
+        rows = min(max(settings.batch_bytes * count // max(size, 1), 1), _MAX_BATCH_ROWS)
+        values, dictionary = (0, 0) if chunk is None else _dictionary_of(stored, chunk)
+        repeats = dictionary and count >= 4 * values and size - dictionary <= 4 * count
+        if repeats or min(rows, count) * dictionary > _MAX_DECODED_BYTES:
+            with_dictionary = with_dictionary or _parquet(
+                stored, metadata=file.metadata, read_dictionary=[settings.text_field]
             )
-            for batch in batches:
-                yield from found_in(span.path, batch.column(0), row, settings.batch_bytes)
-                row += len(batch)
+        if repeats:
+            reader, rows = with_dictionary, _MAX_BATCH_ROWS
+        elif min(rows, count) * dictionary > _MAX_DECODED_BYTES:
+            longest = dictionary
+            if size > 16 * dictionary:  # to read the dictionary twice takes no time then
+                first = next(_batches(with_dictionary, 1, group, settings)).column(0)
+                longest = max(lengths_of(first.dictionary), default=0)
+            rows = min(rows, max(_MAX_DECODED_BYTES // max(longest, 1), 1))
+        for batch in _batches(reader, rows, group, settings):
+            yield batch.column(0)
 
 
-def _batch_rows(group: Any, settings: Settings) -> int:
-    """Return the number of rows of a row group that have about `batch_bytes` of text."""
-    rows: int = group.num_rows
-    size = _text_bytes(group, settings.text_field)
-    return min(max(settings.batch_bytes * rows // max(size, 1), 1), _MAX_BATCH_ROWS)
+def _batches(file: Any, rows: int, group: int, settings: Settings) -> Any:
+    return file.iter_batches(
+        rows, row_groups=[group], columns=[settings.text_field], use_threads=False
+    )
+
+
+def _dictionary_of(stored: Any, chunk: Any) -> tuple[int, int]:
+    """Return the number of texts of a column chunk's dictionary, and its bytes; 0 without one.
+
+    A chunk begins with its dictionary. pyarrow does not tell its size, so the head of its page is
+    read here.
+    """
+    offset = chunk.data_page_offset
+    if chunk.has_dictionary_page:
+        offset = min(offset, chunk.dictionary_page_offset)
+    head = stored.read_at(_PAGE_HEAD_BYTES, offset)
+    if found := _DICTIONARY_PAGE.match(head):
+        return _varint(found["values"]), _varint(found["bytes"])
+    has_one = not head.startswith(_DATA_PAGES) or any("DICT" in name for name in chunk.encodings)
+    return (1, chunk.total_uncompressed_size) if has_one else (0, 0)
+
+
+def _varint(data: bytes) -> int:
+    r"""Return a number of Thrift: 7 bits in a byte, lowest first, then the sign in the lowest bit.
+
+    >>> _varint(b"\xac\x02")
+    150
+    """
+    return sum((byte & 127) << 7 * place for place, byte in enumerate(data)) >> 1
+
+
+def _text_chunk(group: Any, field: str) -> Any:
+    """Return the text column of a row group; None if its name is hidden."""
+    # Nested columns have several leaves; the leaf of a text column has its name alone.
+    for leaf in range(group.num_columns):
+        if group.column(leaf).path_in_schema == field:
+            return group.column(leaf)
+    return None
 
 
 def _text_bytes(group: Any, field: str) -> int:
     """Return the uncompressed size of a text column in a row group."""
-    # Nested columns have several leaves; the leaf of a text column has its name alone.
-    for leaf in range(group.num_columns):
-        if group.column(leaf).path_in_schema == field:
-            size: int = group.column(leaf).total_uncompressed_size
-            return size
-    return 0
+    chunk = _text_chunk(group, field)
+    return 0 if chunk is None else chunk.total_uncompressed_size
 
 
 def spans(path: str, settings: Settings, part_bytes: int) -> list[Span]:
     """Return spans whose text column has about `part_bytes`, uncompressed."""
-    with _opened(path) as file, arrow_errors():
+    with opened_by_arrow(path) as stored, arrow_errors():
+        file = _parquet(stored)
         check_column(file.schema_arrow, settings.text_field)
         metadata = file.metadata
         groups = metadata.num_row_groups
@@ -79,15 +154,10 @@ def spans(path: str, settings: Settings, part_bytes: int) -> list[Span]:
     return [*found, Span(path, start, groups)]
 
 
-@contextmanager
-def _opened(path: str) -> Iterator[Any]:
+def _parquet(stored: Any, **options: Any) -> Any:
     """Open a file with little memory: reading ahead and mapping would take more."""
     parquet = pyarrow(".parquet")
-    with opened_by_arrow(path) as stored:
-        with arrow_errors():
-            file = parquet.ParquetFile(stored, pre_buffer=False, buffer_size=_READ_BYTES)
-        with file:
-            yield file
+    return parquet.ParquetFile(stored, pre_buffer=False, buffer_size=_READ_BYTES, **options)
 
 
 @contextmanager
@@ -96,6 +166,8 @@ def arrow_errors() -> Iterator[None]:
     pa = pyarrow()
     try:
         yield
+    except MemoryError as error:  # pyarrow's is an ArrowException too
+        raise MemoryError(*error.args) from None
     except (pa.ArrowException, OSError, EOFError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise

@@ -119,6 +119,8 @@ class Parquet(TokenFormat):
                     if column.null_count or ids.null_count:
                         raise ValueError(f"{path}: a document or an id is null")
                     yield Found(_integers(ids), [offset - offsets[0] for offset in offsets])
+        except MemoryError:  # pyarrow's is an ArrowException too
+            raise
         except (OSError, arrow.ArrowException, KeyError) as error:
             raise ValueError(f"{path}: {error}") from None
 
