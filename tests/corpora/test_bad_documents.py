@@ -7,6 +7,8 @@ import json
 import os
 import pickle
 import struct
+import time
+import tracemalloc
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -513,3 +515,55 @@ def test_dictionaries_of_parquet_give_the_documents_of_plain_columns(
             ]
             found.append((batches, [(bad.row, bad.reason) for bad in corpus.report.first_bad]))
         assert found[0] == found[1] == found[2]
+
+
+# Arrays of JSON
+
+
+def test_a_long_integer_of_json_is_no_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(
+        '[{"text":"a"},{"x":' + "9" * 5000 + ',"text":"b"},{"text":' + "9" * 5000 + "}]"
+    )
+    byte = path.read_text().rindex("{")
+    assert skipped(path) == (["a", "b"], [{"row": 2, "byte": byte, "reason": "not a string"}])
+
+
+def test_bad_rows_of_json_take_no_longer_than_good_ones(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    seconds = []
+    for row in ('{"text":"é"}', '"é"'):
+        path.write_text(f"[{','.join([row] * 60_000)}]", "utf-8")
+        start = time.process_time()
+        corpus = Corpus(path, on_bad="skip")
+        list(corpus)
+        seconds.append(time.process_time() - start)
+    assert corpus.report.bad == 60_000
+    assert corpus.report.first_bad[99].byte == 1 + 5 * 99
+    assert seconds[1] < 4 * seconds[0]
+
+
+# Sizes
+
+
+@pytest.mark.parametrize("suffix", COMPRESSIONS)
+def test_large_batches_of_a_small_file_take_little_memory(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"a.jsonl{suffix}"
+    path.write_bytes(COMPRESSIONS[suffix](GOOD * 100_000))
+    tracemalloc.start()
+    (batch,) = Corpus(path).batches(batch_bytes=1 << 32)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(batch.rows) == 100_000
+    assert peak < 1 << 26
+
+
+def test_a_size_may_be_an_integer_of_numpy(tmp_path: Path) -> None:
+    numpy = pytest.importorskip("numpy")
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(GOOD * 20)
+    spans = [part.spans for part in Corpus(path).parts(97)]
+    assert [part.spans for part in Corpus(path).parts(numpy.uint32(97))] == spans
+    assert [span for (file,) in [Corpus(path).files] for span in file.spans(numpy.uint8(97))] == [
+        span for (span,) in spans
+    ]

@@ -17,7 +17,7 @@ from bpetite.corpora._inputs import FORMATS, Format, Settings, Span
 from bpetite.corpora._inputs.compression import compression_by_name
 from bpetite.corpora._inputs.lines import first_byte
 from bpetite.corpora._inputs.source import BLOCK_BYTES, STANDARD_INPUT, Source
-from bpetite.corpora._parts import CorpusFile, parts_of, span_of
+from bpetite.corpora._parts import CorpusFile, parts_of, positive, span_of
 from bpetite.corpora._report import (
     BadDocument,
     BadDocumentError,
@@ -143,7 +143,7 @@ class Corpus:
 
         Raises ValueError for standard input and pipes, which cannot be read twice.
         """
-        parts = parts_of(self.files, self.spans, part_bytes)
+        parts = parts_of(self.files, self.spans, positive(part_bytes, "part_bytes"))
         return [self.part(map(span_of, part)) for part in parts]
 
     def total_bytes(self) -> int | None:
@@ -167,7 +167,7 @@ class Corpus:
 
         No batch spans two files. A thread reads the next batches while the caller works on one.
         """
-        settings = self._settings._replace(batch_bytes=_positive(batch_bytes))
+        settings = self._settings._replace(batch_bytes=positive(batch_bytes, "batch_bytes"))
         return (batch for item in self._read(settings) if (batch := item.found.batch) is not None)
 
     def segments(self, *, batch_bytes: int = BLOCK_BYTES) -> Iterator[tuple[Batch, bool]]:
@@ -176,7 +176,7 @@ class Corpus:
         A text file that is one document comes in several batches, each of whole characters. So it
         may be larger than memory.
         """
-        settings = self._settings._replace(batch_bytes=_positive(batch_bytes), has_segments=True)
+        settings = self._settings._replace(batch_bytes=positive(batch_bytes, "batch_bytes"), has_segments=True)
         return (
             (batch, item.found.is_complete)
             for item in self._read(settings)
@@ -251,12 +251,6 @@ class Corpus:
             except DataError:
                 pass
         return CorpusFile(path, format, compression, storage.size_of(path), self._settings)
-
-
-def _positive(batch_bytes: int) -> int:
-    if batch_bytes < 1:
-        raise ValueError(f"batch_bytes must be at least 1, got {batch_bytes}")
-    return batch_bytes
 
 
 def _checked(

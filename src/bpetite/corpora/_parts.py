@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import index
 from typing import Any
 
 from bpetite.corpora import _inputs as inputs
@@ -40,8 +41,7 @@ class CorpusFile:
 
         Raises ValueError for a Parquet or Arrow file that cannot be read.
         """
-        if part_bytes < 1:
-            raise ValueError(f"part_bytes must be at least 1, got {part_bytes}")
+        part_bytes = positive(part_bytes, "part_bytes")
         if self.size is None or self.format is None or self.compression is not None:
             return (Span(self.path),)
         try:
@@ -129,3 +129,10 @@ def _entries_of(
 def span_of(entry: dict[str, Any]) -> Span:
     """Return the span of an entry of the plan."""
     return Span(entry["path"], entry["start"], entry["end"])
+
+
+def positive(size: int, name: str) -> int:
+    """Return a number of bytes as an int of Python, which no arithmetic overflows."""
+    if size < 1:
+        raise ValueError(f"{name} must be at least 1, got {size}")
+    return index(size)

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from itertools import zip_longest
+from operator import index
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -91,6 +92,7 @@ def plan(
     if shard_tokens is None:
         shard_tokens = DEFAULT_SHARD_TOKENS.get(format)
     _check_numbers(token_format, shard_tokens, validation, part_bytes)
+    part_bytes = index(part_bytes)  # of another library, it might overflow
     place = storage.located(folder)
     files, spans = corpus.files, corpus.spans
     sources = parts_of(files, spans, part_bytes)

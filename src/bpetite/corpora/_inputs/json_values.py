@@ -21,6 +21,8 @@ _WHITE_SPACE = re.compile(r"[ \t\r\n]*")
 # An error this close to the end of the characters read may be due to missing ones.
 _MAX_UNFINISHED_CHARACTERS = 16
 
+_BATCH_BAD_ROWS = 1 << 10
+
 
 def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
     """Yield the documents of a file: of its lines, or of the objects in its arrays."""
@@ -33,6 +35,7 @@ def _values(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
     rows: list[int] = []
     bad: list[BadDocument] = []
     size = 0
+    most_bad = _BATCH_BAD_ROWS if settings.skips_bad else 1
     try:
         characters = _Characters(source)
         for row, value in enumerate(_elements(characters)):
@@ -52,18 +55,19 @@ def _values(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
             if reason:
                 byte = characters.byte_of_value()
                 bad.append(BadDocument(span.path, "row", row, byte, reason))
-            if size >= settings.batch_bytes or bad:
+            if size >= settings.batch_bytes or len(bad) >= most_bad:
                 yield Found(batch_of(documents, rows) if rows else None, bad=bad)
                 documents, rows, bad, size = [], [], [], 0
     except DataError:
-        yield Found(batch_of(documents, rows) if rows else None)
+        yield Found(batch_of(documents, rows) if rows else None, bad=bad)
         raise
-    yield Found(batch_of(documents, rows) if rows else None)
+    yield Found(batch_of(documents, rows) if rows else None, bad=bad)
 
 
 def _elements(text: _Characters) -> Iterator[object]:
     """Yield each value of a file, and each element of an array instead of the array."""
-    decoder = json.JSONDecoder()
+    # Of a number, only its kind counts; Python refuses integers of some thousand digits.
+    decoder = json.JSONDecoder(parse_int=float)
     while text.skip_white_space():
         if text.peek() != "[":
             yield text.value(decoder)
@@ -89,7 +93,8 @@ class _Characters:
         self._at = 0
         self._value_at = 0
         self._is_at_end = False
-        self._bytes = 0  # of the characters before `_text`
+        self._counted = 0  # characters of `_text`
+        self._bytes = 0  # of all characters before, and of these
         self._decoded = 0  # bytes
 
     def peek(self) -> str:
@@ -100,7 +105,10 @@ class _Characters:
         return self._byte(self._value_at)
 
     def _byte(self, at: int) -> int:
-        return self._bytes + len(self._text[:at].encode())
+        """Return the offset of a character, which is not before that of the last call."""
+        self._bytes += len(self._text[self._counted : at].encode())
+        self._counted = at
+        return self._bytes
 
     def skip(self, character: str) -> None:
         if self.peek() != character:
@@ -149,9 +157,9 @@ class _Characters:
         if self._is_at_end:
             return False
         if self._at and self._text:
-            self._bytes = self._byte(self._at)
+            self._byte(self._at)
             self._text = self._text[self._at :]
-            self._at = 0
+            self._at = self._counted = 0
         block = bytes(next(self._blocks, b""))
         pending = len(self._decoder.getstate()[0])
         try:

@@ -69,12 +69,15 @@ class Source:
             self._beginning += view[:count]
         return self._beginning[:size]
 
-    def readinto(self, buffer: memoryview) -> int:
-        """Fill a buffer; return the number of bytes, which is less at the end of the file."""
+    def readinto(self, buffer: memoryview, has_more: bool = False) -> int:
+        """Fill a buffer; return the number of bytes, which is less at the end of the file.
+
+        An error waits for the next call if there are bytes before it, or if the caller `has_more`.
+        """
         taken = min(len(self._beginning), len(buffer))
         buffer[:taken] = self._beginning[:taken]
         self._beginning = self._beginning[taken:]
-        while taken < len(buffer) and (count := self._read(buffer[taken:], taken > 0)):
+        while taken < len(buffer) and (count := self._read(buffer[taken:], has_more or taken > 0)):
             taken += count
         self.offset += taken
         return taken
@@ -94,16 +97,21 @@ class Source:
         """Return up to `size` bytes, or all."""
         if size < 0:
             return b"".join(map(bytes, self.blocks(BLOCK_BYTES)))
-        buffer = bytearray(size)
-        with memoryview(buffer) as view:
-            count = self.readinto(view)
-        return bytes(buffer[:count])
+        block = next(self.blocks(size), b"") if size else b""
+        return bytes(block)
 
     def blocks(self, size: int) -> Iterator[memoryview]:
-        """Yield the file in blocks, each valid until the next."""
-        buffer = bytearray(size)
-        view = memoryview(buffer)
+        """Yield the file in blocks, each valid until the next.
+
+        A buffer larger than the file would only cost memory, so it grows as it fills.
+        """
+        view = memoryview(bytearray(min(size, BLOCK_BYTES)))
         while count := self.readinto(view):
+            while count == len(view) < size:
+                larger = memoryview(bytearray(min(2 * len(view), size)))
+                larger[:count] = view
+                view = larger
+                count += self.readinto(view[count:], has_more=True)
             yield view[:count].toreadonly()
 
 
