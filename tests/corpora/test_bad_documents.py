@@ -517,6 +517,31 @@ def test_dictionaries_of_parquet_give_the_documents_of_plain_columns(
         assert found[0] == found[1] == found[2]
 
 
+@pytest.mark.parametrize(("log", "is_read"), [(27, True), (31, True), (32, False), (41, False)])
+def test_a_window_of_zstd_above_2_gib_is_an_error(log: int, is_read: bool, tmp_path: Path) -> None:
+    block = (len(GOOD) << 3 | 1).to_bytes(3, "little") + GOOD
+    frame = b"\x28\xb5\x2f\xfd\0" + bytes([log - 10 << 3]) + block
+    path = tmp_path / "a.jsonl.zst"
+    path.write_bytes(frame)
+    if is_read:
+        assert list(Corpus(path)) == ["ab"]
+    else:
+        assert "is unreadable at byte" in error_of(path)
+        assert "its zstd window is above 2 GiB; compress it with --long=31" in error_of(path)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_a_compressed_text_is_in_memory_once(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"a.txt{suffix}"
+    path.write_bytes(COMPRESSIONS[suffix](b" " * (1 << 26)))
+    tracemalloc.start()
+    (batch,) = Corpus(path).batches()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(batch.data) == 1 << 26
+    assert peak < 1.5 * (1 << 26)
+
+
 # Arrays of JSON
 
 

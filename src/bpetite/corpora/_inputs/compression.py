@@ -91,6 +91,9 @@ class Decompressed:
                 raise
             if str(error).startswith("Error -4 ") or "Allocation error" in str(error):
                 raise MemoryError(f"{self._compression}: {error}") from None  # zlib's, zstd's words
+            if "too much memory" in str(error):  # by the header; how much there is does not matter
+                detail = "its zstd window is above 2 GiB; compress it with --long=31 at most"
+                raise DataError("unreadable", self._file.tell(), detail) from None
             detail = f"{self._compression}: {error}"
             raise DataError("corrupt", self._file.tell(), detail) from None
         if not count and self._frames is not None and self._frames.is_inside:

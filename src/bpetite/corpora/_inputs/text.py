@@ -25,7 +25,10 @@ def _whole(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
     """Yield the one document of a file."""
     is_file = storage.is_file(span.path)
     if not settings.has_segments or (settings.skips_bad and not is_file):
-        yield Found(_segment(b"".join(_checked(source, settings))))
+        document = bytearray()  # to join blocks would take twice the memory
+        for data in _checked(source, settings):
+            document += data
+        yield Found(_segment(document))
         return
     if settings.skips_bad:
         # A document that was found in part could not be taken back. So the file is read twice.
@@ -37,7 +40,7 @@ def _whole(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
     yield Found(_segment(b""))
 
 
-def _segment(data: bytes) -> Batch:
+def _segment(data: bytes | bytearray) -> Batch:
     return Batch(memoryview(data), memoryview(array("Q", (0, len(data)))), range(1))
 
 
