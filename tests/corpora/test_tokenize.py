@@ -20,7 +20,7 @@ from support.examples import slow_except
 from support.programs import variables
 
 from bpetite import Tokenizer
-from bpetite.corpora import Corpus, TokenizeProgress, first_documents, tokenize, verify
+from bpetite.corpora import Corpus, TokenizeProgress, finish, first_documents, tokenize, verify
 from bpetite.corpora._plan import shard_of
 from bpetite.corpora._token_files import FORMATS
 
@@ -642,3 +642,75 @@ def test_progress_ends_with_everything(source: Path, folder: Path) -> None:
     size = source.stat().st_size
     assert (last.done_bytes, last.total_bytes, last.ids) == (size, size, manifest["totals"]["ids"])
     assert [now.ids for now in seen] == sorted(now.ids for now in seen)
+
+
+def list_changes() -> Iterator[Any]:
+    """Yield what may happen to a list of bad documents, and a word of the problem."""
+    yield pytest.param(Path.unlink, "No such file", id="missing")
+    yield pytest.param(lambda path: path.write_bytes(b""), "0 bytes, not", id="emptied")
+    yield pytest.param(
+        lambda path: path.write_bytes(path.read_bytes()[:-9]), "bytes, not", id="cut"
+    )
+    yield pytest.param(
+        lambda path: path.write_bytes(path.read_bytes().replace(b"no", b"on")), "CRC", id="changed"
+    )
+    yield pytest.param(
+        lambda path: path.with_name("00000.jsonl").write_bytes(path.read_bytes()),
+        "foreign",
+        id="doubled",
+    )
+
+
+@pytest.mark.parametrize(("change", "word"), [*list_changes()])
+def test_verify_checks_lists_of_bad_documents(
+    change: Any, word: str, tmp_path: Path, folder: Path
+) -> None:
+    for name, line in (("a", '{"text": "ab"}'), ("b", '{"id": 7}')):
+        (tmp_path / f"{name}.jsonl").write_text(f"{line}\n" * 9)
+    files = [tmp_path / f"{name}.jsonl" for name in "ab"]
+    tokenize(Corpus(files, on_bad="skip"), TOKENIZER, folder, "megatron", part_bytes=9)
+    assert verify(folder, deep=True) == []
+    last = sorted((folder / ".bpetite/bad").iterdir())[-1]
+    change(last)
+    problems = verify(folder)
+    assert len(problems) == 1
+    assert word in problems[0]
+
+
+@pytest.mark.parametrize("number", ["00099", "00001"])
+def test_a_foreign_receipt_is_named(number: str, finished: Path) -> None:
+    receipts = finished / ".bpetite/receipts"
+    (receipts / f"{number}.json").write_bytes((receipts / "00000.json").read_bytes())
+    (problem,) = verify(finished)
+    assert problem.startswith(f".bpetite/receipts/{number}.json: foreign: the ")
+    (finished / "manifest.json").unlink()
+    with pytest.raises(ValueError, match=f"{number}.json: foreign: the "):
+        finish(finished)
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("manifest.json", ".bpetite/plan.json"),
+        ("manifest.json", ".bpetite/receipts/00000.json"),
+        (".bpetite/plan.json", "manifest.json"),
+        (".bpetite/receipts/00001.json", "manifest.json"),
+    ],
+)
+def test_a_document_under_another_name_is_refused(name: str, other: str, finished: Path) -> None:
+    (finished / name).write_bytes((finished / other).read_bytes())
+    (problem,) = verify(finished)
+    assert problem.startswith(f"{finished / name}: another document of token files has this name")
+
+
+def test_a_receipt_of_another_run_is_found_in_a_joined_file(tmp_path: Path) -> None:
+    folders = []
+    for name in ("ten", "men"):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"text": name}) + "\n")
+        folders.append(tmp_path / name)
+        (tmp_path / "a.jsonl").write_bytes((tmp_path / f"{name}.jsonl").read_bytes())
+        tokenize(Corpus(tmp_path / "a.jsonl"), TOKENIZER, folders[-1], "nanogpt")
+        assert verify(folders[-1]) == []
+    receipt = Path(".bpetite/receipts/00000.json")
+    (folders[0] / receipt).write_bytes((folders[1] / receipt).read_bytes())
+    assert verify(folders[0]) == ["manifest.json: shards is not what the plan and the receipts say"]

@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from bpetite.formats._files import new_file
 MANIFEST = "manifest.json"
 PLAN = ".bpetite/plan.json"
 RECEIPTS = ".bpetite/receipts"
+BAD = ".bpetite/bad"
 VOCABULARY = "vocabulary.json"
 
 VERSION = 1
@@ -62,7 +63,17 @@ def read(folder: Path, name: str) -> dict[str, Any]:
     document = opened(storage.read(path), str(path))
     if document.get("version") != VERSION:
         raise ValueError(f"{path}: version {document.get('version')}; this bpetite reads {VERSION}")
+    kind = next((kind for key, kind in _KINDS.items() if key in document), None)
+    if kind != (name if name in _KINDS.values() else RECEIPTS):
+        raise ValueError(
+            f"{path}: another document of token files has this name; bring back the right one, or "
+            "write another folder"
+        )
     return document
+
+
+_KINDS = {"totals": MANIFEST, "corpus": PLAN, "part": RECEIPTS}
+"""Which document has an entry of this name, in the order to look; a manifest has a plan's too."""
 
 
 def write(folder: Path, name: str, document: dict[str, Any]) -> None:
@@ -94,7 +105,7 @@ def receipt_name(part: int) -> str:
 
 
 def receipts(folder: Path) -> dict[int, dict[str, Any]]:
-    """Return the receipt of each finished part, by the number of the part, in order."""
+    """Return the receipt of each finished part, by the number in its name, in order."""
     place = folder / RECEIPTS
     names = storage.names_in(place) if storage.exists(place) else []
     names = [name for name in names if re.fullmatch(r"[0-9]{5,}\.json", name)]
@@ -119,6 +130,19 @@ def totals(receipts: Iterable[Mapping[str, Any]]) -> dict[str, int]:
         for key in TOTALS:
             sums[key] += receipt[key]
     return sums
+
+
+def foreign_receipts(
+    plan: Mapping[str, Any], receipts: Mapping[int, Mapping[str, Any]]
+) -> Iterator[str]:
+    """Yield a sentence about each receipt that is not of the part that its name says."""
+    count = len(plan["parts"])
+    for number, receipt in receipts.items():
+        if number >= count:
+            yield f"{receipt_name(number)}: foreign: the plan has {count} parts; remove it"
+        elif receipt["part"] != number:
+            part = receipt["part"]
+            yield f"{receipt_name(number)}: foreign: the receipt of part {part}; remove it"
 
 
 def complete(plan: dict[str, Any], parts: dict[int, dict[str, Any]]) -> dict[str, Any]:

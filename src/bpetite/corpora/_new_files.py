@@ -164,6 +164,21 @@ def crc32(data: bytes | memoryview, start: int = 0) -> int:
     return _crc32(data, start)
 
 
+def crc32_joined(first: int, second: int, second_bytes: int) -> int:
+    """Return the CRC-32 of two files as one, from the CRC-32 of each and the second one's size.
+
+    >>> crc32_joined(crc32(b"ab"), crc32(b"cd"), 2) == crc32(b"abcd")
+    True
+    """
+    # A CRC-32 is linear: what `first` adds to it does not depend on the bytes that follow.
+    zeros = bytes(min(second_bytes, _READ_BYTES))
+    with_first, without = first, 0
+    for start in range(0, second_bytes, _READ_BYTES):
+        block = memoryview(zeros)[: second_bytes - start]
+        with_first, without = crc32(block, with_first), crc32(block, without)
+    return with_first ^ without ^ second
+
+
 def crc32_of(path: Path) -> int:
     """Return the CRC-32 of a file."""
     total = 0

@@ -122,7 +122,7 @@ def written(
         _check_sizes(sources)
         for found, number, bytes_read in corpus.items():
             if found.bad:
-                log = log or files.create(f".bpetite/bad/{work.number:05d}.jsonl")
+                log = log or files.create(f"{manifest.BAD}/{work.number:05d}.jsonl")
                 log.write("".join(bad.to_json() + "\n" for bad in found.bad).encode())
             if found.batch is None:
                 continue
@@ -172,6 +172,9 @@ def placed(work: Work, files: NewFiles, receipt: dict[str, Any]) -> dict[str, An
         shard["files"] = [
             fact._asdict() for fact in facts if fact.name.startswith(f"{shard['name']}.")
         ]
+    lists = [fact._asdict() for fact in facts if fact.name.startswith(f"{manifest.BAD}/")]
+    if lists:
+        (receipt["bad_list"],) = lists
     manifest.write(work.folder, work.receipt_name, receipt)
     return manifest.read(work.folder, work.receipt_name)
 

@@ -142,6 +142,8 @@ def _write_manifest(folder: Path) -> None:
     """Write the manifest of a folder, after joining the shards of a format of one file."""
     document = manifest.read(folder, manifest.PLAN)
     receipts = manifest.receipts(folder)
+    for problem in manifest.foreign_receipts(document, receipts):
+        raise ValueError(f"{folder}: {problem}")
     count = len(document["parts"])
     missing = [number for number in range(count) if number not in receipts]
     if missing:

@@ -13,9 +13,10 @@ from typing import Any
 from bpetite import Tokenizer
 from bpetite.corpora import _manifest as manifest
 from bpetite.corpora import _storage as storage
-from bpetite.corpora._new_files import crc32_of
+from bpetite.corpora._new_files import crc32_joined, crc32_of
 from bpetite.corpora._part import Work, do
 from bpetite.corpora._plan import shard_of, vocabulary_of
+from bpetite.corpora._shards import TRAINING, VALIDATION
 from bpetite.corpora._token_files import FORMATS
 from bpetite.corpora._token_files.contract import Found
 
@@ -29,9 +30,10 @@ def verify(
 ) -> list[str]:
     """Return the problems of a folder of token files, one sentence each; none if all is right.
 
-    Checked are the manifest and the vocabulary, the name, size and CRC-32 of each file, the numbers
-    of documents and ids, every id, and the begin and end token of each document. `tokenizer` is
-    the one that the folder should be of. `deep` encodes the sources again and compares the files.
+    Checked are the manifest and the vocabulary, the name, size and CRC-32 of each file, lists of
+    bad documents included, the numbers of documents and ids, every id, and the begin and end token
+    of each document. `tokenizer` is the one that the folder should be of. `deep` encodes the
+    sources again and compares the files.
 
     Raises OSError from the system, for example if the folder is not readable.
     """
@@ -62,7 +64,11 @@ def _problems(folder: Path, tokenizer: Tokenizer | None, deep: bool) -> Iterator
         yield f"{manifest.VOCABULARY} is another vocabulary than the manifest names"
     if tokenizer is not None and tokenizer.fingerprint != fingerprint:
         yield f"the tokenizer is {tokenizer.fingerprint}, the files are of {fingerprint}"
-    yield from _differences(document, plan, receipts)
+    foreign = [*manifest.foreign_receipts(plan, receipts)]
+    yield from foreign
+    if not foreign:
+        yield from _differences(document, plan, receipts)
+    yield from _list_problems(folder, receipts)
     whole = []
     for shard in document["shards"]:
         problems = [*_file_problems(folder, shard["files"])]
@@ -77,7 +83,7 @@ def _problems(folder: Path, tokenizer: Tokenizer | None, deep: bool) -> Iterator
     documents = sum(boundaries) // _boundaries_of_each(document)
     if len(boundaries) == len(document["shards"]) and documents != expected:
         yield f"{folder}: {documents} documents, not {expected}"
-    if deep:
+    if deep and not foreign:
         yield from _source_problems(folder, plan, receipts, own)
 
 
@@ -108,11 +114,47 @@ def _differences(
         yield f"{len(missing)} receipts are missing; the first is {first}"
         return
     expected = manifest.complete(plan, receipts)
+    if FORMATS[document["format"]].one_file:
+        document = {**document, "parts": _without_shards(document["parts"])}
+        document["shards"] = [
+            {**shard, "name": "", "files": [{**file, "name": ""} for file in shard["files"]]}
+            for shard in document["shards"]
+        ]
+        expected["parts"] = _without_shards(expected["parts"])
+        expected["shards"] = [*_joined(expected["shards"])]
     for key, value in expected.items():
-        if document.get(key) != value and not (
-            FORMATS[document["format"]].one_file and key in ("shards", "parts")
-        ):
+        if document.get(key) != value:
             yield f"{manifest.MANIFEST}: {key} is not what the plan and the receipts say"
+
+
+def _without_shards(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**part, "shards": []} for part in parts]
+
+
+def _joined(shards: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield what the shards of each split are as one file, without names."""
+    for split in (TRAINING, VALIDATION):
+        documents = ids = size = crc = 0
+        for shard in (shard for shard in shards if shard["split"] == split):
+            (file,) = shard["files"]
+            documents += shard["documents"]
+            ids += shard["ids"]
+            size += file["bytes"]
+            crc = crc32_joined(crc, int(file["crc32"], 16), file["bytes"])
+        if documents:
+            files = [{"name": "", "bytes": size, "crc32": f"{crc:08x}"}]
+            yield {"name": "", "split": split, "documents": documents, "ids": ids, "files": files}
+
+
+def _list_problems(folder: Path, receipts: dict[int, dict[str, Any]]) -> Iterator[str]:
+    """Check the lists of bad documents: each receipt names its own."""
+    lists = [receipt["bad_list"] for receipt in receipts.values() if "bad_list" in receipt]
+    yield from _file_problems(folder, lists)
+    place = folder / manifest.BAD
+    known = {file["name"] for file in lists}
+    for name in storage.names_in(place) if storage.exists(place) else []:
+        if f"{manifest.BAD}/{name}" not in known:
+            yield f"{place / name}: foreign: no receipt names it"
 
 
 def _file_problems(folder: Path, files: list[dict[str, Any]]) -> Iterator[str]:
