@@ -6,8 +6,11 @@ import errno
 import json
 import os
 import socket
+import threading
+import traceback
 import uuid
 from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,9 @@ from support.examples import slow_except
 
 from bpetite import Tokenizer
 from bpetite.corpora import (
+    BadDocumentError,
     Corpus,
+    Part,
     finish,
     first_documents,
     plan,
@@ -354,6 +359,116 @@ def test_files_of_the_desktop_are_left_out(memory: str) -> None:
     tokenize(corpus, TOKENIZER, f"{memory}/out", "megatron")
     put(f"{memory}/out/.DS_Store", b"")
     assert verify(f"{memory}/out", TOKENIZER) == []
+
+
+# Secrets of URLs
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    """A server of a folder, which asks for a user and a signature; its address without a scheme."""
+    pytest.importorskip("aiohttp")
+    (tmp_path / "served").mkdir()
+
+    class Handler(SimpleHTTPRequestHandler):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments, directory=str(tmp_path / "served"))
+
+        def send_head(self) -> Any:
+            self.path, _, query = self.path.partition("?")
+            if "sig=" not in query:
+                self.send_error(403, f"no signature in ?{query}")
+                return None
+            return super().send_head()
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as httpd:
+        threading.Thread(target=httpd.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{httpd.server_port}"
+        httpd.shutdown()
+
+
+def all_bytes(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_folder_has_no_secrets_of_urls(server: str, tmp_path: Path) -> None:
+    (tmp_path / "served/a.jsonl").write_bytes(FILES["texts.jsonl"] + b"bad\n")
+    url, public = f"http://me:secret@{server}/a.jsonl?sig=secret", f"http://{server}/a.jsonl"
+    with pytest.raises(BadDocumentError, match=f"^{public}: line 101") as caught:
+        list(Corpus(url))
+    assert "secret" not in repr(caught.value.document)
+    corpus, folder = Corpus(url, on_bad="skip"), tmp_path / "tokens"
+    manifest = tokenize(corpus, TOKENIZER, folder, "megatron", workers=2, validation=0.1)
+    assert (manifest["totals"]["documents"], manifest["totals"]["bad"]) == (100, 1)
+    assert manifest["parts"][0]["sources"][0]["path"] == public
+    assert b"secret" not in all_bytes(folder)
+    assert public.encode() in all_bytes(folder / ".bpetite/bad")
+    assert "secret" not in " ".join(verify(folder, deep=True))
+
+
+def test_a_folder_has_no_user_of_a_url(memory: str, tmp_path: Path) -> None:
+    url = f"memory://me:secret@{memory.removeprefix('memory://')}/a.jsonl"
+    put(url, FILES["texts.jsonl"] + b"bad\n")
+    folder = tmp_path / "tokens"
+    manifest = tokenize(Corpus(url, on_bad="skip"), TOKENIZER, folder, "megatron")
+    assert manifest["totals"]["bad"] == 1
+    assert b"secret" not in all_bytes(folder)
+    with pytest.raises(FileNotFoundError) as caught:
+        Corpus(url + "x")
+    assert caught.value.filename == f"{memory}/a.jsonlx"
+
+
+def test_a_run_goes_on_with_a_new_signature(server: str, tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / f"served/{name}.jsonl").write_bytes(FILES["texts.jsonl"])
+
+    def planned(signature: str, folder: str) -> list[Part]:
+        urls = [f"http://{server}/{name}.jsonl?sig={signature}" for name in "ab"]
+        options: dict[str, Any] = {"part_bytes": len(FILES["texts.jsonl"]), "validation": 0.1}
+        return plan(Corpus(urls), TOKENIZER, tmp_path / folder, "megatron", **options)
+
+    first, *_ = planned("one", "tokens")
+    assert "sig=one" in first.sources[0]["path"]
+    tokenize_part(Part(*json.loads(json.dumps(first))))
+    again = planned("two", "tokens")
+    assert [tokenize_part(part)["part"] for part in again] == [0, 1]
+    for part in planned("three", "other"):
+        tokenize_part(part)
+    assert finish(tmp_path / "tokens") == finish(tmp_path / "other")
+
+
+def test_urls_that_differ_in_the_query_alone_are_refused(server: str, tmp_path: Path) -> None:
+    (tmp_path / "served/a.jsonl").write_bytes(FILES["texts.jsonl"])
+    urls = [f"http://{server}/a.jsonl?sig=s&id={number}" for number in (7, 8)]
+    assert len(list(Corpus(urls))) == 200
+    with pytest.raises(ValueError, match=rf"^http://{server}/a\.jsonl: two inputs have this URL"):
+        plan(Corpus(urls), TOKENIZER, tmp_path / "tokens", "megatron")
+    assert plan(Corpus([urls[0]] * 2), TOKENIZER, tmp_path / "tokens", "megatron")
+
+
+@pytest.mark.parametrize(
+    "url", ["http://me:secret@{}/none?x=secret", "ftp://me:secret@127.0.0.1:9/a.jsonl"]
+)
+def test_errors_have_no_secrets_of_urls(url: str, server: str) -> None:
+    with pytest.raises(OSError, match=r"ftp:|http:|Errno") as caught:
+        list(Corpus(url.format(server)))
+    words = "".join(traceback.format_exception(caught.value, chain=False)[-1:])
+    assert "secret" not in words + str(caught.value) + str(caught.value.filename)
+    assert caught.value.__cause__ is None
+
+
+def test_a_folder_with_a_password_in_its_url_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(FILES["texts.jsonl"])
+    url = "ftp://me:secret@127.0.0.1:9/tokens"
+    for call in (
+        lambda: plan(Corpus(tmp_path / "a.jsonl"), TOKENIZER, url, "megatron"),
+        lambda: finish(url),
+        lambda: verify(url),
+    ):
+        with pytest.raises(ValueError, match=r"^ftp://127\.0\.0\.1:9/tokens: .* a password"):
+            call()
 
 
 # A server on this machine

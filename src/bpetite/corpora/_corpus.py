@@ -176,7 +176,9 @@ class Corpus:
         A text file that is one document comes in several batches, each of whole characters. So it
         may be larger than memory.
         """
-        settings = self._settings._replace(batch_bytes=positive(batch_bytes, "batch_bytes"), has_segments=True)
+        settings = self._settings._replace(
+            batch_bytes=positive(batch_bytes, "batch_bytes"), has_segments=True
+        )
         return (
             (batch, item.found.is_complete)
             for item in self._read(settings)
@@ -195,6 +197,8 @@ class Corpus:
         items = read_ahead(lambda: self._found(settings)) if can_stop else self._found(settings)
         try:
             for item in items:
+                if item.found.bad:
+                    item = _without_secrets(item)
                 batch, is_complete, bad = item.found
                 report.stored_bytes = item.bytes_read
                 for document in bad:
@@ -251,6 +255,11 @@ class Corpus:
             except DataError:
                 pass
         return CorpusFile(path, format, compression, storage.size_of(path), self._settings)
+
+
+def _without_secrets(item: Item) -> Item:
+    bad = [document._replace(path=storage.public(document.path)) for document in item.found.bad]
+    return item._replace(found=item.found._replace(bad=bad))
 
 
 def _checked(

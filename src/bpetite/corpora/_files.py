@@ -45,7 +45,7 @@ def _named(path: str, has_format: bool) -> list[str]:
         elif "**" not in path or match == path:  # otherwise the files of the folder match too
             files += _in_folder(match, has_format)
     if not files:
-        raise FileNotFoundError(errno.ENOENT, "no file matches", path)
+        raise FileNotFoundError(errno.ENOENT, "no file matches", storage.public(path))
     return files
 
 
@@ -53,13 +53,14 @@ def _in_folder(folder: str, has_format: bool) -> list[str]:
     """Return the files of a folder and its folders, sorted, without hidden ones."""
     files = storage.files_below(folder)
     if not files:
-        raise FileNotFoundError(errno.ENOENT, "the folder has no files", folder)
+        raise FileNotFoundError(errno.ENOENT, "the folder has no files", storage.public(folder))
     formats = {path: format_by_name(path) for path in files}
     structured = {*formats.values()} - {None, "text"}
     unknown = next((path for path, format in formats.items() if format is None), None)
     if structured and unknown and not has_format:
+        kinds = "/".join(sorted(map(str, structured)))
         raise ValueError(
-            f"{unknown}: the folder {folder} has {'/'.join(sorted(map(str, structured)))} files, "
+            f"{storage.public(unknown)}: the folder {storage.public(folder)} has {kinds} files, "
             f"and the name of this one does not tell its format; name the files, or use a glob"
         )
     return files

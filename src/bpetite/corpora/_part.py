@@ -15,7 +15,14 @@ from bpetite.corpora import _storage as storage
 from bpetite.corpora._corpus import Corpus
 from bpetite.corpora._new_files import NewFile, NewFiles
 from bpetite.corpora._parts import span_of
-from bpetite.corpora._plan import Part, loaded_plan, loaded_tokenizer, shard_name, shard_of
+from bpetite.corpora._plan import (
+    Part,
+    loaded_plan,
+    loaded_tokenizer,
+    public_sources,
+    shard_name,
+    shard_of,
+)
 from bpetite.corpora._shards import TRAINING, VALIDATION, Sharder, Shuffler, Validation
 from bpetite.corpora._token_files import FORMATS
 from bpetite.corpora._token_files.contract import Shard, TokenFormat, Tokens
@@ -33,15 +40,17 @@ class Work(NamedTuple):
     folder: Path
     plan: dict[str, Any]
     number: int
+    sources: list[dict[str, Any]]
+    """As the plan has them, with whole URLs."""
 
     @classmethod
     def of(cls, part: Part) -> Work:
         """Return a part with its plan. Raises ValueError if the folder has another plan."""
-        folder = storage.located(part.folder)
+        folder = storage.located_folder(part.folder)
         plan = loaded_plan(folder)
-        if plan["parts"][part.number : part.number + 1] != [part.sources]:
+        if plan["parts"][part.number : part.number + 1] != [public_sources(part.sources)]:
             raise ValueError(f"{folder}: its plan has another part {part.number}; plan again")
-        return cls(folder, plan, part.number)
+        return cls(folder, plan, part.number, part.sources)
 
     @property
     def format(self) -> TokenFormat:
@@ -116,7 +125,7 @@ def written(
         counts = dict.fromkeys(manifest.TOTALS, 0)
         # int32 has the same bytes as uint32.
         dtype: Literal["uint16", "uint32"] = "uint16" if plan["dtype"] == "uint16" else "uint32"
-        sources = plan["parts"][work.number]
+        sources = work.sources
         corpus = Corpus([], **plan["corpus"]).part(map(span_of, sources))
         log: NewFile | None = None
         _check_sizes(sources)
@@ -131,7 +140,8 @@ def written(
                 offsets, rows = without_empty(offsets, rows)
             counts["empty"] = corpus.report.empty
             counts["text_bytes"] = corpus.report.text_bytes
-            path, first_row = sources[number]["path"], sources[number]["first_row"]
+            path = storage.public(sources[number]["path"])
+            first_row = sources[number]["first_row"]
             if first_row:
                 rows = [first_row + row for row in rows]
             ids, starts = tokenizer.encode_offsets(
@@ -157,8 +167,8 @@ def _check_sizes(sources: Sequence[dict[str, Any]]) -> None:
     for path, size in {(source["path"], source["size"]) for source in sources}:
         if (present := storage.size_of(path)) != size:
             raise ValueError(
-                f"{path}: {present} bytes, but the plan has {size}; restore the file, or write "
-                "another folder"
+                f"{storage.public(path)}: {present} bytes, but the plan has {size}; restore the "
+                "file, or write another folder"
             )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from bpetite.corpora import _inputs as inputs
 from bpetite.corpora._inputs import LINE_FORMATS, Format, Settings, Span
 from bpetite.corpora._inputs.compression import Compression
-from bpetite.corpora._report import BadDocumentError, DataError, bad_file
+from bpetite.corpora._report import BadDocumentError, DataError, bad_file, shown
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _entries_of(
     """Return entries of spans of a file, each with the size of the file and of the span."""
     if file.size is None:
         raise ValueError(
-            f"{'standard input' if file.path == '-' else file.path}: a run that goes on after a "
+            f"{shown(file.path)}: a run that goes on after a "
             "kill must read its input again, so it needs files"
         )
     starts = [span.start for span in spans]

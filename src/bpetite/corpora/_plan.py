@@ -42,7 +42,8 @@ class Part(NamedTuple):
     """The folder of token files. Workers see it, and the sources, under the same paths."""
     number: int
     sources: list[dict[str, Any]]
-    """The path of each input file, its range, and the bytes of the range."""
+    """The path of each input file, its range, and the bytes of the range. The plan has the same,
+    with URLs that lack their user and their query."""
 
     @property
     def bytes(self) -> int:
@@ -93,7 +94,7 @@ def plan(
         shard_tokens = DEFAULT_SHARD_TOKENS.get(format)
     _check_numbers(token_format, shard_tokens, validation, part_bytes)
     part_bytes = index(part_bytes)  # of another library, it might overflow
-    place = storage.located(folder)
+    place = storage.located_folder(folder)
     files, spans = corpus.files, corpus.spans
     sources = parts_of(files, spans, part_bytes)
     if not sources:
@@ -119,13 +120,31 @@ def plan(
         "shuffle": shuffle,
         "part_bytes": part_bytes,
         "corpus": corpus.settings,
-        "parts": sources,
+        "parts": [public_sources(its) for its in sources],
     }
+    _check_queries(corpus)
     _prepare(place, document, tokenizer)
     return [Part(str(place), number, its) for number, its in enumerate(sources)]
 
 
 Sources = list[list[dict[str, Any]]]
+
+
+def public_sources(sources: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return sources as a plan has them: without secrets of URLs."""
+    return [{**source, "path": storage.public(source["path"])} for source in sources]
+
+
+def _check_queries(corpus: Corpus) -> None:
+    """Raise ValueError if two URLs differ in what a plan leaves out alone."""
+    urls: dict[str, str] = {}
+    for span in corpus.spans:
+        name = storage.public(span.path)
+        if urls.setdefault(name, span.path) != span.path:
+            raise ValueError(
+                f"{name}: two inputs have this URL, with other queries or users, which a folder of "
+                "token files does not store; download them, or write a folder for each"
+            )
 
 
 def _counted(folder: Path, sources: Sources) -> Sources | None:
@@ -135,7 +154,13 @@ def _counted(folder: Path, sources: Sources) -> Sources | None:
     except FileNotFoundError:
         return None
     without_rows = [[{**entry, "first_row": 0} for entry in part] for part in counted]
-    return counted if without_rows == sources else None
+    if without_rows != [*map(public_sources, sources)]:
+        return None
+    rows = [[entry["first_row"] for entry in part] for part in counted]
+    return [
+        [{**entry, "first_row": row} for entry, row in zip(its, its_rows, strict=True)]
+        for its, its_rows in zip(sources, rows, strict=True)
+    ]
 
 
 def _boundary_literals(

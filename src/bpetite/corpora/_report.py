@@ -12,6 +12,7 @@ from operator import eq
 from typing import Literal, NamedTuple
 
 from bpetite._corpus import Batch
+from bpetite.corpora import _storage as storage
 
 Unit = Literal["file", "line", "row", "document"]
 
@@ -23,6 +24,7 @@ class BadDocument(NamedTuple):
     """A document that cannot be read, or the rest of a file if that cannot."""
 
     path: str
+    """A URL has no user and no query, which may be secrets."""
     unit: Unit
     """What `row` counts; "file" if the whole file, or its rest, cannot be read."""
     row: int | None
@@ -130,7 +132,7 @@ class DataError(Exception):
 
 def bad_file(path: str, error: DataError) -> BadDocument:
     """Return the rest of a file as a bad document."""
-    return BadDocument(path, "file", None, error.byte, error.reason, error.detail)
+    return BadDocument(storage.public(path), "file", None, error.byte, error.reason, error.detail)
 
 
 def batch_of(documents: Sequence[bytes], rows: Sequence[int]) -> Batch:
@@ -145,7 +147,7 @@ def batch_of(documents: Sequence[bytes], rows: Sequence[int]) -> Batch:
 
 def shown(path: str) -> str:
     """Return the name of a file as messages show it."""
-    return "standard input" if path == "-" else path
+    return "standard input" if path == "-" else storage.public(path)
 
 
 def without(documents: Iterable[bytes], rows: Sequence[int], bad: set[int]) -> Batch:

@@ -37,6 +37,45 @@ def is_url(path: str | os.PathLike[str]) -> bool:
     return _URL.match(str(path)) is not None
 
 
+_USER = re.compile(r"(?<=://)[^/\s?#]*@")  # greedy: a password may have an @ too
+_CONTAINER = re.compile(r"(abfss?|wasbs?|az|adl)://[^/:\s]*@")  # names a container, no user
+_QUERY = re.compile(r"(https?://[^\s?]*)\?[^\s'\">)]*")
+
+
+def public(path: str) -> str:
+    """Return a path as files and messages have it: a URL without its user and its query.
+
+    Both may be secrets: a password, or the signature of a presigned URL.
+
+    >>> public("https://me:secret@host/a.jsonl?sig=secret"), public("a?.jsonl")
+    ('https://host/a.jsonl', 'a?.jsonl')
+    """
+    if not is_url(path):
+        return path
+    if _QUERY.match(path):
+        path = path.partition("?")[0]
+    return path if _CONTAINER.match(path) else _USER.sub("", path)
+
+
+def _public_words(words: str, url: str) -> str:
+    """Return an error's words without secrets of URLs."""
+    return _USER.sub("", _QUERY.sub(r"\1", words.replace(url, public(url))))
+
+
+def located_folder(folder: str | os.PathLike[str]) -> Path:
+    """Return a folder of token files. Raises ValueError for a URL with a user or a query.
+
+    They would be in many messages, and a query has no folders.
+    """
+    url = os.fspath(folder) if isinstance(folder, str) else str(folder)
+    if public(url) != url:
+        raise ValueError(
+            f"{public(url)}: the URL of a folder has a user, a password or a query; set them in "
+            "the variables or files of the store's library instead, such as FSSPEC_FTP_PASSWORD"
+        )
+    return located(folder)
+
+
 def located(path: str | os.PathLike[str]) -> Path:
     """Return a path of this machine, or for a URL, one with the same methods.
 
@@ -53,13 +92,13 @@ def located(path: str | os.PathLike[str]) -> Path:
         place: Any = upath.UPath(url, use_listings_cache=False)
         place.fs  # noqa: B018 - its library is imported here
     except ImportError as error:
-        raise MissingExtraError(f"{url}: {error}", name=error.name) from None
+        raise MissingExtraError(f"{public(url)}: {error}", name=error.name) from None
     except ValueError as error:
-        raise ValueError(f"{url}: {error}") from None
+        raise ValueError(f"{public(url)}: {_public_words(str(error), url)}") from None
     except MemoryError:
         raise
     except Exception as error:
-        raise _store_error(url, error) from error
+        raise _store_error(url, error) from _cause(url, error)
     return place  # type: ignore[no-any-return]
 
 
@@ -89,11 +128,17 @@ def _errors_of(url: object) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(url)) from None
+        name = public(str(url))
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name) from None
     except MemoryError:
         raise
     except Exception as error:
-        raise _store_error(url, error) from error
+        raise _store_error(url, error) from _cause(url, error)
+
+
+def _cause(url: object, error: Exception) -> Exception | None:
+    """Return an error of a library for tracebacks, unless its words may have secrets of the URL."""
+    return error if public(str(url)) == str(url) else None
 
 
 def _store_error(url: object, error: Exception) -> OSError:
@@ -106,10 +151,10 @@ def _store_error(url: object, error: Exception) -> OSError:
     elif not isinstance(number, int) or number == errno.EPIPE:
         # The command line takes a broken pipe for the end of its reader, which is a success.
         number = errno.EIO
-    said = " ".join(str(error).split())
+    said = _public_words(" ".join(str(error).split()), str(url))
     what = f"{type(error).__name__}: {said}" if said else type(error).__name__
     advice = "check the connection and your access, then try again"
-    return OSError(number, f"{what}; {advice}", str(url))
+    return OSError(number, f"{what}; {advice}", public(str(url)))
 
 
 # Input files
@@ -129,7 +174,7 @@ def size_of(path: str | Path) -> int:
     with _errors_of(place):
         size: int | None = remote.fs.size(remote.path)
     if size is None:
-        raise OSError(f"{place}: the server does not tell its size; download it")
+        raise OSError(f"{public(str(place))}: the server does not tell its size; download it")
     return size
 
 
@@ -202,7 +247,7 @@ def matching(path: str) -> list[str]:
     if not is_remote(place):
         return matching(str(place))
     with _errors_of(path):
-        if not glob.has_magic(path) or place.fs.exists(place.path):
+        if not glob.has_magic(public(path)) or place.fs.exists(place.path):
             place.fs.info(place.path)
             return [path]
         return sorted(map(place.fs.unstrip_protocol, place.fs.glob(place.path)))

@@ -106,7 +106,7 @@ def tokenize(
         shuffle=shuffle,
         part_bytes=part_bytes,
     )
-    if finished(storage.located(folder)) is None:
+    if finished(storage.located_folder(folder)) is None:
         tokenize_parts(parts, workers=workers, executor=executor, progress=progress)
     return finish(folder)
 
@@ -125,7 +125,7 @@ def finish(folder: str | os.PathLike[str]) -> dict[str, Any]:
     A complete folder stays as it is. The docstring of `plan` has an example. Raises ValueError if a
     part has no receipt, and FileNotFoundError if the folder has no plan.
     """
-    folder = storage.located(folder)
+    folder = storage.located_folder(folder)
     try:
         if finished(folder) is None:
             _write_manifest(folder)
@@ -320,7 +320,7 @@ def _described(part: Part) -> str:
     """Return the sources of a part for a message."""
     first = part.sources[0]
     others = f" and {len(part.sources) - 1} more files" if len(part.sources) > 1 else ""
-    return f"{first['path']} from {first['start']}{others}"
+    return f"{storage.public(first['path'])} from {first['start']}{others}"
 
 
 @contextmanager

@@ -37,7 +37,7 @@ def verify(
 
     Raises OSError from the system, for example if the folder is not readable.
     """
-    place = storage.located(folder)
+    place = storage.located_folder(folder)
     if not storage.is_folder(str(place)):
         raise NotADirectoryError(f"{place}: not a folder")
     return list(_problems(place, tokenizer, deep))
@@ -267,7 +267,7 @@ def _source_problems(
     with tempfile.TemporaryDirectory(dir=scratch) as again:
         for number, receipt in receipts.items():
             try:
-                found = do(Work(Path(again), plan, number), tokenizer)
+                found = do(Work(Path(again), plan, number, plan["parts"][number]), tokenizer)
             except (OSError, ValueError) as error:
                 yield f"part {number}: its sources cannot be read: {error}"
                 continue
@@ -282,7 +282,7 @@ def _source_problems(
 
 def first_documents(folder: str | os.PathLike[str], count: int) -> Iterator[str]:
     """Yield the text of the first documents of a folder, begin and end tokens included."""
-    place = storage.located(folder)
+    place = storage.located_folder(folder)
     document = manifest.read(place, manifest.MANIFEST)
     tokenizer = vocabulary_of(place)
     found = chain.from_iterable(_read(place, document, facts) for facts in document["shards"])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import get_args
 
 from bpetite._corpus import is_json_line
+from bpetite.corpora import _storage as storage
 from bpetite.corpora._inputs import arrow, json_values, jsonl, parquet, text
 from bpetite.corpora._inputs.compression import without_suffix
 from bpetite.corpora._inputs.lines import lines_before
@@ -58,7 +59,7 @@ def format_by_name(path: str) -> Format | None:
     >>> format_by_name("data/part-000.jsonl.zst"), format_by_name("README")
     ('jsonl', None)
     """
-    suffix = os.path.splitext(without_suffix(path))[1]
+    suffix = os.path.splitext(without_suffix(storage.public(path)))[1]
     return _FORMATS_BY_SUFFIX.get(suffix.lower())
 
 

@@ -9,6 +9,7 @@ import zlib
 from importlib import import_module
 from typing import IO, Any, Literal, cast
 
+from bpetite.corpora import _storage as storage
 from bpetite.corpora._extra import import_extra
 from bpetite.corpora._report import DataError
 
@@ -60,7 +61,7 @@ def compression_by_name(path: str) -> Compression | None:
     >>> compression_by_name("part.jsonl.ZST")
     'zstd'
     """
-    return _SUFFIXES.get(os.path.splitext(path)[1].lower())
+    return _SUFFIXES.get(os.path.splitext(storage.public(path))[1].lower())
 
 
 def without_suffix(path: str) -> str:
