@@ -154,6 +154,21 @@ def test_a_file_that_changed_since_the_plan_is_refused(
         tokenize_part(parts[1])
 
 
+def test_a_file_of_other_bytes_and_equal_size_is_refused(source: Path, tmp_path: Path) -> None:
+    parts = planned(source, tmp_path / "tokens")
+    tokenize_part(parts[0])
+    content = (source / "a.jsonl").read_bytes()
+    (source / "a.jsonl").write_bytes(content.replace(b"hen", b"ten"))
+    with pytest.raises(ValueError, match=r"a\.jsonl: other bytes than the plan's; restore"):
+        tokenize_part(parts[1])
+    with pytest.raises(ValueError, match="made with another content of its input files"):
+        planned(source, tmp_path / "tokens")
+    (source / "copy").write_bytes(content)
+    os.replace(source / "copy", source / "a.jsonl")
+    assert planned(source, tmp_path / "tokens") == parts
+    tokenize_part(parts[1])
+
+
 def test_a_file_that_changes_under_a_part_is_refused(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -128,7 +128,7 @@ def written(
         sources = work.sources
         corpus = Corpus([], **plan["corpus"]).part(map(span_of, sources))
         log: NewFile | None = None
-        _check_sizes(sources)
+        _check_sources(sources)
         for found, number, bytes_read in corpus.items():
             if found.bad:
                 log = log or files.create(f"{manifest.BAD}/{work.number:05d}.jsonl")
@@ -151,7 +151,7 @@ def written(
             counts["ids"] += len(ids)
             counts["documents"] += len(rows)
             progress(bytes_read, counts["text_bytes"], counts["ids"])
-        _check_sizes(sources)
+        _check_sources(sources)
         splits.close()
         progress(_ALL_BYTES, counts["text_bytes"], counts["ids"])
         counts["bad"] = corpus.report.bad
@@ -162,13 +162,24 @@ def written(
     return work, files, {"part": work.number, **counts, "shards": shards}
 
 
-def _check_sizes(sources: Sequence[dict[str, Any]]) -> None:
-    """Raise ValueError if a file has not the size that it had when the plan was made."""
-    for path, size in {(source["path"], source["size"]) for source in sources}:
+def _check_sources(sources: Sequence[dict[str, Any]]) -> None:
+    """Raise ValueError if a file has another size, or other bytes, than when the plan was made.
+
+    Of its bytes, samples are compared: to compare all takes as long as a part. An edit between them
+    that keeps the size is found by `verify` with `deep` alone.
+    """
+    for path, size, sample in {
+        (source["path"], source["size"], source["sample"]) for source in sources
+    }:
         if (present := storage.size_of(path)) != size:
             raise ValueError(
                 f"{storage.public(path)}: {present} bytes, but the plan has {size}; restore the "
                 "file, or write another folder"
+            )
+        if storage.sample_of(path, size) != sample:
+            raise ValueError(
+                f"{storage.public(path)}: other bytes than the plan's; restore the file, or write "
+                "another folder"
             )
 
 

@@ -8,6 +8,7 @@ from operator import index
 from typing import Any
 
 from bpetite.corpora import _inputs as inputs
+from bpetite.corpora import _storage as storage
 from bpetite.corpora._inputs import LINE_FORMATS, Format, Settings, Span
 from bpetite.corpora._inputs.compression import Compression
 from bpetite.corpora._report import BadDocumentError, DataError, bad_file, shown
@@ -110,11 +111,13 @@ def _entries_of(
     rows = [0] * len(spans)
     if counts_rows and any(starts):
         rows = file.rows_before(starts)
+    sample = storage.sample_of(file.path, file.size)
     by_bytes = file.format in LINE_FORMATS and file.compression is None
     return [
         {
             "path": file.path,
             "size": file.size,
+            "sample": sample,
             "start": span.start,
             "end": span.end,
             "bytes": span.end - span.start
