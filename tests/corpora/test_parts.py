@@ -586,3 +586,28 @@ def test_parts_of_a_corpus_have_its_documents(source: Path) -> None:
         assert [text for part in parts for text in part] == TEXTS
         counts = [PieceCounts.from_corpus(part) for part in parts]
         assert sum(counts[1:], counts[0]) == PieceCounts.from_corpus(corpus)
+
+
+FULL_DISK = """
+import resource, sys
+from bpetite import Tokenizer
+from bpetite.corpora import Corpus, plan, tokenize_part
+source, folder, shuffle = sys.argv[1:]
+tokenizer = Tokenizer.train("ab ab", 257)
+parts = plan(Corpus(source), tokenizer, folder, "megatron", shuffle=int(shuffle) or None)
+resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))  # as a full disk, for this process alone
+try:
+    tokenize_part(parts[0])
+except OSError as error:
+    print(error.filename)
+"""
+
+
+@posix_only
+@pytest.mark.parametrize("shuffle", [0, 1])
+def test_an_error_of_a_write_names_a_path(shuffle: int, source: Path, tmp_path: Path) -> None:
+    """The system's own error has none."""
+    folder = tmp_path / "tokens"
+    command = [sys.executable, "-c", FULL_DISK, str(source), str(folder), str(shuffle)]
+    run = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    assert run.stdout.strip() == str(folder if shuffle else folder / "train_00000.bin")

@@ -6,7 +6,8 @@ import os
 import shutil
 import tempfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -21,6 +22,17 @@ TEMPORARY_FOLDER = ".bpetite/new"
 _READ_BYTES = 1 << 20
 
 
+@contextmanager
+def path_in_errors(path: Path) -> Iterator[None]:
+    """Put a path into an error of the system without one, such as that of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
 class FileFacts(NamedTuple):
     """What a manifest says of a file."""
 
@@ -32,8 +44,9 @@ class FileFacts(NamedTuple):
 class NewFile:
     """A file on its way to its place."""
 
-    def __init__(self, name: str, temporary: Path) -> None:
+    def __init__(self, name: str, temporary: Path, place: Path) -> None:
         self.name = name
+        self._place = place  # for errors
         self.temporary = temporary
         self.bytes = 0
         self._file = open(temporary, "xb", buffering=0)  # noqa: SIM115 - see close
@@ -45,8 +58,9 @@ class NewFile:
         if self._crc32 is not None:
             self._crc32 = crc32(view, self._crc32)
         self.bytes += len(view)
-        while len(view):
-            view = view[self._file.write(view) :]
+        with path_in_errors(self._place):
+            while len(view):
+                view = view[self._file.write(view) :]
 
     def append_file(self, path: Path) -> None:
         """Append the content of a file."""
@@ -57,7 +71,8 @@ class NewFile:
     def replace_start(self, data: bytes) -> None:
         """Write over the first bytes, for example with a header that was not known before."""
         self._file.seek(0)
-        self._file.write(data)
+        with path_in_errors(self._place):
+            self._file.write(data)
         self._file.seek(0, os.SEEK_END)
         self._crc32 = None
 
@@ -65,8 +80,9 @@ class NewFile:
         """Write everything to disk, and close the file."""
         if self._file.closed:
             self._file = open(self.temporary, "r+b", buffering=0)  # noqa: SIM115 - closed below
-        sync(self._file.fileno())
-        self._file.close()
+        with path_in_errors(self._place):
+            sync(self._file.fileno())
+            self._file.close()
 
     def close(self) -> None:
         """Close the file when it is complete: a part may have more files than may be open."""
@@ -98,7 +114,10 @@ class NewFiles:
 
     def create(self, name: str) -> NewFile:
         """Return a new empty file, which `put_in_place` will name `name`."""
-        file = NewFile(name, self._temporary() / f"{Path(name).name}-{os.urandom(8).hex()}")
+        temporary = self._temporary() / f"{Path(name).name}-{os.urandom(8).hex()}"
+        # The files of a URL need room on this machine.
+        place = temporary if storage.is_remote(self.folder) else self.folder / name
+        file = NewFile(name, temporary, place)
         self._files.append(file)
         return file
 

@@ -11,7 +11,7 @@ from itertools import groupby
 from random import Random
 from typing import Any, Literal, NamedTuple
 
-from bpetite.corpora._new_files import NewFiles
+from bpetite.corpora._new_files import NewFiles, path_in_errors
 from bpetite.corpora._token_files.contract import Shard, ShardWriter, TokenFormat, Tokens
 
 TRAINING, VALIDATION = "train", "val"
@@ -118,6 +118,7 @@ class Shuffler:
 
     def __init__(self, files: NewFiles, seed: str, give: Callable[[Tokens], None]) -> None:
         self._file = files.scratch()
+        self._folder = files.folder
         self._seed = seed
         self._give = give
         self._format: Literal["H", "I"] = "I"
@@ -128,7 +129,8 @@ class Shuffler:
     def write(self, tokens: Tokens) -> None:
         """Collect documents."""
         self._format = "H" if tokens.ids.itemsize == 2 else "I"
-        self._file.write(tokens.ids)
+        with path_in_errors(self._folder):
+            self._file.write(tokens.ids)
         start = self._starts[-1]
         self._starts.extend(start + end for end in tokens.offsets[1:])
         self._rows.extend(tokens.rows)
@@ -136,7 +138,8 @@ class Shuffler:
 
     def close(self) -> None:
         """Give all documents on, in their new order."""
-        self._file.flush()
+        with path_in_errors(self._folder):
+            self._file.flush()
         if self._starts[-1]:
             with mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
                 self._give_all(mapped)
