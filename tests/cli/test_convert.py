@@ -750,6 +750,6 @@ def test_a_full_disk_is_told_with_the_path_of_out(
     Tokenizer.train("ab ab", 257, pattern="gpt2").save(tmp_path / "in.json")
     monkeypatch.setattr("bpetite.formats._files._sync_file", fail)
     to = ("--to", "huggingface") if output == "folder" else ()
-    result = in_process("convert", tmp_path / "in.json", tmp_path / output, *to)
+    result = in_process("convert", str(tmp_path / "in.json"), str(tmp_path / output), *to)
     name = f"{output}/tokenizer.json" if output == "folder" else output
     assert result == failure(f"{tmp_path / name}: No space left on device")

@@ -499,7 +499,8 @@ def test_dictionaries_of_parquet_give_the_documents_of_plain_columns(
             values = values[:600]
         table = pa.table({"text": pa.array(values).cast(kind)})
         found = []
-        for number, options in enumerate(({}, {"use_dictionary": False}, {"version": "1.0"})):
+        writers: list[dict[str, Any]] = [{}, {"use_dictionary": False}, {"version": "1.0"}]
+        for number, options in enumerate(writers):
             path = tmp_path / f"{number}.parquet"
             pq.write_table(
                 table, path, row_group_size=rows, dictionary_pagesize_limit=400, **options

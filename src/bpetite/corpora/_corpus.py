@@ -55,6 +55,8 @@ class Corpus:
     - jsonl: the field `text_field` of each line; json: lines, or the objects of arrays
     - parquet, arrow (files and streams): the column `text_field`
 
+    Memory is bounded by the size of a batch; one document must fit.
+
     The format is `format`, or else what the name says, or else what the content says. Bytes stay as
     they are: nothing is stripped, and line ends are not changed.
 
