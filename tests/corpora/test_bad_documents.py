@@ -482,9 +482,7 @@ def test_one_stored_text_for_many_rows_takes_little_memory(kind: str, tmp_path: 
 
 
 @pytest.mark.parametrize("rows", [7, 300])
-def test_dictionaries_of_parquet_give_the_documents_of_plain_columns(
-    rows: int, tmp_path: Path
-) -> None:
+def test_dictionaries_of_parquet_give_plain_documents(rows: int, tmp_path: Path) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
     few: list[Any] = [None, "", "ab", "x" * 3000, "é" * 500]
     texts = [few[number % 5] for number in range(600)] + [str(number) for number in range(200)]
