@@ -90,8 +90,8 @@ class Decompressed:
         except Exception as error:
             if not is_data_error(error):
                 raise
-            if str(error).startswith("Error -4 ") or "Allocation error" in str(error):
-                raise MemoryError(f"{self._compression}: {error}") from None  # zlib's, zstd's words
+            if _is_of_memory(error):
+                raise MemoryError(f"{self._compression}: {error}") from None
             if "too much memory" in str(error):  # by the header; how much there is does not matter
                 detail = "its zstd window is above 2 GiB; compress it with --long=31 at most"
                 raise DataError("unreadable", self._file.tell(), detail) from None
@@ -111,6 +111,13 @@ def is_data_error(error: Exception) -> bool:
     The names stand for classes of libraries that may not be installed.
     """
     return isinstance(error, zlib.error) or type(error).__name__ in ("IsalError", "ZstdError")
+
+
+def _is_of_memory(error: Exception) -> bool:
+    """Return whether an error of a decompressor says that there is too little memory."""
+    if type(error) is zlib.error:  # for isal, which needs no more memory, -4 means wrong bytes
+        return str(error).startswith("Error -4 ")
+    return "Allocation error" in str(error)
 
 
 class _GzipStream:
