@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shlex
@@ -735,21 +734,3 @@ def test_convert_works_without_other_libraries() -> None:
         "bpetite: tiktoken is not installed: its ids are not compared",
         compared(f"{path} (bpetite)", "out/new.tiktoken (bpetite)"),
     ]
-
-
-@pytest.mark.parametrize("output", ["tokenizer.json", "new.tiktoken", "vocab.json", "folder"])
-def test_a_full_disk_is_told_with_the_path_of_out(
-    output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first file is written to a temporary folder, which the user has not named."""
-
-    def fail(_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    (tmp_path / "folder").mkdir()
-    Tokenizer.train("ab ab", 257, pattern="gpt2").save(tmp_path / "in.json")
-    monkeypatch.setattr("bpetite.formats._files._sync_file", fail)
-    to = ("--to", "huggingface") if output == "folder" else ()
-    result = in_process("convert", str(tmp_path / "in.json"), str(tmp_path / output), *to)
-    name = f"{output}/tokenizer.json" if output == "folder" else output
-    assert result == failure(f"{tmp_path / name}: No space left on device")

@@ -174,12 +174,6 @@ def _trial_of(output: str) -> Iterator[str]:
             os.mkdir(trial)
         try:
             yield trial
-        except OSError as error:
-            if not str(error.filename).startswith(path):
-                raise
-            name = os.path.relpath(error.filename, trial if is_folder else path)
-            place = output if is_folder else os.path.dirname(output)
-            raise OSError(error.errno, error.strerror, os.path.join(place, name)) from None
         except ValueError as error:
             raise ValueError(str(error).replace(trial, output)) from None
         except OSError as error:  # such as a full disk
