@@ -189,11 +189,19 @@ def test_public_vocabulary_needs_no_options(public_ranks: str) -> None:
     )
 
 
-def test_other_pattern_of_public_ranks_is_suggested(public_ranks: str) -> None:
-    pattern = ("--pattern", "o200k")
-    assert in_process("convert", public_ranks, "out/new.json", *pattern, *SPECIAL).code == 0
-    result = in_process("convert", "out/new.json", "out/again.tiktoken")
-    assert "to convert it again, add --pattern o200k --special-token " in result.err[0]
+@pytest.mark.parametrize(
+    ("option", "what"),
+    [(["--pattern=o200k"], "pattern"), (["--special-token=<new>=999"], "special tokens")],
+)
+def test_public_ranks_that_would_read_otherwise_are_refused(
+    public_ranks: str, option: list[str], what: str
+) -> None:
+    result = in_process("convert", public_ranks, "out/again.tiktoken", *SPECIAL, *option)
+    assert result == failure(
+        f"out/again.tiktoken: load would give these public ranks their own {what} instead of the "
+        "ones here; save this vocabulary as .json or tokenizer.json, which hold both"
+    )
+    assert written() == {}
 
 
 @pytest.mark.parametrize("options", [("--pattern", "gpt2"), ("--special-token", "<a>=300")])

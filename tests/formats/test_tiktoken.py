@@ -8,6 +8,7 @@ import random
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -554,8 +555,9 @@ def test_a_file_whose_first_line_is_wrong_is_still_one_of_ranks(
 def test_the_pattern_of_an_unknown_file_has_to_be_given(tmp_path: Path) -> None:
     path = written(tmp_path / "x.tiktoken", BYTES)
     assert refusal(Tokenizer.load, path) == (
-        f"{path}: a .tiktoken file lacks the pattern, and this file is not a public one whose "
-        "pattern is known: give the pattern, or record it once with `bpetite convert --pattern`"
+        f"{path}: a .tiktoken file lacks the pattern and the special tokens, and this file is not "
+        "a public one whose pattern is known: give both, or record them once with "
+        "`bpetite convert --pattern --special-token`"
     )
 
 
@@ -587,6 +589,31 @@ def test_a_public_file_is_known_by_its_sha256(
     monkeypatch.setitem(_tiktoken._KNOWN, digest, known)
     assert Tokenizer.load(path) == SMALL
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    assert Tokenizer.load(path) == SMALL
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [
+        (SMALL.with_special_tokens(["<c>"]), "special tokens"),
+        (Tokenizer(replace(SMALL._vocabulary, special_tokens={"<a>": 264})), "special tokens"),
+        (Tokenizer(replace(SMALL._vocabulary, pattern=PATTERNS["o200k"])), "pattern"),
+    ],
+    ids=["one more", "one less", "another pattern"],
+)
+def test_public_ranks_with_another_pattern_or_token_are_refused(
+    changed: Tokenizer, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.tiktoken"
+    SMALL.save(path)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    known = _tiktoken.Known(PATTERNS["gpt2"], dict(SMALL.special_tokens), "")
+    monkeypatch.setitem(_tiktoken._KNOWN, digest, known)
+    assert refusal(changed.save, path, overwrite=True) == (
+        f"{path}: load would give these public ranks their own {what} instead of the ones here; "
+        f"save this vocabulary as .json or tokenizer.json, which hold both"
+    )
+    SMALL.save(path, overwrite=True)
     assert Tokenizer.load(path) == SMALL
 
 

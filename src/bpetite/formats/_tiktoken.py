@@ -129,9 +129,9 @@ class Tiktoken(Format):
         if pattern is None:
             if known is None:
                 raise ValueError(
-                    f"{file.path}: a .tiktoken file lacks the pattern, and this file is not a "
-                    f"public one whose pattern is known: give the pattern, or record it once with "
-                    f"`bpetite convert --pattern`"
+                    f"{file.path}: a .tiktoken file lacks the pattern and the special tokens, and "
+                    f"this file is not a public one whose pattern is known: give both, or record "
+                    f"them once with `bpetite convert --pattern --special-token`"
                 )
             pattern = known.pattern
         if special_tokens is None:
@@ -149,6 +149,7 @@ class Tiktoken(Format):
             read_back = from_ranks(_ranks(file), vocabulary.special_tokens, vocabulary.pattern)
         check_merges(vocabulary, read_back)
         check_round_trip(vocabulary, read_back, path, TOKEN_FIELDS)
+        _check_known(vocabulary, file)
         if not _matches_all(vocabulary.pattern):
             warnings.warn(
                 "tiktoken drops the text that a pattern does not match, and this pattern does not "
@@ -176,6 +177,18 @@ def _known_of(data: bytes) -> Known | None:
     import hashlib  # slow to import, and rarely needed
 
     return _KNOWN.get(hashlib.sha256(data.replace(b"\r\n", b"\n")).hexdigest())
+
+
+def _check_known(vocabulary: Vocabulary, file: SourceFile) -> None:
+    """Raise ValueError if `read` takes the file for a public one that lacks what is here."""
+    known = _known_of(file.data)
+    for name in ("pattern", "special_tokens"):
+        if known and getattr(known, name) != getattr(vocabulary, name):
+            raise ValueError(
+                f"{file.path}: load would give these public ranks their own "
+                f"{name.replace('_', ' ')} instead of the ones here; save this vocabulary as .json "
+                f"or tokenizer.json, which hold both"
+            )
 
 
 def _ranks(file: SourceFile) -> Mapping[bytes, int] | NativeVocabulary:
