@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import builtins
+import gzip
 import json
 import os
 import random
@@ -204,6 +205,71 @@ def test_other_files_are_refused_by_path(data: bytes, format: str | None, tmp_pa
     with pytest.raises((ValueError, KeyError)) as caught:
         Tokenizer.load(path, format=format)
     assert str(caught.value.args[0]).startswith(f"{path}: ")
+
+
+OF_OTHER_KINDS = {
+    "gzip": (gzip.compress(b"{}"), "compressed by gzip: decompress it first"),
+    "zstd": (b"\x28\xb5\x2f\xfd\x00", "compressed by zstd: decompress it first"),
+    "zip": (b"PK\x03\x04\x14", "a ZIP archive: take the vocabulary out of it first"),
+    "sentencepiece": (
+        b"\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02\n\x0c\n\x03<s>",
+        "a SentencePiece model: StreamVocabulary decodes by the tokenizer.json of the same model, "
+        "and nothing here encodes",
+    ),
+    "gguf": (
+        b"GGUF\x03\0\0\0\x01",
+        "a GGUF file: load the tokenizer.json of the same model instead",
+    ),
+    "merges": (
+        b"#version: 0.2\nh e\nhe n\n",
+        "the merges of GPT-2's two files: load the vocab.json beside it",
+    ),
+    "piece counts": (
+        b'{"format": "bpetite piece counts", "version": 1}\n\0',
+        "piece counts: train on PieceCounts.load of it",
+    ),
+    "git lfs": (
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n",
+        "Git LFS's note of a file: fetch the file by git lfs pull",
+    ),
+    "tekken": (
+        b'{"config": {"pattern": "."}, "vocab": [{"rank": 0, "token_bytes": "AA=="}]}',
+        "a Tekken file of Mistral's: load the tokenizer.json of the same model instead",
+    ),
+    "config.json": (
+        b'{"model_type": "llama", "vocab_size": 32000}',
+        "the configuration of a model: load its folder, which has the vocabulary too",
+    ),
+    "tokenizer_config.json": (
+        b'{"bos_token": "<s>", "eos_token": "</s>"}',
+        "the settings of a model folder: load its folder, which has the vocabulary too",
+    ),
+}
+
+
+@pytest.mark.parametrize(("data", "what"), OF_OTHER_KINDS.values(), ids=[*OF_OTHER_KINDS])
+def test_a_file_of_another_kind_is_named(data: bytes, what: str, tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_bytes(data)
+    assert refusal(Tokenizer.load, path) == f"{path}: this is {what}"
+    assert recognise(path) is None
+
+
+def test_other_json_is_named_by_its_keys(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text('{"schema": 1, "model": "x"}')
+    assert refusal(Tokenizer.load, path) == (
+        f"{path}: no vocabulary: expected a tokenizer.json, a vocab.json, a .tiktoken file or a "
+        'file of bpetite, got JSON with the keys ["schema", "model"]'
+    )
+
+
+def test_our_own_file_without_a_version_lacks_a_key(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    for text in ("{}", '{"merges": [], "special_tokens": {}}'):
+        path.write_text(text)
+        with pytest.raises(KeyError, match="the key 'schema_version' is missing"):
+            Tokenizer.load(path)
 
 
 def test_a_folder_that_has_no_model_is_not_recognised(tmp_path: Path) -> None:

@@ -33,6 +33,11 @@ class Bpetite(Format):
         """Return whether the file has a pattern."""
         return isinstance(file.document.get("pretokenizer_pattern"), str)
 
+    def is_likely(self, file: SourceFile) -> bool:
+        """Return whether the file has a version, or no key that version 1 lacks."""
+        keys = file.document.keys()
+        return "schema_version" in keys or keys <= _document_1(_EMPTY).keys()
+
     def read(self, source: Source) -> tuple[Vocabulary, None]:
         # The version comes first: another version may mean anything by its keys.
         file = source.file

@@ -14,6 +14,7 @@ from bpetite.formats._files import SourceFile, write_files
 from bpetite.formats._format import Format, Source
 from bpetite.formats._gpt2 import Gpt2
 from bpetite.formats._huggingface import HuggingFace
+from bpetite.formats._others import check_beginning, refuse_object
 from bpetite.formats._reference import Reference
 from bpetite.formats._tiktoken import Tiktoken
 
@@ -95,11 +96,15 @@ def _main_file(folder: Path, format: str | None) -> Path:
 
 
 def _recognised(file: SourceFile) -> Format:
-    """Return the format of a file, or the one whose error will help most."""
+    """Return the format of a file, or the one whose error will help most.
+
+    Raises ValueError for a file of another kind.
+    """
+    check_beginning(file)
     not_json = (each for each in _NOT_JSON if each.is_likely(file))
     certain = (each for each in _JSON if each.is_certain(file))
     likely = (each for each in _JSON if each.is_likely(file))
-    return next(chain(not_json, certain, likely), _FORMATS[0])
+    return next(chain(not_json, certain, likely), None) or refuse_object(file)
 
 
 def recognise(path: AnyPath) -> str | None:
