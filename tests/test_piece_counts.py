@@ -331,8 +331,20 @@ def test_counts_can_train_twice() -> None:
 def test_training_on_counts_refuses_another_pattern() -> None:
     counts = counts_of("ab", pattern="qwen2")
     assert Tokenizer.train(counts, 257).pattern == PATTERNS["qwen2"]
-    with pytest.raises(ValueError, match=r"the pieces are of the pattern .* not of 'gpt2'"):
+    with pytest.raises(ValueError, match="the pieces are of the pattern qwen2, not of gpt2; "):
         Tokenizer.train(counts, 257, pattern="gpt2")
+
+
+def test_training_on_counts_and_a_base_names_both_patterns() -> None:
+    counts, base = counts_of("ab", pattern="o200k"), Tokenizer.train("ab", 256, pattern="cl100k")
+    with pytest.raises(ValueError, match="of the pattern o200k, and the base is of cl100k; to "):
+        Tokenizer.train(counts, 257, base=base)
+
+
+def test_long_pattern_is_cut_in_errors() -> None:
+    counts, other = counts_of("ab", pattern=r"\d|" * 99 + r"\D+"), counts_of("ab")
+    with pytest.raises(ValueError, match=r"different patterns, '.{107}'\.\.\. and gpt2; count"):
+        counts + other
 
 
 def test_training_on_counts_reports_progress() -> None:
@@ -659,7 +671,7 @@ def test_merge_refuses_what_does_not_fit(tmp_path: Path) -> None:
     counts_of("a").save(tmp_path / "a")
     counts_of("b", pattern="qwen2").save(tmp_path / "b")
     one, other, output = (tmp_path / name for name in ("a", "b", "all"))
-    with pytest.raises(ValueError, match=r"b: pieces of the pattern .* but those of .*a are of"):
+    with pytest.raises(ValueError, match="b: pieces of the pattern qwen2, but .*a are of gpt2; "):
         PieceCounts.merge([one, other], output)
     with pytest.raises(ValueError, match="no file"):
         PieceCounts.merge([], output)

@@ -480,6 +480,19 @@ def pattern_of(name: str) -> str:
     return PATTERNS.get(name, name)
 
 
+def shown_pattern(pattern: str) -> str:
+    r"""Return a pattern for an error message: its name, or a regular expression, cut short.
+
+    >>> shown_pattern(GPT2_PATTERN), shown_pattern(r"\s+|\S+")
+    ('gpt2', "'\\\\s+|\\\\S+'")
+    """
+    names = (name for name, named in PATTERNS.items() if pattern in (name, named))
+    cut = pattern if len(pattern) <= _MAX_SHOWN_CHARACTERS else pattern[:_MAX_SHOWN_CHARACTERS]
+    return next(names, repr(cut) + "..." * (cut != pattern))
+
+
+_MAX_SHOWN_CHARACTERS = 80
+
 # Beside the texts made of the characters that a pattern names, no match may be empty on these.
 _PROBES = ("", "a", "A1 b\n", " ", "\n", "'s", "é中🙂", "...")
 _MAX_PROBED_CHARACTERS = 100
@@ -509,7 +522,7 @@ def portable_pattern(pattern: str) -> str:
     try:
         pattern.encode("utf-8")
     except UnicodeEncodeError:
-        raise ValueError(f"the pattern {pattern!r} has a lone surrogate") from None
+        raise ValueError(f"the pattern {shown_pattern(pattern)} has a lone surrogate") from None
     _check_items(pattern)
     import regex
 
@@ -520,17 +533,17 @@ def portable_pattern(pattern: str) -> str:
         is_version = isinstance(error, KeyError)
         reason = "the flags V0 and V1 are mutually exclusive" if is_version else error
         raise ValueError(
-            f"the pattern {pattern!r} is neither one of {', '.join(PATTERNS)} nor a regular "
+            f"the pattern {shown_pattern(pattern)} is neither one of {', '.join(PATTERNS)} nor a regular "
             f"expression: {reason}"
         ) from None
     if compiled.flags & (regex.REVERSE | regex.LOCALE):
         raise ValueError(
-            f"the pattern {pattern!r} has the flag r (backwards) or L (locale); remove it"
+            f"the pattern {shown_pattern(pattern)} has the flag r (backwards) or L (locale); remove it"
         )
     named = named_characters(pattern)
     if differs(named):
         raise ValueError(
-            f"the pattern {pattern!r} names a character that Unicode {VERSION} does not have"
+            f"the pattern {shown_pattern(pattern)} names a character that Unicode {VERSION} does not have"
         )
     _probe(compiled, named)
     return pattern
@@ -556,13 +569,13 @@ def _probe(compiled: regex.Pattern[str], named: str) -> None:
             matches = list(compiled.finditer(probe, timeout=_seconds_until(end)))
         except TimeoutError:
             raise ValueError(
-                f"the pattern {compiled.pattern!r} backtracks: it needs more than "
+                f"the pattern {shown_pattern(compiled.pattern)} backtracks: it needs more than "
                 f"{_MAX_PROBE_SECONDS:g} s for the {len(probe)} characters {probe!r}; rewrite it "
                 f"so that no repeated part can match a text in two ways"
             ) from None
         if any(match.start() == match.end() for match in matches):
             raise ValueError(
-                f"the pattern {compiled.pattern!r} can match the empty string, for example in "
+                f"the pattern {shown_pattern(compiled.pattern)} can match the empty string, for example in "
                 f"{probe!r}"
             )
 
@@ -596,11 +609,13 @@ def _check_items(pattern: str) -> None:
         item, position = match.group(), f"at position {match.start()}"
         if item == "(?>" or (len(item) > 1 and item[0] in "*+?{" and item[-1] == "+"):
             raise ValueError(
-                f"the pattern {pattern!r} has a possessive quantifier or an atomic group "
+                f"the pattern {shown_pattern(pattern)} has a possessive quantifier or an atomic group "
                 f"{position}, which other engines read differently; write it without"
             )
         if item == r"\K" or (len(item) > 2 and item.startswith("(?")):
-            raise ValueError(f"the pattern {pattern!r} uses \\K or recursion {position}")
+            raise ValueError(
+                f"the pattern {shown_pattern(pattern)} uses \\K or recursion {position}"
+            )
         if item == "(":
             lengths.append(0)
             continue
@@ -613,6 +628,6 @@ def _check_items(pattern: str) -> None:
         lengths[-1] += last
         if lengths[-1] > _MAX_ITEMS:
             raise ValueError(
-                f"the pattern {pattern!r} is longer than {_MAX_ITEMS} items {position}, with its "
+                f"the pattern {shown_pattern(pattern)} is longer than {_MAX_ITEMS} items {position}, with its "
                 f"counts written out"
             )

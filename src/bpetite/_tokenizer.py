@@ -21,7 +21,13 @@ from bpetite._engine.contract import Learning
 from bpetite._engine.documents import view_of_data, view_of_offsets
 from bpetite._merge_rules import Forbidden, MergeOptions, extended
 from bpetite._piece_counts.counts import PieceCounts
-from bpetite._pretokenizer import ChunkSplitter, Pretokenizer, pattern_of, portable_pattern
+from bpetite._pretokenizer import (
+    ChunkSplitter,
+    Pretokenizer,
+    pattern_of,
+    portable_pattern,
+    shown_pattern,
+)
 from bpetite._progress import ProgressCallback, Reporter
 from bpetite._streaming.encode_stream import EncodeStream, TextSource, ids_of_chunks
 from bpetite._streaming.stream import MakesStreams
@@ -282,10 +288,11 @@ class Tokenizer(MakesStreams):
         for corpus in corpora:
             if isinstance(corpus, PieceCounts):
                 pattern = corpus.header.checked_pattern(pattern)
-                if base_pattern not in (None, pattern):
+                if base_pattern is not None and base_pattern != pattern:
                     raise ValueError(
-                        f"the pieces are of the pattern {pattern!r}, and the base is of "
-                        f"{base_pattern!r}; to learn with that of the pieces, give it as pattern"
+                        f"the pieces are of the pattern {shown_pattern(pattern)}, and the base is "
+                        f"of {shown_pattern(base_pattern)}; to learn with the pattern of the "
+                        f"pieces, give it as pattern"
                     )
         if pattern is None:
             pattern = base_pattern

@@ -48,7 +48,7 @@ from bpetite._piece_records import (
     sum_totals,
     write_records,
 )
-from bpetite._pretokenizer import pattern_of, portable_pattern
+from bpetite._pretokenizer import pattern_of, portable_pattern, shown_pattern
 from bpetite._progress import ProgressCallback, Reporter
 from bpetite._unicode.data import VERSION
 from bpetite.formats._systems import file_key
@@ -367,8 +367,9 @@ class PieceCounts:
         for path, header in zip(paths, headers, strict=True):
             if header.pattern != headers[0].pattern:
                 raise ValueError(
-                    f"{os.fspath(path)}: pieces of the pattern {header.pattern!r}, but those of "
-                    f"{os.fspath(paths[0])} are of {headers[0].pattern!r}"
+                    f"{os.fspath(path)}: pieces of the pattern {shown_pattern(header.pattern)}, "
+                    f"but the pieces of {os.fspath(paths[0])} are of "
+                    f"{shown_pattern(headers[0].pattern)}; count all text with one pattern"
                 )
         header = joined_header(headers, factors, 1)
         runs = [partial(opened, path, weight) for path, weight in zip(paths, factors, strict=True)]

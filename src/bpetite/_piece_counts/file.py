@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, BinaryIO
 
 from bpetite._piece_records import MAX_COUNT, Totals
-from bpetite._pretokenizer import pattern_of, portable_pattern
+from bpetite._pretokenizer import pattern_of, portable_pattern, shown_pattern
 from bpetite._unicode.data import VERSION
 from bpetite.formats._files import new_file
 from bpetite.formats._systems import reachable
@@ -60,8 +60,8 @@ class PieceCountsHeader:
         """
         if pattern is not None and portable_pattern(pattern_of(pattern)) != self.pattern:
             raise ValueError(
-                f"the pieces are of the pattern {self.pattern!r}, not of {pattern!r}; leave the "
-                "pattern out, or count the text again"
+                f"the pieces are of the pattern {shown_pattern(self.pattern)}, not of "
+                f"{shown_pattern(pattern)}; leave the pattern out, or count the text again"
             )
         return self.pattern
 
@@ -69,8 +69,8 @@ class PieceCountsHeader:
         """Raise ValueError unless the counts of `other` may be added."""
         if self.pattern != other.pattern:
             raise ValueError(
-                f"the pieces are of different patterns, {self.pattern!r} and {other.pattern!r}; "
-                "count all text with one pattern"
+                f"the pieces are of different patterns, {shown_pattern(self.pattern)} and "
+                f"{shown_pattern(other.pattern)}; count all text with one pattern"
             )
 
     def with_totals(self, totals: Totals) -> PieceCountsHeader:

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any
 
 from bpetite._engine import ENGINE
-from bpetite._pretokenizer import GPT2_PATTERN, portable_pattern
+from bpetite._pretokenizer import GPT2_PATTERN, portable_pattern, shown_pattern
 from bpetite._unicode.data import VERSION as UNICODE_VERSION
 from bpetite._vocabulary import (
     BYTE_COUNT,
@@ -328,7 +328,7 @@ def _pattern(file: SourceFile, given: object, path: str) -> str:
     try:
         portable = portable_pattern(pattern)
     except ValueError as error:
-        reason = str(error).replace(f"the pattern {pattern!r}", "it")
+        reason = str(error).replace(f"the pattern {shown_pattern(pattern)}", "it")
         file.refuse(path, pattern, f"a portable pattern ({reason[:160]})")
     if portable != pattern:
         file.refuse(path, pattern, "the pattern itself, not its name")

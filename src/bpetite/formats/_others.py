@@ -8,7 +8,9 @@ from typing import NoReturn
 from bpetite.formats._files import SourceFile, shown
 
 _TOKENIZER_JSON = "load the tokenizer.json of the same model instead"
-_STREAM = "StreamVocabulary decodes by the tokenizer.json of the same model, and nothing here encodes"
+_STREAM = (
+    "StreamVocabulary decodes by the tokenizer.json of the same model, and nothing here encodes"
+)
 _FOLDER = "load its folder, which has the vocabulary too"
 
 # How a file begins, what it is, and what to do.

@@ -18,6 +18,7 @@ from bpetite._pretokenizer import (
     SYMBOLS_AND_SPACES,
     UPPER,
     portable_pattern,
+    shown_pattern,
 )
 
 _GPT2, _CL100K = PATTERNS["gpt2"], PATTERNS["cl100k"]
@@ -123,7 +124,7 @@ def check_shared(pattern: str) -> None:
         kind = match.lastgroup if match else None
         if match is None or (kind == "repeat" and last) or _has_empty_set(match.group()):
             raise ValueError(
-                f"the pattern {pattern!r} has a part that engines read differently, at position "
+                f"the pattern {shown_pattern(pattern)} has a part that engines read differently, at position "
                 f"{position}: {pattern[position : position + 20]!r}"
             )
         item = match.group()
@@ -142,7 +143,7 @@ def check_shared(pattern: str) -> None:
             before, last = before and last, kind == "look_behind"
         position = match.end()
     if other or (before and last):
-        raise ValueError(f"the pattern {pattern!r} can match the empty string")
+        raise ValueError(f"the pattern {shown_pattern(pattern)} can match the empty string")
 
 
 def _has_empty_set(item: str) -> bool:
