@@ -191,7 +191,7 @@ def test_a_later_pattern_splits_each_piece_alone(
     patterns: list[str], text: str, expected: list[str]
 ) -> None:
     assert Pretokenizer(patterns[0], patterns[1:]).split(text) == expected
-    assert Pretokenizer(patterns[0], patterns[1:]).split_with_stand_ins(text) == expected
+    assert Pretokenizer(patterns[0], patterns[1:]).split_exactly(text) == expected
 
 
 LINKS = [
@@ -227,7 +227,7 @@ def test_a_chain_is_its_patterns_in_turn(patterns: list[str], text: str) -> None
 @given(chains, texts)
 def test_the_pieces_of_a_chain_are_those_of_tokenizers(patterns: list[str], text: str) -> None:
     theirs = pre_tokenizers.Sequence([split_of(pattern) for pattern in patterns])
-    pieces = Pretokenizer(patterns[0], patterns[1:]).split_with_stand_ins(text)
+    pieces = Pretokenizer(patterns[0], patterns[1:]).split_exactly(text)
     assert pieces == [piece for piece, _ in theirs.pre_tokenize_str(text)]
 
 
@@ -237,7 +237,7 @@ def test_a_text_comes_back_from_the_pieces_of_a_chain(patterns: list[str], text_
     first, *others = patterns
     tokenizer = Tokenizer(Vocabulary(merges, {}, first, more_patterns=tuple(others)))
     ids = tokenizer.encode(text_case)
-    pieces = Pretokenizer(first, others).split_with_stand_ins(text_case)
+    pieces = Pretokenizer(first, others).split_exactly(text_case)
     assert ids == [id for piece in pieces for id in reference.encode_piece(piece, merges)]
     assert (tokenizer.decode(ids), tokenizer.count(text_case)) == (text_case, len(ids))
 

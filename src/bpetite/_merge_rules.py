@@ -79,7 +79,7 @@ class MergeOptions:
             base = replace(base, pattern=pattern, more_patterns=())
         if not self.require:
             return base
-        split = Pretokenizer(pattern).split_with_stand_ins
+        split = Pretokenizer(pattern).split_exactly
         for token in self.require:
             if base.normalizer and nfc(token) != token:
                 raise ValueError(

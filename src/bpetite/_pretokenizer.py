@@ -6,21 +6,13 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextvars import ContextVar
-from itertools import accumulate, chain, pairwise, takewhile
+from itertools import chain, takewhile
 from time import process_time
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from bpetite._unicode import (
-    compile_regex,
-    differs,
-    named_characters,
-    nfc,
-    nfc_positions,
-    range_starts,
-    with_stand_ins,
-)
-from bpetite._unicode.data import VERSION
+from bpetite._unicode import compile_regex, differing, differs, nfc, nfc_positions
+from bpetite._unicode.patterns import VERBOSE, corrected, named_characters
 
 if TYPE_CHECKING:
     import regex
@@ -120,7 +112,8 @@ class Pretokenizer:
     ) -> None:
         self._compiled = compile_regex(pattern)
         patterns = (pattern, *more_patterns)
-        self._range_starts = range_starts(patterns)
+        self._patterns = patterns
+        self._corrected: tuple[frozenset[str], Callable[[str], list[str]]] | None = None
         safe_split = _SAFE_SPLITS.get(pattern) if len(patterns) == 1 else None
         self.safe_split: regex.Pattern[str] | None = (
             compile_regex(safe_split) if safe_split else None
@@ -135,17 +128,24 @@ class Pretokenizer:
         """Return the pieces of a text in order, by the categories of the installed `regex`."""
         self.split = _split_in_turn([_split_by(each) for each in patterns])
 
-    def split_with_stand_ins(self, text: str) -> list[str]:
+    def split_exactly(self, text: str) -> list[str]:
         """Return the pieces of a text in order, by the categories of one version of Unicode.
 
         `split` is faster, and returns the same pieces if none of its pieces `needs_resplit`.
         """
-        pieces = self.split(with_stand_ins(text, self._range_starts))
-        ends = accumulate(map(len, pieces), initial=0)
-        return [text[start:end] for start, end in pairwise(ends)]
+        characters = differing(text)
+        if not characters:
+            return self.split(text)
+        known = self._corrected
+        if known is None or not characters <= known[0]:
+            characters |= known[0] if known else characters
+            patterns = [corrected(each, characters) for each in self._patterns]
+            known = characters, _split_in_turn([_split_by(each) for each in patterns])
+            self._corrected = known
+        return known[1](text)
 
     needs_resplit: ClassVar[staticmethod[[str], bool]] = staticmethod(differs)
-    """Return whether the text of a piece has to go through `split_with_stand_ins`."""
+    """Return whether the text of a piece has to go through `split_exactly`."""
 
     def matches_all(self) -> bool:
         """Return whether the first pattern leaves no text between its matches.
@@ -541,10 +541,6 @@ def portable_pattern(pattern: str) -> str:
             f"the pattern {shown_pattern(pattern)} has the flag r (backwards) or L (locale); remove it"
         )
     named = named_characters(pattern)
-    if differs(named):
-        raise ValueError(
-            f"the pattern {shown_pattern(pattern)} names a character that Unicode {VERSION} does not have"
-        )
     _probe(compiled, named)
     return pattern
 
@@ -589,8 +585,6 @@ _ITEM = (
 )
 _ITEMS = _ITEM.format(skipped="(?:(?!))")
 
-# With the flag x, wherever it is in the pattern: white space and comments are skipped.
-_VERBOSE = r"\(\?[A-Za-z01]*x"
 _VERBOSE_ITEMS = _ITEM.format(skipped=r"(?:\s|#[^\n]*)")
 
 # The limit on a pattern's items once its counts are written out, as `regex` does.
@@ -602,7 +596,7 @@ def _check_items(pattern: str) -> None:
     lengths = [0]  # of the open groups, with counts written out
     last = 0  # the length of the last item
     # These expressions are compiled when first used: the named patterns do not need them.
-    items = _VERBOSE_ITEMS if re.search(_VERBOSE, pattern) else _ITEMS
+    items = _VERBOSE_ITEMS if re.search(VERBOSE, pattern) else _ITEMS
     for match in re.finditer(items, pattern, re.DOTALL):
         if match["skipped"]:
             continue

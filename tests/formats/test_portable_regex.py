@@ -111,7 +111,7 @@ INPUTS = [
 
 @every_model
 def test_model_pattern_splits_as_in_tokenizers(pattern: str) -> None:
-    cut, expected = Pretokenizer(to_portable(pattern)).split_with_stand_ins, split(pattern)
+    cut, expected = Pretokenizer(to_portable(pattern)).split_exactly, split(pattern)
     assert [text for text in INPUTS if cut(text) != expected(text)] == []
 
 
@@ -123,7 +123,7 @@ def test_portable_pattern_means_the_same_to_tokenizers(pattern: str) -> None:
 
 @every_model
 def test_newer_characters_are_split_as_in_tokenizers(pattern: str) -> None:
-    cut, expected = Pretokenizer(to_portable(pattern)).split_with_stand_ins, split(pattern)
+    cut, expected = Pretokenizer(to_portable(pattern)).split_exactly, split(pattern)
     several = [f"a{c}b 1{c}2 {c}。{c}中" for c in [*NEW[:60], *NEW[:: max(1, len(NEW) // 300)]]]
     assert [ascii(text) for text in several if cut(text) != expected(text)] == []
 
@@ -136,7 +136,7 @@ def test_letter_unknown_to_regex_is_not_han(
     monkeypatch.setattr(_unicode, "_category", lambda c: "Lo" if c == "³" else category(c))
     monkeypatch.setattr(_unicode, "_differs", _unicode._Differs())
     cutter = Pretokenizer(r"\p{Han}+|\p{L}+|.")
-    assert cutter.split_with_stand_ins("中³中a³") == ["中", "³中a³"]
+    assert cutter.split_exactly("中³中a³") == ["中", "³中a³"]
 
 
 @pytest.mark.parametrize("name", slow_except(["nanochat", "Kimi-K2", "BLOOM"], "BLOOM"))
@@ -172,7 +172,7 @@ ALIKE = [
 @pytest.mark.parametrize("pattern", ALIKE)
 def test_portable_pattern_is_taken_unchanged(pattern: str) -> None:
     assert to_portable(pattern) == pattern
-    cut, expected = Pretokenizer(pattern).split_with_stand_ins, split(pattern)
+    cut, expected = Pretokenizer(pattern).split_exactly, split(pattern)
     several = [*INPUTS, "ab aab bcd abc acd \r\n\t.- /^$[] 中 a&b|c~ :alph: aaab"]
     assert [text for text in several if cut(text) != expected(text)] == []
 
@@ -210,7 +210,7 @@ def test_any_portable_pattern_splits_as_in_tokenizers(pattern: str, several: lis
         taken = to_portable(pattern)
     except ValueError:
         return
-    cut, expected = Pretokenizer(taken).split_with_stand_ins, split(pattern)
+    cut, expected = Pretokenizer(taken).split_exactly, split(pattern)
     for text in several:
         assert cut(text) == expected(text)
 

@@ -76,7 +76,7 @@ class TextEncoder:
                     try:
                         part = join(map(encoder.__getitem__, pretokenizer.split(block)))
                     except ResplitError:
-                        part = join(map(encoder.find, pretokenizer.split_with_stand_ins(block)))
+                        part = join(map(encoder.find, pretokenizer.split_exactly(block)))
                     yield part
                 if literal is not None:
                     yield join([(self._special_tokens[literal],)])
@@ -272,7 +272,7 @@ def count_pieces(
                 counts.subtract(pieces)
                 for piece in new:
                     del counts[piece]
-                exact_counts.update(pretokenizer.split_with_stand_ins(block))
+                exact_counts.update(pretokenizer.split_exactly(block))
             if is_fallback:
                 count_work(len(block))
             reporter.report(corpus.bytes_read)

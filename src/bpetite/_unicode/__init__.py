@@ -1,10 +1,9 @@
-"""Text in, text out with stand-ins: the categories of one Unicode version on every machine.
+"""Characters in, their categories out: one version of Unicode on every machine.
 
 `regex` follows Unicode, so an update of `regex` may change how a pattern splits a text. bpetite
-has the general categories of one version, VERSION, which tiktoken and tokenizers use too. Before
-the pattern runs, a stand-in replaces each character that the installed `regex` puts into another
-category (as a rule, a character that Unicode added later). `regex` puts the stand-in into the
-right category.
+has the general categories of one version, VERSION, which tiktoken and tokenizers use too. A
+character *differs* if the installed `regex` puts it into another category (as a rule, Unicode
+added it later). `_unicode/patterns.py` corrects a pattern for such characters.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
-from unicodedata import is_normalized, lookup, normalize
+from unicodedata import is_normalized, normalize
 
 from bpetite._unicode.data import RUNS
 
@@ -76,78 +75,44 @@ def differs(text: str) -> bool:
     return not text.isascii() and any(map(_differs.__getitem__, text))
 
 
-def named_characters(pattern: str) -> str:
-    r"""Return the characters of a regular expression, with its escapes replaced.
+def differing(text: str) -> frozenset[str]:
+    """Return the characters of a text for which `differs` is true, and those near them.
 
-    >>> named_characters(r"[a-b]\x63\u0064\U00000065\N{DIGIT SEVEN}")
-    '[a-b]cde7'
+    A script has its own range, so the next text of the same script has no others.
+
+    >>> differing("naïve")
+    frozenset()
     """
-    return _ESCAPE.sub(_unescaped, pattern)
+    if not differs(text):
+        return frozenset()
+    starts = {ord(character) & -_NEAR_CODE_POINTS for character in text if _differs[character]}
+    near = (map(chr, range(start, start + _NEAR_CODE_POINTS)) for start in starts)
+    return frozenset(filter(_differs.__getitem__, chain.from_iterable(near)))
 
 
-_ESCAPE = re.compile(
-    r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|N\{([^}]*)\}|([0-7]{3})|(.))",
-    re.DOTALL,
-)
+# Many scripts have a range that begins at a multiple of this, and no more code points.
+_NEAR_CODE_POINTS = 1 << 8
 
 
-def _unescaped(escape: re.Match[str]) -> str:
-    *codes, name, octal, _ = escape.groups()
-    if octal:
-        return chr(int(octal, 8))
-    if name:
-        try:
-            return lookup(name)
-        except KeyError:
-            return escape[0]
-    code = int("".join(filter(None, codes)) or "110000", 16)
-    return chr(code) if code < 0x110000 else escape[0]
-
-
-def range_starts(patterns: Iterable[str]) -> list[int]:
-    r"""Return the first code points of the ranges between the characters that patterns name.
-
-    >>> range_starts([r"[b-d]+|\u00e9"])[-4:]
-    [125, 233, 234, 1114112]
-    """
-    named = {ord(character) for character in named_characters("".join(patterns))}
-    return sorted({0, 0x110000, *named, *(code + 1 for code in named)})
-
-
-def with_stand_ins(text: str, starts: Sequence[int] = (0, 0x110000)) -> str:
-    """Return `text` with a stand-in for each character for which `differs` is true.
-
-    The stand-in is in the same range as the character, if that has one; `starts` are the first
-    code points of the ranges. So a set such as [a-z] in a pattern treats both alike.
-
-    >>> with_stand_ins("naïve") == "naïve"
-    True
-    """
-    return "".join(_stand_in_for(c, starts) if _differs[c] else c for c in text)
-
-
-def _stand_in_for(character: str, starts: Sequence[int]) -> str:
-    number = bisect_right(starts, ord(character))
-    return _stand_in(_category(character), starts[number - 1], starts[number])
+def stand_in(character: str) -> str:
+    """Return a character that `regex` puts into the category that VERSION has for another one."""
+    return _last_of(_category(character))
 
 
 @cache
-def _stand_in(category: str, first: int, stop: int) -> str:
+def _last_of(category: str) -> str:
     """Return the last character that VERSION and `regex` both put into a category.
 
-    The character is in `range(first, stop)`, if the range has one. The character is not Han, since
-    no character on which they differ is Han.
+    The character is not Han, since no character on which they differ is Han in VERSION.
     """
     starts, names = _runs()
     ends = [*starts[1:], 0x110000]
     han = compile_regex(r"\p{Han}")
     for start, end, name in reversed(list(zip(starts, ends, names, strict=True))):
         if name == category:
-            for code in range(min(end, stop) - 1, max(start, first) - 1, -1):
+            for code in range(end - 1, start - 1, -1):
                 if not _differs[chr(code)] and not han.match(chr(code)):
                     return chr(code)
-    if (first, stop) != (0, 0x110000):
-        return _stand_in(category, 0, 0x110000)
     raise LookupError(f"the installed regex knows no character of the category {category}")
 
 

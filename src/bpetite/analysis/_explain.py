@@ -149,7 +149,7 @@ def _pieces(
     )
     for segment, literal in SpecialSplitter(literals).split(text):
         for block in pretokenizer.blocks(segment):
-            for piece in pretokenizer.split_with_stand_ins(block):
+            for piece in pretokenizer.split_exactly(block):
                 yield piece, False
         if literal is not None:
             yield literal, True
