@@ -671,7 +671,7 @@ def test_merge_refuses_what_does_not_fit(tmp_path: Path) -> None:
     counts_of("a").save(tmp_path / "a")
     counts_of("b", pattern="qwen2").save(tmp_path / "b")
     one, other, output = (tmp_path / name for name in ("a", "b", "all"))
-    with pytest.raises(ValueError, match="b: pieces of the pattern qwen2, but .*a are of gpt2; "):
+    with pytest.raises(ValueError, match=r"b: pieces of the pattern qwen2, but .*a are of gpt2; "):
         PieceCounts.merge([one, other], output)
     with pytest.raises(ValueError, match="no file"):
         PieceCounts.merge([], output)

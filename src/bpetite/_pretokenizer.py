@@ -533,12 +533,13 @@ def portable_pattern(pattern: str) -> str:
         is_version = isinstance(error, KeyError)
         reason = "the flags V0 and V1 are mutually exclusive" if is_version else error
         raise ValueError(
-            f"the pattern {shown_pattern(pattern)} is neither one of {', '.join(PATTERNS)} nor a regular "
-            f"expression: {reason}"
+            f"the pattern {shown_pattern(pattern)} is neither one of {', '.join(PATTERNS)} nor a "
+            f"regular expression: {reason}"
         ) from None
     if compiled.flags & (regex.REVERSE | regex.LOCALE):
         raise ValueError(
-            f"the pattern {shown_pattern(pattern)} has the flag r (backwards) or L (locale); remove it"
+            f"the pattern {shown_pattern(pattern)} has the flag r (backwards) or L (locale); "
+            f"remove it"
         )
     named = named_characters(pattern)
     _probe(compiled, named)
@@ -571,8 +572,8 @@ def _probe(compiled: regex.Pattern[str], named: str) -> None:
             ) from None
         if any(match.start() == match.end() for match in matches):
             raise ValueError(
-                f"the pattern {shown_pattern(compiled.pattern)} can match the empty string, for example in "
-                f"{probe!r}"
+                f"the pattern {shown_pattern(compiled.pattern)} can match the empty string, for "
+                f"example in {probe!r}"
             )
 
 
@@ -603,8 +604,8 @@ def _check_items(pattern: str) -> None:
         item, position = match.group(), f"at position {match.start()}"
         if item == "(?>" or (len(item) > 1 and item[0] in "*+?{" and item[-1] == "+"):
             raise ValueError(
-                f"the pattern {shown_pattern(pattern)} has a possessive quantifier or an atomic group "
-                f"{position}, which other engines read differently; write it without"
+                f"the pattern {shown_pattern(pattern)} has a possessive quantifier or an atomic "
+                f"group {position}, which other engines read differently; write it without"
             )
         if item == r"\K" or (len(item) > 2 and item.startswith("(?")):
             raise ValueError(
@@ -622,6 +623,6 @@ def _check_items(pattern: str) -> None:
         lengths[-1] += last
         if lengths[-1] > _MAX_ITEMS:
             raise ValueError(
-                f"the pattern {shown_pattern(pattern)} is longer than {_MAX_ITEMS} items {position}, with its "
-                f"counts written out"
+                f"the pattern {shown_pattern(pattern)} is longer than {_MAX_ITEMS} items "
+                f"{position}, with its counts written out"
             )

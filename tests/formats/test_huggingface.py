@@ -1210,6 +1210,10 @@ SETTINGS: dict[str, tuple[object, dict[str, str]]] = {
         {},
     ),
     "no prefix space": ({"add_prefix_space": False}, {}),
+    "inputs and a length": (
+        {"model_input_names": ["input_ids"], "model_max_length": 8192, "eos_token": "<a>"},
+        {"model_input_names": '["input_ids"]', "model_max_length": "8192", "eos_token": "<a>"},
+    ),
     "what changes no id": (
         {"tokenizer_class": "Qwen2Tokenizer", "model_max_length": 1e30, "auto_map": {"x": ["y"]}},
         {},
@@ -1229,13 +1233,16 @@ def test_the_settings_of_a_folder_are_kept(
     assert Tokenizer.load(tmp_path / "v2.json") == tokenizer
 
 
-@pytest.mark.parametrize("name", ["a template", "several templates", "tokens as strings"])
+@pytest.mark.parametrize(
+    "name", ["a template", "several templates", "tokens as strings", "inputs and a length"]
+)
 def test_the_settings_are_written_as_transformers_reads_them(name: str, tmp_path: Path) -> None:
     config, _ = SETTINGS[name]
     Tokenizer.load(folder_of(tmp_path, config)).save(tmp_path, overwrite=True)
     saved = json.loads((tmp_path / "tokenizer_config.json").read_text("utf-8"))
     assert isinstance(config, dict)
     assert saved == {
+        "model_input_names": ["input_ids", "attention_mask"],
         **config,
         "clean_up_tokenization_spaces": False,
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -1298,6 +1305,12 @@ WRONG_SETTINGS: dict[str, tuple[object, str]] = {
         {"added_tokens_decoder": {str(SIZE): {"content": "<a>", "special": True, "lstrip": True}}},
         f'added_tokens_decoder["{SIZE}"].lstrip: expected false, got true',
     ),
+    "a length that is a string": (
+        {"model_max_length": "5"}, 'model_max_length: expected a number above 0, got "5"'
+    ),
+    "inputs that are no list": (
+        {"model_input_names": "x"}, 'model_input_names: expected a list, got "x"'
+    ),
     "added tokens in a list": (
         {"added_tokens_decoder": []}, "added_tokens_decoder: expected an object, got []"
     ),
@@ -1320,8 +1333,34 @@ def test_saved_folder_keeps_transformers_from_removing_spaces(
     saved = json.loads((tmp_path / "model" / "tokenizer_config.json").read_text("utf-8"))
     assert saved == {
         "clean_up_tokenization_spaces": False,
+        "eos_token": "<|endoftext|>",
+        "model_input_names": ["input_ids", "attention_mask"],
         "tokenizer_class": "PreTrainedTokenizerFast",
     }
+
+
+@pytest.mark.parametrize("settings", [{}, {"eos_token": "<|endoftext|>"}, {"chat_template": "x"}])
+def test_folder_of_a_trained_vocabulary_reads_back_as_it_was(
+    settings: dict[str, str], tmp_path: Path
+) -> None:
+    tokenizer = Tokenizer.train("ab ab", 258).with_settings(**settings)
+    tokenizer.save(tmp_path / "model", format="huggingface")
+    assert Tokenizer.load(tmp_path / "model") == tokenizer
+
+
+def test_transformers_gives_what_a_model_takes(tmp_path: Path) -> None:
+    """Also tried with version 4.57.6, which would add token_type_ids by default."""
+    transformers = pytest.importorskip("transformers", exc_type=ImportError)
+    tokenizer = Tokenizer.train("ab ab", 258)
+    tokenizer.save(tmp_path / "model", format="huggingface")
+    other = transformers.AutoTokenizer.from_pretrained(str(tmp_path / "model"))
+    assert set(other("ab")) == {"input_ids", "attention_mask"}
+    assert (other.eos_token, other.eos_token_id) == ("<|endoftext|>", 258)
+    config = tmp_path / "model" / "tokenizer_config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "model_max_length": 512}))
+    Tokenizer.load(tmp_path / "model").save(tmp_path / "again", format="huggingface")
+    other = transformers.AutoTokenizer.from_pretrained(str(tmp_path / "again"))
+    assert (other.model_max_length, other.eos_token) == (512, "<|endoftext|>")
 
 
 def test_a_saved_folder_is_read_by_transformers(tmp_path: Path) -> None:

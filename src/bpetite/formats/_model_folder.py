@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,18 @@ _TEMPLATE_FOLDER = "additional_chat_templates"
 
 _CONFIG_TOKENS = ("bos_token", "eos_token", "pad_token", "unk_token")
 
+_INPUT_NAMES = ["input_ids", "attention_mask"]
+"""The inputs of a model, unless the folder names others; version 4 would add token_type_ids."""
+
+_NO_LIMIT = 1e30
+"""transformers writes this `model_max_length`, or a little more, for none."""
+
+_JSON_SETTINGS = ("model_input_names", "model_max_length")
+"""Settings whose text is JSON, since they are no strings in the config."""
+
+_END = "<|endoftext|>"
+"""The special token of a trained vocabulary, which ends a text."""
+
 _NAMED = "chat_template."
 """The beginning of the setting of a chat template that has a name."""
 
@@ -30,7 +43,9 @@ def read_settings(folder: Path, vocabulary: Vocabulary) -> dict[str, str]:
     """
     settings: dict[str, str] = {}
     if (folder / _CONFIG).exists():
-        settings = _from_config(SourceFile(folder / _CONFIG), vocabulary)
+        config = SourceFile(folder / _CONFIG)
+        if config.data != _to_config(vocabulary):
+            settings = _from_config(config, vocabulary)
     if (folder / _TEMPLATE).exists():
         settings["chat_template"] = SourceFile(folder / _TEMPLATE).text()
     if not settings.get("chat_template", "none"):
@@ -76,7 +91,8 @@ def settings_files(folder: str, vocabulary: Vocabulary) -> dict[str, bytes]:
     Raises ValueError if they cannot hold the settings, or if other files would override them.
     """
     config = SourceFile(os.path.join(folder, _CONFIG), _to_config(vocabulary))
-    if _from_config(config, vocabulary) != vocabulary.settings:
+    read_back = _from_config(config, vocabulary)
+    if vocabulary.settings and read_back != vocabulary.settings:
         raise ValueError(f"{config.path}: it cannot hold all of {dict(vocabulary.settings)}")
     if list(Path(folder, _TEMPLATE_FOLDER).glob("*.jinja")):
         raise ValueError(
@@ -118,6 +134,16 @@ def _from_config(file: SourceFile, vocabulary: Vocabulary) -> dict[str, str]:
         literal = token.get("content") if isinstance(token, dict) else token
         if literal is not None:
             settings[field] = file.checked_string(literal, field, "a token")
+    names = config.get("model_input_names") or _INPUT_NAMES
+    for name in file.checked_list(names, "model_input_names"):
+        file.checked_string(name, "model_input_names")
+    if names != _INPUT_NAMES:
+        settings["model_input_names"] = json.dumps(names)
+    limit = config.get("model_max_length", _NO_LIMIT)
+    if limit is not None and (type(limit) not in (int, float) or limit <= 0):
+        refuse("model_max_length", limit, "a number above 0")
+    if limit is not None and limit < _NO_LIMIT:
+        settings["model_max_length"] = json.dumps(limit)
     templates = config.get("chat_template")
     if isinstance(templates, list):
         for number, item in enumerate(templates):
@@ -144,5 +170,11 @@ def _to_config(vocabulary: Vocabulary) -> bytes:
     elif named:
         config["chat_template"] = [{"name": key, "template": named[key]} for key in named]
     config["clean_up_tokenization_spaces"] = False  # by default version 4 removes spaces
+    config["model_input_names"] = _INPUT_NAMES
     config["tokenizer_class"] = "PreTrainedTokenizerFast"
+    for field in vocabulary.settings.keys() & _JSON_SETTINGS:
+        with suppress(ValueError, RecursionError):  # other text is refused as it is read back
+            config[field] = json.loads(vocabulary.settings[field])
+    if not vocabulary.settings and _END in vocabulary.special_tokens:
+        config["eos_token"] = _END  # last, unlike a setting: `read_settings` tells them apart
     return json.dumps(config, ensure_ascii=False, indent=1).encode("utf-8") + b"\n"

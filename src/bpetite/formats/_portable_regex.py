@@ -124,8 +124,8 @@ def check_shared(pattern: str) -> None:
         kind = match.lastgroup if match else None
         if match is None or (kind == "repeat" and last) or _has_empty_set(match.group()):
             raise ValueError(
-                f"the pattern {shown_pattern(pattern)} has a part that engines read differently, at position "
-                f"{position}: {pattern[position : position + 20]!r}"
+                f"the pattern {shown_pattern(pattern)} has a part that engines read differently, "
+                f"at position {position}: {pattern[position : position + 20]!r}"
             )
         item = match.group()
         if kind == "repeat":
