@@ -75,7 +75,7 @@ def corrected(pattern: str, characters: frozenset[str]) -> str:
         if not item["part"]:
             return str(item[0])
         part = item["part"] if item["set"] else f"[{item['part']}]"
-        found, right = members(part), members(_CLASS.sub(as_named, part))
+        found, right = members(part), members(re.sub(_CLASS, as_named, part, flags=re.DOTALL))
         wanted = f"(?!(?-i:[{_named(found - right)}])){item[0]}" if found - right else item[0]
         more = f"|(?-i:[{_named(right - found)}])" if right - found else ""
         return f"(?:{wanted}{more})" if found != right else wanted
@@ -89,9 +89,7 @@ _SET_OR_CLASS = (
     r"|(?P<set>\[\^?\]?(?:\\(?:N\{{[^}}]*\}}|.)|\[:[^\[\]:]*:\]{nested}|[^\]\\])*\]))"
     r"|\\.{comment}"
 )
-_CLASS = re.compile(
-    rf"(?P<kind>\\(?:{_PROPERTY.format()}|[dDsSwW])|\[:[^\[\]:]*:\])|\\.", re.DOTALL
-)
+_CLASS = rf"(?P<kind>\\(?:{_PROPERTY.format()}|[dDsSwW])|\[:[^\[\]:]*:\])|\\."
 
 
 def _named(characters: Iterable[str]) -> str:
