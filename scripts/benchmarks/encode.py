@@ -1,39 +1,27 @@
-"""Text to ids: other libraries, instruction sets, short texts, long pieces, two threads."""
+"""Text to ids: whole texts, batches, and instruction sets, beside other libraries."""
 
 from __future__ import annotations
 
+import itertools
 import pickle
-import random
 import statistics
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from itertools import product
+from dataclasses import dataclass, field
+from itertools import chain, product
 from typing import Any
 
 from tools.engines import INSTRUCTION_SETS, instruction_set
 
-import bpetite
-from benchmarks.measure import (
-    ALL_CPUS,
-    Bench,
-    Subject,
-    first_bytes,
-    many_times,
-    new_process,
-    size_of,
-    timed,
-    without_collector,
-)
+from benchmarks.measure import Bench, Subject, first_bytes, new_process, size_of, timed
 from benchmarks.peers import LIBRARIES, TIKTOKEN, Calls, Library, calls_of, open_bpetite, openable
-from benchmarks.table import MB, Check, Line, Row, Target, bare_speed, in_milliseconds, times_faster
-from bpetite import Tokenizer
+from benchmarks.table import MB, Line, Row, Target, bare_speed, times_faster
 
 WAYS = ("array", "list")
 STATES = ("cold", "warm")
 NAMES = ("bpetite", *(library.name for library in LIBRARIES))
+BPETITE = Library("bpetite", "bpetite", open_bpetite)
 
 SLOW_SAMPLE_BYTES = MB // 4
 """Sample size for libraries that encode a few megabytes a second."""
@@ -43,12 +31,10 @@ TIMES_TIKTOKEN = {
     ("array", "warm"): {"english": 30, "code": 28, "multilingual": 13, "chinese": 13},
     ("list", "warm"): {"english": 20, "code": 12, "multilingual": 9, "chinese": 9},
 }
-"""Minimal ratio to tiktoken's speed, with the vocabularies of GPT-2 and cl100k."""
+"""Minimal ratio to tiktoken's speed."""
 
 TIMES_FASTEST = {"cold": 1.0, "warm": 1.2}
-"""Minimal ratio to the speed of the fastest other library."""
-
-O200K_TIMES_CL100K = Target(low=0.7, unit=" × cl100k")
+"""Minimal ratio to the speed of the fastest other library with cl100k."""
 
 
 def encoding(calls: Calls, way: str) -> Callable[[str], object]:
@@ -58,14 +44,12 @@ def encoding(calls: Calls, way: str) -> Callable[[str], object]:
     return encode
 
 
-# Whole texts
-
-
 @dataclass
 class Contest:
-    """Seconds of each library for one text, in turns, by library, way and state."""
+    """Seconds of each library for the same work, in turns, by library, way and state."""
 
     size: int
+    """Bytes of text."""
     seconds: dict[tuple[str, str, str], list[float]] = field(default_factory=dict)
     is_wrong: set[tuple[str, str]] = field(default_factory=set)
     only_lists: set[str] = field(default_factory=set)
@@ -113,23 +97,37 @@ class Contest:
         what: str,
         way: str,
         state: str,
-        tiktoken_target: Target | None,
-        fastest_target: Target | None,
-        digits: int = 1,
+        times_tiktoken: float | None = None,
+        times_fastest: float | None = None,
     ) -> Row:
-        """Return the speeds of all libraries, and bpetite's ratio to tiktoken and the fastest."""
+        """Return the speeds of all libraries, with bpetite's ratios and their minima."""
         checks = []
-        of_tiktoken = of_fastest = ""
-        if (TIKTOKEN.name, way, state) in self.seconds:
-            times = self.times(TIKTOKEN.name, way, state)
-            of_tiktoken = f"{times:.{digits}f}"
-            checks += [tiktoken_target.check(what, times)] if tiktoken_target else []
-        if fastest := self.fastest(way, state):
-            times = self.times(fastest, way, state)
-            of_fastest = f"{times:.2f} ({fastest})"
-            checks += [fastest_target.check(what, times)] if fastest_target else []
+        shown = ["", ""]
+        for column, (name, low) in enumerate(
+            [(TIKTOKEN.name, times_tiktoken), (self.fastest(way, state), times_fastest)]
+        ):
+            if name is None or (name, way, state) not in self.seconds:
+                continue
+            times = self.times(name, way, state)
+            shown[column] = f"{times:.2f} ({name})" if column else f"{times:.1f}"
+            if low is not None:
+                checks.append(Target(low=low, unit=f" × {name}").check(what, times))
         speeds = [self.speed(name, way, state) for name in NAMES]
-        return Row((what, *speeds, of_tiktoken, of_fastest), checks)
+        return Row((what, *speeds, *shown), checks)
+
+
+def ids_in(result: Any) -> list[int]:
+    """Return the ids of a list, of a buffer, or of a batch of them."""
+    if isinstance(result, tuple):
+        result = result[0]
+    if hasattr(result, "to_list"):
+        result = result.to_list()
+    if not isinstance(result, list):
+        return memoryview(result).cast("B").cast("I").tolist()
+    return [*chain(*result)] if result and not isinstance(result[0], int) else result
+
+
+# Whole texts
 
 
 def encode_header() -> Line:
@@ -138,48 +136,38 @@ def encode_header() -> Line:
 
 
 def encode_rows(bench: Bench) -> Iterator[Row]:
-    """Compare the encoding of whole texts, each library with the same vocabulary and text."""
-    speeds: dict[tuple[str, str, str, str], float] = {}
-    for subject in bench.subjects():
-        loaded = dict(openable(subject))
-        for calls in loaded.values():  # the first call of some libraries imports more modules
-            for way in WAYS if calls.array is not None else ("list",):
-                encoding(calls, way)("warm up")
-        for name, text in bench.samples.items():
-            contest = contest_of(bench, subject, loaded, text)
-            for way in WAYS:
-                for state in STATES:
-                    if ("bpetite", way, state) not in contest.seconds:
-                        continue
-                    row = encode_row(contest, subject.name, name, way, state)
-                    speed = contest.size / contest.median("bpetite", way, state)
-                    speeds[subject.name, name, way, state] = speed
-                    of_cl100k = speeds.get(("cl100k", name, way, state))
-                    if subject.name == "o200k" and of_cl100k:
-                        check = O200K_TIMES_CL100K.check(row.cells[0], speed / of_cl100k)
-                        row = Row(row.cells, [*row.checks, check])
-                    yield row
+    """Compare whole texts with cl100k, and English with GPT-2's vocabulary."""
+    works = [(bench.subject(), name) for name in bench.samples]
+    if "GPT-2" in bench.public:
+        works.append((bench.subject("GPT-2"), "english"))
+    for subject, name in works:
+        contest = contest_of(bench, subject, bench.samples[name])
+        for way, state in product(WAYS, STATES):
+            what = f"{subject.name}, {name}, {way}, {state}"
+            low = TIMES_TIKTOKEN.get((way, state), {}).get(name)
+            fastest = TIMES_FASTEST[state] if low and subject.name != "GPT-2" else None
+            yield contest.row(what, way, state, low, fastest)
 
 
-def contest_of(bench: Bench, subject: Subject, loaded: dict[Library, Calls], text: str) -> Contest:
+def contest_of(bench: Bench, subject: Subject, text: str) -> Contest:
     """Let all libraries encode a text in turns, each turn with a fresh object, cold then warm.
 
-    Libraries without a cache, and slow ones, use the `loaded` object in all turns.
+    Libraries without a cache, and slow ones, use one object in all turns.
     """
     contest = Contest(size_of(text))
-    expected: list[int] | None = None
-    ours = Library("bpetite", "bpetite", open_bpetite)
-    for turn in range(bench.repeats):
-        if turn == 0:
-            expected = ids_in(encoding(loaded.get(TIKTOKEN, open_bpetite(subject)), "list")(text))
-        for library in (ours, *loaded):
+    loaded = dict(openable(subject))
+    for calls in loaded.values():  # the first call of some libraries imports more modules
+        for way in WAYS if calls.array is not None else ("list",):
+            encoding(calls, way)("warm up")
+    expected: list[int] | None = ids_in(loaded.get(TIKTOKEN, open_bpetite(subject)).ids(text))
+    for _ in range(bench.repeats):
+        for library in (BPETITE, *loaded):
             if library.has_no_cache:
                 measure_loaded(contest, library, loaded[library], text, expected)
                 continue
             measure_fresh(contest, library.name, library.open(subject), text, expected)
-            if subject.name != "o200k":  # which takes long to load
-                encode = encoding(library.open(subject), "list")
-                contest.add(library.name, "list", "cold", timed(encode, text)())
+            encode = library.open(subject).ids
+            contest.add(library.name, "list", "cold", timed(encode, text)())
         expected = None  # one comparison is enough
     return contest
 
@@ -219,49 +207,55 @@ def measure_loaded(
             contest.add(library.name, way, state, seconds)
 
 
-def ids_in(result: object) -> list[int]:
-    """Return the ids of a list or of any buffer of them."""
-    if isinstance(result, list):
-        return result
-    return memoryview(result).cast("B").cast("I").tolist()  # type: ignore[arg-type]
+# Batches
+
+SHAPES = ((512, 140), (512, 4096), (1, 2 * MB))
+"""The number of texts in a batch, and the bytes of each."""
+
+TURN_BYTES = MB
+"""Batches that are timed together; a call for one small batch would find cold processor caches."""
 
 
-def encode_row(contest: Contest, vocabulary: str, name: str, way: str, state: str) -> Row:
-    """Return the row of a vocabulary, a text, a way to get its ids, and a state."""
-    low = None if vocabulary == "o200k" else TIMES_TIKTOKEN.get((way, state), {}).get(name)
-    is_known = name in TIMES_TIKTOKEN["array", "cold"]
-    return contest.row(
-        f"{vocabulary}, {name}, {way}, {state}",
-        way,
-        state,
-        Target(low=low, unit=" × tiktoken") if low is not None else None,
-        Target(low=TIMES_FASTEST[state], unit=" × fastest") if is_known else None,
-    )
+def batches_header() -> Line:
+    """Return the column titles."""
+    return ("MB/s: vocabulary, batch, ids in", *NAMES, "× tiktoken", "× fastest")
 
 
-# Vocabularies that tiktoken cannot have
+def batches_rows(bench: Bench) -> Iterator[Row]:
+    """Compare batches of English on one thread. Each turn has other texts, as a service has."""
+    subject, data = bench.subject(), bench.samples["english"].encode()
+    loaded = {"bpetite": open_bpetite(subject)}
+    loaded |= {library.name: calls for library, calls in openable(subject)}
+    starts = itertools.count(step=TURN_BYTES)
+    for (count, size), way in product(SHAPES, WAYS):
+        batches = max(1, TURN_BYTES // count // size)
+        contest = Contest(batches * count * size)
+        for turn in range(bench.repeats + 1):
+            texts = texts_of(data, size, next(starts))
+            work = [[next(texts) for _ in range(count)] for _ in range(batches)]
+            share = sum(map(size_of, chain(*work))) / contest.size  # less where the text ends
+            for name, calls in loaded.items():
+                encode = calls.ids_of_batch if way == "list" else calls.array_of_batch
+                if encode is None:
+                    continue
+                if turn:
+                    contest.add(name, way, "", timed(encode_all, encode, work)() / share)
+                elif ids_in(encode(work[0])) != ids_in([*map(subject.tokenizer.encode, work[0])]):
+                    contest.is_wrong.add((name, way))
+        texts_are = f"{count:,} texts" if count > 1 else "1 text"
+        yield contest.row(f"{subject.name}, {texts_are} of {size:,} bytes, {way}", way, "")
 
-STEPS_BEFORE: dict[str, dict[str, Any]] = {
-    "NFC": {"pattern": bpetite.PATTERNS["qwen2"], "normalizer": "NFC"},
-    "digits": {"pattern": r"\p{N}", "more_patterns": (bpetite.PATTERNS["gpt2"],)},
-}
-"""What vocabularies do before the pattern splits text, as Qwen's and as StarCoder's."""
+
+def encode_all(encode: Callable[[Any], object], work: Iterable[Any]) -> None:
+    """Encode each text or batch."""
+    for each in work:
+        encode(each)
 
 
-def steps_rows(bench: Bench) -> Iterator[Row]:
-    """Compare the encoding by vocabularies that do more than split text by one pattern.
-
-    The libraries that read tokenizer.json take part.
-    """
-    for subject, (step, fields) in product(bench.subjects("GPT-2"), STEPS_BEFORE.items()):
-        tokenizer = Tokenizer(replace(subject.tokenizer._vocabulary, **fields))
-        other = Subject(f"{subject.name} with {step}", tokenizer, None)
-        loaded = dict(openable(other))
-        loaded.pop(TIKTOKEN, None)
-        for name, text in bench.samples.items():
-            contest = contest_of(bench, other, loaded, text)
-            for state in STATES:
-                yield encode_row(contest, other.name, name, "array", state)
+def texts_of(data: bytes, size: int, begin: int) -> Iterator[str]:
+    """Yield texts of `size` bytes, from the beginning again after the end."""
+    for start in itertools.count(begin, size):
+        yield data[start % len(data) :][:size].decode("utf-8", "ignore")
 
 
 # Instruction sets
@@ -277,36 +271,39 @@ def isa_header() -> Line:
 
 def isa_rows(bench: Bench) -> Iterator[Row]:
     """Compare the instruction sets of this processor, each in its own process, in turns."""
+    subject = bench.subject()
+    tiktoken = dict(openable(subject)).get(TIKTOKEN)
     with ExitStack() as stack:
         executors: dict[str, ProcessPoolExecutor] = {}
         for isa in INSTRUCTION_SETS:
             executor = stack.enter_context(new_process({"BPETITE_SIMD": isa}))
             if executor.submit(instruction_set).result() == isa:
                 executors[isa] = executor
-        for subject in bench.subjects("GPT-2", "cl100k"):
-            tiktoken = dict(openable(subject)).get(TIKTOKEN)
-            for name, text in bench.samples.items():
-                for executor in executors.values():
-                    executor.submit(receive, subject.pickled, text).result()
-                contest = isa_contest(bench, text, executors, tiktoken)
-                for way in WAYS:
-                    for state in STATES:
-                        what = f"{subject.name}, {name}, {way}, {state}"
-                        yield isa_row(contest, what, way, state)
+        for name in ("english", "multilingual"):
+            if name not in bench.samples:
+                continue
+            contest = isa_contest(bench, subject, bench.samples[name], executors, tiktoken)
+            for way, state in product(WAYS, STATES):
+                yield isa_row(contest, f"{subject.name}, {name}, {way}, {state}", way, state)
 
 
 def isa_contest(
-    bench: Bench, text: str, executors: dict[str, ProcessPoolExecutor], tiktoken: Calls | None
+    bench: Bench,
+    subject: Subject,
+    text: str,
+    executors: dict[str, ProcessPoolExecutor],
+    tiktoken: Calls | None,
 ) -> Contest:
-    """Let each instruction set encode the text that its process has received, in turns."""
+    """Let each instruction set encode a text, in turns."""
     contest = Contest(size_of(text))
+    sample = first_bytes(text, 2 * MB)
+    for executor in executors.values():
+        executor.submit(receive, subject.pickled, text).result()
     for _ in range(bench.repeats):
-        for isa, executor in executors.items():
-            for way in WAYS:
-                for state, seconds in executor.submit(cold_and_warm, way).result().items():
-                    contest.add(isa, way, state, seconds)
-        if tiktoken is not None and tiktoken.ids is not None:
-            sample = first_bytes(text, 2 * MB)
+        for (isa, executor), way in product(executors.items(), WAYS):
+            for state, seconds in executor.submit(cold_and_warm, way).result().items():
+                contest.add(isa, way, state, seconds)
+        if tiktoken is not None:
             seconds = timed(tiktoken.ids, sample)() * contest.size / size_of(sample)
             contest.add(TIKTOKEN.name, "list", "warm", seconds)
     return contest
@@ -314,20 +311,17 @@ def isa_contest(
 
 def isa_row(contest: Contest, what: str, way: str, state: str) -> Row:
     """Return the speeds of all instruction sets."""
-
-    def ratio(isa: str, other: tuple[str, str, str]) -> float | None:
-        if other not in contest.seconds or (isa, way, state) not in contest.seconds:
-            return None
-        return contest.median(*other) / contest.median(isa, way, state)
-
-    checks: list[Check] = []
-    if of_avx512 := ratio("avx2", ("avx512", way, state)):
-        checks.append(AVX2_TARGET.check(f"{what}, avx2", of_avx512))
-    of_tiktoken = ratio("scalar", (TIKTOKEN.name, "list", "warm"))
-    if of_tiktoken and ", english, " in what:
-        checks.append(SCALAR_TARGET.check(f"{what}, scalar", of_tiktoken))
+    checks = []
+    tiktoken = (TIKTOKEN.name, "list", "warm")
+    for isa, other, target in (
+        ("avx2", ("avx512", way, state), AVX2_TARGET),
+        ("scalar", tiktoken, SCALAR_TARGET if ", english, " in what else None),
+    ):
+        if target and other in contest.seconds and (isa, way, state) in contest.seconds:
+            times = contest.median(*other) / contest.median(isa, way, state)
+            checks.append(target.check(f"{what}, {isa}", times))
     speeds = [contest.speed(isa, way, state) for isa in INSTRUCTION_SETS]
-    return Row((what, *speeds, contest.speed(TIKTOKEN.name, "list", "warm")), checks)
+    return Row((what, *speeds, contest.speed(*tiktoken)), checks)
 
 
 received: list[tuple[bytes, str]] = []
@@ -346,188 +340,3 @@ def cold_and_warm(way: str) -> dict[str, float]:
     cold = clock()
     clock()
     return {"cold": cold, "warm": clock()}
-
-
-# Short texts
-
-SHORT_TEXTS = {11: Target(high=300, unit=" ns"), 100: None, 2000: Target(high=4000, unit=" ns")}
-"""Lengths in characters, and limits for a list of ids."""
-
-
-def short_header() -> Line:
-    """Return the column titles."""
-    return ("ns: vocabulary, text, ids in", *NAMES)
-
-
-def short_rows(bench: Bench) -> Iterator[Row]:
-    """Compare the time of a call that encodes the same few characters again and again."""
-    for subject in bench.subjects("GPT-2", "cl100k"):
-        loaded = {"bpetite": open_bpetite(subject)}
-        loaded |= {library.name: calls for library, calls in openable(subject)}
-        for length, target in SHORT_TEXTS.items():
-            text = "hello world" if length == 11 else words(bench.texts["english"], length)
-            for way in ("list", "array"):
-                what = f"{subject.name}, {length:,} characters, {way}"
-                limit = target if way == "list" else None
-                yield short_row(bench, what, text, loaded, way, limit)
-
-
-def words(text: str, length: int) -> str:
-    """Return `length` ASCII characters from the middle of a text."""
-    return text[len(text) // 2 :].encode("ascii", "ignore").decode("ascii")[:length]
-
-
-def short_row(
-    bench: Bench, what: str, text: str, loaded: dict[str, Calls], way: str, target: Target | None
-) -> Row:
-    """Return the nanoseconds of a call of each library."""
-    clocks = {}
-    for name, calls in loaded.items():
-        if way == "list" or calls.array is not None:
-            encode = encoding(calls, way)
-            encode(text)
-            count = 20_000 if name == "bpetite" else 2_000
-            clocks[name] = many_times(max(20, count * 11 // len(text)), encode, text)
-    seconds: dict[str, list[float]] = {name: [] for name in clocks}
-    for _ in range(bench.repeats):
-        for name, clock in clocks.items():
-            seconds[name].append(clock())
-    medians = {name: statistics.median(turns) * 1e9 for name, turns in seconds.items()}
-    cells = [f"{medians[name]:,.0f}" if name in medians else "" for name in NAMES]
-    return Row((what, *cells), [target.check(what, medians["bpetite"])] if target else ())
-
-
-# Long pieces
-
-PIECE_LIMIT = Target(high=100, unit=" ms")
-
-PROBE_CHARACTERS = 20_000
-PROBE_MAX_SECONDS = 0.1
-"""A library that needs longer for the probe is called quadratic, and not measured."""
-
-
-def pieces_header() -> Line:
-    """Return the column titles."""
-    return ("vocabulary, piece of 1 MB", "bpetite, array", "bpetite, list", *NAMES[1:])
-
-
-def pieces_rows(bench: Bench) -> Iterator[Row]:
-    """Compare the encoding of a million bytes that the pattern does not split.
-
-    Each turn drops one more character, so each piece is new. Other libraries have one turn.
-    """
-    for subject in bench.subjects("GPT-2", "cl100k"):
-        others = {
-            library.name: calls for library, calls in openable(subject) if not library.is_slow
-        }
-        ours = open_bpetite(subject)
-        for name, piece in long_pieces().items():
-            what = f"{subject.name}, {name}"
-            medians = []
-            for number, way in enumerate(WAYS):
-                encode = encoding(ours, way)
-                starts = [2 * turn + number for turn in range(bench.repeats)]
-                turns = [timed(encode, piece[start:])() for start in starts]
-                medians.append(statistics.median(turns))
-            cells = [in_milliseconds(seconds) for seconds in medians]
-            cells += [time_of_piece(others.get(library.name), piece) for library in LIBRARIES]
-            yield Row((what, *cells), [PIECE_LIMIT.check(what, max(medians) * 1e3)])
-
-
-def time_of_piece(calls: Calls | None, piece: str) -> str:
-    """Return the time of another library for a long piece, or the reason why there is none."""
-    if calls is None:
-        return ""
-    encode = encoding(calls, "list")
-    encode("warm up")
-    start = time.perf_counter()
-    try:
-        encode(piece[:PROBE_CHARACTERS])
-        if time.perf_counter() - start > PROBE_MAX_SECONDS:
-            return "quadratic"
-        return in_milliseconds(timed(encode, piece)())
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:  # a panic in Rust is not an Exception
-        return f"fails: {type(error).__name__}"
-
-
-def long_pieces() -> dict[str, str]:
-    """Return pieces of a million bytes, each of a kind that is hard for some encoder."""
-    choose = random.Random(0).choices
-    return {
-        "`a`": "a" * MB,
-        "`ab`": "ab" * (MB // 2),
-        "spaces": " " * MB,
-        "newlines": "\n" * MB,
-        "`=`": "=" * MB,
-        "digits": "".join(choose("0123456789", k=MB)),
-        "random letters": "".join(choose("abcdefghijklmnopqrstuvwxyz", k=MB)),
-        "DNA letters": "".join(choose("ACGT", k=MB)),
-        "random symbols": "".join(choose("!#$%&()*+,-./:;<=>?@[]^_`{|}~", k=MB)),
-        "random CJK": "".join(map(chr, choose(range(0x4E00, 0xA000), k=MB // 3))),
-        "emoji": "".join(map(chr, choose(range(0x1F600, 0x1F650), k=MB // 4))),
-    }
-
-
-# Threads
-
-TWO_THREADS = Target(low=1.6, unit=" × one thread")
-
-
-def threads_header() -> Line:
-    """Return the column titles."""
-    return ("MB/s", "one thread", "two threads", "ratio")
-
-
-def threads_rows(bench: Bench) -> Iterator[Row]:
-    """Compare two threads with one by wall time, in a process with all processors."""
-    if len(ALL_CPUS) == 1:
-        yield Row(("this machine has one processor",))
-        return
-    with new_process(one_cpu=False) as executor:
-        for subject in bench.subjects("cl100k"):
-            for name, text in bench.samples.items():
-                future = executor.submit(threads_turns, subject.pickled, text, bench.repeats)
-                for what, turns in future.result().items():
-                    yield threads_row(f"{name}, {what}", size_of(text), turns)
-
-
-def threads_row(what: str, size: int, turns: Sequence[tuple[float, float]]) -> Row:
-    """Return the speeds of one and two threads, and their ratio."""
-    one, two = (statistics.median(turn[side] for turn in turns) for side in (0, 1))
-    ratio = statistics.median(one / two for one, two in turns)
-    show = bare_speed(size)
-    return Row((what, show(one), show(two), f"{ratio:.2f}"), [TWO_THREADS.check(what, ratio)])
-
-
-def threads_turns(pickled: bytes, text: str, repeats: int) -> dict[str, list[tuple[float, float]]]:
-    """Return the seconds of one and two threads, for one text and for a batch, warm."""
-    tokenizer: bpetite.Tokenizer = pickle.loads(pickled)
-    documents = documents_of(text)
-    works: dict[str, Callable[[int], object]] = {
-        "one text, array": lambda threads: tokenizer.encode_array(text, threads=threads),
-        "one text, list": lambda threads: tokenizer.encode(text, threads=threads),
-        "batch, array": lambda threads: tokenizer.encode_batch_arrays(documents, threads=threads),
-        "batch, lists": lambda threads: tokenizer.encode_batch(documents, threads=threads),
-    }
-    turns = {}
-    for what, work in works.items():
-        wall_time(work, 2)  # fills the cache of each thread
-        turns[what] = [(wall_time(work, 1), wall_time(work, 2)) for _ in range(repeats)]
-    return turns
-
-
-def wall_time(work: Callable[[int], object], threads: int) -> float:
-    """Return the wall time of some work on a number of threads."""
-    with without_collector():
-        start = time.perf_counter()
-        result = work(threads)
-        seconds = time.perf_counter() - start
-    del result
-    return seconds
-
-
-def documents_of(text: str, length: int = 4000) -> list[str]:
-    """Return a text in documents of `length` characters."""
-    return [text[start : start + length] for start in range(0, len(text), length)]

@@ -12,37 +12,33 @@ from pathlib import Path
 
 import bpetite
 from benchmarks.measure import Bench, first_bytes, memory, new_process, timed
-from benchmarks.table import MB, Row, Target, in_seconds, plain_row
+from benchmarks.table import HEADER, MB, Line, Row, Target, in_seconds, plain_row
 from bpetite import Tokenizer
 
 LOAD_LIMIT_SECONDS = {
-    "python": {("cl100k", "original"): 1.5, ("cl100k", "bpetite"): 0.3, ("o200k", "bpetite"): 0.5},
-    "native": {("cl100k", "original"): 1.5, ("cl100k", "bpetite"): 0.06, ("o200k", "bpetite"): 0.5},
+    "python": {"cl100k_base.tiktoken": 1.5, "bpetite.json": 0.3},
+    "native": {"cl100k_base.tiktoken": 1.5, "bpetite.json": 0.06},
 }
-"""By engine, then by vocabulary and kind of file."""
+"""By engine, then by file."""
 
-SIZE_LIMIT = Target(high=6, unit=" MB")
+
+def header() -> Line:
+    """Return the column titles."""
+    return HEADER[:2]
 
 
 def load_rows(bench: Bench) -> Iterator[Row]:
-    """Measure loading from each kind of file in new processes, and the size of our file."""
-    limits = LOAD_LIMIT_SECONDS[bpetite.engine]
-    for vocabulary, path in bench.public.items():
-        tokenizer = Tokenizer.load(path)
-        with tempfile.TemporaryDirectory() as folder:
-            paths = {"original": path}
-            for kind, name in (("bpetite", "bpetite.json"), ("tokenizer.json", "tokenizer.json")):
-                paths[kind] = Path(folder, name)
-                tokenizer.save(paths[kind])
-            for kind, path in paths.items():
-                seconds = bench.measure(lambda path=path: load_in_new_process(path))  # type: ignore[misc]
-                limit = limits.get((vocabulary, kind))
-                target = Target(high=limit, unit=" s") if limit else None
-                what = f"{vocabulary}, {path.name}"
-                yield plain_row(what, in_seconds(seconds), target, seconds)
-            size = paths["bpetite"].stat().st_size / MB
-            target = SIZE_LIMIT if vocabulary == "o200k" else None
-            yield plain_row(f"{vocabulary}, bpetite.json, size", f"{size:.3g} MB", target, size)
+    """Measure loading from each kind of file in new processes."""
+    subject = bench.subject()
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder, name) for name in ("bpetite.json", "tokenizer.json")]
+        for path in paths:
+            subject.tokenizer.save(path)
+        for path in [*filter(None, [bench.public.get(subject.name)]), *paths]:
+            seconds = bench.measure(lambda path=path: load_in_new_process(path))  # type: ignore[misc]
+            limit = LOAD_LIMIT_SECONDS[bpetite.engine].get(path.name)
+            target = Target(high=limit, unit=" s") if limit else None
+            yield plain_row(f"{subject.name}, {path.name}", in_seconds(seconds), target, seconds)
 
 
 def load_in_new_process(path: Path) -> float:
@@ -59,7 +55,7 @@ def load(path: Path) -> float:
 # Importing, and memory
 
 IMPORT_LIMIT = Target(high=100, unit=" ms")
-MEMORY_LIMIT = Target(high=64, unit=" MB")
+MEMORY_LIMIT = {"native": Target(high=64, unit=" MB"), "python": None}
 
 IMPORT = (
     "import time; start = time.perf_counter(); import bpetite; print(time.perf_counter() - start)"
@@ -70,21 +66,18 @@ def memory_rows(bench: Bench) -> Iterator[Row]:
     """Measure the time of an import, and the memory that a vocabulary in use adds."""
     milliseconds = statistics.median(import_time() for _ in range(2 * bench.repeats + 1)) * 1e3
     yield plain_row("import bpetite", f"{milliseconds:.0f} ms", IMPORT_LIMIT, milliseconds)
-    for subject in bench.subjects("cl100k"):
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "vocabulary.json")
-            subject.tokenizer.save(path)
-            texts = Path(folder, "texts")
-            parts = (first_bytes(text, 4 * MB) for text in bench.texts.values())
-            texts.write_bytes("".join(parts).encode("utf-8"))
-            for engine in dict.fromkeys(("python", bpetite.engine)):
-                with new_process({"BPETITE_ENGINE": engine}) as executor:
-                    loaded, used = executor.submit(memory_added, path, texts).result()
-                name = f"{subject.name}, {engine} engine"
-                yield plain_row(f"{name}, loaded", f"{loaded / MB:.0f} MB added")
-                target = MEMORY_LIMIT if engine == "native" else None
-                what = f"{name}, after 4 MB of each text"
-                yield plain_row(what, f"{used / MB:.0f} MB added", target, used / MB)
+    subject = bench.subject()
+    with tempfile.TemporaryDirectory() as folder:
+        path, texts = Path(folder, "vocabulary.json"), Path(folder, "texts")
+        subject.tokenizer.save(path)
+        parts = (first_bytes(text, 4 * MB) for text in bench.texts.values())
+        texts.write_bytes("".join(parts).encode("utf-8"))
+        with new_process() as executor:
+            loaded, used = executor.submit(memory_added, path, texts).result()
+    name = f"{subject.name}, {bpetite.engine} engine"
+    yield plain_row(f"{name}, loaded", f"{loaded / MB:.0f} MB added")
+    what = f"{name}, after 4 MB of each text"
+    yield plain_row(what, f"{used / MB:.0f} MB added", MEMORY_LIMIT[bpetite.engine], used / MB)
 
 
 def import_time() -> float:

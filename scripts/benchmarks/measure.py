@@ -23,7 +23,7 @@ from pathlib import Path
 
 from tools.public import PUBLIC
 
-from benchmarks.table import MB, Comparison, Row
+from benchmarks.table import MB, Comparison
 from bpetite import Tokenizer
 
 Clock = Callable[[], float]
@@ -93,12 +93,10 @@ class Bench:
         folder: Path | None,
         sample_size: int | None,
         repeats: int,
-        environments: Path = Path(".libraries"),
-        is_full: bool = False,
+        environments: Path,
     ) -> None:
         self.data = folder
         self.environments = environments
-        self.is_full = is_full
         self.texts = texts_of(folder)
         self.sample_size = sample_size
         self.samples = {
@@ -116,18 +114,14 @@ class Bench:
         say(f"learning {self.vocab_size:,} bytes and merges from english")
         return Tokenizer.train(self.texts["english"], self.vocab_size)
 
-    def subjects(self, *names: str) -> list[Subject]:
-        """Return the public vocabularies of these names, by default all; else the learnt one."""
-        if not self.public:
-            self._subjects.setdefault("learnt", Subject("learnt", self.tokenizer, None))
-            return [self._subjects["learnt"]]
-        chosen = [name for name in self.public if not names or name in names]
-        for name in chosen:
-            if name not in self._subjects:
-                say(f"loading {name}")
-                tokenizer = Tokenizer.load(self.public[name])
-                self._subjects[name] = Subject(name, tokenizer, self.data)
-        return [self._subjects[name] for name in chosen]
+    def subject(self, name: str = "cl100k") -> Subject:
+        """Return a public vocabulary, or the learnt one if the folder lacks it."""
+        if name not in self.public:
+            return Subject("learnt", self.tokenizer, None)
+        if name not in self._subjects:
+            say(f"loading {name}")
+            self._subjects[name] = Subject(name, Tokenizer.load(self.public[name]), self.data)
+        return self._subjects[name]
 
     def compare(self, ours: Clock, theirs: Clock) -> Comparison:
         """Measure both sides in turns."""
@@ -215,15 +209,6 @@ def many_times(count: int, work: Callable[..., object], *arguments: object) -> C
 
     clock = timed(repeat)
     return lambda: clock() / count
-
-
-def if_installed(what: str, rows: Iterator[Row]) -> Iterator[Row]:
-    """Yield the rows, or a row that names the missing library."""
-    try:
-        yield from rows
-    except ModuleNotFoundError as error:
-        package = str(error.name).partition(".")[0]
-        yield Row((what, "", f"{package} is not installed"))
 
 
 # Processes

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import json
 import pickle
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from tools.public import public_encoding
@@ -32,19 +33,19 @@ Ids = Sequence[int]
 class Calls:
     """The functions of a library for one vocabulary, on one thread; None if it lacks one."""
 
-    ids: Callable[[str], Ids] | None = None
+    ids: Callable[[str], Ids]
     """Text to a list of ids."""
     array: Callable[[str], Any] | None = None
     """Text to a buffer of ids, four bytes each."""
-    to_bytes: Callable[[Any], bytes] | None = None
-    """A list of ids to bytes."""
-    to_text: Callable[[Any], str] | None = None
+    ids_of_batch: Callable[[list[str]], list[Ids]] | None = None
+    """Texts to a list of ids for each."""
+    array_of_batch: Callable[[list[str]], Any] | None = None
+    """Texts to one array of all ids, beside the offsets of the texts if it is a buffer."""
+    to_text: Callable[[Ids], str] | None = None
     """A list of ids to text."""
-    array_to_bytes: Callable[[Any], bytes] | None = None
-    """A buffer of ids, as `buffer` makes it, to bytes."""
-    array_to_text: Callable[[Any], str] | None = None
-    """A buffer of ids, as `buffer` makes it, to text."""
-    buffer: Callable[[Ids], Any] = lambda ids: array("I", ids)
+    to_bytes: Callable[[Any], bytes] | None = None
+    """A buffer of ids, as `buffer` makes it, to bytes; a list if `buffer` is None."""
+    buffer: Callable[[Ids], Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -84,23 +85,21 @@ def module(name: str) -> Any:
     return importlib.import_module(name)
 
 
-# bpetite itself
-
-
 def open_bpetite(subject: Subject) -> Calls:
-    """Return the calls of a fresh tokenizer."""
+    """Return the calls of a fresh tokenizer of bpetite."""
     return calls_of(pickle.loads(subject.pickled))
 
 
 def calls_of(tokenizer: Tokenizer) -> Calls:
-    """Return the calls of a tokenizer."""
+    """Return the calls of a tokenizer of bpetite."""
     return Calls(
         ids=tokenizer.encode_ordinary,
         array=tokenizer.encode_array,
-        to_bytes=tokenizer.decode_bytes,
+        ids_of_batch=partial(tokenizer.encode_batch, allowed_special=(), threads=1),
+        array_of_batch=partial(tokenizer.encode_batch_arrays, allowed_special=(), threads=1),
         to_text=tokenizer.decode,
-        array_to_bytes=tokenizer.decode_bytes,
-        array_to_text=tokenizer.decode,
+        to_bytes=tokenizer.decode_bytes,
+        buffer=lambda ids: array("I", ids),
     )
 
 
@@ -133,10 +132,12 @@ def mergeable_tokens(tokenizer: Tokenizer) -> list[bytes]:
 
 
 def open_tiktoken(subject: Subject) -> Calls:
-    """Return the calls of tiktoken."""
     encoding = encoding_of(subject)
     return Calls(
-        ids=encoding.encode_ordinary, to_bytes=encoding.decode_bytes, to_text=encoding.decode
+        ids=encoding.encode_ordinary,
+        ids_of_batch=partial(encoding.encode_ordinary_batch, num_threads=1),
+        to_text=encoding.decode,
+        to_bytes=encoding.decode_bytes,
     )
 
 
@@ -148,7 +149,6 @@ def huggingface_of(json: bytes) -> tokenizers.Tokenizer:
 
 
 def open_tokenizers(subject: Subject) -> Calls:
-    """Return the calls of Hugging Face's tokenizers."""
     twin = huggingface_of(subject.json)
     return Calls(
         ids=lambda text: twin.encode(text, add_special_tokens=False).ids,
@@ -157,32 +157,44 @@ def open_tokenizers(subject: Subject) -> Calls:
 
 
 def open_gigatoken(subject: Subject) -> Calls:
-    """Return the calls of gigatoken, whose arrays are numpy arrays."""
+    """Return the calls of gigatoken, whose arrays are numpy's and awkward's."""
     numpy = module("numpy")
-    try:
-        twin = module("gigatoken").Tokenizer.from_json(subject.json)
-    except RuntimeError as error:  # it has no scanner for the patterns
-        raise LookupError(str(error)) from None
+    twin = module("gigatoken").Tokenizer.from_json(subject.json)
     return Calls(
         ids=lambda text: twin.encode_batch_list([text], parallel=False)[0],
         array=twin.encode,
+        ids_of_batch=partial(twin.encode_batch_list, parallel=False),
+        array_of_batch=partial(twin.encode_batch, parallel=False),
         to_bytes=twin.decode,
-        array_to_bytes=twin.decode,
         buffer=lambda ids: numpy.array(ids, dtype=numpy.uint32),
     )
 
 
 def open_fastokens(subject: Subject) -> Calls:
-    """Return the calls of fastokens, which reads cl100k and o200k only from tiktoken's files."""
+    """Return the calls of fastokens, which reads cl100k only from tiktoken's file."""
     kind = module("fastokens").Tokenizer
     if subject.data is not None and subject.public_name != "gpt2":
         path = str(subject.data / f"{subject.public_name}.tiktoken")
-        twin = kind.from_tiktoken(path, encoding=subject.public_name)
-    else:
-        twin = kind.from_json_str(subject.json.decode("utf-8"))
+        return calls_of_fastokens(kind.from_tiktoken(path, encoding=subject.public_name))
+    return calls_of_fastokens(kind.from_json_str(subject.json.decode("utf-8")))
+
+
+def open_snaptokens(subject: Subject) -> Calls:
+    """Return the calls of snaptokens, which refuses gaps between ids: it gets no special tokens."""
+    fields = json.loads(subject.json)
+    fields["added_tokens"] = []
+    for literal in subject.tokenizer.special_tokens:
+        fields["model"]["vocab"].pop(literal, None)
+    return calls_of_fastokens(module("snaptokens").Tokenizer.from_json_str(json.dumps(fields)))
+
+
+def calls_of_fastokens(twin: Any) -> Calls:
+    """Return the calls of fastokens or of snaptokens, its fork."""
     return Calls(
         ids=lambda text: twin.encode(text).ids,
         array=lambda text: twin.encode_batch_flat([text])[0],
+        ids_of_batch=lambda texts: [each.ids for each in twin.encode_batch(texts)],
+        array_of_batch=twin.encode_batch_flat,
         to_text=twin.decode,
     )
 
@@ -190,31 +202,38 @@ def open_fastokens(subject: Subject) -> Calls:
 def open_splintr(subject: Subject) -> Calls:
     """Return the calls of splintr, which decodes this format to text only."""
     twin = module("splintr").from_json_bytes(subject.json)
-    return Calls(ids=twin.encode, array=twin.encode_flat, to_text=twin.decode)
+    return Calls(
+        ids=twin.encode,
+        array=twin.encode_flat,
+        ids_of_batch=twin.encode_batch,
+        array_of_batch=twin.encode_batch_flat,
+        to_text=twin.decode,
+    )
 
 
 def open_toktok(subject: Subject) -> Calls:
-    """Return the calls of toktok, which has built-in vocabularies."""
-    twin = module("toktok._toktok").Tokenizer(built_in(subject, "cl100k_base", "o200k_base"), "")
+    twin = module("toktok._toktok").Tokenizer(built_in(subject), "")
     return Calls(
         ids=twin.encode_ordinary,
         array=lambda text: twin.encode_to_buffer(text, None, ()),
-        to_bytes=twin.decode_bytes,
+        array_of_batch=lambda texts: twin.encode_batch(texts, 1),
         to_text=twin.decode,
     )
 
 
 def open_quicktok(subject: Subject) -> Calls:
-    """Return the calls of quicktok, which has built-in vocabularies."""
-    twin = module("quicktok").Tokenizer(built_in(subject, "cl100k_base", "o200k_base"), "")
+    twin = module("quicktok").Tokenizer(built_in(subject), "")
     return Calls(
-        ids=twin.encode, array=lambda text: twin.encode_batch([text], 1)[0], to_text=twin.decode
+        ids=twin.encode,
+        array=lambda text: twin.encode_batch([text], 1)[0],
+        array_of_batch=lambda texts: twin.encode_batch(texts, 1),
+        to_text=twin.decode,
     )
 
 
-def built_in(subject: Subject, *names: str) -> str:
-    """Return the public name of a vocabulary if it is one of the built-in `names`."""
-    if subject.public_name not in names:
+def built_in(subject: Subject) -> str:
+    """Return the public name of a vocabulary that toktok and quicktok have built in."""
+    if subject.public_name != "cl100k_base":
         raise LookupError(f"{subject.name} is not built in")
     return subject.public_name
 
@@ -226,14 +245,15 @@ LIBRARIES = (
     Library("tokenizers", "tokenizers", open_tokenizers, has_no_cache=True, is_slow=True),
     Library("gigatoken", "gigatoken", open_gigatoken),
     Library("fastokens", "fastokens", open_fastokens),
+    Library("snaptokens", "snaptokens", open_snaptokens),
     Library("toktok", "toktok-rs", open_toktok),
     Library("splintr", "splintr-rs", open_splintr),
     Library("quicktok", "quicktok-v1", open_quicktok, has_no_cache=True),
 )
 """Libraries that encode or decode."""
 
-TRAINERS = {name: name for name in ("tokenizers", "rustbpe", "gigatoken", "ffbpe")}
-"""Libraries that train, and the package of each."""
+TRAINERS = ("tokenizers", "rustbpe", "gigatoken", "ffbpe", "gigabpe")
+"""Packages that train."""
 
 
 def openable(subject: Subject) -> list[tuple[Library, Calls]]:

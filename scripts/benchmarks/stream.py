@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from benchmarks.measure import Bench, Clock, cycled, first_bytes, timed, without_collector
-from benchmarks.peers import huggingface_of, mergeable_tokens, tiktoken_of
-from benchmarks.streamers import STREAMERS, Stream, StreamCase, Streamer, looping
-from benchmarks.table import MB, Line, Row, Target, plain_row
+from benchmarks.measure import Bench, cycled, first_bytes, many_times, timed, without_collector
+from benchmarks.peers import mergeable_tokens
+from benchmarks.streamers import STREAMERS, Stream, StreamCase, looping
+from benchmarks.table import MB, Line, Row, Target, in_seconds, plain_row
 from bpetite import DecodeStreamBatch, StreamVocabulary, Tokenizer
 
 TOKENS = 1_000_000
@@ -33,8 +33,6 @@ STOPS = (
     "assistant:", "I am done.", "🛑🛑🛑",
 )  # fmt: skip
 """Typical stop strings. The texts contain none of them."""
-
-STOP_COUNTS = (0, 1, len(STOPS))
 
 KOREAN = (
     "모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다 "
@@ -58,7 +56,7 @@ BUILD_TARGET = Target(high=0.5, unit=" s")
 
 
 def stream_cases(bench: Bench) -> Iterator[StreamCase]:
-    """Yield texts like the training text, texts of about one byte a token, and long prompts."""
+    """Yield texts like the training text, and texts of about one byte a token."""
     tokenizer = bench.tokenizer
     encode = tokenizer.encode_ordinary
     english = tenths(encode(first_bytes(bench.samples["english"], MB)))
@@ -75,9 +73,6 @@ def stream_cases(bench: Bench) -> Iterator[StreamCase]:
     yield StreamCase("the byte 0x80", tokenizer, tenths([0x80]))
     special = tenths(tokenizer.special_tokens.values())
     yield StreamCase("skipped special tokens", tokenizer, special, skips=True)
-    for length in (10, TOKENS):
-        name = f"English, prompt of {length:,} ids"
-        yield StreamCase(name, tokenizer, english, prompt=cycled(english, length))
 
 
 def tenths(ids: Iterable[int]) -> list[int]:
@@ -137,7 +132,7 @@ def step_rows(bench: Bench) -> Iterator[Row]:
     """Compare the cost of a step with other libraries, and over the length of a stream."""
     for case in stream_cases(bench):
         others = {each.name: each.open(case) for each in STREAMERS if each.is_installed}
-        for stops in STOP_COUNTS:
+        for stops in (0, 1, len(STOPS)) if case.name == "English" else (0,):
             yield step_row(bench, case, stops, {} if stops else others)
 
 
@@ -154,8 +149,7 @@ def step_row(
             raise RuntimeError(f"the ids of {case.name} contain a stop string")
         for name, make in others.items():
             steps = make().steps
-            steps(case.ids[:1])  # some decode the prompt now; the costs of new streams include it
-            some = case.ids[1 : OTHERS_MAX_TOKENS + 1]
+            some = case.ids[:OTHERS_MAX_TOKENS]
             theirs[name].turns.append(blocks(steps, some, OTHERS_MAX_SECONDS))
     checks = [LAST_TENTH_TARGET.check(what, ours.last_tenth())]
     if stops != 1:
@@ -192,126 +186,49 @@ def blocks(
 # Other costs
 
 
-def cost_header() -> Line:
-    """Return the column titles."""
-    return ("what", "bpetite", *(streamer.name for streamer in STREAMERS))
-
-
 def cost_rows(bench: Bench) -> Iterator[Row]:
-    """Measure first texts, new streams, batches of streams, and reading a vocabulary."""
-    yield from first_rows(bench)
+    """Measure new streams, many streams in a call, and the reading of a vocabulary."""
     yield from creation_rows(bench)
-    yield from batch_rows(bench)
-    yield from build_rows(bench)
-
-
-def first_rows(bench: Bench) -> Iterator[Row]:
-    """Time the first steps with a vocabulary, whose transitions no stream has computed yet."""
-    count = 200_000
-    tokenizer = bench.tokenizer
-    works = {
-        "Korean": cycled(tokenizer.encode_ordinary(korean_text()), count),
-        "emoji": cycled(tokenizer.encode_ordinary(emoji_text()), count),
-        "random bytes": random_bytes(count),
-    }
-    tokens = dict(enumerate(mergeable_tokens(tokenizer)))
-    for name, ids in works.items():
-        for stops in (0, len(STOPS)):
-
-            def clock(ids: list[int] = ids, stops: int = stops) -> float:
-                stream = StreamVocabulary(tokens).decode_stream(stop=STOPS[:stops])
-                return timed(looping(stream.step), ids)()
-
-            nanoseconds = bench.measure(clock) / count * 1e9
-            target = TWENTY_STOPS_TARGET if stops else STEP_TARGET
-            what = f"ns a token, first text, {name}, stops: {stops}"
-            yield plain_row(what, f"{nanoseconds:,.0f}", target, nanoseconds)
+    yield batch_row(bench)
+    tokens = dict(enumerate(mergeable_tokens(bench.subject("o200k").tokenizer)))
+    seconds = bench.measure(timed(lambda: StreamVocabulary(dict(tokens)).decode_stream()))
+    yield plain_row(f"reading {len(tokens):,} tokens", in_seconds(seconds), BUILD_TARGET, seconds)
 
 
 def creation_rows(bench: Bench) -> Iterator[Row]:
     """Time a new stream and its first step, after a short and a long prompt."""
     tokenizer = bench.tokenizer
     ids = cycled(tokenizer.encode_ordinary(first_bytes(bench.samples["english"], MB)), TOKENS)
-    cases = [StreamCase("learnt", tokenizer, ids[:1], prompt=ids[:size]) for size in (10, TOKENS)]
-    theirs = [[first_step_of(bench, each, case) for each in STREAMERS] for case in cases]
-    count = 1000
-    for stops in STOP_COUNTS:
-        clocks = [first_steps(case, STOPS[:stops], count) for case in cases]
-        turns = [[clock() / count for clock in clocks] for _ in range(bench.repeats)]
-        ratio = statistics.median(long / short for short, long in turns)
-        for number, case in enumerate(cases):
-            what = f"µs, new stream, prompt of {len(case.prompt):,} ids, stops: {stops}"
-            seconds = statistics.median(turn[number] for turn in turns)
-            others = [] if stops else theirs[number]
-            checks = [LONG_PROMPT_TARGET.check(what, ratio)] if number else ()
-            yield Row((what, microseconds(seconds), *others), checks)
+    prompts = [ids[:10], ids]
+    clocks = [many_times(1000, first_step, tokenizer, prompt) for prompt in prompts]
+    turns = [[clock() for clock in clocks] for _ in range(bench.repeats)]
+    ratio = statistics.median(long / short for short, long in turns)
+    for number, prompt in enumerate(prompts):
+        what = f"new stream, prompt of {len(prompt):,} ids"
+        seconds = statistics.median(turn[number] for turn in turns)
+        checks = [LONG_PROMPT_TARGET.check(what, ratio)] if number else ()
+        yield Row((what, f"{seconds * 1e6:.3g} µs"), checks)
 
 
-def first_steps(case: StreamCase, stops: Sequence[str], count: int) -> Clock:
-    """Return a clock of `count` new streams and their first steps."""
-    [id] = case.ids
-
-    def begin() -> None:
-        for _ in range(count):
-            case.stream(stop=stops).step(id)
-
-    return timed(begin)
+def first_step(tokenizer: Tokenizer, prompt: Sequence[int]) -> None:
+    """Make a stream and a step."""
+    tokenizer.decode_stream(prompt).step(prompt[0])
 
 
-def first_step_of(bench: Bench, streamer: Streamer, case: StreamCase) -> str:
-    """Return the time of another library's new stream and its first step."""
-    if not streamer.is_installed:
-        return ""
-    make = streamer.open(case)
-    [id] = case.ids
-    return microseconds(bench.measure(timed(lambda: make().step(id))))
-
-
-def microseconds(seconds: float) -> str:
-    """Show seconds as microseconds, without the unit."""
-    return f"{seconds * 1e6:,.3g}" if seconds < 1e-4 else f"{seconds * 1e6:,.0f}"
-
-
-def batch_rows(bench: Bench) -> Iterator[Row]:
+def batch_row(bench: Bench) -> Row:
     """Time a thousand streams at different positions of a text, one call a step."""
     count, calls = 1000, 100
-    tokenizer = bench.tokenizer
-    works = {
-        "English": tokenizer.encode_ordinary(first_bytes(bench.samples["english"], MB)),
-        "Korean": tokenizer.encode_ordinary(korean_text()),
-    }
-    for name, text in works.items():
-        ids = cycled(text, count * calls)
-        batches = [{key: ids[key * calls + call] for key in range(count)} for call in range(calls)]
-        streams: DecodeStreamBatch[int] = DecodeStreamBatch(tokenizer)
-        streams.step(batches[0])
-        nanoseconds = bench.measure(timed(step_each, streams, batches)) / count / calls * 1e9
-        what = f"ns a token, 1,000 streams in a call, {name}"
-        yield plain_row(what, f"{nanoseconds:,.0f}", BATCH_TARGET, nanoseconds)
+    text = bench.tokenizer.encode_ordinary(first_bytes(bench.samples["english"], MB))
+    ids = cycled(text, count * calls)
+    batches = [{key: ids[key * calls + call] for key in range(count)} for call in range(calls)]
+    streams: DecodeStreamBatch[int] = DecodeStreamBatch(bench.tokenizer)
+    streams.step(batches[0])
+    nanoseconds = bench.measure(timed(step_each, streams, batches)) / count / calls * 1e9
+    what = f"a token, {count:,} streams in a call"
+    return plain_row(what, f"{nanoseconds:,.0f} ns", BATCH_TARGET, nanoseconds)
 
 
 def step_each(streams: DecodeStreamBatch[int], batches: Sequence[Mapping[int, int]]) -> None:
     """Make all steps of a batch."""
     for batch in batches:
         streams.step(batch)
-
-
-def build_rows(bench: Bench) -> Iterator[Row]:
-    """Time the reading of a large vocabulary, from bytes or from another library's tokenizer."""
-    subject = (bench.subjects("o200k") or bench.subjects())[-1]
-    tokenizer, json = subject.tokenizer, subject.json
-    tokens = dict(enumerate(mergeable_tokens(tokenizer)))
-    sources: dict[str, Callable[[], object]] = {
-        "a dict of bytes": lambda: tokens,
-        "tiktoken.Encoding": lambda: tiktoken_of(tokenizer),
-        "tokenizers.Tokenizer": lambda: huggingface_of(json),
-    }
-    for name, source in sources.items():
-        turns = []
-        for _ in range(bench.repeats):
-            new = source()  # the library caches what it has read of an object
-            turns.append(timed(lambda new=new: StreamVocabulary(new).decode_stream())())
-        seconds = statistics.median(turns)
-        target = BUILD_TARGET if len(tokens) > 190_000 else None
-        what = f"s, reading {len(tokens):,} ids of {name}"
-        yield plain_row(what, f"{seconds:.3g}", target, seconds)

@@ -69,8 +69,6 @@ def looping(step: Callable[[int], object]) -> Callable[[Sequence[int]], None]:
 
 
 def open_bpetite(case: StreamCase) -> Callable[[], Stream]:
-    """Return a function that makes streams of bpetite."""
-
     def make() -> Stream:
         stream = case.stream()
         return Stream(stream.step, stream.flush, looping(stream.step))
@@ -98,7 +96,6 @@ def open_tokenizers(case: StreamCase) -> Callable[[], Stream]:
 
 
 def open_splintr(case: StreamCase) -> Callable[[], Stream]:
-    """Return a function that makes splintr's StreamingDecoder, after the prompt."""
     twin = module("splintr").from_json_bytes(case.json)
 
     def make() -> Stream:

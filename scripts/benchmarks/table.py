@@ -1,9 +1,8 @@
-"""Tables in Markdown, the pages that hold them, and targets for measured values."""
+"""Tables in Markdown, the page that holds them, and targets for measured values."""
 
 from __future__ import annotations
 
 import math
-import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,6 @@ Line = Sequence[str]
 """The cells of a table row."""
 
 HEADER = ("what", "bpetite", "yardstick", "ratio")
-SHORT_HEADER = HEADER[:2]
 
 
 @dataclass(frozen=True)
@@ -70,11 +68,21 @@ def plain_row(what: str, shown: str, target: Target | None = None, value: float 
 
 
 def markdown(header: Line, lines: Iterable[Line]) -> str:
-    """Return a table, with empty cells at the end of short rows."""
+    """Return a table without the columns that no line has, such as those of missing libraries.
+
+    >>> print(markdown(("a", "b", "c"), [("1", "", "2")]), end="")
+    | a | c |
+    | --- | --- |
+    | 1 | 2 |
+    """
+    rows = [[*line, *[""] * (len(header) - len(line))] for line in lines]
+    columns = [column for column in range(len(header)) if any(row[column] for row in rows)]
     is_plain = len(header) <= len(HEADER)
     separator = ["---", *["---" if is_plain else "--:"] * (len(header) - 1)]
-    rows = [[*line, *[""] * (len(header) - len(line))] for line in lines]
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in (header, separator, *rows))
+    return "".join(
+        f"| {' | '.join(cells[column] for column in columns)} |\n"
+        for cells in (header, separator, *rows)
+    )
 
 
 @dataclass(frozen=True)
@@ -131,30 +139,18 @@ def in_milliseconds(seconds: float) -> str:
     return f"{three_digits(seconds * 1e3)} ms"
 
 
-# Pages with tables in them
+# The page with tables in it
 
 
 def put_parts(page: Path, parts: Mapping[str, str]) -> None:
-    """Replace the parts of a page between `<!-- bench:NAME -->` and `<!-- /bench:NAME -->`."""
+    """Replace the parts of a page between `<!-- bench:NAME -->` and `<!-- /bench:NAME -->`.
+
+    A part that the page has no markers for is left out.
+    """
     content = page.read_bytes().decode("utf-8")
     for name, part in parts.items():
-        start, end = markers(name)
-        before, _, rest = content.partition(start)
-        _, _, after = rest.partition(end)
-        content = f"{before}{start}\n{part.strip()}\n{end}{after}"
+        start, end = f"<!-- bench:{name} -->", f"<!-- /bench:{name} -->"
+        before, found, rest = content.partition(start)
+        if found:
+            content = f"{before}{start}\n{part.strip()}\n{end}{rest.partition(end)[2]}"
     page.write_bytes(content.encode("utf-8"))
-
-
-def missing_parts(page: Path, names: Iterable[str]) -> list[str]:
-    """Return the parts that a page has no markers for."""
-    content = page.read_bytes().decode("utf-8")
-    return [
-        name
-        for name in names
-        if not re.search(".*?".join(map(re.escape, markers(name))), content, re.DOTALL)
-    ]
-
-
-def markers(name: str) -> tuple[str, str]:
-    """Return the comments before and after a part."""
-    return f"<!-- bench:{name} -->", f"<!-- /bench:{name} -->"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
 from collections.abc import Iterable, Iterator
@@ -13,9 +12,7 @@ from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
 
-from benchmarks.json_lines import row_of
-
-KINDS = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet")
+KINDS = ("jsonl", "jsonl.zst", "parquet")
 
 _MIN_CHARACTERS, _MAX_CHARACTERS = 200, 20_000
 _MAX_WORD_CHARACTERS = 100
@@ -72,28 +69,33 @@ def write(folder: Path, text: str, size: int, kind: str) -> Input:
 
 
 def write_file(path: Path, texts: Iterable[str]) -> None:
-    """Write documents in the format that the name of a file says; a text has them all as one."""
-    if path.suffix == ".txt":
-        with path.open("w", encoding="utf-8", newline="") as file:
-            file.writelines(f"{text}\n" for text in texts)
-        return
+    """Write documents in the format that the name of a file says."""
     rng = random.Random(7)
     rows = (row_of(rng, number, text) for number, text in zip(count(), texts, strict=False))
     if path.suffix == ".parquet":
         _write_parquet(path, rows)
         return
-    with _opened(path) as lines_file:
+    is_compressed = path.suffix == ".zst"
+    opened: Any = import_module("zstandard").open if is_compressed else open
+    with opened(path, "wb") as lines_file:
         while block := [*islice(rows, _BLOCK_ROWS)]:
             lines = (json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in block)
             lines_file.write(b"".join(lines))
 
 
-def _opened(path: Path) -> Any:
-    if path.suffix == ".gz":
-        return gzip.open(path, "wb", compresslevel=6)
-    if path.suffix == ".zst":
-        return import_module("zstandard").open(path, "wb")
-    return path.open("wb")
+def row_of(rng: random.Random, number: int, text: str) -> dict[str, str | float | int]:
+    """Return a document with fields like FineWeb's."""
+    return {
+        "text": text,
+        "id": f"<urn:uuid:{rng.getrandbits(128):032x}>",
+        "dump": "CC-MAIN-2013-20",
+        "url": f"https://www.example{rng.randrange(9999)}.com/2013/05/words-of-a-title.html",
+        "date": "2013-05-18T05:48:59Z",
+        "file_path": f"s3://commoncrawl/crawl-data/CC-MAIN-2013-20/{number:05}.warc.gz",
+        "language": "en",
+        "language_score": round(rng.random(), 12),
+        "token_count": rng.randrange(9999),
+    }
 
 
 def _write_parquet(path: Path, rows: Iterator[dict[str, str | float | int]]) -> None:

@@ -13,8 +13,6 @@ from pathlib import Path
 
 from tools import venv
 
-from benchmarks.corpora.files import KINDS
-
 
 @dataclass(frozen=True)
 class Other:
@@ -28,7 +26,6 @@ class Other:
     """bpetite's format for the same readers."""
     program: str
     """Python; `source`, `tokenizer` and `output` are paths, `end` is a special token."""
-    kinds: tuple[str, ...] = KINDS
     ids: str = ""
     """A glob of output files that hold nothing but ids of two bytes; "" if there are none."""
     is_fast: bool = False
@@ -50,10 +47,9 @@ OTHERS = (
         "datatrove",
         """
         from datatrove.executor import LocalPipelineExecutor
-        from datatrove.pipeline.readers import JsonlReader, ParquetReader
+        from datatrove.pipeline.readers import JsonlReader
         from datatrove.pipeline.tokens import DocumentTokenizer
-        kind = ParquetReader if source.suffix == ".parquet" else JsonlReader
-        reader = kind(str(source.parent), glob_pattern=source.name)
+        reader = JsonlReader(str(source.parent), glob_pattern=source.name)
         writer = DocumentTokenizer(
             str(output),
             tokenizer_name_or_path=str(tokenizer),
@@ -77,7 +73,6 @@ OTHERS = (
             "--tokenizer.pad_token_id", str(end_id), "--dtype", "uint16", "--processes", "1",
         ])
         """,
-        kinds=("jsonl", "jsonl.gz"),  # of .jsonl.zst it writes no ids, without an error
         ids="*.npy",
     ),
     Other(
@@ -106,13 +101,12 @@ OTHERS = (
                 builder.add_document(ids, lengths)
             builder.finalize(str(output / "text.idx"))
         """,
-        kinds=("jsonl",),
         ids="*.bin",
     ),
     Other(
         "datasets, map",
         "datasets",
-        ("datasets", "tokenizers", "zstandard"),
+        ("datasets", "tokenizers"),
         "parquet",
         """
         from datasets import load_dataset
@@ -121,8 +115,7 @@ OTHERS = (
         def ids_of(rows):
             found = encode([text + end for text in rows["text"]])
             return {"input_ids": [one.ids for one in found]}
-        kind = "parquet" if source.suffix == ".parquet" else "json"
-        data = load_dataset(kind, data_files=str(source), split="train", cache_dir=str(output))
+        data = load_dataset("json", data_files=str(source), split="train", cache_dir=str(output))
         data.map(ids_of, batched=True, remove_columns=data.column_names)
         """,
     ),
@@ -133,10 +126,8 @@ OTHERS = (
         "megatron",
         """
         import gigatoken
-        kind = gigatoken.JsonlFileSource
-        if source.suffix == ".parquet":
-            kind = gigatoken.ParquetFileSource
-        gigatoken.Tokenizer(str(tokenizer)).encode_files(kind([str(source)]), parallel=False)
+        files = gigatoken.JsonlFileSource([str(source)])
+        gigatoken.Tokenizer(str(tokenizer)).encode_files(files, parallel=False)
         """,
         is_fast=True,
     ),

@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 from benchmarks.measure import ALL_CPUS
 
-ONE_CPU = ALL_CPUS[-1:]
-
 # The parent of the command is small: a new process has the peak memory of its parent.
 _LAUNCHER = """
 import json, os, subprocess, sys, time
@@ -47,17 +45,12 @@ class CommandError(Exception):
     """A command failed; the last line of its standard error says why."""
 
 
-def run(
-    command: Sequence[str | Path],
-    cpus: tuple[int, ...] = ONE_CPU,
-    variables: Mapping[str, str] | None = None,
-) -> Usage:
-    """Run a command on some processors. Raises CommandError if it fails."""
+def run(command: Sequence[str | Path], variables: Mapping[str, str] | None = None) -> Usage:
+    """Run a command on one processor. Raises CommandError if it fails."""
     if not hasattr(os, "wait4"):
         raise CommandError("this system does not tell what a process took")
-    threads = str(len(cpus) or 1)
-    environment = {**os.environ, "RAYON_NUM_THREADS": threads, **(variables or {})}
-    arguments = json.dumps([cpus, [str(part) for part in command]])
+    environment = {**os.environ, "RAYON_NUM_THREADS": "1", **(variables or {})}
+    arguments = json.dumps([ALL_CPUS[-1:], [str(part) for part in command]])
     with tempfile.TemporaryFile() as errors:
         result = subprocess.run(
             [sys.executable, "-S", "-E", "-c", _LAUNCHER, arguments],
