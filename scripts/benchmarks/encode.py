@@ -282,37 +282,32 @@ def isa_rows(bench: Bench) -> Iterator[Row]:
         for name in ("english", "multilingual"):
             if name not in bench.samples:
                 continue
-            contest = isa_contest(bench, subject, bench.samples[name], executors, tiktoken)
+            text = bench.samples[name]
+            contest = Contest(size_of(text))
+            for _ in range(bench.repeats):
+                for (isa, executor), way in product(executors.items(), WAYS):
+                    future = executor.submit(cold_and_warm, subject.pickled, text, way)
+                    for state, seconds in future.result().items():
+                        contest.add(isa, way, state, seconds)
+                if tiktoken is not None:
+                    sample = first_bytes(text, 2 * MB)
+                    seconds = timed(tiktoken.ids, sample)() * contest.size / size_of(sample)
+                    contest.add(TIKTOKEN.name, "list", "", seconds)
             for way, state in product(WAYS, STATES):
                 yield isa_row(contest, f"{subject.name}, {name}, {way}, {state}", way, state)
 
 
-def isa_contest(
-    bench: Bench,
-    subject: Subject,
-    text: str,
-    executors: dict[str, ProcessPoolExecutor],
-    tiktoken: Calls | None,
-) -> Contest:
-    """Let each instruction set encode a text, in turns."""
-    contest = Contest(size_of(text))
-    sample = first_bytes(text, 2 * MB)
-    for executor in executors.values():
-        executor.submit(receive, subject.pickled, text).result()
-    for _ in range(bench.repeats):
-        for (isa, executor), way in product(executors.items(), WAYS):
-            for state, seconds in executor.submit(cold_and_warm, way).result().items():
-                contest.add(isa, way, state, seconds)
-        if tiktoken is not None:
-            seconds = timed(tiktoken.ids, sample)() * contest.size / size_of(sample)
-            contest.add(TIKTOKEN.name, "list", "warm", seconds)
-    return contest
+def cold_and_warm(pickled: bytes, text: str, way: str) -> dict[str, float]:
+    """Encode a text with a fresh tokenizer; return the seconds of calls 1 and 3."""
+    clock = timed(encoding(calls_of(pickle.loads(pickled)), way), text)
+    cold, _, warm = clock(), clock(), clock()
+    return {"cold": cold, "warm": warm}
 
 
 def isa_row(contest: Contest, what: str, way: str, state: str) -> Row:
     """Return the speeds of all instruction sets."""
     checks = []
-    tiktoken = (TIKTOKEN.name, "list", "warm")
+    tiktoken = (TIKTOKEN.name, "list", "")
     for isa, other, target in (
         ("avx2", ("avx512", way, state), AVX2_TARGET),
         ("scalar", tiktoken, SCALAR_TARGET if ", english, " in what else None),
@@ -322,21 +317,3 @@ def isa_row(contest: Contest, what: str, way: str, state: str) -> Row:
             checks.append(target.check(f"{what}, {isa}", times))
     speeds = [contest.speed(isa, way, state) for isa in INSTRUCTION_SETS]
     return Row((what, *speeds, contest.speed(*tiktoken)), checks)
-
-
-received: list[tuple[bytes, str]] = []
-"""In a process of its own: a pickled tokenizer and the text to encode."""
-
-
-def receive(pickled: bytes, text: str) -> None:
-    """Store the work of `cold_and_warm`."""
-    received[:] = [(pickled, text)]
-
-
-def cold_and_warm(way: str) -> dict[str, float]:
-    """Encode the received text with a fresh tokenizer; return the seconds of calls 1 and 3."""
-    [(pickled, text)] = received
-    clock = timed(encoding(calls_of(pickle.loads(pickled)), way), text)
-    cold = clock()
-    clock()
-    return {"cold": cold, "warm": clock()}

@@ -24,6 +24,7 @@ from tools.venv import ROOT
 
 import bpetite
 from benchmarks import (
+    corpora,
     decode,
     encode,
     load,
@@ -35,7 +36,6 @@ from benchmarks import (
     stream_cases,
     train,
 )
-from benchmarks.corpora import rows as corpora
 from benchmarks.measure import CPU_CLOCK, Bench, say, size_of, use_one_cpu
 from benchmarks.peers import LIBRARIES, TRAINERS, is_installed, version_of
 from benchmarks.streamers import STREAMERS

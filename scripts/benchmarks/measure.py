@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from multiprocessing import get_context
 from pathlib import Path
+from unittest import mock
 
 from tools.public import PUBLIC
 
@@ -70,30 +71,22 @@ class Subject:
     @cached_property
     def json(self) -> bytes:
         """The tokenizer.json that bpetite writes."""
-        return self.saved("tokenizer.json")
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "tokenizer.json")
+            self.tokenizer.save(path)
+            return path.read_bytes()
 
     @cached_property
     def pickled(self) -> bytes:
         """The tokenizer, pickled, to make fresh ones from."""
         return pickle.dumps(self.tokenizer)
 
-    def saved(self, name: str) -> bytes:
-        """Return the content of the file that bpetite saves under this name."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, name)
-            self.tokenizer.save(path)
-            return path.read_bytes()
-
 
 class Bench:
     """The texts and vocabularies of all sections, and the number of turns."""
 
     def __init__(
-        self,
-        folder: Path | None,
-        sample_size: int | None,
-        repeats: int,
-        environments: Path,
+        self, folder: Path | None, sample_size: int | None, repeats: int, environments: Path
     ) -> None:
         self.data = folder
         self.environments = environments
@@ -103,7 +96,8 @@ class Bench:
             name: text if sample_size is None else first_bytes(text, sample_size)
             for name, text in self.texts.items()
         }
-        self.public = {} if folder is None else public_vocabularies(folder)
+        paths = {name: Path(folder or "", file) for name, (_, file) in PUBLIC.items()}
+        self.public = {name: path for name, path in paths.items() if folder and path.is_file()}
         self.repeats = repeats
         self.vocab_size = 32_000 if size_of(self.texts["english"]) >= 8 * MB else 8_000
         self._subjects: dict[str, Subject] = {}
@@ -145,19 +139,9 @@ def texts_of(folder: Path | None) -> dict[str, str]:
     return {name: (folder / f"{name}.txt").read_bytes().decode("utf-8") for name in order}
 
 
-def public_vocabularies(folder: Path) -> dict[str, Path]:
-    """Return the paths of the public vocabularies in a folder, by name."""
-    return {name: folder / file for name, (_, file) in PUBLIC.items() if (folder / file).is_file()}
-
-
 def size_of(text: str) -> int:
     """Return the number of bytes in UTF-8."""
     return len(text.encode("utf-8"))
-
-
-def megabytes(text: str) -> str:
-    """Return the size of a text in words."""
-    return f"{size_of(text) / MB:.3g} MB"
 
 
 def first_bytes(text: str, size: int) -> str:
@@ -189,10 +173,7 @@ def timed(work: Callable[..., object], *arguments: object) -> Clock:
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """Switch the garbage collector off, as timeit does.
-
-    A collection before each measurement reads every object, and so empties the processor's caches.
-    """
+    """Switch the garbage collector off, as timeit does."""
     gc.disable()
     try:
         yield
@@ -235,22 +216,14 @@ def new_process(
     environment: Mapping[str, str] | None = None, *, one_cpu: bool = True
 ) -> Iterator[ProcessPoolExecutor]:
     """Yield a new process to `submit` work to, with these environment variables changed."""
-    variables = {"RAYON_NUM_THREADS": "1" if one_cpu else str(len(ALL_CPUS) or os.cpu_count())}
-    variables |= environment or {}
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
     cpus = ALL_CPUS[-1:] if one_cpu else ALL_CPUS
+    threads = 1 if one_cpu else len(ALL_CPUS) or os.cpu_count()
+    variables = {"RAYON_NUM_THREADS": f"{threads}", **(environment or {})}
     executor = ProcessPoolExecutor(
         1, mp_context=get_context("spawn"), initializer=use_cpus, initargs=(cpus,)
     )
-    try:
+    with mock.patch.dict(os.environ, variables):
         executor.submit(abs, 0).result()  # starts it with the changed environment
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
     with executor:
         yield executor
 
@@ -258,7 +231,7 @@ def new_process(
 def peak_memory() -> int | None:
     """Return the peak memory of this process in bytes, or None if the system does not report it."""
     # On Linux, getrusage includes the memory of the parent process before the start.
-    peak = status_value("VmHWM")
+    peak = memory("VmHWM")
     if peak is not None or sys.platform == "win32":
         return peak
     import resource
@@ -267,17 +240,10 @@ def peak_memory() -> int | None:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def memory() -> int | None:
+def memory(name: str = "VmRSS") -> int | None:
     """Return the memory of this process in bytes, or None if the system does not report it."""
-    return status_value("VmRSS")
-
-
-def status_value(name: str) -> int | None:
-    """Return a value of /proc/self/status in bytes."""
     status = Path("/proc/self/status")
-    found = (
-        re.search(rf"{name}:\s*(\d+) kB", status.read_text(encoding="utf-8"))
-        if status.exists()
-        else None
-    )
+    if not status.exists():
+        return None
+    found = re.search(rf"{name}:\s*(\d+) kB", status.read_text(encoding="utf-8"))
     return int(found[1]) * 1024 if found else None

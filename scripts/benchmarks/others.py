@@ -8,10 +8,16 @@ from __future__ import annotations
 import subprocess
 import textwrap
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from tools import venv
+
+_PRELUDE = """
+import sys
+from pathlib import Path
+source, tokenizer, output = map(Path, sys.argv[1:4])
+end, end_id = sys.argv[4], int(sys.argv[5])
+"""
 
 
 @dataclass(frozen=True)
@@ -27,17 +33,15 @@ class Other:
     program: str
     """Python; `source`, `tokenizer` and `output` are paths, `end` is a special token."""
     ids: str = ""
-    """A glob of output files that hold nothing but ids of two bytes; "" if there are none."""
+    """A glob of output files that hold nothing but ids of two bytes; "" if it matches none."""
     is_fast: bool = False
     """Whether it gets as large a file as bpetite."""
 
+    @property
+    def code(self) -> str:
+        """The program with its arguments in variables."""
+        return _PRELUDE + textwrap.dedent(self.program)
 
-_PRELUDE = """
-import sys
-from pathlib import Path
-source, tokenizer, output = map(Path, sys.argv[1:4])
-end, end_id = sys.argv[4], int(sys.argv[5])
-"""
 
 OTHERS = (
     Other(
@@ -138,7 +142,6 @@ class NotInstalledError(Exception):
     """A library could not be installed."""
 
 
-@cache
 def python_of(other: Other, environments: Path) -> Path:
     """Return the Python of a library's environment, which is made if it is missing."""
     try:
@@ -147,23 +150,9 @@ def python_of(other: Other, environments: Path) -> Path:
         raise NotInstalledError(f"pip install {' '.join(other.packages)} failed") from None
 
 
-@cache
 def version_of(other: Other, python: Path) -> str:
     """Return the version of a library."""
     program = f"import importlib.metadata as m; print(m.version({other.package!r}))"
     return subprocess.run(
         [python, "-c", program], check=True, stdout=subprocess.PIPE, text=True
     ).stdout.strip()
-
-
-def command(
-    other: Other, python: Path, source: Path, tokenizer: Path, output: Path, end: tuple[str, int]
-) -> list[str | Path]:
-    """Return the command that tokenizes a file, with a special token behind each document."""
-    program = _PRELUDE + textwrap.dedent(other.program)
-    return [python, "-c", program, source, tokenizer, output, end[0], str(end[1])]
-
-
-def ids_in(folder: Path, pattern: str) -> int:
-    """Return the number of ids of two bytes in the files of a folder."""
-    return sum(path.stat().st_size for path in folder.rglob(pattern)) // 2

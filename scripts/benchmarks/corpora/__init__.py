@@ -1,1 +1,0 @@
-"""Corpora: speed and memory of `bpetite tokenize`, its stages, and other libraries' tools."""
