@@ -27,7 +27,7 @@ from typing import NamedTuple
 from benchmarks import others
 from benchmarks.measure import ALL_CPUS, Bench, Subject, new_process, timed
 from benchmarks.others import OTHERS, Other
-from benchmarks.table import MB, Line, Row, Target, bare_speed
+from benchmarks.table import MB, Row, Target, bare_speed
 from bpetite import PieceCounts, Tokenizer
 from bpetite.corpora import Corpus
 
@@ -198,11 +198,10 @@ def tokenize(case: Case, format: str, source: Path, ids: list[int] | None = None
 # bpetite
 
 
-def corpora_header() -> Line:
-    """Return the column titles."""
-    commands = [("tokenize", "encoding alone"), ("count-pieces", "counting alone")]
-    columns = [title for each in commands for title in (*each, "ratio")]
-    return ("MB/s: text, file", *columns, "peak memory")
+CORPORA_HEADER = (
+    *("MB/s: text, file", "tokenize", "encoding alone", "ratio"),
+    *("count-pieces", "counting alone", "ratio", "peak memory"),
+)
 
 
 def corpora_rows(bench: Bench) -> Iterator[Row]:
@@ -229,8 +228,8 @@ def corpora_row(bench: Bench, what: str, case: Case) -> Row:
     cells, checks = [what], []
     for side, target in ((0, TOKENIZE[case.kind]), (2, COUNT)):
         ratio = statistics.median(turn[side + 1] / turn[side] for turn in turns)
-        ours, alone = (statistics.median(turn[each] for turn in turns) for each in (side, side + 1))
-        cells += [show(ours), show(alone), f"{ratio:.2f}"]
+        ours, limit = (statistics.median(turn[each] for turn in turns) for each in (side, side + 1))
+        cells += [show(ours), show(limit), f"{ratio:.2f}"]
         checks.append(target.check(what, ratio))
     peak = max(peaks) / MB
     return Row([*cells, f"{peak:.0f} MB"], [*checks, PEAK[case.kind].check(what, peak)])
@@ -248,10 +247,10 @@ def seconds_alone(path: Path, folder: Path) -> tuple[float, float]:
 # Other libraries
 
 
-def library_header() -> Line:
-    """Return the column titles."""
-    peaks = ("peak memory: bpetite", "library")
-    return ("MB/s: text, file, library", "library", "bpetite", "× library", *peaks)
+LIBRARY_HEADER = (
+    *("MB/s: text, file, library", "library", "bpetite", "× library"),
+    *("peak memory: bpetite", "library"),
+)
 
 
 def library_rows(bench: Bench) -> Iterator[Row]:

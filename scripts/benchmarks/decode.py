@@ -10,7 +10,7 @@ import bpetite
 from benchmarks.encode import NAMES, SLOW_SAMPLE_BYTES, Contest
 from benchmarks.measure import Bench, Subject, first_bytes, size_of, timed
 from benchmarks.peers import TIKTOKEN, Calls, open_bpetite, openable
-from benchmarks.table import MB, Line, Row
+from benchmarks.table import MB, Row
 
 WAYS = ("bytes from a buffer", "text from a list")
 
@@ -21,9 +21,7 @@ TIMES_TIKTOKEN = {"bytes from a buffer": 10.0, "text from a list": 2.0}
 """Minimal ratio to tiktoken's speed; of the Python engine, 0.3."""
 
 
-def decode_header() -> Line:
-    """Return the column titles."""
-    return ("MB/s: vocabulary, text, way", *NAMES, "× tiktoken", "× fastest")
+HEADER = ("MB/s: vocabulary, text, way", *NAMES, "× tiktoken", "× fastest")
 
 
 def decode_rows(bench: Bench) -> Iterator[Row]:
@@ -33,18 +31,18 @@ def decode_rows(bench: Bench) -> Iterator[Row]:
     loaded["bpetite"] = open_bpetite(subject)
     is_native = bpetite.engine == "native"
     for (name, sample), way in product(bench.samples.items(), WAYS):
-        contest = contest_of(bench, subject, loaded, first_bytes(sample, 4 * MB), way)
+        is_text = way.startswith("text")
+        contest = contest_of(bench, subject, loaded, first_bytes(sample, 4 * MB), is_text)
         low = TIMES_TIKTOKEN[way] if is_native else 0.3
-        fastest = 1 if is_native and way.startswith("text") else None
-        yield contest.row(f"{subject.name}, {name}, {way}", way, "", low, fastest)
+        fastest = 1 if is_native and is_text else None
+        yield contest.row(f"{subject.name}, {name}, {way}", low, fastest)
 
 
 def contest_of(
-    bench: Bench, subject: Subject, loaded: dict[str, Calls], text: str, way: str
+    bench: Bench, subject: Subject, loaded: dict[str, Calls], text: str, is_text: bool
 ) -> Contest:
     """Let all libraries decode in turns, each the second of two calls."""
-    contest = Contest(size_of(text), only_lists={TIKTOKEN.name})
-    is_text = way.startswith("text")
+    contest = Contest(size_of(text), in_brackets=set() if is_text else {TIKTOKEN.name})
     short = first_bytes(text, SLOW_SAMPLE_BYTES)
     ids, short_ids = map(subject.tokenizer.encode_ordinary, (text, short))
     works: dict[str, tuple[Callable[[Any], object], Any, int]] = {}
@@ -57,10 +55,10 @@ def contest_of(
         is_slow = timed(decode, buffer(short_ids))() > SLOW_SECONDS
         work, right = (buffer(short_ids), short) if is_slow else (buffer(ids), text)
         if decode(work) != (right if is_text else right.encode("utf-8")):
-            contest.is_wrong.add((name, way))
+            contest.is_wrong.add(name)
         works[name] = decode, work, size_of(right)
     for _ in range(bench.repeats):
         for name, (decode, work, size) in works.items():
             decode(work)  # other libraries have filled the processor's caches
-            contest.add(name, way, "", timed(decode, work)() * contest.size / size)
+            contest.add(name, timed(decode, work)() * contest.size / size)
     return contest

@@ -16,7 +16,7 @@ from tools.engines import INSTRUCTION_SETS, instruction_set
 
 from benchmarks.measure import Bench, Subject, first_bytes, new_process, size_of, timed
 from benchmarks.peers import LIBRARIES, TIKTOKEN, Calls, Library, calls_of, open_bpetite, openable
-from benchmarks.table import MB, Line, Row, Target, bare_speed, times_faster
+from benchmarks.table import MB, Row, Target, bare_speed, times_faster
 
 WAYS = ("array", "list")
 STATES = ("cold", "warm")
@@ -37,83 +37,50 @@ TIMES_FASTEST = {"cold": 1.0, "warm": 1.2}
 """Minimal ratio to the speed of the fastest other library with cl100k."""
 
 
-def encoding(calls: Calls, way: str) -> Callable[[str], object]:
-    """Return the function that encodes into a list or into an array."""
-    encode: Callable[[str], object] | None = calls.ids if way == "list" else calls.array
-    assert encode is not None
-    return encode
-
-
 @dataclass
 class Contest:
-    """Seconds of each library for the same work, in turns, by library, way and state."""
+    """Seconds that each library takes for the same work, in turns."""
 
     size: int
     """Bytes of text."""
-    seconds: dict[tuple[str, str, str], list[float]] = field(default_factory=dict)
-    is_wrong: set[tuple[str, str]] = field(default_factory=set)
-    only_lists: set[str] = field(default_factory=set)
-    """Libraries without arrays. Their lists stand for both, in brackets."""
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+    is_wrong: set[str] = field(default_factory=set)
+    in_brackets: set[str] = field(default_factory=set)
+    """Libraries without arrays, whose lists stand for them."""
 
-    def takes_part(self, name: str, way: str) -> bool:
-        """Return whether a library has this way itself."""
-        return way.endswith("list") or name not in self.only_lists
-
-    def add(self, name: str, way: str, state: str, seconds: float) -> None:
+    def add(self, name: str, seconds: float) -> None:
         """Record the seconds of one turn, for all bytes of the text."""
-        self.seconds.setdefault((name, way, state), []).append(seconds)
+        self.seconds.setdefault(name, []).append(seconds)
 
-    def median(self, name: str, way: str, state: str) -> float:
-        """Return the median of the turns."""
-        return statistics.median(self.seconds[name, way, state])
+    def speed(self, name: str) -> str:
+        """Return megabytes a second, or that the ids are wrong; "" if it was not measured."""
+        if name in self.is_wrong or name not in self.seconds:
+            return "other ids" if name in self.is_wrong else ""
+        shown = bare_speed(self.size)(statistics.median(self.seconds[name]))
+        return f"({shown})" if name in self.in_brackets else shown
 
-    def speed(self, name: str, way: str, state: str) -> str:
-        """Return megabytes a second, or that the ids are wrong."""
-        if (name, way) in self.is_wrong:
-            return "other ids"
-        if (name, way, state) not in self.seconds:
-            return ""
-        shown = bare_speed(self.size)(self.median(name, way, state))
-        return shown if self.takes_part(name, way) else f"({shown})"
-
-    def times(self, name: str, way: str, state: str) -> float:
-        """Return bpetite's speed divided by another library's."""
-        theirs = self.seconds[name, way, state]
-        return times_faster(self.seconds["bpetite", way, state], theirs)
-
-    def fastest(self, way: str, state: str) -> str | None:
-        """Return the fastest other library among those with the right ids."""
-        others = {
-            name: self.median(name, way, state)
-            for name, its_way, its_state in self.seconds
-            if name != "bpetite" and (its_way, its_state) == (way, state)
-            if (name, way) not in self.is_wrong
-            if self.takes_part(name, way)
-        }
-        return min(others, key=others.__getitem__, default=None)
+    def times(self, ours: str, name: str | None) -> float | None:
+        """Return the speed of `ours` divided by another, if both were measured."""
+        if name not in self.seconds or ours not in self.seconds:
+            return None
+        return times_faster(self.seconds[ours], self.seconds[name])
 
     def row(
-        self,
-        what: str,
-        way: str,
-        state: str,
-        times_tiktoken: float | None = None,
-        times_fastest: float | None = None,
+        self, what: str, times_tiktoken: float | None = None, times_fastest: float | None = None
     ) -> Row:
         """Return the speeds of all libraries, with bpetite's ratios and their minima."""
-        checks = []
-        shown = ["", ""]
-        for column, (name, low) in enumerate(
-            [(TIKTOKEN.name, times_tiktoken), (self.fastest(way, state), times_fastest)]
-        ):
-            if name is None or (name, way, state) not in self.seconds:
+        others = self.seconds.keys() - self.is_wrong - self.in_brackets - {"bpetite"}
+        median = statistics.median
+        fastest = min(others, key=lambda name: median(self.seconds[name]), default=None)
+        cells, checks = [what, *map(self.speed, NAMES)], []
+        for name, low in ((TIKTOKEN.name, times_tiktoken), (fastest, times_fastest)):
+            times = self.times("bpetite", name)
+            if times is None:
+                cells.append("")
                 continue
-            times = self.times(name, way, state)
-            shown[column] = f"{times:.2f} ({name})" if column else f"{times:.1f}"
-            if low is not None:
-                checks.append(Target(low=low, unit=f" × {name}").check(what, times))
-        speeds = [self.speed(name, way, state) for name in NAMES]
-        return Row((what, *speeds, *shown), checks)
+            cells.append(f"{times:.2f} ({name})" if len(cells) > len(NAMES) + 1 else f"{times:.1f}")
+            checks += [Target(low=low, unit=f" × {name}").check(what, times)] if low else []
+        return Row(cells, checks)
 
 
 def ids_in(result: Any) -> list[int]:
@@ -129,10 +96,10 @@ def ids_in(result: Any) -> list[int]:
 
 # Whole texts
 
+ENCODE_HEADER = ("MB/s: vocabulary, text, ids in, state", *NAMES, "× tiktoken", "× fastest")
 
-def encode_header() -> Line:
-    """Return the column titles."""
-    return ("MB/s: vocabulary, text, ids in, state", *NAMES, "× tiktoken", "× fastest")
+Contests = dict[tuple[str, str], Contest]
+"""The contest of each way and state."""
 
 
 def encode_rows(bench: Bench) -> Iterator[Row]:
@@ -141,70 +108,68 @@ def encode_rows(bench: Bench) -> Iterator[Row]:
     if "GPT-2" in bench.public:
         works.append((bench.subject("GPT-2"), "english"))
     for subject, name in works:
-        contest = contest_of(bench, subject, bench.samples[name])
-        for way, state in product(WAYS, STATES):
-            what = f"{subject.name}, {name}, {way}, {state}"
+        for (way, state), contest in contests_of(bench, subject, bench.samples[name]).items():
             low = TIMES_TIKTOKEN.get((way, state), {}).get(name)
             fastest = TIMES_FASTEST[state] if low and subject.name != "GPT-2" else None
-            yield contest.row(what, way, state, low, fastest)
+            yield contest.row(f"{subject.name}, {name}, {way}, {state}", low, fastest)
 
 
-def contest_of(bench: Bench, subject: Subject, text: str) -> Contest:
+def contests_of(bench: Bench, subject: Subject, text: str) -> Contests:
     """Let all libraries encode a text in turns, each turn with a fresh object, cold then warm.
 
-    Libraries without a cache, and slow ones, use one object in all turns.
+    Libraries without a cache use one object in all turns.
     """
-    contest = Contest(size_of(text))
+    contests = {key: Contest(size_of(text)) for key in product(WAYS, STATES)}
     loaded = dict(openable(subject))
     for calls in loaded.values():  # the first call of some libraries imports more modules
-        for way in WAYS if calls.array is not None else ("list",):
-            encoding(calls, way)("warm up")
+        for encode in (calls.ids, calls.array or calls.ids):
+            encode("warm up")
     expected: list[int] | None = ids_in(loaded.get(TIKTOKEN, open_bpetite(subject)).ids(text))
     for _ in range(bench.repeats):
         for library in (BPETITE, *loaded):
             if library.has_no_cache:
-                measure_loaded(contest, library, loaded[library], text, expected)
+                measure_loaded(contests, library, loaded[library], text, expected)
                 continue
-            measure_fresh(contest, library.name, library.open(subject), text, expected)
-            encode = library.open(subject).ids
-            contest.add(library.name, "list", "cold", timed(encode, text)())
+            measure_fresh(contests, library.name, library.open(subject), text, expected)
+            cold = timed(library.open(subject).ids, text)()
+            contests["list", "cold"].add(library.name, cold)
         expected = None  # one comparison is enough
-    return contest
+    return contests
 
 
 def measure_fresh(
-    contest: Contest, name: str, calls: Calls, text: str, expected: list[int] | None
+    contests: Contests, name: str, calls: Calls, text: str, expected: list[int] | None
 ) -> None:
     """Time the first and third array, then the second list.
 
     The calls in between are compared with the `expected` ids.
     """
     for way in WAYS:
-        encode = encoding(calls, way)
+        encode = calls.encoder(way)
         clock = timed(encode, text)
         if way == "array":
-            contest.add(name, way, "cold", clock())
+            contests[way, "cold"].add(name, clock())
         if expected is not None and ids_in(encode(text)) != expected:
-            contest.is_wrong.add((name, way))
+            for state in STATES:
+                contests[way, state].is_wrong.add(name)
         elif expected is None:
             clock()
-        contest.add(name, way, "warm", clock())
+        contests[way, "warm"].add(name, clock())
 
 
 def measure_loaded(
-    contest: Contest, library: Library, calls: Calls, text: str, expected: list[int] | None
+    contests: Contests, library: Library, calls: Calls, text: str, expected: list[int] | None
 ) -> None:
     """Time a library that is equally fast in each call."""
     sample = first_bytes(text, SLOW_SAMPLE_BYTES) if library.is_slow else text
     for way in WAYS:
-        if way == "array" and calls.array is None:
-            contest.only_lists.add(library.name)
-        encode = encoding(calls, "list" if library.name in contest.only_lists else way)
-        if expected is not None and sample is text and ids_in(encode(text)) != expected:
-            contest.is_wrong.add((library.name, way))
-        seconds = timed(encode, sample)() * contest.size / size_of(sample)
-        for state in STATES:
-            contest.add(library.name, way, state, seconds)
+        encode = calls.encoder(way)
+        is_wrong = expected is not None and sample is text and ids_in(encode(text)) != expected
+        seconds = timed(encode, sample)() * size_of(text) / size_of(sample)
+        for contest in (contests[way, state] for state in STATES):
+            contest.add(library.name, seconds)
+            contest.is_wrong |= {library.name} if is_wrong else set()
+            contest.in_brackets |= {library.name} if way == "array" and not calls.array else set()
 
 
 # Batches
@@ -216,9 +181,7 @@ TURN_BYTES = MB
 """Batches that are timed together; a call for one small batch would find cold processor caches."""
 
 
-def batches_header() -> Line:
-    """Return the column titles."""
-    return ("MB/s: vocabulary, batch, ids in", *NAMES, "× tiktoken", "× fastest")
+BATCHES_HEADER = ("MB/s: vocabulary, batch, ids in", *NAMES, "× tiktoken", "× fastest")
 
 
 def batches_rows(bench: Bench) -> Iterator[Row]:
@@ -239,11 +202,11 @@ def batches_rows(bench: Bench) -> Iterator[Row]:
                 if encode is None:
                     continue
                 if turn:
-                    contest.add(name, way, "", timed(encode_all, encode, work)() / share)
+                    contest.add(name, timed(encode_all, encode, work)() / share)
                 elif ids_in(encode(work[0])) != ids_in([*map(subject.tokenizer.encode, work[0])]):
-                    contest.is_wrong.add((name, way))
+                    contest.is_wrong.add(name)
         texts_are = f"{count:,} texts" if count > 1 else "1 text"
-        yield contest.row(f"{subject.name}, {texts_are} of {size:,} bytes, {way}", way, "")
+        yield contest.row(f"{subject.name}, {texts_are} of {size:,} bytes, {way}")
 
 
 def encode_all(encode: Callable[[Any], object], work: Iterable[Any]) -> None:
@@ -264,9 +227,7 @@ AVX2_TARGET = Target(low=0.5, unit=" × avx512")
 SCALAR_TARGET = Target(low=8, unit=" × tiktoken")
 
 
-def isa_header() -> Line:
-    """Return the column titles."""
-    return ("MB/s: vocabulary, text, ids in, state", *INSTRUCTION_SETS, "tiktoken, list")
+ISA_HEADER = ("MB/s: vocabulary, text, ids in, state", *INSTRUCTION_SETS, "tiktoken, list")
 
 
 def isa_rows(bench: Bench) -> Iterator[Row]:
@@ -283,37 +244,35 @@ def isa_rows(bench: Bench) -> Iterator[Row]:
             if name not in bench.samples:
                 continue
             text = bench.samples[name]
-            contest = Contest(size_of(text))
+            contests = {key: Contest(size_of(text)) for key in product(WAYS, STATES)}
             for _ in range(bench.repeats):
                 for (isa, executor), way in product(executors.items(), WAYS):
                     future = executor.submit(cold_and_warm, subject.pickled, text, way)
-                    for state, seconds in future.result().items():
-                        contest.add(isa, way, state, seconds)
+                    for state, seconds in zip(STATES, future.result(), strict=True):
+                        contests[way, state].add(isa, seconds)
                 if tiktoken is not None:
                     sample = first_bytes(text, 2 * MB)
-                    seconds = timed(tiktoken.ids, sample)() * contest.size / size_of(sample)
-                    contest.add(TIKTOKEN.name, "list", "", seconds)
-            for way, state in product(WAYS, STATES):
-                yield isa_row(contest, f"{subject.name}, {name}, {way}, {state}", way, state)
+                    seconds = timed(tiktoken.ids, sample)() * size_of(text) / size_of(sample)
+                    for contest in contests.values():
+                        contest.add(TIKTOKEN.name, seconds)
+            for (way, state), contest in contests.items():
+                yield isa_row(contest, f"{subject.name}, {name}, {way}, {state}")
 
 
-def cold_and_warm(pickled: bytes, text: str, way: str) -> dict[str, float]:
+def cold_and_warm(pickled: bytes, text: str, way: str) -> tuple[float, float]:
     """Encode a text with a fresh tokenizer; return the seconds of calls 1 and 3."""
-    clock = timed(encoding(calls_of(pickle.loads(pickled)), way), text)
+    clock = timed(calls_of(pickle.loads(pickled)).encoder(way), text)
     cold, _, warm = clock(), clock(), clock()
-    return {"cold": cold, "warm": warm}
+    return cold, warm
 
 
-def isa_row(contest: Contest, what: str, way: str, state: str) -> Row:
+def isa_row(contest: Contest, what: str) -> Row:
     """Return the speeds of all instruction sets."""
     checks = []
-    tiktoken = (TIKTOKEN.name, "list", "")
     for isa, other, target in (
-        ("avx2", ("avx512", way, state), AVX2_TARGET),
-        ("scalar", tiktoken, SCALAR_TARGET if ", english, " in what else None),
+        ("avx2", "avx512", AVX2_TARGET),
+        ("scalar", TIKTOKEN.name, SCALAR_TARGET if ", english, " in what else None),
     ):
-        if target and other in contest.seconds and (isa, way, state) in contest.seconds:
-            times = contest.median(*other) / contest.median(isa, way, state)
-            checks.append(target.check(f"{what}, {isa}", times))
-    speeds = [contest.speed(isa, way, state) for isa in INSTRUCTION_SETS]
-    return Row((what, *speeds, contest.speed(*tiktoken)), checks)
+        times = contest.times(isa, other)
+        checks += [target.check(f"{what}, {isa}", times)] if target and times else []
+    return Row((what, *map(contest.speed, (*INSTRUCTION_SETS, TIKTOKEN.name))), checks)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import bpetite
 from benchmarks.measure import Bench, first_bytes, memory, new_process, timed
-from benchmarks.table import HEADER, MB, Line, Row, Target, in_seconds, plain_row
+from benchmarks.table import MB, Row, Target, in_seconds, plain_row
 from bpetite import Tokenizer
 
 LOAD_LIMIT_SECONDS = {
@@ -20,11 +20,6 @@ LOAD_LIMIT_SECONDS = {
     "native": {"cl100k_base.tiktoken": 1.5, "bpetite.json": 0.06},
 }
 """By engine, then by file."""
-
-
-def header() -> Line:
-    """Return the column titles."""
-    return HEADER[:2]
 
 
 def load_rows(bench: Bench) -> Iterator[Row]:

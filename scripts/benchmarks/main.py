@@ -13,8 +13,8 @@ import platform
 import re
 import shlex
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,7 +39,7 @@ from benchmarks import (
 from benchmarks.measure import CPU_CLOCK, Bench, say, size_of, use_one_cpu
 from benchmarks.peers import LIBRARIES, TRAINERS, is_installed, version_of
 from benchmarks.streamers import STREAMERS
-from benchmarks.table import HEADER, MB, Check, Line, Row, markdown, put_parts
+from benchmarks.table import HEADER, MB, SHORT_HEADER, Line, Row, markdown, put_parts
 
 PAGE = "performance.md"
 
@@ -48,44 +48,37 @@ class Section(NamedTuple):
     """A table: its rows and its header."""
 
     rows: Callable[[Bench], Iterator[Row]]
-    header: Callable[[], Line] = lambda: HEADER
+    header: Line = HEADER
 
 
 BOTH = {
-    "decode": Section(decode.decode_rows, decode.decode_header),
-    "stream": Section(stream.step_rows, stream.step_header),
-    "stream-costs": Section(stream.cost_rows, load.header),
-    "count": Section(own.count_rows, own.header),
-    "train": Section(train.train_rows, train.train_header),
-    "load": Section(load.load_rows, load.header),
-    "memory": Section(load.memory_rows, load.header),
+    "decode": Section(decode.decode_rows, decode.HEADER),
+    "stream": Section(stream.step_rows, stream.HEADER),
+    "train": Section(train.train_rows, train.HEADER),
+    "load": Section(load.load_rows, SHORT_HEADER),
+    "memory": Section(load.memory_rows, SHORT_HEADER),
 }
 
-PYTHON = {
-    "encode": Section(python.encode_rows),
-    "cold": Section(python.cold_rows),
-    "long": Section(python.long_rows),
-    **BOTH,
-}
+PYTHON = {"encode": Section(python.encode_rows), **BOTH}
 """The tables of the Python engine."""
 
 NATIVE = {
-    "encode": Section(encode.encode_rows, encode.encode_header),
-    "batches": Section(encode.batches_rows, encode.batches_header),
-    "instruction-sets": Section(encode.isa_rows, encode.isa_header),
-    "short": Section(pieces.short_rows, pieces.short_header),
-    "pieces": Section(pieces.pieces_rows, pieces.pieces_header),
-    "threads": Section(own.thread_rows, own.header),
-    "documents": Section(own.document_rows, own.header),
-    "chunks": Section(own.chunk_rows, own.header),
-    "cases": Section(stream_cases.case_rows, stream_cases.case_header),
+    "encode": Section(encode.encode_rows, encode.ENCODE_HEADER),
+    "batches": Section(encode.batches_rows, encode.BATCHES_HEADER),
+    "instruction-sets": Section(encode.isa_rows, encode.ISA_HEADER),
+    "short": Section(pieces.short_rows, pieces.SHORT_HEADER),
+    "pieces": Section(pieces.pieces_rows, pieces.PIECES_HEADER),
+    "threads": Section(own.thread_rows, own.HEADER),
+    "documents": Section(own.document_rows, own.HEADER),
+    "chunks": Section(own.chunk_rows, own.HEADER),
+    "cases": Section(stream_cases.case_rows, stream_cases.HEADER),
     **BOTH,
 }
 """The tables of the native engine."""
 
 CORPORA = {
-    "corpora": Section(corpora.corpora_rows, corpora.corpora_header),
-    "corpora-libraries": Section(corpora.library_rows, corpora.library_header),
+    "corpora": Section(corpora.corpora_rows, corpora.CORPORA_HEADER),
+    "corpora-libraries": Section(corpora.library_rows, corpora.LIBRARY_HEADER),
 }
 """Tables of the native engine that take long, so that `--only` has to name them."""
 
@@ -100,9 +93,9 @@ def main() -> None:
     if arguments.plots:
         plots.write_plots(bench, arguments.plots, arguments.only)
         return
-    results = measured(bench, arguments.only)
+    results = {name: measured(bench, name) for name in arguments.only}
     tables = {
-        name: markdown(SECTIONS[name].header(), [row.cells for row in rows])
+        name: markdown(SECTIONS[name].header, [row.cells for row in rows])
         for name, rows in results.items()
     }
     said = "".join(f"- {condition}\n" for condition in conditions(bench))
@@ -112,37 +105,29 @@ def main() -> None:
     if arguments.write:
         write_page(arguments.write / PAGE, tables, said)
     if arguments.check:
-        sys.exit(report({name: checks_of(rows) for name, rows in results.items()}))
+        sys.exit(report(results))
 
 
-def measured(bench: Bench, names: Sequence[str]) -> dict[str, list[Row]]:
-    """Return the rows of each section."""
-    start = time.perf_counter()
-    results: dict[str, list[Row]] = {}
-    for name in names:
-        results[name] = []
-        for row in SECTIONS[name].rows(bench):
-            say(f"{name}: {' | '.join(cell for cell in row.cells if cell)}")
-            results[name].append(row)
-        say(f"{name}: done after {time.perf_counter() - start:.0f} s")
-    return results
+def measured(bench: Bench, name: str) -> list[Row]:
+    """Return the rows of a section."""
+    rows = []
+    for row in SECTIONS[name].rows(bench):
+        say(f"{name}: {' | '.join(cell for cell in row.cells if cell)}")
+        rows.append(row)
+    return rows
 
 
-def report(checks: Mapping[str, Sequence[Check]]) -> int:
+def report(results: Mapping[str, Sequence[Row]]) -> int:
     """Print each check; return the exit code, which is 1 if a target is missed."""
+    checks = [
+        (name, check) for name, rows in results.items() for row in rows for check in row.checks
+    ]
     print("\n**targets**\n")
-    for name, of_section in checks.items():
-        for check in of_section:
-            print(f"{name}: {check}")
-    everything = [check for of_section in checks.values() for check in of_section]
-    missed = sum(not check.is_met for check in everything)
-    print(f"\n{missed} of {len(everything)} targets missed")
+    for name, check in checks:
+        print(f"{name}: {check}")
+    missed = sum(not check.is_met for _, check in checks)
+    print(f"\n{missed} of {len(checks)} targets missed")
     return 1 if missed else 0
-
-
-def checks_of(rows: Sequence[Row]) -> list[Check]:
-    """Return the checks of all rows."""
-    return [check for row in rows for check in row.checks]
 
 
 def write_page(page: Path, tables: Mapping[str, str], said: str) -> None:
@@ -163,29 +148,13 @@ def parse_arguments() -> argparse.Namespace:
         epilog="`scripts/bench ids --help` explains how to compare ids with other libraries.",
     )
     files = ", ".join(file for _, file in PUBLIC.values())
-    parser.add_argument(
+    default_bytes = None if bpetite.engine == "native" else 4 * MB
+    folder = partial(parser.add_argument, type=Path, metavar="FOLDER")
+    number = partial(parser.add_argument, type=int, metavar="N")
+    folder(
         "--data",
-        type=Path,
-        metavar="FOLDER",
         help="a folder with english.txt, code.txt and any other *.txt in UTF-8, and optionally "
         f"{files}; by default, the texts that come with Python",
-    )
-    parser.add_argument(
-        "--repeats",
-        type=positive,
-        default=5,
-        metavar="N",
-        help="turns of each measurement; the median counts (default: %(default)s)",
-    )
-    default_bytes = None if bpetite.engine == "native" else 4 * MB
-    parser.add_argument(
-        "--bytes",
-        type=positive,
-        default=default_bytes,
-        metavar="N",
-        help="encode and count at most the first N bytes of each text "
-        f"(default: {default_bytes or 'all'}); for corpora, the bytes of text in a file "
-        f"(default: {corpora.CORPUS_BYTES:,})",
     )
     parser.add_argument(
         "--only",
@@ -193,50 +162,42 @@ def parse_arguments() -> argparse.Namespace:
         choices=SECTIONS,
         default=[name for name in SECTIONS if name not in CORPORA],
         metavar="SECTION",
-        help=f"sections to measure: {', '.join(SECTIONS)} (default: all before corpora)",
+        help=f"sections to measure: {', '.join(SECTIONS)} (default: all but {', '.join(CORPORA)})",
+    )
+    number(
+        "--repeats",
+        default=5,
+        help="turns of each measurement; the median counts (default: %(default)s)",
+    )
+    number(
+        "--bytes",
+        default=default_bytes,
+        help="encode and count at most the first N bytes of each text "
+        f"(default: {default_bytes or 'all'}); for corpora, the bytes of text in a file "
+        f"(default: {corpora.CORPUS_BYTES:,})",
     )
     parser.add_argument(
         "--check",
         action="store_true",
         help="print the targets of the measured sections, and exit with 1 if one is missed",
     )
-    parser.add_argument(
-        "--write",
-        type=Path,
-        metavar="FOLDER",
-        help=f"also put the tables into {PAGE} of this folder, if it has their markers",
+    folder("--write", help=f"also put the tables that {PAGE} of this folder shows into it")
+    folder(
+        "--plots",
+        help="measure and write the plots of the sections encode, train and stream, and no tables",
     )
-    parser.add_argument(
+    folder(
         "--environments",
-        type=Path,
         default=ROOT / ".libraries",
-        metavar="FOLDER",
         help="where corpora-libraries installs the other libraries; torch makes it large "
         "(default: %(default)s)",
     )
-    parser.add_argument(
-        "--plots",
-        type=Path,
-        metavar="FOLDER",
-        help="measure and write the plots of the sections encode, train and stream, and no tables",
-    )
     arguments = parser.parse_args()
-    for name in ("english.txt", "code.txt") if arguments.data else ():
-        if not (arguments.data / name).is_file():
-            parser.error(f"--data: {arguments.data} has no {name}")
-    if arguments.plots and not arguments.plots.is_dir():
-        parser.error(f"--plots: {arguments.plots} is not a folder")
-    if arguments.write and not (arguments.write / PAGE).is_file():
-        parser.error(f"--write: {arguments.write} has no {PAGE}")
+    needed = [arguments.data / f"{name}.txt" for name in ("english", "code") if arguments.data]
+    needed += [arguments.write / PAGE] if arguments.write else []
+    if missing := [str(path) for path in needed if not path.is_file()]:
+        parser.error(f"there is no {' and no '.join(missing)}")
     return arguments
-
-
-def positive(argument: str) -> int:
-    """Return the argument as an int of at least 1."""
-    number = int(argument)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
-    return number
 
 
 def command() -> str:
@@ -255,9 +216,8 @@ def simd() -> str:
 def conditions(bench: Bench) -> Iterator[str]:
     """Yield the facts that a reader needs to judge and to repeat the measurements."""
     yield f"Command: `{command()}`"
-    packages = ["regex", *(library.package for library in LIBRARIES), *TRAINERS]
-    packages += [streamer.package for streamer in STREAMERS]
-    packages = list(dict.fromkeys(packages))
+    peers = [each.package for each in (*LIBRARIES, *STREAMERS)]
+    packages = list(dict.fromkeys(["regex", *peers, *TRAINERS]))
     versions = [f"{name} {version_of(name)}" for name in packages if is_installed(name)]
     ours = f"bpetite {bpetite.__version__} ({bpetite.engine} engine)"
     yield f"Versions: {ours}, {', '.join(versions)}"
@@ -279,13 +239,6 @@ def conditions(bench: Bench) -> Iterator[str]:
 def processor() -> str:
     """Return the name of the processor, if the system knows it."""
     cpuinfo = Path("/proc/cpuinfo")
-    found = (
-        re.search(r"model name\s*: (.+)", cpuinfo.read_text(encoding="utf-8"))
-        if cpuinfo.exists()
-        else None
-    )
+    text = cpuinfo.read_text(encoding="utf-8") if cpuinfo.exists() else ""
+    found = re.search(r"model name\s*: (.+)", text)
     return found[1] if found else platform.processor() or platform.machine()
-
-
-if __name__ == "__main__":
-    main()

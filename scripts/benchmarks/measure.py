@@ -24,7 +24,7 @@ from unittest import mock
 
 from tools.public import PUBLIC
 
-from benchmarks.table import MB, Comparison
+from benchmarks.table import MB
 from bpetite import Tokenizer
 
 Clock = Callable[[], float]
@@ -116,10 +116,6 @@ class Bench:
             say(f"loading {name}")
             self._subjects[name] = Subject(name, Tokenizer.load(self.public[name]), self.data)
         return self._subjects[name]
-
-    def compare(self, ours: Clock, theirs: Clock) -> Comparison:
-        """Measure both sides in turns."""
-        return Comparison([(ours(), theirs()) for _ in range(self.repeats)])
 
     def measure(self, clock: Clock) -> float:
         """Return the median of the turns."""

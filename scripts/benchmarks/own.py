@@ -1,21 +1,15 @@
-"""Work of bpetite beside simpler work of bpetite: threads, documents, chunks, and counting."""
+"""Work of bpetite beside simpler work of bpetite: threads, documents and chunks."""
 
 from __future__ import annotations
 
 import pickle
 import statistics
-import tempfile
 import time
 from array import array
-from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
-import regex
-
-import bpetite
 from benchmarks.measure import ALL_CPUS, Bench, Clock, first_bytes, new_process, size_of, timed
-from benchmarks.table import MB, Line, Row, Target, bare_speed
+from benchmarks.table import MB, Row, Target, bare_speed
 from bpetite import Tokenizer
 
 TWO_THREADS = {
@@ -30,15 +24,11 @@ DOCUMENTS = {
 }
 """Bytes of a document, and limits for its speed."""
 
-COUNTING = {"native": Target(low=10, unit=" ×"), "python": Target(low=0.74, unit=" ×")}
-
 BUDGET = 512
 """Tokens of a chunk."""
 
 
-def header() -> Line:
-    """Return the column titles."""
-    return ("MB/s: what", "simpler work", "its speed", "bpetite", "ratio")
+HEADER = ("MB/s: what", "simpler work", "its speed", "bpetite", "ratio")
 
 
 def row(what: str, simple: str, size: int, turns: list[tuple[float, float]], target: Target) -> Row:
@@ -130,17 +120,3 @@ def chunk_rows(bench: Bench) -> Iterator[Row]:
         turns = turns_of(bench, count, chunks)
         what = f"{name}, chunks of {BUDGET} tokens"
         yield row(what, "count", size_of(text), turns, HALF_OF_COUNT)
-
-
-def count_rows(bench: Bench) -> Iterator[Row]:
-    """Compare the counting of pieces, which is training without a merge, with a plain Counter."""
-    findall = regex.compile(Tokenizer.train("", 256).pattern).findall
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "text.txt")
-        for name, text in bench.samples.items():
-            path.write_bytes(text.encode("utf-8"))
-            simple = timed(lambda text=text: Counter(findall(text)))
-            ours = timed(lambda: Tokenizer.train_from_files([path], 256, threads=1))
-            turns = turns_of(bench, simple, ours)
-            target = COUNTING[bpetite.engine]
-            yield row(f"{name}, pieces of a file", "Counter(findall)", size_of(text), turns, target)

@@ -37,7 +37,7 @@ class Calls:
     """Text to a list of ids."""
     array: Callable[[str], Any] | None = None
     """Text to a buffer of ids, four bytes each."""
-    ids_of_batch: Callable[[list[str]], list[Ids]] | None = None
+    ids_of_batch: Callable[[list[str]], Sequence[Ids]] | None = None
     """Texts to a list of ids for each."""
     array_of_batch: Callable[[list[str]], Any] | None = None
     """Texts to one array of all ids, beside the offsets of the texts if it is a buffer."""
@@ -46,6 +46,10 @@ class Calls:
     to_bytes: Callable[[Any], bytes] | None = None
     """A buffer of ids, as `buffer` makes it, to bytes; a list if `buffer` is None."""
     buffer: Callable[[Ids], Any] | None = None
+
+    def encoder(self, way: str) -> Callable[[str], object]:
+        """Return the function that encodes into an array, or else into a list."""
+        return self.array if way == "array" and self.array else self.ids
 
 
 @dataclass(frozen=True)

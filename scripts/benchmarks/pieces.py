@@ -7,18 +7,16 @@ import statistics
 import time
 from collections.abc import Iterator
 
-from benchmarks.encode import NAMES, WAYS, encoding
+from benchmarks.encode import NAMES, WAYS
 from benchmarks.measure import Bench, many_times, timed
 from benchmarks.peers import LIBRARIES, Calls, open_bpetite, openable
-from benchmarks.table import MB, Line, Row, Target, in_milliseconds
+from benchmarks.table import MB, Row, Target, in_milliseconds
 
 SHORT_TEXTS = {11: Target(high=300, unit=" ns"), 100: None, 2000: Target(high=4000, unit=" ns")}
 """Lengths in characters, and limits for a list of ids."""
 
 
-def short_header() -> Line:
-    """Return the column titles."""
-    return ("ns: vocabulary, text, ids in", *NAMES)
+SHORT_HEADER = ("ns: vocabulary, text, ids in", *NAMES)
 
 
 def short_rows(bench: Bench) -> Iterator[Row]:
@@ -32,10 +30,8 @@ def short_rows(bench: Bench) -> Iterator[Row]:
             what = f"{subject.name}, {length:,} characters, {way}"
             medians = medians_of(bench, loaded, text, way)
             cells = [f"{medians[name]:,.0f}" if name in medians else "" for name in NAMES]
-            is_checked = target is not None and way == "list"
-            yield Row(
-                (what, *cells), [target.check(what, medians["bpetite"])] if is_checked else ()
-            )
+            checks = [target.check(what, medians["bpetite"])] if target and way == "list" else []
+            yield Row((what, *cells), checks)
 
 
 def words(text: str, length: int) -> str:
@@ -48,7 +44,7 @@ def medians_of(bench: Bench, loaded: dict[str, Calls], text: str, way: str) -> d
     clocks = {}
     for name, calls in loaded.items():
         if way == "list" or calls.array is not None:
-            encode = encoding(calls, way)
+            encode = calls.encoder(way)
             encode(text)
             count = 20_000 if name == "bpetite" else 2_000
             clocks[name] = many_times(max(20, count * 11 // len(text)), encode, text)
@@ -65,9 +61,7 @@ PROBE_MAX_SECONDS = 0.1
 """A library that needs longer for the probe is called quadratic, and not measured."""
 
 
-def pieces_header() -> Line:
-    """Return the column titles."""
-    return ("vocabulary, piece of 1 MB", "bpetite, array", "bpetite, list", *NAMES[1:])
+PIECES_HEADER = ("vocabulary, piece of 1 MB", "bpetite, array", "bpetite, list", *NAMES[1:])
 
 
 def pieces_rows(bench: Bench) -> Iterator[Row]:
@@ -82,7 +76,7 @@ def pieces_rows(bench: Bench) -> Iterator[Row]:
         what = f"{subject.name}, {name}"
         medians = []
         for number, way in enumerate(WAYS):
-            encode = encoding(ours, way)
+            encode = ours.encoder(way)
             starts = [2 * turn + number for turn in range(bench.repeats)]
             turns = [timed(encode, piece[start:])() for start in starts]
             medians.append(statistics.median(turns))

@@ -125,11 +125,11 @@ def train(bench: Bench, folder: Path) -> None:
     corpus = bench.samples["english"] + "\n" + bench.samples["code"]
     trainers = ["bpetite", *filter(is_installed, TRAINERS)]
     lines: Lines = {name: [] for name in trainers}
-    sizes = {size: f"{size / MB:.3g} MB" for size in (MB << power for power in range(5))}
+    sizes: dict[float, str] = {MB << power: f"{1 << power} MB" for power in range(5)}
     with tempfile.TemporaryDirectory() as name:
         path = Path(name, "corpus.txt")
         for size in sizes:
-            path.write_bytes(first_bytes(corpus, size).encode("utf-8"))
+            path.write_bytes(first_bytes(corpus, int(size)).encode("utf-8"))
             for trainer in trainers:
                 turns = [
                     train_in_new_process(trainer, path, VOCAB_SIZE).seconds
@@ -157,7 +157,8 @@ def stream(bench: Bench, folder: Path) -> None:
         for what, ids in {"": english, ", 0x80": [0x80] * STEP_COUNTS[-1]}.items():
             if streamer.is_installed:
                 steps = streamer.open(StreamCase(what, bench.tokenizer, ids))().steps
-                points, done, elapsed = [], 0, 0.0
+                points: list[tuple[float, float]] = []
+                done, elapsed = 0, 0.0
                 with without_collector():
                     while done < STEP_COUNTS[-1] and elapsed < MAX_SECONDS:
                         count = STEP_COUNTS[len(points)]

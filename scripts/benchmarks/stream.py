@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from benchmarks.measure import Bench, cycled, first_bytes, many_times, timed, without_collector
-from benchmarks.peers import mergeable_tokens
+from benchmarks.measure import Bench, cycled, first_bytes, without_collector
 from benchmarks.streamers import STREAMERS, Stream, StreamCase, looping
-from benchmarks.table import MB, Line, Row, Target, in_seconds, plain_row
-from bpetite import DecodeStreamBatch, StreamVocabulary, Tokenizer
+from benchmarks.table import MB, Row, Target
+from bpetite import Tokenizer
 
 TOKENS = 1_000_000
 BLOCK_STEPS = 100
@@ -47,9 +46,6 @@ TIMES_TARGETS = {
     "tokenizers": Target(low=6, unit=" × tokenizers"),
     "splintr": Target(low=1, unit=" × splintr"),
 }
-LONG_PROMPT_TARGET = Target(high=1.5, unit=" × a prompt of 10 ids")
-BATCH_TARGET = Target(high=200, unit=" ns")
-BUILD_TARGET = Target(high=0.5, unit=" s")
 
 
 # Streamed texts
@@ -122,10 +118,11 @@ class Times:
         )
 
 
-def step_header() -> Line:
-    """Return the column titles."""
-    others = [streamer.name for streamer in STREAMERS]
-    return ("p50 / p99 in ns: ids, stop strings", "bpetite", *others, "last tenth")
+HEADER = (
+    *("p50 / p99 in ns: ids, stop strings", "bpetite"),
+    *(streamer.name for streamer in STREAMERS),
+    "last tenth",
+)
 
 
 def step_rows(bench: Bench) -> Iterator[Row]:
@@ -181,54 +178,3 @@ def blocks(
             if max_seconds < 0:
                 break
     return seconds
-
-
-# Other costs
-
-
-def cost_rows(bench: Bench) -> Iterator[Row]:
-    """Measure new streams, many streams in a call, and the reading of a vocabulary."""
-    yield from creation_rows(bench)
-    yield batch_row(bench)
-    tokens = dict(enumerate(mergeable_tokens(bench.subject("o200k").tokenizer)))
-    seconds = bench.measure(timed(lambda: StreamVocabulary(dict(tokens)).decode_stream()))
-    yield plain_row(f"reading {len(tokens):,} tokens", in_seconds(seconds), BUILD_TARGET, seconds)
-
-
-def creation_rows(bench: Bench) -> Iterator[Row]:
-    """Time a new stream and its first step, after a short and a long prompt."""
-    tokenizer = bench.tokenizer
-    ids = cycled(tokenizer.encode_ordinary(first_bytes(bench.samples["english"], MB)), TOKENS)
-    prompts = [ids[:10], ids]
-    clocks = [many_times(1000, first_step, tokenizer, prompt) for prompt in prompts]
-    turns = [[clock() for clock in clocks] for _ in range(bench.repeats)]
-    ratio = statistics.median(long / short for short, long in turns)
-    for number, prompt in enumerate(prompts):
-        what = f"new stream, prompt of {len(prompt):,} ids"
-        seconds = statistics.median(turn[number] for turn in turns)
-        checks = [LONG_PROMPT_TARGET.check(what, ratio)] if number else ()
-        yield Row((what, f"{seconds * 1e6:.3g} µs"), checks)
-
-
-def first_step(tokenizer: Tokenizer, prompt: Sequence[int]) -> None:
-    """Make a stream and a step."""
-    tokenizer.decode_stream(prompt).step(prompt[0])
-
-
-def batch_row(bench: Bench) -> Row:
-    """Time a thousand streams at different positions of a text, one call a step."""
-    count, calls = 1000, 100
-    text = bench.tokenizer.encode_ordinary(first_bytes(bench.samples["english"], MB))
-    ids = cycled(text, count * calls)
-    batches = [{key: ids[key * calls + call] for key in range(count)} for call in range(calls)]
-    streams: DecodeStreamBatch[int] = DecodeStreamBatch(bench.tokenizer)
-    streams.step(batches[0])
-    nanoseconds = bench.measure(timed(step_each, streams, batches)) / count / calls * 1e9
-    what = f"a token, {count:,} streams in a call"
-    return plain_row(what, f"{nanoseconds:,.0f} ns", BATCH_TARGET, nanoseconds)
-
-
-def step_each(streams: DecodeStreamBatch[int], batches: Sequence[Mapping[int, int]]) -> None:
-    """Make all steps of a batch."""
-    for batch in batches:
-        streams.step(batch)

@@ -12,7 +12,7 @@ from tools.venv import ROOT
 
 from benchmarks.measure import Bench
 from benchmarks.streamers import OURS, STREAMERS, SUBSTITUTES, StreamCase, Streamer
-from benchmarks.table import Line, Row, Target
+from benchmarks.table import Row, Target
 
 sys.path.append(str(ROOT / "tests"))
 
@@ -29,9 +29,7 @@ EXAMPLES = 3
 AMISS_TARGET = Target(high=0, unit=" texts amiss")
 
 
-def case_header() -> Line:
-    """Return the column titles."""
-    return ("streams", "texts", *FATES[:3], "examples")
+HEADER = ("streams", "texts", *FATES[:3], "examples")
 
 
 def case_rows(_bench: Bench) -> Iterator[Row]:

@@ -110,9 +110,8 @@ def open_splintr(case: StreamCase) -> Callable[[], Stream]:
 
 def open_transformers(case: StreamCase) -> Callable[[], Stream]:
     """Return a function that makes transformers' TextIteratorStreamer, without its queue."""
-    os.environ.setdefault(
-        "TRANSFORMERS_VERBOSITY", "error"
-    )  # otherwise it reports that torch is missing
+    # Otherwise it reports that torch is missing.
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     numpy = module("numpy")
     transformers = module("transformers")
     twin = transformers.PreTrainedTokenizerFast(

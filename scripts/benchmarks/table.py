@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 MB = 1_000_000
 
@@ -18,32 +17,10 @@ Line = Sequence[str]
 """The cells of a table row."""
 
 HEADER = ("what", "bpetite", "yardstick", "ratio")
+SHORT_HEADER = HEADER[:2]
 
 
-@dataclass(frozen=True)
-class Check:
-    """A measured value and the range that it must be in."""
-
-    what: str
-    value: float
-    low: float
-    high: float
-    unit: str
-
-    @property
-    def is_met(self) -> bool:
-        """Whether the value is in the range."""
-        return self.low <= self.value <= self.high
-
-    def __str__(self) -> str:
-        is_minimum = self.high == math.inf
-        limit = f"at least {self.low:,}" if is_minimum else f"at most {self.high:,}"
-        verdict = "ok    " if self.is_met else "MISSED"
-        return f"{verdict} {self.what}: {self.value:,.4g}{self.unit}, {limit}"
-
-
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """A limit that `scripts/bench --check` tests: a minimum or a maximum."""
 
     low: float = -math.inf
@@ -52,7 +29,26 @@ class Target:
 
     def check(self, what: str, value: float) -> Check:
         """Return the check of a measured value."""
-        return Check(what, value, self.low, self.high, self.unit)
+        return Check(what, value, self)
+
+
+class Check(NamedTuple):
+    """A measured value and the range that it must be in."""
+
+    what: str
+    value: float
+    target: Target
+
+    @property
+    def is_met(self) -> bool:
+        """Whether the value is in the range."""
+        return self.target.low <= self.value <= self.target.high
+
+    def __str__(self) -> str:
+        low, high, unit = self.target
+        limit = f"at least {low:,}" if high == math.inf else f"at most {high:,}"
+        verdict = "ok    " if self.is_met else "MISSED"
+        return f"{verdict} {self.what}: {self.value:,.4g}{unit}, {limit}"
 
 
 class Row(NamedTuple):
@@ -85,38 +81,9 @@ def markdown(header: Line, lines: Iterable[Line]) -> str:
     )
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Seconds that both sides took in each turn: (bpetite, yardstick)."""
-
-    turns: Sequence[tuple[float, float]]
-
-    def row(
-        self,
-        what: str,
-        show: Show,
-        yardstick: str,
-        of: Literal["time", "speed"],
-        target: Target | None = None,
-    ) -> Row:
-        """Return a row whose ratio is bpetite's time or speed, divided by the yardstick's."""
-        ours = statistics.median(ours for ours, _ in self.turns)
-        theirs = statistics.median(theirs for _, theirs in self.turns)
-        ratios = [us / them if of == "time" else them / us for us, them in self.turns]
-        ratio = statistics.median(ratios)
-        shown = f"{ratio:.2f} [{min(ratios):.2f} to {max(ratios):.2f}] of its {of}"
-        checks = [target.check(f"{what}, {of} / {yardstick}'s", ratio)] if target else ()
-        return Row((what, show(ours), f"{yardstick}: {show(theirs)}", shown), checks)
-
-
 def times_faster(ours: Sequence[float], theirs: Sequence[float]) -> float:
     """Return how many times as fast bpetite is: the median over turns of the ratio in a turn."""
     return statistics.median(them / us for us, them in zip(ours, theirs, strict=True))
-
-
-def speed(size: int) -> Show:
-    """Show seconds as megabytes a second, for work on `size` bytes."""
-    return lambda seconds: f"{bare_speed(size)(seconds)} MB/s"
 
 
 def bare_speed(size: int) -> Show:

@@ -21,7 +21,6 @@ from benchmarks.peers import TRAINERS, is_installed, module
 from benchmarks.table import (
     MB,
     Check,
-    Line,
     Row,
     Target,
     times_faster,
@@ -47,9 +46,7 @@ class Training:
     peak: int | None
 
 
-def train_header() -> Line:
-    """Return the column titles."""
-    return ("text, trainer", "seconds", "× bpetite's", "peak memory", "same tokens")
+HEADER = ("text, trainer", "seconds", "× bpetite's", "peak memory", "same tokens")
 
 
 def train_rows(bench: Bench) -> Iterator[Row]:
