@@ -1,20 +1,18 @@
-"""A release has its links, the licences of its crates, and a bill of materials."""
+"""A release has its links, and a bill of materials."""
 
 from __future__ import annotations
 
 import re
 import shutil
 import subprocess
-import sys
 from importlib.metadata import distributions
-from typing import Any
 
 import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from support import ROOT
 from support.engines import once, quick_once
-from tools import check_release, make_licenses, make_sbom, project_links
+from tools import make_sbom, project_links
 from tools.crates import RUST, linked_crates, own_target
 
 import bpetite
@@ -43,13 +41,6 @@ def test_links_of_readme_are_absolute() -> None:
     assert f"{ADDRESS}/raw/HEAD/docs/encode-speed.svg" in links
     assert f"{ADDRESS}/blob/HEAD/docs/training.md" in links
     assert [link for link in links if not link.startswith("https://")] == []
-
-
-@needs_cargo
-def test_licences_are_those_of_the_crates() -> None:
-    """After a change of the crates, run scripts/tools/make_licenses.py."""
-    written = make_licenses.FILE.read_text("utf-8")
-    assert make_licenses.third_party_licenses() == written
 
 
 @needs_cargo
@@ -88,40 +79,3 @@ def test_installation_has_its_bill_of_materials() -> None:
     bills = [text for text in texts if text and f"pkg:pypi/bpetite@{bpetite.__version__}" in text]
     assert bills
     assert all("pkg:cargo/pyo3@" in bill for bill in bills)
-
-
-def released(version: str, **changes: Any) -> list[str]:
-    """Return the faults of a release whose files are in order, except for changes."""
-    files = {
-        "src/bpetite/__init__.py": f'__version__ = "{version}"\n',
-        "rust/Cargo.toml": f'[package]\nversion = "{version}"\n',
-        "CHANGELOG.md": f"# Changelog\n\n## {version} - 2030-01-31\n",
-        "README.md": "# bpetite\n",
-    }
-    return check_release.faults(f"v{version}", {**files, **changes}.__getitem__)
-
-
-def test_release_in_order_has_no_fault() -> None:
-    assert released("1.2.3") == []
-
-
-@pytest.mark.parametrize(
-    ("file", "text"),
-    [
-        ("src/bpetite/__init__.py", '__version__ = "1.2.4"\n'),
-        ("rust/Cargo.toml", '[package]\nversion = "1.2.4"\n'),
-        ("CHANGELOG.md", "## 1.2.3 - unreleased\n"),
-        ("CHANGELOG.md", "## 1.2.4 - 2030-01-31\n"),
-        ("README.md", "in a clone: bpetite is not on PyPI\n"),
-    ],
-)
-def test_each_file_of_a_release_is_checked(file: str, text: str) -> None:
-    [fault] = released("1.2.3", **{file: text})
-    assert fault.startswith(f"{file}: ")
-
-
-def test_release_check_runs_as_a_command() -> None:
-    command = [sys.executable, str(ROOT / "scripts" / "tools" / "check_release.py"), "v0.0.0"]
-    done = subprocess.run(command, capture_output=True, encoding="utf-8")
-    assert done.returncode == 1
-    assert "src/bpetite/__init__.py: " in done.stderr
