@@ -6,6 +6,7 @@ import itertools
 import time
 import tracemalloc
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -374,6 +375,56 @@ def test_chunks_take_linear_time(unit: str) -> None:
     seconds(5_000)
     limit = 24 * seconds(20_000)
     assert best_time(lambda: seconds(160_000), limit) < limit
+
+
+def characters_read(tokenizer: Tokenizer, text: str, budget: int, overlap: int) -> int:
+    """Return how many characters are encoded, counted or searched for the chunks of a text."""
+    cutter = tokenizer._cutter("all")
+    encode, count, splitter = cutter.encode, cutter._count, cutter._splitter
+    read = 0
+
+    def reading(function: Any) -> Any:
+        def call(text: str) -> Any:
+            nonlocal read
+            read += len(text)
+            return function(text)
+
+        return call
+
+    def splits(text: str, start: int, end: int) -> Iterator[int]:
+        nonlocal read
+        for at in splitter.splits(text, start, end):
+            read, start = read + at - start, at
+            yield at
+
+    cutter.encode, cutter._count = reading(encode), reading(count)
+    cutter._splitter = mock.Mock(wraps=splitter, splits=splits, has_splits=splitter.has_splits)
+    chunks = [*cutter.chunks(text, budget, overlap)]
+    assert chunks == [*tokenizer.chunks(text, budget, overlap=overlap)]
+    return read
+
+
+def with_a_long_token(normalizer: Any = None) -> Tokenizer:
+    """Return a tokenizer with a token of 64 bytes: more text could be within a budget."""
+    trained = Tokenizer.train(" ".join(["x" * 64] * 9), 262)
+    return Tokenizer(replace(trained._vocabulary, normalizer=normalizer))
+
+
+@pytest.mark.parametrize("overlap", [0, 3])
+@pytest.mark.parametrize("unit", ["e\u0301", "か\u3099"])
+def test_chunks_of_text_that_nfc_changes_read_linearly(unit: str, overlap: int) -> None:
+    tokenizer = with_a_long_token("NFC")
+    half, whole = (
+        characters_read(tokenizer, "x " + unit * (size // len(unit)), 10, overlap)
+        for size in (1_200, 2_400)
+    )
+    assert whole < 2.5 * half
+
+
+def test_bytes_of_a_run_show_that_it_exceeds_a_budget() -> None:
+    text = "🙂" * 300
+    read = characters_read(with_a_long_token(), text, 10, 0)
+    assert read < 100 * len(text)
 
 
 def test_a_small_budget_reads_little_of_a_long_text() -> None:

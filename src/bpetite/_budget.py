@@ -118,12 +118,14 @@ class TextCutter:
     def fits(self, text: str, budget: int) -> bool:
         """Return whether a text has at most `budget` ids."""
         with positions_in(text):
-            return self._prefix(text, 0, budget).fits == len(text)
+            search = _SplitSearch(self._splitter, text)
+            return self._prefix(text, 0, budget, search).fits == len(text)
 
     def prefix(self, text: str, budget: int) -> int:
         """Return the length of the longest prefix with at most `budget` ids."""
         with positions_in(text):
-            return self._longest_prefix(text, 0, budget, self._prefix(text, 0, budget))
+            cut = self._prefix(text, 0, budget, _SplitSearch(self._splitter, text))
+            return self._longest_prefix(text, 0, budget, cut)
 
     def suffix(self, text: str, budget: int) -> int:
         """Return the length of the longest suffix with at most `budget` ids."""
@@ -141,13 +143,14 @@ class TextCutter:
             yield from self._chunks(text, budget, overlap)
 
     def _chunks(self, text: str, budget: int, overlap: int) -> Iterator[Chunk]:
-        window = _Window(self, text, budget) if self._has_measure(text) else None
+        search = _SplitSearch(self._splitter, text)
+        window = _Window(self, text, budget, search) if self._has_measure(text) else None
         start = last_end = 0
         while start < len(text):
             if window is not None:
                 end, ids = window.chunk(start)
             else:
-                cut = self._prefix(text, start, budget)
+                cut = self._prefix(text, start, budget, search)
                 end = start + (cut.fits or self._near_prefix(text, start, budget, cut))
                 ids = self.encode(text[start:end])
             if end == start:
@@ -183,13 +186,13 @@ class TextCutter:
 
     # The last safe split that fits
 
-    def _prefix(self, text: str, start: int, budget: int) -> _Cut:
+    def _prefix(self, text: str, start: int, budget: int, search: _SplitSearch) -> _Cut:
         """Return the cut of `text[start:]`; `start` is the start of a text or a safe split."""
         size = first_characters(budget)
         while True:
             part = text[start : start + size]
             if not self._has_measure(part):
-                return self.prefix_by_counts(text, start, budget)
+                return self.prefix_by_counts(text, start, budget, search)
             ids = self.encode(part)
             if start + size >= len(text) and len(ids) <= budget:
                 return _Cut(len(text) - start, len(ids), len(text) - start)
@@ -198,7 +201,7 @@ class TextCutter:
                 above = self._split_after(text, start, ids, budget)
                 if above is not None:
                     return _Cut(at - start, number, above - start)
-                rest = self.prefix_by_counts(text, at, budget - number)
+                rest = self.prefix_by_counts(text, at, budget - number, search)
                 before = at - start
                 return _Cut(before + rest.fits, number + rest.ids, before + rest.exceeds)
             size *= 2
@@ -259,14 +262,6 @@ class TextCutter:
         """Return whether the text may be split before `ids[index]`, whose text begins at `at`."""
         return self.is_boundary(ids, index) and self._splitter.is_split(text, at)
 
-    def has_split(self, text: str, start: int, end: int) -> bool:
-        """Return whether `text[start:end]` may be split anywhere."""
-        return self.first_split(text, start, end) < end
-
-    def first_split(self, text: str, start: int, end: int) -> int:
-        """Return the first place where `text[start:end]` may be split, `end` without one."""
-        return next(self._splitter.splits(text, start, end))
-
     def is_boundary(self, ids: memoryview, index: int) -> bool:
         """Return whether `ids[index]` begins with a character, not inside one."""
         return self._bytes_of[ids[index]][0] & 0xC0 != 0x80
@@ -275,10 +270,10 @@ class TextCutter:
     # that exceeds the budget. Texts that a normalizer changes have no such windows, and patterns
     # without a name have no safe splits.
 
-    def prefix_by_counts(self, text: str, start: int, budget: int) -> _Cut:
+    def prefix_by_counts(self, text: str, start: int, budget: int, search: _SplitSearch) -> _Cut:
         fits, ids = start, 0
         last = min(start + self.exceeding_characters(budget), len(text))
-        for at in self._splitter.splits(text, start, last):
+        for at in search.splits(start, last):
             count = self._count_up_to(text, fits, at, budget - ids)
             if count is None:
                 return _Cut(fits - start, ids, at - start)
@@ -297,10 +292,24 @@ class TextCutter:
 
     def _count_up_to(self, text: str, start: int, end: int, budget: int) -> int | None:
         """Return the number of ids of `text[start:end]`, None if it exceeds a budget."""
-        if end - start >= self.exceeding_characters(budget):
+        if end - start > first_characters(budget) and self._exceeds(text, start, end, budget):
             return None  # so no long text is encoded for a small budget
         count = self._count(text[start:end])
         return count if count <= budget else None
+
+    def _exceeds(self, text: str, start: int, end: int, budget: int) -> bool:
+        """Return whether the length of `text[start:end]` shows that it exceeds a budget."""
+        length, is_unchanged = end - start, self._is_unchanged
+        # ǖ has two bytes in form C, and is decomposed to three characters: the most for its bytes.
+        least_bytes = length if is_unchanged is None else length * 2 // 3
+        if least_bytes > budget * self._bytes_of.max_length:
+            return True
+        part = text[start:end]
+        if is_unchanged is not None and not is_unchanged(part):
+            return False
+        data = part.encode("utf-8")
+        lengths = self._bytes_of.max_lengths
+        return len(data) > budget * max(lengths[byte] for byte in set(data))
 
     def exceeding_characters(self, budget: int) -> int:
         """Return a number of characters that every text within a budget is below."""
@@ -348,22 +357,56 @@ class TextCutter:
         return start + (self._count(text[start : start + 1]) <= budget)
 
 
+class _SplitSearch:
+    """Finds the safe splits of a text, and searches each long stretch without one only once.
+
+    There is no split between `_start` and `_end`. Whether one is at `_end` is not known.
+    """
+
+    def __init__(self, splitter: ChunkSplitter, text: str) -> None:
+        self._splitter = splitter
+        self._text = text
+        self._start = self._end = 0
+
+    def first(self, start: int, end: int) -> int:
+        """Return the first place where `text[start:end]` may be split, `end` without one."""
+        if start < self._start:  # a chunk that overlaps the one before
+            limit = min(self._start + 1, end)
+            at = self._found(start, limit)
+            if at < limit or limit == end:
+                return at
+        elif start >= self._end:
+            self._start, self._end = start, self._found(start, end)
+        if self._end < end:
+            self._end = self._found(self._end - 1, end)
+        return min(self._end, end)
+
+    def splits(self, start: int, end: int) -> Iterator[int]:
+        """Yield where `text[start:end]` may be split, and `end`."""
+        while start < end:
+            start = self.first(start, end)
+            yield start
+
+    def _found(self, start: int, end: int) -> int:
+        return next(self._splitter.splits(self._text, start, end))
+
+
 class _Window:
     """The ids of a long part of a text, from which chunks are taken.
 
     The ids up to the last safe split of the part are those of any longer text.
     """
 
-    def __init__(self, cutter: TextCutter, text: str, budget: int) -> None:
+    def __init__(self, cutter: TextCutter, text: str, budget: int, search: _SplitSearch) -> None:
         self._cutter = cutter
         self._text = text
         self._budget = budget
+        self._search = search
         self._size = first_characters(budget)
         self._ids = memoryview(b"")
         self._end = 0
         self._at = self._first = 0  # where the next chunk may begin, and its first id
         self._sure = 0  # the number of ids up to the last safe split
-        self._split = self._searched = 0  # the last split found, and how far the text was searched
 
     def chunk(self, start: int) -> tuple[int, memoryview]:
         """Return the end of a chunk that begins at `start`, and its ids. The end may be `start`."""
@@ -379,19 +422,14 @@ class _Window:
         # A window may end inside a word that has fewer ids as a whole.
         whole = 0
         if self._has_split_near(start):
-            whole = cutter.prefix_by_counts(text, start, budget).fits
+            whole = cutter.prefix_by_counts(text, start, budget, self._search).fits
         end = start + whole if whole else cutter.cut_inside(text, start, ids, first, budget)
         return end, cutter.encode(text[start:end])
 
     def _has_split_near(self, start: int) -> bool:
         """Return whether text that could be within the budget ends, or may be split."""
         limit = min(start + self._cutter.exceeding_characters(self._budget), len(self._text))
-        if self._split <= start and self._searched < limit:
-            # Each character is searched once, however many chunks a long word has.
-            searched = max(self._searched - 1, start)
-            found = self._cutter.first_split(self._text, searched, limit)
-            self._split, self._searched = (found, found) if found < limit else (0, limit)
-        return start < self._split < limit or limit == len(self._text)
+        return limit == len(self._text) or self._search.first(start, limit) < limit
 
     def overlap_start(self, start: int, end: int, overlap: int) -> int | None:
         """Return the first safe split in the last ids of `text[start:end]`, None if unknown."""
@@ -423,7 +461,7 @@ class _Window:
             if self._end == len(text):
                 break
             number = end = 0
-            if cutter.has_split(text, start, self._end):
+            if self._search.first(start, self._end) < self._end:
                 number, end = cutter.split_before(text, start, self._ids, 0, len(self._ids) - 1)
             self._sure = number
             if number > self._budget:

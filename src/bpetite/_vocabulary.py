@@ -84,7 +84,16 @@ class TokenBytes(dict[int, bytes]):
     @lazy_property
     def max_length(self) -> int:
         """The number of bytes of the longest token."""
-        return max(map(len, self.values()))
+        return max(self.max_lengths)
+
+    @lazy_property
+    def max_lengths(self) -> list[int]:
+        """The number of bytes of the longest token, by its first byte; at least 1."""
+        lengths = [1] * 256
+        for token in self.values():
+            if len(token) > lengths[token[0]]:
+                lengths[token[0]] = len(token)
+        return lengths
 
     @lazy_property
     def _range(self) -> str:
