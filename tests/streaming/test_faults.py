@@ -74,7 +74,7 @@ def test_restore_refuses_a_stop_of_another_stream() -> None:
     one, other = BYTES.decode_stream(stop="a"), BYTES.decode_stream(stop="zz")
     one.step(97)
     before = other.to_state()
-    with pytest.raises(ValueError, match="'stopped' is 'a', which is no stop of this stream"):
+    with pytest.raises(ValueError, match="'stop_reason' is 'a', at which this stream does not stop"):
         other.restore(one.snapshot())
     assert other.to_state() == before
 
@@ -172,14 +172,14 @@ def test_a_state_without_a_vocabulary_goes_on() -> None:
     [
         ("pending", "zz"),
         ("pending", "80"),
-        ("mark", "x"),
-        ("held", "\ud800"),
+        ("decoder_state", "x"),
+        ("withheld", "\ud800"),
         ("tokens", -1),
         ("characters", "1"),
-        ("stopped", "x"),
-        ("rest", "x"),
+        ("stop_reason", "x"),
+        ("text_after_stop", "x"),
         ("failed", 1),
-        ("armed", 1),
+        ("stops_paused", 1),
         ("vocabulary", 5),
         ("errors", "none"),
         ("stop", [5]),

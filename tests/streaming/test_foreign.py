@@ -437,13 +437,13 @@ def test_state_of_a_stream_that_has_not_begun_is_small(name: str) -> None:
 @pytest.mark.parametrize(
     "state",
     [
-        {"version": 1, "mark": "strip2"},
-        {"version": 1, "mark": "first"},
-        {"version": 1, "mark": "strip0"},
-        {"version": 1, "mark": "lost"},
-        {"version": 1, "mark": "broken", "pending": "c3"},
+        {"version": 1, "decoder_state": "strip2"},
+        {"version": 1, "decoder_state": "first"},
+        {"version": 1, "decoder_state": "strip0"},
+        {"version": 1, "decoder_state": "lost"},
+        {"version": 1, "decoder_state": "broken", "pending": "c3"},
         {"version": 1, "pending": "c3ff"},
-        {"version": 1, "pending": "c3", "errors": "ignore", "mark": "broken"},
+        {"version": 1, "pending": "c3", "errors": "ignore", "decoder_state": "broken"},
     ],
 )
 def test_state_that_no_stream_has_is_refused(state: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from support.engines import glibc_memory_only
 from support.programs import output_of
 from support.streams import BYTES, END_ID, LENIENT, REPLACED, ids_of, tokenizer_of
 
-from bpetite import DecodeStream, DecodeStreamError, Tokenizer
+from bpetite import DecodeStream, DecodeStreamError, StreamVocabulary, Tokenizer
 
 # Several ids in a step
 
@@ -283,6 +283,15 @@ def test_a_state_keeps_stops_paused() -> None:
     assert (other.stops_paused, other.step(68), other.stop_reason) == (True, "END", None)
 
 
+@pytest.mark.parametrize("name", ["withheld", "stop_reason", "text_after_stop", "stops_paused"])
+def test_a_state_has_the_names_of_the_properties(name: str) -> None:
+    stream = StreamVocabulary({0: b"EN", 1: b"END!"}).decode_stream(stop="END")
+    stream.step(0 if name in ("withheld", "stops_paused") else 1)
+    if name == "stops_paused":
+        stream.pause_stops()
+    assert stream.to_state()[name] == getattr(stream, name) != ""
+
+
 @pytest.mark.parametrize(
     ("change", "error"),
     [
@@ -294,22 +303,22 @@ def test_a_state_keeps_stops_paused() -> None:
         ({"pending": "61c3"}, ValueError),
         ({"pending": "xy"}, ValueError),
         ({"pending": b"\xc3"}, TypeError),
-        ({"held": 5}, TypeError),
-        ({"held": "\ud800"}, ValueError),
+        ({"withheld": 5}, TypeError),
+        ({"withheld": "\ud800"}, ValueError),
         ({"tokens": -1}, ValueError),
         ({"tokens": True}, TypeError),
         ({"tokens": 1.0}, TypeError),
         ({"tokens": None}, TypeError),
         ({"characters": -1}, ValueError),
-        ({"stopped": "x"}, ValueError),
-        ({"stopped": 98}, ValueError),
-        ({"stopped": []}, TypeError),
-        ({"rest": None}, TypeError),
-        ({"rest": "behind no stop"}, ValueError),
-        ({"stopped": "END", "rest": "\ud800"}, ValueError),
-        ({"stopped": "END", "failed": True}, ValueError),
+        ({"stop_reason": "x"}, ValueError),
+        ({"stop_reason": 98}, ValueError),
+        ({"stop_reason": []}, TypeError),
+        ({"text_after_stop": None}, TypeError),
+        ({"text_after_stop": "behind no stop"}, ValueError),
+        ({"stop_reason": "END", "text_after_stop": "\ud800"}, ValueError),
+        ({"stop_reason": "END", "failed": True}, ValueError),
         ({"failed": 1}, TypeError),
-        ({"armed": "no"}, TypeError),
+        ({"stops_paused": "no"}, TypeError),
         ({"errors": "none"}, ValueError),
         ({"stop": [5]}, TypeError),
         ({"stop_ids": ["a"]}, TypeError),
@@ -324,7 +333,7 @@ def test_a_wrong_state_is_refused(change: dict[str, Any], error: type[Exception]
         DecodeStream.from_state(BYTES, state | change)
 
 
-@pytest.mark.parametrize("more", [{"held": "EN"}, {"characters": 2}, {"armed": False}], ids=repr)
+@pytest.mark.parametrize("more", [{"withheld": "EN"}, {"characters": 2}, {"stops_paused": True}], ids=repr)
 def test_a_state_without_a_count_refuses_what_needs_one(more: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"no count of tokens, but '{next(iter(more))}'"):
         DecodeStream.from_state(BYTES, {"version": 1} | more)

@@ -327,7 +327,7 @@ class TextStartDecoder:
 
 
 def _impossible(data: bytes, decoder_state: str) -> ValueError:
-    more = f", and the mark {decoder_state!r}" if decoder_state else ""
+    more = f", and the decoder_state {decoder_state!r}" if decoder_state else ""
     return ValueError(
         f"a stream of this vocabulary cannot have the pending bytes {data.hex()!r}{more}"
     )

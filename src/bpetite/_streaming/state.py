@@ -26,19 +26,19 @@ class Position(NamedTuple):
     stops_paused: bool = False
 
 
-# The key of each field of a position in JSON, and the types of its value.
-_FIELDS: dict[str, tuple[str, tuple[type, ...]]] = {
-    "pending": ("pending", (str,)),  # in hexadecimal
-    "decoder_state": ("mark", (str,)),
-    "withheld": ("held", (str,)),
-    "tokens": ("tokens", (int,)),
-    "characters": ("characters", (int,)),
-    "stop_reason": ("stopped", (str, int)),
-    "text_after_stop": ("rest", (str,)),
-    "failed": ("failed", (bool,)),
-    "stops_paused": ("armed", (bool,)),  # negated
+# The types that each field of a position may have in JSON.
+_TYPES: dict[str, tuple[type, ...]] = {
+    "pending": (str,),  # in hexadecimal
+    "decoder_state": (str,),
+    "withheld": (str,),
+    "tokens": (int,),
+    "characters": (int,),
+    "stop_reason": (str, int),
+    "text_after_stop": (str,),
+    "failed": (bool,),
+    "stops_paused": (bool,),
 }
-_KEYS = {"version", "vocabulary", *OPTIONS, *(key for key, _ in _FIELDS.values())}
+_KEYS = {"version", "vocabulary", *OPTIONS, *_TYPES}
 
 
 def to_state(options: Options, position: Position, vocabulary: str | None = None) -> dict[str, Any]:
@@ -47,13 +47,11 @@ def to_state(options: Options, position: Position, vocabulary: str | None = None
     if vocabulary is not None:
         state["vocabulary"] = vocabulary
     state |= options.to_json()
-    for (key, _), value, default in zip(_FIELDS.values(), position, Position(), strict=True):
+    for name, value, default in zip(Position._fields, position, Position(), strict=True):
         if value != default:
-            state[key] = value
+            state[name] = value
     if position.pending:
         state["pending"] = position.pending.hex()
-    if position.stops_paused:
-        state["armed"] = False
     return state
 
 
@@ -81,17 +79,17 @@ def check_vocabulary(state: Mapping[str, Any], table: StreamTable) -> None:
 def position_in(state: Mapping[str, Any]) -> Position:
     """Return the position of a state; TypeError or ValueError if a field is wrong."""
     values: dict[str, Any] = {}
-    for name, (key, types) in _FIELDS.items():
-        if key not in state:
+    for name, types in _TYPES.items():
+        if name not in state:
             continue
-        value = values[name] = state[key]
+        value = values[name] = state[name]
         if type(value) not in types:
-            raise TypeError(f"state has a {type(value).__name__} as {key!r}: {value!r}")
+            raise TypeError(f"state has a {type(value).__name__} as {name!r}: {value!r}")
         if name in ("tokens", "characters") and value < 0:
-            raise ValueError(f"state has a negative number as {key!r}: {value}")
+            raise ValueError(f"state has a negative number as {name!r}: {value}")
         if isinstance(value, str) and not is_encodable(value):
-            raise ValueError(f"state has text that is not Unicode as {key!r}: {value!r}")
-    uncounted = [_FIELDS[name][0] for name in values if name not in ("pending", "decoder_state")]
+            raise ValueError(f"state has text that is not Unicode as {name!r}: {value!r}")
+    uncounted = [name for name in values if name not in ("pending", "decoder_state")]
     if "tokens" not in values and uncounted:
         raise ValueError(f"state has no count of tokens, but {', '.join(map(repr, uncounted))}")
     if "pending" in values:
@@ -101,13 +99,12 @@ def position_in(state: Mapping[str, Any]) -> Position:
             raise ValueError(
                 f"state has {values['pending']!r} as 'pending', which is not hexadecimal"
             ) from None
-    if "stops_paused" in values:
-        values["stops_paused"] = not values["stops_paused"]
     position = Position(**values)
     if position.text_after_stop and not isinstance(position.stop_reason, str):
         raise ValueError(
-            f"state has text behind a stop as 'rest', but no stop: {position.text_after_stop!r}"
+            f"state has {position.text_after_stop!r} as 'text_after_stop', but no stop string as "
+            "'stop_reason'"
         )
     if position.failed and isinstance(position.stop_reason, str):
-        raise ValueError(f"state has 'failed', but 'stopped' at {position.stop_reason!r} too")
+        raise ValueError(f"state has 'failed', but {position.stop_reason!r} as 'stop_reason' too")
     return position

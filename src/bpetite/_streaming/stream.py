@@ -343,7 +343,7 @@ class DecodeStream:
         mode = self._mode
         if position.stop_reason not in (None, *mode.options.stop, *mode.options.stop_ids):
             stop = position.stop_reason
-            raise ValueError(f"'stopped' is {stop!r}, which is no stop of this stream")
+            raise ValueError(f"'stop_reason' is {stop!r}, at which this stream does not stop")
         if isinstance(mode, Plain) and (position.tokens or position.failed):
             watching = Watching(mode.table, mode.options)
             watching.go_to(position)
@@ -364,7 +364,7 @@ class DecodeStream:
         >>> state = stream.to_state()
         >>> del state["vocabulary"]
         >>> state
-        {'version': 1, 'stop': ['END'], 'held': 'EN', 'tokens': 6, 'characters': 4}
+        {'version': 1, 'stop': ['END'], 'withheld': 'EN', 'tokens': 6, 'characters': 4}
         """
         mode = self._mode
         return to_state(mode.options, mode.position(), mode.table.fingerprint)
