@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import pickle
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from support.programs import output_of
 from support.streams import BYTES, END, END_ID, tokenizer_of
 
-from bpetite import DecodeStream, DecodeStreamError, StreamVocabulary, Tokenizer
+from bpetite import DecodeStream, DecodeStreamError, StreamVocabulary, Tag, Tokenizer
 from bpetite._streaming.options import OPTIONS, Options
 
 # A stop id, and then flush
@@ -74,7 +75,9 @@ def test_restore_refuses_a_stop_of_another_stream() -> None:
     one, other = BYTES.decode_stream(stop="a"), BYTES.decode_stream(stop="zz")
     one.step(97)
     before = other.to_state()
-    with pytest.raises(ValueError, match="'stop_reason' is 'a', at which this stream does not stop"):
+    with pytest.raises(
+        ValueError, match="'stop_reason' is 'a', at which this stream does not stop"
+    ):
         other.restore(one.snapshot())
     assert other.to_state() == before
 
@@ -129,6 +132,15 @@ def test_a_stop_that_is_skipped_names_its_id() -> None:
     vocabulary = StreamVocabulary({7: b"a", 9: b"</s>"}, [9])
     with pytest.raises(ValueError, match=r"use stop_ids=\[9\]"):
         vocabulary.decode_stream(stop=["x", "</s>"], skip_special_tokens=True)
+
+
+@pytest.mark.parametrize("options", [{}, {"stop_ids": END_ID}], ids=["alone", "a stop id"])
+def test_a_tag_that_is_skipped_is_refused(options: dict[str, Any]) -> None:
+    expected = rf"tags has '{re.escape(END)}', .* use skip_special_tokens=False"
+    with pytest.raises(ValueError, match=expected):
+        BYTES.decode_stream(tags=["<b>", END], skip_special_tokens=True, **options)
+    stream = BYTES.decode_stream(tags=["<b>", END], **options)
+    assert stream.step_events(END_ID) == ([] if options else [Tag(END)])
 
 
 @pytest.mark.parametrize(

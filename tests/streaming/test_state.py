@@ -333,7 +333,9 @@ def test_a_wrong_state_is_refused(change: dict[str, Any], error: type[Exception]
         DecodeStream.from_state(BYTES, state | change)
 
 
-@pytest.mark.parametrize("more", [{"withheld": "EN"}, {"characters": 2}, {"stops_paused": True}], ids=repr)
+@pytest.mark.parametrize(
+    "more", [{"withheld": "EN"}, {"characters": 2}, {"stops_paused": True}], ids=repr
+)
 def test_a_state_without_a_count_refuses_what_needs_one(more: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"no count of tokens, but '{next(iter(more))}'"):
         DecodeStream.from_state(BYTES, {"version": 1} | more)

@@ -174,13 +174,16 @@ class Options(NamedTuple):
             )
         if self.skip_special_tokens:
             id_of = source.table(True).skipped_id_of
-            for literal in self.stop:
+            stops = [("stop", literal) for literal in self.stop]
+            for name, literal in [*stops, *(("tags", literal) for literal in self.tags)]:
                 id = id_of.get(literal.encode("utf-8"))
-                if id is not None and id not in self.stop_ids:
-                    raise ValueError(
-                        f"stop has {literal!r}, the literal of a special token that "
-                        f"skip_special_tokens leaves out of the text; use stop_ids=[{id}]"
-                    )
+                if id is None or (name == "stop" and id in self.stop_ids):
+                    continue
+                remedy = f"stop_ids=[{id}]" if name == "stop" else "skip_special_tokens=False"
+                raise ValueError(
+                    f"{name} has {literal!r}, the literal of a special token that "
+                    f"skip_special_tokens leaves out of the text; use {remedy}"
+                )
 
     @property
     def are_plain(self) -> bool:
