@@ -13,11 +13,9 @@ from collections.abc import (
     Iterator,
     Sequence,
 )
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
-if TYPE_CHECKING:
-    from bpetite._streaming.options import Ids
-    from bpetite._streaming.stream import DecodeStream
+from bpetite._streaming.options import Ids
 
 R = TypeVar("R")
 
@@ -25,7 +23,7 @@ R = TypeVar("R")
 class Steps(NamedTuple, Generic[R]):
     """The steps of a stream, and the form of their results: texts or events."""
 
-    stream: DecodeStream
+    stopped: Callable[[], bool]
     step: Callable[[Ids], Sequence[R]]
     finish: Callable[[], Sequence[R]]
 
@@ -38,14 +36,14 @@ def results(steps: Steps[R], ids: Iterable[Ids]) -> Generator[R, None, None]:
 
 
 def _results(steps: Steps[R], source: Iterator[Ids]) -> Generator[R | None, None, None]:
-    stream, step, finish = steps
+    stopped, step, finish = steps
     last: Sequence[R] = ()
     try:
         yield None
-        if not stream.stopped:
+        if not stopped():
             for some in source:
                 last = step(some)
-                if stream.stopped:
+                if stopped():
                     break  # close the source before the last results are shown
                 yield from last
                 last = ()
@@ -64,13 +62,13 @@ def aresults(steps: Steps[R], ids: AsyncIterable[Ids]) -> AsyncGenerator[R, None
 
 
 async def _aresults(steps: Steps[R], source: AsyncIterator[Ids]) -> AsyncGenerator[R, None]:
-    stream, step, finish = steps
+    stopped, step, finish = steps
     last: Sequence[R] = ()
     try:
-        if not stream.stopped:
+        if not stopped():
             async for some in source:
                 last = step(some)
-                if stream.stopped:
+                if stopped():
                     break
                 for result in last:
                     yield result

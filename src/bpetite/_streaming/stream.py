@@ -205,13 +205,13 @@ class DecodeStream:
 
     def _text_steps(self) -> iterate.Steps[str]:
         if self.has_tags:
-            return iterate.Steps(self, self.step_events, self.flush_events)
+            return iterate.Steps(self._stopped, self.step_events, self.flush_events)
 
         def step(ids: Ids) -> Sequence[str]:
             text = self.step(ids)
             return (text,) if text else ()
 
-        return iterate.Steps(self, step, self.flush_events)
+        return iterate.Steps(self._stopped, step, self.flush_events)
 
     def events(self, ids: Iterable[Ids]) -> Generator[StreamEvent, None, None]:
         """Yield a `StreamEvent` for each item of `ids`, and one for the end.
@@ -240,7 +240,7 @@ class DecodeStream:
     def _event_steps(self) -> iterate.Steps[StreamEvent]:
         mode = self._counting()
         return iterate.Steps(
-            self, lambda ids: (step_event(mode, ids),), lambda: (last_event(mode),)
+            self._stopped, lambda ids: (step_event(mode, ids),), lambda: (last_event(mode),)
         )
 
     @property
@@ -253,6 +253,9 @@ class DecodeStream:
     @property
     def stopped(self) -> bool:
         """Whether a stop string or a stop id ended the stream."""
+        return self._stopped()
+
+    def _stopped(self) -> bool:
         return self._mode.stop_reason is not None
 
     @property
