@@ -409,7 +409,7 @@ def batch_calls(objects: Objects, rng: random.Random) -> dict[str, Callable[[Str
     return {
         "add": lambda s: s.add(key),
         "finish": lambda s: s.finish(key),
-        "step": lambda s: s.step({key: id, key + 1: [id, id]}),
+        "step": lambda s: s.step({key: id} | {each: [id, id] for each in s}),
         "texts": lambda s: [s[each].step(id) for each in s],
     }
 

@@ -260,6 +260,7 @@ def streamed(tokenizer: Tokenizer) -> None:
 
     rooms = DecodeStreamBatch[str](tokenizer, errors="strict")
     rooms.add("12", stop="STOP")
+    rooms.add("13")
     assert rooms.step({"12": ids, "13": ids[:1]})["13"] == "H"
     assert "13" in rooms
     assert [*rooms] == ["12", "13"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable, Iterable
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given
@@ -12,9 +14,19 @@ from support.streams import BYTES, END_ID, REPLACED
 
 from bpetite import DecodeStreamBatch, DecodeStreamBatchError, DecodeStreamError
 
+K = TypeVar("K", bound=Hashable)
+
+
+def batch_of(keys: Iterable[K], **options: Any) -> DecodeStreamBatch[K]:
+    """Return a batch that has a stream for each key."""
+    streams = DecodeStreamBatch[K](BYTES, **options)
+    for key in keys:
+        streams.add(key)
+    return streams
+
 
 def test_each_key_has_a_stream_of_its_own() -> None:
-    streams = DecodeStreamBatch[str](BYTES)
+    streams = batch_of("ab")
     steps = [
         streams.step({"a": a, "b": b}) for a, b in zip(b"\xc3\xa9x", b"y\xc3\xa8", strict=True)
     ]
@@ -24,30 +36,57 @@ def test_each_key_has_a_stream_of_its_own() -> None:
 @pytest.mark.parametrize("ids", [97, [97], (97,), [97, 98], []], ids=repr)
 def test_a_step_takes_an_id_or_several(ids: Any) -> None:
     text = "a" if ids == 97 else "".join(map(chr, ids))
-    assert DecodeStreamBatch[int](BYTES).step({7: ids}) == {7: text}
+    assert batch_of([7]).step({7: ids}) == {7: text}
 
 
 def test_a_stream_need_not_be_in_every_step() -> None:
-    streams = DecodeStreamBatch[str](BYTES)
+    streams = batch_of("ab")
     steps = [{"a": 0xC3}, {"b": 97}, {}, {"a": 0xA9}]
     assert [streams.step(step) for step in steps] == [{"a": ""}, {"b": "a"}, {}, {"a": "é"}]
 
 
 def test_finish_returns_what_is_held_and_forgets_the_stream() -> None:
-    streams = DecodeStreamBatch[str](BYTES)
+    streams = batch_of("ab")
     streams.step({"a": 0xC3, "b": 97})
     assert [streams.finish("a"), streams.finish("a"), list(streams)] == [REPLACED, "", ["b"]]
+    streams.add("a")
     assert streams.step({"a": 0xA9}) == {"a": REPLACED}
 
 
+def test_a_late_step_of_a_finished_stream_is_an_error() -> None:
+    streams = batch_of("a", stop="X")
+    streams.finish("a")
+    with pytest.raises(KeyError, match="the key 'a' has no stream"):
+        streams.step({"a": [*b"late X"]})
+    assert "a" not in streams
+
+
+@pytest.mark.parametrize("order", ["abc", "cab"])
+def test_a_step_with_an_unknown_key_changes_no_stream(order: str) -> None:
+    streams = batch_of("ab", stop="xy")
+    streams.step({"a": [*b"x"], "b": 0xC3})
+    before = {key: streams[key].to_state() for key in streams}
+    with pytest.raises(KeyError, match="the key 'c' has no stream, so no stream made this step"):
+        streams.step(dict.fromkeys(order, 97))
+    assert {key: streams[key].to_state() for key in streams} == before
+    assert streams.step({"a": ord("y"), "b": 0xA9}) == {"a": "", "b": "é"}
+
+
+def test_a_step_takes_any_mapping() -> None:
+    streams = batch_of("ab")
+    assert streams.step(MappingProxyType({"a": 97})) == {"a": "a"}
+    with pytest.raises(KeyError, match="'c'"):
+        streams.step(MappingProxyType({"c": 97}))
+
+
 def test_the_options_are_for_all() -> None:
-    streams = DecodeStreamBatch[str](BYTES, stop="!", skip_special_tokens=True)
+    streams = batch_of("ab", stop="!", skip_special_tokens=True)
     assert streams.step({"a": [97, END_ID, 33], "b": 98}) == {"a": "a", "b": "b"}
     assert {key: streams[key].stop_reason for key in streams} == {"a": "!", "b": None}
 
 
 def test_an_iterator_of_stops_is_for_all() -> None:
-    streams = DecodeStreamBatch[str](BYTES, stop=iter("!?"), stop_ids=iter([98]))
+    streams = batch_of("abc", stop=iter("!?"), stop_ids=iter([98]))
     assert streams.step({"a": [*b"a!a"], "b": [*b"c?c"], "c": [*b"cbc"]}) == {
         "a": "a",
         "b": "c",
@@ -56,20 +95,19 @@ def test_an_iterator_of_stops_is_for_all() -> None:
 
 
 def test_a_stream_may_have_a_prompt_and_options_of_its_own() -> None:
-    streams = DecodeStreamBatch[str](BYTES, stop="!")
+    streams = batch_of("b", stop="!")
     streams.add("a", [0xC3], stop="?")
     assert streams.step({"a": [0xA9, 33, 63], "b": [97, 33]}) == {"a": "é!", "b": "a"}
 
 
 def test_a_key_is_added_once() -> None:
-    streams = DecodeStreamBatch[str](BYTES)
-    streams.step({"a": 97})
+    streams = batch_of("a")
     with pytest.raises(ValueError, match="'a'"):
         streams.add("a")
 
 
 def test_one_stream_that_fails_does_not_fail_the_others() -> None:
-    streams = DecodeStreamBatch[str](BYTES, errors="strict")
+    streams = batch_of("abcd", errors="strict")
     with pytest.raises(DecodeStreamBatchError) as caught:
         streams.step({"a": 97, "b": 500, "c": [98, 0xFF], "d": 99})
     error = caught.value
@@ -83,7 +121,7 @@ def test_one_stream_that_fails_does_not_fail_the_others() -> None:
 
 
 def test_a_stream_is_forgotten_though_flush_fails() -> None:
-    streams = DecodeStreamBatch[str](BYTES, errors="strict")
+    streams = batch_of("a", errors="strict")
     streams.step({"a": 0xC3})
     with pytest.raises(DecodeStreamError):
         streams.finish("a")
@@ -96,8 +134,7 @@ def test_wrong_options_are_told_at_once() -> None:
 
 
 def test_repr_shows_how_many_there_are() -> None:
-    streams = DecodeStreamBatch[int](BYTES)
-    streams.step({1: 97, 2: 97})
+    streams = batch_of([1, 2])
     assert (repr(streams), len(streams)) == ("<DecodeStreamBatch: 2>", 2)
 
 
@@ -111,7 +148,7 @@ def test_repr_shows_how_many_there_are() -> None:
     st.sampled_from([{}, {"stop": ["ab", "\ufffd"]}, {"skip_special_tokens": True}]),
 )
 def test_many_streams_are_as_many_single_ones(steps: list[Any], options: dict[str, Any]) -> None:
-    streams = DecodeStreamBatch[int](BYTES, **options)
+    streams = batch_of(range(4), **options)
     single = {key: BYTES.decode_stream(**options) for key in range(4)}
     for step in steps:
         assert streams.step(step) == {key: single[key].step(ids) for key, ids in step.items()}

@@ -486,6 +486,8 @@ def test_unknown_id_is_an_error(other: Library) -> None:
 def test_many_streams_share_a_vocabulary() -> None:
     streams: DecodeStreamBatch[str] = DecodeStreamBatch(library("llama").vocabulary, stop="!")
     ids = llama_ids("▁the ▁the C3")
+    for key in "ab":
+        streams.add(key)
     assert streams.step({"a": ids, "b": ids[:1]}) == {"a": "the the", "b": "the"}
     assert streams.finish("a") == REPLACED
 

@@ -31,15 +31,16 @@ class DecodeStreamBatchError(ExceptionGroup[Exception]):
 
 
 class DecodeStreamBatch(Generic[K]):
-    """Many streams by their keys, with one step for all. A stream is made when its key first comes.
+    """Many streams by their keys, with one step for all: `add` makes one, and `finish` ends it.
 
     The options are those of `Tokenizer.decode_stream`, for all streams. `add` can change them.
 
     >>> from bpetite import Tokenizer
     >>> streams = DecodeStreamBatch(Tokenizer.train("", 256), stop="!")
+    >>> a, b = streams.add("a"), streams.add("b")
     >>> streams.step({"a": 104, "b": [0xC3, 0xA9, 33]})
     {'a': 'h', 'b': 'é'}
-    >>> streams["b"].stop_reason, streams.finish("a"), list(streams)
+    >>> b.stop_reason, streams.finish("a"), list(streams)
     ('!', '', ['b'])
     """
 
@@ -57,9 +58,16 @@ class DecodeStreamBatch(Generic[K]):
     def step(self, ids: Mapping[K, Ids]) -> dict[K, str]:
         """Return the text of `DecodeStream.step` for each key.
 
-        Raises DecodeStreamBatchError if some streams raise; it has the texts of the others.
+        Raises KeyError if a key has no stream; no other stream has then made its step. Raises
+        DecodeStreamBatchError if some streams raise; it has the texts of the others.
         """
         streams = self._streams
+        if not ids.keys() <= streams.keys():
+            key = next(key for key in ids if key not in streams)
+            raise KeyError(
+                f"the key {key!r} has no stream, so no stream made this step; make it with add, "
+                "or leave out a key that finish has ended"
+            )
         texts: dict[K, str] = {}
         errors: dict[K, Exception] = {}
         for key, some in ids.items():
@@ -68,11 +76,7 @@ class DecodeStreamBatch(Generic[K]):
                     (some,) = some
                     if type(some) is not int:
                         some = [some]
-                try:
-                    stream = streams[key]
-                except KeyError:
-                    stream = self.add(key)
-                texts[key] = stream.step(some)
+                texts[key] = streams[key].step(some)
             except Exception as error:
                 errors[key] = error
         if errors:
