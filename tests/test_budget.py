@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import itertools
+import json
 import time
 import tracemalloc
 import unicodedata
@@ -256,6 +259,16 @@ def test_special_tokens_count_as_they_are_encoded() -> None:
     assert tokenizer.count(ordinary, allowed_special=()) <= 4
     assert not tokenizer.fits("<|a b|>", 1, allowed_special=())
     assert tokenizer.fits("<|a b|>", 1)
+
+
+def test_a_chunk_is_json() -> None:
+    tokenizer = tokenizer_of("gpt2")
+    for chunk in tokenizer.chunks("ab é", 3):
+        values = {name: getattr(chunk, name) for name in ("text", "start", "end", "ids")}
+        assert json.loads(json.dumps(dataclasses.asdict(chunk))) == values
+        assert dataclasses.replace(chunk) == copy.deepcopy(chunk) == chunk != Chunk("x", 0, 1, [])
+        encoders = pytest.importorskip("fastapi.encoders")
+        assert encoders.jsonable_encoder(chunk) == values
 
 
 # Ids around a text

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from bpetite._arguments import raise_in_whole
@@ -18,12 +19,14 @@ from bpetite._pretokenizer import ChunkSplitter
 from bpetite._vocabulary import TokenBytes
 
 
+@dataclass(init=False)
 class Chunk:
-    """A part of a text, `whole[start:end]`, with its ids. Two chunks are equal if all values are.
+    """A part of a text, `whole[start:end]`, with its ids: a dataclass. `len` counts the ids.
 
+    >>> import dataclasses
     >>> chunk = Chunk("ab", 3, 5, [256])
-    >>> chunk.text, len(chunk)
-    ('ab', 1)
+    >>> len(chunk), dataclasses.asdict(chunk)
+    (1, {'text': 'ab', 'start': 3, 'end': 5, 'ids': [256]})
     """
 
     __slots__ = ("_ids", "end", "start", "text")
@@ -32,6 +35,7 @@ class Chunk:
     start: int
     """Where the part begins in the whole text, in characters."""
     end: int
+    ids: list[int]
 
     def __init__(self, text: str, start: int, end: int, ids: Sequence[int] | memoryview) -> None:
         self.text = text
@@ -39,7 +43,7 @@ class Chunk:
         self.end = end
         self._ids = ids
 
-    @property
+    @property  # type: ignore[no-redef] # a field that is made when it is read
     def ids(self) -> list[int]:
         """What `encode` returns for the part alone, in a new list."""
         # To make a list takes longer than to encode the part, and many users want the text alone.
@@ -49,18 +53,8 @@ class Chunk:
         """Return the number of ids."""
         return len(self._ids)
 
-    def __eq__(self, other: object) -> bool:
-        return self._values() == other._values() if isinstance(other, Chunk) else NotImplemented
-
-    def __repr__(self) -> str:
-        text, start, end, ids = self._values()
-        return f"Chunk({text=!r}, {start=}, {end=}, {ids=})"
-
     def __reduce__(self) -> tuple[type[Chunk], tuple[str, int, int, list[int]]]:
-        return Chunk, self._values()  # a memoryview cannot be pickled
-
-    def _values(self) -> tuple[str, int, int, list[int]]:
-        return self.text, self.start, self.end, self.ids
+        return Chunk, (self.text, self.start, self.end, self.ids)  # no memoryview can be pickled
 
 
 class _Cut(NamedTuple):

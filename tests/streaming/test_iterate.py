@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing, closing
 from typing import Any
@@ -314,6 +316,23 @@ def test_events_tell_text_tags_offsets_and_the_end() -> None:
         ),
         StreamEvent((), (), 7, "stop", "!"),
     ]
+
+
+def test_an_event_is_json() -> None:
+    stream = BYTES.decode_stream(tags="<b>", stop_ids=END_ID)
+    step, _, last = stream.events([[97, *b"<b>", 0xC3], END_ID])
+    token = {"id": 0xC3, "bytes": [0xC3], "start": 4, "end": 4, "text": ""}
+    form = json.loads(json.dumps(dataclasses.asdict(step), default=list))
+    assert (form["pieces"], form["tokens"][-1], form["ids_read"]) == (["a", "<b>"], token, 5)
+    encoders = pytest.importorskip("fastapi.encoders")
+    assert encoders.jsonable_encoder(step, custom_encoder={bytes: list}) == form
+    assert json.loads(json.dumps(dataclasses.asdict(last))) == {
+        "pieces": [REPLACED],
+        "tokens": [],
+        "ids_read": 6,
+        "finish_reason": "stop",
+        "stop_reason": END_ID,
+    }
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Literal
 
 from bpetite._streaming.options import Ids
 from bpetite._streaming.watching import TokenText, Watching, join_texts
 
 
-class StreamEvent(NamedTuple):
+@dataclass(slots=True)  # not frozen, as `TokenText`
+class StreamEvent:
     """A step of a stream, or its end: `DecodeStream.events` yields both.
 
     `pieces` is the text of the step as `step_events` returns it: each tag is a `Tag` of its own.
@@ -27,6 +29,9 @@ class StreamEvent(NamedTuple):
     ('hi', ('hi',), [0, 1])
     >>> last
     StreamEvent(pieces=(), tokens=(), ids_read=3, finish_reason='stop', stop_reason=0)
+
+    It is a dataclass, so `json.dumps(dataclasses.asdict(event), default=list)` is its JSON: the
+    bytes of a token become a list of numbers.
     """
 
     pieces: tuple[str, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import countOf
-from typing import Any, NamedTuple
+from typing import Any
 
 from bpetite._streaming import tables
 from bpetite._streaming.byte_decoders import Pending, is_cacheable
@@ -134,7 +134,8 @@ _FAILED = (
 )
 
 
-class TokenText(NamedTuple):
+@dataclass(slots=True)  # if it were frozen, to make one would take three times as long
+class TokenText:
     """A token of a stream, and the text that was returned for it.
 
     `bytes` are the token's, b"" for a skipped token. `text` is the characters from `start` to `end`
