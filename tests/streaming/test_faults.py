@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import inspect
+import itertools
 import os
 import pickle
 import re
@@ -80,6 +83,95 @@ def test_restore_refuses_a_stop_of_another_stream() -> None:
     ):
         other.restore(one.snapshot())
     assert other.to_state() == before
+
+
+# Interrupts
+
+
+def is_interrupted(call: Callable[[], object], event: int) -> bool:
+    """Return whether a call was interrupted: where Python calls or returns for the nth time."""
+    events = itertools.count()
+
+    def interrupt(*_: object) -> None:
+        if next(events) == event:
+            raise KeyboardInterrupt
+
+    gc.disable()  # nothing else is interrupted
+    with contextlib.suppress(DecodeStreamError):
+        try:
+            sys.setprofile(interrupt)  # a function that raises is taken off by itself
+            try:
+                call()
+            finally:
+                sys.setprofile(None)
+        except KeyboardInterrupt:
+            return True
+        finally:
+            gc.enable()
+    return False
+
+
+def outcome(stream: DecodeStream) -> object:
+    """Return all that a stream does with a text, as far as it comes."""
+    stream, texts = stream.copy(), list[str]()
+    with contextlib.suppress(ValueError):
+        texts += map(stream.step, [*"é END <b>".encode(), 0xFF])
+        texts.append(stream.flush())
+    return texts, stream.stop_reason
+
+
+CALLS: dict[str, Callable[[DecodeStream], object]] = {
+    "step": lambda stream: stream.step(ord("N")),
+    "step to a stop": lambda stream: stream.step([*b"ND!"]),
+    "step with an unfinished character": lambda stream: stream.step([0xC3]),
+    "step with bad bytes": lambda stream: stream.step(0xFF),
+    "step_events": lambda stream: stream.step_events([*b"<b>N"]),
+    "step_events of an id": lambda stream: stream.step_events(ord("N")),
+    "step_tokens": lambda stream: stream.step_tokens([*b"NO"]),
+    "flush": DecodeStream.flush,
+    "reset": DecodeStream.reset,
+    "pause_stops": DecodeStream.pause_stops,
+    "resume_stops": DecodeStream.resume_stops,
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"stop": "END"},
+        {"stop": "END", "tags": "<b>", "min_tokens": 3},
+        {"stop_ids": ord("N"), "stop": "END", "errors": "strict"},
+    ],
+    ids=["plain", "stop", "tags and min_tokens", "strict"],
+)
+def test_an_interrupt_leaves_a_stream_before_or_after(options: dict[str, Any], call: str) -> None:
+    start = BYTES.decode_stream(**options)
+    start.step_tokens([*b"aE"] if call != "step to a stop" else [*b"baE"])
+    if call == "resume_stops":
+        start.pause_stops()
+    after = start.copy()
+    with contextlib.suppress(DecodeStreamError):
+        CALLS[call](after)
+    expected = [(each.to_state(), outcome(each)) for each in (start, after)]
+    for event in itertools.count():
+        stream = start.copy()
+        came = is_interrupted(lambda: CALLS[call](stream), event)  # noqa: B023
+        assert (stream.to_state(), outcome(stream)) in expected
+        if not came:
+            break
+    assert event > 1
+
+
+def test_an_interrupt_leaves_a_stream_counting_or_not() -> None:
+    for event in itertools.count():
+        stream = BYTES.decode_stream([0xC3])
+        came = is_interrupted(lambda: stream.step_tokens([]), event)  # noqa: B023
+        assert (stream.pending, stream.step_tokens([0xA9])[0].text) == (b"\xc3", "é")
+        if not came:
+            break
+    assert event > 1
 
 
 # The cost after a stop

@@ -159,11 +159,6 @@ class Plain(PlainSteps, Mode):
         watching.start_at(self._state.pending)
         return watching
 
-    def retire(self, successor: Mode) -> None:
-        """Leave all further steps to another mode: the retired state knows no text."""
-        self._state = self._automaton.retired
-        self._successor = successor
-
     def become(self, other: Plain) -> None:
         self.table, self.options = other.table, other.options
         self._automaton, self._state = other._automaton, other._state

@@ -161,8 +161,11 @@ class DecodeStream:
         return mode
 
     def _leave(self, mode: Plain, successor: Watching) -> Watching:
-        mode.retire(successor)
-        self._enter(successor)
+        step, retired = successor.step, mode._automaton.retired
+        # The retired state knows no text, so the old mode leaves its steps to its successor. There
+        # is no call in between, since an interrupt could come at one.
+        mode._state, mode._successor = retired, successor
+        self._mode, self.step = successor, step
         return successor
 
     def flush(self) -> str:

@@ -41,8 +41,9 @@ class TransitionCache:
         automata = self._automaton_of
         automaton: A | None = automata.get(key)
         if automaton is None:
-            automaton = automata.setdefault(key, make())
-            self._in_use[id(automaton)] = automaton
+            made = make()
+            self._in_use[id(made)] = made  # before others find it, even if an interrupt comes
+            automaton = automata.setdefault(key, made)
         elif len(automata) >= _MAX_AUTOMATA:
             automata[key] = automata.pop(key, automaton)  # the last used is the last
         if len(automata) > _MAX_AUTOMATA:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import countOf
 from typing import Any
 
 from bpetite._streaming import tables
 from bpetite._streaming.byte_decoders import Pending, is_cacheable
-from bpetite._streaming.mode import DecodeStreamError, Mode
+from bpetite._streaming.mode import DecodeStreamError, Mode, R
 from bpetite._streaming.options import Ids
 from bpetite._streaming.state import Position
 from bpetite._streaming.stops import Matcher, Node, Scan, matcher_of
@@ -154,7 +154,9 @@ class TokenText:
 class Watching(Mode):
     """A stream that counts, and looks for stops and tags.
 
-    The step of a whole token is one look-up here too.
+    The step of a whole token is one look-up here too. Python interrupts only where a function is
+    called or returns, or where a loop begins again. So whatever changes several fields stores them
+    in a row, without a call in between. Anything longer is a change of a copy, by `_changed`.
     """
 
     __slots__ = (
@@ -169,21 +171,21 @@ class Watching(Mode):
     characters: int  # the number of characters that were returned
 
     def reset(self) -> None:
+        automaton = self._automaton_after(0, False)
+        state = automaton.state(automaton.decoder.initial)
         self.stops_paused = self.failed = False
         self.stop_reason, self.text_after_stop = None, ""
         self._until_stops = self.options.min_tokens
         self.characters = 0
-        self._automaton = self._automaton_after(0)
-        self._texts = self._automaton.text_of
-        self.start_at(self._automaton.decoder.initial)
+        self._automaton, self._state, self._texts = automaton, state, automaton.text_of
 
     def start_at(self, pending: Pending) -> None:
         self._state = self._automaton.state(pending)
 
-    def _automaton_after(self, tokens: int) -> WatchAutomaton:
+    def _automaton_after(self, tokens: int, stops_paused: bool) -> WatchAutomaton:
         """Return the automaton that finds the stops that count after a number of tokens."""
         table, options = self.table, self.options
-        stops = () if self.stops_paused else options.stop
+        stops = () if stops_paused else options.stop
         finds_stops = tokens >= options.min_tokens or not stops
         matcher = matcher_of(stops, options.tags, finds_stops)
         # No automaton serves streams with other stop ids: these have no transitions.
@@ -204,11 +206,13 @@ class Watching(Mode):
                         transition = self._automaton.transition(state, ids)
                     if transition is None:
                         return "".join(self.advance(ids))
-                    text, self._state, _ = transition
-                self.characters += len(text)
-                self._until_stops = until_stops = self._until_stops - 1
+                    text, state, _ = transition
+                until_stops, length = self._until_stops - 1, len(text)
                 if not until_stops:
-                    self._switch(self.ids_read)
+                    return "".join(self.advance(ids))
+                self._state = state
+                self._until_stops = until_stops
+                self.characters += length
                 return text
         except LookupError:
             pass  # an id beyond the list, or an unknown one
@@ -238,9 +242,10 @@ class Watching(Mode):
         except LookupError:
             return None
         joined = "".join(texts)
+        count, length = len(ids), len(joined)
         self._state = state
-        self._until_stops -= len(ids)
-        self.characters += len(joined)
+        self._until_stops -= count
+        self.characters += length
         return joined
 
     @property
@@ -271,13 +276,35 @@ class Watching(Mode):
             raise ValueError(_FAILED)
         if self.stop_reason is not None:
             return ()
-        state, automaton = self._state, self._automaton
         is_stop = id in self.options.stop_ids
-        transition = None if is_stop else automaton.transition(state, id)
+        transition = None if is_stop else self._automaton.transition(self._state, id)
+        until_stops = self._until_stops - 1
+        if transition is None or not until_stops:
+            return self._changed(lambda after: after._advance(id, transition))
+        text, state, pieces = transition
+        length = len(text)
+        self._state = state
+        self._until_stops = until_stops
+        self.characters += length
+        return pieces
+
+    def _changed(self, change: Callable[[Watching], R]) -> R:
+        """Change a copy, and go to its position: the stream is in no other between."""
+        after = self.copy()
+        try:
+            result = change(after)
+        except DecodeStreamError:
+            self.become(after)
+            raise
+        self.become(after)
+        return result
+
+    def _advance(self, id: int, transition: WatchTransition | None) -> tuple[str, ...]:
+        state, automaton = self._state, self._automaton
         pieces: tuple[str, ...] = ()
         if transition is not None:
             _, self._state, pieces = transition
-        elif is_stop:
+        elif id in self.options.stop_ids:
             if self.ids_read >= self.options.min_tokens:
                 self.stop_reason = id
                 self._state = automaton.state(state.pending, state.text, is_dead_end=True)
@@ -325,6 +352,9 @@ class Watching(Mode):
             raise ValueError(_FAILED)
         if isinstance(self.stop_reason, str):
             return []
+        return self._changed(Watching._flush_events)
+
+    def _flush_events(self) -> list[str]:
         if not self._until_stops and self.options.min_tokens and self.stop_reason is None:
             self._switch(self.ids_read - 1)  # stops that end here came with the first min_tokens
         automaton = self._automaton
@@ -345,13 +375,16 @@ class Watching(Mode):
 
     def set_stops_paused(self, paused: bool) -> None:
         if paused != self.stops_paused:
-            self.stops_paused = paused
-            if self.options.stop and not isinstance(self.stop_reason, str) and not self.failed:
-                self._switch(self.ids_read)
+            self._changed(lambda after: after._set_stops_paused(paused))
+
+    def _set_stops_paused(self, paused: bool) -> None:
+        self.stops_paused = paused
+        if self.options.stop and not isinstance(self.stop_reason, str) and not self.failed:
+            self._switch(self.ids_read)
 
     def _switch(self, tokens: int) -> None:
         """Go on with the automaton that is due after `tokens` tokens."""
-        self._automaton = self._automaton_after(tokens)
+        self._automaton = self._automaton_after(tokens, self.stops_paused)
         has_ended = self.failed or self.stop_reason is not None
         pending, unreturned = self._state.pending, self._state.text
         self._state = self._automaton.state(pending, unreturned, is_dead_end=has_ended)
@@ -378,13 +411,16 @@ class Watching(Mode):
     def go_to(self, position: Position) -> None:
         if position.tokens is None:
             raise ValueError("tokens are not counted in that stream, and are in this one")
+        self._changed(lambda after: after._go_to(position, position.tokens))
+
+    def _go_to(self, position: Position, tokens: int) -> None:
         pending = self._automaton.decoder.from_parts(position.pending, position.decoder_state)
-        self._until_stops = self.options.min_tokens - position.tokens
+        self._until_stops = self.options.min_tokens - tokens
         self.characters = position.characters
         self.stop_reason, self.text_after_stop = position.stop_reason, position.text_after_stop
         self.failed, self.stops_paused = position.failed, position.stops_paused
         self._state = self._automaton.state(pending, position.withheld)
-        self._switch(position.tokens)
+        self._switch(tokens)
 
 
 def join_texts(pieces: Sequence[str]) -> tuple[str, ...]:
