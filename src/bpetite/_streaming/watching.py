@@ -198,6 +198,7 @@ class Watching(Mode):
         try:
             if type(ids) is int and ids >= 0:
                 state = self._state
+                until_stops = self._until_stops - 1
                 if state.whole[ids]:
                     text: str = self._texts[ids]  # type: ignore[assignment] # it is whole text
                 else:
@@ -207,12 +208,12 @@ class Watching(Mode):
                     if transition is None:
                         return "".join(self.advance(ids))
                     text, state, _ = transition
-                until_stops, length = self._until_stops - 1, len(text)
+                characters = self.characters + len(text)
                 if not until_stops:
                     return "".join(self.advance(ids))
                 self._state = state
                 self._until_stops = until_stops
-                self.characters += length
+                self.characters = characters
                 return text
         except LookupError:
             pass  # an id beyond the list, or an unknown one
