@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::interrupt::Interrupt;
 use crate::mem::Output;
+use crate::mem::growth::{collected, copied, granted, lengthen, push, with_room};
 
 /// The bytes of a slot. A longer token is in `long`.
 const SLOT_BYTES: usize = 16;
@@ -68,20 +69,21 @@ impl TokenBytes {
         count: usize,
         tokens: impl Iterator<Item = Result<(u32, impl AsRef<[u8]>), E>>,
     ) -> Result<TokenBytes, E> {
-        let mut sizes = Vec::with_capacity(count);
-        let mut slots = Vec::with_capacity(count);
+        let mut sizes = with_room(count);
+        let mut slots = with_room(count);
         let mut long = Vec::new();
         let mut far = HashMap::new();
         for token in tokens {
             let (id, bytes) = token?;
             let (index, bytes) = (id as usize, bytes.as_ref());
             if index >= 2 * count + 1024 {
+                granted(far.try_reserve(1));
                 far.insert(id, bytes.into());
                 continue;
             }
             if index >= slots.len() {
-                sizes.resize(index + 1, NO_TOKEN);
-                slots.resize(index + 1, [0; SLOT_BYTES]);
+                lengthen(&mut sizes, index + 1, NO_TOKEN);
+                lengthen(&mut slots, index + 1, [0; SLOT_BYTES]);
             }
             let slot: &mut [u8; SLOT_BYTES] = &mut slots[index];
             if bytes.len() <= SLOT_BYTES {
@@ -90,7 +92,7 @@ impl TokenBytes {
             } else {
                 slot[..8].copy_from_slice(&(long.len() as u64).to_le_bytes());
                 sizes[index] = NOT_IN_SLOT;
-                long.push(bytes.into());
+                push(&mut long, bytes.into());
             }
             sizes[index] |= if bytes.is_ascii() { 0 } else { NOT_ASCII };
         }
@@ -106,7 +108,7 @@ impl TokenBytes {
     /// Returns the table in which these ids have no bytes.
     pub fn without(&self, ids: &[u32]) -> TokenBytes {
         let mut table = TokenBytes {
-            sizes: self.sizes.clone(),
+            sizes: copied(&self.sizes),
             slots: self.slots.clone(),
             long: self.long.clone(),
             far: self.far.clone(),
@@ -191,7 +193,7 @@ impl TokenBytes {
 
     /// Returns the offset of the first byte of each id, in the bytes of all ids.
     ///
-    /// Returns None if an id is unknown, if memory is short, or after an interrupt.
+    /// Returns None if an id is unknown, or after an interrupt.
     pub fn byte_offsets(
         &self,
         ids: &[impl Integer],
@@ -241,9 +243,10 @@ impl TokenBytes {
     fn characters_by_id(&self) -> &[u8] {
         if self.characters_by_id.get().is_none() {
             let count = |token| count_characters(token).min(MANY);
-            let counts = (0..self.sizes.len() as u64).map(|id| self.token(id).map_or(MANY, count));
+            let ids = 0..self.sizes.len();
+            let counts = ids.map(|id| self.token(id as u64).map_or(MANY, count) as u8);
             // `get_or_init` could wait for a thread that a forked process does not have.
-            let _ = self.characters_by_id.set(counts.map(|count| count as u8).collect());
+            let _ = self.characters_by_id.set(collected(counts));
         }
         self.characters_by_id.get().map_or(&[], |counts| counts)
     }
@@ -254,8 +257,7 @@ impl TokenBytes {
         interrupt: &mut Interrupt<'_>,
         mut offset: impl FnMut(&[u8]) -> u64,
     ) -> Option<Vec<u64>> {
-        let mut offsets = Vec::new();
-        offsets.try_reserve_exact(ids.len()).ok()?;
+        let mut offsets = with_room(ids.len());
         for ids in ids.chunks(INTERRUPT_CHECK_IDS) {
             interrupt.check().ok()?;
             for id in ids {

@@ -2,6 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
+use crate::mem::growth::{filled, with_room};
 use crate::mem::huge_pages::use_huge_pages;
 use crate::mem::prefetch;
 
@@ -88,7 +89,7 @@ pub struct HashTable<S> {
 impl<S: Slot> HashTable<S> {
     /// Returns an empty table, which grows when it has more than `count` keys.
     pub fn with_room(count: usize) -> HashTable<S> {
-        let slots = vec![S::free(); (2 * count).next_power_of_two().max(16)];
+        let slots = filled(S::free(), (2 * count).next_power_of_two().max(16));
         HashTable { slots, used: 0 }
     }
 
@@ -165,7 +166,7 @@ impl<S: Slot> HashTable<S> {
     #[cold]
     fn grow(&mut self, hash_of: impl Fn(&S) -> u64) {
         let size = self.slots.len() * 2;
-        let mut larger = Vec::with_capacity(size);
+        let mut larger = with_room(size);
         use_huge_pages(&larger);
         larger.resize(size, S::free());
         let slots = std::mem::replace(&mut self.slots, larger);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::hash::{HashTable, Seeds, Slot};
+use crate::mem::growth::{append, collected, copied, filled, granted, lengthen, with_room};
 use crate::types::TokenIndex;
 
 /// The bytes of each token, in one buffer.
@@ -15,14 +16,14 @@ pub struct Tokens {
 impl Tokens {
     /// Returns `count` tokens that are not defined yet.
     pub fn with_room(count: usize) -> Tokens {
-        Tokens { bytes: Vec::with_capacity(count * 8), ranges: vec![(0, 0); count] }
+        Tokens { bytes: with_room(count * 8), ranges: filled((0, 0), count) }
     }
 
     /// Returns these tokens and `count` more that are not defined yet.
     pub fn with_more(&self, count: usize) -> Tokens {
-        let mut ranges = self.ranges.clone();
-        ranges.resize(ranges.len() + count, (0, 0));
-        Tokens { bytes: self.bytes.clone(), ranges }
+        let mut ranges = copied(&self.ranges);
+        lengthen(&mut ranges, self.len() + count, (0, 0));
+        Tokens { bytes: copied(&self.bytes), ranges }
     }
 
     /// Returns how many tokens there are, defined or not.
@@ -43,7 +44,7 @@ impl Tokens {
         if !self.set_range(token, bytes.len()) {
             return false;
         }
-        self.bytes.extend_from_slice(bytes);
+        append(&mut self.bytes, bytes);
         true
     }
 
@@ -67,6 +68,7 @@ impl Tokens {
         }
         for part in [left, right] {
             let (start, length) = self.ranges[part as usize];
+            granted(self.bytes.try_reserve(length as usize));
             self.bytes.extend_from_within(start as usize..(start + length) as usize);
         }
         true
@@ -113,7 +115,7 @@ impl WholePieces {
         // The table is larger than the processor's cache. With all hashes known, one lookup need
         // not wait for the one before.
         let hash_of = |token| seeds.hash_bytes(tokens.get(token));
-        let hashes: Vec<u64> = all.clone().map(hash_of).collect();
+        let hashes: Vec<u64> = collected(all.clone().map(hash_of));
         let mut table = HashTable::with_room(tokens.len());
         let mut differ = true;
         for (token, hash) in all.zip(hashes) {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::keys::{piece_of, word_key};
 use super::packed::{Packed, TRANSIENT};
 use super::table::{BITS_8, BITS_16, BITS_47, Table, Table8, Table16, Table47};
+use crate::mem::growth::{filled, granted};
 use crate::simd::{WORD_TABLE_BITS, WordTable, slot_of_word};
 use crate::types::MAX_CACHED_PIECE;
 
@@ -32,7 +33,7 @@ pub struct Cache {
 
 impl Default for Cache {
     fn default() -> Cache {
-        let first_level = vec![[0; 2]; 1 << WORD_TABLE_BITS].into_boxed_slice();
+        let first_level = filled([0; 2], 1 << WORD_TABLE_BITS).into_boxed_slice();
         Cache {
             first_level: first_level.try_into().unwrap_or_else(|_| unreachable!("equal lengths")),
             table8: Table8::new(BITS_8),
@@ -85,6 +86,7 @@ impl Cache {
             self.longer = HashMap::new();
             self.longer_bytes = piece.len();
         }
+        granted(self.longer.try_reserve(1));
         let piece: Box<[u8]> = piece.into();
         let ids = append(&mut self.spilled_ids, 0, &piece, merger);
         self.longer.insert(piece, ids);

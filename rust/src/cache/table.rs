@@ -2,6 +2,7 @@
 
 use super::packed::Packed;
 use crate::hash::{GOLDEN_RATIO, XXHASH_PRIME};
+use crate::mem::growth::filled;
 use crate::mem::prefetch;
 
 /// Tables by the longest piece. Each has at least 2^`bits` lines, and at most 2^`max_bits`.
@@ -47,7 +48,7 @@ impl<const WORDS: usize, const SLOTS: usize> Table<WORDS, SLOTS> {
     const EMPTY: Line<WORDS, SLOTS> = Line { keys: [Self::FREE; SLOTS], ids: [Packed(0); SLOTS] };
 
     pub fn new((bits, max_bits): (u32, u32)) -> Self {
-        Table { lines: vec![Self::EMPTY; 1 << bits], bits, max_bits, used: 0, next: 0 }
+        Table { lines: filled(Self::EMPTY, 1 << bits), bits, max_bits, used: 0, next: 0 }
     }
 
     #[inline(always)]
@@ -109,9 +110,10 @@ impl<const WORDS: usize, const SLOTS: usize> Table<WORDS, SLOTS> {
 
     #[cold]
     fn grow(&mut self) {
+        let larger = filled(Self::EMPTY, 2 * self.lines.len());
         self.bits += 1;
         self.used = 0;
-        for line in std::mem::replace(&mut self.lines, vec![Self::EMPTY; 1 << self.bits]) {
+        for line in std::mem::replace(&mut self.lines, larger) {
             let taken = line.keys.iter().zip(line.ids).filter(|(key, _)| **key != Self::FREE);
             taken.for_each(|(key, ids)| self.put(key, ids));
         }

@@ -6,6 +6,7 @@ use super::parts::{Places, TokenLengths};
 use super::sink::{IdList, Sink};
 use crate::cache::{Cache, MAX_FEW_CJK_RUNS, MergePiece, Misses, Packed};
 use crate::interrupt::Interrupt;
+use crate::mem::growth::granted;
 use crate::merge::cjk::{CjkSplitter, TokenNeighbours};
 use crate::merge::words::{WordNeighbours, WordSplitter, Words};
 use crate::merge::{MergeScratch, MergeTable};
@@ -54,7 +55,7 @@ pub struct Job<'a, 'i, S> {
 /// Turns pieces into ids.
 pub struct PieceEncoder {
     pub merges: Arc<MergeTable>,
-    pub id_of: Arc<[u32]>,
+    pub id_of: Arc<Vec<u32>>,
     /// From this token on, each token equals its id.
     first_equal: TokenIndex,
     /// Made on first use; None if pieces must not be split.
@@ -66,7 +67,7 @@ pub struct PieceEncoder {
 }
 
 impl PieceEncoder {
-    pub fn new(merges: Arc<MergeTable>, id_of: Arc<[u32]>) -> PieceEncoder {
+    pub fn new(merges: Arc<MergeTable>, id_of: Arc<Vec<u32>>) -> PieceEncoder {
         let equal = id_of.iter().enumerate().rev().take_while(|&(token, &id)| token as u32 == id);
         let first_equal = (id_of.len() - equal.count()) as TokenIndex;
         let (neighbours, words, lengths) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
@@ -118,6 +119,7 @@ impl MergePiece for CacheMiss<'_, '_> {
         let tokens = merges.merge(piece, self.scratch, self.interrupt);
         let id =
             |&token: &TokenIndex| if token < *first_equal { id_of[token as usize] } else { token };
+        granted(ids.try_reserve(tokens.len()));
         ids.extend(tokens.iter().map(id));
     }
 }

@@ -40,7 +40,7 @@ impl Encoder {
         pattern: Option<Pattern>,
         max_digits: Option<usize>,
         merges: Arc<MergeTable>,
-        id_of: Arc<[u32]>,
+        id_of: Arc<Vec<u32>>,
         special: &[(String, u32)],
     ) -> Encoder {
         split::prepare();
@@ -283,7 +283,9 @@ pub mod examples {
                 next += u32::from(merges.push(pair[0], pair[1], next));
             }
         }
-        let id_of = (0..next).map(|token| if token < 256 { 255 - token } else { token }).collect();
+        let id_of = Arc::new(
+            (0..next).map(|token| if token < 256 { 255 - token } else { token }).collect(),
+        );
         let special = SPECIAL.map(|(literal, id)| (literal.to_string(), id));
         Encoder::new(pattern, None, Arc::new(merges), id_of, &special)
     }
@@ -404,7 +406,9 @@ mod tests {
                 assert!(merges.push(left, right, made));
             }
         }
-        let id_of = (0..1000).map(|token| if token < 256 { 255 - token } else { token }).collect();
+        let id_of = Arc::new(
+            (0..1000).map(|token| if token < 256 { 255 - token } else { token }).collect(),
+        );
         Encoder::new(Some(PATTERNS[rng.below(PATTERNS.len())]), None, Arc::new(merges), id_of, &[])
     }
 
@@ -444,7 +448,7 @@ mod tests {
             }
         }
         let id_of = (0..1000).map(|token| if token < 256 { token ^ 1 } else { token + 9 });
-        Encoder::new(Some(Pattern::Words), None, Arc::new(merges), id_of.collect(), &[])
+        Encoder::new(Some(Pattern::Words), None, Arc::new(merges), Arc::new(id_of.collect()), &[])
     }
 
     #[test]
@@ -477,8 +481,13 @@ mod tests {
         for (&(left, right), made) in pairs.iter().zip(256..) {
             assert!(merges.push(left, right, made));
         }
-        let encoder =
-            Encoder::new(Some(Pattern::Words), None, Arc::new(merges), (0..300).collect(), &[]);
+        let encoder = Encoder::new(
+            Some(Pattern::Words),
+            None,
+            Arc::new(merges),
+            Arc::new((0..300).collect()),
+            &[],
+        );
         let mut fixture = Fixture::new(encoder);
         for count in [1, 2, BATCH - 1, BATCH, BATCH + 1, 2 * BATCH, 2 * BATCH + 1, 5 * BATCH] {
             for before in [0, 1, 2, BATCH - 1, BATCH] {

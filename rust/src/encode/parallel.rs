@@ -2,12 +2,14 @@
 //! on the number of threads.
 
 use std::ops::Range;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::cache::{Cache, Packed};
 use crate::encode::{Context, Encoder, Id, IdCounts, IdList, Job, Sink};
 use crate::interrupt::Interrupt;
+use crate::mem::growth::{append, collected, granted, lengthen, push, with_room};
 
 /// The length of a part: enough work to be worth waking a thread.
 const PART_BYTES: usize = 1 << 18;
@@ -66,14 +68,14 @@ pub fn encode_all<T: Id>(
 ) -> Result<(Vec<T>, Vec<u64>), TooLongError> {
     let (parts, groups) = divided(encoder, texts, ordinary, threads, interrupt)?;
     let results: Vec<OnceLock<(Vec<T>, Vec<u64>)>> =
-        groups.iter().map(|_| OnceLock::new()).collect();
+        collected(groups.iter().map(|_| OnceLock::new()));
     for_each(encoder, groups.len(), threads, interrupt, |number, context, interrupt| {
         let group = groups[number].clone();
         let bytes = length_of(&parts[group.clone()]);
         let ids = if groups.len() == 1 {
             T::pool().take(bytes / 4 + 16)
         } else {
-            Vec::with_capacity(bytes.min(PART_BYTES) / 4 + 16)
+            with_room(bytes.min(PART_BYTES) / 4 + 16)
         };
         let mut sink = GroupSink::new(IdList::within(ids), &parts, group, frame);
         encode_group(encoder, buffer, &mut Job { context, sink: &mut sink, interrupt });
@@ -86,14 +88,16 @@ pub fn encode_all<T: Id>(
         (all, offsets) = results.next().flatten().unwrap_or_default();
     } else if interrupt.check().is_ok() {
         all = T::pool().take(length_of(&parts) / 4);
-        offsets.reserve_exact(texts.len());
+        granted(offsets.try_reserve_exact(texts.len()));
     }
     for result in results {
         let (Ok(()), Some((ids, ends))) = (interrupt.check(), result) else { break };
+        granted(offsets.try_reserve(ends.len()));
         offsets.extend(ends[1..].iter().map(|end| all.len() as u64 + end));
-        all.extend_from_slice(&ids);
+        append(&mut all, &ids);
     }
-    offsets.resize(texts.len() + 1, all.len() as u64);
+    // An interrupt leaves fewer offsets.
+    lengthen(&mut offsets, texts.len() + 1, all.len() as u64);
     Ok((all, offsets))
 }
 
@@ -164,11 +168,12 @@ fn for_each(
         encoder.put_context(context);
     };
     std::thread::scope(|scope| {
+        let mut others = with_room(threads.min(count));
         for _ in 1..threads.min(count) {
             // If the system has no more threads, the others do the work.
-            let _ = std::thread::Builder::new().spawn_scoped(scope, || {
+            others.extend(std::thread::Builder::new().spawn_scoped(scope, || {
                 work(&mut Interrupt::new(&mut || stop.load(Ordering::Relaxed)));
-            });
+            }));
         }
         work(&mut Interrupt::new(&mut || {
             let is_interrupted = interrupt.check().is_err();
@@ -177,6 +182,10 @@ fn for_each(
             }
             is_interrupted
         }));
+        // Without this, the scope would unwind with a reason of its own.
+        for thread in others {
+            thread.join().unwrap_or_else(|reason| resume_unwind(reason));
+        }
     });
 }
 
@@ -201,7 +210,7 @@ impl<'a, S: Sink> GroupSink<'a, S> {
     ) -> GroupSink<'a, S> {
         let begins_text = group.start == 0 || all[group.start - 1].is_last;
         ids.take(if begins_text { frame.prefix } else { &[] });
-        let offsets = Vec::with_capacity(group.len() + 1);
+        let offsets = with_room(group.len() + 1);
         let mut sink = GroupSink { ids, offsets, frame, parts: &all[group], end: 0 };
         sink.offsets.push(0);
         sink
@@ -214,7 +223,7 @@ impl<'a, S: Sink> GroupSink<'a, S> {
         self.ids.take(part.special.as_slice());
         if part.is_last {
             self.ids.take(self.frame.suffix);
-            self.offsets.push(self.ids.count() as u64);
+            push(&mut self.offsets, self.ids.count() as u64);
             self.ids.take(if others.is_empty() { &[] } else { self.frame.prefix });
         }
         self.parts = others;
@@ -282,7 +291,7 @@ fn encode_group<S: Sink>(
             }
             is_in_row &= part.bytes.as_ptr().addr() == address + length;
             length += part.bytes.len();
-            ends.push(length as u32);
+            push(&mut ends, length as u32);
         }
         let count = ends.len();
         let start = address.wrapping_sub(buffer.as_ptr().addr());
@@ -291,7 +300,7 @@ fn encode_group<S: Sink>(
             Some(text) if is_in_row => text,
             _ => {
                 copy.clear();
-                parts[..count].iter().for_each(|part| copy.extend_from_slice(part.bytes));
+                parts[..count].iter().for_each(|part| append(&mut copy, part.bytes));
                 &copy
             }
         };
@@ -319,11 +328,11 @@ fn parts_of<'a>(
     max_bytes: usize,
     interrupt: &mut Interrupt<'_>,
 ) -> Vec<Part<'a>> {
-    let mut parts = Vec::with_capacity(texts.len());
+    let mut parts = with_room(texts.len());
     let has_literals = !ordinary && encoder.has_special();
     for bytes in texts {
         if !has_literals && bytes.len() <= max_bytes {
-            parts.push(Part { bytes, special: None, is_last: true });
+            push(&mut parts, Part { bytes, special: None, is_last: true });
             continue;
         }
         encoder.for_each_segment(bytes, ordinary, |segment: &'a [u8], special| {
@@ -331,11 +340,11 @@ fn parts_of<'a>(
             while rest.len() > max_bytes {
                 let split = encoder.next_safe_split(rest, max_bytes, interrupt);
                 let (part, others) = rest.split_at(split);
-                parts.push(Part { bytes: part, special: None, is_last: false });
+                push(&mut parts, Part { bytes: part, special: None, is_last: false });
                 rest = others;
             }
             let is_last = special.is_empty();
-            parts.push(Part { bytes: rest, special: special.first().copied(), is_last });
+            push(&mut parts, Part { bytes: rest, special: special.first().copied(), is_last });
             interrupt.advance(PART_COST_BYTES).is_ok()
         });
     }
@@ -353,7 +362,7 @@ fn groups_of(parts: &[Part<'_>], max_bytes: usize) -> Vec<Range<usize>> {
                 bytes += part.bytes.len() + 1;
             }
             _ => {
-                groups.push(i..i + 1);
+                push(&mut groups, i..i + 1);
                 bytes = part.bytes.len();
             }
         }

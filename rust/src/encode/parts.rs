@@ -13,6 +13,7 @@ use super::parallel::{MAX_PART_BYTES, TooLongError};
 use super::{Encoder, Id, IdList, Job, Sink};
 use crate::cache::{Cache, Packed};
 use crate::interrupt::{Interrupt, Interrupted};
+use crate::mem::growth::{append, granted, lengthen, push, with_room};
 use crate::mem::pool::BufferPool;
 use crate::merge::MergeTable;
 use crate::types::BATCH;
@@ -48,17 +49,17 @@ impl From<Interrupted> for Stop {
 impl PartedText {
     /// Returns a text without parts, with room for some.
     pub fn with_capacity(bytes: usize, parts: usize) -> PartedText {
-        let (starts, trusted) = (Vec::with_capacity(parts), Vec::new());
+        let (starts, trusted) = (with_room(parts), Vec::new());
         PartedText { text: TEXTS.take(bytes), starts, trusted }
     }
 
     /// Adds a part, which is UTF-8.
     pub fn push(&mut self, part: &[u8], is_trusted: bool) {
         let start = self.text.len();
-        self.starts.push(start);
-        self.text.extend_from_slice(part);
+        push(&mut self.starts, start);
+        append(&mut self.text, part);
         if is_trusted {
-            self.trusted.push(start..self.text.len());
+            push(&mut self.trusted, start..self.text.len());
         }
     }
 
@@ -79,7 +80,7 @@ impl PartedText {
             ids: &mut *job.sink,
             lengths: encoder.pieces.lengths(),
             starts: &self.starts,
-            offsets: Vec::with_capacity(self.starts.len() + 1),
+            offsets: with_room(self.starts.len() + 1),
             base: 0,
             places: job.context.places.take().unwrap_or_default(),
         };
@@ -108,7 +109,8 @@ impl PartedText {
         let Some(literals) = &encoder.special else { return Ok(all) };
         for part in &self.trusted {
             literals.for_each(&self.text[part.clone()], |Found { start, end, id }| {
-                all.push(Found { start: part.start + start, end: part.start + end, id });
+                let found = Found { start: part.start + start, end: part.start + end, id };
+                push(&mut all, found);
                 interrupt.advance(end - start).is_ok()
             });
             interrupt.advance(part.len())?;
@@ -303,10 +305,11 @@ impl TokenLengths {
             let index = id as usize;
             let stored = u8::try_from(length).unwrap_or(FAR);
             if index >= max_table || stored == FAR {
+                granted(far.try_reserve(1));
                 far.insert(id, length);
             }
             if index < max_table {
-                by_id.resize(by_id.len().max(index + 1), 0);
+                lengthen(&mut by_id, index + 1, 0);
                 by_id[index] = stored;
             }
         }

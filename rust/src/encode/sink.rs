@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::cache::{Cache, ID_BITS, Packed};
+use crate::mem::growth::{filled, granted};
 use crate::mem::pool::BufferPool;
 
 /// The least room, in ids, for the rest of a text.
@@ -59,7 +60,7 @@ const LOW_IDS: usize = 1 << ID_BITS;
 impl IdCounts {
     /// Returns counts of ids up to `highest`, and of few others.
     pub fn new(highest: u32) -> IdCounts {
-        let low = vec![0; LOW_IDS.min(highest as usize + 1)];
+        let low = filled(0, LOW_IDS.min(highest as usize + 1));
         IdCounts { low, high: BTreeMap::new(), count: 0 }
     }
 
@@ -188,7 +189,8 @@ impl<T: Id> IdList<T> {
     #[inline(never)]
     fn lengthen(&mut self, length: usize) {
         if length > self.room.capacity() {
-            self.room.reserve_exact(length - self.room.len() + self.count / 4);
+            let more = length - self.room.len() + self.count / 4;
+            granted(self.room.try_reserve_exact(more));
         }
         self.room.resize(length, T::default());
     }
@@ -292,7 +294,8 @@ impl<T: Id> Sink for IdList<T> {
     fn expect(&mut self, more: usize) {
         // Not all at once: the rest of the text may have fewer ids a byte.
         let more = more.min(self.count / 4 + MIN_ROOM_AHEAD);
-        self.room.reserve_exact((self.count + more).saturating_sub(self.room.len()));
+        let more = (self.count + more).saturating_sub(self.room.len());
+        granted(self.room.try_reserve_exact(more));
     }
 
     #[inline(always)]

@@ -2,6 +2,7 @@
 
 use super::reader::{Fault, Reader};
 use super::string::is_escaped_field;
+use crate::mem::growth::push;
 use crate::simd::Instructions;
 
 /// The result of reading a line of JSON.
@@ -148,7 +149,7 @@ impl Containers {
     #[inline(always)]
     fn push(&mut self, container: Container) {
         if self.depth.is_multiple_of(64) && self.depth > 0 {
-            self.outer.push(self.inner);
+            push(&mut self.outer, self.inner);
         }
         self.depth += 1;
         self.inner = self.inner << 1 | u64::from(container == Container::Object);

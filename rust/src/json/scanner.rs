@@ -5,6 +5,7 @@ use memchr::{memchr, memrchr};
 use super::line::Found;
 use super::reader::{Fault, Reader};
 use crate::interrupt::{Interrupt, Interrupted};
+use crate::mem::growth::{append, push};
 use crate::mem::pool::BufferPool;
 use crate::simd::{Block, Instructions, Isa, Work};
 use simdutf8::basic::from_utf8;
@@ -90,7 +91,7 @@ impl FieldScanner {
             if !self.pending.is_empty() {
                 let (end_of_line, others) = lines.split_at(end_of(memchr(b'\n', lines), end));
                 let mut line = std::mem::take(&mut self.pending);
-                line.extend_from_slice(end_of_line);
+                append(&mut line, end_of_line);
                 self.read(&line, &mut texts, interrupt)?;
                 if line.capacity() <= PENDING_MAX_KEPT_BYTES {
                     line.clear();
@@ -100,7 +101,7 @@ impl FieldScanner {
             }
             self.read(lines, &mut texts, interrupt)?;
         }
-        self.pending.extend_from_slice(unfinished);
+        append(&mut self.pending, unfinished);
         Ok(texts)
     }
 
@@ -165,14 +166,11 @@ impl Work for Lines<'_, '_> {
                 }
                 if let Some(reason) = reason {
                     texts.data.truncate(text_start);
-                    texts.refused.push(Refused {
-                        line: position.line,
-                        byte: position.byte,
-                        reason,
-                    });
+                    let Position { line, byte } = *position;
+                    push(&mut texts.refused, Refused { line, byte, reason });
                 } else if found == Ok(Found::Text) {
-                    texts.offsets.push(texts.data.len() as u64);
-                    texts.rows.push(position.line);
+                    push(&mut texts.offsets, texts.data.len() as u64);
+                    push(&mut texts.rows, position.line);
                 }
                 position.line += 1;
                 position.byte += (reader.at - start) as u64;

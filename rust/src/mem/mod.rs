@@ -1,5 +1,6 @@
-//! Memory: pooled buffers, uninitialised output, huge pages, and prefetching.
+//! Memory: growing lists, pooled buffers, uninitialised output, huge pages, and prefetching.
 
+pub mod growth;
 pub mod huge_pages;
 mod output;
 pub mod pool;

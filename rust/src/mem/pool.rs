@@ -6,6 +6,8 @@
 
 use std::sync::Mutex;
 
+use super::growth::{copied, granted};
+
 /// The allocator itself reuses shorter buffers.
 const POOL_MIN_BYTES: usize = 1 << 20;
 const POOL_MAX_BYTES: usize = 1 << 25;
@@ -30,7 +32,7 @@ impl<T: Copy> BufferPool<T> {
         {
             list = std::mem::take(&mut *pooled);
         }
-        list.reserve_exact(room);
+        granted(list.try_reserve_exact(room));
         list
     }
 
@@ -48,7 +50,7 @@ impl<T: Copy> BufferPool<T> {
     /// Returns the list in a buffer of about its length, and puts back a much longer one.
     pub fn shrunk(&self, mut list: Vec<T>) -> Vec<T> {
         if list.capacity() / 4 * 3 > list.len() {
-            let exact = list.as_slice().to_vec();
+            let exact = copied(&list);
             self.put_back(std::mem::replace(&mut list, exact));
         }
         list

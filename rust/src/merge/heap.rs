@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 
 use super::{NO_RANK, Ranks};
 use crate::interrupt::Interrupt;
+use crate::mem::growth::{granted, push};
 use crate::types::{Rank, TokenIndex};
 
 /// For interrupts, a look at the heap counts as work on this many bytes.
@@ -44,14 +45,14 @@ pub fn merge_long(
     const TAKEN: TokenIndex = TokenIndex::MAX; // the token is the right part of another by now
     let end = u32::try_from(piece.len()).expect("texts are shorter than 4 GiB");
     let MergeScratch { heap, parts, ranks, after, before, .. } = scratch;
-    parts.clear();
+    for list in [&mut *parts, &mut *ranks, &mut *after, &mut *before] {
+        list.clear();
+        granted(list.try_reserve(piece.len()));
+    }
     parts.extend(piece.iter().map(|&byte| table.of_byte(byte)));
-    ranks.clear();
     ranks.extend(piece.windows(2).map(|pair| table.byte_pair(pair[0], pair[1])));
     ranks.push(NO_RANK);
-    after.clear();
     after.extend(1..=end);
-    before.clear();
     before.extend((0..end).map(|i| i.wrapping_sub(1)));
     if interrupt.check().is_err() {
         return;
@@ -59,6 +60,7 @@ pub fn merge_long(
     let entry = |rank: u32, at: u32| Reverse(u64::from(rank) << 32 | u64::from(at));
     let mut entries = std::mem::take(heap).into_vec();
     entries.clear();
+    granted(entries.try_reserve(piece.len()));
     let present = (0..end).zip(ranks.iter()).filter(|&(_, &rank)| rank != NO_RANK);
     entries.extend(present.map(|(at, &rank)| entry(rank, at)));
     *heap = BinaryHeap::from(entries);
@@ -84,6 +86,7 @@ pub fn merge_long(
             let rank = table.rank(parts[here], parts[behind as usize]);
             if rank != NO_RANK {
                 ranks[here] = rank;
+                granted(heap.try_reserve(1));
                 heap.push(entry(rank, at));
             }
         }
@@ -92,9 +95,10 @@ pub fn merge_long(
             let rank = table.rank(parts[ahead as usize], parts[here]);
             ranks[ahead as usize] = rank;
             if rank != NO_RANK {
+                granted(heap.try_reserve(1));
                 heap.push(entry(rank, ahead));
             }
         }
     }
-    tokens.extend(parts.iter().filter(|&&token| token != TAKEN));
+    parts.iter().filter(|&&token| token != TAKEN).for_each(|&token| push(tokens, token));
 }

@@ -19,6 +19,7 @@ use short::{MAX_STACK_PIECE, merge_short};
 use windows::{TokenLengths, merge_in_windows};
 
 use crate::interrupt::Interrupt;
+use crate::mem::growth::{collected, filled, push};
 use crate::tokens::{Tokens, WholePieces};
 use crate::types::{MAX_CACHED_PIECE, Rank, TokenIndex};
 
@@ -68,7 +69,7 @@ impl MergeTable {
             max_byte_token: token_of_byte.into_iter().max().unwrap_or(0),
             count: 0,
             ranks: PairTable::with_room(tokens, merges)?,
-            ranks_of_bytes: vec![NO_RANK; 1 << 16],
+            ranks_of_bytes: filled(NO_RANK, 1 << 16),
             made: None,
             whole_pieces: None,
             lengths: Some(TokenLengths::new(&token_of_byte, tokens)),
@@ -84,10 +85,10 @@ impl MergeTable {
         }
         self.count += 1;
         if self.made.is_none() && made != 256 + rank {
-            self.made = Some((256..256 + rank).collect());
+            self.made = Some(collected(256..256 + rank));
         }
         if let Some(all_made) = &mut self.made {
-            all_made.push(made);
+            push(all_made, made);
         }
         // Bytes are the first tokens of most vocabularies, so this is rare.
         if left.max(right) <= self.max_byte_token {
@@ -132,15 +133,16 @@ impl MergeTable {
     /// Returns the length of each token that merging can make, in bytes; 0 for others.
     pub fn lengths(&self, tokens: usize) -> Vec<u32> {
         if let Some(WholePieces { tokens, .. }) = &self.whole_pieces {
-            return (0..).take(tokens.len()).map(|token| tokens.get(token).len() as u32).collect();
+            let all = 0..tokens.len() as TokenIndex;
+            return collected(all.map(|token| tokens.get(token).len() as u32));
         }
-        let mut lengths = vec![0; tokens];
+        let mut lengths = filled(0, tokens);
         self.token_of_byte.iter().for_each(|&token| lengths[token as usize] = 1);
         let pairs = self.pairs();
-        let mut merges_of = vec![Vec::new(); tokens];
+        let mut merges_of = filled(Vec::new(), tokens);
         for (rank, &(left, right)) in (0_u32..).zip(&pairs) {
-            merges_of[left as usize].push(rank);
-            merges_of[right as usize].push(rank);
+            push(&mut merges_of[left as usize], rank);
+            push(&mut merges_of[right as usize], rank);
         }
         // A merge may come before those of its parts, so each token leads to the merges that use it.
         let mut new: Vec<TokenIndex> = self.token_of_byte.to_vec();
@@ -151,7 +153,7 @@ impl MergeTable {
                 let [left, right] = [left, right].map(|part| lengths[part as usize]);
                 if lengths[made as usize] == 0 && left > 0 && right > 0 {
                     lengths[made as usize] = u32::saturating_add(left, right);
-                    new.push(made);
+                    push(&mut new, made);
                 }
             }
         }
@@ -160,7 +162,7 @@ impl MergeTable {
 
     /// Returns the pair of each merge in rank order.
     fn pairs(&self) -> Vec<(TokenIndex, TokenIndex)> {
-        let mut pairs = vec![(0, 0); self.count as usize];
+        let mut pairs = filled((0, 0), self.count as usize);
         for (rank, left, right) in self.ranks.pairs() {
             pairs[rank as usize] = (left, right);
         }
@@ -180,7 +182,7 @@ impl MergeTable {
         let mut tokens = std::mem::take(&mut scratch.tokens);
         tokens.clear();
         if let Some(token) = self.whole_pieces.as_ref().and_then(|whole| whole.find(piece)) {
-            tokens.push(token);
+            push(&mut tokens, token);
         } else if piece.len() <= MAX_STACK_PIECE {
             merge_short(self, piece, &mut tokens);
         } else if piece.len() <= MAX_CACHED_PIECE {

@@ -2,6 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
+use crate::mem::growth::{filled, push};
 use crate::mem::prefetch;
 use crate::types::{Rank, TokenIndex};
 
@@ -52,9 +53,9 @@ impl PairTable {
         let line_bits = bits(merges * 100 / (8 * 85) + 1).max(1);
         Some(PairTable {
             factor: random_factor(),
-            filter: vec![0; 1 << (filter_bits - 6)],
+            filter: filled(0, 1 << (filter_bits - 6)),
             filter_bits,
-            lines: vec![Line([FREE; 8]); 1 << line_bits],
+            lines: filled(Line([FREE; 8]), 1 << line_bits),
             line_bits,
         })
     }
@@ -99,9 +100,9 @@ impl PairTable {
 
     #[cold]
     fn redraw(&mut self) {
+        let empty = filled(Line([FREE; 8]), self.lines.len());
         self.factor = random_factor();
         self.filter.fill(0);
-        let empty = vec![Line([FREE; 8]); self.lines.len()];
         let lines = std::mem::replace(&mut self.lines, empty);
         for taken in lines.iter().flat_map(|line| line.0).filter(|&taken| taken != FREE) {
             let key = taken >> RANK_BITS;
@@ -165,7 +166,9 @@ impl PairTable {
             let (left, right) = tokens_of(slot >> RANK_BITS);
             (rank_of(slot), left, right)
         };
-        taken.map(pair).collect()
+        let mut pairs = Vec::new();
+        taken.for_each(|slot| push(&mut pairs, pair(slot)));
+        pairs
     }
 }
 

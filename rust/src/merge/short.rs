@@ -5,6 +5,7 @@
 //! parts are moved at once, some of them behind the end of the piece, where no pair has a rank.
 
 use super::{MergeTable, NO_RANK, Ranks};
+use crate::mem::growth::append;
 use crate::types::{Rank, TokenIndex};
 
 /// A piece of up to this many bytes is merged on the stack.
@@ -51,7 +52,7 @@ pub fn merge_short(table: &MergeTable, piece: &[u8], tokens: &mut Vec<TokenIndex
             ranks[at] = table.rank(made, parts[at + 1]);
         }
     }
-    tokens.extend_from_slice(&parts[..length]);
+    append(tokens, &parts[..length]);
 }
 
 /// Returns the lowest of the first `count` ranks and its index, which is the first of equal ones.

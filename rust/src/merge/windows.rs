@@ -42,6 +42,7 @@
 use super::MergeTable;
 use super::heap::{MergeScratch, merge_long};
 use crate::interrupt::Interrupt;
+use crate::mem::growth::{append, filled, push};
 use crate::types::{MAX_CACHED_PIECE, TokenIndex};
 
 /// The first length of a window, and the least that it shares with the next.
@@ -82,7 +83,7 @@ pub fn merge_in_windows(
             continue;
         }
         if end == piece.len() {
-            tokens.extend_from_slice(&found);
+            append(tokens, &found);
             break;
         }
         let (mut taken, mut margin) = (found.len(), 0);
@@ -94,8 +95,8 @@ pub fn merge_in_windows(
             window.length *= 2;
             continue;
         }
-        windows.push(window);
-        tokens.extend_from_slice(&found[..taken]);
+        push(&mut windows, window);
+        append(tokens, &found[..taken]);
         let (first, expected) = (tokens.len(), Some(found[taken]));
         window = Window { start: end - margin, length: WINDOW_BYTES, first, expected };
     }
@@ -111,7 +112,7 @@ pub struct TokenLengths {
 
 impl TokenLengths {
     pub fn new(token_of_byte: &[TokenIndex; 256], tokens: usize) -> TokenLengths {
-        let mut lengths = TokenLengths { bytes: vec![0; tokens], is_used: vec![false; tokens] };
+        let mut lengths = TokenLengths { bytes: filled(0, tokens), is_used: filled(false, tokens) };
         for &token in token_of_byte {
             if let Some(bytes) = lengths.bytes.get_mut(token as usize) {
                 *bytes = 1;

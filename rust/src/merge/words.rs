@@ -25,6 +25,7 @@
 use super::cjk::{TokenNeighbours, is_cjk_run};
 use super::{MergeTable, Ranks};
 use crate::hash::GOLDEN_RATIO;
+use crate::mem::growth::{filled, push};
 use crate::types::{BATCH, TokenIndex, WORD_BYTES};
 
 /// The first and the last base token of a token.
@@ -64,7 +65,7 @@ impl WordNeighbours {
         if max_id / MAX_IDS_PER_TOKEN > id_of.len() {
             return None;
         }
-        let mut ends: Vec<Option<Ends>> = vec![None; tokens.len()];
+        let mut ends: Vec<Option<Ends>> = filled(None, tokens.len());
         // Returns None if the token has been made before: its base tokens would be ambiguous.
         let set = |ends: &mut Vec<Option<Ends>>, token: TokenIndex, first, last| {
             ends[token as usize].replace(Ends { first, last }).is_none().then_some(())
@@ -85,7 +86,7 @@ impl WordNeighbours {
             }
             let (left, right) = (ends[left as usize]?, ends[right as usize]?);
             if is_at_break {
-                pairs.push((left.last, right.first));
+                push(&mut pairs, (left.last, right.first));
             }
             set(&mut ends, made, left.first, right.last)?;
         }
@@ -94,8 +95,8 @@ impl WordNeighbours {
         }
         let bits = (pairs.len() * BITS_PER_PAIR).next_power_of_two().max(64);
         let mut neighbours = WordNeighbours {
-            ends: vec![Ends::default(); max_id + 1],
-            pairs: vec![0; bits / 64],
+            ends: filled(Ends::default(), max_id + 1),
+            pairs: filled(0, bits / 64),
             hash_bits: bits.trailing_zeros(),
         };
         for (&id, ends) in id_of.iter().zip(ends) {

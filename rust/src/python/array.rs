@@ -8,6 +8,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
 
+use super::interrupt::caught;
 use crate::encode::Id;
 use crate::json;
 use crate::mem::pool::BufferPool;
@@ -64,7 +65,7 @@ pub type View<'py> = PyResult<Bound<'py, PyMemoryView>>;
 /// Returns a writable memoryview of integers, in a buffer of about their length.
 pub fn memoryview<T: Item>(py: Python<'_>, mut items: Vec<T>) -> View<'_> {
     match T::buffer_pool() {
-        Some(pool) => items = pool.shrunk(items),
+        Some(pool) => items = caught(|| pool.shrunk(items))?,
         None => items.shrink_to_fit(),
     }
     memoryview_with_surplus(py, items)

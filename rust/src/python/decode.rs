@@ -5,13 +5,13 @@ use std::mem::MaybeUninit;
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyMemoryView, PyString};
+use pyo3::types::{PyBytes, PyDict, PyList, PyMemoryView, PyString};
 
 use super::array::memoryview;
 use super::ids::{Ids, with_integers};
+use super::interrupt::{GIL_RELEASE_MIN_SIZE, caught, run};
 use super::list::list_of;
-use super::object::{new_ascii, new_bytes, new_bytes_at_most, new_decoded};
-use super::text::{GIL_RELEASE_MIN_SIZE, caught, run};
+use super::object::{new_ascii, new_bytes, new_bytes_at_most, new_decoded, new_int};
 use crate::decode::{Extent, Integer, TokenBytes as Table};
 use crate::interrupt::Interrupt;
 use crate::mem::Output;
@@ -28,8 +28,8 @@ impl TokenBytes {
     }
 
     /// Returns the table without the bytes of these ids; it shares all other bytes.
-    fn without(&self, ids: Vec<u32>) -> TokenBytes {
-        TokenBytes(self.0.without(&ids))
+    fn without(&self, ids: Vec<u32>) -> PyResult<TokenBytes> {
+        caught(|| self.0.without(&ids)).map(TokenBytes)
     }
 
     /// Returns the bytes of ids, joined.
@@ -95,7 +95,7 @@ impl TokenBytes {
     ) -> PyResult<Option<Bound<'py, PyList>>> {
         let py = ids.py();
         let Some(offsets) = self.offsets_of(ids, in_bytes)? else { return Ok(None) };
-        list_of(py, offsets.len(), |index| PyInt::new(py, offsets[index]).unbind()).map(Some)
+        list_of(py, offsets.len(), |index| new_int(py, offsets[index])).map(Some)
     }
 
     /// Returns `offsets` in a buffer.
@@ -164,7 +164,7 @@ pub fn token_bytes(tokens: &Bound<'_, PyDict>) -> PyResult<Table> {
     let pairs = tokens.iter().map(|(id, bytes)| {
         Ok::<_, PyErr>((id.extract::<u32>()?, PyBackedBytes::from(bytes.cast_into::<PyBytes>()?)))
     });
-    Table::new(tokens.len(), pairs)
+    caught(|| Table::new(tokens.len(), pairs))?
 }
 
 /// Ids that are all known, and their extent.

@@ -9,12 +9,15 @@ use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyMemoryView, PyString, PyType
 
 use super::array::{Item, View, memoryview};
 use super::ids::Ids;
-use super::list::list_of;
-use super::text::{GIL_RELEASE_MIN_SIZE, Text, caught, run};
+use super::interrupt::{GIL_RELEASE_MIN_SIZE, caught, run};
+use super::list::{gathered, list_of};
+use super::object::new_int;
+use super::text::Text;
 use super::vocabulary::NativeVocabulary;
 use crate::encode::parallel::{self, Frame, TooLongError};
 use crate::encode::{Count, Encoder, Id, IdCounts, IdList, Job, PartedText, Stop, Texts};
 use crate::interrupt::Interrupt;
+use crate::mem::growth::{collected, copied};
 use crate::split::Pattern;
 
 /// The number of parts of a text between two checks of signals.
@@ -44,14 +47,18 @@ struct Integers {
 }
 
 impl Integers {
-    /// Returns a function that makes an integer.
-    fn maker<'a>(&'a self, py: Python<'a>) -> impl Fn(u64) -> Py<PyInt> {
-        let make = || (0..self.count).map(|id| PyInt::new(py, id).unbind()).collect();
-        let ready: &[_] = self.ready.get_or_init(py, make);
-        move |value| match ready.get(value as usize) {
-            Some(integer) => integer.clone_ref(py),
-            None => PyInt::new(py, value).unbind(),
-        }
+    /// Returns a function that makes an integer, or returns None while a MemoryError is set.
+    fn maker<'a>(
+        &'a self,
+        py: Python<'a>,
+    ) -> PyResult<impl Fn(u64) -> Option<Py<PyInt>> + use<'a>> {
+        let integer = |id: u32| new_int(py, id.into()).ok_or_else(|| PyErr::fetch(py));
+        let make = || gathered(self.count as usize, (0..self.count).map(integer));
+        let ready: &[_] = self.ready.get_or_try_init(py, make)?;
+        Ok(move |value| match ready.get(value as usize) {
+            Some(integer) => Some(integer.clone_ref(py)),
+            None => new_int(py, value),
+        })
     }
 }
 
@@ -66,7 +73,7 @@ impl TextEncoder {
         threads: usize,
     ) -> PyResult<(Vec<T>, Vec<u64>)> {
         let may_change = texts.iter().any(Text::may_change);
-        let texts = texts.iter().map(Text::bytes).collect::<PyResult<Vec<_>>>()?;
+        let texts = gathered(texts.len(), texts.iter().map(Text::bytes))?;
         self.ids_of_bytes(py, Texts::from(&texts[..]), may_change, ordinary, frame, threads)
     }
 
@@ -92,13 +99,14 @@ impl TextEncoder {
         py: Python<'_>,
         text: &PartedText,
     ) -> PyResult<(Vec<T>, Vec<u64>)> {
-        let mut ids = IdList::within(T::pool().take(text.len() / 4));
-        let mut context = self.encoder.take_context();
-        let result = run(py, true, |interrupt| {
-            let (context, sink) = (&mut *context, &mut ids);
-            text.encode(&self.encoder, &mut Job { context, sink, interrupt })
+        let (result, ids) = run(py, true, |interrupt| {
+            let mut ids = IdList::within(T::pool().take(text.len() / 4));
+            let mut context = self.encoder.take_context();
+            let job = &mut Job { context: &mut context, sink: &mut ids, interrupt };
+            let result = text.encode(&self.encoder, job);
+            self.encoder.put_context(context);
+            (result, ids)
         })?;
-        self.encoder.put_context(context);
         match result {
             // `run` has returned the error of an interrupt.
             Err(Stop::Interrupted) => Ok(Default::default()),
@@ -108,7 +116,7 @@ impl TextEncoder {
     }
 
     fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> List<'py> {
-        let integer = self.integers.maker(py);
+        let integer = self.integers.maker(py)?;
         list_of(py, ids.len(), |i| integer(ids[i].into()))
     }
 
@@ -218,15 +226,15 @@ impl TextEncoder {
             // The text must be split first.
             return Ok(self.ids::<u32>(text.py(), &[held], ordinary, Frame::default(), 1)?.0.len());
         }
-        let mut count = Count::default();
-        let mut context = self.encoder.take_context();
         let may_detach = bytes.len() >= GIL_RELEASE_MIN_SIZE && !held.may_change();
-        let result = run(text.py(), may_detach, |interrupt| {
-            let (context, sink) = (&mut *context, &mut count);
-            self.encoder.encode(bytes, ordinary, &mut Job { context, sink, interrupt });
-        });
-        self.encoder.put_context(context);
-        result.map(|()| count.0)
+        run(text.py(), may_detach, |interrupt| {
+            let mut count = Count::default();
+            let mut context = self.encoder.take_context();
+            let job = &mut Job { context: &mut context, sink: &mut count, interrupt };
+            self.encoder.encode(bytes, ordinary, job);
+            self.encoder.put_context(context);
+            count.0
+        })
     }
 
     /// Returns the ids of a text in a buffer, with items of 4 or 2 bytes.
@@ -255,11 +263,11 @@ impl TextEncoder {
     fn encode_batch<'py>(
         &self,
         py: Python<'py>,
-        texts: Vec<Bound<'py, PyAny>>,
+        texts: &Bound<'py, PyAny>,
         frame: PrefixAndSuffix,
         threads: usize,
     ) -> List<'py> {
-        let texts = texts_of(py, &texts)?;
+        let texts = texts_of(texts)?;
         let frame = borrowed(&frame);
         let (ids, offsets) = self.ids::<u32>(py, &texts, false, frame, threads)?;
         let batch = PyList::empty(py);
@@ -275,12 +283,12 @@ impl TextEncoder {
     fn encode_batch_arrays<'py>(
         &self,
         py: Python<'py>,
-        texts: Vec<Bound<'py, PyAny>>,
+        texts: &Bound<'py, PyAny>,
         frame: PrefixAndSuffix,
         item_size: usize,
         threads: usize,
     ) -> Views<'py> {
-        let texts = texts_of(py, &texts)?;
+        let texts = texts_of(texts)?;
         let frame = borrowed(&frame);
         if item_size == 2 {
             views(py, self.ids::<u16>(py, &texts, false, frame, threads)?)
@@ -331,8 +339,11 @@ impl TextEncoder {
         let mut spare = spare.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut all = spare.pop().unwrap_or_else(|| IdCounts::new(0));
         spare.iter().for_each(|counts| all.add(counts));
-        let (dict, integer) = (PyDict::new(py), self.integers.maker(py));
-        all.all().try_for_each(|(id, count)| dict.set_item(integer(id.into()), count))?;
+        let (dict, integer) = (PyDict::new(py), self.integers.maker(py)?);
+        all.all().try_for_each(|(id, count)| {
+            let id = integer(id.into()).ok_or_else(|| PyErr::fetch(py))?;
+            dict.set_item(id, count)
+        })?;
         Ok(dict)
     }
 
@@ -343,7 +354,7 @@ impl TextEncoder {
         parts: &Bound<'py, PyList>,
     ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
         let text = parted(parts)?;
-        let integer = self.integers.maker(py);
+        let integer = self.integers.maker(py)?;
         let offsets_list = |offsets: Vec<u64>| list_of(py, offsets.len(), |i| integer(offsets[i]));
         if text.len() < GIL_RELEASE_MIN_SIZE {
             let encode = |job: &mut Job<'_, '_, _>| text.encode(&self.encoder, job);
@@ -384,13 +395,14 @@ impl TextEncoder {
         if bytes.len() > parallel::MAX_PART_BYTES {
             return Err(PyOverflowError::new_err("a piece of 1 GiB or more"));
         }
-        let mut context = self.encoder.take_context();
-        let mut ids = IdList::default();
-        run(py, bytes.len() >= GIL_RELEASE_MIN_SIZE, |interrupt| {
-            let (context, sink) = (&mut *context, &mut ids);
-            self.encoder.encode_piece(bytes, &mut Job { context, sink, interrupt });
+        let ids = run(py, bytes.len() >= GIL_RELEASE_MIN_SIZE, |interrupt| {
+            let mut context = self.encoder.take_context();
+            let mut ids = IdList::default();
+            let job = &mut Job { context: &mut context, sink: &mut ids, interrupt };
+            self.encoder.encode_piece(bytes, job);
+            self.encoder.put_context(context);
+            ids
         })?;
-        self.encoder.put_context(context);
         self.list(py, ids.all())
     }
 }
@@ -413,10 +425,9 @@ fn with_documents<R>(
     // Python raises the error.
     let module = py.import("bpetite._engine.documents")?;
     let texts = module.call_method1("documents_in", (data, offsets))?;
-    let texts = texts.try_iter()?.collect::<PyResult<Vec<_>>>()?;
-    let texts = texts_of(py, &texts)?;
+    let texts = texts_of(&texts)?;
     let may_change = texts.iter().any(Text::may_change);
-    let bytes = texts.iter().map(Text::bytes).collect::<PyResult<Vec<_>>>()?;
+    let bytes = gathered(texts.len(), texts.iter().map(Text::bytes))?;
     work(Texts::from(&bytes[..]), may_change)
 }
 
@@ -435,8 +446,8 @@ fn borrowed((prefix, suffix): &PrefixAndSuffix) -> Frame<'_> {
 /// Returns the ids of a short text in a buffer.
 fn array<'py>(py: Python<'py>, ids: &[u32], item_size: usize) -> View<'py> {
     match item_size {
-        2 => memoryview(py, ids.iter().map(|&id| u16::of(id)).collect()),
-        _ => memoryview(py, ids.to_vec()),
+        2 => memoryview(py, collected(ids.iter().map(|&id| u16::of(id)))),
+        _ => memoryview(py, copied(ids)),
     }
 }
 
@@ -445,11 +456,12 @@ fn parted(parts: &Bound<'_, PyList>) -> PyResult<PartedText> {
     static TRUSTED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let py = parts.py();
     let trusted = TRUSTED.import(py, "bpetite._arguments", "Trusted")?;
-    let mut text = PartedText::with_capacity(PART_BYTES * parts.len(), parts.len());
+    let mut text = caught(|| PartedText::with_capacity(PART_BYTES * parts.len(), parts.len()))?;
     for (index, part) in parts.iter().enumerate() {
         let part = part.cast::<PyString>()?;
         let is_trusted = !part.is_exact_instance_of::<PyString>() && part.is_instance(trusted)?;
-        text.push(part.to_str()?.as_bytes(), is_trusted);
+        let bytes = part.to_str()?.as_bytes();
+        caught(|| text.push(bytes, is_trusted))?;
         if index % SIGNAL_CHECK_PARTS == SIGNAL_CHECK_PARTS - 1 {
             py.check_signals()?;
         }
@@ -462,10 +474,10 @@ fn views<T: Item>(py: Python<'_>, (ids, offsets): (Vec<T>, Vec<u64>)) -> Views<'
 }
 
 /// Returns the texts of a batch; checks signals, because there may be many.
-fn texts_of<'py>(py: Python<'py>, texts: &[Bound<'py, PyAny>]) -> PyResult<Vec<Text<'py>>> {
-    let text = |text| {
-        py.check_signals()?;
-        Text::new(text)
+fn texts_of<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Vec<Text<'py>>> {
+    let text = |text: PyResult<Bound<'py, PyAny>>| {
+        texts.py().check_signals()?;
+        Text::new(&text?)
     };
-    texts.iter().map(text).collect()
+    gathered(texts.len().unwrap_or(0), texts.try_iter()?.map(text))
 }

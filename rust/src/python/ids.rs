@@ -10,8 +10,9 @@ use pyo3::sync::PyOnceLock;
 use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyList, PyMemoryView};
 
-use super::text::SignalClock;
+use super::interrupt::SignalClock;
 use crate::decode::Integer;
+use crate::mem::growth::{push, with_room};
 
 /// Ids that can be read more than once.
 pub enum Ids {
@@ -66,13 +67,13 @@ pub fn parts<'t>(
     let mut offsets = offsets.iter().map(|offset| usize::try_from(offset.value()).ok());
     let first = offsets.next()??;
     let mut start = first;
-    let mut parts = Vec::with_capacity(offsets.len());
+    let mut parts = with_room(offsets.len());
     for end in offsets {
         let part = text.get(start..end?)?;
         if start > first && part.first().is_some_and(|byte| byte & 0xC0 == 0x80) {
             return None;
         }
-        parts.push(part);
+        push(&mut parts, part);
         start += part.len();
     }
     is_utf8(text.get(first..start)?).then_some(parts)

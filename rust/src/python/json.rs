@@ -6,7 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
 
 use super::array::{memoryview, memoryview_with_surplus};
-use super::text::{Exclusive, GIL_RELEASE_MIN_SIZE, of_buffer};
+use super::interrupt::{Exclusive, GIL_RELEASE_MIN_SIZE};
+use super::text::of_buffer;
 use crate::interrupt::Interrupt;
 use crate::json;
 use crate::simd::Isa;

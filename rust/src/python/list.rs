@@ -1,16 +1,26 @@
-//! Lists that are filled in place.
+//! Lists for Python, filled in place, and lists of what Python gives.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList};
 
-use super::text::SignalClock;
+use super::interrupt::{SignalClock, caught};
+use crate::mem::growth::{push, with_room};
 use crate::mem::huge_pages;
 
 /// The number of items between two looks at the clock.
 const CLOCK_ITEMS: usize = 1 << 16;
 
-/// Returns the list of `item(0)` to `item(length - 1)`.
+/// Returns the `count` items of an iterator, or its first error.
+pub fn gathered<T>(count: usize, mut items: impl Iterator<Item = PyResult<T>>) -> PyResult<Vec<T>> {
+    caught(|| {
+        let mut list = with_room(count);
+        items.try_for_each(|item| item.map(|item| push(&mut list, item)))?;
+        Ok(list)
+    })?
+}
+
+/// Returns the list of `item(0)` to `item(length - 1)`. An item is None if memory is short.
 ///
 /// A long list takes time, so signals are checked meanwhile, and other threads have their turns.
 /// They cannot reach the list: the garbage collector, which knows all other lists, does not know
@@ -19,7 +29,7 @@ const CLOCK_ITEMS: usize = 1 << 16;
 pub fn list_of<'py>(
     py: Python<'py>,
     length: usize,
-    item: impl Fn(usize) -> Py<PyInt>,
+    item: impl Fn(usize) -> Option<Py<PyInt>>,
 ) -> PyResult<Bound<'py, PyList>> {
     if length == 0 {
         return Ok(PyList::empty(py));
@@ -39,7 +49,7 @@ pub fn list_of<'py>(
     huge_pages::advise_huge_pages(items.as_ptr() as usize, size_of_val(items));
     let mut clock = SignalClock::default();
     for (index, place) in items.iter_mut().enumerate() {
-        *place = item(index).into_ptr();
+        *place = item(index).ok_or_else(|| PyErr::fetch(py))?.into_ptr();
         if index % CLOCK_ITEMS == CLOCK_ITEMS - 1 {
             clock.check_signals(py)?;
         }

@@ -11,6 +11,7 @@ mod array;
 mod decode;
 mod encode;
 mod ids;
+mod interrupt;
 mod json;
 mod list;
 mod object;

@@ -11,9 +11,49 @@ use pyo3::ffi::compat::{
     PyBytesWriter_GetData,
 };
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyInt, PyString, PyTuple};
 
 use crate::mem::Output;
+
+/// Returns an int; None, and a MemoryError is set, if memory is short.
+#[inline]
+#[expect(unsafe_code, reason = "pyo3 panics if memory is short")]
+pub fn new_int(py: Python<'_>, value: u64) -> Option<Py<PyInt>> {
+    // SAFETY: this thread is attached to the interpreter.
+    let int = unsafe { ffi::PyLong_FromUnsignedLongLong(value) };
+    // SAFETY: the pointer is a new reference, or null.
+    let int = unsafe { Bound::from_owned_ptr_or_opt(py, int) }?;
+    // SAFETY: the object is an int.
+    Some(unsafe { int.cast_into_unchecked() }.unbind())
+}
+
+/// Returns a copy of bytes.
+#[expect(unsafe_code, reason = "pyo3 panics if memory is short")]
+pub fn copied_bytes<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    let size = size(bytes.len())?;
+    // SAFETY: this thread is attached, and there are `size` bytes.
+    let copy = unsafe { ffi::PyBytes_FromStringAndSize(bytes.as_ptr().cast(), size) };
+    // SAFETY: the pointer is a new reference, or null while an exception is set.
+    Ok(unsafe { Bound::from_owned_ptr_or_err(py, copy) }?.cast_into()?)
+}
+
+/// Returns a tuple of objects; None among them if memory was short, and a MemoryError is set.
+#[expect(unsafe_code, reason = "pyo3 panics if memory is short")]
+pub fn new_tuple<'py, T>(
+    py: Python<'py>,
+    objects: impl ExactSizeIterator<Item = Option<Py<T>>>,
+) -> PyResult<Bound<'py, PyTuple>> {
+    // SAFETY: this thread is attached to the interpreter.
+    let tuple = unsafe { ffi::PyTuple_New(size(objects.len())?) };
+    // SAFETY: the pointer is a new reference, or null while an exception is set.
+    let tuple = unsafe { Bound::from_owned_ptr_or_err(py, tuple) }?.cast_into::<PyTuple>()?;
+    for (object, index) in objects.zip(0..) {
+        let object = object.ok_or_else(|| PyErr::fetch(py))?;
+        // SAFETY: nothing else has a reference to the tuple; an index out of range is an error.
+        unsafe { ffi::PyTuple_SetItem(tuple.as_ptr(), index, object.into_ptr()) };
+    }
+    Ok(tuple)
+}
 
 /// Returns new bytes: `first`, and `more` bytes that `fill` appends; None unless it appends them all.
 #[expect(unsafe_code, reason = "pyo3 clears new bytes before it hands them out")]

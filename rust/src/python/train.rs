@@ -9,7 +9,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
 use super::ids::Ids;
-use super::text::{Exclusive, Text, run};
+use super::interrupt::{Exclusive, caught, run};
+use super::list::gathered;
+use super::object::copied_bytes;
+use super::text::Text;
 use super::vocabulary::NativeVocabulary;
 use crate::interrupt::Interrupt;
 use crate::split::Pattern;
@@ -127,7 +130,8 @@ impl PieceCounts {
             if number % SIGNAL_CHECK_PIECES == SIGNAL_CHECK_PIECES - 1 {
                 py.check_signals()?;
             }
-            all.add_piece(piece.cast::<PyString>()?.to_str()?.as_bytes(), count.extract()?);
+            let (piece, count) = (piece.cast::<PyString>()?.to_str()?, count.extract()?);
+            caught(|| all.add_piece(piece.as_bytes(), count))?;
         }
         Ok(PieceCounts(Exclusive::new(all, SPENT)))
     }
@@ -136,7 +140,7 @@ impl PieceCounts {
     fn records<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let counts = self.0.take(py)?;
         let records = run(py, true, |interrupt| counts.into_records(interrupt))?.map_err(error)?;
-        Ok(PyBytes::new(py, &records))
+        copied_bytes(py, &records)
     }
 }
 
@@ -183,10 +187,10 @@ pub fn merge_records<'py>(
     let Some(merged) = run(py, true, work)?.map_err(error)? else { return Ok(None) };
     let totals = (merged.distinct_pieces, merged.pieces, merged.text_bytes, merged.dropped_pieces);
     Ok(Some((
-        PyBytes::new(py, &merged.records),
+        copied_bytes(py, &merged.records)?,
         merged.starts,
         merged.hungry,
-        PyBytes::new(py, &merged.last_piece),
+        copied_bytes(py, &merged.last_piece)?,
         totals,
     )))
 }
@@ -203,11 +207,14 @@ pub fn partition_records<'py>(
 ) -> PyResult<Vec<PyPartition<'py>>> {
     let records = records.as_bytes();
     let partitions = run(py, true, |interrupt| partition(records, count, interrupt))?;
-    let partitions = partitions.map_err(error)?.into_iter().map(|part| {
-        let totals = (part.distinct_pieces, part.pieces, part.text_bytes, 0);
-        (PyBytes::new(py, &part.records), totals)
-    });
-    Ok(partitions.collect())
+    let partitions = partitions.map_err(error)?;
+    gathered(
+        count,
+        partitions.into_iter().map(|part| {
+            let totals = (part.distinct_pieces, part.pieces, part.text_bytes, 0);
+            Ok((copied_bytes(py, &part.records)?, totals))
+        }),
+    )
 }
 
 /// The number of pieces between two checks of signals.
@@ -218,7 +225,7 @@ const SIGNAL_CHECK_PIECES: usize = 1 << 18;
 pub struct MergeLearner {
     learner: Exclusive<Learners>,
     /// The ids of the tokens of the vocabulary that is continued; none without one.
-    base_ids: Arc<[u32]>,
+    base_ids: Arc<Vec<u32>>,
     /// The id that the first merge makes.
     first_id: u32,
     /// Returns whether a pair of ids may be merged.

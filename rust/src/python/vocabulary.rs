@@ -4,10 +4,13 @@ use std::fmt::Write;
 
 use pyo3::exceptions::{PyKeyError, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PySet, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PySet, PyString, PyTuple};
 
-use super::text::{GIL_RELEASE_MIN_SIZE, run};
+use super::interrupt::{GIL_RELEASE_MIN_SIZE, caught, run};
+use super::list::{gathered, list_of};
+use super::object::{copied_bytes, new_decoded, new_int, new_tuple};
 use crate::interrupt::Interrupt;
+use crate::mem::growth::{collected, filled, granted, push, with_room};
 use crate::tokens::Tokens;
 use crate::types::TokenIndex;
 use crate::vocabulary::{Vocabulary, tiktoken::parse_ranks};
@@ -19,6 +22,12 @@ use crate::vocabulary::{Vocabulary, tiktoken::parse_ranks};
 #[pyclass(frozen, module = "bpetite._engine._native")]
 pub struct NativeVocabulary(pub Vocabulary);
 
+/// The most bytes of an item of JSON besides a token: three ids of ten digits, and marks.
+const MAX_ITEM_BYTES: usize = 40;
+
+/// The items of an array of tokens, and of an array of merges.
+type JsonItems<'py> = (Bound<'py, PyString>, Bound<'py, PyString>);
+
 #[pymethods]
 impl NativeVocabulary {
     /// Returns the vocabulary of valid fields. `tokens` has the bytes of tokens that no merge makes;
@@ -27,12 +36,13 @@ impl NativeVocabulary {
     fn from_fields(
         byte_ids: [u32; 256],
         tokens: &Bound<'_, PyDict>,
-        merges: Vec<(u32, u32)>,
-        merge_ids: Vec<u32>,
+        merges: &Bound<'_, PyAny>,
+        merge_ids: &Bound<'_, PyAny>,
         ignore_merges: bool,
     ) -> PyResult<Option<NativeVocabulary>> {
-        let Some(entries) = entries(tokens) else { return Ok(None) };
-        let entries = borrowed(&entries);
+        let (merges, merge_ids) = (extracted(merges)?, extracted(merge_ids)?);
+        let Some(entries) = caught(|| entries(tokens))? else { return Ok(None) };
+        let entries = borrowed(&entries)?;
         make(tokens.py(), merges.len(), |_| {
             Vocabulary::from_fields(&byte_ids, &entries, &merges, &merge_ids, ignore_merges)
         })
@@ -51,16 +61,17 @@ impl NativeVocabulary {
         max_bytes: u64,
     ) -> PyResult<Option<NativeVocabulary>> {
         let given = || {
-            let runs = merge_ids.cast::<PyList>().ok()?.iter().map(|run| match plain(&run)?[..] {
-                [first, length] => Some((first, length)),
-                _ => None,
-            });
+            let mut runs = Vec::new();
+            for run in merge_ids.cast::<PyList>().ok()?.iter() {
+                let [first, length] = plain(&run)?[..] else { return None };
+                push(&mut runs, (first, length));
+            }
             let pairs = plain(merges)?;
             let is_even = pairs.len().is_multiple_of(2);
-            is_even.then_some((entries(other_tokens)?, pairs, runs.collect::<Option<Vec<_>>>()?))
+            is_even.then_some((entries(other_tokens)?, pairs, runs))
         };
-        let Some((others, pairs, runs)) = given() else { return Ok(None) };
-        let others = borrowed(&others);
+        let Some((others, pairs, runs)) = caught(given)? else { return Ok(None) };
+        let others = borrowed(&others)?;
         make(py, pairs.len(), |_| {
             Vocabulary::from_merges(&byte_ids, &others, &pairs, &runs, ignore_merges, max_bytes)
         })
@@ -76,7 +87,7 @@ impl NativeVocabulary {
     ) -> PyResult<Option<NativeVocabulary>> {
         make(py, data.len(), |interrupt| {
             let (ranks, bytes) = parse_ranks(data)?;
-            let ranks = ranks.into_iter().map(|(rank, range)| (rank, &bytes[range])).collect();
+            let ranks = collected(ranks.into_iter().map(|(rank, range)| (rank, &bytes[range])));
             Vocabulary::from_ranks(ranks, max_rank, max_bytes, interrupt)
         })
     }
@@ -94,8 +105,8 @@ impl NativeVocabulary {
         let pairs = items
             .iter()
             .map(|(token, rank)| Some((plain_integer(&rank)?, token.cast_into::<PyBytes>().ok()?)));
-        let Some(pairs) = pairs.collect::<Option<Vec<_>>>() else { return Ok(None) };
-        let pairs = borrowed(&pairs);
+        let Some(pairs) = caught(|| all(pairs))? else { return Ok(None) };
+        let pairs = borrowed(&pairs)?;
         make(ranks.py(), pairs.len(), |interrupt| {
             Vocabulary::from_ranks(pairs, max_rank, max_bytes, interrupt)
         })
@@ -105,9 +116,10 @@ impl NativeVocabulary {
     fn extended(
         &self,
         py: Python<'_>,
-        merges: Vec<(u32, u32)>,
+        merges: &Bound<'_, PyAny>,
         first_id: u32,
     ) -> PyResult<Option<NativeVocabulary>> {
+        let merges = extracted::<(u32, u32)>(merges)?;
         make(py, self.0.merges.len(), |_| self.0.extended(&merges, first_id))
     }
 
@@ -119,27 +131,27 @@ impl NativeVocabulary {
 
     /// Returns the id of each byte.
     fn byte_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.0.token_of_byte.map(|token| self.id(token)))
+        new_tuple(py, self.0.token_of_byte.iter().map(|&token| new_int(py, self.id(token).into())))
     }
 
     /// Returns the merges in rank order, each a pair of ids.
     fn merges<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let integers: Vec<_> = self.0.id_of.iter().map(|&id| PyInt::new(py, id)).collect();
-        let pairs = self.0.merges.iter().map(|&(left, right, _)| {
-            PyTuple::new(py, [left, right].map(|token| &integers[token as usize]))
-        });
-        PyTuple::new(py, pairs.collect::<PyResult<Vec<_>>>()?)
+        let integer = |&id: &u32| new_int(py, id.into()).ok_or_else(|| PyErr::fetch(py));
+        let integers = gathered(self.0.id_of.len(), self.0.id_of.iter().map(integer))?;
+        let integer = |token: TokenIndex| Some(integers[token as usize].clone_ref(py));
+        pairs(py, &self.0.merges, integer)
     }
 
     /// Returns the merges of the highest ranks.
     fn last_merges<'py>(&self, py: Python<'py>, count: usize) -> PyResult<Bound<'py, PyTuple>> {
         let merges = &self.0.merges[self.0.merges.len().saturating_sub(count)..];
-        PyTuple::new(py, merges.iter().map(|&(left, right, _)| (self.id(left), self.id(right))))
+        pairs(py, merges, |token| new_int(py, self.id(token).into()))
     }
 
     /// Returns the id that each merge makes.
     fn merge_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.0.merges.iter().map(|&(_, _, made)| self.id(made)))
+        let made = self.0.merges.iter().map(|&(_, _, made)| new_int(py, self.id(made).into()));
+        new_tuple(py, made)
     }
 
     /// Returns the bytes of tokens that no merge makes, or that are a part before the merge that
@@ -156,29 +168,17 @@ impl NativeVocabulary {
     /// Returns the items of JSON arrays: of each token its id and its bytes, in hexadecimal digits,
     /// and of each merge two parts and the id that it makes. Returns None unless the bytes are
     /// known and the vocabulary is nested.
-    fn json_items(&self) -> Option<(String, String)> {
-        let bytes_of = self.0.bytes_of.as_deref().filter(|_| self.0.is_nested())?;
-        let mut tokens = String::new();
-        for (&id, token) in self.0.id_of.iter().zip(0..) {
-            let comma = if tokens.is_empty() { "" } else { "," };
-            write!(tokens, "{comma}[{id},\"").ok()?;
-            tokens.extend(bytes_of.get(token).iter().flat_map(|&byte| hex_digits(byte)));
-            tokens.push_str("\"]");
-        }
-        let mut merges = String::new();
-        for &(left, right, made) in &self.0.merges {
-            let comma = if merges.is_empty() { "" } else { "," };
-            let [left, right, made] = [left, right, made].map(|token| self.id(token));
-            write!(merges, "{comma}[{left},{right},{made}]").ok()?;
-        }
-        Some((tokens, merges))
+    fn json_items<'py>(&self, py: Python<'py>) -> PyResult<Option<JsonItems<'py>>> {
+        let Some((tokens, merges)) = caught(|| self.json_texts())? else { return Ok(None) };
+        let text = |text: String| new_decoded(py, text.as_bytes(), c"strict");
+        Ok(Some((text(tokens)?, text(merges)?)))
     }
 
     /// Returns the bytes of an id, or None if no token has it.
     fn token<'py>(&self, id: &Bound<'py, PyInt>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let tokens = self.tokens_known()?;
         let token = plain_integer(id).and_then(|id| self.0.token_of(id));
-        Ok(token.map(|token| PyBytes::new(id.py(), tokens.get(token))))
+        token.map(|token| copied_bytes(id.py(), tokens.get(token))).transpose()
     }
 }
 
@@ -190,8 +190,9 @@ pub struct MergeTrees(Py<NativeVocabulary>);
 impl MergeTrees {
     /// Returns the trees of a vocabulary that is nested; None for any other.
     #[staticmethod]
-    fn of_nested(vocabulary: Bound<'_, NativeVocabulary>) -> Option<MergeTrees> {
-        vocabulary.get().0.is_nested().then(|| MergeTrees(vocabulary.unbind()))
+    fn of_nested(vocabulary: Bound<'_, NativeVocabulary>) -> PyResult<Option<MergeTrees>> {
+        let is_nested = caught(|| vocabulary.get().0.is_nested())?;
+        Ok(is_nested.then(|| MergeTrees(vocabulary.unbind())))
     }
 
     #[getter]
@@ -205,22 +206,44 @@ impl MergeTrees {
     }
 
     /// Returns the numbers of tokens with no merge, with one, and so on.
-    fn tokens_by_size(&self, counts: &Bound<'_, PyDict>) -> PyResult<Vec<u64>> {
-        let vocabulary = &self.0.get().0;
-        let mut by_token = vec![0; vocabulary.id_of.len()];
+    fn tokens_by_size<'py>(&self, counts: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyList>> {
+        let (py, vocabulary) = (counts.py(), &self.0.get().0);
+        let mut by_token = caught(|| filled(0, vocabulary.id_of.len()))?;
         for (id, count) in counts {
             let token = id.extract().ok().and_then(|id| vocabulary.token_of(id));
             let token = token.ok_or_else(|| PyKeyError::new_err(id.unbind()))?;
             by_token[token as usize] = count.extract()?;
         }
-        let by_size = vocabulary.tokens_by_size(by_token);
-        by_size.ok_or_else(|| PyOverflowError::new_err("the text has more than 2**64 bytes"))
+        let by_size = caught(|| vocabulary.tokens_by_size(by_token))?
+            .ok_or_else(|| PyOverflowError::new_err("the text has more than 2**64 bytes"))?;
+        list_of(py, by_size.len(), |index| new_int(py, by_size[index]))
     }
 }
 
 impl NativeVocabulary {
     fn id(&self, token: TokenIndex) -> u32 {
         self.0.id_of[token as usize]
+    }
+
+    /// Returns the texts of `json_items`.
+    fn json_texts(&self) -> Option<(String, String)> {
+        let bytes_of = self.0.bytes_of.as_deref().filter(|_| self.0.is_nested())?;
+        let mut tokens = String::new();
+        for (&id, token) in self.0.id_of.iter().zip(0..) {
+            granted(tokens.try_reserve(MAX_ITEM_BYTES + 2 * bytes_of.get(token).len()));
+            let comma = if tokens.is_empty() { "" } else { "," };
+            write!(tokens, "{comma}[{id},\"").ok()?;
+            tokens.extend(bytes_of.get(token).iter().flat_map(|&byte| hex_digits(byte)));
+            tokens.push_str("\"]");
+        }
+        let mut merges = String::new();
+        for &(left, right, made) in &self.0.merges {
+            granted(merges.try_reserve(MAX_ITEM_BYTES));
+            let comma = if merges.is_empty() { "" } else { "," };
+            let [left, right, made] = [left, right, made].map(|token| self.id(token));
+            write!(merges, "{comma}[{left},{right},{made}]").ok()?;
+        }
+        Some((tokens, merges))
     }
 
     fn tokens_known(&self) -> PyResult<&Tokens> {
@@ -236,7 +259,8 @@ impl NativeVocabulary {
         let bytes_of = self.tokens_known()?;
         let dict = PyDict::new(py);
         for token in tokens {
-            dict.set_item(self.id(token), PyBytes::new(py, bytes_of.get(token)))?;
+            let id = new_int(py, self.id(token).into()).ok_or_else(|| PyErr::fetch(py))?;
+            dict.set_item(id, copied_bytes(py, bytes_of.get(token))?)?;
         }
         Ok(dict)
     }
@@ -263,15 +287,43 @@ fn plain_integer(value: &Bound<'_, PyAny>) -> Option<u32> {
 
 /// Returns a list of ints of 32 bits.
 fn plain(values: &Bound<'_, PyAny>) -> Option<Vec<u32>> {
-    values.cast::<PyList>().ok()?.iter().map(|value| plain_integer(&value)).collect()
+    all(values.cast::<PyList>().ok()?.iter().map(|value| plain_integer(&value)))
 }
 
 /// Returns the items of a dict of ids and bytes.
 fn entries<'py>(tokens: &Bound<'py, PyDict>) -> Option<Vec<(u32, Bound<'py, PyBytes>)>> {
     let entries = tokens.iter();
-    entries.map(|(id, token)| Some((plain_integer(&id)?, token.cast_into().ok()?))).collect()
+    all(entries.map(|(id, token)| Some((plain_integer(&id)?, token.cast_into().ok()?))))
 }
 
-fn borrowed<'a>(tokens: &'a [(u32, Bound<'_, PyBytes>)]) -> Vec<(u32, &'a [u8])> {
-    tokens.iter().map(|(id, token)| (*id, token.as_bytes())).collect()
+/// Returns the items of an iterator, or None if one is None.
+fn all<T>(items: impl ExactSizeIterator<Item = Option<T>>) -> Option<Vec<T>> {
+    let mut list = with_room(items.len());
+    for item in items {
+        push(&mut list, item?);
+    }
+    Some(list)
+}
+
+/// Returns what a sequence has.
+fn extracted<'py, T: FromPyObjectOwned<'py>>(values: &Bound<'py, PyAny>) -> PyResult<Vec<T>> {
+    let value = |value: PyResult<Bound<'py, PyAny>>| value?.extract::<T>().map_err(Into::into);
+    gathered(values.len()?, values.try_iter()?.map(value))
+}
+
+fn borrowed<'a>(tokens: &'a [(u32, Bound<'_, PyBytes>)]) -> PyResult<Vec<(u32, &'a [u8])>> {
+    caught(|| collected(tokens.iter().map(|(id, token)| (*id, token.as_bytes()))))
+}
+
+/// Returns the two parts of each merge.
+fn pairs<'py>(
+    py: Python<'py>,
+    merges: &[(TokenIndex, TokenIndex, TokenIndex)],
+    integer: impl Fn(TokenIndex) -> Option<Py<PyInt>>,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let pair = |&(left, right, _): &(TokenIndex, TokenIndex, TokenIndex)| {
+        new_tuple(py, [left, right].into_iter().map(&integer)).map(Bound::unbind)
+    };
+    let pairs = gathered(merges.len(), merges.iter().map(pair))?;
+    new_tuple(py, pairs.into_iter().map(Some))
 }

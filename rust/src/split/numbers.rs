@@ -1,6 +1,7 @@
 //! Numbers that divide a text before a pattern splits it.
 
 use super::unicode::{Classes, NUMBER};
+use crate::mem::growth::push;
 
 /// The most ends that one call finds, so that memory does not grow with the text.
 const MAX_ENDS: usize = 1 << 12;
@@ -60,7 +61,7 @@ impl<'a> NumberEnds<'a> {
 
     fn end_at(&mut self, at: usize, ends: &mut Vec<u32>) {
         if at > self.last_end {
-            ends.push(at as u32);
+            push(ends, at as u32);
             self.last_end = at;
         }
     }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use super::counts::Counts;
 use super::error::Error;
 use crate::interrupt::Interrupt;
+use crate::mem::growth::{granted, push};
 use crate::split::{self, Pattern, Pieces};
 
 /// A block of this many bytes is handed to a worker.
@@ -33,6 +34,11 @@ struct Block {
 }
 
 impl Block {
+    fn push(&mut self, text: &str) {
+        granted(self.text.try_reserve(text.len()));
+        self.text.push_str(text);
+    }
+
     fn count(
         &self,
         pattern: Pattern,
@@ -92,7 +98,7 @@ impl Counter {
                     (text, rest, error.error_len().is_some())
                 }
             };
-            self.block.text.push_str(text);
+            self.block.push(text);
             self.offset += text.len() as u64;
             if is_bad {
                 return Err(self.not_utf8(rest));
@@ -113,7 +119,7 @@ impl Counter {
             self.partial.push(byte);
             match std::str::from_utf8(&self.partial) {
                 Ok(character) => {
-                    self.block.text.push_str(character);
+                    self.block.push(character);
                     self.offset += character.len() as u64;
                     self.partial.clear();
                 }
@@ -131,7 +137,7 @@ impl Counter {
             return Err(self.not_utf8(&[]));
         }
         self.offset = 0;
-        self.block.ends.push(self.block.text.len());
+        push(&mut self.block.ends, self.block.text.len());
         self.searched = self.block.text.len();
         if self.is_full(0) { self.hand_on(interrupt) } else { Ok(()) }
     }
@@ -180,7 +186,7 @@ impl Counter {
             return if length < MAX_BLOCK_BYTES { Ok(()) } else { Err(Error::TooLarge) };
         }
         let mut next = self.workers.shared.lock().empty.pop().unwrap_or_default();
-        next.text.push_str(&self.block.text[end..]);
+        next.push(&self.block.text[end..]);
         self.block.text.truncate(end);
         let block = std::mem::replace(&mut self.block, next);
         let block = if self.threads == 1 {
@@ -294,6 +300,9 @@ struct Running(Arc<Shared>);
 
 impl Drop for Running {
     fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.is_stopped.store(true, Ordering::Relaxed);
+        }
         self.0.lock().running -= 1;
         self.0.for_caller.notify_one();
     }
@@ -315,8 +324,12 @@ impl Workers {
         if self.threads.is_empty() {
             return Ok(Some(block));
         }
-        let are_enough = |state: &State| state.waiting.len() > self.threads.len();
+        let is_stopped = || self.shared.is_stopped.load(Ordering::Relaxed);
+        let are_enough = |state: &State| !is_stopped() && state.waiting.len() > self.threads.len();
         self.shared.wait_while(are_enough, interrupt)?.waiting.push_back(block);
+        if is_stopped() {
+            self.finish(interrupt)?; // it unwinds as the worker did
+        }
         self.shared.for_workers.notify_one();
         Ok(None)
     }
@@ -359,7 +372,7 @@ mod tests {
 
     use super::*;
     use crate::split::PATTERNS;
-    use crate::train::counts::CountedPieces;
+    use crate::train::record::CountedPieces;
 
     fn pieces(counts: &Counts) -> BTreeMap<String, u64> {
         let mut all = BTreeMap::new();

@@ -2,33 +2,12 @@
 
 use super::error::Error;
 use super::key::{self, Key};
-use super::records;
+use super::record::{self, CountedPieces};
 use crate::hash::{HashTable, Seeds, Slot};
 use crate::interrupt::Interrupt;
+use crate::mem::growth::append;
 use crate::split::{Pattern, Pieces};
 use crate::types::BATCH;
-
-/// Pieces with their counts.
-pub trait CountedPieces {
-    /// Yields each piece and its count, in any order.
-    fn for_each(
-        &self,
-        interrupt: &mut Interrupt<'_>,
-        take: impl FnMut(&[u8], u64),
-    ) -> Result<(), Error>;
-
-    /// Yields each piece as `for_each` does, and frees memory meanwhile if possible.
-    fn consume(
-        self,
-        interrupt: &mut Interrupt<'_>,
-        take: impl FnMut(&[u8], u64),
-    ) -> Result<(), Error>
-    where
-        Self: Sized,
-    {
-        self.for_each(interrupt, take)
-    }
-}
 
 /// How often each piece occurs.
 pub struct Counts {
@@ -123,7 +102,7 @@ impl Counts {
         let slot = self.long.get_or_put(hash_of(&new), is_key, new, hash_of);
         slot.count += count;
         if slot.start == new.start {
-            bytes.extend_from_slice(piece);
+            append(bytes, piece);
         }
     }
 
@@ -164,11 +143,11 @@ impl Counts {
             let bytes = slot.key.to_le_bytes();
             let piece = key::piece(&bytes);
             while let Some(slot) = long.next_if(|slot| piece_of(slot) < piece) {
-                records::push(&mut records, piece_of(slot), slot.count);
+                record::push(&mut records, piece_of(slot), slot.count);
             }
-            records::push(&mut records, piece, slot.count);
+            record::push(&mut records, piece, slot.count);
         }
-        long.for_each(|slot| records::push(&mut records, piece_of(slot), slot.count));
+        long.for_each(|slot| record::push(&mut records, piece_of(slot), slot.count));
         Ok(records)
     }
 }

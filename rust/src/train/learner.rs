@@ -15,11 +15,12 @@
 
 use std::sync::Arc;
 
-use super::counts::CountedPieces;
 use super::error::Error;
 use super::pairs::{NO_PAIR, Pair, PairMap, Queue, Sketch};
+use super::record::CountedPieces;
 use crate::encode::{Context, Encoder, IdList, Job};
 use crate::interrupt::Interrupt;
+use crate::mem::growth::{append, collected, filled, lengthen, push, with_room};
 use crate::mem::huge_pages::use_huge_pages;
 use crate::mem::prefetch;
 use crate::merge::MergeTable;
@@ -65,8 +66,8 @@ impl Base {
     /// Takes the merges and the number of tokens.
     pub fn new(table: Arc<MergeTable>, tokens: usize) -> Base {
         let lengths = table.lengths(tokens);
-        let ids = (0..tokens as TokenIndex).collect();
-        Base { encoder: Encoder::new(None, None, table, ids, &[]), lengths }
+        let ids = collected(0..tokens as TokenIndex);
+        Base { encoder: Encoder::new(None, None, table, Arc::new(ids), &[]), lengths }
     }
 }
 
@@ -101,7 +102,7 @@ impl Pieces<'_> {
     }
 
     fn push(&mut self, piece: &[u8], count: u64) {
-        self.text.extend_from_slice(piece);
+        append(&mut self.text, piece);
         self.bounds.push(self.text.len() as u32);
         self.counts.push(count);
     }
@@ -143,10 +144,10 @@ impl Corpus {
         if size > MAX_SLOTS {
             return Err(Error::TooLarge);
         }
-        let mut slots = Vec::with_capacity(size);
+        let mut slots = with_room(size);
         use_huge_pages(&slots);
         slots.push(BETWEEN);
-        let lengths = vec![1; base.map_or(256, |base| base.lengths.len())];
+        let lengths = filled(1, base.map_or(256, |base| base.lengths.len()));
         let mut corpus = Corpus { slots, heavy: Vec::new(), lengths, tokens: 0 };
         let mut pieces = base.map(Pieces::new);
         counts.consume(interrupt, |piece, count| match &mut pieces {
@@ -178,7 +179,7 @@ impl Corpus {
     fn push(&mut self, symbols: impl Iterator<Item = TokenIndex>, count: u64) {
         let weight = u32::try_from(count).unwrap_or(HEAVY);
         if weight == HEAVY {
-            self.heavy.push((self.slots.len(), count));
+            push(&mut self.heavy, (self.slots.len(), count));
         }
         let start = self.slots.len();
         self.slots.extend(symbols.map(|symbol| Slot { symbol, weight }));
@@ -292,7 +293,8 @@ impl Corpus {
 
     /// Adds the token that a pair makes; returns its index.
     fn add_token(&mut self, (left, right): (TokenIndex, TokenIndex)) -> TokenIndex {
-        self.lengths.push((self.length(left) + self.length(right)) as u32);
+        let length = self.length(left) + self.length(right);
+        push(&mut self.lengths, length as u32);
         self.lengths.len() as TokenIndex - 1
     }
 }
@@ -465,7 +467,7 @@ impl Learner {
             total += occurrences.length as usize;
         }
         // Merges will list about as many again.
-        let mut offsets = Vec::with_capacity(2 * total);
+        let mut offsets = with_room(2 * total);
         use_huge_pages(&offsets);
         offsets.resize(total, 0);
         corpus.for_each_pair(&mut found, interrupt, |found, pair, at| {
@@ -502,7 +504,7 @@ impl Learner {
         found.count = 0;
         let listed = &self.offsets_of_pairs[found.start..][..found.length as usize];
         for side in [&mut self.left, &mut self.right] {
-            side.stats.resize(merged as usize + 1, NeighbourStats::default());
+            lengthen(&mut side.stats, merged as usize + 1, NeighbourStats::default());
         }
         let pairs = &self.pairs;
         let mut overlaps = 0;
@@ -579,7 +581,7 @@ impl Learner {
             let length = std::mem::replace(&mut stats.offsets, UNLISTED);
             if count >= self.threshold {
                 let start = self.offsets_of_pairs.len();
-                self.offsets_of_pairs.resize(start + length, 0);
+                lengthen(&mut self.offsets_of_pairs, start + length, 0);
                 *self.pairs.get_or_put(new) = Occurrences { count, start, length: length as u32 };
                 self.queue.push(new, count);
                 stats.offsets = start;
@@ -629,11 +631,11 @@ impl Neighbours {
         let stats = &mut self.stats[neighbour as usize];
         let is_first = stats.offsets == 0;
         if is_first {
-            self.seen.push(neighbour);
+            push(&mut self.seen, neighbour);
         }
         stats.weight += weight;
         stats.offsets += 1;
-        self.occurrences.push((neighbour, offset as u32));
+        push(&mut self.occurrences, (neighbour, offset as u32));
         is_first
     }
 }
@@ -671,7 +673,7 @@ const SMALL_CORPUS_SLOTS: usize = 1 << 16;
 impl FoundPairs {
     fn new(slots: usize) -> FoundPairs {
         let size = if slots < SMALL_CORPUS_SLOTS { 0 } else { 1 << 16 };
-        FoundPairs { of_bytes: vec![Occurrences::default(); size], others: PairMap::default() }
+        FoundPairs { of_bytes: filled(Occurrences::default(), size), others: PairMap::default() }
     }
 
     #[inline(always)]

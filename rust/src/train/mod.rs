@@ -10,11 +10,13 @@ mod error;
 mod key;
 mod learner;
 mod pairs;
+mod record;
 mod records;
 
 pub use balance::{Balance, Language};
 pub use counter::Counter;
-pub use counts::{CountedPieces, Counts};
+pub use counts::Counts;
 pub use error::Error;
 pub use learner::{Base, Learner};
+pub use record::CountedPieces;
 pub use records::{Block, Records, merge, partition};

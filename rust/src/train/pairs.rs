@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
 use crate::hash::{HashTable, Seeds, Slot};
+use crate::mem::growth::{collected, copied, filled, granted, push};
 use crate::mem::prefetch;
 use crate::types::TokenIndex;
 
@@ -121,7 +122,7 @@ const SKETCH_BITS: u32 = if cfg!(test) { 12 } else { 22 };
 
 impl Sketch {
     pub fn new() -> Sketch {
-        Sketch { counts: vec![0; 1 << SKETCH_BITS], seeds: Seeds::random() }
+        Sketch { counts: filled(0, 1 << SKETCH_BITS), seeds: Seeds::random() }
     }
 
     #[inline(always)]
@@ -137,19 +138,19 @@ impl Sketch {
 
     /// Returns the highest count that at least `pairs` of the shared counts reach.
     pub fn count_of_rank(&self, pairs: usize) -> u64 {
-        let mut counts = self.counts.clone();
+        let mut counts = copied(&self.counts);
         let at = counts.len() - pairs;
         u64::from(*counts.select_nth_unstable(at).1)
     }
 
     /// Returns a filter that lets pass all pairs with this count.
     pub fn into_filter(self, min_count: u64) -> PairFilter {
-        let bits = self.counts.chunks(64).map(|counts| {
+        let bits = collected(self.counts.chunks(64).map(|counts| {
             let is_frequent =
                 |&count: &u32| u64::from(u64::from(count) >= min_count || count == u32::MAX);
             counts.iter().rev().fold(0, |bits, count| bits << 1 | is_frequent(count))
-        });
-        PairFilter { bits: bits.collect(), seeds: self.seeds }
+        }));
+        PairFilter { bits, seeds: self.seeds }
     }
 }
 
@@ -200,11 +201,13 @@ impl Queue {
 
     pub fn push(&mut self, pair: Pair, count: u64) {
         if count >= MIN_HIGH_COUNT {
+            granted(self.high.try_reserve(1));
             self.high.push((count, Reverse(pair)));
         } else if count == self.turn {
+            granted(self.on_turn.try_reserve(1));
             self.on_turn.push(Reverse(pair));
         } else {
-            self.low[count as usize].push(pair);
+            push(&mut self.low[count as usize], pair);
         }
     }
 
@@ -228,7 +231,7 @@ impl Queue {
             if now == count {
                 return (now >= min_count).then_some(pair);
             }
-            self.low[now as usize].push(pair);
+            push(&mut self.low[now as usize], pair);
         }
         loop {
             while let Some(Reverse(pair)) = self.on_turn.pop() {
@@ -236,7 +239,7 @@ impl Queue {
                 if now == self.turn {
                     return Some(pair);
                 }
-                self.low[now as usize].push(pair);
+                push(&mut self.low[now as usize], pair);
             }
             if self.turn <= min_count {
                 return None;

@@ -3,9 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, binary_heap};
 
-use super::counts::CountedPieces;
 use super::error::Error;
+use super::record::{CountedPieces, push};
 use crate::interrupt::Interrupt;
+use crate::mem::growth::{append, copied, filled};
 
 const MAX_PIECE_BYTES: u64 = (1 << 31) - 1;
 
@@ -26,21 +27,6 @@ impl CountedPieces for Records<'_> {
         }
         Ok(())
     }
-}
-
-/// Appends the record of a piece.
-pub fn push(records: &mut Vec<u8>, piece: &[u8], count: u64) {
-    push_number(records, piece.len() as u64);
-    records.extend_from_slice(piece);
-    push_number(records, count);
-}
-
-fn push_number(records: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        records.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    records.push(value as u8);
 }
 
 /// Why bytes are no record.
@@ -134,7 +120,7 @@ pub fn merge(
     text_bytes: u64,
     interrupt: &mut Interrupt<'_>,
 ) -> Result<Option<Merged>, Error> {
-    let mut merged = Merged { last_piece: last_piece.to_vec(), ..Merged::default() };
+    let mut merged = Merged { last_piece: copied(last_piece), ..Merged::default() };
     let mut waiting = BinaryHeap::with_capacity(blocks.len());
     let mut used: Vec<usize> = (0..blocks.len()).collect();
     loop {
@@ -159,7 +145,7 @@ pub fn merge(
         }
         interrupt.advance(piece.len())?;
         merged.last_piece.clear();
-        merged.last_piece.extend_from_slice(piece);
+        append(&mut merged.last_piece, piece);
         let Some(count) = sum else { return Ok(None) };
         if !merged.take(piece, count, min_count, text_bytes) {
             return Ok(None);
@@ -184,7 +170,7 @@ pub fn partition(
     count: usize,
     interrupt: &mut Interrupt<'_>,
 ) -> Result<Vec<Partition>, Error> {
-    let mut partitions = vec![Partition::default(); count];
+    let mut partitions = filled(Partition::default(), count);
     Records(records).for_each(interrupt, |piece, number| {
         let partition = &mut partitions[(piece_hash(piece) % count as u64) as usize];
         push(&mut partition.records, piece, number);

@@ -1,5 +1,6 @@
 //! Ids to token indices.
 
+use crate::mem::growth::filled;
 use crate::types::TokenIndex;
 
 pub const NO_TOKEN: TokenIndex = TokenIndex::MAX;
@@ -20,7 +21,7 @@ impl IdIndex {
             ids.dedup();
             return IdIndex { id_of: ids, token_of: Vec::new() };
         }
-        let mut token_of = vec![NO_TOKEN; size];
+        let mut token_of = filled(NO_TOKEN, size);
         ids.iter().for_each(|&id| token_of[id as usize] = 0);
         ids.clear();
         for (id, token) in (0..).zip(&mut token_of) {

@@ -9,6 +9,7 @@ mod trees;
 
 use std::sync::Arc;
 
+use crate::mem::growth::{append, copied, push, with_room};
 use crate::merge::MergeTable;
 use crate::tokens::{Tokens, WholePieces};
 use crate::types::TokenIndex;
@@ -16,7 +17,7 @@ use ids::IdIndex;
 
 /// The ordinary tokens of a vocabulary, in the order of their ids, and its merges.
 pub struct Vocabulary {
-    pub id_of: Arc<[u32]>,
+    pub id_of: Arc<Vec<u32>>,
     pub token_of_byte: [TokenIndex; 256],
     /// The merges in rank order: two parts, and the token that they make.
     pub merges: Vec<(TokenIndex, TokenIndex, TokenIndex)>,
@@ -40,11 +41,10 @@ impl Vocabulary {
         made: &[u32],
         ignore_merges: bool,
     ) -> Option<Vocabulary> {
-        let others = bytes_of.iter().map(|&(id, _)| id);
-        let index = IdIndex::new(byte_ids.iter().chain(made).copied().chain(others).collect());
+        let index = IdIndex::new(all_ids(byte_ids, made, bytes_of));
         let token_of_byte = index.tokens_of(byte_ids)?;
         let mut table = MergeTable::with_room(token_of_byte, index.id_of.len(), pairs.len())?;
-        let mut merges = Vec::with_capacity(pairs.len());
+        let mut merges = with_room(pairs.len());
         for (&(left, right), &id) in pairs.iter().zip(made) {
             let [left, right, made] = index.tokens_of(&[left, right, id])?;
             table.push(left, right, made);
@@ -58,7 +58,7 @@ impl Vocabulary {
             table.whole_pieces = Some(WholePieces::new(Arc::new(tokens)).0);
         }
         Some(Vocabulary {
-            id_of: index.id_of.into(),
+            id_of: Arc::new(index.id_of),
             token_of_byte,
             merges,
             table: Arc::new(table),
@@ -81,20 +81,19 @@ impl Vocabulary {
         max_bytes: u64,
     ) -> Option<Vocabulary> {
         let made = ids_of_runs(made, pairs.len() / 2)?;
-        let other_ids = others.iter().map(|&(id, _)| id);
-        let index = IdIndex::new(byte_ids.iter().chain(&made).copied().chain(other_ids).collect());
+        let index = IdIndex::new(all_ids(byte_ids, &made, others));
         let token_of_byte = index.tokens_of(byte_ids)?;
         let mut tokens = Tokens::with_room(index.id_of.len());
         for (&token, byte) in token_of_byte.iter().zip(0..=255) {
             tokens.define(token, &[byte]).then_some(())?;
         }
-        let mut other_tokens = Vec::with_capacity(others.len());
+        let mut other_tokens = with_room(others.len());
         for &(id, bytes) in others {
             let token = index.token_of(id)?;
             tokens.define(token, bytes).then_some(())?;
             other_tokens.push(token);
         }
-        let mut merges = Vec::with_capacity(made.len());
+        let mut merges = with_room(made.len());
         let mut total = 0;
         for (pair, &id) in pairs.chunks_exact(2).zip(&made) {
             let [left, right, made] = index.tokens_of(&[pair[0], pair[1], id])?;
@@ -122,7 +121,7 @@ impl Vocabulary {
         }
         table.whole_pieces = ignore_merges.then_some(whole_pieces);
         Some(Vocabulary {
-            id_of: index.id_of.into(),
+            id_of: Arc::new(index.id_of),
             token_of_byte,
             merges,
             table: Arc::new(table),
@@ -137,15 +136,17 @@ impl Vocabulary {
         let made = ids_of_runs(&[(first_id, pairs.len().try_into().ok()?)], pairs.len())?;
         let old = self.id_of.len() as TokenIndex;
         self.id_of.last().is_some_and(|&last| last < first_id).then_some(())?;
-        let mut merges = self.merges.clone();
+        let mut merges = copied(&self.merges);
         for (&(left, right), made) in pairs.iter().zip(old..) {
             let part = |id: u32| match id.checked_sub(first_id) {
                 Some(place) => Some(old + place).filter(|&token| token < made),
                 None => self.token_of(id),
             };
-            merges.push((part(left)?, part(right)?, made));
+            push(&mut merges, (part(left)?, part(right)?, made));
         }
-        let size = self.id_of.len() + made.len();
+        let mut id_of = copied(&self.id_of);
+        append(&mut id_of, &made);
+        let size = id_of.len();
         let mut table = MergeTable::with_room(self.token_of_byte, size, merges.len())?;
         if !merges.iter().all(|&(left, right, made)| table.push(left, right, made)) {
             return None;
@@ -162,12 +163,12 @@ impl Vocabulary {
             table.whole_pieces = Some(WholePieces::new(Arc::clone(bytes_of.as_ref()?)).0);
         }
         Some(Vocabulary {
-            id_of: self.id_of.iter().copied().chain(made).collect(),
+            id_of: Arc::new(id_of),
             token_of_byte: self.token_of_byte,
             merges,
             table: Arc::new(table),
             bytes_of,
-            others: self.others.clone(),
+            others: copied(&self.others),
         })
     }
 
@@ -181,13 +182,20 @@ impl Vocabulary {
     }
 }
 
+/// Returns the ids of bytes, of merges and of other tokens.
+fn all_ids(byte_ids: &[u32; 256], made: &[u32], others: &[(u32, &[u8])]) -> Vec<u32> {
+    let mut ids = with_room(byte_ids.len() + made.len() + others.len());
+    ids.extend(byte_ids.iter().chain(made).copied().chain(others.iter().map(|&(id, _)| id)));
+    ids
+}
+
 /// Returns the ids of runs; None unless they are `count` ids of 32 bits.
 fn ids_of_runs(runs: &[(u32, u32)], count: usize) -> Option<Vec<u32>> {
     let total: u64 = runs.iter().map(|&(_, length)| u64::from(length)).sum();
     if total != count as u64 {
         return None;
     }
-    let mut ids = Vec::with_capacity(count);
+    let mut ids = with_room(count);
     for &(first, length) in runs {
         let last = first.checked_add(length.checked_sub(1)?)?;
         ids.extend(first..=last);

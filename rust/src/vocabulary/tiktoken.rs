@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::Vocabulary;
 use super::ids::NO_TOKEN;
 use crate::interrupt::Interrupt;
+use crate::mem::growth::{collected, filled, granted, push, with_room};
 use crate::merge::{MergeScratch, MergeTable, NO_RANK, Ranks, merge_long};
 use crate::tokens::{Tokens, WholePieces};
 use crate::types::{Rank, TokenIndex};
@@ -24,7 +25,8 @@ impl Vocabulary {
         max_bytes: usize,
         interrupt: &mut Interrupt<'_>,
     ) -> Option<Vocabulary> {
-        ranks.sort_by_key(|&(rank, _)| rank);
+        // A stable sort would need more memory; equal ranks are an error.
+        ranks.sort_unstable_by_key(|&(rank, _)| rank);
         if ranks.windows(2).any(|pair| pair[0].0 == pair[1].0)
             || ranks.iter().any(|&(_, bytes)| !(1..=max_bytes).contains(&bytes.len()))
             || ranks.last().is_none_or(|&(rank, _)| rank > max_rank)
@@ -50,7 +52,7 @@ impl Vocabulary {
         // If they leave more, tokens of higher ranks take part.
         let mut table = MergeTable::with_room(token_of_byte, tokens.len(), tokens.len())?;
         let (mut scratch, never) = (MergeScratch::default(), &mut Interrupt::never());
-        let mut merges = Vec::with_capacity(ranks.len());
+        let mut merges = with_room(ranks.len());
         for (token, &(_, bytes)) in (0..).zip(&ranks) {
             interrupt.advance(bytes.len()).ok()?;
             let mut joined = Vec::new();
@@ -74,7 +76,7 @@ impl Vocabulary {
             table.whole_pieces = Some(whole_pieces);
         }
         Some(Vocabulary {
-            id_of: ranks.iter().map(|&(rank, _)| rank).collect(),
+            id_of: Arc::new(collected(ranks.iter().map(|&(rank, _)| rank))),
             token_of_byte,
             others: others(&token_of_byte, &merges, ranks.len()),
             merges,
@@ -90,8 +92,8 @@ fn others(
     merges: &[(TokenIndex, TokenIndex, TokenIndex)],
     count: usize,
 ) -> Vec<TokenIndex> {
-    let mut known = vec![false; count];
-    let mut is_other = vec![false; count];
+    let mut known = filled(false, count);
+    let mut is_other = filled(false, count);
     token_of_byte.iter().for_each(|&token| known[token as usize] = true);
     for &(left, right, made) in merges {
         for part in [left, right].map(|part| part as usize) {
@@ -101,7 +103,11 @@ fn others(
         known[made as usize] = true;
     }
     let tokens = 0..count as TokenIndex;
-    tokens.filter(|&token| is_other[token as usize] || !known[token as usize]).collect()
+    let mut others = Vec::new();
+    tokens
+        .filter(|&token| is_other[token as usize] || !known[token as usize])
+        .for_each(|token| push(&mut others, token));
+    others
 }
 
 /// tiktoken's rule without the token `but`: two neighbours make the token of their joined bytes.
@@ -134,12 +140,13 @@ type RankRanges = Vec<(u32, Range<usize>)>;
 ///
 /// None if a line is not spelled as tiktoken writes it: canonical base64, a space, and decimals.
 pub fn parse_ranks(data: &[u8]) -> Option<(RankRanges, Vec<u8>)> {
-    let mut ranks = Vec::with_capacity(data.len() / 12);
-    let mut bytes = Vec::with_capacity(data.len() / 2);
+    let mut ranks = with_room(data.len() / 12);
+    let mut bytes = with_room(data.len() / 2);
     let mut rest = data;
     while !rest.is_empty() {
         let start = bytes.len();
         let encoded = rest.iter().position(|&byte| byte == b' ')?;
+        granted(bytes.try_reserve(encoded));
         STANDARD.decode_vec(&rest[..encoded], &mut bytes).ok()?;
         rest = &rest[encoded + 1..];
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -150,7 +157,7 @@ pub fn parse_ranks(data: &[u8]) -> Option<(RankRanges, Vec<u8>)> {
             rest[..digits].iter().fold(0, |rank, &digit| 10 * rank + u64::from(digit - b'0'));
         rest = &rest[digits..];
         rest = rest.strip_prefix(b"\r").unwrap_or(rest).strip_prefix(b"\n")?;
-        ranks.push((rank.try_into().ok()?, start..bytes.len()));
+        push(&mut ranks, (rank.try_into().ok()?, start..bytes.len()));
     }
     Some((ranks, bytes))
 }

@@ -3,6 +3,7 @@
 use std::mem::replace;
 
 use super::Vocabulary;
+use crate::mem::growth::{filled, with_room};
 
 impl Vocabulary {
     /// Returns whether each token is a byte or the result of one merge, whose parts are bytes or
@@ -11,7 +12,7 @@ impl Vocabulary {
         if self.table.whole_pieces.is_some() {
             return false;
         }
-        let mut is_known = vec![false; self.id_of.len()];
+        let mut is_known = filled(false, self.id_of.len());
         for &token in &self.token_of_byte {
             is_known[token as usize] = true;
         }
@@ -26,7 +27,7 @@ impl Vocabulary {
     /// too large. The vocabulary is nested. `counts` has how often each token occurs in the text.
     pub fn tokens_by_size(&self, mut counts: Vec<u64>) -> Option<Vec<u64>> {
         let mut tokens = counts.iter().try_fold(0_u64, |sum, &count| sum.checked_add(count))?;
-        let mut by_size = Vec::with_capacity(self.merges.len() + 1);
+        let mut by_size = with_room(self.merges.len() + 1);
         by_size.push(tokens);
         // Each token is counted in whole before its parts.
         for &(left, right, made) in self.merges.iter().rev() {

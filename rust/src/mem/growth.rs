@@ -1,0 +1,114 @@
+//! Memory whose size follows from the input.
+//!
+//! Rust's collections end the process if the system refuses memory. These functions end the call
+//! alone: they unwind with `OutOfMemory`, for which `python/interrupt.rs` raises MemoryError. What
+//! the call was changing is dropped, as after any panic, so nothing half-made stays in use.
+//!
+//! Memory of a fixed size below a few kilobytes does without them.
+
+use std::collections::TryReserveError;
+use std::panic::resume_unwind;
+
+/// What a call unwinds with if the system refuses memory.
+pub struct OutOfMemory;
+
+/// Unwinds unless the memory was granted.
+#[inline(always)]
+pub fn granted(result: Result<(), TryReserveError>) {
+    if result.is_err() {
+        out_of_memory();
+    }
+}
+
+// Unlike `panic!`, this writes nothing on stderr.
+#[cold]
+#[inline(never)]
+fn out_of_memory() -> ! {
+    resume_unwind(Box::new(OutOfMemory))
+}
+
+/// Returns an empty list with room for `count` items.
+pub fn with_room<T>(count: usize) -> Vec<T> {
+    let mut list = Vec::new();
+    granted(list.try_reserve_exact(count));
+    list
+}
+
+/// Returns `count` copies of an item.
+pub fn filled<T: Clone>(item: T, count: usize) -> Vec<T> {
+    let mut list = with_room(count);
+    list.resize(count, item);
+    list
+}
+
+/// Returns a copy of items.
+pub fn copied<T: Copy>(items: &[T]) -> Vec<T> {
+    let mut list = with_room(items.len());
+    list.extend_from_slice(items);
+    list
+}
+
+/// Returns the items of an iterator that knows their number.
+pub fn collected<T>(items: impl ExactSizeIterator<Item = T>) -> Vec<T> {
+    let mut list = with_room(items.len());
+    list.extend(items);
+    list
+}
+
+/// Appends an item.
+#[inline(always)]
+pub fn push<T>(list: &mut Vec<T>, item: T) {
+    if list.len() == list.capacity() {
+        granted(list.try_reserve(1));
+    }
+    list.push(item);
+}
+
+/// Appends copies of items.
+#[inline(always)]
+pub fn append<T: Copy>(list: &mut Vec<T>, items: &[T]) {
+    granted(list.try_reserve(items.len()));
+    list.extend_from_slice(items);
+}
+
+/// Makes a list as long as `count`, if it is shorter.
+pub fn lengthen<T: Clone>(list: &mut Vec<T>, count: usize, item: T) {
+    if count > list.len() {
+        granted(list.try_reserve(count - list.len()));
+        list.resize(count, item);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::catch_unwind;
+
+    use super::*;
+
+    #[test]
+    fn refused_memory_unwinds() {
+        let requests: [fn() -> Vec<u64>; 3] = [
+            || with_room(usize::MAX / 16),
+            || filled(1, usize::MAX / 16),
+            || {
+                let mut list = vec![1];
+                granted(list.try_reserve(usize::MAX / 16));
+                list
+            },
+        ];
+        for request in requests {
+            assert!(catch_unwind(request).is_err_and(|panic| panic.is::<OutOfMemory>()));
+        }
+    }
+
+    #[test]
+    fn lists_have_their_items() {
+        let mut list = collected(1..4);
+        push(&mut list, 4);
+        append(&mut list, &[5, 6]);
+        lengthen(&mut list, 8, 7);
+        lengthen(&mut list, 2, 9);
+        assert_eq!(copied(&list), [1, 2, 3, 4, 5, 6, 7, 7]);
+        assert_eq!(filled(3, 2), [3, 3]);
+    }
+}

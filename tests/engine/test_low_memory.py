@@ -1,0 +1,118 @@
+"""With little memory left, calls raise MemoryError, and later calls give the right ids."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+
+import pytest
+from support.engines import native_only
+from support.programs import output_of
+
+from bpetite import Tokenizer
+
+pytestmark = [
+    native_only,
+    pytest.mark.skipif(sys.platform != "linux", reason="limits the memory as Linux does"),
+]
+
+CALLS = {
+    "encode": "tokenizer.encode(text)",
+    "encode of many pieces": "tokenizer.encode(numbers)",
+    "encode of one piece": "tokenizer.encode('a' * (1 << 20))",
+    "encode of special tokens": "tokenizer.encode('<|a|>' * (1 << 19))",
+    "encode_array": "tokenizer.encode_array(text)",
+    "encode_array of bytes": "tokenizer.encode_array(data)",
+    "encode_array with threads": "tokenizer.encode_array(text, threads=2)",
+    "encode_batch": "tokenizer.encode_batch(texts)",
+    "encode_batch with threads": "tokenizer.encode_batch(texts, threads=2)",
+    "encode_batch_arrays": "tokenizer.encode_batch_arrays([text] * 3)",
+    "encode_batch_arrays of short texts": "tokenizer.encode_batch_arrays(texts)",
+    "encode_offsets": "tokenizer.encode_offsets(data, bounds)",
+    "encode_parts": "tokenizer.encode_parts(texts)",
+    "encode_parts_arrays": "tokenizer.encode_parts_arrays([Trusted(text), text])",
+    "encode_with_offsets": "tokenizer.encode_with_offsets(text)",
+    "encode_with_offsets_arrays": "tokenizer.encode_with_offsets_arrays(text)",
+    "encode_stream": "tokenizer.encode_stream().step(text)",
+    "count": "tokenizer.count(numbers)",
+    "decode": "tokenizer.decode(tokens)",
+    "decode_with_offsets": "tokenizer.decode_with_offsets(tokens)",
+    "from_corpus": "PieceCounts.from_corpus(numbers)",
+    "from_corpus with threads": "PieceCounts.from_corpus([numbers] * 4, threads=2)",
+    "from_items": "PieceCounts.from_items(items)",
+    "sum of counts": "many + many",
+    "partition of counts": "many.partition(7)",
+    "train": "Tokenizer.train(numbers, 400)",
+    "train from counts": "Tokenizer.train(many, 300)",
+    "train with a base": "Tokenizer.train(many, 2050, base=large)",
+    "load of a vocabulary": "Tokenizer.load('merges.json').encode(text)",
+    "load of tiktoken's ranks": "Tokenizer.load('ranks.tiktoken', pattern='gpt2').encode(text)",
+}
+
+# Each call has a process of its own for each room, forked from one that has only made its input.
+PROGRAM = """
+import array, os, regex, resource
+from bpetite import PieceCounts, Tokenizer, Trusted
+
+tokenizer = Tokenizer.load("small.json")
+large = Tokenizer.load("merges.json")
+sample = "ab cd <|a|> ef, 12345678 it's \\u4f60\\u597d " * 40
+ids = tokenizer.encode(sample)
+text = "ab cd ef " * (1 << 19)
+data = text.encode()
+numbers = " ".join(map(str, range(1 << 18)))
+many = PieceCounts.from_corpus(numbers)
+tokens = list(range(256, 260)) * (1 << 17)
+texts = [f"a text of number {number}" for number in range(1 << 15)]
+bounds = array.array("Q", range(0, len(data) + 1, 9))
+items = [(f"{number:x}", 1) for number in range(1 << 16)]
+
+def result_of(work):
+    try:
+        return work()
+    except MemoryError:
+        return MemoryError
+
+def test(name, call, megabytes):
+    with open("/proc/self/statm") as sizes:
+        used = int(sizes.read().split()[0]) * resource.getpagesize()
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (used + (megabytes << 20), hard))
+    is_raised = result_of(call) is MemoryError
+    short = result_of(lambda: tokenizer.encode(sample))
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+    assert short in (ids, MemoryError)
+    assert tokenizer.encode(sample) == ids == tokenizer.encode_array(sample).tolist()
+    assert tokenizer.encode_batch([sample] * 3, threads=2) == [ids] * 3
+    print(name, "raised" if is_raised else "made", sep="|", flush=True)
+
+for name, call in CALLS.items():
+    for megabytes in (1, 5, 16):
+        child = os.fork()
+        if child == 0:
+            os.dup2(1, 2)
+            test(name, eval("lambda: " + call), megabytes)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if status != 0:
+            print(name, f"ended with {megabytes} MB", sep="|", flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Return a line for each call and room: the call's name, and how it ended."""
+    folder = tmp_path_factory.mktemp("vocabularies")
+    text = " ".join(f"{number:x}" for number in range(20_000))
+    Tokenizer.train("ab cd ef " * 9, 262, special_tokens=["<|a|>"]).save(folder / "small.json")
+    large = Tokenizer.train(text, 2000)
+    large.save(folder / "merges.json")
+    large.save(folder / "ranks.tiktoken", format="tiktoken")
+    with contextlib.chdir(folder):
+        return output_of(f"CALLS = {CALLS!r}\n{PROGRAM}", timeout=600).splitlines()
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_too_little_memory_raises_memory_error(call: str, outcomes: list[str]) -> None:
+    ends = {line.partition("|")[2] for line in outcomes if line.startswith(f"{call}|")}
+    assert ends in ({"raised"}, {"raised", "made"})
