@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::parts::{Places, TokenLengths};
+use super::places::{Places, TokenLengths};
 use super::sink::{IdList, Sink};
 use crate::cache::{Cache, MAX_FEW_CJK_RUNS, MergePiece, Misses, Packed};
 use crate::interrupt::Interrupt;

@@ -6,8 +6,10 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use super::batch::{Context, Job};
+use super::encoder::Encoder;
+use super::sink::{Id, IdCounts, IdList, Sink};
 use crate::cache::{Cache, Packed};
-use crate::encode::{Context, Encoder, Id, IdCounts, IdList, Job, Sink};
 use crate::interrupt::Interrupt;
 use crate::mem::growth::{append, collected, granted, lengthen, push, with_room};
 

@@ -5,23 +5,18 @@
 //! The bounds of its pieces tell where each part begins among the ids. If a part begins inside of a
 //! piece, the lengths of the piece's tokens tell it.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
+use super::batch::Job;
+use super::encoder::Encoder;
 use super::literals::Found;
 use super::parallel::{MAX_PART_BYTES, TooLongError};
-use super::{Encoder, Id, IdList, Job, Sink};
+use super::places::{FAR, Places, TokenLengths};
+use super::sink::{Id, IdList, Sink};
 use crate::cache::{Cache, Packed};
 use crate::interrupt::{Interrupt, Interrupted};
-use crate::mem::growth::{append, granted, lengthen, push, with_room};
+use crate::mem::growth::{append, push, with_room};
 use crate::mem::pool::BufferPool;
-use crate::merge::MergeTable;
-use crate::types::BATCH;
-
-const CHUNK_IDS: usize = 8;
-
-/// Stands for a length that is not in the table.
-const FAR: u8 = u8::MAX;
 
 static TEXTS: BufferPool<u8> = BufferPool::new();
 
@@ -209,54 +204,6 @@ impl<T: Id + Into<u32>> PartedIds<'_, T> {
     }
 }
 
-/// Where the pieces of a batch end, and which ids they have.
-pub struct Places {
-    ends: [u32; BATCH + GROUP],
-    /// The end of each full group of pieces.
-    group_ends: [u32; BATCH / GROUP],
-    /// How many ids of the batch stand before each piece.
-    ids_before: [u32; BATCH],
-}
-
-/// The number of ends that are compared with a position at once.
-const GROUP: usize = 16;
-
-impl Default for Places {
-    fn default() -> Places {
-        Places { ends: [0; BATCH + GROUP], group_ends: [0; BATCH / GROUP], ids_before: [0; BATCH] }
-    }
-}
-
-impl Places {
-    /// Sets the ends of pieces, and behind them ends that no position reaches.
-    #[inline(always)]
-    fn set_ends(&mut self, ends: &[u32]) {
-        self.ends[..ends.len()].copy_from_slice(ends);
-        self.ends[ends.len()..][..GROUP].fill(u32::MAX >> 1);
-        let full = ends.len() / GROUP;
-        for (group_end, ends) in self.group_ends.iter_mut().zip(ends.chunks_exact(GROUP)) {
-            *group_end = ends[GROUP - 1];
-        }
-        self.group_ends[full..].fill(u32::MAX >> 1);
-    }
-
-    /// Returns the first piece that ends behind a position.
-    #[inline(always)]
-    fn piece_at(&self, at: u32) -> usize {
-        let first = GROUP * count_until(at, &self.group_ends);
-        match self.ends[first..].first_chunk::<GROUP>() {
-            Some(ends) => first + count_until(at, ends),
-            None => first,
-        }
-    }
-}
-
-/// Returns how many of the ends are not behind a position.
-#[inline(always)]
-fn count_until<const COUNT: usize>(at: u32, ends: &[u32; COUNT]) -> usize {
-    ends.iter().map(|end| end.wrapping_sub(at + 1) >> 31).sum::<u32>() as usize
-}
-
 impl<T: Id + Into<u32>> Sink for PartedIds<'_, T> {
     #[inline(always)]
     fn take_packed(&mut self, packed: &[Packed], bounds: &[u32], cache: &Cache) {
@@ -286,78 +233,6 @@ impl<T: Id + Into<u32>> Sink for PartedIds<'_, T> {
     #[inline(always)]
     fn expect_pieces(&mut self, count: usize) {
         self.ids.expect_pieces(count);
-    }
-}
-
-/// The lengths of tokens in bytes, by their ids.
-pub struct TokenLengths {
-    /// One byte for each, so that more of the table stays in the processor's cache.
-    by_id: Vec<u8>,
-    /// Those of ids that are too high for the table, and of tokens that are too long.
-    far: HashMap<u32, u32>,
-}
-
-impl TokenLengths {
-    pub fn new(merges: &MergeTable, id_of: &[u32]) -> TokenLengths {
-        let max_table = 2 * id_of.len() + 1024;
-        let (mut by_id, mut far) = (Vec::new(), HashMap::new());
-        for (&id, length) in id_of.iter().zip(merges.lengths(id_of.len())) {
-            let index = id as usize;
-            let stored = u8::try_from(length).unwrap_or(FAR);
-            if index >= max_table || stored == FAR {
-                granted(far.try_reserve(1));
-                far.insert(id, length);
-            }
-            if index < max_table {
-                lengthen(&mut by_id, index + 1, 0);
-                by_id[index] = stored;
-            }
-        }
-        TokenLengths { by_id, far }
-    }
-
-    /// Returns the length of the token of an id, or `FAR`.
-    #[inline(always)]
-    fn in_table(&self, id: u32) -> u8 {
-        self.by_id.get(id as usize).copied().unwrap_or(FAR)
-    }
-
-    /// Returns the length of the token of an id that merging gives.
-    #[inline(always)]
-    fn of(&self, id: impl Into<u32>) -> usize {
-        let id = id.into();
-        match self.by_id.get(id as usize) {
-            Some(&length) if length != FAR => length.into(),
-            _ => self.far_of(id),
-        }
-    }
-
-    #[cold]
-    fn far_of(&self, id: u32) -> usize {
-        self.far.get(&id).map_or(0, |&length| length as usize)
-    }
-
-    /// Returns the index of the first id whose token begins at `start` or behind, and where it
-    /// begins. The token of `ids[index]` begins at `at`.
-    fn first_from<T: Id + Into<u32>>(
-        &self,
-        start: usize,
-        ids: &[T],
-        (mut index, mut at): (usize, usize),
-    ) -> (usize, usize) {
-        // One comparison for several tokens halves the time.
-        while let Some(chunk) = ids.get(index..index + CHUNK_IDS) {
-            let end = at + chunk.iter().map(|&id| self.of(id)).sum::<usize>();
-            if end >= start {
-                break;
-            }
-            (index, at) = (index + CHUNK_IDS, end);
-        }
-        while at < start && index < ids.len() {
-            at += self.of(ids[index]);
-            index += 1;
-        }
-        (index, at)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::{NO_RANK, Ranks};
+use super::ranks::{NO_RANK, Ranks};
 use crate::interrupt::Interrupt;
 use crate::mem::growth::{granted, push};
 use crate::types::{Rank, TokenIndex};

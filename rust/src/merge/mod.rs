@@ -8,13 +8,14 @@
 pub mod cjk;
 mod heap;
 mod pair_table;
+mod ranks;
 mod short;
 mod windows;
 pub mod words;
 
 pub use heap::{MergeScratch, merge_long};
-pub use pair_table::NO_RANK;
 use pair_table::PairTable;
+pub use ranks::{NO_RANK, Ranks};
 use short::{MAX_STACK_PIECE, merge_short};
 use windows::{TokenLengths, merge_in_windows};
 
@@ -22,22 +23,6 @@ use crate::interrupt::Interrupt;
 use crate::mem::growth::{collected, filled, push};
 use crate::tokens::{Tokens, WholePieces};
 use crate::types::{MAX_CACHED_PIECE, Rank, TokenIndex};
-
-/// The ranks of pairs, and the tokens that they become.
-pub trait Ranks {
-    fn of_byte(&self, byte: u8) -> TokenIndex;
-
-    /// Returns the rank of the merge of two tokens, or NO_RANK.
-    fn rank(&self, left: TokenIndex, right: TokenIndex) -> Rank;
-
-    /// Returns the rank of the merge of two bytes, or NO_RANK.
-    fn byte_pair(&self, left: u8, right: u8) -> Rank {
-        self.rank(self.of_byte(left), self.of_byte(right))
-    }
-
-    /// Returns the token that a merge makes.
-    fn made_by(&self, rank: Rank) -> TokenIndex;
-}
 
 /// The merges of a vocabulary.
 pub struct MergeTable {
@@ -206,6 +191,11 @@ impl Ranks for MergeTable {
     #[inline(always)]
     fn rank(&self, left: TokenIndex, right: TokenIndex) -> Rank {
         self.ranks.get(left, right)
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, left: TokenIndex, right: TokenIndex) {
+        self.ranks.prefetch(left, right);
     }
 
     #[inline(always)]

@@ -2,11 +2,10 @@
 
 use std::hash::{BuildHasher, RandomState};
 
+use super::ranks::NO_RANK;
 use crate::mem::growth::{filled, push};
 use crate::mem::prefetch;
 use crate::types::{Rank, TokenIndex};
-
-pub const NO_RANK: Rank = Rank::MAX;
 
 /// Ranks of pairs, in lines of 64 bytes, the size of a line of the processor's cache.
 ///

@@ -4,7 +4,7 @@
 //! length of a piece and the place of a merge differ each time. So four ranks are compared and four
 //! parts are moved at once, some of them behind the end of the piece, where no pair has a rank.
 
-use super::{MergeTable, NO_RANK, Ranks};
+use super::ranks::{NO_RANK, Ranks};
 use crate::mem::growth::append;
 use crate::types::{Rank, TokenIndex};
 
@@ -15,7 +15,7 @@ const FOUR: usize = 4;
 const ROOM: usize = MAX_STACK_PIECE + FOUR;
 
 /// Appends the tokens of a piece to `tokens`.
-pub fn merge_short(table: &MergeTable, piece: &[u8], tokens: &mut Vec<TokenIndex>) {
+pub fn merge_short(table: &impl Ranks, piece: &[u8], tokens: &mut Vec<TokenIndex>) {
     let mut parts = [0; ROOM];
     // ranks[i] is the rank of the pair that begins at parts[i].
     let mut ranks = [NO_RANK; ROOM];
@@ -33,10 +33,10 @@ pub fn merge_short(table: &MergeTable, piece: &[u8], tokens: &mut Vec<TokenIndex
         }
         let made = table.made_by(lowest);
         if at > 0 {
-            table.ranks.prefetch(parts[at - 1], made);
+            table.prefetch(parts[at - 1], made);
         }
         if at + 2 < length {
-            table.ranks.prefetch(made, parts[at + 2]);
+            table.prefetch(made, parts[at + 2]);
         }
         parts[at] = made;
         length -= 1;

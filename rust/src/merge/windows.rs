@@ -39,8 +39,8 @@
 //! 4. All neighbours in the row of taken tokens are neighbours in the result of some window. The
 //!    last token taken from a window and the first of the next are so because of the expectation.
 
-use super::MergeTable;
 use super::heap::{MergeScratch, merge_long};
+use super::ranks::Ranks;
 use crate::interrupt::Interrupt;
 use crate::mem::growth::{append, filled, push};
 use crate::types::{MAX_CACHED_PIECE, TokenIndex};
@@ -61,7 +61,7 @@ struct Window {
 
 /// Appends the tokens of a piece to `tokens`. An interrupt leaves them incomplete.
 pub fn merge_in_windows(
-    table: &MergeTable,
+    table: &impl Ranks,
     piece: &[u8],
     lengths: &TokenLengths,
     scratch: &mut MergeScratch,

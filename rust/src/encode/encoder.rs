@@ -1,0 +1,557 @@
+//! The encoder of a vocabulary: from a text to segments, pieces and ids.
+
+use std::sync::{Arc, Mutex, TryLockError};
+
+use super::batch::{Context, EncodePieces, Job, PieceEncoder};
+use super::literals::Literals;
+use super::sink::Sink;
+use crate::interrupt::{Interrupt, Interrupted};
+use crate::merge::words::has_words;
+use crate::merge::{MergeScratch, MergeTable};
+use crate::simd::Isa;
+use crate::split::numbers::NumberEnds;
+use crate::split::{self, Pattern, Pieces};
+use crate::types::BATCH;
+
+/// Encodes texts with one vocabulary. Many threads may use it at once.
+pub struct Encoder {
+    pattern: Option<Pattern>,
+    /// The most characters of a number, if numbers divide texts before the pattern splits them.
+    max_digits: Option<usize>,
+    pub(super) pieces: Arc<PieceEncoder>,
+    pub(super) special: Option<Literals>,
+    /// Contexts that no call uses. The lock is held only to take one out or to put one back.
+    contexts: Arc<Mutex<Vec<Box<Context>>>>,
+}
+
+impl Encoder {
+    /// `id_of` has the id of each token, `special` the literals of special tokens and their ids.
+    /// Numbers of up to `max_digits` characters divide texts before the pattern splits them.
+    pub fn new(
+        pattern: Option<Pattern>,
+        max_digits: Option<usize>,
+        merges: Arc<MergeTable>,
+        id_of: Arc<Vec<u32>>,
+        special: &[(String, u32)],
+    ) -> Encoder {
+        split::prepare();
+        let pieces = Arc::new(PieceEncoder::new(merges, id_of));
+        Encoder { pattern, max_digits, pieces, special: None, contexts: Arc::default() }
+            .allowing(special)
+    }
+
+    /// Returns an encoder with other special tokens, which shares all else.
+    pub fn allowing(&self, special: &[(String, u32)]) -> Encoder {
+        Encoder {
+            pattern: self.pattern,
+            max_digits: self.max_digits,
+            pieces: Arc::clone(&self.pieces),
+            special: (!special.is_empty()).then(|| Literals::new(special)),
+            contexts: Arc::clone(&self.contexts),
+        }
+    }
+
+    /// Returns whether there are special literals.
+    pub fn has_special(&self) -> bool {
+        self.special.is_some()
+    }
+
+    /// Returns the highest id of an ordinary token.
+    pub(super) fn highest_id(&self) -> u32 {
+        self.pieces.id_of.iter().copied().max().unwrap_or(0)
+    }
+
+    /// Returns the start and the end of the first special literal in a text.
+    pub fn first_special(&self, text: &[u8]) -> Option<(usize, usize)> {
+        let mut first = None;
+        self.special.as_ref()?.for_each(text, |found| {
+            first = Some((found.start, found.end));
+            false
+        });
+        first
+    }
+
+    /// Returns a context that no other call uses.
+    pub fn take_context(&self) -> Box<Context> {
+        self.with_contexts(Vec::pop).flatten().unwrap_or_default()
+    }
+
+    /// Keeps a context for later calls, without the memory of long pieces.
+    pub fn put_context(&self, mut context: Box<Context>) {
+        context.cache.begin_batch();
+        if context.scratch.room() > MAX_POOLED_PIECE_BYTES {
+            context.scratch = MergeScratch::default();
+        }
+        self.with_contexts(|contexts| {
+            if contexts.len() < MAX_POOLED_CONTEXTS {
+                contexts.push(context);
+            }
+        });
+    }
+
+    /// Works with the contexts that no call uses, unless another thread keeps the lock. A thread
+    /// with the lock needs it very briefly, or does not exist any more, in a forked process.
+    fn with_contexts<R>(&self, work: impl FnOnce(&mut Vec<Box<Context>>) -> R) -> Option<R> {
+        for _ in 0..1000 {
+            match self.contexts.try_lock() {
+                Ok(mut contexts) => return Some(work(&mut contexts)),
+                Err(TryLockError::Poisoned(error)) => return Some(work(&mut error.into_inner())),
+                Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
+            }
+        }
+        None
+    }
+
+    /// Returns the first safe split of a text from `from` on: both sides, encoded as ordinary text,
+    /// have the ids of the whole. Returns the length if there is no safe split, or on an interrupt.
+    pub fn next_safe_split(&self, text: &[u8], from: usize, interrupt: &mut Interrupt) -> usize {
+        let Some(pattern) = self.pattern else { return text.len() };
+        let pieces = Pieces::new(pattern, text);
+        let mut positions = (from..text.len()).take_while(|_| interrupt.advance(1).is_ok());
+        positions.find(|&at| pieces.is_safe_split(at)).unwrap_or(text.len())
+    }
+
+    /// Encodes a text, which is UTF-8. Special literals become their ids, unless `ordinary` is true.
+    pub fn encode<S: Sink>(&self, text: &[u8], ordinary: bool, job: &mut Job<'_, '_, S>) {
+        self.for_each_segment(text, ordinary, |segment, special| {
+            let goes_on = self.encode_ordinary(segment, job).is_ok();
+            job.sink.take(special);
+            goes_on && job.interrupt.advance(1).is_ok()
+        });
+    }
+
+    /// Calls `take` for each segment of ordinary text, with the id of the special token behind it,
+    /// as long as `take` returns true.
+    pub fn for_each_segment<'t>(
+        &self,
+        text: &'t [u8],
+        ordinary: bool,
+        mut take: impl FnMut(&'t [u8], &[u32]) -> bool,
+    ) {
+        let mut start = 0;
+        let mut goes_on = true;
+        if let (false, Some(literals)) = (ordinary, &self.special) {
+            literals.for_each(text, |found| {
+                goes_on = take(&text[start..found.start], &[found.id]);
+                start = found.end;
+                goes_on
+            });
+        }
+        if goes_on {
+            take(&text[start..], &[]);
+        }
+    }
+
+    pub fn encode_ordinary<S: Sink>(
+        &self,
+        text: &[u8],
+        job: &mut Job<'_, '_, S>,
+    ) -> Result<(), Interrupted> {
+        self.encode_adjacent(text, &[text.len() as u32], job)
+    }
+
+    /// Encodes texts that stand side by side in `text`, and end at `ends`. A piece never crosses an
+    /// end, but a batch of pieces does.
+    pub fn encode_adjacent<S: Sink>(
+        &self,
+        text: &[u8],
+        ends: &[u32],
+        job: &mut Job<'_, '_, S>,
+    ) -> Result<(), Interrupted> {
+        let Some(max_digits) = self.max_digits else { return self.encode_from(0, text, ends, job) };
+        let mut numbers = NumberEnds::new(text, ends, max_digits);
+        let (mut start, mut ends) = (0, Vec::new());
+        while numbers.next_ends(&mut ends) {
+            self.encode_from(start, text, &ends, job)?;
+            start = ends[ends.len() - 1] as usize;
+        }
+        Ok(())
+    }
+
+    /// Encodes the texts from `start` on, which end at `ends`.
+    fn encode_from<S: Sink>(
+        &self,
+        start: usize,
+        text: &[u8],
+        ends: &[u32],
+        job: &mut Job<'_, '_, S>,
+    ) -> Result<(), Interrupted> {
+        let Some(pattern) = self.pattern else { return Ok(()) };
+        let mut pieces = Pieces::of_texts(pattern, text, start, ends);
+        let mut next_forecast = start + FIRST_FORECAST_BYTES;
+        let first = job.sink.count();
+        let mut at = start;
+        loop {
+            job.context.bounds[0] = at as u32;
+            let count = pieces.next_ends(&mut job.context.bounds[1..]);
+            let end = job.context.bounds[count] as usize;
+            if end <= at {
+                // The end; or another thread has changed the text, and it is not UTF-8 any more.
+                return Ok(());
+            }
+            self.encode_pieces(text, count, pattern == Pattern::Words, job);
+            job.interrupt.advance(end - at)?;
+            at = end;
+            if at > next_forecast {
+                // Expect as many ids a byte as so far, and 3 % more, but at most one a byte.
+                let left = text.len() - at;
+                let ids_per_byte = (job.sink.count() - first) as f64 / (at - start) as f64;
+                let more = ids_per_byte * left as f64 * 1.03;
+                job.sink.expect((more as usize).min(left) + 4 * BATCH);
+                next_forecast = at + FORECAST_BYTES;
+            }
+        }
+    }
+
+    pub fn encode_piece<S: Sink>(&self, piece: &[u8], job: &mut Job<'_, '_, S>) {
+        if !piece.is_empty() {
+            job.context.bounds[..2].copy_from_slice(&[0, piece.len() as u32]);
+            self.encode_pieces(piece, 1, has_words(piece), job);
+        }
+    }
+
+    /// Encodes up to `BATCH` pieces that stand side by side. `bounds` has the start of each, and the
+    /// end of the last.
+    pub fn encode_pieces_at<S: Sink>(&self, text: &[u8], bounds: &[u32], job: &mut Job<'_, '_, S>) {
+        if bounds.len() > 1 {
+            job.context.bounds[..bounds.len()].copy_from_slice(bounds);
+            self.encode_pieces(text, bounds.len() - 1, true, job);
+        }
+    }
+
+    /// Encodes the first `count` pieces, whose bounds are in the context.
+    #[inline(always)]
+    fn encode_pieces<S: Sink>(
+        &self,
+        text: &[u8],
+        count: usize,
+        may_have_words: bool,
+        job: &mut Job<'_, '_, S>,
+    ) {
+        job.context.cache.begin_batch();
+        Isa::get().run(EncodePieces { encoder: &self.pieces, text, count, may_have_words, job });
+    }
+}
+
+/// The most contexts that are kept for later calls.
+const MAX_POOLED_CONTEXTS: usize = 64;
+
+/// The longest piece for which a context keeps memory.
+const MAX_POOLED_PIECE_BYTES: usize = 1 << 16;
+
+/// After this many bytes the sink makes room for the rest of a text, the first time earlier.
+const FORECAST_BYTES: usize = 1 << 20;
+const FIRST_FORECAST_BYTES: usize = 1 << 17;
+
+/// For tests: an encoder, and its ids by the plainest way.
+#[cfg(test)]
+pub mod examples {
+    use super::*;
+    use crate::split::numbers::divided;
+    use crate::split::{PATTERNS, all_pieces};
+    use crate::test_inputs::WORDS;
+    use crate::types::TokenIndex;
+
+    pub const SPECIAL: [(&str, u32); 3] = [("<|a|>", 7000), ("<|a|><|b|>", 7001), ("'s", 7002)];
+
+    /// Returns an encoder for each pattern, and for numbers that divide texts before.
+    pub fn encoders() -> impl Iterator<Item = Encoder> {
+        let lengths = [None, Some(1), Some(3), Some(usize::MAX)];
+        PATTERNS.into_iter().flat_map(move |pattern| {
+            lengths.map(|max_digits| Encoder { max_digits, ..encoder(Some(pattern)) })
+        })
+    }
+
+    /// Returns an encoder whose merges make tokens of all words, and of longer ones. The ids of
+    /// bytes are in another order than the bytes.
+    pub fn encoder(pattern: Option<Pattern>) -> Encoder {
+        let bytes = std::array::from_fn(|byte| byte as TokenIndex);
+        let mut merges = MergeTable::with_room(bytes, 4000, 3000).expect("few");
+        let mut next = 256;
+        let longer = ["thehen", "中文中文", "aaaa", "    "].map(|word| word.repeat(9));
+        for text in WORDS.iter().copied().chain(longer.iter().map(String::as_str)) {
+            for pair in merged(&merges, text.as_bytes()).chunks_exact(2) {
+                next += u32::from(merges.push(pair[0], pair[1], next));
+            }
+        }
+        let id_of = Arc::new(
+            (0..next).map(|token| if token < 256 { 255 - token } else { token }).collect(),
+        );
+        let special = SPECIAL.map(|(literal, id)| (literal.to_string(), id));
+        Encoder::new(pattern, None, Arc::new(merges), id_of, &special)
+    }
+
+    /// Returns words, special literals, and more words of those tokens.
+    pub fn all_words() -> Vec<&'static str> {
+        let more = ["中文中文中", "日本中文", "thehenthehen", "aaaaaaa", "<|a|"];
+        WORDS.into_iter().chain(SPECIAL.map(|(literal, _)| literal)).chain(more).collect()
+    }
+
+    pub fn merged(merges: &MergeTable, piece: &[u8]) -> Vec<TokenIndex> {
+        merges.merge(piece, &mut MergeScratch::default(), &mut Interrupt::never()).to_vec()
+    }
+
+    /// Returns the ids of a piece without a cache.
+    pub fn plain_ids_of_piece(encoder: &Encoder, piece: &[u8]) -> Vec<u32> {
+        let PieceEncoder { merges, id_of, .. } = &*encoder.pieces;
+        merged(merges, piece).iter().map(|&token| id_of[token as usize]).collect()
+    }
+
+    /// Returns the ids of a text without a cache and without threads.
+    pub fn plain_ids(encoder: &Encoder, text: &str, ordinary: bool) -> Vec<u32> {
+        let mut ids = Vec::new();
+        encoder.for_each_segment(text.as_bytes(), ordinary, |segment, special| {
+            let segment = str::from_utf8(segment).expect("a part of a str");
+            let texts = match encoder.max_digits {
+                Some(max_digits) => divided(segment, max_digits),
+                None => vec![segment],
+            };
+            for text in texts {
+                let pieces = Pieces::new(encoder.pattern.expect("there is one"), text);
+                for piece in all_pieces(pieces, text) {
+                    ids.extend(plain_ids_of_piece(encoder, piece.as_bytes()));
+                }
+            }
+            ids.extend_from_slice(special);
+            true
+        });
+        ids
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::examples::*;
+    use super::*;
+    use crate::cache::MAX_FEW_CJK_RUNS;
+    use crate::encode::{Count, IdList};
+    use crate::split::PATTERNS;
+    use crate::test_inputs::Rng;
+    use crate::types::TokenIndex;
+
+    const ROUNDS: usize = if cfg!(miri) { 3 } else { 2000 };
+
+    /// An encoder and a context, which remembers the pieces of earlier texts.
+    struct Fixture {
+        encoder: Encoder,
+        context: Context,
+    }
+
+    impl Fixture {
+        fn new(encoder: Encoder) -> Fixture {
+            Fixture { encoder, context: Context::default() }
+        }
+
+        fn encode(&mut self, text: &str, ordinary: bool, interrupt: &mut Interrupt) -> Vec<u32> {
+            let mut ids = IdList::default();
+            let job = &mut Job { context: &mut self.context, sink: &mut ids, interrupt };
+            self.encoder.encode(text.as_bytes(), ordinary, job);
+            ids.into_vec()
+        }
+
+        fn ids_of_piece(&mut self, piece: &[u8]) -> Vec<u32> {
+            let (mut ids, interrupt) = (IdList::default(), &mut Interrupt::never());
+            let job = &mut Job { context: &mut self.context, sink: &mut ids, interrupt };
+            self.encoder.encode_piece(piece, job);
+            ids.into_vec()
+        }
+
+        fn check(&mut self, text: &str, ordinary: bool) {
+            let ids = self.encode(text, ordinary, &mut Interrupt::never());
+            assert!(ids == plain_ids(&self.encoder, text, ordinary), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn ids_do_not_depend_on_earlier_texts() {
+        let words = all_words();
+        for encoder in encoders() {
+            let (mut fixture, mut rng) = (Fixture::new(encoder), Rng::new(1));
+            for round in 0..ROUNDS {
+                let text = rng.text(&words, if round % 100 == 0 { 3000 } else { 40 });
+                fixture.check(&text, round % 2 == 0);
+            }
+        }
+    }
+
+    /// Returns an encoder whose merges come from neighbours in texts, so tokens may have many
+    /// characters, or parts of some. With `order` 1 ranks rise; else a part of a token may have a
+    /// higher rank than the token.
+    fn encoder_of_texts(rng: &mut Rng, letters: &[&str], order: usize) -> Encoder {
+        let bytes = std::array::from_fn(|byte| 255 - byte as TokenIndex);
+        let mut pairs = Vec::new();
+        let mut merges = MergeTable::with_room(bytes, 1000, 700).expect("few");
+        for token in 256..256 + 60 + rng.below(400) as TokenIndex {
+            let tokens = merged(&merges, rng.text(letters, 30).as_bytes());
+            if tokens.len() > 1 {
+                let at = rng.below(tokens.len() - 1);
+                if merges.push(tokens[at], tokens[at + 1], token) {
+                    pairs.push((tokens[at], tokens[at + 1], token));
+                }
+            }
+        }
+        if order > 1 {
+            merges = MergeTable::with_room(bytes, 1000, 700).expect("few");
+            while !pairs.is_empty() {
+                let next = if order == 2 { pairs.len() - 1 } else { rng.below(pairs.len()) };
+                let (left, right, made) = pairs.swap_remove(next);
+                assert!(merges.push(left, right, made));
+            }
+        }
+        let id_of = Arc::new(
+            (0..1000).map(|token| if token < 256 { 255 - token } else { token }).collect(),
+        );
+        Encoder::new(Some(PATTERNS[rng.below(PATTERNS.len())]), None, Arc::new(merges), id_of, &[])
+    }
+
+    #[test]
+    fn cjk_runs_have_the_ids_of_their_merges() {
+        let letters =
+            ["中", "文", "日", "本", "の", "한", "글", "カ", "é", "a", " ", "。", "🙂", "、"];
+        let mut rng = Rng::new(5);
+        for round in 0..ROUNDS / 10 {
+            let some = &letters[..2 + rng.below(letters.len() - 1)];
+            let mut fixture = Fixture::new(encoder_of_texts(&mut rng, some, 1 + round % 3));
+            for max_letters in [3, 6, 16, 40, 400, 3000] {
+                let text = rng.text(some, max_letters).repeat(1 + rng.below(3));
+                fixture.check(&text, true);
+                // The text as one piece, of lengths at which the algorithm changes.
+                for length in [0, 8, 9, 16, 17, 47, 48, 1024, 1025] {
+                    let piece = &text.as_bytes()[..text.floor_char_boundary(length)];
+                    let expected = plain_ids_of_piece(&fixture.encoder, piece);
+                    assert!(fixture.ids_of_piece(piece) == expected, "round {round}: {text:?}");
+                }
+            }
+        }
+    }
+
+    /// Returns an encoder whose first merges come from words, and the others from rows of words.
+    fn encoder_of_words(rng: &mut Rng, words: &[&str], max_superwords: usize) -> Encoder {
+        let bytes = std::array::from_fn(|byte| 255 - byte as TokenIndex);
+        let mut merges = MergeTable::with_room(bytes, 1000, 700).expect("few");
+        let mut next = 256;
+        for (most, max_merges) in [(1, 100), (9, max_superwords)] {
+            for _ in 0..rng.below(max_merges + 1) {
+                let tokens = merged(&merges, rng.text(words, most).as_bytes());
+                if tokens.len() > 1 {
+                    let at = rng.below(tokens.len() - 1);
+                    next += u32::from(merges.push(tokens[at], tokens[at + 1], next));
+                }
+            }
+        }
+        let id_of = (0..1000).map(|token| if token < 256 { token ^ 1 } else { token + 9 });
+        Encoder::new(Some(Pattern::Words), None, Arc::new(merges), Arc::new(id_of.collect()), &[])
+    }
+
+    #[test]
+    fn words_that_may_merge_have_the_ids_of_their_piece() {
+        let words = [
+            " of", " the", "the", " a", "  ", " ", "\t", " thesis", " offers", " b", "!", "\n",
+            " 中文", "中", "文中日本語文", " über", " \u{a0}", "1", " internationalization", "\0",
+        ];
+        let mut rng = Rng::new(8);
+        for round in 0..ROUNDS / 10 {
+            let some = &words[..1 + rng.below(words.len())];
+            let max_superwords = [0, 5, 60, 300][round % 4];
+            let mut fixture = Fixture::new(encoder_of_words(&mut rng, some, max_superwords));
+            for most in [3, 9, 40, 400, 3000] {
+                let text = rng.text(some, most);
+                fixture.check(&text, true);
+                let expected = plain_ids_of_piece(&fixture.encoder, text.as_bytes());
+                assert!(fixture.ids_of_piece(text.as_bytes()) == expected, "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn any_number_of_words_may_merge() {
+        let bytes = std::array::from_fn(|byte| byte as TokenIndex);
+        let mut merges = MergeTable::with_room(bytes, 400, 40).expect("few");
+        // The words ` a` and ` b`, and ` a` twice, four times, and so on.
+        let mut pairs = vec![(b' '.into(), b'a'.into()), (b' '.into(), b'b'.into()), (256, 256)];
+        pairs.extend((258..270).map(|token| (token, token)));
+        for (&(left, right), made) in pairs.iter().zip(256..) {
+            assert!(merges.push(left, right, made));
+        }
+        let encoder = Encoder::new(
+            Some(Pattern::Words),
+            None,
+            Arc::new(merges),
+            Arc::new((0..300).collect()),
+            &[],
+        );
+        let mut fixture = Fixture::new(encoder);
+        for count in [1, 2, BATCH - 1, BATCH, BATCH + 1, 2 * BATCH, 2 * BATCH + 1, 5 * BATCH] {
+            for before in [0, 1, 2, BATCH - 1, BATCH] {
+                let text = [" b".repeat(before), " a".repeat(count), " b b".into()].concat();
+                fixture.check(&text, true);
+                fixture.check(&format!("{text}\n{text}"), true);
+            }
+        }
+    }
+
+    #[test]
+    fn few_and_many_cjk_runs_stay_in_order() {
+        let mut fixture = Fixture::new(encoder(Some(Pattern::Gpt2)));
+        let mut rng = Rng::new(6);
+        let long = ["thehen".repeat(200), "then!".repeat(20), "aaaa".repeat(8000)];
+        for runs in (MAX_FEW_CJK_RUNS - 1..=MAX_FEW_CJK_RUNS + 2).chain([1, 2, 100, 400]) {
+            for round in 0..if cfg!(miri) { 1 } else { 20 } {
+                let mut words = vec![" then"; 300];
+                words.extend(vec![" 中文中日本文中文"; runs]);
+                words.extend(long.iter().map(String::as_str).take(round % 4));
+                for i in 1..words.len() {
+                    words.swap(i, rng.below(i + 1));
+                }
+                fixture.check(&words.join(" "), true);
+            }
+        }
+    }
+
+    #[test]
+    fn an_interrupt_leaves_no_wrong_ids_in_the_cache() {
+        let mut fixture = Fixture::new(encoder(Some(Pattern::Gpt2)));
+        for length in (1..100).chain([1000, 1024, 1025, 1100, 3000]) {
+            let text = &"then".repeat(length)[..length];
+            fixture.encode(text, false, &mut Interrupt::new(&mut || true));
+            fixture.check(text, true);
+        }
+    }
+
+    #[test]
+    fn a_context_is_reused_without_the_memory_of_long_pieces() {
+        let encoder = encoder(None);
+        let mut context = encoder.take_context();
+        let piece = b"!a".repeat(2 * MAX_POOLED_PIECE_BYTES);
+        let (sink, interrupt) = (&mut Count(0), &mut Interrupt::never());
+        encoder.encode_piece(&piece, &mut Job { context: &mut context, sink, interrupt });
+        assert!(context.scratch.room() > MAX_POOLED_PIECE_BYTES);
+        context.ids.take(&[1, 2, 3]);
+        encoder.put_context(context);
+        let context = encoder.take_context();
+        assert_eq!(context.ids.all(), [1, 2, 3]);
+        assert!(context.scratch.room() <= MAX_POOLED_PIECE_BYTES);
+        assert!(encoder.take_context().ids.all().is_empty(), "no other call uses it");
+    }
+
+    #[test]
+    fn the_number_of_contexts_kept_is_bounded() {
+        let encoder = encoder(None);
+        let contexts: Vec<_> =
+            (0..MAX_POOLED_CONTEXTS + 3).map(|_| encoder.take_context()).collect();
+        contexts.into_iter().for_each(|context| encoder.put_context(context));
+        assert_eq!(encoder.contexts.lock().expect("no thread has it").len(), MAX_POOLED_CONTEXTS);
+    }
+
+    #[test]
+    fn a_lock_that_is_never_released_blocks_no_call() {
+        let mut fixture = Fixture::new(encoder(Some(Pattern::Gpt2)));
+        let contexts = Arc::clone(&fixture.encoder.contexts);
+        let lock = contexts.lock();
+        fixture.context = *fixture.encoder.take_context();
+        fixture.check("!", false);
+        fixture.encoder.put_context(Box::default());
+        drop(lock);
+        assert_eq!(contexts.lock().expect("no thread has it").len(), 0);
+    }
+}
