@@ -708,6 +708,14 @@ def test_pruned_partitions_add_up_to_pruned_counts(
     assert sum(again[1:], again[0]) == counts.prune(min_count)
 
 
+@pytest.mark.parametrize("count", [1025, 1 << 28, 1 << 63, 1 << 64])
+def test_partitions_are_at_most_1024(count: int) -> None:
+    counts = PieceCounts.from_corpus("a")
+    with pytest.raises(ValueError, match=f"count must be at most 1,024, got {count}"):
+        counts.partition(count)
+    assert sum(len(part) for part in counts.partition(1024)) == 1
+
+
 def test_partitions_are_even(real_texts: list[str]) -> None:
     counts = counts_of(*real_texts)
     even = len(counts) / 8

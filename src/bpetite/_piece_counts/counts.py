@@ -58,6 +58,9 @@ _MEMORY_BYTES = 1 << 30
 Output = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """The path of a file of piece counts, or the paths of its partitions."""
 
+MAX_PARTITIONS = 1 << 10
+"""The most parts that counts are divided into."""
+
 _ITEMS_IN_BLOCK = 1 << 18
 """The items in memory as Python objects, which take ten times as much as sorted bytes."""
 
@@ -269,9 +272,9 @@ class PieceCounts:
         >>> [dict(part.items()) for part in parts], parts[0] + parts[1] == counts
         ([{' not': 1}, {' be': 2, ' or': 1, ' to': 1, 'to': 1}], True)
 
-        Raises ValueError for a count below 1.
+        Raises ValueError for a count below 1 or above 1,024.
         """
-        check_factor("count", count)
+        check_factor("count", count, MAX_PARTITIONS)
         rest = replace(self._header, dropped_pieces=0)
         return [
             type(self)((self._header if number == 0 else rest).with_totals(totals), records)
@@ -409,12 +412,14 @@ class PieceCounts:
         )
 
 
-def check_factor(name: str, value: object) -> None:
-    """Raise an error unless a weight or a minimum is an integer from 1 to 2**64 - 1."""
+def check_factor(name: str, value: object, limit: int | None = None) -> None:
+    """Raise an error unless a number is an integer from 1 to `limit`, or to 2**64 - 1."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} must be an integer, got {type(value).__name__}")
     if value < 1:
         raise ValueError(f"{name} must be at least 1, got {value}")
+    if limit is not None and value > limit:
+        raise ValueError(f"{name} must be at most {limit:,}, got {value}")
     if value > MAX_COUNT:
         raise OverflowError(f"{name} exceeds 64 bits")
 
