@@ -5,16 +5,12 @@ BPETITE_URL, the address of the repository, becomes the links of the project.
 """
 
 import os
+import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 from setuptools import setup
-
-sys.path.insert(0, str(Path(__file__).resolve().parent / "scripts"))
-
-from tools import make_sbom, project_links
 
 CHOICES = ("auto", "require", "never")
 
@@ -26,7 +22,6 @@ INSTALL_NATIVE = (
 
 def native_engine(choice: str) -> dict[str, object]:
     """Return the arguments of `setup` that build the native engine."""
-    from setuptools.command.bdist_wheel import bdist_wheel
     from setuptools_rust import Binding, RustExtension
     from setuptools_rust.build import build_rust
 
@@ -35,13 +30,12 @@ def native_engine(choice: str) -> dict[str, object]:
         path="rust/Cargo.toml",
         binding=Binding.PyO3,
         features=["extension-module"],
+        args=["--locked"],
         debug=False,
     )
 
     class BuildEngine(build_rust):
         """Build the engine. Unless the engine is required, a failure is only a warning."""
-
-        failed = False  # whether the engine is missing, in all objects of the class
 
         def run(self) -> None:
             if choice == "require":
@@ -53,34 +47,12 @@ def native_engine(choice: str) -> dict[str, object]:
             try:
                 super().run()
             except Exception as error:
-                BuildEngine.failed = True
                 # An engine of an earlier build would not fit the new Python code.
                 Path(self.get_dylib_ext_path(extension, extension.name)).unlink(missing_ok=True)
                 print(error, file=sys.stderr)
                 warn("building it failed, as shown above")
 
-    class WheelWithBill(bdist_wheel):
-        """Write the wheel, with the bill of materials of the engine in its metadata."""
-
-        # setuptools has no option for PEP 770. This is the last step before the archive is made,
-        # and the one that an editable installation takes too, but before the engine is built.
-        def write_wheelfile(self, wheelfile_base: str, *arguments: str) -> None:
-            super().write_wheelfile(wheelfile_base, *arguments)
-            if BuildEngine.failed:
-                return
-            try:
-                text = make_sbom.bill(self.distribution.get_version())
-            except (OSError, subprocess.CalledProcessError) as error:
-                if choice == "require":
-                    raise
-                print(f"bpetite: no bill of materials: {error}", file=sys.stderr)
-                return
-            folder = Path(wheelfile_base, "sboms")
-            folder.mkdir(exist_ok=True)
-            (folder / make_sbom.NAME).write_text(text, encoding="utf-8", newline="\n")
-
-    commands = {"build_rust": BuildEngine, "bdist_wheel": WheelWithBill}
-    return {"rust_extensions": [extension], "cmdclass": commands}
+    return {"rust_extensions": [extension], "cmdclass": {"build_rust": BuildEngine}}
 
 
 def arguments() -> dict[str, object]:
@@ -109,11 +81,36 @@ def warn(reason: str) -> None:
     )
 
 
+def links(address: str) -> dict[str, str]:
+    """Return the links of the project by the address of its repository; "" gives none."""
+    address = address.rstrip("/")
+    if not address:
+        return {}
+    if not re.match(r"https?://\S+$", address):
+        sys.exit(f"BPETITE_URL must be the https address of the repository, got {address!r}")
+    return {
+        "Source": address,
+        "Documentation": f"{address}/blob/HEAD/docs/README.md",
+        "Changelog": f"{address}/blob/HEAD/CHANGELOG.md",
+        "Issues": f"{address}/issues",
+    }
+
+
+def description(address: str) -> str:
+    """Return README.md, with links that lead into the repository from any page."""
+    text = Path(__file__).with_name("README.md").read_text(encoding="utf-8")
+    if not address:
+        return text
+    address = f"{address.rstrip('/')}/%s/HEAD/"
+    text = re.sub(r"(!\[[^\]]*\]\()(?!https?:|#)", rf"\g<1>{address % 'raw'}", text)
+    return re.sub(r"(?<!!)(\[[^\[\]]*\]\()(?!https?:|#)", rf"\g<1>{address % 'blob'}", text)
+
+
 url = os.environ.get("BPETITE_URL", "")
 setup(
     zip_safe=False,
-    long_description=project_links.description(url),
+    long_description=description(url),
     long_description_content_type="text/markdown",
-    project_urls=project_links.links(url),
+    project_urls=links(url),
     **arguments(),
 )

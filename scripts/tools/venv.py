@@ -24,7 +24,13 @@ FOLDER = ROOT / ".venv"
 BIN = FOLDER / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 
-BUILT_FROM = ("pyproject.toml", "setup.py", "rust/Cargo.toml", "src/bpetite/_unicode/data.py")
+BUILT_FROM = (
+    "pyproject.toml",
+    "setup.py",
+    "rust/Cargo.toml",
+    "rust/Cargo.lock",
+    "src/bpetite/_unicode/data.py",
+)
 """Files that an installation depends on, besides the Rust source. Python code is used in place."""
 
 

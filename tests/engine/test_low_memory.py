@@ -9,7 +9,7 @@ import pytest
 from support.engines import native_only
 from support.programs import output_of
 
-from bpetite import Tokenizer
+from bpetite import PieceCounts, Tokenizer
 
 pytestmark = [
     native_only,
@@ -40,8 +40,8 @@ CALLS = {
     "from_corpus": "PieceCounts.from_corpus(numbers)",
     "from_corpus with threads": "PieceCounts.from_corpus([numbers] * 4, threads=2)",
     "from_items": "PieceCounts.from_items(items)",
-    "sum of counts": "many + many",
-    "partition of counts": "many.partition(7)",
+    "sum of counts": "[many + many for _ in range(9)]",
+    "partition of counts": "[many.partition(7) for _ in range(9)]",
     "train": "Tokenizer.train(numbers, 400)",
     "train from counts": "Tokenizer.train(many, 300)",
     "train with a base": "Tokenizer.train(many, 2050, base=large)",
@@ -49,7 +49,8 @@ CALLS = {
     "load of tiktoken's ranks": "Tokenizer.load('ranks.tiktoken', pattern='gpt2').encode(text)",
 }
 
-# Each call has a process of its own for each room, forked from one that has only made its input.
+# Each call has a process of its own for each room, forked from one that has only made its input:
+# memory that earlier calls had given back would be room too.
 PROGRAM = """
 import array, os, regex, resource
 from bpetite import PieceCounts, Tokenizer, Trusted
@@ -61,11 +62,11 @@ ids = tokenizer.encode(sample)
 text = "ab cd ef " * (1 << 19)
 data = text.encode()
 numbers = " ".join(map(str, range(1 << 18)))
-many = PieceCounts.from_corpus(numbers)
-tokens = list(range(256, 260)) * (1 << 17)
+many = PieceCounts.load("many.counts")
+tokens = list(range(256, 260)) * (1 << 19)
 texts = [f"a text of number {number}" for number in range(1 << 15)]
 bounds = array.array("Q", range(0, len(data) + 1, 9))
-items = [(f"{number:x}", 1) for number in range(1 << 16)]
+items = [(f"{number:x}", 1) for number in range(1 << 17)]
 
 def result_of(work):
     try:
@@ -108,6 +109,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     large = Tokenizer.train(text, 2000)
     large.save(folder / "merges.json")
     large.save(folder / "ranks.tiktoken", format="tiktoken")
+    PieceCounts.from_corpus(" ".join(map(str, range(1 << 18)))).save(folder / "many.counts")
     with contextlib.chdir(folder):
         return output_of(f"CALLS = {CALLS!r}\n{PROGRAM}", timeout=600).splitlines()
 

@@ -58,7 +58,7 @@ def without_tests(path: Path) -> str:
 
 
 def imports(module: Name) -> set[Name]:
-    """Return the modules whose names a module uses. A name that it only passes on does not count."""
+    """Return the modules whose names a module uses; a name that it only passes on is not used."""
     code = re.sub(r"\bpub use [^;]*;", "", files()[module])
     names = [name for tree in re.findall(r"\buse ([^;]*);", code) for name in names_in(tree)]
     names += re.findall(r"\b(?:crate|super)(?:::\w+)+", re.sub(r"\buse [^;]*;", "", code))

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyMemoryView, PyString, PyType};
 
-use super::array::{Item, View, memoryview};
+use super::array::{Item, View, memoryview, memoryview_with_surplus};
 use super::ids::Ids;
 use super::interrupt::{GIL_RELEASE_MIN_SIZE, caught, run};
 use super::list::{gathered, list_of};
@@ -446,8 +446,8 @@ fn borrowed((prefix, suffix): &PrefixAndSuffix) -> Frame<'_> {
 /// Returns the ids of a short text in a buffer.
 fn array<'py>(py: Python<'py>, ids: &[u32], item_size: usize) -> View<'py> {
     match item_size {
-        2 => memoryview(py, collected(ids.iter().map(|&id| u16::of(id)))),
-        _ => memoryview(py, copied(ids)),
+        2 => memoryview_with_surplus(py, collected(ids.iter().map(|&id| u16::of(id)))),
+        _ => memoryview_with_surplus(py, copied(ids)),
     }
 }
 
