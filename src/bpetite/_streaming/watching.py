@@ -410,9 +410,10 @@ class Watching(Mode):
         )  # fmt: skip
 
     def go_to(self, position: Position) -> None:
-        if position.tokens is None:
+        tokens = position.tokens
+        if tokens is None:
             raise ValueError("tokens are not counted in that stream, and are in this one")
-        self._changed(lambda after: after._go_to(position, position.tokens))
+        self._changed(lambda after: after._go_to(position, tokens))
 
     def _go_to(self, position: Position, tokens: int) -> None:
         pending = self._automaton.decoder.from_parts(position.pending, position.decoder_state)
