@@ -138,4 +138,8 @@ print(code, errors.getvalue())
 
 def test_command_says_that_memory_is_short(tmp_path: Path) -> None:
     with contextlib.chdir(tmp_path):
-        assert output_of(COMMAND) == "1 bpetite: the system has too little memory for this call\n\n"
+        # The file or the engine may be the first to need more.
+        assert output_of(COMMAND) in (
+            "1 bpetite: numbers.txt: out of memory\n\n",
+            "1 bpetite: the system has too little memory for this call\n\n",
+        )

@@ -11,7 +11,6 @@ import bpetite
 from bpetite import PieceCounts, PieceCountsHeader
 from bpetite._cli import common, pieces
 from bpetite._cli.progress import display
-from bpetite._piece_counts.counts import MAX_PARTITIONS
 
 HELP = """count the pieces of files, for train
 
@@ -30,7 +29,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--partitions",
         metavar="N",
-        type=common.number(2, MAX_PARTITIONS),
+        type=common.number(2, 1024),
         help="divide the counts by a hash of the piece among N files OUTPUT-I-of-N, so that N "
         "machines can add up the counts of all machines, each its partition",
     )
