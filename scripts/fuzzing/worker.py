@@ -24,7 +24,7 @@ from tools.engines import instruction_set
 
 import bpetite
 from bpetite import CorpusWarning, Tokenizer, Trusted
-from bpetite._engine import ENGINE  # no public name scans a block of a file
+from bpetite.corpora._inputs.field_scanner import make_field_scanner  # not public
 
 Text = str | bytes | bytearray | memoryview
 
@@ -230,7 +230,7 @@ def scanned_in_all_ways(data: bytes) -> Result:
 
 def scanned(data: bytes, size: int) -> Result:
     """Return the lines that have a text, their texts, and the refused lines."""
-    scanner = ENGINE.make_field_scanner("text")
+    scanner = make_field_scanner("text")
     lines: list[int] = []
     texts: list[bytes] = []
     all_refused: list[tuple[str, int, int]] = []

@@ -5,7 +5,7 @@ from typing import Any
 
 from bpetite import _vocabulary
 from bpetite._arguments import Frame, Text
-from bpetite._engine.contract import Block, PlainState, Scanned
+from bpetite._engine.contract import Block, PlainState
 
 class NativeVocabulary(_vocabulary.NativeVocabulary):  # type: ignore[misc] # Rust has its members
     @staticmethod
@@ -90,7 +90,9 @@ class PlainSteps:
 
 class FieldScanner:
     def __new__(cls, field: str) -> FieldScanner: ...
-    def feed(self, block: Block, is_last: bool) -> Scanned: ...
+    def feed(
+        self, block: Block, is_last: bool
+    ) -> tuple[memoryview, memoryview, memoryview, list[tuple[int, int, str]]]: ...
 
 class PieceCounter:
     def __new__(cls, pattern: str, threads: int | None) -> PieceCounter: ...

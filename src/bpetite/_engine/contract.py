@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from mmap import mmap
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from bpetite._arguments import Frame, Text
 from bpetite._corpus import DocumentCorpus
@@ -164,43 +164,6 @@ class PlainSteps(Protocol):
 Block: TypeAlias = bytes | bytearray | memoryview | mmap
 """Some bytes of a file: any contiguous buffer of bytes."""
 
-Reason = Literal["not UTF-8", "not JSON", "no field", "not a string", "lone surrogate"]
-"""Why a scanner refuses a line. If several reasons apply, the first of them counts."""
-
-Scanned: TypeAlias = tuple[memoryview, memoryview, memoryview, list[tuple[int, int, Reason]]]
-"""The texts of a block as `FieldScanner.feed` returns them: data, offsets, rows, refused lines."""
-
-
-class FieldScanner(Protocol):
-    r"""Takes one text field from JSON Lines, block by block. A thread waits for another's call.
-
-    A line ends at a newline and nowhere else, and lines are UTF-8. A line has a text if and only if
-    `json.loads` takes it, and the last value of the top-level field is a string without lone
-    surrogates. Two bounds of `json.loads` do not apply: values nest to any depth, and integers have
-    any number of digits.
-
-    Lines of white space alone have no text and are not refused. As in `json.loads`, a UTF-8 byte
-    order mark at the beginning of a line is skipped, so each part of a file gives the same texts.
-    """
-
-    def feed(self, block: Block, is_last: bool, /) -> Scanned:
-        """Return the texts of the lines that end in a block. The unfinished line waits for more.
-
-        If `is_last`, the unfinished line ends with the block, which may be empty. Lines and bytes
-        count from 0 where the scanner was made. The result has four parts:
-
-        - data, of format "B": the texts in UTF-8, joined
-        - offsets, of format "Q": text i is `data[offsets[i]:offsets[i + 1]]`
-        - rows, of format "Q": the line of each text
-        - the refused lines in order: the line, the byte where it begins, and the reason
-
-        The native engine releases the GIL if a long block is read-only. Instead of a `bytearray`,
-        pass `memoryview(array).toreadonly()`, and do not write to it during the call.
-
-        An interrupt leaves the scanner unusable: later calls raise RuntimeError. A block of another
-        type than contiguous bytes raises TypeError.
-        """
-
 
 class Learning(NamedTuple):
     """How an engine learns merges."""
@@ -313,12 +276,6 @@ class Engine(Protocol[Counts]):
 
         A word is a run of other bytes than ASCII white space, in one document. A character begins
         with each byte that does not continue one.
-        """
-
-    def make_field_scanner(self, field: str, /) -> FieldScanner:
-        """Return what takes the texts of a field from JSON Lines.
-
-        Raises UnicodeEncodeError for a field with a lone surrogate.
         """
 
     def make_native_tokens(

@@ -28,7 +28,6 @@ Counts = _native.PieceCounts | bytes
 PlainSteps = _native.PlainSteps
 are_utf8 = _native.are_utf8
 characters_and_words = _native.characters_and_words
-make_field_scanner = _native.FieldScanner
 make_native_tokens = _native.StreamTokens
 read_merges = _native.NativeVocabulary.from_merges
 

@@ -19,7 +19,6 @@ from bpetite._engine.choice import is_fallback
 from bpetite._engine.contract import FREE_LEARNING, Block, Learning
 from bpetite._engine.documents import documents_in
 from bpetite._engine.fallback import count_work
-from bpetite._engine.field_scanner import FieldScanner
 from bpetite._engine.parts import first_tokens, segments
 from bpetite._merge_trees import MergeTrees
 from bpetite._pretokenizer import Pretokenizer, SpecialSplitter
@@ -188,7 +187,6 @@ class TokenJoiner:
 
 
 make_token_joiner = TokenJoiner
-make_field_scanner = FieldScanner
 
 
 def are_utf8(data: Block, offsets: memoryview) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bpetite._corpus import MARK_BYTES, Batch, encoding_hint
-from bpetite._engine import ENGINE
 from bpetite.corpora import _storage as storage
+from bpetite.corpora._inputs.field_scanner import make_field_scanner
 from bpetite.corpora._inputs.lines import first_line_of, first_row_of, line_blocks, spans_by_bytes
 from bpetite.corpora._inputs.settings import Settings, Span
 from bpetite.corpora._inputs.source import Source
@@ -15,7 +15,7 @@ from bpetite.corpora._report import BadDocument, Found
 
 def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
     """Yield the documents of the lines that begin in a span of a file."""
-    scanner = ENGINE.make_field_scanner(settings.text_field)
+    scanner = make_field_scanner(settings.text_field)
     hint = "" if span.start else encoding_hint(source.peek(MARK_BYTES))
     first_line: int | None = None
     begin = -1

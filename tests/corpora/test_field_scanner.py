@@ -24,9 +24,8 @@ from support.engines import native_only
 from support.times import best_time
 
 import bpetite
-from bpetite._engine import ENGINE
 from bpetite._engine.choice import INSTRUCTION_SETS
-from bpetite._engine.contract import FieldScanner
+from bpetite.corpora._inputs.field_scanner import make_field_scanner
 
 Document = tuple[int, bytes]
 """The line of a text, and its UTF-8."""
@@ -43,7 +42,7 @@ def blocks_of(data: bytes, size: int) -> Iterator[bytes]:
     yield from (data[at : at + size] for at in range(size, len(data), size))
 
 
-def scanned_blocks(scanner: FieldScanner, blocks: Iterable[bytes]) -> Result:
+def scanned_blocks(scanner: Any, blocks: Iterable[bytes]) -> Result:
     """Return what a scanner finds in blocks."""
     documents: list[Document] = []
     refused: list[Refused] = []
@@ -60,7 +59,7 @@ def scanned_blocks(scanner: FieldScanner, blocks: Iterable[bytes]) -> Result:
 
 def scanned(data: bytes, size: int = 1 << 30, field: str = "text") -> Result:
     """Return what a new scanner finds in data that it takes in blocks of a size."""
-    return scanned_blocks(ENGINE.make_field_scanner(field), blocks_of(data, size))
+    return scanned_blocks(make_field_scanner(field), blocks_of(data, size))
 
 
 def expected(data: bytes, field: str = "text") -> Result:
@@ -230,7 +229,7 @@ def test_blank_lines_are_counted_but_not_refused(blank: bytes, end: bytes) -> No
 
 
 def test_nothing_has_no_lines() -> None:
-    scanner = ENGINE.make_field_scanner("text")
+    scanner = make_field_scanner("text")
     for is_last in (False, True, True):
         data, offsets, rows, refused = scanner.feed(b"", is_last)
         assert (bytes(data), [*offsets], [*rows], refused) == (b"", [0], [], [])
@@ -273,13 +272,13 @@ def test_a_file_in_utf16_is_refused(encoding: str, refused: list[tuple[int, int,
 
 
 def test_lines_and_bytes_go_on_after_the_last_block() -> None:
-    scanner = ENGINE.make_field_scanner("text")
+    scanner = make_field_scanner("text")
     assert scanned_blocks(scanner, [b"a\nb"]) == ([], [(0, 0, "not JSON"), (1, 2, "not JSON")])
     assert scanned_blocks(scanner, [b'{"text": "a"}\nc\n']) == ([(2, b"a")], [(3, 17, "not JSON")])
 
 
 def test_a_text_comes_with_the_block_that_ends_its_line() -> None:
-    scanner = ENGINE.make_field_scanner("text")
+    scanner = make_field_scanner("text")
     fed = [b'{"text": "a"', b"}", b'\n{"text": "b"}\n{"te', b'xt": "c"}']
     texts = [bytes(scanner.feed(block, block == fed[-1])[0]) for block in fed]
     assert texts == [b"", b"", b"ab", b"c"]
@@ -297,7 +296,7 @@ def test_a_field_may_have_any_name(field: str, is_ascii: bool) -> None:
 
 def test_a_field_with_a_lone_surrogate_is_an_error() -> None:
     with pytest.raises(UnicodeEncodeError):
-        ENGINE.make_field_scanner("a\ud800")
+        make_field_scanner("a\ud800")
 
 
 # Blocks
@@ -324,21 +323,21 @@ BLOCKS: dict[str, Any] = {
 @pytest.mark.parametrize("count", [1, 5000])
 def test_a_block_may_be_any_contiguous_bytes(make: Any, count: int) -> None:
     block = make(b'{"text": "a"}\n' * count)
-    data, _, rows, refused = ENGINE.make_field_scanner("text").feed(block, False)
+    data, _, rows, refused = make_field_scanner("text").feed(block, False)
     assert (bytes(data), len(rows), refused) == (b"a" * count, count, [])
 
 
 def test_a_block_may_be_a_mapped_file() -> None:
     with mmap.mmap(-1, 14) as block:
         block.write(b'{"text": "a"}\n')
-        assert bytes(ENGINE.make_field_scanner("text").feed(block, False)[0]) == b"a"
+        assert bytes(make_field_scanner("text").feed(block, False)[0]) == b"a"
 
 
 @pytest.mark.parametrize(
     "block", ["{}", 1, None, array("I", [1]), memoryview(b"abcd")[::2], np.zeros((2, 2), np.uint8)]
 )
 def test_a_block_of_another_type_is_an_error(block: Any) -> None:
-    scanner = ENGINE.make_field_scanner("text")
+    scanner = make_field_scanner("text")
     with pytest.raises(TypeError) as caught:
         scanner.feed(block, False)
     assert str(caught.value) == f"block must be contiguous bytes, got {type(block).__name__}"
@@ -346,7 +345,7 @@ def test_a_block_of_another_type_is_an_error(block: Any) -> None:
 
 
 def test_texts_belong_to_the_caller() -> None:
-    scanner = ENGINE.make_field_scanner("text")
+    scanner = make_field_scanner("text")
     data, offsets, rows, _ = scanner.feed(b'{"text": "abc"}\n', False)
     other = scanner.feed(b'{"text": "xyz"}\n', False)
     data[0], offsets[0], rows[0] = 0, 1, 2
@@ -402,7 +401,7 @@ MANY_MEGABYTES = 1000 if bpetite.engine == "native" else 200
 @pytest.mark.parametrize("megabytes", [16, pytest.param(MANY_MEGABYTES, marks=pytest.mark.slow)])
 def test_a_line_may_be_long(megabytes: int) -> None:
     """Other lines are around it, so its memory is handed on."""
-    scanner = ENGINE.make_field_scanner("text")
+    scanner = make_field_scanner("text")
     scanner.feed(b'{"text": "a"}\n{"text": "', False)
     million = b"0123456789" * 100_000
     for _ in range(megabytes):
@@ -416,7 +415,7 @@ def test_a_line_may_be_long(megabytes: int) -> None:
 
 def seconds_for_blocks(n_blocks: int) -> float:
     """Return the time for an unfinished line that comes in blocks of 1 kB."""
-    scanner = ENGINE.make_field_scanner("text")
+    scanner = make_field_scanner("text")
     scanner.feed(b'{"text": "', False)
     block = b"x" * 1000
     start = time.process_time()
@@ -434,7 +433,7 @@ def test_an_unfinished_line_costs_linear_time() -> None:
 
 @native_only
 def test_memory_goes_back_to_the_pool() -> None:
-    scanner = ENGINE.make_field_scanner("text")
+    scanner = make_field_scanner("text")
     block = b'{"text": "' + b"x" * (4 << 20) + b'"}\n'
     addresses = {np.asarray(scanner.feed(block, False)[0]).ctypes.data for _ in range(20)}
     assert len(addresses) < 5
@@ -445,10 +444,10 @@ def test_memory_goes_back_to_the_pool() -> None:
 INTERRUPTED = """
 import signal
 import bpetite
-from bpetite._engine import ENGINE
+from bpetite.corpora._inputs.field_scanner import make_field_scanner
 
 block = b'{"text": "a"}\\n' * (10_000_000 if bpetite.engine == "native" else 500_000)
-scanner = ENGINE.make_field_scanner("text")
+scanner = make_field_scanner("text")
 
 def interrupt(*_):
     raise KeyboardInterrupt
@@ -476,10 +475,10 @@ def test_an_interrupt_leaves_the_scanner_unusable() -> None:
 
 LONG_LINE = """
 import _thread, signal, threading, time
-from bpetite._engine import ENGINE
+from bpetite.corpora._inputs.field_scanner import make_field_scanner
 
 block = b"[" + b"1," * 100_000_000
-scanner = ENGINE.make_field_scanner("text")
+scanner = make_field_scanner("text")
 counted = 0
 
 def interrupt():
@@ -514,7 +513,7 @@ def test_an_interrupt_soon_ends_a_long_line() -> None:
 
 @pytest.mark.usefixtures("switching_often")
 def test_threads_take_turns() -> None:
-    scanner = ENGINE.make_field_scanner("text")
+    scanner = make_field_scanner("text")
     block = b'{"text": "abc"}\n' * 2000
     with ThreadPoolExecutor(4) as pool:
         results = list(pool.map(lambda _: scanner.feed(block, False), range(20)))

@@ -1,4 +1,4 @@
-"""The scanner of one text field of JSON Lines, in Python: the specification of that in Rust."""
+"""The scanner of one text field of JSON Lines: in Python, and its native twin."""
 
 from __future__ import annotations
 
@@ -7,14 +7,40 @@ import re
 from array import array
 from io import BytesIO
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from bpetite import engine
 
 if TYPE_CHECKING:
-    from bpetite._engine.contract import Block, Reason, Scanned
+    from bpetite._engine._native import FieldScanner as NativeFieldScanner
+    from bpetite._engine.contract import Block
+
+Scanned: TypeAlias = tuple[memoryview, memoryview, memoryview, list[tuple[int, int, str]]]
+"""The texts of a block as `FieldScanner.feed` returns them: data, offsets, rows, refused lines."""
+
+
+def make_field_scanner(field: str) -> FieldScanner | NativeFieldScanner:
+    """Return what takes the texts of a field from JSON Lines.
+
+    Raises UnicodeEncodeError for a field with a lone surrogate.
+    """
+    if engine == "python":
+        return FieldScanner(field)
+    from bpetite._engine._native import FieldScanner as NativeFieldScanner
+
+    return NativeFieldScanner(field)
 
 
 class FieldScanner:
-    r"""A `contract.FieldScanner`.
+    r"""Takes one text field from JSON Lines, block by block. A thread waits for another's call.
+
+    A line ends at a newline and nowhere else, and lines are UTF-8. A line has a text if and only if
+    `json.loads` takes it, and the last value of the top-level field is a string without lone
+    surrogates. Two bounds of `json.loads` do not apply: values nest to any depth, and integers have
+    any number of digits.
+
+    Lines of white space alone have no text and are not refused. As in `json.loads`, a UTF-8 byte
+    order mark at the beginning of a line is skipped, so each part of a file gives the same texts.
 
     >>> scanner = FieldScanner("text")
     >>> data, offsets, rows, refused = scanner.feed(b'{"text": "a"}\n\n{"id": 1}\n{"te', False)
@@ -35,6 +61,23 @@ class FieldScanner:
         self._lock = Lock()
 
     def feed(self, block: Block, is_last: bool) -> Scanned:
+        """Return the texts of the lines that end in a block. The unfinished line waits for more.
+
+        If `is_last`, the unfinished line ends with the block, which may be empty. Lines and bytes
+        count from 0 where the scanner was made. The result has four parts:
+
+        - data, of format "B": the texts in UTF-8, joined
+        - offsets, of format "Q": text i is `data[offsets[i]:offsets[i + 1]]`
+        - rows, of format "Q": the line of each text
+        - the refused lines in order: the line, the byte where it begins, and the first reason of
+          "not UTF-8", "not JSON", "no field", "not a string" and "lone surrogate" that applies
+
+        The native engine releases the GIL if a long block is read-only. Instead of a `bytearray`,
+        pass `memoryview(array).toreadonly()`, and do not write to it during the call.
+
+        An interrupt leaves the scanner unusable: later calls raise RuntimeError. A block of another
+        type than contiguous bytes raises TypeError.
+        """
         with self._lock:
             if not self._is_usable:
                 raise RuntimeError(
@@ -48,7 +91,7 @@ class FieldScanner:
 
     def _feed(self, block: memoryview, is_last: bool) -> Scanned:
         data, offsets, rows = bytearray(), array("Q", [0]), array("Q")
-        refused: list[tuple[int, int, Reason]] = []
+        refused: list[tuple[int, int, str]] = []
         for line in self._take_lines(block, is_last):
             text, reason = _read_line(line, self._field)
             if reason is not None:
@@ -85,7 +128,7 @@ def _contiguous_bytes(block: Block) -> memoryview:
 
 class _Line(NamedTuple):
     text: bytes | None = None
-    reason: Reason | None = None
+    reason: str | None = None
 
 
 def _read_line(line: bytes, field: str) -> _Line:
