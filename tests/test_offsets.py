@@ -173,10 +173,13 @@ def test_normal_text_has_offsets(text: str) -> None:
     ("text", "index"),
     [("e\u0301", 0), (b"\xc3\xa9e\xcc\x81", 1), (f"a{END}e\u0301", 14), ("a\u212b", 1)],
 )
-def test_text_that_is_normalized_is_refused(text: str | bytes, index: int) -> None:
+@pytest.mark.parametrize("unit", ["characters", "bytes"])
+def test_text_that_is_normalized_is_refused(text: str | bytes, index: int, unit: Any) -> None:
     message = f"changes this text at character {index}, so offsets in it are unknown"
     with pytest.raises(ValueError, match=message):
-        NORMALIZING.encode_with_offsets(text)
+        NORMALIZING.encode_with_offsets(text, unit=unit)
+    with pytest.raises(ValueError, match=message):
+        NORMALIZING.encode_with_offsets_arrays(text, unit=unit)
 
 
 # Ids around a text

@@ -494,7 +494,7 @@ class Tokenizer(MakesStreams):
         if errors is not _STRICT:
             text = _arguments.text_of(text, errors)
         ids = self.encode(text, allowed_special=allowed_special)
-        offsets = self._joiner.offsets(ids, in_bytes or self._are_equal_units(text, ids))
+        offsets = self._joiner.offsets(ids, self._are_equal_units(text, ids) or in_bytes)
         if not add_special_tokens:
             return ids, offsets
         prefix, suffix = self._frame(add_special_tokens)
@@ -527,7 +527,7 @@ class Tokenizer(MakesStreams):
         if errors is not _STRICT:
             text = _arguments.text_of(text, errors)
         ids = self.encode_array(text, dtype=dtype, allowed_special=allowed_special)
-        offsets = self._joiner.offsets_array(ids, in_bytes or self._are_equal_units(text, ids))
+        offsets = self._joiner.offsets_array(ids, self._are_equal_units(text, ids) or in_bytes)
         if not add_special_tokens:
             return ids, offsets
         frame, ends = self._frame(add_special_tokens), self._frame_offsets(text, in_bytes)
