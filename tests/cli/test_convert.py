@@ -198,8 +198,8 @@ def test_public_ranks_that_would_read_otherwise_are_refused(
 ) -> None:
     result = in_process("convert", public_ranks, "out/again.tiktoken", *SPECIAL, *option)
     assert result == failure(
-        f"out/again.tiktoken: load would give these public ranks their own {what} instead of the "
-        "ones here; save this vocabulary as .json or tokenizer.json, which hold both"
+        f"out/again.tiktoken: load knows these public ranks, and would lose the {what} of this "
+        "vocabulary; save it as .json or tokenizer.json, which hold all"
     )
     assert written() == {}
 

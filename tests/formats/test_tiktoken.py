@@ -598,10 +598,16 @@ def test_a_public_file_is_known_by_its_sha256(
         (SMALL.with_special_tokens(["<c>"]), "special tokens"),
         (Tokenizer(replace(SMALL._vocabulary, special_tokens={"<a>": 264})), "special tokens"),
         (Tokenizer(replace(SMALL._vocabulary, pattern=PATTERNS["o200k"])), "pattern"),
+        (Tokenizer(replace(SMALL._vocabulary, prefix_ids=(264,))), "prefix ids"),
+        (Tokenizer(replace(SMALL._vocabulary, suffix_ids=(264,))), "suffix ids"),
+        (
+            Tokenizer(replace(SMALL._vocabulary, kept_special_tokens=frozenset(["<a>"]))),
+            "kept special tokens",
+        ),
     ],
-    ids=["one more", "one less", "another pattern"],
+    ids=["one more", "one less", "another pattern", "id before", "id after", "kept token"],
 )
-def test_public_ranks_with_another_pattern_or_token_are_refused(
+def test_public_ranks_with_what_load_would_lose_are_refused(
     changed: Tokenizer, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "x.tiktoken"
@@ -610,8 +616,8 @@ def test_public_ranks_with_another_pattern_or_token_are_refused(
     known = _tiktoken.Known(PATTERNS["gpt2"], dict(SMALL.special_tokens), "")
     monkeypatch.setitem(_tiktoken._KNOWN, digest, known)
     assert refusal(changed.save, path, overwrite=True) == (
-        f"{path}: load would give these public ranks their own {what} instead of the ones here; "
-        f"save this vocabulary as .json or tokenizer.json, which hold both"
+        f"{path}: load knows these public ranks, and would lose the {what} of this vocabulary; "
+        f"save it as .json or tokenizer.json, which hold all"
     )
     SMALL.save(path, overwrite=True)
     assert Tokenizer.load(path) == SMALL

@@ -181,13 +181,15 @@ def _known_of(data: bytes) -> Known | None:
 
 def _check_known(vocabulary: Vocabulary, file: SourceFile) -> None:
     """Raise ValueError if `read` takes the file for a public one that lacks what is here."""
-    known = _known_of(file.data)
-    for name in ("pattern", "special_tokens"):
-        if known and getattr(known, name) != getattr(vocabulary, name):
+    if not (known := _known_of(file.data)):
+        return
+    read_back = Vocabulary((), known.special_tokens, known.pattern)
+    for name in ("pattern", "special_tokens", "prefix_ids", "suffix_ids", "kept_special_tokens"):
+        if getattr(vocabulary, name) != getattr(read_back, name):
             raise ValueError(
-                f"{file.path}: load would give these public ranks their own "
-                f"{name.replace('_', ' ')} instead of the ones here; save this vocabulary as .json "
-                f"or tokenizer.json, which hold both"
+                f"{file.path}: load knows these public ranks, and would lose the "
+                f"{name.replace('_', ' ')} of this vocabulary; save it as .json or "
+                f"tokenizer.json, which hold all"
             )
 
 
