@@ -366,8 +366,9 @@ def test_items_that_engines_read_differently_are_refused(pattern: str, place: in
 @pytest.mark.parametrize(
     ("pattern", "place"),
     [
-        ("(?x)a+ +", 5), ("(?x)a{2}\n+b", 5), ("(?x)a* # more\n +b", 5), ("a+ +(?x)", 1),
+        ("(?x)a+ +", 5), ("(?x)a{2}\n+b", 5), ("(?x)a* # more\n +b", 5), ("(?x)a{2 }+", 5),
         ("(?x:a+ +)b", 5), ("(?ix)a? \t+", 6), ("(?x) # (\n a++", 11),
+        ("(?x)(?-x:a+ +)b+ +", 15), ("(?V1x)[[a]#]+ +", 12),
     ],
 )  # fmt: skip
 def test_skipped_space_does_not_hide_a_possessive_quantifier(pattern: str, place: int) -> None:
@@ -375,14 +376,34 @@ def test_skipped_space_does_not_hide_a_possessive_quantifier(pattern: str, place
         Tokenizer.train("ab", 256, pattern=pattern)
 
 
-@pytest.mark.parametrize("pattern", ["a+ +", "(?x)a+ b+", r"(?x)a+\ +", "(?x)[a ]+ ", "(?i)a+ +b"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "a+ +", "(?x)a+ b+", r"(?x)a+\ +", "(?x)[a ]+ ", "(?i)a+ +b", "a+ +(?x)", r"\(?x?a+ +b",
+        "[(?x]a+ +b", "(?x:a)b+ +c", "(?x)(?-x:a+ +)", "(b(?x)a)a+ +", "(?x)b(?-x)a+ +",
+        "a+ (?#x)+b",
+    ],
+)  # fmt: skip
 def test_other_spaces_before_a_plus_are_accepted(pattern: str) -> None:
     assert Tokenizer.train("ab", 256, pattern=pattern).pattern == pattern
 
 
-def test_skipped_space_does_not_hide_a_large_count() -> None:
+@pytest.mark.parametrize("count", [" {999}", "{9 99}", "{#1\n999 }"])
+def test_skipped_space_does_not_hide_a_large_count(count: str) -> None:
     with pytest.raises(ValueError, match="longer than 100000 items"):
-        Tokenizer.train("ab", 256, pattern="(?x)(?:(?:a {999}) {999})")
+        Tokenizer.train("ab", 256, pattern=f"(?x)(?:(?:a{count}){count})")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "place"),
+    [
+        ("(?x)(? i:a)", 4), (r"(?x)\p {L}a", 4), ("(?x)a\\p{L#}\n}", 5), ("a(?# \\)[)]", 1),
+        ("(?x)(a)(?P >x)", 7), ("(?V1)[a--]]", 5),
+    ],
+)  # fmt: skip
+def test_an_item_that_may_be_read_in_two_ways_is_refused(pattern: str, place: int) -> None:
+    with pytest.raises(ValueError, match=f"has an item at position {place} that versions of regex"):
+        Tokenizer.train("ab", 256, pattern=pattern)
 
 
 @pytest.mark.parametrize(
@@ -392,7 +413,7 @@ def test_skipped_space_does_not_hide_a_large_count() -> None:
         "[^]*+]+", r"\{2\}+", "[{2}+]", r"a+\+", "a+?", "a{2}?b", r"\(?>", "[(?>]+", "(?:a+)+",
         "[[:alpha:]]+", r"\p{L}+", "a{b}+", "[+*]{1,2}", "[]]+", "[]]{2}|[^]]", "[]++]", "[^]?+]",
         "[]{2}+]+", "[](?>]+", r"[]\]++]",
-        "[[:alpha:]*+]", "[+[:digit:]++]+",
+        "[[:alpha:]*+]", "[+[:digit:]++]+", "(?V1)[[a]++]",
     ],
 )  # fmt: skip
 def test_items_that_only_look_possessive_are_accepted(pattern: str) -> None:

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from bpetite._unicode import compile_regex, differing, differs, nfc, nfc_positions
-from bpetite._unicode.patterns import VERBOSE, corrected, named_characters
+from bpetite._unicode.patterns import corrected, items, named_characters
 
 if TYPE_CHECKING:
     import regex
@@ -577,17 +577,6 @@ def _probe(compiled: regex.Pattern[str], named: str) -> None:
             )
 
 
-# One item of a regular expression: an escape, a set, a quantifier with what makes it possessive,
-# the beginning of a group of a kind that is refused, text that `regex` skips, or any other
-# character.
-_ITEM = (
-    r"\\(?:[pPN]\{{[^}}]*\}}|.)|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]"
-    r"|(?:[*+?]|\{{\d*,?\d*\}})(?:{skipped}*\+)?|\(\?(?:>|R|[+-]?\d|&|P>)|(?P<skipped>{skipped})|."
-)
-_ITEMS = _ITEM.format(skipped="(?:(?!))")
-
-_VERBOSE_ITEMS = _ITEM.format(skipped=r"(?:\s|#[^\n]*)")
-
 # The limit on a pattern's items once its counts are written out, as `regex` does.
 _MAX_ITEMS = 100_000
 
@@ -596,28 +585,32 @@ def _check_items(pattern: str) -> None:
     """Raise ValueError for an item that other engines read differently, and for recursion."""
     lengths = [0]  # of the open groups, with counts written out
     last = 0  # the length of the last item
-    # These expressions are compiled when first used: the named patterns do not need them.
-    items = _VERBOSE_ITEMS if re.search(VERBOSE, pattern) else _ITEMS
-    for match in re.finditer(items, pattern, re.DOTALL):
-        if match["skipped"]:
+    for item in items(pattern):
+        text, position = item.text, f"at position {item.start}"
+        if item.kind == "skipped":
             continue
-        item, position = match.group(), f"at position {match.start()}"
-        if item == "(?>" or (len(item) > 1 and item[0] in "*+?{" and item[-1] == "+"):
+        if text == "(?>" or (item.kind == "repeat" and len(text) > 1 and text[-1] == "+"):
             raise ValueError(
                 f"the pattern {shown_pattern(pattern)} has a possessive quantifier or an atomic "
                 f"group {position}, which other engines read differently; write it without"
             )
-        if item == r"\K" or (len(item) > 2 and item.startswith("(?")):
+        if item.kind == "recursion":
             raise ValueError(
                 f"the pattern {shown_pattern(pattern)} uses \\K or recursion {position}"
             )
-        if item == "(":
+        if item.kind == "unclear":
+            raise ValueError(
+                f"the pattern {shown_pattern(pattern)} has an item {position} that versions of "
+                f"regex may read differently: {pattern[item.start : item.start + 20]!r}; write it "
+                f"without white space, comments, backslashes and operators inside"
+            )
+        if item.kind == "open":
             lengths.append(0)
             continue
-        if item == ")" and len(lengths) > 1:
+        if item.kind == "close" and len(lengths) > 1:
             last = lengths.pop()
-        elif item[0] == "{" and len(item) > 2:
-            last *= max(int(count or 0) for count in item[1:-1].split(","))
+        elif item.kind == "repeat" and text[0] == "{":
+            last *= max(map(_count, re.sub(r"#.*", "", text).split(",")))
         else:
             last = 1
         lengths[-1] += last
@@ -626,3 +619,7 @@ def _check_items(pattern: str) -> None:
                 f"the pattern {shown_pattern(pattern)} is longer than {_MAX_ITEMS} items "
                 f"{position}, with its counts written out"
             )
+
+
+def _count(text: str) -> int:
+    return int("".join(re.findall("[0-9]", text)) or 0)

@@ -246,6 +246,15 @@ def test_pieces_are_those_of_a_character_of_the_category(name: str) -> None:
         (r"(?V1)[\p{N}--[Ж]]+", ["ЕЖЗ", "9", "Ж"]),
         (r"(?x) [\p{L}] + # \p{N}, [Ж", ["Е", "Ж", "З", "9Ж"]),
         (r"(?<=\p{N})\S", ["ЕЖ", "З", "9", "Ж"]),
+        (r"\(?x?#?\d+", ["Е", "Ж", "З", "9Ж"]),
+        (r"[(?x]?#?\d+", ["Е", "Ж", "З", "9Ж"]),
+        (r"(?x: a # b" + "\n)|#?\\d+", ["Е", "Ж", "З", "9Ж"]),
+        (r"(?x)(?-x:#?\d)+ # \d, [", ["Е", "Ж", "З", "9Ж"]),
+        (r"(?i:\p{Ll}+)", ["Е", "Ж", "З", "9Ж"]),
+        (r"(?a:\d+)", ["ЕЖЗ", "9", "Ж"]),
+        (r"\d+|(?a)x", ["Е", "Ж", "З", "9Ж"]),
+        (r"\p{Cyrillic}+", ["ЕЖЗ", "9", "Ж"]),
+        (r"[^\p{Cyrillic}]+", ["ЕЖЗ", "9", "Ж"]),
     ],
 )
 def test_what_names_a_character_has_it_whatever_its_class(pattern: str, pieces: list[str]) -> None:
@@ -260,6 +269,11 @@ def test_a_pattern_may_name_a_character_of_another_category(pattern: str) -> Non
     assert Pretokenizer(pattern).split_exactly("aʕʖ") == expected
     assert tokenizer.decode(tokenizer.encode("aʕʖ")) == "aʕʖ"
     assert Tokenizer.train("ʕ" * 9, 256, pattern=r"\p{Ll}+|\P{Ll}").encode("ʕ") == [*"ʕ".encode()]
+
+
+@pytest.mark.parametrize("pattern", [r"\p{Latin}+", r"[\p{Script=Latin}]+", r"[^\P{Latin}]+"])
+def test_a_script_has_a_character_of_another_category(pattern: str) -> None:
+    assert Pretokenizer(pattern).split_exactly("aʕb 1") == ["aʕb", " 1"]
 
 
 @pytest.mark.parametrize("code", [0x323B0, 0x1E6C0, 0x10940, 0x295])

@@ -99,6 +99,18 @@ def stand_in(character: str) -> str:
     return _last_of(_category(character))
 
 
+def stand_in_by_regex(character: str) -> str:
+    """Return a character of the category that the installed `regex` has for another one.
+
+    Returns "" for a character that only one of VERSION and `regex` has.
+    """
+    if _category(character) == "Cn":
+        return ""
+    match = _by_category().match(character)
+    category = match.lastgroup if match else None
+    return _last_of(category) if category and category != "Cn" else ""
+
+
 @cache
 def _last_of(category: str) -> str:
     """Return the last character that VERSION and `regex` both put into a category.
@@ -111,7 +123,7 @@ def _last_of(category: str) -> str:
     for start, end, name in reversed(list(zip(starts, ends, names, strict=True))):
         if name == category:
             for code in range(end - 1, start - 1, -1):
-                if not _differs[chr(code)] and not han.match(chr(code)):
+                if not han.match(chr(code)) and not _differs[chr(code)]:
                     return chr(code)
     raise LookupError(f"the installed regex knows no character of the category {category}")
 

@@ -4,13 +4,95 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from functools import cache
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import lookup
 
-from bpetite._unicode import stand_in
+from bpetite._unicode import compile_regex, stand_in, stand_in_by_regex
 
-VERBOSE = r"\(\?[A-Za-z01]*x"
-"""The flag x, wherever it is in a pattern: white space and comments are skipped."""
+if TYPE_CHECKING:
+    import regex
+
+
+class Item(NamedTuple):
+    """What `regex` reads as one thing, such as a set, a quantifier or the beginning of a group."""
+
+    text: str
+    start: int
+    kind: str
+    """The name of a group of `_item`."""
+    flags: str
+    """The flags that hold here: the beginnings of the groups around that have flags."""
+
+    def alone(self, text: str) -> str:
+        """Return a pattern that reads a text as `regex` would read it in place of this item."""
+        return f"{self.flags}{text}{')' * self.flags.count(':')}"
+
+
+def items(pattern: str) -> list[Item]:
+    r"""Return the items of a regular expression, in order.
+
+    >>> [item.text for item in items(r"(?x: [a-z] \p{L}+ # letters")]
+    ['(?x:', ' ', '[a-z]', ' ', '\\p{L}', '+', ' ', '# letters']
+    """
+    found = _items(pattern, "")
+    # As `regex` does, read the pattern again once any part of it has the flag V1.
+    return _items(pattern, "(?V1)") if any("V1" in item.flags for item in found) else found
+
+
+def _items(pattern: str, flags: str) -> list[Item]:
+    has_nested_sets, is_verbose = bool(flags), False
+    outer: list[tuple[str, bool]] = []
+    found: list[Item] = []
+    start = 0
+    while match := _item(has_nested_sets, is_verbose).match(pattern, start):
+        kind = str(match.lastgroup)
+        found.append(Item(match[kind], start, kind, flags))
+        start = match.end()
+        if kind == "open":
+            outer.append((flags, is_verbose))
+        elif kind == "close" and outer:
+            flags, is_verbose = outer.pop()
+        if changed := _FLAGS.fullmatch(found[-1].text):
+            on, off = changed.groups("")
+            is_verbose = "x" not in off and (is_verbose or "x" in on)
+            flags += "" if flags.endswith(changed[0]) else changed[0]
+    return found
+
+
+@cache
+def _item(has_nested_sets: bool, is_verbose: bool) -> regex.Pattern[str]:
+    """Return a pattern of one item. Its matching group is named after the kind.
+
+    An item is unclear if white space or comments may be inside, if `regex` reads it differently in
+    its versions (a comment with a backslash), or if it is a rare set.
+    """
+    space = rf"(?:[{_SPACE}]|#[^\n]*+)" if is_verbose else "(?!)"
+    divided = rf"\(\?|\\[pP](?:[{_SPACE}#]|\{{[^}}]*[{_SPACE}#])" if is_verbose else "(?!)"
+    member, rare = r"[^\]\\]", "(?!)"
+    if has_nested_sets:
+        member, rare = r"(?&set)|(?!(?:--|&&|\|\||~~)\])[^\[\]\\]", r"\["
+    counts = rf"\{{(?!{space}*+\}})(?:\d|{space})*+(?:,(?:\d|{space})*+)?\}}"
+    return compile_regex(
+        rf"(?s)(?P<skipped>\(\?\#[^)\\]*+\)|{space})"
+        r"|(?P<recursion>\\K|\(\?(?:R|[+-]?\d|&|P[>&]))"
+        rf"|(?P<flags>\(\?(?!\)){_FLAG}*(?:-{_FLAG}+)?\))"
+        rf"|(?P<open>\((?!\?)|\(\?(?:{_FLAG}*(?:-{_FLAG}+)?:|(?=\()|[=!|<>]|P[<=]))"
+        r"|(?P<close>\))"
+        rf"|(?P<repeat>(?:[*+?]|{counts})(?:{space}*+\+)?)"
+        rf"|(?P<class>(?!{divided}){_CLASS})"
+        rf"|(?P<set>\[\^?\]?(?:\\.|{_POSIX}|{member})*+\])"
+        rf"|(?P<unclear>\(\?\#|{divided}|{rare})"
+        r"|(?P<other>\\N\{[A-Za-z0-9 -]*\}|\\.|.)"
+    )
+
+
+_SPACE = r"\s\x1c-\x1f"  # by str.isspace
+_FLAG = "(?:[abefiLmprsuwx]|V[01])"
+_FLAGS = re.compile(rf"\(\?({_FLAG}*)(?:-({_FLAG}+))?[:)]")
+_CLASS = r"\\(?:[pP](?:\{\^?[A-Za-z0-9 &_.:=/-]*\}|[A-Za-z])|[dDsSwW])"
+_POSIX = r"\[:[^\[\]:]*:\]"
 
 
 def named_characters(pattern: str) -> str:
@@ -44,52 +126,54 @@ def _unescaped(escape: re.Match[str]) -> str:
 def corrected(pattern: str, characters: frozenset[str]) -> str:
     r"""Return a pattern in which each class has some characters exactly if VERSION says so.
 
-    A class has a character if it has another one of the same category, the stand-in. What names
-    the character itself, alone or in a range, stays as it is.
+    A class has a character if it has another one of the same category, the stand-in. A script has
+    what it has by the installed `regex`. What names the character itself, alone or in a range,
+    stays as it is.
 
     >>> corrected(r"[a-z\d]+|\p{L}+", frozenset("x"))
     '[a-z\\d]+|\\p{L}+'
     """
-    import regex
+    stand_ins = {each: (stand_in(each), stand_in_by_regex(each)) for each in characters}
+    moved = (each for each, (_, other) in stand_ins.items() if other)
+    samples = "".join({*moved, *chain.from_iterable(stand_ins.values())})
+    return "".join(
+        _corrected(item, stand_ins, samples) if item.kind in ("class", "set") else item.text
+        for item in items(pattern)
+    )
 
-    flags = regex.compile(pattern).flags & (regex.V0 | regex.V1 | regex.ASCII | regex.IGNORECASE)
-    nested = "|(?&set)" if flags & regex.V1 else ""
-    comment = r"|#[^\n]*" if re.search(VERBOSE, pattern) else ""
-    items = regex.compile(_SET_OR_CLASS.format(nested=nested, comment=comment), regex.DOTALL)
 
-    stand_in_of = {character: stand_in(character) for character in characters}
+def _corrected(item: Item, stand_ins: dict[str, tuple[str, str]], samples: str) -> str:
+    """Return a class or a set that has some characters exactly if VERSION says so.
 
-    def members(part: str, candidates: Iterable[str] = characters) -> set[str]:
-        """Return the characters that a class or a set has by the installed `regex`."""
-        return set(regex.findall(part, "".join({*candidates}), flags))
+    `samples` are the characters whose membership tells this.
+    """
+
+    def members(part: str, candidates: str) -> set[str]:
+        """Return the characters that a set has by the installed `regex`."""
+        return {*compile_regex(item.alone(part)).findall(candidates)}
 
     def as_named(each: re.Match[str]) -> str:
         """Return, for the inside of a set, the characters that a class has by VERSION."""
         if not each["kind"]:
             return each[0]
-        having = members(f"[{each[0]}]", stand_in_of.values())
-        named = _named(c for c, stand_in in stand_in_of.items() if stand_in in having)
+        having = members(f"[{each[0]}]", samples)
+        named = _named(
+            character
+            for character, (ours, other) in stand_ins.items()
+            # A class that has both stand-ins, or neither, does not depend on the category.
+            if (character if other and (ours in having) == (other in having) else ours) in having
+        )
         return rf"\p{{Cs}}{named}\p{{Cs}}"  # a "-" beside a class names itself
 
-    def correct(item: Any) -> str:
-        if not item["part"]:
-            return str(item[0])
-        part = item["part"] if item["set"] else f"[{item['part']}]"
-        found, right = members(part), members(re.sub(_CLASS, as_named, part, flags=re.DOTALL))
-        wanted = f"(?!(?-i:[{_named(found - right)}])){item[0]}" if found - right else item[0]
-        more = f"|(?-i:[{_named(right - found)}])" if right - found else ""
-        return f"(?:{wanted}{more})" if found != right else wanted
-
-    return items.sub(correct, pattern)
+    part = item.text if item.kind == "set" else f"[{item.text}]"
+    named = _CLASS_IN_SET.sub(as_named, part)
+    found, right = (members(each, "".join(stand_ins)) for each in (part, named))
+    wanted = f"(?!(?-i:[{_named(found - right)}])){item.text}" if found - right else item.text
+    more = f"|(?-i:[{_named(right - found)}])" if right - found else ""
+    return f"(?:{wanted}{more})" if found != right else wanted
 
 
-_PROPERTY = r"[pP](?:\{{[^}}]*\}}|.)"
-_SET_OR_CLASS = (
-    rf"\(\?\#[^)]*\)|(?P<part>\\(?:{_PROPERTY}|[dDsSwW])"
-    r"|(?P<set>\[\^?\]?(?:\\(?:N\{{[^}}]*\}}|.)|\[:[^\[\]:]*:\]{nested}|[^\]\\])*\]))"
-    r"|\\.{comment}"
-)
-_CLASS = rf"(?P<kind>\\(?:{_PROPERTY.format()}|[dDsSwW])|\[:[^\[\]:]*:\])|\\."
+_CLASS_IN_SET = re.compile(rf"(?P<kind>{_CLASS}|{_POSIX})|\\.", re.DOTALL)
 
 
 def _named(characters: Iterable[str]) -> str:
