@@ -439,6 +439,11 @@ def test_a_pattern_whose_pieces_depend_on_the_machine_is_refused(pattern: str) -
     assert repr(pattern) in str(error.value)
 
 
+def test_a_set_that_regex_fails_to_compile_is_refused() -> None:
+    with pytest.raises(ValueError, match="nor a regular expression"):
+        Tokenizer.train("ab", 256, pattern=r"(?iV1)[[^\s\S]~~a]")
+
+
 @pytest.mark.parametrize("pattern", ["(?V0)a|(?V1)b", "(?a)(?u)x"])
 def test_contradicting_flags_are_refused(pattern: str) -> None:
     with pytest.raises(ValueError, match="mutual") as error:

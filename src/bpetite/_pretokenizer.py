@@ -528,10 +528,15 @@ def portable_pattern(pattern: str) -> str:
 
     try:
         compiled = regex.compile(pattern)
-    except (regex.error, ValueError, RecursionError, OverflowError, KeyError) as error:
-        # `regex` 2025.9.18 does not find both versions of its flags in a table.
-        is_version = isinstance(error, KeyError)
-        reason = "the flags V0 and V1 are mutually exclusive" if is_version else error
+    except (
+        *(regex.error, ValueError, RecursionError, OverflowError),
+        *(KeyError, AttributeError),
+    ) as error:
+        reason: object = error
+        if isinstance(error, KeyError):  # `regex` 2025.9.18 does not find both flags in a table
+            reason = "the flags V0 and V1 are mutually exclusive"
+        elif isinstance(error, AttributeError):
+            reason = "regex cannot compile a set that has or lacks every character"
         raise ValueError(
             f"the pattern {shown_pattern(pattern)} is neither one of {', '.join(PATTERNS)} nor a "
             f"regular expression: {reason}"
