@@ -1348,6 +1348,34 @@ def test_folder_of_a_trained_vocabulary_reads_back_as_it_was(
     assert Tokenizer.load(tmp_path / "model") == tokenizer
 
 
+def config_of(folder: Path) -> Document:
+    config: Document = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
+    return config
+
+
+@pytest.mark.parametrize("more", [{}, {"model_max_length": 512}, {"chat_template": "x"}])
+@pytest.mark.parametrize("name", ["again", "again.json"])
+def test_a_folder_without_an_eos_token_gets_none(more: Document, name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    Tokenizer.train("ab ab", 258).save(folder, format="huggingface")
+    config = {**config_of(folder), **more}
+    del config["eos_token"]
+    (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    loaded = Tokenizer.load(folder)
+    loaded.save(tmp_path / name, format="bpetite" if name.endswith(".json") else "huggingface")
+    again = Tokenizer.load(tmp_path / name)
+    assert again == loaded
+    again.save(tmp_path / "last", format="huggingface")
+    assert config_of(tmp_path / "last") == config
+
+
+def test_settings_do_not_keep_a_folder_from_an_eos_token(tmp_path: Path) -> None:
+    tokenizer = Tokenizer.train("ab ab", 258).with_settings(chat_template="x")
+    tokenizer.save(tmp_path, format="huggingface")
+    assert config_of(tmp_path)["eos_token"] == "<|endoftext|>"
+    assert Tokenizer.load(tmp_path) == tokenizer
+
+
 def test_transformers_gives_what_a_model_takes(tmp_path: Path) -> None:
     """Also tried with version 4.57.6, which would add token_type_ids by default."""
     transformers = pytest.importorskip("transformers", exc_type=ImportError)

@@ -14,7 +14,7 @@ from bpetite._unicode.byte_characters import to_characters
 from bpetite._vocabulary import BYTE_COUNT, Vocabulary
 from bpetite.formats._files import SourceFile, shown
 from bpetite.formats._format import Format, Source, check_round_trip, refuse_vocabulary
-from bpetite.formats._model_folder import read_settings
+from bpetite.formats._model_folder import GPT2_CLASSES, read_settings
 from bpetite.formats._portable_regex import to_portable
 from bpetite.formats._reference import Encode, Reference
 
@@ -81,7 +81,7 @@ def _check_folder(folder: Path, is_pattern_given: bool) -> None:
     if config.exists() and not is_pattern_given:
         file = SourceFile(config)
         kind = file.document.get("tokenizer_class")
-        if kind not in (None, "GPT2Tokenizer", "GPT2TokenizerFast"):
+        if kind not in GPT2_CLASSES:
             wanted = "that of GPT-2, or a given pattern, which these files lack"
             file.refuse("tokenizer_class", kind, wanted)
 

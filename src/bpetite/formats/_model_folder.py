@@ -32,6 +32,12 @@ _JSON_SETTINGS = ("model_input_names", "model_max_length")
 _END = "<|endoftext|>"
 """The special token of a trained vocabulary, which ends a text."""
 
+GPT2_CLASSES = (None, "GPT2Tokenizer", "GPT2TokenizerFast")
+"""The classes whose default `eos_token` is `_END`; None if config.json decides, as for GPT-2."""
+
+_NO_TOKEN = ""
+"""The setting `eos_token` of a folder that has none, though `_END` is a token."""
+
 _NAMED = "chat_template."
 """The beginning of the setting of a chat template that has a name."""
 
@@ -43,9 +49,7 @@ def read_settings(folder: Path, vocabulary: Vocabulary) -> dict[str, str]:
     """
     settings: dict[str, str] = {}
     if (folder / _CONFIG).exists():
-        config = SourceFile(folder / _CONFIG)
-        if config.data != _to_config(vocabulary):
-            settings = _from_config(config, vocabulary)
+        settings = _from_config(SourceFile(folder / _CONFIG), vocabulary)
     if (folder / _TEMPLATE).exists():
         settings["chat_template"] = SourceFile(folder / _TEMPLATE).text()
     if not settings.get("chat_template", "none"):
@@ -90,9 +94,8 @@ def settings_files(folder: str, vocabulary: Vocabulary) -> dict[str, bytes]:
 
     Raises ValueError if they cannot hold the settings, or if other files would override them.
     """
-    config = SourceFile(os.path.join(folder, _CONFIG), _to_config(vocabulary))
-    read_back = _from_config(config, vocabulary)
-    if vocabulary.settings and read_back != vocabulary.settings:
+    config = SourceFile(os.path.join(folder, _CONFIG), _to_config(vocabulary, vocabulary.settings))
+    if _from_config(config, vocabulary) != vocabulary.settings:
         raise ValueError(f"{config.path}: it cannot hold all of {dict(vocabulary.settings)}")
     if list(Path(folder, _TEMPLATE_FOLDER).glob("*.jinja")):
         raise ValueError(
@@ -154,15 +157,22 @@ def _from_config(file: SourceFile, vocabulary: Vocabulary) -> dict[str, str]:
             settings[key] = item.get("template")
     elif templates is not None:
         settings["chat_template"] = templates
-    return {key: file.checked_string(value, key) for key, value in settings.items()}
+    settings = {key: file.checked_string(value, key) for key, value in settings.items()}
+    without = {key: value for key, value in settings.items() if key != "eos_token"}
+    if file.data == _to_config(vocabulary, without):
+        return without
+    is_default = config.get("tokenizer_class") in GPT2_CLASSES
+    if _END in vocabulary.special_tokens and "eos_token" not in settings and not is_default:
+        settings["eos_token"] = _NO_TOKEN
+    return settings
 
 
-def _to_config(vocabulary: Vocabulary) -> bytes:
+def _to_config(vocabulary: Vocabulary, settings: Mapping[str, str]) -> bytes:
     """Return the tokenizer_config.json of a vocabulary, for transformers 4 and 5 alike."""
-    config: dict[str, Any] = dict(vocabulary.settings)
+    config: dict[str, Any] = dict(settings)
     named = {
         key.partition(".")[2] or "default": config.pop(key)
-        for key in vocabulary.settings
+        for key in settings
         if key.partition(".")[0] == "chat_template"
     }
     if [*named] == ["default"]:
@@ -172,9 +182,11 @@ def _to_config(vocabulary: Vocabulary) -> bytes:
     config["clean_up_tokenization_spaces"] = False  # by default version 4 removes spaces
     config["model_input_names"] = _INPUT_NAMES
     config["tokenizer_class"] = "PreTrainedTokenizerFast"
-    for field in vocabulary.settings.keys() & _JSON_SETTINGS:
+    for field in settings.keys() & _JSON_SETTINGS:
         with suppress(ValueError, RecursionError):  # other text is refused as it is read back
-            config[field] = json.loads(vocabulary.settings[field])
-    if not vocabulary.settings and _END in vocabulary.special_tokens:
-        config["eos_token"] = _END  # last, unlike a setting: `read_settings` tells them apart
+            config[field] = json.loads(settings[field])
+    if config.get("eos_token") == _NO_TOKEN:
+        del config["eos_token"]
+    elif "eos_token" not in config and _END in vocabulary.special_tokens:
+        config["eos_token"] = _END  # last, unlike a setting: `_from_config` tells them apart
     return json.dumps(config, ensure_ascii=False, indent=1).encode("utf-8") + b"\n"
