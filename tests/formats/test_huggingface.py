@@ -1270,6 +1270,12 @@ WRONG_SETTINGS: dict[str, tuple[object, str]] = {
     "a token that is a number": ({"bos_token": 5}, "bos_token: expected a token, got 5"),
     "a token without content": ({"eos_token": {"content": 5}}, "eos_token: expected a token, got"),
     "a token with a lone surrogate": ({"pad_token": "\ud800"}, "pad_token: expected a token, got"),
+    "a token that the vocabulary lacks": (
+        {"eos_token": "<c>"},
+        "eos_token: expected a special token of the vocabulary (transformers would give another "
+        'one a new id, and tokenizer.json alone may be loaded), got "<c>"',
+    ),
+    "an empty token": ({"pad_token": ""}, "pad_token: expected a special token of the vocabulary"),
     "a template that is a number": (
         {"chat_template": 5}, "chat_template: expected a string in Unicode, got 5"
     ),
@@ -1367,6 +1373,12 @@ def test_a_folder_without_an_eos_token_gets_none(more: Document, name: str, tmp_
     assert again == loaded
     again.save(tmp_path / "last", format="huggingface")
     assert config_of(tmp_path / "last") == config
+
+
+def test_a_setting_that_names_no_token_is_not_saved(tmp_path: Path) -> None:
+    made = Vocabulary((), {"<a>": 256}, PATTERNS["gpt2"], settings={"eos_token": "<c>"})
+    said = refusal(lambda: Tokenizer(made).save(tmp_path / "model", format="huggingface"))
+    assert "tokenizer_config.json: eos_token: expected a special token of the vocabulary" in said
 
 
 def test_settings_do_not_keep_a_folder_from_an_eos_token(tmp_path: Path) -> None:

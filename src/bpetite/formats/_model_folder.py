@@ -20,6 +20,11 @@ _TEMPLATE_FOLDER = "additional_chat_templates"
 
 _CONFIG_TOKENS = ("bos_token", "eos_token", "pad_token", "unk_token")
 
+_A_TOKEN = (
+    "a special token of the vocabulary (transformers would give another one a new id, and "
+    "tokenizer.json alone may be loaded)"
+)
+
 _INPUT_NAMES = ["input_ids", "attention_mask"]
 """The inputs of a model, unless the folder names others; version 4 would add token_type_ids."""
 
@@ -137,6 +142,8 @@ def _from_config(file: SourceFile, vocabulary: Vocabulary) -> dict[str, str]:
         literal = token.get("content") if isinstance(token, dict) else token
         if literal is not None:
             settings[field] = file.checked_string(literal, field, "a token")
+            if literal not in vocabulary.special_tokens:
+                refuse(field, token, _A_TOKEN)
     names = config.get("model_input_names") or _INPUT_NAMES
     for name in file.checked_list(names, "model_input_names"):
         file.checked_string(name, "model_input_names")
