@@ -73,10 +73,10 @@ def names_below(url: str) -> list[str]:
 
 
 def content(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Return a manifest without the paths of the sources."""
+    """Return a manifest without the paths of the sources, and samples of local ones."""
     for part in manifest["parts"]:
         for source in part["sources"]:
-            del source["path"]
+            del source["path"], source["sample"]
     return manifest
 
 
