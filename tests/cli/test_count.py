@@ -115,6 +115,20 @@ def test_files_after_a_bad_one_are_counted() -> None:
     assert result.err[3].startswith("bpetite: cut.jsonl.gz is cut at byte ")
 
 
+def test_files_after_a_url_without_its_library_are_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "upath", None)
+    result = in_process(*COUNT, "http://host/a.txt", "three.txt")
+    assert (result.code, result.out, len(result.err)) == (1, b"3 three.txt\n3 total\n", 1)
+    assert "pip install" in result.err[0]
+
+
+def test_an_empty_name_is_named() -> None:
+    result = in_process(*COUNT, "", "three.txt")
+    assert result == Result(1, b"3 three.txt\n3 total\n", ["bpetite: '': No such file or directory"])
+
+
 @posix_only
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads all files")
 def test_an_unreadable_file_ends_no_count_of_others() -> None:

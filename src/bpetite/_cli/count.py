@@ -86,7 +86,7 @@ def _counts(tokenizer: Tokenizer, options: argparse.Namespace) -> Iterator[_Coun
             corpus = common.corpus(options, [name])
             stored_bytes([corpus])  # a file without permission fails before the work
             corpora.append((name, corpus))
-        except OSError as error:
+        except (OSError, ModuleNotFoundError) as error:
             fail(error)
     bar = ByteBar(options.quiet, stored_bytes([corpus for _, corpus in corpora]))
     with bar, ExitStack() as stack:

@@ -24,7 +24,7 @@ def _message(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return str(error) or "out of memory"
     if isinstance(error, OSError) and error.strerror:
-        path = f"{error.filename}: " if error.filename is not None else ""
+        path = f"{error.filename or repr('')}: " if error.filename is not None else ""
         return f"{path}{error.strerror}"
     if isinstance(error, KeyError) and error.args:
         return str(error.args[0])  # str(error) would put quotes around the message
