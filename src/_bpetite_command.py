@@ -9,4 +9,7 @@ def main() -> int:
         from bpetite._cli import main as run
     except ImportError as error:
         sys.exit(f"bpetite: {error}")
+    except KeyboardInterrupt:
+        print("bpetite: interrupted", file=sys.stderr)
+        sys.exit(130)
     return run()

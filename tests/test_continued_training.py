@@ -251,7 +251,7 @@ def test_pieces_may_be_counted_before() -> None:
     counts = PieceCounts.from_corpus([TEXT] * 2, pattern=WORDS)
     wider = plain(counts, 330, base=base, pattern=WORDS)
     assert wider == plain([TEXT] * 2, 330, base=base, pattern=WORDS)
-    with pytest.raises(ValueError, match="to learn with the pattern of the pieces, give it as pattern"):
+    with pytest.raises(ValueError, match="with the pattern of the pieces, give it as pattern"):
         plain(counts, 330, base=base)
 
 

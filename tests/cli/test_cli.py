@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -37,6 +38,7 @@ from support.cli import public_ranks as public_ranks  # a fixture
 from support.engines import quick_once
 from support.examples import slow_except
 
+import _bpetite_command
 import bpetite
 from bpetite import Tokenizer
 
@@ -884,3 +886,31 @@ def test_count_keeps_the_file_name_in_every_locale() -> None:
     Path("é.txt").write_bytes(b"~~")
     result = run("count", "--model", "model.json", "é.txt", variables=C_LOCALE)
     assert result == Result(0, "2 é.txt\n".encode(), [])
+
+
+def test_an_interrupt_of_the_imports_has_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "bpetite._cli")
+    monkeypatch.setattr(sys, "meta_path", [types.SimpleNamespace(find_spec=interrupted)])
+    with pytest.raises(SystemExit) as exit:
+        _bpetite_command.main()
+    assert (exit.value.code, capsys.readouterr().err) == (130, "bpetite: interrupted\n")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="a file whose reads fail")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("count", "--model", "model.json", "/proc/self/mem"),
+        ("encode", "--model", "model.json", "/proc/self/mem"),
+        ("inspect", "--model", "/proc/self/mem"),
+    ],
+)
+def test_a_file_whose_reads_fail_is_named(arguments: tuple[str, ...]) -> None:
+    TOKENIZER.save("model.json", overwrite=True)
+    result = in_process(*arguments)
+    assert (result.code, result.err) == (1, ["bpetite: /proc/self/mem: Input/output error"])

@@ -126,7 +126,8 @@ def test_files_after_a_url_without_its_library_are_counted(
 
 def test_an_empty_name_is_named() -> None:
     result = in_process(*COUNT, "", "three.txt")
-    assert result == Result(1, b"3 three.txt\n3 total\n", ["bpetite: '': No such file or directory"])
+    error = "bpetite: '': No such file or directory"
+    assert result == Result(1, b"3 three.txt\n3 total\n", [error])
 
 
 @posix_only

@@ -336,7 +336,11 @@ def check_inputs(names: list[str], quiet: bool = False) -> None:
             beginning = standard_input().peek(_BOM_BYTES)
         elif Path(name).is_file():
             with open(name, "rb") as file:
-                beginning = file.read(_BOM_BYTES)
+                try:
+                    beginning = file.read(_BOM_BYTES)
+                except OSError as error:
+                    error.filename = name  # the system names no file in an error of a read
+                    raise
         # Any other file is a pipe or a device; opening it could take its data.
         if not quiet:
             warn_of_bom(name, beginning)

@@ -112,7 +112,11 @@ class SourceFile:
         with open(reachable(self.path), "rb") as file:
             self._version = _version(os.fstat(file.fileno()))
             chunks = iter(partial(file.read, _CHUNK_BYTES), b"")
-            data = b"".join(islice(chunks, MAX_FILE_BYTES // _CHUNK_BYTES + 1))
+            try:
+                data = b"".join(islice(chunks, MAX_FILE_BYTES // _CHUNK_BYTES + 1))
+            except OSError as error:
+                error.filename = self.path  # the system names no file in an error of a read
+                raise
         if len(data) > MAX_FILE_BYTES:
             reason = f"larger than {MAX_FILE_BYTES} bytes, so no vocabulary file"
             raise ValueError(f"{self.path}: {reason}")

@@ -128,6 +128,7 @@ class _RawFile(io.RawIOBase):
     """An open file as it is stored."""
 
     def __init__(self, path: str, start: int) -> None:
+        self._path = path
         self._is_standard_input = path == STANDARD_INPUT
         self._file: Any = None  # Python closes the object even if no file could be opened
         if self._is_standard_input:
@@ -153,7 +154,7 @@ class _RawFile(io.RawIOBase):
     def peek(self, size: int) -> bytes:
         while len(self._beginning) < size:
             buffer = bytearray(size - len(self._beginning))
-            if not (count := self._readinto(buffer)):
+            if not (count := self._filled(memoryview(buffer))):
                 break
             self._beginning += buffer[:count]
         return self._beginning[:size]
@@ -165,9 +166,17 @@ class _RawFile(io.RawIOBase):
             view[:count] = self._beginning[:count]
             self._beginning = self._beginning[count:]
         else:
-            count = self._readinto(view) or 0
+            count = self._filled(view)
         self._position += count
         return count
+
+    def _filled(self, view: memoryview) -> int:
+        try:
+            return self._readinto(view) or 0
+        except OSError as error:
+            if error.strerror and error.filename is None and not self._is_standard_input:
+                error.filename = self._path  # the system names no file in an error of a read
+            raise
 
     def close(self) -> None:
         if self._file is not None and not self._is_standard_input and not self.closed:
