@@ -443,6 +443,35 @@ def test_too_little_memory_is_never_a_bad_file(
         list(Corpus(path, on_bad="skip"))
 
 
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (pa.ArrowException("Unknown error: Failed to launch worker thread"), BlockingIOError),
+        (OSError("ZSTD decompression failed: Allocation error"), MemoryError),
+        (OSError("Couldn't deserialize thrift: std::bad_alloc"), MemoryError),
+    ],
+    ids=["thread", "allocation", "bad_alloc"],
+)
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_what_the_system_refuses_is_never_a_bad_file(
+    error: Exception,
+    expected: type[Exception],
+    suffix: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = tmp_path / f"a.{suffix}"
+    path.write_bytes(parquet(TEXTS) if suffix == "parquet" else arrow(TEXTS))
+    name = {
+        "parquet": "pyarrow.parquet.ParquetFile.iter_batches",
+        "arrow": "pyarrow.ipc.open_file",
+    }
+    monkeypatch.setattr(name[suffix], raising(error))
+    with pytest.raises(expected) as caught:
+        list(Corpus(path, on_bad="skip"))
+    assert path.name in str(caught.value)
+
+
 def raising(error: Exception) -> Callable[..., Any]:
     """Return a function that fails."""
 
@@ -479,6 +508,22 @@ def test_one_stored_text_for_many_rows_takes_little_memory(kind: str, tmp_path: 
     assert sum(sizes) == rows * len(text)
     assert max(sizes) < 1 << 20
     assert pa.default_memory_pool().max_memory() - before < 1 << 25
+
+
+def test_texts_that_begin_alike_take_little_memory(tmp_path: Path) -> None:
+    """Parquet can store them as their ends alone."""
+    rows, text = 3_000, "x " * 50_000
+    path = tmp_path / "a.parquet"
+    pytest.importorskip("pyarrow.parquet").write_table(
+        pa.table({"text": [text] * rows}),
+        path,
+        use_dictionary=False,
+        column_encoding={"text": "DELTA_BYTE_ARRAY"},
+    )
+    assert path.stat().st_size < 1 << 13
+    before = pa.default_memory_pool().max_memory()
+    assert sum(len(batch.rows) for batch in Corpus(path).batches()) == rows
+    assert pa.default_memory_pool().max_memory() - before < 1 << 26
 
 
 @pytest.mark.parametrize("rows", [7, 300])

@@ -31,7 +31,11 @@ def read_ahead(make: Callable[[], Iterator[Item]]) -> Generator[Item, None, None
     thread = threading.Thread(
         target=queue.fill, args=(make,), name="bpetite corpus reader", daemon=True
     )
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError:  # the system has no thread left
+        yield from make()
+        return
     try:
         yield from queue.items(thread)
     finally:

@@ -232,6 +232,10 @@ class Corpus:
             except MemoryError as error:
                 detail = f" ({error})" if error.args else ""
                 raise MemoryError(f"{shown(span.path)}: out of memory{detail}") from None
+            except OSError as error:
+                if error.strerror and error.filename is None:
+                    error.filename = shown(span.path)  # as of a thread that pyarrow does not get
+                raise
             except DataError as error:
                 bad = Found(None, bad=[bad_file(span.path, error)])
                 yield Item(bad, number, before + read_bytes)

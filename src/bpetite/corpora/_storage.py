@@ -23,7 +23,9 @@ from urllib.parse import urlsplit
 from bpetite.corpora._extra import MissingExtraError, import_extra
 from bpetite.formats._systems import reachable, repeated
 
-_URL = re.compile(r"[a-z][a-z0-9+.-]+://")  # a drive of Windows has one letter
+# fsspec joins the URL of a file and of the archive or cache around it by `::`. A drive of Windows
+# has one letter.
+_URL = re.compile(r"(?:[a-z][a-z0-9+.-]+::)*[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 
 _READ_AHEAD_BYTES = 1 << 23
 """An object store takes as long to answer as it needs for some megabytes."""
@@ -39,8 +41,8 @@ def is_url(path: str | os.PathLike[str]) -> bool:
 
 
 _USER = re.compile(r"(?<=://)[^/\s?#]*@")  # greedy: a password may have an @ too
-_CONTAINER = re.compile(r"(abfss?|wasbs?|az|adl)://[^/:\s]*@")  # names a container, no user
-_QUERY = re.compile(r"(https?://[^\s?]*)\?[^\s'\">)]*")
+_CONTAINER = re.compile(r"(abfss?|wasbs?|az|adl)://[^/:\s]*@", re.IGNORECASE)  # names no user
+_QUERIES = re.compile(r"(https?://[^\s?#]*)[?#][^\s'\">)]*", re.IGNORECASE)
 
 
 def public(path: str) -> str:
@@ -53,14 +55,28 @@ def public(path: str) -> str:
     """
     if not is_url(path):
         return path
-    if _QUERY.match(path):
-        path = path.partition("?")[0]
-    return path if _CONTAINER.match(path) else _USER.sub("", path)
+    return "::".join(_without_secrets(part)[0] for part in path.split("::"))
+
+
+def _without_secrets(url: str) -> tuple[str, list[str]]:
+    """Return a URL without its user and its query, and these."""
+    kind, mark, rest = url.partition("://")
+    # A file of another store, or a pattern of files, may have a question mark in its name.
+    is_query = r"[?#]" if kind.lower() in ("http", "https") else r"\?(?=[\w.-]+=)"
+    place, *query = re.split(is_query, rest, maxsplit=1)
+    user = None if _CONTAINER.match(url) else _USER.match(url, len(kind) + len(mark))
+    if user is None:
+        return f"{kind}{mark}{place}", query
+    return f"{kind}{mark}{place.removeprefix(user[0])}", [*query, user[0]]
 
 
 def _public_words(words: str, url: str) -> str:
     """Return an error's words without secrets of URLs."""
-    return _USER.sub("", _QUERY.sub(r"\1", words.replace(url, public(url))))
+    words = words.replace(url, public(url))
+    for part in url.split("::"):
+        for secret in _without_secrets(part)[1]:
+            words = words.replace(secret, "")
+    return _USER.sub("", _QUERIES.sub(r"\1", words))
 
 
 def located_folder(folder: str | os.PathLike[str]) -> Path:
@@ -114,7 +130,8 @@ def _path_of(url: str) -> str:
     if os.name == "nt":
         return f"\\\\{parts.netloc}{path}"
     raise ValueError(
-        f"{url}: names the machine {parts.netloc!r}; for a path of this machine, write file:///"
+        f"{public(url)}: names the machine {parts.hostname!r}; for a path of this machine, write "
+        "file:///"
     )
 
 

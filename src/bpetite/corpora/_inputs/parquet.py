@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +30,9 @@ _READ_BYTES = 1 << 16
 _MAX_DECODED_BYTES = 1 << 29
 """What a batch may decode from a dictionary at worst. With less, texts of the web in row groups of
 1,000, which are all different, would come in smaller batches than now."""
+
+_MAX_DELTA_ROWS = 128
+"""Texts that begin as the one before may be stored as their ends alone, however long they are."""
 
 # The head of a page, in Thrift's compact protocol: each byte before a number names a field.
 _PAGE_HEAD_BYTES = 64
@@ -84,6 +88,8 @@ def _columns(stored: Any, file: Any, groups: range, settings: Settings) -> Itera
                 first = next(_batches(with_dictionary, 1, group, settings)).column(0)
                 longest = max(lengths_of(first.dictionary), default=0)
             rows = min(rows, max(_MAX_DECODED_BYTES // max(longest, 1), 1))
+        if chunk is not None and "DELTA_BYTE_ARRAY" in chunk.encodings:
+            rows = min(rows, _MAX_DELTA_ROWS)
         for batch in _batches(reader, rows, group, settings):
             yield batch.column(0)
 
@@ -162,7 +168,7 @@ def _parquet(stored: Any, **options: Any) -> Any:
 
 @contextmanager
 def arrow_errors() -> Iterator[None]:
-    """Turn errors of pyarrow about wrong bytes into DataError."""
+    """Turn errors of pyarrow about wrong bytes into DataError, and no others."""
     pa = pyarrow()
     try:
         yield
@@ -172,4 +178,8 @@ def arrow_errors() -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         detail = " ".join(str(error).split("\n")[0].split())
+        if "llocation error" in detail or "bad_alloc" in detail:
+            raise MemoryError(detail) from None
+        if type(error) is pa.ArrowException:  # of the system, which may have no thread left
+            raise OSError(errno.EAGAIN, f"pyarrow: {detail}") from None
         raise DataError("corrupt", detail=detail) from None
