@@ -1,4 +1,4 @@
-"""Training on top of another vocabulary, rules for merges, and checkpoints."""
+"""Training on top of another vocabulary, and rules for merges."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ from support import reference
 from support.examples import few_examples
 from support.vocabularies import vocabulary
 
-from bpetite import PATTERNS, PieceCounts, Tokenizer, TrainingProgress, _checkpoint
+from bpetite import PATTERNS, PieceCounts, Tokenizer, TrainingProgress
 from bpetite._corpus import Batch
 from bpetite._encoder import merge_ids
 from bpetite._merge_rules import with_required
 from bpetite._vocabulary import Vocabulary
-from bpetite.formats import _registry
 from conftest import TEXTS
 
 WORDS = PATTERNS["words"]
@@ -600,113 +599,3 @@ def test_a_base_of_several_patterns_needs_one() -> None:
     with pytest.raises(ValueError, match="the base splits text by several patterns"):
         plain(TEXT, 280, base=base)
     assert plain(TEXT, 280, base=base, pattern="gpt2") == plain(TEXT, 280)
-
-
-# Checkpoints
-
-
-class Stop(BaseException):
-    """Stops training, as an interrupt would."""
-
-
-@pytest.mark.parametrize("pattern", ["gpt2", WORDS])
-def test_stopped_training_goes_on_where_it_was(pattern: str, tmp_path: Path) -> None:
-    text = " ".join(TEXTS.values()) * 2
-    path = tmp_path / "checkpoint.json"
-    base = plain(TEXT, 280)
-    options: dict[str, Any] = {"base": base, "pattern": pattern, "require": ["xyz"]}
-    options["forbid"] = lambda token: token.startswith(b" t")
-    expected = Tokenizer.train(text, 480, **options)
-    sizes = []
-    left = 0
-
-    def forbid(token: bytes) -> bool:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            raise Stop
-        return token.startswith(b" t")
-
-    for steps in (0, 1, 40, 60):
-        left = steps
-        with pytest.raises(Stop):
-            Tokenizer.train(text, 480, checkpoint=path, **{**options, "forbid": forbid})
-        sizes.append(len(Tokenizer.load(path).merges))
-    assert sizes == sorted(sizes)
-    assert sizes[0] < sizes[-1] < len(expected.merges)
-    assert Tokenizer.train(text, 480, checkpoint=path, **options) == expected
-    assert Tokenizer.train(text, 480, checkpoint=path, **options) == expected
-
-
-def test_merges_are_saved_while_training_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_checkpoint, "INTERVAL_SECONDS", 0.0)
-    path = tmp_path / "checkpoint.json"
-    sizes = []
-
-    def forbid(_: bytes) -> bool:
-        if path.exists():
-            sizes.append(len(Tokenizer.load(path).merges))
-        return False
-
-    plain("ab ab ab abc", 260, checkpoint=path, forbid=forbid)
-    assert sizes == [0, 1, 2]
-
-
-def test_a_checkpoint_names_its_rules_and_texts(tmp_path: Path) -> None:
-    path = tmp_path / "checkpoint.json"
-    plain("ab ab ab ab", 258, checkpoint=path)
-    before = path.read_bytes()
-    for other in ("xyz xyz xyz xyz", "ab ab ab aa", ["ab ab", " ab a", "b"]):
-        with pytest.raises(ValueError, match="the checkpoint is of other texts; give the texts"):
-            plain(other, 260, checkpoint=path)
-    # These have the same pieces.
-    assert plain([" ab ab", "ab ab"], 258, checkpoint=path) == plain("ab ab ab ab", 258)
-    rules: list[dict[str, Any]] = [
-        {"min_count": 2}, {"max_token_bytes": 3}, {"whole_characters": True}, {"forbid": ["ab"]},
-        {"forbid": re.compile(b"a")}, {"forbid": bool},
-    ]  # fmt: skip
-    for options in rules:
-        with pytest.raises(ValueError, match="is of another base, another pattern or other rules"):
-            plain("ab ab ab ab", 258, checkpoint=path, **options)
-    assert path.read_bytes() == before
-
-
-def test_a_path_that_cannot_be_written_is_found_at_once(tmp_path: Path) -> None:
-    def documents() -> Iterator[str]:
-        raise AssertionError("the corpus was read")
-        yield ""
-
-    with pytest.raises(FileNotFoundError):
-        plain(documents(), 258, checkpoint=tmp_path / "missing" / "checkpoint.json")
-
-
-def test_a_full_disk_costs_the_checkpoint_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write = _registry.write
-    written = []
-
-    def full(*arguments: Any) -> None:
-        written.append(arguments)
-        if len(written) > 1:
-            raise OSError("no space left on device")
-        write(*arguments)
-
-    monkeypatch.setattr(_registry, "write", full)
-    with pytest.warns(RuntimeWarning, match="was not written, and training goes on without: no"):
-        found = plain("ab ab", 257, checkpoint=tmp_path / "checkpoint.json")
-    assert found.merges == ((97, 98),)
-
-
-def test_a_checkpoint_of_other_training_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "checkpoint.json"
-    plain(TEXT, 270, checkpoint=path)
-    before = path.read_bytes()
-    for options in ({"pattern": "cl100k"}, {"base": plain("xyz", 257)}, {"require": ["qu"]}):
-        with pytest.raises(ValueError, match="the checkpoint is of another base"):
-            plain(TEXT, 280, checkpoint=path, **options)
-    with pytest.raises(ValueError, match="vocab_size must be at least 270"):
-        plain(TEXT, 260, checkpoint=path)
-    assert path.read_bytes() == before

@@ -44,16 +44,6 @@ class MergeOptions:
             return self
         return replace(self, forbid=_FORBIDDEN_BY_PATTERN.get(pattern))
 
-    def described(self) -> list[object]:
-        """Return the rules as JSON has them. Of a function, only its presence is known."""
-        forbid = self.forbid
-        described: object = "a function"
-        if isinstance(forbid, re.Pattern):
-            described = [forbid.pattern.decode("latin-1"), forbid.flags]
-        elif not callable(forbid):
-            described = sorted(each.hex() for each in map(_as_bytes, forbid or ()))
-        return [self.min_count, self.max_token_bytes, described, self.whole_characters]
-
     def base_pattern(self) -> str | None:
         """Return the pattern of the base, None without a base.
 

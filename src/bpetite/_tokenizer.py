@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from bpetite import _arguments, _corpus, _derived
 from bpetite._arguments import Buffer, Chosen, Dtype, Frame, Specials, Text, TextErrors, Unit
 from bpetite._budget import Chunk, TextCutter
-from bpetite._checkpoint import Checkpoint
 from bpetite._corpus import Batches, Document, DocumentCorpus, DocumentRun, Source
 from bpetite._decoder import as_list
 from bpetite._engine import ENGINE
@@ -131,7 +130,6 @@ class Tokenizer(MakesStreams):
         require: Iterable[str] = (),
         forbid: Forbidden | None = None,
         whole_characters: bool = False,
-        checkpoint: str | os.PathLike[str] | None = None,
         errors: TextErrors = "strict",
         progress: ProgressCallback | None = None,
         threads: int | None = None,
@@ -185,11 +183,6 @@ class Tokenizer(MakesStreams):
         has the most ids, the first of several. So give texts of equal meaning. (Foroutan et al.,
         arXiv:2508.04796.)
 
-        `checkpoint` is a file in which the merges learnt so far are kept, at most every ten
-        seconds and after an interrupt. If it exists, training with the same arguments goes on from
-        there, and counts the corpus again. The file names the rules and a hash of the pieces. A
-        function is not compared with another.
-
         >>> Tokenizer.train(["to be", "or not to be"], 260, special_tokens=()).merges
         ((32, 98), (116, 111), (256, 101), (32, 110))
         >>> base = Tokenizer.train("ab ab", 257)
@@ -204,8 +197,7 @@ class Tokenizer(MakesStreams):
         without bytes.
         Raises ValueError for a `vocab_size` below that of `base` with the required tokens, and for
         a required token that the pattern splits or the base normalizes. Raises ValueError for a
-        base with several patterns without a `pattern`, for pieces that the base normalizes, and for
-        a checkpoint of other training.
+        base with several patterns without a `pattern`, and for pieces that the base normalizes.
         Raises ValueError for a `vocab_size` below 256, for `threads` below 1, and for a special
         token that is empty or given twice. Raises ValueError for a pattern that does not compile,
         can match the empty string, backtracks without bound, or has possessive quantifiers or
@@ -227,7 +219,6 @@ class Tokenizer(MakesStreams):
             _arguments.check_forbidden(forbid),
             bool(whole_characters),
         )
-        path = None if checkpoint is None else os.fspath(checkpoint)
         normalizes = base is not None and not base.lossless
         return cls._train(
             [_source(each, replaces, normalizes) for each in texts],
@@ -238,7 +229,6 @@ class Tokenizer(MakesStreams):
             threads,
             {name: _source(each, replaces, normalizes) for name, each in developments.items()},
             options,
-            path,
         )
 
     @classmethod
@@ -278,7 +268,6 @@ class Tokenizer(MakesStreams):
         threads: int | None,
         developments: Mapping[str, DocumentCorpus | PieceCounts] = _NO_TEXTS,
         options: MergeOptions = _ANY_MERGES,
-        checkpoint: str | None = None,
     ) -> Tokenizer:
         size = _arguments.check_vocab_size(vocab_size)
         threads = _arguments.check_threads(threads)
@@ -298,13 +287,12 @@ class Tokenizer(MakesStreams):
             pattern = base_pattern
         pattern = portable_pattern(pattern_of("gpt2" if pattern is None else pattern))
         options = options.for_pattern(pattern)
-        kept = Checkpoint(checkpoint, options.start(pattern), options)
-        start = kept.vocabulary
+        start = options.start(pattern)
         merge_limit = size - len(start.ordinary_tokens)
         if merge_limit < 0:
             raise ValueError(
                 f"vocab_size must be at least {size - merge_limit}, the number of ordinary tokens "
-                f"of the base, the required tokens and the checkpoint, got {size}"
+                f"of the base and the required tokens, got {size}"
             )
         new = [literal for literal in literals if literal not in start.special_tokens]
         # No id is above MAX_ID.
@@ -316,22 +304,17 @@ class Tokenizer(MakesStreams):
         for name, corpus in developments.items():
             if not _size_of(corpus):
                 raise ValueError(f"the development text of {name!r} is empty; give one with text")
-        if kept.has_file:
-            records = [*map(ENGINE.records_of, counts)]
-            kept.check_pieces(records)
-            counts = [*map(ENGINE.counts_of, records)]
         rules = options.rules(start)
-        is_continued = options.base is not None or start.merges
-        with kept.saving(rules) as takes:
-            base = start if is_continued else None
-            learning = Learning(merging.report, base, takes, options.min_count)
-            if developments:
-                number = len(texts)
-                languages = [*zip(counts[:number], counts[number:], strict=True)]
-                merges = ENGINE.learn_balanced(languages, merge_limit, learning)
-            else:
-                # `pop` gives the only reference away, so that the counts can be freed early.
-                merges = ENGINE.learn_merges(counts.pop(), merge_limit, learning)
+        base = start if options.base is not None or start.merges else None
+        takes = None if rules is None else rules.takes
+        learning = Learning(merging.report, base, takes, options.min_count)
+        if developments:
+            number = len(texts)
+            languages = [*zip(counts[:number], counts[number:], strict=True)]
+            merges = ENGINE.learn_balanced(languages, merge_limit, learning)
+        else:
+            # `pop` gives the only reference away, so that the counts can be freed early.
+            merges = ENGINE.learn_merges(counts.pop(), merge_limit, learning)
         merging.tell(len(merges))
         if len(merges) < merge_limit:
             learnt = len(start.ordinary_tokens) + len(merges)

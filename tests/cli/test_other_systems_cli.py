@@ -18,7 +18,6 @@ from support.windows import needs_proc, windows  # noqa: F401 - a fixture
 
 from bpetite._cli import _VERBS, common, demo, inspect, main
 from bpetite._cli.errors import is_closed_pipe
-from bpetite.formats import _systems
 
 pytestmark = quick_once
 
@@ -147,18 +146,6 @@ def test_paths_of_windows_stand_before_an_equals_sign(option: str, path: str) ->
         assert pieces._weight(f"{path}=2") == (path, 2)
     else:
         assert train._two_files(f"{path}=D:\\dev.txt") == (path, "D:\\dev.txt")
-
-
-@pytest.mark.parametrize("ignores_case", [False, True])
-def test_checkpoint_and_output_are_two_files_in_any_case(
-    monkeypatch: pytest.MonkeyPatch, ignores_case: bool
-) -> None:
-    monkeypatch.setattr(_systems, "IGNORES_CASE", ignores_case)
-    Path("corpus.txt").write_bytes(TEXT.encode())
-    options = ("--vocab-size", "257", "--quiet", "--output", "new.json", "--checkpoint", "New.json")
-    result = in_process("train", "corpus.txt", *options)
-    message = ["bpetite: New.json: --checkpoint and --output must be two files"]
-    assert (result.code, result.err) == ((1, message) if ignores_case else (0, []))
 
 
 @needs_proc

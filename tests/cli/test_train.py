@@ -398,13 +398,6 @@ def test_piece_counts_are_continued_by_the_pattern_of_the_base() -> None:
     assert result == Tokenizer.train([OTHER] * 2, 280, base=base)
 
 
-def test_a_checkpoint_is_continued() -> None:
-    Tokenizer.train([TEXT, OTHER], 265, special_tokens=(), checkpoint="so-far.json")
-    expected = Tokenizer.train([TEXT, OTHER], 280)
-    assert trained("a.txt", "b.txt", "--checkpoint", "so-far.json") == expected
-    assert Tokenizer.load("so-far.json").merges == expected.merges
-
-
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
@@ -420,45 +413,14 @@ def test_wrong_rules_are_found_before_the_work(arguments: tuple[str, ...], error
     assert not Path("new.json").exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        (("--whole-characters",), "the checkpoint is of another base, another pattern or other"),
-        (("--pattern", "cl100k"), "the checkpoint is of another base, another pattern or other"),
-        (("--vocab-size", "260"), "vocab_size must be at least 265"),
-    ],
-)
-def test_a_wrong_checkpoint_is_found_before_weighted_counting(
-    arguments: tuple[str, ...], error: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    Tokenizer.train([OTHER] * 2, 265, special_tokens=(), checkpoint="so-far.json")
-    before = Path("so-far.json").read_bytes()
-
+def test_wrong_rules_are_found_before_weighted_counting(monkeypatch: pytest.MonkeyPatch) -> None:
     def count(*_: object, **__: object) -> None:
         raise AssertionError("the corpus is counted")
 
-    options = ("b.txt", "--weight", "b.txt=2", "--checkpoint", "so-far.json")
-    with monkeypatch.context() as patch:
-        patch.setattr(bpetite.PieceCounts, "from_corpus", count)
-        result = in_process(*TRAIN, *options, *arguments)
+    monkeypatch.setattr(bpetite.PieceCounts, "from_corpus", count)
+    result = in_process(*TRAIN, "b.txt", "--weight", "b.txt=2", "--require", "a b")
     assert (result.code, len(result.err)) == (1, 1)
-    assert error in result.err[0]
-    assert Path("so-far.json").read_bytes() == before
-    assert trained(*options) == Tokenizer.train([OTHER] * 2, 280)
-
-
-def test_piece_counts_are_continued_from_a_checkpoint() -> None:
-    counts = bpetite.PieceCounts.from_corpus(OTHER, pattern="cl100k")
-    counts.save("b.counts")
-    Tokenizer.train(counts, 265, special_tokens=(), checkpoint="so-far.json")
-    expected = Tokenizer.train(OTHER, 280, pattern="cl100k")
-    assert trained("b.counts", "--checkpoint", "so-far.json") == expected
-
-
-def test_checkpoint_and_output_are_two_files() -> None:
-    result = in_process(*TRAIN, "a.txt", "--checkpoint", "./new.json")
-    assert result == failure("./new.json: --checkpoint and --output must be two files")
-    assert not Path("new.json").exists()
+    assert "the pattern splits it" in result.err[0]
 
 
 def test_a_wrong_expression_is_wrong_usage() -> None:

@@ -283,15 +283,6 @@ def test_saved_files_are_those_of_other_systems(tmp_path: Path, format: str) -> 
 
 @needs_proc
 @as_on_windows
-def test_checkpoint_is_written_and_read(tmp_path: Path) -> None:
-    text, path = "ab abc abcd " * 9, tmp_path / "check.point"
-    Tokenizer.train(text, 258, checkpoint=path)
-    assert Tokenizer.train(text, 260, checkpoint=path) == Tokenizer.train(text, 260)
-    assert names(tmp_path) == ["check.point"]
-
-
-@needs_proc
-@as_on_windows
 def test_piece_counts_are_written_added_and_read(tmp_path: Path) -> None:
     paths = [tmp_path / "a.counts", tmp_path / "b.counts"]
     for path in paths:

@@ -25,7 +25,7 @@ LAYERS = (
     ("_arguments", "_merge_rules", "_merge_trees"),
     ("_engine", "_budget", "_token_tables", "_derived"),
     ("_streaming", "formats"),
-    ("_piece_counts", "_checkpoint"),
+    ("_piece_counts",),
     ("_tokenizer",),
     ("__init__",),
     ("corpora", "arrow"),

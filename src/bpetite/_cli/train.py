@@ -27,7 +27,6 @@ from bpetite._cli import common, pieces
 from bpetite._cli.progress import Display, display
 from bpetite._web.display import pattern_names
 from bpetite.corpora import Corpus
-from bpetite.formats import file_key
 
 HELP = """learn a vocabulary from files, or from the piece counts that count-pieces wrote
 
@@ -124,11 +123,6 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="make only tokens that are whole characters, or a part of one",
     )
-    rules.add_argument(
-        "--checkpoint",
-        metavar="FILE",
-        help="keep the merges learnt so far in this file, and go on from it if it exists",
-    )
 
 
 def _two_files(text: str) -> tuple[str, str]:
@@ -156,7 +150,6 @@ def _rules(options: argparse.Namespace) -> dict[str, Any]:
         "require": [*map(common.text_argument, options.require)],
         "forbid": options.forbid,
         "whole_characters": options.whole_characters,
-        "checkpoint": options.checkpoint,
     }
 
 
@@ -164,9 +157,6 @@ def run(options: argparse.Namespace) -> None:
     """Train, save the vocabulary, and write a report in JSON."""
     names = options.files + options.input or [common.STANDARD_INPUT]
     common.check_output(options.output, options.force)
-    checkpoint = options.checkpoint
-    if checkpoint is not None and file_key(checkpoint) == file_key(options.output):
-        raise ValueError(f"{checkpoint}: --checkpoint and --output must be two files")
     started = time.monotonic()
     progress = _Progress(display(options.quiet))
     with progress.display, warnings.catch_warnings():
@@ -230,8 +220,8 @@ def _trained(
         pattern = base.pattern
     for name in stored:
         pattern = PieceCounts.read_header(name).checked_pattern(pattern)
-    # Wrong options, and a checkpoint of other training, are found before the work. Training takes
-    # the pattern from the base, unless the base has several.
+    # Wrong options are found before the work. Training takes the pattern from the base, unless the
+    # base has several.
     first_pattern = pattern if base is None else given
     with suppress(_AllRightError):
         Tokenizer.train(_nothing(), options.vocab_size, pattern=first_pattern, **rules)
