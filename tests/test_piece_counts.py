@@ -29,8 +29,7 @@ from bpetite import _piece_records as records_module
 from bpetite._engine import ENGINE
 from bpetite._piece_counts import counts as counts_module
 from bpetite._piece_counts import file as file_module
-from bpetite._piece_counts import runs as runs_module
-from bpetite._piece_records import MAX_COUNT, RecordBlock, RecordError, write_records
+from bpetite._piece_records import MAX_COUNT, RecordError, write_records
 from bpetite._pretokenizer import Pretokenizer
 from bpetite.corpora import Corpus
 from conftest import TEXTS
@@ -130,14 +129,10 @@ def test_documents_may_be_bytes_or_come_in_batches(tmp_path: Path) -> None:
     corpus = Corpus(tmp_path / "documents.jsonl")
     assert PieceCounts.from_corpus([b"to be", "or not é".encode()]) == expected
     assert PieceCounts.from_corpus(corpus) == expected
-    assert PieceCounts.count_to_file(corpus, tmp_path / "counts") == expected.header
 
 
-def test_lone_surrogates_may_be_replaced(tmp_path: Path) -> None:
-    expected = counts_of("a\ufffdb")
-    assert PieceCounts.from_corpus("a\ud800b", errors="replace") == expected
-    PieceCounts.count_to_file("a\ud800b", tmp_path / "counts", errors="replace")
-    assert PieceCounts.load(tmp_path / "counts") == expected
+def test_lone_surrogates_may_be_replaced() -> None:
+    assert PieceCounts.from_corpus("a\ud800b", errors="replace") == counts_of("a\ufffdb")
     with pytest.raises(UnicodeEncodeError):
         counts_of("a\ud800b")
 
@@ -146,44 +141,6 @@ def test_counting_reports_progress() -> None:
     seen: list[TrainingProgress] = []
     PieceCounts.from_corpus("ab ab", progress=seen.append)
     assert seen[-1] == TrainingProgress("counting", 5, 5)
-
-
-@few_examples
-@given(any_documents, any_pattern, st.sampled_from([1, 1 << 18, 1 << 30]), st.integers(1, 3))
-def test_counting_to_a_file_gives_the_same_file(
-    folder: Path, documents: list[str], pattern: str, memory_bytes: int, min_count: int
-) -> None:
-    header = PieceCounts.count_to_file(
-        documents,
-        folder / "one",
-        pattern=pattern,
-        memory_bytes=memory_bytes,
-        min_count=min_count,
-        overwrite=True,
-    )
-    counts = counts_of(*documents, pattern=pattern).prune(min_count)
-    assert (folder / "one").read_bytes() == saved(counts, folder / "two")
-    assert header == counts.header
-
-
-@pytest.mark.parametrize("max_runs", [2, 64])
-def test_counts_that_outgrow_memory_go_to_disk(
-    tmp_path: Path, real_texts: list[str], max_runs: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runs_module, "_MAX_RUNS", max_runs)
-    spilled = []
-    fill = runs_module.TemporaryRun.fill
-
-    def count_fills(self: Any, write_records: Any) -> None:
-        spilled.append(1)
-        fill(self, write_records)
-
-    monkeypatch.setattr(runs_module.TemporaryRun, "fill", count_fills)
-    # A slot has 32 bytes, but 24 on s390x, where 16-byte integers are aligned to 8.
-    PieceCounts.count_to_file(real_texts, tmp_path / "one", memory_bytes=1 << 18)
-    assert len(spilled) > 3
-    assert (tmp_path / "one").read_bytes() == saved(counts_of(*real_texts), tmp_path / "two")
-    assert sorted(os.listdir(tmp_path)) == ["one", "two"]
 
 
 # Items of other systems
@@ -292,13 +249,10 @@ def test_pruning_changes_the_vocabulary() -> None:
 def test_training_on_counts_is_training_on_text(
     folder: Path, documents: list[str], pattern: str, rng: random.Random
 ) -> None:
-    paths = []
-    for number, document in enumerate(documents):
-        paths.append(folder / str(number))
-        counts_of(document, pattern=pattern).save(paths[-1], overwrite=True)
-    rng.shuffle(paths)
-    assume(paths)
-    PieceCounts.merge(paths, folder / "all", overwrite=True)
+    counts = [counts_of(document, pattern=pattern) for document in documents]
+    rng.shuffle(counts)
+    assume(counts)
+    saved(sum(counts[1:], counts[0]), folder / "all")
     from_counts = trained(PieceCounts.load(folder / "all"), folder / "v1")
     assert from_counts == trained(documents, folder / "v2", pattern=pattern)
 
@@ -424,19 +378,6 @@ def test_dropped_pieces_above_64_bits_overflow() -> None:
         dropped + dropped
 
 
-def test_merging_files_overflows_across_blocks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runs_module, "_BLOCK_BYTES", 7)
-    heavy = counts_of("a b c") * 2**61
-    for name in "xy":
-        (counts_of(name) * 2**63).save(tmp_path / name)
-    heavy.save(tmp_path / "z")
-    with pytest.raises(OverflowError, match="at the piece"):
-        PieceCounts.merge([tmp_path / "x", tmp_path / "y", tmp_path / "z"], tmp_path / "all")
-    assert not (tmp_path / "all").exists()
-
-
 # Files
 
 
@@ -497,15 +438,6 @@ def refuse_to_load(path: Path, damaged: Iterator[bytes]) -> None:
             PieceCounts.load(path)
 
 
-def refuse_to_merge(path: Path, damaged: Iterator[bytes]) -> None:
-    output = path.with_suffix(".merged")
-    for data in damaged:
-        path.write_bytes(data)
-        with pytest.raises(ValueError, match=re.escape(f"{path}: ")):
-            PieceCounts.merge([path], output)
-    assert not output.exists()
-
-
 def corrupt(data: bytes, masks: Iterable[int]) -> Iterator[bytes]:
     """Yield the data with each byte changed by each mask."""
     for at in range(len(data)):
@@ -524,27 +456,18 @@ def test_every_corrupt_byte_is_refused(
     refuse_to_load(folder / "corrupt", corrupt(small_bytes, masks))
 
 
-def test_merge_refuses_every_corrupt_byte(folder: Path, small_bytes: bytes) -> None:
-    refuse_to_merge(folder / "corrupt", corrupt(small_bytes, [2]))
-
-
 def test_every_truncation_is_refused(folder: Path, small_bytes: bytes) -> None:
     refuse_to_load(folder / "cut", (small_bytes[:end] for end in range(len(small_bytes))))
-    refuse_to_merge(folder / "cut", (small_bytes[:end] for end in range(len(small_bytes))))
 
 
 def test_bytes_after_the_end_are_refused(folder: Path, small_bytes: bytes) -> None:
     more = (b"\0", b"\n", b"\x01", b"\x04zzzz\x01", small_bytes)
     refuse_to_load(folder / "longer", (small_bytes + each for each in more))
-    refuse_to_merge(folder / "longer", (small_bytes + each for each in more))
 
 
 def written(path: Path, header: PieceCountsHeader, records: bytes) -> Path:
     """Write a file with these fields, whose hash is right."""
-    totals = records_module.Totals(header.distinct_pieces, header.pieces, header.text_bytes, 0)
-    with file_module.new_counts_file(path, True, header) as file:
-        file.write(records)
-        file.finish(totals)
+    file_module.write_counts(path, True, header, records)
     return path
 
 
@@ -631,59 +554,6 @@ def test_a_missing_file_is_the_error_of_the_system(tmp_path: Path) -> None:
         PieceCounts.load(tmp_path / "missing")
 
 
-# Merging of files
-
-
-@pytest.mark.parametrize("block_bytes", [1, 7, 64, 1 << 20])
-@pytest.mark.parametrize("max_runs", slow_except([2, 64], 2))
-def test_merge_of_many_files_is_the_sum(
-    tmp_path: Path, block_bytes: int, max_runs: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runs_module, "_BLOCK_BYTES", block_bytes)
-    monkeypatch.setattr(runs_module, "_MAX_RUNS", max_runs)
-    texts = [*TEXTS.values()][:9] if block_bytes == 1 else [*TEXTS.values()]
-    total = counts_of()
-    paths = []
-    for number, text in enumerate(texts):
-        counts = counts_of(text)
-        paths.append(tmp_path / str(number))
-        counts.save(paths[-1])
-        total += counts * (number + 1)
-    weights = range(1, len(paths) + 1)
-    header = PieceCounts.merge(paths, tmp_path / "all", weights=weights, min_count=5)
-    assert header == total.prune(5).header
-    assert (tmp_path / "all").read_bytes() == saved(total.prune(5), tmp_path / "sum")
-
-
-def test_merge_may_name_a_file_twice(tmp_path: Path) -> None:
-    SMALL.save(tmp_path / "one")
-    PieceCounts.merge([tmp_path / "one"] * 3, tmp_path / "all")
-    assert PieceCounts.load(tmp_path / "all") == SMALL * 3
-
-
-def test_merge_may_replace_an_input(tmp_path: Path) -> None:
-    SMALL.save(tmp_path / "one")
-    PieceCounts.merge([tmp_path / "one"] * 2, tmp_path / "one", overwrite=True)
-    assert PieceCounts.load(tmp_path / "one") == SMALL * 2
-
-
-def test_merge_refuses_what_does_not_fit(tmp_path: Path) -> None:
-    counts_of("a").save(tmp_path / "a")
-    counts_of("b", pattern="qwen2").save(tmp_path / "b")
-    one, other, output = (tmp_path / name for name in ("a", "b", "all"))
-    with pytest.raises(ValueError, match=r"b: pieces of the pattern qwen2, but .*a are of gpt2; "):
-        PieceCounts.merge([one, other], output)
-    with pytest.raises(ValueError, match="no file"):
-        PieceCounts.merge([], output)
-    with pytest.raises(ValueError, match="2 files need as many weights, got 1"):
-        PieceCounts.merge([one, one], output, weights=[1])
-    with pytest.raises(TypeError, match="iterable of paths, got str"):
-        PieceCounts.merge(str(one), output)
-    with pytest.raises(FileExistsError):
-        PieceCounts.merge([one], other)
-    assert not output.exists()
-
-
 # Partitions
 
 
@@ -737,49 +607,24 @@ def test_partitions_are_of_a_published_hash() -> None:
             }
 
 
-@pytest.mark.parametrize("block_bytes", [1, 64, 1 << 20])
-def test_files_of_partitions_are_those_of_counts(
-    tmp_path: Path, block_bytes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runs_module, "_BLOCK_BYTES", block_bytes)
-    texts = [*TEXTS.values()][:9]
-    counts = counts_of(*texts)
-    paths = [tmp_path / str(number) for number in range(3)]
-    expected = [saved(part, tmp_path / "part") for part in counts.prune(2).partition(3)]
-    header = PieceCounts.count_to_file(texts, paths, min_count=2, memory_bytes=1)
-    assert header == counts.prune(2).header
-    assert [path.read_bytes() for path in paths] == expected
-    counts.save(tmp_path / "all")
-    assert PieceCounts.merge([tmp_path / "all"], paths, min_count=2, overwrite=True) == header
-    assert [path.read_bytes() for path in paths] == expected
-
-
-def test_partitions_refuse_what_does_not_fit(tmp_path: Path) -> None:
+def test_partitions_refuse_what_does_not_fit() -> None:
     with pytest.raises(ValueError, match="count must be at least 1, got 0"):
         SMALL.partition(0)
     with pytest.raises(TypeError, match="count must be an integer, got str"):
         SMALL.partition("2")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="no output; name at least one file"):
-        PieceCounts.count_to_file("a", [])
-    with pytest.raises(ValueError, match="an output is named twice"):
-        PieceCounts.count_to_file("a", [tmp_path / "a", tmp_path / "b" / ".." / "a"])
-    (tmp_path / "b").write_bytes(b"old")
-    with pytest.raises(FileExistsError):
-        PieceCounts.count_to_file("a", [tmp_path / "a", tmp_path / "b"])
-    assert [path.name for path in tmp_path.iterdir()] == ["b"]
 
 
 @native_only
 @given(st.randoms(use_true_random=False), st.integers(1, 9))
 def test_both_engines_partition_alike(rng: random.Random, count: int) -> None:
     records = random_records(rng)
-    merged = outcome(records_module.merge_records, [RecordBlock(records, 0, True, 1)], 1, b"", 0)
-    assume(isinstance(merged, records_module.Merged))  # the totals of valid records have 64 bits
+    merged = outcome(records_module.merge_records, [(records, 1)], 1)
+    assume(isinstance(merged[0], bytes))  # the totals of valid records have 64 bits
     expected = records_module.partition_records(records, count)
     assert ENGINE.partition_records(records, count) == expected
 
 
-# Steps of merging
+# Merging
 
 
 def random_records(rng: random.Random) -> bytes:
@@ -788,9 +633,9 @@ def random_records(rng: random.Random) -> bytes:
     return write_records({word: rng.choice([1, 2, 127, 128, 2**62]) for word in words})
 
 
-def outcome(merge: Callable[..., Any], *arguments: Any) -> object:
+def outcome(merge: Callable[..., Any], *arguments: Any) -> tuple[Any, ...]:
     try:
-        return merge(*arguments)
+        return tuple(merge(*arguments))
     except (RecordError, OverflowError) as error:
         return type(error), str(error), vars(error)
 
@@ -798,17 +643,14 @@ def outcome(merge: Callable[..., Any], *arguments: Any) -> object:
 @native_only
 @given(st.randoms(use_true_random=False))
 def test_both_engines_merge_alike(rng: random.Random) -> None:
-    blocks = []
+    runs = []
     for _ in range(rng.randint(0, 4)):
         data = bytearray(random_records(rng))
-        if data and rng.random() < 0.3:
+        if data and rng.random() < 0.2:
             data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
-        end = len(data) if rng.random() < 0.6 else rng.randint(0, len(data))
-        start = rng.choice([0, 0, 0, rng.randint(0, end)])
-        is_last = rng.random() < 0.6
-        blocks.append(RecordBlock(bytes(data[:end]), start, is_last, rng.choice([1, 1, 2, 3])))
-    last_piece = rng.choice([b"", b"", b"ab", "你".encode()])
-    arguments = (blocks, rng.choice([1, 1, 3]), last_piece, rng.choice([0, 0, 2**63]))
+        end = len(data) if rng.random() < 0.9 else rng.randint(0, len(data))
+        runs.append((bytes(data[:end]), rng.choice([1, 1, 2, 3])))
+    arguments = (runs, rng.choice([1, 1, 3]))
     expected = outcome(records_module.merge_records, *arguments)
     assert outcome(ENGINE.merge_records, *arguments) == expected
 
@@ -822,15 +664,11 @@ from bpetite.formats import _files
 
 if sys.argv[3] == "named":
     _files._open_nameless = lambda folder: None
-if sys.argv[3] == "buffered":  # as from Python 3.14 on
-    import functools, tempfile
-
-    tempfile.TemporaryFile = functools.partial(tempfile.TemporaryFile, buffering=1 << 17)
 """
 
 KILLED = """
 os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)
-PieceCounts.merge([sys.argv[1]] * 3, sys.argv[2], overwrite=True)
+PieceCounts.load(sys.argv[1]).save(sys.argv[2], overwrite=True)
 """
 
 NO_ROOM = """
@@ -839,17 +677,11 @@ import resource
 limits = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (2000, limits[1]))
 try:
-    WRITE
+    PieceCounts.load(sys.argv[1]).save(sys.argv[2], overwrite=True)
 except OSError as error:
     print(error.errno, error.filename)
 resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 """
-
-WRITES = (
-    "PieceCounts.merge([sys.argv[1]] * 3, sys.argv[2], overwrite=True)",
-    "PieceCounts.load(sys.argv[1]).save(sys.argv[2], overwrite=True)",
-    "PieceCounts.count_to_file(map(str, range(5000)), sys.argv[2], overwrite=True)",
-)
 
 
 def run_writer(code: str, folder: Path, how: str) -> subprocess.CompletedProcess[str]:
@@ -873,21 +705,9 @@ def test_a_killed_writer_leaves_no_half_file(tmp_path: Path, how: str) -> None:
 
 
 @posix_only
-@pytest.mark.parametrize("how", slow_except(["system", "named", "buffered"], "system"))
-@pytest.mark.parametrize("write", WRITES, ids=["merge", "save", "count_to_file"])
-def test_a_full_disk_leaves_the_old_file(tmp_path: Path, how: str, write: str) -> None:
-    ended = run_writer(NO_ROOM.replace("WRITE", write), tmp_path, how)
+@pytest.mark.parametrize("how", slow_except(["system", "named"], "system"))
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path, how: str) -> None:
+    ended = run_writer(NO_ROOM, tmp_path, how)
     assert (ended.stdout, ended.stderr) == (f"{errno.EFBIG} {tmp_path / 'out'}\n", "")
     assert sorted(os.listdir(tmp_path)) == ["given", "out"]
     assert (tmp_path / "out").read_bytes() == b"old"
-
-
-def test_an_error_of_the_corpus_leaves_no_file(tmp_path: Path) -> None:
-    def corpus() -> Iterator[str]:
-        yield "a"
-        raise ConnectionResetError(errno.ECONNRESET, "reset")
-
-    with pytest.raises(ConnectionResetError) as caught:
-        PieceCounts.count_to_file(corpus(), tmp_path / "out", memory_bytes=1)
-    assert caught.value.filename is None
-    assert os.listdir(tmp_path) == []

@@ -98,11 +98,6 @@ impl<S: Slot> HashTable<S> {
         self.used
     }
 
-    /// Returns all slots, free ones too.
-    pub fn slots(&self) -> &[S] {
-        &self.slots
-    }
-
     /// Yields the slots that are not free.
     pub fn iter(&self) -> impl Iterator<Item = &S> {
         self.slots.iter().filter(|slot| !slot.is_free())

@@ -197,7 +197,6 @@ TOKENIZER: dict[str, Use] = {
 }
 
 PIECE_COUNTS: dict[str, Use] = {
-    "count_to_file": lambda o: PieceCounts.count_to_file(TEXT, o.path(".counts"), threads=2),
     "from_corpus": lambda o: PieceCounts.from_corpus(o.corpus, threads=2),
     "from_files": lambda o: PieceCounts.from_files([o.folder / "plain.txt"], threads=2),
     "from_items": lambda o: PieceCounts.from_items(o.counts.items()),
@@ -205,7 +204,6 @@ PIECE_COUNTS: dict[str, Use] = {
     "is_counts_file": lambda o: PieceCounts.is_counts_file(o.file),
     "items": lambda o: o.counts.items(),
     "load": lambda o: PieceCounts.load(counts_file(o)),
-    "merge": lambda o: PieceCounts.merge([counts_file(o), counts_file(o)], o.path(".counts")),
     "partition": lambda o: o.counts.partition(3),
     "prune": lambda o: (o.counts + o.counts * 2).prune(4),
     "read_header": lambda o: PieceCounts.read_header(counts_file(o)),

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import add
 from typing import NamedTuple
 
@@ -23,27 +23,11 @@ MAX_PIECE_BYTES = 2**31 - 1
 
 
 class RecordError(ValueError):
-    """A record that is wrong.
+    """A record that is wrong, at an offset in its run."""
 
-    `block` is the index of its block, `offset` the offset of the record in the block.
-    """
-
-    def __init__(self, block: int, offset: int, reason: str) -> None:
+    def __init__(self, offset: int, reason: str) -> None:
         super().__init__(reason)
-        self.block = block
         self.offset = offset
-
-
-class RecordBlock(NamedTuple):
-    """Records of one run, which is a sequence of sorted records in several blocks."""
-
-    data: bytes
-    start: int
-    """Where the first record begins that is not merged yet."""
-    is_last: bool
-    """Whether the run ends with this block. If not, its last record may be cut."""
-    weight: int
-    """The factor of each count."""
 
 
 class Totals(NamedTuple):
@@ -62,18 +46,6 @@ NO_TOTALS = Totals(0, 0, 0, 0)
 def sum_totals(totals: Totals, more: Totals) -> Totals:
     """Return the totals of two sets of records."""
     return Totals(*map(add, totals, more))
-
-
-class Merged(NamedTuple):
-    """The result of a step of merging."""
-
-    records: bytes
-    starts: list[int]
-    """Of each block: where the first record begins that is not merged yet."""
-    hungry: int | None
-    """The index of the block without a whole record; None after the last step."""
-    last_piece: bytes
-    totals: Totals
 
 
 def write_records(counts: Mapping[str, int]) -> bytes:
@@ -98,53 +70,49 @@ def counts_of(records: bytes) -> Counter[str]:
     return Counter(dict(read_records(records)))
 
 
-def merge_records(
-    blocks: Sequence[RecordBlock], min_count: int, last_piece: bytes, text_bytes: int
-) -> Merged:
-    r"""Add up the counts of equal pieces of several runs, as far as every run has records.
+def merge_records(runs: Sequence[tuple[bytes, int]], min_count: int) -> tuple[bytes, Totals]:
+    r"""Add up the counts of equal pieces of several runs of sorted records, each with a weight.
 
-    `last_piece` and `text_bytes` are those of the steps before: b"" and 0 at first. A piece with a
-    sum below `min_count` is dropped. The totals are of this step alone.
+    A piece with a sum below `min_count` is dropped.
 
-    >>> one = RecordBlock(b"\x01a\x01", 0, True, 2)
-    >>> other = RecordBlock(b"\x01a\x03\x01b\x01", 0, True, 1)
-    >>> merge_records([one, other], min_count=2, last_piece=b"", text_bytes=0).records
+    >>> merge_records([(b"\x01a\x01", 2), (b"\x01a\x03\x01b\x01", 1)], min_count=2)[0]
     b'\x01a\x05'
 
     Raises RecordError for records that are not valid or not sorted. Raises OverflowError, with
     the piece, for a count or a number of bytes above 64 bits.
     """
     records = bytearray()
-    distinct = pieces = dropped = 0
-    first_bytes = text_bytes
-    starts = [block.start for block in blocks]
-    waiting: list[tuple[bytes, int, int, int]] = []  # piece, block, count, end of the record
-    hungry = _wait(range(len(blocks)), blocks, starts, last_piece, waiting)
-    while waiting and hungry is None:
-        piece = waiting[0][0]
-        count = 0
-        used = []
+    distinct = pieces = text_bytes = dropped = 0
+    # The next record of each run: its piece, the number of the run, its count and its end.
+    waiting: list[tuple[bytes, int, int, int]] = []
+    used = [(number, 0) for number in range(len(runs))]
+    piece = b""
+    while True:
+        for number, start in used:
+            if start < len(runs[number][0]):
+                new, count, end = _checked_record(runs[number][0], start, piece)
+                heapq.heappush(waiting, (new, number, count, end))
+        if not waiting:
+            break
+        piece, total, used = waiting[0][0], 0, []
         while waiting and waiting[0][0] == piece:
-            _, number, part, starts[number] = heapq.heappop(waiting)
-            count += part * blocks[number].weight
-            used.append(number)
-        last_piece = piece
-        if count > MAX_COUNT:
+            _, number, count, end = heapq.heappop(waiting)
+            total += count * runs[number][1]
+            used.append((number, end))
+        if total > MAX_COUNT:
             raise OverflowError(f"the count of the piece {shown(piece)} exceeds 64 bits")
-        if count < min_count:
-            dropped += count
-        else:
-            records += number_bytes(len(piece)) + piece + number_bytes(count)
-            distinct += 1
-            pieces += count
-            text_bytes += count * len(piece)
+        if total < min_count:
+            dropped += total
+            continue
+        records += number_bytes(len(piece)) + piece + number_bytes(total)
+        distinct += 1
+        pieces += total
+        text_bytes += total * len(piece)
         if text_bytes > MAX_COUNT:
             raise OverflowError(
                 f"the number of bytes of all pieces exceeds 64 bits at the piece {shown(piece)}"
             )
-        hungry = _wait(used, blocks, starts, last_piece, waiting)
-    totals = Totals(distinct, pieces, text_bytes - first_bytes, dropped)
-    return Merged(bytes(records), starts, hungry, last_piece, totals)
+    return bytes(records), Totals(distinct, pieces, text_bytes, dropped)
 
 
 def partition_records(records: bytes, count: int) -> list[tuple[bytes, Totals]]:
@@ -173,35 +141,19 @@ def _piece_hash(piece: bytes) -> int:
     return (value >> 32 ^ value) & 0xFFFFFFFF
 
 
-def _wait(
-    numbers: Iterable[int],
-    blocks: Sequence[RecordBlock],
-    starts: list[int],
-    last_piece: bytes,
-    waiting: list[tuple[bytes, int, int, int]],
-) -> int | None:
-    """Let the next record of some blocks wait; return the first block without a whole one."""
-    hungry = None
-    for number in numbers:
-        data, _, is_last, _ = blocks[number]
-        start = starts[number]
-        if start == len(data) and is_last:
-            continue
-        try:
-            piece, count, end = _record(data, start)
-        except IndexError:
-            if is_last:
-                raise RecordError(number, start, "the record is cut off") from None
-            hungry = number if hungry is None else hungry
-            continue
-        except UnicodeDecodeError:
-            raise RecordError(number, start, "the piece is not UTF-8") from None
-        except ValueError as error:
-            raise RecordError(number, start, str(error)) from None
-        if piece <= last_piece:
-            raise RecordError(number, start, "the pieces are not sorted")
-        heapq.heappush(waiting, (piece, number, count, end))
-    return hungry
+def _checked_record(data: bytes, start: int, last_piece: bytes) -> tuple[bytes, int, int]:
+    """Return what `_record` returns. Raises RecordError unless the piece follows `last_piece`."""
+    try:
+        record = _record(data, start)
+    except IndexError:
+        raise RecordError(start, "the record is cut off") from None
+    except UnicodeDecodeError:
+        raise RecordError(start, "the piece is not UTF-8") from None
+    except ValueError as error:
+        raise RecordError(start, str(error)) from None
+    if record[0] <= last_piece:
+        raise RecordError(start, "the pieces are not sorted")
+    return record
 
 
 def _record(data: bytes, start: int) -> tuple[bytes, int, int]:

@@ -83,7 +83,7 @@ def test_count_pieces_reports_totals() -> None:
 
 
 def test_options_of_counting_are_used() -> None:
-    options = ("--pattern", "qwen2", "--min-count", "2", "--memory-bytes", "1")
+    options = ("--pattern", "qwen2", "--min-count", "2")
     expected = PieceCounts.from_corpus(TEXT, pattern="qwen2").prune(2)
     assert counted("a.txt", *options) == expected
 
@@ -92,6 +92,23 @@ def test_files_of_counts_are_added() -> None:
     weights = ("--weight", "a.counts=3")
     expected = PieceCounts.from_corpus([*[TEXT] * 3, OTHER]).prune(2)
     assert counted("a.counts", "b.counts", *weights, "--min-count", "2") == expected
+
+
+@pytest.mark.parametrize("count", range(1, 8))
+def test_any_number_of_files_of_counts_is_added(count: int) -> None:
+    names = [f"{number}.counts" for number in range(count)]
+    documents = [" ".join(names[number:]) for number in range(count)]
+    for name, document in zip(names, documents, strict=True):
+        PieceCounts.from_corpus(document).save(name)
+    assert counted(*names) == PieceCounts.from_corpus(documents)
+
+
+def test_files_of_two_patterns_are_not_added() -> None:
+    PieceCounts.from_corpus(OTHER, pattern="qwen2").save("q.counts")
+    result = in_process(*COUNT, "a.counts", "q.counts")
+    assert (result.code, len(result.err)) == (1, 1)
+    assert "the pieces are of the pattern qwen2, not of gpt2" in result.err[0]
+    assert not Path("new.counts").exists()
 
 
 def test_partitions_of_machines_add_up_to_all_counts() -> None:

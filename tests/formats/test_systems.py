@@ -88,16 +88,6 @@ def test_paths_of_one_file_have_one_key(
     assert file_key(tmp_path / one) == file_key(tmp_path / "." / one)
 
 
-def test_partitions_that_differ_in_case_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_systems, "IGNORES_CASE", True)
-    outputs = [tmp_path / "a.counts", tmp_path / "A.counts"]
-    with pytest.raises(ValueError, match="an output is named twice"):
-        PieceCounts.count_to_file("a b", outputs)
-    assert names(tmp_path) == []
-
-
 @needs_proc
 @as_on_windows
 def test_existing_file_is_refused_in_other_case(tmp_path: Path) -> None:
@@ -284,10 +274,9 @@ def test_saved_files_are_those_of_other_systems(tmp_path: Path, format: str) -> 
 @needs_proc
 @as_on_windows
 def test_piece_counts_are_written_added_and_read(tmp_path: Path) -> None:
-    paths = [tmp_path / "a.counts", tmp_path / "b.counts"]
-    for path in paths:
-        PieceCounts.count_to_file("to be or not to be", path, memory_bytes=1)
-    PieceCounts.merge(paths, tmp_path / "sum.counts")
-    PieceCounts.merge(paths, paths[0], overwrite=True)
-    assert PieceCounts.load(paths[0]) == PieceCounts.load(tmp_path / "sum.counts")
-    assert names(tmp_path) == ["a.counts", "b.counts", "sum.counts"]
+    counts = PieceCounts.from_corpus("to be or not to be")
+    path = tmp_path / "a.counts"
+    counts.save(path)
+    (PieceCounts.load(path) * 2).save(path, overwrite=True)
+    assert PieceCounts.load(path) == counts + counts
+    assert names(tmp_path) == ["a.counts"]

@@ -59,8 +59,7 @@ def dying(function):
 
 for module in (bpetite.corpora._part, bpetite.corpora._tokenize):
     module.placed = dying(module.placed)
-for name in ("from_corpus", "count_to_file"):
-    setattr(bpetite.PieceCounts, name, dying(getattr(bpetite.PieceCounts, name)))
+bpetite.PieceCounts.from_corpus = dying(bpetite.PieceCounts.from_corpus)
 try:
     import bpetite.arrow
     bpetite.arrow.encode = dying(bpetite.arrow.encode)

@@ -17,8 +17,8 @@ use super::vocabulary::NativeVocabulary;
 use crate::interrupt::Interrupt;
 use crate::split::Pattern;
 use crate::train::{
-    Balance, Base, Block, CountedPieces, Counter, Counts, Error, Language, Learner, Records, merge,
-    partition,
+    Balance, Base, CountedPieces, Counter, Counts, Error, Language, Learner, Records, Run,
+    Totalled, merge, partition,
 };
 use crate::types::TokenIndex;
 
@@ -97,17 +97,6 @@ impl PieceCounter {
         not_utf8(py, self.0.work(py, is_long, Counter::end_document)?)
     }
 
-    /// Returns the number of bytes that the tables of all threads take.
-    fn table_bytes(&self, py: Python<'_>) -> PyResult<usize> {
-        self.0.work(py, |_| false, |counter, _| Ok(counter.table_bytes()))?.map_err(error)
-    }
-
-    /// Returns the counts of the text so far, except its end, and counts from zero again.
-    fn take_counts(&self, py: Python<'_>) -> PyResult<PieceCounts> {
-        let counts = self.0.work(py, |_| true, Counter::take_counts)?.map_err(error)?;
-        Ok(PieceCounts(Exclusive::new(counts, SPENT)))
-    }
-
     /// Returns the counts of all documents. The counter cannot be used afterwards.
     fn finish(&self, py: Python<'_>) -> PyResult<PieceCounts> {
         let counter = self.0.take(py)?;
@@ -157,46 +146,28 @@ pub fn are_utf8(
     }
 }
 
-/// The data, the start, the end of the run and the weight of a block.
-type PyBlock<'py> = (Bound<'py, PyBytes>, usize, bool, u64);
+/// Records, and their totals.
+type PyRecords<'py> = (Bound<'py, PyBytes>, (u64, u64, u64, u64));
 
-/// The records, the starts, the hungry block, the last piece and the totals of a step.
-type PyMerged<'py> =
-    (Bound<'py, PyBytes>, Vec<usize>, Option<usize>, Bound<'py, PyBytes>, (u64, u64, u64, u64));
+fn py_records<'py>(py: Python<'py>, all: &Totalled) -> PyResult<PyRecords<'py>> {
+    let totals = (all.distinct_pieces, all.pieces, all.text_bytes, all.dropped_pieces);
+    Ok((copied_bytes(py, &all.records)?, totals))
+}
 
-/// Merges records; returns None if Python finds an error in them.
+/// Merges runs of records, each with a weight; returns None if Python finds an error in them.
 #[pyfunction]
 pub fn merge_records<'py>(
     py: Python<'py>,
-    blocks: Vec<PyBlock<'py>>,
+    runs: Vec<(Bound<'py, PyBytes>, u64)>,
     min_count: u64,
-    last_piece: &[u8],
-    text_bytes: u64,
-) -> PyResult<Option<PyMerged<'py>>> {
-    let blocks = blocks
+) -> PyResult<Option<PyRecords<'py>>> {
+    let runs: Vec<_> = runs
         .iter()
-        .map(|(data, start, is_last, weight)| Block {
-            bytes: data.as_bytes(),
-            start: *start,
-            is_last: *is_last,
-            weight: *weight,
-        })
+        .map(|(records, weight)| Run { records: records.as_bytes(), weight: *weight })
         .collect();
-    let work =
-        |interrupt: &mut Interrupt<'_>| merge(blocks, min_count, last_piece, text_bytes, interrupt);
-    let Some(merged) = run(py, true, work)?.map_err(error)? else { return Ok(None) };
-    let totals = (merged.distinct_pieces, merged.pieces, merged.text_bytes, merged.dropped_pieces);
-    Ok(Some((
-        copied_bytes(py, &merged.records)?,
-        merged.starts,
-        merged.hungry,
-        copied_bytes(py, &merged.last_piece)?,
-        totals,
-    )))
+    let merged = run(py, true, |interrupt| merge(&runs, min_count, interrupt))?.map_err(error)?;
+    merged.map(|merged| py_records(py, &merged)).transpose()
 }
-
-/// Records, and their totals.
-type PyPartition<'py> = (Bound<'py, PyBytes>, (u64, u64, u64, u64));
 
 /// Divides valid records by a hash of their pieces.
 #[pyfunction]
@@ -204,17 +175,11 @@ pub fn partition_records<'py>(
     py: Python<'py>,
     records: &Bound<'py, PyBytes>,
     count: usize,
-) -> PyResult<Vec<PyPartition<'py>>> {
+) -> PyResult<Vec<PyRecords<'py>>> {
     let records = records.as_bytes();
     let partitions = run(py, true, |interrupt| partition(records, count, interrupt))?;
     let partitions = partitions.map_err(error)?;
-    gathered(
-        count,
-        partitions.into_iter().map(|part| {
-            let totals = (part.distinct_pieces, part.pieces, part.text_bytes, 0);
-            Ok((copied_bytes(py, &part.records)?, totals))
-        }),
-    )
+    gathered(count, partitions.into_iter().map(|part| py_records(py, &part)))
 }
 
 /// The number of pieces between two checks of signals.

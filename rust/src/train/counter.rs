@@ -5,7 +5,7 @@
 //! the counts are added up.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -145,22 +145,11 @@ impl Counter {
     /// Returns the counts of all documents, after all threads have ended.
     pub fn finish(mut self, interrupt: &mut Interrupt<'_>) -> Result<Counts, Error> {
         self.block.count(self.pattern, &mut self.counts, interrupt)?;
-        self.take_counts(interrupt)
-    }
-
-    /// Returns the counts of all blocks that were handed on, and counts from zero again.
-    pub fn take_counts(&mut self, interrupt: &mut Interrupt<'_>) -> Result<Counts, Error> {
         interrupt.check()?; // the workers may end before the next check
-        let mut counts = std::mem::take(&mut self.counts);
-        if let Some(others) = std::mem::take(&mut self.workers).finish(interrupt)? {
-            counts.absorb(others, interrupt)?;
+        if let Some(others) = self.workers.finish(interrupt)? {
+            self.counts.absorb(others, interrupt)?;
         }
-        Ok(counts)
-    }
-
-    /// Returns the number of bytes that the tables of all threads take.
-    pub fn table_bytes(&self) -> usize {
-        self.counts.table_bytes() + self.workers.shared.table_bytes.load(Ordering::Relaxed)
+        Ok(self.counts)
     }
 
     /// Returns the error for `partial` and the bytes behind it.
@@ -217,8 +206,6 @@ struct Shared {
     /// Wakes the caller: a block was taken, or a worker has ended.
     for_caller: Condvar,
     is_stopped: AtomicBool,
-    /// The bytes that the tables of all workers take.
-    table_bytes: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -278,9 +265,7 @@ impl Shared {
         let interrupt = &mut Interrupt::new(&mut is_stopped);
         let mut counts = Counts::default();
         while let Some(block) = self.next_block() {
-            let before = counts.table_bytes();
             block.count(pattern, &mut counts, interrupt)?;
-            self.table_bytes.fetch_add(counts.table_bytes() - before, Ordering::Relaxed);
             self.recycle(block);
         }
         loop {

@@ -123,11 +123,6 @@ impl Counts {
         self.short.len() + self.long.len()
     }
 
-    /// Returns the number of bytes that the tables take.
-    pub fn table_bytes(&self) -> usize {
-        size_of_val(self.short.slots()) + size_of_val(self.long.slots()) + self.bytes.capacity()
-    }
-
     /// Returns all pieces and counts as records.
     pub fn into_records(self, interrupt: &mut Interrupt<'_>) -> Result<Vec<u8>, Error> {
         let (mut short, mut long) = (self.short.into_used(), self.long.into_used());

@@ -19,4 +19,4 @@ pub use counts::Counts;
 pub use error::Error;
 pub use learner::{Base, Learner};
 pub use record::CountedPieces;
-pub use records::{Block, Records, merge, partition};
+pub use records::{Records, Run, Totalled, merge, partition};

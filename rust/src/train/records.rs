@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, binary_heap};
 use super::error::Error;
 use super::record::{CountedPieces, push};
 use crate::interrupt::Interrupt;
-use crate::mem::growth::{append, copied, filled};
+use crate::mem::growth::filled;
 
 const MAX_PIECE_BYTES: u64 = (1 << 31) - 1;
 
@@ -20,7 +20,7 @@ impl CountedPieces for Records<'_> {
         mut take: impl FnMut(&[u8], u64),
     ) -> Result<(), Error> {
         let mut start = 0;
-        while let Ok((piece, count, end)) = record(self.0, start) {
+        while let Some((piece, count, end)) = record(self.0, start) {
             interrupt.advance(end - start)?;
             take(piece, count);
             start = end;
@@ -29,139 +29,98 @@ impl CountedPieces for Records<'_> {
     }
 }
 
-/// Why bytes are no record.
-#[derive(Debug, PartialEq, Eq)]
-enum Fault {
-    /// The bytes end inside the record.
-    Cut,
-    Invalid,
-}
-
 /// A piece, its count, and where the record ends.
 type Record<'a> = (&'a [u8], u64, usize);
 
-fn record(bytes: &[u8], start: usize) -> Result<Record<'_>, Fault> {
+/// Returns the record at an offset; None if it is not valid.
+fn record(bytes: &[u8], start: usize) -> Option<Record<'_>> {
     let (length, start) = number(bytes, start)?;
     if !(1..=MAX_PIECE_BYTES).contains(&length) {
-        return Err(Fault::Invalid);
+        return None;
     }
     let end = start + length as usize;
-    let piece = bytes.get(start..end).ok_or(Fault::Cut)?;
+    let piece = bytes.get(start..end)?;
     let (count, next_start) = number(bytes, end)?;
-    if count == 0 { Err(Fault::Invalid) } else { Ok((piece, count, next_start)) }
+    if count == 0 { None } else { Some((piece, count, next_start)) }
 }
 
-fn number(bytes: &[u8], start: usize) -> Result<(u64, usize), Fault> {
+/// Returns the number at an offset, and where it ends; None if it is not valid.
+fn number(bytes: &[u8], start: usize) -> Option<(u64, usize)> {
     let mut value = 0;
-    for (index, &byte) in bytes.get(start..).unwrap_or_default().iter().enumerate() {
+    for (index, &byte) in bytes.get(start..)?.iter().enumerate() {
         if index == 9 && byte > 1 {
             break; // above 64 bits
         }
         value |= u64::from(byte & 0x7F) << (7 * index);
         if byte < 0x80 {
             let is_shortest = byte > 0 || index == 0;
-            return if is_shortest { Ok((value, start + index + 1)) } else { Err(Fault::Invalid) };
+            return is_shortest.then_some((value, start + index + 1));
         }
     }
-    Err(if bytes.len() < start + 10 { Fault::Cut } else { Fault::Invalid })
+    None
 }
 
-/// Records of one run, which is a sequence of sorted records in several blocks.
-pub struct Block<'a> {
-    pub bytes: &'a [u8],
-    /// Where the first record begins that is not merged yet.
-    pub start: usize,
-    /// Whether the run ends with this block. If not, its last record may be cut.
-    pub is_last: bool,
+/// Sorted records.
+pub struct Run<'a> {
+    pub records: &'a [u8],
     /// The factor of each count.
     pub weight: u64,
 }
 
-impl<'a> Block<'a> {
-    /// Returns the next record; None at the end of the run.
-    fn next(&self, last_piece: &[u8]) -> Result<Option<Record<'a>>, Fault> {
-        if self.start == self.bytes.len() && self.is_last {
-            return Ok(None);
-        }
-        match record(self.bytes, self.start) {
-            Err(Fault::Cut) if self.is_last => Err(Fault::Invalid),
-            Ok((piece, ..)) if piece <= last_piece || str::from_utf8(piece).is_err() => {
-                Err(Fault::Invalid)
-            }
-            found => found.map(Some),
-        }
-    }
-}
-
-/// The result of a step of merging; the totals are of this step.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Merged {
+/// Records with their totals.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Totalled {
     pub records: Vec<u8>,
-    /// Of each block: where the first record begins that is not merged yet.
-    pub starts: Vec<usize>,
-    /// The index of the block without a whole record; None after the last step.
-    pub hungry: Option<usize>,
-    pub last_piece: Vec<u8>,
     pub distinct_pieces: u64,
     pub pieces: u64,
     pub text_bytes: u64,
     pub dropped_pieces: u64,
 }
 
-/// Adds up the counts of equal pieces of several runs, as far as every run has records.
+/// Adds up the counts of equal pieces of several runs.
 ///
-/// `last_piece` and `text_bytes` are those of the steps before. A piece with a sum below
-/// `min_count` is dropped. Returns None for records that are not valid or not sorted, and for a
-/// number above 64 bits.
+/// A piece with a sum below `min_count` is dropped. Returns None for records that are not valid or
+/// not sorted, and for a number above 64 bits.
 pub fn merge(
-    mut blocks: Vec<Block<'_>>,
+    runs: &[Run<'_>],
     min_count: u64,
-    last_piece: &[u8],
-    text_bytes: u64,
     interrupt: &mut Interrupt<'_>,
-) -> Result<Option<Merged>, Error> {
-    let mut merged = Merged { last_piece: copied(last_piece), ..Merged::default() };
-    let mut waiting = BinaryHeap::with_capacity(blocks.len());
-    let mut used: Vec<usize> = (0..blocks.len()).collect();
+) -> Result<Option<Totalled>, Error> {
+    let mut merged = Totalled::default();
+    let mut waiting = BinaryHeap::with_capacity(runs.len());
+    let mut used: Vec<(usize, usize)> = (0..runs.len()).map(|index| (index, 0)).collect();
+    let mut last_piece: &[u8] = b"";
     loop {
-        for index in used.drain(..) {
-            match blocks[index].next(&merged.last_piece) {
-                Ok(Some((piece, count, end))) => waiting.push(Reverse((piece, index, count, end))),
-                Ok(None) => {}
-                Err(Fault::Cut) => merged.hungry = merged.hungry.or(Some(index)),
-                Err(Fault::Invalid) => return Ok(None),
+        for (index, start) in used.drain(..) {
+            let records = runs[index].records;
+            if start == records.len() {
+                continue;
+            }
+            match record(records, start) {
+                Some((piece, count, end))
+                    if piece > last_piece && str::from_utf8(piece).is_ok() =>
+                {
+                    waiting.push(Reverse((piece, index, count, end)));
+                }
+                _ => return Ok(None),
             }
         }
-        let (None, Some(&Reverse((piece, ..)))) = (merged.hungry, waiting.peek()) else { break };
+        let Some(&Reverse((piece, ..))) = waiting.peek() else { return Ok(Some(merged)) };
         let mut sum = Some(0_u64);
         while let Some(first) = waiting.peek_mut()
             && first.0.0 == piece
         {
             let Reverse((_, index, count, end)) = binary_heap::PeekMut::pop(first);
-            let block = &mut blocks[index];
-            block.start = end;
-            sum = sum.zip(count.checked_mul(block.weight)).and_then(|(sum, n)| sum.checked_add(n));
-            used.push(index);
+            let weight = runs[index].weight;
+            sum = sum.zip(count.checked_mul(weight)).and_then(|(sum, n)| sum.checked_add(n));
+            used.push((index, end));
         }
         interrupt.advance(piece.len())?;
-        merged.last_piece.clear();
-        append(&mut merged.last_piece, piece);
-        let Some(count) = sum else { return Ok(None) };
-        if !merged.take(piece, count, min_count, text_bytes) {
+        last_piece = piece;
+        if !sum.is_some_and(|count| merged.take(piece, count, min_count)) {
             return Ok(None);
         }
     }
-    merged.starts = blocks.iter().map(|block| block.start).collect();
-    Ok(Some(merged))
-}
-
-/// Records with the number of distinct pieces, of pieces, and of their bytes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Partition {
-    pub records: Vec<u8>,
-    pub distinct_pieces: u64,
-    pub pieces: u64,
-    pub text_bytes: u64,
 }
 
 /// Divides valid records by a hash of their pieces.
@@ -169,8 +128,8 @@ pub fn partition(
     records: &[u8],
     count: usize,
     interrupt: &mut Interrupt<'_>,
-) -> Result<Vec<Partition>, Error> {
-    let mut partitions = filled(Partition::default(), count);
+) -> Result<Vec<Totalled>, Error> {
+    let mut partitions = filled(Totalled::default(), count);
     Records(records).for_each(interrupt, |piece, number| {
         let partition = &mut partitions[(piece_hash(piece) % count as u64) as usize];
         push(&mut partition.records, piece, number);
@@ -189,9 +148,9 @@ fn piece_hash(piece: &[u8]) -> u64 {
     (hash >> 32 ^ hash) & 0xFFFF_FFFF
 }
 
-impl Merged {
+impl Totalled {
     /// Takes the next piece; returns false if a number exceeds 64 bits.
-    fn take(&mut self, piece: &[u8], count: u64, min_count: u64, text_bytes_before: u64) -> bool {
+    fn take(&mut self, piece: &[u8], count: u64, min_count: u64) -> bool {
         if count < min_count {
             let dropped = self.dropped_pieces.checked_add(count);
             self.dropped_pieces = dropped.unwrap_or_default();
@@ -203,7 +162,7 @@ impl Merged {
         let bytes = count.checked_mul(piece.len() as u64);
         let total = bytes.and_then(|bytes| bytes.checked_add(self.text_bytes));
         self.text_bytes = total.unwrap_or_default();
-        total.is_some_and(|total| total.checked_add(text_bytes_before).is_some())
+        total.is_some()
     }
 }
 
@@ -211,12 +170,9 @@ impl Merged {
 mod tests {
     use super::*;
 
-    fn block(bytes: &[u8], is_last: bool, weight: u64) -> Block<'_> {
-        Block { bytes, start: 0, is_last, weight }
-    }
-
-    fn merged(blocks: Vec<Block<'_>>, min_count: u64) -> Option<Merged> {
-        merge(blocks, min_count, b"", 0, &mut Interrupt::never()).expect("no interrupt")
+    fn merged(runs: &[(&[u8], u64)], min_count: u64) -> Option<Totalled> {
+        let runs: Vec<_> = runs.iter().map(|&(records, weight)| Run { records, weight }).collect();
+        merge(&runs, min_count, &mut Interrupt::never()).expect("no interrupt")
     }
 
     fn records(pieces: &[(&str, u64)]) -> Vec<u8> {
@@ -228,21 +184,19 @@ mod tests {
     #[test]
     fn counts_of_equal_pieces_are_added() {
         let (one, other) = (records(&[("a", 1), ("b", 300)]), records(&[("a", 5), ("c", 7)]));
-        let sum = merged(vec![block(&one, true, 2), block(&other, true, 1)], 7).expect("valid");
+        let sum = merged(&[(&one, 2), (&other, 1)], 7).expect("valid");
         assert_eq!(sum.records, records(&[("a", 7), ("b", 600), ("c", 7)]));
         assert_eq!((sum.distinct_pieces, sum.pieces, sum.text_bytes), (3, 614, 614));
-        let sum = merged(vec![block(&one, true, 1), block(&other, true, 1)], 7).expect("valid");
+        let sum = merged(&[(&one, 1), (&other, 1)], 7).expect("valid");
         assert_eq!((sum.records, sum.dropped_pieces), (records(&[("b", 300), ("c", 7)]), 6));
     }
 
     #[test]
-    fn a_cut_record_ends_a_step() {
+    fn cut_records_are_declined() {
         let whole = records(&[("a", 1), ("bc", 1 << 40)]);
         for length in 0..whole.len() {
-            let sum = merged(vec![block(&whole[..length], false, 1)], 1).expect("valid");
-            assert_eq!((sum.hungry, sum.starts), (Some(0), vec![if length < 3 { 0 } else { 3 }]));
             let is_between = length % 3 == 0 && length < 4;
-            assert_eq!(merged(vec![block(&whole[..length], true, 1)], 1).is_some(), is_between);
+            assert_eq!(merged(&[(&whole[..length], 1)], 1).is_some(), is_between);
         }
     }
 
@@ -259,17 +213,16 @@ mod tests {
             b"\x01a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02",
         ];
         for case in cases {
-            assert_eq!(merged(vec![block(case, true, 1)], 1), None, "{case:?}");
+            assert_eq!(merged(&[(case, 1)], 1), None, "{case:?}");
         }
     }
 
     #[test]
     fn numbers_above_64_bits_are_declined() {
         let (one, two) = (records(&[("a", u64::MAX)]), records(&[("ab", 1 << 63)]));
-        assert!(merged(vec![block(&one, true, 1)], 1).is_some());
-        assert_eq!(merged(vec![block(&one, true, 2)], 1), None);
-        assert_eq!(merged(vec![block(&one, true, 1), block(&one, true, 1)], 1), None);
-        assert_eq!(merged(vec![block(&two, true, 1)], 1), None);
-        assert_eq!(merge(vec![block(&one, true, 1)], 1, b"", 1, &mut Interrupt::never()), Ok(None));
+        assert!(merged(&[(&one, 1)], 1).is_some());
+        assert_eq!(merged(&[(&one, 2)], 1), None);
+        assert_eq!(merged(&[(&one, 1), (&one, 1)], 1), None);
+        assert_eq!(merged(&[(&two, 1)], 1), None);
     }
 }

@@ -8,14 +8,14 @@ import os
 import time
 
 import bpetite
-from bpetite import PieceCounts, PieceCountsHeader
+from bpetite import PieceCounts
 from bpetite._cli import common, pieces
 from bpetite._cli.progress import display
 
 HELP = """count the pieces of files, for train
 
 Training needs only these counts. Counts of several machines add up: train takes several files of
-them. If all inputs are files of piece counts, count-pieces writes their sum, in bounded memory."""
+them. If all inputs are files of piece counts, count-pieces writes their sum."""
 EXAMPLE = """\
 bpetite count-pieces README.md --output readme.counts
 bpetite train readme.counts --vocab-size 512 --output model.json"""
@@ -35,13 +35,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--force", action="store_true", help="replace the output if it exists")
     pieces.add_options(parser)
-    parser.add_argument(
-        "--memory-bytes",
-        metavar="N",
-        type=common.number(1, 2**63),
-        default=1 << 30,
-        help="sorted counts go to disk when they take about so much memory (default: 1 GiB)",
-    )
     common.add_part(parser, "count only")
     parser.add_argument("--quiet", action="store_true", help="show neither progress nor notes")
     common.add_corpus(parser)
@@ -54,7 +47,11 @@ def run(options: argparse.Namespace) -> None:
     for output in outputs:
         common.check_output(output, options.force)
     started = time.monotonic()
-    header = _write(options, names, outputs)
+    counts = _counts(options, names).prune(options.min_count)
+    header = counts.header
+    parts = [counts] if options.partitions is None else counts.partition(options.partitions)
+    for part, output in zip(parts, outputs, strict=True):
+        part.save(output, overwrite=options.force)
     pieces.note_pruning(header, options.quiet)
     report = {
         "text_bytes": header.text_bytes,
@@ -77,20 +74,15 @@ def _outputs(options: argparse.Namespace) -> list[str]:
     return [f"{stem}-{number}-of-{count}{suffix}" for number in range(1, count + 1)]
 
 
-def _write(options: argparse.Namespace, names: list[str], outputs: list[str]) -> PieceCountsHeader:
+def _counts(options: argparse.Namespace, names: list[str]) -> PieceCounts:
+    """Return the sum of files of piece counts, or the counts of texts."""
     are_counts = [*map(pieces.are_counts, names)]
     pattern = pieces.pattern(options)
     weights = pieces.weights(options, names)
     if all(are_counts):
         for name in names:
-            PieceCounts.read_header(name).checked_pattern(pattern)
-        return PieceCounts.merge(
-            names,
-            outputs,
-            weights=[weights[name] for name in names],
-            min_count=options.min_count,
-            overwrite=options.force,
-        )
+            pattern = PieceCounts.read_header(name).checked_pattern(pattern)
+        return pieces.total(PieceCounts.load(name) * weights[name] for name in names)
     if any(are_counts):
         raise ValueError(
             f"{names[are_counts.index(True)]} has piece counts, but "
@@ -107,12 +99,6 @@ def _write(options: argparse.Namespace, names: list[str], outputs: list[str]) ->
         corpus = corpus.part(span for part in parts[number - 1 :: count] for span in part.spans)
     shown = display(options.quiet)
     with common.reading(corpus, options), shown:
-        return PieceCounts.count_to_file(
-            corpus,
-            outputs,
-            pattern="gpt2" if pattern is None else pattern,
-            min_count=options.min_count,
-            memory_bytes=options.memory_bytes,
-            progress=shown.show,
-            overwrite=options.force,
+        return PieceCounts.from_corpus(
+            corpus, pattern="gpt2" if pattern is None else pattern, progress=shown.show
         )

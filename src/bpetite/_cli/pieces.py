@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterable
+from functools import reduce
+from operator import add
 from typing import Any
 
 from bpetite import PATTERNS, PieceCounts, PieceCountsHeader
@@ -64,6 +67,21 @@ def weights(options: argparse.Namespace, names: list[str]) -> dict[str, int]:
             raise ValueError(f"--weight {name}={weight}: {name} is not an input")
         weights[name] = weight
     return weights
+
+
+def total(parts: Iterable[PieceCounts]) -> PieceCounts:
+    """Return the sum of counts: of pairs, of pairs of pairs, and so on.
+
+    If each were added to the sum of all before, many parts would cost squares.
+    """
+    sums: list[tuple[int, PieceCounts]] = []
+    for part in parts:
+        level = 0
+        while sums and sums[-1][0] == level:
+            part = sums.pop()[1] + part
+            level += 1
+        sums.append((level, part))
+    return reduce(add, (part for _, part in reversed(sums)))
 
 
 def pruning(header: PieceCountsHeader | None) -> dict[str, Any]:

@@ -10,8 +10,6 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from functools import reduce
-from operator import add
 from typing import Any
 
 import bpetite
@@ -316,7 +314,7 @@ def _counts(
                 )
             yield counts * weight
 
-    return reduce(add, parts())
+    return pieces.total(parts())
 
 
 def _milliseconds(seconds: float) -> int:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from bpetite._arguments import Frame, Text
 from bpetite._corpus import DocumentCorpus
-from bpetite._piece_records import Merged, RecordBlock, Totals
+from bpetite._piece_records import Totals
 from bpetite._progress import Reporter
 from bpetite._vocabulary import NativeVocabulary, Pair, Vocabulary
 
@@ -198,14 +198,11 @@ class Engine(Protocol[Counts]):
         pattern: str,
         reporter: Reporter,
         threads: int | None,
-        spill: tuple[int, Callable[[Counts], object]] | None = None,
         /,
     ) -> Counts:
         """Return how often each piece occurs in a corpus, which is read once.
 
-        `threads` is the number of threads that count; None means one for each core. `spill` is a
-        number of bytes and a function. When the tables take about as many bytes, the function gets
-        their counts, and counting begins from zero.
+        `threads` is the number of threads that count; None means one for each core.
         """
 
     def records_of(self, counts: Counts, /) -> bytes:
@@ -215,8 +212,8 @@ class Engine(Protocol[Counts]):
         """Return the counts of valid records."""
 
     def merge_records(
-        self, blocks: Sequence[RecordBlock], min_count: int, last_piece: bytes, text_bytes: int, /
-    ) -> Merged:
+        self, runs: Sequence[tuple[bytes, int]], min_count: int, /
+    ) -> tuple[bytes, Totals]:
         """Return what `_piece_records.merge_records` returns, and raise its errors."""
 
     def partition_records(self, records: bytes, count: int, /) -> list[tuple[bytes, Totals]]:

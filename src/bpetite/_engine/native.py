@@ -16,7 +16,7 @@ from bpetite._decoder import as_list
 from bpetite._engine import _native, python
 from bpetite._engine.contract import FREE_LEARNING
 from bpetite._engine.normalizing import NormalizingEncoder
-from bpetite._piece_records import Merged, RecordBlock, Totals
+from bpetite._piece_records import Totals
 from bpetite._pretokenizer import PATTERNS
 from bpetite._progress import Reporter
 from bpetite._vocabulary import Pair, Vocabulary, lazy_property
@@ -119,37 +119,21 @@ def make_merge_trees(vocabulary: Vocabulary) -> contract.MergeTrees:
     return trees or python.make_merge_trees(vocabulary)
 
 
-# While a table grows, it takes three times its memory.
-_TABLE_SHARE = 1 / 4
-
-
 def count_pieces(
     corpus: DocumentCorpus,
     pattern: str,
     reporter: Reporter,
     threads: int | None,
-    spill: tuple[int, Callable[[Counts], object]] | None = None,
 ) -> Counts:
     # This thread reads; `threads` others count.
     pattern_name = _NAME_OF_PATTERN.get(pattern)
     if pattern_name is None:
-        python_spill = None
-        if spill is not None:
-            max_bytes, take = spill
-            python_spill = (max_bytes, lambda part: take(_native.PieceCounts(part)))
-        return _native.PieceCounts(
-            python.count_pieces(corpus, pattern, reporter, threads, python_spill)
-        )
+        return _native.PieceCounts(python.count_pieces(corpus, pattern, reporter, threads))
     counter = _native.PieceCounter(pattern_name, threads)
-
-    def report() -> None:
-        reporter.report(corpus.bytes_read)
-        if spill is not None and counter.table_bytes() >= spill[0] * _TABLE_SHARE:
-            spill[1](counter.take_counts())
 
     def take_documents(data: memoryview, offsets: memoryview) -> bool:
         is_taken = counter.add_documents(data, offsets)
-        report()
+        reporter.report(corpus.bytes_read)
         return is_taken
 
     if isinstance(corpus, (BatchCorpus, NormalizedCorpus)):
@@ -160,7 +144,7 @@ def count_pieces(
         for data in document:
             if bad := counter.add(data):
                 check_utf8(name, *bad)
-            report()
+            reporter.report(corpus.bytes_read)
         if bad := counter.end_document():
             check_utf8(name, *bad)
     return counter.finish()
@@ -174,14 +158,12 @@ def counts_of(records: bytes) -> Counts:
     return records
 
 
-def merge_records(
-    blocks: Sequence[RecordBlock], min_count: int, last_piece: bytes, text_bytes: int
-) -> Merged:
-    merged = _native.merge_records(blocks, min_count, last_piece, text_bytes)
+def merge_records(runs: Sequence[tuple[bytes, int]], min_count: int) -> tuple[bytes, Totals]:
+    merged = _native.merge_records(runs, min_count)
     if merged is None:
-        return python.merge_records(blocks, min_count, last_piece, text_bytes)
-    records, starts, hungry, last_piece, totals = merged
-    return Merged(records, starts, hungry, last_piece, Totals(*totals))
+        return python.merge_records(runs, min_count)
+    records, totals = merged
+    return records, Totals(*totals)
 
 
 def partition_records(records: bytes, count: int) -> list[tuple[bytes, Totals]]:

@@ -244,16 +244,11 @@ merge_records = _piece_records.merge_records
 partition_records = _piece_records.partition_records
 
 
-# The memory of a piece in a dictionary of counts, in bytes (measured on English).
-_PIECE_BYTES = 200
-
-
 def count_pieces(
     corpus: DocumentCorpus,
     pattern: str,
     reporter: Reporter,
     _threads: int | None,
-    spill: tuple[int, Callable[[Counts], object]] | None = None,
 ) -> Counts:
     pretokenizer = Pretokenizer(pattern)
     counts: Counter[str] = Counter()
@@ -274,11 +269,6 @@ def count_pieces(
             if is_fallback:
                 count_work(len(block))
             reporter.report(corpus.bytes_read)
-            size = (len(counts) + len(exact_counts)) * _PIECE_BYTES
-            if spill is not None and size >= spill[0]:
-                counts.update(exact_counts)
-                spill[1](counts)
-                counts, exact_counts = Counter(), Counter()
     counts.update(exact_counts)
     return counts
 

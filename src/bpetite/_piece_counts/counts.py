@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from itertools import islice
-from typing import Any
 
 from bpetite._arguments import TextErrors, check_text_errors, check_threads, replaced
 from bpetite._corpus import (
@@ -26,37 +23,13 @@ from bpetite._piece_counts.file import (
     PieceCountsHeader,
     is_counts_file,
     joined_header,
-    new_counts_file,
     opened,
+    write_counts,
 )
-from bpetite._piece_counts.runs import (
-    MemoryRun,
-    OpenRun,
-    add_run,
-    few_runs,
-    in_one_block,
-    merge_all,
-    merge_runs,
-)
-from bpetite._piece_records import (
-    MAX_COUNT,
-    NO_TOTALS,
-    RecordBlock,
-    Totals,
-    read_records,
-    shown,
-    sum_totals,
-    write_records,
-)
-from bpetite._pretokenizer import pattern_of, portable_pattern, shown_pattern
+from bpetite._piece_records import MAX_COUNT, RecordError, read_records, shown, write_records
+from bpetite._pretokenizer import pattern_of, portable_pattern
 from bpetite._progress import ProgressCallback, Reporter
 from bpetite._unicode.data import VERSION
-from bpetite.formats._systems import file_key
-
-_MEMORY_BYTES = 1 << 30
-
-Output = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-"""The path of a file of piece counts, or the paths of its partitions."""
 
 MAX_PARTITIONS = 1 << 10
 """The most parts that counts are divided into."""
@@ -105,7 +78,7 @@ class PieceCounts:
         progress: ProgressCallback | None = None,
         threads: int | None = None,
     ) -> PieceCounts:
-        """Count the pieces of a corpus in memory.
+        """Count the pieces of a corpus.
 
         The arguments are those of `Tokenizer.train`. In the corpus, a special literal is ordinary
         text.
@@ -126,7 +99,7 @@ class PieceCounts:
         progress: ProgressCallback | None = None,
         threads: int | None = None,
     ) -> PieceCounts:
-        """Count the pieces of files in UTF-8 in memory. Each file is one document.
+        """Count the pieces of files in UTF-8. Each file is one document.
 
         >>> import io
         >>> dict(PieceCounts.from_files([io.BytesIO(b"a b a")]).items())
@@ -152,51 +125,6 @@ class PieceCounts:
         records = ENGINE.records_of(counts.pop())
         reporter.tell(corpus.bytes_read)
         return cls._merged([cls(header, records)], [1], 1)
-
-    @staticmethod
-    def count_to_file(
-        corpus: str | Iterable[Document] | Batches,
-        output: Output,
-        *,
-        pattern: str = "gpt2",
-        errors: TextErrors = "strict",
-        min_count: int = 1,
-        memory_bytes: int = _MEMORY_BYTES,
-        progress: ProgressCallback | None = None,
-        threads: int | None = None,
-        overwrite: bool = False,
-    ) -> PieceCountsHeader:
-        """Count the pieces of a corpus of any size, and write them to a file.
-
-        If the counts take more than about `memory_bytes`, they go to disk as sorted runs, in the
-        folder of `output`. At the end the runs are merged. The file is that of `from_corpus` and
-        `save`. With a `min_count`, it is that of `prune` too.
-
-        `output` may be several paths: the counts are divided among them as `partition` does.
-
-        Returns the header of all counts. Raises the errors of `from_corpus` and `save`.
-        """
-        threads = check_threads(threads)
-        check_factor("min_count", min_count)
-        check_factor("memory_bytes", memory_bytes)
-        paths = _paths_of(output)
-        documents = _documents(corpus, errors)
-        header = _new_header(pattern)
-        reporter = _reporter(progress, documents)
-        with ExitStack() as stack:
-            runs: list[OpenRun] = []
-
-            def take_part(counts: Any) -> None:
-                write = in_one_block(ENGINE.records_of(counts))
-                runs[:] = add_run(runs, write, paths[0], stack)
-
-            spill = (memory_bytes, take_part)
-            last = ENGINE.records_of(
-                ENGINE.count_pieces(documents, header.pattern, reporter, threads, spill)
-            )
-            runs.append(partial(MemoryRun, last))
-            reporter.tell(documents.bytes_read)
-            return _merge_to_files(runs, header, min_count, paths, overwrite)
 
     @classmethod
     def from_items(cls, items: Iterable[tuple[str, int]], *, pattern: str = "gpt2") -> PieceCounts:
@@ -288,12 +216,9 @@ class PieceCounts:
         cls, counts: Sequence[PieceCounts], weights: Sequence[int], min_count: int
     ) -> PieceCounts:
         header = joined_header([each._header for each in counts], weights, min_count)
-        blocks = [
-            RecordBlock(each._records, 0, True, weight)
-            for each, weight in zip(counts, weights, strict=True)
-        ]
-        merged = ENGINE.merge_records(blocks, min_count, b"", 0)
-        return cls(header.with_totals(merged.totals), merged.records)
+        runs = [(each._records, weight) for each, weight in zip(counts, weights, strict=True)]
+        records, totals = ENGINE.merge_records(runs, min_count)
+        return cls(header.with_totals(totals), records)
 
     # Files
 
@@ -303,23 +228,25 @@ class PieceCounts:
         A failure leaves no half file. Raises FileExistsError if the file exists, unless
         `overwrite`; other OSErrors of the system.
         """
-        header = self._header
-        with new_counts_file(path, overwrite, header) as file:
-            file.write(self._records)
-            file.finish(Totals(header.distinct_pieces, header.pieces, header.text_bytes, 0))
+        write_counts(path, overwrite, self._header, self._records)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PieceCounts:
         """Read counts from a file, and check all of it.
 
-        Raises ValueError, with the position, for a file that is damaged, that another version of
-        the format or of Unicode wrote, or that has no piece counts. Raises the OSErrors of the
-        system.
+        Raises ValueError for a file that is damaged, that another version of the format or of
+        Unicode wrote, or that has no piece counts. Raises the OSErrors of the system.
         """
         with opened(path) as file:
-            blocks: list[bytes] = []
-            file.check(merge_runs([file], 1, blocks.append))
-            return cls(file.header, b"".join(blocks))
+            records = file.records()
+            try:
+                _, totals = ENGINE.merge_records([(records, 1)], 1)
+            except RecordError as error:
+                raise ValueError(
+                    f"{file.name}: {error} at byte {file.start + error.offset}; the file is damaged"
+                ) from None
+            file.check(totals)
+            return cls(file.header, records)
 
     @staticmethod
     def read_header(path: str | os.PathLike[str]) -> PieceCountsHeader:
@@ -334,51 +261,6 @@ class PieceCounts:
     def is_counts_file(path: str | os.PathLike[str]) -> bool:
         """Return whether a path is a file that begins as files of piece counts do."""
         return is_counts_file(path)
-
-    @staticmethod
-    def merge(
-        files: Iterable[str | os.PathLike[str]],
-        output: Output,
-        *,
-        weights: Iterable[int] | None = None,
-        min_count: int = 1,
-        overwrite: bool = False,
-    ) -> PieceCountsHeader:
-        """Add up files of piece counts of any size and number, and write the sum to a file.
-
-        Memory is bounded: files are read and written in blocks. The result is that of `load`, `*`,
-        `+`, `prune` and `save`. `weights` has one weight for each file; without it, all are 1.
-
-        `output` may be several paths: the sum is divided among them as `partition` does.
-
-        Returns the header of the sum. Raises the errors of these methods, and ValueError
-        for no file.
-        """
-        if isinstance(files, (str, bytes, os.PathLike)) or not isinstance(files, Iterable):
-            raise TypeError(f"files must be an iterable of paths, got {type(files).__name__}")
-        paths = list(files)
-        outputs = _paths_of(output)
-        factors = [1] * len(paths) if weights is None else list(weights)
-        if not paths:
-            raise ValueError("no file of piece counts to merge")
-        if len(factors) != len(paths):
-            raise ValueError(f"{len(paths)} files need as many weights, got {len(factors)}")
-        check_factor("min_count", min_count)
-        for weight in factors:
-            check_factor("weight", weight)
-        headers = [PieceCounts.read_header(path) for path in paths]
-        for path, header in zip(paths, headers, strict=True):
-            if header.pattern != headers[0].pattern:
-                raise ValueError(
-                    f"{os.fspath(path)}: pieces of the pattern {shown_pattern(header.pattern)}, "
-                    f"but the pieces of {os.fspath(paths[0])} are of "
-                    f"{shown_pattern(headers[0].pattern)}; count all text with one pattern"
-                )
-        header = joined_header(headers, factors, 1)
-        runs = [partial(opened, path, weight) for path, weight in zip(paths, factors, strict=True)]
-        with ExitStack() as stack:
-            few = few_runs(runs, outputs[0], stack)
-            return _merge_to_files(few, header, min_count, outputs, overwrite)
 
     # Looking inside
 
@@ -452,46 +334,3 @@ def _new_header(pattern: str) -> PieceCountsHeader:
 
 def _reporter(progress: ProgressCallback | None, corpus: DocumentCorpus) -> Reporter:
     return Reporter(progress, "counting", None if progress is None else corpus.total_bytes())
-
-
-def _paths_of(output: Output) -> list[str | os.PathLike[str]]:
-    """Return the files to write. Raises ValueError for none, and for one that is named twice."""
-    paths = [output] if isinstance(output, (str, os.PathLike)) else list(output)
-    if not paths:
-        raise ValueError("no output; name at least one file")
-    if len({*map(file_key, paths)}) < len(paths):
-        raise ValueError("an output is named twice; name a file for each partition")
-    return paths
-
-
-def _merge_to_files(
-    runs: Sequence[OpenRun],
-    header: PieceCountsHeader,
-    min_count: int,
-    paths: Sequence[str | os.PathLike[str]],
-    overwrite: bool,
-) -> PieceCountsHeader:
-    """Write the sum of runs, divided among files; return the header of the sum."""
-    header = replace(header, min_count=max(header.min_count, min_count))
-    with ExitStack() as stack:
-        # The first file alone has all dropped pieces, so that the files add up.
-        headers = [header, *[replace(header, dropped_pieces=0)] * (len(paths) - 1)]
-        files = [
-            stack.enter_context(new_counts_file(path, overwrite, each))
-            for path, each in zip(paths, headers, strict=True)
-        ]
-        sums = [NO_TOTALS] * len(files)
-
-        def write(records: bytes) -> None:
-            parts = ENGINE.partition_records(records, len(files))
-            for number, (file, (part, totals)) in enumerate(zip(files, parts, strict=True)):
-                file.write(part)
-                sums[number] = sum_totals(sums[number], totals)
-
-        totals = merge_all(runs, min_count, files[0].write if len(files) == 1 else write)
-        if len(files) == 1:
-            return files[0].finish(totals)
-        sums[0] = sums[0]._replace(dropped_pieces=totals.dropped_pieces)
-        for file, each in zip(files, sums, strict=True):
-            file.finish(each)
-        return header.with_totals(totals)

@@ -1,8 +1,7 @@
 """Files of piece counts: a header of one line, then sorted records.
 
-The header is JSON, filled up with spaces to a length that its totals do not change. So a writer
-may begin with the records, and equal counts are equal files. The hash is of the records, then of
-the header without it.
+The header is JSON, filled up with spaces to a length that its totals do not change. Equal counts
+are equal files. The hash is of the records, then of the header without it.
 """
 
 from __future__ import annotations
@@ -100,18 +99,15 @@ def joined_header(
 
 
 class CountsFile:
-    """A file of piece counts, open to read: a run whose bytes are checked at its end."""
+    """A file of piece counts, open to read."""
 
-    def __init__(self, file: BinaryIO, name: str, weight: int = 1) -> None:
+    def __init__(self, file: BinaryIO, name: str) -> None:
         self.name = name
-        self.weight = weight
         self._file = file
         line = file.readline(_MAX_HEADER_BYTES)
         self.start = len(line)
+        """The offset of the first record."""
         self.header, self._hash = self._read_header(line)
-        import hashlib  # imported here, since few programs need it
-
-        self._sha256 = hashlib.sha256()
 
     def _read_header(self, line: bytes) -> tuple[PieceCountsHeader, str]:
         """Return the header and the hash of a file's first line."""
@@ -153,20 +149,18 @@ class CountsFile:
                 raise self._damaged(f"{name} is {str(value)[:80]!r}")
         return header
 
-    def read(self, size: int, /) -> bytes:
+    def records(self) -> bytes:
+        """Return the records. Raises ValueError if the hash is not theirs."""
         try:
-            data = self._file.read(size)
+            records = self._file.read()
         except OSError as error:
             raise OSError(error.errno, error.strerror, self.name) from None
-        self._sha256.update(data)
-        if len(data) < size:
-            self._sha256.update(header_line(self.header, ""))
-            if self._sha256.hexdigest() != self._hash:
-                raise self._damaged("the hash differs from the content")
-        return data
+        if _hash(self.header, records) != self._hash:
+            raise self._damaged("the hash differs from the content")
+        return records
 
     def check(self, totals: Totals) -> None:
-        """Raise ValueError, at the end, for other totals than the header's and for its pattern.
+        """Raise ValueError for other totals than the header's, and then for its pattern.
 
         The file is whole then. A damaged pattern might take long to try.
         """
@@ -194,10 +188,10 @@ def is_counts_file(path: str | os.PathLike[str]) -> bool:
 
 
 @contextmanager
-def opened(path: str | os.PathLike[str], weight: int = 1) -> Iterator[CountsFile]:
+def opened(path: str | os.PathLike[str]) -> Iterator[CountsFile]:
     """Open a file of piece counts. Raises ValueError for a header that does not fit."""
     with open(reachable(os.fspath(path)), "rb") as file:
-        yield CountsFile(file, os.fspath(path), weight)
+        yield CountsFile(file, os.fspath(path))
 
 
 def header_line(header: PieceCountsHeader, hash: str) -> bytes:
@@ -221,35 +215,18 @@ def _json(header: PieceCountsHeader, hash: str) -> bytes:
     return json.dumps(fields).encode()
 
 
-class NewCountsFile:
-    """A file of piece counts that is written in blocks. `finish` completes it."""
+def _hash(header: PieceCountsHeader, records: bytes) -> str:
+    import hashlib  # imported here, since few programs need it
 
-    def __init__(self, file: BinaryIO, header: PieceCountsHeader) -> None:
-        """`header` still lacks the totals."""
-        import hashlib  # imported here, since few programs need it
-
-        self._file = file
-        self._header = header
-        self._sha256 = hashlib.sha256()
-        file.write(header_line(header, "0" * 64))
-
-    def write(self, records: bytes) -> None:
-        self._sha256.update(records)
-        self._file.write(records)
-
-    def finish(self, totals: Totals) -> PieceCountsHeader:
-        """Write the header with its totals, and return it."""
-        header = self._header.with_totals(totals)
-        self._sha256.update(header_line(header, ""))
-        self._file.seek(0)
-        self._file.write(header_line(header, self._sha256.hexdigest()))
-        return header
+    sha256 = hashlib.sha256(records)
+    sha256.update(header_line(header, ""))
+    return sha256.hexdigest()
 
 
-@contextmanager
-def new_counts_file(
-    path: str | os.PathLike[str], overwrite: bool, header: PieceCountsHeader
-) -> Iterator[NewCountsFile]:
+def write_counts(
+    path: str | os.PathLike[str], overwrite: bool, header: PieceCountsHeader, records: bytes
+) -> None:
     """Write a file whole or not at all."""
     with new_file(os.fspath(path), overwrite) as file:
-        yield NewCountsFile(file, header)
+        file.write(header_line(header, _hash(header, records)))
+        file.write(records)
