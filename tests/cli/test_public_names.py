@@ -22,12 +22,6 @@ PUBLIC = {
     *(f"bpetite.formats.{name}" for name in bpetite.formats.__all__),
 }
 
-OF_THE_PROCESS = {
-    "bpetite.corpora._allocators.return_freed_memory",
-    "bpetite.corpora._extra.spare_imports",
-}
-"""They change a whole process, which only the owner of the process may do."""
-
 UNDERNEATH = {"bpetite._corpus.utf8_fault", "bpetite._pretokenizer.pattern_end"}
 """The words for bytes that are not UTF-8, which all readers share, and the page's limit of time."""
 
@@ -46,9 +40,7 @@ def imported(folder: str) -> Iterator[str]:
 def test_only_public_names_are_imported(folder: str, folders: tuple[str, ...]) -> None:
     own = tuple(f"bpetite.{name}." for name in folders)
     names = set(imported(folder))
-    assert {
-        name for name in names if not name.startswith(own)
-    } <= PUBLIC | OF_THE_PROCESS | UNDERNEATH
+    assert {name for name in names if not name.startswith(own)} <= PUBLIC | UNDERNEATH
     assert "bpetite.Tokenizer" in names
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from support.cli import posix_only
 
-from bpetite.corpora import Corpus, _extra
+from bpetite.corpora import Corpus
 
 LINE = b'{"text": "%s"}\n'
 
@@ -187,17 +187,6 @@ def test_a_missing_library_is_named_with_its_installation(
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ValueError, match=rf"needs {module}: {INSTALL}$"):
         list(Corpus(tmp_path / name))
-
-
-def test_a_pyarrow_that_needs_numpy_is_to_be_upgraded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "pyarrow_17.py").write_text("raise ImportError('numpy failed')")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(_extra, "_spares", True)
-    fault = r"^pyarrow cannot be imported \(numpy failed\): pip install --upgrade pyarrow$"
-    with pytest.raises(_extra.MissingExtraError, match=fault):
-        _extra.import_extra("pyarrow_17", "a Parquet file")
 
 
 def test_errors_and_docstring_name_all_packages_of_the_extra() -> None:

@@ -106,8 +106,6 @@ def in_process(
     stderr = io.TextIOWrapper(err, encoding="utf-8", newline="", line_buffering=True)
     with ExitStack() as stack:
         stack.enter_context(patch.dict(os.environ, environment(variables), clear=True))
-        # This process is not the command's own.
-        stack.enter_context(patch("bpetite._cli.common.spare_imports"))
         stack.enter_context(redirect_stdout(stdout))
         stack.enter_context(redirect_stderr(stderr if stderr_open else None))
         reader = None if source is None else io.TextIOWrapper(io.BufferedReader(source), "utf-8")

@@ -18,8 +18,6 @@ from typing import Any, BinaryIO, cast
 from bpetite import Tokenizer
 from bpetite._corpus import utf8_fault
 from bpetite.corpora import BadDocumentError, Corpus
-from bpetite.corpora._allocators import return_freed_memory
-from bpetite.corpora._extra import spare_imports
 from bpetite.formats import check_target, file_key, new_file, recognise
 
 STANDARD_INPUT = "-"
@@ -166,8 +164,6 @@ def _unescaped(text: str) -> str:
 
 def corpus(options: argparse.Namespace, names: list[str]) -> Corpus:
     """Return the corpus of some files, by the options of `add_corpus`."""
-    return_freed_memory()
-    spare_imports()
     if options.bad_log is not None:
         for option in ("model", "output"):
             path = getattr(options, option, None)

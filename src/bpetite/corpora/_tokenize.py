@@ -22,9 +22,7 @@ from typing import Any, NamedTuple
 from bpetite import Tokenizer
 from bpetite.corpora import _manifest as manifest
 from bpetite.corpora import _storage as storage
-from bpetite.corpora._allocators import return_freed_memory
 from bpetite.corpora._corpus import Corpus
-from bpetite.corpora._extra import spare_imports
 from bpetite.corpora._new_files import NewFiles, remove_leftovers
 from bpetite.corpora._part import Advance, Work, done_by_others, placed, tokenize_part, written
 from bpetite.corpora._plan import PART_BYTES, UNJOINED, Part, plan
@@ -341,8 +339,6 @@ def _interrupts_kept_from_processes() -> Iterator[None]:
 
 def _begin_worker() -> None:
     """Set up a process of the pool."""
-    return_freed_memory()
-    spare_imports()
     if not hasattr(signal, "pthread_sigmask"):
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # else each worker prints a traceback
 
