@@ -359,7 +359,6 @@ def stream_calls(objects: Objects, rng: random.Random) -> dict[str, Callable[[St
     """Return the calls of a DecodeStream, by the names of its methods."""
     ids, one = objects.ids, rng.choice(objects.ids)
     start = rng.randrange(len(ids))
-    snapshot = objects.tokenizer.decode_stream().snapshot()
     return {
         "atexts": lambda s: asyncio.run(collected(s.atexts(given(ids[:9])))),
         "aevents": lambda s: asyncio.run(collected(s.aevents(given(ids[:9])))),
@@ -373,9 +372,7 @@ def stream_calls(objects: Objects, rng: random.Random) -> dict[str, Callable[[St
         "pause_stops": lambda s: s.pause_stops(),
         "pending": lambda s: s.pending,
         "reset": lambda s: s.reset(),
-        "restore": lambda s: s.restore(rng.choice([snapshot, s.snapshot()])),
         "resume_stops": lambda s: s.resume_stops(),
-        "snapshot": lambda s: s.snapshot(),
         "step": lambda s: [s.step(ids[start : start + 9]), *map(s.step, ids[start : start + 99])],
         "step_events": lambda s: s.step_events(ids[start : start + 9]),
         "step_tokens": lambda s: s.step_tokens(ids[start : start + 9]),

@@ -14,7 +14,7 @@ from bpetite._streaming.encode_stream import EncodeStream
 from bpetite._streaming.events import StreamEvent
 from bpetite._streaming.mode import DecodeStreamError
 from bpetite._streaming.stops import Tag
-from bpetite._streaming.stream import DecodeStream, Snapshot
+from bpetite._streaming.stream import DecodeStream
 from bpetite._streaming.vocabulary import StreamVocabulary
 from bpetite._streaming.watching import TokenText
 from bpetite._tokenizer import Tokenizer
@@ -32,7 +32,6 @@ __all__ = [
     "PieceCounts",
     "PieceCountsHeader",
     "SlowEngineWarning",
-    "Snapshot",
     "StreamEvent",
     "StreamVocabulary",
     "Tag",

@@ -18,7 +18,7 @@ from bpetite import analysis, arrow, corpora
 OWNED_BY_ONE_THREAD = ("DecodeStream", "DecodeStreamBatch", "EncodeStream")
 
 DATA = (
-    *("Chunk", "PieceCountsHeader", "Snapshot", "StreamEvent", "Tag", "TokenText"),
+    *("Chunk", "PieceCountsHeader", "StreamEvent", "Tag", "TokenText"),
     *("TrainingProgress", "Trusted", "CorpusFile"),
 )
 """Classes whose objects only hold values. The uses of others make, return or take them."""

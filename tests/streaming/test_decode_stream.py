@@ -881,13 +881,11 @@ class Derived(DecodeStream):
     name = ""
 
 
-def test_a_stream_of_a_derived_class_is_copied_and_goes_back() -> None:
+def test_a_stream_of_a_derived_class_is_copied() -> None:
     stream = Derived(source_of(TokenTable({byte: bytes([byte]) for byte in range(256)})))
     stream.name = "a"
-    before = stream.snapshot()
     assert (stream.step((97, 0xC3)), stream.copy().step(0xA9)) == ("a", "é")
-    stream.restore(before)
-    assert (stream.pending, stream.name) == (b"", "a")
+    assert (stream.pending, stream.name) == (b"\xc3", "a")
 
 
 def test_a_stream_that_was_not_made_has_no_step() -> None:

@@ -412,7 +412,6 @@ def test_stream_goes_on_from_any_saved_position(
     stream = other.vocabulary.decode_stream(skip_special_tokens=skips, **options)
     before = "".join(map(stream.step, ids[:cut]))
     state = json.loads(json.dumps(stream.to_state()))
-    snapshot = stream.snapshot()
     others = [
         stream.copy(),
         DecodeStream.from_state(other.vocabulary, state),
@@ -421,8 +420,6 @@ def test_stream_goes_on_from_any_saved_position(
     assert {other.pending for other in others} == {stream.pending}
     after = joined(stream, ids[cut:])
     assert [joined(each, ids[cut:]) for each in others] == [after] * 3
-    stream.restore(snapshot)
-    assert joined(stream, ids[cut:]) == after
     if "errors" not in options:
         assert before + after == other.decode(ids, skips)
 
@@ -454,11 +451,9 @@ def test_state_that_no_stream_has_is_refused(state: dict[str, Any]) -> None:
 def test_state_of_a_run_is_refused_where_runs_are_not_read_whole() -> None:
     stream = library("llama").vocabulary.decode_stream()
     stream.step(llama_ids("▁the C3 A9"))
-    plain = library("llama").vocabulary.decode_stream(errors="ignore")
-    plain.step(llama_ids("▁the"))
+    state = {**stream.to_state(), "errors": "ignore"}
     with pytest.raises(ValueError, match="pending bytes 'c3a9'"):
-        plain.restore(stream.snapshot())
-    assert joined(plain, llama_ids("▁the")) == " the"
+        DecodeStream.from_state(library("llama").vocabulary, state)
 
 
 def test_reset_begins_a_new_text() -> None:

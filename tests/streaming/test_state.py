@@ -102,7 +102,7 @@ def test_only_integers_are_skipped(id: Any) -> None:
         BYTES.decode_stream(unknown="skip").step(id)
 
 
-# Copies and snapshots
+# Copies
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "text alone": {},
@@ -127,85 +127,79 @@ every_option = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_rejected_tokens_are_taken_back(options: dict[str, Any]) -> None:
     stream = BYTES.decode_stream(**options)
     stream.step([*b"EN", 0xF0])
-    snapshot = stream.snapshot()
+    before = stream.copy()
     rejected = [stream.step(id) for id in (0x9F, 0x99, 0x82, 97)]
-    stream.restore(snapshot)
-    accepted = [stream.step(id) for id in (0x9F, 0x98, 0x82, 98)]
-    assert "".join(rejected).endswith("🙂a") or not stream.stopped
+    after = before.copy()
+    accepted = [after.step(id) for id in (0x9F, 0x98, 0x82, 98)]
+    assert "".join(rejected).endswith("🙂a") or stream.stopped
     assert "".join(accepted).endswith("😂b")
-    stream.restore(snapshot)
-    assert stream.pending == b"\xf0"
+    assert before.pending == b"\xf0"
 
 
 @every_option
-def test_a_snapshot_and_a_copy_cost_the_same_at_any_length(options: dict[str, Any]) -> None:
+def test_a_copy_costs_the_same_at_any_length(options: dict[str, Any]) -> None:
     sizes = []
     for count in (10, 10_000):
         stream = BYTES.decode_stream(**options)
         stream.step([97] * count)
-        sizes.append(sum(map(sys.getsizeof, (stream, stream.copy(), stream.snapshot()))))
+        sizes.append(sum(map(sys.getsizeof, (stream, stream.copy()))))
     assert sizes[0] == sizes[1]
 
 
-def test_a_snapshot_takes_a_stop_back() -> None:
+def test_a_copy_takes_a_stop_back() -> None:
     stream = BYTES.decode_stream(stop="!")
-    before = stream.snapshot()
+    before = stream.copy()
     stream.step(list(b"a!b"))
-    stream.restore(before)
-    assert (stream.stop_reason, stream.text_after_stop, stream.step(98)) == (None, "", "b")
+    assert (before.stop_reason, before.text_after_stop, before.step(98)) == (None, "", "b")
 
 
-def test_a_snapshot_takes_a_failure_back() -> None:
+def test_a_copy_takes_a_failure_back() -> None:
     stream = BYTES.decode_stream([0xE4, 0xBD], errors="strict")
-    before = stream.snapshot()
+    before = stream.copy()
     with pytest.raises(DecodeStreamError):
         stream.step(0xF0)
-    stream.restore(before)
-    assert stream.step(0xA0) == "你"
+    assert before.step(0xA0) == "你"
+
+
+def with_options(stream: DecodeStream, **options: Any) -> DecodeStream:
+    """Return a stream that goes on from the position of another, with other options."""
+    return DecodeStream.from_state(BYTES, {**stream.to_state(), **options})
 
 
 @pytest.mark.parametrize("errors", LENIENT)
-def test_a_strict_streams_snapshot_goes_on_in_another(errors: str) -> None:
+def test_a_strict_stream_goes_on_as_another(errors: str) -> None:
     strict = BYTES.decode_stream([0xE4, 0xBD], errors="strict")
-    other = BYTES.decode_stream(errors=errors)
-    other.restore(strict.snapshot())
+    other = with_options(strict, errors=errors)
     assert other.step([0xA0, 97]) == "你a"
 
 
-def test_a_snapshot_goes_on_in_a_stream_with_other_stops() -> None:
-    one, other = BYTES.decode_stream(stop="END"), BYTES.decode_stream(stop="Nx")
+def test_a_stream_goes_on_with_other_stops() -> None:
+    one = BYTES.decode_stream(stop="END")
     one.step(list(b"aEN"))
-    other.restore(one.snapshot())
+    other = with_options(one, stop=["Nx"])
     assert (other.withheld, other.step(120), other.stop_reason) == ("EN", "E", "Nx")
 
 
-def test_a_stream_of_text_alone_takes_a_counting_ones_snapshot() -> None:
-    one, other = BYTES.decode_stream(stop="END"), BYTES.decode_stream()
+def test_a_counting_stream_goes_on_as_one_of_text_alone() -> None:
+    one = BYTES.decode_stream(stop="END")
     one.step(list(b"aEN"))
-    other.restore(one.snapshot())
+    other = with_options(one, stop=[])
     (token,) = other.step_tokens(120)
     assert (token.start, token.text) == (1, "ENx")
 
 
-def test_a_counting_stream_takes_no_uncounted_ones_snapshot() -> None:
-    one, other = BYTES.decode_stream(), BYTES.decode_stream(stop="END")
-    one.step(97)
+def test_a_stream_that_does_not_count_goes_on_as_none_that_does() -> None:
+    stream = BYTES.decode_stream()
+    stream.step(97)
     with pytest.raises(ValueError, match="not counted"):
-        other.restore(one.snapshot())
+        with_options(stream, stop=["END"])
 
 
 def test_a_stream_that_counts_goes_back_to_when_it_did_not() -> None:
     stream = BYTES.decode_stream()
-    begin = stream.snapshot()
+    begin = stream.copy()
     stream.step_tokens([97, 98])
-    stream.restore(begin)
-    assert [stream.step(99), type(stream) is DecodeStream] == ["c", True]
-
-
-def test_only_a_snapshot_is_restored() -> None:
-    stream = BYTES.decode_stream()
-    with pytest.raises(TypeError, match="must be a Snapshot, got DecodeStream"):
-        stream.restore(stream)  # type: ignore[arg-type]
+    assert [begin.step(99), type(begin) is DecodeStream] == ["c", True]
 
 
 @pytest.mark.parametrize("make", [DecodeStream.copy, copy.copy, copy.deepcopy], ids=["1", "2", "3"])

@@ -17,15 +17,6 @@ from bpetite._streaming.tables import TokenSource
 from bpetite._streaming.watching import TokenText, Watching, join_texts
 
 
-class Snapshot:
-    """The position of a stream: `DecodeStream.snapshot` returns it and `restore` takes it."""
-
-    __slots__ = ("_mode",)
-
-    def __init__(self, mode: Mode) -> None:
-        self._mode = mode
-
-
 class Step(Protocol):
     """The type of `DecodeStream.step`."""
 
@@ -37,8 +28,8 @@ class Step(Protocol):
         Raises KeyError for an id that the vocabulary lacks, if unknown="raise", and TypeError for a
         value that is no integer. The stream is then as it was, before all of several ids. With
         errors="strict", raises DecodeStreamError, a UnicodeDecodeError, at the first byte that
-        cannot be part of a character. The stream then raises ValueError until `reset()` or
-        `restore()`. After a stop every step returns "" and changes nothing.
+        cannot be part of a character. The stream then raises ValueError until `reset()`. After a
+        stop every step returns "" and changes nothing.
         """
 
 
@@ -308,7 +299,10 @@ class DecodeStream:
         self._mode.reset()
 
     def copy(self) -> DecodeStream:
-        """Return a stream that goes on from here by itself; the cost is that of a step."""
+        """Return a stream that goes on from here by itself; the cost is that of a step.
+
+        To take back tokens later, make a copy before them, and go on with it.
+        """
         other = DecodeStream.__new__(DecodeStream)
         other._source, other._mode = self._source, self._mode.copy()
         other.step = other._mode.step
@@ -318,32 +312,6 @@ class DecodeStream:
 
     def __deepcopy__(self, memo: object) -> DecodeStream:
         return self.copy()
-
-    def snapshot(self) -> Snapshot:
-        """Return the position of the stream, for `restore`: to take back tokens later.
-
-        It costs the same at any length, and can be restored any number of times.
-        """
-        return Snapshot(self._mode.copy())
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Go to the position that a stream had when it made the snapshot.
-
-        The snapshot may be of another stream of the same vocabulary, with other options: one of a
-        strict stream before its failure goes on in a stream that replaces. This stream's options
-        stay.
-
-        Raises TypeError for a value that is no snapshot. Raises ValueError for a snapshot without
-        counted tokens if this stream counts, and for one behind a stop that this stream lacks.
-        """
-        if not isinstance(snapshot, Snapshot):
-            raise TypeError(f"snapshot must be a Snapshot, got {type(snapshot).__name__}")
-        mode, other = self._mode, snapshot._mode
-        same_table = mode.table is other.table and mode.options == other.options
-        if same_table and type(mode) is type(other):
-            mode.become(other)
-        else:
-            self._go_to(other.position())
 
     def _go_to(self, position: Position) -> None:
         mode = self._mode

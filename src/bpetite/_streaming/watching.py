@@ -129,8 +129,7 @@ class WatchAutomaton:
 
 
 _FAILED = (
-    "this stream met bytes that are not UTF-8 at an earlier step; "
-    "reset() or restore() makes it usable again"
+    "this stream met bytes that are not UTF-8 at an earlier step; reset() makes it usable again"
 )
 
 
