@@ -52,7 +52,7 @@ def step_event(mode: Watching, ids: Ids) -> StreamEvent:
         token, pieces = mode.token_pieces(ids)
         return StreamEvent(pieces, (token,), mode.ids_read)
     before = mode.ids_read
-    steps = mode.each(ids, mode.token_pieces, lambda step: step[0].text)
+    steps = mode.each(ids, Watching.token_pieces, lambda step: step[0].text)
     del steps[mode.ids_read - before :]  # steps after a stop read nothing
     pieces = join_texts([piece for _, pieces in steps for piece in pieces])
     return StreamEvent(pieces, tuple(token for token, _ in steps), mode.ids_read)

@@ -71,7 +71,7 @@ class Mode:
 
     def _step_several(self, ids: object) -> str:
         if are_several(ids):
-            return "".join(self.each(ids, self.step, str))
+            return "".join(self.each(ids, type(self).step, str))
         return self._step_one(as_id(ids))
 
     def _step_one(self, id: int) -> str:
@@ -82,22 +82,36 @@ class Mode:
     def advance(self, id: int) -> tuple[str, ...]:
         """Make a step; return its text in pieces."""
 
-    def each(self, ids: object, step: Callable[[int], R], text_of: Callable[[R], str]) -> list[R]:
+    def each(
+        self, ids: object, step: Callable[[Self, int], R], text_of: Callable[[R], str]
+    ) -> list[R]:
         """Return the results of a step for each id; if an id raises, no step was made."""
         several: list[Any] = list(ids) if are_several(ids) else [ids]
         if len(several) == 1:
-            return [step(as_id(several[0]))]
-        before = self.copy()
+            return [step(self, as_id(several[0]))]
+        return self._changed(lambda after: after._each(several, step, text_of))
+
+    def _each(
+        self, ids: list[Any], step: Callable[[Self, int], R], text_of: Callable[[R], str]
+    ) -> list[R]:
         results: list[R] = []
         try:
-            results.extend(step(id if type(id) is int else as_id(id)) for id in several)
+            results.extend(step(self, id if type(id) is int else as_id(id)) for id in ids)
         except DecodeStreamError as error:
             error.text = "".join(map(text_of, results)) + error.text
             raise
-        except BaseException:
-            self.become(before)
-            raise
         return results
+
+    def _changed(self, change: Callable[[Self], R]) -> R:
+        """Change a copy, and go to its position: the stream is in no other between."""
+        after = self.copy()
+        try:
+            result = change(after)
+        except DecodeStreamError:
+            self.become(after)
+            raise
+        self.become(after)
+        return result
 
     @abstractmethod
     def flush_events(self) -> list[str]:
@@ -126,7 +140,7 @@ class Mode:
 
     @abstractmethod
     def become(self, other: Any) -> None:
-        """Go to the position of a mode of the same class and options."""
+        """Go to the position of a mode of the same class and options; store the fields in a row."""
 
     @abstractmethod
     def position(self) -> Position:

@@ -119,7 +119,7 @@ class DecodeStream:
         mode = self._mode
         if type(ids) is int:
             return list(mode.advance(ids))
-        steps = mode.each(ids, mode.advance, "".join)
+        steps = mode.each(ids, type(mode).advance, "".join)
         return list(join_texts([piece for pieces in steps for piece in pieces]))
 
     def step_tokens(self, ids: Ids) -> list[TokenText]:
@@ -141,7 +141,7 @@ class DecodeStream:
         mode = self._counting()
         if type(ids) is int:
             return [mode.token_text(ids)]
-        return mode.each(ids, mode.token_text, operator.attrgetter("text"))
+        return mode.each(ids, Watching.token_text, operator.attrgetter("text"))
 
     def _counting(self) -> Watching:
         """Return the mode of the stream, which counts from here on."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import countOf
 from typing import Any
 
 from bpetite._streaming import tables
 from bpetite._streaming.byte_decoders import Pending, is_cacheable
-from bpetite._streaming.mode import DecodeStreamError, Mode, R
+from bpetite._streaming.mode import DecodeStreamError, Mode
 from bpetite._streaming.options import Ids
 from bpetite._streaming.state import Position
 from bpetite._streaming.stops import Matcher, Node, Scan, matcher_of
@@ -287,17 +287,6 @@ class Watching(Mode):
         self._until_stops = until_stops
         self.characters += length
         return pieces
-
-    def _changed(self, change: Callable[[Watching], R]) -> R:
-        """Change a copy, and go to its position: the stream is in no other between."""
-        after = self.copy()
-        try:
-            result = change(after)
-        except DecodeStreamError:
-            self.become(after)
-            raise
-        self.become(after)
-        return result
 
     def _advance(self, id: int, transition: WatchTransition | None) -> tuple[str, ...]:
         state, automaton = self._state, self._automaton
