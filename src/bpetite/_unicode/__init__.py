@@ -12,9 +12,9 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from itertools import accumulate, chain
+from itertools import accumulate, chain, groupby
 from typing import TYPE_CHECKING, Any
-from unicodedata import is_normalized, normalize
+from unicodedata import combining, is_normalized, normalize
 
 from bpetite._unicode.data import RUNS
 
@@ -202,9 +202,28 @@ def nfc_changes(text: str) -> Iterator[Change]:
             part = block[first:last]
             if is_normalized("NFC", part):
                 continue
-            form = "".join(normalize("NFC", each) for each in _SINCE_9.split(part))
+            form = "".join(map(_python_nfc, _SINCE_9.split(part)))
             if form != part:
                 yield start + first, start + last, form
+
+
+# Python sorts combining marks by insertion, so a long run of them takes quadratic time. No mark is
+# of `\w` or `\s`, so this finds each such run; runs of symbols do no harm. A usual part is shorter
+# than what `_python_nfc` searches.
+_LONG_RUN = re.compile(r"[^\w\s]{33,}")
+
+
+def _python_nfc(text: str) -> str:
+    if len(text) > 2 * _PART_CHARACTERS:
+        text = _LONG_RUN.sub(_with_marks_in_order, text)
+    return normalize("NFC", text)
+
+
+def _with_marks_in_order(match: re.Match[str]) -> str:
+    """Return characters decomposed, and the marks between two others by their combining class."""
+    characters = chain.from_iterable(normalize("NFD", character) for character in match[0])
+    runs = groupby(characters, lambda character: combining(character) > 0)
+    return "".join(chain.from_iterable(sorted(run, key=combining) for _, run in runs))
 
 
 def _is_nfc_block(text: str) -> bool:
