@@ -107,6 +107,7 @@ def test_ctrl_c_ends_a_program_that_reads_a_corpus(tmp_path: Path) -> None:
 import os, signal, sys, threading
 from bpetite.corpora import Corpus, _ahead
 _ahead._usable_processors = lambda: 2
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 try:
     for number, batch in enumerate(Corpus(sys.argv[1]).batches(batch_bytes=1000)):
         if number == 5:
