@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from bpetite import Tokenizer
-from bpetite.corpora import Corpus, finish, plan, tokenize, tokenize_parts, verify
+from bpetite.corpora import TOKEN_FORMATS, Corpus, finish, plan, tokenize, tokenize_parts, verify
 
 WORDS = [
     "the",
@@ -47,7 +47,6 @@ WORDS = [
     "  x",
 ]
 END = "<|endoftext|>"
-FORMATS = ("megatron", "datatrove", "llmc", "nanogpt", "olmo", "parquet")
 ENGINES = ("processes", "executor of threads", "executor of processes", "shares")
 PYTHONS_OWN_POOLS = ("executor of processes", "shares")
 MAX_KILLS = 4
@@ -92,7 +91,7 @@ def do_round(rng: random.Random, folder: Path, counts: Counter[str]) -> str | No
     model = folder / "model.json"
     Tokenizer.train(" ".join(WORDS) * 3, rng.randrange(257, 300)).save(model)
     settings = any_settings(rng)
-    format = rng.choice(FORMATS)
+    format = rng.choice([*TOKEN_FORMATS])
     start = time.monotonic()
     try:
         tokenize(

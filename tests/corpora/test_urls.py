@@ -22,6 +22,7 @@ from support.examples import slow_except
 
 from bpetite import Tokenizer
 from bpetite.corpora import (
+    TOKEN_FORMATS,
     BadDocumentError,
     Corpus,
     Part,
@@ -157,9 +158,7 @@ def test_an_error_of_a_store_becomes_one_of_the_system(
 
 @pytest.mark.parametrize(
     "format",
-    slow_except(
-        ["megatron", "datatrove", "llmc", "nanogpt", "olmo", "parquet"], "megatron", "parquet"
-    ),
+    slow_except([*TOKEN_FORMATS], "megatron", "parquet"),
 )
 def test_token_files_of_a_url_are_those_of_a_folder(
     format: str, memory: str, tmp_path: Path

@@ -11,6 +11,8 @@ import pytest
 from support import ROOT
 from support.engines import quick_once
 
+from bpetite.corpora import TOKEN_FORMATS
+
 pytestmark = quick_once
 
 PAGES = [
@@ -86,6 +88,12 @@ def anchors(page: Path) -> list[str]:
     """Return the anchors that GitHub gives to the headings of a page."""
     headings = re.findall(r"^#+ (.*)", page.read_text("utf-8"), re.MULTILINE)
     return [re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings]
+
+
+def test_page_has_a_row_for_each_token_format() -> None:
+    page = (ROOT / "docs" / "corpora.md").read_text("utf-8")
+    table = page.partition("| `--format` |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| `(\w+)`", table, re.MULTILINE) == [*TOKEN_FORMATS]
 
 
 def test_places_of_changes_exist() -> None:
