@@ -114,7 +114,7 @@ def test_skipped_lines_of_a_span_are_named_by_their_byte(
     path = tmp_path / "a"
     path.write_bytes(GOOD * 3 + b"\xff\n" * 2 + GOOD * 3)
     (file,) = Corpus(path, format=format).files  # type: ignore[arg-type]
-    monkeypatch.setattr("bpetite.corpora._inputs.lines.lines_before", None)
+    monkeypatch.setattr("bpetite.corpora._inputs.jsonl.lines_before", None)
     found = []
     for span in file.spans(20)[1:]:
         corpus = Corpus(path, format=format, on_bad="skip").part([span])  # type: ignore[arg-type]

@@ -18,15 +18,22 @@ from support.engines import quick_once
 from support.windows import MAX_PATH, needs_proc, windows  # noqa: F401 - a fixture
 
 from bpetite import Tokenizer
-from bpetite.corpora import Corpus, first_documents, plan, tokenize, tokenize_parts, verify
+from bpetite.corpora import (
+    TOKEN_FORMATS,
+    Corpus,
+    first_documents,
+    plan,
+    tokenize,
+    tokenize_parts,
+    verify,
+)
+from bpetite.corpora import _run as runs
 from bpetite.corpora import _storage as storage
-from bpetite.corpora import _tokenize as runs
 
 pytestmark = quick_once
 
 TOKENIZER = Tokenizer.train("to be or not to be " * 3, 270)
 LINES = "".join(f'{{"text": "to be {number} or 世界"}}\n' for number in range(60)).encode()
-FORMATS = ["megatron", "datatrove", "llmc", "nanogpt", "olmo", "parquet"]
 
 as_on_windows = pytest.mark.usefixtures("windows")
 
@@ -52,7 +59,7 @@ def contents(folder: str | Path) -> dict[str, bytes]:
 
 
 @needs_proc
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", TOKEN_FORMATS)
 def test_folder_of_windows_is_that_of_linux(
     source: Path, tmp_path: Path, request: pytest.FixtureRequest, format: str
 ) -> None:

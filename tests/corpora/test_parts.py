@@ -291,7 +291,7 @@ def test_the_plan_of_a_run_that_started_at_the_same_time_stays(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planned(source, tmp_path / "tokens")
-    monkeypatch.setattr("bpetite.corpora._plan._present_plan", lambda _: None)
+    monkeypatch.setattr("bpetite.corpora._folder.Folder._present_plan", lambda _: None)
     with pytest.raises(ValueError, match="made with another end"):
         plan(
             Corpus(source),
@@ -311,7 +311,7 @@ def test_rows_are_counted_by_the_first_plan_only(
     """Every machine plans again, and a corpus may take hours to read."""
     parts = planned(source, tmp_path / "tokens", "olmo")
     assert parts[1].sources[0]["first_row"] > 0
-    monkeypatch.setattr("bpetite.corpora._inputs.lines_before", None)
+    monkeypatch.setattr("bpetite.corpora._reading.lines_before", None)
     assert planned(source, tmp_path / "tokens", "olmo") == parts
 
 
@@ -433,7 +433,7 @@ from bpetite import Tokenizer
 from bpetite.corpora import Corpus, _part, tokenize
 
 source, folder, marks, times = sys.argv[1:]
-real = _part.written
+real = _part.Work.written
 
 def written(work, *others):
     for number in range(int(times)):
@@ -443,7 +443,7 @@ def written(work, *others):
             os.kill(os.getpid(), signal.SIGKILL)
     return real(work, *others)
 
-_part.written = written  # in the workers too: each imports this file
+_part.Work.written = written  # in the workers too: each imports this file
 
 if __name__ == "__main__":
     tokenizer = Tokenizer.load(sys.argv[1] + "/../model.json")

@@ -13,15 +13,15 @@ import pytest
 from support.cli import posix_only
 from support.programs import variables
 
-from bpetite.corpora import Corpus, _ahead
-from bpetite.corpora._ahead import read_ahead
+from bpetite.corpora import Corpus, _reading
+from bpetite.corpora._reading import read_ahead
 
 LINES = b'{"text": "ab"}\n' * 10_000
 
 
 @pytest.fixture(autouse=True)
 def _two_processors(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(_ahead, "_usable_processors", lambda: 2)
+    monkeypatch.setattr(_reading, "_usable_processors", lambda: 2)
     yield
     end = monotonic() + 10
     while any("corpus reader" in thread.name for thread in threading.enumerate()):
@@ -93,7 +93,7 @@ def test_an_error_of_the_consumer_ends_the_thread(tmp_path: Path) -> None:
 
 
 def test_one_processor_needs_no_thread(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(_ahead, "_usable_processors", lambda: 1)
+    monkeypatch.setattr(_reading, "_usable_processors", lambda: 1)
     (tmp_path / "a.jsonl").write_bytes(LINES)
     before = threading.active_count()
     for _ in Corpus(tmp_path).batches(batch_bytes=1000):
@@ -105,8 +105,8 @@ def test_ctrl_c_ends_a_program_that_reads_a_corpus(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(LINES)
     program = """
 import os, signal, sys, threading
-from bpetite.corpora import Corpus, _ahead
-_ahead._usable_processors = lambda: 2
+from bpetite.corpora import Corpus, _reading
+_reading._usable_processors = lambda: 2
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 try:
     for number, batch in enumerate(Corpus(sys.argv[1]).batches(batch_bytes=1000)):

@@ -21,7 +21,7 @@ from support.programs import variables
 
 from bpetite import Tokenizer
 from bpetite.corpora import Corpus, TokenizeProgress, finish, first_documents, tokenize, verify
-from bpetite.corpora._plan import shard_of
+from bpetite.corpora._folder import MANIFEST, Folder, Manifest
 from bpetite.corpora._token_files import FORMATS
 
 pytestmark = quick_once
@@ -77,13 +77,13 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def all_ids(folder: Path, split: str = "train") -> list[int]:
     """Return the ids of a split, as the readers of the format find them."""
-    manifest = json.loads((folder / "manifest.json").read_bytes())
-    format = FORMATS[manifest["format"]]
+    manifest = Folder(folder).read(MANIFEST, Manifest)
+    settings = manifest.settings
     return [
         id
-        for shard in manifest["shards"]
-        if shard["split"] == split
-        for found in format.read(folder, shard_of(manifest, shard["name"]))
+        for shard in manifest.shards
+        if shard.split == split
+        for found in settings.token_format.read(folder, settings.shard(shard.name))
         for id in found.ids
     ]
 

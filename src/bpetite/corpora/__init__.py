@@ -4,14 +4,13 @@
 """
 
 from bpetite._corpus import Batch
-from bpetite.corpora._corpus import Corpus
-from bpetite.corpora._inputs import Span
+from bpetite.corpora._corpus import Corpus, CorpusFile, Report
+from bpetite.corpora._found import BadDocument, BadDocumentError
+from bpetite.corpora._inputs.settings import Span
 from bpetite.corpora._part import tokenize_part
-from bpetite.corpora._parts import CorpusFile
 from bpetite.corpora._plan import PART_BYTES, Part, plan
-from bpetite.corpora._report import BadDocument, BadDocumentError, Report
+from bpetite.corpora._run import TokenizeProgress, finish, tokenize, tokenize_parts
 from bpetite.corpora._token_files import FORMATS as TOKEN_FORMATS
-from bpetite.corpora._tokenize import TokenizeProgress, finish, tokenize, tokenize_parts
 from bpetite.corpora._verify import first_documents, verify
 
 __all__ = [

@@ -2,47 +2,35 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Generator, Iterable, Iterator
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from itertools import pairwise
-from typing import IO, Any, Literal, NamedTuple
+from operator import eq, index
+from typing import IO, Any, Literal
 
-from bpetite._corpus import Batch, warn_of_json_lines
-from bpetite.corpora import _inputs as inputs
+from bpetite._corpus import Batch
+from bpetite.corpora import _reading as reading
 from bpetite.corpora import _storage as storage
-from bpetite.corpora._ahead import read_ahead
-from bpetite.corpora._files import Paths, listed
-from bpetite.corpora._inputs import FORMATS, Format, Settings, Span
-from bpetite.corpora._inputs.compression import compression_by_name
-from bpetite.corpora._inputs.lines import first_byte
-from bpetite.corpora._inputs.source import BLOCK_BYTES, STANDARD_INPUT, Source
-from bpetite.corpora._parts import CorpusFile, parts_of, positive, span_of
-from bpetite.corpora._report import (
-    BadDocument,
-    BadDocumentError,
-    DataError,
-    Found,
-    Report,
-    bad_file,
-    shown,
-)
+from bpetite.corpora._found import BadDocument, BadDocumentError, DataError, bad_file, shown
+from bpetite.corpora._inputs import FORMATS, LINE_FORMATS
+from bpetite.corpora._inputs.compression import Compression
+from bpetite.corpora._inputs.settings import Format, Settings, Span
+from bpetite.corpora._inputs.source import BLOCK_BYTES, STANDARD_INPUT
+from bpetite.corpora._reading import Item
 from bpetite.formats._systems import file_key
+
+Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 OnBad = Literal["raise", "skip"]
 
 BadLog = str | os.PathLike[str] | IO[str] | None
 """Where bad documents are named: a path, or an open text file."""
 
-
-class Item(NamedTuple):
-    """What was found in a file, and how far the corpus is read."""
-
-    found: Found
-    number: int
-    """Of the span, among those of the corpus."""
-    bytes_read: int
-    """Of all files up to here, as they are stored."""
+MAX_NAMED_BAD = 100
+"""The number of bad documents that a report names."""
 
 
 class Corpus:
@@ -145,8 +133,8 @@ class Corpus:
 
         Raises ValueError for standard input and pipes, which cannot be read twice.
         """
-        parts = parts_of(self.files, self.spans, positive(part_bytes, "part_bytes"))
-        return [self.part(map(span_of, part)) for part in parts]
+        parts = parts_of(self, positive(part_bytes, "part_bytes"))
+        return [self.part(Span(each.path, each.start, each.end) for each in part) for part in parts]
 
     def total_bytes(self) -> int | None:
         """Return the size of all documents in UTF-8; None if only reading tells."""
@@ -196,7 +184,8 @@ class Corpus:
         log = _Log(self._bad_log)
         # A thread that waits for a pipe could not be stopped.
         can_stop = all(storage.is_file(span.path) for span in self.spans)
-        items = read_ahead(lambda: self._found(settings)) if can_stop else self._found(settings)
+        found = partial(reading.read, self.spans, self._formats, settings)
+        items = reading.read_ahead(found) if can_stop else found()
         try:
             for item in items:
                 if item.found.bad:
@@ -215,52 +204,258 @@ class Corpus:
             items.close()
             log.close()
 
-    def _found(self, settings: Settings) -> Generator[Item, None, None]:
-        before = 0  # bytes of the files that are done
-        for number, span in enumerate(self.spans):
-            read_bytes = 0
-            try:
-                format = self._formats.get(span.path)
-                start = first_byte(span) if format in inputs.LINE_FORMATS else 0
-                with Source(span.path, start) as source:
-                    read = inputs.reader_of(format or inputs.format_by_content(source))
-                    if format == "text" and settings.format is None:
-                        warn_of_json_lines(shown(span.path), source.peek(inputs.PEEK_BYTES))
-                    for found in read(source, span, settings):
-                        read_bytes = source.stored_bytes
-                        yield Item(found, number, before + read_bytes)
-            except MemoryError as error:
-                detail = f" ({error})" if error.args else ""
-                raise MemoryError(f"{shown(span.path)}: out of memory{detail}") from None
-            except OSError as error:
-                if error.strerror and error.filename is None:
-                    error.filename = shown(span.path)  # as of a thread that pyarrow does not get
-                raise
-            except DataError as error:
-                bad = Found(None, bad=[bad_file(span.path, error)])
-                yield Item(bad, number, before + read_bytes)
-            before += read_bytes
-
     @cached_property
     def _formats(self) -> dict[str, Format | None]:
         return {file.path: file.format for file in self.files}
 
     def _file(self, path: str) -> CorpusFile:
-        """Describe a file; leave errors in its content to the reader."""
-        format = self._settings.format or inputs.format_by_name(path)
+        """Describe a file."""
+        format = self._settings.format or reading.format_by_name(storage.public(path))
         if not storage.is_file(path):
             if path != STANDARD_INPUT:
                 os.stat(path)  # a missing file is an error here, which names the path
             return CorpusFile(path, format, None, None, self._settings)
-        compression = compression_by_name(path)
-        if compression is None or format is None:
-            try:
-                with Source(path) as source:
-                    compression = source.compression
-                    format = format or inputs.format_by_content(source)
-            except DataError:
-                pass
-        return CorpusFile(path, format, compression, storage.size_of(path), self._settings)
+        known = reading.looked_into(path, format)
+        return CorpusFile(path, *known, storage.size_of(path), self._settings)
+
+
+@dataclass
+class Report:
+    """Counts of one iteration over a corpus, up to the last batch."""
+
+    documents: int = 0
+    empty: int = 0
+    """Documents without text, which count as documents too."""
+    bad: int = 0
+    """Documents, or rests of files, that could not be read and were skipped."""
+    text_bytes: int = 0
+    """The size of all documents in UTF-8."""
+    stored_bytes: int = 0
+    """The bytes of the files that were read, as they are stored: compressed ones are fewer."""
+    first_bad: list[BadDocument] = field(default_factory=list)
+    """The first bad documents, at most 100."""
+    _open_bytes: int | None = None  # of a document that goes on in the next batch
+
+    def count(self, batch: Batch, is_complete: bool) -> None:
+        """Count the documents that end in a batch."""
+        offsets = batch.offsets
+        ended = len(offsets) - 2 + is_complete
+        self.documents += ended
+        self.text_bytes += offsets[-1] - offsets[0]
+        self.empty += sum(map(eq, offsets, offsets[1 : ended + 1]))
+        if self._open_bytes and ended and offsets[0] == offsets[1]:
+            self.empty -= 1
+        if is_complete:
+            self._open_bytes = None
+        else:
+            before = self._open_bytes if self._open_bytes and not ended else 0
+            self._open_bytes = before + offsets[-1] - offsets[-2]
+
+    def count_bad(self, document: BadDocument) -> None:
+        """Count a bad document, and keep it if it is one of the first."""
+        self.bad += 1
+        if len(self.first_bad) < MAX_NAMED_BAD:
+            self.first_bad.append(document)
+
+
+@dataclass(frozen=True)
+class CorpusFile:
+    """A file of a corpus. Pipes and standard input are known when they are read."""
+
+    path: str
+    format: Format | None
+    compression: Compression | None
+    size: int | None
+    """The size in bytes as stored; None for a pipe."""
+    _settings: Settings = field(default_factory=Settings, repr=False)
+
+    @property
+    def skips_bad(self) -> bool:
+        """Whether a file that cannot be read is counted and not an error."""
+        return self._settings.skips_bad
+
+    def rows_before(self, starts: Sequence[int]) -> list[int]:
+        """Return the row that each span of this file begins with, if its reader counts from 0."""
+        return reading.rows_before(self.path, self.format, self._settings, starts)
+
+    def spans(self, part_bytes: int) -> tuple[Span, ...]:
+        """Return the file as spans of about `part_bytes`, in order, for `Corpus.part`.
+
+        A file of JSON Lines, or of one document a line, is divided by bytes, Parquet by row groups,
+        an Arrow file by record batches. Compressed files and other formats are one span.
+
+        Raises ValueError for a Parquet or Arrow file that cannot be read.
+        """
+        part_bytes = positive(part_bytes, "part_bytes")
+        if self.size is None or self.format is None or self.compression is not None:
+            return (Span(self.path),)
+        try:
+            return tuple(
+                reading.spans(self.path, self.size, self.format, self._settings, part_bytes)
+            )
+        except DataError as error:
+            raise BadDocumentError(bad_file(self.path, error)) from None
+
+
+@dataclass(frozen=True)
+class Source:
+    """A span of a file that a part has, and the facts by which the file is known again."""
+
+    path: str
+    size: int
+    sample: str | None
+    start: int
+    end: int | None
+    bytes: int
+    """The size of the span, about."""
+    first_row: int
+
+    @property
+    def public(self) -> Source:
+        """The source as a plan has it: without secrets of its URL."""
+        return replace(self, path=storage.public(self.path))
+
+    def check(self) -> None:
+        """Raise ValueError if the file has another size, or other bytes, than the plan says.
+
+        Of its bytes, samples are compared: to compare all takes as long as a part. An edit between
+        them that keeps the size is found by `verify` with `deep` alone.
+        """
+        if (present := storage.size_of(self.path)) != self.size:
+            raise ValueError(
+                f"{storage.public(self.path)}: {present} bytes, but the plan has {self.size}; "
+                "restore the file, or write another folder"
+            )
+        if storage.sample_of(self.path, self.size) != self.sample:
+            raise ValueError(
+                f"{storage.public(self.path)}: other bytes than the plan's; restore the file, or "
+                "write another folder"
+            )
+
+
+# Files
+
+
+def listed(paths: Paths, has_format: bool) -> list[str]:
+    """Return the files that paths, folders and globs name.
+
+    The order is that of `paths`. The files of a folder or a glob are sorted. `has_format` says that
+    the user has named the format. Raises OSError for a path or a glob without a file.
+    """
+    if isinstance(paths, (str, os.PathLike)):
+        paths = [paths]
+    if isinstance(paths, (bytes, bytearray)) or not isinstance(paths, Iterable):
+        raise TypeError(f"paths must be a path or several, got {type(paths).__name__}")
+    found: list[str] = []
+    for path in paths:
+        if not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"a path must be a str or a path, got {type(path).__name__}")
+        name = os.fspath(path)
+        if not isinstance(name, str):
+            raise TypeError(f"a path must be a str or a path, got {type(name).__name__}")
+        found += _named(name, has_format)
+    return found
+
+
+def _named(path: str, has_format: bool) -> list[str]:
+    if path == STANDARD_INPUT:
+        return [path]
+    matches = storage.matching(path)
+    files: list[str] = []
+    for match in matches:
+        if not storage.is_folder(match):
+            files.append(match)
+        elif "**" not in path or match == path:  # otherwise the files of the folder match too
+            files += _in_folder(match, has_format)
+    if not files:
+        raise FileNotFoundError(errno.ENOENT, "no file matches", storage.public(path))
+    return files
+
+
+def _in_folder(folder: str, has_format: bool) -> list[str]:
+    """Return the files of a folder and its folders, sorted, without hidden ones."""
+    files = storage.files_below(folder)
+    if not files:
+        raise FileNotFoundError(errno.ENOENT, "the folder has no files", storage.public(folder))
+    formats = {path: reading.format_by_name(storage.public(path)) for path in files}
+    structured = {*formats.values()} - {None, "text"}
+    unknown = next((path for path, format in formats.items() if format is None), None)
+    if structured and unknown and not has_format:
+        kinds = "/".join(sorted(map(str, structured)))
+        raise ValueError(
+            f"{storage.public(unknown)}: the folder {storage.public(folder)} has {kinds} files, "
+            f"and the name of this one does not tell its format; name the files, or use a glob"
+        )
+    return files
+
+
+def parts_of(corpus: Corpus, part_bytes: int, *, counts_rows: bool = False) -> list[list[Source]]:
+    """Return the sources of each part in order: a part ends when its sources have `part_bytes`.
+
+    A span of a whole file may be divided. A file that the corpus has twice gives its sources twice.
+    With `counts_rows`, the rows of divided files are counted, so that rows are those of the whole
+    file.
+
+    Raises ValueError for standard input and pipes, which cannot be read twice.
+    """
+    file_of = {file.path: file for file in corpus.files}
+    sources: dict[Span, list[Source]] = {}
+    parts: list[list[Source]] = []
+    room = 0
+    for span in corpus.spans:
+        if span not in sources:
+            file = file_of[span.path]
+            divided = _divided(file, part_bytes) if span == Span(span.path) else (span,)
+            sources[span] = _sources_of(file, divided, counts_rows)
+        for source in sources[span]:
+            if not parts or source.bytes > room:
+                parts.append([])
+                room = part_bytes
+            parts[-1].append(source)
+            room -= source.bytes
+    return parts
+
+
+def _divided(file: CorpusFile, part_bytes: int) -> tuple[Span, ...]:
+    """Return the spans of a file. One that cannot be read is left to the reader, who skips it."""
+    try:
+        return file.spans(part_bytes)
+    except BadDocumentError:
+        if not file.skips_bad:
+            raise
+        return (Span(file.path),)
+
+
+def _sources_of(file: CorpusFile, spans: tuple[Span, ...], counts_rows: bool) -> list[Source]:
+    """Return spans of a file as sources, each with the size of the file and of the span."""
+    size = file.size
+    if size is None:
+        raise ValueError(
+            f"{shown(file.path)}: a run that goes on after a "
+            "kill must read its input again, so it needs files"
+        )
+    starts = [span.start for span in spans]
+    rows = file.rows_before(starts) if counts_rows and any(starts) else [0] * len(spans)
+    sample = storage.sample_of(file.path, size)
+    by_bytes = file.format in LINE_FORMATS and file.compression is None
+    sizes = [
+        end - start if by_bytes and end is not None else size // len(spans)
+        for _, start, end in spans
+    ]
+    return [
+        Source(span.path, size, sample, span.start, span.end, its_bytes, row)
+        for span, its_bytes, row in zip(spans, sizes, rows, strict=True)
+    ]
+
+
+def positive(size: int, name: str) -> int:
+    """Return a number of bytes as an int of Python, which no arithmetic overflows."""
+    if size < 1:
+        raise ValueError(f"{name} must be at least 1, got {size}")
+    return index(size)
+
+
+# Bad documents
 
 
 def _without_secrets(item: Item) -> Item:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 import zlib
+from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
-from bpetite.corpora import _storage as storage
 from bpetite.formats._files import sync_folder
 from bpetite.formats._systems import replace, sync
 
@@ -33,7 +35,8 @@ def path_in_errors(path: Path) -> Iterator[None]:
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
-class FileFacts(NamedTuple):
+@dataclass(frozen=True)
+class FileFacts:
     """What a manifest says of a file."""
 
     name: str
@@ -52,9 +55,9 @@ class NewFile:
         self._file = open(temporary, "xb", buffering=0)  # noqa: SIM115 - see close
         self._crc32: int | None = 0
 
-    def write(self, data: bytes | memoryview) -> None:
-        """Append bytes: all of them, or an OSError."""
-        view = memoryview(data).cast("B")
+    def write(self, data: bytes | memoryview | array[int]) -> None:
+        """Append bytes, or integers in the byte order of files: all of them, or an OSError."""
+        view = in_file_order(data).cast("B")
         if self._crc32 is not None:
             self._crc32 = crc32(view, self._crc32)
         self.bytes += len(view)
@@ -101,13 +104,14 @@ class NewFiles:
     A killed process leaves files in `TEMPORARY_FOLDER` alone. When a folder is finished, all files
     there are removed. So a worker whose part others did meanwhile has a FileNotFoundError.
 
-    Files of a URL are written to the system's folder for temporary files, then uploaded in order.
-    A process that is killed between two uploads leaves the first ones; the next run writes over
-    them. The receipt, which counts, comes after all.
+    With `upload`, files are written to the system's folder for temporary files, then uploaded in
+    order. A process that is killed between two uploads leaves the first ones; the next run writes
+    over them. The receipt, which counts, comes after all.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, upload: Callable[[Path, Path], None] | None = None) -> None:
         self.folder = folder
+        self._upload = upload
         self._files: list[NewFile] = []
         self._scratch: list[BinaryIO] = []
         self._local: Path | None = None
@@ -116,7 +120,7 @@ class NewFiles:
         """Return a new empty file, which `put_in_place` will name `name`."""
         temporary = self._temporary() / f"{Path(name).name}-{os.urandom(8).hex()}"
         # The files of a URL need room on this machine.
-        place = temporary if storage.is_remote(self.folder) else self.folder / name
+        place = self.folder / name if self._upload is None else temporary
         file = NewFile(name, temporary, place)
         self._files.append(file)
         return file
@@ -128,7 +132,7 @@ class NewFiles:
         return file
 
     def _temporary(self) -> Path:
-        if storage.is_remote(self.folder):
+        if self._upload is not None:
             self._local = self._local or Path(tempfile.mkdtemp(prefix="bpetite-"))
             return self._local
         folder = self.folder / TEMPORARY_FOLDER
@@ -136,30 +140,29 @@ class NewFiles:
         return folder
 
     def put_in_place(self) -> list[FileFacts]:
-        """Write all files to disk, then name them in order of their creation."""
-        facts = [file.facts for file in self._files]
-        if storage.is_remote(self.folder):
-            self._upload()
-        else:
-            self._rename()
-            self._files.clear()
-        self.discard()
+        """Write all files to disk, then name them in order of their creation; discard the rest."""
+        try:
+            facts = [file.facts for file in self._files]
+            for file in self._files:
+                if self._upload is None:
+                    file.sync()
+                else:
+                    file.close()
+                    self._upload(file.temporary, self.folder / file.name)
+            if self._upload is None:
+                self._rename()
+        finally:
+            self.discard()
         return facts
 
-    def _upload(self) -> None:
-        for file in self._files:
-            file.close()
-            storage.upload(file.temporary, self.folder / file.name)
-
     def _rename(self) -> None:
-        for file in self._files:
-            file.sync()
         for file in self._files:
             target = self.folder / file.name
             target.parent.mkdir(parents=True, exist_ok=True)
             replace(file.temporary, target)
         for folder in {(self.folder / file.name).parent for file in self._files}:
             sync_folder(folder)
+        self._files.clear()
 
     def discard(self) -> None:
         """Remove the files that are not in place, and scratch files."""
@@ -219,32 +222,15 @@ def _fastest_crc32() -> Callable[[bytes | memoryview, int], int]:
 _crc32 = _fastest_crc32()
 
 
-def write_whole(folder: Path, name: str, data: bytes) -> None:
-    """Write or replace a small file of a folder: whole, or not at all."""
-    files = NewFiles(folder)
-    try:
-        files.create(name).write(data)
-        files.put_in_place()
-    finally:
-        files.discard()
+def in_file_order(numbers: bytes | memoryview | array[int]) -> memoryview:
+    """Return integers of this machine in the byte order of files, or those of a file in its own.
 
-
-def save_whole(folder: Path, name: str, save: Callable[[Path], object]) -> None:
-    """Let `save` write a small file of a folder, which appears whole, or not at all."""
-    files = NewFiles(folder)
-    try:
-        new = files.create(name)
-        new.close()
-        save(new.temporary)
-        files.put_in_place()
-    finally:
-        files.discard()
-
-
-def remove_leftovers(folder: Path) -> None:
-    """Remove what killed processes left behind in a finished folder."""
-    storage.remove_folder(folder / TEMPORARY_FOLDER)
-    if not storage.is_remote(folder):
-        # The plan, if its writer was killed just before it got its name.
-        for path in (folder / TEMPORARY_FOLDER).parent.glob(".bpetite-*.tmp"):
-            path.unlink(missing_ok=True)
+    Files are little-endian on every machine, so a big-endian one swaps bytes both ways.
+    """
+    view = memoryview(numbers)
+    if sys.byteorder == "little" or view.itemsize == 1:
+        return view
+    swapped = array(view.format)
+    swapped.frombytes(view.cast("B") if len(view) else b"")
+    swapped.byteswap()
+    return memoryview(swapped)

@@ -3,81 +3,36 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from bisect import bisect_left, bisect_right
+from collections.abc import Generator, Sequence
 from itertools import compress, pairwise
-from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from bpetite import Tokenizer
-from bpetite.corpora import _manifest as manifest
-from bpetite.corpora import _storage as storage
-from bpetite.corpora._corpus import Corpus
-from bpetite.corpora._new_files import NewFile, NewFiles
-from bpetite.corpora._parts import span_of
-from bpetite.corpora._plan import (
-    Part,
-    loaded_plan,
-    loaded_tokenizer,
-    public_sources,
-    shard_name,
-    shard_of,
+from bpetite.corpora._corpus import Corpus, Source
+from bpetite.corpora._folder import (
+    BAD,
+    VOCABULARY,
+    Counts,
+    Folder,
+    Plan,
+    Receipt,
+    Settings,
+    ShardFacts,
+    receipt_name,
 )
-from bpetite.corpora._shards import TRAINING, VALIDATION, Sharder, Shuffler, Validation
-from bpetite.corpora._token_files import FORMATS
-from bpetite.corpora._token_files.contract import Shard, TokenFormat, Tokens
+from bpetite.corpora._inputs.settings import Span
+from bpetite.corpora._new_files import NewFile, NewFiles
+from bpetite.corpora._plan import Part
+from bpetite.corpora._splits import TRAINING, VALIDATION, Shuffler, Validation
+from bpetite.corpora._token_files.contract import ShardWriter, Tokens
 
 _ALL_BYTES = 1 << 62
 """More bytes than a part has: the part is done."""
 
-Advance = Callable[[int, int, int], object]
-"""Takes the bytes that a part has read, its bytes of text, and its ids, each since its start."""
 
-
-class Work(NamedTuple):
-    """A part with the plan of its folder: everything that its files depend on."""
-
-    folder: Path
-    plan: dict[str, Any]
-    number: int
-    sources: list[dict[str, Any]]
-    """As the plan has them, with whole URLs."""
-
-    @classmethod
-    def of(cls, part: Part) -> Work:
-        """Return a part with its plan. Raises ValueError if the folder has another plan."""
-        folder = storage.located_folder(part.folder)
-        plan = loaded_plan(folder)
-        if plan["parts"][part.number : part.number + 1] != [public_sources(part.sources)]:
-            raise ValueError(f"{folder}: its plan has another part {part.number}; plan again")
-        return cls(folder, plan, part.number, part.sources)
-
-    @property
-    def format(self) -> TokenFormat:
-        """The format of its token files."""
-        return FORMATS[self.plan["format"]]
-
-    @property
-    def receipt_name(self) -> str:
-        """The name of its receipt."""
-        return manifest.receipt_name(self.number)
-
-    def tokenizer(self) -> Tokenizer:
-        """Return the folder's tokenizer. Raises ValueError if the plan names another."""
-        tokenizer = loaded_tokenizer(self.folder)
-        if tokenizer.fingerprint != self.plan["tokenizer"]["fingerprint"]:
-            raise ValueError(
-                f"{self.folder / manifest.VOCABULARY}: not the vocabulary that the plan names; "
-                "choose another folder"
-            )
-        return tokenizer
-
-    def receipt(self) -> dict[str, Any] | None:
-        """Return the receipt of a part that is done, else None."""
-        try:
-            return manifest.read(self.folder, self.receipt_name)
-        except FileNotFoundError:
-            return None
+Step = tuple[int, int, int]
+"""The bytes that a part has read, its bytes of text, and its ids, each since its start."""
 
 
 def tokenize_part(part: Part) -> dict[str, Any]:
@@ -91,113 +46,117 @@ def tokenize_part(part: Part) -> dict[str, Any]:
     the errors of reading the corpus.
     """
     work = Work.of(part)
-    if (receipt := work.receipt()) is not None:
-        return receipt
-    try:
-        return do(work, work.tokenizer())
-    except FileNotFoundError:
-        return done_by_others(work)
+    receipt = work.folder.found(work.name, Receipt)
+    if receipt is None:
+        with work.folder.unless_made(work.name):
+            return work.done(work.tokenizer()).to_json()
+        receipt = work.folder.read(work.name, Receipt)
+    return receipt.to_json()
 
 
-def done_by_others(work: Work) -> dict[str, Any]:
-    """Return the receipt of a part that others did while this process lost its new files.
+class Work:
+    """A part with the plan of its folder: everything that its files depend on."""
 
-    Called for a FileNotFoundError, which it raises again if the part has no receipt.
-    """
-    if (receipt := work.receipt()) is None:
-        raise
-    return receipt
+    def __init__(self, folder: Folder, plan: Plan, number: int, sources: list[Source]) -> None:
+        self.folder = folder
+        self._plan = plan
+        self.number = number
+        self._sources = sources
+        """As the plan has them, with whole URLs."""
+        self.name = receipt_name(number)
+        """Of its receipt."""
+        self._files = folder.new_files()
+        self._new: Receipt | None = None
 
+    @classmethod
+    def of(cls, part: Part) -> Work:
+        """Return a part with its plan. Raises ValueError if the folder has another plan."""
+        folder = Folder(part.folder)
+        plan = folder.plan()
+        sources = [Source(**source) for source in part.sources]
+        if plan.parts[part.number : part.number + 1] != [[source.public for source in sources]]:
+            raise ValueError(f"{folder}: its plan has another part {part.number}; plan again")
+        return cls(folder, plan, part.number, sources)
 
-def do(work: Work, tokenizer: Tokenizer, progress: Advance = lambda *_: None) -> dict[str, Any]:
-    """Write the files of a part and its receipt, whether or not there is one already."""
-    return placed(*written(work, tokenizer, progress))
-
-
-def written(
-    work: Work, tokenizer: Tokenizer, progress: Advance
-) -> tuple[Work, NewFiles, dict[str, Any]]:
-    """Write the files of a part under temporary names; return them and the new receipt."""
-    plan = work.plan
-    files = NewFiles(work.folder)
-    try:
-        splits = _Splits(work, files)
-        counts = dict.fromkeys(manifest.TOTALS, 0)
-        # int32 has the same bytes as uint32.
-        dtype: Literal["uint16", "uint32"] = "uint16" if plan["dtype"] == "uint16" else "uint32"
-        sources = work.sources
-        corpus = Corpus([], **plan["corpus"]).part(map(span_of, sources))
-        log: NewFile | None = None
-        _check_sources(sources)
-        for found, number, bytes_read in corpus.items():
-            if found.bad:
-                log = log or files.create(f"{manifest.BAD}/{work.number:05d}.jsonl")
-                log.write("".join(bad.to_json() + "\n" for bad in found.bad).encode())
-            if found.batch is None:
-                continue
-            data, offsets, rows = found.batch
-            if corpus.report.empty > counts["empty"] and not work.format.keeps_empty:
-                offsets, rows = without_empty(offsets, rows)
-            counts["empty"] = corpus.report.empty
-            counts["text_bytes"] = corpus.report.text_bytes
-            path = storage.public(sources[number]["path"])
-            first_row = sources[number]["first_row"]
-            if first_row:
-                rows = [first_row + row for row in rows]
-            ids, starts = tokenizer.encode_offsets(
-                data.toreadonly(), offsets, dtype=dtype, begin=plan["begin"], end=plan["end"]
-            )
-            splits.write(Tokens(ids, starts, rows, [path] * len(rows)))
-            counts["ids"] += len(ids)
-            counts["documents"] += len(rows)
-            progress(bytes_read, counts["text_bytes"], counts["ids"])
-        _check_sources(sources)
-        splits.close()
-        progress(_ALL_BYTES, counts["text_bytes"], counts["ids"])
-        counts["bad"] = corpus.report.bad
-        shards = [shard._asdict() for shard in splits.facts()]
-    except BaseException:
-        files.discard()
-        raise
-    return work, files, {"part": work.number, **counts, "shards": shards}
-
-
-def _check_sources(sources: Sequence[dict[str, Any]]) -> None:
-    """Raise ValueError if a file has another size, or other bytes, than when the plan was made.
-
-    Of its bytes, samples are compared: to compare all takes as long as a part. An edit between them
-    that keeps the size is found by `verify` with `deep` alone.
-    """
-    for path, size, sample in {
-        (source["path"], source["size"], source["sample"]) for source in sources
-    }:
-        if (present := storage.size_of(path)) != size:
+    def tokenizer(self) -> Tokenizer:
+        """Return the folder's tokenizer. Raises ValueError if the plan names another."""
+        tokenizer = self.folder.tokenizer()
+        if tokenizer.fingerprint != self._plan.settings.tokenizer.fingerprint:
             raise ValueError(
-                f"{storage.public(path)}: {present} bytes, but the plan has {size}; restore the "
-                "file, or write another folder"
+                f"{self.folder.path / VOCABULARY}: not the vocabulary that the plan names; "
+                "choose another folder"
             )
-        if storage.sample_of(path, size) != sample:
-            raise ValueError(
-                f"{storage.public(path)}: other bytes than the plan's; restore the file, or write "
-                "another folder"
+        return tokenizer
+
+    def done(self, tokenizer: Tokenizer) -> Receipt:
+        """Write the files and the receipt, whether or not there is one already."""
+        for _ in self.written(tokenizer):
+            pass
+        return self.placed()
+
+    def written(self, tokenizer: Tokenizer) -> Generator[Step, None, None]:
+        """Write the files under temporary names, and yield how far that has come."""
+        settings, sources, files = self._plan.settings, self._sources, self._files
+        try:
+            splits = _Splits(settings, self.number, files)
+            keeps_empty = settings.token_format.keeps_empty
+            # int32 has the same bytes as uint32.
+            dtype: Literal["uint16", "uint32"] = (
+                "uint16" if settings.dtype == "uint16" else "uint32"
             )
+            spans = [Span(source.path, source.start, source.end) for source in sources]
+            corpus = Corpus([], **settings.corpus).part(spans)
+            paths = [source.public.path for source in sources]
+            log: NewFile | None = None
+            documents = empty = id_count = 0
+            _check_sources(sources)
+            for found, number, bytes_read in corpus.items():
+                if found.bad:
+                    log = log or files.create(f"{BAD}/{self.number:05d}.jsonl")
+                    log.write("".join(bad.to_json() + "\n" for bad in found.bad).encode())
+                if found.batch is None:
+                    continue
+                data, offsets, rows = found.batch
+                report = corpus.report
+                if report.empty > empty and not keeps_empty:
+                    offsets, rows = without_empty(offsets, rows)
+                empty = report.empty
+                if first_row := sources[number].first_row:
+                    rows = [first_row + row for row in rows]
+                ids, starts = tokenizer.encode_offsets(
+                    data.toreadonly(), offsets, dtype=dtype, begin=settings.begin, end=settings.end
+                )
+                splits.write(Tokens(ids, starts, rows, [paths[number]] * len(rows)))
+                id_count += len(ids)
+                documents += len(rows)
+                yield bytes_read, report.text_bytes, id_count
+            _check_sources(sources)
+            report = corpus.report
+            counts = Counts(documents, report.empty, report.bad, report.text_bytes, id_count)
+            self._new = Receipt(self.number, counts, splits.close())
+            yield _ALL_BYTES, report.text_bytes, id_count
+        except BaseException:
+            files.discard()
+            raise
+
+    def placed(self) -> Receipt:
+        """Put the files that `written` has completed in place, then write the receipt.
+
+        A part that others did meanwhile has their receipt.
+        """
+        if self._new is None:
+            return self.folder.read(self.name, Receipt)
+        return self.folder.put_in_place(self._files, self._new)
+
+    def discard(self) -> None:
+        """Remove the files that are not in place."""
+        self._files.discard()
 
 
-def placed(work: Work, files: NewFiles, receipt: dict[str, Any]) -> dict[str, Any]:
-    """Put the files of a part in place, then write its receipt."""
-    try:
-        facts = files.put_in_place()
-    finally:
-        files.discard()
-    for shard in receipt["shards"]:
-        shard["files"] = [
-            fact._asdict() for fact in facts if fact.name.startswith(f"{shard['name']}.")
-        ]
-    lists = [fact._asdict() for fact in facts if fact.name.startswith(f"{manifest.BAD}/")]
-    if lists:
-        (receipt["bad_list"],) = lists
-    manifest.write(work.folder, work.receipt_name, receipt)
-    return manifest.read(work.folder, work.receipt_name)
+def _check_sources(sources: Sequence[Source]) -> None:
+    """Raise ValueError if a file is another one than when the plan was made."""
+    for source in {source.path: source for source in sources}.values():
+        source.check()
 
 
 def without_empty(offsets: memoryview, rows: Any) -> tuple[memoryview, Any]:
@@ -209,16 +168,16 @@ def without_empty(offsets: memoryview, rows: Any) -> tuple[memoryview, Any]:
 class _Splits:
     """Deals the documents of a part out to its splits, shuffled if the plan says so."""
 
-    def __init__(self, work: Work, files: NewFiles) -> None:
-        self._work = work
+    def __init__(self, settings: Settings, part: int, files: NewFiles) -> None:
+        self._settings = settings
+        self._part = part
         self._files = files
-        self._takers: dict[str, Sharder | Shuffler] = {}
-        self._sharders: dict[str, Sharder] = {}
-        amount = work.plan["validation"]
-        if isinstance(amount, int) and work.number:
+        self._takers: dict[str, _Sharder | Shuffler] = {}
+        self._sharders: dict[str, _Sharder] = {}
+        amount = settings.validation
+        if isinstance(amount, int) and part:
             amount = 0  # the first documents of all are in the first part
         self._validation = Validation(amount) if amount else None
-        self._takes_count = isinstance(amount, int) and amount > 0
 
     def write(self, tokens: Tokens) -> None:
         """Write documents to their splits; without documents, no file begins."""
@@ -230,39 +189,107 @@ class _Splits:
             for split, run in self._validation.divided(tokens):
                 self._taker(split).write(run)
 
-    def close(self) -> None:
-        """Complete all files. Raises ValueError if there were too few documents to validate."""
-        if self._takes_count and self._validation is not None and self._validation.missing:
+    def close(self) -> list[ShardFacts]:
+        """Complete all files, and return what the receipt says of each shard.
+
+        Raises ValueError if there were too few documents to validate.
+        """
+        if self._validation is not None and self._validation.missing:
             raise ValueError(
                 f"the first part has {self._validation.missing} documents too few for "
-                f"{self._work.plan['validation']} of validation; give a fraction, or larger parts"
+                f"{self._settings.validation} of validation; give a fraction, or larger parts"
             )
         for taker in self._takers.values():
             taker.close()
         for sharder in self._sharders.values():
             sharder.close()
+        splits = [split for split in (TRAINING, VALIDATION) if split in self._sharders]
+        return [shard for split in splits for shard in self._sharders[split].facts]
 
-    def facts(self) -> Iterator[Any]:
-        """Yield what the receipt says of each shard."""
-        for split in (TRAINING, VALIDATION):
-            if split in self._sharders:
-                yield from self._sharders[split].facts
-
-    def _taker(self, split: str) -> Sharder | Shuffler:
+    def _taker(self, split: str) -> _Sharder | Shuffler:
         if split not in self._takers:
-            plan = self._work.plan
-            format = self._work.format
-            # A bound method would make a cycle, which the garbage collector frees late.
-            shard = partial(_shard, plan, self._work.number)
-            sharder = Sharder(format, self._files, split, shard, plan["shard_tokens"])
+            sharder = _Sharder(self._settings, self._part, split, self._files)
             self._sharders[split] = sharder
-            if plan["shuffle"] is None:
+            if self._settings.shuffle is None:
                 self._takers[split] = sharder
             else:
-                seed = f"{plan['shuffle']} {split} {self._work.number}"
+                seed = f"{self._settings.shuffle} {split} {self._part}"
                 self._takers[split] = Shuffler(self._files, seed, sharder.write)
         return self._takers[split]
 
 
-def _shard(plan: dict[str, Any], part: int, split: str, number: int) -> Shard:
-    return shard_of(plan, shard_name(plan, split, part, number))
+class _Sharder:
+    """Writes documents to one shard after another, each of at most `max_ids` ids.
+
+    Only a document that has more ids itself makes a larger shard, unless the format cuts it.
+    """
+
+    def __init__(self, settings: Settings, part: int, split: str, files: NewFiles) -> None:
+        self.facts: list[ShardFacts] = []
+        self._settings = settings
+        self._format = settings.token_format
+        self._part = part
+        self._split = split
+        self._files = files
+        self._max_ids = settings.shard_tokens
+        self._writer: ShardWriter | None = None
+        self._name = ""
+        self._documents = self._ids = 0
+
+    def write(self, tokens: Tokens) -> None:
+        """Write documents to this shard and the next ones."""
+        if self._max_ids is None:
+            self._append(tokens, len(tokens.rows))
+        elif self._format.cuts_documents:
+            self._write_cutting(tokens, self._max_ids)
+        else:
+            while tokens.rows:
+                tokens = self._write_some(tokens, self._max_ids)
+
+    def close(self) -> None:
+        """Complete the last shard."""
+        if self._writer is not None:
+            self._writer.close()
+            self.facts.append(ShardFacts(self._name, self._split, self._documents, self._ids))
+            self._writer = None
+            self._documents = self._ids = 0
+
+    def _write_some(self, tokens: Tokens, max_ids: int) -> Tokens:
+        """Write the documents that this shard has room for; return the rest."""
+        count = len(tokens.rows)
+        fitting = bisect_right(tokens.offsets, max_ids - self._ids) - 1
+        if fitting < 1 and self._ids:
+            self.close()
+            return tokens
+        if fitting == 0:
+            self._check_length(tokens.offsets[1])
+            fitting = 1
+        self._append(tokens.part(0, fitting), fitting)
+        return tokens.part(fitting, count)
+
+    def _write_cutting(self, tokens: Tokens, max_ids: int) -> None:
+        """Fill each shard up to its last id. A document counts where it begins."""
+        start = 0
+        while start < len(tokens.ids):
+            end = min(start + max_ids - self._ids, len(tokens.ids))
+            documents = bisect_left(tokens.offsets, end) - bisect_left(tokens.offsets, start)
+            self._append(Tokens(tokens.ids[start:end], [], [], []), documents)
+            start = end
+            if self._ids == max_ids:
+                self.close()
+
+    def _append(self, tokens: Tokens, documents: int) -> None:
+        if self._writer is None:
+            shard = self._settings.new_shard(self._part, self._split, len(self.facts))
+            self._writer = self._format.writer(shard, self._files)
+            self._name = shard.name
+        self._writer.write(tokens)
+        self._documents += documents
+        self._ids += len(tokens.ids)
+
+    def _check_length(self, ids: int) -> None:
+        limit = self._format.max_shard_ids
+        if limit is not None and ids > limit:
+            raise ValueError(
+                f"a document has {ids} ids, but {self._format.name} files hold at most {limit}"
+            )

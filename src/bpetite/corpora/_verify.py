@@ -6,23 +6,34 @@ import os
 import tempfile
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import Any
 
 from bpetite import Tokenizer
-from bpetite.corpora import _manifest as manifest
 from bpetite.corpora import _storage as storage
-from bpetite.corpora._new_files import crc32_joined, crc32_of
-from bpetite.corpora._part import Work, do
-from bpetite.corpora._plan import shard_of, vocabulary_of
-from bpetite.corpora._shards import TRAINING, VALIDATION
-from bpetite.corpora._token_files import FORMATS
+from bpetite.corpora._folder import (
+    BAD,
+    MANIFEST,
+    PLAN,
+    VOCABULARY,
+    Folder,
+    Manifest,
+    Plan,
+    Receipt,
+    Settings,
+    ShardFacts,
+    foreign_receipts,
+    receipt_name,
+)
+from bpetite.corpora._new_files import FileFacts, crc32_joined, crc32_of
+from bpetite.corpora._part import Work
+from bpetite.corpora._splits import TRAINING, VALIDATION
 from bpetite.corpora._token_files.contract import Found
 
 _BLOCK_IDS = 1 << 20
 
-OWN_NAMES = {".bpetite", manifest.MANIFEST, manifest.VOCABULARY}
+OWN_NAMES = {".bpetite", MANIFEST, VOCABULARY}
 
 
 def verify(
@@ -37,17 +48,17 @@ def verify(
 
     Raises OSError from the system, for example if the folder is not readable.
     """
-    place = storage.located_folder(folder)
+    place = Folder(folder)
     if not storage.is_folder(str(place)):
         raise NotADirectoryError(f"{place}: not a folder")
     return list(_problems(place, tokenizer, deep))
 
 
-def _problems(folder: Path, tokenizer: Tokenizer | None, deep: bool) -> Iterator[str]:
+def _problems(folder: Folder, tokenizer: Tokenizer | None, deep: bool) -> Iterator[str]:
     try:
-        document = manifest.read(folder, manifest.MANIFEST)
-        plan = manifest.read(folder, manifest.PLAN)
-        receipts = manifest.receipts(folder)
+        manifest = folder.read(MANIFEST, Manifest)
+        plan = folder.read(PLAN, Plan)
+        receipts = folder.receipts()
     except FileNotFoundError as error:
         yield from _unfinished(folder, error.filename)
         return
@@ -55,133 +66,133 @@ def _problems(folder: Path, tokenizer: Tokenizer | None, deep: bool) -> Iterator
         yield str(error)
         return
     try:
-        own = vocabulary_of(folder)
+        own = folder.load_tokenizer()
     except (OSError, ValueError, KeyError) as error:
         yield f"the vocabulary cannot be read: {error}"
         return
-    fingerprint = document["tokenizer"]["fingerprint"]
+    settings = manifest.settings
+    fingerprint = settings.tokenizer.fingerprint
     if own.fingerprint != fingerprint:
-        yield f"{manifest.VOCABULARY} is another vocabulary than the manifest names"
+        yield f"{VOCABULARY} is another vocabulary than the manifest names"
     if tokenizer is not None and tokenizer.fingerprint != fingerprint:
         yield f"the tokenizer is {tokenizer.fingerprint}, the files are of {fingerprint}"
-    foreign = [*manifest.foreign_receipts(plan, receipts)]
+    foreign = [*foreign_receipts(plan, receipts)]
     yield from foreign
     if not foreign:
-        yield from _differences(document, plan, receipts)
+        yield from _differences(manifest, plan, receipts)
     yield from _list_problems(folder, receipts)
     whole = []
-    for shard in document["shards"]:
-        problems = [*_file_problems(folder, shard["files"])]
+    for shard in manifest.shards:
+        problems = [*_file_problems(folder, shard.files)]
         yield from problems
         if not problems:
             whole.append(shard)
-    yield from _foreign(folder, document)
+    yield from _foreign(folder, manifest)
     boundaries: list[int] = []  # of shards that may cut a document, so that only all together tell
     for shard in whole:
-        yield from _shard_problems(folder, document, shard, own, boundaries)
-    expected = document["totals"]["documents"]
-    documents = sum(boundaries) // _boundaries_of_each(document)
-    if len(boundaries) == len(document["shards"]) and documents != expected:
+        yield from _shard_problems(folder, settings, shard, own, boundaries)
+    expected = manifest.totals.documents
+    documents = sum(boundaries) // settings.boundaries
+    if len(boundaries) == len(manifest.shards) and documents != expected:
         yield f"{folder}: {documents} documents, not {expected}"
     if deep and not foreign:
         yield from _source_problems(folder, plan, receipts, own)
 
 
-def _unfinished(folder: Path, missing: str) -> Iterator[str]:
+def _unfinished(folder: Folder, missing: str) -> Iterator[str]:
     """Explain a folder without a manifest."""
-    if not storage.exists(folder / manifest.PLAN):
+    if not storage.exists(folder.path / PLAN):
         yield f"{folder}: not a folder of token files"
         return
     yield f"{missing}: missing; the run that wrote this folder has not ended"
     try:
-        plan = manifest.read(folder, manifest.PLAN)
-        done = manifest.receipts(folder)
+        plan = folder.read(PLAN, Plan)
+        done = folder.receipts()
     except (FileNotFoundError, ValueError):
         return
-    count = len(plan["parts"])
+    count = len(plan.parts)
     parts = [number for number in range(count) if number not in done]
     if parts:
         yield f"{len(parts)} of {count} parts are missing; the first is part {parts[0]}"
 
 
-def _differences(
-    document: dict[str, Any], plan: dict[str, Any], receipts: dict[int, dict[str, Any]]
-) -> Iterator[str]:
+def _differences(manifest: Manifest, plan: Plan, receipts: dict[int, Receipt]) -> Iterator[str]:
     """Compare the manifest with the plan and the receipts that it was made of."""
-    missing = [number for number in range(len(plan["parts"])) if number not in receipts]
+    missing = [number for number in range(len(plan.parts)) if number not in receipts]
     if missing:
-        first = manifest.receipt_name(missing[0])
+        first = receipt_name(missing[0])
         yield f"{len(missing)} receipts are missing; the first is {first}"
         return
-    expected = manifest.complete(plan, receipts)
-    if FORMATS[document["format"]].one_file:
-        document = {**document, "parts": _without_shards(document["parts"])}
-        document["shards"] = [
-            {**shard, "name": "", "files": [{**file, "name": ""} for file in shard["files"]]}
-            for shard in document["shards"]
-        ]
-        expected["parts"] = _without_shards(expected["parts"])
-        expected["shards"] = [*_joined(expected["shards"])]
-    for key, value in expected.items():
-        if document.get(key) != value:
-            yield f"{manifest.MANIFEST}: {key} is not what the plan and the receipts say"
+    expected = Manifest.of(plan, receipts)
+    if manifest.settings.token_format.one_file:
+        manifest = _nameless(manifest, manifest.shards)
+        expected = _nameless(expected, [*_joined(expected.shards)])
+    found = manifest.to_json()
+    for key, value in expected.to_json().items():
+        if found[key] != value:
+            yield f"{MANIFEST}: {key} is not what the plan and the receipts say"
 
 
-def _without_shards(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{**part, "shards": []} for part in parts]
+def _nameless(manifest: Manifest, shards: list[ShardFacts]) -> Manifest:
+    """Return a manifest with other shards, and without names of shards and their files."""
+    parts = [replace(part, shards=[]) for part in manifest.parts]
+    nameless = [
+        replace(shard, name="", files=[replace(file, name="") for file in shard.files])
+        for shard in shards
+    ]
+    return replace(manifest, parts=parts, shards=nameless)
 
 
-def _joined(shards: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield what the shards of each split are as one file, without names."""
+def _joined(shards: list[ShardFacts]) -> Iterator[ShardFacts]:
+    """Yield what the shards of each split are as one file."""
     for split in (TRAINING, VALIDATION):
         documents = ids = size = crc = 0
-        for shard in (shard for shard in shards if shard["split"] == split):
-            (file,) = shard["files"]
-            documents += shard["documents"]
-            ids += shard["ids"]
-            size += file["bytes"]
-            crc = crc32_joined(crc, int(file["crc32"], 16), file["bytes"])
+        for shard in (shard for shard in shards if shard.split == split):
+            (file,) = shard.files
+            documents += shard.documents
+            ids += shard.ids
+            size += file.bytes
+            crc = crc32_joined(crc, int(file.crc32, 16), file.bytes)
         if documents:
-            files = [{"name": "", "bytes": size, "crc32": f"{crc:08x}"}]
-            yield {"name": "", "split": split, "documents": documents, "ids": ids, "files": files}
+            yield ShardFacts("", split, documents, ids, [FileFacts("", size, f"{crc:08x}")])
 
 
-def _list_problems(folder: Path, receipts: dict[int, dict[str, Any]]) -> Iterator[str]:
+def _list_problems(folder: Folder, receipts: dict[int, Receipt]) -> Iterator[str]:
     """Check the lists of bad documents: each receipt names its own."""
-    lists = [receipt["bad_list"] for receipt in receipts.values() if "bad_list" in receipt]
+    lists = [receipt.bad_list for receipt in receipts.values() if receipt.bad_list is not None]
     yield from _file_problems(folder, lists)
-    place = folder / manifest.BAD
-    known = {file["name"] for file in lists}
+    place = folder.path / BAD
+    known = {file.name for file in lists}
     for name in storage.names_in(place) if storage.exists(place) else []:
-        if f"{manifest.BAD}/{name}" not in known:
+        if f"{BAD}/{name}" not in known:
             yield f"{place / name}: foreign: no receipt names it"
 
 
-def _file_problems(folder: Path, files: list[dict[str, Any]]) -> Iterator[str]:
+def _file_problems(folder: Folder, files: list[FileFacts]) -> Iterator[str]:
     for file in files:
-        path = folder / file["name"]
+        path = folder.path / file.name
         try:
             size = storage.size_of(path)
-            if size != file["bytes"]:
-                yield f"{path}: {size} bytes, not {file['bytes']}"
-            elif f"{crc32_of(path):08x}" != file["crc32"]:
+            if size != file.bytes:
+                yield f"{path}: {size} bytes, not {file.bytes}"
+            elif f"{crc32_of(path):08x}" != file.crc32:
                 yield f"{path}: damaged: its content does not fit its CRC-32"
         except OSError as error:
             yield f"{path}: {error.strerror or error}"
 
 
-def _foreign(folder: Path, document: dict[str, Any]) -> Iterator[str]:
+def _foreign(folder: Folder, manifest: Manifest) -> Iterator[str]:
     """Find files that the manifest does not name: a reader would take them by their names."""
-    known = {file["name"] for shard in document["shards"] for file in shard["files"]} | OWN_NAMES
-    for name in storage.names_in(folder):
+    known = {file.name for shard in manifest.shards for file in shard.files} | OWN_NAMES
+    for name in storage.names_in(folder.path):
         if name not in known:
-            yield f"{folder / name}: foreign: the manifest does not name it"
+            yield f"{folder.path / name}: foreign: the manifest does not name it"
 
 
 def _shard_problems(
-    folder: Path,
-    document: dict[str, Any],
-    facts: dict[str, Any],
+    folder: Folder,
+    settings: Settings,
+    shard: ShardFacts,
     tokenizer: Tokenizer,
     all_boundaries: list[int],
 ) -> Iterator[str]:
@@ -189,16 +200,15 @@ def _shard_problems(
 
     The boundaries of a shard that may cut documents are not checked, but added to a list.
     """
-    format = FORMATS[document["format"]]
-    shard = shard_of(document, facts["name"])
-    path = folder / (shard.name + format.extension)
+    format = settings.token_format
+    path = folder.path / (shard.name + format.extension)
     begin, end = (
         None if literal is None else tokenizer.special_tokens[literal]
-        for literal in (document["begin"], document["end"])
+        for literal in (settings.begin, settings.end)
     )
     ids = documents = boundaries = 0
     try:
-        for found in _read(folder, document, facts):
+        for found in _read(folder, settings, shard):
             for start in range(0, len(found.ids), _BLOCK_IDS):
                 tokenizer.decode_bytes(found.ids[start : start + _BLOCK_IDS])
             if found.offsets is None:
@@ -213,27 +223,20 @@ def _shard_problems(
     except KeyError as error:
         yield f"{path}: {error.args[0]}"
     else:
-        if ids != facts["ids"]:
-            yield f"{path}: {ids} ids, not {facts['ids']}"
-        documents = documents or boundaries // _boundaries_of_each(document)
+        if ids != shard.ids:
+            yield f"{path}: {ids} ids, not {shard.ids}"
+        documents = documents or boundaries // settings.boundaries
         if format.cuts_documents:
             all_boundaries.append(boundaries)
-        elif documents != facts["documents"]:
-            yield f"{path}: {documents} documents, not {facts['documents']}"
+        elif documents != shard.documents:
+            yield f"{path}: {documents} documents, not {shard.documents}"
 
 
-def _boundaries_of_each(document: dict[str, Any]) -> int:
-    """Return how often the boundary token stands in a document of a format that stores none."""
-    begin, end = document["begin"], document["end"]
-    return 2 if begin is not None and begin == end else 1
-
-
-def _read(folder: Path, document: dict[str, Any], facts: dict[str, Any]) -> Iterator[Found]:
+def _read(folder: Folder, settings: Settings, shard: ShardFacts) -> Iterator[Found]:
     """Yield the documents of a shard. Raises ValueError if its reader would not read it."""
-    names = [file["name"] for file in facts["files"]]
-    with storage.on_disk(folder, names) as local:
+    with storage.on_disk(folder.path, [file.name for file in shard.files]) as local:
         try:
-            yield from FORMATS[document["format"]].read(local, shard_of(document, facts["name"]))
+            yield from settings.token_format.read(local, settings.shard(shard.name))
         except ValueError as error:
             raise ValueError(str(error).replace(str(local), str(folder))) from None
 
@@ -260,37 +263,37 @@ def occurrences(ids: memoryview, id: int | None) -> int:
 
 
 def _source_problems(
-    folder: Path, plan: dict[str, Any], receipts: dict[int, dict[str, Any]], tokenizer: Tokenizer
+    folder: Folder, plan: Plan, receipts: dict[int, Receipt], tokenizer: Tokenizer
 ) -> Iterator[str]:
     """Encode the sources of each part again, and compare what the receipts say of both."""
-    scratch = None if storage.is_remote(folder) else folder / ".bpetite"
+    scratch = None if storage.is_remote(folder.path) else folder.path / ".bpetite"
     with tempfile.TemporaryDirectory(dir=scratch) as again:
         for number, receipt in receipts.items():
             try:
-                found = do(Work(Path(again), plan, number, plan["parts"][number]), tokenizer)
+                found = Work(Folder(again), plan, number, plan.parts[number]).done(tokenizer)
             except (OSError, ValueError) as error:
                 yield f"part {number}: its sources cannot be read: {error}"
                 continue
-            different = [key for key, value in found.items() if receipt[key] != value]
+            before = receipt.to_json()
+            different = [key for key, value in found.to_json().items() if before.get(key) != value]
             if different:
                 names = ", ".join(different)
                 yield f"part {number}: encoded again, its sources give other {names}"
-            for shard in found["shards"]:
-                for file in shard["files"]:
-                    (Path(again) / file["name"]).unlink()
+            for file in chain.from_iterable(shard.files for shard in found.shards):
+                Path(again, file.name).unlink()
 
 
 def first_documents(folder: str | os.PathLike[str], count: int) -> Iterator[str]:
     """Yield the text of the first documents of a folder, begin and end tokens included."""
-    place = storage.located_folder(folder)
-    document = manifest.read(place, manifest.MANIFEST)
-    tokenizer = vocabulary_of(place)
-    found = chain.from_iterable(_read(place, document, facts) for facts in document["shards"])
-    begins = document["end"] is None
-    literal = document["begin"] if begins else document["end"]
-    boundary = tokenizer.special_tokens.get(literal)
-    documents = _documents(found, boundary, begins, _boundaries_of_each(document))
-    for its_ids in islice(documents, count):
+    place = Folder(folder)
+    manifest = place.read(MANIFEST, Manifest)
+    settings = manifest.settings
+    tokenizer = place.load_tokenizer()
+    found = chain.from_iterable(_read(place, settings, shard) for shard in manifest.shards)
+    begins = settings.end is None
+    literal = settings.begin if begins else settings.end
+    boundary = None if literal is None else tokenizer.special_tokens.get(literal)
+    for its_ids in islice(_documents(found, boundary, begins, settings.boundaries), count):
         yield tokenizer.decode(its_ids, errors="replace")
 
 

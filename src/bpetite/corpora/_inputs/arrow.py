@@ -11,6 +11,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from bpetite.corpora import _storage as storage
+from bpetite.corpora._found import DataError, Found
 from bpetite.corpora._inputs.columns import (
     check_column,
     errors_of_reads,
@@ -21,7 +22,6 @@ from bpetite.corpora._inputs.columns import (
 from bpetite.corpora._inputs.parquet import arrow_errors
 from bpetite.corpora._inputs.settings import Settings, Span
 from bpetite.corpora._inputs.source import Source
-from bpetite.corpora._report import DataError, Found
 
 FILE_MAGIC = b"ARROW1"
 STREAM_MAGIC = b"\xff\xff\xff\xff"
@@ -114,14 +114,14 @@ class _Recorded:
         """Do nothing: a file that is read has nothing to flush."""
 
 
-def spans(path: str, settings: Settings, part_bytes: int) -> list[Span]:
+def spans(path: str, size: int, settings: Settings, part_bytes: int) -> list[Span]:
     """Return spans of about `part_bytes`, if all batches are of one size."""
     with storage.opened(path) as file:
         if file.read(len(FILE_MAGIC)) != FILE_MAGIC:
             return [Span(path)]
     with _opened(path, settings.text_field) as reader:
         batches = reader.num_record_batches
-    count = max(min(-(-storage.size_of(path) // part_bytes), batches), 1)
+    count = max(min(-(-size // part_bytes), batches), 1)
     ends = [batches * number // count for number in range(count + 1)]
     return [Span(path, *bounds) for bounds in pairwise(ends)]
 

@@ -13,8 +13,8 @@ from bpetite._corpus import Batch
 from bpetite._engine import ENGINE
 from bpetite.corpora import _storage as storage
 from bpetite.corpora._extra import import_extra
+from bpetite.corpora._found import BadDocument, DataError, Found, batch_of, without
 from bpetite.corpora._inputs.utf8 import utf8_error
-from bpetite.corpora._report import BadDocument, DataError, Found, batch_of, without
 
 
 def pyarrow(module: str = "") -> Any:

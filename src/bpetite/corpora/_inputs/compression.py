@@ -3,70 +3,22 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 import zlib
 from importlib import import_module
 from typing import IO, Any, Literal, cast
 
-from bpetite.corpora import _storage as storage
 from bpetite.corpora._extra import import_extra
-from bpetite.corpora._report import DataError
+from bpetite.corpora._found import DataError
 
 Compression = Literal["gzip", "zstd"]
 
-_SUFFIXES: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
-
-_GZIP_MAGIC = b"\x1f\x8b"
-_ZSTD_MAGIC = 0xFD2FB528
-_ZSTD_SKIPPABLE_MAGICS = range(0x184D2A50, 0x184D2A60)
-
-# Other formats, to say what a file is. None of these beginnings is UTF-8, or text of any use.
-_OTHER_MAGIC = {
-    b"BZh": "bzip2",
-    b"\xfd7zXZ\0": "xz",
-    b"PK\x03\x04": "zip",
-    b"7z\xbc\xaf\x27\x1c": "7z",
-    b"\x04\x22\x4d\x18": "lz4",
-}
-MAGIC_BYTES = 6
+ZSTD_MAGIC = 0xFD2FB528
+ZSTD_SKIPPABLE_MAGICS = range(0x184D2A50, 0x184D2A60)
 
 _READ_BYTES = 1 << 18
 _MAX_ZSTD_WINDOW_LOG = 31  # of `zstd --long=31`; libraries refuse more than 27 by default
 _GZIP_WINDOW_BITS = 31  # zlib's number for a gzip header and any window
-
-
-def compression_of(beginning: bytes) -> Compression | None:
-    r"""Return the compression of a file with this beginning. No text in UTF-8 begins so.
-
-    >>> compression_of(b"\x1f\x8b\x08\0"), compression_of(b"text")
-    ('gzip', None)
-
-    Raises DataError for a compression that is not supported.
-    """
-    if beginning.startswith(_GZIP_MAGIC):
-        return "gzip"
-    magic = int.from_bytes(beginning[:4], "little")
-    if magic == _ZSTD_MAGIC or magic in _ZSTD_SKIPPABLE_MAGICS:
-        return "zstd"
-    for other, name in _OTHER_MAGIC.items():
-        if beginning.startswith(other):
-            raise DataError(f"{name}-compressed", detail="decompress it, or compress it with zstd")
-    return None
-
-
-def compression_by_name(path: str) -> Compression | None:
-    """Return the compression that a file's name says.
-
-    >>> compression_by_name("part.jsonl.ZST")
-    'zstd'
-    """
-    return _SUFFIXES.get(os.path.splitext(storage.public(path))[1].lower())
-
-
-def without_suffix(path: str) -> str:
-    """Return a file's name without the end that says its compression."""
-    return path if compression_by_name(path) is None else os.path.splitext(path)[0]
 
 
 class Decompressed:
@@ -208,10 +160,10 @@ class _ZstdFrames:
 
     def _magic(self, header: bytes) -> tuple[int, int]:
         magic = int.from_bytes(header, "little")
-        if magic in _ZSTD_SKIPPABLE_MAGICS:
+        if magic in ZSTD_SKIPPABLE_MAGICS:
             self._parse = self._skippable
             return 4, 0
-        if magic != _ZSTD_MAGIC:
+        if magic != ZSTD_MAGIC:
             raise DataError("corrupt", self._file.tell(), "zstd: other bytes follow a frame")
         self._parse = self._descriptor
         return 1, 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from array import array
+from collections.abc import Callable
+from importlib import import_module
 from io import BytesIO
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -17,18 +19,6 @@ if TYPE_CHECKING:
 
 Scanned: TypeAlias = tuple[memoryview, memoryview, memoryview, list[tuple[int, int, str]]]
 """The texts of a block as `FieldScanner.feed` returns them: data, offsets, rows, refused lines."""
-
-
-def make_field_scanner(field: str) -> FieldScanner | NativeFieldScanner:
-    """Return what takes the texts of a field from JSON Lines.
-
-    Raises UnicodeEncodeError for a field with a lone surrogate.
-    """
-    if engine == "python":
-        return FieldScanner(field)
-    from bpetite._engine._native import FieldScanner as NativeFieldScanner
-
-    return NativeFieldScanner(field)
 
 
 class FieldScanner:
@@ -236,3 +226,12 @@ def _skip_spaces(string: str, at: int) -> int:
     match = _SPACES.match(string, at)
     assert match is not None  # it matches nothing, too
     return match.end()
+
+
+make_field_scanner: Callable[[str], FieldScanner | NativeFieldScanner] = (
+    FieldScanner if engine == "python" else import_module("bpetite._engine._native").FieldScanner
+)
+"""Make what takes the texts of a field from JSON Lines.
+
+Raises UnicodeEncodeError for a field with a lone surrogate.
+"""

@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterator
 
 from bpetite._corpus import is_json_line, utf8_fault
+from bpetite.corpora._found import BadDocument, DataError, Found, batch_of
 from bpetite.corpora._inputs import jsonl
 from bpetite.corpora._inputs.settings import Settings, Span
 from bpetite.corpora._inputs.source import BLOCK_BYTES, Source
-from bpetite.corpora._report import BadDocument, DataError, Found, batch_of
 
 _WHITE_SPACE = re.compile(r"[ \t\r\n]*")
 

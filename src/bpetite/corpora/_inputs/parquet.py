@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from bpetite.corpora import _storage as storage
+from bpetite.corpora._found import DataError, Found
 from bpetite.corpora._inputs.columns import (
     check_column,
     found_in,
@@ -18,7 +19,6 @@ from bpetite.corpora._inputs.columns import (
 )
 from bpetite.corpora._inputs.settings import Settings, Span
 from bpetite.corpora._inputs.source import Source
-from bpetite.corpora._report import DataError, Found
 
 MAGIC = b"PAR1"
 
@@ -140,7 +140,7 @@ def _text_bytes(group: Any, field: str) -> int:
     return 0 if chunk is None else chunk.total_uncompressed_size
 
 
-def spans(path: str, settings: Settings, part_bytes: int) -> list[Span]:
+def spans(path: str, _size: int, settings: Settings, part_bytes: int) -> list[Span]:
     """Return spans whose text column has about `part_bytes`, uncompressed."""
     with opened_by_arrow(path) as stored, arrow_errors():
         file = _parquet(stored)

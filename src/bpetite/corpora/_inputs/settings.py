@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple, Protocol
 
+from bpetite.corpora._found import Found
 from bpetite.corpora._inputs.source import BLOCK_BYTES, Source
-from bpetite.corpora._report import Found
 
 Format = Literal["text", "lines", "jsonl", "json", "parquet", "arrow"]
 
@@ -45,5 +45,5 @@ class Read(Protocol):
 class Spans(Protocol):
     """The function `spans` of each module here whose files can be divided."""
 
-    def __call__(self, path: str, settings: Settings, part_bytes: int, /) -> list[Span]:
+    def __call__(self, path: str, size: int, settings: Settings, part_bytes: int, /) -> list[Span]:
         """Return the spans of a regular file without compression, of about `part_bytes` each."""

@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
 from bpetite.corpora import _storage as storage
+from bpetite.corpora._found import DataError
 from bpetite.corpora._inputs.compression import (
-    MAGIC_BYTES,
+    ZSTD_MAGIC,
+    ZSTD_SKIPPABLE_MAGICS,
     Compression,
     Decompressed,
-    compression_by_name,
-    compression_of,
 )
-from bpetite.corpora._report import DataError
 
 STANDARD_INPUT = "-"
 
 BLOCK_BYTES = 1 << 19
 """The size of a block. Smaller ones cost more calls, larger ones leave the processor's cache."""
+
+_SUFFIXES: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
+
+_GZIP_MAGIC = b"\x1f\x8b"
+
+# Other formats, to say what a file is. None of these beginnings is UTF-8, or text of any use.
+_OTHER_MAGIC = {
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\0": "xz",
+    b"PK\x03\x04": "zip",
+    b"7z\xbc\xaf\x27\x1c": "7z",
+    b"\x04\x22\x4d\x18": "lz4",
+}
+MAGIC_BYTES = 6
 
 
 class Source:
@@ -122,6 +136,39 @@ def _compression(path: str, raw: _RawFile) -> Compression | None:
     if named not in (None, found):
         raise DataError(f"no {named} file", 0, "its first bytes are others; see its name")
     return found
+
+
+def compression_of(beginning: bytes) -> Compression | None:
+    r"""Return the compression of a file with this beginning. No text in UTF-8 begins so.
+
+    >>> compression_of(b"\x1f\x8b\x08\0"), compression_of(b"text")
+    ('gzip', None)
+
+    Raises DataError for a compression that is not supported.
+    """
+    if beginning.startswith(_GZIP_MAGIC):
+        return "gzip"
+    magic = int.from_bytes(beginning[:4], "little")
+    if magic == ZSTD_MAGIC or magic in ZSTD_SKIPPABLE_MAGICS:
+        return "zstd"
+    for other, name in _OTHER_MAGIC.items():
+        if beginning.startswith(other):
+            raise DataError(f"{name}-compressed", detail="decompress it, or compress it with zstd")
+    return None
+
+
+def compression_by_name(path: str) -> Compression | None:
+    """Return the compression that a file's name says.
+
+    >>> compression_by_name("part.jsonl.ZST")
+    'zstd'
+    """
+    return _SUFFIXES.get(os.path.splitext(storage.public(path))[1].lower())
+
+
+def without_suffix(path: str) -> str:
+    """Return a file's name without the end that says its compression."""
+    return path if compression_by_name(path) is None else os.path.splitext(path)[0]
 
 
 class _RawFile(io.RawIOBase):

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from bpetite._corpus import Batch
 from bpetite.corpora import _storage as storage
-from bpetite.corpora._inputs.lines import first_line_of, first_row_of, line_blocks, spans_by_bytes
+from bpetite.corpora._found import BadDocument, DataError, Found, Unit, batch_of, without
+from bpetite.corpora._inputs.jsonl import first_line_of, first_row_of, line_blocks, spans_by_bytes
 from bpetite.corpora._inputs.settings import Settings, Span
 from bpetite.corpora._inputs.source import Source
 from bpetite.corpora._inputs.utf8 import unfinished_bytes, utf8_error
-from bpetite.corpora._report import BadDocument, DataError, Found, Unit, batch_of, without
 
 
 def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
@@ -111,8 +111,8 @@ def _found(
     return Found(without(documents, rows, {*bad}), bad=[*bad.values()])
 
 
-def spans(path: str, settings: Settings, part_bytes: int) -> list[Span]:
+def spans(path: str, size: int, settings: Settings, part_bytes: int) -> list[Span]:
     """Return spans of bytes if a newline ends each document, or else the file as one span."""
     if settings.separator != b"\n":
         return [Span(path)]
-    return spans_by_bytes(path, storage.size_of(path), part_bytes)
+    return spans_by_bytes(path, size, part_bytes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from bpetite.corpora._token_files.contract import TokenFormat
 from bpetite.corpora._token_files.datatrove import Datatrove
 from bpetite.corpora._token_files.llmc import Llmc
 from bpetite.corpora._token_files.megatron import Megatron
@@ -19,5 +18,3 @@ FORMATS = MappingProxyType(
     }
 )
 """All formats, by name."""
-
-__all__ = ["FORMATS", "TokenFormat"]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from array import array
 from collections.abc import Iterator, Sequence
-from operator import sub
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -54,11 +52,6 @@ class Shard(NamedTuple):
     dtype: str
     tokenizer_name: str
 
-    @property
-    def item_size(self) -> int:
-        """The bytes of an id."""
-        return ITEM_SIZES[self.dtype]
-
 
 class ShardWriter(ABC):
     """Writes the files of one shard. All files get their names together, at the end."""
@@ -91,9 +84,9 @@ class TokenFormat(ABC):
     one_file: ClassVar[bool] = False
     """Whether its readers take one file for all parts."""
 
-    @abstractmethod
     def dtype(self, vocab_size: int) -> str:
         """Return the dtype of the ids, by the reader's rule. Raises ValueError if none fits."""
+        return "uint16" if vocab_size <= 1 << 16 else "uint32"
 
     @abstractmethod
     def writer(self, shard: Shard, files: NewFiles) -> ShardWriter:
@@ -105,21 +98,3 @@ class TokenFormat(ABC):
 
         Raises ValueError if a file is not what its reader expects.
         """
-
-
-def lengths(offsets: Sequence[int]) -> array[int]:
-    """Return the number of ids of each document.
-
-    >>> lengths([0, 2, 2, 5])
-    array('i', [2, 0, 3])
-    """
-    return array("i", map(sub, offsets[1:], offsets))
-
-
-def ends(start: int, offsets: Sequence[int]) -> array[int]:
-    """Return where each document ends if the first begins at `start`.
-
-    >>> ends(10, [0, 2, 5])
-    array('Q', [12, 15])
-    """
-    return array("Q", [start + end for end in offsets[1:]])

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Sequence
 from math import floor, log10
 from pathlib import Path
 
-from bpetite.corpora._new_files import NewFiles
+from bpetite.corpora._new_files import NewFiles, in_file_order
 from bpetite.corpora._token_files.contract import (
+    ITEM_SIZES,
     Found,
     Shard,
     ShardWriter,
     TokenFormat,
     Tokens,
-    ends,
 )
-from bpetite.corpora._token_files.raw import (
-    documents,
-    in_file_order,
-    mapped,
-    mapped_ids,
-    smallest_unsigned,
-)
+from bpetite.corpora._token_files.raw import documents, mapped, mapped_ids
 
 _BLOCK_BYTES = 1 << 19
 
@@ -37,12 +32,12 @@ class Writer(ShardWriter):
         self._count = 0
 
     def write(self, tokens: Tokens) -> None:
-        self._tokens.write(in_file_order(tokens.ids))
-        self._index.write(in_file_order(ends(self._count, tokens.offsets)))
+        self._tokens.write(tokens.ids)
+        self._index.write(array("Q", [self._count + end for end in tokens.offsets[1:]]))
         self._count += len(tokens.ids)
 
     def close(self) -> None:
-        name = f"{self._shard.tokenizer_name}|{self._shard.item_size}"
+        name = f"{self._shard.tokenizer_name}|{ITEM_SIZES[self._shard.dtype]}"
         self._metadata.write(f"{name}\n{self._count}\n{rounded(self._count)}".encode())
         for file in (self._tokens, self._metadata, self._index):
             file.close()
@@ -66,9 +61,6 @@ class Datatrove(TokenFormat):
     extension = ".ds"
     stores_boundaries = True
     keeps_empty = False
-
-    def dtype(self, vocab_size: int) -> str:
-        return smallest_unsigned(vocab_size)
 
     def writer(self, shard: Shard, files: NewFiles) -> ShardWriter:
         return Writer(shard, files)

@@ -16,10 +16,8 @@ from bpetite.corpora._new_files import NewFile, NewFiles
 from bpetite.corpora._token_files.contract import Found, Shard, ShardWriter, TokenFormat, Tokens
 from bpetite.corpora._token_files.raw import (
     blocks,
-    in_file_order,
     mapped,
     mapped_ids,
-    smallest_unsigned,
 )
 
 HEADER_BYTES = 1024
@@ -45,7 +43,7 @@ class Writer(ShardWriter):
 
     def write(self, tokens: Tokens) -> None:
         self._count += len(tokens.ids)
-        self._file.write(in_file_order(tokens.ids))
+        self._file.write(tokens.ids)
 
     def close(self) -> None:
         self._file.replace_start(header(self._dtype, self._count))
@@ -62,9 +60,6 @@ class Llmc(TokenFormat):
     begins_documents = True
     cuts_documents = True
     max_shard_ids = (MAX_FILE_BYTES - HEADER_BYTES) // 4
-
-    def dtype(self, vocab_size: int) -> str:
-        return smallest_unsigned(vocab_size)
 
     def writer(self, shard: Shard, files: NewFiles) -> ShardWriter:
         return Writer(shard, files.create(shard.name + self.extension))

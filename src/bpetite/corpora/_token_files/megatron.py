@@ -13,18 +13,19 @@ import struct
 from array import array
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
+from operator import sub
 from pathlib import Path
 
-from bpetite.corpora._new_files import NewFiles
+from bpetite.corpora._new_files import NewFiles, in_file_order
 from bpetite.corpora._token_files.contract import (
+    ITEM_SIZES,
     Found,
     Shard,
     ShardWriter,
     TokenFormat,
     Tokens,
-    lengths,
 )
-from bpetite.corpora._token_files.raw import documents, in_file_order, mapped, mapped_ids
+from bpetite.corpora._token_files.raw import documents, mapped, mapped_ids
 
 _HEADER = struct.Struct("<9sQBQQ")
 _MAGIC = b"MMIDIDX\0\0"
@@ -46,8 +47,8 @@ class Writer(ShardWriter):
         self._documents = 0
 
     def write(self, tokens: Tokens) -> None:
-        self._bin.write(in_file_order(tokens.ids))
-        self._lengths.write(lengths(tokens.offsets))
+        self._bin.write(tokens.ids)
+        self._lengths.write(array("i", map(sub, tokens.offsets[1:], tokens.offsets)))
         self._documents += len(tokens.offsets) - 1
 
     def close(self) -> None:
@@ -55,15 +56,15 @@ class Writer(ShardWriter):
         code = _DTYPE_CODES[self._shard.dtype]
         self._idx.write(_HEADER.pack(_MAGIC, 1, code, count, count + 1))
         for block in self._blocks():
-            self._idx.write(in_file_order(block))
+            self._idx.write(block)
         offset = 0
-        bytes_of = self._shard.item_size.__mul__
+        bytes_of = ITEM_SIZES[self._shard.dtype].__mul__
         for block in self._blocks():
             *starts, offset = accumulate(map(bytes_of, block), initial=offset)
-            self._idx.write(in_file_order(array("q", starts)))
+            self._idx.write(array("q", starts))
         for start in range(0, count + 1, _BLOCK):
             numbers = array("q", range(start, min(start + _BLOCK, count + 1)))
-            self._idx.write(in_file_order(numbers))
+            self._idx.write(numbers)
         for file in (self._bin, self._idx, self._lengths):
             file.close()
 
@@ -112,7 +113,7 @@ def _offsets(path: Path, shard: Shard) -> Iterator[Sequence[int]]:
         end = offsets[-1]
         pointers = in_file_order(all_pointers[8 * first : 8 * (first + _BLOCK)].cast("q"))
         numbers = in_file_order(all_numbers[8 * first :][: 8 * (len(lengths) + 1)].cast("q"))
-        if pointers.tolist() != [offset * shard.item_size for offset in offsets[:-1]]:
+        if pointers.tolist() != [offset * ITEM_SIZES[shard.dtype] for offset in offsets[:-1]]:
             raise ValueError(f"{path}: its positions do not follow from its lengths")
         if numbers.tolist() != [*range(first, first + len(lengths) + 1)]:
             raise ValueError(f"{path}: its sequences are not one for each document")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bpetite.corpora._token_files.raw import RawFormat, uint16_only
+from bpetite.corpora._token_files.raw import RawFormat
 
 
 class NanoGpt(RawFormat):
@@ -13,4 +13,9 @@ class NanoGpt(RawFormat):
     one_file = True
 
     def dtype(self, vocab_size: int) -> str:
-        return uint16_only(vocab_size, self.name)
+        if vocab_size > 1 << 16:
+            raise ValueError(
+                f"{self.name} files have 16 bits an id, too few for a vocabulary of {vocab_size} "
+                "ids; choose another format"
+            )
+        return "uint16"

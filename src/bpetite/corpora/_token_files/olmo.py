@@ -15,7 +15,7 @@ from typing import Any
 
 from bpetite.corpora._new_files import NewFile, NewFiles
 from bpetite.corpora._token_files.contract import Found, Shard, ShardWriter, TokenFormat, Tokens
-from bpetite.corpora._token_files.raw import documents, in_file_order, mapped_ids, smallest_unsigned
+from bpetite.corpora._token_files.raw import documents, mapped_ids
 
 _BLOCK_DOCUMENTS = 1 << 14
 
@@ -33,7 +33,7 @@ class Writer(ShardWriter):
         self._count = 0
 
     def write(self, tokens: Tokens) -> None:
-        self._tokens.write(in_file_order(tokens.ids))
+        self._tokens.write(tokens.ids)
         bounds = pairwise(tokens.offsets)
         self._rows.writerows(
             (self._count + start, self._count + end, f"{source}:{row + 1}", source, row + 1)
@@ -70,9 +70,6 @@ class Olmo(TokenFormat):
     stores_boundaries = False
     keeps_empty = False
     max_shard_ids = 1 << 30
-
-    def dtype(self, vocab_size: int) -> str:
-        return smallest_unsigned(vocab_size)
 
     def writer(self, shard: Shard, files: NewFiles) -> ShardWriter:
         return Writer(shard, files)

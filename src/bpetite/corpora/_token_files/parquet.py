@@ -12,7 +12,6 @@ from typing import Any, Literal
 from bpetite.corpora._extra import import_extra
 from bpetite.corpora._new_files import NewFile, NewFiles
 from bpetite.corpora._token_files.contract import Found, Shard, ShardWriter, TokenFormat, Tokens
-from bpetite.corpora._token_files.raw import smallest_unsigned
 
 _PURPOSE = "a Parquet file"
 
@@ -90,9 +89,6 @@ class Parquet(TokenFormat):
     extension = ".parquet"
     stores_boundaries = True
     keeps_empty = True
-
-    def dtype(self, vocab_size: int) -> str:
-        return smallest_unsigned(vocab_size)
 
     def writer(self, shard: Shard, files: NewFiles) -> ShardWriter:
         return Writer(shard, files)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import mmap
 import os
-import sys
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from bpetite.corpora._new_files import NewFile, NewFiles
+from bpetite.corpora._new_files import NewFile, NewFiles, in_file_order
 from bpetite.corpora._token_files.contract import (
     ITEM_SIZES,
     Found,
@@ -30,7 +28,7 @@ class RawWriter(ShardWriter):
         self.file = file
 
     def write(self, tokens: Tokens) -> None:
-        self.file.write(in_file_order(tokens.ids))
+        self.file.write(tokens.ids)
 
     def close(self) -> None:
         self.file.close()
@@ -47,25 +45,6 @@ class RawFormat(TokenFormat):
 
     def read(self, folder: Path, shard: Shard) -> Iterator[Found]:
         return blocks(mapped_ids(folder / (shard.name + self.extension), shard.dtype))
-
-
-def uint16_only(vocab_size: int, format: str) -> str:
-    """Return "uint16"; raise ValueError if an id needs more than 16 bits."""
-    if vocab_size > 1 << 16:
-        raise ValueError(
-            f"{format} files have 16 bits an id, too few for a vocabulary of {vocab_size} ids; "
-            "choose another format"
-        )
-    return "uint16"
-
-
-def smallest_unsigned(vocab_size: int) -> str:
-    """Return "uint16" if it holds all ids, else "uint32".
-
-    >>> smallest_unsigned(65_536), smallest_unsigned(65_537)
-    ('uint16', 'uint32')
-    """
-    return "uint16" if vocab_size <= 1 << 16 else "uint32"
 
 
 def blocks(ids: memoryview) -> Iterator[Found]:
@@ -100,17 +79,3 @@ def mapped(path: Path) -> memoryview:
         return memoryview(b"")
     with open(path, "rb") as file:
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-
-
-def in_file_order(numbers: memoryview | array[int]) -> memoryview:
-    """Return integers of this machine in the byte order of files, or those of a file in its own.
-
-    Files are little-endian on every machine, so a big-endian one swaps bytes both ways.
-    """
-    view = memoryview(numbers)
-    if sys.byteorder == "little":
-        return view
-    swapped = array(view.format)
-    swapped.frombytes(view.cast("B") if len(view) else b"")
-    swapped.byteswap()
-    return memoryview(swapped)

@@ -1,4 +1,4 @@
-"""What a reader finds: batches of documents, bad documents, and a report of both."""
+"""What a reader finds: batches of documents, and bad documents."""
 
 from __future__ import annotations
 
@@ -6,18 +6,13 @@ import json
 import os
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
-from operator import eq
 from typing import Literal, NamedTuple
 
 from bpetite._corpus import Batch
 from bpetite.corpora import _storage as storage
 
 Unit = Literal["file", "line", "row", "document"]
-
-MAX_NAMED_BAD = 100
-"""The number of bad documents that a report names."""
 
 
 class BadDocument(NamedTuple):
@@ -69,45 +64,6 @@ class BadDocumentError(ValueError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.document,)
-
-
-@dataclass
-class Report:
-    """Counts of one iteration over a corpus, up to the last batch."""
-
-    documents: int = 0
-    empty: int = 0
-    """Documents without text, which count as documents too."""
-    bad: int = 0
-    """Documents, or rests of files, that could not be read and were skipped."""
-    text_bytes: int = 0
-    """The size of all documents in UTF-8."""
-    stored_bytes: int = 0
-    """The bytes of the files that were read, as they are stored: compressed ones are fewer."""
-    first_bad: list[BadDocument] = field(default_factory=list)
-    """The first bad documents, at most 100."""
-    _open_bytes: int | None = None  # of a document that goes on in the next batch
-
-    def count(self, batch: Batch, is_complete: bool) -> None:
-        """Count the documents that end in a batch."""
-        offsets = batch.offsets
-        ended = len(offsets) - 2 + is_complete
-        self.documents += ended
-        self.text_bytes += offsets[-1] - offsets[0]
-        self.empty += sum(map(eq, offsets, offsets[1 : ended + 1]))
-        if self._open_bytes and ended and offsets[0] == offsets[1]:
-            self.empty -= 1
-        if is_complete:
-            self._open_bytes = None
-        else:
-            before = self._open_bytes if self._open_bytes and not ended else 0
-            self._open_bytes = before + offsets[-1] - offsets[-2]
-
-    def count_bad(self, document: BadDocument) -> None:
-        """Count a bad document, and keep it if it is one of the first."""
-        self.bad += 1
-        if len(self.first_bad) < MAX_NAMED_BAD:
-            self.first_bad.append(document)
 
 
 class Found(NamedTuple):

@@ -1,116 +1,23 @@
-"""The documents of a part, dealt out to shards: training or validation, size, and order."""
+"""Which split a document is in, and its place there: validation, and an order by a seed."""
 
 from __future__ import annotations
 
 import mmap
 import zlib
 from array import array
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from itertools import groupby
 from random import Random
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from bpetite.corpora._new_files import NewFiles, path_in_errors
-from bpetite.corpora._token_files.contract import Shard, ShardWriter, TokenFormat, Tokens
+from bpetite.corpora._token_files.contract import Tokens
 
 TRAINING, VALIDATION = "train", "val"
 """The splits, which shard names begin with."""
 
 _SHUFFLED_IDS = 1 << 18
 """The ids that shuffling copies before it writes them."""
-
-
-class ShardFacts(NamedTuple):
-    """What a manifest says of a shard."""
-
-    name: str
-    split: str
-    documents: int
-    ids: int
-
-
-class Sharder:
-    """Writes documents to one shard after another, each of at most `max_ids` ids.
-
-    Only a document that has more ids itself makes a larger shard, unless the format cuts it.
-    """
-
-    def __init__(
-        self,
-        format: TokenFormat,
-        files: NewFiles,
-        split: str,
-        shard_of: Callable[[str, int], Shard],
-        max_ids: int | None,
-    ) -> None:
-        self.facts: list[ShardFacts] = []
-        self._format = format
-        self._files = files
-        self._split = split
-        self._shard_of = shard_of
-        self._max_ids = max_ids
-        self._writer: ShardWriter | None = None
-        self._name = ""
-        self._documents = self._ids = 0
-
-    def write(self, tokens: Tokens) -> None:
-        """Write documents to this shard and the next ones."""
-        if self._max_ids is None:
-            self._append(tokens, len(tokens.rows))
-        elif self._format.cuts_documents:
-            self._write_cutting(tokens, self._max_ids)
-        else:
-            while tokens.rows:
-                tokens = self._write_some(tokens, self._max_ids)
-
-    def close(self) -> None:
-        """Complete the last shard."""
-        if self._writer is not None:
-            self._writer.close()
-            self.facts.append(ShardFacts(self._name, self._split, self._documents, self._ids))
-            self._writer = None
-            self._documents = self._ids = 0
-
-    def _write_some(self, tokens: Tokens, max_ids: int) -> Tokens:
-        """Write the documents that this shard has room for; return the rest."""
-        count = len(tokens.rows)
-        fitting = bisect_right(tokens.offsets, max_ids - self._ids) - 1
-        if fitting < 1 and self._ids:
-            self.close()
-            return tokens
-        if fitting == 0:
-            self._check_length(tokens.offsets[1])
-            fitting = 1
-        self._append(tokens.part(0, fitting), fitting)
-        return tokens.part(fitting, count)
-
-    def _write_cutting(self, tokens: Tokens, max_ids: int) -> None:
-        """Fill each shard up to its last id. A document counts where it begins."""
-        start = 0
-        while start < len(tokens.ids):
-            end = min(start + max_ids - self._ids, len(tokens.ids))
-            documents = bisect_left(tokens.offsets, end) - bisect_left(tokens.offsets, start)
-            self._append(Tokens(tokens.ids[start:end], [], [], []), documents)
-            start = end
-            if self._ids == max_ids:
-                self.close()
-
-    def _append(self, tokens: Tokens, documents: int) -> None:
-        if self._writer is None:
-            shard = self._shard_of(self._split, len(self.facts))
-            self._writer = self._format.writer(shard, self._files)
-            self._name = shard.name
-        self._writer.write(tokens)
-        self._documents += documents
-        self._ids += len(tokens.ids)
-
-    def _check_length(self, ids: int) -> None:
-        limit = self._format.max_shard_ids
-        if limit is not None and ids > limit:
-            raise ValueError(
-                f"a document has {ids} ids, but {self._format.name} files hold at most {limit}"
-            )
 
 
 class Shuffler:

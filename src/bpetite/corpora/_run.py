@@ -8,27 +8,29 @@ import signal
 import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    BrokenExecutor,
-    Executor,
-    Future,
-    wait,
-)
-from contextlib import contextmanager
-from pathlib import Path
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from threading import Thread
 from typing import Any, NamedTuple
 
 from bpetite import Tokenizer
-from bpetite.corpora import _manifest as manifest
 from bpetite.corpora import _storage as storage
 from bpetite.corpora._corpus import Corpus
-from bpetite.corpora._new_files import NewFiles, remove_leftovers
-from bpetite.corpora._part import Advance, Work, done_by_others, placed, tokenize_part, written
-from bpetite.corpora._plan import PART_BYTES, UNJOINED, Part, plan
-from bpetite.corpora._shards import TRAINING, VALIDATION
-from bpetite.corpora._threads import thread_pool
-from bpetite.corpora._token_files import FORMATS
+from bpetite.corpora._folder import (
+    MANIFEST,
+    PLAN,
+    Counts,
+    Folder,
+    Manifest,
+    Plan,
+    Receipt,
+    ShardFacts,
+    foreign_receipts,
+)
+from bpetite.corpora._part import Step, Work, tokenize_part
+from bpetite.corpora._plan import PART_BYTES, Part, plan
+from bpetite.corpora._splits import TRAINING, VALIDATION
 
 _MAX_WORKERS = 61 if os.name == "nt" else sys.maxsize
 """The most processes that Python waits for at a time; Windows allows 63 objects."""
@@ -104,17 +106,9 @@ def tokenize(
         shuffle=shuffle,
         part_bytes=part_bytes,
     )
-    if finished(storage.located_folder(folder)) is None:
+    if Folder(folder).found(MANIFEST, Manifest) is None:
         tokenize_parts(parts, workers=workers, executor=executor, progress=progress)
     return finish(folder)
-
-
-def finished(folder: Path) -> dict[str, Any] | None:
-    """Return the manifest of a complete folder, None if parts are missing."""
-    try:
-        return manifest.read(folder, manifest.MANIFEST)
-    except FileNotFoundError:
-        return None
 
 
 def finish(folder: str | os.PathLike[str]) -> dict[str, Any]:
@@ -123,66 +117,58 @@ def finish(folder: str | os.PathLike[str]) -> dict[str, Any]:
     A complete folder stays as it is. The docstring of `plan` has an example. Raises ValueError if a
     part has no receipt, and FileNotFoundError if the folder has no plan.
     """
-    folder = storage.located_folder(folder)
-    try:
-        if finished(folder) is None:
-            _write_manifest(folder)
-    except FileNotFoundError:
-        # If another process finished the folder meanwhile, it removed files that this one needs.
-        if finished(folder) is None:
-            raise
-    storage.remove_folder(folder / UNJOINED)
-    remove_leftovers(folder)
-    return manifest.read(folder, manifest.MANIFEST)
+    place = Folder(folder)
+    with place.unless_made(MANIFEST):
+        if place.found(MANIFEST, Manifest) is None:
+            _write_manifest(place)
+    place.remove_leftovers()
+    return place.read(MANIFEST, Manifest).to_json()
 
 
-def _write_manifest(folder: Path) -> None:
+def _write_manifest(folder: Folder) -> None:
     """Write the manifest of a folder, after joining the shards of a format of one file."""
-    document = manifest.read(folder, manifest.PLAN)
-    receipts = manifest.receipts(folder)
-    for problem in manifest.foreign_receipts(document, receipts):
+    plan = folder.read(PLAN, Plan)
+    receipts = folder.receipts()
+    for problem in foreign_receipts(plan, receipts):
         raise ValueError(f"{folder}: {problem}")
-    count = len(document["parts"])
+    count = len(plan.parts)
     missing = [number for number in range(count) if number not in receipts]
     if missing:
         raise ValueError(
             f"{folder}: {len(missing)} of {count} parts are not done, the first is part "
             f"{missing[0]}; do them as before, and finished parts are skipped"
         )
-    if FORMATS[document["format"]].one_file:
-        receipts = _joined(folder, document, receipts)
-    manifest.write(folder, manifest.MANIFEST, manifest.complete(document, receipts))
+    manifest = Manifest.of(plan, receipts)
+    if plan.settings.token_format.one_file:
+        manifest = _joined(folder, manifest)
+    folder.write(MANIFEST, manifest)
 
 
-def _joined(
-    folder: Path, plan: dict[str, Any], receipts: dict[int, dict[str, Any]]
-) -> dict[int, dict[str, Any]]:
+def _joined(folder: Folder, manifest: Manifest) -> Manifest:
     """Join the shards of each split to one file, for readers that take one file."""
-    format = FORMATS[plan["format"]]
-    shards = [shard for receipt in receipts.values() for shard in receipt["shards"]]
+    extension = manifest.settings.token_format.extension
     joined = []
-    files = NewFiles(folder)
+    files = folder.new_files()
     try:
         for split in (TRAINING, VALIDATION):
-            its_shards = [shard for shard in shards if shard["split"] == split]
-            if its_shards:
-                new = files.create(split + format.extension)
-                for shard in its_shards:
-                    new.append_file(folder / (shard["name"] + format.extension))
-                totals = {
-                    key: sum(shard[key] for shard in its_shards) for key in ("documents", "ids")
-                }
-                joined.append(
-                    {"name": split, "split": split, **totals, "files": [new.facts._asdict()]}
+            shards = [shard for shard in manifest.shards if shard.split == split]
+            if shards:
+                new = files.create(split + extension)
+                for shard in shards:
+                    new.append_file(folder.path / (shard.name + extension))
+                documents, ids = (
+                    sum(getattr(shard, total) for shard in shards) for total in ("documents", "ids")
                 )
+                joined.append(ShardFacts(split, split, documents, ids, [new.facts]))
         files.put_in_place()
     finally:
         files.discard()
-    first, *others = receipts.items()
-    return {
-        first[0]: {**first[1], "shards": joined},
-        **{number: {**receipt, "shards": []} for number, receipt in others},
-    }
+    first, *others = manifest.parts
+    parts = [
+        replace(first, shards=[shard.name for shard in joined]),
+        *(replace(part, shards=[]) for part in others),
+    ]
+    return replace(manifest, parts=parts, shards=joined)
 
 
 # Many parts
@@ -211,7 +197,9 @@ def tokenize_parts(
         _tokenize_here(parts, tracker)
     else:
         _tokenize_by_workers(parts, workers, executor, tracker)
-    return manifest.totals(Work.of(part).receipt() or {} for part in parts)
+    works = map(Work.of, parts)
+    receipts = [work.folder.found(work.name, Receipt) for work in works]
+    return {**vars(Counts.total(filter(None, receipts)))}
 
 
 class _Tracker:
@@ -222,12 +210,13 @@ class _Tracker:
         self._report = report
         self._done = [0, 0, 0]
 
-    def part(self, part: Part) -> Advance:
-        """Return what a part calls with the bytes it has read, its bytes of text and its ids."""
+    def part(self, part: Part) -> Callable[[Step], None]:
+        """Return what takes the steps of a part."""
         size = part.bytes
         last = [0, 0, 0]
 
-        def advance(bytes_read: int, *others: int) -> None:
+        def advance(step: Step) -> None:
+            bytes_read, *others = step
             now = (min(bytes_read, size), *others)  # a block may reach further
             for i in range(3):
                 self._done[i] += now[i] - last[i]
@@ -236,9 +225,9 @@ class _Tracker:
 
         return advance
 
-    def end(self, part: Part, receipt: dict[str, Any]) -> None:
+    def end(self, part: Part, text_bytes: int, ids: int) -> None:
         """Count a part that is done, without what was counted of it before."""
-        self.part(part)(part.bytes, receipt["text_bytes"], receipt["ids"])
+        self.part(part)((part.bytes, text_bytes, ids))
 
     def show(self) -> None:
         """Report the progress of all parts together."""
@@ -249,35 +238,51 @@ class _Tracker:
 
 def _tokenize_here(parts: Sequence[Part], tracker: _Tracker) -> None:
     """Do the parts in this process. Writing one to disk overlaps with encoding the next."""
-    with thread_pool(1) as background:
-        placing: Future[dict[str, Any]] | None = None
+    placing: Future[None] | None = None
+    try:
         for part in parts:
             work = Work.of(part)
-            if (receipt := work.receipt()) is not None:
-                tracker.end(part, receipt)
+            if (receipt := work.folder.found(work.name, Receipt)) is not None:
+                tracker.end(part, receipt.counts.text_bytes, receipt.counts.ids)
                 continue
-            try:
-                result = written(work, work.tokenizer(), tracker.part(part))
-            except FileNotFoundError:
-                done_by_others(work)
-                continue
+            advance = tracker.part(part)
+            with (
+                work.folder.unless_made(work.name),
+                closing(work.written(work.tokenizer())) as steps,
+            ):
+                for step in steps:
+                    advance(step)
             try:
                 if placing is not None:
                     placing.result()
             except BaseException:
-                result[1].discard()
+                work.discard()
                 raise
-            placing = background.submit(_placed, *result)
+            placing = _placing(work)
         if placing is not None:
             placing.result()
+    finally:
+        if placing is not None:
+            wait([placing])
 
 
-def _placed(work: Work, *result: Any) -> dict[str, Any]:
-    """Put the files of a part in place, unless others did the part meanwhile."""
+def _placing(work: Work) -> Future[None]:
+    """Place a part in a thread; at once in a browser, which has no threads."""
+    future: Future[None] = Future()
+
+    def place() -> None:
+        try:
+            with work.folder.unless_made(work.name):
+                work.placed()
+            future.set_result(None)
+        except BaseException as error:
+            future.set_exception(error)
+
     try:
-        return placed(work, *result)
-    except FileNotFoundError:
-        return done_by_others(work)
+        Thread(target=place).start()
+    except RuntimeError:
+        place()
+    return future
 
 
 def _tokenize_by_workers(
@@ -293,7 +298,8 @@ def _tokenize_by_workers(
             lost = []
             for part, future in pool.completed():
                 try:
-                    tracker.end(part, future.result())
+                    receipt = future.result()
+                    tracker.end(part, receipt["text_bytes"], receipt["ids"])
                 except BrokenExecutor as error:
                     lost.append(part)
                     cause = error

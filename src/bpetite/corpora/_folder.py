@@ -1,0 +1,499 @@
+"""A folder of token files, and what it says of itself: its plan, a receipt per part, the manifest.
+
+vocabulary.json                with the plan
+.bpetite/plan.json             before the first part: the settings, and the sources of each part
+.bpetite/receipts/00000.json   after the files of a part are in place
+manifest.json                  last: the folder is complete
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import Any, TypeVar
+
+from bpetite import Tokenizer
+from bpetite.corpora import _storage as storage
+from bpetite.corpora._corpus import Source
+from bpetite.corpora._new_files import TEMPORARY_FOLDER, FileFacts, NewFiles
+from bpetite.corpora._token_files import FORMATS
+from bpetite.corpora._token_files.contract import Shard, TokenFormat
+from bpetite.formats._files import new_file
+
+MANIFEST = "manifest.json"
+PLAN = ".bpetite/plan.json"
+RECEIPTS = ".bpetite/receipts"
+BAD = ".bpetite/bad"
+VOCABULARY = "vocabulary.json"
+
+UNJOINED = ".bpetite/shards"
+"""The folder of shards that `finish` joins to one file."""
+
+VERSION = 1
+
+_READERS = 16
+"""An object store takes some time to answer, but answers this many readers at once."""
+
+Json = dict[str, Any]
+"""An object of JSON."""
+
+
+@dataclass(frozen=True)
+class VocabularyFacts:
+    """What a plan says of the vocabulary."""
+
+    fingerprint: str
+    file: str
+    ids: int
+    pattern: str
+    special_tokens: dict[str, int]
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer) -> VocabularyFacts:
+        special_tokens = dict(tokenizer.special_tokens)
+        return cls(
+            tokenizer.fingerprint, VOCABULARY, tokenizer.n_vocab, tokenizer.pattern, special_tokens
+        )
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the files of all parts depend on, apart from the sources of each."""
+
+    format: str
+    dtype: str
+    tokenizer: VocabularyFacts
+    begin: str | None
+    end: str | None
+    shard_tokens: int | None
+    validation: float | int
+    shuffle: int | None
+    part_bytes: int
+    corpus: Json
+    """`Corpus.settings`."""
+
+    @classmethod
+    def from_json(cls, document: Json) -> Settings:
+        return cls(**{**document, "tokenizer": VocabularyFacts(**document["tokenizer"])})
+
+    @property
+    def token_format(self) -> TokenFormat:
+        """The format of the token files."""
+        return FORMATS[self.format]
+
+    @property
+    def boundaries(self) -> int:
+        """How often the boundary token stands in a document, for formats that store none."""
+        return 2 if self.begin is not None and self.begin == self.end else 1
+
+    def shard(self, name: str) -> Shard:
+        """Return a shard by its name."""
+        return Shard(name, self.dtype, self.tokenizer.fingerprint)
+
+    def new_shard(self, part: int, split: str, number: int) -> Shard:
+        """Return a shard of a part by its number in a split."""
+        folder = f"{UNJOINED}/" if self.token_format.one_file else ""
+        name = f"{folder}{split}_{part:05d}"
+        return self.shard(name if self.shard_tokens is None else f"{name}_{number:05d}")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The settings of a run, and the sources of each part."""
+
+    settings: Settings
+    parts: list[list[Source]]
+
+    @classmethod
+    def from_json(cls, document: Json) -> Plan:
+        parts = [[Source(**source) for source in its] for its in document.pop("parts")]
+        return cls(Settings.from_json(document), parts)
+
+    def to_json(self) -> Json:
+        return _document(self, "settings")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The numbers of a part that a manifest adds up."""
+
+    documents: int = 0
+    empty: int = 0
+    bad: int = 0
+    text_bytes: int = 0
+    ids: int = 0
+
+    @classmethod
+    def taken(cls, document: Json) -> Counts:
+        """Return the numbers of a document, which lacks them then."""
+        return cls(*map(document.pop, cls.__dataclass_fields__))
+
+    @classmethod
+    def total(cls, receipts: Iterable[Receipt]) -> Counts:
+        """Return the sums of receipts."""
+        each = [vars(receipt.counts).values() for receipt in receipts]
+        return cls(*map(sum, zip(*each, strict=True)))
+
+
+@dataclass(frozen=True)
+class ShardFacts:
+    """What a receipt and a manifest say of a shard."""
+
+    name: str
+    split: str
+    documents: int
+    ids: int
+    files: list[FileFacts] = field(default_factory=list)
+
+    @classmethod
+    def from_json(cls, document: Json) -> ShardFacts:
+        return cls(**{**document, "files": [FileFacts(**file) for file in document["files"]]})
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What was written for a part."""
+
+    part: int
+    counts: Counts
+    shards: list[ShardFacts]
+    bad_list: FileFacts | None = None
+    """The file that names bad documents, if there were any."""
+
+    @classmethod
+    def from_json(cls, document: Json) -> Receipt:
+        part, counts = document.pop("part"), Counts.taken(document)
+        shards = [*map(ShardFacts.from_json, document.pop("shards"))]
+        return cls(part, counts, shards, **{key: FileFacts(**it) for key, it in document.items()})
+
+    def to_json(self) -> Json:
+        document = _document(self, "counts")
+        if self.bad_list is None:
+            del document["bad_list"]
+        return document
+
+
+@dataclass(frozen=True)
+class PartFacts:
+    """What a manifest says of a part."""
+
+    sources: list[Source]
+    counts: Counts
+    shards: list[str]
+
+    @classmethod
+    def from_json(cls, document: Json) -> PartFacts:
+        sources = [Source(**source) for source in document.pop("sources")]
+        return cls(sources, Counts.taken(document), **document)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a complete folder has."""
+
+    settings: Settings
+    totals: Counts
+    parts: list[PartFacts]
+    shards: list[ShardFacts]
+
+    @classmethod
+    def of(cls, plan: Plan, receipts: Mapping[int, Receipt]) -> Manifest:
+        """Return the manifest of a folder with all receipts."""
+        parts = [
+            PartFacts(plan.parts[number], receipt.counts, [shard.name for shard in receipt.shards])
+            for number, receipt in receipts.items()
+        ]
+        shards = [shard for receipt in receipts.values() for shard in receipt.shards]
+        return cls(plan.settings, Counts.total(receipts.values()), parts, shards)
+
+    @classmethod
+    def from_json(cls, document: Json) -> Manifest:
+        totals = Counts(**document.pop("totals"))
+        parts = [*map(PartFacts.from_json, document.pop("parts"))]
+        shards = [*map(ShardFacts.from_json, document.pop("shards"))]
+        return cls(Settings.from_json(document), totals, parts, shards)
+
+    def to_json(self) -> Json:
+        document = _document(self, "settings")
+        return {**document, "parts": [_inlined(part, "counts") for part in document["parts"]]}
+
+
+def _document(facts: Any, inlined: str) -> Json:
+    """Return a document of a folder: the fields of a dataclass, with one field's own inlined."""
+    return {"version": VERSION, **_inlined(plain(facts), inlined)}
+
+
+def plain(value: Any) -> Any:
+    """Return dataclasses as JSON, as `dataclasses.asdict` does in five times the time."""
+    if isinstance(value, list):
+        return [*map(plain, value)]
+    if not hasattr(value, "__dataclass_fields__"):
+        return value
+    return {name: plain(field) for name, field in vars(value).items()}
+
+
+def _inlined(fields: Json, name: str) -> Json:
+    """Return fields with the fields of one of them in its place.
+
+    >>> _inlined({"part": 1, "counts": {"ids": 2}, "shards": []}, "counts")
+    {'part': 1, 'ids': 2, 'shards': []}
+    """
+    pairs = ([*value.items()] if key == name else [(key, value)] for key, value in fields.items())
+    return dict(chain.from_iterable(pairs))
+
+
+def foreign_receipts(plan: Plan, receipts: Mapping[int, Receipt]) -> Iterator[str]:
+    """Yield a sentence about each receipt that is not of the part that its name says."""
+    count = len(plan.parts)
+    for number, receipt in receipts.items():
+        if number >= count:
+            yield f"{receipt_name(number)}: foreign: the plan has {count} parts; remove it"
+        elif (part := receipt.part) != number:
+            yield f"{receipt_name(number)}: foreign: the receipt of part {part}; remove it"
+
+
+# Documents as bytes
+
+
+Document = TypeVar("Document", Plan, Receipt, Manifest)
+
+
+def sealed(document: Json) -> bytes:
+    """Return a document as JSON with its own hash as the last entry.
+
+    >>> opened(sealed({"a": 1}), "name")
+    {'a': 1}
+    """
+    digest = hashlib.sha256(_encoded(document)).hexdigest()
+    return _encoded({**document, "sha256": digest})
+
+
+def opened(data: bytes, name: str) -> Json:
+    """Return the document of `sealed` bytes. Raises ValueError if any byte was changed."""
+    try:
+        document = json.loads(data)
+        document.pop("sha256")
+        if sealed(document) == data:
+            return document  # type: ignore[no-any-return]
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+        pass
+    raise ValueError(f"{name}: damaged, or changed by hand: its content does not fit its sha256")
+
+
+def _encoded(document: Json) -> bytes:
+    return json.dumps(document, indent=1, ensure_ascii=True).encode() + b"\n"
+
+
+def receipt_name(part: int) -> str:
+    """Return the name of the receipt of a part.
+
+    >>> receipt_name(7)
+    '.bpetite/receipts/00007.json'
+    """
+    return f"{RECEIPTS}/{part:05d}.json"
+
+
+# The folder
+
+
+class Folder:
+    """A folder of token files, on this machine or in an object store."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = storage.located_folder(path)
+        self._is_remote = storage.is_remote(self.path)
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def read(self, name: str, kind: type[Document]) -> Document:
+        """Return a document. Raises FileNotFoundError, or ValueError if it is damaged."""
+        path = self.path / name
+        document = opened(storage.read(path), str(path))
+        version = document.pop("version", None)
+        if version != VERSION:
+            raise ValueError(f"{path}: version {version}; this bpetite reads {VERSION}")
+        try:
+            return kind.from_json(document)
+        except (KeyError, TypeError, AttributeError):
+            raise ValueError(
+                f"{path}: another document of token files has this name; bring back the right one, "
+                "or write another folder"
+            ) from None
+
+    def found(self, name: str, kind: type[Document]) -> Document | None:
+        """Return a document, None if it is missing."""
+        try:
+            return self.read(name, kind)
+        except FileNotFoundError:
+            return None
+
+    @contextmanager
+    def unless_made(self, name: str) -> Iterator[None]:
+        """Forgive the loss of new files if another process made the file `name` meanwhile.
+
+        That process may have finished the folder, and then it removed all files not in place.
+        """
+        try:
+            yield
+        except FileNotFoundError:
+            if not storage.exists(self.path / name):
+                raise
+
+    def receipts(self) -> dict[int, Receipt]:
+        """Return the receipt of each finished part, by the number in its name, in order."""
+        place = self.path / RECEIPTS
+        names = storage.names_in(place) if storage.exists(place) else []
+        names = [name for name in names if re.fullmatch(r"[0-9]{5,}\.json", name)]
+        paths = [f"{RECEIPTS}/{name}" for name in names]
+        if self._is_remote:
+            with ThreadPoolExecutor(_READERS) as readers:
+                documents = [*readers.map(self._receipt, paths)]
+        else:
+            documents = [*map(self._receipt, paths)]
+        numbers = (int(name.removesuffix(".json")) for name in names)
+        return dict(sorted(zip(numbers, documents, strict=True)))
+
+    def _receipt(self, name: str) -> Receipt:
+        return self.read(name, Receipt)
+
+    def plan(self) -> Plan:
+        """Return the plan. Raises FileNotFoundError if it is missing."""
+        return _last(self.path / PLAN, lambda: self.read(PLAN, Plan))
+
+    def tokenizer(self) -> Tokenizer:
+        """Return the tokenizer of the vocabulary file. Raises FileNotFoundError without one."""
+        return _last(self.path / VOCABULARY, self.load_tokenizer)
+
+    def load_tokenizer(self) -> Tokenizer:
+        """Load the vocabulary file, whether or not it was loaded before."""
+        with storage.on_disk(self.path, [VOCABULARY]) as local:
+            return Tokenizer.load(local / VOCABULARY)
+
+    def begin(self, plan: Plan, tokenizer: Tokenizer) -> None:
+        """Write a plan and its vocabulary. Raises ValueError if another plan is there."""
+        if not self._is_remote:
+            self.path.mkdir(parents=True, exist_ok=True)
+        present = self._present_plan() or self._written_first(plan)
+        before = present.to_json()
+        for key, value in plan.to_json().items():
+            if json.dumps(before[key]) != json.dumps(value):  # 1 is not 1.0
+                name = _name_of(key, before[key], value)
+                raise ValueError(f"{self}: made with another {name}; choose another folder")
+        vocabulary = self.path / VOCABULARY
+        if not storage.exists(vocabulary):
+            with self.unless_made(VOCABULARY):
+                # A file that is saved there at once has its temporary file next to it, and a killed
+                # process would leave that.
+                files = self.new_files()
+                try:
+                    new = files.create(VOCABULARY)
+                    new.close()
+                    tokenizer.save(new.temporary, overwrite=True, format="bpetite")
+                    files.put_in_place()
+                finally:
+                    files.discard()
+            _loaded[VOCABULARY] = (vocabulary, storage.version_of(vocabulary), tokenizer)
+
+    def _present_plan(self) -> Plan | None:
+        """Return the plan, None in an empty folder."""
+        is_empty = {*storage.names_in(self.path)} <= {".bpetite"}
+        # Another process may write a plan between the two looks. A plan comes before other files.
+        present = self.found(PLAN, Plan)
+        if present is None and not is_empty:
+            raise FileExistsError(
+                f"{self}: not empty, and not a folder of token files; choose another"
+            )
+        return present
+
+    def _written_first(self, plan: Plan) -> Plan:
+        """Write a plan unless there is one; return the one that is there then."""
+        path = self.path / PLAN
+        if self._is_remote:
+            # Two may write at once. The plan that stays refuses the parts of another.
+            if not storage.exists(path):
+                self.write(PLAN, plan)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError), new_file(str(path)) as file:
+                file.write(sealed(plan.to_json()))
+        return self.read(PLAN, Plan)
+
+    def new_files(self) -> NewFiles:
+        """Return new files of this folder, none of which is in place yet."""
+        return NewFiles(self.path, storage.upload if self._is_remote else None)
+
+    def put_in_place(self, files: NewFiles, receipt: Receipt) -> Receipt:
+        """Put the files of a part in place, then write its receipt, and return it."""
+        facts = files.put_in_place()
+        shards = [
+            replace(shard, files=[fact for fact in facts if fact.name.startswith(f"{shard.name}.")])
+            for shard in receipt.shards
+        ]
+        bad_list = next((fact for fact in facts if fact.name.startswith(f"{BAD}/")), None)
+        receipt = replace(receipt, shards=shards, bad_list=bad_list)
+        self.write(receipt_name(receipt.part), receipt)
+        return receipt
+
+    def write(self, name: str, document: Plan | Receipt | Manifest) -> None:
+        """Write or replace a document: whole, or not at all."""
+        files = self.new_files()
+        try:
+            files.create(name).write(sealed(document.to_json()))
+            files.put_in_place()
+        finally:
+            files.discard()
+
+    def remove_leftovers(self) -> None:
+        """Remove what a finished folder needs no more, and what killed processes left in it."""
+        storage.remove_folder(self.path / UNJOINED)
+        storage.remove_folder(self.path / TEMPORARY_FOLDER)
+        if not self._is_remote:
+            # The plan, if its writer was killed just before it got its name.
+            for path in (self.path / TEMPORARY_FOLDER).parent.glob(".bpetite-*.tmp"):
+                path.unlink(missing_ok=True)
+
+
+# A worker does many parts of one folder, and loading a vocabulary takes longer than a small part.
+
+_loaded: dict[str, tuple[Path, tuple[object, ...], Any]] = {}
+"""The plan and the tokenizer that were loaded last: their files, and the versions of these."""
+
+Loaded = TypeVar("Loaded")
+
+
+def _last(path: Path, load: Callable[[], Loaded]) -> Loaded:
+    """Return what a file held when it was loaded last, unless it was replaced since."""
+    version = storage.version_of(path)
+    present = _loaded.get(path.name)
+    if present is not None and present[:2] == (path, version):
+        return present[2]  # type: ignore[no-any-return]
+    value = load()
+    _loaded[path.name] = (path, version, value)
+    return value
+
+
+def _name_of(key: str, present: Any, value: Any) -> str:
+    """Return the name of a setting that differs, and both its values if they are short."""
+    if key == "tokenizer":
+        return f"tokenizer ({present['fingerprint'][:19]}, not {value['fingerprint'][:19]})"
+    if key == "parts":
+        for pair in zip_longest(_described(present), _described(value), fillvalue="nothing"):
+            if pair[0] != pair[1]:
+                names = f" (first {pair[0]}, not {pair[1]})"
+                return f"list of input files, or other sizes of them{names}"
+        return "content of its input files"  # such as other row groups, in as many bytes
+    return f"{key} ({json.dumps(present)[:60]}, not {json.dumps(value)[:60]})"
+
+
+def _described(parts: Any) -> list[str]:
+    """Return the path and the size of each source."""
+    return [f"{source['path']} of {source['size']} bytes" for part in parts for source in part]
