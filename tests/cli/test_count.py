@@ -124,6 +124,14 @@ def test_files_after_a_url_without_its_library_are_counted(
     assert "pip install" in result.err[0]
 
 
+def test_a_count_shows_no_secret_of_its_url() -> None:
+    fsspec = pytest.importorskip("fsspec")
+    pytest.importorskip("upath")
+    fsspec.filesystem("memory").pipe("/count/a.txt?sig=secret", b"ab ab")
+    result = in_process(*COUNT, "memory://count/a.txt?sig=secret")
+    assert result == Result(0, b"5 memory://count/a.txt\n", [])
+
+
 def test_an_empty_name_is_named() -> None:
     result = in_process(*COUNT, "", "three.txt")
     error = "bpetite: '': No such file or directory"

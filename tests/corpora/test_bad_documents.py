@@ -354,6 +354,60 @@ def test_cut_and_corrupt_columns_are_errors(kind: str, step: int, tmp_path: Path
             list(Corpus(path))
 
 
+def test_a_page_of_an_unknown_kind_loses_no_row_in_silence(tmp_path: Path) -> None:
+    """Readers skip such a page."""
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+    table = pa.table({"text": [f"document {row}" for row in range(1000)]})
+    options = {"use_dictionary": False, "data_page_size": 1000, "write_batch_size": 100}
+    parquet.write_table(table, path, compression="NONE", **options)
+    data = bytearray(path.read_bytes())
+    page = parquet.ParquetFile(path).metadata.row_group(0).column(0).data_page_offset
+    assert data[page : page + 2] == b"\x15\x00"
+    data[page + 1] = 2
+    path.write_bytes(data)
+    assert "a.parquet is corrupt (row group 0 has 900 of its 1000 rows)" in error_of(path)
+
+
+def test_a_name_in_parquet_that_is_not_utf8_is_corrupt(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    path.write_bytes(parquet(TEXTS).replace(b"text", b"te\xf3t"))
+    assert "a.parquet is corrupt (a name is not UTF-8: " in error_of(path)
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+@pytest.mark.parametrize("kind", ["string", "large_string", "string_view", "dictionary"])
+def test_texts_outside_the_buffers_of_arrow_are_corrupt(
+    kind: str, is_file: bool, tmp_path: Path
+) -> None:
+    """Otherwise memory of others is a document, or the process ends."""
+    pa = pytest.importorskip("pyarrow")
+    texts = ["a document of more bytes than a view has", None, "ab", ""]
+    array = pa.array(texts, None if kind == "dictionary" else getattr(pa, kind)())
+    if kind == "dictionary":
+        array = array.dictionary_encode()
+    right, wrong = {
+        "string": ("<2i", (40, 42)), "large_string": ("<2q", (40, 42)),
+        "string_view": ("<i4s2i", (40, b"a do", 0, 0)), "dictionary": ("<4i", (0, 0, 1, 2)),
+    }[kind], {
+        "string": (1 << 24, 42), "large_string": (1 << 40, 42),
+        "string_view": (40, b"a do", 0, 1 << 24), "dictionary": (0, 0, 1 << 24, 2),
+    }[kind]  # fmt: skip
+    sink = pa.BufferOutputStream()
+    batch = pa.record_batch({"text": array})
+    with (pa.ipc.new_file if is_file else pa.ipc.new_stream)(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    data = sink.getvalue().to_pybytes()
+    before = struct.pack(right[0], *right[1])
+    assert data.count(before) == 1
+    path = tmp_path / "a.arrow"
+    path.write_bytes(data)
+    assert list(Corpus(path, on_bad="skip")) == [text for text in texts if text is not None]
+    path.write_bytes(data.replace(before, struct.pack(right[0], *wrong)))
+    assert " is corrupt" in error_of(path)
+
+
 def test_parquet_compressed_as_a_whole_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.parquet.gz").write_bytes(gz(parquet(TEXTS)))
     assert "Parquet must be a file and not compressed as a whole" in error_of(

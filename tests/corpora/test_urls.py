@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 from support.cli import failure, in_process
@@ -452,6 +453,10 @@ def test_urls_that_differ_in_the_query_alone_are_refused(server: str, tmp_path: 
     [
         "http://me:secret@{}/none?x=secret",
         "HTTP://me:secret@{}/none#secret",
+        "http://me:a secret@{}/none",
+        "http://me:a::secret@{}/none",
+        "http://{}/none?sig=a::secret",
+        "http://me:secret@[::1]:9/none?sig=secret",
         "zip://a.jsonl::http://me:secret@{}/none.zip?x=secret",
         "memory://none/a.jsonl?sig=secret",
         "file://me:secret@host/a.jsonl",
@@ -465,6 +470,13 @@ def test_errors_have_no_secrets_of_urls(url: str, server: str) -> None:
     assert "secret" not in words + str(caught.value) + repr(vars(caught.value))
     assert "secret" not in str(getattr(caught.value, "filename", ""))
     assert caught.value.__cause__ is None
+
+
+def test_a_file_in_an_archive_is_read(tmp_path: Path) -> None:
+    with ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("a.jsonl", FILES["texts.jsonl"])
+    url = f"zip://a.jsonl::{(tmp_path / 'a.zip').as_uri()}"
+    assert list(Corpus(url)) == TEXTS
 
 
 def test_a_folder_with_a_password_in_its_url_is_refused(tmp_path: Path) -> None:

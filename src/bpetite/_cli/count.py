@@ -11,6 +11,7 @@ from bpetite._cli import common
 from bpetite._cli.errors import fail
 from bpetite._cli.progress import ByteBar, Watched, stored_bytes
 from bpetite.corpora import Corpus
+from bpetite.corpora._storage import public
 
 HELP = """count the tokens of each input, as wc counts words
 
@@ -104,4 +105,4 @@ def _counts(tokenizer: Tokenizer, options: argparse.Namespace) -> Iterator[_Coun
                 fail(error)
                 continue
             is_skipped = corpus.report.bad > 0 and corpus.report.documents == 0
-            yield None if is_skipped else count, name
+            yield None if is_skipped else count, public(name)

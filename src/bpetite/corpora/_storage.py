@@ -40,7 +40,9 @@ def is_url(path: str | os.PathLike[str]) -> bool:
     return _URL.match(str(path)) is not None
 
 
-_USER = re.compile(r"(?<=://)[^/\s?#]*@")  # greedy: a password may have an @ too
+_USER = re.compile(r"(?<=://)[^/?#]*@")  # greedy: a password may have an @ too, or a space
+_USER_IN_WORDS = re.compile(r"(?<=://)[^/\s?#]*@")
+_JOINT = re.compile(rf"::(?={_URL.pattern})", re.IGNORECASE)  # other colons are a part's own
 _CONTAINER = re.compile(r"(abfss?|wasbs?|az|adl)://[^/:\s]*@", re.IGNORECASE)  # names no user
 _QUERIES = re.compile(r"(https?://[^\s?#]*)[?#][^\s'\">)]*", re.IGNORECASE)
 
@@ -55,7 +57,7 @@ def public(path: str) -> str:
     """
     if not is_url(path):
         return path
-    return "::".join(_without_secrets(part)[0] for part in path.split("::"))
+    return "::".join(_without_secrets(part)[0] for part in _JOINT.split(path))
 
 
 def _without_secrets(url: str) -> tuple[str, list[str]]:
@@ -73,10 +75,10 @@ def _without_secrets(url: str) -> tuple[str, list[str]]:
 def _public_words(words: str, url: str) -> str:
     """Return an error's words without secrets of URLs."""
     words = words.replace(url, public(url))
-    for part in url.split("::"):
+    for part in _JOINT.split(url):
         for secret in _without_secrets(part)[1]:
             words = words.replace(secret, "")
-    return _USER.sub("", _QUERIES.sub(r"\1", words))
+    return _USER_IN_WORDS.sub("", _QUERIES.sub(r"\1", words))
 
 
 def located_folder(folder: str | os.PathLike[str]) -> Path:
@@ -225,15 +227,16 @@ def opened(path: str) -> Any:
         file = place.fs.open(place.path, "rb", block_size=_READ_AHEAD_BYTES, cache_type="readahead")
     if isinstance(file, io.BytesIO):
         file = io.BytesIO(file.getvalue())  # the files of fsspec's memory share one position
-    return StoreFile(path, file)
+    return StoreFile(path, file, place.fs)
 
 
 class StoreFile(io.RawIOBase):
     """An open file of a store, whose errors name its URL."""
 
-    def __init__(self, url: str, file: Any) -> None:
+    def __init__(self, url: str, file: Any, files: Any) -> None:
         self._url = url
         self._file = file
+        self._files = files  # kept: an archive closes its file when it is no longer used
         self.error: OSError | None = None
         """The last error, for users of libraries that replace it by one of their own."""
 

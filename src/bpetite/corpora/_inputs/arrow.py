@@ -41,7 +41,7 @@ def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
         return
     with _opened(span.path, settings.text_field) as file:
         end = file.num_record_batches if span.end is None else span.end
-        columns = (file.get_batch(number).column(0) for number in range(span.start, end))
+        columns = (_checked(file.get_batch(number).column(0)) for number in range(span.start, end))
         before: int | None = None
         for found in found_in(span.path, columns, 0, settings.batch_bytes):
             if found.bad and before is None:
@@ -69,7 +69,7 @@ def _read_stream(source: Source, is_file: bool, settings: Settings, path: str) -
             raise DataError("cut", source.offset, "it is empty")
         reader = ipc.open_stream(pyarrow().PythonFile(recorded, mode="r"))
         number = check_column(reader.schema, settings.text_field)
-        columns = (batch.column(number) for batch in reader)
+        columns = (_checked(batch.column(number)) for batch in reader)
         yield from found_in(path, columns, 0, settings.batch_bytes)
     if recorded.last != _STREAM_END:
         raise DataError("cut", source.offset, "the Arrow stream has no end mark")
@@ -78,6 +78,28 @@ def _read_stream(source: Source, is_file: bool, settings: Settings, path: str) -
         raise DataError("cut", source.offset, "the Arrow file has no end mark")
     if rest and not is_file:
         raise DataError("corrupt", source.offset, "other bytes follow the Arrow stream")
+
+
+def _checked(column: Any) -> Any:
+    """Return a text column; raise pyarrow's error if it points outside its own buffers.
+
+    Bytes need not be UTF-8: a bad document is found later, and by its row.
+    """
+    pa = pyarrow()
+    texts, indices = column, None
+    if pa.types.is_dictionary(column.type):
+        texts, indices = column.dictionary, column.indices
+    for kind, as_bytes in (
+        (pa.string(), pa.binary()),
+        (pa.large_string(), pa.large_binary()),
+        (pa.string_view(), pa.binary_view()),
+    ):
+        if texts.type == kind:
+            texts = texts.view(as_bytes)
+    texts.validate(full=True)
+    if indices is not None:
+        pa.DictionaryArray.from_arrays(indices, texts)  # checks the indices
+    return column
 
 
 def _last_bytes(source: Source) -> bytes:

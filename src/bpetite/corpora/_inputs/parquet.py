@@ -90,8 +90,12 @@ def _columns(stored: Any, file: Any, groups: range, settings: Settings) -> Itera
             rows = min(rows, max(_MAX_DECODED_BYTES // max(longest, 1), 1))
         if chunk is not None and "DELTA_BYTE_ARRAY" in chunk.encodings:
             rows = min(rows, _MAX_DELTA_ROWS)
+        found = 0
         for batch in _batches(reader, rows, group, settings):
+            found += batch.num_rows
             yield batch.column(0)
+        if found != count:  # pyarrow skips a page of an unknown kind
+            raise DataError("corrupt", detail=f"row group {group} has {found} of its {count} rows")
 
 
 def _batches(file: Any, rows: int, group: int, settings: Settings) -> Any:
@@ -183,3 +187,5 @@ def arrow_errors() -> Iterator[None]:
         if type(error) is pa.ArrowException:  # of the system, which may have no thread left
             raise OSError(errno.EAGAIN, f"pyarrow: {detail}") from None
         raise DataError("corrupt", detail=detail) from None
+    except UnicodeDecodeError as error:  # of the name of a column
+        raise DataError("corrupt", detail=f"a name is not UTF-8: {error.object!r}") from None
