@@ -20,9 +20,9 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from support.cli import posix_only
 from support.engines import native_only
 from support.examples import few_examples, slow_except
+from support.programs import posix_only
 
 from bpetite import PATTERNS, PieceCounts, PieceCountsHeader, Tokenizer, TrainingProgress
 from bpetite import _piece_records as records_module
@@ -31,7 +31,6 @@ from bpetite._piece_counts import counts as counts_module
 from bpetite._piece_counts import file as file_module
 from bpetite._piece_records import MAX_COUNT, RecordError, write_records
 from bpetite._pretokenizer import Pretokenizer
-from bpetite.corpora import Corpus
 from conftest import TEXTS
 
 any_pattern = st.sampled_from([*PATTERNS, r"\w+|\W"])
@@ -123,12 +122,9 @@ def test_counts_of_files_are_those_of_their_texts(documents: list[str]) -> None:
     assert PieceCounts.from_files(files) == counts_of(*documents)
 
 
-def test_documents_may_be_bytes_or_come_in_batches(tmp_path: Path) -> None:
+def test_documents_may_be_bytes() -> None:
     expected = counts_of("to be", "or not é")
-    (tmp_path / "documents.jsonl").write_text('{"text": "to be"}\n{"text": "or not é"}\n', "utf-8")
-    corpus = Corpus(tmp_path / "documents.jsonl")
     assert PieceCounts.from_corpus([b"to be", "or not é".encode()]) == expected
-    assert PieceCounts.from_corpus(corpus) == expected
 
 
 def test_lone_surrogates_may_be_replaced() -> None:

@@ -28,15 +28,15 @@ from support.cli import (
     failure,
     in_process,
     installed,
-    posix_only,
     run,
     saved,
     start,
 )
 from support.cli import folder as folder  # a fixture
 from support.cli import public_ranks as public_ranks  # a fixture
-from support.engines import quick_once
+from support.engines import native_only, quick_once
 from support.examples import slow_except
+from support.programs import output_of, posix_only
 
 import _bpetite_command
 import bpetite
@@ -402,6 +402,51 @@ def test_model_refused_by_its_library_gives_one_line() -> None:
 def test_newline_in_a_file_name_keeps_one_line() -> None:
     result = in_process("encode", "--model", "no\nsuch.json", "--text", "x")
     assert (result.code, result.out, len(result.err)) == (1, b"", 1)
+
+
+# An engine that is missing, and memory that is short
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reason"),
+    [
+        ("native", "BPETITE_ENGINE=native, but this installation has no native engine; "),
+        ("rust", "BPETITE_ENGINE must be native or python, got 'rust'"),
+    ],
+)
+def test_a_missing_engine_gives_one_line(wanted: str, reason: str, tmp_path: Path) -> None:
+    site = "import sys\nsys.modules['bpetite._engine._native'] = None\n"
+    (tmp_path / "sitecustomize.py").write_text(site)
+    variables = {"BPETITE_ENGINE": wanted, "PYTHONPATH": str(tmp_path)}
+    for command, line in (((), f"bpetite: {reason}"), ((sys.executable, "-m", "bpetite"), reason)):
+        result = run("--version", command=command, variables=variables)
+        assert (result.code, result.out, len(result.err)) == (1, b"", 1)
+        assert line in result.err[0]
+
+
+LITTLE_MEMORY = """
+import contextlib, io, resource
+from bpetite._cli import main
+
+with open("numbers.txt", "w") as file:
+    file.write(" ".join(map(str, range(1 << 18))))
+with open("/proc/self/statm") as sizes:
+    used = int(sizes.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (5 << 20), resource.RLIM_INFINITY))
+with contextlib.redirect_stderr(io.StringIO()) as errors:
+    code = main(["train", "numbers.txt", "--vocab-size", "900", "--output", "new.json", "--quiet"])
+print(code, errors.getvalue())
+"""
+
+
+@native_only
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the memory as Linux does")
+def test_command_says_that_memory_is_short() -> None:
+    # The file or the engine may be the first to need more.
+    assert output_of(LITTLE_MEMORY) in (
+        "1 bpetite: numbers.txt: out of memory\n\n",
+        "1 bpetite: the system has too little memory for this call\n\n",
+    )
 
 
 # Standard streams that are closed

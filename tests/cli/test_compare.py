@@ -11,10 +11,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from support.cli import RAW, TOKENIZER, Result, failure, in_process, posix_only, run, saved
+from support.cli import RAW, TOKENIZER, Result, failure, in_process, run, saved
 from support.cli import folder as folder  # a fixture
 from support.cli import public_ranks as public_ranks  # a fixture
 from support.engines import quick_once
+from support.programs import posix_only
 
 from bpetite import Tokenizer
 

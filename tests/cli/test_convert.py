@@ -21,7 +21,6 @@ from support.cli import (
     failure,
     in_process,
     installed,
-    posix_only,
     run,
     saved,
 )
@@ -29,6 +28,7 @@ from support.cli import folder as folder  # a fixture
 from support.cli import public_ranks as public_ranks  # a fixture
 from support.engines import quick_once
 from support.examples import slow_except
+from support.programs import posix_only
 
 from bpetite import Tokenizer
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from support.cli import BOM_WARNING, RAW, TOKENIZER, Result, failure, in_process, posix_only
+from support.cli import BOM_WARNING, RAW, TOKENIZER, Result, failure, in_process
 from support.cli import folder as folder  # a fixture
+from support.programs import posix_only
 
 from bpetite import Tokenizer
 from bpetite._cli import main, progress

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.cli import environment, example, in_process, posix_only
+from support.cli import environment, example, in_process
 from support.engines import quick_once
+from support.programs import posix_only
 
 from bpetite import Tokenizer
 

@@ -9,9 +9,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from support.cli import TEXT, TOKENIZER, example, failure, in_process, posix_only
+from support.cli import TEXT, TOKENIZER, example, failure, in_process
 from support.cli import folder as folder  # a fixture
 from support.engines import quick_once
+from support.programs import posix_only
 
 from bpetite import Tokenizer
 from bpetite.analysis import page, report

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from support.cli import BOM_WARNING, TEXT, Result, failure, in_process, posix_only
+from support.cli import BOM_WARNING, TEXT, Result, failure, in_process
 from support.cli import folder as folder  # a fixture
 from support.engines import python_only
+from support.programs import posix_only
 
 import bpetite
 from bpetite import Tokenizer

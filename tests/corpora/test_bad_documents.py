@@ -16,7 +16,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support.cli import posix_only
 from support.corpora import (
     COMPRESSIONS,
     TEXTS,
@@ -30,6 +29,7 @@ from support.corpora import (
     zstd,
 )
 from support.examples import slow_except
+from support.programs import posix_only
 
 from bpetite.corpora import BadDocumentError, Corpus
 from bpetite.corpora._inputs.source import BLOCK_BYTES

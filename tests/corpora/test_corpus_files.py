@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli import posix_only
+from support.programs import posix_only
 
 from bpetite.corpora import Corpus
 

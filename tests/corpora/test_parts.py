@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli import in_process, posix_only
+from support.cli import in_process
 from support.engines import quick_once
 from support.examples import slow_except
-from support.programs import variables
+from support.programs import posix_only, variables
 
 from bpetite import PieceCounts, Tokenizer
 from bpetite.corpora import (

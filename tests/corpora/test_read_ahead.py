@@ -10,8 +10,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 import pytest
-from support.cli import posix_only
-from support.programs import variables
+from support.programs import posix_only, variables
 
 from bpetite.corpora import Corpus, _reading
 from bpetite.corpora._reading import read_ahead

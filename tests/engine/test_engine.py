@@ -8,13 +8,10 @@ import os
 import subprocess
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import pytest
 from support import ROOT
-from support.cli import failure
-from support.cli import run as run_command
 from support.engines import native_only
 
 import bpetite
@@ -77,21 +74,6 @@ def test_setup_gives_the_same_advice() -> None:
     setup = (ROOT / "setup.py").read_text("utf-8")
     literals = [each for each in ast.walk(ast.parse(setup)) if isinstance(each, ast.Constant)]
     assert INSTALL_NATIVE in [each.value for each in literals]
-
-
-@pytest.mark.parametrize(("wanted", "reason"), [("native", MISSING), ("rust", MUST_BE)])
-def test_the_command_says_in_one_line_why_there_is_no_engine(
-    wanted: str, reason: str, tmp_path: Path
-) -> None:
-    site = "import sys\nsys.modules['bpetite._engine._native'] = None\n"
-    (tmp_path / "sitecustomize.py").write_text(site)
-    variables = {"BPETITE_ENGINE": wanted, "PYTHONPATH": str(tmp_path)}
-    line = reason.format(wanted)
-    assert run_command("--version", variables=variables) == failure(line)
-    module = (sys.executable, "-m", "bpetite")
-    result = run_command("--version", command=module, variables=variables)
-    assert (result.code, result.out, len(result.err)) == (1, b"", 1)
-    assert line in result.err[0]
 
 
 def test_a_broken_native_engine_is_an_error() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from pathlib import Path
 
 import pytest
 from support.engines import native_only
@@ -119,27 +118,3 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def test_too_little_memory_raises_memory_error(call: str, outcomes: list[str]) -> None:
     ends = {line.partition("|")[2] for line in outcomes if line.startswith(f"{call}|")}
     assert ends in ({"raised"}, {"raised", "made"})
-
-
-COMMAND = """
-import contextlib, io, resource
-from bpetite._cli import main
-
-with open("numbers.txt", "w") as file:
-    file.write(" ".join(map(str, range(1 << 18))))
-with open("/proc/self/statm") as sizes:
-    used = int(sizes.read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (used + (5 << 20), resource.RLIM_INFINITY))
-with contextlib.redirect_stderr(io.StringIO()) as errors:
-    code = main(["train", "numbers.txt", "--vocab-size", "900", "--output", "new.json", "--quiet"])
-print(code, errors.getvalue())
-"""
-
-
-def test_command_says_that_memory_is_short(tmp_path: Path) -> None:
-    with contextlib.chdir(tmp_path):
-        # The file or the engine may be the first to need more.
-        assert output_of(COMMAND) in (
-            "1 bpetite: numbers.txt: out of memory\n\n",
-            "1 bpetite: the system has too little memory for this call\n\n",
-        )

@@ -36,8 +36,6 @@ BOM_WARNING = (
     "begins with a byte order mark (U+FEFF), which is read as text; remove it unless you need it"
 )
 
-posix_only = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals, files or shell")
-
 
 @dataclass(frozen=True)
 class Result:

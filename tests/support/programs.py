@@ -4,7 +4,11 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 import bpetite
+
+posix_only = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals, files or shell")
 
 PEAK = """
 def peak():

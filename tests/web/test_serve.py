@@ -20,10 +20,11 @@ from types import MappingProxyType
 
 import pytest
 from starlette.testclient import TestClient
-from support.cli import TEXT, TOKENIZER, failure, in_process, posix_only, start
+from support.cli import TEXT, TOKENIZER, failure, in_process, start
 from support.cli import folder as folder  # a fixture
 from support.engines import quick_once
 from support.examples import slow_except
+from support.programs import posix_only
 from support.vocabularies import vocabulary
 
 from bpetite import Tokenizer
