@@ -386,8 +386,8 @@ def test_chunks_take_linear_time(unit: str) -> None:
         return time.process_time() - start
 
     seconds(5_000)
-    limit = 24 * seconds(20_000)
-    assert best_time(lambda: seconds(160_000), limit) < limit
+    limit = 24 * seconds(10_000)
+    assert best_time(lambda: seconds(80_000), limit) < limit
 
 
 def characters_read(tokenizer: Tokenizer, text: str, budget: int, overlap: int) -> int:

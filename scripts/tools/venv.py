@@ -54,7 +54,8 @@ def ensure(extra: str = "", native: str = "") -> None:
             say("making .venv")
             venv.create(FOLDER, clear=True, symlinks=os.name != "nt", with_pip=True)
         say("installing bpetite" + (f" with the {extra} extra" if extra else ""))
-        command: list[str | Path] = [PYTHON, "-m", "pip", "install", "--quiet"]
+        # Python compiles what it imports. To compile all modules takes as long as the rest.
+        command: list[str | Path] = [PYTHON, "-m", "pip", "install", "--quiet", "--no-compile"]
         command += ["--disable-pip-version-check", "--editable", project]
         subprocess.run(command, check=True, env=environment)
     except subprocess.CalledProcessError:
