@@ -5,12 +5,13 @@
     expect(dead_code, unused_imports, reason = "Python uses it")
 )]
 
+mod analysis;
 mod cache;
+mod corpora;
 mod decode;
 mod encode;
 mod hash;
 mod interrupt;
-mod json;
 mod mem;
 mod merge;
 #[cfg(feature = "extension-module")]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain, count, islice
 
 from bpetite._encoder import merge_ids
-from bpetite._merge_trees import token_parts
+from bpetite._token_parts import token_parts
 from bpetite._token_tables import row_count
 from bpetite._vocabulary import Vocabulary, check_id_range, check_special_tokens
 

@@ -859,18 +859,6 @@ class Tokenizer(MakesStreams):
                 total += len(ids)
         return total
 
-    def _count_ids(self, corpus: Batches, threads: int | None) -> dict[int, int]:
-        """Return how often each id occurs in a corpus whose special literals are ordinary text.
-
-        Not for users. Raises the errors of `encode_segments`.
-        """
-        encoder, _ = self._choose((), ())
-        runs = (
-            (data.toreadonly(), _whole(data) if offsets is None else offsets)
-            for data, offsets, _ in self._runs(corpus)
-        )
-        return encoder.count_ids(runs, _arguments.check_threads(threads))
-
     # Budgets
 
     def fits(
@@ -1619,6 +1607,11 @@ class Tokenizer(MakesStreams):
         return f"<Tokenizer: {self.vocab_size} ids = {' + '.join(groups)}>"
 
 
+def vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:
+    """Return the vocabulary of a tokenizer, for packages on top that need its tables."""
+    return tokenizer._vocabulary
+
+
 def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'s' * (count != 1)}"
 
@@ -1667,11 +1660,6 @@ def _split_again(runs: Iterator[DocumentRun], splitter: ChunkSplitter) -> Iterat
             yield DocumentRun(memoryview(data), None, run.is_end)
 
 
-def _whole(data: memoryview) -> memoryview:
-    """Return the offsets of one document."""
-    return memoryview(array("Q", (0, len(data))))
-
-
 def _encoded_runs(
     encoder: TextEncoder, runs: Iterator[DocumentRun], frame: Frame, item_size: int, threads: int
 ) -> Iterator[tuple[memoryview, memoryview, bool]]:
@@ -1679,7 +1667,7 @@ def _encoded_runs(
     is_open = False  # whether a part of a document came before
     for data, offsets, is_end in runs:
         if offsets is None:
-            offsets = _whole(data)
+            offsets = memoryview(array("Q", (0, len(data))))
             around: Frame = (() if is_open else prefix, suffix if is_end else ())
             is_open = not is_end
         else:

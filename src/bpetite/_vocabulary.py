@@ -139,7 +139,6 @@ class NativeVocabulary(Protocol):
     def ignore_merges(self) -> bool: ...
     def byte_ids(self) -> tuple[int, ...]: ...
     def merges(self) -> tuple[Pair, ...]: ...
-    def last_merges(self, count: int) -> tuple[Pair, ...]: ...
     def merge_ids(self) -> tuple[int, ...]: ...
     def other_tokens(self) -> dict[int, bytes]: ...
     def tokens(self) -> dict[int, bytes]:
@@ -324,12 +323,6 @@ class Vocabulary:
     def merges(self) -> tuple[Pair, ...]:
         """The merges in rank order."""
         return self._merges if self.native is None else self.native.merges()
-
-    def last_merges(self, count: int) -> tuple[Pair, ...]:
-        """Return the merges of the highest ranks: `count` of them."""
-        if self.native is None:
-            return self.merges[len(self.merges) - count :]
-        return self.native.last_merges(count)
 
     @lazy_property
     def merge_ids(self) -> tuple[int, ...]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import product
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,9 +12,8 @@ from support.engines import native_only
 from support.vocabularies import vocabulary
 
 from bpetite import Tokenizer
-from bpetite._engine import ENGINE
-from bpetite._merge_trees import MergeTrees
 from bpetite._vocabulary import Vocabulary
+from bpetite.analysis._merge_trees import MergeTrees, last_merges, make_merge_trees
 
 TEXTS = st.lists(st.sampled_from(["ab", "abab", "né", "你好", "\n", " ", "🙂"]), max_size=40).map(
     "".join
@@ -45,7 +47,7 @@ def trained(draw: st.DrawFn) -> Vocabulary:
 def test_engines_find_the_same_numbers(subject: Vocabulary, text: str) -> None:
     ids = Tokenizer(subject).encode_ordinary(text)
     counts = {id: ids.count(id) for id in ids}
-    trees, expected = ENGINE.make_merge_trees(subject), MergeTrees(subject)
+    trees, expected = make_merge_trees(subject), MergeTrees(subject)
     assert trees.tokens_by_size(counts) == expected.tokens_by_size(counts)
     assert (trees.merge_count, trees.unmade()) == (expected.merge_count, expected.unmade())
 
@@ -54,7 +56,7 @@ def test_engines_find_the_same_numbers(subject: Vocabulary, text: str) -> None:
 def test_each_number_is_that_of_a_smaller_vocabulary(corpus: str, text: str) -> None:
     tokenizer = Tokenizer.train(corpus, 270)
     ids = tokenizer.encode_ordinary(text)
-    found = ENGINE.make_merge_trees(tokenizer._vocabulary).tokens_by_size(
+    found = make_merge_trees(tokenizer._vocabulary).tokens_by_size(
         {id: ids.count(id) for id in ids}
     )
     sizes = range(256, 257 + len(tokenizer.merges))
@@ -64,13 +66,21 @@ def test_each_number_is_that_of_a_smaller_vocabulary(corpus: str, text: str) -> 
 @pytest.mark.parametrize("subject", [OTHERS[0], Vocabulary(((97, 98),), {}, "...")])
 def test_an_unknown_id_is_an_error(subject: Vocabulary) -> None:
     with pytest.raises(KeyError, match=r"^999$"):
-        ENGINE.make_merge_trees(subject).tokens_by_size({999: 1})
+        make_merge_trees(subject).tokens_by_size({999: 1})
 
 
 @native_only
 def test_more_bytes_than_64_bits_count_are_an_error() -> None:
-    trees = ENGINE.make_merge_trees(Vocabulary(((97, 98),), {}, "..."))
+    trees = make_merge_trees(Vocabulary(((97, 98),), {}, "..."))
     assert trees.tokens_by_size({256: 2**63 - 1}) == [2**64 - 2, 2**63 - 1]
     for count in (2**63, 2**64):
         with pytest.raises(OverflowError):
             trees.tokens_by_size({256: count})
+
+
+def test_last_merges_are_the_end_of_all(tmp_path: Path) -> None:
+    trained = Tokenizer.train("the hen then met the ten men", 262)
+    trained.save(tmp_path / "model.json")
+    loaded = Tokenizer.load(tmp_path / "model.json")  # the native engine holds its merges
+    for subject, count in product((trained, loaded), range(7)):
+        assert last_merges(subject._vocabulary, count) == trained.merges[6 - count :]

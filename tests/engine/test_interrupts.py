@@ -71,8 +71,8 @@ OWN = r"\w+|\W"
         pytest.param(
             "o200k",
             "__import__('bpetite.analysis._texts').analysis._texts.WholeText(some * 200)",
-            "_count_ids(given, threads=2)",
-            id="piece, its ids counted",
+            "encode_segments(given, threads=2).__next__()",
+            id="piece of a corpus",
             marks=pytest.mark.slow,
         ),
         pytest.param(

@@ -17,7 +17,7 @@ mod pieces;
 mod table;
 
 pub use batch::{MAX_FEW_CJK_RUNS, Misses};
-pub use packed::{ID_BITS, Packed};
+pub use packed::Packed;
 pub use pieces::{Cache, MergePiece};
 
 #[cfg(test)]

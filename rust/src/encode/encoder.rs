@@ -56,11 +56,6 @@ impl Encoder {
         self.special.is_some()
     }
 
-    /// Returns the highest id of an ordinary token.
-    pub(super) fn highest_id(&self) -> u32 {
-        self.pieces.id_of.iter().copied().max().unwrap_or(0)
-    }
-
     /// Returns the start and the end of the first special literal in a text.
     pub fn first_special(&self, text: &[u8]) -> Option<(usize, usize)> {
         let mut first = None;

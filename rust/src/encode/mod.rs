@@ -14,4 +14,4 @@ pub use encoder::Encoder;
 pub use encoder::examples;
 pub use parallel::Texts;
 pub use parts::{PartedText, Stop};
-pub use sink::{Count, Id, IdCounts, IdList};
+pub use sink::{Count, Id, IdList};

@@ -3,12 +3,12 @@
 
 use std::ops::Range;
 use std::panic::resume_unwind;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::batch::{Context, Job};
 use super::encoder::Encoder;
-use super::sink::{Id, IdCounts, IdList, Sink};
+use super::sink::{Id, IdList, Sink};
 use crate::cache::{Cache, Packed};
 use crate::interrupt::Interrupt;
 use crate::mem::growth::{append, collected, granted, lengthen, push, with_room};
@@ -101,27 +101,6 @@ pub fn encode_all<T: Id>(
     // An interrupt leaves fewer offsets.
     lengthen(&mut offsets, texts.len() + 1, all.len() as u64);
     Ok((all, offsets))
-}
-
-/// Counts each id of all texts. Each thread takes counts out of `spare`, or begins new ones, and
-/// puts them back. An interrupt leaves the counts incomplete.
-pub fn count_all(
-    encoder: &Encoder,
-    Texts { texts, buffer }: Texts<'_>,
-    ordinary: bool,
-    threads: usize,
-    spare: &Mutex<Vec<IdCounts>>,
-    interrupt: &mut Interrupt<'_>,
-) -> Result<(), TooLongError> {
-    let (parts, groups) = divided(encoder, texts, ordinary, threads, interrupt)?;
-    let spare = || spare.lock().unwrap_or_else(PoisonError::into_inner);
-    for_each(encoder, groups.len(), threads, interrupt, |number, context, interrupt| {
-        let counts = spare().pop().unwrap_or_else(|| IdCounts::new(encoder.highest_id()));
-        let mut sink = GroupSink::new(counts, &parts, groups[number].clone(), Frame::default());
-        encode_group(encoder, buffer, &mut Job { context, sink: &mut sink, interrupt });
-        spare().push(sink.ids);
-    });
-    Ok(())
 }
 
 /// Divides texts into parts, and these into groups that threads encode.
@@ -374,8 +353,6 @@ fn groups_of(parts: &[Part<'_>], max_bytes: usize) -> Vec<Range<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
     use crate::encode::examples::{all_words, encoder, encoders, plain_ids};
     use crate::split::Pattern;
@@ -418,18 +395,6 @@ mod tests {
                 }
                 let found = encode_all(encoder, texts, ordinary, frame, 3, never);
                 assert!(found.unwrap() == (short.clone(), offsets.clone()));
-                for &threads in threads {
-                    let counts = Mutex::default();
-                    count_all(encoder, texts, ordinary, threads, &counts, never).unwrap();
-                    let mut all = IdCounts::new(7);
-                    counts.into_inner().unwrap().iter().for_each(|counts| all.add(counts));
-                    let mut expected = BTreeMap::<_, u64>::new();
-                    let framed = |id: &&u32| frame.prefix.contains(id) || frame.suffix.contains(id);
-                    ids.iter().filter(|id| !framed(id)).for_each(|&id| {
-                        *expected.entry(id).or_default() += 1;
-                    });
-                    assert!(all.all().eq(expected), "{threads} threads");
-                }
             }
         }
     }

@@ -1,9 +1,7 @@
-//! Targets of ids: a list, an array, a count, or a count of each id.
+//! Targets of ids: a list, an array or a count.
 
-use std::collections::BTreeMap;
-
-use crate::cache::{Cache, ID_BITS, Packed};
-use crate::mem::growth::{filled, granted};
+use crate::cache::{Cache, Packed};
+use crate::mem::growth::granted;
 use crate::mem::pool::BufferPool;
 
 /// The least room, in ids, for the rest of a text.
@@ -42,83 +40,6 @@ impl Sink for Count {
 
     fn count(&self) -> usize {
         self.0
-    }
-}
-
-/// How often each id occurs.
-pub struct IdCounts {
-    /// The counts of the lowest ids.
-    low: Vec<u64>,
-    /// The counts of the other ids.
-    high: BTreeMap<u32, u64>,
-    count: usize,
-}
-
-/// The ids of a packed number are below this limit.
-const LOW_IDS: usize = 1 << ID_BITS;
-
-impl IdCounts {
-    /// Returns counts of ids up to `highest`, and of few others.
-    pub fn new(highest: u32) -> IdCounts {
-        let low = filled(0, LOW_IDS.min(highest as usize + 1));
-        IdCounts { low, high: BTreeMap::new(), count: 0 }
-    }
-
-    /// Returns each id that occurs, in ascending order, and its count.
-    pub fn all(&self) -> impl Iterator<Item = (u32, u64)> {
-        let low = (0..).zip(self.low.iter().copied()).filter(|&(_, count)| count > 0);
-        low.chain(self.high.iter().map(|(&id, &count)| (id, count)))
-    }
-
-    /// Adds other counts.
-    pub fn add(&mut self, other: &IdCounts) {
-        let IdCounts { low, high, count } = self;
-        other.all().for_each(|(id, count)| *count_of(low, high, id) += count);
-        *count += other.count;
-    }
-}
-
-#[inline(always)]
-fn count_of<'a>(low: &'a mut [u64], high: &'a mut BTreeMap<u32, u64>, id: u32) -> &'a mut u64 {
-    match low.get_mut(id as usize) {
-        Some(count) => count,
-        None => high.entry(id).or_default(),
-    }
-}
-
-impl Sink for IdCounts {
-    #[inline(always)]
-    fn take_packed(&mut self, packed: &[Packed], _bounds: &[u32], cache: &Cache) {
-        // A local count, and a slice, stay in registers.
-        let (low, high, mut count) = (&mut self.low[..], &mut self.high, self.count);
-        for &ids in packed {
-            if ids.inner_count() == 1 {
-                *count_of(low, high, ids.inner_ends().0) += 1;
-                count += 1;
-            } else if ids.is_spilled() {
-                let more = cache.spilled(ids);
-                more.iter().for_each(|&id| *count_of(low, high, id) += 1);
-                count += more.len();
-            } else {
-                let mut bits = ids;
-                for _ in 0..ids.inner_count() {
-                    *count_of(low, high, bits.inner_ends().0) += 1;
-                    bits.0 >>= ID_BITS;
-                }
-                count += ids.inner_count();
-            }
-        }
-        self.count = count;
-    }
-
-    fn take(&mut self, ids: &[u32]) {
-        let IdCounts { low, high, count } = self;
-        ids.iter().for_each(|&id| *count_of(low, high, id) += 1);
-        *count += ids.len();
-    }
-
-    fn count(&self) -> usize {
-        self.count
     }
 }
 

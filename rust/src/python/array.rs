@@ -10,7 +10,6 @@ use pyo3::types::PyMemoryView;
 
 use super::interrupt::caught;
 use crate::encode::Id;
-use crate::json;
 use crate::mem::pool::BufferPool;
 
 /// An integer of a buffer, with its format in the modules struct and array.
@@ -34,7 +33,6 @@ macro_rules! items {
 }
 
 items! {
-    u8: c"B", Some(json::buffer_pool());
     u16: c"H", Some(u16::pool());
     u32: c"I", Some(u32::pool());
     u64: c"Q", None;

@@ -1,6 +1,6 @@
 //! Text to ids, for Python.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
@@ -15,7 +15,7 @@ use super::object::new_int;
 use super::text::Text;
 use super::vocabulary::NativeVocabulary;
 use crate::encode::parallel::{self, Frame, TooLongError};
-use crate::encode::{Count, Encoder, Id, IdCounts, IdList, Job, PartedText, Stop, Texts};
+use crate::encode::{Count, Encoder, Id, IdList, Job, PartedText, Stop, Texts};
 use crate::interrupt::Interrupt;
 use crate::mem::growth::{collected, copied};
 use crate::split::Pattern;
@@ -315,36 +315,6 @@ impl TextEncoder {
                 views(py, self.ids_of_bytes::<u32>(py, texts, may_change, false, frame, threads)?)
             }
         })
-    }
-
-    /// Returns how often each id occurs in the documents of all runs, in ascending order of ids. A
-    /// run is data and offsets, as `encode_offsets` takes them.
-    fn count_ids<'py>(
-        &self,
-        runs: &Bound<'py, PyAny>,
-        threads: usize,
-    ) -> PyResult<Bound<'py, PyDict>> {
-        let py = runs.py();
-        let spare = Mutex::default();
-        for item in runs.try_iter()? {
-            let (data, offsets) = item?.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
-            with_documents(&data, &offsets, |texts, may_change| {
-                let count = |interrupt: &mut Interrupt<'_>| {
-                    parallel::count_all(&self.encoder, texts, false, threads, &spare, interrupt)
-                };
-                let is_long = length_of(texts) >= GIL_RELEASE_MIN_SIZE;
-                run(py, is_long && !may_change, count)?.map_err(too_long)
-            })?;
-        }
-        let mut spare = spare.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let mut all = spare.pop().unwrap_or_else(|| IdCounts::new(0));
-        spare.iter().for_each(|counts| all.add(counts));
-        let (dict, integer) = (PyDict::new(py), self.integers.maker(py)?);
-        all.all().try_for_each(|(id, count)| {
-            let id = integer(id.into()).ok_or_else(|| PyErr::fetch(py))?;
-            dict.set_item(id, count)
-        })?;
-        Ok(dict)
     }
 
     /// Returns the ids of a text in parts, the index of each part's first id, and their number.

@@ -7,12 +7,13 @@ use pyo3::prelude::*;
 use crate::simd::{INSTRUCTION_SETS, Isa};
 use crate::split::Pattern;
 
+mod analysis;
 mod array;
+mod corpora;
 mod decode;
 mod encode;
 mod ids;
 mod interrupt;
-mod json;
 mod list;
 mod object;
 mod stream;
@@ -36,16 +37,14 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<stream::StreamTokens>()?;
     module.add_class::<stream::PlainSteps>()?;
     module.add_class::<vocabulary::NativeVocabulary>()?;
-    module.add_class::<vocabulary::MergeTrees>()?;
-    module.add_class::<json::FieldScanner>()?;
     module.add_class::<train::PieceCounter>()?;
     module.add_class::<train::PieceCounts>()?;
     module.add_class::<train::MergeLearner>()?;
     module.add_function(wrap_pyfunction!(train::merge_records, module)?)?;
     module.add_function(wrap_pyfunction!(train::partition_records, module)?)?;
-    module.add_function(wrap_pyfunction!(train::are_utf8, module)?)?;
-    module.add_function(wrap_pyfunction!(text::characters_and_words, module)?)?;
     module.add_function(wrap_pyfunction!(instruction_set, module)?)?;
+    analysis::add_to(module)?;
+    corpora::add_to(module)?;
     // All instruction sets, whether the processor has them or not, and the patterns without `regex`.
     module.add("INSTRUCTION_SETS", INSTRUCTION_SETS)?;
     module.add("PATTERNS", Pattern::NAMES.map(|(name, _)| name))

@@ -6,9 +6,8 @@ use pyo3::types::{PyBytes, PyString};
 
 use super::ids::{Ids, parts, with_integers};
 use super::interrupt::{GIL_RELEASE_MIN_SIZE, run};
-use crate::decode::Integer;
 use crate::interrupt::Interrupt;
-use crate::utf8::{self, is_utf8};
+use crate::utf8::is_utf8;
 
 /// A text, which stays alive during the work.
 pub enum Text<'py> {
@@ -90,24 +89,4 @@ pub fn of_buffer(buffer: &PyUntypedBuffer) -> &[u8] {
     // SAFETY: callers have checked that the buffer is contiguous and of bytes. It stays in place
     // while `buffer` lives. For writes by others, see above.
     unsafe { std::slice::from_raw_parts(buffer.buf_ptr().cast(), buffer.len_bytes()) }
-}
-
-/// Returns how many characters and words the documents in `data` have; zeros unless both are buffers.
-#[pyfunction]
-pub fn characters_and_words(
-    py: Python<'_>,
-    data: &Bound<'_, PyAny>,
-    offsets: &Bound<'_, PyAny>,
-) -> PyResult<(usize, usize)> {
-    let (Some(text), Some(offsets)) = (Text::of_bytes(data), Ids::of(offsets)?) else {
-        return Ok((0, 0));
-    };
-    let bytes = text.bytes()?;
-    with_integers!(&offsets, offsets => {
-        let is_long = bytes.len().max(offsets.len()) >= GIL_RELEASE_MIN_SIZE;
-        run(py, is_long && !text.may_change(), |interrupt| {
-            let offsets = offsets.iter().map(|offset| offset.value() as usize);
-            utf8::characters_and_words(bytes, offsets, interrupt)
-        })
-    })
 }

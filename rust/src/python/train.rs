@@ -133,19 +133,6 @@ impl PieceCounts {
     }
 }
 
-/// Returns whether each document of `data` is UTF-8.
-#[pyfunction]
-pub fn are_utf8(
-    py: Python<'_>,
-    data: &Bound<'_, PyAny>,
-    offsets: &Bound<'_, PyAny>,
-) -> PyResult<bool> {
-    match (Text::of_bytes(data), Ids::of(offsets)?) {
-        (Some(text), Some(offsets)) => Ok(text.documents(py, &offsets)?.is_some()),
-        _ => Ok(false),
-    }
-}
-
 /// Records, and their totals.
 type PyRecords<'py> = (Bound<'py, PyBytes>, (u64, u64, u64, u64));
 

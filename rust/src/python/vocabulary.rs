@@ -2,15 +2,15 @@
 
 use std::fmt::Write;
 
-use pyo3::exceptions::{PyKeyError, PyOverflowError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PySet, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use super::interrupt::{GIL_RELEASE_MIN_SIZE, caught, run};
-use super::list::{gathered, list_of};
+use super::list::gathered;
 use super::object::{copied_bytes, new_decoded, new_int, new_tuple};
 use crate::interrupt::Interrupt;
-use crate::mem::growth::{collected, filled, granted, push, with_room};
+use crate::mem::growth::{collected, granted, push, with_room};
 use crate::tokens::Tokens;
 use crate::types::TokenIndex;
 use crate::vocabulary::{Vocabulary, tiktoken::parse_ranks};
@@ -142,12 +142,6 @@ impl NativeVocabulary {
         pairs(py, &self.0.merges, integer)
     }
 
-    /// Returns the merges of the highest ranks.
-    fn last_merges<'py>(&self, py: Python<'py>, count: usize) -> PyResult<Bound<'py, PyTuple>> {
-        let merges = &self.0.merges[self.0.merges.len().saturating_sub(count)..];
-        pairs(py, merges, |token| new_int(py, self.id(token).into()))
-    }
-
     /// Returns the id that each merge makes.
     fn merge_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let made = self.0.merges.iter().map(|&(_, _, made)| new_int(py, self.id(made).into()));
@@ -179,44 +173,6 @@ impl NativeVocabulary {
         let tokens = self.tokens_known()?;
         let token = plain_integer(id).and_then(|id| self.0.token_of(id));
         token.map(|token| copied_bytes(id.py(), tokens.get(token))).transpose()
-    }
-}
-
-/// The trees of the tokens of a vocabulary.
-#[pyclass(frozen, module = "bpetite._engine._native")]
-pub struct MergeTrees(Py<NativeVocabulary>);
-
-#[pymethods]
-impl MergeTrees {
-    /// Returns the trees of a vocabulary that is nested; None for any other.
-    #[staticmethod]
-    fn of_nested(vocabulary: Bound<'_, NativeVocabulary>) -> PyResult<Option<MergeTrees>> {
-        let is_nested = caught(|| vocabulary.get().0.is_nested())?;
-        Ok(is_nested.then(|| MergeTrees(vocabulary.unbind())))
-    }
-
-    #[getter]
-    fn merge_count(&self) -> usize {
-        self.0.get().0.merges.len()
-    }
-
-    /// Returns the ids of tokens that no merge makes: none.
-    fn unmade<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PySet>> {
-        PySet::empty(py)
-    }
-
-    /// Returns the numbers of tokens with no merge, with one, and so on.
-    fn tokens_by_size<'py>(&self, counts: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyList>> {
-        let (py, vocabulary) = (counts.py(), &self.0.get().0);
-        let mut by_token = caught(|| filled(0, vocabulary.id_of.len()))?;
-        for (id, count) in counts {
-            let token = id.extract().ok().and_then(|id| vocabulary.token_of(id));
-            let token = token.ok_or_else(|| PyKeyError::new_err(id.unbind()))?;
-            by_token[token as usize] = count.extract()?;
-        }
-        let by_size = caught(|| vocabulary.tokens_by_size(by_token))?
-            .ok_or_else(|| PyOverflowError::new_err("the text has more than 2**64 bytes"))?;
-        list_of(py, by_size.len(), |index| new_int(py, by_size[index]))
     }
 }
 
@@ -316,7 +272,7 @@ fn borrowed<'a>(tokens: &'a [(u32, Bound<'_, PyBytes>)]) -> PyResult<Vec<(u32, &
 }
 
 /// Returns the two parts of each merge.
-fn pairs<'py>(
+pub fn pairs<'py>(
     py: Python<'py>,
     merges: &[(TokenIndex, TokenIndex, TokenIndex)],
     integer: impl Fn(TokenIndex) -> Option<Py<PyInt>>,

@@ -5,11 +5,11 @@
 
 mod ids;
 pub mod tiktoken;
-mod trees;
 
+use std::mem::replace;
 use std::sync::Arc;
 
-use crate::mem::growth::{append, copied, push, with_room};
+use crate::mem::growth::{append, copied, filled, push, with_room};
 use crate::merge::MergeTable;
 use crate::tokens::{Tokens, WholePieces};
 use crate::types::TokenIndex;
@@ -180,6 +180,23 @@ impl Vocabulary {
             _ => self.id_of.binary_search(&id).ok().map(|token| token as TokenIndex),
         }
     }
+
+    /// Returns whether each token is a byte or the result of one merge, whose parts are bytes or
+    /// results of merges of lower rank.
+    pub fn is_nested(&self) -> bool {
+        if self.table.whole_pieces.is_some() {
+            return false;
+        }
+        let mut is_known = filled(false, self.id_of.len());
+        for &token in &self.token_of_byte {
+            is_known[token as usize] = true;
+        }
+        let are_nested = self.merges.iter().all(|&(left, right, made)| {
+            let are_known = is_known[left as usize] && is_known[right as usize];
+            are_known && !replace(&mut is_known[made as usize], true)
+        });
+        are_nested && is_known.iter().all(|&is_known| is_known)
+    }
 }
 
 /// Returns the ids of bytes, of merges and of other tokens.
@@ -279,5 +296,30 @@ mod tests {
             [97, 97].into_iter().chain((256..290).flat_map(|id| [id, id])).collect();
         assert!(from_merges(&[], &pairs, &[(256, 35)]).is_none());
         assert!(from_merges(&[], &pairs[..8], &[(256, 4)]).is_some());
+    }
+
+    fn vocabulary(pairs: &[(u32, u32)], made: &[u32]) -> Vocabulary {
+        with_others(pairs, made, &[], false)
+    }
+
+    fn with_others(
+        pairs: &[(u32, u32)],
+        made: &[u32],
+        others: &[(u32, &[u8])],
+        ignore_merges: bool,
+    ) -> Vocabulary {
+        let byte_ids = std::array::from_fn(|byte| byte as u32);
+        Vocabulary::from_fields(&byte_ids, others, pairs, made, ignore_merges).unwrap()
+    }
+
+    #[test]
+    fn other_vocabularies_are_not_nested() {
+        let [ab, abc] = [(97, 98), (256, 99)];
+        assert!(vocabulary(&[ab, abc], &[256, 257]).is_nested());
+        assert!(!vocabulary(&[abc, ab], &[257, 256]).is_nested());
+        assert!(!vocabulary(&[ab, (256, 99), (97, 257)], &[256, 257, 257]).is_nested());
+        assert!(with_others(&[ab], &[256], &[], false).is_nested());
+        assert!(!with_others(&[ab], &[256], &[(300, b"xy")], false).is_nested());
+        assert!(!with_others(&[ab], &[256], &[(256, b"ab")], true).is_nested());
     }
 }

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 ENGINE: Engine[Any]
 """The engine that does the work."""
 
+NATIVE: Any = import_module("bpetite._engine._native") if engine == "native" else None
+"""What Rust exports, for the twins of packages on top; None if Python does the work."""
+
 if TYPE_CHECKING:
     from bpetite._engine import native, python
 

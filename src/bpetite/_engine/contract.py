@@ -53,15 +53,6 @@ class TextEncoder(Protocol):
         `view_of_data` and `view_of_offsets` made the views. Raises what `documents_in` raises.
         """
 
-    def count_ids(
-        self, runs: Iterable[tuple[memoryview, memoryview]], threads: int, /
-    ) -> dict[int, int]:
-        """Return how often each id occurs in the documents of all runs, in ascending order of ids.
-
-        A run is data and offsets, as `encode_offsets` takes them. Raises the errors of `runs`, and
-        what `documents_in` raises.
-        """
-
     def encode_parts(self, parts: list[str], /) -> tuple[list[int], list[int]]:
         """Return the ids of a text in parts, the index of each part's first id, and their number.
 
@@ -108,15 +99,6 @@ class TokenJoiner(Protocol):
 
     def offsets_array(self, ids: memoryview, in_bytes: bool, /) -> memoryview:
         """Return the offsets of `offsets` in a buffer, of eight bytes each."""
-
-
-class MergeTrees(Protocol):
-    """The trees of a vocabulary's tokens; the methods are those of `_merge_trees.MergeTrees`."""
-
-    @property
-    def merge_count(self) -> int: ...
-    def unmade(self) -> set[int]: ...
-    def tokens_by_size(self, counts: dict[int, int], /) -> list[int]: ...
 
 
 class PlainAutomaton(Protocol):
@@ -191,7 +173,6 @@ class Engine(Protocol[Counts]):
 
     def make_text_encoder(self, vocabulary: Vocabulary, /) -> TextEncoder: ...
     def make_token_joiner(self, vocabulary: Vocabulary, /) -> TokenJoiner: ...
-    def make_merge_trees(self, vocabulary: Vocabulary, /) -> MergeTrees: ...
     def count_pieces(
         self,
         corpus: DocumentCorpus,
@@ -260,19 +241,6 @@ class Engine(Protocol[Counts]):
 
         `ranks` is the content of a file or a mapping. A token has at most `max_bytes`.
         None leaves the ranks, and the wording of their errors, to Python.
-        """
-
-    def are_utf8(self, data: Block, offsets: memoryview, /) -> bool:
-        """Return whether each document `data[offsets[i] : offsets[i + 1]]` is UTF-8.
-
-        The offsets have the format "Q". They ascend and are in the data.
-        """
-
-    def characters_and_words(self, data: Block, offsets: memoryview, /) -> tuple[int, int]:
-        """Return how many characters and words documents in a buffer have, as in `are_utf8`.
-
-        A word is a run of other bytes than ASCII white space, in one document. A character begins
-        with each byte that does not continue one.
         """
 
     def make_native_tokens(

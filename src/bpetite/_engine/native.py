@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 Counts = _native.PieceCounts | bytes
 PlainSteps = _native.PlainSteps
-are_utf8 = _native.are_utf8
-characters_and_words = _native.characters_and_words
 make_native_tokens = _native.StreamTokens
 read_merges = _native.NativeVocabulary.from_merges
 
@@ -46,7 +44,7 @@ def read_ranks(
     return _native.NativeVocabulary.from_ranks(ranks, max_rank, max_bytes)
 
 
-def _native_vocabulary(vocabulary: Vocabulary) -> _native.NativeVocabulary | None:
+def native_form(vocabulary: Vocabulary) -> _native.NativeVocabulary | None:
     """Return the native form of a vocabulary; None if it has too many tokens or merges."""
     if isinstance(vocabulary.native, _native.NativeVocabulary):
         return vocabulary.native
@@ -62,7 +60,7 @@ def make_text_encoder(vocabulary: Vocabulary) -> contract.TextEncoder:
     *before, pattern = vocabulary.pattern, *vocabulary.more_patterns
     max_digits = _MAX_DIGITS.get(before[0]) if len(before) == 1 else None
     name = _NAME_OF_PATTERN.get(pattern) if max_digits or not before else None
-    native_vocabulary = _native_vocabulary(vocabulary)
+    native_vocabulary = native_form(vocabulary)
     if native_vocabulary is None:
         return python.TextEncoder(vocabulary)
     encoder = _native.TextEncoder(
@@ -111,12 +109,6 @@ class TokenJoiner(python.TokenJoiner):
 
 
 make_token_joiner = TokenJoiner
-
-
-def make_merge_trees(vocabulary: Vocabulary) -> contract.MergeTrees:
-    native_vocabulary = _native_vocabulary(vocabulary)
-    trees = native_vocabulary and _native.MergeTrees.of_nested(native_vocabulary)
-    return trees or python.make_merge_trees(vocabulary)
 
 
 def count_pieces(
@@ -202,7 +194,7 @@ def _learner(
 ) -> _native.MergeLearner | None:
     """Return the native learner; None if the base has no native form."""
     _, base, takes, min_count = learning
-    native_base = None if base is None else _native_vocabulary(base)
+    native_base = None if base is None else native_form(base)
     if base is not None and native_base is None:
         return None
     first_id = 0 if base is None else base.n_vocab

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from bpetite._arguments import Frame, Text, as_str, raise_in_whole, view_of
-from bpetite._corpus import Run, normal_run
+from bpetite._corpus import normal_run
 from bpetite._engine import python
-from bpetite._engine.documents import documents_in
 from bpetite._unicode import Change, are_nfc, is_nfc, nfc, nfc_changes, with_changes
 from bpetite._vocabulary import Vocabulary
 
@@ -117,21 +115,6 @@ class NormalizingEncoder(python.TextEncoder):
         if run is None:
             return super().encode_offsets(data, offsets, frame, item_size, threads)
         return self._native.encode_offsets(*run, frame, item_size, threads)
-
-    def count_ids(self, runs: Iterable[Run], threads: int) -> dict[int, int]:
-        others: Counter[int] = Counter()
-
-        def normal_runs() -> Iterator[Run]:
-            for data, offsets in runs:
-                run = normal_run(data, offsets, self._normal)
-                if run is not None:
-                    yield run
-                else:
-                    for text in documents_in(data, offsets):
-                        others.update(self.encode(text))
-
-        counts = self._native.count_ids(normal_runs(), threads)
-        return dict(sorted((others + Counter(counts)).items())) if others else counts
 
     def encode_parts(self, parts: Iterable[str]) -> tuple[list[int], list[int]]:
         parts = [*parts]

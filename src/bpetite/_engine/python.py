@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from itertools import islice, pairwise
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bpetite import _piece_records, _trainer
@@ -16,11 +16,10 @@ from bpetite._decoder import byte_offsets, character_offsets, characters_in, joi
 from bpetite._encoder import Encoder, ResplitError, merger_of
 from bpetite._engine.arrays import as_array, joined
 from bpetite._engine.choice import is_fallback
-from bpetite._engine.contract import FREE_LEARNING, Block, Learning
+from bpetite._engine.contract import FREE_LEARNING, Learning
 from bpetite._engine.documents import documents_in
 from bpetite._engine.fallback import count_work
 from bpetite._engine.parts import first_tokens, segments
-from bpetite._merge_trees import MergeTrees
 from bpetite._pretokenizer import Pretokenizer, SpecialSplitter
 from bpetite._progress import Reporter
 from bpetite._vocabulary import Pair, Vocabulary
@@ -39,7 +38,6 @@ def _leave_to_python(*_: object) -> None:
 
 
 read_merges = read_ranks = make_native_tokens = _leave_to_python
-make_merge_trees = MergeTrees
 
 
 class TextEncoder:
@@ -110,16 +108,6 @@ class TextEncoder:
     ) -> tuple[memoryview, memoryview]:
         return self.encode_batch_arrays(documents_in(data, offsets), frame, item_size, threads)
 
-    def count_ids(
-        self, runs: Iterable[tuple[memoryview, memoryview]], _threads: int
-    ) -> dict[int, int]:
-        counts: Counter[int] = Counter()
-        for data, offsets in runs:
-            for text in documents_in(data, offsets):
-                for ids in self._parts(_counted(text), False, _concatenated):
-                    counts.update(ids)
-        return dict(sorted(counts.items()))
-
     def encode_parts(self, parts: Iterable[str]) -> tuple[list[int], list[int]]:
         ids: list[int] = []
         offsets: list[int] = []
@@ -187,34 +175,6 @@ class TokenJoiner:
 
 
 make_token_joiner = TokenJoiner
-
-
-def are_utf8(data: Block, offsets: memoryview) -> bool:
-    view = memoryview(data)[offsets[0] : offsets[-1]]
-    try:
-        str(view, "utf-8")
-    except UnicodeDecodeError:
-        return False
-    # The whole is UTF-8, so its documents are, unless one ends inside a character.
-    first, size = offsets[0], len(view)
-    return all(at - first == size or view[at - first] & 0xC0 != 0x80 for at in offsets)
-
-
-_SPACES = b"\t\n\v\f\r "
-_SPACES_AND_OTHERS = bytes(ord(" ") if byte in _SPACES else ord("x") for byte in range(256))
-_CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
-
-
-def characters_and_words(data: Block, offsets: memoryview) -> tuple[int, int]:
-    first = offsets[0]
-    text = bytes(memoryview(data)[first : offsets[-1]])
-    marks = text.translate(_SPACES_AND_OTHERS)
-    words = marks.count(b" x")
-    for start, end in pairwise(offsets):
-        # The words behind a space are counted.
-        begin = max(start - first - 1, 0)
-        words += start < end and b" " not in marks[begin : start - first + 1]
-    return len(text.translate(None, _CONTINUATION_BYTES)), words
 
 
 def learn_merges(counts: Counts, limit: int, learning: Learning = FREE_LEARNING) -> list[Pair]:

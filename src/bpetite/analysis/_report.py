@@ -11,7 +11,8 @@ from itertools import accumulate, islice
 import bpetite
 from bpetite import CorpusWarning, Tokenizer
 from bpetite._corpus import Batches
-from bpetite._engine import ENGINE
+from bpetite._tokenizer import vocabulary_of
+from bpetite.analysis._counts import count_ids
 from bpetite.analysis._figures import (
     Comparison,
     CountedToken,
@@ -21,6 +22,7 @@ from bpetite.analysis._figures import (
     Use,
     VocabularyFigures,
 )
+from bpetite.analysis._merge_trees import last_merges, make_merge_trees
 from bpetite.analysis._texts import Beginning, Measured, WholeText
 
 _OFTEN = 10
@@ -138,10 +140,10 @@ class _Subject:
     def __init__(self, name: str, tokenizer: Tokenizer) -> None:
         self.name = name
         self.tokenizer = tokenizer
-        vocabulary = tokenizer._vocabulary
+        vocabulary = vocabulary_of(tokenizer)
         self.tokens = vocabulary.ordinary_tokens
         """The bytes of every id except special tokens, in ascending order of ids."""
-        self._trees = ENGINE.make_merge_trees(vocabulary)
+        self._trees = make_merge_trees(vocabulary)
         self._base_size = len({*vocabulary.byte_ids})
         self.size = self._base_size + self._trees.merge_count
         """The number of bytes and of merges that texts use."""
@@ -154,7 +156,7 @@ class _Subject:
 
     def count_ids(self, corpus: Batches) -> dict[int, int]:
         """Return how often each id occurs in a corpus, in ascending order of ids."""
-        return self.tokenizer._count_ids(corpus, threads=None)
+        return _counted_ids(self.tokenizer, corpus)
 
     def add_use(
         self,
@@ -196,9 +198,9 @@ class _Subject:
             warnings.simplefilter("ignore", CorpusWarning)  # too few pairs: the curve is shorter
             larger = Tokenizer.train(beginning, size, base=tokenizer, special_tokens=())
         # A continued vocabulary numbers its new tokens in the order of their merges.
-        merges = larger._vocabulary.last_merges(larger.n_vocab - tokenizer.n_vocab)
+        merges = last_merges(vocabulary_of(larger), larger.n_vocab - tokenizer.n_vocab)
         new = dict(enumerate(merges, tokenizer.n_vocab))
-        fires = Counter(larger._count_ids(beginning, None))
+        fires = Counter(_counted_ids(larger, beginning))
         tokens_after = fires.total()
         for id in reversed(new):
             for part in new[id]:
@@ -261,6 +263,11 @@ class _Subject:
         """Return the most frequent tokens that are not in a set; of equal ones the lower id."""
         own = (id for id in self.total if self.tokens[id] not in tokens)
         return self.counted(sorted(own, key=lambda id: (-self.total[id], id))[:_SHOWN])
+
+
+def _counted_ids(tokenizer: Tokenizer, corpus: Batches) -> dict[int, int]:
+    """Return how often each id occurs in a corpus, in ascending order of ids."""
+    return count_ids(ids for ids, _, _ in tokenizer.encode_segments(corpus, threads=None))
 
 
 def _partial(tokens: Mapping[int, bytes], ids: list[int]) -> Iterator[int]:

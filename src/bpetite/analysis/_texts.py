@@ -7,15 +7,12 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from bpetite._corpus import Batches, segments_of
-from bpetite._engine import ENGINE
+from bpetite.analysis._counts import SPACES, characters_and_words
 from bpetite.analysis._figures import TextFigures
 from bpetite.corpora import Batch
 
 _BEGINNING_CHARACTERS = 160
 _MAX_CHARACTER_BYTES = 4
-
-_SPACES = b"\t\n\v\f\r "
-"""The bytes between words."""
 
 
 class WholeText:
@@ -74,14 +71,14 @@ class Measured:
         if self._documents == (1 if self._is_open else 0):
             missing = _BEGINNING_CHARACTERS * _MAX_CHARACTER_BYTES - len(self._beginning)
             self._beginning += data[start : min(offsets[1], start + missing)]
-        characters, words = ENGINE.characters_and_words(data.toreadonly(), offsets)
+        characters, words = characters_and_words(data.toreadonly(), offsets)
         self._documents += count - self._is_open
         self._bytes += end - start
         self._characters += characters
         # A word that the segments share is counted in both.
-        self._words += words - (self._in_word and start < offsets[1] and data[start] not in _SPACES)
+        self._words += words - (self._in_word and start < offsets[1] and data[start] not in SPACES)
         if offsets[-2] < end:
-            self._in_word = data[end - 1] not in _SPACES
+            self._in_word = data[end - 1] not in SPACES
         elif count > 1:
             self._in_word = False
         self._is_open = not is_complete

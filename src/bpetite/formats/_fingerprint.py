@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import islice
 
-from bpetite._merge_trees import token_parts
+from bpetite._token_parts import token_parts
 from bpetite._unicode.data import VERSION as UNICODE_VERSION
 from bpetite._vocabulary import Vocabulary
 

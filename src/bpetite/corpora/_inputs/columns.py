@@ -10,11 +10,10 @@ from operator import sub
 from typing import Any
 
 from bpetite._corpus import Batch
-from bpetite._engine import ENGINE
 from bpetite.corpora import _storage as storage
 from bpetite.corpora._extra import import_extra
 from bpetite.corpora._found import BadDocument, DataError, Found, batch_of, without
-from bpetite.corpora._inputs.utf8 import utf8_error
+from bpetite.corpora._inputs.utf8 import are_utf8, utf8_error
 
 
 def pyarrow(module: str = "") -> Any:
@@ -209,7 +208,7 @@ def _found(path: str, column: Any, first_row: int) -> Found:
     _, offset_buffer, data_buffer = column.buffers()
     view = _offsets(offset_buffer, _is_large(column.type), column.offset, len(column) + 1)
     data = memoryview(b"" if data_buffer is None else data_buffer).cast("B")
-    if ENGINE.are_utf8(data, view):
+    if are_utf8(data, view):
         return Found(Batch(data, view, rows), bad=bad)
     documents = [bytes(data[view[i] : view[i + 1]]) for i in range(len(column))]
     errors = {number: utf8_error(document) for number, document in enumerate(documents)}

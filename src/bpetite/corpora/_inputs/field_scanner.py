@@ -6,12 +6,11 @@ import json
 import re
 from array import array
 from collections.abc import Callable
-from importlib import import_module
 from io import BytesIO
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from bpetite import engine
+from bpetite._engine import NATIVE
 
 if TYPE_CHECKING:
     from bpetite._engine._native import FieldScanner as NativeFieldScanner
@@ -229,7 +228,7 @@ def _skip_spaces(string: str, at: int) -> int:
 
 
 make_field_scanner: Callable[[str], FieldScanner | NativeFieldScanner] = (
-    FieldScanner if engine == "python" else import_module("bpetite._engine._native").FieldScanner
+    FieldScanner if NATIVE is None else NATIVE.FieldScanner
 )
 """Make what takes the texts of a field from JSON Lines.
 

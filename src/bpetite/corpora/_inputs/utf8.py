@@ -4,9 +4,34 @@ from __future__ import annotations
 
 import codecs
 from array import array
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from bpetite._corpus import utf8_fault
-from bpetite._engine import ENGINE
+from bpetite._engine import NATIVE
+
+if TYPE_CHECKING:
+    from bpetite._engine.contract import Block
+
+
+def are_utf8_in_python(data: Block, offsets: memoryview) -> bool:
+    """Return whether each document `data[offsets[i] : offsets[i + 1]]` is UTF-8.
+
+    The offsets have the format "Q". They ascend and are in the data.
+    """
+    view = memoryview(data)[offsets[0] : offsets[-1]]
+    try:
+        str(view, "utf-8")
+    except UnicodeDecodeError:
+        return False
+    # The whole is UTF-8, so its documents are, unless one ends inside a character.
+    first, size = offsets[0], len(view)
+    return all(at - first == size or view[at - first] & 0xC0 != 0x80 for at in offsets)
+
+
+are_utf8: Callable[[Block, memoryview], bool] = (
+    are_utf8_in_python if NATIVE is None else NATIVE.are_utf8
+)
 
 
 def utf8_error(data: memoryview | bytes, offset: int = 0) -> tuple[int, str] | None:
@@ -17,7 +42,7 @@ def utf8_error(data: memoryview | bytes, offset: int = 0) -> tuple[int, str] | N
     >>> utf8_error(b"ab\xff")
     (2, '0xff: invalid start byte')
     """
-    if ENGINE.are_utf8(data, memoryview(array("Q", (0, len(data))))):
+    if are_utf8(data, memoryview(array("Q", (0, len(data))))):
         return None
     try:
         codecs.utf_8_decode(data, "strict", True)

@@ -1,28 +1,9 @@
-//! The trees of tokens. `_merge_trees.py` says what they are, and is the specification.
+//! The trees of tokens. `analysis/_merge_trees.py` says what they are, and is the specification.
 
-use std::mem::replace;
-
-use super::Vocabulary;
-use crate::mem::growth::{filled, with_room};
+use crate::mem::growth::with_room;
+use crate::vocabulary::Vocabulary;
 
 impl Vocabulary {
-    /// Returns whether each token is a byte or the result of one merge, whose parts are bytes or
-    /// results of merges of lower rank.
-    pub fn is_nested(&self) -> bool {
-        if self.table.whole_pieces.is_some() {
-            return false;
-        }
-        let mut is_known = filled(false, self.id_of.len());
-        for &token in &self.token_of_byte {
-            is_known[token as usize] = true;
-        }
-        let are_nested = self.merges.iter().all(|&(left, right, made)| {
-            let are_known = is_known[left as usize] && is_known[right as usize];
-            are_known && !replace(&mut is_known[made as usize], true)
-        });
-        are_nested && is_known.iter().all(|&is_known| is_known)
-    }
-
     /// Returns the numbers of tokens of a text with no merge, with one, and so on; None if one is
     /// too large. The vocabulary is nested. `counts` has how often each token occurs in the text.
     pub fn tokens_by_size(&self, mut counts: Vec<u64>) -> Option<Vec<u64>> {
@@ -49,17 +30,8 @@ mod tests {
     use crate::vocabulary::Vocabulary;
 
     fn vocabulary(pairs: &[(u32, u32)], made: &[u32]) -> Vocabulary {
-        with_others(pairs, made, &[], false)
-    }
-
-    fn with_others(
-        pairs: &[(u32, u32)],
-        made: &[u32],
-        others: &[(u32, &[u8])],
-        ignore_merges: bool,
-    ) -> Vocabulary {
         let byte_ids = std::array::from_fn(|byte| byte as u32);
-        Vocabulary::from_fields(&byte_ids, others, pairs, made, ignore_merges).unwrap()
+        Vocabulary::from_fields(&byte_ids, &[], pairs, made, false).unwrap()
     }
 
     fn counts(tokens: &[(u32, u64)]) -> Vec<u64> {
@@ -85,16 +57,5 @@ mod tests {
         assert!(nested.tokens_by_size(counts(&[(257, most)])).is_some());
         assert_eq!(nested.tokens_by_size(counts(&[(257, most + 1)])), None);
         assert_eq!(nested.tokens_by_size(counts(&[(97, u64::MAX), (98, 1)])), None);
-    }
-
-    #[test]
-    fn other_vocabularies_are_not_nested() {
-        let [ab, abc] = [(97, 98), (256, 99)];
-        assert!(vocabulary(&[ab, abc], &[256, 257]).is_nested());
-        assert!(!vocabulary(&[abc, ab], &[257, 256]).is_nested());
-        assert!(!vocabulary(&[ab, (256, 99), (97, 257)], &[256, 257, 257]).is_nested());
-        assert!(with_others(&[ab], &[256], &[], false).is_nested());
-        assert!(!with_others(&[ab], &[256], &[(300, b"xy")], false).is_nested());
-        assert!(!with_others(&[ab], &[256], &[(256, b"ab")], true).is_nested());
     }
 }

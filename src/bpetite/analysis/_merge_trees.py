@@ -1,55 +1,28 @@
 """The trees of a vocabulary's tokens: the parts of each token, the parts of these, and so on.
 
-A token's parts are what its bytes are just before they become the token. Its bytes merge in every
-text as they merge alone: no merge crosses the token's edges before the token exists. So one pair at
-most makes a token, however many merges a file lists for it, and each occurrence of an id in a text
-is one occurrence of its whole tree.
-
-Therefore ids alone tell how often each merge fires in a text. If every merge has parts of lower
-rank, the tokens of the text without the merges from rank r on are the trees, cut where a merge of
-rank r or above made a node. Example, with the merges ab and abab: the tokens of "ababab" are abab
-and ab. The merge abab fires once. The merge ab fires three times, two of them below abab. So the
-text has 6 tokens with bytes alone, 3 with one merge, and 2 with both.
+Each occurrence of an id in a text is one occurrence of its whole tree, because `token_parts` are
+those of every text. Therefore ids alone tell how often each merge fires in a text. If every merge
+has parts of lower rank, the tokens of the text without the merges from rank r on are the trees, cut
+where a merge of rank r or above made a node. Example, with the merges ab and abab: the tokens of
+"ababab" are abab and ab. The merge abab fires once. The merge ab fires three times, two of them
+below abab. So the text has 6 tokens with bytes alone, 3 with one merge, and 2 with both.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from itertools import accumulate, repeat
 from operator import mul, sub
+from typing import TYPE_CHECKING
 
-from bpetite._encoder import merge_ids
+from bpetite._engine import NATIVE
+from bpetite._token_parts import token_parts
 from bpetite._vocabulary import Pair, Vocabulary, lazy_property
 
-
-def token_parts(vocabulary: Vocabulary) -> dict[int, tuple[int, ...]]:
-    """Return the parts of each ordinary token that is longer than a byte.
-
-    They are two ids, if a merge makes the token: the pair of that merge. Otherwise they are the ids
-    that its bytes merge into.
-
-    >>> token_parts(Vocabulary(((97, 98), (32, 256)), {}, "..."))
-    {256: (97, 98), 257: (32, 256)}
-    """
-    parts: dict[int, tuple[int, ...]] = {}
-    if not vocabulary.ignore_merges and len({*vocabulary.merge_ids}) == len(vocabulary.merges):
-        parts |= zip(vocabulary.merge_ids, vocabulary.merges, strict=True)
-    tokens = vocabulary.ordinary_tokens
-    if len(parts) == sum(map((1).__lt__, map(len, tokens.values()))):
-        return parts
-    longer = {id: token for id, token in tokens.items() if len(token) > 1}
-    byte_ids = vocabulary.byte_ids
-    rank_of = {pair: rank for rank, pair in enumerate(vocabulary.merges)}
-    pairs_of: defaultdict[int, list[Pair]] = defaultdict(list)
-    for pair, id in zip(vocabulary.merges, vocabulary.merge_ids, strict=True):
-        pairs_of[id].append(pair)
-    for id in longer.keys() - parts.keys():
-        ranks = [rank_of.pop(pair) for pair in pairs_of[id]]
-        ids = [byte_ids[byte] for byte in longer[id]]
-        parts[id] = tuple(merge_ids(ids, rank_of, vocabulary.merge_ids))
-        rank_of.update(zip(pairs_of[id], ranks, strict=True))
-    return parts
+if NATIVE is not None:
+    from bpetite._engine.native import native_form
+if TYPE_CHECKING:
+    from bpetite._engine._native import MergeTrees as NativeMergeTrees
 
 
 class MergeTrees:
@@ -114,3 +87,24 @@ class MergeTrees:
                 return rank
             known.add(id)
         return len(self._made)
+
+
+def make_merge_trees(vocabulary: Vocabulary) -> MergeTrees | NativeMergeTrees:
+    """Return the trees of a vocabulary, in Rust if it can."""
+    if NATIVE is not None and (form := native_form(vocabulary)) is not None:
+        trees: NativeMergeTrees | None = NATIVE.MergeTrees.of_nested(form)
+        if trees is not None:
+            return trees
+    return MergeTrees(vocabulary)
+
+
+def last_merges(vocabulary: Vocabulary, count: int) -> tuple[Pair, ...]:
+    """Return the merges of the highest ranks: `count` of them.
+
+    >>> last_merges(Vocabulary(((97, 98), (256, 256)), {}, "..."), 1)
+    ((256, 256),)
+    """
+    if vocabulary.native is None:
+        return vocabulary.merges[len(vocabulary.merges) - count :]
+    merges: tuple[Pair, ...] = NATIVE.last_merges(vocabulary.native, count)
+    return merges
