@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -61,6 +62,30 @@ def test_analysis_uses_public_names_and_tables() -> None:
     tables = {"_vocabulary", "_token_parts", "_tokenizer.vocabulary_of"}
     others = {name for name in used if not name.startswith((*allowed, *tables))}
     assert others <= {*bpetite.__all__}
+
+
+def test_packages_on_top_read_no_private_attribute() -> None:
+    """A module reads those of its own classes alone; `_replace` is public in a named tuple."""
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+        if rank(name) <= rank("__init__"):
+            continue
+        reads = [
+            (ast.unparse(node.value), node.attr)
+            for node in ast.walk(ast.parse(path.read_text("utf-8")))
+            if isinstance(node, ast.Attribute) and re.match("_[^_]", node.attr)
+        ]
+        own = {attribute for owner, attribute in reads if owner in ("self", "cls")} | {"_replace"}
+        found += [f"{name}: {owner}.{attr}" for owner, attr in reads if attr not in own]
+    assert found == []
+
+
+def test_contract_of_engines_has_at_most_42_operations() -> None:
+    """Each method and property of a Protocol is one."""
+    tree = ast.parse(PACKAGE.joinpath("_engine", "contract.py").read_text("utf-8"))
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    assert sum(isinstance(node, ast.FunctionDef) for each in classes for node in each.body) <= 42
 
 
 @pytest.mark.parametrize("package", ["corpora", "analysis"])
