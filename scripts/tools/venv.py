@@ -24,6 +24,12 @@ FOLDER = ROOT / ".venv"
 BIN = FOLDER / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 
+# An old pip takes twice as long to choose versions, and may try hundreds.
+NEW: Any = {"symlinks": os.name != "nt", "with_pip": True, "upgrade_deps": True}
+
+# pip would compile all modules, which takes as long as the rest. Python compiles what it imports.
+INSTALL = ("-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check")
+
 BUILT_FROM = (
     "pyproject.toml",
     "setup.py",
@@ -52,7 +58,7 @@ def ensure(extra: str = "", native: str = "") -> None:
     try:
         if not list(FOLDER.glob("installed-*")):  # the folder is missing, or its creation failed
             say("making .venv")
-            venv.create(FOLDER, clear=True, symlinks=os.name != "nt", with_pip=True)
+            venv.create(FOLDER, clear=True, **NEW)
         say("installing bpetite" + (f" with the {extra} extra" if extra else ""))
         # Python compiles what it imports. To compile all modules takes as long as the rest.
         command: list[str | Path] = [PYTHON, "-m", "pip", "install", "--quiet", "--no-compile"]
@@ -75,11 +81,9 @@ def environment(folder: Path, *installs: Sequence[str]) -> Path:
     if not stamp.exists():
         say(f"installing in {folder}: {' '.join(chain(*installs))}")
         if not python.exists():
-            venv.create(folder, symlinks=os.name != "nt", with_pip=True)
-        pip: list[str | Path] = [python, "-m", "pip", "install", "--quiet"]
-        # An old pip may try hundreds of versions.
-        for packages in (("--upgrade", "pip"), *installs):
-            subprocess.run([*pip, *packages], check=True)
+            venv.create(folder, **NEW)
+        for packages in installs:
+            subprocess.run([python, *INSTALL, *packages], check=True)
         stamp.touch()
     return python
 
