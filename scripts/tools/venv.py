@@ -60,10 +60,7 @@ def ensure(extra: str = "", native: str = "") -> None:
             say("making .venv")
             venv.create(FOLDER, clear=True, **NEW)
         say("installing bpetite" + (f" with the {extra} extra" if extra else ""))
-        # Python compiles what it imports. To compile all modules takes as long as the rest.
-        command: list[str | Path] = [PYTHON, "-m", "pip", "install", "--quiet", "--no-compile"]
-        command += ["--disable-pip-version-check", "--editable", project]
-        subprocess.run(command, check=True, env=environment)
+        subprocess.run([PYTHON, *INSTALL, "--editable", project], check=True, env=environment)
     except subprocess.CalledProcessError:
         sys.exit("bpetite: the installation failed; check the network and the package python3-venv")
     except KeyboardInterrupt:
