@@ -22,8 +22,13 @@ PUBLIC = {
     *(f"bpetite.formats.{name}" for name in bpetite.formats.__all__),
 }
 
-UNDERNEATH = {"bpetite._corpus.utf8_fault", "bpetite._pretokenizer.pattern_end"}
-"""The words for bytes that are not UTF-8, which all readers share, and the page's limit of time."""
+UNDERNEATH = {
+    "bpetite._corpus.utf8_fault",
+    "bpetite._pretokenizer.pattern_end",
+    "bpetite.corpora._storage.public",
+}
+"""The words for bytes that are not UTF-8, which all readers share, the page's limit of time, and
+the name of an input without secrets of its URL."""
 
 
 def imported(folder: str) -> Iterator[str]:
