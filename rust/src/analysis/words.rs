@@ -19,7 +19,7 @@ pub fn characters_and_words(
     let (mut characters, mut words, mut start) = (0, 0, first);
     for end in offsets {
         let is_word = |at: usize| text.get(at).is_some_and(|&byte| !is_space(byte));
-        // Words behind a space are counted below.
+        // Words after a space are counted below.
         let begins_word = start < end && is_word(start);
         words += usize::from(begins_word && (start == first || is_word(start - 1)));
         start = end;

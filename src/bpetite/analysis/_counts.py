@@ -44,7 +44,7 @@ def characters_and_words_in_python(data: Block, offsets: memoryview) -> tuple[in
     marks = text.translate(_SPACES_AND_OTHERS)
     words = marks.count(b" x")
     for start, end in pairwise(offsets):
-        # The words behind a space are counted.
+        # The words after a space are counted.
         begin = max(start - first - 1, 0)
         words += start < end and b" " not in marks[begin : start - first + 1]
     return len(text.translate(None, _CONTINUATION_BYTES)), words
