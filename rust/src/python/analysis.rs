@@ -99,7 +99,7 @@ impl MergeTrees {
         }
         let by_size = caught(|| vocabulary.tokens_by_size(by_token))?
             .ok_or_else(|| PyOverflowError::new_err("the text has more than 2**64 bytes"))?;
-        list_of(py, by_size.len(), |index| new_int(py, by_size[index]))
+        list_of(py, by_size.iter().map(|&size| new_int(py, size)))
     }
 }
 

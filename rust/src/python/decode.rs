@@ -95,7 +95,7 @@ impl TokenBytes {
     ) -> PyResult<Option<Bound<'py, PyList>>> {
         let py = ids.py();
         let Some(offsets) = self.offsets_of(ids, in_bytes)? else { return Ok(None) };
-        list_of(py, offsets.len(), |index| new_int(py, offsets[index])).map(Some)
+        list_of(py, offsets.iter().map(|&offset| new_int(py, offset))).map(Some)
     }
 
     /// Returns `offsets` in a buffer.

@@ -117,7 +117,7 @@ impl TextEncoder {
 
     fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> List<'py> {
         let integer = self.integers.maker(py)?;
-        list_of(py, ids.len(), |i| integer(ids[i].into()))
+        list_of(py, ids.iter().map(|&id| integer(id.into())))
     }
 
     /// Does `work` with the ids that `encode` gives to a sink, for short texts.
@@ -325,7 +325,7 @@ impl TextEncoder {
     ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
         let text = parted(parts)?;
         let integer = self.integers.maker(py)?;
-        let offsets_list = |offsets: Vec<u64>| list_of(py, offsets.len(), |i| integer(offsets[i]));
+        let offsets_list = |offsets: Vec<u64>| list_of(py, offsets.into_iter().map(&integer));
         if text.len() < GIL_RELEASE_MIN_SIZE {
             let encode = |job: &mut Job<'_, '_, _>| text.encode(&self.encoder, job);
             return self.with_ids(encode, |ids, offsets| {

@@ -20,7 +20,7 @@ pub fn gathered<T>(count: usize, mut items: impl Iterator<Item = PyResult<T>>) -
     })?
 }
 
-/// Returns the list of `item(0)` to `item(length - 1)`. An item is None if memory is short.
+/// Returns the list of items, of which one is None if memory is short.
 ///
 /// A long list takes time, so signals are checked meanwhile, and other threads have their turns.
 /// They cannot reach the list: the garbage collector, which knows all other lists, does not know
@@ -28,9 +28,9 @@ pub fn gathered<T>(count: usize, mut items: impl Iterator<Item = PyResult<T>>) -
 #[expect(unsafe_code, reason = "pyo3 has no list that is hidden from the garbage collector")]
 pub fn list_of<'py>(
     py: Python<'py>,
-    length: usize,
-    item: impl Fn(usize) -> Option<Py<PyInt>>,
+    mut items: impl ExactSizeIterator<Item = Option<Py<PyInt>>>,
 ) -> PyResult<Bound<'py, PyList>> {
+    let length = items.len();
     if length == 0 {
         return Ok(PyList::empty(py));
     }
@@ -42,15 +42,19 @@ pub fn list_of<'py>(
     // this call the thread neither detaches nor runs Python code, so no other thread has found it.
     unsafe { ffi::PyObject_GC_UnTrack(list.as_ptr().cast()) };
     // SAFETY: the object is a list, and nothing else reads or writes its fields.
-    let items = unsafe { (*list.as_ptr().cast::<ffi::PyListObject>()).ob_item };
+    let places = unsafe { (*list.as_ptr().cast::<ffi::PyListObject>()).ob_item };
     // SAFETY: a new list has `length` items, all null. Nothing else reads or writes them, and they
     // stay in place, because only this function has a reference to the list.
-    let items = unsafe { std::slice::from_raw_parts_mut(items, length) };
-    huge_pages::advise_huge_pages(items.as_ptr() as usize, size_of_val(items));
+    let places = unsafe { std::slice::from_raw_parts_mut(places, length) };
+    huge_pages::advise_huge_pages(places.as_ptr() as usize, size_of_val(places));
     let mut clock = SignalClock::default();
-    for (index, place) in items.iter_mut().enumerate() {
-        *place = item(index).ok_or_else(|| PyErr::fetch(py))?.into_ptr();
-        if index % CLOCK_ITEMS == CLOCK_ITEMS - 1 {
+    // Clock and errors stay out of the inner loop, so its few values stay in registers.
+    for places in places.chunks_mut(CLOCK_ITEMS) {
+        for (place, item) in places.iter_mut().zip(&mut items) {
+            let Some(item) = item else { return Err(PyErr::fetch(py)) };
+            *place = item.into_ptr();
+        }
+        if places.len() == CLOCK_ITEMS {
             clock.check_signals(py)?;
         }
     }
