@@ -432,22 +432,6 @@ def test_an_offset_is_that_of_a_tokens_first_byte(text: str, data: st.DataObject
     assert character_offsets(ids, bytes_of) == [character[start] for start in bounds[:-1]]
 
 
-def test_offsets_count_characters_not_bytes() -> None:
-    tokenizer = Tokenizer.train("🙂 🙂 🙂", 258)
-    ids = tokenizer.encode("é🙂<|endoftext|>a🙂")
-    tokens = [tokenizer.token_bytes(id) for id in ids]
-    assert tokens == [
-        b"\xc3", b"\xa9", b"\xf0", b"\x9f\x99\x82",
-        b"<|endoftext|>", b"a", b"\xf0", b"\x9f\x99\x82",
-    ]  # fmt: skip
-    text, offsets = tokenizer.decode_with_offsets(ids)
-    assert (text, offsets) == ("é🙂<|endoftext|>a🙂", [0, 0, 1, 1, 2, 15, 16, 16])
-
-
-def test_offsets_of_nothing_are_none() -> None:
-    assert BYTES.decode_with_offsets([]) == ("", [])
-
-
 def test_offsets_are_made_from_ids_that_can_be_read_once() -> None:
     assert BYTES.decode_with_offsets(id for id in "aé".encode()) == ("aé", [0, 1, 1])
 

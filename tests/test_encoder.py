@@ -41,56 +41,6 @@ def small(tokenizer: Tokenizer) -> Tokenizer:
     return with_merges(tokenizer.merges[:120])
 
 
-# By hand
-
-
-def test_the_lowest_rank_is_merged_first() -> None:
-    """Rank 0 takes the b, so nothing is left for rank 1."""
-    assert with_merges([(98, 99), (97, 98)]).encode("abc") == [97, 256]
-    assert with_merges([(97, 98), (98, 99)]).encode("abc") == [256, 99]
-
-
-@pytest.mark.parametrize(
-    ("length", "ids"),
-    [(1, [97]), (2, [256]), (3, [256, 97]), (4, [256, 256]), (5, [256, 256, 97])],
-)
-def test_a_pass_goes_left_to_right_without_overlap(length: int, ids: list[int]) -> None:
-    assert with_merges([(97, 97)]).encode("a" * length) == ids
-
-
-def test_a_pass_is_over_before_the_next_rank_begins() -> None:
-    """Every aa becomes 256 before (256, 97) does: aaaa is 256 256, not 257 a."""
-    assert with_merges([(97, 97), (256, 97)]).encode("aaaa") == [256, 256]
-
-
-def test_a_merge_makes_a_pair_for_a_later_rank() -> None:
-    assert with_merges([(97, 98), (256, 99), (32, 257)]).encode(" abc abc") == [258, 258]
-
-
-def test_two_ids_may_have_the_same_bytes() -> None:
-    """Both 257 and 258 are aaa. Only ranks decide: a aa never remains."""
-    tokenizer = with_merges([(97, 97), (256, 97), (97, 256)])
-    assert tokenizer.token_bytes(257) == tokenizer.token_bytes(258) == b"aaa"
-    assert (tokenizer.encode("aaa"), tokenizer.encode("baaa")) == ([257], [98, 257])
-    assert tokenizer.decode([257, 258]) == "aaaaaa"
-
-
-def test_a_piece_that_is_a_token_is_still_merged_by_rank() -> None:
-    """Abc is a token, but ab has the lower rank: only merges decide."""
-    tokenizer = with_merges([(97, 98), (98, 99), (97, 257)])
-    assert tokenizer.token_bytes(258) == b"abc"
-    assert tokenizer.encode("abc") == [256, 99]
-
-
-def test_merges_never_cross_a_piece() -> None:
-    assert with_merges([(97, 32), (32, 98), (98, 49)]).encode("a b1") == [97, 257, 49]
-
-
-def test_merges_may_join_parts_of_characters() -> None:
-    lead, first, second = "你".encode()
-    assert with_merges([(first, second), (second, lead)]).encode("你你") == [lead, 256, lead, 256]
-
-
 # Held against the textbook
 
 

@@ -40,40 +40,6 @@ def test_the_pattern_is_gpt2s() -> None:
     assert Tokenizer.train("", 256).pattern == GPT2_PATTERN == reference.PATTERN
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", []),
-        ("Hello world", ["Hello", " world"]),
-        ("it's we'll I'd", ["it", "'s", " we", "'ll", " I", "'d"]),
-        ("IT'S", ["IT", "'", "S"]),
-        ("'sand 'llama", ["'s", "and", " '", "llama"]),
-        ("a1b22", ["a", "1", "b", "22"]),
-        ("a, b!? c", ["a", ",", " b", "!?", " c"]),
-        ("a  b", ["a", " ", " b"]),
-        ("a   ", ["a", "   "]),
-        ("a\n\nb", ["a", "\n", "\n", "b"]),
-        ("a\r\n b", ["a", "\r\n", " b"]),
-        ("a \tb", ["a", " ", "\t", "b"]),
-        ("a\u2003\u2003b", ["a", "\u2003", "\u2003", "b"]),
-        ("a\x85b", ["a", "\x85", "b"]),
-        ("e\u0301t\u00e9", ["e", "\u0301", "té"]),
-        ("你好 世界", ["你好", " 世界"]),
-        ("½ Ⅳ ٣", ["½", " Ⅳ", " ٣"]),
-        ("🙂🙂 🙂", ["🙂🙂", " 🙂"]),
-        ("a_b", ["a", "_", "b"]),
-        ("\ufeffa", ["\ufeff", "a"]),
-    ],
-)
-def test_pieces_by_hand(text: str, expected: list[str]) -> None:
-    assert pieces(text) == expected
-
-
-def test_the_information_separators_are_no_white_space() -> None:
-    """`str.isspace` and `re` call them white space, but Unicode's White_Space does not."""
-    assert pieces("a\x1c\x1f b") == ["a", "\x1c\x1f", " b"]
-
-
 def test_every_character_is_in_a_piece() -> None:
     text = "".join(map(chr, [*range(0xD800), *range(0xE000, sys.maxunicode + 1)]))
     assert "".join(pieces(text)) == text

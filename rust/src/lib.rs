@@ -7,6 +7,8 @@
 
 mod analysis;
 mod cache;
+#[cfg(test)]
+mod conformance;
 mod corpora;
 mod decode;
 mod encode;

@@ -16,7 +16,7 @@ from benchmarks.table import Row, Target
 
 sys.path.append(str(ROOT / "tests"))
 
-from support.stream_cases import CASES, Case, expected, ids_of, tokenizer_of, tokens_of
+from support.stream_cases import CASES, Case, ids_of, tokenizer_of
 
 Fate = Literal["wrong", "lost", "late", "right"]
 
@@ -41,7 +41,7 @@ def case_rows(_bench: Bench) -> Iterator[Row]:
 
 def case_row(streamer: Streamer) -> Row:
     """Return the row of one library, for all cases."""
-    found = {case.name: fate(texts_of(streamer, case), expected(case, "replace")) for case in CASES}
+    found = {case.name: fate(texts_of(streamer, case), case.texts) for case in CASES}
     counts = Counter(found.values())
     amiss = [
         f"{name} ({each})"
@@ -56,11 +56,10 @@ def case_row(streamer: Streamer) -> Row:
 
 def texts_of(streamer: Streamer, case: Case) -> list[str]:
     """Return the text of each step and of the flush; after an error, empty texts."""
-    prompt, tokens = tokens_of(case.prompt), tokens_of(case.tokens)
-    tokenizer = tokenizer_of(prompt + tokens)
-    ids = ids_of(tokenizer, tokens)
+    tokenizer = tokenizer_of(case.prompt + case.tokens)
+    ids = ids_of(tokenizer, case.tokens)
     stream_case = StreamCase(
-        case.name, tokenizer, ids, prompt=ids_of(tokenizer, prompt), skips=case.skip
+        case.name, tokenizer, ids, prompt=ids_of(tokenizer, case.prompt), skips=case.skip
     )
     stream = streamer.open(stream_case)()
     texts = [""] * (len(ids) + 1)

@@ -1,10 +1,9 @@
-"""Write tests/data/golden: a small corpus, its vocabulary file, and the ids of some texts.
+"""Write tests/data/golden: a small corpus, and its vocabulary file.
 
 Run it with `.venv/bin/python scripts/tools/make_golden.py`. If git shows a change afterwards,
-equal text gives new ids, which breaks every vocabulary in use.
+equal text gives another vocabulary.
 """
 
-import json
 import tempfile
 from pathlib import Path
 
@@ -33,20 +32,6 @@ CORPUS = (
     "aaaaaaaaaaaaaaaa ---------------- <|endoftext|>\n"
 )
 
-TEXTS = (
-    "",
-    "the ten men",
-    " then they'll see: it's 2026!\n",
-    "THE HEN DON'T",
-    "aaaaaaa aaaaaaaaaaaaaaaaaaa",
-    "    return men\n\n\n    pass",
-    "über Züge, Десять поездов, 十个人, दस आदमी, ١٠",
-    "👩‍🚀🙂👍🏽 cafe\u0301 é",
-    "a\r\nb\t c\u00a0d\u2003e \x1c",
-    "\ufeff\x00\ufffd\U0010ffff",
-    "<|endoftext|>the<|é|><|endoftext",
-)
-
 
 def golden_files() -> dict[str, bytes]:
     """Return the name and the bytes of each file."""
@@ -55,12 +40,7 @@ def golden_files() -> dict[str, bytes]:
         path = Path(folder, "vocabulary.json")
         tokenizer.save(path)
         vocabulary = path.read_bytes()
-    lines = [json.dumps({"text": text, "ids": tokenizer.encode(text)}) for text in TEXTS]
-    return {
-        "corpus.txt": CORPUS.encode(),
-        "vocabulary.json": vocabulary,
-        "ids.jsonl": "".join(line + "\n" for line in lines).encode(),
-    }
+    return {"corpus.txt": CORPUS.encode(), "vocabulary.json": vocabulary}
 
 
 if __name__ == "__main__":

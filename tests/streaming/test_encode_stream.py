@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import io
 import itertools
@@ -10,7 +9,6 @@ import operator
 import pickle
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -19,12 +17,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support import DATA
 from support.examples import few_examples, slow_except
-from support.split_cases import CHARACTERS, LITERALS, texts, tokenizer_of
+from support.split_cases import TOKENIZERS, framed, own, tokenizer_of
 from support.times import best_time
 from tools.public import PUBLIC
 
-from bpetite import PATTERNS, EncodeStream, Tokenizer
-from bpetite._vocabulary import Vocabulary
+from bpetite import EncodeStream, Tokenizer
 from conftest import TEXTS
 
 Cut = tuple[int, bool]
@@ -43,77 +40,7 @@ def steps_of(data: bytes, cuts: list[Cut]) -> Iterator[str | bytes]:
         yield part.decode() if is_str and begins and is_between else part
 
 
-def emitted(stream: EncodeStream, text: str, cuts: list[Cut]) -> list[int]:
-    """Return the ids of all steps."""
-    return [id for step in steps_of(text.encode(), cuts) for id in stream.step(step)]
-
-
-@cache
-def own(pattern: str, *more_patterns: str) -> Tokenizer:
-    """Return a tokenizer whose pieces may end anywhere."""
-    merges = Tokenizer.train(" ".join(CHARACTERS) * 3, 350, pattern=pattern).merges
-    special_tokens = {literal: 600 + i for i, literal in enumerate(LITERALS)}
-    return Tokenizer(Vocabulary(merges, special_tokens, pattern, more_patterns=more_patterns))
-
-
-TOKENIZERS = {
-    **{name: (tokenizer_of, name, LITERALS) for name in PATTERNS},
-    "no literals": (tokenizer_of, "cl100k"),
-    "NFC, gpt2": (tokenizer_of, "gpt2", LITERALS, "NFC"),
-    "NFC, o200k": (tokenizer_of, "o200k", LITERALS, "NFC"),
-    "a pattern without a name": (own, r"\w+|\W"),
-    "several patterns": (own, PATTERNS["gpt2"], r"\d", "s+"),
-}
-
-every_tokenizer = pytest.mark.parametrize("make", TOKENIZERS.values(), ids=TOKENIZERS)
-
-
 # Laws
-
-
-@every_tokenizer
-@given(text=texts, cuts=cuts, literals=st.sampled_from([None, (), LITERALS[1:2], LITERALS[:3]]))
-def test_steps_and_flush_are_one_encode(
-    make: Any, text: str, cuts: list[Cut], literals: Any
-) -> None:
-    tokenizer = make[0](*make[1:])
-    allowed = "all" if literals is None else {*literals} & {*tokenizer.special_tokens}
-    stream = tokenizer.encode_stream(allowed_special=allowed)
-    for _ in "again":
-        ids = emitted(stream, text, cuts) + stream.flush()
-        assert ids == tokenizer.encode(text, allowed_special=allowed)
-        assert stream.pending == b""
-
-
-@every_tokenizer
-@few_examples
-@given(text=texts, others=st.lists(texts, min_size=3, max_size=3))
-def test_returned_ids_survive_every_continuation(make: Any, text: str, others: list[str]) -> None:
-    tokenizer = make[0](*make[1:])
-    stream, ids = tokenizer.encode_stream(), []
-    for end, character in enumerate(text, 1):
-        ids += stream.step(character)
-        for other in ("", *others, *CHARACTERS[::3]):
-            assert tokenizer.encode(text[:end] + other)[: len(ids)] == ids
-        assert ids + tokenizer.encode(stream.pending) == tokenizer.encode(text[:end])
-
-
-@every_tokenizer
-@few_examples
-@given(text=texts, cuts=cuts, first=texts, second=texts)
-def test_copies_go_on_by_themselves(
-    make: Any, text: str, cuts: list[Cut], first: str, second: str
-) -> None:
-    tokenizer = make[0](*make[1:])
-    stream = tokenizer.encode_stream()
-    ids = emitted(stream, text, cuts)
-    copies = [stream.copy(), copy.copy(stream), copy.deepcopy(stream)]
-    copies.append(pickle.loads(pickle.dumps(stream)))
-    pending = stream.pending
-    assert ids + stream.step(first) + stream.flush() == tokenizer.encode(text + first)
-    for each in copies:
-        assert each.pending == pending
-        assert ids + each.step(second) + each.flush() == tokenizer.encode(text + second)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 64, 5000])
@@ -123,6 +50,11 @@ def test_texts_of_all_kinds_in_equal_steps(tokenizer: Tokenizer, text_case: str,
     steps = (data[start : start + size] for start in range(0, len(data), size))
     ids = [id for step in steps for id in stream.step(step)]
     assert ids + stream.flush() == tokenizer.encode(text_case)
+
+
+def emitted(stream: EncodeStream, text: str, cuts: list[Cut]) -> list[int]:
+    """Return the ids of all steps."""
+    return [id for step in steps_of(text.encode(), cuts) for id in stream.step(step)]
 
 
 @cache
@@ -150,35 +82,8 @@ def test_public_vocabularies(name: str, text: list[str], cuts: list[Cut]) -> Non
 # Ids around a text, and replacement of what is not Unicode
 
 
-def framed(tokenizer: Tokenizer) -> Tokenizer:
-    """Return the tokenizer with two ids before a text and one after it."""
-    return Tokenizer(replace(tokenizer._vocabulary, prefix_ids=(97, 98), suffix_ids=(99,)))
-
-
-@few_examples
-@given(steps=st.lists(texts, max_size=5), at=st.integers(0, 5))
-def test_ids_around_a_text_come_with_its_ends(steps: list[str], at: int) -> None:
-    tokenizer = framed(tokenizer_of("gpt2", LITERALS))
-    stream = tokenizer.encode_stream(add_special_tokens=True)
-    for _ in "again":
-        ids: list[int] = []
-        for number, step in enumerate(steps):
-            if number == at:
-                stream = pickle.loads(pickle.dumps(stream.copy()))
-            ids += stream.step(step)
-            assert ids[:2] == [97, 98]
-        ids += stream.flush()
-        assert ids == tokenizer.encode("".join(steps), add_special_tokens=True)
-    lists = list(tokenizer.encode_iter(steps, add_special_tokens=True))
-    assert [*itertools.chain.from_iterable(lists)] == ids
-    stream.step("a")
-    stream.reset()
-    assert stream.step("") == [97, 98]
-    assert stream.flush() == [99]
-
-
-def test_a_step_that_fails_keeps_the_ids_before_a_text(tokenizer: Tokenizer) -> None:
-    stream = framed(tokenizer).encode_stream(add_special_tokens=True)
+def test_a_step_that_fails_keeps_the_ids_before_a_text() -> None:
+    stream = framed().encode_stream(add_special_tokens=True)
     with pytest.raises(UnicodeEncodeError):
         stream.step("a\ud800")
     assert stream.step("")[:2] == [97, 98]
@@ -258,28 +163,6 @@ def after_steps(tokenizer: Tokenizer, *steps: str | bytes) -> tuple[list[bytes],
     return [tokenizer.decode_bytes(stream.step(step)) for step in steps], stream.pending
 
 
-def test_a_word_is_final_once_it_ends() -> None:
-    assert after_steps(tokenizer_of("gpt2"), "it", " is", " ", "a\n") == (
-        [b"", b"it", b" is", b" a"], b"\n",
-    )  # fmt: skip
-
-
-def test_a_special_literal_is_final_once_it_is_complete() -> None:
-    tokenizer = tokenizer_of("gpt2", ("<|a b|>",))
-    assert after_steps(tokenizer, "it <", b"|a b|", "><|a") == ([b"it", b"", b" <|a b|>"], b"<|a")
-
-
-def test_a_literal_waits_for_a_longer_one() -> None:
-    tokenizer = tokenizer_of("gpt2", ("<|a", "<|a b|>"))
-    assert after_steps(tokenizer, "<|a", " b|", ">") == ([b"", b"", b"<|a b|>"], b"")
-    assert after_steps(tokenizer, "<|a", " c") == ([b"", b"<|a"], b" c")
-    # The letters would begin a literal if those before were none.
-    assert after_steps(tokenizer_of("gpt2", ("aa", "ab")), "a", "a", "b") == (
-        [b"", b"aa", b""],
-        b"b",
-    )
-
-
 @pytest.mark.parametrize("make", [TOKENIZERS["several patterns"], (own, r"\w+|\W")])
 def test_other_patterns_make_text_final_at_literals(make: Any) -> None:
     tokenizer = make[0](*make[1:])
@@ -291,13 +174,6 @@ def test_other_patterns_make_text_final_at_literals(make: Any) -> None:
 def test_a_normal_form_is_final_at_white_space() -> None:
     tokenizer = tokenizer_of("gpt2", (), "NFC")
     assert after_steps(tokenizer, "e", "\u0301", " a") == ([b"", b"", "é".encode()], b" a")
-
-
-def test_a_character_in_two_steps(tokenizer: Tokenizer) -> None:
-    stream = tokenizer.encode_stream()
-    assert [stream.step(step) for step in (b"\xf0\x9f", b"", "", b"\x99\x82")] == [[], [], [], []]
-    assert stream.pending == "🙂".encode()
-    assert stream.flush() == tokenizer.encode("🙂")
 
 
 # Errors
@@ -330,15 +206,6 @@ def test_a_step_that_is_not_unicode_changes_nothing(
     assert ids + stream.step(rest) + stream.flush() == tokenizer.encode(before + rest)
 
 
-def test_a_text_may_not_end_inside_a_character(tokenizer: Tokenizer) -> None:
-    stream = tokenizer.encode_stream()
-    ids = stream.step(b"it is \xe4\xbd")
-    with pytest.raises(UnicodeDecodeError, match="unexpected end of data") as caught:
-        stream.flush()
-    assert stream.pending[caught.value.start :] == b"\xe4\xbd"
-    assert ids + stream.step(b"\xa0") + stream.flush() == tokenizer.encode("it is 你")
-
-
 def test_an_interrupted_step_changes_nothing(tokenizer: Tokenizer) -> None:
     def interrupted(_: bytes) -> list[int]:
         raise KeyboardInterrupt
@@ -368,14 +235,6 @@ def test_values_of_wrong_types_are_refused(tokenizer: Tokenizer) -> None:
 
 
 # The object
-
-
-def test_reset_drops_the_pending_text(tokenizer: Tokenizer) -> None:
-    stream = tokenizer.encode_stream()
-    stream.step(b"it is <|endof\xe4")
-    stream.reset()
-    assert stream.pending == b""
-    assert stream.step(b"text|>") + stream.flush() == tokenizer.encode("text|>")
 
 
 def test_streams_pickled_together_share_their_tokenizer(tokenizer: Tokenizer) -> None:

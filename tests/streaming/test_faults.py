@@ -7,7 +7,6 @@ import gc
 import inspect
 import itertools
 import os
-import pickle
 import re
 import sys
 from collections.abc import Callable
@@ -20,51 +19,7 @@ from support.streams import BYTES, END, END_ID, tokenizer_of
 from bpetite import DecodeStream, DecodeStreamError, StreamVocabulary, Tag, Tokenizer
 from bpetite._streaming.options import OPTIONS, Options
 
-# A stop id, and then flush
-
-
-def failed_after_stop_id() -> tuple[StreamVocabulary, DecodeStream]:
-    """Return a stream that stopped at an id with pending bytes, then failed at flush."""
-    vocabulary = StreamVocabulary({0: b"\xf0", 1: b"a"})
-    stream = vocabulary.decode_stream(errors="strict", stop_ids=[1])
-    stream.step([0, 1])
-    with pytest.raises(DecodeStreamError):
-        stream.flush()
-    return vocabulary, stream
-
-
-MOVES: dict[str, Callable[[StreamVocabulary, DecodeStream], DecodeStream]] = {
-    "none": lambda _, stream: stream,
-    "state": lambda vocabulary, stream: DecodeStream.from_state(vocabulary, stream.to_state()),
-    "pickle": lambda _, stream: pickle.loads(pickle.dumps(stream)),
-}
-
-
-@pytest.mark.parametrize("move", MOVES.values(), ids=MOVES)
-@pytest.mark.parametrize("use", [lambda s: s.step(0), lambda s: s.step([0, 1]), DecodeStream.flush])
-def test_a_failure_after_a_stop_id_stays(
-    move: Callable[..., DecodeStream], use: Callable[[DecodeStream], object]
-) -> None:
-    stream = move(*failed_after_stop_id())
-    assert stream.stop_reason == 1
-    with pytest.raises(ValueError, match=r"reset\(\) makes it usable"):
-        use(stream)
-
-
-def test_flush_after_a_stop_id_heeds_a_pause() -> None:
-    vocabulary = StreamVocabulary({1: b"a", 3: b"\xf0\x9f"})
-    stream = vocabulary.decode_stream(errors="backslashreplace", stop="x", stop_ids=[1])
-    stream.step([3, 1])
-    stream.pause_stops()
-    assert (stream.flush(), stream.stop_reason) == ("\\xf0\\x9f", 1)
-
-
-def test_flush_keeps_the_first_stop_reason() -> None:
-    vocabulary = StreamVocabulary({1: b"a", 3: b"\xf0\x9f"})
-    stream = vocabulary.decode_stream(errors="backslashreplace", stop="x", stop_ids=[1])
-    stream.step([3, 1])
-    assert (stream.flush(), stream.stop_reason, stream.text_after_stop) == ("\\", 1, "")
-    assert (stream.flush(), stream.step(1)) == ("", "")
+# Stops
 
 
 def test_flush_counts_the_characters_it_returns() -> None:

@@ -1,8 +1,7 @@
-"""Streams that are copied, restored, saved, or that failed."""
+"""The costs of copies, states as JSON, and errors of streams."""
 
 from __future__ import annotations
 
-import copy
 import json
 import pickle
 import sys
@@ -10,42 +9,14 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 from support.engines import glibc_memory_only
 from support.programs import output_of
-from support.streams import BYTES, END_ID, LENIENT, REPLACED, ids_of, tokenizer_of
+from support.streams import BYTES, LENIENT, tokenizer_of
 
-from bpetite import DecodeStream, DecodeStreamError, StreamVocabulary, Tokenizer
+from bpetite import DecodeStream, DecodeStreamError, StreamVocabulary
 
 # Several ids in a step
-
-
-@pytest.mark.parametrize("ids", [[97, 500], [97, -1], [97, None], [97, True], [97, [98]]], ids=repr)
-@pytest.mark.parametrize("options", [{}, {"stop": "END"}], ids=["text alone", "a stop"])
-@pytest.mark.parametrize("use", ["step", "step_events", "step_tokens"])
-def test_a_step_of_several_is_made_whole_or_not_at_all(
-    use: str, options: dict[str, Any], ids: Any
-) -> None:
-    stream = BYTES.decode_stream(**options)
-    stream.step_tokens([69, 0xC3])
-    before = stream.to_state()
-    with pytest.raises((KeyError, TypeError)):
-        getattr(stream, use)(ids)
-    assert stream.to_state() == before
-    assert stream.step([0xA9, 97]).endswith("éa")
-
-
-@pytest.mark.parametrize("kind", [list, tuple, iter, dict.fromkeys])
-def test_a_step_of_no_ids_changes_nothing(kind: Callable[[list[int]], Any]) -> None:
-    stream = BYTES.decode_stream([0xF0])
-    before = stream.to_state()
-    assert (stream.step(kind([])), stream.to_state()) == ("", before)
-
-
-@pytest.mark.parametrize("kind", [list, tuple, iter, dict.fromkeys, np.array])
-def test_a_step_takes_any_iterable_of_ids(kind: Callable[[list[int]], Any]) -> None:
-    assert BYTES.decode_stream().step(kind([97, 98])) == "ab"
 
 
 def test_a_list_that_another_thread_clears_counts_as_read() -> None:
@@ -89,19 +60,6 @@ def test_a_step_takes_no_text(ids: Any) -> None:
         BYTES.decode_stream().step(ids)
 
 
-@pytest.mark.parametrize("options", [{}, {"stop": "END"}], ids=["text alone", "a stop"])
-@pytest.mark.parametrize("id", [257, 1 << 70, -1])
-def test_unknown_ids_may_be_skipped(id: int, options: dict[str, Any]) -> None:
-    stream = BYTES.decode_stream(unknown="skip", **options)
-    assert [stream.step(each) for each in (97, 0xC3, id, 0xA9)] == ["a", "", "", "é"]
-
-
-@pytest.mark.parametrize("id", [True, 1.0, "a", None])
-def test_only_integers_are_skipped(id: Any) -> None:
-    with pytest.raises(TypeError):
-        BYTES.decode_stream(unknown="skip").step(id)
-
-
 # Copies
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -124,19 +82,6 @@ every_option = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 
 
 @every_option
-def test_rejected_tokens_are_taken_back(options: dict[str, Any]) -> None:
-    stream = BYTES.decode_stream(**options)
-    stream.step([*b"EN", 0xF0])
-    before = stream.copy()
-    rejected = [stream.step(id) for id in (0x9F, 0x99, 0x82, 97)]
-    after = before.copy()
-    accepted = [after.step(id) for id in (0x9F, 0x98, 0x82, 98)]
-    assert "".join(rejected).endswith("🙂a") or stream.stopped
-    assert "".join(accepted).endswith("😂b")
-    assert before.pending == b"\xf0"
-
-
-@every_option
 def test_a_copy_costs_the_same_at_any_length(options: dict[str, Any]) -> None:
     sizes = []
     for count in (10, 10_000):
@@ -144,21 +89,6 @@ def test_a_copy_costs_the_same_at_any_length(options: dict[str, Any]) -> None:
         stream.step([97] * count)
         sizes.append(sum(map(sys.getsizeof, (stream, stream.copy()))))
     assert sizes[0] == sizes[1]
-
-
-def test_a_copy_takes_a_stop_back() -> None:
-    stream = BYTES.decode_stream(stop="!")
-    before = stream.copy()
-    stream.step(list(b"a!b"))
-    assert (before.stop_reason, before.text_after_stop, before.step(98)) == (None, "", "b")
-
-
-def test_a_copy_takes_a_failure_back() -> None:
-    stream = BYTES.decode_stream([0xE4, 0xBD], errors="strict")
-    before = stream.copy()
-    with pytest.raises(DecodeStreamError):
-        stream.step(0xF0)
-    assert before.step(0xA0) == "你"
 
 
 def with_options(stream: DecodeStream, **options: Any) -> DecodeStream:
@@ -202,18 +132,6 @@ def test_a_stream_that_counts_goes_back_to_when_it_did_not() -> None:
     assert [begin.step(99), type(begin) is DecodeStream] == ["c", True]
 
 
-@pytest.mark.parametrize("make", [DecodeStream.copy, copy.copy, copy.deepcopy], ids=["1", "2", "3"])
-@every_option
-def test_a_copy_goes_on_by_itself(
-    make: Callable[[DecodeStream], DecodeStream], options: dict[str, Any]
-) -> None:
-    stream = BYTES.decode_stream(**options)
-    stream.step(list(b"xx xEN"))
-    other = make(stream) if make is not DecodeStream.copy else stream.copy()
-    texts = [each.step(list(text)) for each, text in ((stream, b"D?"), (other, b"d?"))]
-    assert [text[-2:] for text in texts] == ["D?", "d?"]
-
-
 # A state that another process continues from
 
 
@@ -226,55 +144,10 @@ def test_a_state_is_small(options: dict[str, Any]) -> None:
     assert size - len(stream.withheld) - sum(len(json.dumps(each)) + 2 for each in given) <= 300
 
 
-@every_option
-def test_the_state_of_a_stream_from_a_state_is_the_same(options: dict[str, Any]) -> None:
-    stream = BYTES.decode_stream(**options)
-    for ids in ([], [*b"a<EN"], [0xE4, 0xBD]):
-        stream.step(ids)
-        state = stream.to_state()
-        assert DecodeStream.from_state(BYTES, json.loads(json.dumps(state))).to_state() == state
-
-
 def test_a_state_has_what_differs_from_a_new_stream_alone() -> None:
     state = BYTES.decode_stream().to_state()
     assert len(state.pop("vocabulary")) == 16
     assert state == {"version": 1, "tokens": 0}
-
-
-def test_a_state_goes_on_after_a_stop() -> None:
-    tokenizer = tokenizer_of([b"a!b"])
-    stream = tokenizer.decode_stream(stop="!")
-    stream.step(tokenizer.token_id(b"a!b"))
-    other = DecodeStream.from_state(tokenizer, stream.to_state())
-    assert (other.step(97), other.stop_reason, other.text_after_stop, other.flush()) == (
-        "",
-        "!",
-        "b",
-        "",
-    )
-
-
-def test_a_state_goes_on_after_a_stop_id() -> None:
-    stream = BYTES.decode_stream(stop="END", stop_ids=END_ID)
-    stream.step([*b"aEN", END_ID])
-    other = DecodeStream.from_state(BYTES, stream.to_state())
-    assert (other.step(97), other.stop_reason, other.flush()) == ("", END_ID, "EN")
-
-
-def test_a_state_goes_on_failed() -> None:
-    stream = BYTES.decode_stream([0xE4], errors="strict")
-    with pytest.raises(DecodeStreamError):
-        stream.step(97)
-    with pytest.raises(ValueError, match=r"reset\(\)"):
-        DecodeStream.from_state(BYTES, stream.to_state()).step(97)
-
-
-def test_a_state_keeps_stops_paused() -> None:
-    stream = BYTES.decode_stream(stop="END")
-    stream.step(list(b"EN"))
-    stream.pause_stops()
-    other = DecodeStream.from_state(BYTES, stream.to_state())
-    assert (other.stops_paused, other.step(68), other.stop_reason) == (True, "END", None)
 
 
 @pytest.mark.parametrize("name", ["withheld", "stop_reason", "text_after_stop", "stops_paused"])
@@ -353,15 +226,6 @@ def test_a_state_without_a_needed_count_is_refused() -> None:
         DecodeStream.from_state(BYTES, state)
 
 
-@every_option
-def test_a_pickled_stream_goes_on(options: dict[str, Any]) -> None:
-    stream = BYTES.decode_stream(**options)
-    stream.step([*b"aEN", 0xF0, 0x9F])
-    other = pickle.loads(pickle.dumps(stream))
-    ids = [0x98, 0x82, END_ID, 97]
-    assert [other.step(id) for id in ids] == [stream.step(id) for id in ids]
-
-
 def test_streams_pickled_together_share_their_vocabulary() -> None:
     tokenizer = tokenizer_of([b"a long token, so that it shows"])
     streams = [tokenizer.decode_stream(stop=stop) for stop in ("a", "b")]
@@ -379,52 +243,6 @@ def failure_of(action: Callable[[], object]) -> DecodeStreamError:
     return caught.value
 
 
-def test_the_error_has_the_id_its_index_and_the_text_before_it() -> None:
-    tokens = [b"a", b"b\xe4\xbd", b"hi"]
-    tokenizer = tokenizer_of(tokens)
-    stream = tokenizer.decode_stream(errors="strict")
-    ids = ids_of(tokenizer, tokens)
-    shown = stream.step(ids[0]) + stream.step(ids[1])
-    error = failure_of(lambda: stream.step(ids[2]))
-    assert (shown, error.id, error.index, error.text) == ("ab", ids[2], 2, "")
-    assert (error.object, error.start, error.end) == (b"\xe4\xbdhi", 0, 2)
-
-
-def test_the_text_of_the_token_before_the_error_is_in_it() -> None:
-    tokenizer = tokenizer_of([b"hi\xff"])
-    stream = tokenizer.decode_stream(errors="strict", stop="ENDhi!")
-    stream.step(list(b"END"))
-    error = failure_of(lambda: stream.step(tokenizer.token_id(b"hi\xff")))
-    assert (error.index, error.text) == (3, "ENDhi")
-
-
-@pytest.mark.parametrize("use", ["step", "step_events", "step_tokens"])
-def test_the_text_of_the_other_ids_of_the_step_is_in_it(use: str) -> None:
-    stream = BYTES.decode_stream(errors="strict")
-    error = failure_of(lambda: getattr(stream, use)([97, 98, 0xFF, 99]))
-    assert (error.id, error.index, error.text) == (0xFF, 2, "ab")
-
-
-def test_an_error_of_flush_has_no_id() -> None:
-    stream = BYTES.decode_stream(errors="strict", stop="END")
-    stream.step([*b"EN", 0xF0])
-    error = failure_of(stream.flush)
-    assert (error.id, error.index, error.text, error.object) == (None, 3, "EN", b"\xf0")
-
-
-def test_a_stop_before_bad_bytes_comes_first() -> None:
-    tokenizer = tokenizer_of([b"aENDb\xff"])
-    stream = tokenizer.decode_stream(errors="strict", stop="END")
-    text = stream.step(tokenizer.token_id(b"aENDb\xff"))
-    assert (text, stream.stop_reason, stream.text_after_stop) == ("a", "END", "b")
-
-
-def test_ids_are_counted_that_have_no_text() -> None:
-    stream = BYTES.decode_stream(errors="strict", unknown="skip", skip_special_tokens=True)
-    error = failure_of(lambda: stream.step([500, END_ID, 97, 0xFF]))
-    assert error.index == 3
-
-
 def test_the_error_is_a_unicode_decode_error_that_says_where() -> None:
     error = failure_of(lambda: BYTES.decode_stream(errors="strict").step([97, 0xFF]))
     assert isinstance(error, UnicodeDecodeError)
@@ -438,11 +256,3 @@ def test_the_error_is_pickled() -> None:
     error = failure_of(lambda: BYTES.decode_stream(errors="strict").step([97, 0xFF]))
     twin = pickle.loads(pickle.dumps(error))
     assert (str(twin), twin.id, twin.index, twin.text) == (str(error), 255, 1, "a")
-
-
-def test_text_that_was_returned_and_the_errors_is_the_valid_text(tokenizer: Tokenizer) -> None:
-    text = "The END of it, é🙂"
-    stream = tokenizer.decode_stream(errors="strict", stop=["END!", "🙂!"])
-    shown = "".join(map(stream.step, tokenizer.encode(text)))
-    error = failure_of(lambda: stream.step(tokenizer.token_id(b"\xff")))
-    assert (shown + error.text, REPLACED in shown) == (text, False)

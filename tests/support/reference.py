@@ -179,13 +179,15 @@ Shown = tuple[str, bool]
 class Streamed(NamedTuple):
     """The pieces that each step of a stream returns, and those of `flush` at the end.
 
-    `error` is the index of the token whose bytes are not UTF-8, or the number of tokens if `flush`
-    finds them. `unreturned` is the valid text before these bytes that no step returned.
+    `stop_step` is the index of the token that completes the stop, and `error` of the token whose
+    bytes are not UTF-8; it is the number of tokens if `flush` finds them. `unreturned` is the valid
+    text before these bytes that no step returned.
     """
 
     steps: list[list[Shown]]
     stopped: str | None = None
     text_after_stop: str = ""
+    stop_step: int | None = None
     error: int | None = None
     unreturned: str = ""
 
@@ -232,7 +234,7 @@ def streamed(
             if found in stops and counted > min_tokens:
                 pieces.append((text[returned : end if include_stop else start], False))
                 nothing: list[list[Shown]] = [[] for _ in tokens[step:]]
-                return Streamed([*steps, nonempty(pieces), *nothing], found, text[end:])
+                return Streamed([*steps, nonempty(pieces), *nothing], found, text[end:], step)
             pieces += [(text[returned:start], False), (found, True)]
             returned = end
         seen = len(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -31,3 +32,30 @@ def tokenizer_of(name: str, literals: tuple[str, ...] = (), normalizer: Any = No
     merges = Tokenizer.train(text, 400, pattern=name).merges
     special_tokens = {literal: 256 + len(merges) + i for i, literal in enumerate(literals)}
     return Tokenizer(Vocabulary(merges, special_tokens, PATTERNS[name], normalizer=normalizer))
+
+
+@cache
+def own(pattern: str, *more_patterns: str) -> Tokenizer:
+    """Return a tokenizer whose pieces may end anywhere."""
+    merges = Tokenizer.train(" ".join(CHARACTERS) * 3, 350, pattern=pattern).merges
+    special_tokens = {literal: 600 + i for i, literal in enumerate(LITERALS)}
+    return Tokenizer(Vocabulary(merges, special_tokens, pattern, more_patterns=more_patterns))
+
+
+@cache
+def framed() -> Tokenizer:
+    """Return a tokenizer with two ids before a text and one after it."""
+    vocabulary = tokenizer_of("gpt2", LITERALS)._vocabulary
+    return Tokenizer(replace(vocabulary, prefix_ids=(97, 98), suffix_ids=(99,)))
+
+
+TOKENIZERS: dict[str, tuple[Any, ...]] = {
+    **{name: (tokenizer_of, name, LITERALS) for name in PATTERNS},
+    "no literals": (tokenizer_of, "cl100k"),
+    "NFC, gpt2": (tokenizer_of, "gpt2", LITERALS, "NFC"),
+    "NFC, o200k": (tokenizer_of, "o200k", LITERALS, "NFC"),
+    "a pattern without a name": (own, r"\w+|\W"),
+    "several patterns": (own, PATTERNS["gpt2"], r"\d", "s+"),
+    "ids around a text": (framed,),
+}
+"""Functions that return a tokenizer, and their arguments."""
