@@ -9,6 +9,7 @@ use crate::decode::TokenBytes;
 use crate::encode::{Context, Encoder, IdList, Job};
 use crate::interrupt::Interrupt;
 use crate::merge::MergeTable;
+use crate::simd::Isa;
 use crate::split::{Pattern, Pieces, all_pieces};
 use crate::stream::{Pending, STACK_BYTES};
 
@@ -68,7 +69,10 @@ fn texts_have_their_pieces() {
         let pattern = Pattern::of_name(text(&case["pattern"])).expect("a name");
         let expected: Vec<_> = list(&case["pieces"]).iter().map(text).collect();
         let text = text(&case["text"]);
-        assert_eq!(all_pieces(Pieces::new(pattern, text), text), expected, "{case}");
+        for isa in Isa::all() {
+            let pieces = Pieces::with_isa(pattern, text.as_bytes(), isa);
+            assert_eq!(all_pieces(pieces, text), expected, "{case}");
+        }
     }
 }
 

@@ -121,8 +121,8 @@ class Followed:
     failed: bool = False
 
     def copied(self, stream: DecodeStream) -> Followed:
-        lists = {"read": [*self.read], "armed": [*self.armed], "shown": [*self.shown]}
-        return replace(self, stream=stream, **lists)
+        read, armed, shown = [*self.read], [*self.armed], [*self.shown]
+        return replace(self, stream=stream, read=read, armed=armed, shown=shown)
 
     @property
     def looks(self) -> bool:

@@ -98,6 +98,15 @@ class EncodeMachine(RuleBasedStateMachine):
             followed.step(text)
         followed.check()
 
+    @rule(followed=streams, first=texts, then=texts)
+    def step_by_character(self, followed: Followed, first: str, then: str) -> None:
+        """Make a step with each character, so that text ends everywhere."""
+        followed.step(followed.rest)
+        followed.rest = b""
+        for character in first + then:
+            followed.step(character)
+        followed.check()
+
     @rule(followed=streams, text=texts, bad=st.sampled_from([b"\xff", b"a\xed\xa0", "\ud800"]))
     def fail(self, followed: Followed, text: str, bad: Any) -> None:
         """A step that is not Unicode changes nothing."""

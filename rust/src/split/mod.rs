@@ -63,7 +63,7 @@ impl<'a> Pieces<'a> {
         Pieces::with_isa(pattern, text.as_ref(), Isa::get())
     }
 
-    fn with_isa(pattern: Pattern, text: &'a [u8], isa: Isa) -> Pieces<'a> {
+    pub fn with_isa(pattern: Pattern, text: &'a [u8], isa: Isa) -> Pieces<'a> {
         debug_assert!(u32::try_from(text.len()).is_ok());
         let rules = Rules { text, whole: text, classes: Classes::get() };
         Pieces { pattern, isa, rules, text_ends: &[], at: 0 }
