@@ -368,5 +368,5 @@ class DecodeMachine(RuleBasedStateMachine):
 def test_stream_shows_what_the_textbook_shows() -> None:
     run_state_machine_as_test(
         DecodeMachine,
-        settings=settings(max_examples=settings().max_examples * 4, stateful_step_count=25),
+        settings=settings(max_examples=settings().max_examples * 3, stateful_step_count=25),
     )

@@ -57,7 +57,7 @@ class Followed:
         pending = self.stream.pending
         assert self.data.endswith(pending)
         assert pending.endswith(unfinished(self.data))
-        if self.tokenizer.lossless and "add_special_tokens" not in self.options:
+        if self.tokenizer.lossless and not self.options["add_special_tokens"]:
             assert self.tokenizer.decode_bytes(self.ids) + pending == self.data
         if self.rest:
             ids = [move(self.stream).step(self.rest) for move in MOVES]
@@ -76,15 +76,13 @@ class EncodeMachine(RuleBasedStateMachine):
         target=streams,
         name=st.sampled_from([*TOKENIZERS]),
         allowed=st.sampled_from([None, (), LITERALS[1:2], LITERALS[:3]]),
+        frames=st.booleans(),
     )
-    def start(self, name: str, allowed: tuple[str, ...] | None) -> Followed:
-        make, *arguments = TOKENIZERS[name]
-        tokenizer: Tokenizer = make(*arguments)
-        options: dict[str, Any] = {"allowed_special": "all"}
+    def start(self, name: str, allowed: tuple[str, ...] | None, frames: bool) -> Followed:
+        tokenizer = framed(name)
+        options: dict[str, Any] = {"allowed_special": "all", "add_special_tokens": frames}
         if allowed is not None:
             options["allowed_special"] = {*allowed} & {*tokenizer.special_tokens}
-        if make is framed:
-            options["add_special_tokens"] = True
         return Followed(tokenizer.encode_stream(**options), tokenizer, options)
 
     @rule(followed=streams, text=texts, in_bytes=st.booleans(), kept=st.integers(1, 3))

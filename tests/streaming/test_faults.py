@@ -22,6 +22,22 @@ from bpetite._streaming.options import OPTIONS, Options
 # Stops
 
 
+def test_flush_after_a_stop_id_heeds_a_pause() -> None:
+    vocabulary = StreamVocabulary({1: b"a", 3: b"\xf0\x9f"})
+    stream = vocabulary.decode_stream(errors="backslashreplace", stop="x", stop_ids=[1])
+    stream.step([3, 1])
+    stream.pause_stops()
+    assert (stream.flush(), stream.stop_reason) == ("\\xf0\\x9f", 1)
+
+
+def test_flush_keeps_the_first_stop_reason() -> None:
+    vocabulary = StreamVocabulary({1: b"a", 3: b"\xf0\x9f"})
+    stream = vocabulary.decode_stream(errors="backslashreplace", stop="x", stop_ids=[1])
+    stream.step([3, 1])
+    assert (stream.flush(), stream.stop_reason, stream.text_after_stop) == ("\\", 1, "")
+    assert (stream.flush(), stream.step(1)) == ("", "")
+
+
 def test_flush_counts_the_characters_it_returns() -> None:
     vocabulary = StreamVocabulary({0: b">", 1: b"\xe0"})
     stream = vocabulary.decode_stream(stop="\ufffd", include_stop=True)

@@ -42,13 +42,6 @@ def own(pattern: str, *more_patterns: str) -> Tokenizer:
     return Tokenizer(Vocabulary(merges, special_tokens, pattern, more_patterns=more_patterns))
 
 
-@cache
-def framed() -> Tokenizer:
-    """Return a tokenizer with two ids before a text and one after it."""
-    vocabulary = tokenizer_of("gpt2", LITERALS)._vocabulary
-    return Tokenizer(replace(vocabulary, prefix_ids=(97, 98), suffix_ids=(99,)))
-
-
 TOKENIZERS: dict[str, tuple[Any, ...]] = {
     **{name: (tokenizer_of, name, LITERALS) for name in PATTERNS},
     "no literals": (tokenizer_of, "cl100k"),
@@ -56,6 +49,13 @@ TOKENIZERS: dict[str, tuple[Any, ...]] = {
     "NFC, o200k": (tokenizer_of, "o200k", LITERALS, "NFC"),
     "a pattern without a name": (own, r"\w+|\W"),
     "several patterns": (own, PATTERNS["gpt2"], r"\d", "s+"),
-    "ids around a text": (framed,),
 }
 """Functions that return a tokenizer, and their arguments."""
+
+
+@cache
+def framed(name: str) -> Tokenizer:
+    """Return one of TOKENIZERS with two ids before a text and one after it."""
+    make, *arguments = TOKENIZERS[name]
+    vocabulary = make(*arguments)._vocabulary
+    return Tokenizer(replace(vocabulary, prefix_ids=(97, 98), suffix_ids=(99,)))
