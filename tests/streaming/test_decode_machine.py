@@ -97,6 +97,13 @@ def shown_of(pieces: Iterable[str]) -> list[Shown]:
     return [(str(piece), isinstance(piece, Tag)) for piece in pieces]
 
 
+def flushed(stream: DecodeStream) -> str:
+    try:
+        return stream.flush()
+    except DecodeStreamError:
+        return "not UTF-8"
+
+
 class BadBytesError(Exception):
     """Stands for a DecodeStreamError: the id, its index, the text before, and the bad bytes."""
 
@@ -211,6 +218,7 @@ class Followed:
     def check(self) -> None:
         """Compare what the stream says of itself."""
         stream = self.stream
+        assert MOVES[-1](stream).to_state() == stream.to_state()
         data = b"".join(self.read)
         ended = isinstance(self.stop_reason, str) or self.returned > len(self.read)
         pending = b"" if ended else unfinished(data)
@@ -229,6 +237,12 @@ class Followed:
             shown = text_of(self.shown)
             withheld = "" if ended else complete.removeprefix(shown)
             assert (stream.withheld, ended or complete.startswith(shown)) == (withheld, True)
+            twin = self.copied(stream.copy())
+            try:
+                expected = text_of(twin.flush())
+            except BadBytesError:
+                expected = "not UTF-8"
+            assert flushed(twin.stream) == expected
 
 
 class DecodeMachine(RuleBasedStateMachine):
@@ -354,8 +368,9 @@ class DecodeMachine(RuleBasedStateMachine):
 
     @rule(followed=streams, paused=st.booleans())
     def pause(self, followed: Followed, paused: bool) -> None:
-        followed.stream.pause_stops() if paused else followed.stream.resume_stops()
-        followed.paused = paused and bool(followed.options.get("stop"))
+        if followed.options.get("stop"):  # for other streams, a pause has no effect
+            followed.stream.pause_stops() if paused else followed.stream.resume_stops()
+            followed.paused = paused
         followed.check()
 
     @rule(followed=streams)

@@ -31,6 +31,10 @@ MOVES: list[Callable[[EncodeStream], EncodeStream]] = [
 ]
 
 
+crossing = st.sampled_from(["<|a b|>1", "it's <|a b", "a \n1 aa", "  \n é\u0301 "])
+"""Texts with a space in a literal, or more than one before a word."""
+
+
 @dataclass
 class Followed:
     """A stream, its text so far, the ids that it returned, and the rest of a character."""
@@ -65,6 +69,9 @@ class Followed:
         else:
             whole = self.tokenizer.encode(self.data.decode(), **self.options)
             assert self.ids + self.stream.copy().flush() == whole
+            for more in ("|>", "1", " a", "\n1", "'s", "\u0301", "aa"):
+                longer = self.tokenizer.encode(self.data.decode() + more, **self.options)
+                assert longer[: len(self.ids)] == self.ids
 
 
 class EncodeMachine(RuleBasedStateMachine):
@@ -85,7 +92,7 @@ class EncodeMachine(RuleBasedStateMachine):
             options["allowed_special"] = {*allowed} & {*tokenizer.special_tokens}
         return Followed(tokenizer.encode_stream(**options), tokenizer, options)
 
-    @rule(followed=streams, text=texts, in_bytes=st.booleans(), kept=st.integers(1, 3))
+    @rule(followed=streams, text=texts | crossing, in_bytes=st.booleans(), kept=st.integers(1, 3))
     def step(self, followed: Followed, text: str, in_bytes: bool, kept: int) -> None:
         """Make a step, which may end inside a character, after the rest of the one before."""
         followed.step(followed.rest)
@@ -99,7 +106,7 @@ class EncodeMachine(RuleBasedStateMachine):
             followed.step(text)
         followed.check()
 
-    @rule(followed=streams, first=texts, then=texts)
+    @rule(followed=streams, first=texts, then=texts | crossing)
     def step_by_character(self, followed: Followed, first: str, then: str) -> None:
         """Make a step with each character, so that text ends everywhere."""
         followed.step(followed.rest)
