@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import pickle
+import re
 import struct
 import time
 import tracemalloc
@@ -32,6 +33,7 @@ from support.examples import slow_except
 from support.programs import posix_only
 
 from bpetite.corpora import BadDocumentError, Corpus
+from bpetite.corpora._inputs import columns
 from bpetite.corpora._inputs.source import BLOCK_BYTES
 
 GOOD = b'{"text": "ab"}\n'
@@ -368,6 +370,62 @@ def test_a_page_of_an_unknown_kind_loses_no_row_in_silence(tmp_path: Path) -> No
     data[page + 1] = 2
     path.write_bytes(data)
     assert "a.parquet is corrupt (row group 0 has 900 of its 1000 rows)" in error_of(path)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_parquet_that_counts_too_few_rows_is_corrupt(rows: int, tmp_path: Path) -> None:
+    """Each number of rows in the footer, of the file, a group or its texts, is made smaller."""
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+    texts = [f"document {row}" for row in range(9)]
+    options = {"use_dictionary": False, "write_statistics": False, "compression": "NONE"}
+    parquet.write_table(pa.table({"text": texts}), path, row_group_size=5, **options)
+    data = path.read_bytes()
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    # A number of Thrift has its sign in the lowest bit.
+    numbers = re.finditer(rb"\x16(?:\x0a|\x08|\x12)", data[footer:])
+    found = [footer + match.start() + 1 for match in numbers]
+    assert len(found) >= 5
+    for at in found:
+        path.write_bytes(data[:at] + bytes([2 * rows]) + data[at + 1 :])
+        assert "a.parquet is corrupt" in error_of(path)
+
+
+@pytest.mark.parametrize("batches", [0, 1])
+def test_arrow_whose_footer_lacks_batches_is_corrupt(batches: int, tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    sink = pa.BufferOutputStream()
+    texts = pa.record_batch({"text": ["a", "b", "c"]})
+    with pa.ipc.new_file(sink, texts.schema) as writer:
+        writer.write_batch(texts)
+        writer.write_batch(texts)
+    data = sink.getvalue().to_pybytes()
+    footer = len(data) - 10 - int.from_bytes(data[-10:-6], "little")
+    path = tmp_path / "a.arrow"
+    path.write_bytes(data)
+    assert list(Corpus(path)) == ["a", "b", "c"] * 2
+    at = data.index(struct.pack("<i", 2), footer)
+    path.write_bytes(data[:at] + struct.pack("<i", batches) + data[at + 4 :])
+    assert f"its footer has {batches} of its 2 record batches" in error_of(path)
+
+
+def test_buffer_of_offsets_may_have_any_length() -> None:
+    pa = pytest.importorskip("pyarrow")
+    offsets = struct.pack("<3i", 0, 1, 2) + b"?"
+    texts = pa.StringArray.from_buffers(2, pa.py_buffer(offsets), pa.py_buffer(b"ab"))
+    (found,) = columns.found_in("a.arrow", [texts], 0, 1 << 19)
+    assert found.batch is not None
+    assert found.batch.offsets.tolist() == [0, 1, 2]
+
+
+def test_dictionary_of_views_is_refused_by_its_type(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    views = pa.array(["a", "b"], pa.string_view())
+    batch = pa.record_batch({"text": pa.DictionaryArray.from_arrays(pa.array([0, 1]), views)})
+    with pa.ipc.new_file(tmp_path / "a.arrow", batch.schema) as writer:
+        writer.write_batch(batch)
+    assert "its column 'text' holds dictionary<values=string_view" in error_of(tmp_path / "a.arrow")
 
 
 def test_a_name_in_parquet_that_is_not_utf8_is_corrupt(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from bpetite.corpora import (
     tokenize_part,
     verify,
 )
+from bpetite.corpora._storage import public
 
 pytestmark = quick_once
 
@@ -455,6 +456,12 @@ def test_urls_that_differ_in_the_query_alone_are_refused(server: str, tmp_path: 
         "HTTP://me:secret@{}/none#secret",
         "http://me:a secret@{}/none",
         "http://me:a::secret@{}/none",
+        "http://me:a/secret@{}/none",
+        "http://me:a?secret@{}/none",
+        "http://me:a#secret@{}/none",
+        "zip://a.jsonl::http://me:a  secret@{}/none.zip",
+        "zip://a.jsonl::http://me:a\u2028secret@{}/none.zip",
+        "zip://a.jsonl::http://{}/none.zip?sig=a  secret",
         "http://{}/none?sig=a::secret",
         "http://me:secret@[::1]:9/none?sig=secret",
         "zip://a.jsonl::http://me:secret@{}/none.zip?x=secret",
@@ -472,11 +479,27 @@ def test_errors_have_no_secrets_of_urls(url: str, server: str) -> None:
     assert caught.value.__cause__ is None
 
 
-def test_a_file_in_an_archive_is_read(tmp_path: Path) -> None:
+def test_files_in_an_archive_are_read_and_keep_their_names(tmp_path: Path) -> None:
     with ZipFile(tmp_path / "a.zip", "w") as archive:
-        archive.writestr("a.jsonl", FILES["texts.jsonl"])
-    url = f"zip://a.jsonl::{(tmp_path / 'a.zip').as_uri()}"
-    assert list(Corpus(url)) == TEXTS
+        archive.writestr("a@b.jsonl", FILES["texts.jsonl"])
+        archive.writestr("b@b.jsonl", FILES["texts.jsonl"])
+    urls = [f"zip://{name}@b.jsonl::{(tmp_path / 'a.zip').as_uri()}" for name in "ab"]
+    assert list(Corpus(urls)) == TEXTS * 2
+    assert plan(Corpus(urls), TOKENIZER, tmp_path / "tokens", "megatron")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "s3://bucket/what?.jsonl",
+        "s3://bucket/mail@host/a#1.jsonl",
+        "http://host:8080/mail@host/a.jsonl",
+        "http://[::1]:8080/mail@host/a.jsonl",
+        "abfs://files@account/a.jsonl",
+    ],
+)
+def test_names_without_secrets_stay_whole(url: str) -> None:
+    assert public(url) == url
 
 
 def test_a_folder_with_a_password_in_its_url_is_refused(tmp_path: Path) -> None:

@@ -40,7 +40,11 @@ def is_url(path: str | os.PathLike[str]) -> bool:
     return _URL.match(str(path)) is not None
 
 
-_USER = re.compile(r"(?<=://)[^/?#]*@")  # greedy: a password may have an @ too, or a space
+# A password may have any character, also those that the URL should have escaped. A port is no
+# password, and an address of IPv6 no user.
+_PASSWORD = re.compile(r"/*(?!\[)[^/?#:]*:(?!\d+(?:[/?#]|$))")
+_USER = re.compile(r"/*[^/?#]*@")
+_PATHS = ("dir", "libarchive", "tar", "zip")  # their URLs name a file in another one
 _USER_IN_WORDS = re.compile(r"(?<=://)[^/\s?#]*@")
 _JOINT = re.compile(rf"::(?={_URL.pattern})", re.IGNORECASE)  # other colons are a part's own
 _CONTAINER = re.compile(r"(abfss?|wasbs?|az|adl)://[^/:\s]*@", re.IGNORECASE)  # names no user
@@ -57,28 +61,35 @@ def public(path: str) -> str:
     """
     if not is_url(path):
         return path
-    return "::".join(_without_secrets(part)[0] for part in _JOINT.split(path))
+    return "::".join(map(_without_secrets, _JOINT.split(path)))
 
 
-def _without_secrets(url: str) -> tuple[str, list[str]]:
-    """Return a URL without its user and its query, and these."""
+def _without_secrets(url: str) -> str:
+    """Return a URL without its user and its query."""
     kind, mark, rest = url.partition("://")
     # A file of another store, or a pattern of files, may have a question mark in its name.
-    is_query = r"[?#]" if kind.lower() in ("http", "https") else r"\?(?=[\w.-]+=)"
-    place, *query = re.split(is_query, rest, maxsplit=1)
-    user = None if _CONTAINER.match(url) else _USER.match(url, len(kind) + len(mark))
-    if user is None:
-        return f"{kind}{mark}{place}", query
-    return f"{kind}{mark}{place.removeprefix(user[0])}", [*query, user[0]]
+    is_query = r"[?#]" if kind.lower() in ("http", "https") else r"\?(?=[^/]*=)"
+    user = 0
+    if kind.lower() not in _PATHS and not _CONTAINER.match(url):
+        if _PASSWORD.match(rest):
+            before_query = re.split(is_query, rest, maxsplit=1)[0]
+            user = before_query.rfind("@") + 1 or rest.rfind("@") + 1
+        elif found := _USER.match(rest):
+            user = found.end()
+    return kind + mark + re.split(is_query, rest[user:], maxsplit=1)[0]
 
 
-def _public_words(words: str, url: str) -> str:
-    """Return an error's words without secrets of URLs."""
-    words = words.replace(url, public(url))
-    for part in _JOINT.split(url):
-        for secret in _without_secrets(part)[1]:
-            words = words.replace(secret, "")
-    return _USER_IN_WORDS.sub("", _QUERIES.sub(r"\1", words))
+def _public_words(error: Exception, url: str) -> str:
+    """Return the words of a library's error, in one line, without secrets of URLs.
+
+    A library may split or change a URL before it shows it. So the words about one with secrets are
+    left out.
+    """
+    if public(url) != url:
+        status = getattr(error, "status", None)  # of HTTP
+        return f"{status}" if isinstance(status, int) else ""
+    words = " ".join(str(error).split())
+    return _USER_IN_WORDS.sub("", _QUERIES.sub(r"\1", words))  # a server may redirect to others
 
 
 def located_folder(folder: str | os.PathLike[str]) -> Path:
@@ -113,7 +124,7 @@ def located(path: str | os.PathLike[str]) -> Path:
     except ImportError as error:
         raise MissingExtraError(f"{public(url)}: {error}", name=error.name) from None
     except ValueError as error:
-        raise ValueError(f"{public(url)}: {_public_words(str(error), url)}") from None
+        raise ValueError(f"{public(url)}: {_public_words(error, url) or 'not a URL'}") from None
     except MemoryError:
         raise
     except Exception as error:
@@ -171,7 +182,7 @@ def _store_error(url: object, error: Exception) -> OSError:
     elif not isinstance(number, int) or number == errno.EPIPE:
         # The command line takes a broken pipe for the end of its reader, which is a success.
         number = errno.EIO
-    said = _public_words(" ".join(str(error).split()), str(url))
+    said = _public_words(error, str(url))
     what = f"{type(error).__name__}: {said}" if said else type(error).__name__
     advice = "check the connection and your access, then try again"
     return OSError(number, f"{what}; {advice}", public(str(url)))

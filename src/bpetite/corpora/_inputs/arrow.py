@@ -40,6 +40,8 @@ def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
         yield from _read_stream(source, is_file, settings, span.path)
         return
     with _opened(span.path, settings.text_field) as file:
+        if not span.start and not storage.is_url(span.path):
+            _check_batches(span.path, file.num_record_batches)
         end = file.num_record_batches if span.end is None else span.end
         columns = (_checked(file.get_batch(number).column(0)) for number in range(span.start, end))
         before: int | None = None
@@ -49,6 +51,17 @@ def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
             yield found._replace(
                 bad=[bad._replace(row=(before or 0) + (bad.row or 0)) for bad in found.bad]
             )
+
+
+def _check_batches(path: str, count: int) -> None:
+    """Raise DataError unless a file's stream has the batches of its footer."""
+    found = 0
+    with opened_by_arrow(path, is_mapped=True) as file:
+        file.seek(_HEAD_BYTES)
+        for message in pyarrow(".ipc").MessageReader.open_stream(file):
+            found += message.type == "record batch"
+    if found != count:
+        raise DataError("corrupt", detail=f"its footer has {count} of its {found} record batches")
 
 
 def rows_before(path: str, settings: Settings, starts: Sequence[int]) -> list[int]:

@@ -63,8 +63,8 @@ def check_column(schema: Any, field: str) -> int:
 
 def _is_text(pa: Any, kind: Any) -> bool:
     types = pa.types
-    if types.is_dictionary(kind):
-        return _is_text(pa, kind.value_type)
+    if types.is_dictionary(kind):  # pyarrow cannot take texts out of a dictionary of views
+        return not _is_view(kind.value_type) and _is_text(pa, kind.value_type)
     return any(
         is_kind(kind)
         for is_kind in (
@@ -227,7 +227,6 @@ def _found(path: str, column: Any, first_row: int) -> Found:
 
 def _offsets(buffer: Any, is_large: bool, first: int, count: int) -> memoryview:
     """Return some offsets of a column as 64 bits, without pyarrow.compute, which takes a while."""
-    offsets = memoryview(buffer).cast("B")
-    if is_large:
-        return offsets.cast("Q")[first : first + count]
-    return memoryview(array("Q", offsets.cast("i")[first : first + count]))
+    width = 8 if is_large else 4  # the buffer may be longer, by any number of bytes
+    offsets = memoryview(buffer).cast("B")[width * first : width * (first + count)]
+    return offsets.cast("Q") if is_large else memoryview(array("Q", offsets.cast("i")))

@@ -55,6 +55,8 @@ def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
         metadata = file.metadata
         end = metadata.num_row_groups if span.end is None else span.end
         row = sum(metadata.row_group(group).num_rows for group in range(span.start))
+        if not span.start:
+            _check_rows(metadata)
         columns = _columns(stored, file, range(span.start, end), settings)
         yield from found_in(span.path, columns, row, settings.batch_bytes)
 
@@ -73,6 +75,9 @@ def _columns(stored: Any, file: Any, groups: range, settings: Settings) -> Itera
         count = facts.num_rows
         chunk = _text_chunk(facts, settings.text_field)
         size = chunk.total_uncompressed_size if chunk is not None else 0
+        if chunk is not None and chunk.num_values != count:
+            detail = f"row group {group} has {count} rows, and {chunk.num_values} texts"
+            raise DataError("corrupt", detail=detail)
         rows = min(max(settings.batch_bytes * count // max(size, 1), 1), _MAX_BATCH_ROWS)
         values, dictionary = (0, 0) if chunk is None else _dictionary_of(stored, chunk)
         repeats = dictionary and count >= 4 * values and size - dictionary <= 4 * count
@@ -96,6 +101,14 @@ def _columns(stored: Any, file: Any, groups: range, settings: Settings) -> Itera
             yield batch.column(0)
         if found != count:  # pyarrow skips a page of an unknown kind
             raise DataError("corrupt", detail=f"row group {group} has {found} of its {count} rows")
+
+
+def _check_rows(metadata: Any) -> None:
+    """Raise DataError unless the row groups have the rows of the file."""
+    rows = sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
+    if rows != metadata.num_rows:
+        detail = f"its row groups have {rows} of its {metadata.num_rows} rows"
+        raise DataError("corrupt", detail=detail)
 
 
 def _batches(file: Any, rows: int, group: int, settings: Settings) -> Any:
