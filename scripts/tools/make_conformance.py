@@ -1,9 +1,9 @@
 """Write tests/data/conformance.json again: new results for the texts and tokens that it has.
 
 To add a case, add its line without results, then run
-`.venv/bin/python scripts/tools/make_conformance.py`. The results are those of the textbook in
-`tests/support/reference.py`. Only `encode_stream` has the ids of bpetite's steps, which a test
-compares with the textbook.
+`.venv/bin/python scripts/tools/make_conformance.py`. The textbook in
+`tests/support/reference.py` makes the results. Only the steps of `encode_stream` are bpetite's own,
+and a test compares their ids with the textbook.
 """
 
 import json

@@ -410,6 +410,15 @@ def test_arrow_whose_footer_lacks_batches_is_corrupt(batches: int, tmp_path: Pat
     assert f"its footer has {batches} of its 2 record batches" in error_of(path)
 
 
+def test_arrow_file_without_an_end_mark_is_whole(tmp_path: Path) -> None:
+    whole = arrow(TEXTS, is_file=True)
+    footer = len(whole) - 10 - int.from_bytes(whole[-10:-6], "little")
+    assert whole[footer - 8 : footer] == b"\xff\xff\xff\xff\0\0\0\0"
+    path = tmp_path / "a.arrow"
+    path.write_bytes(whole[: footer - 8] + whole[footer:])
+    assert list(Corpus(path)) == TEXTS
+
+
 def test_buffer_of_offsets_may_have_any_length() -> None:
     pa = pytest.importorskip("pyarrow")
     offsets = struct.pack("<3i", 0, 1, 2) + b"?"

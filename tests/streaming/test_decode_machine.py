@@ -280,7 +280,7 @@ class DecodeMachine(RuleBasedStateMachine):
 
     @rule(followed=streams, ids=some_ids, last=refused_ids, name=st.sampled_from(STEPS))
     def refuse(self, followed: Followed, ids: list[Any], last: Any, name: str) -> None:
-        """A step of several, of which the last is no id or unknown, is not made."""
+        """If the last of several ids is wrong or unknown, none of them is read."""
         self.use(followed, name, [*ids, last], [*ids, last])
 
     def use(self, followed: Followed, name: str, several: list[Any], argument: Any) -> None:

@@ -20,7 +20,7 @@ pub fn gathered<T>(count: usize, mut items: impl Iterator<Item = PyResult<T>>) -
     })?
 }
 
-/// Returns the list of items, of which one is None if memory is short.
+/// Returns the list of items. An item is None if memory is short, and Python has the error.
 ///
 /// A long list takes time, so signals are checked meanwhile, and other threads have their turns.
 /// They cannot reach the list: the garbage collector, which knows all other lists, does not know
