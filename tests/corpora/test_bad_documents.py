@@ -30,7 +30,7 @@ from support.corpora import (
     zstd,
 )
 from support.examples import slow_except
-from support.programs import posix_only
+from support.programs import output_of, posix_only
 
 from bpetite.corpora import BadDocumentError, Corpus
 from bpetite.corpora._inputs import columns
@@ -390,6 +390,28 @@ def test_parquet_that_counts_too_few_rows_is_corrupt(rows: int, tmp_path: Path) 
     for at in found:
         path.write_bytes(data[:at] + bytes([2 * rows]) + data[at + 1 :])
         assert "a.parquet is corrupt" in error_of(path)
+
+
+def test_no_byte_of_a_footer_of_parquet_ends_the_process(tmp_path: Path) -> None:
+    """The statistics of a column that contradict each other make pyarrow end it."""
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({"number": [1, 2], "text": ["a", "b"]}), path)
+    program = f"""
+from bpetite.corpora import BadDocumentError, Corpus
+path = {os.fspath(path)!r}
+data = open(path, "rb").read()
+footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+for at in range(footer, len(data) - 8):
+    with open(path, "wb") as file:
+        file.write(data[:at] + bytes([data[at] ^ 2]) + data[at + 1 :])
+    try:
+        list(Corpus(path))
+    except BadDocumentError as error:
+        print(str(error).partition("(")[2])
+"""
+    assert "histogram" in output_of(program)
 
 
 @pytest.mark.parametrize("batches", [0, 1])

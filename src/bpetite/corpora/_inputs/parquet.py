@@ -17,6 +17,7 @@ from bpetite.corpora._inputs.columns import (
     opened_by_arrow,
     pyarrow,
 )
+from bpetite.corpora._inputs.parquet_footer import Chunk, text_chunks
 from bpetite.corpora._inputs.settings import Settings, Span
 from bpetite.corpora._inputs.source import Source
 
@@ -42,6 +43,10 @@ _DICTIONARY_PAGE = re.compile(
     re.DOTALL,
 )
 _DATA_PAGES = (b"\x15\x00", b"\x15\x06")  # of the two versions
+
+# Encodings, by their numbers in the format.
+_DICTIONARIES = {2, 8}
+_DELTA_BYTE_ARRAY = 7
 
 
 def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
@@ -69,17 +74,16 @@ def _columns(stored: Any, file: Any, groups: range, settings: Settings) -> Itera
     fewer rows where it could have many of a dictionary's longest text.
     """
     with_dictionary = None
+    chunks = text_chunks(stored, file, settings.text_field)
     for group in groups:
-        reader = file
-        facts = file.metadata.row_group(group)
-        count = facts.num_rows
-        chunk = _text_chunk(facts, settings.text_field)
-        size = chunk.total_uncompressed_size if chunk is not None else 0
-        if chunk is not None and chunk.num_values != count:
-            detail = f"row group {group} has {count} rows, and {chunk.num_values} texts"
+        reader, chunk = file, chunks[group]
+        count = file.metadata.row_group(group).num_rows
+        size = chunk.size if chunk else 0
+        if chunk and chunk.values != count:
+            detail = f"row group {group} has {count} rows, and {chunk.values} texts"
             raise DataError("corrupt", detail=detail)
         rows = min(max(settings.batch_bytes * count // max(size, 1), 1), _MAX_BATCH_ROWS)
-        values, dictionary = (0, 0) if chunk is None else _dictionary_of(stored, chunk)
+        values, dictionary = _dictionary_of(stored, chunk) if chunk else (0, 0)
         repeats = dictionary and count >= 4 * values and size - dictionary <= 4 * count
         if repeats or min(rows, count) * dictionary > _MAX_DECODED_BYTES:
             with_dictionary = with_dictionary or _parquet(
@@ -93,7 +97,7 @@ def _columns(stored: Any, file: Any, groups: range, settings: Settings) -> Itera
                 first = next(_batches(with_dictionary, 1, group, settings)).column(0)
                 longest = max(lengths_of(first.dictionary), default=0)
             rows = min(rows, max(_MAX_DECODED_BYTES // max(longest, 1), 1))
-        if chunk is not None and "DELTA_BYTE_ARRAY" in chunk.encodings:
+        if chunk and _DELTA_BYTE_ARRAY in chunk.encodings:
             rows = min(rows, _MAX_DELTA_ROWS)
         found = 0
         for batch in _batches(reader, rows, group, settings):
@@ -117,20 +121,20 @@ def _batches(file: Any, rows: int, group: int, settings: Settings) -> Any:
     )
 
 
-def _dictionary_of(stored: Any, chunk: Any) -> tuple[int, int]:
+def _dictionary_of(stored: Any, chunk: Chunk) -> tuple[int, int]:
     """Return the number of texts of a column chunk's dictionary, and its bytes; 0 without one.
 
     A chunk begins with its dictionary. pyarrow does not tell its size, so the head of its page is
     read here.
     """
-    offset = chunk.data_page_offset
-    if chunk.has_dictionary_page:
-        offset = min(offset, chunk.dictionary_page_offset)
+    offset = chunk.data_page
+    if chunk.dictionary_page is not None:
+        offset = min(offset, chunk.dictionary_page)
     head = stored.read_at(_PAGE_HEAD_BYTES, offset)
     if found := _DICTIONARY_PAGE.match(head):
         return _varint(found["values"]), _varint(found["bytes"])
-    has_one = not head.startswith(_DATA_PAGES) or any("DICT" in name for name in chunk.encodings)
-    return (1, chunk.total_uncompressed_size) if has_one else (0, 0)
+    has_one = not head.startswith(_DATA_PAGES) or not _DICTIONARIES.isdisjoint(chunk.encodings)
+    return (1, chunk.size) if has_one else (0, 0)
 
 
 def _varint(data: bytes) -> int:
@@ -142,30 +146,14 @@ def _varint(data: bytes) -> int:
     return sum((byte & 127) << 7 * place for place, byte in enumerate(data)) >> 1
 
 
-def _text_chunk(group: Any, field: str) -> Any:
-    """Return the text column of a row group; None if its name is hidden."""
-    # Nested columns have several leaves; the leaf of a text column has its name alone.
-    for leaf in range(group.num_columns):
-        if group.column(leaf).path_in_schema == field:
-            return group.column(leaf)
-    return None
-
-
-def _text_bytes(group: Any, field: str) -> int:
-    """Return the uncompressed size of a text column in a row group."""
-    chunk = _text_chunk(group, field)
-    return 0 if chunk is None else chunk.total_uncompressed_size
-
-
 def spans(path: str, _size: int, settings: Settings, part_bytes: int) -> list[Span]:
     """Return spans whose text column has about `part_bytes`, uncompressed."""
     with opened_by_arrow(path) as stored, arrow_errors():
         file = _parquet(stored)
         check_column(file.schema_arrow, settings.text_field)
-        metadata = file.metadata
-        groups = metadata.num_row_groups
+        groups = file.metadata.num_row_groups
         sizes = [
-            _text_bytes(metadata.row_group(group), settings.text_field) for group in range(groups)
+            chunk.size if chunk else 0 for chunk in text_chunks(stored, file, settings.text_field)
         ]
     found = []
     start = size = 0
