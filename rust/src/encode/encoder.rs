@@ -6,6 +6,7 @@ use super::batch::{Context, EncodePieces, Job, PieceEncoder};
 use super::literals::Literals;
 use super::sink::Sink;
 use crate::interrupt::{Interrupt, Interrupted};
+use crate::mem::growth::boxed;
 use crate::merge::words::has_words;
 use crate::merge::{MergeScratch, MergeTable};
 use crate::simd::Isa;
@@ -68,7 +69,7 @@ impl Encoder {
 
     /// Returns a context that no other call uses.
     pub fn take_context(&self) -> Box<Context> {
-        self.with_contexts(Vec::pop).flatten().unwrap_or_default()
+        self.with_contexts(Vec::pop).flatten().unwrap_or_else(boxed)
     }
 
     /// Keeps a context for later calls, without the memory of long pieces.

@@ -11,7 +11,9 @@ use super::encoder::Encoder;
 use super::sink::{Id, IdList, Sink};
 use crate::cache::{Cache, Packed};
 use crate::interrupt::Interrupt;
-use crate::mem::growth::{append, collected, granted, lengthen, push, with_room};
+use crate::mem::growth::{
+    THREAD_BYTES, append, collected, granted, has_room, lengthen, push, with_room,
+};
 
 /// The length of a part: enough work to be worth waking a thread.
 const PART_BYTES: usize = 1 << 18;
@@ -151,7 +153,10 @@ fn for_each(
     std::thread::scope(|scope| {
         let mut others = with_room(threads.min(count));
         for _ in 1..threads.min(count) {
-            // If the system has no more threads, the others do the work.
+            // If the system has no more threads or memory, the others do the work.
+            if !has_room(THREAD_BYTES) {
+                break;
+            }
             others.extend(std::thread::Builder::new().spawn_scoped(scope, || {
                 work(&mut Interrupt::new(&mut || stop.load(Ordering::Relaxed)));
             }));

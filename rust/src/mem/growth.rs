@@ -7,6 +7,7 @@
 //! Memory of a fixed size below a few kilobytes does without them.
 
 use std::collections::TryReserveError;
+use std::hint::black_box;
 use std::panic::resume_unwind;
 
 /// What a call unwinds with if the system refuses memory.
@@ -25,6 +26,26 @@ pub fn granted(result: Result<(), TryReserveError>) {
 #[inline(never)]
 fn out_of_memory() -> ! {
     resume_unwind(Box::new(OutOfMemory))
+}
+
+/// What must be free when a thread begins: its stack, and what the runtimes of C and Rust ask for,
+/// which end the process if it is refused.
+pub const THREAD_BYTES: usize = 3 << 20;
+
+/// Returns whether the system grants memory now.
+pub fn has_room(bytes: usize) -> bool {
+    let mut room = Vec::<u8>::new();
+    let is_granted = room.try_reserve_exact(bytes).is_ok();
+    black_box(room); // else the compiler would leave the memory out
+    is_granted
+}
+
+/// Returns a box of an object that has a few lists, all made without `with_room`.
+pub fn boxed<T: Default>() -> Box<T> {
+    if !has_room(2 * size_of::<T>() + (1 << 16)) {
+        out_of_memory();
+    }
+    Box::default()
 }
 
 /// Returns an empty list with room for `count` items.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::counts::Counts;
 use super::error::Error;
 use crate::interrupt::Interrupt;
-use crate::mem::growth::{granted, push};
+use crate::mem::growth::{THREAD_BYTES, granted, has_room, push};
 use crate::split::{self, Pattern, Pieces};
 
 /// A block of this many bytes is handed to a worker.
@@ -321,6 +321,9 @@ impl Workers {
 
     /// Starts a worker, unless the system refuses.
     fn start_one(&mut self, pattern: Pattern) {
+        if !has_room(THREAD_BYTES) {
+            return;
+        }
         self.shared.lock().running += 1;
         let running = Running(Arc::clone(&self.shared));
         // The error can be dropped, because the caller that stopped the worker has the cause.
