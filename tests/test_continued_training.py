@@ -80,7 +80,7 @@ def test_a_base_is_continued_as_the_textbook_says(
     base = plain(first, 256 + base_size)
     size = 256 + len(base.merges) + more
     expected = reference.train(second, size, base.merges, min_count=min_count)
-    assert plain(second, size, base=base, min_count=min_count).merges == expected
+    assert plain(second, size, base=base, min_pair_count=min_count).merges == expected
 
 
 def test_ids_of_the_base_stay_and_new_ids_follow() -> None:
@@ -303,13 +303,13 @@ def test_ids_end_at_the_highest_that_exists() -> None:
     assert Tokenizer.train("ab ab cd", 300, base=base).n_vocab == highest + 1
     full = Tokenizer(vocabulary({}, [], special_tokens={"<|a|>": highest}))
     assert plain("ab ab", 300, base=full) == full
-    assert plain("ab ab", 300, min_count=2**70).merges == ()
+    assert plain("ab ab", 300, min_pair_count=2**70).merges == ()
 
 
 def test_rare_pairs_are_not_merged() -> None:
-    assert plain("ab ab cd", 300, min_count=2).merges == ((97, 98),)
-    assert plain("ab " * 50, 300, min_count=48).merges == ((97, 98), (32, 256))
-    assert plain("ab " * 50, 300, min_count=10**12).merges == ()
+    assert plain("ab ab cd", 300, min_pair_count=2).merges == ((97, 98),)
+    assert plain("ab " * 50, 300, min_pair_count=48).merges == ((97, 98), (32, 256))
+    assert plain("ab " * 50, 300, min_pair_count=10**12).merges == ()
 
 
 def test_an_error_of_a_rule_reaches_the_caller() -> None:
@@ -384,7 +384,7 @@ def test_a_required_token_that_is_split_is_refused() -> None:
 def test_other_libraries_give_the_ids_of_continued_vocabularies(tmp_path: Path) -> None:
     base = Tokenizer.train(TEXT, 290)
     text = " ".join(TEXTS.values())
-    larger = Tokenizer.train([text, TEXT], 420, base=base, min_count=2, require=[" mat", "Là"])
+    larger = Tokenizer.train([text, TEXT], 420, base=base, min_pair_count=2, require=[" mat", "Là"])
     larger.save(tmp_path / "tokenizer.json")
     larger.save(tmp_path / "larger.tiktoken")
     peer = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
@@ -438,7 +438,7 @@ def test_any_languages_are_balanced(languages: dict[str, tuple[str, str]], size:
 
 
 def test_rules_hold_for_every_language() -> None:
-    merges = balanced(LANGUAGES, 400, max_token_bytes=2, min_count=2)
+    merges = balanced(LANGUAGES, 400, max_token_bytes=2, min_pair_count=2)
     token_of = reference.tokens(merges)
     assert max(map(len, token_of.values())) == 2
     assert (122, 122) not in merges  # "zz", once

@@ -71,7 +71,7 @@ def shuffled() -> Tokenizer:
 def test_first_is_training_to_that_size(documents: list[str], size: int, pattern: str) -> None:
     large = trained(documents, 290, pattern)
     size = min(size, 256 + len(large.merges))
-    assert large.first(size) == trained(documents, size, pattern)
+    assert large.with_vocab_size(size) == trained(documents, size, pattern)
 
 
 @pytest.mark.parametrize("pattern", ["gpt2", "o200k"])
@@ -81,27 +81,27 @@ def test_file_of_first_is_that_of_training(
     large = trained(real_texts, 700, pattern)
     for size in (256, 257, 500, 700):
         expected = file_of(trained(real_texts, size, pattern), tmp_path)
-        assert file_of(large.first(size), tmp_path) == expected
+        assert file_of(large.with_vocab_size(size), tmp_path) == expected
 
 
 def test_first_of_a_loaded_file_is_the_same(tmp_path: Path) -> None:
     for name in ("x.json", "tokenizer.json", "vocab.json"):
         SMALL.save(tmp_path / name)
-        assert Tokenizer.load(tmp_path / name).first(264) == SMALL.first(264)
+        assert Tokenizer.load(tmp_path / name).with_vocab_size(264) == SMALL.with_vocab_size(264)
 
 
 def test_first_of_shuffled_ids_has_the_same_tokens() -> None:
     other = shuffled()
     assert other.vocab_size < other.n_vocab
     for size in (256, 260, 272):
-        smaller = other.first(size)
-        assert spelled(smaller, TEXT) == spelled(SMALL.first(size), TEXT)
+        smaller = other.with_vocab_size(size)
+        assert spelled(smaller, TEXT) == spelled(SMALL.with_vocab_size(size), TEXT)
         assert smaller.ids == tuple(range(size + len(SPECIAL)))
 
 
 def test_ids_of_first_are_in_the_order_of_the_old_ones() -> None:
     other = shuffled()
-    smaller = other.first(264)
+    smaller = other.with_vocab_size(264)
     old_ids = [other.token_id(token) for token in smaller.tokens]
     assert old_ids == sorted(old_ids)
     assert smaller.special_tokens["<|pad|>"] == old_ids.index(301)
@@ -109,7 +109,7 @@ def test_ids_of_first_are_in_the_order_of_the_old_ones() -> None:
 
 def test_first_leaves_out_tokens_that_no_merge_makes() -> None:
     tokenizer = foreign({256: b"xyz", 257: b"ab", 258: b"abc"}, [(97, 98), (257, 99)])
-    smaller = tokenizer.first(258)
+    smaller = tokenizer.with_vocab_size(258)
     assert smaller.tokens[256:] == (b"ab", b"abc")
     assert smaller.encode("abc xyz") == [257, *b" xyz"]
 
@@ -120,7 +120,7 @@ def test_first_leaves_out_merges_that_no_text_uses() -> None:
     merges = [(97, 98), (98, 99), (97, 257), (256, 99), (99, 100), (257, 100)]
     tokenizer = foreign(tokens, merges)
     assert [tokenizer.encode(text) for text in ("abc", "bcd")] == [[258], [260]]
-    smaller = tokenizer.first(259)
+    smaller = tokenizer.with_vocab_size(259)
     assert smaller.merges == ((97, 98), (98, 99), (256, 99))
     assert smaller.tokens[256:] == (b"ab", b"bc", b"abc")
     assert smaller.encode("abc") == [258]
@@ -138,7 +138,7 @@ def test_first_keeps_how_text_is_split_and_framed() -> None:
         suffix_ids=(299, 97),
         settings={"bos_token": "<s>"},
     )
-    smaller = tokenizer.first(257)
+    smaller = tokenizer.with_vocab_size(257)
     assert smaller == foreign(
         {256: b"ab"},
         [(97, 98)],
@@ -156,20 +156,20 @@ def test_first_keeps_how_text_is_split_and_framed() -> None:
 @pytest.mark.parametrize("size", [255, 273])
 def test_first_refuses_a_size_outside_the_vocabulary(size: int) -> None:
     with pytest.raises(ValueError, match="vocab_size"):
-        SMALL.first(size)
+        SMALL.with_vocab_size(size)
 
 
 def test_first_refuses_merges_that_need_higher_ranks() -> None:
     """The merge of rank 0 has no effect without that of rank 1."""
     tokenizer = foreign({256: b"ab", 257: b"abc"}, [(256, 99), (97, 98)])
     with pytest.raises(ValueError, match=r"rank 0 joins b'ab', which no merge of lower rank"):
-        tokenizer.first(257)
+        tokenizer.with_vocab_size(257)
 
 
 def test_first_refuses_to_drop_a_token_around_texts() -> None:
     tokenizer = foreign({256: b"ab"}, [(97, 98)], prefix_ids=(256,))
     with pytest.raises(ValueError, match=r"puts the token b'ab' around each text"):
-        tokenizer.first(256)
+        tokenizer.with_vocab_size(256)
 
 
 # Pruning
@@ -197,7 +197,7 @@ def test_pruned_vocabulary_is_that_of_the_naive_way(
     tokenizer = trained(documents, 290, r"[\s\S]+")
     size = data.draw(st.integers(256, 256 + len(tokenizer.merges)))
     counts = data.draw(st.dictionaries(st.sampled_from(tokenizer.ids), st.integers(0, 4)))
-    pruned, old_ids = tokenizer.prune(counts, size)
+    pruned, old_ids = tokenizer.without_rare(counts, size)
     merges, ordinary_ids = naively_pruned(tokenizer.merges, counts, size)
     special_ids = [tokenizer.special_tokens[literal] for literal in SPECIAL]
     assert (pruned.merges, old_ids) == (merges, ordinary_ids + special_ids)
@@ -209,7 +209,7 @@ def test_each_token_stays_what_its_bytes_become(documents: list[str], data: st.D
     tokenizer = trained(documents, 290, r"[\s\S]+")
     size = data.draw(st.integers(256, 256 + len(tokenizer.merges)))
     counts = data.draw(st.dictionaries(st.sampled_from(tokenizer.ids), st.integers(0, 4)))
-    pruned, old_ids = tokenizer.prune(counts, size)
+    pruned, old_ids = tokenizer.without_rare(counts, size)
     longer = range(256, size)
     assert [pruned.encode(pruned.token_bytes(id)) for id in longer] == [[id] for id in longer]
     assert pruned.tokens == tuple(tokenizer.token_bytes(id) for id in old_ids)
@@ -219,16 +219,16 @@ def test_each_token_stays_what_its_bytes_become(documents: list[str], data: st.D
 def test_pruning_without_counts_is_first(documents: list[str], size: int) -> None:
     tokenizer = trained(documents, 290)
     size = min(size, 256 + len(tokenizer.merges))
-    assert tokenizer.prune({}, size)[0] == tokenizer.first(size)
+    assert tokenizer.without_rare({}, size)[0] == tokenizer.with_vocab_size(size)
 
 
 def test_counts_are_a_mapping_or_rows() -> None:
     ids = SMALL.encode(TEXT)
-    pruned = SMALL.prune(Counter(ids), 264)
-    assert SMALL.prune(np.bincount(ids), 264) == pruned
-    assert SMALL.prune(np.bincount(ids, minlength=512).tolist(), 264) == pruned
+    pruned = SMALL.without_rare(Counter(ids), 264)
+    assert SMALL.without_rare(np.bincount(ids), 264) == pruned
+    assert SMALL.without_rare(np.bincount(ids, minlength=512).tolist(), 264) == pruned
     used: Any = zip(*np.unique(ids, return_counts=True), strict=True)
-    assert SMALL.prune(dict(used), 264) == pruned
+    assert SMALL.without_rare(dict(used), 264) == pruned
 
 
 def test_count_of_a_leaf_goes_to_both_parts() -> None:
@@ -236,16 +236,16 @@ def test_count_of_a_leaf_goes_to_both_parts() -> None:
     tokens = {256: b"ab", 257: b" ab", 258: b" abx", 259: b"cd"}
     tokenizer = foreign(tokens, [(97, 98), (32, 256), (257, 120), (99, 100)])
     counts = {258: 5, 259: 6, 257: 2}
-    assert tokenizer.prune(counts, 259)[1][256:] == [256, 257, 259]
-    assert tokenizer.prune(counts, 258)[1][256:] == [256, 257]
+    assert tokenizer.without_rare(counts, 259)[1][256:] == [256, 257, 259]
+    assert tokenizer.without_rare(counts, 258)[1][256:] == [256, 257]
 
 
 def test_pruned_vocabulary_of_shuffled_ids_is_the_same() -> None:
     other = shuffled()
     counts, others = (Counter(each.encode(TEXT)) for each in (SMALL, other))
     for size in (256, 262, 272):
-        pruned, old_ids = other.prune(others, size)
-        assert spelled(pruned, TEXT) == spelled(SMALL.prune(counts, size)[0], TEXT)
+        pruned, old_ids = other.without_rare(others, size)
+        assert spelled(pruned, TEXT) == spelled(SMALL.without_rare(counts, size)[0], TEXT)
         assert old_ids == sorted(old_ids)
         assert pruned.tokens == tuple(other.token_bytes(id) for id in old_ids)
 
@@ -254,7 +254,7 @@ def test_token_that_only_a_whole_piece_becomes_is_pruned() -> None:
     tokens = {256: b"ab", 257: b"abcd", 258: b"xy"}
     tokenizer = foreign(tokens, [(97, 98)], ignore_merges=True)
     counts = {256: 1, 257: 2, 258: 3}
-    pruned, old_ids = tokenizer.prune(counts, 258)
+    pruned, old_ids = tokenizer.without_rare(counts, 258)
     assert old_ids[256:] == [256, 258]
     assert pruned.encode("abcd") == [256, *b"cd"]
     assert pruned.encode("xy") == [257]
@@ -268,13 +268,13 @@ def test_tokens_with_a_role_of_their_own_stay() -> None:
         prefix_ids=(257,),
     )
     with pytest.raises(ValueError, match="but 259 tokens are bytes, special, or around"):
-        tokenizer.prune({}, 258)
+        tokenizer.without_rare({}, 258)
 
 
 @pytest.mark.parametrize("size", [255, 273])
 def test_prune_refuses_a_size_outside_the_vocabulary(size: int) -> None:
     with pytest.raises(ValueError, match="vocab_size"):
-        SMALL.prune({}, size)
+        SMALL.without_rare({}, size)
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_prune_refuses_a_size_outside_the_vocabulary(size: int) -> None:
 )
 def test_wrong_counts_are_refused(counts: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error) as raised:
-        SMALL.prune(counts, 264)
+        SMALL.without_rare(counts, 264)
     assert words in str(raised.value)
 
 
@@ -390,14 +390,14 @@ def test_wrong_multiple_is_refused(multiple: Any, error: type[Exception]) -> Non
 # All formats, and other libraries
 
 DERIVED: dict[str, Callable[[Tokenizer], Tokenizer]] = {
-    "first": lambda tokenizer: tokenizer.first(600),
-    "pruned": lambda tokenizer: tokenizer.prune(Counter(tokenizer.encode(TEXT * 9)), 600)[0],
+    "first": lambda tokenizer: tokenizer.with_vocab_size(600),
+    "pruned": lambda tokenizer: tokenizer.without_rare(Counter(tokenizer.encode(TEXT * 9)), 600)[0],
     "more": lambda tokenizer: tokenizer.with_special_tokens(["<|user|>", "<|bot|>"]),
     "gaps": lambda tokenizer: tokenizer.with_special_tokens({"<|user|>": 2000}),
     "padded": lambda tokenizer: tokenizer.with_special_tokens((), pad_to_multiple_of=64),
     "all": lambda tokenizer: (
-        tokenizer.first(800)
-        .prune(Counter(tokenizer.first(800).encode(TEXT * 9)), 500)[0]
+        tokenizer.with_vocab_size(800)
+        .without_rare(Counter(tokenizer.with_vocab_size(800).encode(TEXT * 9)), 500)[0]
         .with_special_tokens(["<|user|>"], pad_to_multiple_of=64)
     ),
 }
@@ -464,8 +464,8 @@ def framed() -> Tokenizer:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda tokenizer: tokenizer.first(264),
-        lambda tokenizer: tokenizer.prune(Counter(tokenizer.encode(TEXT)), 264)[0],
+        lambda tokenizer: tokenizer.with_vocab_size(264),
+        lambda tokenizer: tokenizer.without_rare(Counter(tokenizer.encode(TEXT)), 264)[0],
         lambda tokenizer: tokenizer.with_special_tokens(["<|user|>"], pad_to_multiple_of=64),
         lambda tokenizer: tokenizer.with_special_tokens({"<|user|>": 4}),
         lambda tokenizer: tokenizer.with_settings(eos_token="<|endoftext|>"),
@@ -580,7 +580,7 @@ def test_rows_are_those_of_the_naive_way(old_texts: list[str], new_texts: list[s
 
 def test_pruned_vocabulary_keeps_the_rows_of_its_old_ids() -> None:
     for tokenizer in (SMALL, shuffled()):
-        pruned, old_ids = tokenizer.prune({}, 262)
+        pruned, old_ids = tokenizer.without_rare({}, 262)
         assert tokenizer.embedding_map(pruned) == (old_ids, {})
 
 

@@ -164,7 +164,7 @@ def test_arrays_have_the_ids_and_offsets(parts: list[str]) -> None:
     expected = tokenizer.encode_parts(parts)
     cases: list[tuple[Any, str]] = [("uint32", "I"), ("uint16", "H"), (np.uint16, "H")]
     for dtype, format in cases:
-        ids, offsets = tokenizer.encode_parts_arrays(parts, dtype=dtype)
+        ids, offsets = tokenizer.encode_parts(parts, dtype=dtype)
         assert (ids.format, offsets.format) == (format, "Q")
         assert (ids.tolist(), offsets.tolist()) == expected
 
@@ -172,7 +172,7 @@ def test_arrays_have_the_ids_and_offsets(parts: list[str]) -> None:
 def test_no_parts_have_no_ids() -> None:
     assert SMALL.encode_parts([]) == ([], [0])
     assert SMALL.encode_parts(iter(["", Trusted("")])) == ([], [0, 0, 0])
-    ids, offsets = SMALL.encode_parts_arrays(())
+    ids, offsets = SMALL.encode_parts((), dtype="uint32")
     assert (ids.tolist(), offsets.tolist()) == ([], [0])
 
 
@@ -350,7 +350,7 @@ def test_ids_around_a_text_belong_to_no_part(parts: list[str]) -> None:
     inner, bounds = small.encode_parts(parts)
     assert ids == [97, 98, *inner, 99]
     assert offsets == [bound + 2 for bound in bounds]
-    packed, starts = framed.encode_parts_arrays(parts, add_special_tokens=True)
+    packed, starts = framed.encode_parts(parts, add_special_tokens=True, dtype="uint32")
     assert (packed.tolist(), starts.tolist()) == (ids, offsets)
     assert framed.encode_parts(parts) == (inner, bounds)
 
@@ -370,7 +370,7 @@ def test_each_part_is_replaced_by_itself(parts: list[str]) -> None:
         expected.append(Trusted(text) if isinstance(part, Trusted) else text)
     found = tokenizer.encode_parts(iter(parts), errors="replace")
     assert found == tokenizer.encode_parts(expected)
-    packed, starts = tokenizer.encode_parts_arrays(parts, errors="replace")
+    packed, starts = tokenizer.encode_parts(parts, errors="replace", dtype="uint32")
     assert (packed.tolist(), starts.tolist()) == found
     if all_literals_lie_in_trusted_parts(tokenizer, expected):
         assert found[0] == tokenizer.encode("".join(expected))
@@ -439,4 +439,4 @@ def test_a_single_text_is_no_list_of_parts(parts: Any) -> None:
 def test_ids_must_fit_the_array() -> None:
     tokenizer = Tokenizer(vocabulary({70_000: b"ab"}, [(97, 98)]))
     with pytest.raises(ValueError, match=r"^dtype uint16 holds ids up to 65535, "):
-        tokenizer.encode_parts_arrays(["ab"], dtype="uint16")
+        tokenizer.encode_parts(["ab"], dtype="uint16")

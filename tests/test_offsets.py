@@ -121,7 +121,7 @@ def test_no_text_has_no_offsets(unit: Any) -> None:
 @given(text=any_text)
 def test_arrays_have_the_values_of_lists(small: Tokenizer, unit: Any, text: str) -> None:
     expected = small.encode_with_offsets(text, unit=unit)
-    ids, offsets = small.encode_with_offsets_arrays(text, unit=unit)
+    ids, offsets = small.encode_with_offsets(text, unit=unit, dtype="uint32")
     assert (ids.tolist(), offsets.tolist()) == expected
 
 
@@ -130,7 +130,7 @@ def test_arrays_have_the_values_of_lists(small: Tokenizer, unit: Any, text: str)
 def test_arrays_are_of_the_types_of_other_arrays(
     dtype: Any, form: str, size: int, text: str
 ) -> None:
-    views = SMALL.encode_with_offsets_arrays(text, dtype=dtype)
+    views = SMALL.encode_with_offsets(text, dtype=dtype)
     assert [(view.format, view.itemsize, view.ndim) for view in views] == [
         (form, size, 1),
         ("Q", 8, 1),
@@ -142,20 +142,20 @@ def test_arrays_are_of_the_types_of_other_arrays(
 @pytest.mark.parametrize("kind", BUFFERS)
 def test_buffers_have_the_arrays_of_their_text(kind: str) -> None:
     data = BUFFERS[kind](f"é ab 🙂{END}你".encode())
-    found = SMALL.encode_with_offsets_arrays(data, unit="bytes", allowed_special=())
+    found = SMALL.encode_with_offsets(data, unit="bytes", allowed_special=(), dtype="uint32")
     expected = SMALL.encode_with_offsets(data, unit="bytes", allowed_special=())
     assert tuple(view.tolist() for view in found) == expected
 
 
 def test_arrays_raise_the_errors_of_lists() -> None:
     with pytest.raises(ValueError, match="unit must be characters or bytes, got 'lines'"):
-        SMALL.encode_with_offsets_arrays("", unit="lines")  # type: ignore[arg-type]
+        SMALL.encode_with_offsets("", unit="lines", dtype="uint32")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="dtype uint16 holds ids up to 65535"):
-        HALVES.encode_with_offsets_arrays("", dtype="uint16")
+        HALVES.encode_with_offsets("", dtype="uint16")
     with pytest.raises(UnicodeEncodeError):
-        SMALL.encode_with_offsets_arrays("\ud800")
+        SMALL.encode_with_offsets("\ud800", dtype="uint32")
     with pytest.raises(ValueError, match="changes this text at character 1"):
-        NORMALIZING.encode_with_offsets_arrays("ae\u0301")
+        NORMALIZING.encode_with_offsets("ae\u0301", dtype="uint32")
 
 
 # Vocabularies that normalize
@@ -179,7 +179,7 @@ def test_text_that_is_normalized_is_refused(text: str | bytes, index: int, unit:
     with pytest.raises(ValueError, match=message):
         NORMALIZING.encode_with_offsets(text, unit=unit)
     with pytest.raises(ValueError, match=message):
-        NORMALIZING.encode_with_offsets_arrays(text, unit=unit)
+        NORMALIZING.encode_with_offsets(text, unit=unit, dtype="uint32")
 
 
 # Ids around a text
@@ -196,7 +196,7 @@ def test_ids_around_a_text_are_at_its_ends(text: str, unit: Any, as_bytes: bool)
     assert ids == FRAMED.encode(text, add_special_tokens=True)
     end = len(text.encode() if unit == "bytes" else text)
     assert offsets == [0, 0, *SMALL.encode_with_offsets(text, unit=unit)[1], end]
-    packed, starts = FRAMED.encode_with_offsets_arrays(
+    packed, starts = FRAMED.encode_with_offsets(
         given_text, unit=unit, dtype="uint16", add_special_tokens=True
     )
     assert (packed.format, packed.tolist(), starts.tolist()) == ("H", ids, offsets)

@@ -159,7 +159,7 @@ TAKES_A_TEXT = [
     Tokenizer.count,
     Tokenizer.encode_array,
     lambda tokenizer, text: tokenizer.encode_batch(["ab", text]),
-    lambda tokenizer, text: tokenizer.encode_batch_arrays(["ab", text]),
+    lambda tokenizer, text: tokenizer.encode_batch(["ab", text], dtype="uint32"),
 ]
 TAKES_A_TEXT_IDS = [
     "encode",

@@ -239,7 +239,7 @@ def seconds_alone(path: Path, folder: Path) -> tuple[float, float]:
     """Return the seconds to encode documents, and to count their pieces."""
     tokenizer, texts = Tokenizer.load(folder / "model.json"), [*Corpus(path)]
     return (
-        timed(lambda: tokenizer.encode_batch_arrays(texts, threads=1))(),
+        timed(lambda: tokenizer.encode_batch(texts, threads=1, dtype="uint32"))(),
         timed(lambda: PieceCounts.from_corpus(texts, threads=1))(),
     )
 

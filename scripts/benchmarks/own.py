@@ -66,9 +66,11 @@ def thread_turns(pickled: bytes, text: str, repeats: int) -> dict[str, list[tupl
     tokenizer: Tokenizer = pickle.loads(pickled)
     documents = [text[start : start + 4000] for start in range(0, len(text), 4000)]
     works: dict[str, Callable[[int], object]] = {
-        "one text, array": lambda threads: tokenizer.encode_array(text, threads=threads),
+        "one text, array": lambda threads: tokenizer.encode(text, threads=threads, dtype="uint32"),
         "one text, list": lambda threads: tokenizer.encode(text, threads=threads),
-        "batch, array": lambda threads: tokenizer.encode_batch_arrays(documents, threads=threads),
+        "batch, array": lambda threads: tokenizer.encode_batch(
+            documents, threads=threads, dtype="uint32"
+        ),
         "batch, list": lambda threads: tokenizer.encode_batch(documents, threads=threads),
     }
     turns = {}
@@ -88,8 +90,8 @@ def wall_time(work: Callable[[int], object], threads: int) -> float:
 
 
 def document_rows(bench: Bench) -> Iterator[Row]:
-    """Compare `encode_offsets` of documents with that of one text."""
-    encode = bench.subject().tokenizer.encode_offsets
+    """Compare `encode_buffer` of documents with that of one text."""
+    encode = bench.subject().tokenizer.encode_buffer
     for name in ("english", "code"):
         data = first_bytes(bench.samples[name], MB).encode()
         one_text = timed(encode, data, array("q", [0, len(data)]))

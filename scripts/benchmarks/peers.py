@@ -98,9 +98,11 @@ def calls_of(tokenizer: Tokenizer) -> Calls:
     """Return the calls of a tokenizer of bpetite."""
     return Calls(
         ids=tokenizer.encode_ordinary,
-        array=tokenizer.encode_array,
+        array=partial(tokenizer.encode, dtype="uint32"),
         ids_of_batch=partial(tokenizer.encode_batch, allowed_special=(), threads=1),
-        array_of_batch=partial(tokenizer.encode_batch_arrays, allowed_special=(), threads=1),
+        array_of_batch=partial(
+            tokenizer.encode_batch, dtype="uint32", allowed_special=(), threads=1
+        ),
         to_text=tokenizer.decode,
         to_bytes=tokenizer.decode_bytes,
         buffer=lambda ids: array("I", ids),

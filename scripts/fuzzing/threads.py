@@ -71,7 +71,7 @@ class Objects:
         self.folder = folder
         self.numbers = count()
         self.tokenizer = Tokenizer.train(LONG_TEXT, 320, threads=1)
-        self.smaller = self.tokenizer.first(300)
+        self.smaller = self.tokenizer.with_vocab_size(300)
         self.vocabulary = StreamVocabulary(
             dict(enumerate(self.tokenizer.tokens)), [*self.tokenizer.special_tokens.values()]
         )
@@ -131,37 +131,36 @@ def saved_and_loaded(objects: Objects) -> object:
 
 def blocks(objects: Objects) -> list[object]:
     """Return the ids of documents in blocks."""
-    return [plain(each) for each in objects.tokenizer.encode_blocks(TEXTS, threads=2)]
+    return [plain(each) for each in corpora.encode(objects.tokenizer, TEXTS, threads=2)]
 
 
 TOKENIZER: dict[str, Use] = {
     "chunks": lambda o: [(each.text, each.ids) for each in o.tokenizer.chunks(LONG_TEXT, 20)],
     "count": lambda o: o.tokenizer.count(LONG_TEXT),
-    "count_documents": lambda o: o.tokenizer.count_documents(o.corpus),
+    "count of a corpus": lambda o: corpora.count(o.tokenizer, o.corpus),
     "decode": lambda o: [o.tokenizer.decode(o.ids), o.tokenizer.decode(array("I", o.ids))],
     "decode_batch": lambda o: o.tokenizer.decode_batch([o.ids[:9], o.ids]),
     "decode_bytes": lambda o: o.tokenizer.decode_bytes(o.ids),
     "decode_stream": lambda o: streamed(o.tokenizer.decode_stream(stop="ten", tags=["hen"]), o.ids),
     "decode_with_offsets": lambda o: o.tokenizer.decode_with_offsets(o.ids),
-    "embedding_map": lambda o: o.tokenizer.embedding_map(o.smaller),
+    "embedding_map": lambda o: analysis.embedding_map(o.tokenizer, o.smaller),
     "encode": lambda o: [o.tokenizer.encode(text, threads=2) for text in TEXTS],
-    "encode_array": lambda o: o.tokenizer.encode_array(LONG_TEXT, dtype="uint16"),
+    "encode_array": lambda o: o.tokenizer.encode(LONG_TEXT, dtype="uint16"),
     "encode_batch": lambda o: o.tokenizer.encode_batch(TEXTS, threads=2),
-    "encode_batch_arrays": lambda o: o.tokenizer.encode_batch_arrays(TEXTS, threads=2),
-    "encode_blocks": blocks,
-    "encode_iter": lambda o: o.tokenizer.encode_iter([TEXT[:30], TEXT[30:], TEXT]),
-    "encode_offsets": lambda o: o.tokenizer.encode_offsets(*offsets(), threads=2),
+    "encode_batch_arrays": lambda o: o.tokenizer.encode_batch(TEXTS, threads=2, dtype="uint32"),
+    "encode of texts": blocks,
+    "encode_buffer": lambda o: o.tokenizer.encode_buffer(*offsets(), threads=2),
     "encode_ordinary": lambda o: o.tokenizer.encode_ordinary(LONG_TEXT.encode()),
     "encode_parts": lambda o: o.tokenizer.encode_parts(PARTS),
-    "encode_parts_arrays": lambda o: o.tokenizer.encode_parts_arrays(PARTS),
-    "encode_segments": lambda o: o.tokenizer.encode_segments(o.corpus),
+    "encode_parts_arrays": lambda o: o.tokenizer.encode_parts(PARTS, dtype="uint32"),
+    "encode of a corpus": lambda o: corpora.encode(o.tokenizer, o.corpus),
     "encode_stream": lambda o: (lambda s: [s.step(LONG_TEXT), s.flush()])(
         o.tokenizer.encode_stream()
     ),
     "encode_with_offsets": lambda o: o.tokenizer.encode_with_offsets(LONG_TEXT, unit="bytes"),
-    "encode_with_offsets_arrays": lambda o: o.tokenizer.encode_with_offsets_arrays(TEXT),
+    "encode_with_offsets_arrays": lambda o: o.tokenizer.encode_with_offsets(TEXT, dtype="uint32"),
     "fingerprint": lambda o: o.tokenizer.fingerprint,
-    "first": lambda o: o.tokenizer.first(300),
+    "first": lambda o: o.tokenizer.with_vocab_size(300),
     "first_noncanonical": lambda o: o.tokenizer.first_noncanonical(o.ids),
     "fits": lambda o: o.tokenizer.fits(LONG_TEXT, 100),
     "from_tiktoken": lambda o: Tokenizer.from_tiktoken(encoding_of(o)),
@@ -173,11 +172,11 @@ TOKENIZER: dict[str, Use] = {
     "more_patterns": lambda o: o.tokenizer.more_patterns,
     "n_vocab": lambda o: o.tokenizer.n_vocab,
     "pattern": lambda o: o.tokenizer.pattern,
-    "prune": lambda o: o.tokenizer.prune(Counter(o.ids), 300),
+    "without_rare": lambda o: o.tokenizer.without_rare(Counter(o.ids), 300),
     "save": saved_and_loaded,
     "settings": lambda o: o.tokenizer.settings,
     "special_tokens": lambda o: o.tokenizer.special_tokens,
-    "split_ids": lambda o: o.tokenizer.split_ids(o.ids, 0.3, seed=7),
+    "split_ids": lambda o: analysis.split_ids(o.tokenizer, o.ids, 0.3, seed=7),
     "stream": lambda o: o.tokenizer.stream(o.ids),
     "astream": lambda o: asyncio.run(collected(o.tokenizer.astream(given(o.ids[:50])))),
     "token_bytes": lambda o: [o.tokenizer.token_bytes(id) for id in o.tokenizer.ids],
@@ -423,7 +422,7 @@ def list_calls(objects: Objects, rng: random.Random) -> dict[str, Callable[[Any]
         "decode_with_offsets": lambda ids: tokenizer.decode_with_offsets(ids),
         "decode_batch": lambda ids: tokenizer.decode_batch([ids, ids]),
         "step": lambda ids: tokenizer.decode_stream().step(ids),
-        "split_ids": lambda ids: tokenizer.split_ids(ids, 0.5, seed=1),
+        "split_ids": lambda ids: analysis.split_ids(tokenizer, ids, 0.5, seed=1),
         "sort": lambda ids: ids.sort(),
     }
 
@@ -436,7 +435,7 @@ def texts_calls(objects: Objects, rng: random.Random) -> dict[str, Callable[[Any
         "clear": lambda texts: texts.clear(),
         "extend": lambda texts: texts.extend(TEXTS),
         "encode_batch": lambda texts: tokenizer.encode_batch(texts, threads=2),
-        "encode_batch_arrays": lambda texts: tokenizer.encode_batch_arrays(texts),
+        "encode_batch_arrays": lambda texts: tokenizer.encode_batch(texts, dtype="uint32"),
         "encode_parts": lambda texts: tokenizer.encode_parts(texts),
         "train": lambda texts: Tokenizer.train(texts, 258, threads=2),
     }
@@ -449,7 +448,7 @@ def buffer_calls(objects: Objects, rng: random.Random) -> dict[str, Callable[[An
         "change": lambda text: text.__setitem__(slice(start, start + 9), b"the hens\n"),
         "break": lambda text: text.__setitem__(start, 0xE4),
         "encode": lambda text: tokenizer.encode(text),
-        "encode_array": lambda text: tokenizer.encode_array(text, threads=2),
+        "encode_array": lambda text: tokenizer.encode(text, threads=2, dtype="uint32"),
         "count": lambda text: tokenizer.count(text),
     }
 
@@ -474,8 +473,7 @@ def owned(objects: Objects) -> Iterator[tuple[str, Any, Callable[[random.Random]
     yield "list of texts", [*TEXTS], partial(texts_calls, objects)
     yield CHANGING_TEXT, bytearray(LONG_TEXT.encode()), partial(buffer_calls, objects)
     for iterator in (
-        tokenizer.encode_iter(TEXTS),
-        tokenizer.encode_blocks(TEXTS * 9),
+        corpora.encode(tokenizer, TEXTS * 9),
         tokenizer.chunks(LONG_TEXT, 5),
         tokenizer.stream(objects.ids),
         objects.corpus.batches(batch_bytes=100),

@@ -23,7 +23,7 @@ from typing import Any
 from tools.engines import instruction_set
 
 import bpetite
-from bpetite import CorpusWarning, Tokenizer, Trusted
+from bpetite import CorpusWarning, EncodeStream, Tokenizer, Trusted
 from bpetite.corpora._inputs.field_scanner import make_field_scanner  # not public
 
 Text = str | bytes | bytearray | memoryview
@@ -117,23 +117,28 @@ def encoded(tokenizer: Tokenizer, text: Text) -> Result:
         "encode_ordinary": lambda: tokenizer.encode_ordinary(text),
         "count": lambda: tokenizer.count(text),
         "decode": lambda: tokenizer.decode(tokenizer.encode(text)),
-        "encode_array": lambda: tokenizer.encode_array(text).tolist(),
+        "encode_array": lambda: tokenizer.encode(text, dtype="uint32").tolist(),
         "by threads": lambda: tokenizer.encode(text, threads=3),
         "within a budget": lambda: tokenizer.fits(text, 9),
         "start": lambda: tokenizer.truncate(text, 9),
         "end": lambda: tokenizer.truncate(text, 9, keep="end"),
         "chunks": lambda: list(tokenizer.chunks(text, 60, overlap=9)),
-        "in steps": lambda: list(tokenizer.encode_iter([text[:20], text[20:99], text[99:]])),
+        "in steps": lambda: in_steps(tokenizer.encode_stream(), text[:20], text[20:99], text[99:]),
         "with offsets": lambda: tokenizer.encode_with_offsets(text),
         "with offsets in bytes": lambda: tokenizer.encode_with_offsets(text, unit="bytes"),
         "arrays with offsets": lambda: [
-            view.tolist() for view in tokenizer.encode_with_offsets_arrays(text)
+            view.tolist() for view in tokenizer.encode_with_offsets(text, dtype="uint32")
         ],
     }
     if isinstance(text, str):
         calls["in parts"] = lambda: tokenizer.encode_parts(cut(text))
         calls["in parts, ordinary"] = lambda: tokenizer.encode_parts([*map(str, cut(text))])[0]
     return {name: result_of(call) for name, call in calls.items()}
+
+
+def in_steps(stream: EncodeStream, *parts: Text) -> list[list[int]]:
+    """Return the ids of each step that has some."""
+    return [ids for ids in (*map(stream.step, parts), stream.flush()) if ids]
 
 
 def cut(text: str) -> list[str]:
@@ -152,7 +157,7 @@ def in_batch(tokenizer: Tokenizer, texts: Sequence[str]) -> Iterator[Result]:
     """Yield the ids of each text from two batches, or None for a text with lone surrogates."""
     good = [is_unicode(text) for text in texts]
     encodable = list(compress(texts, good))
-    ids, offsets = tokenizer.encode_batch_arrays(encodable, threads=2)
+    ids, offsets = tokenizer.encode_batch(encodable, threads=2, dtype="uint32")
     flat = [ids[start:end].tolist() for start, end in pairwise(offsets)]
     both = zip(tokenizer.encode_batch(encodable), flat, strict=True)
     return (next(both) if is_good else None for is_good in good)

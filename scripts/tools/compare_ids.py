@@ -346,7 +346,7 @@ def results_of(tokenizer: Tokenizer, case: Case) -> tuple[str, list[int], bool]:
     """Return the text, its ids, and whether decoding, arrays, bytes and counts agree with them."""
     text = case if isinstance(case, str) else tokenizer.decode(case, errors="replace")
     ids = tokenizer.encode(text)
-    in_array = tokenizer.encode_array(text)
+    in_array = tokenizer.encode(text, dtype="uint32")
     agrees = in_array.tolist() == ids and tokenizer.count(text) == len(ids)
     if isinstance(case, str):
         data = text.encode("utf-8")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from mmap import mmap
-from numbers import Real
-from typing import Any, Literal, NamedTuple, NoReturn, Protocol
+from typing import Any, Literal, NamedTuple, NoReturn, Protocol, TypedDict
 
 from bpetite._merge_rules import Forbidden
 from bpetite._vocabulary import BYTE_COUNT, Vocabulary, as_id, check_literal_sizes
@@ -445,20 +444,6 @@ def check_at_least(lowest: int, value: object, name: str) -> int:
     return number
 
 
-def random_of(share: object, seed: object) -> Callable[[], float]:
-    """Return a source of random numbers. Raises TypeError or ValueError for a wrong argument."""
-    if isinstance(share, bool) or not isinstance(share, Real):
-        raise TypeError(f"share must be a number, got {type(share).__name__}")
-    if not 0 <= float(share) <= 1:
-        raise ValueError(f"share must be from 0 to 1, got {share}")
-    number = _integer(seed, "seed must be an integer")
-    if number < 0:  # Random would take it for -number
-        raise ValueError(f"seed must be at least 0, got {number}")
-    from random import Random  # imported here, since few programs need it
-
-    return Random(number).random
-
-
 def check_budget(lowest: int, max_tokens: object, frame_size: int) -> int:
     """Return how many ids are left for a text within `max_tokens`, next to those of its frame."""
     number = check_at_least(lowest, max_tokens, "max_tokens")
@@ -537,3 +522,28 @@ def item_size_of(dtype: Dtype, vocabulary: Vocabulary) -> int:
             f"{vocabulary.n_vocab - 1}: use uint32"
         )
     return size
+
+
+# What encoding takes
+
+
+class PartOptions(TypedDict, total=False):
+    """The arguments of `Tokenizer.encode_parts` beside `dtype`."""
+
+    add_special_tokens: bool
+    errors: TextErrors
+
+
+class OffsetOptions(PartOptions, total=False):
+    """Those of `encode_with_offsets`."""
+
+    unit: Unit
+    allowed_special: Specials
+
+
+class EncodeOptions(PartOptions, total=False):
+    """Those of `encode` and `encode_batch`."""
+
+    allowed_special: Specials
+    disallowed_special: Specials
+    threads: int | None

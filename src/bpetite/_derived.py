@@ -8,9 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import chain, count, islice
 
-from bpetite._encoder import merge_ids
 from bpetite._token_parts import token_parts
-from bpetite._token_tables import row_count
 from bpetite._vocabulary import Vocabulary, check_id_range, check_special_tokens
 
 Parts = Mapping[int, tuple[int, ...]]
@@ -159,29 +157,3 @@ def with_special_tokens(
     native = vocabulary.native
     check_special_tokens(every, vocabulary.ordinary_tokens.get if native is None else native.token)
     return replace(vocabulary, special_tokens=every)
-
-
-def embedding_map(old: Vocabulary, new: Vocabulary) -> tuple[list[int], dict[int, list[int]]]:
-    """Return the old id of each new id, or -1, and the old ids that spell each other new token.
-
-    >>> old, new = Vocabulary(((97, 98),), {}, "..."), Vocabulary(((98, 99),), {"ab": 257}, "...")
-    >>> rows, parts = embedding_map(old, new)
-    >>> rows[255:], parts
-    ([255, -1, -1], {256: [98, 99], 257: [256]})
-
-    Raises ValueError if the new ids run above 16 million.
-    """
-    rows = [-1] * row_count(new)
-    special_ids = {*old.special_tokens.values()}
-    old_ids = {token: id for id, token in old.ordinary_tokens.items() if id not in special_ids}
-    for id, token in new.ordinary_tokens.items():
-        rows[id] = old_ids.get(token, -1)
-    for literal, id in new.special_tokens.items():
-        rows[id] = old.special_tokens.get(literal, -1)
-    byte_ids, merged = old.byte_ids, old.merge_ids
-    rank_of = {pair: rank for rank, pair in enumerate(old.merges)}
-    return rows, {
-        id: merge_ids([byte_ids[byte] for byte in token], rank_of, merged)
-        for id, token in sorted(new.tokens.bytes_of.items())
-        if rows[id] < 0
-    }

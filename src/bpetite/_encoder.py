@@ -49,7 +49,7 @@ class Encoder(dict[str, Sequence[int]]):
         merge: Callable[[bytes], Sequence[int]] | None = None,
     ) -> None:
         super().__init__()
-        self._merge = merge or merger_of(vocabulary)
+        self.merge = merge or merger_of(vocabulary)
         self._needs_resplit = needs_resplit
         self._units = 0
 
@@ -67,7 +67,7 @@ class Encoder(dict[str, Sequence[int]]):
 
     def find(self, piece: str) -> Sequence[int]:
         """Return the ids of a piece without a check, and do not cache them."""
-        return tuple(self._merge(piece.encode("utf-8")))
+        return tuple(self.merge(piece.encode("utf-8")))
 
 
 def merger_of(vocabulary: Vocabulary) -> Callable[[bytes], Sequence[int]]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator
 
-from bpetite._vocabulary import Pair, Vocabulary, lazy_property
+from bpetite._vocabulary import Vocabulary, lazy_property
 
 # The most rows of `TokenTables.rows`, 128 MB. Ids of public vocabularies are below 300,000.
 _MAX_ROWS = 1 << 24
@@ -44,24 +43,6 @@ class TokenTables:
         """
         token_of = self._vocabulary.tokens.bytes_of.get
         return tuple([token_of(id, b"") for id in range(row_count(self._vocabulary))])
-
-    @lazy_property
-    def parts(self) -> dict[int, Pair]:
-        """The parts of each id that a merge makes; of several merges, those of the first."""
-        merges = zip(self._vocabulary.merge_ids, self._vocabulary.merges, strict=True)
-        return dict(reversed([*merges]))
-
-    def split(self, ids: Iterable[int], share: float, random: Callable[[], float]) -> Iterator[int]:
-        """Yield ids, but of a share of them the parts; and so with the parts."""
-        for id in ids:
-            waiting = [id]
-            while waiting:
-                part = waiting.pop()
-                if part in self.parts and random() < share:
-                    left, right = self.parts[part]
-                    waiting += right, left
-                else:
-                    yield part
 
     @lazy_property
     def _sorted(self) -> tuple[list[bytes], list[int]]:

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import os
-from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, Unpack, overload
 
 from bpetite import _arguments, _corpus, _derived
-from bpetite._arguments import Buffer, Chosen, Dtype, Frame, Specials, Text, TextErrors, Unit
+from bpetite._arguments import (
+    Buffer,
+    Chosen,
+    Dtype,
+    EncodeOptions,
+    Frame,
+    OffsetOptions,
+    PartOptions,
+    Specials,
+    Text,
+    TextErrors,
+    Unit,
+)
 from bpetite._budget import Chunk, TextCutter
-from bpetite._corpus import Batches, Document, DocumentCorpus, DocumentRun, Source
+from bpetite._corpus import Batches, Document, DocumentCorpus, Source
 from bpetite._decoder import as_list
 from bpetite._engine import ENGINE
 from bpetite._engine.arrays import as_array, joined
@@ -28,7 +39,7 @@ from bpetite._pretokenizer import (
     shown_pattern,
 )
 from bpetite._progress import ProgressCallback, Reporter
-from bpetite._streaming.encode_stream import EncodeStream, TextSource, ids_of_chunks
+from bpetite._streaming.encode_stream import EncodeStream, TextSource
 from bpetite._streaming.stream import MakesStreams
 from bpetite._streaming.tables import TokenSource
 from bpetite._token_tables import TokenTables
@@ -57,6 +68,8 @@ _UINT32: Final = "uint32"
 _STRICT: Final = "strict"
 
 _ANY_MERGES: Final = MergeOptions()
+
+_NO_FRAME: Final[Frame] = ((), ())
 
 _NO_TEXTS: Final[Mapping[str, Any]] = {}
 
@@ -125,7 +138,7 @@ class Tokenizer(MakesStreams):
         special_tokens: Iterable[str] = (END_OF_TEXT,),
         balance: Mapping[str, AnyCorpus] | None = None,
         base: Tokenizer | None = None,
-        min_count: int = 1,
+        min_pair_count: int = 1,
         max_token_bytes: int | None = None,
         require: Iterable[str] = (),
         forbid: Forbidden | None = None,
@@ -170,7 +183,7 @@ class Tokenizer(MakesStreams):
         These arguments say which merges are learnt, except for required tokens. Any encoder can use
         the result.
 
-        - `min_count`: no pair is merged that occurs less often.
+        - `min_pair_count`: no pair is merged that occurs less often.
         - `max_token_bytes`: no new token is longer.
         - `require`: these tokens are made first, with the tokens that they need.
         - `forbid`: no new token is one of these, matches this compiled expression of bytes
@@ -211,7 +224,7 @@ class Tokenizer(MakesStreams):
             raise TypeError(f"base must be a Tokenizer, got {type(base).__name__}")
         options = MergeOptions(
             None if base is None else base._vocabulary,
-            min(_arguments.check_at_least(1, min_count, "min_count"), _MAX_COUNT),
+            min(_arguments.check_at_least(1, min_pair_count, "min_pair_count"), _MAX_COUNT),
             None
             if max_token_bytes is None
             else _arguments.check_at_least(1, max_token_bytes, "max_token_bytes"),
@@ -328,19 +341,31 @@ class Tokenizer(MakesStreams):
 
     # Encoding
 
+    @overload
+    def encode(
+        self, text: Text, *, dtype: None = None, **options: Unpack[EncodeOptions]
+    ) -> list[int]: ...
+    @overload
+    def encode(
+        self, text: Text, *, dtype: Dtype, **options: Unpack[EncodeOptions]
+    ) -> memoryview: ...
     def encode(
         self,
         text: Text,
         *,
+        dtype: Dtype | None = None,
         allowed_special: Specials = "all",
         disallowed_special: Specials = (),
         add_special_tokens: bool = False,
         errors: TextErrors = "strict",
         threads: int | None = 1,
-    ) -> list[int]:
-        """Return the ids of a text.
+    ) -> list[int] | memoryview:
+        """Return the ids of a text: a list of int, or a buffer with `dtype`.
 
         `text` is a `str`, or UTF-8 in a bytes, bytearray, memoryview or mmap.
+
+        `dtype` is uint32, or uint16 if all ids are below 65,536: by name or as numpy's type.
+        `numpy.asarray` and `torch.frombuffer` share the buffer without a copy, and may write to it.
 
         A special literal in `allowed_special` becomes its id. One in `disallowed_special` raises
         ValueError. Any other is ordinary text. "all" means every special token, and for
@@ -362,11 +387,14 @@ class Tokenizer(MakesStreams):
         [256, 258]
         >>> tokenizer.encode(b"ab<|", allowed_special=())
         [256, 60, 124]
+        >>> ids = tokenizer.encode("ab ab<|endoftext|>", dtype="uint32")
+        >>> ids.format, ids.nbytes, ids.tolist()
+        ('I', 12, [256, 257, 258])
 
         If `errors` is strict, raises UnicodeEncodeError for a lone surrogate, with its position in
         characters, and UnicodeDecodeError for a buffer that is not UTF-8, with its position in
-        bytes. Raises ValueError for `threads` below 1, for other `errors`, and for an unknown
-        special token in either argument.
+        bytes. Raises ValueError for `threads` below 1, for other `errors`, for an unknown special
+        token in either argument, and for a `dtype` that cannot hold all ids.
         Raises TypeError for a wrong type.
         """
         if (
@@ -374,24 +402,36 @@ class Tokenizer(MakesStreams):
             and threads is _ONE_THREAD
             and errors is _STRICT
             and not add_special_tokens
+            and (allowed_special is _ALL or allowed_special is _NONE)
         ):
-            encode = self._encode  # a local name: faster than a method call on an attribute
-            if allowed_special is _ALL:
-                return encode(text)
-            if allowed_special is _NONE:
-                return encode(text, True)
+            if dtype is None:
+                encode = self._encode  # a local name: faster than a method call on an attribute
+                return encode(text) if allowed_special is _ALL else encode(text, True)
+            if dtype is _UINT32:
+                return self._encode_array(text, allowed_special is _NONE, 4, 1)
+        item_size = self._item_size(dtype)
         threads = _arguments.check_threads(threads)
         encoder, guard = self._choose(allowed_special, disallowed_special)
-        text = _arguments.text_of(text, errors)
-        ids = encoder.encode(_without_special(text, guard), False, threads)
-        if not add_special_tokens:
-            return ids
-        return [*self._vocabulary.prefix_ids, *ids, *self._vocabulary.suffix_ids]
+        checked = _without_special(_arguments.text_of(text, errors), guard)
+        frame = self._frame(add_special_tokens)
+        if not item_size:
+            return _framed(encoder.encode(checked, False, threads), frame)
+        return _framed(encoder.encode_array(checked, False, item_size, threads), frame)
 
-    def encode_ordinary(self, text: Text, *, errors: TextErrors = "strict") -> list[int]:
+    @overload
+    def encode_ordinary(
+        self, text: Text, *, dtype: None = None, errors: TextErrors = "strict"
+    ) -> list[int]: ...
+    @overload
+    def encode_ordinary(
+        self, text: Text, *, dtype: Dtype, errors: TextErrors = "strict"
+    ) -> memoryview: ...
+    def encode_ordinary(
+        self, text: Text, *, dtype: Dtype | None = None, errors: TextErrors = "strict"
+    ) -> list[int] | memoryview:
         """Return the ids of a text in which special literals are ordinary text.
 
-        `errors` is as in `encode`.
+        `dtype` and `errors` are as in `encode`.
 
         >>> Tokenizer.train("ab ab ab", 258).encode_ordinary("ab<|")
         [256, 60, 124]
@@ -400,65 +440,35 @@ class Tokenizer(MakesStreams):
         """
         if errors is not _STRICT:
             text = _arguments.text_of(text, errors)
-        encode = self._encode
-        return encode(text, True)
+        if dtype is None:
+            encode = self._encode
+            return encode(text, True)
+        return self._encode_array(text, True, self._item_size(dtype), 1)
 
-    def encode_array(
-        self,
-        text: Text,
-        *,
-        dtype: Dtype = "uint32",
-        allowed_special: Specials = "all",
-        disallowed_special: Specials = (),
-        add_special_tokens: bool = False,
-        errors: TextErrors = "strict",
-        threads: int | None = 1,
-    ) -> memoryview:
-        """Return the ids of a text, as `encode` does, in a buffer of four or two bytes an id.
-
-        `numpy.asarray` and `torch.frombuffer` share the buffer without a copy, and may write to
-        it. `dtype` is uint32, or uint16 if all ids are below 65,536: by name or as numpy's type.
-
-        >>> ids = Tokenizer.train("ab ab ab", 258).encode_array("ab ab<|endoftext|>")
-        >>> ids.format, ids.nbytes, ids.tolist()
-        ('I', 12, [256, 257, 258])
-
-        Raises the errors of `encode`, and ValueError for a `dtype` that cannot hold all ids.
-        """
-        if (
-            dtype is _UINT32
-            and disallowed_special is _NONE
-            and threads is _ONE_THREAD
-            and errors is _STRICT
-            and not add_special_tokens
-        ):
-            encode_array = self._encode_array
-            if allowed_special is _ALL:
-                return encode_array(text, False, 4, 1)
-            if allowed_special is _NONE:
-                return encode_array(text, True, 4, 1)
-        item_size = _arguments.item_size_of(dtype, self._vocabulary)
-        threads = _arguments.check_threads(threads)
-        encoder, guard = self._choose(allowed_special, disallowed_special)
-        checked = _without_special(_arguments.text_of(text, errors), guard)
-        ids = encoder.encode_array(checked, False, item_size, threads)
-        prefix, suffix = self._frame(add_special_tokens)
-        return joined([ids], item_size, prefix, suffix)[0] if prefix or suffix else ids
-
+    @overload
+    def encode_with_offsets(
+        self, text: Text, *, dtype: None = None, **options: Unpack[OffsetOptions]
+    ) -> tuple[list[int], list[int]]: ...
+    @overload
+    def encode_with_offsets(
+        self, text: Text, *, dtype: Dtype, **options: Unpack[OffsetOptions]
+    ) -> tuple[memoryview, memoryview]: ...
     def encode_with_offsets(
         self,
         text: Text,
         *,
         unit: Unit = "characters",
+        dtype: Dtype | None = None,
         allowed_special: Specials = "all",
         add_special_tokens: bool = False,
         errors: TextErrors = "strict",
-    ) -> tuple[list[int], list[int]]:
+    ) -> tuple[list[int], list[int]] | tuple[memoryview, memoryview]:
         """Return the ids of a text, as `encode` does, and where in the text each id begins.
 
         With the unit characters, an offset is the index of the character that has the first byte
         of the id. Ids that share a character share its index. With the unit bytes, an offset is
-        that of the first byte in the UTF-8 of the text.
+        that of the first byte in the UTF-8 of the text. With `dtype`, both are buffers, and an
+        offset has eight bytes.
 
         The text of id i is `text[offsets[i] : offsets[i + 1]]`, unless the id is a part of a
         character. With `errors="replace"`, offsets refer to the text after replacement. The ids
@@ -476,45 +486,16 @@ class Tokenizer(MakesStreams):
         in_bytes = _arguments.check_unit(unit)
         if errors is not _STRICT:
             text = _arguments.text_of(text, errors)
-        ids = self.encode(text, allowed_special=allowed_special)
-        offsets = self._joiner.offsets(ids, self._are_equal_units(text, ids) or in_bytes)
-        if not add_special_tokens:
-            return ids, offsets
-        prefix, suffix = self._frame(add_special_tokens)
-        first, last = self._frame_offsets(text, in_bytes)
-        return [*prefix, *ids, *suffix], [*first, *offsets, *last]
-
-    def encode_with_offsets_arrays(
-        self,
-        text: Text,
-        *,
-        unit: Unit = "characters",
-        dtype: Dtype = "uint32",
-        allowed_special: Specials = "all",
-        add_special_tokens: bool = False,
-        errors: TextErrors = "strict",
-    ) -> tuple[memoryview, memoryview]:
-        """Return the ids and the offsets of `encode_with_offsets` in buffers, as `encode_array`.
-
-        An offset has eight bytes.
-
-        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
-        >>> ids, offsets = tokenizer.encode_with_offsets_arrays("é ab<|endoftext|>")
-        >>> ids.tolist(), offsets.tolist()
-        ([195, 169, 257, 258], [0, 0, 1, 4])
-
-        Raises the errors of `encode_with_offsets`, and ValueError for a `dtype` that cannot hold
-        all ids.
-        """
-        in_bytes = _arguments.check_unit(unit)
-        if errors is not _STRICT:
-            text = _arguments.text_of(text, errors)
-        ids = self.encode_array(text, dtype=dtype, allowed_special=allowed_special)
-        offsets = self._joiner.offsets_array(ids, self._are_equal_units(text, ids) or in_bytes)
-        if not add_special_tokens:
-            return ids, offsets
-        frame, ends = self._frame(add_special_tokens), self._frame_offsets(text, in_bytes)
-        return joined([ids], ids.itemsize, *frame)[0], joined([offsets], 8, *ends)[0]
+        frame = ends = _NO_FRAME
+        if add_special_tokens:
+            frame, ends = self._frame(True), self._frame_offsets(text, in_bytes)
+        if dtype is None:
+            ids = self.encode(text, allowed_special=allowed_special)
+            offsets = self._joiner.offsets(ids, self._are_equal_units(text, ids) or in_bytes)
+            return _framed(ids, frame), _framed(offsets, ends)
+        array = self.encode(text, dtype=dtype, allowed_special=allowed_special)
+        places = self._joiner.offsets_array(array, self._are_equal_units(text, array) or in_bytes)
+        return _framed(array, frame), _framed(places, ends)
 
     def _frame_offsets(self, text: Text, in_bytes: bool) -> Frame:
         """Return the offsets of the ids before and after those of a text."""
@@ -528,83 +509,74 @@ class Tokenizer(MakesStreams):
             _arguments.check_normalized(text, self._joiner.text(ids, "strict"))
         return isinstance(text, str) and text.isascii()
 
+    @overload
+    def encode_batch(
+        self, texts: Iterable[Text], *, dtype: None = None, **options: Unpack[EncodeOptions]
+    ) -> list[list[int]]: ...
+    @overload
+    def encode_batch(
+        self, texts: Iterable[Text], *, dtype: Dtype, **options: Unpack[EncodeOptions]
+    ) -> tuple[memoryview, memoryview]: ...
     def encode_batch(
         self,
         texts: Iterable[Text],
         *,
+        dtype: Dtype | None = None,
         allowed_special: Specials = "all",
         disallowed_special: Specials = (),
         add_special_tokens: bool = False,
         errors: TextErrors = "strict",
         threads: int | None = None,
-    ) -> list[list[int]]:
+    ) -> list[list[int]] | tuple[memoryview, memoryview]:
         """Return the ids of each text, as `encode` does.
+
+        With `dtype`, the result is one buffer with the ids of all texts, and their offsets, of
+        eight bytes each. The ids of text i are `ids[offsets[i] : offsets[i + 1]]`. There is one
+        offset more than texts: the first is 0, the last the number of all ids.
 
         All texts are read before the first is encoded. The native engine encodes them on `threads`
         threads, by default one for each usable core.
 
-        With `errors="replace"`, U+FFFD replaces lone surrogates and invalid UTF-8.
-
-        >>> Tokenizer.train("ab ab ab", 258).encode_batch(["ab", b""])
-        [[256], []]
-
-        Raises the errors of `encode` for the first bad text; a note names its position.
-        """
-        texts = _arguments.check_texts(texts)
-        replaces = _arguments.check_text_errors(errors)
-        count = _arguments.check_threads(threads)
-        encoder, guard = self._choose(allowed_special, disallowed_special)
-        frame = self._frame(add_special_tokens)
-
-        def encode(texts: Sequence[Text]) -> list[list[int]]:
-            checked = [_without_special(text, guard) for text in texts]
-            return encoder.encode_batch(checked, frame, count)
-
-        return _encoded(encode, texts, replaces)
-
-    def encode_batch_arrays(
-        self,
-        texts: Iterable[Text],
-        *,
-        dtype: Dtype = "uint32",
-        allowed_special: Specials = "all",
-        disallowed_special: Specials = (),
-        add_special_tokens: bool = False,
-        errors: TextErrors = "strict",
-        threads: int | None = None,
-    ) -> tuple[memoryview, memoryview]:
-        """Return the ids of all texts in one buffer, as `encode_array` does, and the offsets.
-
-        The ids of text i are `ids[offsets[i] : offsets[i + 1]]`. There is one offset more than
-        texts: the first is 0, the last the number of all ids. An offset has eight bytes.
-
         >>> tokenizer = Tokenizer.train("ab ab ab", 258)
-        >>> ids, offsets = tokenizer.encode_batch_arrays(["ab ab", "", "ab"], dtype="uint16")
+        >>> tokenizer.encode_batch(["ab", b""])
+        [[256], []]
+        >>> ids, offsets = tokenizer.encode_batch(["ab ab", "", "ab"], dtype="uint16")
         >>> ids.tolist(), offsets.tolist()
         ([256, 257, 256], [0, 2, 2, 3])
 
-        Raises the errors of `encode_batch` and `encode_array`.
+        Raises the errors of `encode` for the first bad text; a note names its position.
         """
-        item_size = _arguments.item_size_of(dtype, self._vocabulary)
+        item_size = self._item_size(dtype)
         texts = _arguments.check_texts(texts)
         replaces = _arguments.check_text_errors(errors)
         count = _arguments.check_threads(threads)
         encoder, guard = self._choose(allowed_special, disallowed_special)
         frame = self._frame(add_special_tokens)
 
-        def encode(texts: Sequence[Text]) -> tuple[memoryview, memoryview]:
+        def encode(texts: Sequence[Text]) -> list[list[int]] | tuple[memoryview, memoryview]:
             checked = [_without_special(text, guard) for text in texts]
+            if not item_size:
+                return encoder.encode_batch(checked, frame, count)
             return encoder.encode_batch_arrays(checked, frame, item_size, count)
 
         return _encoded(encode, texts, replaces)
 
+    @overload
+    def encode_parts(
+        self, parts: Iterable[str], *, dtype: None = None, **options: Unpack[PartOptions]
+    ) -> tuple[list[int], list[int]]: ...
+    @overload
+    def encode_parts(
+        self, parts: Iterable[str], *, dtype: Dtype, **options: Unpack[PartOptions]
+    ) -> tuple[memoryview, memoryview]: ...
     def encode_parts(
         self,
         parts: Iterable[str],
         *,
+        dtype: Dtype | None = None,
         add_special_tokens: bool = False,
         errors: TextErrors = "strict",
-    ) -> tuple[list[int], list[int]]:
+    ) -> tuple[list[int], list[int]] | tuple[memoryview, memoryview]:
         """Return the ids of a text in parts, of which some are trusted, and where each part begins.
 
         A special literal becomes its id only if it lies in one `Trusted` part. In any other `str`,
@@ -615,7 +587,7 @@ class Tokenizer(MakesStreams):
         The ids of part i are `ids[offsets[i] : offsets[i + 1]]`. There is one offset more than
         parts: the first is 0, the last the number of all ids. An id belongs to the part of its
         first byte. With a vocabulary that normalizes text, characters that become one belong to the
-        part of the first of them.
+        part of the first of them. With `dtype`, both are buffers, and an offset has eight bytes.
 
         The ids that `add_special_tokens` adds belong to no part: they are `ids[: offsets[0]]` and
         `ids[offsets[-1] :]`. With `errors="replace"`, U+FFFD replaces lone surrogates in each part
@@ -627,57 +599,45 @@ class Tokenizer(MakesStreams):
         ([256, 258, 60, 124, 256], [0, 2, 4, 5])
 
         Raises UnicodeEncodeError for a lone surrogate, with its position in its part, and TypeError
-        for a part that is no `str`. A note names the part.
+        for a part that is no `str`. A note names the part. Raises ValueError for a `dtype` that
+        cannot hold all ids.
         """
+        item_size = self._item_size(dtype)
         parts = _arguments.check_parts(parts)
         if errors is not _STRICT:
             parts = _arguments.parts_of(parts, errors)
+        frame = self._frame(add_special_tokens)
+        shift = len(frame[0])
         try:
-            ids, offsets = self._encoder.encode_parts(parts)
+            if not item_size:
+                ids, offsets = self._encoder.encode_parts(parts)
+                if shift:
+                    offsets = [shift + offset for offset in offsets]
+                return _framed(ids, frame), offsets
+            array, bounds = self._encoder.encode_parts_arrays(parts, item_size)
         except (TypeError, UnicodeEncodeError):
             _arguments.raise_in_part(parts)
             raise
-        if not add_special_tokens:
-            return ids, offsets
-        prefix, suffix = self._frame(add_special_tokens)
-        return [*prefix, *ids, *suffix], [len(prefix) + offset for offset in offsets]
+        if shift:
+            bounds = as_array([shift + offset for offset in bounds], 8)
+        return _framed(array, frame), bounds
 
-    def encode_parts_arrays(
-        self,
-        parts: Iterable[str],
-        *,
-        dtype: Dtype = "uint32",
-        add_special_tokens: bool = False,
-        errors: TextErrors = "strict",
-    ) -> tuple[memoryview, memoryview]:
-        """Return the ids and the offsets of `encode_parts` in buffers, as `encode_array` does.
+    def encode_bytes(self, data: Buffer) -> list[int]:
+        r"""Return the ids of any bytes, merged as one piece: they need not be UTF-8.
 
-        An offset has eight bytes.
+        No pattern splits them, no literal is special, and nothing is normalized. So the ids can
+        differ from those of `encode`, and `decode_bytes` returns the bytes in any case. Programs
+        that constrain a model's output need this. The time is O(n log n) for n bytes.
 
-        >>> from bpetite import Trusted
-        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
-        >>> ids, offsets = tokenizer.encode_parts_arrays(["ab", Trusted("<|endoftext|>")])
-        >>> ids.tolist(), offsets.tolist()
-        ([256, 258], [0, 1, 2])
+        >>> Tokenizer.train("ab ab ab", 258).encode_bytes(b"ab\xff ab")
+        [256, 255, 257]
 
-        Raises the errors of `encode_parts`, and ValueError for a `dtype` that cannot hold all ids.
+        Raises TypeError for a value that is not a buffer of bytes, and a `str` is none.
         """
-        item_size = _arguments.item_size_of(dtype, self._vocabulary)
-        parts = _arguments.check_parts(parts)
-        if errors is not _STRICT:
-            parts = _arguments.parts_of(parts, errors)
-        try:
-            ids, offsets = self._encoder.encode_parts_arrays(parts, item_size)
-        except (TypeError, UnicodeEncodeError):
-            _arguments.raise_in_part(parts)
-            raise
-        if not add_special_tokens:
-            return ids, offsets
-        prefix, suffix = self._frame(add_special_tokens)
-        shifted = as_array([len(prefix) + offset for offset in offsets], 8)
-        return joined([ids], item_size, prefix, suffix)[0], shifted
+        with _arguments.view_of(data) as view:
+            return self._encoder.merge(bytes(view))
 
-    def encode_offsets(
+    def encode_buffer(
         self,
         data: Buffer,
         offsets: Buffer,
@@ -697,19 +657,19 @@ class Tokenizer(MakesStreams):
         `begin` and `end` go before and behind each document. Each is a special literal or an id.
         Special literals in the data are ordinary text, unless `allowed_special` has them.
 
-        The result is that of `encode_batch_arrays`: the ids of document i, with `begin` and `end`,
-        are `ids[starts[i] : starts[i + 1]]`. No object is made for a document.
+        The result is that of `encode_batch` with a `dtype`: the ids of document i, with `begin` and
+        `end`, are `ids[starts[i] : starts[i + 1]]`. No object is made for a document.
 
         >>> from array import array
         >>> tokenizer = Tokenizer.train("ab ab ab", 258)
-        >>> ids, starts = tokenizer.encode_offsets(
+        >>> ids, starts = tokenizer.encode_buffer(
         ...     b"ab abab", array("q", [0, 5, 7]), end="<|endoftext|>"
         ... )
         >>> ids.tolist(), starts.tolist()
         ([256, 257, 258, 256, 258], [0, 3, 5])
 
         Raises ValueError for offsets that decrease or are out of range, for an unknown `begin` or
-        `end`, and as `encode_array` does. Raises UnicodeDecodeError for a document that is not
+        `end`, and as `encode` does. Raises UnicodeDecodeError for a document that is not
         UTF-8, with its position in the document, and a note with the document's number. Raises
         TypeError for a wrong type.
         """
@@ -717,95 +677,8 @@ class Tokenizer(MakesStreams):
         frame = _arguments.frame_of(self._vocabulary, begin, end)
         encoder, _ = self._choose(allowed_special, ())
         count = _arguments.check_threads(threads)
-        return _encoded_documents(encoder, data, offsets, frame, item_size, count)
-
-    def encode_blocks(
-        self,
-        documents: Iterable[Text] | Batches,
-        *,
-        dtype: Dtype = "uint32",
-        begin: str | int | None = None,
-        end: str | int | None = None,
-        allowed_special: Specials = (),
-        errors: TextErrors = "strict",
-        threads: int | None = 1,
-    ) -> Iterator[tuple[memoryview, memoryview]]:
-        """Yield the ids of documents in blocks, each as `encode_offsets` returns it.
-
-        `documents` is an iterable of texts, or an object with `batches()`, such as a
-        `bpetite.corpora.Corpus`. A block has up to about 1 MB of text, in whole documents, so
-        memory does not grow with their number. The other arguments are those of `encode_offsets`.
-
-        With `errors="replace"`, U+FFFD replaces lone surrogates and invalid UTF-8.
-
-        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
-        >>> for ids, starts in tokenizer.encode_blocks(["ab ab", b"ab"], end="<|endoftext|>"):
-        ...     print(ids.tolist(), starts.tolist())
-        [256, 257, 258, 256, 258] [0, 3, 5]
-
-        Raises the errors of `encode_offsets`. Raises UnicodeError for a bad text, with a note that
-        has its number.
-        """
-        # A generator would check the arguments at its first step only.
-        item_size = _arguments.item_size_of(dtype, self._vocabulary)
-        frame = _arguments.frame_of(self._vocabulary, begin, end)
-        encoder, _ = self._choose(allowed_special, ())
-        replaces = _arguments.check_text_errors(errors)
-        count = _arguments.check_threads(threads)
-        if isinstance(documents, Batches):
-            # Work on a buffer that may change keeps the GIL.
-            return (
-                _encoded_documents(
-                    encoder, batch.data.toreadonly(), batch.offsets, frame, item_size, count
-                )
-                for batch in documents.batches()
-            )
-        _arguments.check_iterable(documents, "documents", "texts")
-
-        def encode(texts: Sequence[Text]) -> tuple[memoryview, memoryview]:
-            return encoder.encode_batch_arrays(texts, frame, item_size, count)
-
-        return (
-            _encoded(encode, texts, replaces, "in document {}", first)
-            for first, texts in _blocks(documents)
-        )
-
-    def encode_segments(
-        self,
-        corpus: Batches,
-        *,
-        dtype: Dtype = "uint32",
-        begin: str | int | None = None,
-        end: str | int | None = None,
-        allowed_special: Specials = (),
-        threads: int | None = 1,
-    ) -> Iterator[tuple[memoryview, memoryview, bool]]:
-        r"""Yield the ids of a corpus as `encode_blocks` does, but a long document in parts.
-
-        `corpus` has a method `segments`, such as `bpetite.corpora.Corpus`. Each item has ids,
-        offsets, and whether the last document ends there. The next item continues an unfinished
-        document. The ids of its parts, joined, are those of the document. So a text file that is
-        one document may be larger than memory, unless the vocabulary has a pattern without a name:
-        its pieces may be of any length. The other arguments are those of `encode_offsets`.
-
-        >>> import pathlib, tempfile
-        >>> from bpetite.corpora import Corpus
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "one.txt"
-        >>> _ = path.write_text("ab ab")
-        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
-        >>> for ids, offsets, is_complete in tokenizer.encode_segments(Corpus(path), end=258):
-        ...     print(ids.tolist(), offsets.tolist(), is_complete)
-        [256] [0, 1] False
-        [257, 258] [0, 2] True
-
-        Raises the errors of `encode_offsets`, and TypeError for a corpus without batches.
-        """
-        # A generator would check the arguments at its first step only.
-        item_size = _arguments.item_size_of(dtype, self._vocabulary)
-        frame = _arguments.frame_of(self._vocabulary, begin, end)
-        encoder, _ = self._choose(allowed_special, ())
-        count = _arguments.check_threads(threads)
-        return _encoded_runs(encoder, self._runs(corpus), frame, item_size, count)
+        with view_of_data(data) as text, view_of_offsets(offsets) as bounds:
+            return encoder.encode_buffer(text, bounds, frame, item_size, count)
 
     def count(
         self,
@@ -832,32 +705,6 @@ class Tokenizer(MakesStreams):
         encoder, guard = self._choose(allowed_special, disallowed_special)
         checked = _without_special(_arguments.text_of(text, errors), guard)
         return encoder.count(checked) + self._frame_size(add_special_tokens)
-
-    def count_documents(self, corpus: Batches, *, allowed_special: Specials = "all") -> int:
-        r"""Return the number of ids of all documents of a corpus.
-
-        `corpus` has a method `batches`, such as `bpetite.corpora.Corpus`. The result is the sum of
-        `count` over the documents. A text file that is one document may be larger than memory,
-        unless the vocabulary has a pattern without a name: its pieces may be of any length.
-
-        >>> import pathlib, tempfile
-        >>> from bpetite.corpora import Corpus
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "two.jsonl"
-        >>> _ = path.write_text('{"text": "ab ab"}\n{"text": "ab"}')
-        >>> Tokenizer.train("ab ab ab", 258).count_documents(Corpus(path))
-        3
-
-        Raises the errors of `count`, with the number of the document in a note.
-        """
-        encoder, _ = self._choose(allowed_special, ())
-        total = 0
-        for data, offsets, _ in self._runs(corpus):
-            if offsets is None:
-                total += encoder.count(data)
-            else:
-                ids, _ = self.encode_offsets(data, offsets, allowed_special=allowed_special)
-                total += len(ids)
-        return total
 
     # Budgets
 
@@ -979,16 +826,6 @@ class Tokenizer(MakesStreams):
             is_nfc if vocabulary.normalizer else None,
         )
 
-    def _runs(self, corpus: Batches) -> Iterator[DocumentRun]:
-        """Return the documents of a corpus in runs. The ids of a document are those of its parts.
-
-        Raises TypeError for another value.
-        """
-        if not isinstance(corpus, Batches):
-            raise TypeError(f"corpus must have a method batches, got {type(corpus).__name__}")
-        splitter = self._splitter_of(Chosen(inverted=True))
-        return _split_again(_corpus.document_runs(corpus), splitter)
-
     # Text that grows
 
     def encode_stream(
@@ -1023,32 +860,6 @@ class Tokenizer(MakesStreams):
         encode, splitter = self._encoder_of(chosen).encode, self._splitter_of(chosen)
         frame = self._frame(add_special_tokens)
         return EncodeStream(TextSource(self, options, encode, splitter, frame, replaces))
-
-    def encode_iter(
-        self,
-        chunks: Iterable[Text],
-        *,
-        allowed_special: Specials = "all",
-        add_special_tokens: bool = False,
-        errors: TextErrors = "strict",
-    ) -> Iterator[list[int]]:
-        """Yield the ids of a text in chunks, as they become final: an `EncodeStream` of them.
-
-        `chunks` yields parts of one text, such as the lines of an open file. The lists, joined, are
-        the result of `encode` for the joined chunks. No list is empty. Memory grows with the chunks
-        and the pending text alone. The other arguments are those of `encode_stream`.
-
-        >>> list(Tokenizer.train("ab ab ab", 258).encode_iter(["ab a", "b ", b"ab"]))
-        [[256], [257], [257]]
-
-        Raises the errors of `EncodeStream.step` and `flush`.
-        """
-        # A generator would check the arguments at its first step only.
-        _arguments.check_iterable(chunks, "chunks", "texts")
-        stream = self.encode_stream(
-            allowed_special=allowed_special, add_special_tokens=add_special_tokens, errors=errors
-        )
-        return ids_of_chunks(stream, chunks)
 
     def _splitter_of(self, chosen: Chosen) -> ChunkSplitter:
         """Return a splitter by which only some special tokens are special."""
@@ -1105,36 +916,18 @@ class Tokenizer(MakesStreams):
             self._encoders[chosen] = encoder
         return encoder
 
+    def _item_size(self, dtype: Dtype | None) -> int:
+        """Return the size of an id in bytes, 0 for a list."""
+        return 0 if dtype is None else _arguments.item_size_of(dtype, self._vocabulary)
+
     def _frame(self, add_special_tokens: bool) -> Frame:
         """Return the ids before and after those of a text."""
         if not add_special_tokens:
-            return (), ()
+            return _NO_FRAME
         return self._vocabulary.prefix_ids, self._vocabulary.suffix_ids
 
     def _frame_size(self, add_special_tokens: bool) -> int:
         return sum(map(len, self._frame(add_special_tokens)))
-
-    def split_ids(self, ids: Iterable[int], share: float, *, seed: int) -> list[int]:
-        """Return other ids of the same text: a share of the tokens is split into their parts.
-
-        Each id that a merge makes is replaced by its two parts with the probability `share`, and so
-        are the parts. A model that is trained on such ids sees the letters of its tokens, as in
-        StochasTok (arXiv:2506.01687). Equal arguments give equal ids in every version of Python.
-
-        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
-        >>> tokenizer.split_ids([257, 257, 257], 0.5, seed=1)
-        [32, 256, 257, 32, 97, 98]
-        >>> tokenizer.split_ids([257, 258], 1, seed=1)
-        [32, 97, 98, 258]
-
-        Raises KeyError and TypeError for ids as `decode` does, ValueError for a `share` that is not
-        from 0 to 1 or a `seed` below 0, and TypeError for a `seed` that is not an integer.
-        """
-        _arguments.check_ids(ids)
-        ids = [*map(as_id, as_list(ids))]
-        random = _arguments.random_of(share, seed)
-        self.decode_bytes(ids)
-        return [*self._tables.split(ids, share, random)]
 
     # Decoding
 
@@ -1252,7 +1045,7 @@ class Tokenizer(MakesStreams):
 
     # Other vocabularies
 
-    def first(self, vocab_size: int) -> Tokenizer:
+    def with_vocab_size(self, vocab_size: int) -> Tokenizer:
         """Return the smaller tokenizer that is nested in this one: its merges of lowest rank.
 
         `vocab_size` counts bytes and merges, as in `train`. If this vocabulary was trained here,
@@ -1260,10 +1053,11 @@ class Tokenizer(MakesStreams):
         same byte for byte. So one training gives vocabularies of all sizes.
 
         Special tokens, pattern and settings stay. In any vocabulary the new ids have no gaps and
-        are in the order of the old ones; `embedding_map` finds them. Tokens that no merge makes
-        are left out, and so are merges that no text uses.
+        are in the order of the old ones; `analysis.embedding_map` finds them. Tokens that no merge
+        makes are left out, and so are merges that no text uses.
 
-        >>> Tokenizer.train("ab ab ab", 258).first(257) == Tokenizer.train("ab ab ab", 257)
+        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
+        >>> tokenizer.with_vocab_size(257) == Tokenizer.train("ab ab ab", 257)
         True
 
         Raises ValueError for a `vocab_size` below 256, or above the number of bytes and merges.
@@ -1273,7 +1067,7 @@ class Tokenizer(MakesStreams):
         size = _arguments.check_vocab_size(vocab_size)
         return Tokenizer(_derived.first(self._vocabulary, size))
 
-    def prune(
+    def without_rare(
         self, counts: Mapping[int, int] | Iterable[int], vocab_size: int
     ) -> tuple[Tokenizer, list[int]]:
         """Return a smaller tokenizer without rarely used tokens, and the old id of each new id.
@@ -1295,7 +1089,7 @@ class Tokenizer(MakesStreams):
         >>> tokenizer = Tokenizer.train("ab ab ab cd cd", 260)
         >>> tokenizer.merges
         ((97, 98), (32, 99), (32, 256), (257, 100))
-        >>> pruned, old_ids = tokenizer.prune({256: 1, 259: 5}, 259)
+        >>> pruned, old_ids = tokenizer.without_rare({256: 1, 259: 5}, 259)
         >>> pruned.merges, old_ids[256:]
         (((97, 98), (32, 99), (257, 100)), [256, 257, 259, 260])
 
@@ -1351,28 +1145,6 @@ class Tokenizer(MakesStreams):
         value. Raises TypeError for a value that is not a str.
         """
         return Tokenizer(with_settings(self._vocabulary, settings))
-
-    def embedding_map(self, new: Tokenizer) -> tuple[list[int], dict[int, list[int]]]:
-        """Return which rows of this tokenizer's embedding table the table of `new` keeps.
-
-        The first result has an entry for each id from 0 to `new.n_vocab` - 1: the id here that has
-        the same meaning, or -1. Two ordinary ids have the same meaning if their bytes are equal,
-        and two special ids if their literals are.
-
-        The second result is for tokens without such an id. It has the ids here that spell the
-        token: the bytes of these ids, joined, are the token's. The mean of their rows is a usual
-        start. An id that `new` does not use is -1 in the first result, and not in the second.
-
-        >>> old = Tokenizer.train("ab ab ab", 258)
-        >>> rows, parts = old.embedding_map(Tokenizer.train("abc abc", 259))
-        >>> rows[256:], parts
-        ([256, -1, -1, 258], {257: [256, 99], 258: [257, 99]})
-
-        Raises TypeError for a value that is not a Tokenizer, ValueError for ids above 16 million.
-        """
-        if not isinstance(new, Tokenizer):
-            raise TypeError(f"new must be a Tokenizer, got {type(new).__name__}")
-        return _derived.embedding_map(self._vocabulary, new._vocabulary)
 
     # Files
 
@@ -1612,80 +1384,37 @@ def vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:
     return tokenizer._vocabulary
 
 
+def splitter_of(tokenizer: Tokenizer) -> ChunkSplitter:
+    """Return what tells where a document may be split, for packages that read it in parts."""
+    return tokenizer._splitter_of(Chosen(inverted=True))
+
+
 def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'s' * (count != 1)}"
 
 
-# The size of a block of `encode_blocks`, and the room that a document takes in memory without its
-# text, so that a block of empty documents has an end too.
-_BLOCK_BYTES = 1 << 20
-_DOCUMENT_BYTES = 64
-
-
-def _blocks(documents: Iterable[Text]) -> Iterator[tuple[int, list[Text]]]:
-    """Yield blocks of documents, each with the number of its first document."""
-    first, size = 0, 0
-    block: list[Text] = []
-    for document in documents:
-        block.append(document)
-        size += _DOCUMENT_BYTES + (len(document) if isinstance(document, Sized) else 0)
-        if size >= _BLOCK_BYTES:
-            yield first, block
-            first, size, block = first + len(block), 0, []
-    if block:
-        yield first, block
-
-
-def _encoded_documents(
-    encoder: TextEncoder, data: Buffer, offsets: Buffer, frame: Frame, item_size: int, threads: int
-) -> tuple[memoryview, memoryview]:
-    with view_of_data(data) as text, view_of_offsets(offsets) as bounds:
-        return encoder.encode_offsets(text, bounds, frame, item_size, threads)
-
-
-def _split_again(runs: Iterator[DocumentRun], splitter: ChunkSplitter) -> Iterator[DocumentRun]:
-    """Yield the runs of documents, with other parts: each ends where its text may be split."""
-    unfinished = bytearray()
-    for run in runs:
-        if run.offsets is not None:
-            yield run
-            continue
-        searched = len(unfinished)
-        unfinished += run.data
-        end = len(unfinished) if run.is_end else splitter.last_split(unfinished, searched)
-        if end or run.is_end:
-            with memoryview(unfinished) as view:
-                data = bytes(view[:end])
-            del unfinished[:end]
-            yield DocumentRun(memoryview(data), None, run.is_end)
-
-
-def _encoded_runs(
-    encoder: TextEncoder, runs: Iterator[DocumentRun], frame: Frame, item_size: int, threads: int
-) -> Iterator[tuple[memoryview, memoryview, bool]]:
+@overload
+def _framed(ids: list[int], frame: Frame) -> list[int]: ...
+@overload
+def _framed(ids: memoryview, frame: Frame) -> memoryview: ...
+def _framed(ids: list[int] | memoryview, frame: Frame) -> list[int] | memoryview:
+    """Return numbers between the two parts of a frame."""
     prefix, suffix = frame
-    is_open = False  # whether a part of a document came before
-    for data, offsets, is_end in runs:
-        if offsets is None:
-            offsets = memoryview(array("Q", (0, len(data))))
-            around: Frame = (() if is_open else prefix, suffix if is_end else ())
-            is_open = not is_end
-        else:
-            around = frame
-        data = data.toreadonly()
-        yield *_encoded_documents(encoder, data, offsets, around, item_size, threads), is_end
+    if not prefix and not suffix:
+        return ids
+    if isinstance(ids, list):
+        return [*prefix, *ids, *suffix]
+    return joined([ids], ids.itemsize, prefix, suffix)[0]
 
 
 def _encoded(
     encode: Callable[[Sequence[Text]], Result],
     texts: Sequence[Text],
     replaces: bool,
-    note: str = "in text {} of the batch",
-    first: int = 0,
 ) -> Result:
     """Encode texts, with U+FFFD for what is not Unicode if `replaces`.
 
-    The error of a bad text gets a note with its number; `first` is that of the first text.
+    The error of a bad text gets a note with its number.
     """
     try:
         try:
@@ -1696,11 +1425,11 @@ def _encoded(
         return encode([_arguments.replaced(text) for text in texts])
     except (TypeError, UnicodeError):
         checked = _arguments.replaced if replaces else _arguments.as_str
-        for number, text in enumerate(texts, first):
+        for number, text in enumerate(texts):
             try:
                 checked(text).encode("utf-8")
             except (TypeError, UnicodeError) as error:
-                error.add_note(note.format(number))
+                error.add_note(f"in text {number} of the batch")
                 raise error from None
         raise
 

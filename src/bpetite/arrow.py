@@ -52,13 +52,13 @@ def encode(
     [[256, 257, 258], None, [258]]
 
     Raises TypeError for a column of another type, ModuleNotFoundError without pyarrow, and the
-    errors of `Tokenizer.encode_offsets`.
+    errors of `Tokenizer.encode_buffer`.
     """
     pa = _pyarrow()
     type = pa.uint16() if dtype == "uint16" else pa.uint32()
 
     def lists(texts: _Texts) -> Any:
-        ids, starts = tokenizer.encode_offsets(
+        ids, starts = tokenizer.encode_buffer(
             texts.data, texts.offsets, dtype=dtype, begin=begin, end=end, threads=threads
         )
         values = pa.Array.from_buffers(type, len(ids), [None, pa.py_buffer(ids)])
@@ -80,7 +80,7 @@ def count(tokenizer: Tokenizer, column: Any, *, threads: int | None = 1) -> Any:
     pa = _pyarrow()
 
     def counts(texts: _Texts) -> Any:
-        _, starts = tokenizer.encode_offsets(texts.data, texts.offsets, threads=threads)
+        _, starts = tokenizer.encode_buffer(texts.data, texts.offsets, threads=threads)
         ends = _int32(starts)
         found = pa.compute.subtract(ends[1:], ends[:-1])
         if texts.is_null is None:
@@ -163,7 +163,7 @@ def _joined(arrays: Iterator[Any], type: Any, is_array: bool) -> Any:
 
 
 class _Texts(NamedTuple):
-    """Some texts of a column, as `Tokenizer.encode_offsets` takes them."""
+    """Some texts of a column, as `Tokenizer.encode_buffer` takes them."""
 
     data: Any
     offsets: Any

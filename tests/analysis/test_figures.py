@@ -68,7 +68,7 @@ def test_curve_counts_tokens_without_a_merge_at_the_end() -> None:
     tokenizer = Tokenizer(whole)
     (use,) = figures(tokenizer, "abc ab").uses
     assert use.tokens == 3
-    assert use.curve == ((256, 6), (257, len(tokenizer.first(257).encode("abc ab"))))
+    assert use.curve == ((256, 6), (257, len(tokenizer.with_vocab_size(257).encode("abc ab"))))
 
 
 # Counts of ids

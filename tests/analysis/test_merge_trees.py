@@ -60,7 +60,7 @@ def test_each_number_is_that_of_a_smaller_vocabulary(corpus: str, text: str) -> 
         {id: ids.count(id) for id in ids}
     )
     sizes = range(256, 257 + len(tokenizer.merges))
-    assert found == [len(tokenizer.first(size).encode_ordinary(text)) for size in sizes]
+    assert found == [len(tokenizer.with_vocab_size(size).encode_ordinary(text)) for size in sizes]
 
 
 @pytest.mark.parametrize("subject", [OTHERS[0], Vocabulary(((97, 98),), {}, "...")])

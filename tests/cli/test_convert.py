@@ -252,7 +252,7 @@ def test_first_tokens_and_new_special_tokens() -> None:
     result = in_process("convert", "model.json", "out/new.json", *options)
     assert result == Result(0, b"", ["bpetite: wrote out/new.json: bpetite, 273 ids"])
     found = Tokenizer.load("out/new.json")
-    assert found == TOKENIZER.first(270).with_special_tokens(["<|user|>"])
+    assert found == TOKENIZER.with_vocab_size(270).with_special_tokens(["<|user|>"])
 
 
 @pytest.mark.parametrize(

@@ -374,7 +374,7 @@ def test_rules_are_those_of_python() -> None:
         280,
         base=base,
         pattern="words",
-        min_count=2,
+        min_pair_count=2,
         max_token_bytes=3,
         require=["lin"],
         forbid=re.compile(b"th|x$"),

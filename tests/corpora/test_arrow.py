@@ -148,7 +148,7 @@ def test_any_slice_of_any_texts(texts: list[str | None], data: st.DataObject) ->
 def test_ids_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     column = pa.array(["the hen "] * 1000)
     addresses = []
-    real = Tokenizer.encode_offsets
+    real = Tokenizer.encode_buffer
 
     def spied(*arguments: Any, **options: Any) -> Any:
         data = np.frombuffer(arguments[1], np.uint8)
@@ -156,7 +156,7 @@ def test_ids_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
         addresses.extend([data.ctypes.data, np.asarray(ids).ctypes.data])
         return ids, starts
 
-    monkeypatch.setattr(Tokenizer, "encode_offsets", spied)
+    monkeypatch.setattr(Tokenizer, "encode_buffer", spied)
     ids = arrow.encode(TOKENIZER, column)
     assert addresses == [column.buffers()[2].address, ids.values.buffers()[1].address]
 

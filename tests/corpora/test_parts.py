@@ -173,13 +173,13 @@ def test_a_file_that_changes_under_a_part_is_refused(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parts = planned(source, tmp_path / "tokens")
-    encode = Tokenizer.encode_offsets
+    encode = Tokenizer.encode_buffer
 
     def change(*arguments: Any, **options: Any) -> Any:
         os.truncate(source / "a.jsonl", 5_000)
         return encode(*arguments, **options)
 
-    monkeypatch.setattr(Tokenizer, "encode_offsets", change)
+    monkeypatch.setattr(Tokenizer, "encode_buffer", change)
     with pytest.raises(ValueError, match=r"a\.jsonl: 5000 bytes, but the plan has"):
         tokenize_part(parts[1])
     with pytest.raises(ValueError, match="parts are not done"):
@@ -243,7 +243,7 @@ def test_a_part_may_be_done_and_finished_by_others_meanwhile(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parts = planned(source, tmp_path / "tokens")
-    encode = Tokenizer.encode_offsets
+    encode = Tokenizer.encode_buffer
 
     def overtake(*arguments: Any, **options: Any) -> Any:
         monkeypatch.undo()
@@ -252,7 +252,7 @@ def test_a_part_may_be_done_and_finished_by_others_meanwhile(
         return encode(*arguments, **options)
 
     for work in (tokenize_part, lambda part: tokenize_parts([part])):
-        monkeypatch.setattr(Tokenizer, "encode_offsets", overtake)
+        monkeypatch.setattr(Tokenizer, "encode_buffer", overtake)
         assert work(parts[0])["documents"] > 0
         assert verify(tmp_path / "tokens", deep=True) == []
         (tmp_path / "tokens" / ".bpetite" / "receipts" / "00000.json").unlink()

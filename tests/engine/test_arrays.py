@@ -63,7 +63,7 @@ def test_an_array_has_the_ids_of_the_list(
 ) -> None:
     for text in texts:
         ids = FRAMED.encode(text, **options)
-        assert FRAMED.encode_array(text, dtype=dtype, **options).tolist() == ids
+        assert FRAMED.encode(text, dtype=dtype, **options).tolist() == ids
 
 
 @pytest.mark.parametrize(("dtype", "form", "size"), [("uint32", "I", 4), ("uint16", "H", 2)])
@@ -72,8 +72,8 @@ def test_an_array_has_the_ids_of_the_list(
 def test_an_array_is_of_the_type_that_is_asked_for(
     dtype: Any, form: str, size: int, text: str, options: dict[str, Any]
 ) -> None:
-    ids = FRAMED.encode_array(text, dtype=dtype, **options)
-    batch, offsets = FRAMED.encode_batch_arrays([text, text], dtype=dtype, **options)
+    ids = FRAMED.encode(text, dtype=dtype, **options)
+    batch, offsets = FRAMED.encode_batch([text, text], dtype=dtype, **options)
     assert (type(ids), type(batch), type(offsets)) == (memoryview,) * 3
     assert {(view.format, view.itemsize, view.ndim) for view in (ids, batch)} == {(form, size, 1)}
     assert (offsets.format, offsets.itemsize, offsets.ndim) == ("Q", 8, 1)
@@ -84,7 +84,7 @@ def test_an_array_is_of_the_type_that_is_asked_for(
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("text", ["", "ab ab", "ab ab\n" * 20_000])
 def test_numpy_sees_the_ids_without_a_copy(dtype: Any, text: str) -> None:
-    view = SMALL.encode_array(text, dtype=dtype)
+    view = SMALL.encode(text, dtype=dtype)
     ids = np.asarray(view)
     assert ids.dtype == np.dtype(dtype)
     assert ids.tolist() == SMALL.encode(text)
@@ -94,7 +94,7 @@ def test_numpy_sees_the_ids_without_a_copy(dtype: Any, text: str) -> None:
 
 
 def test_numpy_sees_a_batch_without_a_copy() -> None:
-    views = SMALL.encode_batch_arrays(["ab", "", "ab ab"], dtype="uint16")
+    views = SMALL.encode_batch(["ab", "", "ab ab"], dtype="uint16")
     ids, offsets = map(np.asarray, views)
     assert (ids.dtype, offsets.dtype) == (np.dtype("uint16"), np.dtype("uint64"))
     assert [part.tolist() for part in np.split(ids, offsets[1:-1].astype(int))] == [
@@ -107,19 +107,22 @@ def test_numpy_sees_a_batch_without_a_copy() -> None:
 
 
 def test_ids_outlive_all_that_they_came_from() -> None:
-    ids = np.asarray(Tokenizer.train("ab ab", 257).encode_array(bytearray(b"ab" * 5000)))
+    ids = np.asarray(Tokenizer.train("ab ab", 257).encode(bytearray(b"ab" * 5000), dtype="uint32"))
     assert ids.tolist() == [256] * 5000
 
 
 def test_what_is_returned_belongs_to_the_caller() -> None:
-    first, (batch, _) = SMALL.encode_array("ab"), SMALL.encode_batch_arrays(["ab"])
+    first, (batch, _) = (
+        SMALL.encode("ab", dtype="uint32"),
+        SMALL.encode_batch(["ab"], dtype="uint32"),
+    )
     first[0] = batch[0] = 0
-    assert SMALL.encode_array("ab").tolist() == SMALL.encode("ab") == [256]
+    assert SMALL.encode("ab", dtype="uint32").tolist() == SMALL.encode("ab") == [256]
 
 
 def test_an_array_can_be_decoded() -> None:
     text = f"ab é{END} 🙂"
-    assert SMALL.decode(SMALL.encode_array(text)) == text
+    assert SMALL.decode(SMALL.encode(text, dtype="uint32")) == text
 
 
 # Many texts
@@ -133,7 +136,7 @@ def test_the_arrays_of_a_batch_have_the_ids_of_its_lists(
     dtype: Any, options: dict[str, Any], texts: list[str]
 ) -> None:
     batch = [FRAMED.encode(text, **options) for text in texts]
-    ids, offsets = FRAMED.encode_batch_arrays(texts, dtype=dtype, **options)
+    ids, offsets = FRAMED.encode_batch(texts, dtype=dtype, **options)
     starts = offsets.tolist()
     assert (starts[0], starts[-1], len(starts)) == (0, len(ids), len(texts) + 1)
     assert [ids[i:j].tolist() for i, j in pairwise(starts)] == batch
@@ -142,21 +145,21 @@ def test_the_arrays_of_a_batch_have_the_ids_of_its_lists(
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_the_arrays_of_no_texts_have_one_offset(options: dict[str, Any]) -> None:
-    ids, offsets = FRAMED.encode_batch_arrays([], **options)
+    ids, offsets = FRAMED.encode_batch([], **options)
     assert (ids.tolist(), offsets.tolist()) == ([], [0])
     assert np.asarray(ids).dtype == np.uint32
     assert FRAMED.encode_batch([], **options) == []
 
 
 def test_the_arrays_of_empty_texts_have_an_offset_each() -> None:
-    ids, offsets = SMALL.encode_batch_arrays(["", b"", ""])
+    ids, offsets = SMALL.encode_batch(["", b"", ""], dtype="uint32")
     assert (ids.tolist(), offsets.tolist()) == ([], [0, 0, 0, 0])
 
 
 @pytest.mark.parametrize("make", [list, tuple, iter, dict.fromkeys])
 def test_a_batch_may_be_any_iterable(make: Any) -> None:
     texts = ["ab", f"a{END}", "", "é"]
-    ids, offsets = SMALL.encode_batch_arrays(make(texts))
+    ids, offsets = SMALL.encode_batch(make(texts), dtype="uint32")
     assert (ids.tolist(), offsets.tolist()) == ([256, 97, 258, 195, 169], [0, 1, 3, 3, 5])
     assert SMALL.encode_batch(make(texts)) == [[256], [97, 258], [], [195, 169]]
 
@@ -168,9 +171,9 @@ def test_a_batch_may_be_any_iterable(make: Any) -> None:
 def test_two_bytes_hold_ids_up_to_65535(highest: int, fits: bool) -> None:
     tokenizer = Tokenizer(vocabulary({300: b"ab"}, [(97, 98)], special_tokens={END: highest}))
     text = f"ab{END}"
-    assert tokenizer.encode_array(text).tolist() == [300, highest]
+    assert tokenizer.encode(text, dtype="uint32").tolist() == [300, highest]
     if fits:
-        assert tokenizer.encode_array(text, dtype="uint16").tolist() == [300, highest]
+        assert tokenizer.encode(text, dtype="uint16").tolist() == [300, highest]
         return
     for refused in (tokenizer.encode_array, tokenizer.encode_batch_arrays):
         with pytest.raises(ValueError, match="uint16") as caught:
@@ -184,21 +187,21 @@ def test_two_bytes_hold_ids_up_to_65535(highest: int, fits: bool) -> None:
 @pytest.mark.parametrize("dtype", ["int32", "uint8", "I", "", "uint64"])
 def test_another_dtype_is_refused(dtype: Any) -> None:
     with pytest.raises(ValueError, match=f"^dtype must be uint32 or uint16, got {dtype!r}$"):
-        SMALL.encode_array("ab", dtype=dtype)
+        SMALL.encode("ab", dtype=dtype)
     with pytest.raises(ValueError, match=f"^dtype must be uint32 or uint16, got {dtype!r}$"):
-        SMALL.encode_batch_arrays(["ab"], dtype=dtype)
+        SMALL.encode_batch(["ab"], dtype=dtype)
 
 
 @pytest.mark.parametrize("dtype", [None, 4, b"uint32", int, np.uint8, SWAPPED], ids=str)
 def test_a_wrong_type_of_dtype_is_refused(dtype: Any) -> None:
     with pytest.raises(TypeError) as caught:
-        SMALL.encode_array("ab", dtype=dtype)
+        SMALL.encode("ab", dtype=dtype)
     assert str(caught.value) == f"dtype must be uint32 or uint16, got {dtype!r}"
 
 
 @pytest.mark.parametrize("name", ["uint16", "uint32"])
 def test_a_dtype_may_be_numpys_type_or_dtype(name: str) -> None:
     dtypes: list[Any] = [name, getattr(np, name), np.dtype(name)]
-    arrays = [SMALL.encode_array("ab", dtype=dtype) for dtype in dtypes]
+    arrays = [SMALL.encode("ab", dtype=dtype) for dtype in dtypes]
     assert arrays[1:] == [arrays[0]] * 2
     assert {array.itemsize for array in arrays} == {np.dtype(name).itemsize}

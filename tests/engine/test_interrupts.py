@@ -65,7 +65,7 @@ OWN = r"\w+|\W"
         pytest.param(
             "cl100k",
             "' '.join([some * 200] * 2)",
-            "encode_array(given, threads=2)",
+            "encode(given, threads=2, dtype='uint32')",
             id="pieces, by threads",
         ),
         pytest.param(
@@ -85,14 +85,14 @@ OWN = r"\w+|\W"
         pytest.param(
             "gpt2",
             "['ab ' * 900] * 100_000",
-            "encode_batch_arrays(given, threads=2)",
+            "encode_batch(given, threads=2, dtype='uint32')",
             id="many texts",
             marks=pytest.mark.slow,
         ),
         pytest.param(
             "gpt2",
             "['ab ' * 33] * 2_000_000",
-            "encode_parts_arrays(given)",
+            "encode_parts(given, dtype='uint32')",
             id="parts of a text",
             marks=pytest.mark.slow,
         ),
@@ -191,7 +191,7 @@ def change(*_):
 signal.signal(signal.SIGALRM, change)
 signal.setitimer(signal.ITIMER_REAL, 0.01)
 try:
-    tokenizer.encode_array(data)
+    tokenizer.encode(data, dtype="uint32")
 except RuntimeError as error:
     print(error)
 print(tokenizer.encode("ab"))

@@ -21,18 +21,18 @@ CALLS = {
     "encode of many pieces": "tokenizer.encode(numbers)",
     "encode of one piece": "tokenizer.encode('a' * (1 << 20))",
     "encode of special tokens": "tokenizer.encode('<|a|>' * (1 << 19))",
-    "encode_array": "tokenizer.encode_array(text)",
-    "encode_array of bytes": "tokenizer.encode_array(data)",
-    "encode_array with threads": "tokenizer.encode_array(text, threads=2)",
+    "encode to an array": "tokenizer.encode(text, dtype='uint32')",
+    "encode of bytes to an array": "tokenizer.encode(data, dtype='uint32')",
+    "encode to an array with threads": "tokenizer.encode(text, threads=2, dtype='uint32')",
     "encode_batch": "tokenizer.encode_batch(texts)",
     "encode_batch with threads": "tokenizer.encode_batch(texts, threads=2)",
-    "encode_batch_arrays": "tokenizer.encode_batch_arrays([text] * 3)",
-    "encode_batch_arrays of short texts": "tokenizer.encode_batch_arrays(texts)",
-    "encode_offsets": "tokenizer.encode_offsets(data, bounds)",
+    "encode_batch to arrays": "tokenizer.encode_batch([text] * 3, dtype='uint32')",
+    "encode_batch of short texts to arrays": "tokenizer.encode_batch(texts, dtype='uint32')",
+    "encode_buffer": "tokenizer.encode_buffer(data, bounds)",
     "encode_parts": "tokenizer.encode_parts(texts)",
-    "encode_parts_arrays": "tokenizer.encode_parts_arrays([Trusted(text), text])",
+    "encode_parts to arrays": "tokenizer.encode_parts([Trusted(text), text], dtype='uint32')",
     "encode_with_offsets": "tokenizer.encode_with_offsets(text)",
-    "encode_with_offsets_arrays": "tokenizer.encode_with_offsets_arrays(text)",
+    "encode_with_offsets to arrays": "tokenizer.encode_with_offsets(text, dtype='uint32')",
     "encode_stream": "tokenizer.encode_stream().step(text)",
     "count": "tokenizer.count(numbers)",
     "decode": "tokenizer.decode(tokens)",
@@ -83,7 +83,7 @@ def test(name, call, megabytes):
     short = result_of(lambda: tokenizer.encode(sample))
     resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
     assert short in (ids, MemoryError)
-    assert tokenizer.encode(sample) == ids == tokenizer.encode_array(sample).tolist()
+    assert tokenizer.encode(sample) == ids == tokenizer.encode(sample, dtype='uint32').tolist()
     assert tokenizer.encode_batch([sample] * 3, threads=2) == [ids] * 3
     print(name, "raised" if is_raised else "made", sep="|", flush=True)
 

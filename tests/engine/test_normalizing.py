@@ -79,8 +79,8 @@ def test_every_form_of_a_text_has_the_ids_of_its_normal_form(text: str) -> None:
     assert tokenizer().encode(text) == ids
     assert tokenizer().encode(text.encode(), threads=2) == ids
     assert tokenizer().encode(bytearray(text.encode())) == ids
-    assert tokenizer().encode_array(text).tolist() == ids
-    assert tokenizer().encode_array(text, dtype="uint16").tolist() == ids
+    assert tokenizer().encode(text, dtype="uint32").tolist() == ids
+    assert tokenizer().encode(text, dtype="uint16").tolist() == ids
     assert tokenizer().count(text) == len(ids)
     ordinary = expected(text, ordinary=True)
     assert tokenizer().encode_ordinary(text) == ordinary
@@ -94,12 +94,12 @@ def test_every_form_of_a_text_has_the_ids_of_its_normal_form(text: str) -> None:
 def test_every_form_of_documents_has_their_ids(texts: list[str], threads: int) -> None:
     ids = [expected(text) for text in texts]
     assert tokenizer().encode_batch(texts, threads=threads) == ids
-    flat, offsets = tokenizer().encode_batch_arrays(texts, threads=threads)
+    flat, offsets = tokenizer().encode_batch(texts, dtype="uint32", threads=threads)
     assert [flat[start:end].tolist() for start, end in pairwise(offsets)] == ids
 
     data = "".join(texts).encode()
     bounds = array("q", accumulate((len(text.encode()) for text in texts), initial=0))
-    found = tokenizer().encode_offsets(data, bounds, allowed_special="all", threads=threads)
+    found = tokenizer().encode_buffer(data, bounds, allowed_special="all", threads=threads)
     assert [each.tolist() for each in found] == [flat.tolist(), offsets.tolist()]
 
 
@@ -107,7 +107,7 @@ def test_every_form_of_documents_has_their_ids(texts: list[str], threads: int) -
 def test_parts_have_the_ids_of_their_normal_form(marked: list[tuple[str, bool]]) -> None:
     parts = [Trusted(text) if is_trusted else text for text, is_trusted in marked]
     ids, offsets = tokenizer().encode_parts(parts)
-    as_arrays = tokenizer().encode_parts_arrays(parts, dtype="uint16")
+    as_arrays = tokenizer().encode_parts(parts, dtype="uint16")
     assert [each.tolist() for each in as_arrays] == [ids, offsets]
     if not any(is_trusted for _, is_trusted in marked):
         assert ids == expected("".join(parts), ordinary=True)
@@ -143,7 +143,7 @@ def test_few_documents_in_another_form_leave_the_others() -> None:
         some = texts[start:] * 3
         data = "".join(["before", *some, "behind"]).encode()
         ends = accumulate((len(text.encode()) for text in some), initial=6)
-        ids, offsets = tokenizer().encode_offsets(data, array("q", ends), allowed_special="all")
+        ids, offsets = tokenizer().encode_buffer(data, array("q", ends), allowed_special="all")
         found = [ids[first:last].tolist() for first, last in pairwise(offsets)]
         assert found == [expected(text) for text in some]
 
@@ -152,9 +152,9 @@ def test_offsets_inside_a_character_are_refused_in_any_form() -> None:
     data = "e\u0301 é".encode()
     for offsets in ([0, 2], [0, 3, 5, 6], [3, 2], [0, 99]):
         with pytest.raises((UnicodeDecodeError, ValueError)) as found:
-            tokenizer().encode_offsets(data, array("q", offsets))
+            tokenizer().encode_buffer(data, array("q", offsets))
         with pytest.raises((UnicodeDecodeError, ValueError)) as wanted:
-            tokenizer_of("gpt2").encode_offsets(data, array("q", offsets))
+            tokenizer_of("gpt2").encode_buffer(data, array("q", offsets))
         assert str(found.value) == str(wanted.value)
 
 

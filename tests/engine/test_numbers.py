@@ -50,7 +50,9 @@ def test_numbers_and_the_text_between_are_encoded_alone(
     tokenizer, ids = dividing(*case), expected(*case, text)
     assert tokenizer.encode_ordinary(text) == ids
     assert tokenizer.count(text, allowed_special=()) == len(ids)
-    assert tokenizer.encode_array(text, allowed_special=(), threads=threads).tolist() == ids
+    assert (
+        tokenizer.encode(text, allowed_special=(), threads=threads, dtype="uint32").tolist() == ids
+    )
     assert tokenizer.encode_parts([text[:5], text[5:]])[0] == ids
     special = tokenizer.special_tokens["<|a b|>"]
     parts = tokenizer.encode_parts(["12", Trusted("3<|a b|>4"), "5"])
@@ -66,7 +68,7 @@ def test_numbers_do_not_span_documents(
     ids = [expected(*case, document) for document in documents]
     data = "".join(documents).encode()
     ends = accumulate((len(document.encode()) for document in documents), initial=0)
-    found, offsets = tokenizer.encode_offsets(data, array("q", ends), threads=threads)
+    found, offsets = tokenizer.encode_buffer(data, array("q", ends), threads=threads)
     assert [found[start:end].tolist() for start, end in pairwise(offsets)] == ids
 
 

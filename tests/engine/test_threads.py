@@ -85,9 +85,9 @@ def test_any_number_of_threads_gives_the_same_ids(
     tokenizers: dict[str, Tokenizer], name: str, kind: str
 ) -> None:
     tokenizer, text = tokenizers[name], repeated(UNITS[kind])
-    ids = tokenizer.encode_array(text)
+    ids = tokenizer.encode(text, dtype="uint32")
     for threads in (2, 7):
-        assert tokenizer.encode_array(text, threads=threads) == ids
+        assert tokenizer.encode(text, threads=threads, dtype="uint32") == ids
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -96,11 +96,11 @@ def test_any_number_of_threads_gives_the_ids_in_any_form(
 ) -> None:
     tokenizer = tokenizers[name]
     text = repeated(UNITS["all"], LONG if name in PATTERNS else LONG // 10)
-    ids = tokenizer.encode_array(text)
+    ids = tokenizer.encode(text, dtype="uint32")
     for threads in (2, None):
-        assert tokenizer.encode_array(text, threads=threads) == ids
-    assert tokenizer.encode_array(text.encode(), threads=2) == ids
-    assert tokenizer.encode_array(text, dtype="uint16", threads=3).tolist() == ids.tolist()
+        assert tokenizer.encode(text, threads=threads, dtype="uint32") == ids
+    assert tokenizer.encode(text.encode(), threads=2, dtype="uint32") == ids
+    assert tokenizer.encode(text, dtype="uint16", threads=3).tolist() == ids.tolist()
 
 
 @pytest.mark.parametrize("kind", UNITS)
@@ -139,7 +139,9 @@ def test_texts_of_all_kinds_have_the_same_ids_by_threads(
     tokenizers: dict[str, Tokenizer], units: list[str], name: str, threads: int
 ) -> None:
     tokenizer, text = tokenizers[name], repeated("".join(units), LONG // 3)
-    assert tokenizer.encode_array(text, threads=threads) == tokenizer.encode_array(text)
+    assert tokenizer.encode(text, threads=threads, dtype="uint32") == tokenizer.encode(
+        text, dtype="uint32"
+    )
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 5, 20])
@@ -153,7 +155,7 @@ def test_any_number_of_threads_gives_the_same_batch(
     batch = [tokenizer.encode(text) for text in texts]
     any_number: list[Any] = [2, 3, 10**20, np.int64(2), None]
     for threads in any_number:
-        ids, offsets = tokenizer.encode_batch_arrays(texts, threads=threads)
+        ids, offsets = tokenizer.encode_batch(texts, threads=threads, dtype="uint32")
         assert ids.tolist() == [id for each in batch for id in each]
         assert [j - i for i, j in pairwise(offsets)] == list(map(len, batch))
     assert tokenizer.encode_batch(texts, threads=1) == batch
@@ -175,7 +177,9 @@ def test_a_batch_with_some_special_tokens_ignores_threads(
     tokenizer = tokenizers[name]
     expected = [tokenizer.encode(text, allowed_special={A}) for text in texts]
     assert tokenizer.encode_batch(texts, allowed_special={A}, threads=threads) == expected
-    ids, offsets = tokenizer.encode_batch_arrays(texts, allowed_special={A}, threads=threads)
+    ids, offsets = tokenizer.encode_batch(
+        texts, allowed_special={A}, threads=threads, dtype="uint32"
+    )
     assert ids.tolist() == [id for each in expected for id in each]
     assert [j - i for i, j in pairwise(offsets)] == list(map(len, expected))
 

@@ -54,7 +54,7 @@ def test_a_step_of_several_ids_has_a_constant_number_of_calls(
 
 
 def test_pruning_takes_linearly_many_calls(tokenizer: Tokenizer) -> None:
-    calls = calls_in(lambda: tokenizer.prune({}, 256), ("call", "c_call"))
+    calls = calls_in(lambda: tokenizer.without_rare({}, 256), ("call", "c_call"))
     assert calls < 20 * tokenizer.vocab_size
 
 

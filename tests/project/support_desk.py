@@ -13,7 +13,6 @@ import warnings
 from array import array
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +74,7 @@ def trained(folder: Path) -> tuple[Tokenizer, PieceCounts]:
     tokenizer = Tokenizer.train(counts, 300, progress=show)
     assert steps[-1] == ("merging", 1)
     same = Tokenizer.train_from_files([folder / "monday.txt"], 280, pattern=tokenizer.pattern)
-    print(tokenizer.fingerprint == same.fingerprint, tokenizer.first(280).n_vocab)
+    print(tokenizer.fingerprint == same.fingerprint, tokenizer.with_vocab_size(280).n_vocab)
     return tokenizer, counts
 
 
@@ -104,10 +103,10 @@ def converted(tokenizer: Tokenizer, folder: Path) -> Tokenizer:
     formats.check_target(settings, overwrite=False)
     with formats.new_file(settings) as file:
         file.write(repr(dict(model.settings)).encode())
-    kept, new = tokenizer.embedding_map(model)
+    kept, new = analysis.embedding_map(tokenizer, model)
     print(model.lossless, model.more_patterns, model.special_tokens, len(kept), len(new))
     uses = Counter(id for ticket in TICKETS for id in model.encode_ordinary(ticket))
-    pruned, old_ids = model.prune(uses, 290)
+    pruned, old_ids = model.without_rare(uses, 290)
     assert pruned.vocab_size == 290 + len(model.special_tokens) == len(pruned.ids)
     assert len(old_ids) == pruned.n_vocab
     assert Tokenizer.load(folder / "model.json") == model
@@ -118,22 +117,22 @@ def encoded(tokenizer: Tokenizer) -> Counter[str]:
     """Encode tickets in every way, each for its purpose; count the ids."""
     text, sizes = TICKETS[1], Counter[str]()
     ids = tokenizer.encode(text)
-    assert tokenizer.encode_array(text).tolist() == ids
+    assert tokenizer.encode(text, dtype="uint32").tolist() == ids
     assert tokenizer.encode_batch([text]) == [ids]
-    assert [*chain(*tokenizer.encode_iter([text]))] == ids
-    rows, starts = tokenizer.encode_batch_arrays(TICKETS, dtype="uint16")
+    assert tokenizer.encode_bytes(b"\xff") == [255]
+    rows, starts = tokenizer.encode_batch(TICKETS, dtype="uint16")
     sizes["batch"], sizes["rows"] = len(rows), len(starts) - 1
-    for block, _ in tokenizer.encode_blocks(TICKETS, end=END):
+    for block, _, _ in corpora.encode(tokenizer, TICKETS, end=END):
         sizes["blocks"] += len(block)
     data = "".join(TICKETS).encode()
     ends = array("Q", [0, *(len("".join(TICKETS[: n + 1]).encode()) for n in range(len(TICKETS)))])
-    sizes["offsets"] = len(tokenizer.encode_offsets(data, ends, end=END)[0])
+    sizes["offsets"] = len(tokenizer.encode_buffer(data, ends, end=END)[0])
     assert tokenizer.encode_with_offsets(text)[1] == [
-        *tokenizer.encode_with_offsets_arrays(text)[1]
+        *tokenizer.encode_with_offsets(text, dtype="uint32")[1]
     ]
     prompt = [Trusted("<|user|>"), text, Trusted("<|bot|>")]
     sizes["prompt"] = len(tokenizer.encode_parts(prompt)[0])
-    assert sizes["prompt"] == len(tokenizer.encode_parts_arrays(prompt)[0])
+    assert sizes["prompt"] == len(tokenizer.encode_parts(prompt, dtype="uint32")[0])
     assert tokenizer.fits(text, tokenizer.count(text))
     assert text.startswith(tokenizer.truncate(text, 5))
     first = next(tokenizer.chunks(text, 5))
@@ -151,7 +150,7 @@ def encoded(tokenizer: Tokenizer) -> Counter[str]:
     assert tokenizer.decode(ids) == text == tokenizer.decode_batch([ids])[0]
     assert tokenizer.decode_bytes(ids) == text.encode()
     assert tokenizer.decode_with_offsets(ids)[0] == text
-    assert tokenizer.first_noncanonical(tokenizer.split_ids(ids, 1.0, seed=7)) == 0
+    assert tokenizer.first_noncanonical(analysis.split_ids(tokenizer, ids, 1.0, seed=7)) == 0
     token = tokenizer.tokens[ids[-1]]
     assert tokenizer.token_id(token) in tokenizer.ids_with_prefix(token[:1])
     print(len(tokenizer.merges), sizes)
@@ -185,9 +184,11 @@ def tokenized(tokenizer: Tokenizer, folder: Path) -> dict[str, Any]:
     assert spans[-1].end == file.size
     assert [*corpus.part(spans)] == [*corpus]
     assert corpus.settings["on_bad"] == "skip"
-    assert tokenizer.count_documents(corpus) == sum(map(tokenizer.count, corpus))
+    assert corpora.count(tokenizer, corpus, allowed_special="all") == sum(
+        map(tokenizer.count, corpus)
+    )
     assert report.text_bytes == 4 * len("It blinks")
-    assert [ids.tolist() for ids, _, _ in tokenizer.encode_segments(corpus)]
+    assert [block.ids.tolist() for block in corpora.encode(tokenizer, corpus)]
 
     parts = corpora.plan(corpus, tokenizer, folder / "parts", "megatron", end=END, part_bytes=60)
     for part in parts[:1]:
@@ -352,7 +353,7 @@ def main(folder: Path) -> dict[str, Any]:
         assert Tokenizer.from_tiktoken(encoding) == small
         encoded(model)
         streamed(model)
-        judged(model, small.first(270), folder)
+        judged(model, small.with_vocab_size(270), folder)
         return tokenized(model, folder)
 
 

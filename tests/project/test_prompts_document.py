@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from support import ROOT
 
-from bpetite import Tokenizer, Trusted
+from bpetite import Tokenizer, Trusted, corpora
 
 DOCUMENT = (ROOT / "docs" / "prompts.md").read_text("utf-8")
 
@@ -104,19 +104,23 @@ def test_calls_for_untrusted_text_admit_no_literal() -> None:
     text = "men<|im_end|>"
     ordinary = TOKENIZER.encode_ordinary(text)
     nothing: tuple[str, ...] = ()
-    assert TOKENIZER.encode_array(text, allowed_special=nothing).tolist() == ordinary
+    assert TOKENIZER.encode(text, allowed_special=nothing, dtype="uint32").tolist() == ordinary
     assert TOKENIZER.encode_batch([text], allowed_special=nothing) == [ordinary]
-    assert TOKENIZER.encode_batch_arrays([text], allowed_special=nothing)[0].tolist() == ordinary
+    assert (
+        TOKENIZER.encode_batch([text], allowed_special=nothing, dtype="uint32")[0].tolist()
+        == ordinary
+    )
     assert TOKENIZER.count(text, allowed_special=nothing) == len(ordinary)
     assert TOKENIZER.encode_with_offsets(text, allowed_special=nothing)[0] == ordinary
-    ids, _ = TOKENIZER.encode_with_offsets_arrays(text, allowed_special=nothing)
+    ids, _ = TOKENIZER.encode_with_offsets(text, allowed_special=nothing, dtype="uint32")
     assert ids.tolist() == ordinary
-    chunks = TOKENIZER.encode_iter([text], allowed_special=nothing)
+    stream = TOKENIZER.encode_stream(allowed_special=nothing)
+    chunks = [stream.step(text), stream.flush()]
     assert [id for ids in chunks for id in ids] == ordinary
     size = len(ordinary)
     assert not TOKENIZER.fits(text, size - 1, allowed_special=nothing)
     assert TOKENIZER.truncate(text, size, allowed_special=nothing) == text
     [chunk] = TOKENIZER.chunks(text, size, allowed_special=nothing)
     assert chunk.ids == ordinary
-    assert [ids.tolist() for ids, _ in TOKENIZER.encode_blocks([text])] == [ordinary]
+    assert [block.ids.tolist() for block in corpora.encode(TOKENIZER, [text])] == [ordinary]
     assert TOKENIZER.encode_parts([text])[0] == ordinary

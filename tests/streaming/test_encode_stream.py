@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import io
 import itertools
 import operator
 import pickle
@@ -129,9 +128,6 @@ def test_replaced_steps_and_flush_are_one_encode(make: Any, steps: list[str | by
         stream = pickle.loads(pickle.dumps(stream.copy()))
     ids += stream.flush()
     assert ids == tokenizer.encode(replaced(steps))
-    lists = list(tokenizer.encode_iter(steps, errors="replace"))
-    assert all(lists)
-    assert [*itertools.chain.from_iterable(lists)] == ids
 
 
 def test_a_high_surrogate_waits_for_the_low_one(tokenizer: Tokenizer) -> None:
@@ -149,7 +145,7 @@ def test_a_stream_refuses_other_errors(tokenizer: Tokenizer) -> None:
     with pytest.raises(ValueError, match=r"^errors must be strict or replace, got 'ignore'$"):
         tokenizer.encode_stream(errors="ignore")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"^errors must be a str, got NoneType$"):
-        tokenizer.encode_iter([], errors=None)  # type: ignore[arg-type]
+        tokenizer.encode_stream(errors=None)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"^text must be a str or bytes-like, got int$"):
         tokenizer.encode_stream(errors="replace").step(7)  # type: ignore[arg-type]
 
@@ -229,9 +225,6 @@ def test_values_of_wrong_types_are_refused(tokenizer: Tokenizer) -> None:
         EncodeStream(tokenizer)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="allowed_special has '<x>', which is not a special token"):
         tokenizer.encode_stream(allowed_special=["<x>"])
-    for chunks in ("text", b"text", 5):
-        with pytest.raises(TypeError, match="chunks must be an iterable of texts, got"):
-            tokenizer.encode_iter(chunks)  # type: ignore[arg-type]
 
 
 # The object
@@ -252,33 +245,6 @@ def test_a_stream_shows_the_size_of_its_pending_text(tokenizer: Tokenizer) -> No
     assert repr(stream) == "<EncodeStream: 0 bytes pending>"
     stream.step("it is")
     assert repr(stream) == "<EncodeStream: 3 bytes pending>"
-
-
-def test_chunks_are_read_as_ids_are_taken(tokenizer: Tokenizer) -> None:
-    read = []
-
-    def chunks() -> Iterator[str | bytes]:
-        for chunk in ("it ", "", b"is", " so \xe4".encode("latin-1"), b"\xbd\xa0"):
-            read.append(chunk)
-            yield chunk
-
-    found = tokenizer.encode_iter(chunks())
-    assert read == []
-    ids = next(found)
-    assert read == ["it "]
-    lists = list(found)
-    assert all(lists)
-    assert [*ids, *itertools.chain.from_iterable(lists)] == tokenizer.encode("it is so 你")
-    assert list(tokenizer.encode_iter([])) == list(tokenizer.encode_iter(["", b""])) == []
-
-
-def test_lines_of_a_file_are_chunks(tokenizer: Tokenizer, real_texts: list[str]) -> None:
-    text = real_texts[0] + "\n\n  a<|endoftext|>"
-    for file in (io.StringIO(text, newline=""), io.BytesIO(text.encode())):
-        ids = itertools.chain.from_iterable(tokenizer.encode_iter(file))
-        assert list(ids) == tokenizer.encode(text)
-    ordinary = tokenizer.encode_iter(io.StringIO(text), allowed_special=())
-    assert list(itertools.chain.from_iterable(ordinary)) == tokenizer.encode_ordinary(text)
 
 
 # Costs

@@ -40,7 +40,7 @@ BUFFERS: MappingProxyType[str, Callable[[bytes], Any]] = MappingProxyType(
 
 
 def _batch_arrays(tokenizer: Tokenizer, text: Any, **options: Any) -> list[int]:
-    ids, offsets = tokenizer.encode_batch_arrays(["a b", text, text], **options)
+    ids, offsets = tokenizer.encode_batch(["a b", text, text], **options)
     first, second, third, fourth = offsets
     assert (first, fourth) == (0, len(ids))
     assert ids[second:third] == ids[third:fourth]
@@ -56,7 +56,7 @@ def _batch(tokenizer: Tokenizer, text: Any, **options: Any) -> list[int]:
 FORMS: MappingProxyType[str, Callable[..., list[int]]] = MappingProxyType(
     {
         "encode": Tokenizer.encode,
-        "encode_array": lambda *args, **options: Tokenizer.encode_array(*args, **options).tolist(),
+        "encode_array": lambda *args, **options: Tokenizer.encode(*args, **options).tolist(),
         "encode_batch": _batch,
         "encode_batch_arrays": _batch_arrays,
     }
@@ -69,7 +69,7 @@ CALLS: MappingProxyType[str, Callable[[Tokenizer, Any], object]] = MappingProxyT
         "encode_ordinary": Tokenizer.encode_ordinary,
         "encode_with_offsets": Tokenizer.encode_with_offsets,
         "encode_with_offsets_arrays": lambda tokenizer, text: [
-            view.tolist() for view in tokenizer.encode_with_offsets_arrays(text)
+            view.tolist() for view in tokenizer.encode_with_offsets(text, dtype="uint32")
         ],
         "truncate": lambda tokenizer, text: tokenizer.truncate(text, 10**9),
         "chunks": lambda tokenizer, text: [*tokenizer.chunks(text, 100)],

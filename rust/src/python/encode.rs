@@ -298,7 +298,7 @@ impl TextEncoder {
     }
 
     /// Returns the ids of the documents in `data`, as `encode_batch_arrays` does.
-    fn encode_offsets<'py>(
+    fn encode_buffer<'py>(
         &self,
         py: Python<'py>,
         data: &Bound<'py, PyAny>,

@@ -133,7 +133,7 @@ def run(options: argparse.Namespace) -> None:
 def _changed(tokenizer: Tokenizer, options: argparse.Namespace) -> Tokenizer:
     """Return the tokenizer of OUT."""
     if options.vocab_size is not None:
-        tokenizer = tokenizer.first(options.vocab_size)
+        tokenizer = tokenizer.with_vocab_size(options.vocab_size)
     new = [(common.text_argument(literal), id) for literal, id in options.add_special_token]
     if chosen := _special_tokens((literal, id) for literal, id in new if id is not None):
         tokenizer = tokenizer.with_special_tokens(chosen)

@@ -11,6 +11,7 @@ from bpetite._cli import common
 from bpetite._cli.errors import fail
 from bpetite._cli.progress import ByteBar, Watched, stored_bytes
 from bpetite.corpora import Corpus
+from bpetite.corpora import count as count_documents
 from bpetite.corpora._storage import public
 
 HELP = """count the tokens of each input, as wc counts words
@@ -100,9 +101,9 @@ def _counts(tokenizer: Tokenizer, options: argparse.Namespace) -> Iterator[_Coun
                 common.check_inputs([name], options.quiet)
                 with common.reading(corpus, options):
                     watched = Watched(corpus, bar)
-                    count = tokenizer.count_documents(watched, allowed_special=special)
+                    found = count_documents(tokenizer, watched, allowed_special=special)
             except (OSError, ValueError) as error:
                 fail(error)
                 continue
             is_skipped = corpus.report.bad > 0 and corpus.report.documents == 0
-            yield None if is_skipped else count, public(name)
+            yield None if is_skipped else found, public(name)

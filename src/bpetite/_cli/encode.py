@@ -10,6 +10,7 @@ from bpetite import Tokenizer
 from bpetite._cli import common
 from bpetite._cli.progress import ByteBar, Watched, stored_bytes
 from bpetite._cli.write_ids import FORMATS, id_writer
+from bpetite.corpora import Block, encode
 
 HELP = """turn text into ids: a JSON array for each document
 
@@ -20,9 +21,6 @@ bpetite encode --model model.json README.md --format npy --output readme.npy
 bpetite encode --model model.json --text "Hello world" --format text"""
 
 _Dtype = Literal["uint16", "uint32"]
-
-_Segment = tuple[memoryview, memoryview, bool]
-"""Ids, offsets, and whether the last document is complete."""
 
 _UINT16_IDS = 1 << 16
 
@@ -58,26 +56,23 @@ def run(options: argparse.Namespace) -> None:
     dtype = _dtype(tokenizer, options.format)
     with common.output(options) as file:
         writer = id_writer(options.format, file, 2 if dtype == "uint16" else 4)
-        for ids, offsets, is_complete in _withheld(_segments(tokenizer, options, dtype)):
+        for ids, offsets, is_complete in _withheld(_blocks(tokenizer, options, dtype)):
             writer.write(ids, offsets, is_complete)
         writer.finish()
 
 
-def _segments(
-    tokenizer: Tokenizer, options: argparse.Namespace, dtype: _Dtype
-) -> Iterator[_Segment]:
-    """Yield the ids of all documents, as `Tokenizer.encode_segments` does."""
+def _blocks(tokenizer: Tokenizer, options: argparse.Namespace, dtype: _Dtype) -> Iterator[Block]:
+    """Yield the ids of all documents."""
     begin, end = map(common.literal_argument, (options.begin, options.end))
-    special = options.allowed_special
-    if options.text is not None:
-        blocks = tokenizer.encode_blocks(
-            [common.text_argument(options.text)],
-            dtype=dtype,
-            begin=begin,
-            end=end,
-            allowed_special=special,
+
+    def blocks(documents: list[str] | Watched) -> Iterator[Block]:
+        special = options.allowed_special
+        return encode(
+            tokenizer, documents, dtype=dtype, begin=begin, end=end, allowed_special=special
         )
-        yield from ((*block, True) for block in blocks)
+
+    if options.text is not None:
+        yield from blocks([common.text_argument(options.text)])
         return
     names = options.files or [common.STANDARD_INPUT]
     corpus = common.corpus(options, names)
@@ -86,24 +81,21 @@ def _segments(
         ByteBar(common.is_quiet(options), stored_bytes([corpus])) as bar,
         common.reading(corpus, options),
     ):
-        yield from tokenizer.encode_segments(
-            Watched(corpus, bar), dtype=dtype, begin=begin, end=end, allowed_special=special
-        )
+        yield from blocks(Watched(corpus, bar))
 
 
-def _withheld(segments: Iterator[_Segment]) -> Iterator[_Segment]:
-    """Yield segments, but a part of a document only when its next part has arrived.
+def _withheld(blocks: Iterator[Block]) -> Iterator[Block]:
+    """Yield blocks, but a part of a document only when its next part has arrived.
 
     So a short document with an error at its end has no output.
     """
-    part: _Segment | None = None
-    for segment in segments:
+    part: Block | None = None
+    for block in blocks:
         if part is not None:
             yield part
-        part = segment
-        if segment[2]:
-            yield segment
-            part = None
+        part = None if block.is_complete else block
+        if part is None:
+            yield block
 
 
 def _dtype(tokenizer: Tokenizer, format: str) -> _Dtype:

@@ -143,7 +143,7 @@ def _rules(options: argparse.Namespace) -> dict[str, Any]:
     return {
         "special_tokens": [*map(common.text_argument, literals)],
         "base": None if options.base is None else Tokenizer.load(options.base),
-        "min_count": options.min_pair_count,
+        "min_pair_count": options.min_pair_count,
         "max_token_bytes": options.max_token_bytes,
         "require": [*map(common.text_argument, options.require)],
         "forbid": options.forbid,

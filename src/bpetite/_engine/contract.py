@@ -45,7 +45,7 @@ class TextEncoder(Protocol):
     ) -> tuple[memoryview, memoryview]:
         """Return the ids of all texts in one buffer, and the offset of each text, in ids."""
 
-    def encode_offsets(
+    def encode_buffer(
         self, data: memoryview, offsets: memoryview, frame: Frame, item_size: int, threads: int, /
     ) -> tuple[memoryview, memoryview]:
         """Return the ids of `documents_in(data, offsets)`, as `encode_batch_arrays` does.
@@ -67,6 +67,9 @@ class TextEncoder(Protocol):
 
     def count(self, text: Text, ordinary: bool = False, /) -> int:
         """Return the number of ids that `encode` returns, without a list of them."""
+
+    def merge(self, data: bytes, /) -> list[int]:
+        """Return the ids of any bytes, merged as one piece."""
 
     def with_special_tokens(self, special_tokens: dict[str, int], /) -> TextEncoder:
         """Return an encoder that differs in its special tokens alone."""

@@ -108,13 +108,13 @@ class NormalizingEncoder(python.TextEncoder):
             return super().encode_batch_arrays(texts, frame, item_size, threads)
         return self._native.encode_batch_arrays(normal, frame, item_size, threads)
 
-    def encode_offsets(
+    def encode_buffer(
         self, data: memoryview, offsets: memoryview, frame: Frame, item_size: int, threads: int
     ) -> tuple[memoryview, memoryview]:
         run = normal_run(data, offsets, self._normal)
         if run is None:
-            return super().encode_offsets(data, offsets, frame, item_size, threads)
-        return self._native.encode_offsets(*run, frame, item_size, threads)
+            return super().encode_buffer(data, offsets, frame, item_size, threads)
+        return self._native.encode_buffer(*run, frame, item_size, threads)
 
     def encode_parts(self, parts: Iterable[str]) -> tuple[list[int], list[int]]:
         parts = [*parts]

@@ -80,6 +80,9 @@ class TextEncoder:
         except UnicodeEncodeError as error:
             raise_in_whole(text, error)
 
+    def merge(self, data: bytes) -> list[int]:
+        return list(self._encoder.merge(data))
+
     def with_special_tokens(self, special_tokens: dict[str, int]) -> TextEncoder:
         encoder = copy(self)
         encoder._special_tokens = special_tokens
@@ -103,7 +106,7 @@ class TextEncoder:
     ) -> tuple[memoryview, memoryview]:
         return joined(map(self.encode, texts), item_size, *frame)
 
-    def encode_offsets(
+    def encode_buffer(
         self, data: memoryview, offsets: memoryview, frame: Frame, item_size: int, threads: int
     ) -> tuple[memoryview, memoryview]:
         return self.encode_batch_arrays(documents_in(data, offsets), frame, item_size, threads)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from bpetite._arguments import Frame, Specials, Text, TextErrors, as_bytes, replaced
@@ -160,15 +160,6 @@ class EncodeStream:
     def __repr__(self) -> str:
         size = len(self.pending)
         return f"<EncodeStream: {size} byte{'s' * (size != 1)} pending>"
-
-
-def ids_of_chunks(stream: EncodeStream, chunks: Iterable[Text]) -> Iterator[list[int]]:
-    """Yield the ids of each step that has some, and of `flush`."""
-    for chunk in chunks:
-        if ids := stream.step(chunk):
-            yield ids
-    if ids := stream.flush():
-        yield ids
 
 
 def _checked_end(data: bytes) -> bytes:

@@ -3,6 +3,7 @@
 `import bpetite` does not load this package.
 """
 
+from bpetite.analysis._embedding_map import embedding_map
 from bpetite.analysis._explain import (
     MAX_PIECE_BYTES,
     ExplainedPiece,
@@ -21,6 +22,7 @@ from bpetite.analysis._figures import (
 )
 from bpetite.analysis._page import MAX_VOCABULARIES, page
 from bpetite.analysis._report import report
+from bpetite.analysis._split_ids import split_ids
 
 __all__ = [
     "MAX_PIECE_BYTES",
@@ -34,8 +36,10 @@ __all__ = [
     "TextFigures",
     "Use",
     "VocabularyFigures",
+    "embedding_map",
     "explain",
     "merge_ids",
     "page",
     "report",
+    "split_ids",
 ]

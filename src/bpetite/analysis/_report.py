@@ -24,6 +24,7 @@ from bpetite.analysis._figures import (
 )
 from bpetite.analysis._merge_trees import last_merges, make_merge_trees
 from bpetite.analysis._texts import Beginning, Measured, WholeText
+from bpetite.corpora import encode
 
 _OFTEN = 10
 """The fewest occurrences of an id that is not rare."""
@@ -67,7 +68,7 @@ def report(
     (4, 1.75, ((256, 7), (258, 4)))
 
     Raises ValueError without a tokenizer or a text, and for a number that is too low. Raises
-    TypeError for another value, the errors of `Tokenizer.encode_segments`, and those of the
+    TypeError for another value, the errors of `corpora.encode`, and those of the
     corpora.
     """
     parallel = {} if parallel is None else parallel
@@ -250,7 +251,7 @@ class _Subject:
         """Return the ids of these tokens in UTF-8 that their bytes, encoded alone, do not give."""
         tokens = [self.tokens[id] for id in ids]
         offsets = array("Q", accumulate(map(len, tokens), initial=0))
-        arrays = self.tokenizer.encode_offsets(b"".join(tokens), offsets, threads=None)
+        arrays = self.tokenizer.encode_buffer(b"".join(tokens), offsets, threads=None)
         found, starts = (each.tolist() for each in arrays)
         alone = zip(ids, starts, starts[1:], strict=False)
         return [id for id, start, end in alone if end - start > 1 or found[start] != id]
@@ -267,7 +268,7 @@ class _Subject:
 
 def _counted_ids(tokenizer: Tokenizer, corpus: Batches) -> dict[int, int]:
     """Return how often each id occurs in a corpus, in ascending order of ids."""
-    return count_ids(ids for ids, _, _ in tokenizer.encode_segments(corpus, threads=None))
+    return count_ids(block.ids for block in encode(tokenizer, corpus, threads=None))
 
 
 def _partial(tokens: Mapping[int, bytes], ids: list[int]) -> Iterator[int]:

@@ -5,6 +5,7 @@
 
 from bpetite._corpus import Batch
 from bpetite.corpora._corpus import Corpus, CorpusFile, Report
+from bpetite.corpora._encode import Block, count, encode
 from bpetite.corpora._found import BadDocument, BadDocumentError
 from bpetite.corpora._inputs.settings import Span
 from bpetite.corpora._part import tokenize_part
@@ -19,12 +20,15 @@ __all__ = [
     "BadDocument",
     "BadDocumentError",
     "Batch",
+    "Block",
     "Corpus",
     "CorpusFile",
     "Part",
     "Report",
     "Span",
     "TokenizeProgress",
+    "count",
+    "encode",
     "finish",
     "first_documents",
     "plan",

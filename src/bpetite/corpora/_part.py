@@ -123,7 +123,7 @@ class Work:
                 empty = report.empty
                 if first_row := sources[number].first_row:
                     rows = [first_row + row for row in rows]
-                ids, starts = tokenizer.encode_offsets(
+                ids, starts = tokenizer.encode_buffer(
                     data.toreadonly(), offsets, dtype=dtype, begin=settings.begin, end=settings.end
                 )
                 splits.write(Tokens(ids, starts, rows, [paths[number]] * len(rows)))

@@ -90,11 +90,11 @@ any_document = st.lists(st.sampled_from(WORDS), max_size=6).map("".join)
 def test_all_texts_have_their_own_ids(tokenizers: dict[str, Tokenizer], name: str) -> None:
     tokenizer, texts = tokenizers[name], [*TEXTS.values()]
     data, offsets = joined(texts)
-    found = parts(tokenizer.encode_offsets(data, offsets))
+    found = parts(tokenizer.encode_buffer(data, offsets))
     assert dict(zip(TEXTS, found, strict=True)) == {
         key: tokenizer.encode_ordinary(text) for key, text in TEXTS.items()
     }
-    found = parts(tokenizer.encode_offsets(data, offsets, allowed_special="all"))
+    found = parts(tokenizer.encode_buffer(data, offsets, allowed_special="all"))
     assert found == [tokenizer.encode(text) for text in texts]
 
 
@@ -110,9 +110,9 @@ def test_neighbours_do_not_change_ids(
 ) -> None:
     tokenizer = tokenizers[name]
     expected = [tokenizer.encode(text, allowed_special=allowed) for text in texts]
-    found = parts(tokenizer.encode_offsets(*joined(texts), allowed_special=allowed))
+    found = parts(tokenizer.encode_buffer(*joined(texts), allowed_special=allowed))
     assert found == expected
-    assert parts(tokenizer.encode_batch_arrays(texts, allowed_special=allowed)) == expected
+    assert parts(tokenizer.encode_batch(texts, allowed_special=allowed, dtype="uint32")) == expected
     assert tokenizer.encode_batch(texts, allowed_special=allowed) == expected
 
 
@@ -123,7 +123,7 @@ def test_documents_of_all_sizes_have_their_ids(
 ) -> None:
     tokenizer, text = tokenizers[name], " ".join(TEXTS.values())
     texts = [text[i : i + size] for i in range(0, len(text), size)]
-    found = parts(tokenizer.encode_offsets(*joined(texts)))
+    found = parts(tokenizer.encode_buffer(*joined(texts)))
     assert found == [tokenizer.encode_ordinary(text) for text in texts]
 
 
@@ -133,7 +133,7 @@ def test_every_split_of_a_text_is_an_end(tokenizers: dict[str, Tokenizer], name:
     text = "It's  the\n\n 123,4 é 中文! \u3000x'LL /\r\n a"
     pairs = [(text[:i], text[i:]) for i in range(len(text) + 1)]
     texts = [part for pair in pairs for part in pair]
-    assert parts(tokenizer.encode_offsets(*joined(texts))) == [
+    assert parts(tokenizer.encode_buffer(*joined(texts))) == [
         tokenizer.encode_ordinary(text) for text in texts
     ]
 
@@ -144,7 +144,7 @@ def test_long_documents_stand_between_short_ones(tokenizers: dict[str, Tokenizer
     texts = ["a", "", long, "", "b ", " c", long[:-1], long, ""]
     expected = [tokenizer.encode_ordinary(text) for text in texts]
     for threads in (1, 2, 7, None):
-        found = tokenizer.encode_offsets(*joined(texts), threads=threads)
+        found = tokenizer.encode_buffer(*joined(texts), threads=threads)
         assert parts(found) == expected
 
 
@@ -152,20 +152,20 @@ def test_long_documents_stand_between_short_ones(tokenizers: dict[str, Tokenizer
 @pytest.mark.parametrize("end", [None, END])
 def test_empty_documents_have_ranges(small: Tokenizer, count: int, end: str | None) -> None:
     ids = [] if end is None else [small.special_tokens[END]]
-    found = small.encode_offsets(b"", array("q", [0] * (count + 1)), end=end)
+    found = small.encode_buffer(b"", array("q", [0] * (count + 1)), end=end)
     assert parts(found) == [ids] * count
 
 
 def test_many_documents_have_the_same_ids_by_threads(small: Tokenizer) -> None:
     texts = [f"Document {i}: the hen's\n" * (i % 50) for i in range(1500)]
     data, offsets = joined(texts)
-    expected = small.encode_offsets(data, offsets, begin=A, end=END)
+    expected = small.encode_buffer(data, offsets, begin=A, end=END)
     assert parts(expected)[:9] == [
         [small.special_tokens[A], *small.encode(text), small.special_tokens[END]]
         for text in texts[:9]
     ]
     for threads in (2, 3, None):
-        assert small.encode_offsets(data, offsets, begin=A, end=END, threads=threads) == expected
+        assert small.encode_buffer(data, offsets, begin=A, end=END, threads=threads) == expected
 
 
 # The buffers
@@ -176,12 +176,12 @@ def test_many_documents_have_the_same_ids_by_threads(small: Tokenizer) -> None:
 def test_offsets_may_be_of_these_types(small: Tokenizer, dtype: str, make: Any) -> None:
     texts = ["ab ab", "", "é"]
     data, offsets = joined(texts, dtype)
-    assert parts(small.encode_offsets(data, make(offsets))) == [*map(small.encode, texts)]
+    assert parts(small.encode_buffer(data, make(offsets))) == [*map(small.encode, texts)]
 
 
 @pytest.mark.parametrize("typecode", "ilqLQ")
 def test_offsets_may_be_an_array(small: Tokenizer, typecode: str) -> None:
-    assert parts(small.encode_offsets(b"ab c", array(typecode, [0, 2, 4]))) == [
+    assert parts(small.encode_buffer(b"ab c", array(typecode, [0, 2, 4]))) == [
         small.encode("ab"),
         small.encode(" c"),
     ]
@@ -191,8 +191,8 @@ def test_offsets_may_be_an_array(small: Tokenizer, typecode: str) -> None:
 def test_data_may_be_any_buffer(small: Tokenizer, kind: str) -> None:
     texts = ["ab é", "", " 你好"]
     data, offsets = joined(texts)
-    assert parts(small.encode_offsets(BUFFERS[kind](data), offsets)) == [*map(small.encode, texts)]
-    assert parts(small.encode_offsets(BUFFERS[kind](b""), array("i", [0, 0]))) == [[]]
+    assert parts(small.encode_buffer(BUFFERS[kind](data), offsets)) == [*map(small.encode, texts)]
+    assert parts(small.encode_buffer(BUFFERS[kind](b""), array("i", [0, 0]))) == [[]]
 
 
 @pytest.mark.parametrize("dtype", DTYPES_OF_OFFSETS)
@@ -200,23 +200,23 @@ def test_offsets_need_not_begin_at_zero(small: Tokenizer, dtype: str) -> None:
     """Bytes before the first document and behind the last are not read."""
     texts = ["ab", "", "é"]
     data, offsets = joined(texts, dtype, before=b"\xff\xc3", behind=b"\xa9\xff")
-    assert parts(small.encode_offsets(data, offsets)) == [*map(small.encode, texts)]
-    assert parts(small.encode_offsets(data, offsets[1:])) == [*map(small.encode, texts[1:])]
-    assert parts(small.encode_offsets(data, offsets[-1:])) == []
+    assert parts(small.encode_buffer(data, offsets)) == [*map(small.encode, texts)]
+    assert parts(small.encode_buffer(data, offsets[1:])) == [*map(small.encode, texts[1:])]
+    assert parts(small.encode_buffer(data, offsets[-1:])) == []
 
 
 def test_unaligned_offsets_are_read(small: Tokenizer) -> None:
     memory = b"-" + np.array([0, 1, 3], "int64").tobytes()
     offsets = memoryview(memory)[1:].cast("q")
-    assert parts(small.encode_offsets(b"abc", offsets)) == [small.encode("a"), small.encode("bc")]
+    assert parts(small.encode_buffer(b"abc", offsets)) == [small.encode("a"), small.encode("bc")]
 
 
 def test_buffers_are_free_after_the_call(small: Tokenizer) -> None:
     data, offsets, memory = bytearray(b"ab"), array("q", [0, 2]), mapped(b"ab")
-    small.encode_offsets(data, offsets)
-    small.encode_offsets(memory, offsets)
+    small.encode_buffer(data, offsets)
+    small.encode_buffer(memory, offsets)
     with pytest.raises(UnicodeDecodeError):
-        small.encode_offsets(bytearray(b"\xff"), array("q", [0, 1]))
+        small.encode_buffer(bytearray(b"\xff"), array("q", [0, 1]))
     data.clear()  # a BufferError, if a view is left
     offsets.pop()
     memory.close()  # type: ignore[union-attr]
@@ -224,7 +224,7 @@ def test_buffers_are_free_after_the_call(small: Tokenizer) -> None:
 
 @pytest.mark.parametrize(("dtype", "form"), [("uint32", "I"), ("uint16", "H")])
 def test_ids_are_of_the_dtype_asked_for(small: Tokenizer, dtype: Any, form: str) -> None:
-    ids, offsets = small.encode_offsets(*joined(["ab", "the hen"]), dtype=dtype, end=END)
+    ids, offsets = small.encode_buffer(*joined(["ab", "the hen"]), dtype=dtype, end=END)
     assert (ids.format, offsets.format) == (form, "Q")
     assert (ids.readonly, offsets.readonly) == (False, False)
     assert ids.tolist() == small.encode(f"ab{END}") + small.encode(f"the hen{END}")
@@ -233,7 +233,7 @@ def test_ids_are_of_the_dtype_asked_for(small: Tokenizer, dtype: Any, form: str)
 
 def test_a_dtype_that_is_too_small_is_refused() -> None:
     tokenizer = Tokenizer(vocabulary({}, [], special_tokens={END: 65_536}))
-    for call in (tokenizer.encode_offsets, lambda *_, **options: blocks(tokenizer, [], **options)):
+    for call in (tokenizer.encode_buffer, lambda *_, **options: blocks(tokenizer, [], **options)):
         with pytest.raises(ValueError, match=r"^dtype uint16 holds ids up to 65535"):
             call(b"", array("q", [0]), dtype="uint16")
 
@@ -258,12 +258,12 @@ def test_begin_and_end_stand_around_documents(
                 prefix + tokenizer.encode(text, allowed_special=allowed) + suffix for text in texts
             ]
             options: Any = {**around, "allowed_special": allowed}
-            assert parts(tokenizer.encode_offsets(data, offsets, **options)) == expected
+            assert parts(tokenizer.encode_buffer(data, offsets, **options)) == expected
             assert blocks(tokenizer, texts, **options) == expected
 
 
 def test_begin_may_be_the_id_of_any_token(small: Tokenizer) -> None:
-    assert parts(small.encode_offsets(*joined(["a", ""]), begin=97, end=0)) == [
+    assert parts(small.encode_buffer(*joined(["a", ""]), begin=97, end=0)) == [
         [97, 97, 0],
         [97, 0],
     ]
@@ -287,7 +287,7 @@ def test_a_wrong_begin_or_end_is_refused(
 ) -> None:
     options = {name: value}
     for call in (
-        lambda: small.encode_offsets(b"", array("q", [0]), **options),
+        lambda: small.encode_buffer(b"", array("q", [0]), **options),
         lambda: small.encode_blocks([], **options),
     ):
         with pytest.raises(error) as caught:
@@ -301,11 +301,11 @@ def test_a_wrong_begin_or_end_is_refused(
 def test_special_literals_are_text_by_default(small: Tokenizer) -> None:
     texts = [f"a{END}b", END, A + A, f"{END}\n{A}"]
     data, offsets = joined(texts)
-    assert parts(small.encode_offsets(data, offsets)) == [*map(small.encode_ordinary, texts)]
+    assert parts(small.encode_buffer(data, offsets)) == [*map(small.encode_ordinary, texts)]
     choices: list[Any] = [(), {A}, [END], "all", frozenset({A, END})]
     for allowed in choices:
         expected = [small.encode(text, allowed_special=allowed) for text in texts]
-        found = small.encode_offsets(data, offsets, allowed_special=allowed)
+        found = small.encode_buffer(data, offsets, allowed_special=allowed)
         assert parts(found) == expected
         assert blocks(small, texts, allowed_special=allowed) == expected
 
@@ -313,13 +313,13 @@ def test_special_literals_are_text_by_default(small: Tokenizer) -> None:
 def test_a_literal_across_an_end_is_text(small: Tokenizer) -> None:
     for at in range(1, len(END)):
         texts = [f"a{END[:at]}", f"{END[at:]}b"]
-        found = parts(small.encode_offsets(*joined(texts), allowed_special="all"))
+        found = parts(small.encode_buffer(*joined(texts), allowed_special="all"))
         assert found == [*map(small.encode_ordinary, texts)]
 
 
 def test_an_unknown_special_token_is_refused(small: Tokenizer) -> None:
     with pytest.raises(ValueError, match=r"^allowed_special has '<\|b\|>', which is not"):
-        small.encode_offsets(b"", array("q", [0]), allowed_special={"<|b|>"})
+        small.encode_buffer(b"", array("q", [0]), allowed_special={"<|b|>"})
     with pytest.raises(ValueError, match=r"^allowed_special has '<\|b\|>', which is not"):
         small.encode_blocks([], allowed_special={"<|b|>"})
 
@@ -347,20 +347,20 @@ def test_wrong_offsets_name_their_document(
     for dtype in ("int32", "int64", "uint64"):
         if dtype != "uint64" or min(offsets, default=0) >= 0:
             with pytest.raises(ValueError) as caught:  # noqa: PT011 - compared below
-                small.encode_offsets(b"a b c d", np.array(offsets, dtype))
+                small.encode_buffer(b"a b c d", np.array(offsets, dtype))
             assert str(caught.value).startswith(message)
 
 
 def test_offsets_of_64_bits_are_compared_whole(small: Tokenizer) -> None:
     for offset in (2**32, 2**63, 2**64 - 1):
         with pytest.raises(ValueError, match=f"^offsets\\[1\\] is {offset}, but data has 7 bytes"):
-            small.encode_offsets(b"a b c d", np.array([0, offset], "uint64"))
+            small.encode_buffer(b"a b c d", np.array([0, offset], "uint64"))
 
 
 @pytest.mark.parametrize("value", [[0, 2], (0, 2), None, 2, "02"], ids=repr)
 def test_offsets_that_are_no_buffer_are_refused(small: Tokenizer, value: Any) -> None:
     with pytest.raises(TypeError) as caught:
-        small.encode_offsets(b"ab", value)
+        small.encode_buffer(b"ab", value)
     assert str(caught.value) == (
         f"offsets must be a buffer of int32, int64 or uint64, got {type(value).__name__}; for a "
         f'list, pass array.array("q", offsets)'
@@ -383,7 +383,7 @@ def test_offsets_that_are_no_buffer_are_refused(small: Tokenizer, value: Any) ->
 )
 def test_other_buffers_of_offsets_are_refused(small: Tokenizer, offsets: Any, fault: str) -> None:
     with pytest.raises(TypeError) as caught:
-        small.encode_offsets(b"ab", offsets)
+        small.encode_buffer(b"ab", offsets)
     assert f"offsets must be a buffer of int32, int64 or uint64, got {fault}; " in str(caught.value)
 
 
@@ -400,7 +400,7 @@ def test_other_buffers_of_offsets_are_refused(small: Tokenizer, offsets: Any, fa
 )
 def test_data_that_is_no_bytes_is_refused(small: Tokenizer, data: Any, message: str) -> None:
     with pytest.raises(TypeError) as caught:
-        small.encode_offsets(data, array("q", [0, 2]))
+        small.encode_buffer(data, array("q", [0, 2]))
     assert str(caught.value).startswith(message)
 
 
@@ -439,7 +439,7 @@ def test_bytes_not_utf8_name_their_document(
         data = before[: len(before) // 2] + bad.data[begin:]
         offsets = [0, len(before) // 2, *(len(before) // 2 + at - begin for at in bad.offsets[1:])]
     with pytest.raises(UnicodeDecodeError) as caught:
-        small.encode_offsets(data, array("q", offsets), threads=threads)
+        small.encode_buffer(data, array("q", offsets), threads=threads)
     error, number = caught.value, bad.document + bool(before)
     assert (error.start, error.reason) == (bad.start, bad.reason)
     assert error.object == data[offsets[number] : offsets[number + 1]]
@@ -464,7 +464,7 @@ def interrupt():
     _thread.interrupt_main()
 
 def encode():
-    tokenizer.encode_offsets(data, offsets, threads=int(sys.argv[1]))
+    tokenizer.encode_buffer(data, offsets, threads=int(sys.argv[1]))
 
 begin = time.perf_counter()
 encode()
@@ -599,7 +599,7 @@ REPLACED: list[tuple[str | bytes, str]] = [
 
 def in_batch(tokenizer: Tokenizer, texts: list[Any], **options: Any) -> list[list[int]]:
     """Return the ids by `encode_batch_arrays` as lists."""
-    return parts(tokenizer.encode_batch_arrays(texts, **options))
+    return parts(tokenizer.encode_batch(texts, **options))
 
 
 BATCHES: dict[str, Callable[..., list[list[int]]]] = {
