@@ -569,8 +569,8 @@ def test_a_required_token_is_in_normal_form() -> None:
     ("options", "error"),
     [
         ({"base": "gpt2"}, "base must be a Tokenizer, got str"),
-        ({"min_count": 0}, "min_count must be at least 1, got 0"),
-        ({"min_count": 1.5}, "min_count must be an integer, got float"),
+        ({"min_pair_count": 0}, "min_pair_count must be at least 1, got 0"),
+        ({"min_pair_count": 1.5}, "min_pair_count must be an integer, got float"),
         ({"max_token_bytes": 0}, "max_token_bytes must be at least 1, got 0"),
         ({"require": "the"}, "require"),
         ({"require": [b"the"]}, "a required token must be a str, got bytes"),

@@ -1,4 +1,4 @@
-"""Vocabularies that are made of another one, and the rows of an embedding table that they keep."""
+"""Vocabularies that are made of another one."""
 
 from __future__ import annotations
 
@@ -549,57 +549,3 @@ def test_wrong_settings_are_refused(
     with pytest.raises(error) as raised:
         SMALL.with_settings(**settings)
     assert words in str(raised.value)
-
-
-# Embedding tables
-
-
-def naive_rows(old: Tokenizer, new: Tokenizer) -> list[int]:
-    """Return the old id of each new id, from all pairs of ids."""
-
-    def meaning(tokenizer: Tokenizer, id: int) -> tuple[bytes, bool]:
-        return tokenizer.token_bytes(id), id in tokenizer.special_tokens.values()
-
-    old_ids = {meaning(old, id): id for id in old.ids}
-    rows = [-1] * new.n_vocab
-    for id in new.ids:
-        rows[id] = old_ids.get(meaning(new, id), -1)
-    return rows
-
-
-@given(old_texts=texts, new_texts=texts)
-def test_rows_are_those_of_the_naive_way(old_texts: list[str], new_texts: list[str]) -> None:
-    old, new = trained(old_texts, 270), trained(new_texts, 280)
-    rows, parts = old.embedding_map(new)
-    assert rows == naive_rows(old, new)
-    assert [*parts] == [id for id in new.ids if rows[id] < 0]
-    for id, ids in parts.items():
-        assert old.decode_bytes(ids) == new.token_bytes(id)
-        assert ids == old.encode(new.token_bytes(id))
-
-
-def test_pruned_vocabulary_keeps_the_rows_of_its_old_ids() -> None:
-    for tokenizer in (SMALL, shuffled()):
-        pruned, old_ids = tokenizer.without_rare({}, 262)
-        assert tokenizer.embedding_map(pruned) == (old_ids, {})
-
-
-def test_gaps_have_neither_rows_nor_parts() -> None:
-    rows, parts = SMALL.embedding_map(SMALL.with_special_tokens({"ab": 280}))
-    assert rows == [*range(274), *[-1] * 7]
-    assert parts == {280: [*b"ab"]}
-
-
-def test_special_and_ordinary_tokens_differ_in_meaning() -> None:
-    ordinary = foreign({256: b"ab"}, [(97, 98)])
-    special = foreign({}, [], special_tokens={"ab": 256})
-    assert ordinary.embedding_map(special) == ([*range(256), -1], {256: [256]})
-    assert special.embedding_map(ordinary) == ([*range(256), -1], {256: [97, 98]})
-
-
-def test_embedding_map_takes_a_tokenizer_with_few_enough_ids() -> None:
-    wrong: Any = "x"
-    with pytest.raises(TypeError, match="new must be a Tokenizer, got str"):
-        SMALL.embedding_map(wrong)
-    with pytest.raises(ValueError, match="too far for a row for each id"):
-        SMALL.embedding_map(SMALL.with_special_tokens({"x": MAX_ID}))

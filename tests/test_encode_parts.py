@@ -8,7 +8,7 @@ import pickle
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import accumulate, pairwise
 from typing import Any
 from unicodedata import normalize
@@ -376,7 +376,10 @@ def test_each_part_is_replaced_by_itself(parts: list[str]) -> None:
         assert found[0] == tokenizer.encode("".join(expected))
 
 
-@pytest.mark.parametrize("function", [SMALL.encode_parts, SMALL.encode_parts_arrays])
+FUNCTIONS = (SMALL.encode_parts, partial(SMALL.encode_parts, dtype="uint32"))
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
 def test_wrong_errors_and_parts_to_replace_are_refused(function: Any) -> None:
     with pytest.raises(ValueError, match=r"^errors must be strict or replace, got 'ignore'$"):
         function(["a"], errors="ignore")
@@ -413,7 +416,7 @@ BAD_PARTS: dict[str, tuple[Iterable[Any], type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("case", BAD_PARTS)
-@pytest.mark.parametrize("function", [SMALL.encode_parts, SMALL.encode_parts_arrays])
+@pytest.mark.parametrize("function", FUNCTIONS)
 def test_the_error_of_a_bad_part_names_it(function: Any, case: str) -> None:
     parts, error, message = BAD_PARTS[case]
     with pytest.raises(error) as caught:
@@ -431,7 +434,7 @@ def test_two_halves_of_a_character_are_refused(normalizer: Any) -> None:
 @pytest.mark.parametrize("parts", ["ab", Trusted("ab"), b"ab", 7, None])
 def test_a_single_text_is_no_list_of_parts(parts: Any) -> None:
     message = f"parts must be an iterable of str, got {type(parts).__name__}"
-    for function in (SMALL.encode_parts, SMALL.encode_parts_arrays):
+    for function in FUNCTIONS:
         with pytest.raises(TypeError, match=f"^{message}$"):
             function(parts)
 

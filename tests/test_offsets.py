@@ -149,7 +149,7 @@ def test_buffers_have_the_arrays_of_their_text(kind: str) -> None:
 
 def test_arrays_raise_the_errors_of_lists() -> None:
     with pytest.raises(ValueError, match="unit must be characters or bytes, got 'lines'"):
-        SMALL.encode_with_offsets("", unit="lines", dtype="uint32")  # type: ignore[arg-type]
+        SMALL.encode_with_offsets("", unit="lines", dtype="uint32")  # type: ignore[call-overload]
     with pytest.raises(ValueError, match="dtype uint16 holds ids up to 65535"):
         HALVES.encode_with_offsets("", dtype="uint16")
     with pytest.raises(UnicodeEncodeError):
@@ -281,4 +281,4 @@ def test_bad_text_raises_the_errors_of_encode() -> None:
     with pytest.raises(ValueError, match="not a special token"):
         SMALL.encode_with_offsets("", allowed_special={"<|no|>"})
     with pytest.raises(TypeError, match="text must be a str or bytes-like, got int"):
-        SMALL.encode_with_offsets(1)  # type: ignore[arg-type]
+        SMALL.encode_with_offsets(1)  # type: ignore[call-overload]

@@ -162,7 +162,7 @@ def test_bytes_have_the_ids_of_their_text_or_its_error(data: bytes) -> None:
     except UnicodeDecodeError:
         error = decoding_error(bytes.decode, data)
         assert decoding_error(SMALL.encode, data) == error
-        assert decoding_error(SMALL.encode_array, data) == error
+        assert decoding_error(partial(SMALL.encode, dtype="uint32"), data) == error
         assert decoding_error(SMALL.count, data) == error
     else:
         ids = SMALL.encode(text)
@@ -177,12 +177,12 @@ REPLACING: dict[str, Callable[..., object]] = {
     "encode_ordinary": Tokenizer.encode_ordinary,
     "encode_with_offsets": Tokenizer.encode_with_offsets,
     "encode_with_offsets in bytes": partial(Tokenizer.encode_with_offsets, unit="bytes"),
-    "encode_with_offsets_arrays": lambda *args, **options: [
-        view.tolist() for view in Tokenizer.encode_with_offsets(*args, **options)
+    "encode_with_offsets to arrays": lambda *args, **options: [
+        view.tolist() for view in Tokenizer.encode_with_offsets(*args, dtype="uint32", **options)
     ],
     "encode with a literal allowed": partial(Tokenizer.encode, allowed_special={A}),
-    "encode_array with nothing allowed": lambda *args, **options: Tokenizer.encode(
-        *args, allowed_special=(), **options
+    "encode to an array with nothing allowed": lambda *args, **options: Tokenizer.encode(
+        *args, dtype="uint32", allowed_special=(), **options
     ).tolist(),
     "count": Tokenizer.count,
     "fits": lambda tokenizer, text, **options: [
@@ -249,7 +249,7 @@ def test_errors_are_strict_unless_they_are_replaced(call: Callable[..., object])
 
 
 def test_a_disallowed_literal_after_a_surrogate_is_refused() -> None:
-    for call in (SMALL.encode, SMALL.encode_array, SMALL.count):
+    for call in (SMALL.encode, partial(SMALL.encode, dtype="uint32"), SMALL.count):
         with pytest.raises(ValueError, match=r"special token '<\|a\|>' at character 1"):
             call(f"\ud800{A}", errors="replace", disallowed_special={A}, allowed_special=())
 
@@ -310,26 +310,26 @@ def test_a_buffer_that_is_closed_is_refused(call: Callable[[Tokenizer, Any], obj
 @pytest.mark.parametrize(
     "bad", [None, b"\xff", "\ud800", memoryview(b"abcd")[::2]], ids=["None", "bytes", "str", "gaps"]
 )
-@pytest.mark.parametrize("function", [Tokenizer.encode_batch, Tokenizer.encode_batch_arrays])
+@pytest.mark.parametrize("dtype", [None, "uint32"])
 @pytest.mark.parametrize("options", [{}, {"allowed_special": {A}}, {"disallowed_special": {A}}])
 def test_a_note_names_the_first_text_of_a_batch_that_is_refused(
-    function: Callable[..., object], bad: Any, options: dict[str, Any]
+    dtype: Any, bad: Any, options: dict[str, Any]
 ) -> None:
     with pytest.raises((TypeError, UnicodeError)) as alone:
         SMALL.encode(bad)
+    texts: list[Any] = ["ab", b"ab", bad, 5, bad]
     with pytest.raises(type(alone.value)) as caught:
-        function(SMALL, ["ab", b"ab", bad, 5, bad], **options)
+        SMALL.encode_batch(texts, dtype=dtype, **options)
     assert str(caught.value) == str(alone.value)
     assert caught.value.__notes__ == ["in text 2 of the batch"]
 
 
-@pytest.mark.parametrize("function", [Tokenizer.encode_batch, Tokenizer.encode_batch_arrays])
+@pytest.mark.parametrize("dtype", [None, "uint32"])
 @pytest.mark.parametrize("name", ["allowed_special", "disallowed_special"])
-def test_a_bad_text_of_a_batch_hides_no_wrong_argument(
-    function: Callable[..., object], name: str
-) -> None:
+def test_a_bad_text_of_a_batch_hides_no_wrong_argument(dtype: Any, name: str) -> None:
+    options: Any = {"dtype": dtype, name: "<b>"}
     with pytest.raises(TypeError, match=f"^{name} must be .* got the str '<b>'"):
-        function(SMALL, [b"\xff"], **{name: "<b>"})
+        SMALL.encode_batch([b"\xff"], **options)
 
 
 @call

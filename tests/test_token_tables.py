@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from array import array
 from pathlib import Path
 from typing import Any
 
-import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -154,48 +152,3 @@ def test_every_token_begins_with_its_prefixes(tokenizer: Tokenizer) -> None:
 def test_a_prefix_of_another_type_is_refused(prefix: Any) -> None:
     with pytest.raises(TypeError, match=f"prefix must be bytes, got {type(prefix).__name__}"):
         SMALL.ids_with_prefix(prefix)
-
-
-# Split ids
-
-
-@given(st.text(), st.floats(0, 1), st.integers(0))
-def test_split_ids_have_the_same_text(text: str, share: float, seed: int) -> None:
-    tokenizer = Tokenizer.train("the hen then met the ten men <|endoftext|>", 264)
-    ids = tokenizer.encode(text + "the hen met the ten men<|endoftext|>")
-    split = tokenizer.split_ids(ids, share, seed=seed)
-    assert tokenizer.decode(split) == tokenizer.decode(ids)
-    assert split == tokenizer.split_ids(array("I", ids), share, seed=seed)
-    assert len(split) >= len(ids)
-
-
-def test_split_ids_are_a_share_of_the_tokens() -> None:
-    tokenizer = Tokenizer.train("ab ab ab", 257)
-    ids = tokenizer.encode("ab" * 10_000)
-    assert tokenizer.split_ids(ids, 0, seed=1) == ids
-    assert tokenizer.split_ids(ids, 1, seed=1) == list(b"ab" * 10_000)
-    assert 12_800 < len(tokenizer.split_ids(ids, 0.3, seed=1)) < 13_200
-    assert tokenizer.split_ids(ids, 0.3, seed=1) != tokenizer.split_ids(ids, 0.3, seed=2)
-
-
-def test_split_ids_of_numpy_are_plain() -> None:
-    tokenizer = Tokenizer.train("ab ab ab", 257)
-    numbers = numpy.array([97, 256, 32])
-    share = numpy.float32(0.5)
-    found = tokenizer.split_ids(numbers, share, seed=numbers[0])  # type: ignore[arg-type]
-    assert found == tokenizer.split_ids([97, 256, 32], 0.5, seed=97)
-    assert {*map(type, found)} == {int}
-
-
-def test_split_ids_refuse_what_does_not_fit() -> None:
-    tokenizer = Tokenizer.train("ab ab ab", 257)
-    with pytest.raises(KeyError, match="999"):
-        tokenizer.split_ids([97, 999], 0.5, seed=1)
-    with pytest.raises(TypeError, match="seed must be an integer, got NoneType"):
-        tokenizer.split_ids([97], 0.5, seed=None)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="seed must be at least 0, got -3"):
-        tokenizer.split_ids([97], 0.5, seed=-3)
-    with pytest.raises(ValueError, match=r"share must be from 0 to 1, got 1\.5"):
-        tokenizer.split_ids([97], 1.5, seed=1)
-    with pytest.raises(TypeError, match="share must be a number, got str"):
-        tokenizer.split_ids([97], "1", seed=1)  # type: ignore[arg-type]

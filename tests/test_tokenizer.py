@@ -7,6 +7,7 @@ import pickle
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from mmap import mmap
 from types import MappingProxyType
 from typing import Any
@@ -157,7 +158,7 @@ TAKES_A_TEXT = [
     Tokenizer.encode,
     Tokenizer.encode_ordinary,
     Tokenizer.count,
-    Tokenizer.encode_array,
+    partial(Tokenizer.encode, dtype="uint32"),
     lambda tokenizer, text: tokenizer.encode_batch(["ab", text]),
     lambda tokenizer, text: tokenizer.encode_batch(["ab", text], dtype="uint32"),
 ]
@@ -201,7 +202,9 @@ def test_what_is_no_text_is_refused(
         (None, "NoneType"),
     ],
 )
-@pytest.mark.parametrize("function", [SMALL.encode_batch, SMALL.encode_batch_arrays])
+@pytest.mark.parametrize(
+    "function", [SMALL.encode_batch, partial(SMALL.encode_batch, dtype="uint32")]
+)
 def test_a_batch_of_texts_that_is_none_is_refused(
     function: Callable[[Any], object], texts: Any, name: str
 ) -> None:

@@ -15,7 +15,7 @@ from support.examples import few_examples
 from support.vocabularies import vocabulary
 
 import bpetite
-from bpetite import PATTERNS, Tokenizer
+from bpetite import PATTERNS, Tokenizer, corpora
 from bpetite._vocabulary import Vocabulary
 from bpetite.analysis._counts import (
     characters_and_words,
@@ -95,8 +95,8 @@ def counted(tokenizer: Tokenizer, documents: list[str]) -> dict[int, int]:
 
 def count(tokenizer: Tokenizer, corpus: Parts, threads: int | None) -> list[tuple[int, int]]:
     """Return the counts of the ids of a corpus, in their order."""
-    found = tokenizer.encode_segments(corpus, threads=threads)
-    return [*count_ids(ids for ids, _, _ in found).items()]
+    found = corpora.encode(tokenizer, corpus, threads=threads)
+    return [*count_ids(block.ids for block in found).items()]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,7 +16,8 @@ from support.cli import BOM_WARNING, RAW, TOKENIZER, Result, failure, in_process
 from support.cli import folder as folder  # a fixture
 from support.programs import posix_only
 
-from bpetite import Tokenizer
+from bpetite import Tokenizer, corpora
+from bpetite._cli import count as count_command
 from bpetite._cli import main, progress
 
 COUNT = ("count", "--model", "model.json")
@@ -88,13 +90,13 @@ def test_one_log_names_the_bad_documents_of_all_files() -> None:
 
 def test_log_has_the_bad_documents_before_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("a.jsonl").write_text('{"text": "ab"}\n{"id": 1}\n', "utf-8")
-    count = Tokenizer.count_documents
+    count = corpora.count
 
     def failing(*arguments: Any, **options: Any) -> NoReturn:
         count(*arguments, **options)
         raise OSError("no disk")
 
-    monkeypatch.setattr(Tokenizer, "count_documents", failing)
+    monkeypatch.setattr(count_command, "count_documents", failing)
     options = ("--on-bad", "skip", "--bad-log", "bad.log")
     assert in_process(*COUNT, "a.jsonl", "three.txt", *options).code != 0
     assert len(Path("bad.log").read_text("utf-8").splitlines()) == 1
@@ -177,7 +179,7 @@ def test_a_file_that_is_skipped_whole_has_no_count() -> None:
 
 
 def test_memory_that_runs_out_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    count = Tokenizer.count_documents
+    count: Callable[..., int] = corpora.count
     files: list[int] = []
 
     def failing(*arguments: Any, **options: Any) -> int:
@@ -186,7 +188,7 @@ def test_memory_that_runs_out_is_one_line(monkeypatch: pytest.MonkeyPatch) -> No
             raise MemoryError
         return count(*arguments, **options)
 
-    monkeypatch.setattr(Tokenizer, "count_documents", failing)
+    monkeypatch.setattr(count_command, "count_documents", failing)
     result = in_process(*COUNT, "three.txt", "many.txt", "none.txt")
     assert result == Result(1, b"3 three.txt\n", ["bpetite: out of memory"])
 
@@ -250,13 +252,13 @@ def test_each_bad_document_is_in_the_log_at_once(monkeypatch: pytest.MonkeyPatch
         Path(name).write_text('{"text": "a"}\nno JSON\n', encoding="utf-8")
     logged = []
 
-    def count(_self: Tokenizer, documents: Any, **_: Any) -> int:
+    def count(_tokenizer: Tokenizer, documents: Any, **_: Any) -> int:
         for _batch in documents.segments():
             pass
         logged.append(len(Path("bad.log").read_text("utf-8").splitlines()))
         return 0
 
-    monkeypatch.setattr(Tokenizer, "count_documents", count)
+    monkeypatch.setattr(count_command, "count_documents", count)
     in_process(*COUNT, "a.jsonl", "b.jsonl", "--on-bad", "skip", "--bad-log", "bad.log")
     assert logged == [1, 2]
 

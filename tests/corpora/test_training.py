@@ -15,7 +15,7 @@ from support.engines import native_only
 from support.examples import slow_except
 from support.programs import PEAK
 
-from bpetite import CorpusWarning, PieceCounts, Tokenizer
+from bpetite import CorpusWarning, PieceCounts, Tokenizer, corpora
 from bpetite.corpora import Corpus
 
 WORDS = [
@@ -82,7 +82,7 @@ def test_count_of_a_text_in_chunks_is_exact(
     for batch_bytes in (1, 50, 1000):
         for allowed in ("all", ()):
             expected = tokenizer.count(text, allowed_special=allowed)
-            found = tokenizer.count_documents(Small(batch_bytes), allowed_special=allowed)
+            found = corpora.count(tokenizer, Small(batch_bytes), allowed_special=allowed)
             assert found == expected
 
 
@@ -91,9 +91,9 @@ def test_count_of_documents_is_the_sum(tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_bytes("".join(TEXTS).encode())
     tokenizer = Tokenizer.train(TEXTS, 280)
     expected = sum(map(tokenizer.count, [*TEXTS, "".join(TEXTS)]))
-    assert tokenizer.count_documents(Corpus(tmp_path)) == expected
+    assert corpora.count(tokenizer, Corpus(tmp_path), allowed_special="all") == expected
     ordinary = sum(tokenizer.count(text, allowed_special=()) for text in [*TEXTS, "".join(TEXTS)])
-    assert tokenizer.count_documents(Corpus(tmp_path), allowed_special=()) == ordinary > expected
+    assert corpora.count(tokenizer, Corpus(tmp_path)) == ordinary > expected
 
 
 def test_pieces_of_documents_in_batches_are_counted(tmp_path: Path) -> None:
@@ -196,13 +196,13 @@ def test_training_that_stops_early_gives_one_warning() -> None:
 MEMORY = """
 import sys
 from bpetite import Tokenizer
-from bpetite.corpora import Corpus
+from bpetite.corpora import Corpus, count
 tokenizer = Tokenizer.train("it is a text of words " * 10, 300)
 before = peak()
 corpus = Corpus(sys.argv[1])
-count = tokenizer.count_documents(corpus)
+found = count(tokenizer, corpus)
 Tokenizer.train(corpus, 260)
-print(count, peak() - before)
+print(found, peak() - before)
 """
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
@@ -20,7 +21,6 @@ from support.times import best_time
 from support.vocabularies import vocabulary
 
 from bpetite import PATTERNS, Tokenizer
-from bpetite._corpus import Batch
 from bpetite._vocabulary import Vocabulary
 from conftest import TEXTS
 
@@ -233,9 +233,8 @@ def test_ids_are_of_the_dtype_asked_for(small: Tokenizer, dtype: Any, form: str)
 
 def test_a_dtype_that_is_too_small_is_refused() -> None:
     tokenizer = Tokenizer(vocabulary({}, [], special_tokens={END: 65_536}))
-    for call in (tokenizer.encode_buffer, lambda *_, **options: blocks(tokenizer, [], **options)):
-        with pytest.raises(ValueError, match=r"^dtype uint16 holds ids up to 65535"):
-            call(b"", array("q", [0]), dtype="uint16")
+    with pytest.raises(ValueError, match=r"^dtype uint16 holds ids up to 65535"):
+        tokenizer.encode_buffer(b"", array("q", [0]), dtype="uint16")
 
 
 # Ids around each document
@@ -259,7 +258,6 @@ def test_begin_and_end_stand_around_documents(
             ]
             options: Any = {**around, "allowed_special": allowed}
             assert parts(tokenizer.encode_buffer(data, offsets, **options)) == expected
-            assert blocks(tokenizer, texts, **options) == expected
 
 
 def test_begin_may_be_the_id_of_any_token(small: Tokenizer) -> None:
@@ -286,13 +284,9 @@ def test_a_wrong_begin_or_end_is_refused(
     small: Tokenizer, name: str, value: Any, error: type[Exception], message: str
 ) -> None:
     options = {name: value}
-    for call in (
-        lambda: small.encode_buffer(b"", array("q", [0]), **options),
-        lambda: small.encode_blocks([], **options),
-    ):
-        with pytest.raises(error) as caught:
-            call()
-        assert str(caught.value).startswith(message.format(name))
+    with pytest.raises(error) as caught:
+        small.encode_buffer(b"", array("q", [0]), **options)
+    assert str(caught.value).startswith(message.format(name))
 
 
 # Special literals in the data
@@ -307,7 +301,6 @@ def test_special_literals_are_text_by_default(small: Tokenizer) -> None:
         expected = [small.encode(text, allowed_special=allowed) for text in texts]
         found = small.encode_buffer(data, offsets, allowed_special=allowed)
         assert parts(found) == expected
-        assert blocks(small, texts, allowed_special=allowed) == expected
 
 
 def test_a_literal_across_an_end_is_text(small: Tokenizer) -> None:
@@ -320,8 +313,6 @@ def test_a_literal_across_an_end_is_text(small: Tokenizer) -> None:
 def test_an_unknown_special_token_is_refused(small: Tokenizer) -> None:
     with pytest.raises(ValueError, match=r"^allowed_special has '<\|b\|>', which is not"):
         small.encode_buffer(b"", array("q", [0]), allowed_special={"<|b|>"})
-    with pytest.raises(ValueError, match=r"^allowed_special has '<\|b\|>', which is not"):
-        small.encode_blocks([], allowed_special={"<|b|>"})
 
 
 # Wrong input
@@ -491,99 +482,6 @@ def test_an_interrupt_ends_the_work(threads: int) -> None:
     assert best_time(share, enough=0.8) < 0.8
 
 
-# Blocks of documents
-
-
-def batch(texts: list[str], dtype: str = "uint64") -> Batch:
-    """Return documents as a corpus yields them."""
-    data, offsets = joined(texts, dtype)
-    return Batch(memoryview(data), memoryview(offsets), range(len(texts)))
-
-
-class Batches:
-    """A source of documents in batches."""
-
-    def __init__(self, *batches: Batch) -> None:
-        self._batches = batches
-
-    def batches(self) -> Iterator[Batch]:
-        """Yield the batches."""
-        yield from self._batches
-
-
-def blocks(tokenizer: Tokenizer, documents: Any, **options: Any) -> list[list[int]]:
-    """Return the ids of each document, from all blocks."""
-    return [ids for block in tokenizer.encode_blocks(documents, **options) for ids in parts(block)]
-
-
-@pytest.mark.parametrize("make", [list, tuple, iter])
-def test_blocks_have_the_ids_of_all_documents(small: Tokenizer, make: Any) -> None:
-    texts = [*TEXTS.values()]
-    mixed = [text.encode() if i % 2 else text for i, text in enumerate(texts)]
-    assert blocks(small, make(mixed)) == [*map(small.encode_ordinary, texts)]
-
-
-def test_blocks_of_no_documents_are_none(small: Tokenizer) -> None:
-    assert [*small.encode_blocks([])] == []
-    assert [*small.encode_blocks(Batches())] == []
-
-
-def test_a_block_has_about_a_megabyte(small: Tokenizer) -> None:
-    read = 0
-
-    def documents() -> Iterator[str]:
-        nonlocal read
-        for read in range(1, 400):  # noqa: B007 - read is used below
-            yield "the hen " * 1250
-
-    counts, ahead = [], []
-    for _, offsets in small.encode_blocks(documents(), end=END):
-        counts.append(len(offsets) - 1)
-        ahead.append(read)
-    assert sum(counts) == 399
-    assert set(counts[:-1]) == {105}
-    assert ahead[:2] == [105, 210]
-
-
-def test_blocks_of_empty_documents_end_too(small: Tokenizer) -> None:
-    counts = [len(offsets) - 1 for _, offsets in small.encode_blocks([""] * 40_000)]
-    assert (max(counts), sum(counts)) == (1 << 14, 40_000)
-
-
-def test_blocks_of_batches_are_the_batches(small: Tokenizer) -> None:
-    texts = ["ab", "", f"é{A}"]
-    source = Batches(batch(texts), batch([]), batch(texts[2:], "int32"))
-    for allowed in ((), "all"):
-        found = small.encode_blocks(source, begin=A, allowed_special=allowed, threads=2)
-        expected = [
-            [small.special_tokens[A], *small.encode(text, allowed_special=allowed)]
-            for text in texts
-        ]
-        assert [parts(block) for block in found] == [expected, [], expected[2:]]
-
-
-@pytest.mark.parametrize("documents", ["ab", b"ab", bytearray(b"ab"), 7, None], ids=repr)
-def test_blocks_of_other_values_are_refused(small: Tokenizer, documents: Any) -> None:
-    with pytest.raises(TypeError, match=r"^documents must be an iterable of texts, got "):
-        small.encode_blocks(documents)
-
-
-@pytest.mark.parametrize(
-    ("bad", "error"),
-    [(b"a\xff", UnicodeDecodeError), ("a\ud800", UnicodeEncodeError), (7, TypeError)],
-)
-@pytest.mark.parametrize("number", [0, 3, 150])
-def test_a_bad_document_of_blocks_has_a_number(
-    small: Tokenizer, bad: Any, error: type[Exception], number: int
-) -> None:
-    documents = ["the hen " * 1250] * number + [bad, "ab"]
-    with pytest.raises(error) as caught:
-        blocks(small, documents)
-    assert caught.value.__notes__ == [f"in document {number}"]
-    if isinstance(caught.value, UnicodeError):
-        assert caught.value.start == 1  # type: ignore[attr-defined]
-
-
 # Replacing what is not Unicode
 
 REPLACED: list[tuple[str | bytes, str]] = [
@@ -598,14 +496,13 @@ REPLACED: list[tuple[str | bytes, str]] = [
 
 
 def in_batch(tokenizer: Tokenizer, texts: list[Any], **options: Any) -> list[list[int]]:
-    """Return the ids by `encode_batch_arrays` as lists."""
-    return parts(tokenizer.encode_batch(texts, **options))
+    """Return the ids of a batch in one array, as lists."""
+    return parts(tokenizer.encode_batch(texts, dtype="uint32", **options))
 
 
 BATCHES: dict[str, Callable[..., list[list[int]]]] = {
     "encode_batch": Tokenizer.encode_batch,
-    "encode_batch_arrays": in_batch,
-    "encode_blocks": blocks,
+    "encode_batch to an array": in_batch,
 }
 
 
@@ -644,6 +541,6 @@ def test_a_value_that_is_no_text_is_not_replaced(small: Tokenizer, call: Any) ->
 
 
 def test_a_disallowed_literal_is_refused_behind_a_surrogate(small: Tokenizer) -> None:
-    for call in (small.encode_batch, small.encode_batch_arrays):
+    for call in (small.encode_batch, partial(small.encode_batch, dtype="uint32")):
         with pytest.raises(ValueError, match=r"special token '<\|a\|>' at character 1"):
             call([f"\ud800{A}"], errors="replace", disallowed_special={A}, allowed_special=())

@@ -69,13 +69,6 @@ OWN = r"\w+|\W"
             id="pieces, by threads",
         ),
         pytest.param(
-            "o200k",
-            "__import__('bpetite.analysis._texts').analysis._texts.WholeText(some * 200)",
-            "encode_segments(given, threads=2).__next__()",
-            id="piece of a corpus",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
             "gpt2",
             "'你好' * 20_000_000",
             "count(given)",

@@ -40,7 +40,8 @@ BUFFERS: MappingProxyType[str, Callable[[bytes], Any]] = MappingProxyType(
 
 
 def _batch_arrays(tokenizer: Tokenizer, text: Any, **options: Any) -> list[int]:
-    ids, offsets = tokenizer.encode_batch(["a b", text, text], **options)
+    batch: list[Any] = ["a b", text, text]
+    ids, offsets = tokenizer.encode_batch(batch, dtype="uint32", **options)
     first, second, third, fourth = offsets
     assert (first, fourth) == (0, len(ids))
     assert ids[second:third] == ids[third:fourth]
@@ -48,6 +49,7 @@ def _batch_arrays(tokenizer: Tokenizer, text: Any, **options: Any) -> list[int]:
 
 
 def _batch(tokenizer: Tokenizer, text: Any, **options: Any) -> list[int]:
+    ids: list[int]
     _, ids, again = tokenizer.encode_batch(["a b", text, text], **options)
     assert ids == again
     return ids
@@ -56,9 +58,11 @@ def _batch(tokenizer: Tokenizer, text: Any, **options: Any) -> list[int]:
 FORMS: MappingProxyType[str, Callable[..., list[int]]] = MappingProxyType(
     {
         "encode": Tokenizer.encode,
-        "encode_array": lambda *args, **options: Tokenizer.encode(*args, **options).tolist(),
+        "encode to an array": lambda *args, **options: Tokenizer.encode(
+            *args, dtype="uint32", **options
+        ).tolist(),
         "encode_batch": _batch,
-        "encode_batch_arrays": _batch_arrays,
+        "encode_batch to arrays": _batch_arrays,
     }
 )
 """Every call that takes all options; each returns the ids of a text as a list."""
@@ -68,7 +72,7 @@ CALLS: MappingProxyType[str, Callable[[Tokenizer, Any], object]] = MappingProxyT
         **FORMS,
         "encode_ordinary": Tokenizer.encode_ordinary,
         "encode_with_offsets": Tokenizer.encode_with_offsets,
-        "encode_with_offsets_arrays": lambda tokenizer, text: [
+        "encode_with_offsets to arrays": lambda tokenizer, text: [
             view.tolist() for view in tokenizer.encode_with_offsets(text, dtype="uint32")
         ],
         "truncate": lambda tokenizer, text: tokenizer.truncate(text, 10**9),
@@ -81,10 +85,6 @@ CALLS: MappingProxyType[str, Callable[[Tokenizer, Any], object]] = MappingProxyT
         "encode with something disallowed": lambda tokenizer, text: tokenizer.encode(
             text, allowed_special=(), disallowed_special="all"
         ),
-        "encode_blocks": lambda tokenizer, text: [
-            [ids.tolist() for ids, _ in tokenizer.encode_blocks([text])],
-            [ids.tolist() for ids, _ in tokenizer.encode_blocks([text], threads=3)],
-        ],
         "encode_batch with one allowed": lambda tokenizer, text: tokenizer.encode_batch(
             [text], allowed_special=[*tokenizer.special_tokens][:1]
         ),

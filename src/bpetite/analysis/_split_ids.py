@@ -9,7 +9,6 @@ from random import Random
 
 from bpetite import Tokenizer
 from bpetite._arguments import check_ids
-from bpetite._decoder import as_list
 from bpetite._tokenizer import vocabulary_of
 from bpetite._vocabulary import Pair, as_id
 
@@ -41,7 +40,7 @@ def split_ids(tokenizer: Tokenizer, ids: Iterable[int], share: float, *, seed: i
     if number < 0:  # Random would take it for -number
         raise ValueError(f"seed must be at least 0, got {number}")
     check_ids(ids)
-    plain = [*map(as_id, as_list(ids))]
+    plain = [*map(as_id, ids)]
     tokenizer.decode_bytes(plain)  # knows the ids
     return [*_split(plain, _parts(tokenizer), share, Random(number).random)]
 
