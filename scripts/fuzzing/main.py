@@ -301,7 +301,7 @@ def error_in_text(subject: Subject, text: str, result: Result) -> str | None:
         return f"decode(encode(text)): {shown(alone['decode'])}"
     if alone["count"] != len(alone["encode"]):
         return f"count: {alone['count']}; encode: {shown(alone['encode'])}"
-    for way in ("encode_array", "by threads"):
+    for way in ("array", "by threads"):
         if alone[way] != alone["encode"]:
             return difference(way, alone[way], "encode", alone["encode"])
     for ids in in_batch:

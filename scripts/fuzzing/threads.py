@@ -129,38 +129,31 @@ def saved_and_loaded(objects: Objects) -> object:
     return Tokenizer.load(path)
 
 
-def blocks(objects: Objects) -> list[object]:
-    """Return the ids of documents in blocks."""
-    return [plain(each) for each in corpora.encode(objects.tokenizer, TEXTS, threads=2)]
-
-
 TOKENIZER: dict[str, Use] = {
     "chunks": lambda o: [(each.text, each.ids) for each in o.tokenizer.chunks(LONG_TEXT, 20)],
     "count": lambda o: o.tokenizer.count(LONG_TEXT),
-    "count of a corpus": lambda o: corpora.count(o.tokenizer, o.corpus),
     "decode": lambda o: [o.tokenizer.decode(o.ids), o.tokenizer.decode(array("I", o.ids))],
     "decode_batch": lambda o: o.tokenizer.decode_batch([o.ids[:9], o.ids]),
     "decode_bytes": lambda o: o.tokenizer.decode_bytes(o.ids),
     "decode_stream": lambda o: streamed(o.tokenizer.decode_stream(stop="ten", tags=["hen"]), o.ids),
     "decode_with_offsets": lambda o: o.tokenizer.decode_with_offsets(o.ids),
-    "embedding_map": lambda o: analysis.embedding_map(o.tokenizer, o.smaller),
     "encode": lambda o: [o.tokenizer.encode(text, threads=2) for text in TEXTS],
-    "encode_array": lambda o: o.tokenizer.encode(LONG_TEXT, dtype="uint16"),
+    "encode to an array": lambda o: o.tokenizer.encode(LONG_TEXT, dtype="uint16"),
     "encode_batch": lambda o: o.tokenizer.encode_batch(TEXTS, threads=2),
-    "encode_batch_arrays": lambda o: o.tokenizer.encode_batch(TEXTS, threads=2, dtype="uint32"),
-    "encode of texts": blocks,
+    "encode_batch to arrays": lambda o: o.tokenizer.encode_batch(TEXTS, threads=2, dtype="uint32"),
+    "encode_bytes": lambda o: o.tokenizer.encode_bytes(LONG_TEXT.encode()),
     "encode_buffer": lambda o: o.tokenizer.encode_buffer(*offsets(), threads=2),
     "encode_ordinary": lambda o: o.tokenizer.encode_ordinary(LONG_TEXT.encode()),
     "encode_parts": lambda o: o.tokenizer.encode_parts(PARTS),
-    "encode_parts_arrays": lambda o: o.tokenizer.encode_parts(PARTS, dtype="uint32"),
-    "encode of a corpus": lambda o: corpora.encode(o.tokenizer, o.corpus),
+    "encode_parts to arrays": lambda o: o.tokenizer.encode_parts(PARTS, dtype="uint32"),
     "encode_stream": lambda o: (lambda s: [s.step(LONG_TEXT), s.flush()])(
         o.tokenizer.encode_stream()
     ),
     "encode_with_offsets": lambda o: o.tokenizer.encode_with_offsets(LONG_TEXT, unit="bytes"),
-    "encode_with_offsets_arrays": lambda o: o.tokenizer.encode_with_offsets(TEXT, dtype="uint32"),
+    "encode_with_offsets to arrays": lambda o: o.tokenizer.encode_with_offsets(
+        TEXT, dtype="uint32"
+    ),
     "fingerprint": lambda o: o.tokenizer.fingerprint,
-    "first": lambda o: o.tokenizer.with_vocab_size(300),
     "first_noncanonical": lambda o: o.tokenizer.first_noncanonical(o.ids),
     "fits": lambda o: o.tokenizer.fits(LONG_TEXT, 100),
     "from_tiktoken": lambda o: Tokenizer.from_tiktoken(encoding_of(o)),
@@ -172,11 +165,11 @@ TOKENIZER: dict[str, Use] = {
     "more_patterns": lambda o: o.tokenizer.more_patterns,
     "n_vocab": lambda o: o.tokenizer.n_vocab,
     "pattern": lambda o: o.tokenizer.pattern,
+    "with_vocab_size": lambda o: o.tokenizer.with_vocab_size(300),
     "without_rare": lambda o: o.tokenizer.without_rare(Counter(o.ids), 300),
     "save": saved_and_loaded,
     "settings": lambda o: o.tokenizer.settings,
     "special_tokens": lambda o: o.tokenizer.special_tokens,
-    "split_ids": lambda o: analysis.split_ids(o.tokenizer, o.ids, 0.3, seed=7),
     "stream": lambda o: o.tokenizer.stream(o.ids),
     "astream": lambda o: asyncio.run(collected(o.tokenizer.astream(given(o.ids[:50])))),
     "token_bytes": lambda o: [o.tokenizer.token_bytes(id) for id in o.tokenizer.ids],
@@ -266,6 +259,12 @@ def by_threads(objects: Objects) -> object:
 
 
 FUNCTIONS: dict[str, Use] = {
+    "count": lambda o: [corpora.count(o.tokenizer, each) for each in (o.corpus, TEXTS)],
+    "embedding_map": lambda o: analysis.embedding_map(o.tokenizer, o.smaller),
+    "encode": lambda o: [
+        [plain(each) for each in corpora.encode(o.tokenizer, documents, threads=2)]
+        for documents in (o.corpus, TEXTS)
+    ],
     "explain": explained,
     "merge_ids": lambda o: analysis.merge_ids(o.tokenizer),
     "page": page,
@@ -276,6 +275,7 @@ FUNCTIONS: dict[str, Use] = {
     "tokenize": by_threads,
     "tokenize_part": tokenized_in_parts,
     "tokenize_parts": tokenized_in_parts,
+    "split_ids": lambda o: analysis.split_ids(o.tokenizer, o.ids, 0.3, seed=7),
     "verify": tokenized,
 }
 
@@ -435,7 +435,7 @@ def texts_calls(objects: Objects, rng: random.Random) -> dict[str, Callable[[Any
         "clear": lambda texts: texts.clear(),
         "extend": lambda texts: texts.extend(TEXTS),
         "encode_batch": lambda texts: tokenizer.encode_batch(texts, threads=2),
-        "encode_batch_arrays": lambda texts: tokenizer.encode_batch(texts, dtype="uint32"),
+        "encode_batch to arrays": lambda texts: tokenizer.encode_batch(texts, dtype="uint32"),
         "encode_parts": lambda texts: tokenizer.encode_parts(texts),
         "train": lambda texts: Tokenizer.train(texts, 258, threads=2),
     }
@@ -448,7 +448,7 @@ def buffer_calls(objects: Objects, rng: random.Random) -> dict[str, Callable[[An
         "change": lambda text: text.__setitem__(slice(start, start + 9), b"the hens\n"),
         "break": lambda text: text.__setitem__(start, 0xE4),
         "encode": lambda text: tokenizer.encode(text),
-        "encode_array": lambda text: tokenizer.encode(text, threads=2, dtype="uint32"),
+        "encode to an array": lambda text: tokenizer.encode(text, threads=2, dtype="uint32"),
         "count": lambda text: tokenizer.count(text),
     }
 

@@ -117,7 +117,7 @@ def encoded(tokenizer: Tokenizer, text: Text) -> Result:
         "encode_ordinary": lambda: tokenizer.encode_ordinary(text),
         "count": lambda: tokenizer.count(text),
         "decode": lambda: tokenizer.decode(tokenizer.encode(text)),
-        "encode_array": lambda: tokenizer.encode(text, dtype="uint32").tolist(),
+        "array": lambda: tokenizer.encode(text, dtype="uint32").tolist(),
         "by threads": lambda: tokenizer.encode(text, threads=3),
         "within a budget": lambda: tokenizer.fits(text, 9),
         "start": lambda: tokenizer.truncate(text, 9),

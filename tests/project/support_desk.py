@@ -188,7 +188,8 @@ def tokenized(tokenizer: Tokenizer, folder: Path) -> dict[str, Any]:
         map(tokenizer.count, corpus)
     )
     assert report.text_bytes == 4 * len("It blinks")
-    assert [block.ids.tolist() for block in corpora.encode(tokenizer, corpus)]
+    block: corpora.Block = next(corpora.encode(tokenizer, corpus))
+    assert (len(block.ids), block.is_complete) == (block.offsets[-1], True)
 
     parts = corpora.plan(corpus, tokenizer, folder / "parts", "megatron", end=END, part_bytes=60)
     for part in parts[:1]:
