@@ -574,12 +574,12 @@ def test_token_id_takes_a_str_by_its_utf8(tokenizer: Tokenizer) -> None:
 @pytest.mark.parametrize(
     ("merges", "special_tokens"), [(0, []), (0, ["a"]), (1, []), (2, ["a", "b", "c"])]
 )
-def test_sizes_count_bytes_merges_and_special_tokens(
+def test_n_vocab_counts_special_tokens_and_vocab_size_does_not(
     merges: int, special_tokens: list[str]
 ) -> None:
     tokenizer = Tokenizer.train("ab ab", 256 + merges, special_tokens=special_tokens)
-    size = 256 + merges + len(special_tokens)
-    assert (tokenizer.vocab_size, tokenizer.n_vocab) == (size, size)
+    size = 256 + merges
+    assert (tokenizer.vocab_size, tokenizer.n_vocab) == (size, size + len(special_tokens))
 
 
 def test_merges_and_special_tokens_are_plain_data() -> None:

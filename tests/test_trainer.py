@@ -106,13 +106,13 @@ def test_training_stops_at_vocab_size() -> None:
 def test_training_stops_when_no_pair_is_left() -> None:
     tokenizer = Tokenizer.train("abc abc", 5000)
     assert tokenizer.merges == ((97, 98), (256, 99), (32, 257))
-    assert tokenizer.vocab_size == 256 + 3 + 1
+    assert tokenizer.vocab_size == 256 + 3
 
 
 @pytest.mark.parametrize("corpus", ["", [], [""], "a", "a b", ["a", "b", " "]], ids=repr)
 def test_a_corpus_without_pairs_gives_no_merges(corpus: Any) -> None:
     tokenizer = Tokenizer.train(corpus if corpus != "a b" else ["a", "b"], 300)
-    assert (tokenizer.merges, tokenizer.vocab_size) == ((), 257)
+    assert (tokenizer.merges, tokenizer.vocab_size) == ((), 256)
 
 
 def test_vocab_size_256_gives_no_merges() -> None:

@@ -1447,8 +1447,16 @@ class Tokenizer(MakesStreams):
 
     @property
     def vocab_size(self) -> int:
-        """The number of ids in use: bytes, merges and special tokens."""
-        return len(self._vocabulary)
+        """The number of ordinary tokens, as `train` counts them: bytes and merges.
+
+        Special tokens come on top: `len(tokenizer.ids)` is the number of all ids in use. In a
+        vocabulary from elsewhere, tokens that no merge makes count too.
+
+        >>> tokenizer = Tokenizer.train("ab ab ab", vocab_size=258)
+        >>> tokenizer.vocab_size, len(tokenizer.ids)
+        (258, 259)
+        """
+        return len(self._vocabulary.ordinary_tokens)
 
     @property
     def n_vocab(self) -> int:
@@ -1596,7 +1604,8 @@ class Tokenizer(MakesStreams):
         special_ids = {*self.special_tokens.values()}
         # In a vocabulary from elsewhere, several merges may make one token, or no merge makes it.
         made = {*self._vocabulary.merge_ids} - special_ids
-        others = self.vocab_size - len({*self._vocabulary.byte_ids, *made, *special_ids})
+        count = len(self._vocabulary)
+        others = count - len({*self._vocabulary.byte_ids, *made, *special_ids})
         merges = _counted(len(self.merges), "merge")
         if len(made) != len(self.merges):
             merges = f"{_counted(len(made), 'token')} of {merges}"
@@ -1604,7 +1613,7 @@ class Tokenizer(MakesStreams):
         if others:
             groups.append(_counted(others, "other token"))
         groups.append(_counted(len(special_ids), "special token"))
-        return f"<Tokenizer: {self.vocab_size} ids = {' + '.join(groups)}>"
+        return f"<Tokenizer: {count} ids = {' + '.join(groups)}>"
 
 
 def vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:

@@ -338,7 +338,8 @@ def test_json_has_the_figures() -> None:
     assert found == {
         "format": "bpetite",
         "fingerprint": tokenizer.fingerprint,
-        "vocab_size": 259,
+        "ids": 259,
+        "vocab_size": 258,
         "merges": 2,
         "special_tokens": {"<|endoftext|>": 258},
         "n_vocab": 259,

@@ -126,7 +126,7 @@ def run(options: argparse.Namespace) -> None:
             _verify(options.verify, source, _Side(output, read_back, trial, format))
     with warnings.catch_warnings(action="ignore"):  # the trial has shown them
         tokenizer.save(output, options.force, format=format)
-    parts = [f"{format}, {tokenizer.vocab_size:,} ids", *notes, *_losses(tokenizer, read_back)]
+    parts = [f"{format}, {len(tokenizer.ids):,} ids", *notes, *_losses(tokenizer, read_back)]
     common.say(f"wrote {' and '.join(files)}: {'; '.join(parts)}")
 
 

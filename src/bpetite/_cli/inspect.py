@@ -131,6 +131,7 @@ def _values(tokenizer: Tokenizer, format: str) -> dict[str, Any]:
     return {
         "format": format,
         "fingerprint": tokenizer.fingerprint,
+        "ids": len(tokenizer.ids),
         "vocab_size": tokenizer.vocab_size,
         "merges": len(tokenizer.merges),
         "special_tokens": dict(tokenizer.special_tokens),
@@ -174,7 +175,7 @@ def _figures(tokenizer: Tokenizer, format: str) -> str:
     rows = [
         ("format", format),
         ("fingerprint", tokenizer.fingerprint),
-        ("ids in use", f"{tokenizer.vocab_size:,}"),
+        ("ids in use", f"{len(tokenizer.ids):,}"),
         ("merges", f"{len(tokenizer.merges):,}"),
         ("special tokens", special or "none"),
         ("highest id + 1", f"{tokenizer.n_vocab:,}"),

@@ -164,7 +164,7 @@ def run(options: argparse.Namespace) -> None:
     tokenizer.save(options.output, overwrite=options.force)
     ended = time.monotonic()
 
-    learnt = tokenizer.vocab_size - len(tokenizer.special_tokens)
+    learnt = tokenizer.vocab_size
     stopped_early = learnt < options.vocab_size
     if stopped_early and not options.quiet:
         is_ruled = options.min_pair_count > 1 or options.max_token_bytes or options.base

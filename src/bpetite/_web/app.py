@@ -175,7 +175,7 @@ class _Answers:
         described = [
             {
                 "name": model.name,
-                "ids": model.tokenizer.vocab_size,
+                "ids": len(model.tokenizer.ids),
                 "pattern": " or ".join(pattern_names(model.tokenizer.pattern)),
             }
             for model in self._models
