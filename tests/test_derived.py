@@ -61,7 +61,7 @@ def shuffled() -> Tokenizer:
     tokens = {new[id]: SMALL.token_bytes(id) for id in range(count)}
     merges = [(new[left], new[right]) for left, right in SMALL.merges]
     special_tokens = {literal: new[id] for literal, id in SMALL.special_tokens.items()}
-    return Tokenizer(Vocabulary.from_tokens(tokens, merges, special_tokens, SMALL.pattern))
+    return Tokenizer(Vocabulary.from_tokens(tokens, merges, special_tokens, SMALL.patterns[0]))
 
 
 # The first tokens
@@ -417,7 +417,7 @@ def test_round_trips_keep_the_vocabulary(derived: Tokenizer, tmp_path: Path) -> 
     derived.save(tmp_path / "x.tiktoken")
     loaded = Tokenizer.load(
         tmp_path / "x.tiktoken",
-        pattern=derived.pattern,
+        pattern=derived.patterns[0],
         special_tokens=derived.special_tokens,
     )
     assert loaded == derived
@@ -431,7 +431,7 @@ def test_other_libraries_give_the_same_ids(
     special_ids = {*derived.special_tokens.values()}
     encoding = tiktoken.Encoding(
         "derived",
-        pat_str=derived.pattern,
+        pat_str=derived.patterns[0],
         mergeable_ranks={
             derived.token_bytes(id): id for id in derived.ids if id not in special_ids
         },

@@ -415,7 +415,7 @@ def test_the_cost_of_a_long_piece_follows_its_length(make: Callable[[int], str])
 
 def chosen_tokenizer(literals: list[str]) -> Tokenizer:
     ids = {literal: 300 + number for number, literal in enumerate(literals)}
-    return Tokenizer(Vocabulary(((97, 98),), ids, Tokenizer.train("", 256).pattern))
+    return Tokenizer(Vocabulary(((97, 98),), ids, Tokenizer.train("", 256).patterns[0]))
 
 
 @pytest.mark.parametrize(

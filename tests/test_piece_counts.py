@@ -280,7 +280,7 @@ def test_counts_can_train_twice() -> None:
 
 def test_training_on_counts_refuses_another_pattern() -> None:
     counts = counts_of("ab", pattern="qwen2")
-    assert Tokenizer.train(counts, 257).pattern == PATTERNS["qwen2"]
+    assert Tokenizer.train(counts, 257).patterns[0] == PATTERNS["qwen2"]
     with pytest.raises(ValueError, match="the pieces are of the pattern qwen2, not of gpt2; "):
         Tokenizer.train(counts, 257, pattern="gpt2")
 

@@ -19,6 +19,7 @@ from support import reference
 from support.vocabularies import vocabulary
 
 from bpetite import Tokenizer, _encoder
+from bpetite._pretokenizer import GPT2_PATTERN
 from bpetite._vocabulary import Vocabulary
 
 A, END = "<|a|>", "<|endoftext|>"
@@ -35,7 +36,7 @@ FRAMED = Tokenizer(
     Vocabulary(
         SMALL.merges,
         SMALL.special_tokens,
-        SMALL.pattern,
+        SMALL.patterns[0],
         prefix_ids=(A_ID, A_ID),
         suffix_ids=(END_ID,),
         settings={"bos_token": A},
@@ -642,13 +643,13 @@ def test_special_tokens_cannot_be_changed() -> None:
 
 def test_a_vocabulary_copies_its_special_tokens() -> None:
     special_tokens = {A: 256}
-    tokenizer = Tokenizer(Vocabulary((), special_tokens, PLAIN.pattern))
+    tokenizer = Tokenizer(Vocabulary((), special_tokens, PLAIN.patterns[0]))
     special_tokens.clear()
     assert dict(tokenizer.special_tokens) == {A: 256}
 
 
 def test_fields_of_other_libraries_are_empty_after_training() -> None:
-    assert (SMALL.more_patterns, dict(SMALL.settings), SMALL.lossless) == ((), {}, True)
+    assert (SMALL.patterns, dict(SMALL.settings), SMALL.lossless) == ((GPT2_PATTERN,), {}, True)
 
 
 def test_settings_cannot_be_changed() -> None:
@@ -729,7 +730,7 @@ def test_use_changes_neither_equality_nor_hash() -> None:
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
 def test_a_pickled_tokenizer_is_equal_and_works(tokenizer: Tokenizer, protocol: int) -> None:
     other = pickle.loads(pickle.dumps(tokenizer, protocol))
-    assert (type(other), other, other.pattern) == (Tokenizer, tokenizer, tokenizer.pattern)
+    assert (type(other), other, other.patterns[0]) == (Tokenizer, tokenizer, tokenizer.patterns[0])
     text = f"the cat isn't é🙂 here{END}"
     assert other.encode(text) == tokenizer.encode(text)
     assert other.decode(other.encode(text)) == text

@@ -170,9 +170,8 @@ TOKENIZER: dict[str, Use] = {
     "load": saved_and_loaded,
     "lossless": lambda o: o.tokenizer.lossless,
     "merges": lambda o: o.tokenizer.merges,
-    "more_patterns": lambda o: o.tokenizer.more_patterns,
     "n_vocab": lambda o: o.tokenizer.n_vocab,
-    "pattern": lambda o: o.tokenizer.pattern,
+    "patterns": lambda o: o.tokenizer.patterns,
     "prune": lambda o: o.tokenizer.prune(Counter(o.ids), 300),
     "save": saved_and_loaded,
     "settings": lambda o: o.tokenizer.settings,
@@ -321,7 +320,7 @@ def encoding_of(objects: Objects) -> object:
     """Return an Encoding of tiktoken."""
     return import_module("tiktoken").Encoding(
         "one",
-        pat_str=objects.tokenizer.pattern,
+        pat_str=objects.tokenizer.patterns[0],
         mergeable_ranks={token: id for id, token in enumerate(objects.smaller.tokens[:300])},
         special_tokens={},
     )

@@ -1055,9 +1055,7 @@ class Tokenizer(MakesStreams):
         splitter = self._splitters.get(chosen)
         if splitter is None:
             vocabulary = self._vocabulary
-            pretokenizer = Pretokenizer(
-                vocabulary.pattern, vocabulary.more_patterns, vocabulary.normalizer
-            )
+            pretokenizer = Pretokenizer(*vocabulary.patterns, normalizer=vocabulary.normalizer)
             literals = [
                 literal
                 for literal in vocabulary.special_tokens
@@ -1479,14 +1477,15 @@ class Tokenizer(MakesStreams):
         return self._vocabulary.special_tokens
 
     @property
-    def pattern(self) -> str:
-        """The regular expression that splits text into pieces."""
-        return self._vocabulary.pattern
+    def patterns(self) -> tuple[str, ...]:
+        r"""The regular expressions that split text into pieces, applied in turn.
 
-    @property
-    def more_patterns(self) -> tuple[str, ...]:
-        """Patterns that split the pieces again, in turn; most vocabularies have none."""
-        return self._vocabulary.more_patterns
+        Most vocabularies have one. Each further pattern splits every piece of the one before it.
+
+        >>> Tokenizer.train("", 256, pattern=r"\S+|\s+").patterns
+        ('\\S+|\\s+',)
+        """
+        return self._vocabulary.patterns
 
     @property
     def lossless(self) -> bool:

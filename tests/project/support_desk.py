@@ -74,7 +74,7 @@ def trained(folder: Path) -> tuple[Tokenizer, PieceCounts]:
 
     tokenizer = Tokenizer.train(counts, 300, progress=show)
     assert steps[-1] == ("merging", 1)
-    same = Tokenizer.train_from_files([folder / "monday.txt"], 280, pattern=tokenizer.pattern)
+    same = Tokenizer.train_from_files([folder / "monday.txt"], 280, pattern=tokenizer.patterns[0])
     print(tokenizer.fingerprint == same.fingerprint, tokenizer.first(280).n_vocab)
     return tokenizer, counts
 
@@ -105,7 +105,7 @@ def converted(tokenizer: Tokenizer, folder: Path) -> Tokenizer:
     with formats.new_file(settings) as file:
         file.write(repr(dict(model.settings)).encode())
     kept, new = tokenizer.embedding_map(model)
-    print(model.lossless, model.more_patterns, model.special_tokens, len(kept), len(new))
+    print(model.lossless, model.patterns, model.special_tokens, len(kept), len(new))
     uses = Counter(id for ticket in TICKETS for id in model.encode_ordinary(ticket))
     pruned, old_ids = model.prune(uses, 290)
     assert pruned.vocab_size == 290 == len(pruned.ids) - len(model.special_tokens)
@@ -347,7 +347,10 @@ def main(folder: Path) -> dict[str, Any]:
         tiktoken: Any = importlib.import_module("tiktoken")
         ranks = {token: id for id, token in enumerate(small.tokens[: small.special_tokens[END]])}
         encoding = tiktoken.Encoding(
-            "desk", pat_str=small.pattern, mergeable_ranks=ranks, special_tokens={END: len(ranks)}
+            "desk",
+            pat_str=small.patterns[0],
+            mergeable_ranks=ranks,
+            special_tokens={END: len(ranks)},
         )
         assert Tokenizer.from_tiktoken(encoding) == small
         encoded(model)

@@ -196,10 +196,10 @@ def _read_back(tokenizer: Tokenizer, path: str, format: str) -> tuple[Tokenizer,
         notes = ["these files do not record the pattern, which is GPT-2's"]
         return Tokenizer.load(path, format=format), notes if format == "gpt2" else []
     missing = "this file does not record the pattern and the special tokens"
-    pattern, special_tokens = tokenizer.pattern, tokenizer.special_tokens
+    (pattern,), special_tokens = tokenizer.patterns, tokenizer.special_tokens
     with suppress(ValueError):
         read_back = Tokenizer.load(path, format=format)
-        if (read_back.pattern, read_back.special_tokens) == (pattern, special_tokens):
+        if (read_back.patterns, read_back.special_tokens) == (tokenizer.patterns, special_tokens):
             return read_back, [f"{missing}, but bpetite knows those of this public vocabulary"]
     read_back = Tokenizer.load(path, format=format, pattern=pattern, special_tokens=special_tokens)
     options = ["--pattern", *(pattern_names(pattern) or [pattern])[:1]]

@@ -138,7 +138,7 @@ def _values(tokenizer: Tokenizer, format: str) -> dict[str, Any]:
         "n_vocab": tokenizer.n_vocab,
         "mean_bytes": figures.mean_bytes,
         "partial_tokens": figures.partial,
-        "patterns": [tokenizer.pattern, *tokenizer.more_patterns],
+        "patterns": tokenizer.patterns,
         "lossless": tokenizer.lossless,
         "longest_tokens": [*map(_row_of, figures.longest)],
     }
@@ -192,7 +192,7 @@ def _figures(tokenizer: Tokenizer, format: str) -> str:
 def _pattern_rows(tokenizer: Tokenizer) -> Iterator[tuple[str, str]]:
     """Yield each pattern, after its names if it has any."""
     label = "pattern"
-    for pattern in (tokenizer.pattern, *tokenizer.more_patterns):
+    for pattern in tokenizer.patterns:
         if names := pattern_names(pattern):
             yield label, " or ".join(names)
             label = ""

@@ -169,10 +169,10 @@ def run(options: argparse.Namespace) -> None:
     if stopped_early and not options.quiet:
         is_ruled = options.min_pair_count > 1 or options.max_token_bytes or options.base
         is_ruled = is_ruled or options.forbid or options.whole_characters
-        is_ruled = is_ruled or tokenizer.pattern == PATTERNS["words"]
+        is_ruled = is_ruled or tokenizer.patterns == (PATTERNS["words"],)
         left = "that may be merged" if is_ruled else "to merge"
         common.say(f"stopped at {learnt} of {options.vocab_size} ids: no pair is left {left}")
-    if not pattern_names(tokenizer.pattern) and not options.quiet:
+    if not pattern_names(*tokenizer.patterns) and not options.quiet:
         common.say("llama.cpp supports named patterns only and cannot load this vocabulary")
     report = {
         "corpus_bytes": corpus_bytes,
@@ -215,7 +215,7 @@ def _trained(
         return tokenizer, None, progress.corpus_bytes
     given, base = pattern, rules["base"]
     if pattern is None and base is not None:
-        pattern = base.pattern
+        pattern = base.patterns[0]
     for name in stored:
         pattern = PieceCounts.read_header(name).checked_pattern(pattern)
     # Wrong options are found before the work. Training takes the pattern from the base, unless the

@@ -176,7 +176,7 @@ class _Answers:
             {
                 "name": model.name,
                 "ids": len(model.tokenizer.ids),
-                "pattern": " or ".join(pattern_names(model.tokenizer.pattern)),
+                "pattern": " or ".join(pattern_names(*model.tokenizer.patterns)),
             }
             for model in self._models
         ]
