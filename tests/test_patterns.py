@@ -456,7 +456,7 @@ def test_a_pattern_of_another_type_is_refused(pattern: Any) -> None:
 
 def test_a_pattern_is_checked_before_anything_is_read(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="the empty string"):
-        Tokenizer.train_from_files([tmp_path / "missing"], 256, pattern="a*")
+        Tokenizer.train([tmp_path / "missing"], 256, pattern="a*")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="an interrupt cannot be sent to one process alone")
@@ -521,7 +521,7 @@ def test_vocabularies_of_different_patterns_are_not_equal() -> None:
 
 
 @pytest.mark.parametrize("pattern", slow_except([*NAMES, *OWN], "gpt2", "o200k", *OWN[:2]))
-def test_training_from_files_is_training_on_their_texts(pattern: str, tmp_path: Path) -> None:
+def test_training_on_files_is_training_on_their_texts(pattern: str, tmp_path: Path) -> None:
     """Every kind of text is at some end of a chunk."""
     unit = "".join(MIXED[2:6])
     text = (unit + " ") * (2 * _READ_BYTES // len(unit.encode()) + 1)
@@ -529,8 +529,8 @@ def test_training_from_files_is_training_on_their_texts(pattern: str, tmp_path: 
     for number in range(2):
         paths.append(tmp_path / f"{number}.txt")
         paths[-1].write_bytes(text[number:].encode())
-    from_files = Tokenizer.train_from_files(paths, 280, pattern=pattern)
-    assert from_files == Tokenizer.train([text, text[1:]], 280, pattern=pattern)
+    trained = Tokenizer.train(paths, 280, pattern=pattern)
+    assert trained == Tokenizer.train([text, text[1:]], 280, pattern=pattern)
 
 
 @pytest.mark.parametrize("name", ["cl100k_base", "GPT2", "bogus", "qwen-2"])

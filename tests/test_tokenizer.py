@@ -502,8 +502,8 @@ def test_a_call_of_the_class_names_the_ways_to_make_one(arguments: Any) -> None:
     with pytest.raises(TypeError) as caught:
         Tokenizer(*arguments)
     assert str(caught.value) == (
-        "Tokenizer is not made by a call; use Tokenizer.train, Tokenizer.train_from_files, "
-        "Tokenizer.load or Tokenizer.from_tiktoken"
+        "Tokenizer is not made by a call; use Tokenizer.train, Tokenizer.load or "
+        "Tokenizer.from_tiktoken"
     )
 
 

@@ -186,8 +186,8 @@ TOKENIZER: dict[str, Use] = {
         Tokenizer.train(o.corpus, 270, threads=2),
         Tokenizer.train(TEXT, 330, base=o.tokenizer),
         Tokenizer.train(o.counts, 280),
+        Tokenizer.train([o.folder / "plain.txt"], 280),
     ],
-    "train_from_files": lambda o: Tokenizer.train_from_files([o.folder / "plain.txt"], 280),
     "truncate": lambda o: o.tokenizer.truncate(LONG_TEXT, 50, keep="end"),
     "vocab_size": lambda o: o.tokenizer.vocab_size,
     "with_settings": lambda o: o.tokenizer.with_settings(chat_template="x"),
@@ -197,7 +197,6 @@ TOKENIZER: dict[str, Use] = {
 
 PIECE_COUNTS: dict[str, Use] = {
     "from_corpus": lambda o: PieceCounts.from_corpus(o.corpus, threads=2),
-    "from_files": lambda o: PieceCounts.from_files([o.folder / "plain.txt"], threads=2),
     "from_items": lambda o: PieceCounts.from_items(o.counts.items()),
     "header": lambda o: o.counts.header,
     "is_counts_file": lambda o: PieceCounts.is_counts_file(o.file),

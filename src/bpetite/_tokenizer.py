@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from bpetite import _arguments, _corpus, _derived
 from bpetite._arguments import Buffer, Chosen, Dtype, Frame, Specials, Text, TextErrors, Unit
 from bpetite._budget import Chunk, TextCutter
-from bpetite._corpus import Batches, Document, DocumentCorpus, DocumentRun, Source
+from bpetite._corpus import Batches, Document, DocumentCorpus, DocumentRun, File
 from bpetite._decoder import as_list
 from bpetite._engine import ENGINE
 from bpetite._engine.arrays import as_array, joined
@@ -56,14 +56,10 @@ _ONE_THREAD: Final = 1
 _UINT32: Final = "uint32"
 _STRICT: Final = "strict"
 
-_ANY_MERGES: Final = MergeOptions()
-
-_NO_TEXTS: Final[Mapping[str, Any]] = {}
-
 # No text is that long, and counts have 64 bits.
 _MAX_COUNT = 2**63
 
-AnyCorpus = str | Iterable[Document] | Batches | PieceCounts
+AnyCorpus = str | File | Iterable[Document] | Batches | PieceCounts
 """What `Tokenizer.train` learns from."""
 
 # The usual types of a choice of special tokens.
@@ -76,9 +72,8 @@ _MAX_ENCODERS = 64
 class Tokenizer(MakesStreams):
     """Turns text into ids and back, by a vocabulary that was trained or loaded.
 
-    Make one with `Tokenizer.train`, `Tokenizer.train_from_files`, `Tokenizer.load` or
-    `Tokenizer.from_tiktoken`. A tokenizer is immutable and safe to share between threads. Two
-    tokenizers are equal if their vocabularies are.
+    Make one with `Tokenizer.train`, `Tokenizer.load` or `Tokenizer.from_tiktoken`. A tokenizer is
+    immutable and safe to share between threads. Two tokenizers are equal if their vocabularies are.
 
     >>> tokenizer = Tokenizer.train("ab ab ab", vocab_size=258)
     >>> tokenizer
@@ -95,11 +90,11 @@ class Tokenizer(MakesStreams):
     )  # fmt: skip
 
     def __init__(self, vocabulary: Vocabulary | None = None, /) -> None:
-        """Not for users: call `Tokenizer.train`, `train_from_files`, `load` or `from_tiktoken`."""
+        """Not for users: call `Tokenizer.train`, `load` or `from_tiktoken`."""
         if not isinstance(vocabulary, Vocabulary):
             raise TypeError(
-                "Tokenizer is not made by a call; use Tokenizer.train, Tokenizer.train_from_files, "
-                "Tokenizer.load or Tokenizer.from_tiktoken"
+                "Tokenizer is not made by a call; use Tokenizer.train, Tokenizer.load or "
+                "Tokenizer.from_tiktoken"
             )
         self._vocabulary = vocabulary
         self._encoder = ENGINE.make_text_encoder(vocabulary)
@@ -141,8 +136,9 @@ class Tokenizer(MakesStreams):
         pieces, not with the length of the corpus. No piece spans two documents. `corpus` may be a
         `PieceCounts` instead, the counts of such a corpus.
 
-        A document is a `str`, or its UTF-8 in bytes. With `errors="replace"`, U+FFFD replaces lone
-        surrogates and invalid UTF-8.
+        A document is a `str`, its UTF-8 in bytes, or a file of UTF-8: a path (`os.PathLike`) or an
+        open binary file. Files are read in chunks, and line ends stay as they are. A `str` is
+        always text. With `errors="replace"`, U+FFFD replaces lone surrogates and invalid UTF-8.
 
         `vocab_size` counts the 256 bytes and the merges, not the special tokens. Training stops
         there, or earlier, with a `CorpusWarning`, if no pair is left. The same warning tells of
@@ -185,6 +181,9 @@ class Tokenizer(MakesStreams):
 
         >>> Tokenizer.train(["to be", "or not to be"], 260, special_tokens=()).merges
         ((32, 98), (116, 111), (256, 101), (32, 110))
+        >>> from io import BytesIO
+        >>> Tokenizer.train(["ab ab", BytesIO(b"ab ab")], 258).merges
+        ((97, 98), (32, 256))
         >>> base = Tokenizer.train("ab ab", 257)
         >>> larger = Tokenizer.train("cd cd", 258, base=base)
         >>> base.encode("ab<|endoftext|>cd"), larger.encode("ab<|endoftext|>cd")
@@ -203,7 +202,8 @@ class Tokenizer(MakesStreams):
         can match the empty string, backtracks without bound, or has possessive quantifiers or
         atomic groups, and for one that is not the pattern of a `PieceCounts`.
         Raises UnicodeEncodeError for a lone surrogate, UnicodeDecodeError for bytes that are not
-        UTF-8, and TypeError for a wrong type.
+        UTF-8, and TypeError for a wrong type. Raises OSError for a file that cannot be read, and
+        ValueError for one that is not UTF-8, with its name and the offset in bytes.
         """
         replaces = _arguments.check_text_errors(errors)
         texts, developments = _languages(corpus, balance)
@@ -232,32 +232,6 @@ class Tokenizer(MakesStreams):
         )
 
     @classmethod
-    def train_from_files(
-        cls,
-        paths: Iterable[Source],
-        vocab_size: int,
-        *,
-        pattern: str = "gpt2",
-        special_tokens: Iterable[str] = (END_OF_TEXT,),
-        progress: ProgressCallback | None = None,
-        threads: int | None = None,
-    ) -> Tokenizer:
-        """Learn a vocabulary from files in UTF-8, as `train` does from their texts.
-
-        Each file is one document. It is read in chunks and never held whole. Line ends stay as
-        they are. `paths` may hold open binary files too (`sys.stdin.buffer`).
-
-        >>> import io
-        >>> Tokenizer.train_from_files([io.BytesIO(b"ab ab ab")], 258).merges
-        ((97, 98), (32, 256))
-
-        Raises the errors of `train`, and OSError for a file that cannot be read. Raises ValueError
-        for bytes that are not UTF-8, with the file and the offset in bytes.
-        """
-        documents = _corpus.FileCorpus(paths)
-        return cls._train([documents], vocab_size, pattern, special_tokens, progress, threads)
-
-    @classmethod
     def _train(
         cls,
         texts: list[DocumentCorpus | PieceCounts],
@@ -266,8 +240,8 @@ class Tokenizer(MakesStreams):
         special_tokens: Iterable[str],
         progress: ProgressCallback | None,
         threads: int | None,
-        developments: Mapping[str, DocumentCorpus | PieceCounts] = _NO_TEXTS,
-        options: MergeOptions = _ANY_MERGES,
+        developments: Mapping[str, DocumentCorpus | PieceCounts],
+        options: MergeOptions,
     ) -> Tokenizer:
         size = _arguments.check_vocab_size(vocab_size)
         threads = _arguments.check_threads(threads)

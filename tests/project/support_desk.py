@@ -56,7 +56,7 @@ def trained(folder: Path) -> tuple[Tokenizer, PieceCounts]:
         steps.append((progress.stage, progress.done / (progress.total or 1)))
 
     (folder / "monday.txt").write_text(TICKETS[0], "utf-8")
-    monday = PieceCounts.from_files([folder / "monday.txt"], pattern="cl100k")
+    monday = PieceCounts.from_corpus([folder / "monday.txt"], pattern="cl100k")
     tuesday = PieceCounts.from_corpus(TICKETS[1:], pattern="cl100k") * 2
     counts = monday + tuesday
     monday.save(folder / "monday.counts")
@@ -74,7 +74,7 @@ def trained(folder: Path) -> tuple[Tokenizer, PieceCounts]:
 
     tokenizer = Tokenizer.train(counts, 300, progress=show)
     assert steps[-1] == ("merging", 1)
-    same = Tokenizer.train_from_files([folder / "monday.txt"], 280, pattern=tokenizer.patterns[0])
+    same = Tokenizer.train([folder / "monday.txt"], 280, pattern=tokenizer.patterns[0])
     print(tokenizer.fingerprint == same.fingerprint, tokenizer.first(280).n_vocab)
     return tokenizer, counts
 
