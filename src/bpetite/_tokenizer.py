@@ -131,53 +131,35 @@ class Tokenizer(MakesStreams):
     ) -> Tokenizer:
         """Learn a vocabulary from text, or learn more merges on top of another.
 
-        `corpus` is one document, an iterable of documents, or an object with a method `batches`,
-        such as `bpetite.corpora.Corpus`. It is read once. Memory grows with the number of distinct
-        pieces, not with the length of the corpus. No piece spans two documents. `corpus` may be a
-        `PieceCounts` instead, the counts of such a corpus.
+        `corpus` is one document, an iterable of documents, an object with a method `batches`, such
+        as `bpetite.corpora.Corpus`, or the `PieceCounts` of any of these. It is read once. Memory
+        grows with the number of distinct pieces, and no piece spans two documents.
 
         A document is a `str`, its UTF-8 in bytes, or a file of UTF-8: a path (`os.PathLike`) or an
-        open binary file. Files are read in chunks, and line ends stay as they are. A `str` is
-        always text. With `errors="replace"`, U+FFFD replaces lone surrogates and invalid UTF-8.
+        open binary file, which is read in chunks. A `str` is always text, never a path.
 
-        `vocab_size` counts the 256 bytes and the merges, not the special tokens. Training stops
-        there, or earlier, with a `CorpusWarning`, if no pair is left. The same warning tells of
-        documents that are names of files, and of text that looks like JSON Lines.
+        - `vocab_size`: the number of bytes and merges, with those of `base`, without special tokens
+        - `pattern`: what splits text into pieces: a name (gpt2, cl100k, o200k, llama3, qwen2,
+          words) or an expression of `regex`; by default that of the counts or the base, else gpt2
+        - `special_tokens`: get the ids after the last merge, in this order; in the corpus, their
+          literals are ordinary text
+        - `balance`: a development text for each name in `corpus`, which then is a mapping; each
+          merge is the most frequent pair of the language whose development text has the most ids
+        - `base`: a vocabulary whose ids all stay; new ids follow its highest
+        - `min_count`: no pair is merged that occurs less often
+        - `max_token_bytes`: no new token is longer
+        - `require`: these tokens are made first, with the tokens that they need; no rule binds them
+        - `forbid`: no new token is one of these, has a match of this compiled expression of bytes,
+          or makes this pure function of bytes true; by default, words forbids more than four words
+        - `whole_characters`: a new token is whole characters, or a part of one
+        - `errors`: "replace" puts U+FFFD in place of lone surrogates and invalid UTF-8
+        - `progress`: is called with a `TrainingProgress`
+        - `threads`: the number of threads that count pieces, None for one per usable core; the
+          result is the same for any number, and the Python engine uses one
 
-        `pattern` splits text into pieces. It is a name (gpt2, cl100k, o200k, llama3, qwen2, words)
-        or a regular expression of the `regex` package. Text that it does not match is a piece too.
-        A pattern that backtracks on short trials is refused, but no trial finds all such patterns.
-        The default is gpt2, and for a `PieceCounts` the pattern of its pieces.
-
-        `special_tokens` get the ids after the last merge, in the order given. In the corpus they
-        are ordinary text.
-
-        `progress` is called with a `TrainingProgress`. `threads` is the number of threads that
-        count pieces; None means one for each usable core. The result is the same for any number.
-        The Python engine uses one.
-
-        With a `base`, all its ids stay, and new ids follow its highest. `vocab_size` counts the
-        ordinary tokens of both. The corpus is encoded by `base` first, in the pieces of `pattern`,
-        by default the base's. So training in one go and in steps without special tokens gives
-        equal vocabularies. Another `pattern` learns tokens that the base's pattern splits, and
-        becomes the pattern of the result. If the base normalizes text (form C), so does training.
-        A `PieceCounts` must then be of normalized text, of which its pieces show only some.
-
-        These arguments say which merges are learnt, except for required tokens. Any encoder can use
-        the result.
-
-        - `min_count`: no pair is merged that occurs less often.
-        - `max_token_bytes`: no new token is longer.
-        - `require`: these tokens are made first, with the tokens that they need.
-        - `forbid`: no new token is one of these, matches this compiled expression of bytes
-          anywhere, or makes this function of bytes return true. It must be a pure function. By
-          default the pattern words forbids more than four words, and no other forbids a token.
-        - `whole_characters`: a new token is whole characters, or a part of one.
-
-        `balance` has a development text for each language, and `corpus` then the text of each, by
-        the same names. Each merge is the most frequent pair of the language whose development text
-        has the most ids, the first of several. So give texts of equal meaning. (Foroutan et al.,
-        arXiv:2508.04796.)
+        A `CorpusWarning` tells of documents that are names of files, of text that looks like JSON
+        Lines, and of training that stops below `vocab_size` because no pair is left. The reference
+        is docs/training.md.
 
         >>> Tokenizer.train(["to be", "or not to be"], 260, special_tokens=()).merges
         ((32, 98), (116, 111), (256, 101), (32, 110))
@@ -192,18 +174,17 @@ class Tokenizer(MakesStreams):
         >>> Tokenizer.train(texts, 257, balance={"one": "b", "other": "cd"}).merges
         ((99, 100),)
 
-        Raises ValueError if the names in `corpus` and `balance` differ, and for a development text
-        without bytes.
-        Raises ValueError for a `vocab_size` below that of `base` with the required tokens, and for
-        a required token that the pattern splits or the base normalizes. Raises ValueError for a
-        base with several patterns without a `pattern`, and for pieces that the base normalizes.
-        Raises ValueError for a `vocab_size` below 256, for `threads` below 1, and for a special
-        token that is empty or given twice. Raises ValueError for a pattern that does not compile,
-        can match the empty string, backtracks without bound, or has possessive quantifiers or
-        atomic groups, and for one that is not the pattern of a `PieceCounts`.
-        Raises UnicodeEncodeError for a lone surrogate, UnicodeDecodeError for bytes that are not
-        UTF-8, and TypeError for a wrong type. Raises OSError for a file that cannot be read, and
-        ValueError for one that is not UTF-8, with its name and the offset in bytes.
+        Raises ValueError for a `vocab_size` below 256, or below the ordinary tokens of `base` with
+        the required ones; for `threads` below 1; for a special token that is empty, too long or
+        given twice; and for a pattern that does not compile, can match the empty string,
+        backtracks, has possessive quantifiers or atomic groups, or is not that of the counts.
+        Raises ValueError for a required token that the pattern splits or the base normalizes, for
+        counted pieces that the base normalizes, for a base with several patterns without a
+        `pattern`, if the names in `corpus` and `balance` differ, and for an empty development text.
+        Raises UnicodeEncodeError for a lone surrogate, with its position in the document,
+        UnicodeDecodeError for bytes that are not UTF-8, and ValueError for a file that is not, with
+        its name and the offset in bytes. Raises OSError for a file that cannot be read, and
+        TypeError for a wrong type.
         """
         replaces = _arguments.check_text_errors(errors)
         texts, developments = _languages(corpus, balance)
