@@ -55,7 +55,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--vocab-size",
         metavar="N",
         type=common.number(256, 2**32),
-        help="keep only the bytes and the merges of lowest rank, N in all; special tokens stay",
+        help="the number of bytes and merges of lowest rank to keep; special tokens come on top",
     )
     parser.add_argument(
         "--add-special-token",

@@ -48,7 +48,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=common.number(256, 2**32),
         required=True,
-        help="the number of ids, including the 256 bytes and without special tokens",
+        help="the number of bytes and merges; special tokens come on top",
     )
     parser.add_argument(
         "--output", "-o", metavar="FILE", required=True, help="the vocabulary file to write"
