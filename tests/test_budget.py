@@ -44,7 +44,7 @@ def tokenizer_of(pattern: str, with_literals: bool = False, normalizer: Any = No
     merges = trained.merges
     literals = LITERALS if with_literals else ()
     special_tokens = {literal: 256 + len(merges) + i for i, literal in enumerate(literals)}
-    return Tokenizer(Vocabulary(merges, special_tokens, trained.pattern, normalizer=normalizer))
+    return Tokenizer(Vocabulary(merges, special_tokens, trained.patterns[0], normalizer=normalizer))
 
 
 @cache

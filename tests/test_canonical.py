@@ -21,7 +21,9 @@ END = "<|endoftext|>"
 SMALL = Tokenizer.train("ab ab ab 🙂 🙂", 262)
 AB, SPACE_AB, END_ID = SMALL.token_id(b"ab"), SMALL.token_id(b" ab"), SMALL.token_id(END.encode())
 
-NORMALIZING = Tokenizer(Vocabulary(((0xC3, 0xA9),), {END: 257}, SMALL.pattern, normalizer="NFC"))
+NORMALIZING = Tokenizer(
+    Vocabulary(((0xC3, 0xA9),), {END: 257}, SMALL.patterns[0], normalizer="NFC")
+)
 
 
 def first_difference(tokenizer: Tokenizer, ids: list[int]) -> int | None:

@@ -88,7 +88,7 @@ def test_a_normal_form_keeps_letters_and_marks_together() -> None:
 
 
 def test_splits_of_other_patterns_are_unknown() -> None:
-    for pretokenizer in (Pretokenizer(r"\S+|\s+"), Pretokenizer(PATTERNS["gpt2"], [r"\d"])):
+    for pretokenizer in (Pretokenizer(r"\S+|\s+"), Pretokenizer(PATTERNS["gpt2"], r"\d")):
         assert ChunkSplitter(pretokenizer, ()).last_split(b"it is 12 a") == 0
 
 

@@ -102,12 +102,12 @@ def trained(pattern: str) -> Tokenizer:
 
 
 def test_the_default_is_gpt2() -> None:
-    assert Tokenizer.train("", 256).pattern == PATTERNS["gpt2"]
+    assert Tokenizer.train("", 256).patterns[0] == PATTERNS["gpt2"]
 
 
 @every_name
 def test_a_name_stands_for_its_pattern(name: str) -> None:
-    assert Tokenizer.train("", 256, pattern=name).pattern == PATTERNS[name]
+    assert Tokenizer.train("", 256, pattern=name).patterns[0] == PATTERNS[name]
 
 
 @every_name
@@ -358,7 +358,7 @@ def test_skipped_space_does_not_hide_a_possessive_quantifier(pattern: str, place
     ],
 )  # fmt: skip
 def test_other_spaces_before_a_plus_are_accepted(pattern: str) -> None:
-    assert Tokenizer.train("ab", 256, pattern=pattern).pattern == pattern
+    assert Tokenizer.train("ab", 256, pattern=pattern).patterns[0] == pattern
 
 
 @pytest.mark.parametrize("count", [" {999}", "{9 99}", "{#1\n999 }"])
@@ -390,7 +390,7 @@ def test_an_item_that_may_be_read_in_two_ways_is_refused(pattern: str, place: in
     ],
 )  # fmt: skip
 def test_items_that_only_look_possessive_are_accepted(pattern: str) -> None:
-    assert Tokenizer.train("ab", 256, pattern=pattern).pattern == pattern
+    assert Tokenizer.train("ab", 256, pattern=pattern).patterns[0] == pattern
 
 
 @pytest.mark.parametrize(
@@ -456,7 +456,7 @@ def test_a_pattern_of_another_type_is_refused(pattern: Any) -> None:
 
 def test_a_pattern_is_checked_before_anything_is_read(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="the empty string"):
-        Tokenizer.train_from_files([tmp_path / "missing"], 256, pattern="a*")
+        Tokenizer.train([tmp_path / "missing"], 256, pattern="a*")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="an interrupt cannot be sent to one process alone")
@@ -511,7 +511,7 @@ def test_what_was_trained_is_loaded_again(pattern: str, tmp_path: Path) -> None:
     tokenizer = trained(pattern)
     tokenizer.save(tmp_path / "vocabulary.json")
     loaded = Tokenizer.load(tmp_path / "vocabulary.json")
-    assert (loaded, loaded.pattern) == (tokenizer, tokenizer.pattern)
+    assert (loaded, loaded.patterns[0]) == (tokenizer, tokenizer.patterns[0])
     texts = MIXED[::2]
     assert [loaded.encode(text) for text in texts] == [tokenizer.encode(text) for text in texts]
 
@@ -521,7 +521,7 @@ def test_vocabularies_of_different_patterns_are_not_equal() -> None:
 
 
 @pytest.mark.parametrize("pattern", slow_except([*NAMES, *OWN], "gpt2", "o200k", *OWN[:2]))
-def test_training_from_files_is_training_on_their_texts(pattern: str, tmp_path: Path) -> None:
+def test_training_on_files_is_training_on_their_texts(pattern: str, tmp_path: Path) -> None:
     """Every kind of text is at some end of a chunk."""
     unit = "".join(MIXED[2:6])
     text = (unit + " ") * (2 * _READ_BYTES // len(unit.encode()) + 1)
@@ -529,8 +529,8 @@ def test_training_from_files_is_training_on_their_texts(pattern: str, tmp_path: 
     for number in range(2):
         paths.append(tmp_path / f"{number}.txt")
         paths[-1].write_bytes(text[number:].encode())
-    from_files = Tokenizer.train_from_files(paths, 280, pattern=pattern)
-    assert from_files == Tokenizer.train([text, text[1:]], 280, pattern=pattern)
+    trained = Tokenizer.train(paths, 280, pattern=pattern)
+    assert trained == Tokenizer.train([text, text[1:]], 280, pattern=pattern)
 
 
 @pytest.mark.parametrize("name", ["cl100k_base", "GPT2", "bogus", "qwen-2"])

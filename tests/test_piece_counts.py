@@ -119,7 +119,7 @@ def test_counts_of_long_documents_do_not_depend_on_threads(pattern: str) -> None
 @given(any_documents)
 def test_counts_of_files_are_those_of_their_texts(documents: list[str]) -> None:
     files = [io.BytesIO(document.encode()) for document in documents]
-    assert PieceCounts.from_files(files) == counts_of(*documents)
+    assert PieceCounts.from_corpus(files) == counts_of(*documents)
 
 
 def test_documents_may_be_bytes() -> None:
@@ -280,7 +280,7 @@ def test_counts_can_train_twice() -> None:
 
 def test_training_on_counts_refuses_another_pattern() -> None:
     counts = counts_of("ab", pattern="qwen2")
-    assert Tokenizer.train(counts, 257).pattern == PATTERNS["qwen2"]
+    assert Tokenizer.train(counts, 257).patterns[0] == PATTERNS["qwen2"]
     with pytest.raises(ValueError, match="the pieces are of the pattern qwen2, not of gpt2; "):
         Tokenizer.train(counts, 257, pattern="gpt2")
 

@@ -37,7 +37,7 @@ def pieces(text: str) -> list[str]:
 
 
 def test_the_pattern_is_gpt2s() -> None:
-    assert Tokenizer.train("", 256).pattern == GPT2_PATTERN == reference.PATTERN
+    assert Tokenizer.train("", 256).patterns[0] == GPT2_PATTERN == reference.PATTERN
 
 
 def test_every_character_is_in_a_piece() -> None:
@@ -156,8 +156,8 @@ def test_chunks_joined_are_the_text(text_case: str) -> None:
 def test_a_later_pattern_splits_each_piece_alone(
     patterns: list[str], text: str, expected: list[str]
 ) -> None:
-    assert Pretokenizer(patterns[0], patterns[1:]).split(text) == expected
-    assert Pretokenizer(patterns[0], patterns[1:]).split_exactly(text) == expected
+    assert Pretokenizer(*patterns).split(text) == expected
+    assert Pretokenizer(*patterns).split_exactly(text) == expected
 
 
 LINKS = [
@@ -184,7 +184,7 @@ def test_a_chain_is_its_patterns_in_turn(patterns: list[str], text: str) -> None
     pieces = [text]
     for pattern in patterns:
         pieces = list(chain.from_iterable(map(Pretokenizer(pattern).split, pieces)))
-    found = Pretokenizer(patterns[0], patterns[1:]).split(text)
+    found = Pretokenizer(*patterns).split(text)
     assert found == pieces
     assert "".join(found) == text
     assert all(found)
@@ -193,7 +193,7 @@ def test_a_chain_is_its_patterns_in_turn(patterns: list[str], text: str) -> None
 @given(chains, texts)
 def test_the_pieces_of_a_chain_are_those_of_tokenizers(patterns: list[str], text: str) -> None:
     theirs = pre_tokenizers.Sequence([split_of(pattern) for pattern in patterns])
-    pieces = Pretokenizer(patterns[0], patterns[1:]).split_exactly(text)
+    pieces = Pretokenizer(*patterns).split_exactly(text)
     assert pieces == [piece for piece, _ in theirs.pre_tokenize_str(text)]
 
 
@@ -203,7 +203,7 @@ def test_a_text_comes_back_from_the_pieces_of_a_chain(patterns: list[str], text_
     first, *others = patterns
     tokenizer = Tokenizer(Vocabulary(merges, {}, first, more_patterns=tuple(others)))
     ids = tokenizer.encode(text_case)
-    pieces = Pretokenizer(first, others).split_exactly(text_case)
+    pieces = Pretokenizer(first, *others).split_exactly(text_case)
     assert ids == [id for piece in pieces for id in reference.encode_piece(piece, merges)]
     assert (tokenizer.decode(ids), tokenizer.count(text_case)) == (text_case, len(ids))
 
@@ -292,7 +292,7 @@ def test_a_lone_surrogate_is_placed_in_the_text_that_was_given() -> None:
 def test_texts_joined_are_the_text_in_its_normal_form(
     normalizer: Literal["NFC"] | None, text_case: str
 ) -> None:
-    cutter = Pretokenizer(GPT2_PATTERN, (), normalizer)
+    cutter = Pretokenizer(GPT2_PATTERN, normalizer=normalizer)
     wanted = normalize("NFC", text_case) if normalizer else text_case
     assert "".join(cutter.blocks(text_case)) == wanted
 

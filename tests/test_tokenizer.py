@@ -20,6 +20,7 @@ from support import reference
 from support.vocabularies import vocabulary
 
 from bpetite import Tokenizer, _encoder
+from bpetite._pretokenizer import GPT2_PATTERN
 from bpetite._vocabulary import Vocabulary
 
 A, END = "<|a|>", "<|endoftext|>"
@@ -36,7 +37,7 @@ FRAMED = Tokenizer(
     Vocabulary(
         SMALL.merges,
         SMALL.special_tokens,
-        SMALL.pattern,
+        SMALL.patterns[0],
         prefix_ids=(A_ID, A_ID),
         suffix_ids=(END_ID,),
         settings={"bos_token": A},
@@ -504,8 +505,8 @@ def test_a_call_of_the_class_names_the_ways_to_make_one(arguments: Any) -> None:
     with pytest.raises(TypeError) as caught:
         Tokenizer(*arguments)
     assert str(caught.value) == (
-        "Tokenizer is not made by a call; use Tokenizer.train, Tokenizer.train_from_files, "
-        "Tokenizer.load or Tokenizer.from_tiktoken"
+        "Tokenizer is not made by a call; use Tokenizer.train, Tokenizer.load or "
+        "Tokenizer.from_tiktoken"
     )
 
 
@@ -577,12 +578,12 @@ def test_token_id_takes_a_str_by_its_utf8(tokenizer: Tokenizer) -> None:
 @pytest.mark.parametrize(
     ("merges", "special_tokens"), [(0, []), (0, ["a"]), (1, []), (2, ["a", "b", "c"])]
 )
-def test_sizes_count_bytes_merges_and_special_tokens(
+def test_n_vocab_counts_special_tokens_and_vocab_size_does_not(
     merges: int, special_tokens: list[str]
 ) -> None:
     tokenizer = Tokenizer.train("ab ab", 256 + merges, special_tokens=special_tokens)
-    size = 256 + merges + len(special_tokens)
-    assert (tokenizer.vocab_size, tokenizer.n_vocab) == (size, size)
+    size = 256 + merges
+    assert (tokenizer.vocab_size, tokenizer.n_vocab) == (size, size + len(special_tokens))
 
 
 def test_merges_and_special_tokens_are_plain_data() -> None:
@@ -645,13 +646,13 @@ def test_special_tokens_cannot_be_changed() -> None:
 
 def test_a_vocabulary_copies_its_special_tokens() -> None:
     special_tokens = {A: 256}
-    tokenizer = Tokenizer(Vocabulary((), special_tokens, PLAIN.pattern))
+    tokenizer = Tokenizer(Vocabulary((), special_tokens, PLAIN.patterns[0]))
     special_tokens.clear()
     assert dict(tokenizer.special_tokens) == {A: 256}
 
 
 def test_fields_of_other_libraries_are_empty_after_training() -> None:
-    assert (SMALL.more_patterns, dict(SMALL.settings), SMALL.lossless) == ((), {}, True)
+    assert (SMALL.patterns, dict(SMALL.settings), SMALL.lossless) == ((GPT2_PATTERN,), {}, True)
 
 
 def test_settings_cannot_be_changed() -> None:
@@ -732,7 +733,7 @@ def test_use_changes_neither_equality_nor_hash() -> None:
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
 def test_a_pickled_tokenizer_is_equal_and_works(tokenizer: Tokenizer, protocol: int) -> None:
     other = pickle.loads(pickle.dumps(tokenizer, protocol))
-    assert (type(other), other, other.pattern) == (Tokenizer, tokenizer, tokenizer.pattern)
+    assert (type(other), other, other.patterns[0]) == (Tokenizer, tokenizer, tokenizer.patterns[0])
     text = f"the cat isn't é🙂 here{END}"
     assert other.encode(text) == tokenizer.encode(text)
     assert other.decode(other.encode(text)) == text

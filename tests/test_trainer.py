@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import mmap
 import os
 import random
 import subprocess
@@ -28,6 +29,7 @@ from support.times import best_time
 import bpetite
 from bpetite import PATTERNS, Tokenizer, TrainingProgress, _corpus, _pretokenizer, _progress
 from bpetite._unicode import differs
+from bpetite._vocabulary import Vocabulary
 from conftest import TEXTS
 
 READ_SIZE = _corpus._READ_BYTES
@@ -106,13 +108,13 @@ def test_training_stops_at_vocab_size() -> None:
 def test_training_stops_when_no_pair_is_left() -> None:
     tokenizer = Tokenizer.train("abc abc", 5000)
     assert tokenizer.merges == ((97, 98), (256, 99), (32, 257))
-    assert tokenizer.vocab_size == 256 + 3 + 1
+    assert tokenizer.vocab_size == 256 + 3
 
 
 @pytest.mark.parametrize("corpus", ["", [], [""], "a", "a b", ["a", "b", " "]], ids=repr)
 def test_a_corpus_without_pairs_gives_no_merges(corpus: Any) -> None:
     tokenizer = Tokenizer.train(corpus if corpus != "a b" else ["a", "b"], 300)
-    assert (tokenizer.merges, tokenizer.vocab_size) == ((), 257)
+    assert (tokenizer.merges, tokenizer.vocab_size) == ((), 256)
 
 
 def test_vocab_size_256_gives_no_merges() -> None:
@@ -237,13 +239,31 @@ def test_the_file_does_not_depend_on_the_hash_seed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("corpus", "message"),
     [
-        (b"ab", "corpus must be a str or an iterable of str, got bytes"),
-        (bytearray(b"ab"), "corpus must be a str or an iterable of str, got bytearray"),
-        (None, "corpus must be a str or an iterable of str, got NoneType"),
-        (5, "corpus must be a str or an iterable of str, got int"),
-        (["a", "b", None], "document 2 of the corpus must be a str or bytes, got NoneType"),
-        (["a", ["b"]], "document 1 of the corpus must be a str or bytes, got list"),
-        (range(3), "document 0 of the corpus must be a str or bytes, got int"),
+        (
+            b"ab",
+            "corpus must be a str, a path, an open file or an iterable of documents, got bytes",
+        ),
+        (
+            bytearray(b"ab"),
+            "corpus must be a str, a path, an open file or an iterable of documents, got bytearray",
+        ),
+        (
+            None,
+            "corpus must be a str, a path, an open file or an iterable of documents, got NoneType",
+        ),
+        (5, "corpus must be a str, a path, an open file or an iterable of documents, got int"),
+        (
+            ["a", "b", None],
+            "document 2 of the corpus must be a str, bytes, a path or an open file, got NoneType",
+        ),
+        (
+            ["a", ["b"]],
+            "document 1 of the corpus must be a str, bytes, a path or an open file, got list",
+        ),
+        (
+            range(3),
+            "document 0 of the corpus must be a str, bytes, a path or an open file, got int",
+        ),
     ],
 )
 def test_a_corpus_of_the_wrong_type_is_refused(corpus: Any, message: str) -> None:
@@ -373,19 +393,19 @@ def written(folder: Path, *documents: str) -> list[Path]:
 
 def test_files_give_what_their_texts_give(tmp_path: Path, real_texts: list[str]) -> None:
     paths = written(tmp_path, *real_texts)
-    assert Tokenizer.train_from_files(paths, 400) == Tokenizer.train(real_texts, 400)
+    assert Tokenizer.train(paths, 400) == Tokenizer.train(real_texts, 400)
 
 
 def test_every_kind_of_file_gives_what_its_text_gives(tmp_path: Path, text_case: str) -> None:
     paths = written(tmp_path, text_case)
-    assert Tokenizer.train_from_files(paths, 300) == Tokenizer.train(text_case, 300)
+    assert Tokenizer.train(paths, 300) == Tokenizer.train(text_case, 300)
 
 
 @pytest.mark.parametrize("character", ["é", "你", "🙂"])
 @pytest.mark.parametrize("before_the_cut", [0, 1, 2, 3, 4])
 def test_a_character_may_be_cut_where_reading_stops(character: str, before_the_cut: int) -> None:
     text = ("abc " * READ_SIZE)[: READ_SIZE - before_the_cut] + character * 3 + " end"
-    trained = Tokenizer.train_from_files([io.BytesIO(text.encode())], 300)
+    trained = Tokenizer.train([io.BytesIO(text.encode())], 300)
     assert trained == Tokenizer.train(text, 300)
 
 
@@ -393,22 +413,53 @@ def test_a_character_may_be_cut_where_reading_stops(character: str, before_the_c
     "text", ["\ufeffab\ufeffab", "a\r\nb\r\nc\rd\ne", "a\x1ab", "a\x00b"], ids=ascii
 )
 def test_nothing_in_a_file_is_changed(tmp_path: Path, text: str) -> None:
-    trained = Tokenizer.train_from_files(written(tmp_path, text), 300)
+    trained = Tokenizer.train(written(tmp_path, text), 300)
     assert trained.merges == reference.train([text], 300)
 
 
 def test_line_ends_are_kept_where_reading_stops() -> None:
     text = "ab\r" * (READ_SIZE // 3) + "\r\n" * 5000
-    trained = Tokenizer.train_from_files([io.BytesIO(text.encode())], 300)
+    trained = Tokenizer.train([io.BytesIO(text.encode())], 300)
     assert trained == Tokenizer.train(text, 300)
 
 
-def test_files_may_be_paths_or_open_binary_files(tmp_path: Path) -> None:
-    first, second, third = written(tmp_path, "abc", "abd", "bcd")
+def test_texts_and_files_mix_and_an_open_file_stays_open(tmp_path: Path) -> None:
+    first, second = written(tmp_path, "abc", "abd")
     with second.open("rb") as file:
-        trained = Tokenizer.train_from_files([str(first), file, third, io.BytesIO(b"cde")], 300)
+        documents: Iterator[Any] = iter(
+            [first, "bcd", file, b"cde", io.BytesIO(b"def"), memoryview(b"a.b")]
+        )
+        trained = Tokenizer.train(documents, 300)
         assert not file.closed
-    assert trained == Tokenizer.train(["abc", "abd", "bcd", "cde"], 300)
+    assert trained == Tokenizer.train(["abc", "bcd", "abd", "cde", "def", "a.b"], 300)
+
+
+def test_a_file_alone_is_one_document(tmp_path: Path) -> None:
+    text = "ab\nab\ncd\ncd"
+    (path,) = written(tmp_path, text)
+    expected = Tokenizer.train(text, 300)
+    assert Tokenizer.train(path, 300) == Tokenizer.train(io.BytesIO(text.encode()), 300) == expected
+
+
+def test_invalid_bytes_of_a_file_can_be_replaced() -> None:
+    data = b"ab\xff ab\xff" + b"-" * (READ_SIZE - 9) + b"\xe4\xbd ab\xf0\x9f"
+    trained = Tokenizer.train(io.BytesIO(data), 300, errors="replace")
+    assert trained == Tokenizer.train(data.decode("utf-8", "replace"), 300)
+
+
+def test_a_base_normalizes_files() -> None:
+    base = Tokenizer(Vocabulary((), {}, PATTERNS["gpt2"], normalizer="NFC"))
+    decomposed = "e\u0301e\u0301"
+    trained = Tokenizer.train(io.BytesIO(decomposed.encode()), 300, base=base)
+    assert trained == Tokenizer.train(decomposed, 300, base=base)
+
+
+def test_mapped_bytes_are_a_document_wherever_they_were_read(tmp_path: Path) -> None:
+    (path,) = written(tmp_path, "ab ab")
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        mapped.seek(4)
+        documents: Any = [mapped]
+        assert Tokenizer.train(documents, 300) == Tokenizer.train("ab ab", 300)
 
 
 class Trickle(io.BytesIO):
@@ -424,16 +475,12 @@ class Trickle(io.BytesIO):
 
 def test_a_file_with_short_reads_is_read_to_its_end() -> None:
     text = "你好 🙂🙂 abc\r\n" * 20
-    trained = Tokenizer.train_from_files([Trickle(text.encode(), 3)], 300)
+    trained = Tokenizer.train([Trickle(text.encode(), 3)], 300)
     assert trained == Tokenizer.train(text, 300)
 
 
 def test_a_piece_never_spans_two_files(tmp_path: Path) -> None:
-    assert Tokenizer.train_from_files(written(tmp_path, "a", "b"), 300).merges == ()
-
-
-def test_no_files_give_no_merges() -> None:
-    assert Tokenizer.train_from_files([], 300) == Tokenizer.train([], 300)
+    assert Tokenizer.train(written(tmp_path, "a", "b"), 300).merges == ()
 
 
 LONG = READ_SIZE + 4000
@@ -468,7 +515,7 @@ def test_a_bad_byte_is_named_with_its_file_and_offset(
     good.write_bytes(b"good")
     bad.write_bytes(data)
     with pytest.raises(ValueError, match="is not UTF-8") as caught:
-        Tokenizer.train_from_files([good, bad], 300)
+        Tokenizer.train([good, bad], 300)
     place = f"{bad} is not UTF-8 at byte {offset} (0x{data[offset]:02x}: "
     assert (caught.type, str(caught.value)[: len(place)]) == (ValueError, place)
 
@@ -487,42 +534,27 @@ def test_a_bad_byte_is_named_with_its_file_and_offset(
 def test_a_bad_byte_has_its_offset_after_short_reads(data: bytes, offset: int, size: int) -> None:
     files = [io.BytesIO("é".encode()), Trickle(data, size)]
     with pytest.raises(ValueError, match=f"is not UTF-8 at byte {offset} "):
-        Tokenizer.train_from_files(files, 300)
+        Tokenizer.train(files, 300)
 
 
 def test_a_bad_byte_in_an_open_file_is_named_with_the_files_name(tmp_path: Path) -> None:
     path = tmp_path / "bad.txt"
     path.write_bytes(b"ab\xff")
     with path.open("rb") as file, pytest.raises(ValueError, match="at byte 2") as caught:
-        Tokenizer.train_from_files([file], 300)
+        Tokenizer.train([file], 300)
     assert str(caught.value).startswith(str(path))
 
 
 def test_a_missing_file_is_an_os_error(tmp_path: Path) -> None:
     missing = tmp_path / "missing.txt"
     with pytest.raises(FileNotFoundError) as caught:
-        Tokenizer.train_from_files([missing], 300)
+        Tokenizer.train([missing], 300)
     assert caught.value.filename in (missing, str(missing))
 
 
 def test_a_folder_is_an_os_error(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"directory|denied"):
-        Tokenizer.train_from_files([tmp_path], 300, progress=lambda _: None)
-
-
-@pytest.mark.parametrize("path", ["a.txt", b"a.txt", Path("a.txt")], ids=repr)
-def test_a_single_path_is_refused(path: Any) -> None:
-    with pytest.raises(TypeError, match="paths must be an iterable of paths") as caught:
-        Tokenizer.train_from_files(path, 300)
-    assert str(caught.value).endswith(f"for one file, pass [{path!r}]")
-
-
-@pytest.mark.parametrize("vocab_size", [255, True, 300.0, None])
-def test_the_other_arguments_are_checked_for_files_too(vocab_size: Any) -> None:
-    with pytest.raises((ValueError, TypeError), match="vocab_size"):
-        Tokenizer.train_from_files([], vocab_size)
-    with pytest.raises(TypeError, match="special_tokens"):
-        Tokenizer.train_from_files([], 300, special_tokens="ab")
+        Tokenizer.train([tmp_path], 300, progress=lambda _: None)
 
 
 # Threads
@@ -540,7 +572,7 @@ def test_any_number_of_threads_learns_the_same(
     (path,) = written(tmp_path, text)
     expected = Tokenizer.train(text, 400, pattern=pattern, threads=1)
     for threads in THREADS if pattern == "gpt2" else THREADS[-1:]:
-        trained = Tokenizer.train_from_files([path], 400, pattern=pattern, threads=threads)
+        trained = Tokenizer.train([path], 400, pattern=pattern, threads=threads)
         assert trained == expected
 
 
@@ -562,8 +594,6 @@ def test_any_number_of_threads_counts_a_long_piece(threads: int | None) -> None:
 def test_threads_below_one_are_refused(threads: int) -> None:
     with pytest.raises(ValueError, match=f"^threads must be at least 1, got {threads}$"):
         Tokenizer.train("ab", 300, threads=threads)
-    with pytest.raises(ValueError, match=f"^threads must be at least 1, got {threads}$"):
-        Tokenizer.train_from_files([], 300, threads=threads)
 
 
 @pytest.mark.parametrize(("threads", "name"), [(True, "bool"), (1.0, "float"), ("2", "str")])
@@ -577,7 +607,7 @@ def test_a_bad_byte_is_named_whatever_the_number_of_threads(tmp_path: Path, thre
     path = tmp_path / "bad.txt"
     path.write_bytes("é word".encode() * 100_000 + b"\xe4\xbdx" + b" word" * 100_000)
     with pytest.raises(ValueError, match="is not UTF-8") as caught:
-        Tokenizer.train_from_files([path], 300, threads=threads)
+        Tokenizer.train([path], 300, threads=threads)
     assert str(caught.value) == (
         f"{path} is not UTF-8 at byte 700000 (0xe4: invalid continuation byte)"
     )
@@ -694,7 +724,7 @@ def test_the_total_of_an_iterable_is_not_known() -> None:
 def test_the_total_of_files_is_their_size(tmp_path: Path) -> None:
     paths = written(tmp_path, "aé" * READ_SIZE, "你", "")
     seen: list[TrainingProgress] = []
-    Tokenizer.train_from_files(paths, 256, progress=seen.append)
+    Tokenizer.train(paths, 256, progress=seen.append)
     counting, _ = stages(seen)
     size = 3 * READ_SIZE + 3
     assert {progress.total for progress in counting} == {size}
@@ -704,7 +734,7 @@ def test_the_total_of_files_is_their_size(tmp_path: Path) -> None:
 def test_the_total_is_not_known_if_one_file_is_open(tmp_path: Path) -> None:
     seen: list[TrainingProgress] = []
     sources: list[Path | BinaryIO] = [*written(tmp_path, "ab"), io.BytesIO(b"cd")]
-    Tokenizer.train_from_files(sources, 256, progress=seen.append)
+    Tokenizer.train(sources, 256, progress=seen.append)
     counting, _ = stages(seen)
     assert {progress.total for progress in counting} == {None}
     assert counting[-1].done == 4
@@ -777,9 +807,3 @@ def test_progress_can_be_compared_and_not_changed() -> None:
     assert progress == TrainingProgress(stage="merging", done=1, total=2)
     with pytest.raises(AttributeError):
         progress.done = 2
-
-
-@pytest.mark.parametrize("path", [5, None, b"file.txt"])
-def test_what_is_no_path_is_refused_by_its_type(path: Any) -> None:
-    with pytest.raises(TypeError, match=f"got {type(path).__name__}"):
-        Tokenizer.train_from_files([path], 300)

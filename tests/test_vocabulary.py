@@ -249,7 +249,7 @@ def test_length_counts_the_ids_in_use_and_n_vocab_the_gaps_too() -> None:
 
 def test_sizes_of_a_tokenizer_tell_the_gaps_apart() -> None:
     tokenizer = Tokenizer(vocabulary_of(TOKENS, [(97, 98)], {"<|a|>": 1000, "ab": 300}))
-    assert (tokenizer.vocab_size, tokenizer.n_vocab) == (260, 1001)
+    assert (tokenizer.vocab_size, len(tokenizer.ids), tokenizer.n_vocab) == (259, 260, 1001)
     with pytest.raises(KeyError, match=r"id 999 is not .* from 0 to 1000, with gaps\)"):
         tokenizer.token_bytes(999)
 

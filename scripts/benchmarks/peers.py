@@ -126,7 +126,7 @@ def tiktoken_of(tokenizer: Tokenizer) -> tiktoken.Encoding:
 
     return tiktoken.Encoding(
         "bpetite",
-        pat_str=tokenizer.pattern,
+        pat_str=tokenizer.patterns[0],
         mergeable_ranks={token: id for id, token in enumerate(mergeable_tokens(tokenizer))},
         special_tokens=dict(tokenizer.special_tokens),
     )

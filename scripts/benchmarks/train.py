@@ -120,8 +120,7 @@ Tokens = Callable[[], Iterable[bytes]]
 
 
 def learn_bpetite(bpetite: Any, path: Path, vocab_size: int) -> Tokens:
-    train = bpetite.Tokenizer.train_from_files
-    tokenizer = train([path], vocab_size, special_tokens=(), threads=1)
+    tokenizer = bpetite.Tokenizer.train([path], vocab_size, special_tokens=(), threads=1)
     return lambda: map(tokenizer.token_bytes, tokenizer.ids)
 
 

@@ -162,9 +162,8 @@ TOKENIZER: dict[str, Use] = {
     "load": saved_and_loaded,
     "lossless": lambda o: o.tokenizer.lossless,
     "merges": lambda o: o.tokenizer.merges,
-    "more_patterns": lambda o: o.tokenizer.more_patterns,
     "n_vocab": lambda o: o.tokenizer.n_vocab,
-    "pattern": lambda o: o.tokenizer.pattern,
+    "patterns": lambda o: o.tokenizer.patterns,
     "with_vocab_size": lambda o: o.tokenizer.with_vocab_size(300),
     "without_rare": lambda o: o.tokenizer.without_rare(Counter(o.ids), 300),
     "save": saved_and_loaded,
@@ -179,8 +178,8 @@ TOKENIZER: dict[str, Use] = {
         Tokenizer.train(o.corpus, 270, threads=2),
         Tokenizer.train(TEXT, 330, base=o.tokenizer),
         Tokenizer.train(o.counts, 280),
+        Tokenizer.train([o.folder / "plain.txt"], 280),
     ],
-    "train_from_files": lambda o: Tokenizer.train_from_files([o.folder / "plain.txt"], 280),
     "truncate": lambda o: o.tokenizer.truncate(LONG_TEXT, 50, keep="end"),
     "vocab_size": lambda o: o.tokenizer.vocab_size,
     "with_settings": lambda o: o.tokenizer.with_settings(chat_template="x"),
@@ -190,7 +189,6 @@ TOKENIZER: dict[str, Use] = {
 
 PIECE_COUNTS: dict[str, Use] = {
     "from_corpus": lambda o: PieceCounts.from_corpus(o.corpus, threads=2),
-    "from_files": lambda o: PieceCounts.from_files([o.folder / "plain.txt"], threads=2),
     "from_items": lambda o: PieceCounts.from_items(o.counts.items()),
     "header": lambda o: o.counts.header,
     "is_counts_file": lambda o: PieceCounts.is_counts_file(o.file),
@@ -320,7 +318,7 @@ def encoding_of(objects: Objects) -> object:
     """Return an Encoding of tiktoken."""
     return import_module("tiktoken").Encoding(
         "one",
-        pat_str=objects.tokenizer.pattern,
+        pat_str=objects.tokenizer.patterns[0],
         mergeable_ranks={token: id for id, token in enumerate(objects.smaller.tokens[:300])},
         special_tokens={},
     )

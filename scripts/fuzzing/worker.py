@@ -220,7 +220,7 @@ def trained(folder: Path, corpus: Corpus) -> Result:
         lambda: Tokenizer.train(corpus.documents, size, pattern=pattern)
     ]
     if all(path.exists() for path in paths):
-        calls.append(lambda: Tokenizer.train_from_files(paths, size, pattern=pattern, threads=3))
+        calls.append(lambda: Tokenizer.train(paths, size, pattern=pattern, threads=3))
     results = [result_of(lambda call=call: call().merges) for call in calls]  # type: ignore[misc]
     for path in paths:
         path.unlink(missing_ok=True)

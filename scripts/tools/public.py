@@ -59,7 +59,7 @@ def saved_encoding(tokenizer: Tokenizer, folder: Path) -> tiktoken.Encoding:
     lines = map(bytes.split, path.read_bytes().splitlines())
     return tiktoken.Encoding(
         "saved",
-        pat_str=tokenizer.pattern,
+        pat_str=tokenizer.patterns[0],
         mergeable_ranks={base64.b64decode(token): int(rank) for token, rank in lines},
         special_tokens=dict(tokenizer.special_tokens),
     )

@@ -1,4 +1,4 @@
-"""Texts, batches or files in, documents out: each an iterator of chunks of text, or of bytes."""
+"""Texts, files or batches in, documents out: each an iterator of chunks of text, or of bytes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
+from mmap import mmap
 from operator import gt
-from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Protocol, runtime_checkable
+from typing import Any, BinaryIO, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from bpetite._pretokenizer import BLOCK_CHARACTERS, chunks_of
 from bpetite._unicode import bytes_without_nfc, nfc, nfc_chunks
@@ -61,53 +61,77 @@ class Batches(Protocol):
         """Return the documents in batches of some megabytes."""
 
 
-Source = str | os.PathLike[str] | BinaryIO
-"""A file to train on: its path, or an open binary file."""
+File = os.PathLike[str] | BinaryIO
+"""A file of UTF-8: its path, or an open binary file."""
 
 
-Document = str | bytes | bytearray | memoryview
-"""A `str`, or its UTF-8."""
+Document = str | bytes | bytearray | memoryview | File
+"""A `str`, its UTF-8 in bytes, or a file that has it."""
+
+
+def _is_file(value: object) -> TypeGuard[File]:
+    # The bytes of a mapped file are a document from its beginning, wherever its position is.
+    is_open = callable(getattr(value, "read", None)) and not isinstance(value, mmap)
+    return is_open or isinstance(value, os.PathLike)
 
 
 class TextCorpus:
-    """Documents that are `str`, or bytes of UTF-8: one, or an iterable of them, read once.
+    """Documents that are texts, or files that are read in chunks: one, or an iterable, read once.
 
-    >>> [list(document) for document in TextCorpus(["ab", "c"])]
-    [['ab'], ['c']]
+    >>> from io import BytesIO
+    >>> ["".join(chunks) for chunks in TextCorpus(["ab", b"c", BytesIO(b"d")])]
+    ['ab', 'c', 'd']
     """
 
     def __init__(
-        self, corpus: str | Iterable[Document], as_text: Callable[[Document], str] | None = None
+        self, corpus: str | File | Iterable[Document], as_text: Callable[[Any], str] | None = None
     ) -> None:
-        """`as_text`, if given, returns the text of a document."""
-        if isinstance(corpus, (bytes, bytearray)) or not isinstance(corpus, Iterable):
+        """`as_text`, if given, returns the text of a `str` or bytes, and mends what is wrong."""
+        documents: Any = (corpus,) if isinstance(corpus, str) or _is_file(corpus) else corpus
+        if isinstance(documents, (bytes, bytearray)) or not isinstance(documents, Iterable):
             raise TypeError(
-                f"corpus must be a str or an iterable of str, got {type(corpus).__name__}"
+                f"corpus must be a str, a path, an open file or an iterable of documents, got "
+                f"{type(corpus).__name__}"
             )
         self._as_text = as_text
-        self._text = corpus if isinstance(corpus, str) else None
-        self._documents: Iterable[Document] = (corpus,) if isinstance(corpus, str) else corpus
+        self._documents: Iterable[Any] = documents
         self.bytes_read = 0
 
     def total_bytes(self) -> int | None:
         """The size of the whole corpus in UTF-8, None if only reading it would tell."""
-        if self._text is None:
+        if not isinstance(self._documents, (list, tuple)):
             return None
-        return sum(len(chunk.encode("utf-8", "replace")) for chunk in chunks_of(self._text))
+        if len(self._documents) == 1 and isinstance(text := self._documents[0], str):
+            return sum(len(chunk.encode("utf-8", "replace")) for chunk in chunks_of(text))
+        total = 0
+        for document in self._documents:
+            if not isinstance(document, os.PathLike) or not os.path.isfile(document):
+                return None
+            total += os.stat(document).st_size
+        return total
 
     def __iter__(self) -> Iterator[Iterator[str]]:
         for name, document in self._named_documents():
-            yield (chunk for chunk, _ in self._chunks(name, document))
+            if isinstance(document, str):
+                yield (chunk for chunk, _ in self._chunks(name, document))
+            else:
+                yield _decoded(name, self._read(name, document))
 
     def encoded(self) -> Iterator[tuple[str, Iterator[bytes]]]:
-        """Yield the name of each document and its UTF-8 in chunks."""
+        """Yield the name of each document and its bytes in chunks; those of files are unchecked."""
         for name, document in self._named_documents():
-            chunks = self._chunks(name, document, _ENCODE_CHARACTERS)
-            yield name, (data for _, data in chunks)
+            if isinstance(document, str):
+                chunks = self._chunks(name, document, _ENCODE_CHARACTERS)
+                yield name, (data for _, data in chunks)
+            else:
+                yield name, self._read(name, document)
 
-    def _named_documents(self) -> Iterator[tuple[str, str]]:
+    def _named_documents(self) -> Iterator[tuple[str, str | File]]:
         for number, document in enumerate(self._documents):
             name = _name_of(number)
+            if _is_file(document):
+                yield _name_of_file(document, name), document
+                continue
             text = self._text_of(name, document)
             if number == 0:
                 _warn_of_path(name, text)
@@ -123,7 +147,9 @@ class TextCorpus:
             return str(memoryview(document), "utf-8")  # type: ignore[arg-type]
         except TypeError:
             kind = type(document).__name__
-            raise TypeError(f"{name} must be a str or bytes, got {kind}") from None
+            raise TypeError(
+                f"{name} must be a str, bytes, a path or an open file, got {kind}"
+            ) from None
         except UnicodeDecodeError as error:
             error.add_note(f"in {name}")
             raise
@@ -139,6 +165,27 @@ class TextCorpus:
                 _raise_encode_error(name, document)
             self.bytes_read += len(data)
             yield chunk, data
+
+    def _read(self, name: str, file: File) -> Iterator[bytes]:
+        """Yield the bytes of a file in chunks."""
+        chunks = self._read_unchecked(name, file)
+        if self._as_text is None:
+            return chunks
+        return map(str.encode, codecs.iterdecode(chunks, "utf-8", "replace"))
+
+    def _read_unchecked(self, name: str, file: File) -> Iterator[bytes]:
+        is_first = True
+        with _opened(file) as opened:
+            while data := opened.read(_READ_BYTES):
+                if not isinstance(data, bytes):
+                    raise TypeError(
+                        f"{name} must be open in binary mode, but it reads {type(data).__name__}"
+                    )
+                if is_first:
+                    warn_of_json_lines(name, data)
+                    is_first = False
+                self.bytes_read += len(data)
+                yield data
 
 
 def _raise_encode_error(name: str, document: str) -> None:
@@ -257,58 +304,6 @@ def document_runs(corpus: Batches) -> Iterator[DocumentRun]:
         yield DocumentRun(memoryview(b""), None)
 
 
-class FileCorpus:
-    """Documents that are files in UTF-8, read in chunks."""
-
-    def __init__(self, sources: Iterable[Source]) -> None:
-        if isinstance(sources, (str, bytes, bytearray, os.PathLike)):
-            raise TypeError(
-                f"paths must be an iterable of paths, got {type(sources).__name__}: "
-                f"for one file, pass [{sources!r}]"
-            )
-        if not isinstance(sources, Iterable):
-            raise TypeError(f"paths must be an iterable of paths, got {type(sources).__name__}")
-        self._sources = list(sources)
-        for source in self._sources:
-            if not isinstance(source, (str, os.PathLike)) and not hasattr(source, "read"):
-                raise TypeError(
-                    f"a path must be a str, a path or a binary file, got {type(source).__name__}"
-                )
-        self.bytes_read = 0
-
-    def total_bytes(self) -> int | None:
-        """The size of all files, None if one of them is not a regular file (for example a pipe)."""
-        total = 0
-        for source in self._sources:
-            if not isinstance(source, (str, os.PathLike)) or not Path(source).is_file():
-                return None
-            total += Path(source).stat().st_size
-        return total
-
-    def __iter__(self) -> Iterator[Iterator[str]]:
-        return (_decoded(name, chunks) for name, chunks in self.encoded())
-
-    def encoded(self) -> Iterator[tuple[str, Iterator[bytes]]]:
-        """Yield the name of each document and its bytes in chunks, unchecked."""
-        for source in self._sources:
-            yield _name(source), self._read(source)
-
-    def _read(self, source: Source) -> Iterator[bytes]:
-        with _opened(source) as file:
-            is_first = True
-            while data := file.read(_READ_BYTES):
-                if not isinstance(data, bytes):
-                    raise TypeError(
-                        f"{_name(source)} must be open in binary mode, but it reads "
-                        f"{type(data).__name__}"
-                    )
-                if is_first:
-                    warn_of_json_lines(_name(source), data)
-                    is_first = False
-                self.bytes_read += len(data)
-                yield data
-
-
 class NormalizedCorpus:
     r"""The documents of another corpus, in normal form C.
 
@@ -406,14 +401,14 @@ def _numbers_in(spans: Iterable[tuple[int, int]], offsets: memoryview) -> Iterat
             number += 1
 
 
-DocumentCorpus = TextCorpus | BatchCorpus | FileCorpus | NormalizedCorpus
+DocumentCorpus = TextCorpus | BatchCorpus | NormalizedCorpus
 """Documents for training: of each kind."""
 
 
 def corpus_of(
-    corpus: str | Iterable[Document] | Batches, as_text: Callable[[Document], str] | None = None
+    corpus: str | File | Iterable[Document] | Batches, as_text: Callable[[Any], str] | None = None
 ) -> TextCorpus | BatchCorpus:
-    """Return the documents of a corpus that is no list of files."""
+    """Return the documents of a corpus."""
     if not isinstance(corpus, Batches):
         return TextCorpus(corpus, as_text)
     if as_text is not None:
@@ -433,8 +428,8 @@ def _warn_of_path(name: str, text: str) -> None:
         return
     if is_file:
         warn(
-            f"{name} is {text!r}, which is the name of a file; to train on its content, use "
-            f"Tokenizer.train_from_files or bpetite.corpora.Corpus"
+            f"{name} is {text!r}, which is the name of a file; to train on its content, pass "
+            f"pathlib.Path({text!r}), or use bpetite.corpora.Corpus"
         )
 
 
@@ -538,14 +533,14 @@ MARK_BYTES = 4
 """The longest mark of an encoding."""
 
 
-def _opened(source: Source) -> AbstractContextManager[BinaryIO]:
-    if isinstance(source, (str, os.PathLike)):
-        return open(source, "rb")
-    return nullcontext(source)  # whoever opened the file closes it
+def _opened(file: File) -> AbstractContextManager[BinaryIO]:
+    if isinstance(file, os.PathLike):
+        return open(file, "rb")
+    return nullcontext(file)  # whoever opened the file closes it
 
 
-def _name(source: Source) -> str:
-    if isinstance(source, (str, os.PathLike)):
-        return os.fspath(source)
-    name = getattr(source, "name", source)
+def _name_of_file(file: File, default: str) -> str:
+    if isinstance(file, os.PathLike):
+        return os.fsdecode(file)
+    name = getattr(file, "name", default)
     return "standard input" if name == "<stdin>" else str(name)

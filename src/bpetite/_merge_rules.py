@@ -64,7 +64,7 @@ class MergeOptions:
         Raises ValueError for a required token that the pattern splits or the base normalizes.
         """
         base = Vocabulary((), {}, pattern) if self.base is None else self.base
-        if (base.pattern, base.more_patterns) != (pattern, ()):
+        if base.patterns != (pattern,):
             # An unchanged base keeps the tables that it has derived.
             base = replace(base, pattern=pattern, more_patterns=())
         if not self.require:

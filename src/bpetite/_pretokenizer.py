@@ -93,7 +93,7 @@ def chunks_of(text: str, size: int = BLOCK_CHARACTERS) -> Iterator[str]:
 
 
 class Pretokenizer:
-    """Split text into pieces by a pattern that `portable_pattern` returned.
+    """Split text into pieces by patterns that `portable_pattern` returned.
 
     Text between two matches is a piece too, so the pieces, joined, are the text. Each further
     pattern splits every piece of the pattern before it, as a text of its own. A normalizer brings
@@ -104,14 +104,9 @@ class Pretokenizer:
     ['Hello', ' world', ',', ' it', "'s", ' 2026', '!']
     """
 
-    def __init__(
-        self,
-        pattern: str,
-        more_patterns: Iterable[str] = (),
-        normalizer: Literal["NFC"] | None = None,
-    ) -> None:
+    def __init__(self, *patterns: str, normalizer: Literal["NFC"] | None = None) -> None:
+        pattern = patterns[0]
         self._compiled = compile_regex(pattern)
-        patterns = (pattern, *more_patterns)
         self._patterns = patterns
         self._corrected: tuple[frozenset[str], Callable[[str], list[str]]] | None = None
         safe_split = _SAFE_SPLITS.get(pattern) if len(patterns) == 1 else None

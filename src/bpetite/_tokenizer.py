@@ -23,7 +23,7 @@ from bpetite._arguments import (
     Unit,
 )
 from bpetite._budget import Chunk, TextCutter
-from bpetite._corpus import Batches, Document, DocumentCorpus, Source
+from bpetite._corpus import Batches, Document, DocumentCorpus, File
 from bpetite._decoder import as_list
 from bpetite._engine import ENGINE
 from bpetite._engine.arrays import as_array, joined
@@ -67,16 +67,12 @@ _ONE_THREAD: Final = 1
 _UINT32: Final = "uint32"
 _STRICT: Final = "strict"
 
-_ANY_MERGES: Final = MergeOptions()
-
 _NO_FRAME: Final[Frame] = ((), ())
-
-_NO_TEXTS: Final[Mapping[str, Any]] = {}
 
 # No text is that long, and counts have 64 bits.
 _MAX_COUNT = 2**63
 
-AnyCorpus = str | Iterable[Document] | Batches | PieceCounts
+AnyCorpus = str | File | Iterable[Document] | Batches | PieceCounts
 """What `Tokenizer.train` learns from."""
 
 # The usual types of a choice of special tokens.
@@ -89,9 +85,8 @@ _MAX_ENCODERS = 64
 class Tokenizer(MakesStreams):
     """Turns text into ids and back, by a vocabulary that was trained or loaded.
 
-    Make one with `Tokenizer.train`, `Tokenizer.train_from_files`, `Tokenizer.load` or
-    `Tokenizer.from_tiktoken`. A tokenizer is immutable and safe to share between threads. Two
-    tokenizers are equal if their vocabularies are.
+    Make one with `Tokenizer.train`, `Tokenizer.load` or `Tokenizer.from_tiktoken`. A tokenizer is
+    immutable and safe to share between threads. Two tokenizers are equal if their vocabularies are.
 
     >>> tokenizer = Tokenizer.train("ab ab ab", vocab_size=258)
     >>> tokenizer
@@ -108,11 +103,11 @@ class Tokenizer(MakesStreams):
     )  # fmt: skip
 
     def __init__(self, vocabulary: Vocabulary | None = None, /) -> None:
-        """Not for users: call `Tokenizer.train`, `train_from_files`, `load` or `from_tiktoken`."""
+        """Not for users: call `Tokenizer.train`, `load` or `from_tiktoken`."""
         if not isinstance(vocabulary, Vocabulary):
             raise TypeError(
-                "Tokenizer is not made by a call; use Tokenizer.train, Tokenizer.train_from_files, "
-                "Tokenizer.load or Tokenizer.from_tiktoken"
+                "Tokenizer is not made by a call; use Tokenizer.train, Tokenizer.load or "
+                "Tokenizer.from_tiktoken"
             )
         self._vocabulary = vocabulary
         self._encoder = ENGINE.make_text_encoder(vocabulary)
@@ -149,55 +144,41 @@ class Tokenizer(MakesStreams):
     ) -> Tokenizer:
         """Learn a vocabulary from text, or learn more merges on top of another.
 
-        `corpus` is one document, an iterable of documents, or an object with a method `batches`,
-        such as `bpetite.corpora.Corpus`. It is read once. Memory grows with the number of distinct
-        pieces, not with the length of the corpus. No piece spans two documents. `corpus` may be a
-        `PieceCounts` instead, the counts of such a corpus.
+        `corpus` is one document, an iterable of documents, an object with a method `batches`, such
+        as `bpetite.corpora.Corpus`, or the `PieceCounts` of any of these. It is read once. Memory
+        grows with the number of distinct pieces, and no piece spans two documents.
 
-        A document is a `str`, or its UTF-8 in bytes. With `errors="replace"`, U+FFFD replaces lone
-        surrogates and invalid UTF-8.
+        A document is a `str`, its UTF-8 in bytes, or a file of UTF-8: a path (`os.PathLike`) or an
+        open binary file, which is read in chunks. A `str` is always text, never a path.
 
-        `vocab_size` counts the 256 bytes and the merges, not the special tokens. Training stops
-        there, or earlier, with a `CorpusWarning`, if no pair is left. The same warning tells of
-        documents that are names of files, and of text that looks like JSON Lines.
+        - `vocab_size`: the number of bytes and merges, with those of `base`, without special tokens
+        - `pattern`: what splits text into pieces: a name (gpt2, cl100k, o200k, llama3, qwen2,
+          words) or an expression of `regex`; by default that of the counts or the base, else gpt2
+        - `special_tokens`: get the ids after the last merge, in this order; in the corpus, their
+          literals are ordinary text
+        - `balance`: a development text for each name in `corpus`, which then is a mapping; each
+          merge is the most frequent pair of the language whose development text has the most ids
+        - `base`: a vocabulary whose ids all stay; new ids follow its highest
+        - `min_pair_count`: no pair is merged that occurs less often
+        - `max_token_bytes`: no new token is longer
+        - `require`: these tokens are made first, with the tokens that they need; no rule binds them
+        - `forbid`: no new token is one of these, has a match of this compiled expression of bytes,
+          or makes this pure function of bytes true; by default, words forbids more than four words
+        - `whole_characters`: a new token is whole characters, or a part of one
+        - `errors`: "replace" puts U+FFFD in place of lone surrogates and invalid UTF-8
+        - `progress`: is called with a `TrainingProgress`
+        - `threads`: the number of threads that count pieces, None for one per usable core; the
+          result is the same for any number, and the Python engine uses one
 
-        `pattern` splits text into pieces. It is a name (gpt2, cl100k, o200k, llama3, qwen2, words)
-        or a regular expression of the `regex` package. Text that it does not match is a piece too.
-        A pattern that backtracks on short trials is refused, but no trial finds all such patterns.
-        The default is gpt2, and for a `PieceCounts` the pattern of its pieces.
-
-        `special_tokens` get the ids after the last merge, in the order given. In the corpus they
-        are ordinary text.
-
-        `progress` is called with a `TrainingProgress`. `threads` is the number of threads that
-        count pieces; None means one for each usable core. The result is the same for any number.
-        The Python engine uses one.
-
-        With a `base`, all its ids stay, and new ids follow its highest. `vocab_size` counts the
-        ordinary tokens of both. The corpus is encoded by `base` first, in the pieces of `pattern`,
-        by default the base's. So training in one go and in steps without special tokens gives
-        equal vocabularies. Another `pattern` learns tokens that the base's pattern splits, and
-        becomes the pattern of the result. If the base normalizes text (form C), so does training.
-        A `PieceCounts` must then be of normalized text, of which its pieces show only some.
-
-        These arguments say which merges are learnt, except for required tokens. Any encoder can use
-        the result.
-
-        - `min_pair_count`: no pair is merged that occurs less often.
-        - `max_token_bytes`: no new token is longer.
-        - `require`: these tokens are made first, with the tokens that they need.
-        - `forbid`: no new token is one of these, matches this compiled expression of bytes
-          anywhere, or makes this function of bytes return true. It must be a pure function. By
-          default the pattern words forbids more than four words, and no other forbids a token.
-        - `whole_characters`: a new token is whole characters, or a part of one.
-
-        `balance` has a development text for each language, and `corpus` then the text of each, by
-        the same names. Each merge is the most frequent pair of the language whose development text
-        has the most ids, the first of several. So give texts of equal meaning. (Foroutan et al.,
-        arXiv:2508.04796.)
+        A `CorpusWarning` tells of documents that are names of files, of text that looks like JSON
+        Lines, and of training that stops below `vocab_size` because no pair is left. The reference
+        is docs/training.md.
 
         >>> Tokenizer.train(["to be", "or not to be"], 260, special_tokens=()).merges
         ((32, 98), (116, 111), (256, 101), (32, 110))
+        >>> from io import BytesIO
+        >>> Tokenizer.train(["ab ab", BytesIO(b"ab ab")], 258).merges
+        ((97, 98), (32, 256))
         >>> base = Tokenizer.train("ab ab", 257)
         >>> larger = Tokenizer.train("cd cd", 258, base=base)
         >>> base.encode("ab<|endoftext|>cd"), larger.encode("ab<|endoftext|>cd")
@@ -206,17 +187,17 @@ class Tokenizer(MakesStreams):
         >>> Tokenizer.train(texts, 257, balance={"one": "b", "other": "cd"}).merges
         ((99, 100),)
 
-        Raises ValueError if the names in `corpus` and `balance` differ, and for a development text
-        without bytes.
-        Raises ValueError for a `vocab_size` below that of `base` with the required tokens, and for
-        a required token that the pattern splits or the base normalizes. Raises ValueError for a
-        base with several patterns without a `pattern`, and for pieces that the base normalizes.
-        Raises ValueError for a `vocab_size` below 256, for `threads` below 1, and for a special
-        token that is empty or given twice. Raises ValueError for a pattern that does not compile,
-        can match the empty string, backtracks without bound, or has possessive quantifiers or
-        atomic groups, and for one that is not the pattern of a `PieceCounts`.
-        Raises UnicodeEncodeError for a lone surrogate, UnicodeDecodeError for bytes that are not
-        UTF-8, and TypeError for a wrong type.
+        Raises ValueError for a `vocab_size` below 256, or below the ordinary tokens of `base` with
+        the required ones; for `threads` below 1; for a special token that is empty, too long or
+        given twice; and for a pattern that does not compile, can match the empty string,
+        backtracks, has possessive quantifiers or atomic groups, or is not that of the counts.
+        Raises ValueError for a required token that the pattern splits or the base normalizes, for
+        counted pieces that the base normalizes, for a base with several patterns without a
+        `pattern`, if the names in `corpus` and `balance` differ, and for an empty development text.
+        Raises UnicodeEncodeError for a lone surrogate, with its position in the document,
+        UnicodeDecodeError for bytes that are not UTF-8, and ValueError for a file that is not, with
+        its name and the offset in bytes. Raises OSError for a file that cannot be read, and
+        TypeError for a wrong type.
         """
         replaces = _arguments.check_text_errors(errors)
         texts, developments = _languages(corpus, balance)
@@ -245,32 +226,6 @@ class Tokenizer(MakesStreams):
         )
 
     @classmethod
-    def train_from_files(
-        cls,
-        paths: Iterable[Source],
-        vocab_size: int,
-        *,
-        pattern: str = "gpt2",
-        special_tokens: Iterable[str] = (END_OF_TEXT,),
-        progress: ProgressCallback | None = None,
-        threads: int | None = None,
-    ) -> Tokenizer:
-        """Learn a vocabulary from files in UTF-8, as `train` does from their texts.
-
-        Each file is one document. It is read in chunks and never held whole. Line ends stay as
-        they are. `paths` may hold open binary files too (`sys.stdin.buffer`).
-
-        >>> import io
-        >>> Tokenizer.train_from_files([io.BytesIO(b"ab ab ab")], 258).merges
-        ((97, 98), (32, 256))
-
-        Raises the errors of `train`, and OSError for a file that cannot be read. Raises ValueError
-        for bytes that are not UTF-8, with the file and the offset in bytes.
-        """
-        documents = _corpus.FileCorpus(paths)
-        return cls._train([documents], vocab_size, pattern, special_tokens, progress, threads)
-
-    @classmethod
     def _train(
         cls,
         texts: list[DocumentCorpus | PieceCounts],
@@ -279,8 +234,8 @@ class Tokenizer(MakesStreams):
         special_tokens: Iterable[str],
         progress: ProgressCallback | None,
         threads: int | None,
-        developments: Mapping[str, DocumentCorpus | PieceCounts] = _NO_TEXTS,
-        options: MergeOptions = _ANY_MERGES,
+        developments: Mapping[str, DocumentCorpus | PieceCounts],
+        options: MergeOptions,
     ) -> Tokenizer:
         size = _arguments.check_vocab_size(vocab_size)
         threads = _arguments.check_threads(threads)
@@ -866,9 +821,7 @@ class Tokenizer(MakesStreams):
         splitter = self._splitters.get(chosen)
         if splitter is None:
             vocabulary = self._vocabulary
-            pretokenizer = Pretokenizer(
-                vocabulary.pattern, vocabulary.more_patterns, vocabulary.normalizer
-            )
+            pretokenizer = Pretokenizer(*vocabulary.patterns, normalizer=vocabulary.normalizer)
             literals = [
                 literal
                 for literal in vocabulary.special_tokens
@@ -1219,8 +1172,16 @@ class Tokenizer(MakesStreams):
 
     @property
     def vocab_size(self) -> int:
-        """The number of ids in use: bytes, merges and special tokens."""
-        return len(self._vocabulary)
+        """The number of ordinary tokens, as `train` counts them: bytes and merges.
+
+        Special tokens come on top: `len(tokenizer.ids)` is the number of all ids in use. In a
+        vocabulary from elsewhere, tokens that no merge makes count too.
+
+        >>> tokenizer = Tokenizer.train("ab ab ab", vocab_size=258)
+        >>> tokenizer.vocab_size, len(tokenizer.ids)
+        (258, 259)
+        """
+        return len(self._vocabulary.ordinary_tokens)
 
     @property
     def n_vocab(self) -> int:
@@ -1243,14 +1204,15 @@ class Tokenizer(MakesStreams):
         return self._vocabulary.special_tokens
 
     @property
-    def pattern(self) -> str:
-        """The regular expression that splits text into pieces."""
-        return self._vocabulary.pattern
+    def patterns(self) -> tuple[str, ...]:
+        r"""The regular expressions that split text into pieces, applied in turn.
 
-    @property
-    def more_patterns(self) -> tuple[str, ...]:
-        """Patterns that split the pieces again, in turn; most vocabularies have none."""
-        return self._vocabulary.more_patterns
+        Most vocabularies have one. Each further pattern splits every piece of the one before it.
+
+        >>> Tokenizer.train("", 256, pattern=r"\S+|\s+").patterns
+        ('\\S+|\\s+',)
+        """
+        return self._vocabulary.patterns
 
     @property
     def lossless(self) -> bool:
@@ -1368,7 +1330,8 @@ class Tokenizer(MakesStreams):
         special_ids = {*self.special_tokens.values()}
         # In a vocabulary from elsewhere, several merges may make one token, or no merge makes it.
         made = {*self._vocabulary.merge_ids} - special_ids
-        others = self.vocab_size - len({*self._vocabulary.byte_ids, *made, *special_ids})
+        count = len(self._vocabulary)
+        others = count - len({*self._vocabulary.byte_ids, *made, *special_ids})
         merges = _counted(len(self.merges), "merge")
         if len(made) != len(self.merges):
             merges = f"{_counted(len(made), 'token')} of {merges}"
@@ -1376,7 +1339,7 @@ class Tokenizer(MakesStreams):
         if others:
             groups.append(_counted(others, "other token"))
         groups.append(_counted(len(special_ids), "special token"))
-        return f"<Tokenizer: {self.vocab_size} ids = {' + '.join(groups)}>"
+        return f"<Tokenizer: {count} ids = {' + '.join(groups)}>"
 
 
 def vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:

@@ -350,6 +350,11 @@ class Vocabulary:
         return len(self.tokens.bytes_of)
 
     @property
+    def patterns(self) -> tuple[str, ...]:
+        """All patterns in turn."""
+        return (self.pattern, *self.more_patterns)
+
+    @property
     def is_plain(self) -> bool:
         """Whether training could have made this vocabulary, for some pattern."""
         plain = Vocabulary(self.merges, self.special_tokens, self.pattern)

@@ -46,7 +46,7 @@ def tokenizers() -> dict[str, Tokenizer]:
     found = {name: Tokenizer.train(corpus, 420, pattern=each) for name, each in patterns.items()}
     gpt2 = found["gpt2"]
     found["normal form"] = Tokenizer(
-        Vocabulary(gpt2.merges, gpt2.special_tokens, gpt2.pattern, normalizer="NFC")
+        Vocabulary(gpt2.merges, gpt2.special_tokens, gpt2.patterns[0], normalizer="NFC")
     )
     return found
 

@@ -39,7 +39,7 @@ def trained(draw: st.DrawFn) -> Vocabulary:
         {ids[id]: token for id, token in made.ordinary_tokens.items()},
         [(ids[left], ids[right]) for left, right in made.merges],
         {},
-        made.pattern,
+        made.patterns[0],
     )
 
 

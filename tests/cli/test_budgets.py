@@ -83,7 +83,7 @@ def test_chunks_of_a_text_have_their_places() -> None:
 
 def test_chunks_have_ids_on_request() -> None:
     ids = [chunk.ids for chunk in TOKENIZER.chunks(TEXT, 12)]
-    assert [line["ids"] for line in lines("12", "--ids", "text.txt")] == ids
+    assert [line["ids"] for line in lines("12", "--with-ids", "text.txt")] == ids
 
 
 def test_chunks_name_their_documents(folder: Path) -> None:

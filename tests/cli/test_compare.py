@@ -294,21 +294,21 @@ def test_figures_as_json(composing: str) -> None:
         "models": [
             {
                 "model": "bytes.json",
-                "vocab_size": 257,
+                "ids": 257,
                 "tokens": 5,
                 "bytes_per_token": 1.0,
                 "equal_cuts": 1.0,
             },
             {
                 "model": "é.json",
-                "vocab_size": 258,
+                "ids": 258,
                 "tokens": 4,
                 "bytes_per_token": 1.25,
                 "equal_cuts": 0.75,
             },
             {
                 "model": composing,
-                "vocab_size": 258,
+                "ids": 258,
                 "tokens": 3,
                 "bytes_per_token": 5 / 3,
                 "equal_cuts": None,
@@ -387,7 +387,7 @@ def test_at_most_n_differences_are_shown(count: int) -> None:
     ]
     assert model == {
         "model": "bc.json",
-        "vocab_size": 258,
+        "ids": 258,
         "tokens": 5,
         "bytes_per_token": 1.4,
         "equal_cuts": 2 / 6,

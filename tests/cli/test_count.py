@@ -54,13 +54,15 @@ def test_stdin_has_a_name_only_if_given() -> None:
 
 
 def test_more_tokens_than_the_maximum_fail() -> None:
-    assert in_process(*COUNT, "three.txt", "--max", "3") == Result(0, b"3 three.txt\n", [])
-    result = in_process(*COUNT, "three.txt", "many.txt", "--max", "1233")
+    assert in_process(*COUNT, "three.txt", "--max-tokens", "3") == Result(0, b"3 three.txt\n", [])
+    result = in_process(*COUNT, "three.txt", "many.txt", "--max-tokens", "1233")
     lines = b"   3 three.txt\n1234 many.txt\n1237 total\n"
-    error = "bpetite: many.txt has 1234 tokens, more than --max 1233; truncate or chunk cuts it"
+    error = (
+        "bpetite: many.txt has 1234 tokens, more than --max-tokens 1233; truncate or chunk cuts it"
+    )
     assert result == Result(1, lines, [error])
-    error = "bpetite: the text has 2 tokens, more than --max 1; truncate or chunk cuts it"
-    assert in_process(*COUNT, "--text", "~~", "--max", "1") == Result(1, b"2\n", [error])
+    error = "bpetite: the text has 2 tokens, more than --max-tokens 1; truncate or chunk cuts it"
+    assert in_process(*COUNT, "--text", "~~", "--max-tokens", "1") == Result(1, b"2\n", [error])
 
 
 def test_text_option_is_counted() -> None:
@@ -158,15 +160,15 @@ def test_bad_files_alone_have_no_total() -> None:
 
 def test_a_bad_file_hides_no_excess_of_tokens() -> None:
     Path("bad.txt").write_bytes(b"ab\xff")
-    excess = "bpetite: three.txt has 3 tokens, more than --max 2; truncate or chunk cuts it"
-    result = in_process(*COUNT, "bad.txt", "three.txt", "--max", "2")
+    excess = "bpetite: three.txt has 3 tokens, more than --max-tokens 2; truncate or chunk cuts it"
+    result = in_process(*COUNT, "bad.txt", "three.txt", "--max-tokens", "2")
     assert result == Result(1, b"3 three.txt\n3 total\n", [BAD, excess])
 
 
 def test_a_file_that_is_skipped_whole_has_no_count() -> None:
     Path("bad.txt").write_bytes(b"ab\xff")
     Path("half.jsonl").write_bytes(b'{"text": "~"}\n{}\n')
-    skip = ("--on-bad", "skip", "--max", "5")
+    skip = ("--on-bad", "skip", "--max-tokens", "5")
     skipped = BAD.replace(": ", ": skipped 1 bad document: ", 1)
     assert in_process(*COUNT, "bad.txt", *skip) == Result(0, b"- bad.txt\n", [skipped])
     result = in_process(*COUNT, "three.txt", "bad.txt", "half.jsonl", *skip)

@@ -40,7 +40,7 @@ def test_figures_of_a_vocabulary() -> None:
         "mean length          1.02 bytes",
         "part of a character  128 tokens (49.2%)",
         "pattern              gpt2",
-        f"                     {tokenizer.pattern}",
+        f"                     {tokenizer.patterns[0]}",
         "longest tokens          3 bytes  ' ab'",
     ]
     assert rows[11:15] == [
@@ -87,7 +87,7 @@ def test_pattern_is_shown_with_its_names(pattern: str, name: str) -> None:
     tokenizer.save("other.json")
     assert rows_from("pattern", "--model", "other.json") == [
         f"pattern              {name}",
-        f"                     {tokenizer.pattern}",
+        f"                     {tokenizer.patterns[0]}",
     ]
 
 
@@ -109,7 +109,7 @@ def test_more_patterns_and_normal_form_are_shown() -> None:
     assert rows_from("pattern", "--model", "tokenizer.json") == [
         r"pattern              \p{N}",
         "then by              gpt2",
-        f"                     {TOKENIZER.pattern}",
+        f"                     {TOKENIZER.patterns[0]}",
         "normal form          C, of the text before it is split",
     ]
 
@@ -338,13 +338,14 @@ def test_json_has_the_figures() -> None:
     assert found == {
         "format": "bpetite",
         "fingerprint": tokenizer.fingerprint,
-        "vocab_size": 259,
+        "ids": 259,
+        "vocab_size": 258,
         "merges": 2,
         "special_tokens": {"<|endoftext|>": 258},
         "n_vocab": 259,
         "mean_bytes": 261 / 258,
         "partial_tokens": 128,
-        "patterns": [tokenizer.pattern],
+        "patterns": [*tokenizer.patterns],
         "lossless": True,
     }
 

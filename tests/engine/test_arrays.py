@@ -23,7 +23,7 @@ FRAMED = Tokenizer(
     Vocabulary(
         SMALL.merges,
         SMALL.special_tokens,
-        SMALL.pattern,
+        SMALL.patterns[0],
         prefix_ids=(259, 259),
         suffix_ids=(258,),
     )

@@ -66,7 +66,7 @@ def tokenizers() -> dict[str, Tokenizer]:
     }
     gpt2 = by_name["gpt2"]
     by_name[OTHERS[1]] = Tokenizer(
-        Vocabulary(gpt2.merges, gpt2.special_tokens, gpt2.pattern, normalizer="NFC")
+        Vocabulary(gpt2.merges, gpt2.special_tokens, gpt2.patterns[0], normalizer="NFC")
     )
     return by_name
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.examples import few_examples, slow_except
 
 from bpetite import PATTERNS
-from bpetite._corpus import FileCorpus, TextCorpus
+from bpetite._corpus import TextCorpus
 from bpetite._engine import python as _python_engine
 from bpetite._progress import Reporter
 from bpetite._vocabulary import Pair
@@ -29,9 +29,7 @@ def silent() -> Reporter:
     return Reporter(None, "counting", None)
 
 
-def learnt_natively(
-    corpus: TextCorpus | FileCorpus, pattern: str, limit: int, threads: int
-) -> list[Pair]:
+def learnt_natively(corpus: TextCorpus, pattern: str, limit: int, threads: int) -> list[Pair]:
     counts = _native_engine.count_pieces(corpus, pattern, silent(), threads)
     return _native_engine.learn_merges(counts, limit)
 
@@ -85,7 +83,7 @@ def test_merges_of_files_with_short_reads_are_equal(
 
     files = [Trickle(document.encode("utf-8", "replace")) for document in documents]
     expected = [document.encode("utf-8", "replace").decode() for document in documents]
-    native = learnt_natively(FileCorpus(files), pattern, 100, 1)
+    native = learnt_natively(TextCorpus(files), pattern, 100, 1)
     assert native == learnt_in_python(expected, pattern, 100)
 
 

@@ -87,11 +87,11 @@ def _read(document: dict[str, Any], folder: Path) -> Tokenizer:
 
 
 def test_settings_and_skipped_tokens_change_nothing() -> None:
-    plain = Vocabulary(TRAINED.merges, TRAINED.special_tokens, TRAINED.pattern)
+    plain = Vocabulary(TRAINED.merges, TRAINED.special_tokens, TRAINED.patterns[0])
     other = Vocabulary(
         TRAINED.merges,
         dict(reversed([*TRAINED.special_tokens.items()])),
-        TRAINED.pattern,
+        TRAINED.patterns[0],
         kept_special_tokens=frozenset([END]),
         settings={"bos_token": END},
     )
@@ -151,7 +151,7 @@ def test_fingerprints_stay_the_same() -> None:
 
 
 def test_a_fingerprint_is_found_once() -> None:
-    tokenizer = Tokenizer(Vocabulary(TRAINED.merges, TRAINED.special_tokens, TRAINED.pattern))
+    tokenizer = Tokenizer(Vocabulary(TRAINED.merges, TRAINED.special_tokens, TRAINED.patterns[0]))
     first = tokenizer.fingerprint
     begin = time.process_time()
     for _ in range(1000):

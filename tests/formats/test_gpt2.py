@@ -197,11 +197,11 @@ def test_another_pattern_may_be_given(pattern: str, layout: Layout, tmp_path: Pa
     path = written(tmp_path, vocab, merges)
     loaded = Tokenizer.load(path, pattern=pattern)
     other = tokenizers.Tokenizer(models.BPE(vocab, merges))
-    split = pre_tokenizers.Split(tokenizers.Regex(loaded.pattern), "isolated")
+    split = pre_tokenizers.Split(tokenizers.Regex(loaded.patterns[0]), "isolated")
     other.pre_tokenizer = pre_tokenizers.Sequence(
         [split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
     )
-    assert loaded.pattern == PATTERNS.get(pattern, pattern)
+    assert loaded.patterns[0] == PATTERNS.get(pattern, pattern)
     texts = list(TEXTS.values())
     assert loaded.encode_batch(texts) == [each.ids for each in other.encode_batch(texts)]
 

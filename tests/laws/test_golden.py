@@ -27,7 +27,7 @@ def test_training_on_a_text_gives_the_golden_file(tmp_path: Path) -> None:
 
 
 def test_training_on_a_file_gives_the_golden_file(tmp_path: Path) -> None:
-    trained = Tokenizer.train_from_files([CORPUS], VOCAB_SIZE, special_tokens=SPECIAL_TOKENS)
+    trained = Tokenizer.train([CORPUS], VOCAB_SIZE, special_tokens=SPECIAL_TOKENS)
     trained.save(tmp_path / "new.json")
     assert (tmp_path / "new.json").read_bytes() == VOCABULARY.read_bytes()
 

@@ -115,7 +115,7 @@ def round_trip(tokenizer: Tokenizer, folder: Path) -> Iterator[Tokenizer]:
         tokenizer.save(path)
         if number == 1:  # a .tiktoken file has neither
             tokenizer = Tokenizer.load(
-                path, pattern=tokenizer.pattern, special_tokens=tokenizer.special_tokens
+                path, pattern=tokenizer.patterns[0], special_tokens=tokenizer.special_tokens
             )
         else:
             tokenizer = Tokenizer.load(path)

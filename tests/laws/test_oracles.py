@@ -30,7 +30,7 @@ def as_tiktoken(tokenizer: Tokenizer) -> tiktoken.Encoding:
     assert len(ranks) == len(ids)  # tiktoken needs different bytes for each id
     return tiktoken.Encoding(
         "bpetite",
-        pat_str=tokenizer.pattern,
+        pat_str=tokenizer.patterns[0],
         mergeable_ranks=ranks,
         special_tokens=dict(tokenizer.special_tokens),
     )
@@ -123,7 +123,7 @@ def test_characters_of_every_category_are_cut_alike(name: str) -> None:
     """
     first_bytes = [*range(0x80), *range(0xC2, 0xF5)]
     merges = tuple((ord(before), byte) for before in "a1. " for byte in first_bytes)
-    tokenizer = Tokenizer(Vocabulary(merges, {}, Tokenizer.train("", 256).pattern))
+    tokenizer = Tokenizer(Vocabulary(merges, {}, Tokenizer.train("", 256).patterns[0]))
     encode = oracle(name, tokenizer)
     characters = samples()
     different = []

@@ -89,10 +89,10 @@ for threads in (None, 4):
 
 
 @pytest.mark.parametrize("cpus", [1, 4])
-def test_training_from_files_and_corpora(cpus: int) -> None:
+def test_training_on_files_and_corpora(cpus: int) -> None:
     program = """
 from bpetite.corpora import Corpus
-print(Tokenizer.train_from_files([folder / "a.txt"], 300) == tokenizer)
+print(Tokenizer.train([folder / "a.txt"], 300) == tokenizer)
 print(Tokenizer.train(Corpus(folder / "a.txt"), 300) == tokenizer)
 print(len([*Corpus(folder / "a.jsonl")]))
 """

@@ -43,7 +43,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Any]:
     ordinary = trained.tokens[: trained.special_tokens[END]]
     encoding = tiktoken.Encoding(
         "trained",
-        pat_str=trained.pattern,
+        pat_str=trained.patterns[0],
         mergeable_ranks={token: id for id, token in enumerate(ordinary)},
         special_tokens=dict(trained.special_tokens),
     )

@@ -131,7 +131,7 @@ def as_tiktoken(tokenizer: Tokenizer) -> tiktoken.Encoding:
     ranks = {tokenizer.token_bytes(id): id for id in ids}
     assert len(ranks) == len(ids)
     return tiktoken.Encoding(
-        "bpetite", pat_str=tokenizer.pattern, mergeable_ranks=ranks, special_tokens={}
+        "bpetite", pat_str=tokenizer.patterns[0], mergeable_ranks=ranks, special_tokens={}
     )
 
 

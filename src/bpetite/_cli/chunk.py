@@ -28,7 +28,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=0,
         help="begin a chunk with at most N tokens of the one before (default: 0)",
     )
-    parser.add_argument("--ids", action="store_true", help="write the ids of each chunk too")
+    parser.add_argument("--with-ids", action="store_true", help="write the ids of each chunk too")
     common.add_special(parser)
     parser.add_argument("--quiet", action="store_true", help="show no notes")
     common.add_corpus(parser)
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> None:
                 "start": chunk.start,
                 "end": chunk.end,
                 "tokens": len(chunk.ids),
-                **({"ids": chunk.ids} if options.ids else {}),
+                **({"ids": chunk.ids} if options.with_ids else {}),
             }
             common.write(json.dumps(line, ensure_ascii=False) + "\n")
 

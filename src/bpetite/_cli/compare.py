@@ -218,7 +218,7 @@ def _table(models: list[_Model], texts: list[_Text]) -> str:
             share = _share(model, models[0], place)
             percent = "-" if share is None else _percent(share)
             name = _name(shown(text.name))
-            ids = f"{model.tokenizer.vocab_size:,}"
+            ids = f"{len(model.tokenizer.ids):,}"
             rows.append((name, _name(model.name), ids, f"{tokens:,}", ratio, percent))
     if len(texts) > 1:
         return table(rows, 2)
@@ -235,7 +235,7 @@ def _csv(models: list[_Model], texts: list[_Text]) -> str:
             names = (_name(shown(text.name)), _name(model.name))
             ratio = text.size / tokens if tokens else None
             share = _share(model, models[0], place)
-            size = model.tokenizer.vocab_size
+            size = len(model.tokenizer.ids)
             writer.writerow((*names, size, text.size, tokens, ratio, share))
     return file.getvalue()
 
@@ -282,7 +282,7 @@ def _json(models: list[_Model], texts: list[_Text], count: int | None) -> str:
         "models": [
             {
                 "model": _name(model.name, "replace"),
-                "vocab_size": model.tokenizer.vocab_size,
+                "ids": len(model.tokenizer.ids),
                 **_figures(model, models[0], size),
                 **({} if count is None else _shared(model, models[0])),
             }

@@ -55,7 +55,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--vocab-size",
         metavar="N",
         type=common.number(256, 2**32),
-        help="keep only the bytes and the merges of lowest rank, N in all; special tokens stay",
+        help="the number of bytes and merges of lowest rank to keep; special tokens come on top",
     )
     parser.add_argument(
         "--add-special-token",
@@ -126,7 +126,7 @@ def run(options: argparse.Namespace) -> None:
             _verify(options.verify, source, _Side(output, read_back, trial, format))
     with warnings.catch_warnings(action="ignore"):  # the trial has shown them
         tokenizer.save(output, options.force, format=format)
-    parts = [f"{format}, {tokenizer.vocab_size:,} ids", *notes, *_losses(tokenizer, read_back)]
+    parts = [f"{format}, {len(tokenizer.ids):,} ids", *notes, *_losses(tokenizer, read_back)]
     common.say(f"wrote {' and '.join(files)}: {'; '.join(parts)}")
 
 
@@ -196,10 +196,10 @@ def _read_back(tokenizer: Tokenizer, path: str, format: str) -> tuple[Tokenizer,
         notes = ["these files do not record the pattern, which is GPT-2's"]
         return Tokenizer.load(path, format=format), notes if format == "gpt2" else []
     missing = "this file does not record the pattern and the special tokens"
-    pattern, special_tokens = tokenizer.pattern, tokenizer.special_tokens
+    (pattern,), special_tokens = tokenizer.patterns, tokenizer.special_tokens
     with suppress(ValueError):
         read_back = Tokenizer.load(path, format=format)
-        if (read_back.pattern, read_back.special_tokens) == (pattern, special_tokens):
+        if (read_back.patterns, read_back.special_tokens) == (tokenizer.patterns, special_tokens):
             return read_back, [f"{missing}, but bpetite knows those of this public vocabulary"]
     read_back = Tokenizer.load(path, format=format, pattern=pattern, special_tokens=special_tokens)
     options = ["--pattern", *(pattern_names(pattern) or [pattern])[:1]]

@@ -30,10 +30,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     common.add_text_inputs(parser)
     common.add_special(parser)
     parser.add_argument(
-        "--max",
+        "--max-tokens",
+        "-n",
         metavar="N",
         type=common.number(0, 2**63),
-        help="end with the exit code 1 if an input has more than N tokens",
+        help="the most tokens of an input: if one has more, end with the exit code 1",
     )
     parser.add_argument("--quiet", action="store_true", help="show neither progress nor notes")
     common.add_corpus(parser)
@@ -57,10 +58,11 @@ def run(options: argparse.Namespace) -> None:
     total = (sum(count for count, _ in known), "total")
     _write([*counts, total] if has_total else counts, options)
     most, largest = max(known, default=(0, ""))
-    if options.max is not None and most > options.max:
+    if options.max_tokens is not None and most > options.max_tokens:
         shown = common.shown(largest) if largest else "the text"
         raise ValueError(
-            f"{shown} has {most} tokens, more than --max {options.max}; truncate or chunk cuts it"
+            f"{shown} has {most} tokens, more than --max-tokens {options.max_tokens}; truncate or "
+            f"chunk cuts it"
         )
     if len(counts) < inputs:
         raise SystemExit(1)

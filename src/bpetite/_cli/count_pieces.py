@@ -34,7 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "machines can add up the counts of all machines, each its partition",
     )
     parser.add_argument("--force", action="store_true", help="replace the output if it exists")
-    pieces.add_options(parser)
+    pieces.add_options(parser, "file of piece counts")
     common.add_part(parser, "count only")
     parser.add_argument("--quiet", action="store_true", help="show neither progress nor notes")
     common.add_corpus(parser)

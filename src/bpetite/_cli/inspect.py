@@ -131,13 +131,14 @@ def _values(tokenizer: Tokenizer, format: str) -> dict[str, Any]:
     return {
         "format": format,
         "fingerprint": tokenizer.fingerprint,
+        "ids": len(tokenizer.ids),
         "vocab_size": tokenizer.vocab_size,
         "merges": len(tokenizer.merges),
         "special_tokens": dict(tokenizer.special_tokens),
         "n_vocab": tokenizer.n_vocab,
         "mean_bytes": figures.mean_bytes,
         "partial_tokens": figures.partial,
-        "patterns": [tokenizer.pattern, *tokenizer.more_patterns],
+        "patterns": tokenizer.patterns,
         "lossless": tokenizer.lossless,
         "longest_tokens": [*map(_row_of, figures.longest)],
     }
@@ -174,7 +175,7 @@ def _figures(tokenizer: Tokenizer, format: str) -> str:
     rows = [
         ("format", format),
         ("fingerprint", tokenizer.fingerprint),
-        ("ids in use", f"{tokenizer.vocab_size:,}"),
+        ("ids in use", f"{len(tokenizer.ids):,}"),
         ("merges", f"{len(tokenizer.merges):,}"),
         ("special tokens", special or "none"),
         ("highest id + 1", f"{tokenizer.n_vocab:,}"),
@@ -191,7 +192,7 @@ def _figures(tokenizer: Tokenizer, format: str) -> str:
 def _pattern_rows(tokenizer: Tokenizer) -> Iterator[tuple[str, str]]:
     """Yield each pattern, after its names if it has any."""
     label = "pattern"
-    for pattern in (tokenizer.pattern, *tokenizer.more_patterns):
+    for pattern in tokenizer.patterns:
         if names := pattern_names(pattern):
             yield label, " or ".join(names)
             label = ""

@@ -15,8 +15,8 @@ from bpetite._cli import common
 _MAX_COUNT = 2**64 - 1
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how pieces are counted."""
+def add_options(parser: argparse.ArgumentParser, weighted: str = "input") -> None:
+    """Add the options that say how pieces are counted; `weighted` is what may have a weight."""
     parser.add_argument(
         "--pattern",
         metavar="PATTERN",
@@ -29,7 +29,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         type=_weight,
-        help="count this input N times, as if it were there N times; repeatable",
+        help=f"count this {weighted} N times, as if it were there N times; repeatable",
     )
     parser.add_argument(
         "--min-count",

@@ -48,7 +48,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=common.number(256, 2**32),
         required=True,
-        help="the number of ids, including the 256 bytes and without special tokens",
+        help="the number of bytes and merges; special tokens come on top",
     )
     parser.add_argument(
         "--output", "-o", metavar="FILE", required=True, help="the vocabulary file to write"
@@ -164,15 +164,15 @@ def run(options: argparse.Namespace) -> None:
     tokenizer.save(options.output, overwrite=options.force)
     ended = time.monotonic()
 
-    learnt = tokenizer.vocab_size - len(tokenizer.special_tokens)
+    learnt = tokenizer.vocab_size
     stopped_early = learnt < options.vocab_size
     if stopped_early and not options.quiet:
         is_ruled = options.min_pair_count > 1 or options.max_token_bytes or options.base
         is_ruled = is_ruled or options.forbid or options.whole_characters
-        is_ruled = is_ruled or tokenizer.pattern == PATTERNS["words"]
+        is_ruled = is_ruled or tokenizer.patterns == (PATTERNS["words"],)
         left = "that may be merged" if is_ruled else "to merge"
         common.say(f"stopped at {learnt} of {options.vocab_size} ids: no pair is left {left}")
-    if not pattern_names(tokenizer.pattern) and not options.quiet:
+    if not pattern_names(*tokenizer.patterns) and not options.quiet:
         common.say("llama.cpp supports named patterns only and cannot load this vocabulary")
     report = {
         "corpus_bytes": corpus_bytes,
@@ -215,7 +215,7 @@ def _trained(
         return tokenizer, None, progress.corpus_bytes
     given, base = pattern, rules["base"]
     if pattern is None and base is not None:
-        pattern = base.pattern
+        pattern = base.patterns[0]
     for name in stored:
         pattern = PieceCounts.read_header(name).checked_pattern(pattern)
     # Wrong options are found before the work. Training takes the pattern from the base, unless the

@@ -57,7 +57,7 @@ def native_form(vocabulary: Vocabulary) -> _native.NativeVocabulary | None:
 
 def make_text_encoder(vocabulary: Vocabulary) -> contract.TextEncoder:
     # Python splits text if only `regex` can.
-    *before, pattern = vocabulary.pattern, *vocabulary.more_patterns
+    *before, pattern = vocabulary.patterns
     max_digits = _MAX_DIGITS.get(before[0]) if len(before) == 1 else None
     name = _NAME_OF_PATTERN.get(pattern) if max_digits or not before else None
     native_vocabulary = native_form(vocabulary)

@@ -50,9 +50,7 @@ class TextEncoder:
     def __init__(
         self, vocabulary: Vocabulary, merge: Callable[[bytes], Sequence[int]] | None = None
     ) -> None:
-        self._pretokenizer = Pretokenizer(
-            vocabulary.pattern, vocabulary.more_patterns, vocabulary.normalizer
-        )
+        self._pretokenizer = Pretokenizer(*vocabulary.patterns, normalizer=vocabulary.normalizer)
         self._encoder = Encoder(vocabulary, self._pretokenizer.needs_resplit, merge)
         self._special_tokens: Mapping[str, int] = vocabulary.special_tokens
         self._splitter = SpecialSplitter(vocabulary.special_tokens)

@@ -8,16 +8,7 @@ from dataclasses import replace
 from itertools import islice
 
 from bpetite._arguments import TextErrors, check_text_errors, check_threads, replaced
-from bpetite._corpus import (
-    BatchCorpus,
-    Batches,
-    Document,
-    DocumentCorpus,
-    FileCorpus,
-    Source,
-    TextCorpus,
-    corpus_of,
-)
+from bpetite._corpus import Batches, Document, File, corpus_of
 from bpetite._engine import ENGINE
 from bpetite._piece_counts.file import (
     PieceCountsHeader,
@@ -41,9 +32,9 @@ _ITEMS_IN_BLOCK = 1 << 18
 class PieceCounts:
     """How often each piece occurs in a text: all that training needs of it.
 
-    Make them with `PieceCounts.from_corpus`, `PieceCounts.from_files` or `PieceCounts.load`. They
-    add up: the counts of the parts of a corpus, in any order, give the counts of the whole. So
-    several machines can count, and `Tokenizer.train` on the sum gives the vocabulary of all text.
+    Make them with `PieceCounts.from_corpus` or `PieceCounts.load`. They add up: the counts of the
+    parts of a corpus, in any order, give the counts of the whole. So several machines can count,
+    and `Tokenizer.train` on the sum gives the vocabulary of all text.
 
     Piece counts are immutable, and can be pickled. A piece takes some 15 bytes of memory.
 
@@ -57,11 +48,10 @@ class PieceCounts:
     __slots__ = ("_header", "_records")
 
     def __init__(self, header: PieceCountsHeader | None = None, records: bytes = b"", /) -> None:
-        """Not for users: call `from_corpus`, `from_files`, `from_items` or `load`."""
+        """Not for users: call `from_corpus`, `from_items` or `load`."""
         if not isinstance(header, PieceCountsHeader):
             raise TypeError(
-                "PieceCounts is not made by a call; use PieceCounts.from_corpus, "
-                "PieceCounts.from_files or PieceCounts.load"
+                "PieceCounts is not made by a call; use PieceCounts.from_corpus or PieceCounts.load"
             )
         self._header = header
         self._records = records
@@ -71,7 +61,7 @@ class PieceCounts:
     @classmethod
     def from_corpus(
         cls,
-        corpus: str | Iterable[Document] | Batches,
+        corpus: str | File | Iterable[Document] | Batches,
         *,
         pattern: str = "gpt2",
         errors: TextErrors = "strict",
@@ -88,42 +78,15 @@ class PieceCounts:
 
         Raises the errors of `Tokenizer.train`.
         """
-        return cls._count(_documents(corpus, errors), pattern, progress, threads)
-
-    @classmethod
-    def from_files(
-        cls,
-        paths: Iterable[Source],
-        *,
-        pattern: str = "gpt2",
-        progress: ProgressCallback | None = None,
-        threads: int | None = None,
-    ) -> PieceCounts:
-        """Count the pieces of files in UTF-8. Each file is one document.
-
-        >>> import io
-        >>> dict(PieceCounts.from_files([io.BytesIO(b"a b a")]).items())
-        {' a': 1, ' b': 1, 'a': 1}
-
-        Raises the errors of `Tokenizer.train_from_files`.
-        """
-        return cls._count(FileCorpus(paths), pattern, progress, threads)
-
-    @classmethod
-    def _count(
-        cls,
-        corpus: DocumentCorpus,
-        pattern: str,
-        progress: ProgressCallback | None,
-        threads: int | None,
-    ) -> PieceCounts:
+        documents = corpus_of(corpus, replaced if check_text_errors(errors) else None)
         threads = check_threads(threads)
         header = _new_header(pattern)
-        reporter = _reporter(progress, corpus)
-        counts = [ENGINE.count_pieces(corpus, header.pattern, reporter, threads)]
+        total = None if progress is None else documents.total_bytes()
+        reporter = Reporter(progress, "counting", total)
+        counts = [ENGINE.count_pieces(documents, header.pattern, reporter, threads)]
         # `pop` gives the only reference away, so that the engine can free the counts early.
         records = ENGINE.records_of(counts.pop())
-        reporter.tell(corpus.bytes_read)
+        reporter.tell(documents.bytes_read)
         return cls._merged([cls(header, records)], [1], 1)
 
     @classmethod
@@ -321,16 +284,6 @@ def _sums(items: list[tuple[str, int]]) -> dict[str, int]:
     return sums
 
 
-def _documents(
-    corpus: str | Iterable[Document] | Batches, errors: TextErrors
-) -> TextCorpus | BatchCorpus:
-    return corpus_of(corpus, replaced if check_text_errors(errors) else None)
-
-
 def _new_header(pattern: str) -> PieceCountsHeader:
     """Return the header of counts by a pattern, without totals."""
     return PieceCountsHeader(portable_pattern(pattern_of(pattern)), VERSION, 1, 0, 0, 0, 0)
-
-
-def _reporter(progress: ProgressCallback | None, corpus: DocumentCorpus) -> Reporter:
-    return Reporter(progress, "counting", None if progress is None else corpus.total_bytes())

@@ -175,8 +175,8 @@ class _Answers:
         described = [
             {
                 "name": model.name,
-                "ids": model.tokenizer.vocab_size,
-                "pattern": " or ".join(pattern_names(model.tokenizer.pattern)),
+                "ids": len(model.tokenizer.ids),
+                "pattern": " or ".join(pattern_names(*model.tokenizer.patterns)),
             }
             for model in self._models
         ]

@@ -45,10 +45,10 @@ def groups_of_ids(tokenizer: Tokenizer, encoded: Iterable[int]) -> Iterator[Grou
             ids, complete = [], ""
 
 
-def pattern_names(pattern: str) -> list[str]:
-    r"""Return the names of a pattern.
+def pattern_names(*patterns: str) -> list[str]:
+    r"""Return the names of a pattern; several in turn have none.
 
-    >>> pattern_names(Tokenizer.train("", 256).pattern), pattern_names(r"\S+|\s+")
+    >>> pattern_names(*Tokenizer.train("", 256).patterns), pattern_names(r"\S+|\s+")
     (['gpt2'], [])
     """
-    return [name for name, named in PATTERNS.items() if named == pattern]
+    return [name for name, named in PATTERNS.items() if (named,) == patterns]

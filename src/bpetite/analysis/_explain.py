@@ -145,7 +145,7 @@ def _pieces(
 ) -> Iterator[tuple[str, bool]]:
     """Yield each piece, and whether it is a special literal."""
     pretokenizer = Pretokenizer(
-        tokenizer.pattern, tokenizer.more_patterns, None if tokenizer.lossless else "NFC"
+        *tokenizer.patterns, normalizer=None if tokenizer.lossless else "NFC"
     )
     for segment, literal in SpecialSplitter(literals).split(text):
         for block in pretokenizer.blocks(segment):

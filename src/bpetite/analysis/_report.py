@@ -191,7 +191,7 @@ class _Subject:
     def next_merges(self, corpus: Batches, limit: int, max_bytes: int) -> NextMerges | None:
         """Learn merges on the beginning of a corpus, and count what each of them saves there."""
         tokenizer = self.tokenizer
-        if not limit or tokenizer.more_patterns:
+        if not limit or len(tokenizer.patterns) > 1:
             return None
         beginning = Beginning(corpus, max_bytes)
         size = len(self.tokens) + limit

@@ -60,7 +60,11 @@ class VocabularyFacts:
     def of(cls, tokenizer: Tokenizer) -> VocabularyFacts:
         special_tokens = dict(tokenizer.special_tokens)
         return cls(
-            tokenizer.fingerprint, VOCABULARY, tokenizer.n_vocab, tokenizer.pattern, special_tokens
+            tokenizer.fingerprint,
+            VOCABULARY,
+            tokenizer.n_vocab,
+            tokenizer.patterns[0],
+            special_tokens,
         )
 
 

@@ -31,7 +31,7 @@ def fingerprint(vocabulary: Vocabulary) -> str:
     document = {
         "version": _VERSION,
         "unicode_version": UNICODE_VERSION,
-        "patterns": [vocabulary.pattern, *vocabulary.more_patterns],
+        "patterns": vocabulary.patterns,
         "normalizer": vocabulary.normalizer,
         "tokens": tokens,
         "merges": merges,

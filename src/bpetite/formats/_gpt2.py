@@ -165,7 +165,7 @@ def merges_path(vocab_path: str) -> str:
 
 def to_files(vocabulary: Vocabulary) -> tuple[bytes, bytes]:
     """Return vocab.json and merges.txt. Raises ValueError if they cannot hold the vocabulary."""
-    if vocabulary.pattern != GPT2_PATTERN or vocabulary.more_patterns:
+    if vocabulary.patterns != (GPT2_PATTERN,):
         _refuse("a pattern other than GPT-2's")
     if vocabulary.normalizer:
         _refuse("a normalizer")

@@ -56,8 +56,7 @@ class HuggingFace(Format):
 
 def _portable_patterns(vocabulary: Vocabulary) -> list[str]:
     """Return the patterns as `read` spells them, without one that splits nothing."""
-    patterns = (vocabulary.pattern, *vocabulary.more_patterns)
-    return [to_portable(pattern) for pattern in patterns if pattern != MATCH_ALL]
+    return [to_portable(pattern) for pattern in vocabulary.patterns if pattern != MATCH_ALL]
 
 
 def reference_encode(tokenizer_json: str) -> Encode:

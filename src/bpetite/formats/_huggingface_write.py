@@ -70,7 +70,7 @@ def _document(vocabulary: Vocabulary) -> dict[str, Any]:
             for literal, id in sorted(vocabulary.special_tokens.items(), key=itemgetter(1))
         ],
         "normalizer": {"type": vocabulary.normalizer} if vocabulary.normalizer else None,
-        "pre_tokenizer": _pre_tokenizer((vocabulary.pattern, *vocabulary.more_patterns)),
+        "pre_tokenizer": _pre_tokenizer(vocabulary.patterns),
         "post_processor": _post_processor(vocabulary, texts),
         "decoder": _BYTE_LEVEL,
         "model": model,

@@ -18,7 +18,7 @@ class Tokenizer(Protocol):
     """The part of a `bpetite.Tokenizer` that a comparison needs."""
 
     @property
-    def pattern(self) -> str: ...
+    def patterns(self) -> tuple[str, ...]: ...
     @property
     def special_tokens(self) -> Mapping[str, int]: ...
     def encode(self, text: str) -> list[int]: ...
@@ -57,7 +57,7 @@ class Verifier:
         self._tokenizer = tokenizer
         self._path = os.fsdecode(path)
         _, self._reference = read(
-            path, format, tokenizer.pattern, tokenizer.special_tokens, given=False
+            path, format, tokenizer.patterns[0], tokenizer.special_tokens, given=False
         )
         self.reference_library: str | None = self._reference.name if self._reference else None
 
