@@ -27,6 +27,7 @@ LAYERS = (
     ("_engine", "_budget", "_token_tables", "_derived"),
     ("_streaming", "formats"),
     ("_piece_counts",),
+    ("_training",),
     ("_tokenizer",),
     ("__init__",),
     ("corpora", "arrow"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import re
 import sys
 import threading
 from pathlib import Path
@@ -131,3 +132,10 @@ def code_of(name: Name) -> tuple[str, CodeType | None]:
         for inner in ("__func__", "fget", "func"):
             found = getattr(found, inner, found)
     return name.path, getattr(inspect.unwrap(found), "__code__", None) if callable(found) else None
+
+
+def test_the_help_of_tokenizer_names_each_member_by_its_task() -> None:
+    members = {name for name in dir(bpetite.Tokenizer) if not name.startswith("_")}
+    assert bpetite.Tokenizer.__doc__ is not None
+    named = {*re.findall(r"`(\w+)`", bpetite.Tokenizer.__doc__)}
+    assert (named, len(members) <= 43) == (members, True)
