@@ -102,7 +102,8 @@ def description(address: str) -> str:
     if not address:
         return text
     address = f"{address.rstrip('/')}/%s/HEAD/"
-    text = re.sub(r"(!\[[^\]]*\]\()(?!https?:|#)", rf"\g<1>{address % 'raw'}", text)
+    pictures = r"(!\[[^\]]*\]\(|<(?:img|source)\b[^>]* src(?:set)?=\")(?!https?:|#)"
+    text = re.sub(pictures, rf"\g<1>{address % 'raw'}", text)
     return re.sub(r"(?<!!)(\[[^\[\]]*\]\()(?!https?:|#)", rf"\g<1>{address % 'blob'}", text)
 
 

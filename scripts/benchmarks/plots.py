@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,21 @@ def write_plots(bench: Bench, folder: Path, sections: Collection[str]) -> None:
             plot(bench, folder)
 
 
+def styled(ink: str) -> AbstractContextManager[None]:
+    """Draw with text and axes of a colour in the body."""
+    import matplotlib
+
+    style: Any = {
+        "svg.fonttype": "none",  # text stays text: small files, and the reader's fonts
+        "svg.hashsalt": "bpetite",  # equal data gives equal bytes
+        "font.family": "sans-serif",
+        "font.size": 10,
+        **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor"), ink),
+        **dict.fromkeys(("xtick.color", "ytick.color", "grid.color"), ink),
+    }
+    return matplotlib.rc_context(style)
+
+
 def draw(
     path: Path,
     title: str,
@@ -54,20 +70,11 @@ def draw(
     lines: Lines,
 ) -> None:
     """Write a plot as SVG; each axis has a title, and labels of values."""
-    import matplotlib
     from matplotlib.figure import Figure
     from matplotlib.ticker import NullLocator
 
-    style: Any = {
-        "svg.fonttype": "none",  # text stays text: small files, and the reader's fonts
-        "svg.hashsalt": "bpetite",  # equal data gives equal bytes
-        "font.family": "sans-serif",
-        "font.size": 10,
-        **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor"), INK),
-        **dict.fromkeys(("xtick.color", "ytick.color", "grid.color"), INK),
-    }
     libraries = list(dict.fromkeys(name.partition(",")[0] for name in lines))
-    with matplotlib.rc_context(style):
+    with styled(INK):
         figure = Figure(figsize=(7.6, 4.4), layout="constrained")
         axes = figure.add_subplot(xscale="log", yscale="log")
         axes.set_title(title, loc="left")
@@ -92,6 +99,42 @@ def draw(
         figure.legend(loc="outside right upper", frameon=False)
         figure.savefig(path, format="svg", transparent=True, metadata={"Date": None})
     say(f"{path}: " + ", ".join(f"{name} {points[-1][1]:.3g}" for name, points in lines.items()))
+
+
+BARS = "cl100k, english, list, cold"
+"""The row of the page's table of encoding that README shows."""
+
+BAR_LIBRARIES = ("bpetite", "fastokens", "gigatoken", "toktok", "tiktoken", "tokenizers")
+
+BAR_COLOURS = {
+    "light": ("#1f2328", "#c2334b", "#b4bcc6"),
+    "dark": ("#e6edf3", "#f0637a", "#56606c"),
+}
+"""For each kind of page: text, our bar, the other bars."""
+
+
+def write_bars(page: Path) -> None:
+    """Draw the speeds of the row `BARS` of a page, for light pages and for dark ones."""
+    from matplotlib.figure import Figure
+
+    rows = [line.strip("| \n").split(" | ") for line in page.read_text("utf-8").splitlines()]
+    row = next(row for row in rows if row[0] == BARS)
+    heads = next(row for row in reversed(rows[: rows.index(row)]) if "bpetite" in row)
+    speeds = {name: float(row[heads.index(name)]) for name in BAR_LIBRARIES}
+    for kind, (ink, ours, others) in BAR_COLOURS.items():
+        with styled(ink):
+            figure = Figure(figsize=(7.6, 2.5), layout="constrained")
+            axes = figure.add_subplot()
+            axes.set_title("Encoding unseen English with cl100k on one thread, MB/s", loc="left")
+            colours = [ours if name == "bpetite" else others for name in speeds]
+            bars = axes.barh([*speeds], [*speeds.values()], color=colours)
+            axes.bar_label(bars, [row[heads.index(name)] for name in speeds], padding=4)
+            axes.invert_yaxis()
+            axes.xaxis.set_visible(False)
+            axes.tick_params(length=0)
+            axes.spines[:].set_visible(False)
+            path = page.with_name(f"speed-{kind}.svg")
+            figure.savefig(path, format="svg", transparent=True, metadata={"Date": None})
 
 
 def encode(bench: Bench, folder: Path) -> None:

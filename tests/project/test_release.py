@@ -52,7 +52,9 @@ def test_links_of_readme_are_absolute(
 ) -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     assert setup_arguments("")["long_description"] == readme
-    links = re.findall(r"\]\(([^)]+)\)", setup_arguments(ADDRESS)["long_description"])
-    assert f"{ADDRESS}/raw/HEAD/docs/encode-speed.svg" in links
+    found = setup_arguments(ADDRESS)["long_description"]
+    links = re.findall(r"\]\(([^)]+)\)", found)
+    pictures = re.findall(r' src(?:set)?="([^"]+)"', found)
+    assert pictures == [f"{ADDRESS}/raw/HEAD/docs/speed-{kind}.svg" for kind in ("dark", "light")]
     assert f"{ADDRESS}/blob/HEAD/docs/training.md" in links
     assert [link for link in links if not link.startswith("https://")] == []
