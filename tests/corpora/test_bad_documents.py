@@ -414,6 +414,44 @@ for at in range(footer, len(data) - 8):
     assert "histogram" in output_of(program)
 
 
+@pytest.mark.parametrize("is_first", [False, True])
+@pytest.mark.parametrize("field", ["a.b", "a"])
+def test_a_column_with_the_path_of_a_struct_is_read(
+    field: str, is_first: bool, tmp_path: Path
+) -> None:
+    """The name of a column may also be the path of a field, or the beginning of one."""
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    other = {"a": [{"b": None}] * 31} if field == "a.b" else {"a.b": [7] * 31}
+    text = {field: [f"document {row}" for row in range(31)]}
+    columns = {**text, **other} if is_first else {**other, **text}
+    parquet.write_table(pa.table(columns), tmp_path / "a.parquet", row_group_size=9)
+    assert [*Corpus(tmp_path / "a.parquet", text_field=field)] == text[field]
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (b"\x09\x00\xf3\x81\x80\x80\x80\x20\x00", "a list of 8589934593 items at byte 8"),
+        (b"\x0b\x00\x00", "a value of the type 11 at byte 2"),
+    ],
+)
+def test_footer_of_parquet_with_a_field_that_cannot_be_skipped_is_corrupt(
+    value: bytes, words: str, tmp_path: Path
+) -> None:
+    """Readers skip a field that the format lacks; of a list's length they take the lowest 32 bits."""
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({"text": ["a", "b"]}), path)
+    data = path.read_bytes()
+    size = int.from_bytes(data[-8:-4], "little")
+    footer = value + data[-8 - size : -8]
+    path.write_bytes(data[: -8 - size] + footer + struct.pack("<I4s", len(footer), b"PAR1"))
+    assert parquet.read_table(path).num_rows == 2
+    assert f"a.parquet is corrupt (its footer has {words})" in error_of(path)
+
+
 @pytest.mark.parametrize("batches", [0, 1])
 def test_arrow_whose_footer_lacks_batches_is_corrupt(batches: int, tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow")

@@ -94,15 +94,15 @@ def _columns(stored: Any, file: Any, groups: range, settings: Settings) -> Itera
         elif min(rows, count) * dictionary > _MAX_DECODED_BYTES:
             longest = dictionary
             if size > 16 * dictionary:  # to read the dictionary twice takes no time then
-                first = next(_batches(with_dictionary, 1, group, settings)).column(0)
+                first = next(_batches(with_dictionary, 1, group, settings))
                 longest = max(lengths_of(first.dictionary), default=0)
             rows = min(rows, max(_MAX_DECODED_BYTES // max(longest, 1), 1))
         if chunk and _DELTA_BYTE_ARRAY in chunk.encodings:
             rows = min(rows, _MAX_DELTA_ROWS)
         found = 0
-        for batch in _batches(reader, rows, group, settings):
-            found += batch.num_rows
-            yield batch.column(0)
+        for column in _batches(reader, rows, group, settings):
+            found += len(column)
+            yield column
         if found != count:  # pyarrow skips a page of an unknown kind
             raise DataError("corrupt", detail=f"row group {group} has {found} of its {count} rows")
 
@@ -115,10 +115,12 @@ def _check_rows(metadata: Any) -> None:
         raise DataError("corrupt", detail=detail)
 
 
-def _batches(file: Any, rows: int, group: int, settings: Settings) -> Any:
-    return file.iter_batches(
-        rows, row_groups=[group], columns=[settings.text_field], use_threads=False
-    )
+def _batches(file: Any, rows: int, group: int, settings: Settings) -> Iterator[Any]:
+    """Yield the text column of a row group."""
+    field = settings.text_field
+    batches = file.iter_batches(rows, row_groups=[group], columns=[field], use_threads=False)
+    for batch in batches:  # it has the fields of structs with this path too
+        yield batch.column(batch.schema.get_field_index(field))
 
 
 def _dictionary_of(stored: Any, chunk: Chunk) -> tuple[int, int]:

@@ -15,9 +15,11 @@ from bpetite.corpora._found import DataError
 
 _END = struct.Struct("<I4s")  # the length of the footer, and the magic number
 
-# Types of Thrift's compact protocol. The format has no sets and no maps.
-_TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST = range(1, 10)
+# Types of Thrift's compact protocol. The format has no maps.
+_TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET = range(1, 11)
 _STRUCT = 12
+
+_SIZES = {_TRUE: 0, _FALSE: 0, _BYTE: 1, _DOUBLE: 8}
 
 
 class Chunk(NamedTuple):
@@ -32,8 +34,9 @@ class Chunk(NamedTuple):
 
 def text_chunks(stored: Any, file: Any, field: str) -> list[Chunk] | list[None]:
     """Return the text column of each row group of an open file; None if its name is hidden."""
-    leaves = (leaf for leaf in range(len(file.schema)) if file.schema.column(leaf).path == field)
-    # Nested columns have several leaves; the leaf of a text column has its name alone.
+    columns = enumerate(map(file.schema.column, range(len(file.schema))))
+    # A column "a.b" has the path of the field b of a struct a, whose name is b.
+    leaves = (leaf for leaf, column in columns if column.path == column.name == field)
     leaf = next(leaves, None)
     groups = file.metadata.num_row_groups
     if leaf is None:
@@ -42,8 +45,10 @@ def text_chunks(stored: Any, file: Any, field: str) -> list[Chunk] | list[None]:
     length, _ = _END.unpack(stored.read_at(_END.size, size))
     try:
         found = _chunks(stored.read_at(length, size - length), leaf)
-    except (LookupError, ValueError, RecursionError, StopIteration) as error:
-        raise DataError("corrupt", detail=f"its footer: {error!r}") from None
+    except (LookupError, StopIteration, RecursionError):
+        raise DataError("corrupt", detail="its footer lacks something") from None
+    except ValueError as error:
+        raise DataError("corrupt", detail=f"its footer has {error}") from None
     if len(found) != groups:
         raise DataError("corrupt", detail=f"its footer has {groups} or {len(found)} row groups")
     return found
@@ -92,6 +97,8 @@ def _list_head(data: bytes, at: int) -> tuple[int, int, int]:
     kind, length, at = head & 15, head >> 4, at + 1
     if length == 15:
         length, at = _varint(data, at)
+    if length > len(data) - at:
+        raise ValueError(f"a list of {length} items at byte {at}")
     return _BYTE if kind in (_TRUE, _FALSE) else kind, length, at
 
 
@@ -111,12 +118,14 @@ def _skip(data: bytes, at: int, kind: int) -> int:
                 _, at = _varint(data, at)
             at = _skip(data, at, head & 15)
         return at + 1
-    if kind == _LIST:
+    if kind in (_LIST, _SET):
         kind, length, at = _list_head(data, at)
         for _ in range(length):
             at = _skip(data, at, kind)
         return at
-    return at + {_TRUE: 0, _FALSE: 0, _BYTE: 1, _DOUBLE: 8}[kind]
+    if kind not in _SIZES:
+        raise ValueError(f"a value of the type {kind} at byte {at}")
+    return at + _SIZES[kind]
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
