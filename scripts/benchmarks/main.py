@@ -104,7 +104,8 @@ def main() -> None:
         print(f"\n**{name}**\n\n{table}", end="")
     if arguments.write:
         write_page(arguments.write / PAGE, tables, said)
-        plots.write_bars(arguments.write / PAGE)
+        if "encode" in tables:
+            plots.write_bars(arguments.write / PAGE)
     if arguments.check:
         sys.exit(report(results))
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks import main as bench
+from benchmarks import plots
 from benchmarks.table import Row, Target
 from support import ROOT
 from support.engines import once
@@ -66,10 +67,9 @@ def test_script_measures_and_writes_the_page(tmp_path: Path) -> None:
 
 
 README_FIGURES = (
+    ("cl100k, english, list, cold", "bpetite"),
     ("english, 16 MB, bpetite", "seconds"),
     ("english, 16 MB, tokenizers", "seconds"),
-    ("cl100k, english, list, cold", "bpetite"),
-    ("cl100k, english, list, cold", "tiktoken"),
     ("English, 0", "bpetite"),
     ("english, warm", "bpetite"),
     ("english, .jsonl, Megatron 0.16.1, the loop of preprocess_data.py", "bpetite"),
@@ -87,6 +87,13 @@ def test_readme_figures_are_those_of_the_page() -> None:
         for number, value in zip(found, expected, strict=True)
     ]
     assert [float(number) for number in found] == [float(number) for number in rounded]
+
+
+@pytest.mark.parametrize("kind", plots.BAR_COLOURS)
+def test_bars_of_readme_are_those_of_the_page(kind: str) -> None:
+    svg = (ROOT / "docs" / f"speed-{kind}.svg").read_text("utf-8")
+    drawn = re.findall(r"<text [^>]*>([\d.]+)</text>", svg)
+    assert [*map(float, drawn)] == [figure(plots.BARS, name) for name in plots.BAR_LIBRARIES]
 
 
 def figure(row: str, column: str) -> float:
