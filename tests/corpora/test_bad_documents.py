@@ -439,7 +439,7 @@ def test_a_column_with_the_path_of_a_struct_is_read(
 def test_footer_of_parquet_with_a_field_that_cannot_be_skipped_is_corrupt(
     value: bytes, words: str, tmp_path: Path
 ) -> None:
-    """Readers skip a field that the format lacks; of a list's length they take the lowest 32 bits."""
+    """Readers skip a field that the format lacks, and take the low 32 bits of a length."""
     pa = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "a.parquet"
