@@ -155,8 +155,11 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
         at += 1
         if shift > 63:
-            raise ValueError(f"a number of more than 64 bits at byte {at}")
-    return value | byte << shift, at + 1
+            break
+    value |= byte << shift
+    if value >> 64:
+        raise ValueError(f"a number of more than 64 bits at byte {at}")
+    return value, at + 1
 
 
 def _number(data: bytes, at: int) -> int:
