@@ -452,6 +452,21 @@ def test_footer_of_parquet_with_a_field_that_cannot_be_skipped_is_corrupt(
     assert f"a.parquet is corrupt (its footer has {words})" in error_of(path)
 
 
+def test_offset_in_parquet_of_more_than_64_bits_is_corrupt(tmp_path: Path) -> None:
+    """Readers take its lowest bits, which a reader of files might not bear."""
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({"text": ["a", "b"]}), path, use_dictionary=False)
+    data = path.read_bytes()
+    size = int.from_bytes(data[-8:-4], "little")
+    # The offset 4 of the first data page, and the distance of 2 from the field before.
+    footer = data[-8 - size : -8].replace(b"\x26\x08", b"\x26\x88" + b"\x80" * 8 + b"\x7e")
+    path.write_bytes(data[: -8 - size] + footer + struct.pack("<I4s", len(footer), b"PAR1"))
+    assert parquet.read_table(path).num_rows == 2
+    assert "its footer has a number of more than 64 bits" in error_of(path)
+
+
 @pytest.mark.parametrize("batches", [0, 1])
 def test_arrow_whose_footer_lacks_batches_is_corrupt(batches: int, tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow")
@@ -477,6 +492,40 @@ def test_arrow_file_without_an_end_mark_is_whole(tmp_path: Path) -> None:
     path = tmp_path / "a.arrow"
     path.write_bytes(whole[: footer - 8] + whole[footer:])
     assert list(Corpus(path)) == TEXTS
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+def test_arrow_dictionary_with_too_few_indices_is_corrupt(is_file: bool, tmp_path: Path) -> None:
+    """Its record batch claims more rows than there are; pyarrow would read other memory."""
+    pa = pytest.importorskip("pyarrow")
+    indices = pa.array([0, 1, 0, 1, 0, 1, 0], pa.int32())
+    batch = pa.record_batch({"text": pa.DictionaryArray.from_arrays(indices, ["a", "b"])})
+    path = tmp_path / "a.arrow"
+    opened = pa.ipc.new_file if is_file else pa.ipc.new_stream
+    with opened(path, batch.schema) as writer:
+        writer.write_batch(batch)
+    data = path.read_bytes()
+    rows = struct.pack("<q", 7)
+    assert data.count(rows) >= 2  # of the batch and of its column
+    path.write_bytes(data.replace(rows, struct.pack("<q", 1 << 31)))
+    program = f"""
+from bpetite.corpora import BadDocumentError, Corpus
+try:
+    list(Corpus({os.fspath(path)!r}))
+except BadDocumentError as error:
+    print("corrupt" in str(error))
+"""
+    assert output_of(program) == "True\n"
+
+
+def test_columns_without_text_come_in_batches() -> None:
+    """Rows take memory too; a column of nulls may be of any length in a file of any size."""
+    pa = pytest.importorskip("pyarrow")
+    rows = 1 << 17
+    empty = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int8()), pa.array([""]))
+    for column in (pa.nulls(1 << 34), pa.array([""] * rows), empty):
+        found = next(columns.found_in("a.arrow", [column], 0, 1 << 19))
+        assert len(found.bad) + (found.batch is not None and len(found.batch.rows)) == 1 << 16
 
 
 def test_buffer_of_offsets_may_have_any_length() -> None:

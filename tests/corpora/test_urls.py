@@ -377,6 +377,13 @@ def server(tmp_path: Path) -> Iterator[str]:
 
         def send_head(self) -> Any:
             self.path, _, query = self.path.partition("?")
+            if self.path == "/moved" and self.command == "GET":
+                self.send_response(302)
+                self.send_header("Location", "/none?name='a(1)'&x=secret")
+                self.end_headers()
+                return None
+            if self.path == "/moved":
+                self.path, query = "/a.jsonl", "sig="
             if "sig=" not in query:
                 self.send_error(403, f"no signature in ?{query}")
                 return None
@@ -455,10 +462,13 @@ def test_urls_that_differ_in_the_query_alone_are_refused(server: str, tmp_path: 
         "http://me:secret@{}/none?x=secret",
         "HTTP://me:secret@{}/none#secret",
         "http://me:a secret@{}/none",
+        "http://{}/moved",
         "http://me:a::secret@{}/none",
         "http://me:a/secret@{}/none",
         "http://me:a?secret@{}/none",
         "http://me:a#secret@{}/none",
+        "http://me:7#secret@{}/none",
+        "http://me:7?secret@{}/none",
         "zip://a.jsonl::http://me:a  secret@{}/none.zip",
         "zip://a.jsonl::http://me:a\u2028secret@{}/none.zip",
         "zip://a.jsonl::http://{}/none.zip?sig=a  secret",
@@ -467,16 +477,30 @@ def test_urls_that_differ_in_the_query_alone_are_refused(server: str, tmp_path: 
         "zip://a.jsonl::http://me:secret@{}/none.zip?x=secret",
         "memory://none/a.jsonl?sig=secret",
         "file://me:secret@host/a.jsonl",
+        "file://me:secret\u2100@host/a.jsonl",
         "ftp://me:secret@127.0.0.1:9/a.jsonl",
     ],
 )
-def test_errors_have_no_secrets_of_urls(url: str, server: str) -> None:
+def test_errors_have_no_secrets_of_urls(url: str, server: str, tmp_path: Path) -> None:
+    (tmp_path / "served/a.jsonl").write_bytes(FILES["texts.jsonl"])
     with pytest.raises((OSError, ValueError), match=r"[a-z]+:|Errno") as caught:
         list(Corpus(url.format(server)))
     words = "".join(traceback.format_exception(caught.value, chain=False)[-1:])
     assert "secret" not in words + str(caught.value) + repr(vars(caught.value))
     assert "secret" not in str(getattr(caught.value, "filename", ""))
     assert caught.value.__cause__ is None
+
+
+def test_what_programs_log_has_no_secrets(server: str, tmp_path: Path) -> None:
+    (tmp_path / "served/a.jsonl").write_bytes(FILES["texts.jsonl"])
+    corpus = Corpus(f"http://me:secret@{server}/a.jsonl?sig=secret")
+    parts = plan(corpus, TOKENIZER, tmp_path / "tokens", "megatron")
+    (file,) = corpus.files
+    assert (
+        repr(file.spans(1 << 30)) == f"(Span(path='http://{server}/a.jsonl', start=0, end=None),)"
+    )
+    assert "secret" not in repr([corpus, file, parts])
+    assert f"'path': 'http://{server}/a.jsonl'" in repr(parts)
 
 
 def test_files_in_an_archive_are_read_and_keep_their_names(tmp_path: Path) -> None:

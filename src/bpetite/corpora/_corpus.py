@@ -269,6 +269,12 @@ class CorpusFile:
     """The size in bytes as stored; None for a pipe."""
     _settings: Settings = field(default_factory=Settings, repr=False)
 
+    def __repr__(self) -> str:  # without secrets
+        return (
+            f"CorpusFile(path={storage.public(self.path)!r}, format={self.format!r}, "
+            f"compression={self.compression!r}, size={self.size})"
+        )
+
     @property
     def skips_bad(self) -> bool:
         """Whether a file that cannot be read is counted and not an error."""

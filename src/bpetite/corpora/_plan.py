@@ -9,6 +9,7 @@ from operator import index
 from typing import Any, NamedTuple
 
 from bpetite import Tokenizer
+from bpetite.corpora import _storage as storage
 from bpetite.corpora._corpus import Corpus, Source, parts_of
 from bpetite.corpora._folder import PLAN, Folder, Plan, Settings, VocabularyFacts, plain
 from bpetite.corpora._token_files import FORMATS
@@ -36,6 +37,10 @@ class Part(NamedTuple):
     sources: list[dict[str, Any]]
     """The path of each input file, its range, and the bytes of the range. The plan has the same,
     with URLs that lack their user and their query."""
+
+    def __repr__(self) -> str:  # without secrets: schedulers log their tasks
+        sources = [{**source, "path": storage.public(source["path"])} for source in self.sources]
+        return f"Part(folder={self.folder!r}, number={self.number}, sources={sources})"
 
     @property
     def bytes(self) -> int:

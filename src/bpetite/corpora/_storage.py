@@ -42,13 +42,12 @@ def is_url(path: str | os.PathLike[str]) -> bool:
 
 # A password may have any character, also those that the URL should have escaped. A port is no
 # password, and an address of IPv6 no user.
-_PASSWORD = re.compile(r"/*(?!\[)[^/?#:]*:(?!\d+(?:[/?#]|$))")
+_PASSWORD = re.compile(r"/*(?!\[)[^/?#:]*:(?!\d+(?:/|$))")
 _USER = re.compile(r"/*[^/?#]*@")
 _PATHS = ("dir", "libarchive", "tar", "zip")  # their URLs name a file in another one
-_USER_IN_WORDS = re.compile(r"(?<=://)[^/\s?#]*@")
 _JOINT = re.compile(rf"::(?={_URL.pattern})", re.IGNORECASE)  # other colons are a part's own
+_REDIRECTS = re.compile(r"(https?|webhdfs)://", re.IGNORECASE)
 _CONTAINER = re.compile(r"(abfss?|wasbs?|az|adl)://[^/:\s]*@", re.IGNORECASE)  # names no user
-_QUERIES = re.compile(r"(https?://[^\s?#]*)[?#][^\s'\">)]*", re.IGNORECASE)
 
 
 def public(path: str) -> str:
@@ -80,16 +79,20 @@ def _without_secrets(url: str) -> str:
 
 
 def _public_words(error: Exception, url: str) -> str:
-    """Return the words of a library's error, in one line, without secrets of URLs.
-
-    A library may split or change a URL before it shows it. So the words about one with secrets are
-    left out.
-    """
-    if public(url) != url:
+    """Return the words of a library's error, in one line, unless they may have secrets of URLs."""
+    if _may_show_secrets(url):
         status = getattr(error, "status", None)  # of HTTP
         return f"{status}" if isinstance(status, int) else ""
-    words = " ".join(str(error).split())
-    return _USER_IN_WORDS.sub("", _QUERIES.sub(r"\1", words))  # a server may redirect to others
+    return " ".join(str(error).split())
+
+
+def _may_show_secrets(url: str) -> bool:
+    """Return whether errors about a URL may have secrets, its own or those of another URL.
+
+    A library may split or change a URL before it shows it, and a server may redirect to a URL with
+    a signature.
+    """
+    return public(url) != url or _REDIRECTS.search(url) is not None
 
 
 def located_folder(folder: str | os.PathLike[str]) -> Path:
@@ -136,7 +139,10 @@ def _path_of(url: str) -> str:
     """Return the path of a `file://` URL. Raises ValueError for one of another machine."""
     from urllib.request import url2pathname  # with it come 4 MB of libraries
 
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # its words have the URL
+        raise ValueError(f"{public(url)}: not a URL") from None
     path = url2pathname(parts.path)
     if parts.netloc in ("", "localhost"):
         return path
@@ -168,8 +174,8 @@ def _errors_of(url: object) -> Iterator[None]:
 
 
 def _cause(url: object, error: Exception) -> Exception | None:
-    """Return an error of a library for tracebacks, unless its words may have secrets of the URL."""
-    return error if public(str(url)) == str(url) else None
+    """Return an error of a library for tracebacks, unless its words may have secrets of URLs."""
+    return None if _may_show_secrets(str(url)) else error
 
 
 def _store_error(url: object, error: Exception) -> OSError:

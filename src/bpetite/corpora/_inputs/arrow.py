@@ -113,6 +113,7 @@ def _checked(column: Any) -> Any:
             texts = texts.view(as_bytes)
     texts.validate(full=True)
     if indices is not None:
+        indices.validate(full=True)
         pa.DictionaryArray.from_arrays(indices, texts)  # checks the indices
     return column
 

@@ -15,6 +15,8 @@ from bpetite.corpora._extra import import_extra
 from bpetite.corpora._found import BadDocument, DataError, Found, batch_of, without
 from bpetite.corpora._inputs.utf8 import are_utf8, utf8_error
 
+_MAX_ROWS = 1 << 16  # of a batch
+
 
 def pyarrow(module: str = "") -> Any:
     """Return pyarrow, or a module of it. Raises an error that says how to install it."""
@@ -108,15 +110,15 @@ class _Cutter:
         rows = len(column)
         if pyarrow().types.is_dictionary(column.type):
             self._measure(column.dictionary)
-            if rows * self._longest <= 2 * self._batch_bytes:
+            if rows <= _MAX_ROWS and rows * self._longest <= 2 * self._batch_bytes:
                 return [(0, rows)] if rows else []
             return self._cuts_by(_numbers(self._lengths.take(column.indices)))
         if _is_view(column.type):
             return self._cuts_by(lengths_of(column))
-        step = max(rows, 1)
+        step = _MAX_ROWS  # nulls have no bytes
         if column.nbytes > 2 * self._batch_bytes:
-            step = max(rows * self._batch_bytes // column.nbytes, 1)
-        return [(start, min(start + step, rows)) for start in range(0, rows, step)]
+            step = min(max(rows * self._batch_bytes // column.nbytes, 1), step)
+        return ((start, min(start + step, rows)) for start in range(0, rows, step))
 
     def _measure(self, dictionary: Any) -> None:
         if self._dictionary is None or _place_of(dictionary) != _place_of(self._dictionary):
@@ -129,7 +131,7 @@ class _Cutter:
     def _cuts_by(self, lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
         start = size = 0
         for row, length in enumerate(lengths):
-            if size and size + length > self._batch_bytes:
+            if row - start == _MAX_ROWS or (size and size + length > self._batch_bytes):
                 yield start, row
                 start, size = row, 0
             size += max(length, 0)  # the length of a null may be any number

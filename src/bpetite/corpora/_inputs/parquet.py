@@ -74,7 +74,7 @@ def _columns(stored: Any, file: Any, groups: range, settings: Settings) -> Itera
     fewer rows where it could have many of a dictionary's longest text.
     """
     with_dictionary = None
-    chunks = text_chunks(stored, file, settings.text_field)
+    chunks = text_chunks(stored, file.metadata.num_row_groups, settings.text_field)
     for group in groups:
         reader, chunk = file, chunks[group]
         count = file.metadata.row_group(group).num_rows
@@ -154,9 +154,8 @@ def spans(path: str, _size: int, settings: Settings, part_bytes: int) -> list[Sp
         file = _parquet(stored)
         check_column(file.schema_arrow, settings.text_field)
         groups = file.metadata.num_row_groups
-        sizes = [
-            chunk.size if chunk else 0 for chunk in text_chunks(stored, file, settings.text_field)
-        ]
+        chunks = text_chunks(stored, groups, settings.text_field)
+    sizes = [chunk.size if chunk else 0 for chunk in chunks]
     found = []
     start = size = 0
     for group in range(groups):

@@ -32,32 +32,51 @@ class Chunk(NamedTuple):
     dictionary_page: int | None
 
 
-def text_chunks(stored: Any, file: Any, field: str) -> list[Chunk] | list[None]:
+def text_chunks(stored: Any, groups: int, field: str) -> list[Chunk] | list[None]:
     """Return the text column of each row group of an open file; None if its name is hidden."""
-    columns = enumerate(map(file.schema.column, range(len(file.schema))))
-    # A column "a.b" has the path of the field b of a struct a, whose name is b.
-    leaves = (leaf for leaf, column in columns if column.path == column.name == field)
-    leaf = next(leaves, None)
-    groups = file.metadata.num_row_groups
-    if leaf is None:
-        return [None] * groups
     size = stored.size() - _END.size
     length, _ = _END.unpack(stored.read_at(_END.size, size))
     try:
-        found = _chunks(stored.read_at(length, size - length), leaf)
+        found = _chunks(stored.read_at(length, size - length), field)
     except (LookupError, StopIteration, RecursionError):
         raise DataError("corrupt", detail="its footer lacks something") from None
     except ValueError as error:
         raise DataError("corrupt", detail=f"its footer has {error}") from None
+    if found is None:
+        return [None] * groups
     if len(found) != groups:
         raise DataError("corrupt", detail=f"its footer has {groups} or {len(found)} row groups")
     return found
 
 
 @lru_cache(maxsize=1)  # the parts of a file follow each other
-def _chunks(footer: bytes, leaf: int) -> list[Chunk]:
-    groups = next(at for field, at in _fields(footer, 0) if field == 4)
-    return [_chunk_of(footer, group, leaf) for group in _items(footer, groups)]
+def _chunks(footer: bytes, field: str) -> list[Chunk] | None:
+    whole = {}
+    for number, at in _fields(footer, 0):
+        whole[number] = at
+        if number == 4:  # to go on would skip all row groups
+            break
+    leaf = _leaf_of(footer, whole[2], field.encode("utf-8", "surrogatepass"))
+    if leaf is None:
+        return None
+    return [_chunk_of(footer, group, leaf) for group in _items(footer, whole[4])]
+
+
+def _leaf_of(data: bytes, schema: int, name: bytes) -> int | None:
+    """Return the number of a column among the leaves. A nested column has several."""
+    elements = _items(data, schema)
+    next(elements)  # the root
+    leaf = inside = 0  # `inside`: how many elements of a nested column are still to come
+    for element in elements:
+        found = dict(_fields(data, element))
+        if not inside:
+            length, at = _varint(data, found[4])
+            if 1 in found and data[at : at + length] == name:
+                return leaf
+            inside = 1
+        inside += (_number(data, found[5]) if 5 in found else 0) - 1
+        leaf += 1 in found  # it has a type
+    return None
 
 
 def _chunk_of(data: bytes, group: int, leaf: int) -> Chunk:
@@ -136,8 +155,11 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
         at += 1
         if shift > 63:
-            raise ValueError(f"a number of more than 64 bits at byte {at}")
-    return value | byte << shift, at + 1
+            break
+    value |= byte << shift
+    if value >> 64:
+        raise ValueError(f"a number of more than 64 bits at byte {at}")
+    return value, at + 1
 
 
 def _number(data: bytes, at: int) -> int:

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from bpetite.corpora._found import Found
 from bpetite.corpora._inputs.source import BLOCK_BYTES, Source
+from bpetite.corpora._storage import public
 
 Format = Literal["text", "lines", "jsonl", "json", "parquet", "arrow"]
 
@@ -30,6 +31,9 @@ class Span(NamedTuple):
     start: int = 0
     end: int | None = None
     """None for the end of the file."""
+
+    def __repr__(self) -> str:  # without secrets: programs log their tasks
+        return f"Span(path={public(self.path)!r}, start={self.start}, end={self.end})"
 
 
 class Read(Protocol):
