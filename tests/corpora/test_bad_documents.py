@@ -436,7 +436,7 @@ def test_a_column_with_the_path_of_a_struct_is_read(
         (b"\x0b\x00\x00", "a value of the type 11 at byte 2"),
     ],
 )
-def test_footer_of_parquet_with_a_field_that_cannot_be_skipped_is_corrupt(
+def test_parquet_footer_with_an_odd_field_is_corrupt(
     value: bytes, words: str, tmp_path: Path
 ) -> None:
     """Readers skip a field that the format lacks, and take the low 32 bits of a length."""
