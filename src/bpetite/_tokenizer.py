@@ -279,13 +279,19 @@ class Tokenizer(MakesStreams):
             and threads is _ONE_THREAD
             and errors is _STRICT
             and not add_special_tokens
-            and (allowed_special is _ALL or allowed_special is _NONE)
         ):
             if dtype is None:
                 encode = self._encode  # a local name: faster than a method call on an attribute
-                return encode(text) if allowed_special is _ALL else encode(text, True)
-            if dtype is _UINT32:
-                return self._encode_array(text, allowed_special is _NONE, 4, 1)
+                if allowed_special is _ALL:
+                    return encode(text)
+                if allowed_special is _NONE:
+                    return encode(text, True)
+            elif dtype is _UINT32:
+                encode_array = self._encode_array
+                if allowed_special is _ALL:
+                    return encode_array(text, False, 4, 1)
+                if allowed_special is _NONE:
+                    return encode_array(text, True, 4, 1)
         item_size = self._item_size(dtype)
         threads = _arguments.check_threads(threads)
         encoder, guard = self._choose(allowed_special, disallowed_special)
