@@ -142,7 +142,7 @@ def step_row(
     for _ in range(bench.repeats):
         stream = case.stream(stop=STOPS[:stops])
         ours.turns.append(blocks(looping(stream.step), case.ids))
-        if stream.stopped:
+        if stream.finish_reason:
             raise RuntimeError(f"the ids of {case.name} contain a stop string")
         for name, make in others.items():
             steps = make().steps

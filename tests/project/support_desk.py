@@ -222,19 +222,21 @@ def streamed(tokenizer: Tokenizer) -> None:
     """Show a model's answer while it arrives, and stop it."""
     ids = tokenizer.encode("Hi <b>🙂</b> STOP after")
     stream: DecodeStream = tokenizer.decode_stream(stop="STOP", tags=["<b>", "</b>"])
-    pieces = [piece for id in ids[:4] for piece in stream.step_events(id)]
+    pieces = [piece for id in ids[:4] for piece in stream.step_event(id).pieces]
     state, twin = stream.to_state(), stream.copy()
-    assert stream.has_tags
     print(stream.pending, stream.withheld, stream.stops_paused, stream.stop_reason)
-    pieces += [piece for piece in stream.step_events(ids[4:]) if not isinstance(piece, Tag)]
-    assert stream.stopped
+    answer = stream.step_event(ids[4:])
+    pieces += [piece for piece in answer.pieces if not isinstance(piece, Tag)]
+    assert stream.finish_reason == answer.finish_reason == "stop"
     assert " after".startswith(stream.text_after_stop)
-    rest: list[TokenText] = DecodeStream.from_state(tokenizer, state).step_tokens(ids[4:])
+    rest: tuple[TokenText, ...] = (
+        DecodeStream.from_state(tokenizer, state).step_event(ids[4:]).tokens
+    )
     assert all(each.end - each.start == len(each.text) for each in rest)
     assert b"".join(each.bytes for each in rest if each.id) != b""
     twin.pause_stops()
     twin.resume_stops()
-    print(pieces, twin.flush_events())
+    print(pieces, twin.flush_event().finish_reason)
     twin.reset()
     print(twin.step(ids[0]) + twin.flush())
 
@@ -244,7 +246,7 @@ def streamed(tokenizer: Tokenizer) -> None:
     assert plain.token_bytes(97) == b"a"
     assert "".join(plain.stream(ids)) == tokenizer.decode(ids)
     assert [*plain.decode_stream().texts(ids)] == [*tokenizer.stream(ids)]
-    foreign = DecodeStream.from_vocabulary({0: b"a", 1: b"\xff"}, errors="strict")
+    foreign = StreamVocabulary({0: b"a", 1: b"\xff"}).decode_stream(errors="strict")
     try:
         foreign.step([0, 1])
     except DecodeStreamError as error:
@@ -261,11 +263,12 @@ def streamed(tokenizer: Tokenizer) -> None:
     assert "13" in rooms
     assert [*rooms] == ["12", "13"]
     assert len(rooms) == 2
-    assert rooms["12"].stopped
+    assert rooms["12"].finish_reason == "stop"
+    assert rooms.step_event({"12": ids})["12"].ids_read > 0
     try:
         rooms.step({"13": [0xFF]})
     except bpetite.DecodeStreamBatchError as group:
-        print([*group.errors], group.texts)
+        print([*group.errors], group.results)
     print(rooms.finish("12"))
     asyncio.run(astreamed(tokenizer, ids))
 

@@ -111,13 +111,22 @@ def test_one_stream_that_fails_does_not_fail_the_others() -> None:
     with pytest.raises(DecodeStreamBatchError) as caught:
         streams.step({"a": 97, "b": 500, "c": [98, 0xFF], "d": 99})
     error = caught.value
-    assert error.texts == {"a": "a", "d": "c"}
+    assert error.results == {"a": "a", "d": "c"}
     assert {key: type(each) for key, each in error.errors.items()} == {
         "b": KeyError,
         "c": DecodeStreamError,
     }
     assert error.exceptions == tuple(error.errors.values())
     assert streams.step({"a": 97, "b": 98}) == {"a": "a", "b": "b"}
+
+
+def test_events_of_a_batch_are_those_of_its_streams() -> None:
+    streams = batch_of("ab", stop="!", max_tokens=3)
+    alone = {key: BYTES.decode_stream(stop="!", max_tokens=3) for key in "ab"}
+    for step in ({"a": 97, "b": [0xC3, 0xA9]}, {"a": [33, 98], "b": [99]}, {"b": 100}):
+        events = streams.step_event(step)
+        assert events == {key: alone[key].step_event(ids) for key, ids in step.items()}
+    assert {key: streams[key].finish_reason for key in streams} == {"a": "stop", "b": "length"}
 
 
 def test_a_stream_is_forgotten_though_flush_fails() -> None:

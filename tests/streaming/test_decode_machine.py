@@ -8,7 +8,7 @@ import pickle
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain, pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 from support.reference import Shown, Streamed, streamed, unfinished
 from support.streams import EDGES, END, ERRORS, tokenizer_of
 
-from bpetite import DecodeStream, DecodeStreamError, Tag, TokenText
+from bpetite import DecodeStream, DecodeStreamError, StreamEvent, Tag, TokenText
 
 TOKENS = [
     b"ab", b"<a", b"a>b", "é".encode(), b"b\xc3", b"\xa9a", "🙂".encode(), b"\xf0\x9f",
@@ -58,14 +58,15 @@ options_of_all_kinds = st.fixed_dictionaries(
         "skip_special_tokens": st.booleans(),
         "stop": st.lists(strings, min_size=1, max_size=4),
         "include_stop": st.booleans(),
-        "stop_ids": st.just([STOP_ID]),
+        "stop_ids": st.sampled_from([[STOP_ID], [STOP_ID, END_ID], [ord("a"), 0xC3]]),
         "min_tokens": st.integers(0, 9),
+        "max_tokens": st.integers(1, 30),
         "tags": st.lists(strings, min_size=1, max_size=3),
         "unknown": st.sampled_from(["raise", "skip"]),
     },
 )
 
-STEPS = ["step", "step_events", "step_tokens"]
+STEPS = ["step", "step_event"]
 
 KINDS: list[Callable[[list[Any]], Any]] = [list, tuple, iter, lambda ids: np.array(ids, object)]
 
@@ -123,9 +124,11 @@ class Followed:
     returned: int = 1  # the number of steps whose pieces are in `shown`
     paused: bool = False
     counts: bool = False  # even after steps
+    finish_reason: Literal["stop", "length"] | None = None
     stop_reason: str | int | None = None
     text_after_stop: str = ""
     failed: bool = False
+    cut: bool = False  # by a stop string: nothing behind it is pending or withheld
 
     def copied(self, stream: DecodeStream) -> Followed:
         read, armed, shown = [*self.read], [*self.armed], [*self.shown]
@@ -134,19 +137,24 @@ class Followed:
     @property
     def looks(self) -> bool:
         """Whether the stream does more than decode, so that it counts from the beginning."""
-        lookers = ("stop", "stop_ids", "tags")
+        lookers = ("stop", "stop_ids", "tags", "max_tokens")
         return self.options["errors"] == "strict" or any(map(self.options.get, lookers))
 
     @property
     def is_fresh(self) -> bool:
         """Whether no step was made since the text began."""
-        return len(self.read) == 1 and self.stop_reason is None
+        return len(self.read) == 1 and self.finish_reason is None
+
+    @property
+    def ids_read(self) -> int:
+        has_failed_id = self.failed and self.returned < len(self.read)
+        return len(self.read) - 1 - has_failed_id
 
     def begin(self) -> None:
         """Begin a new text."""
         self.read, self.armed, self.shown, self.returned = [b""], [True], [], 1
-        self.paused, self.failed = False, False
-        self.stop_reason, self.text_after_stop = None, ""
+        self.paused, self.failed, self.cut = False, False, False
+        self.finish_reason, self.stop_reason, self.text_after_stop = None, None, ""
 
     def outcome(self) -> Streamed:
         """Return the pieces of the textbook's steps, the last by flush."""
@@ -162,7 +170,9 @@ class Followed:
         )
 
     def token(self, id: Any) -> bytes:
-        """Return the bytes of an id, none if it is skipped or a stop id; raise if it is unknown."""
+        """Return the bytes of an id, none if it has no text; raise if it is unknown."""
+        if id in self.options.get("stop_ids", ()) and not self.options.get("include_stop"):
+            return b""
         if id == END_ID and self.options.get("skip_special_tokens"):
             return b""
         is_known = id in BYTES_OF or id in self.options.get("stop_ids", ())
@@ -172,7 +182,8 @@ class Followed:
 
     def shown_bytes(self, id: int) -> bytes:
         """Return the bytes of an id that did not raise."""
-        return self.token(id) if id in BYTES_OF else b""
+        is_skipped = id == END_ID and self.options.get("skip_special_tokens")
+        return b"" if is_skipped else BYTES_OF.get(id, b"")
 
     def step(self, id: Any) -> list[Shown]:
         """Follow a step, and return its pieces."""
@@ -180,16 +191,21 @@ class Followed:
             raise TypeError
         if self.failed:
             raise ValueError
-        if self.stop_reason is not None:
+        if self.finish_reason is not None:
             return []
         token, number = self.token(id), len(self.read)
         self.read.append(token)
         self.armed.append(not self.paused)
         may_stop = number > self.options.get("min_tokens", 0)
-        if may_stop and id in self.options.get("stop_ids", ()):
-            self.stop_reason = id
-            return []
-        return self.result_of(number, id)
+        is_stop = may_stop and id in self.options.get("stop_ids", ())
+        pieces: list[Shown] = []
+        if not is_stop or self.options.get("include_stop"):
+            pieces = self.result_of(number, id)
+        if is_stop:
+            self.finish_reason, self.stop_reason, self.text_after_stop = "stop", id, ""
+        elif self.finish_reason is None and number == self.options.get("max_tokens"):
+            self.finish_reason = "length"
+        return pieces
 
     def result_of(self, number: int, id: int | None) -> list[Shown]:
         """Return the pieces of the step with this number, and of steps that showed nothing."""
@@ -197,7 +213,9 @@ class Followed:
         if result.error == number:
             self.failed = True
             raise BadBytesError(id, number - 1, result.unreturned, b"".join(self.read))
+        self.cut |= result.stop_step == number
         if result.stop_step == number and self.stop_reason is None:
+            self.finish_reason = "stop"
             self.stop_reason, self.text_after_stop = result.stopped, result.text_after_stop
         pieces = [*chain.from_iterable(result.steps[self.returned : number + 1])]
         self.returned = number + 1
@@ -207,11 +225,11 @@ class Followed:
     def flush(self) -> list[Shown]:
         """Follow a flush, and return its pieces."""
         if self.failed:
-            raise ValueError
-        if isinstance(self.stop_reason, str) or self.returned > len(self.read):
+            raise ValueError(r"reset\(\)")
+        if self.cut or self.returned > len(self.read):
             return []
         pieces = self.result_of(len(self.read), None)
-        if self.stop_reason is None:
+        if self.finish_reason is None:
             self.begin()
         return pieces
 
@@ -220,7 +238,7 @@ class Followed:
         stream = self.stream
         assert MOVES[-1](stream).to_state() == stream.to_state()
         data = b"".join(self.read)
-        ended = isinstance(self.stop_reason, str) or self.returned > len(self.read)
+        ended = self.cut or self.returned > len(self.read)
         pending = b"" if ended else unfinished(data)
         if self.failed and self.returned < len(self.read):
             pending = unfinished(b"".join(self.read[:-1]))
@@ -229,7 +247,7 @@ class Followed:
             self.stop_reason,
             self.text_after_stop,
         )
-        assert stream.stopped == (self.stop_reason is not None)
+        assert stream.finish_reason == self.finish_reason
         assert stream.stops_paused == self.paused
         assert ("failed" in repr(stream)) == self.failed
         if not self.failed:
@@ -267,12 +285,8 @@ class DecodeMachine(RuleBasedStateMachine):
         self.use(followed, "step", ids, kind(ids))
 
     @rule(followed=streams, ids=some_ids)
-    def step_events(self, followed: Followed, ids: list[Any]) -> None:
-        self.use(followed, "step_events", ids, ids)
-
-    @rule(followed=streams, ids=some_ids)
-    def step_tokens(self, followed: Followed, ids: list[Any]) -> None:
-        self.use(followed, "step_tokens", ids, ids)
+    def step_event(self, followed: Followed, ids: list[Any]) -> None:
+        self.use(followed, "step_event", ids, ids)
 
     @rule(followed=streams, id=known_ids, name=st.sampled_from(STEPS))
     def step_one(self, followed: Followed, id: int, name: str) -> None:
@@ -288,13 +302,21 @@ class DecodeMachine(RuleBasedStateMachine):
         stream, before = followed.stream, followed.copied(followed.stream)
         state, start = stream.to_state(), len(text_of(followed.shown))
         steps: list[list[Shown]] = []
+        read: list[int] = []
+        ids_read = 0
         expected: Exception | None = None
-        if name == "step_tokens" and not (followed.counts or followed.is_fresh):
+        if name == "step_event" and not (followed.counts or followed.is_fresh):
             expected = ValueError()
         else:
-            followed.counts |= name == "step_tokens"
+            followed.counts |= name == "step_event"
             try:
-                steps.extend(map(followed.step, several))
+                for id in several:
+                    has_ended = followed.finish_reason is not None
+                    steps.append(followed.step(id))
+                    read += [] if has_ended else [id]
+                ids_read = followed.ids_read
+                if name == "step_event" and followed.finish_reason is not None:
+                    steps.append(followed.flush())
             except (KeyError, TypeError, ValueError, BadBytesError) as error:
                 expected = error
         if isinstance(expected, BadBytesError):
@@ -307,19 +329,19 @@ class DecodeMachine(RuleBasedStateMachine):
             assert (type(refused.value), stream.to_state()) == (type(expected), state)
             before.counts = followed.counts
             vars(followed).update(vars(before))
+        elif name == "step":
+            assert getattr(stream, name)(argument) == text_of(chain.from_iterable(steps))
         else:
-            found = getattr(stream, name)(argument)
-            pieces = joined(chain.from_iterable(steps))
-            if name == "step":
-                assert found == text_of(pieces)
-            elif name == "step_events":
-                assert shown_of(found) == pieces
-            else:
-                ends = [*accumulate((len(text_of(step)) for step in steps), initial=start)]
-                assert found == [
-                    TokenText(id, followed.shown_bytes(id), *bounds, text_of(step))
-                    for id, bounds, step in zip(several, pairwise(ends), steps, strict=True)
-                ]
+            event = stream.step_event(argument)
+            ends = [*accumulate((len(text_of(step)) for step in steps), initial=start)]
+            tokens = [
+                TokenText(id, followed.shown_bytes(id), *bounds, text_of(step))
+                for id, bounds, step in zip(read, pairwise(ends), steps, strict=False)
+            ]
+            assert event == StreamEvent(
+                event.pieces, tuple(tokens), ids_read, followed.finish_reason, followed.stop_reason
+            )
+            assert shown_of(event.pieces) == joined(chain.from_iterable(steps))
         followed.check()
 
     def check_error(
@@ -335,25 +357,33 @@ class DecodeMachine(RuleBasedStateMachine):
         assert (error.object[error.start : error.end], error.reason) == (bad, whole.reason)
         assert data.endswith(error.object)
 
-    @rule(followed=streams, as_events=st.booleans())
-    def flush(self, followed: Followed, as_events: bool) -> None:
-        stream = followed.stream
-        call = stream.flush_events if as_events else stream.flush
+    @rule(followed=streams, as_event=st.booleans())
+    def flush(self, followed: Followed, as_event: bool) -> None:
+        stream, ids_read = followed.stream, followed.ids_read
+        call = stream.flush_event if as_event else stream.flush
         try:
+            if as_event and not (followed.counts or followed.is_fresh):
+                raise ValueError("did not count")
+            followed.counts |= as_event
             expected = followed.flush()
         except BadBytesError as error:
             with pytest.raises(DecodeStreamError) as caught:
                 call()
             self.check_error(caught.value, error, [])
-        except ValueError:
-            with pytest.raises(ValueError, match=r"reset\(\)") as refused:
+        except ValueError as error:
+            with pytest.raises(ValueError, match=f"{error}") as refused:
                 call()
             assert type(refused.value) is ValueError
         else:
             found = call()
-            assert (shown_of(found) if as_events else found) == (
-                expected if as_events else text_of(expected)
-            )
+            if isinstance(found, StreamEvent):
+                ending = followed.finish_reason or "length"
+                expected_event = StreamEvent(
+                    found.pieces, (), ids_read, ending, followed.stop_reason
+                )
+                assert (shown_of(found.pieces), found) == (expected, expected_event)
+            else:
+                assert found == text_of(expected)
         followed.check()
 
     @rule(target=streams, followed=streams, move=st.sampled_from(MOVES))

@@ -94,9 +94,10 @@ CALLS: dict[str, Callable[[DecodeStream], object]] = {
     "step to a stop": lambda stream: stream.step([*b"ND!"]),
     "step with an unfinished character": lambda stream: stream.step([0xC3]),
     "step with bad bytes": lambda stream: stream.step(0xFF),
-    "step_events": lambda stream: stream.step_events([*b"<b>N"]),
-    "step_events of an id": lambda stream: stream.step_events(ord("N")),
-    "step_tokens": lambda stream: stream.step_tokens([*b"NO"]),
+    "step_event": lambda stream: stream.step_event([*b"<b>N"]),
+    "step_event of an id": lambda stream: stream.step_event(ord("N")),
+    "step_event to an end": lambda stream: stream.step_event([0xC3, *b"NDEN!"]),
+    "flush_event": DecodeStream.flush_event,
     "flush": DecodeStream.flush,
     "reset": DecodeStream.reset,
     "pause_stops": DecodeStream.pause_stops,
@@ -112,12 +113,13 @@ CALLS: dict[str, Callable[[DecodeStream], object]] = {
         {"stop": "END"},
         {"stop": "END", "tags": "<b>", "min_tokens": 3},
         {"stop_ids": ord("N"), "stop": "END", "errors": "strict"},
+        {"stop_ids": ord("N"), "include_stop": True, "max_tokens": 5},
     ],
-    ids=["plain", "stop", "tags and min_tokens", "strict"],
+    ids=["plain", "stop", "tags and min_tokens", "strict", "max_tokens"],
 )
 def test_an_interrupt_leaves_a_stream_before_or_after(options: dict[str, Any], call: str) -> None:
     start = BYTES.decode_stream(**options)
-    start.step_tokens([*b"aE"] if call != "step to a stop" else [*b"baE"])
+    start.step_event([*b"aE"] if call != "step to a stop" else [*b"baE"])
     if call == "resume_stops":
         start.pause_stops()
     after = start.copy()
@@ -134,13 +136,13 @@ def test_an_interrupt_leaves_a_stream_before_or_after(options: dict[str, Any], c
 
 
 @pytest.mark.parametrize("options", [{}, {"stop": "END"}], ids=["plain", "stop"])
-@pytest.mark.parametrize("method", ["step", "step_events", "step_tokens"])
+@pytest.mark.parametrize("method", ["step", "step_event"])
 def test_an_interrupt_leaves_no_steps_before_an_unknown_id(
     options: dict[str, Any], method: str
 ) -> None:
     start = BYTES.decode_stream(**options)
-    if method == "step_tokens":
-        start.step_tokens([])
+    if method == "step_event":
+        start.step_event([])
     start.step(0xC3)
     for event in itertools.count():
         stream = start.copy()
@@ -155,8 +157,8 @@ def test_an_interrupt_leaves_no_steps_before_an_unknown_id(
 def test_an_interrupt_leaves_a_stream_counting_or_not() -> None:
     for event in itertools.count():
         stream = BYTES.decode_stream([0xC3])
-        came = is_interrupted(lambda: stream.step_tokens([]), event)  # noqa: B023
-        assert (stream.pending, stream.step_tokens([0xA9])[0].text) == (b"\xc3", "é")
+        came = is_interrupted(lambda: stream.step_event([]), event)  # noqa: B023
+        assert (stream.pending, stream.step_event([0xA9]).text) == (b"\xc3", "é")
         if not came:
             break
     assert event > 1
@@ -165,7 +167,9 @@ def test_an_interrupt_leaves_a_stream_counting_or_not() -> None:
 # The cost after a stop
 
 
-@pytest.mark.parametrize("stop", [{"stop": "!"}, {"stop_ids": 33}], ids=["string", "id"])
+@pytest.mark.parametrize(
+    "stop", [{"stop": "!"}, {"stop_ids": 33}, {"max_tokens": 2}], ids=["string", "id", "length"]
+)
 @pytest.mark.parametrize("ids", [97, [97, 98, 33, 0xF0]], ids=repr)
 def test_a_step_after_a_stop_costs_no_more(stop: dict[str, Any], ids: Any) -> None:
     stream = BYTES.decode_stream(**stop)
@@ -185,6 +189,7 @@ def test_a_step_after_a_stop_costs_no_more(stop: dict[str, Any], ids: Any) -> No
         sys.settrace(tracer)
         sys.setprofile(None)
     assert text == ""
+    assert stream.finish_reason is not None
     assert [name for name in functions if name.startswith("exception")] == []
     assert len({*functions}) <= 3, functions
 
@@ -220,7 +225,7 @@ def test_a_tag_that_is_skipped_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=expected):
         BYTES.decode_stream(tags=["<b>", END], skip_special_tokens=True, **options)
     stream = BYTES.decode_stream(tags=["<b>", END], **options)
-    assert stream.step_events(END_ID) == ([] if options else [Tag(END)])
+    assert stream.step_event(END_ID).pieces == (() if options else (Tag(END),))
 
 
 @pytest.mark.parametrize(
@@ -230,7 +235,7 @@ def test_a_tag_that_is_skipped_is_refused(options: dict[str, Any]) -> None:
 )
 def test_a_special_token_may_be_a_stop(options: dict[str, Any]) -> None:
     stream = BYTES.decode_stream(stop=END, **options)
-    assert (stream.step([97, END_ID, 98]), stream.stopped) == ("a", True)
+    assert (stream.step([97, END_ID, 98]), stream.finish_reason) == ("a", "stop")
 
 
 def test_an_unknown_option_is_refused() -> None:
@@ -307,7 +312,6 @@ def test_options_are_the_same_in_both_declarations() -> None:
         StreamVocabulary.decode_stream,
         StreamVocabulary.stream,
         StreamVocabulary.astream,
-        DecodeStream.from_vocabulary,
     ],
 )
 def test_each_method_has_all_options(method: Callable[..., object]) -> None:

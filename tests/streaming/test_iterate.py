@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.streams import BYTES, END_ID, REPLACED
+from support.streams import BYTES, END, END_ID, REPLACED
 
 from bpetite import DecodeStreamError, StreamEvent, Tag, TokenText
 
@@ -313,22 +313,23 @@ def test_events_tell_text_tags_offsets_and_the_end() -> None:
                 TokenText(33, b"!", 5, 5, ""),
             ),
             7,
+            "stop",
+            "!",
         ),
-        StreamEvent((), (), 7, "stop", "!"),
     ]
 
 
 def test_an_event_is_json() -> None:
     stream = BYTES.decode_stream(tags="<b>", stop_ids=END_ID)
-    step, _, last = stream.events([[97, *b"<b>", 0xC3], END_ID])
+    step, last = stream.events([[97, *b"<b>", 0xC3], END_ID])
     token = {"id": 0xC3, "bytes": [0xC3], "start": 4, "end": 4, "text": ""}
     form = json.loads(json.dumps(dataclasses.asdict(step), default=list))
     assert (form["pieces"], form["tokens"][-1], form["ids_read"]) == (["a", "<b>"], token, 5)
     encoders = pytest.importorskip("fastapi.encoders")
     assert encoders.jsonable_encoder(step, custom_encoder={bytes: list}) == form
-    assert json.loads(json.dumps(dataclasses.asdict(last))) == {
+    assert json.loads(json.dumps(dataclasses.asdict(last), default=list)) == {
         "pieces": [REPLACED],
-        "tokens": [],
+        "tokens": [{"id": END_ID, "bytes": [*END.encode()], "start": 4, "end": 4, "text": ""}],
         "ids_read": 6,
         "finish_reason": "stop",
         "stop_reason": END_ID,
@@ -344,12 +345,15 @@ def test_an_event_is_json() -> None:
             [*b"aEN"], {"stop": "END"}, StreamEvent(("EN",), (), 3, "length"), id="withheld"
         ),
         pytest.param(
-            [[0, 0]], {"stop_ids": 0}, StreamEvent((), (), 1, "stop", 0), id="the stop id 0"
+            [[0, 0]],
+            {"stop_ids": 0},
+            StreamEvent((), (TokenText(0, b"\0", 0, 0, ""),), 1, "stop", 0),
+            id="the stop id 0",
         ),
         pytest.param(
             [*b"E", END_ID],
             {"stop_ids": END_ID, "stop": "END"},
-            StreamEvent(("E",), (), 2, "stop", END_ID),
+            StreamEvent(("E",), (TokenText(END_ID, END.encode(), 0, 0, ""),), 2, "stop", END_ID),
             id="withheld at a stop id",
         ),
         pytest.param(
@@ -359,7 +363,16 @@ def test_an_event_is_json() -> None:
             id="a stop that the end completes",
         ),
         pytest.param(
-            [*b"!!"], {"stop": "!", "min_tokens": 1}, StreamEvent((), (), 2, "stop", "!"), id="min"
+            [*b"!!"],
+            {"stop": "!", "min_tokens": 1},
+            StreamEvent((), (TokenText(33, b"!", 1, 1, ""),), 2, "stop", "!"),
+            id="min_tokens",
+        ),
+        pytest.param(
+            [*b"aEN", 97],
+            {"stop": "END", "max_tokens": 3},
+            StreamEvent(("EN",), (TokenText(78, b"N", 1, 1, ""),), 3, "length"),
+            id="max_tokens",
         ),
     ],
 )
@@ -394,29 +407,18 @@ options_of_all_kinds = st.fixed_dictionaries(
 
 @given(items_of_all_kinds, options_of_all_kinds)
 def test_events_are_the_texts_the_steps_and_the_offsets(items: Any, options: Any) -> None:
-    """Compares events with streams that make the same steps, one for each kind of result."""
-    *steps, last = events_of(items, **options)
-    events = [*steps, last]
+    """Compares events with a stream that makes the same steps one by one."""
+    events = events_of(items, **options)
     assert "".join(event.text for event in events) == "".join(BYTES.stream(items, **options))
-    by_id = BYTES.decode_stream(**options)
-    ids_read = 0
-    pieces_of, tokens_of = (BYTES.decode_stream(**options) for _ in range(2))
+    pushed = BYTES.decode_stream(**options)
     expected = list[StreamEvent]()
     for item in items:
-        if by_id.stopped:
-            break
-        read = list[int]()
-        for id in item if isinstance(item, list) else [item]:
-            if not by_id.stopped:
-                by_id.step(id)
-                read.append(id)
-        ids_read += len(read)
-        tokens = tuple(tokens_of.step_tokens(read))
-        expected.append(StreamEvent(tuple(pieces_of.step_events(item)), tokens, ids_read))
-    flushed = tuple(by_id.flush_events())
-    reason = by_id.stop_reason
-    ending: Any = "length" if reason is None else "stop"
-    assert (steps, last) == (expected, StreamEvent(flushed, (), ids_read, ending, reason))
+        if pushed.finish_reason is None:
+            expected.append(pushed.step_event(item))
+    if pushed.finish_reason is None:
+        expected.append(pushed.flush_event())
+    assert events == expected
+    assert [event.finish_reason is None for event in events] == [True] * (len(events) - 1) + [False]
 
 
 def test_events_count_on_from_earlier_steps() -> None:
@@ -453,4 +455,4 @@ def test_stops_may_be_paused_between_events() -> None:
         for piece in event.pieces:
             if isinstance(piece, Tag):
                 stream.pause_stops() if piece == "<" else stream.resume_stops()
-    assert (texts, stream.stop_reason) == (["<", "a", "!", ">", "b", "", ""], "!")
+    assert (texts, stream.stop_reason) == (["<", "a", "!", ">", "b", ""], "!")

@@ -40,8 +40,8 @@ def test_a_list_that_another_thread_clears_counts_as_read() -> None:
 def test_a_step_whose_text_has_no_room_in_memory_is_not_made() -> None:
     program = """
 import resource
-from bpetite import DecodeStream
-stream = DecodeStream.from_vocabulary({0: b"a" * 1_000_000, 1: "🙂".encode(), 2: b"\\xf0"})
+from bpetite import StreamVocabulary
+stream = StreamVocabulary({0: b"a" * 1_000_000, 1: "🙂".encode(), 2: b"\\xf0"}).decode_stream()
 ids = [0] * 64 + [1, 2]  # four times as much memory as text as it is as bytes
 with open("/proc/self/statm") as file:
     used = int(file.read().split()[0]) * resource.getpagesize()
@@ -74,6 +74,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "include_stop": True,
         "stop_ids": [300],
         "min_tokens": 3,
+        "max_tokens": 1_000_000,
         "tags": ["<b>", "</b>"],
     },
 }
@@ -114,7 +115,7 @@ def test_a_counting_stream_goes_on_as_one_of_text_alone() -> None:
     one = BYTES.decode_stream(stop="END")
     one.step(list(b"aEN"))
     other = with_options(one, stop=[])
-    (token,) = other.step_tokens(120)
+    (token,) = other.step_event(120).tokens
     assert (token.start, token.text) == (1, "ENx")
 
 
@@ -128,7 +129,7 @@ def test_a_stream_that_does_not_count_goes_on_as_none_that_does() -> None:
 def test_a_stream_that_counts_goes_back_to_when_it_did_not() -> None:
     stream = BYTES.decode_stream()
     begin = stream.copy()
-    stream.step_tokens([97, 98])
+    stream.step_event([97, 98])
     assert [begin.step(99), type(begin) is DecodeStream] == ["c", True]
 
 

@@ -14,7 +14,7 @@ from support.streams import (
     tokenizer_of,
 )
 
-from bpetite import Tag, TokenText
+from bpetite import DecodeStream, Tag, TokenText
 from bpetite._streaming.stops import Matcher, Node
 from bpetite._streaming.watching import Watching
 
@@ -88,6 +88,49 @@ def test_streams_with_other_stop_ids_do_not_disturb_each_other() -> None:
     assert texts == [("a", "a"), ("", "b"), ("", "")]
 
 
+def test_include_stop_shows_the_text_of_a_stop_id() -> None:
+    stream = BYTES.decode_stream(stop_ids=END_ID, include_stop=True)
+    assert (stream.step([97, END_ID, 98]), stream.stop_reason) == (f"a{END}", END_ID)
+
+
+# The end after max_tokens
+
+
+def test_a_stop_on_the_last_id_is_the_reason() -> None:
+    events = [
+        BYTES.decode_stream(max_tokens=3, **stop).step_event([*b"END, no"])
+        for stop in ({"stop": "END"}, {"stop_ids": ord("D")}, {})
+    ]
+    assert [(event.finish_reason, event.stop_reason, event.ids_read) for event in events] == [
+        ("stop", "END", 3), ("stop", ord("D"), 3), ("length", None, 3),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("limit", [1, 4, 5, 9])
+def test_a_stream_ends_with_max_tokens_as_if_ids_ended(limit: int) -> None:
+    ids = [*"aEé".encode(), *b"NEND", 0xC3]
+    ended = BYTES.decode_stream(stop="END", max_tokens=limit)
+    whole = BYTES.decode_stream(stop="END")
+    one, other = ended.step_event(ids), whole.step_event(ids[:limit])
+    end = other if other.finish_reason else whole.flush_event()
+    expected = [*other.pieces, *end.pieces] if end is not other else [*other.pieces]
+    assert ("".join(one.pieces), one.tokens) == ("".join(expected), other.tokens)
+    assert (one.finish_reason, one.stop_reason) == (end.finish_reason, end.stop_reason)
+
+
+def test_a_prompt_does_not_count_as_tokens() -> None:
+    stream = BYTES.decode_stream([*b"prompt"], max_tokens=2)
+    assert (stream.step([97, 98, 99]), stream.finish_reason) == ("ab", "length")
+
+
+def test_a_state_beyond_max_tokens_is_refused() -> None:
+    stream = BYTES.decode_stream(stop="END")
+    stream.step([*b"abc"])
+    state = {**stream.to_state(), "max_tokens": 2}
+    with pytest.raises(ValueError, match=r"3 'tokens', more than its 'max_tokens', 2"):
+        DecodeStream.from_state(BYTES, state)
+
+
 # Tags
 
 
@@ -96,10 +139,10 @@ def test_a_server_routes_reasoning_and_answer() -> None:
     routed: dict[str, str] = {"": "", "<think>": "", "</think>": ""}
     part = ""
     for id in b"<think>one\n\ntwo</think>three\n\nfour":
-        for event in stream.step_events(id):
-            match event:
+        for piece in stream.step_event(id).pieces:
+            match piece:
                 case Tag():
-                    part = event
+                    part = piece
                     stream.pause_stops() if part == "<think>" else stream.resume_stops()
                 case text:
                     routed[part] += text
@@ -109,12 +152,12 @@ def test_a_server_routes_reasoning_and_answer() -> None:
 
 def test_of_a_stop_and_a_tag_that_are_the_same_the_stop_is_found() -> None:
     stream = BYTES.decode_stream(tags="<b>", stop="<b>")
-    assert (stream.step_events(list(b"a<b>c")), stream.stop_reason) == (["a"], "<b>")
+    assert (stream.step_event(list(b"a<b>c")).pieces, stream.stop_reason) == (("a",), "<b>")
 
 
 def test_a_special_token_that_is_kept_may_be_a_tag() -> None:
     stream = BYTES.decode_stream(tags=[END])
-    assert stream.step_events([97, END_ID, 98]) == ["a", Tag(END), "b"]
+    assert stream.step_event([97, END_ID, 98]).pieces == ("a", Tag(END), "b")
 
 
 def test_a_tag_shows_what_it_is() -> None:
@@ -132,10 +175,10 @@ def offsets(tokens: Sequence[TokenText]) -> list[tuple[int, int]]:
 def test_steps_that_were_not_counted_are_told(options: dict[str, Any]) -> None:
     stream = BYTES.decode_stream(**options)
     stream.step(97)
-    with pytest.raises(ValueError, match=r"step_tokens\(\[\]\)"):
-        stream.step_tokens(98)
+    with pytest.raises(ValueError, match=r"step_event\(\[\]\)"):
+        stream.step_event(98)
     stream.reset()
-    assert offsets(stream.step_tokens(98)) == [(0, 1)]
+    assert offsets(stream.step_event(98).tokens) == [(0, 1)]
 
 
 # Arguments
@@ -168,6 +211,9 @@ def test_wrong_strings_are_refused(name: str, value: Any, error: type[Exception]
         ({"min_tokens": -1}, ValueError),
         ({"min_tokens": True}, TypeError),
         ({"min_tokens": 1.0}, TypeError),
+        ({"max_tokens": 0}, ValueError),
+        ({"max_tokens": 2.0}, TypeError),
+        ({"max_tokens": 2, "min_tokens": 3}, ValueError),
         ({"include_stop": 1}, TypeError),
         ({"stop_ids": "ab"}, TypeError),
         ({"stop_ids": b"ab"}, TypeError),
@@ -182,7 +228,7 @@ def test_wrong_options_are_refused(options: dict[str, Any], error: type[Exceptio
         BYTES.decode_stream(**options)
 
 
-@pytest.mark.parametrize("name", ["stop", "stop_ids", "tags"])
+@pytest.mark.parametrize("name", ["stop", "stop_ids", "tags", "max_tokens"])
 def test_none_means_no_stops_and_no_tags(name: str) -> None:
     stream = BYTES.decode_stream(**{name: None})  # type: ignore[arg-type]
     assert stream.to_state() == BYTES.decode_stream().to_state()

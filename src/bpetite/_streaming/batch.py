@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Unpack, cast
 
+from bpetite._streaming.events import StreamEvent
 from bpetite._streaming.options import Ids, StreamOptions, takes_options
 from bpetite._streaming.stream import DecodeStream, MakesStreams
 
@@ -22,12 +23,12 @@ else:
 class DecodeStreamBatchError(ExceptionGroup[Exception]):
     """The errors of some streams in a step of a batch. The other streams made their step.
 
-    `errors` has the error of each stream that raised, by its key. `texts` has the texts of the
-    other streams.
+    `errors` has the error of each stream that raised, by its key. `results` has what the step of
+    each other stream returned.
     """
 
     errors: dict[Any, Exception]
-    texts: dict[Any, str]
+    results: dict[Any, Any]
 
 
 class DecodeStreamBatch(Generic[K]):
@@ -59,8 +60,18 @@ class DecodeStreamBatch(Generic[K]):
         """Return the text of `DecodeStream.step` for each key.
 
         Raises KeyError if a key has no stream; no other stream has then made its step. Raises
-        DecodeStreamBatchError if some streams raise; it has the texts of the others.
+        DecodeStreamBatchError if some streams raise; it has the results of the others.
         """
+        return self._each("step", ids)
+
+    def step_event(self, ids: Mapping[K, Ids]) -> dict[K, StreamEvent]:
+        """Return the event of `DecodeStream.step_event` for each key.
+
+        Raises as `step` does.
+        """
+        return self._each("step_event", ids)
+
+    def _each(self, method: str, ids: Mapping[K, Ids]) -> dict[K, Any]:
         streams = self._streams
         if not ids.keys() <= streams.keys():
             key = next(key for key in ids if key not in streams)
@@ -68,7 +79,7 @@ class DecodeStreamBatch(Generic[K]):
                 f"the key {key!r} has no stream, so no stream made this step; make it with add, "
                 "or leave out a key that finish has ended"
             )
-        texts: dict[K, str] = {}
+        results: dict[K, Any] = {}
         errors: dict[K, Exception] = {}
         for key, some in ids.items():
             try:
@@ -76,16 +87,16 @@ class DecodeStreamBatch(Generic[K]):
                     (some,) = some
                     if type(some) is not int:
                         some = [some]
-                texts[key] = streams[key].step(some)
+                results[key] = getattr(streams[key], method)(some)
             except Exception as error:
                 errors[key] = error
         if errors:
             group = DecodeStreamBatchError(
                 "some streams could not make their step", [*errors.values()]
             )
-            group.errors, group.texts = errors, texts
+            group.errors, group.results = errors, results
             raise group
-        return texts
+        return results
 
     @takes_options
     def add(

@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from bpetite._streaming.options import Ids
+from bpetite._streaming.mode import DecodeStreamError
+from bpetite._streaming.options import Ids, are_several
 from bpetite._streaming.watching import TokenText, Watching, join_texts
+from bpetite._vocabulary import as_id
 
 
 @dataclass(slots=True)  # not frozen, as `TokenText`
 class StreamEvent:
-    """A step of a stream, or its end: `DecodeStream.events` yields both.
+    """What one push of ids did to a stream: its text, its tokens, and whether the stream ended.
 
-    `pieces` is the text of the step as `step_events` returns it: each tag is a `Tag` of its own.
-    `tokens` has the ids of the step with their offsets, as `step_tokens` returns them. A step that
-    stops the stream has no tokens behind the stop. `ids_read` is the number of ids so far, the
-    last of them a stop id or the end of a stop string.
+    `pieces` is the text that became complete: each tag is a `Tag` of its own. `tokens` has the ids
+    that were read, with the offsets of their text; ids behind the end are not read. `ids_read` is
+    the number of ids so far, the last of them a stop id, the end of a stop string or the last of
+    `max_tokens`.
 
-    Only the last event has a `finish_reason`: "stop" after a stop, or "length" if the source ended
-    first. `stop_reason` is then the stop string or stop id, or None. The last event has no tokens;
-    its pieces are the text of `flush`.
+    The last event, and no other, has a `finish_reason`: "stop" after a stop, and "length" after
+    `max_tokens` ids or when the source of the ids ended first. `stop_reason` is then the stop
+    string or the stop id, or None. Its pieces end with the text of `flush`, which belongs to no
+    token.
 
     >>> from bpetite import Tokenizer
     >>> stream = Tokenizer.train("", 256).decode_stream(stop_ids=0)
-    >>> first, _, last = stream.events([[104, 105], 0])
+    >>> first, last = stream.events([[104, 105], 0])
     >>> first.text, first.pieces, [token.start for token in first.tokens]
     ('hi', ('hi',), [0, 1])
-    >>> last
-    StreamEvent(pieces=(), tokens=(), ids_read=3, finish_reason='stop', stop_reason=0)
+    >>> last.text, last.ids_read, last.finish_reason, last.stop_reason
+    ('', 3, 'stop', 0)
 
     It is a dataclass, so `json.dumps(dataclasses.asdict(event), default=list)` is its JSON: the
     bytes of a token become a list of numbers.
@@ -47,20 +50,44 @@ class StreamEvent:
 
 
 def step_event(mode: Watching, ids: Ids) -> StreamEvent:
-    """Make a step for each id up to a stop, and return the event."""
+    """Make a step for each id up to the end, and return the event; if an id raises, make none."""
     if type(ids) is int:
-        token, pieces = mode.token_pieces(ids)
-        return StreamEvent(pieces, (token,), mode.ids_read)
-    before = mode.ids_read
-    steps = mode.each(ids, Watching.token_pieces, lambda step: step[0].text)
-    del steps[mode.ids_read - before :]  # steps after a stop read nothing
-    pieces = join_texts([piece for _, pieces in steps for piece in pieces])
-    return StreamEvent(pieces, tuple(token for token, _ in steps), mode.ids_read)
+        start = mode.characters
+        pieces = mode.advance_within(ids)
+        if pieces is not None:
+            return StreamEvent(pieces, (_token(mode, ids, start, pieces),), mode.ids_read)
+    several = list(ids) if are_several(ids) else [ids]
+    return mode.changed(lambda after: _event_of(after, several))
 
 
-def last_event(mode: Watching) -> StreamEvent:
-    """End the text, and return the last event."""
+def _event_of(mode: Watching, ids: list[Any]) -> StreamEvent:
+    tokens: list[TokenText] = []
+    pieces: list[str] = []
+    try:
+        for id in map(as_id, ids):
+            start, has_ended = mode.characters, mode.finish_reason is not None
+            step = mode.advance(id)
+            pieces += step
+            if not has_ended:
+                tokens.append(_token(mode, id, start, step))
+        ids_read = mode.ids_read
+        if mode.finish_reason is not None:
+            pieces += mode.flush_pieces()
+    except DecodeStreamError as error:
+        error.text = "".join(pieces) + error.text
+        raise
+    return StreamEvent(
+        join_texts(pieces), tuple(tokens), ids_read, mode.finish_reason, mode.stop_reason
+    )
+
+
+def _token(mode: Watching, id: int, start: int, pieces: tuple[str, ...]) -> TokenText:
+    token = mode.table.tokens.bytes_of.get(id, b"")
+    return TokenText(id, token, start, mode.characters, "".join(pieces))
+
+
+def flush_event(mode: Watching) -> StreamEvent:
+    """End the text, and return the event of the end."""
     ids_read = mode.ids_read  # before the text ends, which resets it
-    pieces = tuple(mode.flush_events())
-    stop = mode.stop_reason  # behind it, since replaced bytes may be a stop
-    return StreamEvent(pieces, (), ids_read, "length" if stop is None else "stop", stop)
+    pieces = tuple(mode.flush_pieces())
+    return StreamEvent(pieces, (), ids_read, mode.finish_reason or "length", mode.stop_reason)

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
-from weakref import WeakKeyDictionary
 
 from bpetite._streaming.byte_decoders import (
     ByteDecoder,
@@ -120,21 +119,10 @@ class ForeignTokens:
         return ForeignTokens, (self.bytes_of, self.skipped_ids, *fields)  # without the tables
 
 
-_Sources = dict[bool, tuple[object, TokenSource]]
-
-# For each tokenizer, by `buffer_byte_runs`: its looks when it was read, and its source. Tokenizers
-# of older versions of tokenizers have no weak references: the last few of them are kept. There is
-# no lock, which a forked process could find locked for ever. Threads that lose a race read a
-# tokenizer once more.
-_known: WeakKeyDictionary[object, _Sources] = WeakKeyDictionary()
-_last_known: dict[int, tuple[object, _Sources]] = {}
-_MAX_LAST_KNOWN = 4
-
-
 def source_of(
     vocabulary: Source, special_ids: Iterable[int], *, buffer_byte_runs: bool
 ) -> TokenSource:
-    """Return the source of a vocabulary's streams. That of a tokenizer is kept as long as it is.
+    """Return the source of a vocabulary's streams.
 
     >>> source_of({7: b"a"}, (), buffer_byte_runs=True).vocabulary.tokens.bytes_of
     {7: b'a'}
@@ -156,7 +144,7 @@ def source_of(
     if [*special_ids]:
         raise ValueError(f"special_ids are for a mapping: {library} knows those of its tokenizer")
     if library == "tiktoken":
-        return _kept(vocabulary, None, buffer_byte_runs, lambda: _of_tiktoken(vocabulary))
+        return _of_tiktoken(vocabulary).source()
     tokenizer: Any = vocabulary
     if library == "transformers":
         tokenizer = _backend(tokenizer)
@@ -165,14 +153,7 @@ def source_of(
         id: (token.content, token.special)
         for id, token in tokenizer.get_added_tokens_decoder().items()
     }
-    rules = _described(tokenizer)
-    looks = rules, added, tokenizer.get_vocab_size(with_added_tokens=False)
-    return _kept(
-        vocabulary,
-        looks,
-        buffer_byte_runs,
-        lambda: _of_tokenizers(tokenizer, added, rules, buffer_byte_runs),
-    )
+    return _of_tokenizers(tokenizer, added, _described(tokenizer), buffer_byte_runs).source()
 
 
 def _library_of(vocabulary: object) -> str | None:
@@ -182,23 +163,6 @@ def _library_of(vocabulary: object) -> str | None:
         if module in ("tiktoken", "tokenizers", "transformers"):
             return module if hasattr(vocabulary, "decode") else None
     return None
-
-
-def _kept(
-    vocabulary: object, looks: object, buffer_byte_runs: bool, read: Callable[[], ForeignTokens]
-) -> TokenSource:
-    """Return the source of a tokenizer; read it if it is new or has changed."""
-    try:
-        sources = _known.setdefault(vocabulary, {})
-    except TypeError:  # it has no weak references, or no hash
-        _, sources = _last_known.setdefault(id(vocabulary), (vocabulary, {}))
-        for other in [*_last_known][:-_MAX_LAST_KNOWN]:
-            _last_known.pop(other, None)
-    looks_before, source = sources.get(buffer_byte_runs, (None, None))
-    if source is None or looks_before != looks:
-        source = read().source()
-        sources[buffer_byte_runs] = looks, source
-    return source
 
 
 def _of_tiktoken(encoding: Any) -> ForeignTokens:

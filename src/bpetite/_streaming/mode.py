@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from bpetite._streaming.byte_decoders import Pending
 from bpetite._streaming.options import Ids, Options, are_several
@@ -44,6 +44,7 @@ class Mode:
     _state: Any
 
     # A plain stream has no others.
+    finish_reason: Literal["stop", "length"] | None = None
     stop_reason: str | int | None = None
     text_after_stop: str = ""
     failed: bool = False  # by bytes that are not UTF-8: so are all further steps
@@ -71,7 +72,7 @@ class Mode:
 
     def _step_several(self, ids: object) -> str:
         if are_several(ids):
-            return "".join(self.each(ids, type(self).step, str))
+            return "".join(self.pieces(ids))
         return self._step_one(as_id(ids))
 
     def _step_one(self, id: int) -> str:
@@ -82,27 +83,24 @@ class Mode:
     def advance(self, id: int) -> tuple[str, ...]:
         """Make a step; return its text in pieces."""
 
-    def each(
-        self, ids: object, step: Callable[[Self, int], R], text_of: Callable[[R], str]
-    ) -> list[R]:
-        """Return the results of a step for each id; if an id raises, no step was made."""
+    def pieces(self, ids: object) -> list[str]:
+        """Make a step for each id; return their text in pieces. If an id raises, none was made."""
         several: list[Any] = list(ids) if are_several(ids) else [ids]
         if len(several) == 1:
-            return [step(self, as_id(several[0]))]
-        return self._changed(lambda after: after._each(several, step, text_of))
+            return [*self.advance(as_id(several[0]))]
+        return self.changed(lambda after: after._pieces(several))
 
-    def _each(
-        self, ids: list[Any], step: Callable[[Self, int], R], text_of: Callable[[R], str]
-    ) -> list[R]:
-        results: list[R] = []
+    def _pieces(self, ids: list[Any]) -> list[str]:
+        pieces: list[str] = []
         try:
-            results.extend(step(self, id if type(id) is int else as_id(id)) for id in ids)
+            for id in ids:
+                pieces += self.advance(id if type(id) is int else as_id(id))
         except DecodeStreamError as error:
-            error.text = "".join(map(text_of, results)) + error.text
+            error.text = "".join(pieces) + error.text
             raise
-        return results
+        return pieces
 
-    def _changed(self, change: Callable[[Self], R]) -> R:
+    def changed(self, change: Callable[[Self], R]) -> R:
         """Change a copy, and go to its position: the stream is in no other between."""
         after = self.copy()
         try:
@@ -114,7 +112,7 @@ class Mode:
         return result
 
     @abstractmethod
-    def flush_events(self) -> list[str]:
+    def flush_pieces(self) -> list[str]:
         """End the text; return what was pending and withheld, in pieces."""
 
     def set_stops_paused(self, paused: bool) -> None:

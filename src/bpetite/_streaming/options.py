@@ -69,6 +69,12 @@ def _checked_number(number: object, name: str) -> object:
     return number
 
 
+def _checked_bound(number: object, name: str) -> object:
+    if number is not None and _checked_number(number, name) == 0:
+        raise ValueError(f"{name} must be at least 1, or None, got 0")
+    return number
+
+
 def _checked_strings(strings: str | Iterable[str] | None, name: str) -> tuple[str, ...]:
     """Return stop strings or tags, each once; a string may stand alone."""
     if strings is None:
@@ -120,16 +126,21 @@ class StreamOptions(TypedDict, total=False):
         "those that end at the same character, the longest counts."
     ))]  # fmt: skip
     include_stop: Annotated[bool, Option(_checked_flag, (
-        "Whether the text ends behind the stop string, instead of before it."
+        "Whether the text ends with the stop string, or with the text of the stop id, instead of "
+        "before it."
     ))]  # fmt: skip
     stop_ids: Annotated[Ids | None, Option(_checked_ids, (
-        "An id, or several, that end the stream. A stop id has no text."
+        "An id, or several, that end the stream. A stop id has no text, unless include_stop."
     ))]  # fmt: skip
     min_tokens: Annotated[int, Option(_checked_number, (
         "The number of ids within which no stop counts."
     ))]  # fmt: skip
+    max_tokens: Annotated[int | None, Option(_checked_bound, (
+        'The number of ids with which the stream ends, if no stop came before: `finish_reason` is '
+        'then "length". None for no bound. The prompt does not count.'
+    ))]  # fmt: skip
     tags: Annotated[str | Iterable[str] | None, Option(_checked_strings, (
-        "A string, or several, that `step_events` returns apart from text."
+        "A string, or several, that `step_event` returns apart from text, each as a `Tag`."
     ))]  # fmt: skip
     max_stop_bytes: Annotated[int, Option(_checked_number, (
         "The number of bytes, in UTF-8, that all strings of `stop` and `tags` may have together. "
@@ -147,6 +158,7 @@ class Options(NamedTuple):
     include_stop: bool = False
     stop_ids: frozenset[int] = frozenset()
     min_tokens: int = 0
+    max_tokens: int | None = None
     tags: tuple[str, ...] = ()
     max_stop_bytes: int = 65_536
 
@@ -161,6 +173,10 @@ class Options(NamedTuple):
                 raise TypeError(f"decode_stream() got an unexpected keyword argument {name!r}")
             values[name] = OPTIONS[name].check(value, name)
         checked = cls(**values)
+        if checked.max_tokens is not None and checked.min_tokens > checked.max_tokens:
+            raise ValueError(
+                f"min_tokens is {checked.min_tokens}, more than max_tokens, {checked.max_tokens}"
+            )
         if checked.stop or checked.tags:
             checked._check_strings(source)
         return checked
@@ -188,7 +204,8 @@ class Options(NamedTuple):
     @property
     def are_plain(self) -> bool:
         """Whether neither a count nor anything in the text matters."""
-        return not (self.stop or self.stop_ids or self.tags) and self.errors != "strict"
+        watches = self.stop or self.stop_ids or self.tags or self.max_tokens is not None
+        return not watches and self.errors != "strict"
 
     def skips(self, id: int, table: StreamTable) -> bool:
         """Return whether an id is skipped since the vocabulary lacks it."""

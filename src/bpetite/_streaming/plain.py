@@ -140,7 +140,7 @@ class Plain(PlainSteps, Mode):
         text = self.step(id)
         return (text,) if text else ()
 
-    def flush_events(self) -> list[str]:
+    def flush_pieces(self) -> list[str]:
         text = self._automaton.decoder.finish(self._state.pending)
         self.reset()
         return [text] if text else []
@@ -153,7 +153,7 @@ class Plain(PlainSteps, Mode):
         if not self._state.is_initial:
             raise ValueError(
                 "this stream has made steps that it did not count; let its first call be "
-                "events, step_tokens, or step_tokens([])"
+                "events, step_event, or step_event([])"
             )
         watching = Watching(self.table, self.options)
         watching.start_at(self._state.pending)

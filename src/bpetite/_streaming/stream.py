@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable, Mapping, Sequence
-from typing import Any, Protocol, Unpack
+from typing import Any, Literal, Protocol, Unpack
 
 from bpetite._streaming import iterate
-from bpetite._streaming.events import StreamEvent, last_event, step_event
-from bpetite._streaming.foreign import Source, source_of
+from bpetite._streaming.events import StreamEvent, flush_event, step_event
 from bpetite._streaming.mode import Mode
 from bpetite._streaming.options import Ids, Options, StreamOptions, takes_options
 from bpetite._streaming.plain import Plain
 from bpetite._streaming.state import Position, check_vocabulary, options_in, position_in, to_state
 from bpetite._streaming.tables import TokenSource
-from bpetite._streaming.watching import TokenText, Watching, join_texts
+from bpetite._streaming.watching import Watching, join_texts
 
 
 class Step(Protocol):
@@ -28,8 +26,8 @@ class Step(Protocol):
         Raises KeyError for an id that the vocabulary lacks, if unknown="raise", and TypeError for a
         value that is no integer. The stream is then as it was, before all of several ids. With
         errors="strict", raises DecodeStreamError, a UnicodeDecodeError, at the first byte that
-        cannot be part of a character. The stream then raises ValueError until `reset()`. After a
-        stop every step returns "" and changes nothing.
+        cannot be part of a character. The stream then raises ValueError until `reset()`. When the
+        stream has ended, every step returns "" and changes nothing.
         """
 
 
@@ -76,72 +74,41 @@ class DecodeStream:
         self._mode = mode
         self.step = mode.step
 
-    @classmethod
-    @takes_options
-    def from_vocabulary(
-        cls,
-        vocabulary: Source,
-        prompt_ids: Sequence[int] = (),
-        *,
-        special_ids: Iterable[int] = (),
-        buffer_byte_runs: bool = True,
-        **options: Unpack[StreamOptions],
-    ) -> DecodeStream:
-        r"""Return a new stream of another library's tokenizer, or of the bytes of each id.
-
-        `StreamVocabulary` documents the arguments, `Tokenizer.decode_stream` the options. A
-        library's tokenizer is read once for all its streams, and again if it has changed. A mapping
-        is read each time: for many streams, make a StreamVocabulary.
-
-        >>> stream = DecodeStream.from_vocabulary({0: b"n\xc3", 1: b"\xa9"})
-        >>> stream.step(0), stream.step(1)
-        ('n', 'é')
-
-        Raises as `StreamVocabulary` and `Tokenizer.decode_stream` do.
-        """
-        source = source_of(vocabulary, special_ids, buffer_byte_runs=buffer_byte_runs)
-        return cls(source, prompt_ids, **options)
-
     # Steps
 
-    def step_events(self, ids: Ids) -> list[str]:
-        """Return the text that is complete now in pieces: each tag is a `Tag` of its own.
+    def step_event(self, ids: Ids) -> StreamEvent:
+        """Make the step, and return all that it did: tags, each token's place, and the end.
 
-        A `Tag` is a str, so the pieces joined are what `step` returns. A tag is never split.
+        Text is in pieces, in which each tag is a `Tag` of its own, never split. Offsets are in
+        characters from the beginning of the stream, without the prompt's text. Each token begins
+        where the one before ends, and `text[start:end]` is what the id returned. So a character
+        belongs to the token that completes it, and text that was withheld for a stop string to the
+        token that showed that it is none. Returned offsets never change.
 
-        >>> from bpetite import Tokenizer
-        >>> stream = Tokenizer.train("", 256).decode_stream(tags=["<b>"])
-        >>> [stream.step_events(list(ids)) for ids in (b"a <", b"b>c")]
-        [['a '], [Tag('<b>'), 'c']]
-
-        Raises as `step` does.
-        """
-        mode = self._mode
-        if type(ids) is int:
-            return list(mode.advance(ids))
-        steps = mode.each(ids, type(mode).advance, "".join)
-        return list(join_texts([piece for pieces in steps for piece in pieces]))
-
-    def step_tokens(self, ids: Ids) -> list[TokenText]:
-        """Return, for each id, its bytes and the offsets of its text in the stream's text.
-
-        Offsets are in characters from the beginning of the stream, without the prompt's text. Each
-        token begins where the one before ends, and `text[start:end]` is what the id returned. So a
-        character belongs to the token that completes it. Text that was withheld for a stop string
-        belongs to the token that showed that it is none. Returned offsets never change.
+        The event of the step that ends the stream has a `finish_reason`, and the text of `flush`.
+        If the model ends first, call `flush_event`.
 
         >>> from bpetite import Tokenizer
-        >>> stream = Tokenizer.train("", 256).decode_stream()
-        >>> [(token.start, token.end) for token in stream.step_tokens(list("né".encode()))]
-        [(0, 1), (1, 1), (1, 2)]
+        >>> stream = Tokenizer.train("", 256).decode_stream(tags="<b>", max_tokens=6)
+        >>> event = stream.step_event(list("é <b".encode()))
+        >>> event.text, [(token.start, token.end) for token in event.tokens]
+        ('é ', [(0, 0), (0, 1), (1, 2), (2, 2), (2, 2)])
+        >>> event = stream.step_event(list(b">!"))
+        >>> event.pieces, event.ids_read, event.finish_reason
+        ((Tag('<b>'),), 6, 'length')
 
-        Raises as `step` does, and ValueError if earlier steps were not counted. A stream without
-        stops and tags counts if its first call is `step_tokens`, if only with no ids.
+        Raises as `step` does, and ValueError if earlier steps were not counted: a stream without
+        options counts only if its first call is `step_event`, if only with no ids.
         """
-        mode = self._counting()
-        if type(ids) is int:
-            return [mode.token_text(ids)]
-        return mode.each(ids, Watching.token_text, operator.attrgetter("text"))
+        return step_event(self._counting(), ids)
+
+    def flush_event(self) -> StreamEvent:
+        """Return the last event, for ids that end before the stream does: the text of `flush`.
+
+        Its `finish_reason` is "length". If the stream has ended, it is that of the end once more,
+        and there is no more text.
+        """
+        return flush_event(self._counting())
 
     def _counting(self) -> Watching:
         """Return the mode of the stream, which counts from here on."""
@@ -162,23 +129,19 @@ class DecodeStream:
     def flush(self) -> str:
         """Return the text of pending bytes, decoded by `errors`, and withheld text.
 
-        The stream then begins a new text. A stopped stream remains stopped: after a stop id,
-        `flush` returns pending and withheld text; after a stop string, it returns "".
+        The stream then begins a new text, unless it has ended. After a stop id and after
+        `max_tokens` ids, `flush` returns pending and withheld text; after a stop string, "".
 
         Raises DecodeStreamError if bytes are pending and errors="strict", as `step` does.
         """
-        return "".join(self.flush_events())
-
-    def flush_events(self) -> list[str]:
-        """Return the text of `flush` in pieces, as `step_events` does."""
-        return self._mode.flush_events()
+        return "".join(self._mode.flush_pieces())
 
     def texts(self, ids: Iterable[Ids]) -> Generator[str, None, None]:
         """Yield the text of each step that has some, and of `flush` at the end.
 
-        `ids` yields an id, or several, at a time. It is read no further than to a stop. If it has a
-        method `close`, as a generator has, it is closed at a stop, at an error and when this
-        iterator is closed. With tags, the pieces are those of `step_events`.
+        `ids` yields an id, or several, at a time. It is read no further than to the stream's end.
+        If it has a method `close`, as a generator has, it is closed at the end, at an error and
+        when this iterator is closed. Each tag is yielded by itself, as a `Tag`.
 
         >>> from bpetite import Tokenizer
         >>> stream = Tokenizer.train("", 256).decode_stream(stop="!")
@@ -198,31 +161,30 @@ class DecodeStream:
         return iterate.aresults(self._text_steps(), ids)
 
     def _text_steps(self) -> iterate.Steps[str]:
-        if self.has_tags:
-            return iterate.Steps(self._stopped, self.step_events, self.flush_events)
+        mode = self._mode
 
         def step(ids: Ids) -> Sequence[str]:
             text = self.step(ids)
             return (text,) if text else ()
 
-        return iterate.Steps(self._stopped, step, self.flush_events)
+        def step_with_tags(ids: Ids) -> Sequence[str]:
+            return join_texts(mode.pieces(ids))
+
+        steps = step_with_tags if mode.options.tags else step
+        return iterate.Steps(self._has_ended, steps, lambda: self._mode.flush_pieces())
 
     def events(self, ids: Iterable[Ids]) -> Generator[StreamEvent, None, None]:
-        """Yield a `StreamEvent` for each item of `ids`, and one for the end.
+        """Yield the `step_event` of each item of `ids`, and a `flush_event` if they end first.
 
-        The events tell all that the stream knows: text, tags, the offsets of each id, the number of
-        ids, and how the stream ended. Their texts, joined, are those of `texts`. `ids` is read and
-        closed as there.
+        The last event, and no other, has a `finish_reason`. The texts of all events, joined, are
+        those of `texts`. `ids` is read and closed as there.
 
         >>> from bpetite import Tokenizer
         >>> stream = Tokenizer.train("", 256).decode_stream(stop="!")
-        >>> *steps, last = stream.events("né! no".encode())
-        >>> [(step.text, [(token.start, token.end) for token in step.tokens]) for step in steps]
-        [('n', [(0, 1)]), ('', [(1, 1)]), ('é', [(1, 2)]), ('', [(2, 2)])]
-        >>> last.text, last.ids_read, last.finish_reason, last.stop_reason
-        ('', 4, 'stop', '!')
+        >>> [(event.text, event.finish_reason) for event in stream.events("né! no".encode())]
+        [('n', None), ('', None), ('é', None), ('', 'stop')]
 
-        Raises as `texts` does, and ValueError if earlier steps were not counted, as `step_tokens`
+        Raises as `texts` does, and ValueError if earlier steps were not counted, as `step_event`
         does.
         """
         return iterate.results(self._event_steps(), ids)
@@ -233,28 +195,35 @@ class DecodeStream:
 
     def _event_steps(self) -> iterate.Steps[StreamEvent]:
         mode = self._counting()
-        return iterate.Steps(
-            self._stopped, lambda ids: (step_event(mode, ids),), lambda: (last_event(mode),)
-        )
+        shown_end = False
 
-    @property
-    def has_tags(self) -> bool:
-        """Whether the stream has tags, so that `texts` yields them apart."""
-        return bool(self._mode.options.tags)
+        def step(ids: Ids) -> Sequence[StreamEvent]:
+            nonlocal shown_end
+            event = step_event(mode, ids)
+            shown_end = event.finish_reason is not None
+            return (event,)
+
+        def finish() -> Sequence[StreamEvent]:
+            return () if shown_end else (flush_event(mode),)
+
+        return iterate.Steps(self._has_ended, step, finish)
 
     # Stops
 
     @property
-    def stopped(self) -> bool:
-        """Whether a stop string or a stop id ended the stream."""
-        return self._stopped()
+    def finish_reason(self) -> Literal["stop", "length"] | None:
+        """Why the stream ended: "stop" or, after `max_tokens` ids, "length"; None before.
 
-    def _stopped(self) -> bool:
-        return self._mode.stop_reason is not None
+        A stream that has ended reads no more ids.
+        """
+        return self._mode.finish_reason
+
+    def _has_ended(self) -> bool:
+        return self._mode.finish_reason is not None
 
     @property
     def stop_reason(self) -> str | int | None:
-        """The stop string or stop id that ended the stream; None before."""
+        """The stop string or stop id that ended the stream, or None."""
         return self._mode.stop_reason
 
     @property
@@ -277,7 +246,7 @@ class DecodeStream:
     @property
     def stops_paused(self) -> bool:
         """Whether stop strings are paused; False if there are none."""
-        return bool(self._mode.options.stop) and self._mode.stops_paused
+        return self._mode.stops_paused
 
     # Position
 
@@ -295,7 +264,7 @@ class DecodeStream:
         return self._mode.withheld
 
     def reset(self) -> None:
-        """Drop pending bytes, withheld text, a stop and a failure: as a new stream, no prompt."""
+        """Drop pending bytes, withheld text, an end and a failure: as a new stream, no prompt."""
         self._mode.reset()
 
     def copy(self) -> DecodeStream:
@@ -363,8 +332,10 @@ class DecodeStream:
         shown = f"pending={self.pending!r}"
         if self._mode.failed:
             shown = "failed"
-        elif self.stopped:
+        elif self.stop_reason is not None:
             shown = f"stop_reason={self.stop_reason!r}"
+        elif self.finish_reason is not None:
+            shown = f"finish_reason={self.finish_reason!r}"
         elif self.withheld:
             shown += f" withheld={self.withheld!r}"
         return f"<DecodeStream errors={self._mode.options.errors!r} {shown}>"

@@ -155,31 +155,41 @@ class Watching(Mode):
 
     The step of a whole token is one look-up here too. Python interrupts only where a function is
     called or returns, or where a loop begins again. So whatever changes several fields stores them
-    in a row, without a call in between. Anything longer is a change of a copy, by `_changed`.
+    in a row, without a call in between. Anything longer is a change of a copy, by `changed`.
     """
 
     __slots__ = (
-        "_automaton", "_state", "_texts", "_until_stops", "characters", "failed",
-        "options", "stop_reason", "stops_paused", "table", "text_after_stop",
+        "_automaton", "_due", "_state", "_texts", "_until_due", "characters", "failed",
+        "finish_reason", "options", "stop_reason", "stops_paused", "table", "text_after_stop",
     )  # fmt: skip
 
     _automaton: WatchAutomaton
     _state: WatchState
     _texts: Sequence[str | None]
-    _until_stops: int  # min_tokens minus the number of ids so far: stops count from 0 on
+    _due: int  # the number of ids at which stops begin to count, or at which the stream ends
+    _until_due: int  # `_due` minus the number of ids so far; below 0 if nothing is due any more
     characters: int  # the number of characters that were returned
 
     def reset(self) -> None:
         automaton = self._automaton_after(0, False)
-        state = automaton.state(automaton.decoder.initial)
+        state, due = automaton.state(automaton.decoder.initial), self._due_after(0)
         self.stops_paused = self.failed = False
-        self.stop_reason, self.text_after_stop = None, ""
-        self._until_stops = self.options.min_tokens
+        self.finish_reason = self.stop_reason = None
+        self.text_after_stop = ""
+        self._due = self._until_due = due
         self.characters = 0
         self._automaton, self._state, self._texts = automaton, state, automaton.text_of
 
     def start_at(self, pending: Pending) -> None:
         self._state = self._automaton.state(pending)
+
+    def _due_after(self, tokens: int) -> int:
+        min_tokens, max_tokens = self.options.min_tokens, self.options.max_tokens
+        return min_tokens if tokens < min_tokens else max_tokens or 0
+
+    def _count(self, tokens: int) -> None:
+        self._due = self._due_after(tokens)
+        self._until_due = self._due - tokens
 
     def _automaton_after(self, tokens: int, stops_paused: bool) -> WatchAutomaton:
         """Return the automaton that finds the stops that count after a number of tokens."""
@@ -197,7 +207,7 @@ class Watching(Mode):
         try:
             if type(ids) is int and ids >= 0:
                 state = self._state
-                until_stops = self._until_stops - 1
+                until_due = self._until_due - 1
                 if state.whole[ids]:
                     text: str = self._texts[ids]  # type: ignore[assignment] # it is whole text
                 else:
@@ -208,10 +218,10 @@ class Watching(Mode):
                         return "".join(self.advance(ids))
                     text, state, _ = transition
                 characters = self.characters + len(text)
-                if not until_stops:
+                if not until_due:
                     return "".join(self.advance(ids))
                 self._state = state
-                self._until_stops = until_stops
+                self._until_due = until_due
                 self.characters = characters
                 return text
         except LookupError:
@@ -224,9 +234,9 @@ class Watching(Mode):
 
     def _step_list(self, ids: list[Any]) -> str | None:
         """Make the steps of several ids; None, and no step, if one of them is unusual."""
-        if self.stop_reason is not None and not self.failed:  # so that steps change nothing
+        if self.finish_reason is not None and not self.failed:  # so that steps change nothing
             return "" if countOf(map(type, ids), int) == len(ids) else None
-        if 0 <= self._until_stops <= len(ids) and self.options.min_tokens:
+        if 0 < self._until_due <= len(ids):
             return None
         state, texts_of = self._state, self._texts
         texts = []
@@ -244,74 +254,73 @@ class Watching(Mode):
         joined = "".join(texts)
         count, length = len(ids), len(joined)
         self._state = state
-        self._until_stops -= count
+        self._until_due -= count
         self.characters += length
         return joined
 
     @property
     def ids_read(self) -> int:
         """The number of ids so far."""
-        return self.options.min_tokens - self._until_stops
-
-    def token_text(self, id: int) -> TokenText:
-        """Make a step; return its token and its text."""
-        start = self.characters
-        return self._token_text(id, start, self.step(id))
-
-    def token_pieces(self, id: int) -> tuple[TokenText, tuple[str, ...]]:
-        """Make a step; return its token, and its text in pieces."""
-        if not self.options.tags:  # a step is cheaper
-            token = self.token_text(id)
-            return token, (token.text,) if token.text else ()
-        start = self.characters
-        pieces = self.advance(id)
-        return self._token_text(id, start, "".join(pieces)), pieces
-
-    def _token_text(self, id: int, start: int, text: str) -> TokenText:
-        token = self.table.tokens.bytes_of.get(id, b"")
-        return TokenText(id, token, start, self.characters, text)
+        return self._due - self._until_due
 
     def advance(self, id: int) -> tuple[str, ...]:
         if self.failed:
             raise ValueError(_FAILED)
-        if self.stop_reason is not None:
+        if self.finish_reason is not None:
             return ()
-        is_stop = id in self.options.stop_ids
-        transition = None if is_stop else self._automaton.transition(self._state, id)
-        until_stops = self._until_stops - 1
-        if transition is None or not until_stops:
-            return self._changed(lambda after: after._advance(id, transition))
+        pieces = self.advance_within(id)
+        return self.changed(lambda after: after._advance(id)) if pieces is None else pieces
+
+    def advance_within(self, id: int) -> tuple[str, ...] | None:
+        """Make a step that ends nothing; None, and no step, if it may end the stream."""
+        if id in self.options.stop_ids:
+            return None
+        transition = self._automaton.transition(self._state, id)
+        until_due = self._until_due - 1
+        if transition is None or not until_due:
+            return None
         text, state, pieces = transition
         length = len(text)
         self._state = state
-        self._until_stops = until_stops
+        self._until_due = until_due
         self.characters += length
         return pieces
 
-    def _advance(self, id: int, transition: WatchTransition | None) -> tuple[str, ...]:
-        state, automaton = self._state, self._automaton
+    def _advance(self, id: int) -> tuple[str, ...]:
+        state, options, automaton = self._state, self.options, self._automaton
         pieces: tuple[str, ...] = ()
-        if transition is not None:
-            _, self._state, pieces = transition
-        elif id in self.options.stop_ids:
-            if self.ids_read >= self.options.min_tokens:
-                self.stop_reason = id
-                self._state = automaton.state(state.pending, state.text, is_dead_end=True)
-        elif self.options.skips(id, self.table):
+        token = self.table.tokens.bytes_of.get(id)
+        is_stop = id in options.stop_ids
+        stops = is_stop and self.ids_read >= options.min_tokens
+        if is_stop and (token is None or not options.include_stop):
+            if stops:
+                self.finish_reason, self.stop_reason = "stop", id
+        elif token is None:
+            if options.unknown == "raise":
+                raise KeyError(id)
             scan, self._state = automaton.scan(state, "", state.pending)
             pieces = scan.pieces
         else:
-            token = self.table.tokens.bytes_of[id]
             try:
                 text, pending = automaton.decoder.decode(state.pending, id, token)
                 scan, self._state = automaton.scan(state, text, pending)
             except UnicodeDecodeError as error:
                 scan = self._before(error, id)
+            if stops:
+                self.finish_reason, self.stop_reason = "stop", id
             pieces = self._settle(scan)
         self.characters += sum(map(len, pieces))
-        self._until_stops -= 1
-        if not self._until_stops and self.stop_reason is None:
-            self._switch(self.ids_read)
+        self._until_due -= 1
+        if self.finish_reason is None and not self._until_due:
+            tokens = self.ids_read
+            if tokens == options.max_tokens:
+                self.finish_reason = "length"
+            else:
+                self._count(tokens)
+                self._switch(tokens)
+        if self.finish_reason is not None:
+            state = self._state
+            self._state = automaton.state(state.pending, state.text, is_dead_end=True)
         return pieces
 
     def _settle(self, scan: Scan) -> tuple[str, ...]:
@@ -319,6 +328,7 @@ class Watching(Mode):
         if scan.stop is None:
             return scan.pieces
         if self.stop_reason is None:  # a stop id that came before remains the reason
+            self.finish_reason = "stop"
             self.stop_reason, self.text_after_stop = scan.stop, scan.text_after_stop
         return join_texts((*scan.pieces, scan.stop)) if self.options.include_stop else scan.pieces
 
@@ -336,15 +346,15 @@ class Watching(Mode):
         self.failed = True
         raise failure from None
 
-    def flush_events(self) -> list[str]:
+    def flush_pieces(self) -> list[str]:
         if self.failed:
             raise ValueError(_FAILED)
         if isinstance(self.stop_reason, str):
             return []
-        return self._changed(Watching._flush_events)
+        return self.changed(Watching._flush_pieces)
 
-    def _flush_events(self) -> list[str]:
-        if not self._until_stops and self.options.min_tokens and self.stop_reason is None:
+    def _flush_pieces(self) -> list[str]:
+        if self.ids_read == self.options.min_tokens > 0 and self.stop_reason is None:
             self._switch(self.ids_read - 1)  # stops that end here came with the first min_tokens
         automaton = self._automaton
         try:
@@ -356,25 +366,25 @@ class Watching(Mode):
         if scan.stop is None:
             pieces = join_texts((*pieces, self._state.text))
         self.characters += sum(map(len, pieces))
-        if self.stop_reason is None:
+        if self.finish_reason is None:
             self.reset()
         else:
             self._state = automaton.state(b"", is_dead_end=True)
         return list(pieces)
 
     def set_stops_paused(self, paused: bool) -> None:
-        if paused != self.stops_paused:
-            self._changed(lambda after: after._set_stops_paused(paused))
+        if self.options.stop and paused != self.stops_paused:
+            self.changed(lambda after: after._set_stops_paused(paused))
 
     def _set_stops_paused(self, paused: bool) -> None:
         self.stops_paused = paused
-        if self.options.stop and not isinstance(self.stop_reason, str) and not self.failed:
+        if not isinstance(self.stop_reason, str) and not self.failed:
             self._switch(self.ids_read)
 
     def _switch(self, tokens: int) -> None:
         """Go on with the automaton that is due after `tokens` tokens."""
         self._automaton = self._automaton_after(tokens, self.stops_paused)
-        has_ended = self.failed or self.stop_reason is not None
+        has_ended = self.failed or self.finish_reason is not None
         pending, unreturned = self._state.pending, self._state.text
         self._state = self._automaton.state(pending, unreturned, is_dead_end=has_ended)
 
@@ -385,9 +395,10 @@ class Watching(Mode):
     def become(self, other: Watching) -> None:
         self.table, self.options = other.table, other.options
         self._automaton, self._state, self._texts = other._automaton, other._state, other._texts
-        self._until_stops, self.characters = other._until_stops, other.characters
-        self.stops_paused = other.stops_paused
-        self.stop_reason, self.text_after_stop = other.stop_reason, other.text_after_stop
+        self._due, self._until_due = other._due, other._until_due
+        self.characters, self.stops_paused = other.characters, other.stops_paused
+        self.finish_reason, self.stop_reason = other.finish_reason, other.stop_reason
+        self.text_after_stop = other.text_after_stop
         self.failed = other.failed
 
     def position(self) -> Position:
@@ -401,14 +412,21 @@ class Watching(Mode):
         tokens = position.tokens
         if tokens is None:
             raise ValueError("tokens are not counted in that stream, and are in this one")
-        self._changed(lambda after: after._go_to(position, tokens))
+        self.changed(lambda after: after._go_to(position, tokens))
 
     def _go_to(self, position: Position, tokens: int) -> None:
         pending = self._automaton.decoder.from_parts(position.pending, position.decoder_state)
-        self._until_stops = self.options.min_tokens - tokens
-        self.characters = position.characters
+        limit = self.options.max_tokens
+        if limit is not None and tokens > limit:
+            raise ValueError(f"state has {tokens} 'tokens', more than its 'max_tokens', {limit}")
+        self.characters, self.failed = position.characters, position.failed
         self.stop_reason, self.text_after_stop = position.stop_reason, position.text_after_stop
-        self.failed, self.stops_paused = position.failed, position.stops_paused
+        if position.stop_reason is not None:
+            self.finish_reason = "stop"
+        elif tokens == limit:
+            self.finish_reason = "length"
+        self.stops_paused = position.stops_paused and bool(self.options.stop)
+        self._count(tokens)
         self._state = self._automaton.state(pending, position.withheld)
         self._switch(tokens)
 
