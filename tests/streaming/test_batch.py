@@ -123,7 +123,12 @@ def test_one_stream_that_fails_does_not_fail_the_others() -> None:
 def test_events_of_a_batch_are_those_of_its_streams() -> None:
     streams = batch_of("ab", stop="!", max_tokens=3)
     alone = {key: BYTES.decode_stream(stop="!", max_tokens=3) for key in "ab"}
-    for step in ({"a": 97, "b": [0xC3, 0xA9]}, {"a": [33, 98], "b": [99]}, {"b": 100}):
+    steps: list[dict[str, Any]] = [
+        {"a": 97, "b": [0xC3, 0xA9]},
+        {"a": [33, 98], "b": [99]},
+        {"b": 100},
+    ]
+    for step in steps:
         events = streams.step_event(step)
         assert events == {key: alone[key].step_event(ids) for key, ids in step.items()}
     assert {key: streams[key].finish_reason for key in streams} == {"a": "stop", "b": "length"}

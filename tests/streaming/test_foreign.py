@@ -56,8 +56,8 @@ def stream_of(
     buffer_byte_runs: bool = True,
     **options: Any,
 ) -> DecodeStream:
-    vocabulary = StreamVocabulary(vocabulary, special_ids, buffer_byte_runs=buffer_byte_runs)
-    return vocabulary.decode_stream(**options)
+    tokens = StreamVocabulary(vocabulary, special_ids, buffer_byte_runs=buffer_byte_runs)
+    return tokens.decode_stream(**options)
 
 
 class Library:
