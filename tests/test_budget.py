@@ -392,7 +392,7 @@ def test_chunks_take_linear_time(unit: str) -> None:
 
 def characters_read(tokenizer: Tokenizer, text: str, budget: int, overlap: int) -> int:
     """Return how many characters are encoded, counted or searched for the chunks of a text."""
-    cutter = tokenizer._cutter("all")
+    cutter = tokenizer._encoders.cutter("all", tokenizer._joiner.characters)
     encode, count, splitter = cutter.encode, cutter._count, cutter._splitter
     read = 0
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, Unpack, overload
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, Unpack, overload
 
 from bpetite import _arguments, _derived
 from bpetite._arguments import (
@@ -13,7 +13,6 @@ from bpetite._arguments import (
     Chosen,
     Dtype,
     EncodeOptions,
-    Frame,
     OffsetOptions,
     PartOptions,
     Specials,
@@ -21,35 +20,26 @@ from bpetite._arguments import (
     TextErrors,
     Unit,
 )
-from bpetite._budget import Chunk, TextCutter
+from bpetite._budget import Chunk
 from bpetite._decoder import as_list
+from bpetite._encoders import Encoders, encoded, framed, without_special
 from bpetite._engine import ENGINE
-from bpetite._engine.arrays import as_array, joined
+from bpetite._engine.arrays import as_array
 from bpetite._engine.documents import view_of_data, view_of_offsets
-from bpetite._merge_rules import Forbidden, MergeOptions
-from bpetite._pretokenizer import (
-    ChunkSplitter,
-    Pretokenizer,
-)
+from bpetite._merge_rules import Forbidden
+from bpetite._pretokenizer import ChunkSplitter
 from bpetite._progress import ProgressCallback
 from bpetite._streaming.encode_stream import EncodeStream, TextSource
 from bpetite._streaming.stream import MakesStreams
 from bpetite._streaming.tables import TokenSource
-from bpetite._token_tables import TokenTables
-from bpetite._training import AnyCorpus, learn, texts_of
-from bpetite._unicode import is_nfc
-from bpetite._vocabulary import BYTE_COUNT, Pair, Vocabulary, as_id
+from bpetite._training import AnyCorpus, learn, options_of, texts_of
+from bpetite._vocabulary import Vocabulary
+from bpetite._vocabulary_view import VocabularyView
 from bpetite.formats import _registry
-from bpetite.formats._fingerprint import fingerprint
 from bpetite.formats._model_folder import with_settings
 from bpetite.formats._reference import Reference
 from bpetite.formats._tiktoken import from_encoding
 from bpetite.formats._verify import check_loaded
-
-if TYPE_CHECKING:
-    from bpetite._engine.contract import TextEncoder
-
-Result = TypeVar("Result")
 
 END_OF_TEXT = "<|endoftext|>"
 
@@ -61,19 +51,8 @@ _ONE_THREAD: Final = 1
 _UINT32: Final = "uint32"
 _STRICT: Final = "strict"
 
-_NO_FRAME: Final[Frame] = ((), ())
 
-# No text is that long, and counts have 64 bits.
-_MAX_COUNT = 2**63
-
-# The usual types of a choice of special tokens.
-_COLLECTIONS = (tuple, set, frozenset, list)
-
-# The number of choices of special tokens whose encoders a tokenizer keeps.
-_MAX_ENCODERS = 64
-
-
-class Tokenizer(MakesStreams):
+class Tokenizer(VocabularyView, MakesStreams):
     """Turns text into ids and back, by a vocabulary that was trained or loaded.
 
     - make: `train`, `load`, `from_tiktoken`; keep: `save`
@@ -100,28 +79,18 @@ class Tokenizer(MakesStreams):
     """
 
     __slots__ = (
-        "__weakref__", "_count", "_encode", "_encode_array", "_encoder", "_encoders",
-        "_fingerprint", "_joiner", "_splitters", "_tables", "_token_source", "_vocabulary",
+        "__weakref__", "_count", "_encode", "_encode_array", "_encoders", "_joiner",
+        "_token_source",
     )  # fmt: skip
 
-    def __init__(self, vocabulary: Vocabulary | None = None, /) -> None:
-        """Not for users: call `Tokenizer.train`, `load` or `from_tiktoken`."""
-        if not isinstance(vocabulary, Vocabulary):
-            raise TypeError(
-                "Tokenizer is not made by a call; use Tokenizer.train, Tokenizer.load or "
-                "Tokenizer.from_tiktoken"
-            )
-        self._vocabulary = vocabulary
-        self._encoder = ENGINE.make_text_encoder(vocabulary)
-        self._encoders: dict[Chosen, TextEncoder] = {}
-        self._splitters: dict[Chosen, ChunkSplitter] = {}
-        self._encode = self._encoder.encode
-        self._encode_array = self._encoder.encode_array
-        self._count = self._encoder.count
+    def _prepare(self) -> None:
+        vocabulary = self._vocabulary
+        self._encoders = Encoders(vocabulary)
+        self._encode = self._encoders.usual.encode
+        self._encode_array = self._encoders.usual.encode_array
+        self._count = self._encoders.usual.count
         self._joiner = ENGINE.make_token_joiner(vocabulary)
-        self._tables = TokenTables(vocabulary)
         self._token_source = TokenSource(vocabulary)
-        self._fingerprint: str | None = None
 
     # Training
 
@@ -203,16 +172,9 @@ class Tokenizer(MakesStreams):
         """
         if base is not None and not isinstance(base, Tokenizer):
             raise TypeError(f"base must be a Tokenizer, got {type(base).__name__}")
-        options = MergeOptions(
-            None if base is None else base._vocabulary,
-            min(_arguments.check_at_least(1, min_pair_count, "min_pair_count"), _MAX_COUNT),
-            None
-            if max_token_bytes is None
-            else _arguments.check_at_least(1, max_token_bytes, "max_token_bytes"),
-            _arguments.check_required(require),
-            _arguments.check_forbidden(forbid),
-            bool(whole_characters),
-        )
+        start = None if base is None else base._vocabulary
+        rules = min_pair_count, max_token_bytes, require, forbid, whole_characters
+        options = options_of(start, *rules)
         texts = texts_of(corpus, balance, errors, options)
         return cls(learn(texts, vocab_size, pattern, special_tokens, options, progress, threads))
 
@@ -292,14 +254,14 @@ class Tokenizer(MakesStreams):
                     return encode_array(text, False, 4, 1)
                 if allowed_special is _NONE:
                     return encode_array(text, True, 4, 1)
-        item_size = self._item_size(dtype)
+        item_size = self._encoders.item_size(dtype)
         threads = _arguments.check_threads(threads)
-        encoder, guard = self._choose(allowed_special, disallowed_special)
-        checked = _without_special(_arguments.text_of(text, errors), guard)
-        frame = self._frame(add_special_tokens)
+        encoder, guard = self._encoders.choose(allowed_special, disallowed_special)
+        checked = without_special(_arguments.text_of(text, errors), guard)
+        frame = self._encoders.frame(add_special_tokens)
         if not item_size:
-            return _framed(encoder.encode(checked, False, threads), frame)
-        return _framed(encoder.encode_array(checked, False, item_size, threads), frame)
+            return framed(encoder.encode(checked, False, threads), frame)
+        return framed(encoder.encode_array(checked, False, item_size, threads), frame)
 
     @overload
     def encode_ordinary(
@@ -326,7 +288,7 @@ class Tokenizer(MakesStreams):
         if dtype is None:
             encode = self._encode
             return encode(text, True)
-        return self._encode_array(text, True, self._item_size(dtype), 1)
+        return self._encode_array(text, True, self._encoders.item_size(dtype), 1)
 
     @overload
     def encode_with_offsets(
@@ -369,22 +331,17 @@ class Tokenizer(MakesStreams):
         in_bytes = _arguments.check_unit(unit)
         if errors is not _STRICT:
             text = _arguments.text_of(text, errors)
-        frame = ends = _NO_FRAME
+        frame = ends = self._encoders.frame(add_special_tokens)
         if add_special_tokens:
-            frame, ends = self._frame(True), self._frame_offsets(text, in_bytes)
+            end = len(_arguments.as_bytes(text) if in_bytes else _arguments.as_str(text))
+            ends = (0,) * len(frame[0]), (end,) * len(frame[1])
         if dtype is None:
             ids = self.encode(text, allowed_special=allowed_special)
             offsets = self._joiner.offsets(ids, self._are_equal_units(text, ids) or in_bytes)
-            return _framed(ids, frame), _framed(offsets, ends)
+            return framed(ids, frame), framed(offsets, ends)
         array = self.encode(text, dtype=dtype, allowed_special=allowed_special)
         places = self._joiner.offsets_array(array, self._are_equal_units(text, array) or in_bytes)
-        return _framed(array, frame), _framed(places, ends)
-
-    def _frame_offsets(self, text: Text, in_bytes: bool) -> Frame:
-        """Return the offsets of the ids before and after those of a text."""
-        prefix, suffix = self._frame(True)
-        end = len(_arguments.as_bytes(text) if in_bytes else _arguments.as_str(text))
-        return (0,) * len(prefix), (end,) * len(suffix)
+        return framed(array, frame), framed(places, ends)
 
     def _are_equal_units(self, text: Text, ids: list[int] | memoryview) -> bool:
         """Return whether a text is ASCII. Raises ValueError if its ids are those of another."""
@@ -429,20 +386,20 @@ class Tokenizer(MakesStreams):
 
         Raises the errors of `encode` for the first bad text; a note names its position.
         """
-        item_size = self._item_size(dtype)
+        item_size = self._encoders.item_size(dtype)
         texts = _arguments.check_texts(texts)
         replaces = _arguments.check_text_errors(errors)
         count = _arguments.check_threads(threads)
-        encoder, guard = self._choose(allowed_special, disallowed_special)
-        frame = self._frame(add_special_tokens)
+        encoder, guard = self._encoders.choose(allowed_special, disallowed_special)
+        frame = self._encoders.frame(add_special_tokens)
 
         def encode(texts: Sequence[Text]) -> list[list[int]] | tuple[memoryview, memoryview]:
-            checked = [_without_special(text, guard) for text in texts]
+            checked = [without_special(text, guard) for text in texts]
             if not item_size:
                 return encoder.encode_batch(checked, frame, count)
             return encoder.encode_batch_arrays(checked, frame, item_size, count)
 
-        return _encoded(encode, texts, replaces)
+        return encoded(encode, texts, replaces)
 
     @overload
     def encode_parts(
@@ -485,25 +442,25 @@ class Tokenizer(MakesStreams):
         for a part that is no `str`. A note names the part. Raises ValueError for a `dtype` that
         cannot hold all ids.
         """
-        item_size = self._item_size(dtype)
+        item_size = self._encoders.item_size(dtype)
         parts = _arguments.check_parts(parts)
         if errors is not _STRICT:
             parts = _arguments.parts_of(parts, errors)
-        frame = self._frame(add_special_tokens)
+        frame = self._encoders.frame(add_special_tokens)
         shift = len(frame[0])
         try:
             if not item_size:
-                ids, offsets = self._encoder.encode_parts(parts)
+                ids, offsets = self._encoders.usual.encode_parts(parts)
                 if shift:
                     offsets = [shift + offset for offset in offsets]
-                return _framed(ids, frame), offsets
-            array, bounds = self._encoder.encode_parts_arrays(parts, item_size)
+                return framed(ids, frame), offsets
+            array, bounds = self._encoders.usual.encode_parts_arrays(parts, item_size)
         except (TypeError, UnicodeEncodeError):
             _arguments.raise_in_part(parts)
             raise
         if shift:
             bounds = as_array([shift + offset for offset in bounds], 8)
-        return _framed(array, frame), bounds
+        return framed(array, frame), bounds
 
     def encode_bytes(self, data: Buffer) -> list[int]:
         r"""Return the ids of any bytes, merged as one piece: they need not be UTF-8.
@@ -518,7 +475,7 @@ class Tokenizer(MakesStreams):
         Raises TypeError for a value that is not a buffer of bytes, and a `str` is none.
         """
         with _arguments.view_of(data) as view:
-            return self._encoder.merge(bytes(view))
+            return self._encoders.usual.merge(bytes(view))
 
     def encode_buffer(
         self,
@@ -558,7 +515,7 @@ class Tokenizer(MakesStreams):
         """
         item_size = _arguments.item_size_of(dtype, self._vocabulary)
         frame = _arguments.frame_of(self._vocabulary, begin, end)
-        encoder, _ = self._choose(allowed_special, ())
+        encoder, _ = self._encoders.choose(allowed_special, ())
         count = _arguments.check_threads(threads)
         with view_of_data(data) as text, view_of_offsets(offsets) as bounds:
             return encoder.encode_buffer(text, bounds, frame, item_size, count)
@@ -585,9 +542,9 @@ class Tokenizer(MakesStreams):
                 return count(text)
             if allowed_special is _NONE:
                 return count(text, True)
-        encoder, guard = self._choose(allowed_special, disallowed_special)
-        checked = _without_special(_arguments.text_of(text, errors), guard)
-        return encoder.count(checked) + self._frame_size(add_special_tokens)
+        encoder, guard = self._encoders.choose(allowed_special, disallowed_special)
+        checked = without_special(_arguments.text_of(text, errors), guard)
+        return encoder.count(checked) + self._encoders.frame_size(add_special_tokens)
 
     # Budgets
 
@@ -612,9 +569,9 @@ class Tokenizer(MakesStreams):
         Raises the errors of `encode`, and ValueError for a negative `max_tokens`.
         """
         budget = _arguments.check_at_least(0, max_tokens, "max_tokens")
-        budget -= self._frame_size(add_special_tokens)
+        budget -= self._encoders.frame_size(add_special_tokens)
         string = _arguments.as_str(_arguments.text_of(text, errors))
-        cutter = self._cutter(allowed_special)
+        cutter = self._encoders.cutter(allowed_special, self._joiner.characters)
         return budget >= 0 and cutter.fits(string, budget)
 
     def truncate(
@@ -642,12 +599,12 @@ class Tokenizer(MakesStreams):
         Raises the errors of `encode`, and ValueError for a `max_tokens` that is negative or below
         the number of ids that `add_special_tokens` adds.
         """
-        frame_size = self._frame_size(add_special_tokens)
+        frame_size = self._encoders.frame_size(add_special_tokens)
         budget = _arguments.check_budget(0, max_tokens, frame_size)
         if keep not in ("start", "end"):
             raise ValueError(f'keep must be "start" or "end", got {keep!r}')
         string = _arguments.as_str(_arguments.text_of(text, errors))
-        cutter = self._cutter(allowed_special)
+        cutter = self._encoders.cutter(allowed_special, self._joiner.characters)
         if keep == "start":
             return string[: cutter.prefix(string, budget)]
         return string[len(string) - cutter.suffix(string, budget) :]
@@ -684,29 +641,18 @@ class Tokenizer(MakesStreams):
         ids. The ids that `add_special_tokens` adds are taken from `max_tokens` first.
         """
         # A generator would check the arguments at its first step only.
-        prefix, suffix = self._frame(add_special_tokens)
+        prefix, suffix = self._encoders.frame(add_special_tokens)
         budget = _arguments.check_budget(1, max_tokens, len(prefix) + len(suffix))
         overlap = _arguments.check_overlap(overlap, budget)
         string = _arguments.as_str(_arguments.text_of(text, errors))
-        chunks = self._cutter(allowed_special).chunks(string, budget, overlap)
+        chunks = self._encoders.cutter(allowed_special, self._joiner.characters).chunks(
+            string, budget, overlap
+        )
         if not prefix and not suffix:
             return chunks
         return (
             Chunk(chunk.text, chunk.start, chunk.end, [*prefix, *chunk.ids, *suffix])
             for chunk in chunks
-        )
-
-    def _cutter(self, allowed_special: Specials) -> TextCutter:
-        vocabulary = self._vocabulary
-        chosen, _ = _arguments.choose_specials(vocabulary.special_tokens, allowed_special, ())
-        encoder = self._encoder_of(chosen)
-        return TextCutter(
-            lambda text: encoder.encode_array(text, False, 4, 1),
-            encoder.count,
-            vocabulary.tokens.bytes_of,
-            self._joiner.characters,
-            self._splitter_of(chosen),
-            is_nfc if vocabulary.normalizer else None,
         )
 
     # Text that grows
@@ -733,82 +679,17 @@ class Tokenizer(MakesStreams):
 
         Raises ValueError for an unknown special token, TypeError for a wrong type.
         """
-        chosen, _ = _arguments.choose_specials(self._vocabulary.special_tokens, allowed_special, ())
+        chosen = self._encoders.chosen(allowed_special)
         options: dict[str, Any] = {
             "allowed_special": "all" if chosen.inverted else chosen.literals,
             "add_special_tokens": bool(add_special_tokens),
             "errors": errors,
         }
         replaces = _arguments.check_text_errors(errors)
-        encode, splitter = self._encoder_of(chosen).encode, self._splitter_of(chosen)
-        frame = self._frame(add_special_tokens)
+        encode = self._encoders.encoder(chosen).encode
+        splitter = self._encoders.splitter(chosen)
+        frame = self._encoders.frame(add_special_tokens)
         return EncodeStream(TextSource(self, options, encode, splitter, frame, replaces))
-
-    def _splitter_of(self, chosen: Chosen) -> ChunkSplitter:
-        """Return a splitter by which only some special tokens are special."""
-        splitter = self._splitters.get(chosen)
-        if splitter is None:
-            vocabulary = self._vocabulary
-            pretokenizer = Pretokenizer(*vocabulary.patterns, normalizer=vocabulary.normalizer)
-            literals = [
-                literal
-                for literal in vocabulary.special_tokens
-                if (literal in chosen.literals) != chosen.inverted
-            ]
-            splitter = ChunkSplitter(pretokenizer, literals)
-            if len(self._splitters) >= _MAX_ENCODERS:
-                self._splitters.clear()
-            self._splitters[chosen] = splitter
-        return splitter
-
-    # Choices of special tokens
-
-    def _choose(
-        self, allowed_special: Specials, disallowed_special: Specials
-    ) -> tuple[TextEncoder, TextEncoder | None]:
-        """Return an encoder by the allowed special tokens, and one that finds disallowed ones."""
-        if disallowed_special is _NONE and type(allowed_special) in _COLLECTIONS:
-            known = self._encoders.get(Chosen(frozenset(allowed_special)))
-            if known is not None:
-                return known, None
-        special_tokens = self._vocabulary.special_tokens
-        allowed, disallowed = _arguments.choose_specials(
-            special_tokens, allowed_special, disallowed_special
-        )
-        guard = None if disallowed == Chosen() else self._encoder_of(disallowed)
-        return self._encoder_of(allowed), guard
-
-    def _encoder_of(self, chosen: Chosen) -> TextEncoder:
-        """Return an encoder by which only some special tokens are special."""
-        if chosen == Chosen(inverted=True):
-            return self._encoder
-        encoder = self._encoders.get(chosen)
-        if encoder is None:
-            literals, inverted = chosen
-            encoder = self._encoder.with_special_tokens(
-                {
-                    literal: id
-                    for literal, id in self._vocabulary.special_tokens.items()
-                    if (literal in literals) != inverted
-                }
-            )
-            if len(self._encoders) >= _MAX_ENCODERS:
-                self._encoders.clear()
-            self._encoders[chosen] = encoder
-        return encoder
-
-    def _item_size(self, dtype: Dtype | None) -> int:
-        """Return the size of an id in bytes, 0 for a list."""
-        return 0 if dtype is None else _arguments.item_size_of(dtype, self._vocabulary)
-
-    def _frame(self, add_special_tokens: bool) -> Frame:
-        """Return the ids before and after those of a text."""
-        if not add_special_tokens:
-            return _NO_FRAME
-        return self._vocabulary.prefix_ids, self._vocabulary.suffix_ids
-
-    def _frame_size(self, add_special_tokens: bool) -> int:
-        return sum(map(len, self._frame(add_special_tokens)))
 
     # Decoding
 
@@ -1098,177 +979,6 @@ class Tokenizer(MakesStreams):
 
     # What it is made of
 
-    @property
-    def vocab_size(self) -> int:
-        """The number of ordinary tokens, as `train` counts them: bytes and merges.
-
-        Special tokens come on top: `len(tokenizer.ids)` is the number of all ids in use. In a
-        vocabulary from elsewhere, tokens that no merge makes count too.
-
-        >>> tokenizer = Tokenizer.train("ab ab ab", vocab_size=258)
-        >>> tokenizer.vocab_size, len(tokenizer.ids)
-        (258, 259)
-        """
-        return len(self._vocabulary.ordinary_tokens)
-
-    @property
-    def n_vocab(self) -> int:
-        """The highest id plus one: the length of a table with a row for each id."""
-        return self._vocabulary.n_vocab
-
-    @property
-    def ids(self) -> tuple[int, ...]:
-        """The ids in use, in ascending order; a vocabulary from elsewhere may have gaps."""
-        return tuple(sorted(self._vocabulary.tokens.bytes_of))
-
-    @property
-    def merges(self) -> tuple[Pair, ...]:
-        """The merges in rank order, each a pair (left id, right id)."""
-        return self._vocabulary.merges
-
-    @property
-    def special_tokens(self) -> Mapping[str, int]:
-        """The id of each special token's literal; read-only."""
-        return self._vocabulary.special_tokens
-
-    @property
-    def patterns(self) -> tuple[str, ...]:
-        r"""The regular expressions that split text into pieces, applied in turn.
-
-        Most vocabularies have one. Each further pattern splits every piece of the one before it.
-
-        >>> Tokenizer.train("", 256, pattern=r"\S+|\s+").patterns
-        ('\\S+|\\s+',)
-        """
-        return self._vocabulary.patterns
-
-    @property
-    def lossless(self) -> bool:
-        """Whether `decode` returns every text as it was encoded.
-
-        Only a vocabulary from Hugging Face that normalizes text (form C) is not lossless.
-        """
-        return self._vocabulary.normalizer is None
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """What else a model folder says (bos_token, chat_template), unchanged; read-only."""
-        return self._vocabulary.settings
-
-    @property
-    def fingerprint(self) -> str:
-        """A name of the vocabulary: "sha256:" and 64 digits.
-
-        Tokenizers with one fingerprint give the same ids. A file in another format has
-        the same fingerprint if it keeps everything that decides ids: pattern, special tokens and
-        the ids around texts.
-        Settings and other things that do not decide ids are left out.
-
-        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
-        >>> tokenizer.fingerprint == Tokenizer.train("ab ab", 258).fingerprint
-        True
-
-        The first use takes up to some seconds for a large vocabulary.
-        """
-        if self._fingerprint is None:
-            self._fingerprint = fingerprint(self._vocabulary.transient())
-        return self._fingerprint
-
-    @property
-    def tokens(self) -> tuple[bytes, ...]:
-        r"""The bytes of each id from 0 to `n_vocab` - 1; b"" for an id that is not in use.
-
-        A special token's bytes are its literal in UTF-8. Libraries for constrained decoding take
-        this sequence. It is made at the first use and kept.
-
-        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
-        >>> tokenizer.tokens[255:]
-        (b'\xff', b'ab', b' ab', b'<|endoftext|>')
-
-        Raises ValueError if ids run above 16 million.
-        """
-        return self._tables.rows
-
-    def ids_with_prefix(self, prefix: bytes) -> list[int]:
-        """Return the ids of all tokens whose bytes begin with a prefix, in ascending order.
-
-        Special tokens are left out. Token healing removes the last token of a prompt, and restricts
-        the next id to the tokens that begin with its bytes.
-
-        >>> Tokenizer.train("ab ab ab", 258).ids_with_prefix(b"a")
-        [97, 256]
-
-        Raises TypeError for a value that is not bytes.
-        """
-        if not isinstance(prefix, bytes):
-            raise TypeError(f"prefix must be bytes, got {type(prefix).__name__}")
-        return self._tables.ids_with_prefix(prefix)
-
-    def token_bytes(self, id: int) -> bytes:
-        """Return the bytes of one id; a special token's are its literal in UTF-8.
-
-        >>> Tokenizer.train("ab ab ab", 258).token_bytes(257)
-        b' ab'
-
-        Raises KeyError for an unknown id, TypeError for a value that is not an integer.
-        """
-        return self._vocabulary.tokens.bytes_of[as_id(id)]
-
-    def token_id(self, token: str | bytes) -> int:
-        """Return the id of one token's bytes, or of a `str`, by its UTF-8.
-
-        A special token has its literal's bytes, as in `token_bytes`.
-
-        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
-        >>> tokenizer.token_id(b" ab"), tokenizer.token_id(" ab")
-        (257, 257)
-        >>> tokenizer.token_id("<|endoftext|>")
-        258
-
-        Raises KeyError if no token has these bytes, UnicodeEncodeError for a lone surrogate, and
-        TypeError for a value that is neither.
-        """
-        if isinstance(token, str):
-            token = token.encode("utf-8")
-        if not isinstance(token, bytes):
-            raise TypeError(f"token must be a str or bytes, got {type(token).__name__}")
-        try:
-            return self._vocabulary.id_of[token]
-        except KeyError:
-            raise KeyError(f"no token of this vocabulary has the bytes {token!r}") from None
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Tokenizer):
-            return NotImplemented
-        return self._vocabulary == other._vocabulary
-
-    def __hash__(self) -> int:
-        return hash(self._vocabulary)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self._vocabulary,)
-
-    def __copy__(self) -> Tokenizer:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Tokenizer:
-        return self
-
-    def __repr__(self) -> str:
-        special_ids = {*self.special_tokens.values()}
-        # In a vocabulary from elsewhere, several merges may make one token, or no merge makes it.
-        made = {*self._vocabulary.merge_ids} - special_ids
-        count = len(self._vocabulary)
-        others = count - len({*self._vocabulary.byte_ids, *made, *special_ids})
-        merges = _counted(len(self.merges), "merge")
-        if len(made) != len(self.merges):
-            merges = f"{_counted(len(made), 'token')} of {merges}"
-        groups = [f"{BYTE_COUNT} bytes", merges]
-        if others:
-            groups.append(_counted(others, "other token"))
-        groups.append(_counted(len(special_ids), "special token"))
-        return f"<Tokenizer: {count} ids = {' + '.join(groups)}>"
-
 
 def vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:
     """Return the vocabulary of a tokenizer, for packages on top that need its tables."""
@@ -1277,59 +987,4 @@ def vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:
 
 def splitter_of(tokenizer: Tokenizer) -> ChunkSplitter:
     """Return what tells where a document may be split, for packages that read it in parts."""
-    return tokenizer._splitter_of(Chosen(inverted=True))
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'s' * (count != 1)}"
-
-
-@overload
-def _framed(ids: list[int], frame: Frame) -> list[int]: ...
-@overload
-def _framed(ids: memoryview, frame: Frame) -> memoryview: ...
-def _framed(ids: list[int] | memoryview, frame: Frame) -> list[int] | memoryview:
-    """Return numbers between the two parts of a frame."""
-    prefix, suffix = frame
-    if not prefix and not suffix:
-        return ids
-    if isinstance(ids, list):
-        return [*prefix, *ids, *suffix]
-    return joined([ids], ids.itemsize, prefix, suffix)[0]
-
-
-def _encoded(
-    encode: Callable[[Sequence[Text]], Result],
-    texts: Sequence[Text],
-    replaces: bool,
-) -> Result:
-    """Encode texts, with U+FFFD for what is not Unicode if `replaces`.
-
-    The error of a bad text gets a note with its number.
-    """
-    try:
-        try:
-            return encode(texts)
-        except UnicodeError:
-            if not replaces:
-                raise
-        return encode([_arguments.replaced(text) for text in texts])
-    except (TypeError, UnicodeError):
-        checked = _arguments.replaced if replaces else _arguments.as_str
-        for number, text in enumerate(texts):
-            try:
-                checked(text).encode("utf-8")
-            except (TypeError, UnicodeError) as error:
-                error.add_note(f"in text {number} of the batch")
-                raise error from None
-        raise
-
-
-def _without_special(text: Text, guard: TextEncoder | None) -> Text:
-    """Return a text; raise ValueError if it has a special literal of `guard`."""
-    if guard is None:
-        return text
-    string = _arguments.as_str(text)
-    if found := guard.first_special(string):
-        raise _arguments.disallowed_error(text, string, *found)
-    return string
+    return tokenizer._encoders.splitter(Chosen(inverted=True))

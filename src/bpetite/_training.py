@@ -11,7 +11,7 @@ from bpetite._arguments import TextErrors
 from bpetite._corpus import Batches, Document, DocumentCorpus, File
 from bpetite._engine import ENGINE
 from bpetite._engine.contract import Learning
-from bpetite._merge_rules import MergeOptions, extended
+from bpetite._merge_rules import Forbidden, MergeOptions, extended
 from bpetite._piece_counts.counts import PieceCounts
 from bpetite._pretokenizer import pattern_of, portable_pattern, shown_pattern
 from bpetite._progress import ProgressCallback, Reporter
@@ -22,12 +22,37 @@ AnyCorpus = str | File | Iterable[Document] | Batches | PieceCounts
 """What `Tokenizer.train` learns from."""
 
 
+# No text is that long, and counts have 64 bits.
+_MAX_COUNT = 2**63
+
+
 class Texts(NamedTuple):
     """What training reads."""
 
     texts: list[DocumentCorpus | PieceCounts]
     developments: dict[str, DocumentCorpus | PieceCounts]
     """The development text of each language; empty if there is one text."""
+
+
+def options_of(
+    base: Vocabulary | None,
+    min_pair_count: int,
+    max_token_bytes: int | None,
+    require: Iterable[str],
+    forbid: Forbidden | None,
+    whole_characters: bool,
+) -> MergeOptions:
+    """Return the rules for merges that arguments of `Tokenizer.train` mean. Raises its errors."""
+    if max_token_bytes is not None:
+        max_token_bytes = _arguments.check_at_least(1, max_token_bytes, "max_token_bytes")
+    return MergeOptions(
+        base,
+        min(_arguments.check_at_least(1, min_pair_count, "min_pair_count"), _MAX_COUNT),
+        max_token_bytes,
+        _arguments.check_required(require),
+        _arguments.check_forbidden(forbid),
+        bool(whole_characters),
+    )
 
 
 def texts_of(

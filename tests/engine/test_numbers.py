@@ -75,6 +75,6 @@ def test_numbers_do_not_span_documents(
 @native_only
 @pytest.mark.parametrize("numbers", NUMBERS)
 def test_text_with_numbers_is_not_split_in_python(numbers: str) -> None:
-    encoder = dividing(numbers, "gpt2")._encoder
-    assert type(encoder) is type(tokenizer_of("gpt2")._encoder)
+    encoder = dividing(numbers, "gpt2")._encoders.usual
+    assert type(encoder) is type(tokenizer_of("gpt2")._encoders.usual)
     assert type(encoder).__module__ == "bpetite._engine._native"

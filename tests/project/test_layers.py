@@ -27,7 +27,7 @@ LAYERS = (
     ("_engine", "_budget", "_token_tables", "_derived"),
     ("_streaming", "formats"),
     ("_piece_counts",),
-    ("_training",),
+    ("_training", "_encoders", "_vocabulary_view"),
     ("_tokenizer",),
     ("__init__",),
     ("corpora", "arrow"),

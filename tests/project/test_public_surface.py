@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import pydoc
 import re
 import sys
 import threading
@@ -139,3 +140,19 @@ def test_the_help_of_tokenizer_names_each_member_by_its_task() -> None:
     assert bpetite.Tokenizer.__doc__ is not None
     named = {*re.findall(r"`(\w+)`", bpetite.Tokenizer.__doc__)}
     assert (named, len(members) <= 43) == (members, True)
+
+
+def test_help_begins_with_what_users_call() -> None:
+    shown = pydoc.plain(pydoc.render_doc(bpetite.Tokenizer))
+    assert re.findall(r"^ \|  (\w+)\(", shown, re.M)[:3] == ["Tokenizer", "chunks", "count"]
+
+
+@pytest.mark.parametrize("method", ["decode_stream", "stream", "astream"])
+def test_signatures_with_stream_options_show_types_alike(method: str) -> None:
+    parameters = inspect.signature(getattr(bpetite.Tokenizer, method)).parameters.values()
+    assert [each.name for each in parameters if isinstance(each.annotation, str)] == []
+
+
+def test_a_stream_has_20_members() -> None:
+    members = [name for name in dir(bpetite.DecodeStream) if not name.startswith("_")]
+    assert len(members) <= 20

@@ -60,7 +60,7 @@ options_of_all_kinds = st.fixed_dictionaries(
         "include_stop": st.booleans(),
         "stop_ids": st.sampled_from([[STOP_ID], [STOP_ID, END_ID], [ord("a"), 0xC3]]),
         "min_tokens": st.integers(0, 9),
-        "max_tokens": st.integers(1, 30),
+        "max_tokens": st.integers(9, 30),
         "tags": st.lists(strings, min_size=1, max_size=3),
         "unknown": st.sampled_from(["raise", "skip"]),
     },

@@ -238,9 +238,8 @@ def takes_options(method: F) -> F:
 
     A docstring with a line `Options:` gets the documentation of all options below it.
     """
-    parameters = [
-        each for each in signature(method).parameters.values() if each.kind is not each.VAR_KEYWORD
-    ]
+    own = signature(method, eval_str=True)  # `help` shows all annotations alike
+    parameters = [each for each in own.parameters.values() if each.kind is not each.VAR_KEYWORD]
     parameters += [
         Parameter(
             name,
@@ -250,7 +249,7 @@ def takes_options(method: F) -> F:
         )
         for name, default in _DEFAULTS._asdict().items()
     ]
-    method.__signature__ = signature(method).replace(parameters=parameters)  # type: ignore[attr-defined]
+    method.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
     if method.__doc__ and "Options:\n" in method.__doc__:
         before, after = method.__doc__.split("Options:\n")
         # Importing `textwrap` would be slower.
