@@ -1,0 +1,173 @@
+"""The encoders of one vocabulary: one for each choice of the special tokens that count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar, overload
+
+from bpetite import _arguments
+from bpetite._arguments import Chosen, Dtype, Frame, Specials, Text
+from bpetite._budget import TextCutter
+from bpetite._engine import ENGINE
+from bpetite._engine.arrays import joined
+from bpetite._pretokenizer import ChunkSplitter, Pretokenizer
+from bpetite._unicode import is_nfc
+from bpetite._vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from bpetite._engine.contract import TextEncoder
+
+Result = TypeVar("Result")
+
+NO_FRAME: Final[Frame] = ((), ())
+
+# The usual types of a choice of special tokens.
+_COLLECTIONS = (tuple, set, frozenset, list)
+
+# The number of choices of special tokens whose encoders are kept.
+_MAX_ENCODERS = 64
+
+
+class Encoders:
+    """What splits and encodes the texts of a vocabulary, made when it is first needed.
+
+    `usual` is the encoder by which all special tokens are special.
+    """
+
+    __slots__ = ("_encoders", "_splitters", "_vocabulary", "usual")
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self.usual = ENGINE.make_text_encoder(vocabulary)
+        self._encoders: dict[Chosen, TextEncoder] = {}
+        self._splitters: dict[Chosen, ChunkSplitter] = {}
+
+    def choose(
+        self, allowed_special: Specials, disallowed_special: Specials = ()
+    ) -> tuple[TextEncoder, TextEncoder | None]:
+        """Return an encoder by the allowed special tokens, and one that finds disallowed ones."""
+        if disallowed_special == () and type(allowed_special) in _COLLECTIONS:
+            known = self._encoders.get(Chosen(frozenset(allowed_special)))
+            if known is not None:
+                return known, None
+        allowed, disallowed = _arguments.choose_specials(
+            self._vocabulary.special_tokens, allowed_special, disallowed_special
+        )
+        guard = None if disallowed == Chosen() else self.encoder(disallowed)
+        return self.encoder(allowed), guard
+
+    def chosen(self, allowed_special: Specials) -> Chosen:
+        """Return the choice of the allowed special tokens."""
+        return _arguments.choose_specials(self._vocabulary.special_tokens, allowed_special, ())[0]
+
+    def encoder(self, chosen: Chosen) -> TextEncoder:
+        """Return an encoder by which only the chosen special tokens are special."""
+        if chosen == Chosen(inverted=True):
+            return self.usual
+        encoder = self._encoders.get(chosen)
+        if encoder is None:
+            encoder = self.usual.with_special_tokens(self._special_tokens(chosen))
+            if len(self._encoders) >= _MAX_ENCODERS:
+                self._encoders.clear()
+            self._encoders[chosen] = encoder
+        return encoder
+
+    def splitter(self, chosen: Chosen) -> ChunkSplitter:
+        """Return a splitter by which only the chosen special tokens are special."""
+        splitter = self._splitters.get(chosen)
+        if splitter is None:
+            vocabulary = self._vocabulary
+            pretokenizer = Pretokenizer(*vocabulary.patterns, normalizer=vocabulary.normalizer)
+            splitter = ChunkSplitter(pretokenizer, [*self._special_tokens(chosen)])
+            if len(self._splitters) >= _MAX_ENCODERS:
+                self._splitters.clear()
+            self._splitters[chosen] = splitter
+        return splitter
+
+    def cutter(
+        self, allowed_special: Specials, characters: Callable[[memoryview], int]
+    ) -> TextCutter:
+        """Return what cuts texts to a number of ids."""
+        vocabulary, chosen = self._vocabulary, self.chosen(allowed_special)
+        encoder = self.encoder(chosen)
+        return TextCutter(
+            lambda text: encoder.encode_array(text, False, 4, 1),
+            encoder.count,
+            vocabulary.tokens.bytes_of,
+            characters,
+            self.splitter(chosen),
+            is_nfc if vocabulary.normalizer else None,
+        )
+
+    def item_size(self, dtype: Dtype | None) -> int:
+        """Return the size of an id in bytes, 0 for a list."""
+        return 0 if dtype is None else _arguments.item_size_of(dtype, self._vocabulary)
+
+    def frame(self, add_special_tokens: bool) -> Frame:
+        """Return the ids before and after those of a text."""
+        if not add_special_tokens:
+            return NO_FRAME
+        return self._vocabulary.prefix_ids, self._vocabulary.suffix_ids
+
+    def frame_size(self, add_special_tokens: bool) -> int:
+        return sum(map(len, self.frame(add_special_tokens)))
+
+    def _special_tokens(self, chosen: Chosen) -> dict[str, int]:
+        literals, inverted = chosen
+        special_tokens = self._vocabulary.special_tokens
+        return {
+            literal: id
+            for literal, id in special_tokens.items()
+            if (literal in literals) != inverted
+        }
+
+
+@overload
+def framed(ids: list[int], frame: Frame) -> list[int]: ...
+@overload
+def framed(ids: memoryview, frame: Frame) -> memoryview: ...
+def framed(ids: list[int] | memoryview, frame: Frame) -> list[int] | memoryview:
+    """Return numbers between the two parts of a frame."""
+    prefix, suffix = frame
+    if not prefix and not suffix:
+        return ids
+    if isinstance(ids, list):
+        return [*prefix, *ids, *suffix]
+    return joined([ids], ids.itemsize, prefix, suffix)[0]
+
+
+def encoded(
+    encode: Callable[[Sequence[Text]], Result],
+    texts: Sequence[Text],
+    replaces: bool,
+) -> Result:
+    """Encode texts, with U+FFFD for what is not Unicode if `replaces`.
+
+    The error of a bad text gets a note with its number.
+    """
+    try:
+        try:
+            return encode(texts)
+        except UnicodeError:
+            if not replaces:
+                raise
+        return encode([_arguments.replaced(text) for text in texts])
+    except (TypeError, UnicodeError):
+        checked = _arguments.replaced if replaces else _arguments.as_str
+        for number, text in enumerate(texts):
+            try:
+                checked(text).encode("utf-8")
+            except (TypeError, UnicodeError) as error:
+                error.add_note(f"in text {number} of the batch")
+                raise error from None
+        raise
+
+
+def without_special(text: Text, guard: TextEncoder | None) -> Text:
+    """Return a text; raise ValueError if it has a special literal of `guard`."""
+    if guard is None:
+        return text
+    string = _arguments.as_str(text)
+    if found := guard.first_special(string):
+        raise _arguments.disallowed_error(text, string, *found)
+    return string
