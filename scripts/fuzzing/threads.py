@@ -191,7 +191,6 @@ PIECE_COUNTS: dict[str, Use] = {
     "from_corpus": lambda o: PieceCounts.from_corpus(o.corpus, threads=2),
     "from_items": lambda o: PieceCounts.from_items(o.counts.items()),
     "header": lambda o: o.counts.header,
-    "is_counts_file": lambda o: PieceCounts.is_counts_file(o.file),
     "items": lambda o: o.counts.items(),
     "load": lambda o: PieceCounts.load(counts_file(o)),
     "partition": lambda o: o.counts.partition(3),
@@ -238,7 +237,7 @@ def tokenized(objects: Objects, **options: Any) -> list[object]:
     folder = objects.path()
     manifest = corpora.tokenize(objects.corpus, objects.tokenizer, folder, "megatron", **options)
     errors = corpora.verify(folder, objects.tokenizer, deep=True)
-    return [manifest["shards"], errors, *corpora.first_documents(folder, 1)]
+    return [manifest["shards"], errors]
 
 
 def tokenized_in_parts(objects: Objects) -> object:
@@ -267,7 +266,6 @@ FUNCTIONS: dict[str, Use] = {
     "merge_ids": lambda o: analysis.merge_ids(o.tokenizer),
     "page": page,
     "report": page,
-    "first_documents": tokenized,
     "finish": tokenized_in_parts,
     "plan": tokenized_in_parts,
     "tokenize": by_threads,

@@ -1,6 +1,6 @@
 """bpetite: a byte-level BPE tokenizer that trains, encodes, decodes and streams."""
 
-from bpetite._arguments import ERRORS, Trusted
+from bpetite._arguments import Trusted
 from bpetite._budget import Chunk
 from bpetite._corpus import CorpusWarning
 from bpetite._engine.choice import engine
@@ -20,7 +20,6 @@ from bpetite._streaming.watching import TokenText
 from bpetite._tokenizer import Tokenizer
 
 __all__ = [
-    "ERRORS",
     "PATTERNS",
     "Chunk",
     "CorpusWarning",

@@ -12,7 +12,8 @@ from support import reference
 from support.vocabularies import vocabulary
 
 from bpetite import PATTERNS, Tokenizer
-from bpetite.analysis import MAX_PIECE_BYTES, ExplainedPiece, MergeStep, explain, merge_ids
+from bpetite.analysis import ExplainedPiece, MergeStep, explain, merge_ids
+from bpetite.analysis._explain import MAX_PIECE_BYTES
 
 TEXT = "the hen then met the ten men, aaaa aaaaaaaaaa naïve 你好你好 🙂🙂 "
 TOKENIZER = Tokenizer.train(TEXT * 2, 300)

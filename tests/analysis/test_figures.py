@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from support.vocabularies import vocabulary
 
 from bpetite import Tokenizer
-from bpetite.analysis import CountedToken, Report, VocabularyFigures, report
-from bpetite.analysis._figures import gini
+from bpetite.analysis import Report, report
+from bpetite.analysis._figures import CountedToken, VocabularyFigures, gini
 from bpetite.corpora import Batch, Corpus
 
 WORDS = st.lists(

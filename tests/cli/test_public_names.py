@@ -23,12 +23,22 @@ PUBLIC = {
 }
 
 UNDERNEATH = {
+    "bpetite._arguments.ERRORS",
     "bpetite._corpus.utf8_fault",
+    "bpetite._piece_counts.file.is_counts_file",
     "bpetite._pretokenizer.pattern_end",
+    "bpetite.analysis._explain.MAX_PIECE_BYTES",
+    "bpetite.analysis._page.MAX_VOCABULARIES",
+    "bpetite.corpora._plan.PART_BYTES",
     "bpetite.corpora._storage.public",
+    "bpetite.corpora._verify.first_documents",
+    "bpetite.formats._files.check_target",
+    "bpetite.formats._files.new_file",
+    "bpetite.formats._reference.first_difference",
+    "bpetite.formats._systems.file_key",
 }
-"""The words for bytes that are not UTF-8, which all readers share, the page's limit of time, and
-the name of an input without secrets of its URL."""
+"""What only commands need: bounds and defaults that their help shows, the first documents of a
+folder, and the rules by which all of bpetite writes files, names them and words their faults."""
 
 
 def imported(folder: str) -> Iterator[str]:

@@ -21,7 +21,6 @@ from bpetite import Tokenizer
 from bpetite.corpora import (
     TOKEN_FORMATS,
     Corpus,
-    first_documents,
     plan,
     tokenize,
     tokenize_parts,
@@ -29,6 +28,7 @@ from bpetite.corpora import (
 )
 from bpetite.corpora import _run as runs
 from bpetite.corpora import _storage as storage
+from bpetite.corpora._verify import first_documents
 
 pytestmark = quick_once
 

@@ -20,9 +20,10 @@ from support.examples import slow_except
 from support.programs import variables
 
 from bpetite import Tokenizer
-from bpetite.corpora import Corpus, TokenizeProgress, finish, first_documents, tokenize, verify
+from bpetite.corpora import Corpus, TokenizeProgress, finish, tokenize, verify
 from bpetite.corpora._folder import MANIFEST, Folder, Manifest
 from bpetite.corpora._token_files import FORMATS
+from bpetite.corpora._verify import first_documents
 
 pytestmark = quick_once
 

@@ -28,13 +28,13 @@ from bpetite.corpora import (
     Corpus,
     Part,
     finish,
-    first_documents,
     plan,
     tokenize,
     tokenize_part,
     verify,
 )
 from bpetite.corpora._storage import public
+from bpetite.corpora._verify import first_documents
 
 pytestmark = quick_once
 

@@ -29,10 +29,10 @@ from bpetite.formats import (
     _gpt2,
     _huggingface,
     _tiktoken,
-    first_difference,
     format_of_path,
     recognise,
 )
+from bpetite.formats._reference import first_difference
 from conftest import TEXTS
 
 SMALL = Tokenizer.train("the hen then met the ten men", 264, special_tokens=["<a>", "<b>"])

@@ -16,8 +16,8 @@ from support.engines import quick_once
 from support.windows import MAX_PATH, needs_proc, windows  # noqa: F401 - a fixture
 
 from bpetite import PieceCounts, Tokenizer
-from bpetite.formats import _systems, file_key
-from bpetite.formats._systems import check_name, reachable, repeated, replace, sync
+from bpetite.formats import _systems
+from bpetite.formats._systems import check_name, file_key, reachable, repeated, replace, sync
 
 pytestmark = quick_once
 

@@ -59,12 +59,10 @@ def trained(folder: Path) -> tuple[Tokenizer, PieceCounts]:
     tuesday = PieceCounts.from_corpus(TICKETS[1:], pattern="cl100k") * 2
     counts = monday + tuesday
     monday.save(folder / "monday.counts")
-    assert PieceCounts.is_counts_file(folder / "monday.counts")
     assert PieceCounts.load(folder / "monday.counts") == monday
     header = PieceCounts.read_header(folder / "monday.counts")
     assert header == monday.header
-    pattern = header.checked_pattern("cl100k")
-    assert PieceCounts.from_items(counts.items(), pattern=pattern) == counts
+    assert PieceCounts.from_items(counts.items(), pattern="cl100k") == counts
     merged = counts.header
     halves = counts.partition(2)
     assert sum(map(len, halves)) == len(counts) > len(counts.prune(2))
@@ -93,16 +91,7 @@ def converted(tokenizer: Tokenizer, folder: Path) -> Tokenizer:
     assert formats.format_of_path(folder / "model.tiktoken") == "tiktoken"
     verifier = formats.Verifier(model, folder / "model.json")
     assert (verifier.reference_library, verifier.difference(TICKETS[0])) == (None, None)
-    sides = [
-        (name, each.encode(TICKETS[1]), each.token_bytes)
-        for name, each in (("trained", tokenizer), ("model", model))
-    ]
-    assert formats.first_difference(TICKETS[1], sides[0], sides[1]) is None
-    settings = str(folder / "settings.txt")
-    assert formats.file_key(settings) != formats.file_key(folder / "model.json")
-    formats.check_target(settings, overwrite=False)
-    with formats.new_file(settings) as file:
-        file.write(repr(dict(model.settings)).encode())
+    print(dict(model.settings))
     kept, new = analysis.embedding_map(tokenizer, model)
     print(model.lossless, model.patterns, model.special_tokens, len(kept), len(new))
     uses = Counter(id for ticket in TICKETS for id in model.encode_ordinary(ticket))
@@ -195,7 +184,7 @@ def tokenized(tokenizer: Tokenizer, folder: Path) -> dict[str, Any]:
     for part in parts[:1]:
         assert isinstance(part, corpora.Part)
         assert part.sources
-        assert part.bytes < corpora.PART_BYTES
+        assert part.bytes > 0
         print(part.number, part.folder, corpora.tokenize_part(part))
     corpora.tokenize_parts(parts)
     manifest = corpora.finish(folder / "parts")
@@ -209,7 +198,6 @@ def tokenized(tokenizer: Tokenizer, folder: Path) -> dict[str, Any]:
     assert manifest["totals"] == whole["totals"]
     assert "megatron" in corpora.TOKEN_FORMATS
     assert corpora.verify(folder / "tokens", tokenizer) == []
-    assert next(corpora.first_documents(folder / "tokens", 1)) == f"It blinks{END}"
 
     pyarrow: Any = importlib.import_module("pyarrow")
     column = arrow.encode(tokenizer, pyarrow.array(TICKETS))
@@ -292,19 +280,13 @@ def judged(tokenizer: Tokenizer, other: Tokenizer, folder: Path) -> None:
     """Write a report on two vocabularies, and explain the ids of a word."""
     texts = {"en": TICKETS[0], "de": TICKETS[1]}
     models = {"ours": tokenizer, "small": other}
-    assert len(models) <= analysis.MAX_VOCABULARIES
     report: analysis.Report = analysis.report(models, texts, parallel=texts, next_merges=5)
     (folder / "report.html").write_text(analysis.page(report, "desk.py"), "utf-8")
     print(report.version, report.parallel, len(report.to_dict()))
-    for text in report.texts:
-        print(figures_of_text(text))
     for vocabulary in report.vocabularies:
-        print(figures_of_vocabulary(vocabulary))
-    comparison: analysis.Comparison = report.comparisons[0]
-    only: list[analysis.CountedToken] = [*comparison.only_first, *comparison.only_other]
-    print(comparison.name, comparison.common, [(each.id, each.token, each.count) for each in only])
+        print(vocabulary.gini, [use.bytes_per_token for use in vocabulary.uses])
+    print([text.words for text in report.texts], [each.common for each in report.comparisons])
 
-    assert len(TICKETS[0].encode()) < analysis.MAX_PIECE_BYTES
     pieces: Iterator[analysis.ExplainedPiece] = analysis.explain(tokenizer, TICKETS[0])
     for piece in pieces:
         print(piece.text, piece.kind, piece.byte_ids, [*piece.states()], piece.roots, piece.ids)
@@ -318,31 +300,9 @@ def merge_of(step: analysis.MergeStep) -> str:
     return f"{step.pair} in slots {step.parts}: {step.id} {step.token!r}, rank {step.rank}{lost}"
 
 
-def figures_of_text(text: analysis.TextFigures) -> str:
-    sizes = (text.documents, text.bytes, text.characters, text.words)
-    return f"{text.name}: {sizes}, begins with {text.beginning!r}"
-
-
-def figures_of_vocabulary(found: analysis.VocabularyFigures) -> list[object]:
-    """Return a row of figures, and one for each text."""
-    tokens = (found.longest, found.longest_words, found.partial, found.unreachable, found.never)
-    row: list[object] = [found.name, found.fingerprint, found.size, found.lengths, *tokens]
-    row += [found.gini, found.parity, found.parallel_tokens]
-    uses: tuple[analysis.Use, ...] = found.uses
-    for use in uses:
-        row += [use.text.name, use.tokens, use.often, use.rare, use.never, use.rare_share]
-        row += [use.bytes_per_token, use.characters_per_token, use.words_per_token]
-        row += [use.lengths, use.curve, use.sample]
-        following: analysis.NextMerges | None = use.next
-        if following is not None:
-            row += [following.merges, following.saved, following.bytes]
-            row += [following.curve, following.first]
-    return row
-
-
 def main(folder: Path) -> dict[str, Any]:
     """Run everything in an empty folder; return the manifest of the token files."""
-    print(bpetite.__version__, bpetite.engine, bpetite.ERRORS, *bpetite.PATTERNS)
+    print(bpetite.__version__, bpetite.engine, *bpetite.PATTERNS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bpetite.SlowEngineWarning)
         warnings.simplefilter("ignore", bpetite.CorpusWarning)

@@ -275,7 +275,7 @@ class DecodeMachine(RuleBasedStateMachine):
         options = {**options, "tags": [tag for tag in tags if tag not in stop]}
         stream = TOKENIZER.decode_stream(prompt, **options)
         followed = Followed(stream, options, [])
-        followed.read = [unfinished(b"".join(map(followed.token, prompt)))]
+        followed.read = [unfinished(b"".join(map(followed.shown_bytes, prompt)))]
         followed.counts = followed.looks
         followed.check()
         return followed

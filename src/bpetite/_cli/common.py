@@ -18,7 +18,9 @@ from typing import Any, BinaryIO, cast
 from bpetite import Tokenizer
 from bpetite._corpus import utf8_fault
 from bpetite.corpora import BadDocumentError, Corpus
-from bpetite.formats import check_target, file_key, new_file, recognise
+from bpetite.formats import recognise
+from bpetite.formats._files import check_target, new_file
+from bpetite.formats._systems import file_key
 
 STANDARD_INPUT = "-"
 

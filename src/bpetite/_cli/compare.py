@@ -25,7 +25,7 @@ from bpetite._cli.common import (
     table,
     write,
 )
-from bpetite.formats import first_difference
+from bpetite.formats._reference import first_difference
 
 HELP = """\
 show side by side how models split texts: tokens, bytes per token, equal cuts

@@ -13,7 +13,8 @@ from pathlib import Path
 from bpetite import PATTERNS, Tokenizer
 from bpetite._cli import common
 from bpetite._web.display import pattern_names
-from bpetite.formats import FORMATS, Verifier, first_difference, format_of_path, recognise
+from bpetite.formats import FORMATS, Verifier, format_of_path, recognise
+from bpetite.formats._reference import first_difference
 
 HELP = "write a vocabulary in another format, unless that would change an id"
 EXAMPLE = "bpetite convert model.json tokenizer.json --force --verify README.md"

@@ -7,7 +7,8 @@ import codecs
 from collections.abc import Iterable
 from typing import BinaryIO
 
-from bpetite import ERRORS, Tokenizer
+from bpetite import Tokenizer
+from bpetite._arguments import ERRORS
 from bpetite._cli import common
 from bpetite._cli.errors import decoding_failure
 from bpetite._cli.progress import ByteBar

@@ -13,7 +13,8 @@ from typing import Any
 from bpetite import Tokenizer
 from bpetite._cli.common import add_model, load, read_text, say, text_argument, write
 from bpetite._web.display import Group, groups, pattern_names
-from bpetite.analysis import MAX_PIECE_BYTES, ExplainedPiece, explain, merge_ids
+from bpetite.analysis import ExplainedPiece, explain, merge_ids
+from bpetite.analysis._explain import MAX_PIECE_BYTES
 from bpetite.formats import FORMATS, recognise
 
 HELP = "show the figures of a vocabulary, its tokens or merges, or those of a text"

@@ -11,6 +11,7 @@ from typing import Any
 
 from bpetite import PATTERNS, PieceCounts, PieceCountsHeader
 from bpetite._cli import common
+from bpetite._piece_counts.file import is_counts_file
 
 _MAX_COUNT = 2**64 - 1
 
@@ -56,7 +57,7 @@ def pattern(options: argparse.Namespace) -> str | None:
 def are_counts(name: str) -> bool:
     """Return whether an input is a file of piece counts."""
     # Whoever reads a missing file, or a URL, says what is wrong with it.
-    return os.path.exists(name) and PieceCounts.is_counts_file(name)
+    return os.path.exists(name) and is_counts_file(name)
 
 
 def weights(options: argparse.Namespace, names: list[str]) -> dict[str, int]:

@@ -17,7 +17,7 @@ from bpetite import Tokenizer
 from bpetite._cli import common
 from bpetite._cli.progress import ByteBar, Watched, stored_bytes
 from bpetite.corpora import Corpus
-from bpetite.formats import new_file
+from bpetite.formats._files import new_file
 
 if TYPE_CHECKING:
     from bpetite.analysis import Report
@@ -81,7 +81,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Write the tables or the JSON, and the page."""
     # No other verb needs this package.
-    from bpetite.analysis import MAX_VOCABULARIES, page, report
+    from bpetite.analysis import page, report
+    from bpetite.analysis._page import MAX_VOCABULARIES
 
     models, texts = [options.model], [*options.others]
     while texts and common.is_model(texts[0]):

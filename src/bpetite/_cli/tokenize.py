@@ -10,7 +10,8 @@ from typing import Any
 
 from bpetite._cli import common
 from bpetite._cli.progress import TokenizeBar
-from bpetite.corpora import PART_BYTES, TOKEN_FORMATS, finish, plan, tokenize_parts
+from bpetite.corpora import TOKEN_FORMATS, finish, plan, tokenize_parts
+from bpetite.corpora._plan import PART_BYTES
 
 HELP = """write the ids of corpora to token files that other libraries' trainers read
 

@@ -8,7 +8,8 @@ import time
 
 from bpetite._cli import common
 from bpetite._cli.tokenize import write_summary
-from bpetite.corpora import finish, first_documents, verify
+from bpetite.corpora import finish, verify
+from bpetite.corpora._verify import first_documents
 
 HELP = """check a folder of token files: sizes, hashes, ids, documents, missing and foreign files
 

@@ -12,7 +12,6 @@ from bpetite._corpus import Batches, Document, File, corpus_of
 from bpetite._engine import ENGINE
 from bpetite._piece_counts.file import (
     PieceCountsHeader,
-    is_counts_file,
     joined_header,
     opened,
     write_counts,
@@ -219,11 +218,6 @@ class PieceCounts:
         """
         with opened(path) as file:
             return file.header
-
-    @staticmethod
-    def is_counts_file(path: str | os.PathLike[str]) -> bool:
-        """Return whether a path is a file that begins as files of piece counts do."""
-        return is_counts_file(path)
 
     # Looking inside
 

@@ -145,7 +145,12 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Report:
-    """What vocabularies do to texts."""
+    """What vocabularies do to texts.
+
+    `vocabularies` and `texts` are in the order given, and so are the `uses` of a vocabulary, one
+    for each text: `report.vocabularies[0].uses[1].bytes_per_token`. docs/judging.md defines all
+    figures, and `to_dict` has each by its name.
+    """
 
     version: str
     """The version of bpetite."""

@@ -9,13 +9,12 @@ from bpetite.corpora._encode import Block, count, encode
 from bpetite.corpora._found import BadDocument, BadDocumentError
 from bpetite.corpora._inputs.settings import Span
 from bpetite.corpora._part import tokenize_part
-from bpetite.corpora._plan import PART_BYTES, Part, plan
+from bpetite.corpora._plan import Part, plan
 from bpetite.corpora._run import TokenizeProgress, finish, tokenize, tokenize_parts
 from bpetite.corpora._token_files import FORMATS as TOKEN_FORMATS
-from bpetite.corpora._verify import first_documents, verify
+from bpetite.corpora._verify import verify
 
 __all__ = [
-    "PART_BYTES",
     "TOKEN_FORMATS",
     "BadDocument",
     "BadDocumentError",
@@ -30,7 +29,6 @@ __all__ = [
     "count",
     "encode",
     "finish",
-    "first_documents",
     "plan",
     "tokenize",
     "tokenize_part",

@@ -8,19 +8,12 @@
 `Tokenizer.load` recognises a format by its content; `Tokenizer.save` goes by the path.
 """
 
-from bpetite.formats._files import check_target, new_file
-from bpetite.formats._reference import first_difference
 from bpetite.formats._registry import FORMATS, format_of_path, recognise
-from bpetite.formats._systems import file_key
 from bpetite.formats._verify import Verifier
 
 __all__ = [
     "FORMATS",
     "Verifier",
-    "check_target",
-    "file_key",
-    "first_difference",
     "format_of_path",
-    "new_file",
     "recognise",
 ]
