@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, overload
 
 from bpetite import _arguments
 from bpetite._arguments import Chosen, Dtype, Frame, Specials, Text
@@ -16,8 +16,6 @@ from bpetite._vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from bpetite._engine.contract import TextEncoder
-
-Result = TypeVar("Result")
 
 NO_FRAME: Final[Frame] = ((), ())
 
@@ -136,11 +134,7 @@ def framed(ids: list[int] | memoryview, frame: Frame) -> list[int] | memoryview:
     return joined([ids], ids.itemsize, prefix, suffix)[0]
 
 
-def encoded(
-    encode: Callable[[Sequence[Text]], Result],
-    texts: Sequence[Text],
-    replaces: bool,
-) -> Result:
+def encoded(encode: Callable[[Sequence[Text]], Any], texts: Sequence[Text], replaces: bool) -> Any:
     """Encode texts, with U+FFFD for what is not Unicode if `replaces`.
 
     The error of a bad text gets a note with its number.

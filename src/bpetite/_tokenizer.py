@@ -335,13 +335,9 @@ class Tokenizer(VocabularyView, MakesStreams):
         if add_special_tokens:
             end = len(_arguments.as_bytes(text) if in_bytes else _arguments.as_str(text))
             ends = (0,) * len(frame[0]), (end,) * len(frame[1])
-        if dtype is None:
-            ids = self.encode(text, allowed_special=allowed_special)
-            offsets = self._joiner.offsets(ids, self._are_equal_units(text, ids) or in_bytes)
-            return framed(ids, frame), framed(offsets, ends)
-        array = self.encode(text, dtype=dtype, allowed_special=allowed_special)
-        places = self._joiner.offsets_array(array, self._are_equal_units(text, array) or in_bytes)
-        return framed(array, frame), framed(places, ends)
+        ids: Any = self.encode(text, dtype=dtype, allowed_special=allowed_special)
+        offsets = self._joiner.offsets(ids, self._are_equal_units(text, ids) or in_bytes)
+        return framed(ids, frame), framed(offsets, ends)
 
     def _are_equal_units(self, text: Text, ids: list[int] | memoryview) -> bool:
         """Return whether a text is ASCII. Raises ValueError if its ids are those of another."""
@@ -393,13 +389,13 @@ class Tokenizer(VocabularyView, MakesStreams):
         encoder, guard = self._encoders.choose(allowed_special, disallowed_special)
         frame = self._encoders.frame(add_special_tokens)
 
-        def encode(texts: Sequence[Text]) -> list[list[int]] | tuple[memoryview, memoryview]:
+        def encode(texts: Sequence[Text]) -> Any:
             checked = [without_special(text, guard) for text in texts]
-            if not item_size:
-                return encoder.encode_batch(checked, frame, count)
-            return encoder.encode_batch_arrays(checked, frame, item_size, count)
+            return encoder.encode_batch(checked, frame, item_size, count)
 
-        return encoded(encode, texts, replaces)
+        found: list[list[int]] | tuple[memoryview, memoryview]
+        found = encoded(encode, texts, replaces)
+        return found
 
     @overload
     def encode_parts(
@@ -449,18 +445,14 @@ class Tokenizer(VocabularyView, MakesStreams):
         frame = self._encoders.frame(add_special_tokens)
         shift = len(frame[0])
         try:
-            if not item_size:
-                ids, offsets = self._encoders.usual.encode_parts(parts)
-                if shift:
-                    offsets = [shift + offset for offset in offsets]
-                return framed(ids, frame), offsets
-            array, bounds = self._encoders.usual.encode_parts_arrays(parts, item_size)
+            ids, offsets = self._encoders.usual.encode_parts(parts, item_size)
         except (TypeError, UnicodeEncodeError):
             _arguments.raise_in_part(parts)
             raise
         if shift:
-            bounds = as_array([shift + offset for offset in bounds], 8)
-        return framed(array, frame), bounds
+            shifted = [shift + offset for offset in offsets]
+            offsets = as_array(shifted, 8) if item_size else shifted
+        return framed(ids, frame), offsets
 
     def encode_bytes(self, data: Buffer) -> list[int]:
         r"""Return the ids of any bytes, merged as one piece: they need not be UTF-8.

@@ -198,9 +198,7 @@ class Followed:
         self.armed.append(not self.paused)
         may_stop = number > self.options.get("min_tokens", 0)
         is_stop = may_stop and id in self.options.get("stop_ids", ())
-        pieces: list[Shown] = []
-        if not is_stop or self.options.get("include_stop"):
-            pieces = self.result_of(number, id)
+        pieces = self.result_of(number, id)
         if is_stop:
             self.finish_reason, self.stop_reason, self.text_after_stop = "stop", id, ""
         elif self.finish_reason is None and number == self.options.get("max_tokens"):

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyDict, PyList, PyMemoryView, PyString};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use super::array::memoryview;
 use super::ids::{Ids, with_integers};
@@ -87,25 +87,20 @@ impl TokenBytes {
         })
     }
 
-    /// Returns where each id begins in the bytes of all, or in their text; None as `join` does.
+    /// Returns where each id begins in the bytes of all, or in their text: a list for a list, a
+    /// buffer for a buffer; None as `join` does.
     fn offsets<'py>(
         &self,
         ids: &Bound<'py, PyAny>,
         in_bytes: bool,
-    ) -> PyResult<Option<Bound<'py, PyList>>> {
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = ids.py();
         let Some(offsets) = self.offsets_of(ids, in_bytes)? else { return Ok(None) };
-        list_of(py, offsets.iter().map(|&offset| new_int(py, offset))).map(Some)
-    }
-
-    /// Returns `offsets` in a buffer.
-    fn offsets_array<'py>(
-        &self,
-        ids: &Bound<'py, PyAny>,
-        in_bytes: bool,
-    ) -> PyResult<Option<Bound<'py, PyMemoryView>>> {
-        let Some(offsets) = self.offsets_of(ids, in_bytes)? else { return Ok(None) };
-        memoryview(ids.py(), offsets).map(Some)
+        Ok(Some(if ids.is_instance_of::<PyList>() {
+            list_of(py, offsets.iter().map(|&offset| new_int(py, offset)))?.into_any()
+        } else {
+            memoryview(py, offsets)?.into_any()
+        }))
     }
 }
 

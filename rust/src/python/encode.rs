@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -259,45 +260,36 @@ impl TextEncoder {
         }
     }
 
-    /// Returns the ids of each text, between those of its frame.
+    /// Returns the ids of each text, between those of its frame: lists for an `item_size` of 0,
+    /// else one buffer, and the offset of each text in another.
     fn encode_batch<'py>(
-        &self,
-        py: Python<'py>,
-        texts: &Bound<'py, PyAny>,
-        frame: PrefixAndSuffix,
-        threads: usize,
-    ) -> List<'py> {
-        let texts = texts_of(texts)?;
-        let frame = borrowed(&frame);
-        let (ids, offsets) = self.ids::<u32>(py, &texts, false, frame, threads)?;
-        let batch = PyList::empty(py);
-        for bounds in offsets.windows(2) {
-            py.check_signals()?;
-            batch.append(self.list(py, &ids[bounds[0] as usize..bounds[1] as usize])?)?;
-        }
-        u32::pool().put_back(ids);
-        Ok(batch)
-    }
-
-    /// Returns the ids of `encode_batch` in one buffer, and the offset of each text in another.
-    fn encode_batch_arrays<'py>(
         &self,
         py: Python<'py>,
         texts: &Bound<'py, PyAny>,
         frame: PrefixAndSuffix,
         item_size: usize,
         threads: usize,
-    ) -> Views<'py> {
+    ) -> PyResult<Bound<'py, PyAny>> {
         let texts = texts_of(texts)?;
         let frame = borrowed(&frame);
         if item_size == 2 {
-            views(py, self.ids::<u16>(py, &texts, false, frame, threads)?)
-        } else {
-            views(py, self.ids::<u32>(py, &texts, false, frame, threads)?)
+            return views(py, self.ids::<u16>(py, &texts, false, frame, threads)?)?
+                .into_bound_py_any(py);
         }
+        let (ids, offsets) = self.ids::<u32>(py, &texts, false, frame, threads)?;
+        if item_size != 0 {
+            return views(py, (ids, offsets))?.into_bound_py_any(py);
+        }
+        let batch = PyList::empty(py);
+        for bounds in offsets.windows(2) {
+            py.check_signals()?;
+            batch.append(self.list(py, &ids[bounds[0] as usize..bounds[1] as usize])?)?;
+        }
+        u32::pool().put_back(ids);
+        Ok(batch.into_any())
     }
 
-    /// Returns the ids of the documents in `data`, as `encode_batch_arrays` does.
+    /// Returns the ids of the documents in `data`, as `encode_batch` does.
     fn encode_buffer<'py>(
         &self,
         py: Python<'py>,
@@ -317,46 +309,42 @@ impl TextEncoder {
         })
     }
 
-    /// Returns the ids of a text in parts, the index of each part's first id, and their number.
+    /// Returns the ids of a text in parts, and the index of each part's first id and their number:
+    /// two lists for an `item_size` of 0, else two buffers.
     fn encode_parts<'py>(
         &self,
         py: Python<'py>,
         parts: &Bound<'py, PyList>,
-    ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
-        let text = parted(parts)?;
-        let integer = self.integers.maker(py)?;
-        let offsets_list = |offsets: Vec<u64>| list_of(py, offsets.into_iter().map(&integer));
-        if text.len() < GIL_RELEASE_MIN_SIZE {
-            let encode = |job: &mut Job<'_, '_, _>| text.encode(&self.encoder, job);
-            return self.with_ids(encode, |ids, offsets| {
-                Ok((self.list(py, ids)?, offsets_list(offsets.unwrap_or_default())?))
-            });
-        }
-        let (ids, offsets) = self.ids_of_parts::<u32>(py, &text)?;
-        let list = self.list(py, &ids)?;
-        u32::pool().put_back(ids);
-        Ok((list, offsets_list(offsets)?))
-    }
-
-    /// Returns the lists of `encode_parts` in buffers, with items of 4 or 2 bytes for ids.
-    fn encode_parts_arrays<'py>(
-        &self,
-        py: Python<'py>,
-        parts: &Bound<'py, PyList>,
         item_size: usize,
-    ) -> Views<'py> {
+    ) -> PyResult<Bound<'py, PyAny>> {
         let text = parted(parts)?;
-        if text.len() < GIL_RELEASE_MIN_SIZE {
-            let encode = |job: &mut Job<'_, '_, _>| text.encode(&self.encoder, job);
-            return self.with_ids(encode, |ids, offsets| {
+        let is_short = text.len() < GIL_RELEASE_MIN_SIZE;
+        let encode = |job: &mut Job<'_, '_, _>| text.encode(&self.encoder, job);
+        if item_size == 0 {
+            let integer = self.integers.maker(py)?;
+            let offsets_list = |offsets: Vec<u64>| list_of(py, offsets.into_iter().map(&integer));
+            if is_short {
+                return self
+                    .with_ids(encode, |ids, offsets| {
+                        Ok((self.list(py, ids)?, offsets_list(offsets.unwrap_or_default())?))
+                    })?
+                    .into_bound_py_any(py);
+            }
+            let (ids, offsets) = self.ids_of_parts::<u32>(py, &text)?;
+            let list = self.list(py, &ids)?;
+            u32::pool().put_back(ids);
+            return (list, offsets_list(offsets)?).into_bound_py_any(py);
+        }
+        let found = if is_short {
+            self.with_ids(encode, |ids, offsets| {
                 Ok((array(py, ids, item_size)?, memoryview(py, offsets.unwrap_or_default())?))
-            });
-        }
-        if item_size == 2 {
-            views(py, self.ids_of_parts::<u16>(py, &text)?)
+            })?
+        } else if item_size == 2 {
+            views(py, self.ids_of_parts::<u16>(py, &text)?)?
         } else {
-            views(py, self.ids_of_parts::<u32>(py, &text)?)
-        }
+            views(py, self.ids_of_parts::<u32>(py, &text)?)?
+        };
+        found.into_bound_py_any(py)
     }
 
     /// Returns the ids of a piece that the caller has split off.

@@ -15,6 +15,8 @@ from bpetite._piece_records import Totals
 from bpetite._progress import Reporter
 from bpetite._vocabulary import NativeVocabulary, Pair, Vocabulary
 
+Ids = TypeVar("Ids", list[int], memoryview)
+
 Counts = TypeVar("Counts")
 """How often each piece occurs: each engine has a type of its own, which only it reads."""
 
@@ -37,33 +39,30 @@ class TextEncoder(Protocol):
     ) -> memoryview:
         """Return the ids of a text in a buffer."""
 
-    def encode_batch(self, texts: Sequence[Text], frame: Frame, threads: int, /) -> list[list[int]]:
-        """Return the ids of each text. The first text that is refused raises its error."""
-
-    def encode_batch_arrays(
+    def encode_batch(
         self, texts: Sequence[Text], frame: Frame, item_size: int, threads: int, /
-    ) -> tuple[memoryview, memoryview]:
-        """Return the ids of all texts in one buffer, and the offset of each text, in ids."""
+    ) -> Any:
+        """Return the ids of each text: lists for an `item_size` of 0, else two buffers.
+
+        These have the ids of all texts, and the offset of each text, in ids. The first text that is
+        refused raises its error.
+        """
 
     def encode_buffer(
         self, data: memoryview, offsets: memoryview, frame: Frame, item_size: int, threads: int, /
     ) -> tuple[memoryview, memoryview]:
-        """Return the ids of `documents_in(data, offsets)`, as `encode_batch_arrays` does.
+        """Return the ids of `documents_in(data, offsets)`, as `encode_batch` does.
 
         `view_of_data` and `view_of_offsets` made the views. Raises what `documents_in` raises.
         """
 
-    def encode_parts(self, parts: list[str], /) -> tuple[list[int], list[int]]:
+    def encode_parts(self, parts: list[str], item_size: int, /) -> tuple[Any, Any]:
         """Return the ids of a text in parts, the index of each part's first id, and their number.
 
-        A literal counts only within one trusted part. The first byte of a token decides its part.
-        Raises TypeError for a part that is no `str`.
+        Both are lists for an `item_size` of 0, else buffers. A literal counts only within one
+        trusted part. The first byte of a token decides its part. Raises TypeError for a part that
+        is no `str`.
         """
-
-    def encode_parts_arrays(
-        self, parts: list[str], item_size: int, /
-    ) -> tuple[memoryview, memoryview]:
-        """Return the ids and indices of `encode_parts` in two buffers."""
 
     def count(self, text: Text, ordinary: bool = False, /) -> int:
         """Return the number of ids that `encode` returns, without a list of them."""
@@ -93,15 +92,12 @@ class TokenJoiner(Protocol):
     def characters(self, ids: memoryview, /) -> int:
         """Return the number of characters that begin in the bytes of these known ids."""
 
-    def offsets(self, ids: list[int], in_bytes: bool, /) -> list[int]:
+    def offsets(self, ids: Ids, in_bytes: bool, /) -> Ids:
         """Return, for each of these known ids, where in the bytes of all its first byte is.
 
         That is an offset in bytes, or the index of a character. For characters, the bytes of the
-        ids, joined, must be UTF-8.
+        ids, joined, must be UTF-8. The offsets of a buffer are one too, of eight bytes each.
         """
-
-    def offsets_array(self, ids: memoryview, in_bytes: bool, /) -> memoryview:
-        """Return the offsets of `offsets` in a buffer, of eight bytes each."""
 
 
 class PlainAutomaton(Protocol):

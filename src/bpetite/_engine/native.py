@@ -99,13 +99,9 @@ class TokenJoiner(python.TokenJoiner):
         characters = self._all.characters(ids)
         return super().characters(ids) if characters is None else characters
 
-    def offsets(self, ids: list[int], in_bytes: bool) -> list[int]:
+    def offsets(self, ids: contract.Ids, in_bytes: bool) -> contract.Ids:
         offsets = self._all.offsets(ids, in_bytes)
         return super().offsets(ids, in_bytes) if offsets is None else offsets
-
-    def offsets_array(self, ids: memoryview, in_bytes: bool) -> memoryview:
-        offsets = self._all.offsets_array(ids, in_bytes)
-        return super().offsets_array(ids, in_bytes) if offsets is None else offsets
 
 
 make_token_joiner = TokenJoiner

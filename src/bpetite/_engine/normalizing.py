@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bpetite._arguments import Frame, Text, as_str, raise_in_whole, view_of
 from bpetite._corpus import normal_run
@@ -93,20 +93,14 @@ class NormalizingEncoder(python.TextEncoder):
             return super().encode_array(text, ordinary, item_size, threads)
         return self._native.encode_array(normal, ordinary, item_size, threads)
 
-    def encode_batch(self, texts: Sequence[Text], frame: Frame, threads: int) -> list[list[int]]:
-        normal = self._all_normal(texts)
-        if normal is None:
-            return super().encode_batch(texts, frame, threads)
-        return self._native.encode_batch(normal, frame, threads)
-
-    def encode_batch_arrays(
+    def encode_batch(
         self, texts: Iterable[Text], frame: Frame, item_size: int, threads: int
-    ) -> tuple[memoryview, memoryview]:
+    ) -> Any:
         texts = [*texts]
         normal = self._all_normal(texts)
         if normal is None:
-            return super().encode_batch_arrays(texts, frame, item_size, threads)
-        return self._native.encode_batch_arrays(normal, frame, item_size, threads)
+            return super().encode_batch(texts, frame, item_size, threads)
+        return self._native.encode_batch(normal, frame, item_size, threads)
 
     def encode_buffer(
         self, data: memoryview, offsets: memoryview, frame: Frame, item_size: int, threads: int
@@ -116,19 +110,11 @@ class NormalizingEncoder(python.TextEncoder):
             return super().encode_buffer(data, offsets, frame, item_size, threads)
         return self._native.encode_buffer(*run, frame, item_size, threads)
 
-    def encode_parts(self, parts: Iterable[str]) -> tuple[list[int], list[int]]:
+    def encode_parts(self, parts: Iterable[str], item_size: int) -> tuple[Any, Any]:
         parts = [*parts]
         if are_normal(parts):
-            return self._native.encode_parts(parts)
-        return super().encode_parts(parts)
-
-    def encode_parts_arrays(
-        self, parts: Iterable[str], item_size: int
-    ) -> tuple[memoryview, memoryview]:
-        parts = [*parts]
-        if are_normal(parts):
-            return self._native.encode_parts_arrays(parts, item_size)
-        return super().encode_parts_arrays(parts, item_size)
+            return self._native.encode_parts(parts, item_size)
+        return super().encode_parts(parts, item_size)
 
     def with_special_tokens(self, special_tokens: dict[str, int]) -> NormalizingEncoder:
         encoder = super().with_special_tokens(special_tokens)

@@ -16,7 +16,7 @@ from bpetite._decoder import byte_offsets, character_offsets, characters_in, joi
 from bpetite._encoder import Encoder, ResplitError, merger_of
 from bpetite._engine.arrays import as_array, joined
 from bpetite._engine.choice import is_fallback
-from bpetite._engine.contract import FREE_LEARNING, Learning
+from bpetite._engine.contract import FREE_LEARNING, Ids, Learning
 from bpetite._engine.documents import documents_in
 from bpetite._engine.fallback import count_work
 from bpetite._engine.parts import first_tokens, segments
@@ -95,21 +95,23 @@ class TextEncoder:
     def encode_array(self, text: Text, ordinary: bool, item_size: int, _threads: int) -> memoryview:
         return as_array(self.encode(text, ordinary), item_size)
 
-    def encode_batch(self, texts: Sequence[Text], frame: Frame, _threads: int) -> list[list[int]]:
+    def encode_batch(
+        self, texts: Iterable[Text], frame: Frame, item_size: int, _threads: int
+    ) -> Any:
+        if item_size:
+            return joined(map(self.encode, texts), item_size, *frame)
         prefix, suffix = frame
         return [[*prefix, *self.encode(text), *suffix] for text in texts]
-
-    def encode_batch_arrays(
-        self, texts: Iterable[Text], frame: Frame, item_size: int, _threads: int
-    ) -> tuple[memoryview, memoryview]:
-        return joined(map(self.encode, texts), item_size, *frame)
 
     def encode_buffer(
         self, data: memoryview, offsets: memoryview, frame: Frame, item_size: int, threads: int
     ) -> tuple[memoryview, memoryview]:
-        return self.encode_batch_arrays(documents_in(data, offsets), frame, item_size, threads)
+        documents = documents_in(data, offsets)
+        found: tuple[memoryview, memoryview]
+        found = self.encode_batch(documents, frame, item_size, threads)
+        return found
 
-    def encode_parts(self, parts: Iterable[str]) -> tuple[list[int], list[int]]:
+    def encode_parts(self, parts: Iterable[str], item_size: int) -> tuple[Any, Any]:
         ids: list[int] = []
         offsets: list[int] = []
         for whole, starts, literal in segments(parts, self._splitter):
@@ -120,13 +122,8 @@ class TextEncoder:
             ids += segment_ids
             if literal is not None:
                 ids.append(self._special_tokens[literal])
-        return ids, [*offsets, len(ids)]
-
-    def encode_parts_arrays(
-        self, parts: Iterable[str], item_size: int
-    ) -> tuple[memoryview, memoryview]:
-        ids, offsets = self.encode_parts(parts)
-        return as_array(ids, item_size), as_array(offsets, 8)
+        offsets.append(len(ids))
+        return (as_array(ids, item_size), as_array(offsets, 8)) if item_size else (ids, offsets)
 
 
 make_text_encoder = TextEncoder
@@ -167,12 +164,11 @@ class TokenJoiner:
     def characters(self, ids: memoryview) -> int:
         return characters_in(self.join(ids))
 
-    def offsets(self, ids: list[int], in_bytes: bool) -> list[int]:
+    def offsets(self, ids: Ids, in_bytes: bool) -> Ids:
         bytes_of = self._vocabulary.tokens.bytes_of
+        if isinstance(ids, memoryview):
+            return as_array(self.offsets(ids.tolist(), in_bytes), 8)
         return byte_offsets(ids, bytes_of) if in_bytes else character_offsets(ids, bytes_of)
-
-    def offsets_array(self, ids: memoryview, in_bytes: bool) -> memoryview:
-        return as_array(self.offsets(ids.tolist(), in_bytes), 8)
 
 
 make_token_joiner = TokenJoiner

@@ -288,27 +288,21 @@ class Watching(Mode):
 
     def _advance(self, id: int) -> tuple[str, ...]:
         state, options, automaton = self._state, self.options, self._automaton
-        pieces: tuple[str, ...] = ()
         token = self.table.tokens.bytes_of.get(id)
         is_stop = id in options.stop_ids
-        stops = is_stop and self.ids_read >= options.min_tokens
-        if is_stop and (token is None or not options.include_stop):
-            if stops:
-                self.finish_reason, self.stop_reason = "stop", id
-        elif token is None:
-            if options.unknown == "raise":
-                raise KeyError(id)
+        if token is None and not is_stop and options.unknown == "raise":
+            raise KeyError(id)
+        if token is None or (is_stop and not options.include_stop):
             scan, self._state = automaton.scan(state, "", state.pending)
-            pieces = scan.pieces
         else:
             try:
                 text, pending = automaton.decoder.decode(state.pending, id, token)
                 scan, self._state = automaton.scan(state, text, pending)
             except UnicodeDecodeError as error:
                 scan = self._before(error, id)
-            if stops:
-                self.finish_reason, self.stop_reason = "stop", id
-            pieces = self._settle(scan)
+        if is_stop and self.ids_read >= options.min_tokens:
+            self.finish_reason, self.stop_reason = "stop", id
+        pieces = self._settle(scan)
         self.characters += sum(map(len, pieces))
         self._until_due -= 1
         if self.finish_reason is None and not self._until_due:
