@@ -273,13 +273,17 @@ class Watching(Mode):
 
     def advance_within(self, id: int) -> tuple[str, ...] | None:
         """Make a step that ends nothing; None, and no step, if it may end the stream."""
-        if id in self.options.stop_ids:
+        state, until_due = self._state, self._until_due - 1
+        if id in self.options.stop_ids or not until_due:
             return None
-        transition = self._automaton.transition(self._state, id)
-        until_due = self._until_due - 1
-        if transition is None or not until_due:
-            return None
-        text, state, pieces = transition
+        if 0 <= id < len(state.whole) and state.whole[id]:
+            text: str = self._texts[id]  # type: ignore[assignment] # it is whole text
+            pieces: tuple[str, ...] = (text,)
+        else:
+            transition = self._automaton.transition(state, id)
+            if transition is None:
+                return None
+            text, state, pieces = transition
         length = len(text)
         self._state = state
         self._until_due = until_due
