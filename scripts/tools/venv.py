@@ -56,9 +56,9 @@ def ensure(extra: str = "", native: str = "") -> None:
         return
     project = f"{ROOT}[{extra}]" if extra else str(ROOT)
     try:
-        if not list(FOLDER.glob("installed-*")):  # the folder is missing, or its creation failed
+        if not list(FOLDER.glob("installed-*")):  # it is missing, unfinished, or someone's own
             say("making .venv")
-            venv.create(FOLDER, clear=True, **NEW)
+            venv.create(FOLDER, **NEW)
         say("installing bpetite" + (f" with the {extra} extra" if extra else ""))
         subprocess.run([PYTHON, *INSTALL, "--editable", project], check=True, env=environment)
     except subprocess.CalledProcessError:
