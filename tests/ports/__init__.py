@@ -1,0 +1,1 @@
+"""Programs of applications on other libraries, and their ports."""
