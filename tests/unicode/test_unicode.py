@@ -352,7 +352,7 @@ def test_ids_are_the_same_in_whichever_block_the_character_is(offset: int) -> No
 def cache_of(tokenizer: Tokenizer) -> Any:
     """Return the cached pieces of the Python engine."""
     encoder: Any = tokenizer._encoders.usual
-    return encoder._encoders.usual
+    return encoder._encoder
 
 
 @python_only
