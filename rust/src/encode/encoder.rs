@@ -11,12 +11,12 @@ use crate::merge::words::has_words;
 use crate::merge::{MergeScratch, MergeTable};
 use crate::simd::Isa;
 use crate::split::numbers::NumberEnds;
-use crate::split::{self, Pattern, Pieces};
+use crate::split::{self, Pattern, Pieces, Splitter};
 use crate::types::BATCH;
 
 /// Encodes texts with one vocabulary. Many threads may use it at once.
 pub struct Encoder {
-    pattern: Option<Pattern>,
+    splitter: Option<Splitter>,
     /// The most characters of a number, if numbers divide texts before the pattern splits them.
     max_digits: Option<usize>,
     pub(super) pieces: Arc<PieceEncoder>,
@@ -29,7 +29,7 @@ impl Encoder {
     /// `id_of` has the id of each token, `special` the literals of special tokens and their ids.
     /// Numbers of up to `max_digits` characters divide texts before the pattern splits them.
     pub fn new(
-        pattern: Option<Pattern>,
+        splitter: Option<Splitter>,
         max_digits: Option<usize>,
         merges: Arc<MergeTable>,
         id_of: Arc<Vec<u32>>,
@@ -37,14 +37,14 @@ impl Encoder {
     ) -> Encoder {
         split::prepare();
         let pieces = Arc::new(PieceEncoder::new(merges, id_of));
-        Encoder { pattern, max_digits, pieces, special: None, contexts: Arc::default() }
+        Encoder { splitter, max_digits, pieces, special: None, contexts: Arc::default() }
             .allowing(special)
     }
 
     /// Returns an encoder with other special tokens, which shares all else.
     pub fn allowing(&self, special: &[(String, u32)]) -> Encoder {
         Encoder {
-            pattern: self.pattern,
+            splitter: self.splitter.clone(),
             max_digits: self.max_digits,
             pieces: Arc::clone(&self.pieces),
             special: (!special.is_empty()).then(|| Literals::new(special)),
@@ -101,8 +101,8 @@ impl Encoder {
     /// Returns the first safe split of a text from `from` on: both sides, encoded as ordinary text,
     /// have the ids of the whole. Returns the length if there is no safe split, or on an interrupt.
     pub fn next_safe_split(&self, text: &[u8], from: usize, interrupt: &mut Interrupt) -> usize {
-        let Some(pattern) = self.pattern else { return text.len() };
-        let pieces = Pieces::new(pattern, text);
+        let Some(splitter) = &self.splitter else { return text.len() };
+        let pieces = Pieces::new(splitter, text);
         let mut positions = (from..text.len()).take_while(|_| interrupt.advance(1).is_ok());
         positions.find(|&at| pieces.is_safe_split(at)).unwrap_or(text.len())
     }
@@ -172,8 +172,9 @@ impl Encoder {
         ends: &[u32],
         job: &mut Job<'_, '_, S>,
     ) -> Result<(), Interrupted> {
-        let Some(pattern) = self.pattern else { return Ok(()) };
-        let mut pieces = Pieces::of_texts(pattern, text, start, ends);
+        let Some(splitter) = &self.splitter else { return Ok(()) };
+        let mut pieces = Pieces::of_texts(splitter, text, start, ends);
+        let is_words = matches!(splitter, Splitter::Named(Pattern::Words));
         let mut next_forecast = start + FIRST_FORECAST_BYTES;
         let first = job.sink.count();
         let mut at = start;
@@ -185,7 +186,7 @@ impl Encoder {
                 // The end; or another thread has changed the text, and it is not UTF-8 any more.
                 return Ok(());
             }
-            self.encode_pieces(text, count, pattern == Pattern::Words, job);
+            self.encode_pieces(text, count, is_words, job);
             job.interrupt.advance(end - at)?;
             at = end;
             if at > next_forecast {

@@ -13,13 +13,13 @@ use super::ids::Ids;
 use super::interrupt::{GIL_RELEASE_MIN_SIZE, caught, run};
 use super::list::{gathered, list_of};
 use super::object::new_int;
+use super::split::splitter;
 use super::text::Text;
 use super::vocabulary::NativeVocabulary;
 use crate::encode::parallel::{self, Frame, TooLongError};
 use crate::encode::{Count, Encoder, Id, IdList, Job, PartedText, Stop, Texts};
 use crate::interrupt::Interrupt;
 use crate::mem::growth::{collected, copied};
-use crate::split::Pattern;
 
 /// The number of parts of a text between two checks of signals.
 const SIGNAL_CHECK_PARTS: usize = 1 << 8;
@@ -155,16 +155,17 @@ fn literals(special_tokens: &Bound<'_, PyDict>) -> PyResult<Vec<(String, u32)>> 
 
 #[pymethods]
 impl TextEncoder {
-    /// `pattern` is the name of a pattern with a scanner, or None. Numbers of up to `max_digits`
+    /// `pattern` is the name of a pattern with a scanner, an automaton, or None. Numbers of up to `max_digits`
     /// characters divide texts before the pattern splits them, None divides nothing.
     #[new]
     fn new(
         vocabulary: &Bound<'_, NativeVocabulary>,
         special_tokens: &Bound<'_, PyDict>,
-        pattern: Option<&str>,
+        pattern: Option<&Bound<'_, PyAny>>,
         max_digits: Option<usize>,
     ) -> PyResult<TextEncoder> {
         let vocabulary = &vocabulary.get().0;
+        let splitter = pattern.map(splitter).transpose()?;
         let special = literals(special_tokens)?;
         let special_ids = special.iter().map(|(_, id)| id);
         let highest = vocabulary.id_of.last().into_iter().chain(special_ids).max();
@@ -172,7 +173,7 @@ impl TextEncoder {
         let integers = Arc::new(Integers { count, ready: PyOnceLock::new() });
         let encoder = caught(|| {
             Encoder::new(
-                pattern.and_then(Pattern::of_name),
+                splitter,
                 max_digits,
                 Arc::clone(&vocabulary.table),
                 Arc::clone(&vocabulary.id_of),

@@ -16,6 +16,7 @@ mod ids;
 mod interrupt;
 mod list;
 mod object;
+mod split;
 mod stream;
 mod text;
 mod train;
@@ -36,6 +37,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<decode::TokenBytes>()?;
     module.add_class::<stream::StreamTokens>()?;
     module.add_class::<stream::PlainSteps>()?;
+    module.add_class::<split::PatternAutomaton>()?;
     module.add_class::<vocabulary::NativeVocabulary>()?;
     module.add_class::<train::PieceCounter>()?;
     module.add_class::<train::PieceCounts>()?;

@@ -12,10 +12,10 @@ use super::ids::Ids;
 use super::interrupt::{Exclusive, caught, run};
 use super::list::gathered;
 use super::object::copied_bytes;
+use super::split::splitter;
 use super::text::Text;
 use super::vocabulary::NativeVocabulary;
 use crate::interrupt::Interrupt;
-use crate::split::Pattern;
 use crate::train::{
     Balance, Base, CountedPieces, Counter, Counts, Error, Language, Learner, Records, Run,
     Totalled, merge, partition,
@@ -53,14 +53,13 @@ pub struct PieceCounter(Exclusive<Counter>);
 
 #[pymethods]
 impl PieceCounter {
-    /// `pattern` is a name; `threads` is the number of threads, None for one for each core.
+    /// `pattern` is a name or an automaton; `threads` is the number of threads, None for one for each core.
     #[new]
-    fn new(pattern: &str, threads: Option<usize>) -> PyResult<PieceCounter> {
-        let pattern = Pattern::of_name(pattern)
-            .ok_or_else(|| PyValueError::new_err("the pattern has no scanner"))?;
+    fn new(pattern: &Bound<'_, PyAny>, threads: Option<usize>) -> PyResult<PieceCounter> {
+        let splitter = splitter(pattern)?;
         let threads =
             threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
-        Ok(PieceCounter(Exclusive::new(Counter::new(pattern, threads), SPENT)))
+        Ok(PieceCounter(Exclusive::new(Counter::new(splitter, threads), SPENT)))
     }
 
     /// Takes the next bytes of a document; returns an error in UTF-8.

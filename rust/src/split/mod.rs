@@ -1,14 +1,19 @@
-//! Where pieces end, for the named patterns.
+//! Where pieces end.
 //!
-//! `rules` go one character at a time and are the reference. `window` does 64 bytes at a time.
+//! For the named patterns, `rules` go one character at a time and are the reference, and `window`
+//! does 64 bytes at a time. For any other pattern, `automaton` has one mechanism.
 
+pub mod automaton;
 pub mod numbers;
 mod rules;
 pub mod unicode;
 mod window;
 
+use std::sync::Arc;
+
 use crate::mem::prefetch;
 use crate::simd::{Instructions, Isa, Work};
+use automaton::Automaton;
 use rules::Rules;
 use unicode::{Classes, LETTER, LOWER, NEWLINE, NUMBER, UPPER, WHITESPACE};
 use window::Window;
@@ -39,6 +44,35 @@ impl Pattern {
     }
 }
 
+/// How texts are split into pieces.
+#[derive(Clone)]
+pub enum Splitter {
+    Named(Pattern),
+    Automaton(Arc<Automaton>),
+}
+
+/// A splitter that `Pieces` uses.
+#[derive(Clone, Copy)]
+pub enum Kind<'a> {
+    Named(Pattern),
+    Automaton(&'a Automaton),
+}
+
+impl<'a> From<&'a Splitter> for Kind<'a> {
+    fn from(splitter: &'a Splitter) -> Kind<'a> {
+        match splitter {
+            Splitter::Named(pattern) => Kind::Named(*pattern),
+            Splitter::Automaton(automaton) => Kind::Automaton(automaton),
+        }
+    }
+}
+
+impl From<Pattern> for Kind<'_> {
+    fn from(pattern: Pattern) -> Self {
+        Kind::Named(pattern)
+    }
+}
+
 /// Makes what all texts share.
 ///
 /// Whoever is about to split texts calls it while it holds Python's lock: later, a forked process
@@ -49,7 +83,7 @@ pub fn prepare() {
 
 /// Finds the pieces of a text in order.
 pub struct Pieces<'a> {
-    pattern: Pattern,
+    kind: Kind<'a>,
     isa: Isa,
     rules: Rules<'a>,
     /// The ends of the next texts, which stand side by side.
@@ -59,24 +93,24 @@ pub struct Pieces<'a> {
 
 impl<'a> Pieces<'a> {
     /// The text is UTF-8 and shorter than 4 GiB.
-    pub fn new(pattern: Pattern, text: &'a (impl AsRef<[u8]> + ?Sized)) -> Pieces<'a> {
-        Pieces::with_isa(pattern, text.as_ref(), Isa::get())
+    pub fn new(splitter: impl Into<Kind<'a>>, text: &'a (impl AsRef<[u8]> + ?Sized)) -> Pieces<'a> {
+        Pieces::with_isa(splitter, text.as_ref(), Isa::get())
     }
 
-    pub fn with_isa(pattern: Pattern, text: &'a [u8], isa: Isa) -> Pieces<'a> {
+    pub fn with_isa(splitter: impl Into<Kind<'a>>, text: &'a [u8], isa: Isa) -> Pieces<'a> {
         debug_assert!(u32::try_from(text.len()).is_ok());
         let rules = Rules { text, whole: text, classes: Classes::get() };
-        Pieces { pattern, isa, rules, text_ends: &[], at: 0 }
+        Pieces { kind: splitter.into(), isa, rules, text_ends: &[], at: 0 }
     }
 
     /// Splits texts that stand side by side in `whole`, begin at `start`, and end at `text_ends`.
     pub fn of_texts(
-        pattern: Pattern,
+        splitter: impl Into<Kind<'a>>,
         whole: &'a [u8],
         start: usize,
         text_ends: &'a [u32],
     ) -> Pieces<'a> {
-        let pieces = Pieces::new(pattern, whole);
+        let pieces = Pieces::new(splitter, whole);
         let rules = Rules { text: &whole[..start], ..pieces.rules };
         Pieces { rules, text_ends, at: start, ..pieces }
     }
@@ -86,7 +120,11 @@ impl<'a> Pieces<'a> {
     ///
     /// It stops if there is room for fewer than 64 more, and so needs that room at least.
     pub fn next_ends(&mut self, ends: &mut [u32]) -> usize {
-        let (pattern, isa, pieces) = (self.pattern, self.isa, self);
+        let (kind, isa, pieces) = (self.kind, self.isa, self);
+        let pattern = match kind {
+            Kind::Named(pattern) => pattern,
+            Kind::Automaton(automaton) => return pieces.next_ends_by(automaton, ends),
+        };
         match pattern {
             Pattern::Gpt2 => isa.run(FindEnds::<GPT2> { pieces, ends }),
             Pattern::Cl100k => isa.run(FindEnds::<CL100K> { pieces, ends }),
@@ -94,6 +132,21 @@ impl<'a> Pieces<'a> {
             Pattern::Qwen2 => isa.run(FindEnds::<QWEN2> { pieces, ends }),
             Pattern::Words => isa.run(FindEnds::<WORDS> { pieces, ends }),
         }
+    }
+
+    fn next_ends_by(&mut self, automaton: &Automaton, ends: &mut [u32]) -> usize {
+        let mut count = 0;
+        while ends.len() - count >= 64 {
+            if self.at >= self.rules.text.len() {
+                let Some((&end, others)) = self.text_ends.split_first() else { break };
+                self.rules.text = &self.rules.whole[..end as usize];
+                self.text_ends = others;
+                continue;
+            }
+            count += automaton.next_ends(self.rules.text, self.at, &mut ends[count..]);
+            self.at = ends[count - 1] as usize;
+        }
+        count
     }
 
     /// Returns whether `at` ends a piece of every text with these two characters around `at`.
@@ -110,6 +163,10 @@ impl<'a> Pieces<'a> {
     /// | newline | newlines and what precedes them; with o200k slashes; with GPT-2 all whitespace |
     pub fn is_safe_split(&self, at: usize) -> bool {
         let Rules { text, classes, .. } = self.rules;
+        let pattern = match self.kind {
+            Kind::Named(pattern) => pattern,
+            Kind::Automaton(automaton) => return automaton.is_safe_split(text, at),
+        };
         if at == 0 || at >= text.len() || text[at] & 0xC0 == 0x80 {
             return false;
         }
@@ -118,21 +175,21 @@ impl<'a> Pieces<'a> {
             before_at -= 1;
         }
         let (before, behind) = (classes.at(text, before_at).0, classes.at(text, at).0);
-        let is_gpt2 = self.pattern == Pattern::Gpt2;
+        let is_gpt2 = pattern == Pattern::Gpt2;
         if before & WHITESPACE != 0 {
             !is_gpt2 && before & NEWLINE != 0 && behind & WHITESPACE == 0 && text[at] != b'/'
         } else if before & NUMBER != 0 {
             behind & NUMBER == 0
         } else if before & LETTER != 0 {
             let is_mark = behind & (UPPER | LOWER) != 0;
-            let may_go_on = match self.pattern {
+            let may_go_on = match pattern {
                 Pattern::O200k => is_mark || text[at] == b'\'',
                 Pattern::Words => text[at] == b' ',
                 _ => false,
             };
             behind & LETTER == 0 && !may_go_on
         } else if behind & LETTER != 0 {
-            self.pattern == Pattern::Words || is_gpt2 && text[before_at] != b'\''
+            pattern == Pattern::Words || is_gpt2 && text[before_at] != b'\''
         } else {
             behind & NUMBER != 0 || behind & WHITESPACE != 0 && (is_gpt2 || behind & NEWLINE == 0)
         }

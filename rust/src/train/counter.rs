@@ -14,7 +14,7 @@ use super::counts::Counts;
 use super::error::Error;
 use crate::interrupt::Interrupt;
 use crate::mem::growth::{THREAD_BYTES, granted, has_room, push};
-use crate::split::{self, Pattern, Pieces};
+use crate::split::{self, Pieces, Splitter};
 
 /// A block of this many bytes is handed to a worker.
 const BLOCK_BYTES: usize = 1 << 18;
@@ -41,22 +41,22 @@ impl Block {
 
     fn count(
         &self,
-        pattern: Pattern,
+        splitter: &Splitter,
         counts: &mut Counts,
         interrupt: &mut Interrupt<'_>,
     ) -> Result<(), Error> {
         let mut start = 0;
         for &end in &self.ends {
-            counts.add_text(&self.text[start..end], pattern, interrupt)?;
+            counts.add_text(&self.text[start..end], splitter, interrupt)?;
             start = end;
         }
-        counts.add_text(&self.text[start..], pattern, interrupt)
+        counts.add_text(&self.text[start..], splitter, interrupt)
     }
 }
 
 /// Counts the pieces of documents that come in parts.
 pub struct Counter {
-    pattern: Pattern,
+    splitter: Splitter,
     threads: usize,
     /// The text that no thread has yet, and the offset up to which it has no safe split.
     block: Block,
@@ -72,10 +72,10 @@ pub struct Counter {
 
 impl Counter {
     /// `threads` threads count, at least one. If it is one, the calling thread counts.
-    pub fn new(pattern: Pattern, threads: usize) -> Counter {
+    pub fn new(splitter: Splitter, threads: usize) -> Counter {
         split::prepare();
         Counter {
-            pattern,
+            splitter,
             threads,
             block: Block::default(),
             searched: 0,
@@ -144,7 +144,7 @@ impl Counter {
 
     /// Returns the counts of all documents, after all threads have ended.
     pub fn finish(mut self, interrupt: &mut Interrupt<'_>) -> Result<Counts, Error> {
-        self.block.count(self.pattern, &mut self.counts, interrupt)?;
+        self.block.count(&self.splitter, &mut self.counts, interrupt)?;
         interrupt.check()?; // the workers may end before the next check
         if let Some(others) = self.workers.finish(interrupt)? {
             self.counts.absorb(others, interrupt)?;
@@ -167,7 +167,7 @@ impl Counter {
     fn hand_on(&mut self, interrupt: &mut Interrupt<'_>) -> Result<(), Error> {
         let length = self.block.text.len();
         let last_end = self.block.ends.last().copied().unwrap_or(0);
-        let pieces = Pieces::new(self.pattern, &self.block.text[last_end..]);
+        let pieces = Pieces::new(&self.splitter, &self.block.text[last_end..]);
         let mut offsets = (self.searched.max(last_end)..length).rev();
         let end = offsets.find(|at| pieces.is_safe_split(at - last_end)).unwrap_or(last_end);
         self.searched = length - end;
@@ -181,10 +181,10 @@ impl Counter {
         let block = if self.threads == 1 {
             Some(block)
         } else {
-            self.workers.hand_on(block, self.pattern, self.threads, interrupt)?
+            self.workers.hand_on(block, &self.splitter, self.threads, interrupt)?
         };
         if let Some(block) = block {
-            block.count(self.pattern, &mut self.counts, interrupt)?;
+            block.count(&self.splitter, &mut self.counts, interrupt)?;
             self.workers.shared.recycle(block);
         }
         Ok(())
@@ -260,12 +260,12 @@ impl Shared {
     }
 
     /// Does the work of a worker.
-    fn work(&self, pattern: Pattern) -> Result<(), Error> {
+    fn work(&self, splitter: &Splitter) -> Result<(), Error> {
         let mut is_stopped = || self.is_stopped.load(Ordering::Relaxed);
         let interrupt = &mut Interrupt::new(&mut is_stopped);
         let mut counts = Counts::default();
         while let Some(block) = self.next_block() {
-            block.count(pattern, &mut counts, interrupt)?;
+            block.count(splitter, &mut counts, interrupt)?;
             self.recycle(block);
         }
         loop {
@@ -298,13 +298,13 @@ impl Workers {
     fn hand_on(
         &mut self,
         block: Block,
-        pattern: Pattern,
+        splitter: &Splitter,
         max_threads: usize,
         interrupt: &mut Interrupt<'_>,
     ) -> Result<Option<Block>, Error> {
         let are_busy = || !self.shared.lock().waiting.is_empty();
         if self.threads.len() < max_threads && (self.threads.is_empty() || are_busy()) {
-            self.start_one(pattern);
+            self.start_one(splitter);
         }
         if self.threads.is_empty() {
             return Ok(Some(block));
@@ -320,14 +320,15 @@ impl Workers {
     }
 
     /// Starts a worker, unless the system refuses.
-    fn start_one(&mut self, pattern: Pattern) {
+    fn start_one(&mut self, splitter: &Splitter) {
         if !has_room(THREAD_BYTES) {
             return;
         }
         self.shared.lock().running += 1;
         let running = Running(Arc::clone(&self.shared));
         // The error can be dropped, because the caller that stopped the worker has the cause.
-        let work = move || _ = running.0.work(pattern);
+        let splitter = splitter.clone();
+        let work = move || _ = running.0.work(&splitter);
         self.threads.extend(thread::Builder::new().name("bpetite".into()).spawn(work));
     }
 

@@ -6,7 +6,7 @@ use super::record::{self, CountedPieces};
 use crate::hash::{HashTable, Seeds, Slot};
 use crate::interrupt::Interrupt;
 use crate::mem::growth::append;
-use crate::split::{Pattern, Pieces};
+use crate::split::{Kind, Pieces};
 use crate::types::BATCH;
 
 /// How often each piece occurs.
@@ -27,13 +27,13 @@ impl Default for Counts {
 
 impl Counts {
     /// Counts the pieces of a text, which must be shorter than 4 GiB.
-    pub fn add_text(
+    pub fn add_text<'a>(
         &mut self,
-        text: &str,
-        pattern: Pattern,
+        text: &'a str,
+        splitter: impl Into<Kind<'a>>,
         interrupt: &mut Interrupt<'_>,
     ) -> Result<(), Error> {
-        let mut pieces = Pieces::new(pattern, text);
+        let mut pieces = Pieces::new(splitter, text);
         let text = text.as_bytes();
         let mut ends = [0; BATCH];
         let mut start = 0;

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from bpetite import _progress
@@ -16,6 +17,7 @@ from bpetite._decoder import as_list
 from bpetite._engine import _native, python
 from bpetite._engine.contract import FREE_LEARNING
 from bpetite._engine.normalizing import NormalizingEncoder
+from bpetite._pattern_tree import pattern_tree
 from bpetite._piece_records import Totals
 from bpetite._pretokenizer import PATTERNS
 from bpetite._progress import Reporter
@@ -29,11 +31,25 @@ PlainSteps = _native.PlainSteps
 make_native_tokens = _native.StreamTokens
 read_merges = _native.NativeVocabulary.from_merges
 
-# `_native` splits text by the patterns that have names. `regex` splits by all others.
+# `_native` has scanners for the patterns that have names.
 _NAME_OF_PATTERN = {pattern: name for name, pattern in PATTERNS.items()}
 
 # Patterns of numbers that a vocabulary may have before another, and their most characters.
 _MAX_DIGITS = {r"\p{N}": 1, r"\p{N}{1,3}": 3, r"\p{N}+": sys.maxsize}
+
+
+@lru_cache(maxsize=64)
+def splitter_of(pattern: str) -> str | _native.Automaton | None:
+    """Return what splits texts by a pattern: the name of a scanner, or an automaton.
+
+    Returns None if `regex` has to split them.
+    """
+    if name := _NAME_OF_PATTERN.get(pattern):
+        return name
+    try:
+        return _native.Automaton(*pattern_tree(pattern))
+    except ValueError:
+        return None
 
 
 def read_ranks(
@@ -59,14 +75,14 @@ def make_text_encoder(vocabulary: Vocabulary) -> contract.TextEncoder:
     # Python splits text if only `regex` can.
     *before, pattern = vocabulary.patterns
     max_digits = _MAX_DIGITS.get(before[0]) if len(before) == 1 else None
-    name = _NAME_OF_PATTERN.get(pattern) if max_digits or not before else None
+    splitter = splitter_of(pattern) if max_digits or not before else None
     native_vocabulary = native_form(vocabulary)
     if native_vocabulary is None:
         return python.TextEncoder(vocabulary)
     encoder = _native.TextEncoder(
-        native_vocabulary, dict(vocabulary.special_tokens), name, max_digits
+        native_vocabulary, dict(vocabulary.special_tokens), splitter, max_digits
     )
-    if not name:
+    if splitter is None:
         return python.TextEncoder(vocabulary, encoder.merge)
     return NormalizingEncoder(vocabulary, encoder) if vocabulary.normalizer else encoder
 
@@ -114,10 +130,10 @@ def count_pieces(
     threads: int | None,
 ) -> Counts:
     # This thread reads; `threads` others count.
-    pattern_name = _NAME_OF_PATTERN.get(pattern)
-    if pattern_name is None:
+    splitter = splitter_of(pattern)
+    if splitter is None:
         return _native.PieceCounts(python.count_pieces(corpus, pattern, reporter, threads))
-    counter = _native.PieceCounter(pattern_name, threads)
+    counter = _native.PieceCounter(splitter, threads)
 
     def take_documents(data: memoryview, offsets: memoryview) -> bool:
         is_taken = counter.add_documents(data, offsets)

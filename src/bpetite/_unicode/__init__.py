@@ -43,6 +43,22 @@ def _runs() -> tuple[list[int], list[str]]:
     return starts[:-1], [name for name, _ in runs]
 
 
+@cache
+def category_ranges(name: str) -> tuple[tuple[int, int], ...]:
+    """Return the code points of a general category, or of all that begin with a letter.
+
+    >>> category_ranges("Zl"), category_ranges("no")
+    (((8232, 8232),), ())
+    """
+    ranges: list[tuple[int, int]] = []
+    starts, names = _runs()
+    for first, end, category in zip(starts, [*starts[1:], 0x110000], names, strict=True):
+        if name and category.startswith(name):
+            before = ranges.pop() if ranges and ranges[-1][1] == first - 1 else (first, first)
+            ranges.append((before[0], end - 1))
+    return tuple(ranges)
+
+
 def _category(character: str) -> str:
     starts, names = _runs()
     return names[bisect_right(starts, ord(character)) - 1]

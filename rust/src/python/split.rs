@@ -1,0 +1,93 @@
+//! Patterns, for Python.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use super::interrupt::caught;
+use crate::split::automaton::{Automaton, Node, Set};
+use crate::split::{Kind, Pattern, Pieces, Splitter};
+
+/// The automaton of a pattern.
+#[pyclass(frozen, name = "Automaton", module = "bpetite._engine._native")]
+pub struct PatternAutomaton(Arc<Automaton>);
+
+#[pymethods]
+impl PatternAutomaton {
+    /// `tree` is a node of a pattern, as `bpetite._pattern_tree` makes it, and `sets` are ranges of
+    /// code points. Raises ValueError with the reason if the pattern has no automaton.
+    #[new]
+    fn new(tree: &Bound<'_, PyTuple>, sets: Vec<Set>) -> PyResult<PatternAutomaton> {
+        let node = node(tree, sets.len(), 0)?;
+        let automaton = caught(|| Automaton::new(&node, &sets))?.map_err(PyValueError::new_err)?;
+        Ok(PatternAutomaton(Arc::new(automaton)))
+    }
+
+    /// Returns where the pieces of a text end, in bytes. For tests.
+    fn ends(&self, text: &str) -> PyResult<Vec<u32>> {
+        caught(|| {
+            let mut pieces = Pieces::new(Kind::Automaton(&self.0), text);
+            let (mut all, mut ends) = (Vec::new(), [0; 256]);
+            loop {
+                let count = pieces.next_ends(&mut ends);
+                if count == 0 {
+                    return all;
+                }
+                all.extend_from_slice(&ends[..count]);
+            }
+        })
+    }
+
+    /// Returns the safe splits of a text, in bytes. For tests.
+    fn safe_splits(&self, text: &str) -> PyResult<Vec<usize>> {
+        caught(|| {
+            let pieces = Pieces::new(Kind::Automaton(&self.0), text);
+            (0..text.len()).filter(|&at| pieces.is_safe_split(at)).collect()
+        })
+    }
+}
+
+/// Returns a splitter: by the name of a pattern, or by an automaton.
+pub fn splitter(pattern: &Bound<'_, PyAny>) -> PyResult<Splitter> {
+    if let Ok(automaton) = pattern.cast::<PatternAutomaton>() {
+        return Ok(Splitter::Automaton(Arc::clone(&automaton.get().0)));
+    }
+    let named = Pattern::of_name(pattern.extract()?).map(Splitter::Named);
+    named.ok_or_else(|| PyValueError::new_err("the pattern has no scanner"))
+}
+
+/// The most nodes within nodes. `regex` has a limit of its own.
+const MAX_DEPTH: usize = 200;
+
+/// Returns the node that a tuple describes: the name of its kind, and its parts.
+fn node(tuple: &Bound<'_, PyTuple>, set_count: usize, depth: usize) -> PyResult<Node> {
+    if depth > MAX_DEPTH {
+        return Err(PyValueError::new_err("its groups are nested too deeply"));
+    }
+    let inner = |item: &Bound<'_, PyAny>| node(item.cast()?, set_count, depth + 1);
+    let all = |items: &Bound<'_, PyAny>| {
+        items.try_iter()?.map(|item| inner(&item?)).collect::<PyResult<Vec<_>>>()
+    };
+    let set = |number: Bound<'_, PyAny>| {
+        let number: usize = number.extract()?;
+        if number < set_count { Ok(number) } else { Err(PyTypeError::new_err("no such set")) }
+    };
+    let kind = tuple.get_item(0)?;
+    Ok(match kind.extract::<&str>()? {
+        "set" => Node::Set(set(tuple.get_item(1)?)?),
+        "sequence" => Node::Sequence(all(&tuple.get_item(1)?)?),
+        "either" => Node::Either(all(&tuple.get_item(1)?)?),
+        "repeat" => Node::Repeat {
+            node: Box::new(inner(&tuple.get_item(1)?)?),
+            min: tuple.get_item(2)?.extract()?,
+            max: tuple.get_item(3)?.extract()?,
+            is_lazy: tuple.get_item(4)?.extract()?,
+        },
+        "next" => {
+            Node::Next { set: set(tuple.get_item(1)?)?, is_negative: tuple.get_item(2)?.extract()? }
+        }
+        other => return Err(PyTypeError::new_err(format!("no kind of node: {other}"))),
+    })
+}

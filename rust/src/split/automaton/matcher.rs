@@ -1,0 +1,115 @@
+//! The deterministic automaton of a pattern: one match, from its beginning.
+//!
+//! A state is a list of places, the preferred first. A transition sees the class of the *next*
+//! character before it is read, so it decides a look at that character, and whether a match ends
+//! before it.
+
+use std::collections::{HashMap, HashSet};
+
+use super::classes::Class;
+use super::program::{Place, Program};
+
+/// No way leads on.
+pub const DEAD: usize = usize::MAX;
+
+const MAX_STATES: usize = 4000;
+/// The most places that are visited: it bounds the time.
+const MAX_VISITS: usize = 400_000;
+
+#[derive(Clone, Copy)]
+pub struct Way {
+    /// The state behind the character, or DEAD.
+    pub next: usize,
+    /// Whether a match ends before the character, if the way leads to no later end.
+    pub accepts: bool,
+}
+
+pub struct Matcher {
+    /// The ways by state, and then by class. Behind the last class is the end of the text.
+    pub ways: Vec<Vec<Way>>,
+    /// The states from which a match ends further on, whatever follows.
+    pub is_sure: Vec<bool>,
+}
+
+impl Matcher {
+    pub const START: usize = 0;
+
+    pub fn new(program: &Program, classes: &[Class]) -> Result<Matcher, String> {
+        let mut states = vec![vec![program.start]];
+        let mut known = HashMap::from([(states[0].clone(), 0)]);
+        let mut ways: Vec<Vec<Way>> = Vec::new();
+        let mut visits = 0;
+        while ways.len() < states.len() {
+            let mut row = Vec::with_capacity(classes.len() + 1);
+            for class in classes.iter().map(Some).chain([None]) {
+                let (places, accepts) = after(program, &states[ways.len()], class, &mut visits);
+                let next = if places.is_empty() {
+                    DEAD
+                } else {
+                    *known.entry(places).or_insert_with_key(|places| {
+                        states.push(places.clone());
+                        states.len() - 1
+                    })
+                };
+                row.push(Way { next, accepts });
+            }
+            ways.push(row);
+            if states.len() > MAX_STATES || visits > MAX_VISITS {
+                return Err("its automaton would be too large".into());
+            }
+        }
+        let is_sure = sure_states(&ways);
+        Ok(Matcher { ways, is_sure })
+    }
+}
+
+/// Returns the places behind a character of a class, and whether a match ends before it. The end of
+/// the text has no class.
+fn after(
+    program: &Program,
+    places: &[usize],
+    class: Option<&Class>,
+    visits: &mut usize,
+) -> (Vec<usize>, bool) {
+    let is_in = |set: usize| class.is_some_and(|class| class.is_in[set]);
+    let (mut next, mut seen) = (Vec::new(), HashSet::new());
+    let mut waiting: Vec<usize> = places.iter().rev().copied().collect();
+    while let Some(place) = waiting.pop() {
+        *visits += 1;
+        if !seen.insert(place) {
+            continue;
+        }
+        match &program.places[place] {
+            Place::Read(set, then) => {
+                if is_in(*set) && !next.contains(then) {
+                    next.push(*then);
+                }
+            }
+            Place::Next(set, is_negative, then) => {
+                if is_in(*set) != *is_negative {
+                    waiting.push(*then);
+                }
+            }
+            Place::Either(places) => waiting.extend(places.iter().rev()),
+            Place::Match => return (next, true),
+        }
+    }
+    (next, false)
+}
+
+/// A state is sure if each class ends a match or leads to a sure state.
+fn sure_states(ways: &[Vec<Way>]) -> Vec<bool> {
+    let mut is_sure = vec![true; ways.len()];
+    loop {
+        let mut has_changed = false;
+        for state in 0..ways.len() {
+            let goes_on = |way: &Way| way.next != DEAD && is_sure[way.next];
+            let is = ways[state].iter().all(|way| way.accepts || goes_on(way));
+            has_changed |= is_sure[state] && !is;
+            is_sure[state] &= is;
+        }
+        if !has_changed {
+            return is_sure;
+        }
+    }
+}

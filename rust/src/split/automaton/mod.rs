@@ -1,0 +1,210 @@
+//! One automaton for any pattern, which finds where pieces end.
+//!
+//! A pattern comes as a tree over sets of code points ([`Node`], [`Set`]): Python has parsed it.
+//!
+//! 1. `classes`: the sets divide the characters into classes. The automaton reads classes.
+//! 2. `matcher`: the automaton of one match. Of several matches, it has the one that `regex` takes.
+//! 3. `scanner`: the automaton of the whole text, which reads each character once.
+//!
+//! A pattern for which one of these has no room is refused with the reason, and so is a pattern that
+//! leaves text between its matches, unless the first character tells: such text is a piece too.
+//!
+//! # Why the ends are right
+//!
+//! 1. The matcher's states are all ways that a backtracking matcher would try, in its order. A way
+//!    behind one that matches is dropped, so the last end that a state accepts is its match's end.
+//! 2. Where a match may go on behind an end, the scanner has both continuations: that of the match,
+//!    and that of the text behind the end. It tells an end only as one that may be taken back, until
+//!    one of the two is ruled out.
+//! 3. A match never is empty, and each text is covered by matches. So the state behind an end is the
+//!    start, and nothing before the end matters.
+
+mod classes;
+mod matcher;
+mod program;
+mod scanner;
+
+pub use classes::Set;
+pub use program::Node;
+
+use classes::{Class, Classes};
+use matcher::{DEAD, Matcher};
+use program::Program;
+use scanner::{Scanner, Told};
+
+/// The most classes, and one for the end of the text.
+const WIDTH: usize = classes::MAX_CLASSES + 1;
+
+/// A step in 32 bits: the first index of the next state, the number of ends that are told and of
+/// those that are taken back, and how far before the character the only end is.
+#[derive(Clone, Copy)]
+struct Step(u32);
+
+impl Step {
+    fn new(next: usize, told: Told) -> Step {
+        let count = told.ends.count_ones();
+        let distance = told.ends.trailing_zeros() & 7;
+        // Several ends, or one that is taken back, are rare: the loop leaves its usual way.
+        let is_rare = count > 1 || told.taken_back > 0;
+        Step((next as u32) << 8 | u32::from(is_rare) << 7 | distance << 1 | u32::from(count > 0))
+    }
+
+    #[inline(always)]
+    fn row(self) -> usize {
+        (self.0 >> 8) as usize
+    }
+
+    #[inline(always)]
+    fn is_rare(self) -> bool {
+        self.0 & 0x80 != 0
+    }
+
+    /// How far before the character the end is.
+    #[inline(always)]
+    fn distance(self) -> u32 {
+        self.0 >> 1 & 7
+    }
+
+    /// 1 if there is an end, else 0.
+    #[inline(always)]
+    fn count(self) -> usize {
+        (self.0 & 1) as usize
+    }
+}
+
+pub struct Automaton {
+    classes: Classes,
+    /// The class of the end of the text.
+    end: usize,
+    /// The step of each class, by row: WIDTH steps for each state.
+    steps: Vec<Step>,
+    /// What rare steps tell.
+    told: Vec<Told>,
+    /// How many of the last ends may be taken back, by state.
+    unsure: Vec<u8>,
+    /// Bit n of a class: a piece ends between a character of it and one of class n, and the pieces
+    /// of the two sides are those of the whole.
+    safe: [u64; WIDTH],
+}
+
+impl Automaton {
+    /// Returns the automaton of a pattern, or why there is none.
+    pub fn new(pattern: &Node, sets: &[Set]) -> Result<Automaton, String> {
+        let (table, classes) = Classes::new(sets)?;
+        let mut matcher = Matcher::new(&Program::new(pattern)?, &classes)?;
+        add_gaps(&mut matcher, classes.len())?;
+        let scanner = Scanner::new(&matcher, &classes)?;
+        let mut steps = vec![Step(0); scanner.steps.len() * WIDTH];
+        let mut told = vec![Told::default(); steps.len()];
+        for (row, ways) in scanner.steps.iter().enumerate() {
+            for (class, &(next, all)) in ways.iter().enumerate() {
+                steps[row * WIDTH + class] = Step::new(next * WIDTH, all);
+                told[row * WIDTH + class] = all;
+            }
+        }
+        Ok(Automaton {
+            classes: table,
+            end: classes.len(),
+            steps,
+            told,
+            unsure: scanner.unsure,
+            safe: safe_pairs(&matcher, &classes),
+        })
+    }
+
+    /// Writes where the next pieces of `text` from `start` on end, and returns their count: 0 only
+    /// at the end of the text. A piece begins at `start`.
+    pub fn next_ends(&self, text: &[u8], start: usize, ends: &mut [u32]) -> usize {
+        let (mut at, mut row, mut count) = (start, 0, 0);
+        // A step tells at most 5 ends.
+        while at < text.len() && count + 5 < ends.len() {
+            let (class, length) = self.classes.at(text, at);
+            let step = self.steps[row + usize::from(class)];
+            if step.is_rare() {
+                count = self.tell(row + usize::from(class), at, ends, count);
+            } else {
+                ends[count] = at as u32 - step.distance();
+                count += step.count();
+            }
+            row = step.row();
+            at += length;
+        }
+        if at < text.len() {
+            // The next call begins behind the last end that is sure.
+            return count - usize::from(self.unsure[row / WIDTH]);
+        }
+        if start < text.len() { self.tell(row + self.end, at, ends, count) } else { 0 }
+    }
+
+    /// Writes what a step tells, and returns the number of ends.
+    #[inline(never)]
+    fn tell(&self, step: usize, at: usize, ends: &mut [u32], mut count: usize) -> usize {
+        let Told { ends: told, taken_back } = self.told[step];
+        count -= usize::from(taken_back);
+        for distance in (0..8).rev().filter(|distance| told >> distance & 1 != 0) {
+            ends[count] = at as u32 - distance;
+            count += 1;
+        }
+        count
+    }
+
+    /// Returns whether `at` ends a piece of every text with these two characters around `at`, and
+    /// the pieces of the two parts are those of the text.
+    pub fn is_safe_split(&self, text: &[u8], at: usize) -> bool {
+        if at == 0 || at >= text.len() || text[at] & 0xC0 == 0x80 {
+            return false;
+        }
+        let mut before = at - 1;
+        while text[before] & 0xC0 == 0x80 {
+            before -= 1;
+        }
+        let (before, behind) = (self.classes.at(text, before).0, self.classes.at(text, at).0);
+        self.safe[usize::from(before)] >> behind & 1 != 0
+    }
+}
+
+/// Lets text between two matches be a match: characters with which none begins.
+///
+/// Such text is told apart by its first character alone, or the pattern is refused.
+fn add_gaps(matcher: &mut Matcher, end: usize) -> Result<(), String> {
+    let first = &matcher.ways[Matcher::START];
+    let is_gap: Vec<bool> = first[..end].iter().map(|way| way.next == DEAD).collect();
+    if first.iter().any(|way| way.accepts) {
+        return Err("it can match the empty string".into());
+    }
+    let is_sure = |way: &matcher::Way| way.next == DEAD || matcher.is_sure[way.next];
+    if !first[..end].iter().all(is_sure) {
+        return Err("a match can begin and fail, which leaves text between matches".into());
+    }
+    if is_gap.contains(&true) {
+        let gap = matcher.ways.len();
+        let ways = (0..=end).map(|class| match is_gap.get(class) {
+            Some(true) => matcher::Way { next: gap, accepts: true },
+            _ => matcher::Way { next: DEAD, accepts: true },
+        });
+        matcher.ways.push(ways.collect());
+        matcher.is_sure.push(true);
+        for (class, _) in is_gap.iter().enumerate().filter(|(_, is_gap)| **is_gap) {
+            matcher.ways[Matcher::START][class].next = gap;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the safe splits: no state behind a character of the first class has a way on with the
+/// second, and each accepts there exactly if it accepts at the end of the text.
+fn safe_pairs(matcher: &Matcher, classes: &[Class]) -> [u64; WIDTH] {
+    let mut safe = [0; WIDTH];
+    for (before, safe) in safe.iter_mut().enumerate().take(classes.len()) {
+        let states = matcher.ways.iter().map(|ways| ways[before].next).filter(|&next| next != DEAD);
+        let states: Vec<_> = states.map(|next| &matcher.ways[next]).collect();
+        for behind in 0..classes.len() {
+            let ends_in = |ways: &Vec<matcher::Way>| {
+                let accepts_at_end = ways[classes.len()].accepts;
+                ways[behind].next == DEAD && ways[behind].accepts == accepts_at_end
+            };
+            *safe |= u64::from(states.iter().all(|ways| ends_in(ways))) << behind;
+        }
+    }
+    safe
+}

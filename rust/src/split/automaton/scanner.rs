@@ -1,0 +1,156 @@
+//! The automaton that goes through a text once and never goes back.
+//!
+//! A match may go on behind an end that it has found, and fail there: then the text behind that end
+//! is split anew. A state here has both, the match that goes on and what the text behind the end
+//! has led to. So each character is read once. Whether the end counts may be known only later:
+//!
+//! - if the next character tells, the end is told with it;
+//! - else it is told at once, and *taken back* if the match does go on to a later end.
+
+use std::collections::HashMap;
+
+use super::classes::Class;
+use super::matcher::{DEAD, Matcher, Way};
+
+/// What a step tells of the places before the character that it reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Told {
+    /// Bit n: a piece ends n bytes before the character. No character has more than 4.
+    pub ends: u8,
+    /// How many ends that earlier steps told are none.
+    pub taken_back: u8,
+}
+
+const MAX_TAKEN_BACK: u8 = 3;
+const MAX_STATES: usize = 1500;
+const MAX_DEPTH: u32 = 6;
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct State {
+    /// The state of the match.
+    matcher: usize,
+    /// The last end that the match has, if it is not sure of a later one.
+    found: Option<Box<Found>>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Found {
+    /// The number of ends that were told from this one on; 0 if it was not told.
+    told: u8,
+    /// The number of bytes behind it, if it was not told.
+    distance: u8,
+    /// What the text behind it has led to.
+    behind: State,
+}
+
+pub struct Scanner {
+    /// The next state and what is told, by state and then by class, and behind the last class for
+    /// the end of the text.
+    pub steps: Vec<Vec<(usize, Told)>>,
+    /// How many of the last ends may be taken back, by state.
+    pub unsure: Vec<u8>,
+}
+
+/// A pattern that this automaton cannot follow.
+struct TooFar;
+
+impl Scanner {
+    pub fn new(matcher: &Matcher, classes: &[Class]) -> Result<Scanner, String> {
+        let start = State { matcher: Matcher::START, found: None };
+        let mut states = vec![start.clone()];
+        let mut known = HashMap::from([(start, 0)]);
+        let mut steps = Vec::new();
+        while steps.len() < states.len() {
+            let state = states[steps.len()].clone();
+            let mut row = Vec::with_capacity(classes.len() + 1);
+            for class in 0..=classes.len() {
+                let length = classes.get(class).map_or(0, |class| class.length);
+                let (next, told) = step(matcher, &state, class, length, 0)
+                    .map_err(|TooFar| "a match may end too far before its last character")?;
+                let next = next.map_or(0, |next| {
+                    *known.entry(next).or_insert_with_key(|next| {
+                        states.push(next.clone());
+                        states.len() - 1
+                    })
+                });
+                row.push((next, told));
+            }
+            steps.push(row);
+            if states.len() > MAX_STATES {
+                return Err("its automaton would be too large".into());
+            }
+        }
+        let unsure = states.iter().map(State::unsure).collect();
+        Ok(Scanner { steps, unsure })
+    }
+}
+
+impl State {
+    /// How many of the last ends may be taken back.
+    fn unsure(&self) -> u8 {
+        self.found.as_ref().map_or(0, |found| found.told.max(found.behind.unsure()))
+    }
+}
+
+/// Reads a character of a class. Returns no state behind the end of the text.
+fn step(
+    matcher: &Matcher,
+    state: &State,
+    class: usize,
+    length: u8,
+    depth: u32,
+) -> Result<(Option<State>, Told), TooFar> {
+    if depth > MAX_DEPTH {
+        return Err(TooFar);
+    }
+    let Way { next, accepts } = matcher.ways[state.matcher][class];
+    let is_end_of_text = class + 1 == matcher.ways[0].len();
+    let anew =
+        || step(matcher, &State { matcher: Matcher::START, found: None }, class, length, depth + 1);
+    let later = Told { ends: 0, taken_back: state.found.as_ref().map_or(0, |found| found.told) };
+    if next == DEAD {
+        if accepts {
+            let told = Told { ends: 1, ..later };
+            if is_end_of_text {
+                return Ok((None, told));
+            }
+            let (next, Told { ends: 0, taken_back: 0 }) = anew()? else { return Err(TooFar) };
+            return Ok((next, told));
+        }
+        if is_end_of_text && state.matcher == Matcher::START {
+            return Ok((None, later)); // an empty text
+        }
+        // The end that was found counts.
+        let found = state.found.as_ref().ok_or(TooFar)?;
+        let (next, told) = step(matcher, &found.behind, class, length, depth + 1)?;
+        return Ok((next, with_end(told, found)?));
+    }
+    if accepts {
+        if matcher.is_sure[next] {
+            return Ok((Some(State { matcher: next, found: None }), later));
+        }
+        let (Some(behind), Told { ends: 0, taken_back: 0 }) = anew()? else { return Err(TooFar) };
+        let found = Some(Box::new(Found { told: 0, distance: length, behind }));
+        return Ok((Some(State { matcher: next, found }), later));
+    }
+    let Some(found) = &state.found else {
+        return Ok((Some(State { matcher: next, found: None }), Told::default()));
+    };
+    let (Some(behind), told) = step(matcher, &found.behind, class, length, depth + 1)? else {
+        return Err(TooFar);
+    };
+    let told = with_end(told, found)?;
+    let count = (found.told + told.ends.count_ones() as u8).checked_sub(told.taken_back);
+    let count = count.filter(|&count| count <= MAX_TAKEN_BACK).ok_or(TooFar)?;
+    let found = Some(Box::new(Found { told: count, distance: 0, behind }));
+    Ok((Some(State { matcher: next, found }), told))
+}
+
+/// Tells an end too, unless it was told. Ends are taken back before others are told.
+fn with_end(told: Told, found: &Found) -> Result<Told, TooFar> {
+    let ends = told.ends | if found.told > 0 { 0 } else { 1 << found.distance };
+    if told.taken_back > 0 && (found.told == 0 || ends > 1) {
+        return Err(TooFar);
+    }
+    Ok(Told { ends, ..told })
+}

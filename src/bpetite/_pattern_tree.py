@@ -1,0 +1,279 @@
+"""Patterns as trees over sets of characters: what an automaton needs to know of a pattern.
+
+A set is the code points of one version of Unicode, in ascending ranges. So whoever follows a tree
+needs neither a table of categories nor the syntax of `regex`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from bpetite._unicode import category_ranges
+from bpetite._unicode.patterns import Item, items, named_characters
+
+Ranges = tuple[tuple[int, int], ...]
+"""Code points: the first and the last of each range, in ascending order and not adjacent."""
+
+Node = tuple[Any, ...]
+"""A node of a pattern: the name of its kind, and its parts.
+
+    ("set", number)                       a character of a set
+    ("sequence", nodes)                   all nodes in a row
+    ("either", nodes)                     the first of the nodes that leads to a match
+    ("repeat", node, min, max, is_lazy)   as many as possible, or as few; `max` may be None
+    ("next", number, is_negative)         the next character, which is not read, is of a set or not
+"""
+
+_LAST = 0x10FFFF
+
+# `\s`, the property White_Space.
+_SPACE: Ranges = (
+    (9, 13), (0x20, 0x20), (0x85, 0x85), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A),
+    (0x2028, 0x2029), (0x202F, 0x202F), (0x205F, 0x205F), (0x3000, 0x3000),
+)  # fmt: skip
+
+# Letters of ASCII that have a third case: the long s and the sign of kelvin.
+_THIRD_CASES = {"s": "\u017f", "k": "\u212a"}
+
+_MAX_COUNT = 1000
+
+
+class NoTreeError(ValueError):
+    """A pattern with something that no automaton can follow; the message is the reason."""
+
+
+def pattern_tree(pattern: str) -> tuple[Node, list[Ranges]]:
+    r"""Return the tree of a portable pattern, and its sets.
+
+    >>> tree, sets = pattern_tree(r"a|[^\n]+")
+    >>> tree
+    ('either', (('set', 0), ('repeat', ('set', 1), 1, None, False)))
+    >>> sets
+    [((97, 97),), ((0, 9), (11, 1114111))]
+
+    Raises NoTreeError, with the reason.
+    """
+    return _Parser(pattern).parsed()
+
+
+class _Parser:
+    def __init__(self, pattern: str) -> None:
+        self._items = [item for item in items(pattern) if item.kind != "skipped"]
+        self._at = 0
+        self._number_of: dict[Ranges, int] = {}
+
+    def parsed(self) -> tuple[Node, list[Ranges]]:
+        node = self._either()
+        if self._at < len(self._items):
+            raise NoTreeError("a parenthesis is not balanced")
+        return node, [*self._number_of]
+
+    def _peek(self) -> Item | None:
+        return self._items[self._at] if self._at < len(self._items) else None
+
+    def _set(self, ranges: Ranges) -> int:
+        return self._number_of.setdefault(ranges, len(self._number_of))
+
+    def _either(self) -> Node:
+        nodes = [self._sequence()]
+        while (item := self._peek()) and item.text == "|":
+            self._at += 1
+            nodes.append(self._sequence())
+        return nodes[0] if len(nodes) == 1 else ("either", tuple(nodes))
+
+    def _sequence(self) -> Node:
+        nodes = []
+        while (item := self._peek()) and item.text != "|" and item.kind != "close":
+            nodes.append(self._repeated(self._atom(item)))
+        return nodes[0] if len(nodes) == 1 else ("sequence", tuple(nodes))
+
+    def _atom(self, item: Item) -> Node:
+        self._at += 1
+        if item.kind != "open":
+            return "set", self._set(_characters(item))
+        if item.text not in ("(", "(?:", "(?i:", "(?=", "(?!"):
+            raise NoTreeError(f"it has a group {item.text}...)")
+        node = self._either()
+        closing = self._peek()
+        if closing is None:
+            raise NoTreeError("a parenthesis is not balanced")
+        self._at += 1
+        if item.text in ("(?=", "(?!"):
+            number = self._one_character(node)
+            if number is None:
+                raise NoTreeError("it looks ahead at more than one character")
+            return "next", number, item.text == "(?!"
+        return node
+
+    def _one_character(self, node: Node) -> int | None:
+        """Return the set of a node that is one character, else None."""
+        if node[0] == "set":
+            return int(node[1])
+        if node[0] != "either":
+            return None
+        numbers = [self._one_character(each) for each in node[1]]
+        sets = [*self._number_of]
+        members = [sets[number] for number in numbers if number is not None]
+        return self._set(_union(*members)) if len(members) == len(numbers) else None
+
+    def _repeated(self, node: Node) -> Node:
+        item = self._peek()
+        if item is None or item.kind != "repeat":
+            return node
+        self._at += 1
+        if node[0] == "next":
+            raise NoTreeError("it repeats a look-ahead")
+        text = item.text
+        if text[-1] == "+" and len(text) > 1:
+            raise NoTreeError("it has a possessive quantifier")
+        low, high = {"*": (0, None), "+": (1, None), "?": (0, 1)}.get(text) or _counts(text)
+        following = self._peek()
+        is_lazy = following is not None and following.text == "?"
+        if following is not None and following.kind == "repeat":
+            self._at += 1
+            if not is_lazy:
+                raise NoTreeError(f"it has {text}{following.text}")
+        if _may_be_empty(node):
+            raise NoTreeError("it repeats what may be empty")
+        return "repeat", node, low, high, is_lazy
+
+
+def _counts(text: str) -> tuple[int, int | None]:
+    low, comma, high = text[1:-1].partition(",")
+    least, most = int(low or 0), int(high) if high else None if comma else int(low)
+    if max(least, most or 0) > _MAX_COUNT:
+        raise NoTreeError(f"it repeats more than {_MAX_COUNT} times")
+    return least, most
+
+
+def _may_be_empty(node: Node) -> bool:
+    match node:
+        case "set", _:
+            return False
+        case "sequence", nodes:
+            return all(map(_may_be_empty, nodes))
+        case "either", nodes:
+            return any(map(_may_be_empty, nodes))
+        case "repeat", inner, low, *_:
+            return low == 0 or _may_be_empty(inner)
+        case _:
+            return True
+
+
+def _characters(item: Item) -> Ranges:
+    """Return the characters that an item matches, one of them at a time."""
+    flags = {*re.findall(r"\(\?([^):]*)", item.flags)}
+    if flags - {"", "i"}:
+        raise NoTreeError("it has flags")
+    if item.kind == "class":
+        return _of_class(item.text)
+    if item.kind == "set":
+        if "i" in flags:
+            raise NoTreeError("it has a set without case")
+        return _of_set(item.text)
+    if item.kind != "other":
+        raise NoTreeError(f"it has {item.text}")
+    if item.text == ".":
+        return _inverse(_of("\n"))
+    if item.text in ("^", "$"):
+        raise NoTreeError(f"it has {item.text}")
+    character = _of_escape(item.text)
+    if "i" not in flags or character.lower() == character.upper():
+        return _of(character)
+    if not character.isascii() or character in "iI":
+        raise NoTreeError(f"it has {character!r} without case")
+    lower = character.lower()
+    return _of(lower + lower.upper() + _THIRD_CASES.get(lower, ""))
+
+
+def _of_escape(text: str) -> str:
+    """Return the character that an item other than a class or a set matches."""
+    if len(text) > 1 and re.match(r"\\[A-Za-z0-9]", text) and not _IS_CODE.match(text):
+        known = _ESCAPES.get(text)
+        if known is None:
+            raise NoTreeError(f"it has {text}")
+        return known
+    return named_characters(text)[-1]  # without the backslash of a symbol
+
+
+_ESCAPES = {
+    r"\n": "\n", r"\r": "\r", r"\t": "\t", r"\f": "\f", r"\v": "\v", r"\a": "\a"
+}  # fmt: skip
+_IS_CODE = re.compile(r"\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|N\{)")
+
+
+def _of_class(text: str) -> Ranges:
+    r"""Return the characters of `\s`, `\d`, `\p{L}` and their like."""
+    if text[1] in "sS":
+        ranges = _SPACE
+    elif text[1] in "dD":
+        ranges = category_ranges("Nd")
+    elif text[1] in "pP":
+        name = text[2:].strip("{}")
+        if name.startswith("^"):
+            raise NoTreeError(f"it has {text}")
+        ranges = category_ranges(name)
+        if not ranges:
+            raise NoTreeError(f"it has {text}, which is no general category")
+    else:
+        raise NoTreeError(rf"it has {text}, which engines read differently")
+    return _inverse(ranges) if text[1] in "SDP" else ranges
+
+
+_MEMBER = re.compile(
+    r"(?P<class>\\(?:[pP](?:\{[^}]*\}|[A-Za-z])|[dDsSwW]))|(?P<posix>\[:[^\[\]:]*:\])"
+    r"|(?P<escape>\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|N\{[^}]*\}|.))|(?P<other>.)",
+    re.DOTALL,
+)
+
+
+def _of_set(text: str) -> Ranges:
+    """Return the characters of a set in brackets."""
+    is_negative = text.startswith("[^")
+    inside = text[2 if is_negative else 1 : -1]
+    members = [*_MEMBER.finditer(inside)]
+    found: list[Ranges] = []
+    at = 0
+    while at < len(members):
+        member = members[at]
+        at += 1
+        if member["posix"]:
+            raise NoTreeError(f"it has {member[0]}")
+        if member["class"]:
+            found.append(_of_class(member["class"]))
+            continue
+        first = _of_escape(member[0])
+        is_range = at + 1 < len(members) and members[at][0] == "-" and not members[at + 1]["class"]
+        if is_range:
+            last = _of_escape(members[at + 1][0])
+            at += 2
+            if ord(last) < ord(first):
+                raise NoTreeError(f"it has the range {first!r} to {last!r}")
+            found.append(((ord(first), ord(last)),))
+        else:
+            found.append(_of(first))
+    ranges = _union(*found)
+    return _inverse(ranges) if is_negative else ranges
+
+
+def _of(characters: str) -> Ranges:
+    return _union(*(((code, code),) for code in map(ord, characters)))
+
+
+def _union(*sets: Ranges) -> Ranges:
+    """Return the code points of all sets."""
+    joined: list[list[int]] = []
+    for first, last in sorted(each for ranges in sets for each in ranges):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1][1] = max(joined[-1][1], last)
+        else:
+            joined.append([first, last])
+    return tuple((first, last) for first, last in joined)
+
+
+def _inverse(ranges: Ranges) -> Ranges:
+    """Return all other code points."""
+    ends = [-1, *(code for each in ranges for code in each), _LAST + 1]
+    gaps = zip(ends[::2], ends[1::2], strict=True)
+    return tuple((before + 1, behind - 1) for before, behind in gaps if before + 1 < behind)

@@ -1,0 +1,245 @@
+"""The automaton of a pattern finds the pieces that `regex` finds, and refuses what it cannot."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from support.engines import native_only
+from support.examples import few_examples
+from support.times import best_time
+
+from bpetite import PATTERNS, PieceCounts, Tokenizer
+from bpetite._engine import python
+from bpetite._pattern_tree import NoTreeError, pattern_tree
+from bpetite._pretokenizer import Pretokenizer
+from bpetite._tokenizer import vocabulary_of
+from conftest import TEXTS
+
+pytestmark = native_only
+
+QWEN_35 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}"
+    r"| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+TEKKEN = (
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
+    r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+EXAONE = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+"
+)
+
+SERVED = {
+    **PATTERNS,
+    "qwen3.5": QWEN_35,
+    "tekken": TEKKEN,
+    "exaone-moe": EXAONE,
+    "digits": r"\p{N}+",
+    "lines": r"[^\n]+|[\n]+",
+    "counted": r"\p{Lu}{2,3}?|\w{0}[a-z]{2}|[\s\S]".replace(r"\w{0}", ""),
+}
+"""Patterns of models, by the names of the models, and some of our own."""
+
+by_pattern = pytest.mark.parametrize("pattern", SERVED.values(), ids=SERVED)
+
+CHARACTERS = (
+    "aAbBsStTlLdDzZéÉßǅʰªıſK\u0301\u0903中文カ한'’ \t\r\n\u00a0\u0085\u2028\u3000\u200b\ufeff"
+    "09٣²½Ⅻ.,;!?/\\-_#🙂𝐀𐐀𐐨\U000e0100\ue000\u0378\x00\x1c"
+)
+
+nasty_texts = st.text(st.sampled_from(CHARACTERS), max_size=40)
+
+
+@cache
+def automaton(pattern: str) -> Any:
+    from bpetite._engine import _native
+
+    return _native.Automaton(*pattern_tree(pattern))
+
+
+def pieces(pattern: str, text: str) -> list[str]:
+    """Return the pieces that the automaton finds."""
+    data, ends = text.encode(), automaton(pattern).ends(text)
+    return [data[start:end].decode() for start, end in pairwise([0, *ends])]
+
+
+def expected(pattern: str, text: str) -> list[str]:
+    return Pretokenizer(pattern).split_exactly(text)
+
+
+@by_pattern
+@given(text=nasty_texts)
+def test_pieces_are_those_of_regex(pattern: str, text: str) -> None:
+    assert pieces(pattern, text) == expected(pattern, text)
+
+
+@by_pattern
+def test_pieces_of_texts_are_those_of_regex(pattern: str) -> None:
+    for text in TEXTS.values():
+        assert pieces(pattern, text) == expected(pattern, text)
+
+
+@by_pattern
+@pytest.mark.parametrize(("before", "behind"), [("", ""), ("a", "b"), (" ", "1"), ("'", "\n")])
+@pytest.mark.slow
+def test_pieces_with_each_character_are_those_of_regex(
+    pattern: str, before: str, behind: str
+) -> None:
+    codes = [*range(0xD800), *range(0xE000, 0x32000), *range(0xE0000, 0xE0200), 0x10FFFF]
+    text = "".join(f"{before}{chr(code)}{behind}" for code in codes)
+    assert pieces(pattern, text) == expected(pattern, text)
+
+
+# Patterns of all kinds
+
+sets = st.sampled_from(
+    ["a", "b", r"\n", " ", "'", r"\s", r"\S", r"\p{L}", r"\p{Lu}", r"\P{L}", r"\p{N}", r"\d",
+     "[ab]", r"[^\s\p{L}]", r"[^\r\n]", r"[\p{Ll}\p{M}]", r"[a-z]", r"[^a]", "é", "中", r"\p{M}"]
+)  # fmt: skip
+looks = st.builds("(?{}{})".format, st.sampled_from("=!"), sets)
+suffixes = st.sampled_from(["", "*", "+", "?", "{2}", "{1,3}", "{2,}", "*?", "+?", "??", "{0,2}?"])
+
+
+def combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    group = st.lists(inner, min_size=1, max_size=3).map("|".join).map("(?:{})".format)
+    atoms = st.one_of(sets, sets, group)
+    return st.lists(
+        st.one_of(st.builds("{}{}".format, atoms, suffixes), looks), min_size=1, max_size=4
+    ).map("".join)
+
+
+patterns = st.lists(st.recursive(sets, combined, max_leaves=12), min_size=1, max_size=4)
+
+
+@given(patterns, st.booleans(), st.lists(nasty_texts, min_size=1, max_size=8))
+def test_any_pattern_is_followed_exactly_or_refused(
+    alternatives: list[str], has_rest: bool, texts: list[str]
+) -> None:
+    pattern = "|".join(alternatives + [r"[\s\S]"] * has_rest)
+    try:
+        automaton(pattern)
+    except ValueError:
+        assume(False)
+    for text in texts:
+        assert pieces(pattern, text) == expected(pattern, text)
+
+
+# Safe splits
+
+
+@by_pattern
+@few_examples
+@given(text=nasty_texts)
+def test_both_sides_of_a_safe_split_have_the_pieces_of_the_whole(pattern: str, text: str) -> None:
+    whole, data = pieces(pattern, text), text.encode()
+    for at in automaton(pattern).safe_splits(text):
+        head, tail = data[:at].decode(), data[at:].decode()
+        assert pieces(pattern, head) + pieces(pattern, tail) == whole
+
+
+@pytest.mark.parametrize("name", ["gpt2", "cl100k", "o200k", "qwen2", "qwen3.5", "tekken"])
+def test_words_and_numbers_are_split_safely(name: str) -> None:
+    splits = automaton(SERVED[name]).safe_splits("some words\nand 12 more, a1b")
+    assert len(splits) >= 4
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        (r"\w+|\W", "engines read differently"),
+        (r"(?=ab)a|[\s\S]", "looks ahead at more than one character"),
+        (r"(?<=a)b|[\s\S]", r"it has a group"),
+        (r"^a|[\s\S]", "it has \\^"),
+        (r"a\b|[\s\S]", r"it has \\b"),
+        (r"(a)\1|[\s\S]", r"it has \\1"),
+        (r"\p{Greek}+|[\s\S]", "no general category"),
+        (r"(?i:[a-z])|[\s\S]", "a set without case"),
+        (r"(?s:.)+", "it has a group"),
+        (r"(?:a*)*b|[\s\S]", "repeats what may be empty"),
+        (r"a{2000}|[\s\S]", "more than 1000 times"),
+    ],
+)
+def test_a_tree_is_refused_with_the_reason(pattern: str, reason: str) -> None:
+    with pytest.raises(NoTreeError, match=reason):
+        pattern_tree(pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        (r"a*", "match the empty string"),
+        (r" ?\p{L}+", "a match can begin and fail"),
+        (r"a+b|a|[^a]", "too far before its last character"),
+        (r"(?:a|b){0,30}a(?:a|b){14}|[\s\S]", "too large"),
+        ("|".join(map(chr, range(0x4E00, 0x4E60))), "more than 63 classes"),
+    ],
+)
+def test_an_automaton_is_refused_with_the_reason(pattern: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        automaton(pattern)
+
+
+def test_a_refused_pattern_is_split_by_regex() -> None:
+    pattern = r"\w+|\W"
+    tokenizer = Tokenizer.train("ab ab ab", 258, pattern=pattern)
+    assert tokenizer.encode("ab ab") == [256, 32, 256]
+
+
+# Time
+
+
+@pytest.mark.parametrize(
+    "unit", ["a", "A", " ", "\n", "1", "é", "\r \n", " \n", "a ", "A\u0301", "'s", ".", "中", "/\n"]
+)
+@by_pattern
+def test_time_is_linear_in_the_text(pattern: str, unit: str) -> None:
+    find = automaton(pattern).ends
+
+    def seconds(size: int, enough: float) -> float:
+        text = unit * (size // len(unit.encode()))
+
+        def once() -> float:
+            begin = time.process_time()
+            find(text)
+            return time.process_time() - begin
+
+        return best_time(once, enough)
+
+    limit = 24 * max(seconds(30_000, 0), 1e-4)
+    assert seconds(240_000, limit) < limit
+
+
+# Vocabularies
+
+
+@few_examples
+@given(texts=st.lists(nasty_texts, max_size=5), threads=st.integers(1, 3))
+def test_ids_are_those_of_the_python_engine(texts: list[str], threads: int) -> None:
+    tokenizer = trained(QWEN_35)
+    encode = python.TextEncoder(vocabulary_of(tokenizer)).encode
+    text = "".join(texts) * 20
+    assert tokenizer.encode(text, threads=threads) == encode(text)
+    assert tokenizer.encode_batch(texts) == [*map(encode, texts)]
+
+
+@cache
+def trained(pattern: str) -> Tokenizer:
+    return Tokenizer.train([*TEXTS.values()], 500, pattern=pattern)
+
+
+def test_pieces_counted_by_an_automaton_are_those_of_regex() -> None:
+    counted = PieceCounts.from_corpus([*TEXTS.values()], pattern=QWEN_35)
+    pieces_of_all = (piece for text in TEXTS.values() for piece in expected(QWEN_35, text))
+    assert dict(counted.items()) == Counter(pieces_of_all)
