@@ -10,7 +10,7 @@ use crate::encode::{Context, Encoder, IdList, Job};
 use crate::interrupt::Interrupt;
 use crate::merge::MergeTable;
 use crate::simd::Isa;
-use crate::split::{Pattern, Pieces, all_pieces};
+use crate::split::{Pattern, Pieces, Splitter, all_pieces};
 use crate::stream::{Pending, STACK_BYTES};
 
 const SPECIAL: &str = "<|end|>";
@@ -49,8 +49,13 @@ fn vocabulary(fields: &Value) -> (Encoder, TokenBytes) {
     let special: Vec<_> =
         literals.iter().map(|(literal, id)| (literal.clone(), number(id) as u32)).collect();
     let id_of = (0..tokens.len() as u32).collect();
-    let encoder =
-        Encoder::new(Some(Pattern::Gpt2), None, Arc::new(merges), Arc::new(id_of), &special);
+    let encoder = Encoder::new(
+        Some(Splitter::Named(Pattern::Gpt2)),
+        None,
+        Arc::new(merges),
+        Arc::new(id_of),
+        &special,
+    );
     let literals = special.into_iter().map(|(literal, id)| (id, literal.into_bytes()));
     let all = (0..).zip(tokens).chain(literals).map(Ok::<_, ()>);
     (encoder, TokenBytes::new(1000, all).expect("no error"))

@@ -275,7 +275,7 @@ pub mod examples {
             (0..next).map(|token| if token < 256 { 255 - token } else { token }).collect(),
         );
         let special = SPECIAL.map(|(literal, id)| (literal.to_string(), id));
-        Encoder::new(pattern, None, Arc::new(merges), id_of, &special)
+        Encoder::new(pattern.map(Splitter::Named), None, Arc::new(merges), id_of, &special)
     }
 
     /// Returns words, special literals, and more words of those tokens.
@@ -304,7 +304,7 @@ pub mod examples {
                 None => vec![segment],
             };
             for text in texts {
-                let pieces = Pieces::new(encoder.pattern.expect("there is one"), text);
+                let pieces = Pieces::new(encoder.splitter.as_ref().expect("there is one"), text);
                 for piece in all_pieces(pieces, text) {
                     ids.extend(plain_ids_of_piece(encoder, piece.as_bytes()));
                 }
@@ -398,7 +398,8 @@ mod tests {
         let id_of = Arc::new(
             (0..1000).map(|token| if token < 256 { 255 - token } else { token }).collect(),
         );
-        Encoder::new(Some(PATTERNS[rng.below(PATTERNS.len())]), None, Arc::new(merges), id_of, &[])
+        let pattern = PATTERNS[rng.below(PATTERNS.len())];
+        Encoder::new(Some(Splitter::Named(pattern)), None, Arc::new(merges), id_of, &[])
     }
 
     #[test]
@@ -437,7 +438,13 @@ mod tests {
             }
         }
         let id_of = (0..1000).map(|token| if token < 256 { token ^ 1 } else { token + 9 });
-        Encoder::new(Some(Pattern::Words), None, Arc::new(merges), Arc::new(id_of.collect()), &[])
+        Encoder::new(
+            Some(Splitter::Named(Pattern::Words)),
+            None,
+            Arc::new(merges),
+            Arc::new(id_of.collect()),
+            &[],
+        )
     }
 
     #[test]
@@ -471,7 +478,7 @@ mod tests {
             assert!(merges.push(left, right, made));
         }
         let encoder = Encoder::new(
-            Some(Pattern::Words),
+            Some(Splitter::Named(Pattern::Words)),
             None,
             Arc::new(merges),
             Arc::new((0..300).collect()),

@@ -360,7 +360,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::split::PATTERNS;
+    use crate::split::{PATTERNS, Pattern};
     use crate::train::record::CountedPieces;
 
     fn pieces(counts: &Counts) -> BTreeMap<String, u64> {
@@ -379,7 +379,7 @@ mod tests {
     }
 
     fn pieces_of_parts(pattern: Pattern, parts: &[&[u8]]) -> BTreeMap<String, u64> {
-        let mut counter = Counter::new(pattern, 1);
+        let mut counter = Counter::new(Splitter::Named(pattern), 1);
         for part in parts {
             assert_eq!(counter.add(part, &mut Interrupt::never()), Ok(()));
         }
@@ -404,7 +404,7 @@ mod tests {
 
     #[test]
     fn an_interrupt_stops_all_threads() {
-        let mut counter = Counter::new(Pattern::Gpt2, 3);
+        let mut counter = Counter::new(Splitter::Named(Pattern::Gpt2), 3);
         let text = "word ".repeat(2 * BLOCK_BYTES);
         assert_eq!(counter.add(text.as_bytes(), &mut Interrupt::never()), Ok(()));
         let shared = Arc::downgrade(&counter.workers.shared);

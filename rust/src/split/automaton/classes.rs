@@ -10,7 +10,7 @@ pub type Set = Vec<(u32, u32)>;
 const CODE_POINT_COUNT: usize = 0x11_0000;
 const BLOCK_CODE_POINTS: usize = 128;
 
-/// The bits of `Automaton::safe` have room for so many classes.
+/// The most classes: `Automaton::safe` has a bit for each.
 pub const MAX_CLASSES: usize = 63;
 
 /// The class of each code point, in blocks. Equal blocks are stored once.

@@ -35,7 +35,7 @@ use scanner::{Scanner, Told};
 /// The most classes, and one for the end of the text.
 const WIDTH: usize = classes::MAX_CLASSES + 1;
 
-/// A step in 32 bits: the first index of the next state, the number of ends that are told and of
+/// A step in 32 bits: the first index of the next state, the number of ends that it tells and of
 /// those that are taken back, and how far before the character the only end is.
 #[derive(Clone, Copy)]
 struct Step(u32);
@@ -88,7 +88,7 @@ pub struct Automaton {
 }
 
 impl Automaton {
-    /// Returns the automaton of a pattern, or why there is none.
+    /// Returns the automaton of a pattern, or the reason that it has no automaton.
     pub fn new(pattern: &Node, sets: &[Set]) -> Result<Automaton, String> {
         let (table, classes) = Classes::new(sets)?;
         let mut matcher = Matcher::new(&Program::new(pattern)?, &classes)?;
@@ -165,7 +165,7 @@ impl Automaton {
 
 /// Lets text between two matches be a match: characters with which none begins.
 ///
-/// Such text is told apart by its first character alone, or the pattern is refused.
+/// Its first character alone shows such text, or the pattern is refused.
 fn add_gaps(matcher: &mut Matcher, end: usize) -> Result<(), String> {
     let first = &matcher.ways[Matcher::START];
     let is_gap: Vec<bool> = first[..end].iter().map(|way| way.next == DEAD).collect();

@@ -4,8 +4,8 @@
 //! is split anew. A state here has both, the match that goes on and what the text behind the end
 //! has led to. So each character is read once. Whether the end counts may be known only later:
 //!
-//! - if the next character tells, the end is told with it;
-//! - else it is told at once, and *taken back* if the match does go on to a later end.
+//! - if the next character decides, its step tells the end;
+//! - else a step tells it at once, and a later one *takes it back* if the match does go on to a later end.
 
 use std::collections::HashMap;
 
@@ -44,7 +44,7 @@ struct Found {
 }
 
 pub struct Scanner {
-    /// The next state and what is told, by state and then by class, and behind the last class for
+    /// The next state and what the step tells, by state and then by class, and behind the last class for
     /// the end of the text.
     pub steps: Vec<Vec<(usize, Told)>>,
     /// How many of the last ends may be taken back, by state.
