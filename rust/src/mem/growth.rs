@@ -9,6 +9,27 @@
 use std::collections::TryReserveError;
 use std::hint::black_box;
 use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
+
+/// Unwinding begins with a small object of the runtime, which ends the process if there is no room
+/// for it. Each thread that runs out of memory gives one of these up first: allocators keep what a
+/// thread frees for the next request of that thread and size.
+#[expect(clippy::vec_box, reason = "each is freed by itself")]
+static RESERVE: Mutex<Vec<Box<RuntimeException>>> = Mutex::new(Vec::new());
+
+/// As large as what `resume_unwind` asks for.
+type RuntimeException = [usize; 7];
+
+/// More threads than run out of memory at a time.
+const RESERVE_COUNT: usize = 256;
+
+/// Sets the reserve aside again, as far as the system grants it.
+pub fn refill_reserve() {
+    let mut reserve = RESERVE.lock().unwrap_or_else(PoisonError::into_inner);
+    while reserve.len() < RESERVE_COUNT && has_room(RESERVE_COUNT * 128) {
+        reserve.push(Box::default());
+    }
+}
 
 /// What a call unwinds with if the system refuses memory.
 pub struct OutOfMemory;
@@ -25,6 +46,7 @@ pub fn granted(result: Result<(), TryReserveError>) {
 #[cold]
 #[inline(never)]
 fn out_of_memory() -> ! {
+    drop(RESERVE.lock().unwrap_or_else(PoisonError::into_inner).pop());
     resume_unwind(Box::new(OutOfMemory))
 }
 
@@ -120,6 +142,17 @@ mod tests {
         for request in requests {
             assert!(catch_unwind(request).is_err_and(|panic| panic.is::<OutOfMemory>()));
         }
+    }
+
+    // Other tests may take a few at the same time.
+    #[test]
+    fn unwinding_takes_from_the_reserve_and_a_caught_call_fills_it_again() {
+        let count = || RESERVE.lock().unwrap_or_else(PoisonError::into_inner).len();
+        refill_reserve();
+        assert!(catch_unwind(|| with_room::<u64>(usize::MAX / 16)).is_err());
+        assert!(count() < RESERVE_COUNT);
+        refill_reserve();
+        assert!(count() > RESERVE_COUNT - 8);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 
 use crate::interrupt::Interrupt;
-use crate::mem::growth::OutOfMemory;
+use crate::mem::growth::{OutOfMemory, refill_reserve};
 
 /// Work on this many bytes of text, or items of other input, releases the GIL.
 pub const GIL_RELEASE_MIN_SIZE: usize = 1 << 14;
@@ -107,6 +107,7 @@ impl<T: Send> Exclusive<T> {
 pub fn caught<T>(work: impl FnOnce() -> T) -> PyResult<T> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
         if panic.is::<OutOfMemory>() {
+            refill_reserve();
             return PyMemoryError::new_err("the system has too little memory for this call");
         }
         let reason = panic

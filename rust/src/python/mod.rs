@@ -4,6 +4,7 @@
 
 use pyo3::prelude::*;
 
+use crate::mem::growth::refill_reserve;
 use crate::simd::{INSTRUCTION_SETS, Isa};
 use crate::split::Pattern;
 
@@ -30,6 +31,7 @@ fn instruction_set() -> &'static str {
 
 #[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    refill_reserve();
     // Made at import, since a forked process would wait for ever for a thread that was making them.
     stream::Names::get(module.py());
     ids::Digits::get(module.py());
