@@ -82,6 +82,14 @@ pub trait Instructions: Copy {
         }
     }
 
+    /// Looks up each byte of a block in a table.
+    #[inline(always)]
+    fn look_up(self, block: &Block, table: &[u8; 256], found: &mut Block) {
+        for (found, &byte) in found.iter_mut().zip(block) {
+            *found = table[usize::from(byte)];
+        }
+    }
+
     /// Looks up eight words, of which word `i` is the first `lengths[i]` bytes of `words[i]`.
     #[inline(always)]
     fn find_words(self, words: [u64; 8], lengths: [u32; 8], table: &WordTable) -> Found {

@@ -160,6 +160,16 @@ mod tests {
             }
         }
 
+        fn bytes_are_looked_up(isa) {
+            let table = std::array::from_fn(|i| (i as u8).wrapping_mul(77) ^ 5);
+            for start in 0..=255_u8 {
+                let block = std::array::from_fn(|i| start.wrapping_add((i as u8).wrapping_mul(37)));
+                let mut found = [0; 64];
+                isa.look_up(&block, &table, &mut found);
+                assert_eq!(found, block.map(|byte| table[usize::from(byte)]));
+            }
+        }
+
         fn words_are_found_as_the_reference_finds_them(isa) {
             let mut table: Box<WordTable> =
                 vec![[0; 2]; 1 << WORD_TABLE_BITS].try_into().expect("of this length");

@@ -105,6 +105,19 @@ impl Instructions for Avx512 {
             (moved, wrong)
         }
 
+        fn look_up(self, block: &Block, table: &[u8; 256], found: &mut Block) {
+            let quarters = table.as_chunks::<64>().0;
+            // SAFETY: each quarter and the block have the 64 bytes that are loaded.
+            let load = |block: &Block| unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
+            let bytes = load(block);
+            // A look-up takes seven bits of each byte.
+            let low = _mm512_permutex2var_epi8(load(&quarters[0]), bytes, load(&quarters[1]));
+            let high = _mm512_permutex2var_epi8(load(&quarters[2]), bytes, load(&quarters[3]));
+            let all = _mm512_mask_blend_epi8(_mm512_movepi8_mask(bytes), low, high);
+            // SAFETY: there is room for the 64 bytes that are stored, which need no alignment.
+            unsafe { _mm512_storeu_si512(found.as_mut_ptr().cast(), all) };
+        }
+
         fn write_indices(self, bits: u8, first: u16, indices: &mut [u16; 8]) {
             let all = _mm_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7);
             let all = _mm_add_epi16(_mm_set1_epi16(first as i16), all);

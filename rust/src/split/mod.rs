@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::mem::prefetch;
 use crate::simd::{Instructions, Isa, Work};
-use automaton::Automaton;
+use automaton::{Automaton, Lanes, MIN_LANES_BYTES, NextEnds};
 use rules::Rules;
 use unicode::{Classes, LETTER, LOWER, NEWLINE, NUMBER, UPPER, WHITESPACE};
 use window::Window;
@@ -81,6 +81,9 @@ pub fn prepare() {
     let _ = (Isa::get(), Classes::get());
 }
 
+/// The least room for the ends of pieces. Some may be taken back until 64 more are found.
+const MIN_ROOM: usize = 96;
+
 /// Finds the pieces of a text in order.
 pub struct Pieces<'a> {
     kind: Kind<'a>,
@@ -89,6 +92,8 @@ pub struct Pieces<'a> {
     /// The ends of the next texts, which stand side by side.
     text_ends: &'a [u32],
     at: usize,
+    /// Of a long text that an automaton splits.
+    lanes: Option<Lanes>,
 }
 
 impl<'a> Pieces<'a> {
@@ -100,7 +105,7 @@ impl<'a> Pieces<'a> {
     pub fn with_isa(splitter: impl Into<Kind<'a>>, text: &'a [u8], isa: Isa) -> Pieces<'a> {
         debug_assert!(u32::try_from(text.len()).is_ok());
         let rules = Rules { text, whole: text, classes: Classes::get() };
-        Pieces { kind: splitter.into(), isa, rules, text_ends: &[], at: 0 }
+        Pieces { kind: splitter.into(), isa, rules, text_ends: &[], at: 0, lanes: None }
     }
 
     /// Splits texts that stand side by side in `whole`, begin at `start`, and end at `text_ends`.
@@ -118,7 +123,7 @@ impl<'a> Pieces<'a> {
     /// Writes where the next pieces end, and returns their count: 0 only at the end of the last
     /// text.
     ///
-    /// It stops if there is room for fewer than 64 more, and so needs that room at least.
+    /// It stops if there is room for fewer than `MIN_ROOM` more, and so needs that room at least.
     pub fn next_ends(&mut self, ends: &mut [u32]) -> usize {
         let (kind, isa, pieces) = (self.kind, self.isa, self);
         let pattern = match kind {
@@ -136,14 +141,22 @@ impl<'a> Pieces<'a> {
 
     fn next_ends_by(&mut self, automaton: &Automaton, ends: &mut [u32]) -> usize {
         let mut count = 0;
-        while ends.len() - count >= 64 {
-            if self.at >= self.rules.text.len() {
+        while ends.len() - count >= MIN_ROOM {
+            let (text, room) = (self.rules.text, &mut ends[count..]);
+            if self.at >= text.len() {
                 let Some((&end, others)) = self.text_ends.split_first() else { break };
                 self.rules.text = &self.rules.whole[..end as usize];
                 self.text_ends = others;
+                self.lanes = None;
                 continue;
             }
-            count += automaton.next_ends(self.rules.text, self.at, &mut ends[count..]);
+            if self.lanes.is_none() && text.len() - self.at >= MIN_LANES_BYTES {
+                self.lanes = Some(Lanes::new(text, self.at));
+            }
+            count += match &mut self.lanes {
+                Some(lanes) => self.isa.run(NextEnds { lanes, automaton, text, ends: room }),
+                None => automaton.next_ends(text, self.at, room),
+            };
             self.at = ends[count - 1] as usize;
         }
         count

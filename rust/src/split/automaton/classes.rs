@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::super::unicode::decode;
+use crate::simd::{Block, Instructions};
 
 /// Ranges of code points, in ascending order: the first and the last of each.
 pub type Set = Vec<(u32, u32)>;
@@ -80,9 +81,47 @@ impl Classes {
         Classes { ascii: blocks[0], block_of, blocks }
     }
 
+    /// Returns the columns of all characters. Each class has one; `skip` is that of a byte that
+    /// continues a character.
+    pub fn columns(mut self, column_of: &[u8], skip: u8) -> Columns {
+        let blocks = self.blocks.iter_mut().chain([&mut self.ascii]);
+        blocks.flatten().for_each(|class| *class = column_of[usize::from(*class)]);
+        let mut bytes = [skip; 256];
+        bytes[..BLOCK_CODE_POINTS].copy_from_slice(&self.ascii);
+        for lead in 0xC2..0xF5_usize {
+            let (first, last) = match lead {
+                0xC2..0xE0 => ((lead & 0x1F) << 6, (lead & 0x1F) << 6 | 0x3F),
+                0xE0..0xF0 => (((lead & 0x0F) << 12).max(0x800), (lead & 0x0F) << 12 | 0xFFF),
+                _ => {
+                    (((lead & 7) << 18).max(0x1_0000), ((lead & 7) << 18 | 0x3_FFFF).min(0x10_FFFF))
+                }
+            };
+            bytes[lead] = self.only_one(first, last).unwrap_or(UNKNOWN);
+        }
+        Columns { bytes, characters: self }
+    }
+
+    /// Returns what all code points of a range have, if it is the same.
+    fn only_one(&self, first: usize, last: usize) -> Option<u8> {
+        let (first_block, last_block) = (first / BLOCK_CODE_POINTS, last / BLOCK_CODE_POINTS);
+        let block = |number: usize| &self.blocks[usize::from(self.block_of[number])];
+        let one = block(first_block)[first % BLOCK_CODE_POINTS];
+        let is_one = if first_block == last_block {
+            block(first_block)[first % BLOCK_CODE_POINTS..=last % BLOCK_CODE_POINTS]
+                .iter()
+                .all(|each| *each == one)
+        } else {
+            // Such a range begins and ends with a block.
+            self.block_of[first_block..=last_block]
+                .chunk_by(|a, b| a == b)
+                .all(|equal| self.blocks[usize::from(equal[0])].iter().all(|each| *each == one))
+        };
+        is_one.then_some(one)
+    }
+
     /// Returns the class of the character that begins at `at`, and its length in bytes.
     #[inline(always)]
-    pub fn at(&self, text: &[u8], at: usize) -> (u8, usize) {
+    fn at(&self, text: &[u8], at: usize) -> (u8, usize) {
         let lead = text[at];
         if lead < 0x80 {
             return (self.ascii[usize::from(lead)], 1);
@@ -91,5 +130,42 @@ impl Classes {
         let code = code as usize;
         let block = &self.blocks[usize::from(self.block_of[code / BLOCK_CODE_POINTS])];
         (block[code % BLOCK_CODE_POINTS], length)
+    }
+}
+
+/// The first byte of a character does not tell its column.
+const UNKNOWN: u8 = u8::MAX;
+
+/// The column of each character.
+pub struct Columns {
+    /// The column of each byte, where it alone tells.
+    bytes: [u8; 256],
+    characters: Classes,
+}
+
+impl Columns {
+    /// Returns the column of the character that begins at `at`, and its length in bytes.
+    #[inline(always)]
+    pub fn at(&self, text: &[u8], at: usize) -> (u8, usize) {
+        self.characters.at(text, at)
+    }
+
+    /// Writes the columns of the bytes from `start` on, and anything behind the last.
+    #[inline(always)]
+    pub fn write(&self, isa: impl Instructions, text: &[u8], start: usize, columns: &mut [u8]) {
+        let (chunks, rest) = text[start..].as_chunks::<64>();
+        let mut last: Block = [0; 64];
+        last[..rest.len()].copy_from_slice(rest);
+        let mut at = start;
+        for (chunk, columns) in chunks.iter().chain([&last]).zip(columns.as_chunks_mut().0) {
+            isa.look_up(chunk, &self.bytes, columns);
+            let mut unknown = isa.within(isa.load(columns), UNKNOWN, 1);
+            while unknown != 0 {
+                let index = unknown.trailing_zeros() as usize;
+                unknown &= unknown - 1;
+                columns[index] = self.characters.at(text, at + index).0;
+            }
+            at += 64;
+        }
     }
 }

@@ -5,6 +5,7 @@
 //! 1. `classes`: the sets divide the characters into classes. The automaton reads classes.
 //! 2. `matcher`: the automaton of one match. Of several matches, it has the one that `regex` takes.
 //! 3. `scanner`: the automaton of the whole text, which reads each character once.
+//! 4. `table`: that automaton as a table, and `lanes`: six parts of a long text at a time.
 //!
 //! A pattern for which one of these has no room is refused with the reason, and so is a pattern that
 //! leaves text between its matches, unless the first character tells: such text is a piece too.
@@ -20,96 +21,40 @@
 //!    start, and nothing before the end matters.
 
 mod classes;
+mod lanes;
 mod matcher;
 mod program;
 mod scanner;
+mod table;
 
 pub use classes::Set;
+pub use lanes::{Lanes, MIN_BYTES as MIN_LANES_BYTES, NextEnds};
 pub use program::Node;
 
-use classes::{Class, Classes};
+use classes::{Class, Classes, Columns};
 use matcher::{DEAD, Matcher};
 use program::Program;
 use scanner::{Scanner, Told};
-
-/// The most classes, and one for the end of the text.
-const WIDTH: usize = classes::MAX_CLASSES + 1;
-
-/// A step in 32 bits: the first index of the next state, the number of ends that it tells and of
-/// those that are taken back, and how far before the character the only end is.
-#[derive(Clone, Copy)]
-struct Step(u32);
-
-impl Step {
-    fn new(next: usize, told: Told) -> Step {
-        let count = told.ends.count_ones();
-        let distance = told.ends.trailing_zeros() & 7;
-        // Several ends, or one that is taken back, are rare: the loop leaves its usual way.
-        let is_rare = count > 1 || told.taken_back > 0;
-        Step((next as u32) << 8 | u32::from(is_rare) << 7 | distance << 1 | u32::from(count > 0))
-    }
-
-    #[inline(always)]
-    fn row(self) -> usize {
-        (self.0 >> 8) as usize
-    }
-
-    #[inline(always)]
-    fn is_rare(self) -> bool {
-        self.0 & 0x80 != 0
-    }
-
-    /// How far before the character the end is.
-    #[inline(always)]
-    fn distance(self) -> u32 {
-        self.0 >> 1 & 7
-    }
-
-    /// 1 if there is an end, else 0.
-    #[inline(always)]
-    fn count(self) -> usize {
-        (self.0 & 1) as usize
-    }
-}
+use table::{RARE, Step, Table};
 
 pub struct Automaton {
-    classes: Classes,
-    /// The class of the end of the text.
-    end: usize,
-    /// The step of each class, by row: WIDTH steps for each state.
-    steps: Vec<Step>,
-    /// What rare steps tell.
-    told: Vec<Told>,
-    /// How many of the last ends may be taken back, by state.
-    unsure: Vec<u8>,
-    /// Bit n of a class: a piece ends between a character of it and one of class n, and the pieces
+    columns: Columns,
+    table: Table,
+    /// Bit n of a column: a piece ends between a character of it and one of column n, and the pieces
     /// of the two sides are those of the whole.
-    safe: [u64; WIDTH],
+    safe: Vec<u64>,
 }
 
 impl Automaton {
     /// Returns the automaton of a pattern, or the reason that it has no automaton.
     pub fn new(pattern: &Node, sets: &[Set]) -> Result<Automaton, String> {
-        let (table, classes) = Classes::new(sets)?;
+        let (characters, classes) = Classes::new(sets)?;
         let mut matcher = Matcher::new(&Program::new(pattern)?, &classes)?;
         add_gaps(&mut matcher, classes.len())?;
-        let scanner = Scanner::new(&matcher, &classes)?;
-        let mut steps = vec![Step(0); scanner.steps.len() * WIDTH];
-        let mut told = vec![Told::default(); steps.len()];
-        for (row, ways) in scanner.steps.iter().enumerate() {
-            for (class, &(next, all)) in ways.iter().enumerate() {
-                steps[row * WIDTH + class] = Step::new(next * WIDTH, all);
-                told[row * WIDTH + class] = all;
-            }
-        }
-        Ok(Automaton {
-            classes: table,
-            end: classes.len(),
-            steps,
-            told,
-            unsure: scanner.unsure,
-            safe: safe_pairs(&matcher, &classes),
-        })
+        let table = Table::new(&Scanner::new(&matcher, &classes)?)?;
+        let columns = characters.columns(&table.columns, table.skip);
+        let safe = safe_pairs(&matcher, &classes, &table.columns);
+        Ok(Automaton { columns, table, safe })
     }
 
     /// Writes where the next pieces of `text` from `start` on end, and returns their count: 0 only
@@ -118,28 +63,37 @@ impl Automaton {
         let (mut at, mut row, mut count) = (start, 0, 0);
         // A step tells at most 5 ends.
         while at < text.len() && count + 5 < ends.len() {
-            let (class, length) = self.classes.at(text, at);
-            let step = self.steps[row + usize::from(class)];
-            if step.is_rare() {
-                count = self.tell(row + usize::from(class), at, ends, count);
+            let (column, length) = self.columns.at(text, at);
+            let step = self.table.step(row, column);
+            if step.told() >= RARE {
+                count = self.tell(step, at, ends, count);
             } else {
-                ends[count] = at as u32 - step.distance();
-                count += step.count();
+                ends[count] = (at as u32 + 1).wrapping_sub(u32::from(step.told()));
+                count += usize::from(step.told() != 0);
             }
             row = step.row();
             at += length;
         }
         if at < text.len() {
             // The next call begins behind the last end that is sure.
-            return count - usize::from(self.unsure[row / WIDTH]);
+            return count - self.table.unsure(row);
         }
-        if start < text.len() { self.tell(row + self.end, at, ends, count) } else { 0 }
+        if start < text.len() {
+            let step = self.table.step(row, self.table.end());
+            if step.told() >= RARE {
+                return self.tell(step, at, ends, count);
+            }
+            ends[count] = (at as u32 + 1).wrapping_sub(u32::from(step.told()));
+            count += usize::from(step.told() != 0);
+        }
+        count
     }
 
-    /// Writes what a step tells, and returns the number of ends.
+    /// Writes what a rare step tells, and returns the number of ends.
+    #[cold]
     #[inline(never)]
-    fn tell(&self, step: usize, at: usize, ends: &mut [u32], mut count: usize) -> usize {
-        let Told { ends: told, taken_back } = self.told[step];
+    fn tell(&self, step: Step, at: usize, ends: &mut [u32], mut count: usize) -> usize {
+        let Told { ends: told, taken_back } = self.table.rare(step.told());
         count -= usize::from(taken_back);
         for distance in (0..8).rev().filter(|distance| told >> distance & 1 != 0) {
             ends[count] = at as u32 - distance;
@@ -158,7 +112,7 @@ impl Automaton {
         while text[before] & 0xC0 == 0x80 {
             before -= 1;
         }
-        let (before, behind) = (self.classes.at(text, before).0, self.classes.at(text, at).0);
+        let (before, behind) = (self.columns.at(text, before).0, self.columns.at(text, at).0);
         self.safe[usize::from(before)] >> behind & 1 != 0
     }
 }
@@ -193,9 +147,9 @@ fn add_gaps(matcher: &mut Matcher, end: usize) -> Result<(), String> {
 
 /// Returns the safe splits: no state behind a character of the first class has a way on with the
 /// second, and each accepts there exactly if it accepts at the end of the text.
-fn safe_pairs(matcher: &Matcher, classes: &[Class]) -> [u64; WIDTH] {
-    let mut safe = [0; WIDTH];
-    for (before, safe) in safe.iter_mut().enumerate().take(classes.len()) {
+fn safe_pairs(matcher: &Matcher, classes: &[Class], columns: &[u8]) -> Vec<u64> {
+    let mut safe = vec![u64::MAX; classes.len()];
+    for before in 0..classes.len() {
         let states = matcher.ways.iter().map(|ways| ways[before].next).filter(|&next| next != DEAD);
         let states: Vec<_> = states.map(|next| &matcher.ways[next]).collect();
         for behind in 0..classes.len() {
@@ -203,7 +157,10 @@ fn safe_pairs(matcher: &Matcher, classes: &[Class]) -> [u64; WIDTH] {
                 let accepts_at_end = ways[classes.len()].accepts;
                 ways[behind].next == DEAD && ways[behind].accepts == accepts_at_end
             };
-            *safe |= u64::from(states.iter().all(|ways| ends_in(ways))) << behind;
+            // Two columns are safe if all their classes are.
+            if !states.iter().all(|ways| ends_in(ways)) {
+                safe[usize::from(columns[before])] &= !(1 << columns[behind]);
+            }
         }
     }
     safe

@@ -1,0 +1,269 @@
+//! Long texts: six parts of a block at a time.
+//!
+//! Each step needs the row that the step before has found. So a processor that follows one text waits
+//! most of the time. It can follow six at once, which need not wait for one another: *lanes*.
+//!
+//! 1. The bytes of a block become columns of the table. A byte that continues a character has the
+//!    column `skip`, in which nothing happens.
+//! 2. The block is divided into lanes where the two characters before tell the row, whatever was before
+//!    them. Each step writes what it tells at the place of its byte.
+//! 3. What was told becomes a mask of 64 places, and the mask becomes their offsets.
+//!
+//! What the steps tell is the same as in one lane, since each lane begins in the row that one lane
+//! would have there. So ends are taken back across lanes and blocks too.
+//!
+//! # Why 3. is right
+//!
+//! A step tells places behind all those that earlier steps told and that are not taken back; one that
+//! takes ends back tells no place but its own. A place is told by the next character at the latest.
+//! So in a mask, the places below a step's own are those that earlier steps told.
+
+use super::Automaton;
+use super::scanner::Told;
+use super::table::{RARE, Step, Table};
+use crate::mem::growth::filled;
+use crate::simd::{Instructions, Work};
+
+/// More lanes would need more registers.
+const LANES: usize = 6;
+
+/// All lanes go on by so many bytes at a time.
+const CHUNK: usize = 32;
+
+/// The text, its columns and what the steps tell of it fit the first cache.
+const BLOCK_BYTES: usize = 1 << 13;
+
+/// For a shorter text, one lane is faster.
+pub const MIN_BYTES: usize = 256;
+
+/// A window and the four bytes behind it, where a step may tell an end in it.
+const WINDOW_BYTES: usize = 64 + 4;
+
+/// The most ends that may be taken back.
+const MAX_UNSURE: usize = 16;
+
+/// Finds where the pieces of one text end.
+pub struct Lanes {
+    /// What each step tells, at the place of its byte, where its column was before.
+    told: Vec<u8>,
+    /// The place of `told` in the text.
+    start: usize,
+    /// From here to `known`, what was told has not been written as ends yet.
+    at: usize,
+    known: usize,
+    /// The row behind the block.
+    row: u16,
+    is_last: bool,
+    /// Ends that may be taken back.
+    pending: [u32; MAX_UNSURE],
+    pending_count: usize,
+}
+
+impl Lanes {
+    /// A piece begins at `start`.
+    pub fn new(text: &[u8], start: usize) -> Lanes {
+        let room = BLOCK_BYTES.min(text.len() - start) + 4 * WINDOW_BYTES;
+        Lanes {
+            told: filled(0, room),
+            start,
+            at: 0,
+            known: 0,
+            row: 0,
+            is_last: false,
+            pending: [0; MAX_UNSURE],
+            pending_count: 0,
+        }
+    }
+}
+
+/// Writes where the next pieces end, and returns their count: 0 only at the end of the text.
+pub struct NextEnds<'a> {
+    pub lanes: &'a mut Lanes,
+    pub automaton: &'a Automaton,
+    pub text: &'a [u8],
+    pub ends: &'a mut [u32],
+}
+
+impl Work for NextEnds<'_> {
+    type Result = usize;
+
+    #[inline(always)]
+    fn run<I: Instructions>(self, isa: I) -> usize {
+        let NextEnds { lanes, automaton, text, ends } = self;
+        let table = &automaton.table;
+        let mut count = lanes.pending_count;
+        ends[..count].copy_from_slice(&lanes.pending[..count]);
+        let last = loop {
+            if ends.len() - count < 64 + 8 {
+                break false;
+            }
+            if lanes.at + WINDOW_BYTES <= lanes.known || lanes.is_last && lanes.at < lanes.known {
+                count = lanes.write_window(isa, table, ends, count);
+            } else if lanes.is_last {
+                break true;
+            } else {
+                lanes.read_block(isa, automaton, text);
+            }
+        };
+        let kept = if last { 0 } else { table.max_unsure().min(count) };
+        count -= kept;
+        lanes.pending[..kept].copy_from_slice(&ends[count..count + kept]);
+        lanes.pending_count = kept;
+        count
+    }
+}
+
+impl Lanes {
+    /// Writes the ends of the next 64 places behind the first `count`, and returns their number.
+    #[inline(always)]
+    fn write_window(
+        &mut self,
+        isa: impl Instructions,
+        table: &Table,
+        ends: &mut [u32],
+        count: usize,
+    ) -> usize {
+        let window: &[u8; WINDOW_BYTES] =
+            self.told[self.at..].first_chunk().expect("there is room behind what was told");
+        let from = |first: usize| isa.load(window[first..].first_chunk::<64>().expect("of 68"));
+        let here = from(0);
+        let mut mask = isa.within(here, 1, 1);
+        for distance in 1..5 {
+            mask |= isa.within(from(distance), distance as u8 + 1, 1);
+        }
+        let base = (self.start + self.at) as u32;
+        let rare = isa.within(here, RARE, u8::MAX - RARE);
+        let mut count = count;
+        if rare != 0 {
+            (mask, count) = with_rare(table, window, rare, mask, base, ends, count);
+        }
+        let room = ends[count..].first_chunk_mut().expect("there is room for 64");
+        isa.write_offsets(mask, base, room);
+        self.at += 64;
+        count + mask.count_ones() as usize
+    }
+
+    /// Reads the next block of the text.
+    #[inline(always)]
+    fn read_block(&mut self, isa: impl Instructions, automaton: &Automaton, text: &[u8]) {
+        let Automaton { table, columns, .. } = automaton;
+        // Some places of the last block wait for what the next characters tell.
+        self.told.copy_within(self.at..self.known, 0);
+        self.known -= self.at;
+        self.start += self.at;
+        self.at = 0;
+        let start = self.start + self.known;
+        let mut end = text.len().min(start + BLOCK_BYTES);
+        if end < text.len() {
+            end -=
+                text[..=end].iter().rev().take(3).take_while(|&&byte| byte & 0xC0 == 0x80).count();
+        }
+        let length = end - start;
+        let told = &mut self.told[self.known..];
+        columns.write(isa, &text[..end], start, told);
+        self.row = follow(table, &mut told[..length], self.row);
+        self.known += length;
+        self.is_last = end == text.len();
+        if self.is_last {
+            told[length..][..WINDOW_BYTES + 64].fill(0);
+            told[length] = table.step(self.row, table.end()).told();
+            self.known += 1;
+        }
+    }
+}
+
+/// Follows the columns of a block from a row, puts what the steps tell in their place, and returns
+/// the row behind them.
+#[inline(always)]
+fn follow(table: &Table, columns: &mut [u8], row: u16) -> u16 {
+    let mut rows = [row; LANES];
+    let mut bounds = [columns.len(); LANES + 1];
+    bounds[0] = 0;
+    for lane in 1..LANES {
+        let (least, most) = (columns.len() * lane / LANES, columns.len() * (lane + 1) / LANES);
+        // Without such a place, the lane before is empty, and this one begins where it would.
+        (bounds[lane], rows[lane]) = lane_start(table, columns, least.max(bounds[lane - 1]), most)
+            .unwrap_or((bounds[lane - 1], rows[lane - 1]));
+    }
+    let mut steps = rows.map(Step::at_row);
+    let mut lanes: [&mut [u8]; LANES] = Default::default();
+    let mut rest = columns;
+    for lane in 0..LANES {
+        (lanes[lane], rest) = rest.split_at_mut(bounds[lane + 1] - bounds[lane]);
+    }
+    let table = table.followed();
+    let least = lanes.iter().map(|lane| lane.len()).min().unwrap_or(0) / CHUNK * CHUNK;
+    for at in (0..least).step_by(CHUNK) {
+        let chunks = lanes
+            .each_mut()
+            .map(|lane| lane[at..].first_chunk_mut::<CHUNK>().expect("a part of each"));
+        for i in 0..CHUNK {
+            for lane in 0..LANES {
+                steps[lane] = table.step(steps[lane].row(), chunks[lane][i]);
+                chunks[lane][i] = steps[lane].told();
+            }
+        }
+    }
+    for (lane, step) in lanes.into_iter().zip(&mut steps) {
+        for cell in &mut lane[least..] {
+            *step = table.step(step.row(), *cell);
+            *cell = step.told();
+        }
+    }
+    steps[LANES - 1].row()
+}
+
+/// Returns where a lane may begin, and its row there.
+#[inline(always)]
+fn lane_start(table: &Table, columns: &[u8], least: usize, most: usize) -> Option<(usize, u16)> {
+    let mut before = table.skip;
+    for at in least..most {
+        let column = columns[at];
+        if column == table.skip {
+            continue;
+        }
+        if before != table.skip
+            && let Some(row) = table.row_behind(before, column)
+        {
+            // Behind the last byte of the character.
+            let length = columns[at + 1..].iter().take_while(|&&next| next == table.skip).count();
+            return Some((at + 1 + length, row));
+        }
+        before = column;
+    }
+    None
+}
+
+/// Returns the mask of the ends, and their number before it, with what the steps `rare` tell.
+#[cold]
+#[inline(never)]
+fn with_rare(
+    table: &Table,
+    window: &[u8; WINDOW_BYTES],
+    mut rare: u64,
+    mut mask: u64,
+    base: u32,
+    ends: &mut [u32],
+    mut count: usize,
+) -> (u64, usize) {
+    while rare != 0 {
+        let at = rare.trailing_zeros();
+        rare &= rare - 1;
+        let Told { ends: told, taken_back } = table.rare(window[at as usize]);
+        for _ in 0..taken_back {
+            match mask & ((1 << at) - 1) {
+                0 => count -= 1,
+                below => mask &= !(1 << below.ilog2()),
+            }
+        }
+        for distance in (0..8).rev().filter(|distance| told >> distance & 1 != 0) {
+            if distance <= at {
+                mask |= 1 << (at - distance);
+            } else {
+                ends[count] = base - (distance - at);
+                count += 1;
+            }
+        }
+    }
+    (mask, count)
+}

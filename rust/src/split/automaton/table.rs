@@ -1,0 +1,208 @@
+//! The scanner as a table that a loop can follow in a few instructions for each byte.
+//!
+//! States that no text tells apart are one row, and classes with equal steps are one column.
+
+use std::collections::HashMap;
+
+use super::scanner::{Scanner, Told};
+use crate::mem::growth::filled;
+
+/// A step in 32 bits: the first index of the next row, and above it what it tells.
+///
+/// 0 tells nothing; n of 1 to 5 that a piece ends n - 1 bytes before the character; a greater number
+/// is rare, and stands for an item of `Table::rare`.
+#[derive(Clone, Copy)]
+pub struct Step(u32);
+
+impl Step {
+    #[inline(always)]
+    pub fn at_row(row: u16) -> Step {
+        Step(u32::from(row))
+    }
+
+    #[inline(always)]
+    pub fn row(self) -> u16 {
+        self.0 as u16
+    }
+
+    #[inline(always)]
+    pub fn told(self) -> u8 {
+        (self.0 >> 24) as u8
+    }
+}
+
+/// From this number on, what a step tells is rare.
+pub const RARE: u8 = 6;
+
+/// There is no such row.
+pub const NONE: u16 = u16::MAX;
+
+/// All rows fit. As many indices as a `u16` has, so that the loop needs no check of bounds.
+const STEP_COUNT: usize = 1 << 16;
+
+/// The steps of a table, for loops.
+#[derive(Clone, Copy)]
+pub struct Steps<'a>(&'a [Step; STEP_COUNT]);
+
+impl Steps<'_> {
+    #[inline(always)]
+    pub fn step(self, row: u16, column: u8) -> Step {
+        self.0[usize::from(row.wrapping_add(u16::from(column)))]
+    }
+}
+
+pub struct Table {
+    steps: Box<[Step; STEP_COUNT]>,
+    /// The column of each class, and behind the last that of the end of the text.
+    pub columns: Vec<u8>,
+    /// Of a byte that continues a character: each row stays, and tells nothing.
+    pub skip: u8,
+    /// How many columns there are.
+    width: usize,
+    rare: Vec<Told>,
+    /// How many of the last ends may be taken back, by state.
+    unsure: Vec<u8>,
+    /// The row behind two columns, if it is the same from all rows; else NONE.
+    same: Vec<u16>,
+}
+
+impl Table {
+    pub fn new(scanner: &Scanner) -> Result<Table, String> {
+        let (mut rare, mut numbers) = (Vec::new(), HashMap::new());
+        let mut number_of = |told: Told| match (told.ends, told.taken_back) {
+            (0, 0) => 0,
+            (ends, 0) if ends.is_power_of_two() && ends < 32 => ends.trailing_zeros() as u8 + 1,
+            _ => *numbers.entry(told).or_insert_with(|| {
+                rare.push(told);
+                RARE + rare.len() as u8 - 1
+            }),
+        };
+        let rows: Vec<Vec<(usize, u8)>> = scanner
+            .steps
+            .iter()
+            .map(|row| row.iter().map(|&(next, told)| (next, number_of(told))).collect())
+            .collect();
+        let (rows, unsure) = merged(rows, &scanner.unsure);
+        let (columns, width) = columns(&rows);
+        let skip = width as u8;
+        let width = width + 1;
+        if rows.len() * width >= STEP_COUNT || rare.len() > usize::from(u8::MAX - RARE) {
+            return Err("its automaton would be too large".into());
+        }
+        let mut steps = filled(Step(0), STEP_COUNT);
+        for (number, row) in rows.iter().enumerate() {
+            let steps = &mut steps[number * width..][..width];
+            for (&(next, told), &column) in row.iter().zip(&columns) {
+                steps[usize::from(column)] = Step(u32::from(told) << 24 | (next * width) as u32);
+            }
+            steps[usize::from(skip)] = Step((number * width) as u32);
+        }
+        let steps = steps.into_boxed_slice().try_into().ok().expect("of this length");
+        let mut table = Table { steps, columns, skip, width, rare, unsure, same: Vec::new() };
+        table.same = table.rows_behind_two();
+        Ok(table)
+    }
+
+    #[inline(always)]
+    pub fn followed(&self) -> Steps<'_> {
+        Steps(&self.steps)
+    }
+
+    #[inline(always)]
+    pub fn step(&self, row: u16, column: u8) -> Step {
+        self.followed().step(row, column)
+    }
+
+    /// The column of the end of the text.
+    #[inline(always)]
+    pub fn end(&self) -> u8 {
+        self.columns[self.columns.len() - 1]
+    }
+
+    /// What a number of at least RARE stands for.
+    #[inline(always)]
+    pub fn rare(&self, number: u8) -> Told {
+        self.rare[usize::from(number - RARE)]
+    }
+
+    /// Returns how many of the last ends may be taken back.
+    #[inline(always)]
+    pub fn unsure(&self, row: u16) -> usize {
+        usize::from(self.unsure[usize::from(row) / self.width])
+    }
+
+    /// The most ends that may be taken back.
+    pub fn max_unsure(&self) -> usize {
+        self.unsure.iter().copied().max().map_or(0, usize::from)
+    }
+
+    /// Returns the row behind a character of each column, if all texts that end in the two have it.
+    #[inline(always)]
+    pub fn row_behind(&self, before: u8, behind: u8) -> Option<u16> {
+        let row = self.same[usize::from(before) * self.width + usize::from(behind)];
+        (row != NONE).then_some(row)
+    }
+
+    fn rows_behind_two(&self) -> Vec<u16> {
+        let mut same = vec![NONE; self.width * self.width];
+        let rows = || (0..self.unsure.len()).map(|number| (number * self.width) as u16);
+        let is_character = |column: &u8| *column != self.skip && *column != self.end();
+        for before in (0..self.width as u8).filter(is_character) {
+            let mut reached: Vec<u16> = rows().map(|row| self.step(row, before).row()).collect();
+            reached.sort_unstable();
+            reached.dedup();
+            for behind in (0..self.width as u8).filter(is_character) {
+                let mut ends = reached.iter().map(|&row| self.step(row, behind).row());
+                let first = ends.next().expect("there is a row");
+                if ends.all(|row| row == first) {
+                    same[usize::from(before) * self.width + usize::from(behind)] = first;
+                }
+            }
+        }
+        same
+    }
+}
+
+type Rows = Vec<Vec<(usize, u8)>>;
+
+/// Makes rows one that no text tells apart. The first row stays the first.
+fn merged(rows: Rows, unsure: &[u8]) -> (Rows, Vec<u8>) {
+    let mut group_of: Vec<usize> = unsure.iter().copied().map(usize::from).collect();
+    let mut count = 0;
+    loop {
+        let mut known = HashMap::new();
+        let next: Vec<usize> = (0..rows.len())
+            .map(|state| {
+                let steps: Vec<_> =
+                    rows[state].iter().map(|&(next, told)| (group_of[next], told)).collect();
+                let number = known.len();
+                *known.entry((group_of[state], steps)).or_insert(number)
+            })
+            .collect();
+        let is_done = known.len() == count;
+        (count, group_of) = (known.len(), next);
+        if is_done {
+            break;
+        }
+    }
+    let first_of = |group| group_of.iter().position(|&each| each == group).expect("of a state");
+    let firsts: Vec<usize> = (0..count).map(first_of).collect();
+    let row =
+        |&state: &usize| rows[state].iter().map(|&(next, told)| (group_of[next], told)).collect();
+    (firsts.iter().map(row).collect(), firsts.iter().map(|&state| unsure[state]).collect())
+}
+
+/// Returns the column of each class, where classes with equal steps have one, and how many there are.
+///
+/// The end of the text has a column of its own.
+fn columns(rows: &Rows) -> (Vec<u8>, usize) {
+    let mut known = HashMap::new();
+    let last = rows[0].len() - 1;
+    let column = |class| {
+        let steps: Vec<_> = rows.iter().map(|row| row[class]).collect();
+        let number = known.len() as u8;
+        *known.entry((class == last, steps)).or_insert(number)
+    };
+    let columns = (0..=last).map(column).collect();
+    (columns, known.len())
+}
