@@ -38,5 +38,24 @@ impl Instructions for Neon {
             let pairs = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(c, d));
             vgetq_lane_u64::<0>(vreinterpretq_u64_u8(vpaddq_u8(pairs, pairs)))
         }
+
+        fn look_up(self, block: &Block, table: &[u8; 256], found: &mut Block) {
+            let quarters = table.as_chunks::<64>().0;
+            // SAFETY: each quarter has the 64 bytes that are loaded.
+            let rows: [uint8x16x4_t; 4] =
+                std::array::from_fn(|i| unsafe { vld1q_u8_x4(quarters[i].as_ptr()) });
+            let blocks = block.as_chunks::<16>().0.iter().zip(found.as_chunks_mut::<16>().0);
+            for (bytes, found) in blocks {
+                // SAFETY: the bytes are the 16 that are loaded.
+                let bytes = unsafe { vld1q_u8(bytes.as_ptr()) };
+                let mut all = vdupq_n_u8(0);
+                for (row, first) in rows.into_iter().zip([0, 64, 128, 192]) {
+                    // A byte of another row leaves what was found.
+                    all = vqtbx4q_u8(all, row, vsubq_u8(bytes, vdupq_n_u8(first)));
+                }
+                // SAFETY: there is room for the 16 bytes that are stored.
+                unsafe { vst1q_u8(found.as_mut_ptr(), all) };
+            }
+        }
     }
 }

@@ -183,5 +183,29 @@ impl Instructions for Avx2 {
             });
             u64::from(high) << 32 | u64::from(low)
         }
+
+        fn look_up(self, block: &Block, table: &[u8; 256], found: &mut Block) {
+            let (rows, _) = table.as_chunks::<16>();
+            for (half, found) in
+                block.as_chunks::<32>().0.iter().zip(found.as_chunks_mut::<32>().0)
+            {
+                // SAFETY: the half has the 32 bytes that are loaded, which need no alignment.
+                let bytes = unsafe { _mm256_loadu_si256(half.as_ptr().cast()) };
+                let mut all = _mm256_setzero_si256();
+                let is_ascii = _mm256_movemask_epi8(bytes) == 0;
+                for (number, row) in rows.iter().enumerate().take(if is_ascii { 8 } else { 16 }) {
+                    // A byte of this row becomes 70 to 7F, and any other at least 80, which finds 0.
+                    let first = _mm256_set1_epi8((number << 4) as i8);
+                    let index =
+                        _mm256_adds_epu8(_mm256_xor_si256(bytes, first), _mm256_set1_epi8(0x70));
+                    // SAFETY: the row has the 16 bytes that are loaded, which need no alignment.
+                    let row = unsafe { _mm_loadu_si128(row.as_ptr().cast()) };
+                    let row = _mm256_broadcastsi128_si256(row);
+                    all = _mm256_or_si256(all, _mm256_shuffle_epi8(row, index));
+                }
+                // SAFETY: there is room for the 32 bytes that are stored, which need no alignment.
+                unsafe { _mm256_storeu_si256(found.as_mut_ptr().cast(), all) };
+            }
+        }
     }
 }

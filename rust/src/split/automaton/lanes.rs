@@ -116,22 +116,26 @@ impl Work for NextEnds<'_> {
 impl Lanes {
     /// Writes the ends of the next 64 places behind the first `count`, and returns their number.
     #[inline(always)]
-    fn write_window(
+    fn write_window<I: Instructions>(
         &mut self,
-        isa: impl Instructions,
+        isa: I,
         table: &Table,
         ends: &mut [u32],
         count: usize,
     ) -> usize {
         let window: &[u8; WINDOW_BYTES] =
             self.told[self.at..].first_chunk().expect("there is room behind what was told");
+        let base = (self.start + self.at) as u32;
+        self.at += 64;
+        if !I::FINDS_WINDOWS {
+            return with_each(table, window, base, ends, count);
+        }
         let from = |first: usize| isa.load(window[first..].first_chunk::<64>().expect("of 68"));
         let here = from(0);
         let mut mask = isa.within(here, 1, 1);
         for distance in 1..5 {
             mask |= isa.within(from(distance), distance as u8 + 1, 1);
         }
-        let base = (self.start + self.at) as u32;
         let rare = isa.within(here, RARE, u8::MAX - RARE);
         let mut count = count;
         if rare != 0 {
@@ -139,7 +143,6 @@ impl Lanes {
         }
         let room = ends[count..].first_chunk_mut().expect("there is room for 64");
         isa.write_offsets(mask, base, room);
-        self.at += 64;
         count + mask.count_ones() as usize
     }
 
@@ -232,6 +235,21 @@ fn lane_start(table: &Table, columns: &[u8], least: usize, most: usize) -> Optio
         before = column;
     }
     None
+}
+
+/// Writes what 64 steps tell, one after another, and returns the number of ends.
+#[inline(always)]
+fn with_each(
+    table: &Table,
+    window: &[u8; WINDOW_BYTES],
+    base: u32,
+    ends: &mut [u32],
+    mut count: usize,
+) -> usize {
+    for (at, &told) in (base..).zip(&window[..64]) {
+        count = table.tell(told, at, ends, count);
+    }
+    count
 }
 
 /// Returns the mask of the ends, and their number before it, with what the steps `rare` tell.

@@ -34,8 +34,8 @@ pub use program::Node;
 use classes::{Class, Classes, Columns};
 use matcher::{DEAD, Matcher};
 use program::Program;
-use scanner::{Scanner, Told};
-use table::{RARE, Step, Table};
+use scanner::Scanner;
+use table::Table;
 
 pub struct Automaton {
     columns: Columns,
@@ -65,12 +65,7 @@ impl Automaton {
         while at < text.len() && count + 5 < ends.len() {
             let (column, length) = self.columns.at(text, at);
             let step = self.table.step(row, column);
-            if step.told() >= RARE {
-                count = self.tell(step, at, ends, count);
-            } else {
-                ends[count] = (at as u32 + 1).wrapping_sub(u32::from(step.told()));
-                count += usize::from(step.told() != 0);
-            }
+            count = self.table.tell(step.told(), at as u32, ends, count);
             row = step.row();
             at += length;
         }
@@ -80,24 +75,7 @@ impl Automaton {
         }
         if start < text.len() {
             let step = self.table.step(row, self.table.end());
-            if step.told() >= RARE {
-                return self.tell(step, at, ends, count);
-            }
-            ends[count] = (at as u32 + 1).wrapping_sub(u32::from(step.told()));
-            count += usize::from(step.told() != 0);
-        }
-        count
-    }
-
-    /// Writes what a rare step tells, and returns the number of ends.
-    #[cold]
-    #[inline(never)]
-    fn tell(&self, step: Step, at: usize, ends: &mut [u32], mut count: usize) -> usize {
-        let Told { ends: told, taken_back } = self.table.rare(step.told());
-        count -= usize::from(taken_back);
-        for distance in (0..8).rev().filter(|distance| told >> distance & 1 != 0) {
-            ends[count] = at as u32 - distance;
-            count += 1;
+            count = self.table.tell(step.told(), at as u32, ends, count);
         }
         count
     }

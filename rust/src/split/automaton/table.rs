@@ -125,6 +125,29 @@ impl Table {
         self.rare[usize::from(number - RARE)]
     }
 
+    /// Writes what the step of the character at `at` tells behind the first `count` ends, and returns
+    /// their number.
+    #[inline(always)]
+    pub fn tell(&self, told: u8, at: u32, ends: &mut [u32], count: usize) -> usize {
+        if told >= RARE {
+            return self.tell_rare(told, at, ends, count);
+        }
+        ends[count] = (at + 1).wrapping_sub(u32::from(told));
+        count + usize::from(told != 0)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn tell_rare(&self, told: u8, at: u32, ends: &mut [u32], mut count: usize) -> usize {
+        let Told { ends: told, taken_back } = self.rare(told);
+        count -= usize::from(taken_back);
+        for distance in (0..8).rev().filter(|distance| told >> distance & 1 != 0) {
+            ends[count] = at - distance;
+            count += 1;
+        }
+        count
+    }
+
     /// Returns how many of the last ends may be taken back.
     #[inline(always)]
     pub fn unsure(&self, row: u16) -> usize {
