@@ -1,4 +1,8 @@
-"""Text in, pieces out: special literals are split off, and patterns split the rest."""
+"""Text in, pieces out: special literals are split off, and patterns split the rest.
+
+The named patterns are here. `_unicode/patterns.py` reads the syntax of patterns and corrects their
+classes.
+"""
 
 from __future__ import annotations
 

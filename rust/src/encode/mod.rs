@@ -4,14 +4,14 @@ mod batch;
 mod encoder;
 mod literals;
 pub mod parallel;
-mod parts;
 mod places;
 mod sink;
+mod trusted;
 
 pub use batch::{Context, Job};
 pub use encoder::Encoder;
 #[cfg(test)]
 pub use encoder::examples;
 pub use parallel::Texts;
-pub use parts::{PartedText, Stop};
 pub use sink::{Count, Id, IdList};
+pub use trusted::{PartedText, Stop};

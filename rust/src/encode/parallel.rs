@@ -1,5 +1,8 @@
 //! Encoding long texts, and many texts, on several threads. The ids and their order do not depend
 //! on the number of threads.
+//!
+//! Texts are divided into stretches: behind special literals, and at safe splits, found by
+//! `Encoder::next_safe_split`.
 
 use std::ops::Range;
 use std::panic::resume_unwind;
@@ -15,20 +18,20 @@ use crate::mem::growth::{
     THREAD_BYTES, append, collected, granted, has_room, lengthen, push, with_room,
 };
 
-/// The length of a part: enough work to be worth waking a thread.
-const PART_BYTES: usize = 1 << 18;
+/// The length of a stretch: enough work to be worth waking a thread.
+const STRETCH_BYTES: usize = 1 << 18;
 
-/// For interrupts, dividing off a part counts as work on this many bytes.
-const PART_COST_BYTES: usize = 64;
+/// For interrupts, dividing off a stretch counts as work on this many bytes.
+const STRETCH_COST_BYTES: usize = 64;
 
-/// The longest part of a text.
-pub const MAX_PART_BYTES: usize = (1 << 30) - 1;
+/// The longest stretch of a text.
+pub const MAX_STRETCH_BYTES: usize = (1 << 30) - 1;
 
-/// A text has more than `MAX_PART_BYTES` without a safe split.
+/// A text has more than `MAX_STRETCH_BYTES` without a safe split.
 #[derive(Debug)]
 pub struct TooLongError;
 
-/// The most bytes of short parts that are encoded together, so that batches span them.
+/// The most bytes of short stretches that are encoded together, so that batches span them.
 const RUN_BYTES: usize = 1 << 16;
 
 /// The ids before and behind those of each text.
@@ -52,8 +55,8 @@ impl<'a> From<&'a [&'a [u8]]> for Texts<'a> {
     }
 }
 
-/// A part of a text, and the special token behind it, if there is one.
-struct Part<'a> {
+/// A stretch of a text, and the special token behind it, if there is one.
+struct Stretch<'a> {
     bytes: &'a [u8],
     special: Option<u32>,
     /// Whether the text ends behind the special token.
@@ -70,18 +73,18 @@ pub fn encode_all<T: Id>(
     threads: usize,
     interrupt: &mut Interrupt<'_>,
 ) -> Result<(Vec<T>, Vec<u64>), TooLongError> {
-    let (parts, groups) = divided(encoder, texts, ordinary, threads, interrupt)?;
+    let (stretches, groups) = divided(encoder, texts, ordinary, threads, interrupt)?;
     let results: Vec<OnceLock<(Vec<T>, Vec<u64>)>> =
         collected(groups.iter().map(|_| OnceLock::new()));
     for_each(encoder, groups.len(), threads, interrupt, |number, context, interrupt| {
         let group = groups[number].clone();
-        let bytes = length_of(&parts[group.clone()]);
+        let bytes = length_of(&stretches[group.clone()]);
         let ids = if groups.len() == 1 {
             T::pool().take(bytes / 4 + 16)
         } else {
-            with_room(bytes.min(PART_BYTES) / 4 + 16)
+            with_room(bytes.min(STRETCH_BYTES) / 4 + 16)
         };
-        let mut sink = GroupSink::new(IdList::within(ids), &parts, group, frame);
+        let mut sink = GroupSink::new(IdList::within(ids), &stretches, group, frame);
         encode_group(encoder, buffer, &mut Job { context, sink: &mut sink, interrupt });
         let _ = results[number].set((sink.ids.into_vec(), sink.offsets));
     });
@@ -91,7 +94,7 @@ pub fn encode_all<T: Id>(
     if groups.len() == 1 {
         (all, offsets) = results.next().flatten().unwrap_or_default();
     } else if interrupt.check().is_ok() {
-        all = T::pool().take(length_of(&parts) / 4);
+        all = T::pool().take(length_of(&stretches) / 4);
         granted(offsets.try_reserve_exact(texts.len()));
     }
     for result in results {
@@ -105,22 +108,22 @@ pub fn encode_all<T: Id>(
     Ok((all, offsets))
 }
 
-/// Divides texts into parts, and these into groups that threads encode.
+/// Divides texts into stretches, and these into groups that threads encode.
 fn divided<'a>(
     encoder: &Encoder,
     texts: &[&'a [u8]],
     ordinary: bool,
     threads: usize,
     interrupt: &mut Interrupt<'_>,
-) -> Result<(Vec<Part<'a>>, Vec<Range<usize>>), TooLongError> {
-    let max_bytes = if threads > 1 { PART_BYTES } else { MAX_PART_BYTES / 2 };
-    let parts = parts_of(encoder, texts, ordinary, max_bytes, interrupt);
-    if parts.iter().any(|part| part.bytes.len() > MAX_PART_BYTES) {
+) -> Result<(Vec<Stretch<'a>>, Vec<Range<usize>>), TooLongError> {
+    let max_bytes = if threads > 1 { STRETCH_BYTES } else { MAX_STRETCH_BYTES / 2 };
+    let stretches = stretches_of(encoder, texts, ordinary, max_bytes, interrupt);
+    if stretches.iter().any(|stretch| stretch.bytes.len() > MAX_STRETCH_BYTES) {
         return Err(TooLongError);
     }
-    // A thread encodes short parts group by group.
-    let groups = groups_of(&parts, if threads > 1 { PART_BYTES } else { usize::MAX });
-    Ok((parts, groups))
+    // A thread encodes short stretches group by group.
+    let groups = groups_of(&stretches, if threads > 1 { STRETCH_BYTES } else { usize::MAX });
+    Ok((stretches, groups))
 }
 
 /// Calls `encode` with each number below `count`, on several threads, until an interrupt.
@@ -175,44 +178,44 @@ fn for_each(
     });
 }
 
-/// Takes the ids of a group of parts.
+/// Takes the ids of a group of stretches.
 struct GroupSink<'a, S> {
     ids: S,
     /// 0, and the end of each text in `ids`.
     offsets: Vec<u64>,
     frame: Frame<'a>,
-    /// The parts of the group whose end is not reached.
-    parts: &'a [Part<'a>],
-    /// The end of the first of these parts, in the bytes that are encoded.
+    /// The stretches of the group whose end is not reached.
+    stretches: &'a [Stretch<'a>],
+    /// The end of the first of these stretches, in the bytes that are encoded.
     end: usize,
 }
 
 impl<'a, S: Sink> GroupSink<'a, S> {
     fn new(
         mut ids: S,
-        all: &'a [Part<'a>],
+        all: &'a [Stretch<'a>],
         group: Range<usize>,
         frame: Frame<'a>,
     ) -> GroupSink<'a, S> {
         let begins_text = group.start == 0 || all[group.start - 1].is_last;
         ids.take(if begins_text { frame.prefix } else { &[] });
         let offsets = with_room(group.len() + 1);
-        let mut sink = GroupSink { ids, offsets, frame, parts: &all[group], end: 0 };
+        let mut sink = GroupSink { ids, offsets, frame, stretches: &all[group], end: 0 };
         sink.offsets.push(0);
         sink
     }
 
-    /// Ends the first part that is not ended.
+    /// Ends the first stretch that is not ended.
     #[inline(always)]
-    fn end_part(&mut self) {
-        let Some((part, others)) = self.parts.split_first() else { return };
-        self.ids.take(part.special.as_slice());
-        if part.is_last {
+    fn end_stretch(&mut self) {
+        let Some((stretch, others)) = self.stretches.split_first() else { return };
+        self.ids.take(stretch.special.as_slice());
+        if stretch.is_last {
             self.ids.take(self.frame.suffix);
             push(&mut self.offsets, self.ids.count() as u64);
             self.ids.take(if others.is_empty() { &[] } else { self.frame.prefix });
         }
-        self.parts = others;
+        self.stretches = others;
         self.end += others.first().map_or(0, |next| next.bytes.len());
     }
 }
@@ -222,11 +225,11 @@ impl<S: Sink> Sink for GroupSink<'_, S> {
     fn take_packed(&mut self, packed: &[Packed], bounds: &[u32], cache: &Cache) {
         let (mut packed, mut bounds) = (packed, &bounds[..=packed.len()]);
         self.ids.expect_pieces(packed.len());
-        while !self.parts.is_empty() && self.end <= bounds[packed.len()] as usize {
+        while !self.stretches.is_empty() && self.end <= bounds[packed.len()] as usize {
             let count = count_below(bounds, self.end as u32);
             self.ids.take_packed(&packed[..count], bounds, cache);
             (packed, bounds) = (&packed[count..], &bounds[count..]);
-            self.end_part();
+            self.end_stretch();
         }
         self.ids.take_packed(packed, bounds, cache);
     }
@@ -260,23 +263,24 @@ fn count_below(numbers: &[u32], limit: u32) -> usize {
     count + numbers[count..].partition_point(|&number| number < limit)
 }
 
-/// Encodes the parts of the sink. Short parts that do not stand side by side in `buffer` are copied.
+/// Encodes the stretches of the sink. Short ones that do not stand side by side in `buffer` are
+/// copied.
 fn encode_group<S: Sink>(
     encoder: &Encoder,
     buffer: &[u8],
     job: &mut Job<'_, '_, GroupSink<'_, S>>,
 ) {
     let (mut copy, mut ends) = (Vec::new(), Vec::new());
-    while let Some(first) = job.sink.parts.first() {
-        let parts = job.sink.parts;
+    while let Some(first) = job.sink.stretches.first() {
+        let stretches = job.sink.stretches;
         let (address, mut length, mut is_in_row) = (first.bytes.as_ptr().addr(), 0, true);
         ends.clear();
-        for part in parts {
-            if length + part.bytes.len() > RUN_BYTES && !ends.is_empty() {
+        for stretch in stretches {
+            if length + stretch.bytes.len() > RUN_BYTES && !ends.is_empty() {
                 break;
             }
-            is_in_row &= part.bytes.as_ptr().addr() == address + length;
-            length += part.bytes.len();
+            is_in_row &= stretch.bytes.as_ptr().addr() == address + length;
+            length += stretch.bytes.len();
             push(&mut ends, length as u32);
         }
         let count = ends.len();
@@ -286,15 +290,15 @@ fn encode_group<S: Sink>(
             Some(text) if is_in_row => text,
             _ => {
                 copy.clear();
-                parts[..count].iter().for_each(|part| append(&mut copy, part.bytes));
+                stretches[..count].iter().for_each(|stretch| append(&mut copy, stretch.bytes));
                 &copy
             }
         };
         job.sink.end = first.bytes.len();
         let result = encoder.encode_adjacent(text, &ends, job);
-        // Empty parts at the end have no pieces.
-        while job.sink.parts.len() > parts.len() - count {
-            job.sink.end_part();
+        // Empty stretches at the end have no pieces.
+        while job.sink.stretches.len() > stretches.len() - count {
+            job.sink.end_stretch();
         }
         if result.and_then(|()| job.interrupt.advance(count)).is_err() {
             return;
@@ -302,54 +306,55 @@ fn encode_group<S: Sink>(
     }
 }
 
-fn length_of(parts: &[Part<'_>]) -> usize {
-    parts.iter().map(|part| part.bytes.len()).sum()
+fn length_of(stretches: &[Stretch<'_>]) -> usize {
+    stretches.iter().map(|stretch| stretch.bytes.len()).sum()
 }
 
-/// Divides texts into parts, each of at least `max_bytes` up to the next safe split.
-fn parts_of<'a>(
+/// Divides texts into stretches, each of at least `max_bytes` up to the next safe split.
+fn stretches_of<'a>(
     encoder: &Encoder,
     texts: &[&'a [u8]],
     ordinary: bool,
     max_bytes: usize,
     interrupt: &mut Interrupt<'_>,
-) -> Vec<Part<'a>> {
-    let mut parts = with_room(texts.len());
+) -> Vec<Stretch<'a>> {
+    let mut stretches = with_room(texts.len());
     let has_literals = !ordinary && encoder.has_special();
     for bytes in texts {
         if !has_literals && bytes.len() <= max_bytes {
-            push(&mut parts, Part { bytes, special: None, is_last: true });
+            push(&mut stretches, Stretch { bytes, special: None, is_last: true });
             continue;
         }
         encoder.for_each_segment(bytes, ordinary, |segment: &'a [u8], special| {
             let mut rest = segment;
             while rest.len() > max_bytes {
                 let split = encoder.next_safe_split(rest, max_bytes, interrupt);
-                let (part, others) = rest.split_at(split);
-                push(&mut parts, Part { bytes: part, special: None, is_last: false });
+                let (stretch, others) = rest.split_at(split);
+                push(&mut stretches, Stretch { bytes: stretch, special: None, is_last: false });
                 rest = others;
             }
             let is_last = special.is_empty();
-            push(&mut parts, Part { bytes: rest, special: special.first().copied(), is_last });
-            interrupt.advance(PART_COST_BYTES).is_ok()
+            let special = special.first().copied();
+            push(&mut stretches, Stretch { bytes: rest, special, is_last });
+            interrupt.advance(STRETCH_COST_BYTES).is_ok()
         });
     }
-    parts
+    stretches
 }
 
-/// Groups neighbouring parts while they have fewer than `max_bytes` together.
-fn groups_of(parts: &[Part<'_>], max_bytes: usize) -> Vec<Range<usize>> {
+/// Groups neighbouring stretches while they have fewer than `max_bytes` together.
+fn groups_of(stretches: &[Stretch<'_>], max_bytes: usize) -> Vec<Range<usize>> {
     let mut groups: Vec<Range<usize>> = Vec::new();
     let mut bytes = usize::MAX; // of the last group
-    for (i, part) in parts.iter().enumerate() {
+    for (i, stretch) in stretches.iter().enumerate() {
         match groups.last_mut() {
-            Some(group) if part.bytes.len() < max_bytes.saturating_sub(bytes) => {
+            Some(group) if stretch.bytes.len() < max_bytes.saturating_sub(bytes) => {
                 group.end = i + 1;
-                bytes += part.bytes.len() + 1;
+                bytes += stretch.bytes.len() + 1;
             }
             _ => {
                 push(&mut groups, i..i + 1);
-                bytes = part.bytes.len();
+                bytes = stretch.bytes.len();
             }
         }
     }
@@ -363,7 +368,7 @@ mod tests {
     use crate::split::Pattern;
     use crate::test_inputs::Rng;
 
-    /// Texts of a few bytes, and of a few parts, in turn.
+    /// Texts of a few bytes, and of a few stretches, in turn.
     fn texts(rng: &mut Rng, count: usize) -> Vec<String> {
         let words = all_words();
         let text = |i: usize| match i % 4 {
@@ -440,23 +445,23 @@ mod tests {
     }
 
     #[test]
-    fn parts_end_at_the_next_safe_split() {
+    fn stretches_end_at_the_next_safe_split() {
         let encoder = encoder(Some(Pattern::Cl100k));
         let mut rng = Rng::new(2);
         for max_bytes in [1, 2, 10, 100] {
             for text in texts(&mut rng, if cfg!(miri) { 1 } else { 8 }) {
                 let text = &text.as_bytes()[..text.floor_char_boundary(5000)];
                 let never = &mut Interrupt::never();
-                let parts = parts_of(&encoder, &[text, text], true, max_bytes, never);
-                let texts: Vec<_> = parts.split_inclusive(|part| part.is_last).collect();
+                let stretches = stretches_of(&encoder, &[text, text], true, max_bytes, never);
+                let texts: Vec<_> = stretches.split_inclusive(|stretch| stretch.is_last).collect();
                 assert_eq!(texts.len(), 2);
-                for parts in texts {
+                for stretches in texts {
                     assert_eq!(
-                        parts.iter().map(|part| part.bytes).collect::<Vec<_>>().concat(),
+                        stretches.iter().map(|stretch| stretch.bytes).collect::<Vec<_>>().concat(),
                         text
                     );
                 }
-                for Part { bytes, .. } in parts {
+                for Stretch { bytes, .. } in stretches {
                     let from = max_bytes.min(bytes.len());
                     assert_eq!(encoder.next_safe_split(bytes, from, never), bytes.len());
                 }
@@ -465,24 +470,24 @@ mod tests {
     }
 
     #[test]
-    fn short_parts_share_a_group() {
+    fn short_stretches_share_a_group() {
         let mut rng = Rng::new(3);
         let text = [b'a'; 300];
         for _ in 0..if cfg!(miri) { 20 } else { 2000 } {
             let (count, max_length) = (rng.below(20), 1 + rng.below(300));
-            let mut part =
-                |_| Part { bytes: &text[..rng.below(max_length)], special: None, is_last: true };
-            let parts: Vec<_> = (0..count).map(&mut part).collect();
+            let mut stretch =
+                |_| Stretch { bytes: &text[..rng.below(max_length)], special: None, is_last: true };
+            let stretches: Vec<_> = (0..count).map(&mut stretch).collect();
             let max_bytes = 1 + rng.below(200);
-            let groups = groups_of(&parts, max_bytes);
-            assert!(groups.iter().cloned().flatten().eq(0..parts.len()), "all parts, in order");
-            let bytes = |group: &Range<usize>| length_of(&parts[group.clone()]);
+            let groups = groups_of(&stretches, max_bytes);
+            assert!(groups.iter().cloned().flatten().eq(0..stretches.len()), "all, in order");
+            let bytes = |group: &Range<usize>| length_of(&stretches[group.clone()]);
             assert!(groups.iter().all(|group| group.len() == 1 || bytes(group) < max_bytes));
             for pair in groups.windows(2) {
-                let next = parts[pair[1].start].bytes.len();
+                let next = stretches[pair[1].start].bytes.len();
                 assert!(bytes(&pair[0]) + pair[0].len() - 1 + next >= max_bytes, "no room for one");
             }
-            assert!(groups_of(&parts, usize::MAX).len() <= 1);
+            assert!(groups_of(&stretches, usize::MAX).len() <= 1);
         }
     }
 }

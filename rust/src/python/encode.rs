@@ -224,7 +224,7 @@ impl TextEncoder {
     fn count(&self, text: &Bound<'_, PyAny>, ordinary: bool) -> PyResult<usize> {
         let held = Text::new(text)?;
         let bytes = held.bytes()?;
-        if bytes.len() > parallel::MAX_PART_BYTES {
+        if bytes.len() > parallel::MAX_STRETCH_BYTES {
             // The text must be split first.
             return Ok(self.ids::<u32>(text.py(), &[held], ordinary, Frame::default(), 1)?.0.len());
         }
@@ -351,7 +351,7 @@ impl TextEncoder {
     /// Returns the ids of a piece that the caller has split off.
     fn merge<'py>(&self, piece: &Bound<'py, PyBytes>) -> List<'py> {
         let (py, bytes) = (piece.py(), piece.as_bytes());
-        if bytes.len() > parallel::MAX_PART_BYTES {
+        if bytes.len() > parallel::MAX_STRETCH_BYTES {
             return Err(PyOverflowError::new_err("a piece of 1 GiB or more"));
         }
         let ids = run(py, bytes.len() >= GIL_RELEASE_MIN_SIZE, |interrupt| {

@@ -1,4 +1,5 @@
-//! Work that may take long, for Python: signals, the GIL, and how the work ends early.
+//! Work that may take long, for Python: signals, the GIL, and how the work ends early, by a signal,
+//! by a panic or without memory.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};

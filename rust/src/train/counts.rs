@@ -1,7 +1,7 @@
 //! How often each piece occurs.
 
 use super::error::Error;
-use super::key::{self, Key};
+use super::piece_key::{self, Key};
 use super::record::{self, CountedPieces};
 use crate::hash::{HashTable, Seeds, Slot};
 use crate::interrupt::Interrupt;
@@ -54,9 +54,9 @@ impl Counts {
         let (mut longs, mut long_count) = ([(0, 0, 0); BATCH], 0);
         for &end in ends {
             let end = end as usize;
-            if end - start <= key::MAX_BYTES {
-                let key = key::key(text, start, end);
-                self.short.prefetch(key::hash(key, self.seeds));
+            if end - start <= piece_key::MAX_BYTES {
+                let key = piece_key::key(text, start, end);
+                self.short.prefetch(piece_key::hash(key, self.seeds));
                 keys[key_count] = key;
                 key_count += 1;
             } else {
@@ -78,17 +78,17 @@ impl Counts {
 
     /// Adds `count` to the count of a piece.
     pub fn add_piece(&mut self, piece: &[u8], count: u64) {
-        if piece.len() > key::MAX_BYTES {
+        if piece.len() > piece_key::MAX_BYTES {
             self.add_long(self.seeds.hash_bytes(piece), piece, count);
         } else if !piece.is_empty() {
-            self.add_short(key::key(piece, 0, piece.len()), count);
+            self.add_short(piece_key::key(piece, 0, piece.len()), count);
         }
     }
 
     #[inline(always)]
     fn add_short(&mut self, key: Key, count: u64) {
         let seeds = self.seeds;
-        let hash_of = |slot: &ShortSlot| key::hash(slot.key, seeds);
+        let hash_of = |slot: &ShortSlot| piece_key::hash(slot.key, seeds);
         let new = ShortSlot { key, count: 0 };
         self.short.get_or_put(hash_of(&new), |slot| slot.key == key, new, hash_of).count += count;
     }
@@ -136,7 +136,7 @@ impl Counts {
         for slot in short {
             interrupt.advance(size_of::<ShortSlot>())?;
             let bytes = slot.key.to_le_bytes();
-            let piece = key::piece(&bytes);
+            let piece = piece_key::piece(&bytes);
             while let Some(slot) = long.next_if(|slot| piece_of(slot) < piece) {
                 record::push(&mut records, piece_of(slot), slot.count);
             }
@@ -154,8 +154,8 @@ impl CountedPieces for Counts {
         mut take: impl FnMut(&[u8], u64),
     ) -> Result<(), Error> {
         for slot in self.short.iter() {
-            interrupt.advance(key::MAX_BYTES)?;
-            take(key::piece(&slot.key.to_le_bytes()), slot.count);
+            interrupt.advance(piece_key::MAX_BYTES)?;
+            take(piece_key::piece(&slot.key.to_le_bytes()), slot.count);
         }
         for slot in self.long.iter() {
             interrupt.advance(slot.length as usize)?;
@@ -172,8 +172,8 @@ impl CountedPieces for Counts {
         let Counts { short, long, bytes, .. } = self;
         let (short, long) = (short.into_used(), long.into_used());
         for slot in short {
-            interrupt.advance(key::MAX_BYTES)?;
-            take(key::piece(&slot.key.to_le_bytes()), slot.count);
+            interrupt.advance(piece_key::MAX_BYTES)?;
+            take(piece_key::piece(&slot.key.to_le_bytes()), slot.count);
         }
         for slot in long {
             interrupt.advance(slot.length as usize)?;
@@ -238,7 +238,7 @@ mod tests {
         let mut counts = Counts::default();
         pieces.for_each(|piece| counts.add_piece(piece.as_ref(), 1));
         let Counts { short, long, seeds, .. } = counts;
-        short.probes(|slot| key::hash(slot.key, seeds)) + long.probes(|slot| slot.hash.into())
+        short.probes(|slot| piece_key::hash(slot.key, seeds)) + long.probes(|slot| slot.hash.into())
     }
 
     #[test]

@@ -12,6 +12,8 @@
 //!
 //! Each pair has an ascending list of the offsets at which it was made. If the slots there have
 //! changed since, the offset is skipped. So a merge costs what its occurrences cost.
+//!
+//! `Queue` in `pairs.rs` has the tie rule: which of two pairs with the same count is merged first.
 
 use std::sync::Arc;
 

@@ -7,9 +7,9 @@ mod balance;
 mod counter;
 mod counts;
 mod error;
-mod key;
 mod learner;
 mod pairs;
+mod piece_key;
 mod record;
 mod records;
 

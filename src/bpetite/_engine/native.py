@@ -39,7 +39,7 @@ _MAX_DIGITS = {r"\p{N}": 1, r"\p{N}{1,3}": 3, r"\p{N}+": sys.maxsize}
 
 
 @lru_cache(maxsize=64)
-def splitter_of(pattern: str) -> str | _native.Automaton | None:
+def native_splitter_of(pattern: str) -> str | _native.Automaton | None:
     """Return what splits texts by a pattern: the name of a scanner, or an automaton.
 
     Returns None if `regex` has to split them.
@@ -75,7 +75,7 @@ def make_text_encoder(vocabulary: Vocabulary) -> contract.TextEncoder:
     # Python splits text if only `regex` can.
     *before, pattern = vocabulary.patterns
     max_digits = _MAX_DIGITS.get(before[0]) if len(before) == 1 else None
-    splitter = splitter_of(pattern) if max_digits or not before else None
+    splitter = native_splitter_of(pattern) if max_digits or not before else None
     native_vocabulary = native_form(vocabulary)
     if native_vocabulary is None:
         return python.TextEncoder(vocabulary)
@@ -130,7 +130,7 @@ def count_pieces(
     threads: int | None,
 ) -> Counts:
     # This thread reads; `threads` others count.
-    splitter = splitter_of(pattern)
+    splitter = native_splitter_of(pattern)
     if splitter is None:
         return _native.PieceCounts(python.count_pieces(corpus, pattern, reporter, threads))
     counter = _native.PieceCounter(splitter, threads)

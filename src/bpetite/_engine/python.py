@@ -19,7 +19,7 @@ from bpetite._engine.choice import is_fallback
 from bpetite._engine.contract import FREE_LEARNING, Ids, Learning
 from bpetite._engine.documents import documents_in
 from bpetite._engine.fallback import count_work
-from bpetite._engine.parts import first_tokens, segments
+from bpetite._engine.trusted import first_tokens, segments
 from bpetite._pretokenizer import Pretokenizer, SpecialSplitter
 from bpetite._progress import Reporter
 from bpetite._vocabulary import Pair, Vocabulary

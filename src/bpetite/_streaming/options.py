@@ -4,6 +4,11 @@ To add an option, add it to `StreamOptions` (type, check and documentation) and 
 (checked type and default). Type checkers need both types: callers pass one, streams read the other.
 All methods that take options, and `to_state`, have it from here. If it needs a count or the text,
 add it to `are_plain` too: `watching.py` has its effect, while `plain.py` only decodes.
+
+Describe it in `docs/streaming.md`, and write `docs/public-names.txt` again with
+`scripts/tools/public_names.py`. If it changes the text, `streamed` in `tests/support/reference.py`
+has it too, and `scripts/tools/make_conformance.py` passes it on. The command line takes only what
+`_cli/stream.py` passes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Patterns in, the same patterns out, with the character classes of one version of Unicode."""
+"""Patterns in, the same patterns out, with the character classes of one version of Unicode.
+
+This module reads the syntax of patterns and corrects their classes. The named patterns are in
+`_pretokenizer.py`.
+"""
 
 from __future__ import annotations
 

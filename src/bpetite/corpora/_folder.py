@@ -25,7 +25,7 @@ from bpetite.corpora import _storage as storage
 from bpetite.corpora._corpus import Source
 from bpetite.corpora._new_files import TEMPORARY_FOLDER, FileFacts, NewFiles
 from bpetite.corpora._token_files import FORMATS
-from bpetite.corpora._token_files.contract import Shard, TokenFormat
+from bpetite.corpora._token_files.token_format import Shard, TokenFormat
 from bpetite.formats._files import new_file
 
 MANIFEST = "manifest.json"

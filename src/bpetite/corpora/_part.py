@@ -25,7 +25,7 @@ from bpetite.corpora._inputs.settings import Span
 from bpetite.corpora._new_files import NewFile, NewFiles
 from bpetite.corpora._plan import Part
 from bpetite.corpora._splits import TRAINING, VALIDATION, Shuffler, Validation
-from bpetite.corpora._token_files.contract import ShardWriter, Tokens
+from bpetite.corpora._token_files.token_format import ShardWriter, Tokens
 
 _ALL_BYTES = 1 << 62
 """More bytes than a part has: the part is done."""

@@ -13,7 +13,7 @@ from bpetite.corpora import _storage as storage
 from bpetite.corpora._corpus import Corpus, Source, parts_of
 from bpetite.corpora._folder import PLAN, Folder, Plan, Settings, VocabularyFacts, plain
 from bpetite.corpora._token_files import FORMATS
-from bpetite.corpora._token_files.contract import TokenFormat
+from bpetite.corpora._token_files.token_format import TokenFormat
 
 PART_BYTES = 1 << 28
 """The bytes of input files that a part has by default. Compressed files are not divided."""

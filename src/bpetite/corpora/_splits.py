@@ -11,7 +11,7 @@ from random import Random
 from typing import Any, Literal
 
 from bpetite.corpora._new_files import NewFiles, path_in_errors
-from bpetite.corpora._token_files.contract import Tokens
+from bpetite.corpora._token_files.token_format import Tokens
 
 TRAINING, VALIDATION = "train", "val"
 """The splits, which shard names begin with."""

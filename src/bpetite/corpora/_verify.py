@@ -29,7 +29,7 @@ from bpetite.corpora._folder import (
 from bpetite.corpora._new_files import FileFacts, crc32_joined, crc32_of
 from bpetite.corpora._part import Work
 from bpetite.corpora._splits import TRAINING, VALIDATION
-from bpetite.corpora._token_files.contract import Found
+from bpetite.corpora._token_files.token_format import Found
 
 _BLOCK_IDS = 1 << 20
 

@@ -8,7 +8,8 @@ from math import floor, log10
 from pathlib import Path
 
 from bpetite.corpora._new_files import NewFiles, in_file_order
-from bpetite.corpora._token_files.contract import (
+from bpetite.corpora._token_files.raw import documents, mapped, mapped_ids
+from bpetite.corpora._token_files.token_format import (
     ITEM_SIZES,
     Found,
     Shard,
@@ -16,7 +17,6 @@ from bpetite.corpora._token_files.contract import (
     TokenFormat,
     Tokens,
 )
-from bpetite.corpora._token_files.raw import documents, mapped, mapped_ids
 
 _BLOCK_BYTES = 1 << 19
 

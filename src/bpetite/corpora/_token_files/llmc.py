@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bpetite.corpora._new_files import NewFile, NewFiles
-from bpetite.corpora._token_files.contract import Found, Shard, ShardWriter, TokenFormat, Tokens
 from bpetite.corpora._token_files.raw import (
     blocks,
     mapped,
     mapped_ids,
 )
+from bpetite.corpora._token_files.token_format import Found, Shard, ShardWriter, TokenFormat, Tokens
 
 HEADER_BYTES = 1024
 MAX_FILE_BYTES = (1 << 31) - 1

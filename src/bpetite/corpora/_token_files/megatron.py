@@ -17,7 +17,8 @@ from operator import sub
 from pathlib import Path
 
 from bpetite.corpora._new_files import NewFiles, in_file_order
-from bpetite.corpora._token_files.contract import (
+from bpetite.corpora._token_files.raw import documents, mapped, mapped_ids
+from bpetite.corpora._token_files.token_format import (
     ITEM_SIZES,
     Found,
     Shard,
@@ -25,7 +26,6 @@ from bpetite.corpora._token_files.contract import (
     TokenFormat,
     Tokens,
 )
-from bpetite.corpora._token_files.raw import documents, mapped, mapped_ids
 
 _HEADER = struct.Struct("<9sQBQQ")
 _MAGIC = b"MMIDIDX\0\0"

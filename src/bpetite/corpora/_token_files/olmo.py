@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from bpetite.corpora._new_files import NewFile, NewFiles
-from bpetite.corpora._token_files.contract import Found, Shard, ShardWriter, TokenFormat, Tokens
 from bpetite.corpora._token_files.raw import documents, mapped_ids
+from bpetite.corpora._token_files.token_format import Found, Shard, ShardWriter, TokenFormat, Tokens
 
 _BLOCK_DOCUMENTS = 1 << 14
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from bpetite.corpora._extra import import_extra
 from bpetite.corpora._new_files import NewFile, NewFiles
-from bpetite.corpora._token_files.contract import Found, Shard, ShardWriter, TokenFormat, Tokens
+from bpetite.corpora._token_files.token_format import Found, Shard, ShardWriter, TokenFormat, Tokens
 
 _PURPOSE = "a Parquet file"
 

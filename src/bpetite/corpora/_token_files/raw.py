@@ -1,4 +1,4 @@
-"""Ids alone, or behind a header of fixed size: the base of the simple formats."""
+"""Files of ids: a writer and a format without a header, and readers that can skip one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from bpetite.corpora._new_files import NewFile, NewFiles, in_file_order
-from bpetite.corpora._token_files.contract import (
+from bpetite.corpora._token_files.token_format import (
     ITEM_SIZES,
     Found,
     Shard,

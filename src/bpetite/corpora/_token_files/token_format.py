@@ -1,4 +1,8 @@
-"""The contract of a token-file format: the files of a shard, and what their reader needs."""
+"""What a token-file format provides: the files of a shard, and what their reader needs.
+
+The rule for dtypes is here; Megatron's and nanoGPT's readers have others, in their modules. The
+module of each format has its header, if there is one.
+"""
 
 from __future__ import annotations
 

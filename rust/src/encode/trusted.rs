@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::batch::Job;
 use super::encoder::Encoder;
 use super::literals::Found;
-use super::parallel::{MAX_PART_BYTES, TooLongError};
+use super::parallel::{MAX_STRETCH_BYTES, TooLongError};
 use super::places::{FAR, Places, TokenLengths};
 use super::sink::{Id, IdList, Sink};
 use crate::cache::{Cache, Packed};
@@ -127,10 +127,10 @@ fn encode_segment<T: Id + Into<u32>>(
     mut range: Range<usize>,
     job: &mut Job<'_, '_, PartedIds<'_, T>>,
 ) -> Result<(), Stop> {
-    while range.len() > MAX_PART_BYTES {
+    while range.len() > MAX_STRETCH_BYTES {
         let rest = &text[range.clone()];
-        let split = encoder.next_safe_split(rest, MAX_PART_BYTES / 2, job.interrupt);
-        if split > MAX_PART_BYTES {
+        let split = encoder.next_safe_split(rest, MAX_STRETCH_BYTES / 2, job.interrupt);
+        if split > MAX_STRETCH_BYTES {
             return Err(Stop::TooLong(TooLongError));
         }
         job.sink.base = range.start;
