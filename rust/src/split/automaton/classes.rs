@@ -88,15 +88,14 @@ impl Classes {
         blocks.flatten().for_each(|class| *class = column_of[usize::from(*class)]);
         let mut bytes = [skip; 256];
         bytes[..BLOCK_CODE_POINTS].copy_from_slice(&self.ascii);
-        for lead in 0xC2..0xF5_usize {
+        for (lead, column) in (0..).zip(&mut bytes).take(0xF5).skip(0xC2) {
             let (first, last) = match lead {
                 0xC2..0xE0 => ((lead & 0x1F) << 6, (lead & 0x1F) << 6 | 0x3F),
                 0xE0..0xF0 => (((lead & 0x0F) << 12).max(0x800), (lead & 0x0F) << 12 | 0xFFF),
-                _ => {
-                    (((lead & 7) << 18).max(0x1_0000), ((lead & 7) << 18 | 0x3_FFFF).min(0x10_FFFF))
-                }
+                _ => ((lead & 7) << 18, (lead & 7) << 18 | 0x3_FFFF),
             };
-            bytes[lead] = self.only_one(first, last).unwrap_or(UNKNOWN);
+            let (first, last) = (if lead == 0xF0 { 0x1_0000 } else { first }, last.min(0x10_FFFF));
+            *column = self.only_one(first, last).unwrap_or(UNKNOWN);
         }
         Columns { bytes, characters: self }
     }

@@ -197,13 +197,13 @@ fn follow(table: &Table, columns: &mut [u8], row: u16) -> u16 {
     let table = table.followed();
     let least = lanes.iter().map(|lane| lane.len()).min().unwrap_or(0) / CHUNK * CHUNK;
     for at in (0..least).step_by(CHUNK) {
-        let chunks = lanes
+        let mut chunks = lanes
             .each_mut()
             .map(|lane| lane[at..].first_chunk_mut::<CHUNK>().expect("a part of each"));
         for i in 0..CHUNK {
-            for lane in 0..LANES {
-                steps[lane] = table.step(steps[lane].row(), chunks[lane][i]);
-                chunks[lane][i] = steps[lane].told();
+            for (chunk, step) in chunks.iter_mut().zip(&mut steps) {
+                *step = table.step(step.row(), chunk[i]);
+                chunk[i] = step.told();
             }
         }
     }
