@@ -88,6 +88,23 @@ def test_pieces_of_texts_are_those_of_regex(pattern: str) -> None:
         assert pieces(pattern, text) == expected(pattern, text)
 
 
+# Six parts of a text this long are followed at a time.
+long_texts = st.builds(
+    lambda rng, runs: "".join(
+        unit * rng.choice([1, 1, 1, 2, rng.randrange(40)]) for unit in rng.choices(runs, k=900)
+    ),
+    st.randoms(use_true_random=False),
+    st.lists(st.sampled_from(CHARACTERS), min_size=1, max_size=9),
+)
+
+
+@by_pattern
+@few_examples
+@given(text=long_texts)
+def test_pieces_of_long_texts_are_those_of_regex(pattern: str, text: str) -> None:
+    assert pieces(pattern, text) == expected(pattern, text)
+
+
 @by_pattern
 @pytest.mark.parametrize(("before", "behind"), [("", ""), ("a", "b"), (" ", "1"), ("'", "\n")])
 @pytest.mark.slow
@@ -224,10 +241,11 @@ def test_time_is_linear_in_the_text(pattern: str, unit: str) -> None:
 # Vocabularies
 
 
+@pytest.mark.parametrize("name", ["qwen3.5", "exaone-moe"])
 @few_examples
 @given(texts=st.lists(nasty_texts, max_size=5), threads=st.integers(1, 3))
-def test_ids_are_those_of_the_python_engine(texts: list[str], threads: int) -> None:
-    tokenizer = trained(QWEN_35)
+def test_ids_are_those_of_the_python_engine(name: str, texts: list[str], threads: int) -> None:
+    tokenizer = trained(SERVED[name])
     encode = python.TextEncoder(vocabulary_of(tokenizer)).encode
     text = "".join(texts) * 20
     assert tokenizer.encode(text, threads=threads) == encode(text)

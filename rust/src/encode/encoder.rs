@@ -11,7 +11,7 @@ use crate::merge::words::has_words;
 use crate::merge::{MergeScratch, MergeTable};
 use crate::simd::Isa;
 use crate::split::numbers::NumberEnds;
-use crate::split::{self, Pattern, Pieces, Splitter};
+use crate::split::{self, Pieces, Splitter};
 use crate::types::BATCH;
 
 /// Encodes texts with one vocabulary. Many threads may use it at once.
@@ -174,7 +174,7 @@ impl Encoder {
     ) -> Result<(), Interrupted> {
         let Some(splitter) = &self.splitter else { return Ok(()) };
         let mut pieces = Pieces::of_texts(splitter, text, start, ends);
-        let is_words = matches!(splitter, Splitter::Named(Pattern::Words));
+        let may_have_words = splitter.may_join_words();
         let mut next_forecast = start + FIRST_FORECAST_BYTES;
         let first = job.sink.count();
         let mut at = start;
@@ -186,7 +186,7 @@ impl Encoder {
                 // The end; or another thread has changed the text, and it is not UTF-8 any more.
                 return Ok(());
             }
-            self.encode_pieces(text, count, is_words, job);
+            self.encode_pieces(text, count, may_have_words, job);
             job.interrupt.advance(end - at)?;
             at = end;
             if at > next_forecast {
@@ -245,7 +245,7 @@ const FIRST_FORECAST_BYTES: usize = 1 << 17;
 pub mod examples {
     use super::*;
     use crate::split::numbers::divided;
-    use crate::split::{PATTERNS, all_pieces};
+    use crate::split::{PATTERNS, Pattern, all_pieces};
     use crate::test_inputs::WORDS;
     use crate::types::TokenIndex;
 
@@ -322,7 +322,7 @@ mod tests {
     use super::*;
     use crate::cache::MAX_FEW_CJK_RUNS;
     use crate::encode::{Count, IdList};
-    use crate::split::PATTERNS;
+    use crate::split::{PATTERNS, Pattern};
     use crate::test_inputs::Rng;
     use crate::types::TokenIndex;
 

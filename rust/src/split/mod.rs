@@ -51,6 +51,16 @@ pub enum Splitter {
     Automaton(Arc<Automaton>),
 }
 
+impl Splitter {
+    /// Returns whether a piece may have several words.
+    pub fn may_join_words(&self) -> bool {
+        match self {
+            Splitter::Named(pattern) => *pattern == Pattern::Words,
+            Splitter::Automaton(automaton) => automaton.may_join_words,
+        }
+    }
+}
+
 /// A splitter that `Pieces` uses.
 #[derive(Clone, Copy)]
 pub enum Kind<'a> {

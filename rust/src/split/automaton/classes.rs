@@ -120,7 +120,7 @@ impl Classes {
 
     /// Returns the class of the character that begins at `at`, and its length in bytes.
     #[inline(always)]
-    fn at(&self, text: &[u8], at: usize) -> (u8, usize) {
+    pub fn at(&self, text: &[u8], at: usize) -> (u8, usize) {
         let lead = text[at];
         if lead < 0x80 {
             return (self.ascii[usize::from(lead)], 1);

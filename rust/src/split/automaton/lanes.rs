@@ -15,7 +15,7 @@
 //! # Why 3. is right
 //!
 //! A step tells places behind all those that earlier steps told and that are not taken back; one that
-//! takes ends back tells no place but its own. A place is told by the next character at the latest.
+//! takes ends back tells no place but its own. The next character at the latest tells a place.
 //! So in a mask, the places below a step's own are those that earlier steps told.
 
 use super::Automaton;
@@ -27,7 +27,7 @@ use crate::simd::{Instructions, Work};
 /// More lanes would need more registers.
 const LANES: usize = 6;
 
-/// All lanes go on by so many bytes at a time.
+/// How many bytes all lanes go on at a time.
 const CHUNK: usize = 32;
 
 /// The text, its columns and what the steps tell of it fit the first cache.
@@ -284,4 +284,68 @@ fn with_rare(
         }
     }
     (mask, count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Node, Set};
+    use super::*;
+    use crate::simd::Isa;
+    use crate::test_inputs::{Rng, WORDS};
+
+    /// Returns the automaton of `a+|\s*b+|\s+(?!\S)|\s+|[\s\S]`, where `\s` has "b" as it has newlines,
+    /// and "a" stands for letters. It tells some ends late, and takes some back.
+    fn automaton() -> Automaton {
+        let space =
+            vec![(9, 13), (32, 32), (98, 98), (0xA0, 0xA0), (0x3000, 0x3000), (0x1_0330, 0x1_0330)];
+        let between = |pair: &[(u32, u32)]| (pair[0].1 + 1, pair[1].0 - 1);
+        let bounds = [&space[..], &[(0x11_0000, 0x11_0000)]].concat();
+        let other = [(0, 8)].into_iter().chain(bounds.windows(2).map(between)).collect();
+        let letters = vec![(97, 97), (0xE9, 0xE9), (0x4E00, 0x9FFF)];
+        let sets: [Set; 5] = [letters, space, vec![(98, 98)], other, vec![(0, 0x10_FFFF)]];
+        let repeat =
+            |set, min| Node::Repeat { node: Node::Set(set).into(), min, max: None, is_lazy: false };
+        let pattern = Node::Either(vec![
+            repeat(0, 1),
+            Node::Sequence(vec![repeat(1, 0), repeat(2, 1)]),
+            Node::Sequence(vec![repeat(1, 1), Node::Next { set: 3, is_negative: true }]),
+            repeat(1, 1),
+            Node::Set(4),
+        ]);
+        Automaton::new(&pattern, &sets).unwrap_or_else(|reason| panic!("{reason}"))
+    }
+
+    fn ends_by(mut next: impl FnMut(usize, &mut [u32]) -> usize, length: usize) -> Vec<u32> {
+        let (mut all, mut ends) = (Vec::new(), [0; 100]);
+        while all.last().is_none_or(|&end| (end as usize) < length) {
+            let count = next(all.last().map_or(0, |&end| end as usize), &mut ends);
+            assert!(count > 0, "{all:?}");
+            all.extend_from_slice(&ends[..count]);
+        }
+        all
+    }
+
+    #[test]
+    fn lanes_find_the_ends_that_one_lane_finds() {
+        let (automaton, mut rng) = (automaton(), Rng::new(3));
+        let units = ["a", "b", " ", "aaaaab", "\n", "\u{e9}", "\u{4e2d}", "\u{3000}", "\u{10330}"];
+        let units: Vec<_> = units.into_iter().chain(WORDS).collect();
+        for round in 0..if cfg!(miri) { 2 } else { 300 } {
+            // Some texts have few kinds of characters, and so no place where a lane may begin.
+            let some = &units[..[2, 3, 9, units.len()][round % 4]];
+            let text = rng.text(some, [80, 800, 9000][round % 3]);
+            if text.is_empty() {
+                continue;
+            }
+            let text = text.as_bytes();
+            let expected = ends_by(|at, ends| automaton.next_ends(text, at, ends), text.len());
+            for isa in Isa::all() {
+                let mut lanes = Lanes::new(text, 0);
+                let next = |_, ends: &mut [u32]| {
+                    isa.run(NextEnds { lanes: &mut lanes, automaton: &automaton, text, ends })
+                };
+                assert!(ends_by(next, text.len()) == expected, "{isa:?}, {text:?}");
+            }
+        }
+    }
 }

@@ -43,6 +43,8 @@ pub struct Automaton {
     /// Bit n of a column: a piece ends between a character of it and one of column n, and the pieces
     /// of the two sides are those of the whole.
     safe: Vec<u64>,
+    /// Whether a piece may have a space between two letters.
+    pub may_join_words: bool,
 }
 
 impl Automaton {
@@ -52,9 +54,15 @@ impl Automaton {
         let mut matcher = Matcher::new(&Program::new(pattern)?, &classes)?;
         add_gaps(&mut matcher, classes.len())?;
         let table = Table::new(&Scanner::new(&matcher, &classes)?)?;
-        let columns = characters.columns(&table.columns, table.skip);
         let safe = safe_pairs(&matcher, &classes, &table.columns);
-        Ok(Automaton { columns, table, safe })
+        let [letter, space] = [b"a", b" "].map(|text| usize::from(characters.at(text, 0).0));
+        let may_join_words = (0..matcher.ways.len()).any(|state| {
+            let read = |state: usize, class: usize| matcher.ways.get(state)?.get(class);
+            let next = |state, class| read(state, class).map_or(DEAD, |way| way.next);
+            next(next(next(state, letter), space), letter) != DEAD
+        });
+        let columns = characters.columns(&table.columns, table.skip);
+        Ok(Automaton { columns, table, safe, may_join_words })
     }
 
     /// Writes where the next pieces of `text` from `start` on end, and returns their count: 0 only
