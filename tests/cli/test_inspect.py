@@ -8,11 +8,18 @@ from pathlib import Path
 import pytest
 from support.cli import RAW, TEXT, TOKENIZER, Result, failure, in_process, run, saved
 from support.cli import folder as folder  # a fixture
-from support.engines import quick_once
+from support.engines import native_only, quick_once
 
+import bpetite
 from bpetite import Tokenizer
 
 pytestmark = quick_once
+
+SPLIT_BY = "split by             " + (
+    "the native engine"
+    if bpetite.engine == "native"
+    else "regex: the Python engine splits all text by it"
+)
 
 
 def inspected(tokenizer: Tokenizer, *arguments: str) -> str:
@@ -30,7 +37,7 @@ def test_figures_of_a_vocabulary() -> None:
     tokenizer = Tokenizer.train("ab ab ab éé", 260, special_tokens=("<a>", "«b»"))
     assert tokenizer.merges == ((97, 98), (32, 256), (195, 169), (32, 258))
     rows = inspected(tokenizer).splitlines()
-    assert rows[:11] == [
+    assert rows[:12] == [
         "format               bpetite",
         f"fingerprint          {tokenizer.fingerprint}",
         "ids in use           262",
@@ -41,15 +48,16 @@ def test_figures_of_a_vocabulary() -> None:
         "part of a character  128 tokens (49.2%)",
         "pattern              gpt2",
         f"                     {tokenizer.patterns[0]}",
+        SPLIT_BY,
         "longest tokens          3 bytes  ' ab'",
     ]
-    assert rows[11:15] == [
+    assert rows[12:16] == [
         "                        3 bytes  ' é'",
         "                        2 bytes  'ab'",
         "                        2 bytes  'é'",
         "                        1 bytes  '\\x00'",
     ]
-    assert len(rows) == 20
+    assert len(rows) == 21
 
 
 def test_figures_of_a_vocabulary_without_merges() -> None:
@@ -88,13 +96,29 @@ def test_pattern_is_shown_with_its_names(pattern: str, name: str) -> None:
     assert rows_from("pattern", "--model", "other.json") == [
         f"pattern              {name}",
         f"                     {tokenizer.patterns[0]}",
+        SPLIT_BY,
     ]
 
 
 def test_pattern_without_a_name_is_shown_alone() -> None:
     Tokenizer.train(TEXT, 270, pattern=r"\S+|\s+").save("other.json")
     rows = rows_from("pattern", "--model", "other.json")
-    assert rows == [r"pattern              \S+|\s+"]
+    assert rows == [r"pattern              \S+|\s+", SPLIT_BY]
+
+
+@native_only
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        (r"(?<=a)b|[\s\S]", "it has a group (?<...)"),
+        (r"(?:(?:a|b){0,30}a(?:a|b){14}|[\s\S])", "its automaton would be too large"),
+    ],
+)
+def test_reason_that_regex_splits_is_shown(pattern: str, reason: str) -> None:
+    Tokenizer.train(TEXT, 270, pattern=pattern).save("other.json")
+    assert rows_from("split by", "--model", "other.json") == [
+        f"split by             regex: {reason}"
+    ]
 
 
 def test_more_patterns_and_normal_form_are_shown() -> None:
@@ -110,6 +134,7 @@ def test_more_patterns_and_normal_form_are_shown() -> None:
         r"pattern              \p{N}",
         "then by              gpt2",
         f"                     {TOKENIZER.patterns[0]}",
+        SPLIT_BY,
         "normal form          C, of the text before it is split",
     ]
 
@@ -346,6 +371,7 @@ def test_json_has_the_figures() -> None:
         "mean_bytes": 261 / 258,
         "partial_tokens": 128,
         "patterns": [*tokenizer.patterns],
+        "split_by": "native" if bpetite.engine == "native" else "regex",
         "lossless": True,
     }
 

@@ -119,6 +119,28 @@ def test_a_megabyte_of_training_warns_if_native_is_missing() -> None:
     assert (code, line.partition(": ")[2]) == (1, SLOW)
 
 
+BY_REGEX = """
+import warnings
+from bpetite import PieceCounts, Tokenizer
+tokenizer = Tokenizer.train("ab ", 256, pattern=r"(?<=a)b|[\\s\\S]")
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    for _ in range(3):
+        tokenizer.encode("ab cd\\n" * 100_000)
+    PieceCounts.from_corpus("ab cd\\n" * 200_000, pattern=r"(?<=c)d|[\\s\\S]")
+print([(each.category.__name__, str(each.message), each.filename) for each in caught])
+"""
+
+
+@native_only
+def test_much_work_warns_once_for_each_reason_that_regex_splits() -> None:
+    slow = (
+        "bpetite splits text by `regex`, 30 to 140 times slower than by the native engine, because "
+        "it has a group (?<...)"
+    )
+    assert run(None, BY_REGEX) == (0, str([("SlowEngineWarning", slow, "<string>")]))
+
+
 @pytest.mark.parametrize("engine", ["python", BEST])
 def test_a_requested_engine_never_warns(engine: str) -> None:
     assert run(engine, USE) == (0, "[]")

@@ -1,31 +1,36 @@
-"""One warning per process if much text goes through Python because the native engine is missing."""
+"""One warning per process for each reason that much text goes through Python."""
 
 from __future__ import annotations
 
 import warnings
 
-from bpetite._engine.choice import INSTALL_NATIVE
+from bpetite._engine.choice import INSTALL_NATIVE, is_fallback
 
 MAX_QUIET_CHARACTERS = 1 << 20
 
-_characters = 0
+NO_NATIVE_ENGINE = (
+    "bpetite works with its Python engine, 20 to 40 times slower than the native one; "
+    f"set BPETITE_ENGINE=python to silence this, or {INSTALL_NATIVE}"
+)
+
+REASON = NO_NATIVE_ENGINE if is_fallback else None
+"""Why the Python engine does all work, if nobody asked for it."""
+
+_characters: dict[str, int] = {}
 
 
 class SlowEngineWarning(RuntimeWarning):
-    """The Python engine does much work because the native engine is missing.
+    """Much text goes through Python: the native engine is missing, or cannot split by a pattern.
 
     `BPETITE_ENGINE=python` asks for the Python engine, and so silences this warning.
     """
 
 
-def count_work(n_characters: int) -> None:
-    """Count text that the Python engine processes; warn when there is more than a megabyte."""
-    global _characters
-    before, _characters = _characters, _characters + n_characters
-    if before <= MAX_QUIET_CHARACTERS < _characters:
-        warnings.warn(
-            "bpetite works with its Python engine, 20 to 40 times slower than the native one; "
-            f"set BPETITE_ENGINE=python to silence this, or {INSTALL_NATIVE}",
-            SlowEngineWarning,
-            stacklevel=5,  # the caller of a method of Tokenizer
-        )
+def count_work(n_characters: int, reason: str | None) -> None:
+    """Count text that goes through Python for a reason; warn when it is more than a megabyte."""
+    if reason is None:
+        return
+    before = _characters.get(reason, 0)
+    _characters[reason] = before + n_characters
+    if before <= MAX_QUIET_CHARACTERS < _characters[reason]:
+        warnings.warn(reason, SlowEngineWarning, stacklevel=5)  # the caller of `Tokenizer.encode`

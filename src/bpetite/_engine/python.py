@@ -15,10 +15,9 @@ from bpetite._corpus import DocumentCorpus
 from bpetite._decoder import byte_offsets, character_offsets, characters_in, join_tokens
 from bpetite._encoder import Encoder, ResplitError, merger_of
 from bpetite._engine.arrays import as_array, joined
-from bpetite._engine.choice import is_fallback
 from bpetite._engine.contract import FREE_LEARNING, Ids, Learning
 from bpetite._engine.documents import documents_in
-from bpetite._engine.fallback import count_work
+from bpetite._engine.fallback import REASON, count_work
 from bpetite._engine.trusted import first_tokens, segments
 from bpetite._pretokenizer import Pretokenizer, SpecialSplitter
 from bpetite._progress import Reporter
@@ -48,8 +47,12 @@ class TextEncoder:
     """
 
     def __init__(
-        self, vocabulary: Vocabulary, merge: Callable[[bytes], Sequence[int]] | None = None
+        self,
+        vocabulary: Vocabulary,
+        merge: Callable[[bytes], Sequence[int]] | None = None,
+        reason: str | None = REASON,
     ) -> None:
+        self._reason = reason
         self._pretokenizer = Pretokenizer(*vocabulary.patterns, normalizer=vocabulary.normalizer)
         self._encoder = Encoder(vocabulary, self._pretokenizer.needs_resplit, merge)
         self._special_tokens: Mapping[str, int] = vocabulary.special_tokens
@@ -57,10 +60,15 @@ class TextEncoder:
         self._vocabulary = vocabulary
 
     def encode(self, text: Text, ordinary: bool = False, _threads: int = 1) -> list[int]:
-        return _concatenated(self._parts(_counted(text), ordinary, _concatenated))
+        return _concatenated(self._parts(self._counted(text), ordinary, _concatenated))
 
     def count(self, text: Text, ordinary: bool = False) -> int:
-        return sum(self._parts(_counted(text), ordinary, lambda ids: sum(map(len, ids))))
+        return sum(self._parts(self._counted(text), ordinary, lambda ids: sum(map(len, ids))))
+
+    def _counted(self, text: Text) -> str:
+        text = as_str(text)
+        count_work(len(text), self._reason)
+        return text
 
     def _parts(self, text: str, ordinary: bool, join: _Join[T]) -> Iterator[T]:
         """Yield `join` of the ids of the pieces of each block, and of each special literal."""
@@ -129,11 +137,8 @@ class TextEncoder:
 make_text_encoder = TextEncoder
 
 
-def _counted(text: Text) -> str:
-    text = as_str(text)
-    if is_fallback:
-        count_work(len(text))
-    return text
+def regex_reason(_patterns: Sequence[str]) -> str | None:
+    return "the Python engine splits all text by it"
 
 
 def _concatenated(parts: Iterable[Sequence[int]]) -> list[int]:
@@ -206,6 +211,7 @@ def count_pieces(
     pattern: str,
     reporter: Reporter,
     _threads: int | None,
+    reason: str | None = REASON,
 ) -> Counts:
     pretokenizer = Pretokenizer(pattern)
     counts: Counter[str] = Counter()
@@ -223,8 +229,7 @@ def count_pieces(
                 for piece in new:
                     del counts[piece]
                 exact_counts.update(pretokenizer.split_exactly(block))
-            if is_fallback:
-                count_work(len(block))
+            count_work(len(block), reason)
             reporter.report(corpus.bytes_read)
     counts.update(exact_counts)
     return counts
