@@ -15,7 +15,7 @@ use crate::mem::prefetch;
 use crate::simd::{Instructions, Isa, Work};
 use automaton::{Automaton, Lanes, MIN_LANES_BYTES, NextEnds};
 use rules::Rules;
-use unicode::{Classes, LETTER, LOWER, NEWLINE, NUMBER, UPPER, WHITESPACE};
+use unicode::{LETTER, LOWER, NEWLINE, NUMBER, UPPER, WHITESPACE, classes};
 use window::Window;
 
 /// A pattern that has rules.
@@ -88,7 +88,7 @@ impl From<Pattern> for Kind<'_> {
 /// Whoever is about to split texts calls it while it holds Python's lock: later, a forked process
 /// could wait for ever for a thread that was making it.
 pub fn prepare() {
-    let _ = (Isa::get(), Classes::get());
+    let _ = (Isa::get(), classes());
 }
 
 /// The least room for the ends of pieces. Some may be taken back until 64 more are found.
@@ -114,7 +114,7 @@ impl<'a> Pieces<'a> {
 
     pub fn with_isa(splitter: impl Into<Kind<'a>>, text: &'a [u8], isa: Isa) -> Pieces<'a> {
         debug_assert!(u32::try_from(text.len()).is_ok());
-        let rules = Rules { text, whole: text, classes: Classes::get() };
+        let rules = Rules { text, whole: text, classes: classes() };
         Pieces { kind: splitter.into(), isa, rules, text_ends: &[], at: 0, lanes: None }
     }
 

@@ -1,6 +1,6 @@
 //! Numbers that divide a text before a pattern splits it.
 
-use super::unicode::{Classes, NUMBER};
+use super::unicode::{CodePoints, NUMBER, classes};
 use crate::mem::growth::push;
 
 /// The most ends that one call finds, so that memory does not grow with the text.
@@ -14,7 +14,7 @@ pub struct NumberEnds<'a> {
     /// The ends of the texts that are to be divided, which stand side by side in `whole`.
     text_ends: &'a [u32],
     max_digits: usize,
-    classes: &'static Classes,
+    classes: &'static CodePoints,
     at: usize,
     /// How many characters of a match precede `at`.
     matched: usize,
@@ -23,7 +23,7 @@ pub struct NumberEnds<'a> {
 
 impl<'a> NumberEnds<'a> {
     pub fn new(whole: &'a [u8], text_ends: &'a [u32], max_digits: usize) -> NumberEnds<'a> {
-        let classes = Classes::get();
+        let classes = classes();
         NumberEnds { whole, text_ends, max_digits, classes, at: 0, matched: 0, last_end: 0 }
     }
 
@@ -86,7 +86,7 @@ fn length_without_numbers(text: &[u8]) -> usize {
 /// For tests: the texts that numbers divide a text into, by the plainest way.
 #[cfg(test)]
 pub fn divided(text: &str, max_digits: usize) -> Vec<&str> {
-    let is_number = |at: usize| Classes::get().at(text.as_bytes(), at).0 & NUMBER != 0;
+    let is_number = |at: usize| classes().at(text.as_bytes(), at).0 & NUMBER != 0;
     let (mut parts, mut start, mut matched) = (Vec::new(), 0, 0);
     for (at, _) in text.char_indices() {
         let is_edge =

@@ -1,6 +1,6 @@
 //! The rules of the patterns, one character at a time: the reference for `window`.
 
-use super::unicode::{Classes, LETTER, LOWER, NEWLINE, NOT_SYMBOL, NUMBER, UPPER, WHITESPACE};
+use super::unicode::{CodePoints, LETTER, LOWER, NEWLINE, NOT_SYMBOL, NUMBER, UPPER, WHITESPACE};
 
 /// The text to split, which is UTF-8. A method returns where a match that begins at `start` ends.
 #[derive(Clone, Copy)]
@@ -8,7 +8,7 @@ pub struct Rules<'a> {
     pub text: &'a [u8],
     /// The text, and any bytes behind it.
     pub whole: &'a [u8],
-    pub classes: &'static Classes,
+    pub classes: &'static CodePoints,
 }
 
 impl Rules<'_> {

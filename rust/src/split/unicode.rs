@@ -2,6 +2,7 @@
 //!
 //! Both engines share one table: this module includes the Python engine's `_unicode/data.py`.
 
+use std::collections::HashMap;
 use std::sync::OnceLock;
 
 const DATA: &str = include_str!("../../../src/bpetite/_unicode/data.py");
@@ -22,28 +23,73 @@ pub const NEWLINE: u8 = 32;
 /// A symbol, `[^\s\p{L}\p{N}]`, has none of these classes.
 pub const NOT_SYMBOL: u8 = LETTER | NUMBER | WHITESPACE;
 
-const CODE_POINT_COUNT: usize = 0x11_0000;
+pub const CODE_POINT_COUNT: usize = 0x11_0000;
 const BLOCK_CODE_POINTS: usize = 128;
 
-/// The classes of all code points, in blocks. Equal blocks are stored once.
-pub struct Classes {
+/// A byte for each code point, in blocks. Equal blocks are stored once.
+pub struct CodePoints {
     block_of: Vec<u16>,
-    blocks: Vec<[u8; BLOCK_CODE_POINTS]>,
+    pub blocks: Vec<[u8; BLOCK_CODE_POINTS]>,
     /// The block of ASCII.
-    ascii: [u8; BLOCK_CODE_POINTS],
+    pub ascii: [u8; BLOCK_CODE_POINTS],
 }
 
-impl Classes {
-    /// Returns the table. The first call makes it.
-    pub fn get() -> &'static Classes {
-        static TABLE: OnceLock<Classes> = OnceLock::new();
-        TABLE.get_or_init(|| Classes::from_runs(runs(DATA)))
+impl CodePoints {
+    /// `bytes` has one for each code point.
+    pub fn new(bytes: &[u8]) -> CodePoints {
+        assert_eq!(bytes.len(), CODE_POINT_COUNT, "all code points");
+        let (mut block_of, mut blocks, mut known) = (Vec::new(), Vec::new(), HashMap::new());
+        for block in bytes.as_chunks::<BLOCK_CODE_POINTS>().0 {
+            block_of.push(*known.entry(*block).or_insert_with(|| {
+                blocks.push(*block);
+                u16::try_from(blocks.len() - 1).expect("fewer blocks than 65,536")
+            }));
+        }
+        CodePoints { ascii: blocks[0], block_of, blocks }
     }
 
-    fn from_runs(runs: impl Iterator<Item = (u8, usize)>) -> Classes {
+    /// Returns the byte of a code point.
+    #[inline(always)]
+    pub fn of(&self, code: u32) -> u8 {
+        let code = code as usize;
+        self.blocks[usize::from(self.block_of[code / BLOCK_CODE_POINTS])][code % BLOCK_CODE_POINTS]
+    }
+
+    /// Returns the byte of the character that begins at `at`, and its length in bytes.
+    #[inline(always)]
+    pub fn at(&self, text: &[u8], at: usize) -> (u8, usize) {
+        let lead = text[at];
+        if lead < 0x80 {
+            return (self.ascii[usize::from(lead)], 1);
+        }
+        let (code, length) = decode(text, at);
+        (self.of(code), length)
+    }
+
+    /// Returns the byte of all code points of a range, if it is the same.
+    pub fn of_all(&self, first: u32, last: u32) -> Option<u8> {
+        let one = self.of(first);
+        let mut code = first;
+        while code <= last {
+            let block = &self.blocks[usize::from(self.block_of[code as usize / BLOCK_CODE_POINTS])];
+            let start = code as usize % BLOCK_CODE_POINTS;
+            let count = (BLOCK_CODE_POINTS - start).min((last - code) as usize + 1);
+            if block[start..start + count].iter().any(|&byte| byte != one) {
+                return None;
+            }
+            code += count as u32;
+        }
+        Some(one)
+    }
+}
+
+/// The classes of all code points.
+pub fn classes() -> &'static CodePoints {
+    static TABLE: OnceLock<CodePoints> = OnceLock::new();
+    TABLE.get_or_init(|| {
         let mut class_of = vec![0_u8; CODE_POINT_COUNT];
         let mut start = 0;
-        for (class, length) in runs {
+        for (class, length) in runs(DATA) {
             class_of[start..start + length].fill(class);
             start += length;
         }
@@ -54,37 +100,8 @@ impl Classes {
         }
         class_of[usize::from(b'\r')] |= NEWLINE;
         class_of[usize::from(b'\n')] |= NEWLINE;
-
-        let mut blocks: Vec<[u8; BLOCK_CODE_POINTS]> = Vec::new();
-        let mut block_of = Vec::with_capacity(CODE_POINT_COUNT / BLOCK_CODE_POINTS);
-        for block in class_of.chunks_exact(BLOCK_CODE_POINTS) {
-            let number = blocks.iter().rposition(|known| known == block).unwrap_or_else(|| {
-                blocks.push(block.try_into().expect("a chunk of one block"));
-                blocks.len() - 1
-            });
-            block_of.push(u16::try_from(number).expect("fewer blocks than 65,536"));
-        }
-        let ascii = blocks[0];
-        Classes { block_of, blocks, ascii }
-    }
-
-    /// Returns the classes of a code point.
-    #[inline(always)]
-    pub fn of(&self, code: u32) -> u8 {
-        let code = code as usize;
-        self.blocks[usize::from(self.block_of[code / BLOCK_CODE_POINTS])][code % BLOCK_CODE_POINTS]
-    }
-
-    /// Returns the classes of the character that begins at `at`, and its length in bytes.
-    #[inline(always)]
-    pub fn at(&self, text: &[u8], at: usize) -> (u8, usize) {
-        let lead = text[at];
-        if lead < 0x80 {
-            return (self.ascii[usize::from(lead)], 1);
-        }
-        let (code, length) = decode(text, at);
-        (self.of(code), length)
-    }
+        CodePoints::new(&class_of)
+    })
 }
 
 /// Returns the code point outside ASCII that begins at `at`, and its length in bytes.

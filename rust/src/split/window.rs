@@ -344,7 +344,7 @@ fn ones(mut bits: u64) -> impl Iterator<Item = u32> {
 #[cfg(test)]
 mod tests {
     use crate::simd::{Instructions, Scalar};
-    use crate::split::unicode::{Classes, LETTER, LOWER, UPPER};
+    use crate::split::unicode::{LETTER, LOWER, UPPER, classes};
 
     #[test]
     fn leads_of_letters_belong_to_letters() {
@@ -352,7 +352,7 @@ mod tests {
             let mut block = [0; 64];
             character.encode_utf8(&mut block[..4]);
             let leads = Scalar.leads(&block);
-            let class = Classes::get().of(character.into());
+            let class = classes().of(character.into());
             if leads.uncased == 1 {
                 assert_eq!((class, character.len_utf8()), (LETTER | UPPER | LOWER, 3));
             }

@@ -31,7 +31,7 @@ pub use classes::Set;
 pub use lanes::{Lanes, MIN_BYTES as MIN_LANES_BYTES, NextEnds};
 pub use program::Node;
 
-use classes::{Class, Classes, Columns};
+use classes::{Class, Columns, classes_of};
 use matcher::{DEAD, Matcher};
 use program::Program;
 use scanner::Scanner;
@@ -50,7 +50,7 @@ pub struct Automaton {
 impl Automaton {
     /// Returns the automaton of a pattern, or the reason that it has no automaton.
     pub fn new(pattern: &Node, sets: &[Set]) -> Result<Automaton, String> {
-        let (characters, classes) = Classes::new(sets)?;
+        let (characters, classes) = classes_of(sets)?;
         let mut matcher = Matcher::new(&Program::new(pattern)?, &classes)?;
         add_gaps(&mut matcher, classes.len())?;
         let table = Table::new(&Scanner::new(&matcher, &classes)?)?;
@@ -61,7 +61,7 @@ impl Automaton {
             let next = |state, class| read(state, class).map_or(DEAD, |way| way.next);
             next(next(next(state, letter), space), letter) != DEAD
         });
-        let columns = characters.columns(&table.columns, table.skip);
+        let columns = Columns::new(characters, &table.columns, table.skip);
         Ok(Automaton { columns, table, safe, may_join_words })
     }
 
