@@ -44,6 +44,11 @@ SERVED = {
     "qwen3.5": QWEN_35,
     "tekken": TEKKEN,
     "exaone-moe": EXAONE,
+    "bloom": r" ?[^(\s|.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c)]+",
+    "deepseek-v3": (
+        r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
+        r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    ),
     "digits": r"\p{N}+",
     "lines": r"[^\n]+|[\n]+",
     "counted": r"\p{Lu}{2,3}?|\w{0}[a-z]{2}|[\s\S]".replace(r"\w{0}", ""),
@@ -201,7 +206,7 @@ def test_a_tree_is_refused_with_the_reason(pattern: str, reason: str) -> None:
     ("pattern", "reason"),
     [
         (r"a*", "match the empty string"),
-        (r" ?\p{L}+", "a match can begin and fail"),
+        (r"ab?c|\s", "too far before its last character"),
         (r"a+b|a|[^a]", "too far before its last character"),
         (r"(?:a|b){0,30}a(?:a|b){14}|[\s\S]", "too large"),
         ("|".join(map(chr, range(0x4E00, 0x4E60))), "more than 63 classes"),

@@ -34,6 +34,12 @@ pub struct Matcher {
 impl Matcher {
     pub const START: usize = 0;
 
+    /// Returns whether each match that begins with a character of a class has an end.
+    pub fn begins(&self, class: usize) -> bool {
+        let next = self.ways[Matcher::START][class].next;
+        next != DEAD && self.is_sure[next]
+    }
+
     pub fn new(program: &Program, classes: &[Class]) -> Result<Matcher, String> {
         let mut states = vec![vec![program.start]];
         let mut known = HashMap::from([(states[0].clone(), 0)]);

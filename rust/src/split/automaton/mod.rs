@@ -7,8 +7,8 @@
 //! 3. `scanner`: the automaton of the whole text, which reads each character once.
 //! 4. `table`: that automaton as a table, and `lanes`: six parts of a long text at a time.
 //!
-//! A pattern for which one of these has no room is refused with the reason, and so is a pattern that
-//! leaves text between its matches, unless the first character tells: such text is a piece too.
+//! A pattern for which one of these has no room is refused with the reason. So is a pattern of which a
+//! match fails behind its second character, which leaves a gap between matches.
 //!
 //! # Why the ends are right
 //!
@@ -17,8 +17,8 @@
 //! 2. Where a match may go on behind an end, the scanner has both continuations: that of the match,
 //!    and that of the text behind the end. It tells an end only as one that may be taken back, until
 //!    one of the two is ruled out.
-//! 3. A match never is empty, and each text is covered by matches. So the state behind an end is the
-//!    start, and nothing before the end matters.
+//! 3. A match never is empty, and matches and the gaps between them cover each text. So the state behind
+//!    an end is the start, and nothing before the end matters.
 
 mod classes;
 mod lanes;
@@ -51,16 +51,19 @@ impl Automaton {
     /// Returns the automaton of a pattern, or the reason that it has no automaton.
     pub fn new(pattern: &Node, sets: &[Set]) -> Result<Automaton, String> {
         let (characters, classes) = classes_of(sets)?;
-        let mut matcher = Matcher::new(&Program::new(pattern)?, &classes)?;
-        add_gaps(&mut matcher, classes.len())?;
+        let matcher = Matcher::new(&Program::new(pattern)?, &classes)?;
+        if matcher.ways[Matcher::START].iter().any(|way| way.accepts) {
+            return Err("it can match the empty string".into());
+        }
         let table = Table::new(&Scanner::new(&matcher, &classes)?)?;
         let safe = safe_pairs(&matcher, &classes, &table.columns);
         let [letter, space] = [b"a", b" "].map(|text| usize::from(characters.at(text, 0).0));
-        let may_join_words = (0..matcher.ways.len()).any(|state| {
-            let read = |state: usize, class: usize| matcher.ways.get(state)?.get(class);
-            let next = |state, class| read(state, class).map_or(DEAD, |way| way.next);
-            next(next(next(state, letter), space), letter) != DEAD
-        });
+        let may_join_words = !matcher.begins(letter)
+            || (0..matcher.ways.len()).any(|state| {
+                let read = |state: usize, class: usize| matcher.ways.get(state)?.get(class);
+                let next = |state, class| read(state, class).map_or(DEAD, |way| way.next);
+                next(next(next(state, letter), space), letter) != DEAD
+            });
         let columns = Columns::new(characters, &table.columns, table.skip);
         Ok(Automaton { columns, table, safe, may_join_words })
     }
@@ -103,36 +106,9 @@ impl Automaton {
     }
 }
 
-/// Lets text between two matches be a match: characters with which none begins.
-///
-/// Its first character alone shows such text, or the pattern is refused.
-fn add_gaps(matcher: &mut Matcher, end: usize) -> Result<(), String> {
-    let first = &matcher.ways[Matcher::START];
-    let is_gap: Vec<bool> = first[..end].iter().map(|way| way.next == DEAD).collect();
-    if first.iter().any(|way| way.accepts) {
-        return Err("it can match the empty string".into());
-    }
-    let is_sure = |way: &matcher::Way| way.next == DEAD || matcher.is_sure[way.next];
-    if !first[..end].iter().all(is_sure) {
-        return Err("a match can begin and fail, which leaves text between matches".into());
-    }
-    if is_gap.contains(&true) {
-        let gap = matcher.ways.len();
-        let ways = (0..=end).map(|class| match is_gap.get(class) {
-            Some(true) => matcher::Way { next: gap, accepts: true },
-            _ => matcher::Way { next: DEAD, accepts: true },
-        });
-        matcher.ways.push(ways.collect());
-        matcher.is_sure.push(true);
-        for (class, _) in is_gap.iter().enumerate().filter(|(_, is_gap)| **is_gap) {
-            matcher.ways[Matcher::START][class].next = gap;
-        }
-    }
-    Ok(())
-}
-
 /// Returns the safe splits: no state behind a character of the first class has a way on with the
-/// second, and each accepts there exactly if it accepts at the end of the text.
+/// second, and each accepts there exactly if it accepts at the end of the text. A match always begins
+/// with one of the two, if no match before has it; so no gap has both.
 fn safe_pairs(matcher: &Matcher, classes: &[Class], columns: &[u8]) -> Vec<u64> {
     let mut safe = vec![u64::MAX; classes.len()];
     for before in 0..classes.len() {
@@ -144,7 +120,8 @@ fn safe_pairs(matcher: &Matcher, classes: &[Class], columns: &[u8]) -> Vec<u64> 
                 ways[behind].next == DEAD && ways[behind].accepts == accepts_at_end
             };
             // Two columns are safe if all their classes are.
-            if !states.iter().all(|ways| ends_in(ways)) {
+            let has_no_gap = matcher.begins(before) || matcher.begins(behind);
+            if !has_no_gap || !states.iter().all(|ways| ends_in(ways)) {
                 safe[usize::from(columns[before])] &= !(1 << columns[behind]);
             }
         }

@@ -6,6 +6,9 @@
 //!
 //! - if the next character decides, its step tells the end;
 //! - else a step tells it at once, and a later one *takes it back* if the match does go on to a later end.
+//!
+//! The text between two matches is a *gap*, and a piece too. Where a match begins and fails, a gap begins
+//! or goes on. The second character of the match has to tell whether it fails.
 
 use std::collections::HashMap;
 
@@ -21,9 +24,9 @@ pub struct Told {
     pub taken_back: u8,
 }
 
-const MAX_TAKEN_BACK: u8 = 3;
-const MAX_STATES: usize = 1500;
-const MAX_DEPTH: u32 = 6;
+const MAX_TAKEN_BACK: u8 = 8;
+const MAX_STATES: usize = 4000;
+const MAX_DEPTH: u32 = 12;
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct State {
@@ -31,6 +34,19 @@ struct State {
     matcher: usize,
     /// The last end that the match has, if it is not sure of a later one.
     found: Option<Box<Found>>,
+    gap: Gap,
+}
+
+/// How a state stands to a gap.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Gap {
+    /// The match does not fail.
+    None,
+    /// No match has begun in the gap so far.
+    Inside,
+    /// The match has read one character, and may fail. If it does not, the gap ends so many bytes
+    /// before; at 0 there was no gap.
+    MayEnd(u8),
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -56,7 +72,7 @@ struct TooFar;
 
 impl Scanner {
     pub fn new(matcher: &Matcher, classes: &[Class]) -> Result<Scanner, String> {
-        let start = State { matcher: Matcher::START, found: None };
+        let start = State::of(Matcher::START);
         let mut states = vec![start.clone()];
         let mut known = HashMap::from([(start, 0)]);
         let mut steps = Vec::new();
@@ -86,6 +102,11 @@ impl Scanner {
 }
 
 impl State {
+    /// Of a match that does not fail.
+    fn of(matcher: usize) -> State {
+        State { matcher, found: None, gap: Gap::None }
+    }
+
     /// How many of the last ends may be taken back.
     fn unsure(&self) -> u8 {
         self.found.as_ref().map_or(0, |found| found.told.max(found.behind.unsure()))
@@ -105,36 +126,56 @@ fn step(
     }
     let Way { next, accepts } = matcher.ways[state.matcher][class];
     let is_end_of_text = class + 1 == matcher.ways[0].len();
-    let anew =
-        || step(matcher, &State { matcher: Matcher::START, found: None }, class, length, depth + 1);
-    let later = Told { ends: 0, taken_back: state.found.as_ref().map_or(0, |found| found.told) };
+    let anew = || step(matcher, &State::of(Matcher::START), class, length, depth + 1);
+    let inside = State { gap: Gap::Inside, ..State::of(Matcher::START) };
+    let told = Told {
+        ends: if let Gap::MayEnd(distance @ 1..) = state.gap { 1 << distance } else { 0 },
+        taken_back: state.found.as_ref().map_or(0, |found| found.told),
+    };
+    if next == DEAD && accepts {
+        let told = Told { ends: told.ends | 1, ..told };
+        if is_end_of_text {
+            return Ok((None, told));
+        }
+        let (next, Told { ends: 0, taken_back: 0 }) = anew()? else { return Err(TooFar) };
+        return Ok((next, told));
+    }
     if next == DEAD {
-        if accepts {
-            let told = Told { ends: 1, ..later };
-            if is_end_of_text {
-                return Ok((None, told));
-            }
-            let (next, Told { ends: 0, taken_back: 0 }) = anew()? else { return Err(TooFar) };
-            return Ok((next, told));
+        if let Some(found) = &state.found {
+            // The end that was found counts.
+            let (next, told) = step(matcher, &found.behind, class, length, depth + 1)?;
+            return Ok((next, with_end(told, found)?));
         }
-        if is_end_of_text && state.matcher == Matcher::START {
-            return Ok((None, later)); // an empty text
-        }
-        // The end that was found counts.
-        let found = state.found.as_ref().ok_or(TooFar)?;
-        let (next, told) = step(matcher, &found.behind, class, length, depth + 1)?;
-        return Ok((next, with_end(told, found)?));
+        return match state.gap {
+            Gap::MayEnd(_) => step(matcher, &inside, class, length, depth + 1),
+            Gap::Inside if is_end_of_text => Ok((None, Told { ends: 1, taken_back: 0 })),
+            Gap::None if state.matcher != Matcher::START => Err(TooFar),
+            Gap::None if is_end_of_text => Ok((None, Told::default())), // an empty text
+            Gap::None | Gap::Inside => Ok((Some(inside), Told::default())),
+        };
     }
     if accepts {
         if matcher.is_sure[next] {
-            return Ok((Some(State { matcher: next, found: None }), later));
+            return Ok((Some(State::of(next)), told));
         }
         let (Some(behind), Told { ends: 0, taken_back: 0 }) = anew()? else { return Err(TooFar) };
         let found = Some(Box::new(Found { told: 0, distance: length, behind }));
-        return Ok((Some(State { matcher: next, found }), later));
+        return Ok((Some(State { found, ..State::of(next) }), told));
     }
     let Some(found) = &state.found else {
-        return Ok((Some(State { matcher: next, found: None }), Told::default()));
+        if matcher.is_sure[next] {
+            let is_gap = state.gap == Gap::Inside;
+            return Ok((
+                Some(State::of(next)),
+                Told { ends: told.ends | u8::from(is_gap), ..told },
+            ));
+        }
+        let gap = match state.gap {
+            Gap::None if state.matcher == Matcher::START => Gap::MayEnd(0),
+            Gap::Inside => Gap::MayEnd(length),
+            Gap::None | Gap::MayEnd(_) => return Err(TooFar),
+        };
+        return Ok((Some(State { gap, ..State::of(next) }), Told::default()));
     };
     let (Some(behind), told) = step(matcher, &found.behind, class, length, depth + 1)? else {
         return Err(TooFar);
@@ -143,7 +184,7 @@ fn step(
     let count = (found.told + told.ends.count_ones() as u8).checked_sub(told.taken_back);
     let count = count.filter(|&count| count <= MAX_TAKEN_BACK).ok_or(TooFar)?;
     let found = Some(Box::new(Found { told: count, distance: 0, behind }));
-    Ok((Some(State { matcher: next, found }), told))
+    Ok((Some(State { found, ..State::of(next) }), told))
 }
 
 /// Tells an end too, unless it was told. Ends are taken back before others are told.
