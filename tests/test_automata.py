@@ -14,6 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.engines import native_only
 from support.examples import few_examples
+from support.patterns import MODEL_PATTERNS
 from support.times import best_time
 
 from bpetite import PATTERNS, PieceCounts, Tokenizer
@@ -25,35 +26,15 @@ from conftest import TEXTS
 
 pytestmark = native_only
 
-QWEN_35 = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}"
-    r"| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-TEKKEN = (
-    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
-    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
-    r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-EXAONE = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}"
-    r"| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+"
-)
+QWEN_35 = MODEL_PATTERNS["qwen3.5"]
 
 SERVED = {
     **PATTERNS,
-    "qwen3.5": QWEN_35,
-    "tekken": TEKKEN,
-    "exaone-moe": EXAONE,
-    "bloom": r" ?[^(\s|.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c)]+",
-    "deepseek-v3": (
-        r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
-        r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-    ),
+    **MODEL_PATTERNS,
     "digits": r"\p{N}+",
     "lines": r"[^\n]+|[\n]+",
     "counted": r"\p{Lu}{2,3}?|\w{0}[a-z]{2}|[\s\S]".replace(r"\w{0}", ""),
 }
-"""Patterns of models, by the names of the models, and some of our own."""
 
 by_pattern = pytest.mark.parametrize("pattern", SERVED.values(), ids=SERVED)
 

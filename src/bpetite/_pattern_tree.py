@@ -28,7 +28,7 @@ Node = tuple[Any, ...]
 _LAST = 0x10FFFF
 
 # `\s`, the property White_Space.
-_SPACE: Ranges = (
+SPACE: Ranges = (
     (9, 13), (0x20, 0x20), (0x85, 0x85), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A),
     (0x2028, 0x2029), (0x202F, 0x202F), (0x205F, 0x205F), (0x3000, 0x3000),
 )  # fmt: skip
@@ -115,7 +115,7 @@ class _Parser:
         numbers = [self._one_character(each) for each in node[1]]
         sets = [*self._number_of]
         members = [sets[number] for number in numbers if number is not None]
-        return self._set(_union(*members)) if len(members) == len(numbers) else None
+        return self._set(union(*members)) if len(members) == len(numbers) else None
 
     def _repeated(self, node: Node) -> Node:
         item = self._peek()
@@ -206,7 +206,7 @@ _IS_CODE = re.compile(r"\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|N\{
 def _of_class(text: str) -> Ranges:
     r"""Return the characters of `\s`, `\d`, `\p{L}` and their like."""
     if text[1] in "sS":
-        ranges = _SPACE
+        ranges = SPACE
     elif text[1] in "dD":
         ranges = category_ranges("Nd")
     elif text[1] in "pP":
@@ -253,15 +253,15 @@ def _of_set(text: str) -> Ranges:
             found.append(((ord(first), ord(last)),))
         else:
             found.append(_of(first))
-    ranges = _union(*found)
+    ranges = union(*found)
     return _inverse(ranges) if is_negative else ranges
 
 
 def _of(characters: str) -> Ranges:
-    return _union(*(((code, code),) for code in map(ord, characters)))
+    return union(*(((code, code),) for code in map(ord, characters)))
 
 
-def _union(*sets: Ranges) -> Ranges:
+def union(*sets: Ranges) -> Ranges:
     """Return the code points of all sets."""
     joined: list[list[int]] = []
     for first, last in sorted(each for ranges in sets for each in ranges):

@@ -15,6 +15,7 @@ from time import process_time
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from bpetite._automaton import SafeSplits, automaton_of, safe_splits_of
 from bpetite._unicode import compile_regex, differing, differs, nfc, nfc_positions
 from bpetite._unicode.patterns import corrected, items, named_characters
 
@@ -52,39 +53,7 @@ PATTERNS = MappingProxyType(
 
 GPT2_PATTERN = PATTERNS["gpt2"]
 
-# Safe splits: a piece always ends there, so a text may be split there before the pattern runs. No
-# alternative continues across them, none looks back, and the look-aheads start from white space
-# on the same side. With GPT-2's pattern, white space after anything else is a safe split. The
-# other patterns let newlines follow symbols. Their safe splits are before other white space, and
-# between a newline and a character that is neither white space nor "/" (o200k takes "/" after a
-# newline). With words, a space may follow a letter, so only known symbols and digits end a piece
-# before a space. The native engine has exact categories and splits in more places, such as between
-# a letter and a digit. Here that would be wrong: the installed `regex` may take a symbol for a
-# letter that a later Unicode version added.
-_BEFORE_SPACE = r"\S(?=\s)"
-_BEFORE_SPACE_OR_AFTER_NEWLINE = r"\S(?=[^\S\r\n])|[\r\n](?=[^\s/])"
-_BEHIND_WORDS = r"\S(?=[^\S\r\n ])|[!-@\[-`{-~](?= )|[\r\n](?=[^\s/])"
-_SAFE_SPLITS = {
-    pattern: {"gpt2": _BEFORE_SPACE, "words": _BEHIND_WORDS}.get(
-        name, _BEFORE_SPACE_OR_AFTER_NEWLINE
-    )
-    for name, pattern in PATTERNS.items()
-}
-
-# Where a piece ends, known by the characters before and behind alone. These are the safe splits,
-# and places between two kinds of characters that no alternative has in a row. They need exact
-# categories, and no normalizer, which may join a letter and a mark. The native engine has the same
-# table: `is_safe_split`.
-_LETTER_ENDS = {
-    "gpt2": r"\p{L}(?=\P{L})|[^\s\p{L}\p{N}'](?=\p{L})",
-    "o200k": r"\p{L}(?=[^\p{L}\p{M}'])",
-    "words": r"\p{L}(?=[^\p{L} ])|[^\s\p{L}\p{N}](?=\p{L}| )",
-}
-_PIECE_ENDS = {
-    pattern: rf"{_SAFE_SPLITS[pattern]}|\p{{N}}(?=\P{{N}})|[^\s\p{{L}}\p{{N}}](?=\p{{N}})|"
-    + _LETTER_ENDS.get(name, r"\p{L}(?=\P{L})")
-    for name, pattern in PATTERNS.items()
-}
+_NAMED = frozenset(PATTERNS.values())
 
 # The pieces of a block this long fit the processor's cache. Splitting and looking them up is up
 # to twice as fast as for a whole text at once (measured).
@@ -113,15 +82,6 @@ class Pretokenizer:
         self._compiled = compile_regex(pattern)
         self._patterns = patterns
         self._corrected: tuple[frozenset[str], Callable[[str], list[str]]] | None = None
-        safe_split = _SAFE_SPLITS.get(pattern) if len(patterns) == 1 else None
-        self.safe_split: regex.Pattern[str] | None = (
-            compile_regex(safe_split) if safe_split else None
-        )
-        """Ends where a text may be split before the pattern; None if no such place is known."""
-        self.piece_end: str | None = (
-            safe_split if normalizer or not safe_split else _PIECE_ENDS[pattern]
-        )
-        """Ends where a piece ends, unless `differs` is true of the two characters around."""
         self._normalizer = normalizer
         self.split: Callable[[str], list[str]]
         """Return the pieces of a text in order, by the categories of the installed `regex`."""
@@ -143,17 +103,30 @@ class Pretokenizer:
             self._corrected = known
         return known[1](text)
 
+    @property
+    def safe_splits(self) -> SafeSplits | None:
+        """Where a text may be split before the first pattern runs; None if no such place is known.
+
+        The other patterns split each of its pieces by itself.
+        """
+        return safe_splits_of(self._patterns[0])
+
+    @property
+    def raw_splits(self) -> SafeSplits | None:
+        """Where a text may be split before it is normalized."""
+        return safe_splits_of(self._patterns[0], self._normalizer is not None)
+
     needs_resplit: ClassVar[staticmethod[[str], bool]] = staticmethod(differs)
     """Return whether the text of a piece has to go through `split_exactly`."""
 
     def matches_all(self) -> bool:
         """Return whether the first pattern leaves no text between its matches.
 
-        This is known of the named patterns. Any other pattern is tried on each character alone,
-        and before one character of each kind, which proves nothing but finds the usual gaps.
+        A pattern without an automaton is tried on each character alone, and before one character
+        of each kind, which proves nothing but finds the usual gaps.
         """
-        if self.safe_split is not None:
-            return True
+        if automaton := automaton_of(self._patterns[0]):
+            return automaton.matches_all()
         characters = [*map(chr, chain(range(0xD800), range(0xE000, 0x110000)))]
         return all(map(self._compiled.match, characters)) and not any(
             self._compiled.sub("", behind.join([*characters, ""]))
@@ -176,18 +149,19 @@ class Pretokenizer:
         """Split a text that comes in chunks at safe splits instead.
 
         The pieces of the blocks are the pieces of the whole text. At most two chunks are in memory
-        at a time, or the text between two safe splits if that is longer. Safe splits are known
-        only for the named patterns; for any other, the one block is the whole text.
+        at a time, or the text between two safe splits if that is longer. A pattern for which no
+        safe split is known makes the whole text one block.
         """
+        splits = self.safe_splits
         unsplit: list[str] = []
         for chunk in chunks:
-            match = self.safe_split.search(chunk) if self.safe_split else None
-            if match is None:
+            split = splits.first(chunk) if splits else 0
+            if not split:
                 unsplit.append(chunk)
                 continue
-            unsplit.append(chunk[: match.end()])
+            unsplit.append(chunk[:split])
             yield "".join(unsplit)
-            unsplit = [chunk[match.end() :]]
+            unsplit = [chunk[split:]]
         yield "".join(unsplit)
 
 
@@ -202,7 +176,7 @@ def _seconds_until(end: float) -> float:
 def _split_by(pattern: str) -> Callable[[str], list[str]]:
     """Return a function that splits a text by one pattern and keeps the text between matches."""
     compiled = compile_regex(pattern)
-    if pattern in _SAFE_SPLITS:
+    if pattern in _NAMED:
         return compiled.findall
 
     def split(text: str) -> list[str]:
@@ -243,8 +217,7 @@ class ChunkSplitter:
     """
 
     def __init__(self, pretokenizer: Pretokenizer, literals: Collection[str]) -> None:
-        piece_end = pretokenizer.piece_end
-        self._piece_end = None if piece_end is None else compile_regex(piece_end)
+        self._splits = pretokenizer.raw_splits
         self._specials = SpecialSplitter(literals)
         # The most bytes of a literal that begins before a split, and of a character.
         self._context = _MAX_CHARACTER_BYTES * (1 + self._specials.max_length)
@@ -255,7 +228,7 @@ class ChunkSplitter:
         `searched` is the length of `data` at an earlier call that found none. `data` may be any
         bytes: those that are not UTF-8 are found when they are encoded.
         """
-        if self._piece_end is None:
+        if self._splits is None:
             return 0
         first = max(searched - self._context, 0)
         end, size = len(data), _SPLIT_WINDOW_BYTES
@@ -265,7 +238,7 @@ class ChunkSplitter:
             start = _character_start(data, max(window - self._context, 0))
             before = data[start:window].decode("utf-8", "surrogateescape")
             text = before + data[window:end].decode("utf-8", "surrogateescape")
-            split = self._last_split_of(text, len(before), self._piece_end)
+            split = self._last_split_of(text, len(before), self._splits)
             if split:
                 return start + len(text[:split].encode("utf-8", "surrogateescape"))
             if lower == first:
@@ -275,29 +248,23 @@ class ChunkSplitter:
     @property
     def has_splits(self) -> bool:
         """Whether any split is known."""
-        return self._piece_end is not None
+        return self._splits is not None
 
     def is_split(self, text: str, at: int) -> bool:
         """Return whether a whole text may be split at a position, which is not its end."""
         return (
             at > 0
-            and self._piece_end is not None
-            and self._piece_end.match(text, at - 1) is not None
-            and self._is_sure(text, at)
+            and self._splits is not None
+            and self._splits.is_split(text, at)
+            and not self._specials.spans(text, at)
         )
 
     def splits(self, text: str, start: int, end: int) -> Iterator[int]:
         """Yield where `text[start:end]` may be split, and `end`."""
-        matches = () if self._piece_end is None else self._piece_end.finditer(text, start, end)
-        yield from (
-            at for match in matches if (at := match.end()) < end and self._is_sure(text, at)
-        )
+        for at in self._splits.find(text[start:end]) if self._splits else ():
+            if not self._specials.spans(text, start + at):
+                yield start + at
         yield end
-
-    def _is_sure(self, text: str, at: int) -> bool:
-        """Return whether neither Unicode nor a literal is against a split."""
-        # The installed `regex` may know a character of a later Unicode as another kind.
-        return not differs(text[at - 1 : at + 1]) and not self._specials.spans(text, at)
 
     def last_literal_end(self, data: bytearray, searched: int = 0) -> tuple[int, int]:
         """Return the offset behind the last literal that every text behind leaves, or 0.
@@ -311,13 +278,13 @@ class ChunkSplitter:
         behind = searched + len(text[:begun].encode())
         return (searched + len(text[:end].encode()) if end else 0), behind
 
-    def _last_split_of(self, text: str, least: int, piece_end: regex.Pattern[str]) -> int:
+    def _last_split_of(self, text: str, least: int, splits: SafeSplits) -> int:
         """Return the position of the last split that is at least `least`, or 0."""
         text = text.rstrip(_UNDECODED)  # the beginning of a character
         sure = self._specials.begun(text)
-        ends = [match.end() for match in piece_end.finditer(text, max(least - 1, 0))]
-        for end in reversed(ends):
-            if end <= sure and self._is_sure(text, end):
+        start = max(least - 1, 0)
+        for end in reversed([start + split for split in splits.find(text[start:])]):
+            if end <= sure and not self._specials.spans(text, end):
                 return end
         return 0
 
@@ -516,7 +483,7 @@ def portable_pattern(pattern: str) -> str:
     if not isinstance(pattern, str):
         raise TypeError(f"pattern must be a str, got {type(pattern).__name__}")
     pattern = PATTERNS.get(pattern, pattern)
-    if pattern in _SAFE_SPLITS:
+    if pattern in _NAMED:
         return pattern
     try:
         pattern.encode("utf-8")

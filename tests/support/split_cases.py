@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from bpetite import PATTERNS, Tokenizer
 from bpetite._vocabulary import Vocabulary
+from support.patterns import MODEL_PATTERNS
 
 CHARACTERS = [
     *" \n\r\t\xa0\u3000/'’.-<|>aSsZé你ʰ𝔘ſ1½Ⅳ٣🙂",
@@ -25,13 +26,16 @@ texts = st.lists(st.sampled_from(CHARACTERS), max_size=14).map("".join)
 """Short texts in which every two kinds of characters meet."""
 
 
+ALL_PATTERNS = {**PATTERNS, **MODEL_PATTERNS}
+
+
 @cache
 def tokenizer_of(name: str, literals: tuple[str, ...] = (), normalizer: Any = None) -> Tokenizer:
     """Return a tokenizer whose tokens are as long as the pattern allows."""
     text = " ".join(map("".join, itertools.pairwise(CHARACTERS))) * 3
-    merges = Tokenizer.train(text, 400, pattern=name).merges
+    merges = Tokenizer.train(text, 400, pattern=ALL_PATTERNS[name]).merges
     special_tokens = {literal: 256 + len(merges) + i for i, literal in enumerate(literals)}
-    return Tokenizer(Vocabulary(merges, special_tokens, PATTERNS[name], normalizer=normalizer))
+    return Tokenizer(Vocabulary(merges, special_tokens, ALL_PATTERNS[name], normalizer=normalizer))
 
 
 @cache
@@ -43,11 +47,13 @@ def own(pattern: str, *more_patterns: str) -> Tokenizer:
 
 
 TOKENIZERS: dict[str, tuple[Any, ...]] = {
-    **{name: (tokenizer_of, name, LITERALS) for name in PATTERNS},
+    **{name: (tokenizer_of, name, LITERALS) for name in ALL_PATTERNS},
     "no literals": (tokenizer_of, "cl100k"),
     "NFC, gpt2": (tokenizer_of, "gpt2", LITERALS, "NFC"),
     "NFC, o200k": (tokenizer_of, "o200k", LITERALS, "NFC"),
-    "a pattern without a name": (own, r"\w+|\W"),
+    "NFC, tekken": (tokenizer_of, "tekken", LITERALS, "NFC"),
+    "NFC, bloom": (tokenizer_of, "bloom", LITERALS, "NFC"),
+    "a pattern that regex splits": (own, r"\w+|\W"),
     "several patterns": (own, PATTERNS["gpt2"], r"\d", "s+"),
 }
 """Functions that return a tokenizer, and their arguments."""
