@@ -24,6 +24,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from hashlib import blake2b
 from itertools import compress, pairwise
 from typing import NamedTuple
 
@@ -133,7 +134,7 @@ class Automaton:
                 )
         return SafeSplits(self._classes, behind)
 
-    def canonical(self) -> object:
+    def canonical(self) -> tuple[object, ...] | None:
         """Return a value that two patterns share exactly if they match alike in every text.
 
         It has the states and the classes that some text tells apart, in the order in which a
@@ -361,6 +362,16 @@ def automaton_of(pattern: str) -> Automaton | None:
         return Automaton(pattern)
     except NoTreeError:
         return None
+
+
+@lru_cache(maxsize=64)
+def digest_of(pattern: str) -> str | None:
+    """Return a text that equal patterns share, and others do not; None if it is not known."""
+    automaton = automaton_of(pattern)
+    canonical = automaton.canonical() if automaton else None
+    if canonical is None:
+        return None
+    return blake2b(repr(canonical).encode(), digest_size=8).hexdigest()
 
 
 @lru_cache(maxsize=64)

@@ -33,6 +33,15 @@ SPACE: Ranges = (
     (0x2028, 0x2029), (0x202F, 0x202F), (0x205F, 0x205F), (0x3000, 0x3000),
 )  # fmt: skip
 
+# The script Han.
+_HAN: Ranges = (
+    (0x2E80, 0x2E99), (0x2E9B, 0x2EF3), (0x2F00, 0x2FD5), (0x3005, 0x3005), (0x3007, 0x3007),
+    (0x3021, 0x3029), (0x3038, 0x303B), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFA6D),
+    (0xFA70, 0xFAD9), (0x16FE2, 0x16FE3), (0x16FF0, 0x16FF1), (0x20000, 0x2A6DF),
+    (0x2A700, 0x2B739), (0x2B740, 0x2B81D), (0x2B820, 0x2CEA1), (0x2CEB0, 0x2EBE0),
+    (0x2EBF0, 0x2EE5D), (0x2F800, 0x2FA1D), (0x30000, 0x3134A), (0x31350, 0x323AF),
+)  # fmt: skip
+
 # Letters of ASCII that have a third case: the long s and the sign of kelvin.
 _THIRD_CASES = {"s": "\u017f", "k": "\u212a"}
 
@@ -83,9 +92,12 @@ class _Parser:
         return nodes[0] if len(nodes) == 1 else ("either", tuple(nodes))
 
     def _sequence(self) -> Node:
-        nodes = []
+        nodes = list[Node]()
         while (item := self._peek()) and item.text != "|" and item.kind != "close":
-            nodes.append(self._repeated(self._atom(item)))
+            node = self._repeated(self._atom(item))
+            if node[0] == "set" and nodes and nodes[-1][0] == "next":
+                node = "set", self._both(node[1], *nodes.pop()[1:])
+            nodes.append(node)
         return nodes[0] if len(nodes) == 1 else ("sequence", tuple(nodes))
 
     def _atom(self, item: Item) -> Node:
@@ -106,6 +118,12 @@ class _Parser:
             return "next", number, item.text == "(?!"
         return node
 
+    def _both(self, number: int, other: int, is_negative: bool) -> int:
+        """Return the characters of a set that are in another one, or are not."""
+        sets = [*self._number_of]
+        excluded = sets[other] if is_negative else _inverse(sets[other])
+        return self._set(_inverse(union(_inverse(sets[number]), excluded)))
+
     def _one_character(self, node: Node) -> int | None:
         """Return the set of a node that is one character, else None."""
         if node[0] == "set":
@@ -125,8 +143,8 @@ class _Parser:
         if node[0] == "next":
             raise NoTreeError("it repeats a look-ahead")
         text = item.text
-        if text[-1] == "+" and len(text) > 1:
-            raise NoTreeError("it has a possessive quantifier")
+        is_possessive = text[-1] == "+" and len(text) > 1
+        text = text[:-1].rstrip() if is_possessive else text
         low, high = {"*": (0, None), "+": (1, None), "?": (0, 1)}.get(text) or _counts(text)
         following = self._peek()
         is_lazy = following is not None and following.text == "?"
@@ -136,7 +154,21 @@ class _Parser:
                 raise NoTreeError(f"it has {text}{following.text}")
         if _may_be_empty(node):
             raise NoTreeError("it repeats what may be empty")
+        if is_possessive:
+            return _possessive(node, low, high)
         return "repeat", node, low, high, is_lazy
+
+
+def _possessive(node: Node, low: int, high: int | None) -> Node:
+    """Return a repetition that gives nothing back: fewer than possible only if no more follow."""
+    if node[0] != "set":
+        raise NoTreeError("it has a possessive quantifier of more than one character")
+    no_more = ("next", node[1], True)
+    if high is None:
+        return "sequence", (("repeat", node, low, None, False), no_more)
+    counts = range(high, low - 1, -1)
+    repeats = [("repeat", node, count, count, False) for count in counts]
+    return "either", (repeats[0], *(("sequence", (each, no_more)) for each in repeats[1:]))
 
 
 def _counts(text: str) -> tuple[int, int | None]:
@@ -167,24 +199,30 @@ def _characters(item: Item) -> Ranges:
     if flags - {"", "i"}:
         raise NoTreeError("it has flags")
     if item.kind == "class":
+        if "i" in flags:
+            raise NoTreeError("it has a class without case")
         return _of_class(item.text)
     if item.kind == "set":
-        if "i" in flags:
-            raise NoTreeError("it has a set without case")
-        return _of_set(item.text)
+        return _without_case(_of_set(item.text)) if "i" in flags else _of_set(item.text)
     if item.kind != "other":
         raise NoTreeError(f"it has {item.text}")
     if item.text == ".":
         return _inverse(_of("\n"))
     if item.text in ("^", "$"):
         raise NoTreeError(f"it has {item.text}")
-    character = _of_escape(item.text)
-    if "i" not in flags or character.lower() == character.upper():
-        return _of(character)
-    if not character.isascii() or character in "iI":
-        raise NoTreeError(f"it has {character!r} without case")
-    lower = character.lower()
-    return _of(lower + lower.upper() + _THIRD_CASES.get(lower, ""))
+    ranges = _of(_of_escape(item.text))
+    return _without_case(ranges) if "i" in flags else ranges
+
+
+def _without_case(ranges: Ranges) -> Ranges:
+    """Return the characters of some ranges in any case."""
+    characters = [chr(code) for first, last in ranges for code in range(first, min(last, 0x80) + 1)]
+    if ranges[-1][1] >= 0x80 or {*"iI"} & {*characters}:
+        raise NoTreeError("it has other letters than those of ASCII, or i, without case")
+    cases = (
+        each.lower() + each.upper() + _THIRD_CASES.get(each.lower(), "") for each in characters
+    )
+    return _of("".join(cases))
 
 
 def _of_escape(text: str) -> str:
@@ -209,6 +247,8 @@ def _of_class(text: str) -> Ranges:
         ranges = SPACE
     elif text[1] in "dD":
         ranges = category_ranges("Nd")
+    elif text in (r"\p{Han}", r"\P{Han}"):
+        ranges = _HAN
     elif text[1] in "pP":
         name = text[2:].strip("{}")
         if name.startswith("^"):

@@ -15,7 +15,7 @@ from time import process_time
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from bpetite._automaton import SafeSplits, automaton_of, safe_splits_of
+from bpetite._automaton import SafeSplits, automaton_of, digest_of, safe_splits_of
 from bpetite._unicode import compile_regex, differing, differs, nfc, nfc_positions
 from bpetite._unicode.patterns import corrected, items, named_characters
 
@@ -54,6 +54,15 @@ PATTERNS = MappingProxyType(
 GPT2_PATTERN = PATTERNS["gpt2"]
 
 _NAMED = frozenset(PATTERNS.values())
+
+# The digests of the automata of named patterns, which need some milliseconds each.
+_NAME_OF_DIGEST = {
+    "0226bc3370d8194e": "gpt2",
+    "42a729865c17bf81": "cl100k",
+    "3d48e96de7dd9302": "o200k",
+    "04935cf68fef70b0": "qwen2",
+    "368c0c741f11dc1f": "words",
+}
 
 # The pieces of a block this long fit the processor's cache. Splitting and looking them up is up
 # to twice as fast as for a whole text at once (measured).
@@ -473,6 +482,8 @@ _MAX_PROBE_SECONDS = 0.5
 def portable_pattern(pattern: str) -> str:
     r"""Return a pattern by its name, or a regular expression that may be a pattern.
 
+    A regular expression whose matches are those of a named pattern becomes that pattern.
+
     >>> portable_pattern("qwen2") == PATTERNS["qwen2"], portable_pattern(r"\S+|\s+")
     (True, '\\S+|\\s+')
 
@@ -514,7 +525,7 @@ def portable_pattern(pattern: str) -> str:
         )
     named = named_characters(pattern)
     _probe(compiled, named)
-    return pattern
+    return PATTERNS.get(_NAME_OF_DIGEST.get(digest_of(pattern) or "", ""), pattern)
 
 
 def _probe(compiled: regex.Pattern[str], named: str) -> None:

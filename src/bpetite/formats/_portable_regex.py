@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 
+from bpetite._automaton import digest_of
 from bpetite._pretokenizer import (
     CONTRACTIONS,
     LOWER,
@@ -20,8 +21,7 @@ from bpetite._pretokenizer import (
     portable_pattern,
     shown_pattern,
 )
-
-_GPT2, _CL100K = PATTERNS["gpt2"], PATTERNS["cl100k"]
+from bpetite._unicode.patterns import items
 
 
 def _kimi(upper: str, lower: str) -> str:
@@ -32,37 +32,14 @@ def _kimi(upper: str, lower: str) -> str:
     )
 
 
-def _gpt4(digits: str, possessive: str = "") -> str:
-    return (
-        rf"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{{L}}\p{{N}}]?{possessive}\p{{L}}+|{digits}"
-        rf"| ?[^\s\p{{L}}\p{{N}}]+{possessive}[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"
-    )
-
-
 # Spellings that Oniguruma and fancy-regex read alike, each with the portable pattern that it means.
 _SPELLINGS = {
-    # openai/gpt-2, src/encoder.py, and huggingface/tokenizers, pre_tokenizers/byte_level.rs
-    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+": _GPT2,
     # bigscience/bloom, tokenizer.json: a set inside a set
     " ?[^(\\s|[.,!?…。，、।۔،])]+": " ?[^\\s(|.,!?…。，、।۔،)]+",
-    # karpathy/minbpe, karpathy/nanochat, and GSAI-ML/LLaDA-8B-Instruct, tokenizer.json: possessive
-    # quantifiers, none of them followed by a part that can match the same characters
-    **{
-        _gpt4(digits, possessive="+"): _gpt4(digits)
-        for digits in (r"\p{N}{1,3}", r"\p{N}{1,2}", r"\p{N}")
-    },
     # moonshotai/Kimi-K2-Instruct, tokenization_kimi.py: an intersection of sets
     _kimi(rf"[{UPPER}&&[^\p{{Han}}]]", rf"[{LOWER}&&[^\p{{Han}}]]"): _kimi(
         rf"(?:(?!\p{{Han}})[{UPPER}])", rf"(?:(?!\p{{Han}})[{LOWER}])"
     ),
-}
-
-# Spellings for tiktoken alone: possessive quantifiers, and "$" as the end of the text.
-# openai/tiktoken, tiktoken_ext/openai_public.py
-_TIKTOKEN_SPELLINGS = {
-    r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s": _GPT2,
-    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+"
-    r"| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s": _CL100K,
 }
 
 # The properties are general categories, which follow one version of Unicode here, and Han, which
@@ -94,13 +71,47 @@ def to_portable(pattern: str, *, tiktoken: bool = False) -> str:
 
     Raises ValueError if `regex` may read it differently.
     """
-    if tiktoken and pattern in _TIKTOKEN_SPELLINGS:
-        return _TIKTOKEN_SPELLINGS[pattern]
     if pattern in PATTERNS:  # a regular expression that looks like a name
         pattern = f"(?:{pattern})"
-    pattern = portable_pattern(_SPELLINGS.get(pattern, pattern))
+    pattern = _without_possessives(_SPELLINGS.get(pattern, pattern), tiktoken)
+    pattern = portable_pattern(pattern)
     check_shared(pattern)
     return pattern
+
+
+def _without_possessives(pattern: str, tiktoken: bool) -> str:
+    r"""Return a pattern without possessive quantifiers, if they change none of its matches.
+
+    To tiktoken, "$" is the end of the text, and counts may be possessive too. Oniguruma repeats
+    what has a count and a "+".
+
+    >>> _without_possessives(r"\p{L}++| ?\P{L}", False)
+    '\\p{L}+| ?\\P{L}'
+    """
+    found = items(pattern)
+    if tiktoken:
+        found = [item._replace(text=_END) if item.text == "$" else item for item in found]
+    given = "".join(item.text for item in found)
+    plain = "".join(
+        item.text[:-1]
+        if item.kind == "repeat"
+        and item.text[1:]
+        and item.text[-1] == "+"
+        and (tiktoken or item.text[0] != "{")
+        else item.text
+        for item in found
+    )
+    return plain if plain == given or digest_of(plain) == digest_of(given) is not None else given
+
+
+_END = r"(?![\s\S])"
+
+# openai/tiktoken, tiktoken_ext/openai_public.py, made portable. Unlike the pattern "cl100k", it
+# takes white space at the end of a text as one piece, even with newlines inside.
+TIKTOKEN_CL100K = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s+(?![\s\S])|\s*[\r\n]|\s+(?!\S)|\s"
+)
 
 
 def check_shared(pattern: str) -> None:

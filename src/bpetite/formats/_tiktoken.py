@@ -34,7 +34,7 @@ from bpetite.formats._format import (
     check_round_trip,
     refuse_vocabulary,
 )
-from bpetite.formats._portable_regex import check_shared, to_portable
+from bpetite.formats._portable_regex import TIKTOKEN_CL100K, check_shared, to_portable
 from bpetite.formats._reference import Encode, Reference
 from bpetite.formats._tiktoken_merges import find_merges
 
@@ -65,7 +65,7 @@ _KNOWN = {
     ),
     # cl100k_base
     "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7": Known(
-        PATTERNS["cl100k"],
+        TIKTOKEN_CL100K,
         {
             _END: 100257,
             "<|fim_prefix|>": 100258,
