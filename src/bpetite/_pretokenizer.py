@@ -53,6 +53,13 @@ PATTERNS = MappingProxyType(
 
 GPT2_PATTERN = PATTERNS["gpt2"]
 
+# openai/tiktoken, tiktoken_ext/openai_public.py, made portable. Unlike the pattern "cl100k", it
+# takes white space at the end of a text as one piece, even with newlines inside.
+TIKTOKEN_CL100K = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s+(?![\s\S])|\s*[\r\n]|\s+(?!\S)|\s"
+)
+
 _NAMED = frozenset(PATTERNS.values())
 
 # The digests of the automata of named patterns, which need some milliseconds each.

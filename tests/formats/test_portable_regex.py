@@ -17,9 +17,9 @@ from support.examples import slow_except
 from tokenizers import pre_tokenizers
 
 from bpetite import Tokenizer, _unicode
-from bpetite._pretokenizer import PATTERNS, Pretokenizer, portable_pattern
+from bpetite._pretokenizer import PATTERNS, TIKTOKEN_CL100K, Pretokenizer, portable_pattern
 from bpetite._unicode import differs
-from bpetite.formats._portable_regex import TIKTOKEN_CL100K, check_shared, to_portable
+from bpetite.formats._portable_regex import check_shared, to_portable
 
 pytestmark = quick_once
 

@@ -25,10 +25,9 @@ from tiktoken_ext import openai_public  # type: ignore[import-untyped]
 
 from bpetite import Tokenizer
 from bpetite._engine import python
-from bpetite._pretokenizer import PATTERNS
+from bpetite._pretokenizer import PATTERNS, TIKTOKEN_CL100K
 from bpetite._vocabulary import MAX_ID, Vocabulary
 from bpetite.formats import _reference, _registry, _tiktoken
-from bpetite.formats._portable_regex import TIKTOKEN_CL100K
 from conftest import TEXTS
 
 BYTES = {bytes([byte]): byte for byte in range(256)}

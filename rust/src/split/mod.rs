@@ -23,6 +23,8 @@ use window::Window;
 pub enum Pattern {
     Gpt2,
     Cl100k,
+    /// As Cl100k, but white space at the end of a text is one piece.
+    Cl100kBase,
     O200k,
     Qwen2,
     Words,
@@ -30,9 +32,10 @@ pub enum Pattern {
 
 impl Pattern {
     /// All patterns by name.
-    pub const NAMES: [(&str, Pattern); 6] = [
+    pub const NAMES: [(&str, Pattern); 7] = [
         ("gpt2", Pattern::Gpt2),
         ("cl100k", Pattern::Cl100k),
+        ("cl100k_base", Pattern::Cl100kBase),
         ("o200k", Pattern::O200k),
         ("llama3", Pattern::Cl100k),
         ("qwen2", Pattern::Qwen2),
@@ -143,6 +146,7 @@ impl<'a> Pieces<'a> {
         match pattern {
             Pattern::Gpt2 => isa.run(FindEnds::<GPT2> { pieces, ends }),
             Pattern::Cl100k => isa.run(FindEnds::<CL100K> { pieces, ends }),
+            Pattern::Cl100kBase => isa.run(FindEnds::<CL100K_BASE> { pieces, ends }),
             Pattern::O200k => isa.run(FindEnds::<O200K> { pieces, ends }),
             Pattern::Qwen2 => isa.run(FindEnds::<QWEN2> { pieces, ends }),
             Pattern::Words => isa.run(FindEnds::<WORDS> { pieces, ends }),
@@ -222,6 +226,7 @@ impl<'a> Pieces<'a> {
 // Patterns as arguments of generic functions, each of which is compiled for one pattern.
 const GPT2: u8 = Pattern::Gpt2 as u8;
 const CL100K: u8 = Pattern::Cl100k as u8;
+const CL100K_BASE: u8 = Pattern::Cl100kBase as u8;
 const O200K: u8 = Pattern::O200k as u8;
 const QWEN2: u8 = Pattern::Qwen2 as u8;
 const WORDS: u8 = Pattern::Words as u8;
@@ -231,6 +236,8 @@ fn end_of_piece<const PATTERN: u8>(rules: Rules<'_>, start: usize) -> usize {
     match PATTERN {
         GPT2 => rules.gpt2(start),
         CL100K => rules.cl100k::<3>(start),
+        CL100K_BASE if rules.is_whitespace(start..rules.text.len()) => rules.text.len(),
+        CL100K_BASE => rules.cl100k::<3>(start),
         O200K => rules.o200k(start),
         QWEN2 => rules.cl100k::<1>(start),
         WORDS => rules.words(start),
@@ -242,7 +249,7 @@ fn end_of_piece<const PATTERN: u8>(rules: Rules<'_>, start: usize) -> usize {
 fn starts_in_window<const PATTERN: u8>(window: &mut Window) -> u64 {
     match PATTERN {
         GPT2 => window::gpt2(window),
-        CL100K => window::cl100k::<3>(window),
+        CL100K | CL100K_BASE => window::cl100k::<3>(window),
         O200K => window::o200k(window),
         QWEN2 => window::cl100k::<1>(window),
         WORDS => window::words(window),
@@ -267,8 +274,14 @@ impl<const PATTERN: u8> Work for FindEnds<'_, '_, PATTERN> {
     fn run<I: Instructions>(self, isa: I) -> usize {
         let Pieces { mut rules, mut text_ends, mut at, .. } = *self.pieces;
         let mut count = 0;
+        // The first piece of the text in this call: its number and its start.
+        let mut first = (0, at);
         while let Some((room, _)) = self.ends[count..].split_first_chunk_mut() {
             if at >= rules.text.len() {
+                if PATTERN == CL100K_BASE {
+                    count -= rules.join_last_whitespace(first.1, &mut self.ends[first.0..count]);
+                    first = (count, at);
+                }
                 let Some((&end, others)) = text_ends.split_first() else { break };
                 rules.text = &rules.whole[..end as usize];
                 text_ends = others;
@@ -290,6 +303,19 @@ impl<const PATTERN: u8> Work for FindEnds<'_, '_, PATTERN> {
             count += starts.count_ones() as usize;
             at += starts.ilog2() as usize;
         }
+        if PATTERN == CL100K_BASE && count > first.0 {
+            if at >= rules.text.len() {
+                count -= rules.join_last_whitespace(first.1, &mut self.ends[first.0..count]);
+            } else {
+                // The next call does not see the last piece of this one.
+                let start =
+                    if count - first.0 > 1 { self.ends[count - 2] as usize } else { first.1 };
+                if rules.is_whitespace(start..at) && rules.is_whitespace(at..rules.text.len()) {
+                    at = rules.text.len();
+                    self.ends[count - 1] = at as u32;
+                }
+            }
+        }
         (self.pieces.rules, self.pieces.text_ends, self.pieces.at) = (rules, text_ends, at);
         count
     }
@@ -297,8 +323,14 @@ impl<const PATTERN: u8> Work for FindEnds<'_, '_, PATTERN> {
 
 /// For tests: all patterns.
 #[cfg(test)]
-pub const PATTERNS: [Pattern; 5] =
-    [Pattern::Gpt2, Pattern::Cl100k, Pattern::O200k, Pattern::Qwen2, Pattern::Words];
+pub const PATTERNS: [Pattern; 6] = [
+    Pattern::Gpt2,
+    Pattern::Cl100k,
+    Pattern::Cl100kBase,
+    Pattern::O200k,
+    Pattern::Qwen2,
+    Pattern::Words,
+];
 
 /// For tests: the pieces of a text that a scanner has not begun.
 #[cfg(test)]
@@ -400,6 +432,7 @@ mod tests {
         let text = "\u{4f60}\u{597d}\u{ff0c}\u{4e16}12%3a'sb e\u{301} x!\ny/\n z";
         let expected = [
             "\u{4f60}\u{597d}|\u{ff0c}|\u{4e16}|12|%|3|a|'sb| e|\u{301}| x|!|\ny|/|\n z",
+            "\u{4f60}\u{597d}|\u{ff0c}\u{4e16}|12|%|3|a|'sb| e|\u{301}| x|!\n|y|/\n z",
             "\u{4f60}\u{597d}|\u{ff0c}\u{4e16}|12|%|3|a|'sb| e|\u{301}| x|!\n|y|/\n z",
             "\u{4f60}\u{597d}|\u{ff0c}\u{4e16}|12|%|3|a'sb| e\u{301}| x|!\n|y|/\n z",
             "\u{4f60}\u{597d}|\u{ff0c}\u{4e16}|12|%|3|a|'sb| e|\u{301}| x|!\n|y|/\n z",

@@ -1,5 +1,7 @@
 //! The rules of the patterns, one character at a time: the reference for `window`.
 
+use std::ops::Range;
+
 use super::unicode::{CodePoints, LETTER, LOWER, NEWLINE, NOT_SYMBOL, NUMBER, UPPER, WHITESPACE};
 
 /// The text to split, which is UTF-8. A method returns where a match that begins at `start` ends.
@@ -56,6 +58,33 @@ impl Rules<'_> {
             return self.run(second + next_length, LETTER, LETTER);
         }
         self.symbols::<false>(start).unwrap_or_else(|| self.whitespace_with_newlines(start))
+    }
+
+    /// `\s+(?![\s\S])`: returns whether a part of the text is white space.
+    #[inline(always)]
+    pub fn is_whitespace(self, part: Range<usize>) -> bool {
+        let mut at = part.start;
+        while at < part.end {
+            let (class, length) = self.classes.at(self.text, at);
+            if class & WHITESPACE == 0 {
+                return false;
+            }
+            at += length;
+        }
+        true
+    }
+
+    /// Makes the last two pieces one if both are white space, and returns by how many there are fewer.
+    #[inline(always)]
+    pub fn join_last_whitespace(self, start: usize, ends: &mut [u32]) -> usize {
+        let [before @ .., middle, end] = ends else { return 0 };
+        let start = before.last().map_or(start, |&end| end as usize);
+        let is_joined = self.is_whitespace(*middle as usize..*end as usize)
+            && self.is_whitespace(start..*middle as usize);
+        if is_joined {
+            *middle = *end;
+        }
+        usize::from(is_joined)
     }
 
     /// `\p{N}{1,3}| ?\p{L}+(?: \p{L}+)*| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`

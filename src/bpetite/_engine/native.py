@@ -19,7 +19,7 @@ from bpetite._engine.contract import FREE_LEARNING
 from bpetite._engine.normalizing import NormalizingEncoder
 from bpetite._pattern_tree import pattern_tree
 from bpetite._piece_records import Totals
-from bpetite._pretokenizer import PATTERNS
+from bpetite._pretokenizer import PATTERNS, TIKTOKEN_CL100K
 from bpetite._progress import Reporter
 from bpetite._vocabulary import Pair, Vocabulary, lazy_property
 
@@ -31,8 +31,11 @@ PlainSteps = _native.PlainSteps
 make_native_tokens = _native.StreamTokens
 read_merges = _native.NativeVocabulary.from_merges
 
-# `_native` has scanners for the patterns that have names.
-_NAME_OF_PATTERN = {pattern: name for name, pattern in PATTERNS.items()}
+# `_native` has scanners for the patterns that have names, and for tiktoken's own cl100k.
+_NAME_OF_PATTERN = {
+    **{pattern: name for name, pattern in PATTERNS.items()},
+    TIKTOKEN_CL100K: "cl100k_base",
+}
 
 # Patterns of numbers that a vocabulary may have before another, and their most characters.
 _MAX_DIGITS = {r"\p{N}": 1, r"\p{N}{1,3}": 3, r"\p{N}+": sys.maxsize}

@@ -106,13 +106,6 @@ def _without_possessives(pattern: str, tiktoken: bool) -> str:
 
 _END = r"(?![\s\S])"
 
-# openai/tiktoken, tiktoken_ext/openai_public.py, made portable. Unlike the pattern "cl100k", it
-# takes white space at the end of a text as one piece, even with newlines inside.
-TIKTOKEN_CL100K = (
-    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
-    r"|\s+(?![\s\S])|\s*[\r\n]|\s+(?!\S)|\s"
-)
-
 
 def check_shared(pattern: str) -> None:
     r"""Raise ValueError for a pattern that engines may read differently.

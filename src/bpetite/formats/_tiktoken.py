@@ -17,7 +17,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from bpetite._engine import ENGINE
-from bpetite._pretokenizer import PATTERNS, Pretokenizer, pattern_of
+from bpetite._pretokenizer import PATTERNS, TIKTOKEN_CL100K, Pretokenizer, pattern_of
 from bpetite._vocabulary import (
     BYTE_COUNT,
     MAX_ID,
@@ -34,7 +34,7 @@ from bpetite.formats._format import (
     check_round_trip,
     refuse_vocabulary,
 )
-from bpetite.formats._portable_regex import TIKTOKEN_CL100K, check_shared, to_portable
+from bpetite.formats._portable_regex import check_shared, to_portable
 from bpetite.formats._reference import Encode, Reference
 from bpetite.formats._tiktoken_merges import find_merges
 
