@@ -262,7 +262,7 @@ class TextCutter:
 
     # The text between two safe splits is counted if the ids of a window do not lead to a safe split
     # that exceeds the budget. Texts that a normalizer changes have no such windows, and patterns
-    # without a name have no safe splits.
+    # that only `regex` can follow have no safe splits.
 
     def prefix_by_counts(self, text: str, start: int, budget: int, search: _SplitSearch) -> _Cut:
         fits, ids = start, 0

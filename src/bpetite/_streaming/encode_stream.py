@@ -39,8 +39,8 @@ class EncodeStream:
     keeps back the text behind the last place where a token ends in any case: usually a word. A
     step costs as much as its own text and the pending text, however long the text before is.
 
-    Such places are known for the named patterns. With any other pattern they are the ends of
-    special literals alone, so `pending` grows up to the whole text. With a vocabulary that
+    Such places follow from the pattern. With a pattern that only `regex` can follow, they are the
+    ends of special literals alone, so `pending` grows up to the whole text. With a vocabulary that
     normalizes text (form C), `pending` begins at white space or behind a special literal.
 
     A stream belongs to one thread at a time.

@@ -44,7 +44,7 @@ enum Gap {
     None,
     /// No match has begun in the gap so far.
     Inside,
-    /// The match has read one character, and may fail. If it does not, the gap ends so many bytes
+    /// The match has read one character, and may fail. If it does not, the gap ends that many bytes
     /// before; at 0 there was no gap.
     MayEnd(u8),
 }
