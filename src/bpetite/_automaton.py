@@ -24,7 +24,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from hashlib import blake2b
 from itertools import compress, pairwise
 from typing import NamedTuple
 
@@ -371,6 +370,8 @@ def digest_of(pattern: str) -> str | None:
     canonical = automaton.canonical() if automaton else None
     if canonical is None:
         return None
+    from hashlib import blake2b  # its import takes longer than that of this module
+
     return blake2b(repr(canonical).encode(), digest_size=8).hexdigest()
 
 
