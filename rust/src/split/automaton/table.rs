@@ -229,3 +229,209 @@ fn columns(rows: &Rows) -> (Vec<u8>, usize) {
     let columns = (0..=last).map(column).collect();
     (columns, known.len())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::catch_unwind;
+
+    use super::super::{Automaton, Node, Set};
+    use super::*;
+    use crate::test_inputs::Rng;
+
+    const LETTERS: &[u8] = b"ab \n!x";
+
+    fn set(number: usize) -> Node {
+        Node::Set(number)
+    }
+
+    fn repeat(node: Node, min: u32) -> Node {
+        Node::Repeat { node: node.into(), min, max: None, is_lazy: false }
+    }
+
+    /// Returns the sets "a", "b", `[ab]`, `[ \n]`, `\n`, `[^ \n]`, `[!']` and " ".
+    fn sets() -> Vec<Set> {
+        let not_space = vec![(0, 9), (11, 31), (33, 0x10_FFFF)];
+        vec![
+            vec![(97, 97)],
+            vec![(98, 98)],
+            vec![(97, 98)],
+            vec![(10, 10), (32, 32)],
+            vec![(10, 10)],
+            not_space,
+            vec![(33, 33), (39, 39)],
+            vec![(32, 32)],
+        ]
+    }
+
+    /// Returns patterns that tell ends late, take ends back, leave gaps, and match as little as they can.
+    fn patterns() -> Vec<Node> {
+        let spaces = || {
+            let ahead = Node::Next { set: 5, is_negative: true };
+            [Node::Sequence(vec![repeat(set(3), 1), ahead]), repeat(set(3), 1)]
+        };
+        let newlines = Node::Sequence(vec![repeat(set(3), 0), repeat(set(4), 1)]);
+        let optional =
+            |node: Node| Node::Repeat { node: node.into(), min: 0, max: Some(1), is_lazy: false };
+        let word = |first: usize| Node::Sequence(vec![optional(set(first)), repeat(set(2), 1)]);
+        let lazy = Node::Repeat { node: set(0).into(), min: 1, max: Some(2), is_lazy: true };
+        vec![
+            Node::Either([vec![word(6), set(6), newlines], spaces().to_vec()].concat()),
+            Node::Either(vec![word(7)]),
+            Node::Either(vec![Node::Sequence(vec![set(6), set(1)]), repeat(set(2), 1)]),
+            Node::Either([vec![lazy, repeat(set(1), 1), set(6)], spaces().to_vec()].concat()),
+        ]
+    }
+
+    /// Returns where the first match from `at` on ends, as a backtracking matcher finds it.
+    fn end_of_match(
+        node: &Node,
+        text: &[u8],
+        at: usize,
+        then: &dyn Fn(usize) -> Option<usize>,
+    ) -> Option<usize> {
+        let sets = sets();
+        let is_in = |number: usize, at: usize| {
+            let code = text.get(at).map(|&byte| u32::from(byte));
+            code.is_some_and(|code| {
+                sets[number].iter().any(|range| (range.0..=range.1).contains(&code))
+            })
+        };
+        match node {
+            Node::Set(number) => {
+                if is_in(*number, at) {
+                    then(at + 1)
+                } else {
+                    None
+                }
+            }
+            Node::Next { set, is_negative } => {
+                if is_in(*set, at) == *is_negative {
+                    None
+                } else {
+                    then(at)
+                }
+            }
+            Node::Sequence(nodes) => match nodes.split_first() {
+                None => then(at),
+                Some((first, rest)) => end_of_match(first, text, at, &|at| {
+                    end_of_match(&Node::Sequence(rest.to_vec()), text, at, then)
+                }),
+            },
+            Node::Either(nodes) => nodes.iter().find_map(|each| end_of_match(each, text, at, then)),
+            Node::Repeat { node, min, max, is_lazy } => {
+                let again = || {
+                    let max = max.map(|max| max - 1);
+                    let rest = Node::Repeat {
+                        node: node.clone(),
+                        min: min.saturating_sub(1),
+                        max,
+                        is_lazy: *is_lazy,
+                    };
+                    end_of_match(node, text, at, &|at| end_of_match(&rest, text, at, then))
+                };
+                match (*min > 0, *max == Some(0), *is_lazy) {
+                    (true, ..) => again(),
+                    (_, true, _) => then(at),
+                    (_, _, true) => then(at).or_else(again),
+                    _ => again().or_else(|| then(at)),
+                }
+            }
+        }
+    }
+
+    /// Returns where pieces end: matches, and the gaps between them.
+    fn expected(pattern: &Node, text: &[u8]) -> Vec<u32> {
+        let (mut ends, mut at, mut is_gap) = (Vec::new(), 0, false);
+        while at < text.len() {
+            let end = end_of_match(pattern, text, at, &Some);
+            if is_gap && end.is_some() {
+                ends.push(at as u32);
+            }
+            is_gap = end.is_none();
+            at = end.unwrap_or(at + 1);
+            if !is_gap {
+                ends.push(at as u32);
+            }
+        }
+        ends.extend(is_gap.then_some(at as u32));
+        ends
+    }
+
+    /// Returns the ends that calls with some rooms find. One with little room leaves out the last ends if
+    /// they may be taken back.
+    fn found(automaton: &Automaton, text: &[u8], rooms: &[usize]) -> Vec<u32> {
+        let mut all: Vec<u32> = Vec::new();
+        for &room in rooms {
+            let (start, mut ends) = (all.last().map_or(0, |&end| end as usize), [0; 64]);
+            let count = automaton.next_ends(text, start, &mut ends[..room]);
+            all.extend_from_slice(&ends[..count]);
+        }
+        all
+    }
+
+    /// Returns whether the ends of a text are found, by one call and by several.
+    fn is_right(automaton: &Automaton, text: &[u8], expected: &[u32]) -> bool {
+        let rooms: [&[usize]; 2] = [&[64], &[8, 8, 8, 64]];
+        rooms.iter().all(|rooms| found(automaton, text, rooms) == expected)
+    }
+
+    /// Returns all short texts of a few letters, and some longer ones.
+    fn texts() -> Vec<Vec<u8>> {
+        let mut texts = vec![Vec::new()];
+        for number in 0..LETTERS.len().pow(4) {
+            let next = |letter: &u8| [&texts[number][..], &[*letter]].concat();
+            let longer: Vec<_> = LETTERS.iter().map(next).collect();
+            texts.extend(longer);
+        }
+        let mut rng = Rng::new(11);
+        for _ in 0..2000 {
+            let length = 5 + rng.below(8);
+            texts.push((0..length).map(|_| LETTERS[rng.below(LETTERS.len())]).collect());
+        }
+        texts
+    }
+
+    #[test]
+    fn ends_are_those_of_a_backtracking_matcher() {
+        for pattern in patterns() {
+            let automaton = Automaton::new(&pattern, &sets()).unwrap_or_else(|e| panic!("{e}"));
+            for text in texts() {
+                assert!(is_right(&automaton, &text, &expected(&pattern, &text)), "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_change_of_a_step_changes_an_end() {
+        for pattern in patterns() {
+            let mut automaton = Automaton::new(&pattern, &sets()).unwrap_or_else(|e| panic!("{e}"));
+            let cases: Vec<_> =
+                texts().into_iter().map(|text| (expected(&pattern, &text), text)).collect();
+            let rows = automaton.table.unsure.len();
+            for (row, column) in
+                (0..rows).flat_map(|row| (0..automaton.table.skip).map(move |c| (row, c)))
+            {
+                let place = row * automaton.table.width + usize::from(column);
+                let step = automaton.table.steps[place];
+                let is_end = column == automaton.table.end();
+                let told = u32::from(step.told() == 0);
+                let mut changes = vec![Step(told << 24 | u32::from(step.row()))];
+                let others = (0..rows).map(|other| (other * automaton.table.width) as u16);
+                let others = others.filter(|&other| other != step.row() && !is_end);
+                changes.extend(
+                    others.map(|other| Step(u32::from(step.told()) << 24 | u32::from(other))),
+                );
+                // The empty text has no end, whatever the first row tells.
+                changes.truncate(if is_end && row == 0 { 0 } else { changes.len() });
+                for change in changes {
+                    automaton.table.steps[place] = change;
+                    let is_found = cases.iter().any(|(ends, text)| {
+                        !catch_unwind(|| is_right(&automaton, text, ends)).unwrap_or(false)
+                    });
+                    assert!(is_found, "row {row}, column {column}: {:x}", change.0);
+                }
+                automaton.table.steps[place] = step;
+            }
+        }
+    }
+}
