@@ -36,9 +36,7 @@ by_pattern = pytest.mark.parametrize("pattern", OWN.values(), ids=OWN)
 @by_pattern
 @few_examples
 @given(text=texts)
-def test_both_sides_of_each_safe_split_have_the_pieces_of_the_whole(
-    pattern: str, text: str
-) -> None:
+def test_pieces_of_both_sides_of_a_safe_split(pattern: str, text: str) -> None:
     split, found = Pretokenizer(pattern).split_exactly, safe_splits_of(pattern)
     assert found is not None
     for at in found.find(text):

@@ -25,6 +25,7 @@ PUBLIC = {
 UNDERNEATH = {
     "bpetite._arguments.ERRORS",
     "bpetite._corpus.utf8_fault",
+    "bpetite._engine.ENGINE",
     "bpetite._piece_counts.file.is_counts_file",
     "bpetite._pretokenizer.pattern_end",
     "bpetite.analysis._explain.MAX_PIECE_BYTES",
@@ -38,7 +39,7 @@ UNDERNEATH = {
     "bpetite.formats._systems.file_key",
 }
 """What only commands need: bounds and defaults that their help shows, the first documents of a
-folder, and the rules by which all of bpetite writes files, names them and words their faults."""
+folder, why `regex` splits by a pattern, and the rules by which all of bpetite writes files, names them and words their faults."""
 
 
 def imported(folder: str) -> Iterator[str]:
