@@ -39,7 +39,8 @@ UNDERNEATH = {
     "bpetite.formats._systems.file_key",
 }
 """What only commands need: bounds and defaults that their help shows, the first documents of a
-folder, why `regex` splits by a pattern, and the rules by which all of bpetite writes files, names them and words their faults."""
+folder, why `regex` splits by a pattern, and the rules by which all of bpetite writes files, names
+them and words their faults."""
 
 
 def imported(folder: str) -> Iterator[str]:
