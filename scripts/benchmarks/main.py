@@ -28,7 +28,9 @@ from benchmarks import (
     decode,
     encode,
     load,
+    models,
     own,
+    patterns,
     pieces,
     plots,
     python,
@@ -76,13 +78,15 @@ NATIVE = {
 }
 """The tables of the native engine."""
 
-CORPORA = {
+LONG = {
     "corpora": Section(corpora.corpora_rows, corpora.CORPORA_HEADER),
     "corpora-libraries": Section(corpora.library_rows, corpora.LIBRARY_HEADER),
+    "patterns": Section(patterns.pattern_rows, patterns.HEADER),
+    "patterns-libraries": Section(models.model_rows, encode.ENCODE_HEADER),
 }
 """Tables of the native engine that take long, so that `--only` has to name them."""
 
-SECTIONS = {"python": PYTHON, "native": NATIVE | CORPORA}[bpetite.engine]
+SECTIONS = {"python": PYTHON, "native": NATIVE | LONG}[bpetite.engine]
 
 
 def main() -> None:
@@ -134,7 +138,7 @@ def report(results: Mapping[str, Sequence[Row]]) -> int:
 
 def write_page(page: Path, tables: Mapping[str, str], said: str) -> None:
     """Put the tables that the page shows into it, and after a complete run the conditions."""
-    is_complete = {*tables} >= {*SECTIONS} - {*CORPORA}
+    is_complete = {*tables} >= {*SECTIONS} - {*LONG}
     note = "" if is_complete else f"Measured in a separate run{simd()}: `{command()}`\n\n"
     parts = {f"{bpetite.engine}-{name}": note + table for name, table in tables.items()}
     if is_complete:
@@ -156,15 +160,15 @@ def parse_arguments() -> argparse.Namespace:
     folder(
         "--data",
         help="a folder with english.txt, code.txt and any other *.txt in UTF-8, and optionally "
-        f"{files}; by default, the texts that come with Python",
+        f"{files} and, for patterns, {patterns.FILE}; by default, the texts that come with Python",
     )
     parser.add_argument(
         "--only",
         nargs="+",
         choices=SECTIONS,
-        default=[name for name in SECTIONS if name not in CORPORA],
+        default=[name for name in SECTIONS if name not in LONG],
         metavar="SECTION",
-        help=f"sections to measure: {', '.join(SECTIONS)} (default: all but {', '.join(CORPORA)})",
+        help=f"sections to measure: {', '.join(SECTIONS)} (default: all but {', '.join(LONG)})",
     )
     number(
         "--repeats",
@@ -191,7 +195,8 @@ def parse_arguments() -> argparse.Namespace:
     folder(
         "--environments",
         default=ROOT / ".libraries",
-        help="where corpora-libraries installs the other libraries; torch makes it large "
+        help="where corpora-libraries installs the other libraries, and patterns-libraries a "
+        "package with a vocabulary; torch makes it large "
         "(default: %(default)s)",
     )
     arguments = parser.parse_args()

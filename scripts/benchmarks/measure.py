@@ -62,6 +62,8 @@ class Subject:
     tokenizer: Tokenizer
     data: Path | None
     """The folder of the public vocabularies, if this is one of them."""
+    file: bytes | None = None
+    """The tokenizer.json that it was loaded from, if that is another than bpetite writes."""
 
     @property
     def public_name(self) -> str | None:
@@ -70,7 +72,9 @@ class Subject:
 
     @cached_property
     def json(self) -> bytes:
-        """The tokenizer.json that bpetite writes."""
+        """The tokenizer.json for other libraries."""
+        if self.file is not None:
+            return self.file
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "tokenizer.json")
             self.tokenizer.save(path)

