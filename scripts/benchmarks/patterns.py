@@ -141,11 +141,10 @@ def encode_rows(
 def splitter_of(subject: Subject) -> str:
     """Return what splits texts. Raises ValueError, with the reason, if `regex` has to."""
     native: Any = import_module("bpetite._engine.native")  # not public
-    pattern = subject.tokenizer.patterns[0]
-    if isinstance(native.native_splitter_of(pattern), str):
-        return "scanner"
-    native._native.Automaton(*native.pattern_tree(pattern))
-    return "automaton"
+    splitter, reason = native.native_splitter_of(subject.tokenizer.patterns[0])
+    if splitter is None:
+        raise ValueError(reason)
+    return "scanner" if isinstance(splitter, str) else "automaton"
 
 
 class Yardsticks:
