@@ -186,7 +186,8 @@ impl Encoder {
                 // The end; or another thread has changed the text, and it is not UTF-8 any more.
                 return Ok(());
             }
-            self.encode_pieces(text, count, may_have_words, job);
+            let has_words = may_have_words && end - at >= count * MIN_WORDS_BYTES;
+            self.encode_pieces(text, count, has_words, job);
             job.interrupt.advance(end - at)?;
             at = end;
             if at > next_forecast {
@@ -229,6 +230,9 @@ impl Encoder {
         Isa::get().run(EncodePieces { encoder: &self.pieces, text, count, may_have_words, job });
     }
 }
+
+/// The mean length of pieces from which on enough of them have several words to look for their parts.
+const MIN_WORDS_BYTES: usize = 8;
 
 /// The most contexts that are kept for later calls.
 const MAX_POOLED_CONTEXTS: usize = 64;
