@@ -177,6 +177,7 @@ def test_words_and_numbers_are_split_safely(name: str) -> None:
         (r"(?:ab)++|[\s\S]", "possessive quantifier of more than one"),
         (r"(?s:.)+", "it has a group"),
         (r"(?:a*)*b|[\s\S]", "repeats what may be empty"),
+        (r"[^\s\S]|b|\s", "a set of nothing"),
         (r"a{2000}|[\s\S]", "more than 1000 times"),
     ],
 )

@@ -293,8 +293,10 @@ def _of_set(text: str) -> Ranges:
             found.append(((ord(first), ord(last)),))
         else:
             found.append(_of(first))
-    ranges = union(*found)
-    return _inverse(ranges) if is_negative else ranges
+    ranges = _inverse(union(*found)) if is_negative else union(*found)
+    if not ranges:
+        raise NoTreeError(f"it has {text}, a set of nothing, which `regex` takes for a full one")
+    return ranges
 
 
 def _of(characters: str) -> Ranges:
