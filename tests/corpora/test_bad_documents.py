@@ -452,6 +452,21 @@ def test_parquet_footer_with_an_odd_field_is_corrupt(
     assert f"a.parquet is corrupt (its footer has {words})" in error_of(path)
 
 
+def test_row_group_with_a_number_of_rows_below_0_is_corrupt_in_each_part(tmp_path: Path) -> None:
+    """Else the rows of the groups after it would have numbers below 0."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+    table = pa.table({"text": ["a"] * 20 + [None] + ["b"] * 19})
+    parquet.write_table(table, path, row_group_size=20, store_schema=False)
+    # 20 rows from byte 4 on become -20.
+    path.write_bytes(path.read_bytes().replace(b"\x16\x28\x26\x08\x16", b"\x16\x27\x26\x08\x16"))
+    groups = parquet.read_metadata(path)
+    assert [groups.row_group(group).num_rows for group in (0, 1)] == [-20, 20]
+    for part in Corpus(path, on_bad="skip").parts(1):
+        assert list(part) == []
+        assert [bad.reason for bad in part.report.first_bad] == ["corrupt"]
+
+
 def test_offset_in_parquet_of_more_than_64_bits_is_corrupt(tmp_path: Path) -> None:
     """Readers take its lowest bits, which a reader of files might not bear."""
     pa = pytest.importorskip("pyarrow")
@@ -754,6 +769,13 @@ def test_texts_that_begin_alike_take_little_memory(tmp_path: Path) -> None:
     batches = [(len(batch.rows), len(batch.data)) for batch in Corpus(path).batches()]
     assert sum(count for count, _ in batches) == rows
     assert max(size for _, size in batches) < 1 << 24
+
+
+def test_parquet_whose_dictionary_ends_in_texts_by_their_ends_is_read() -> None:
+    """Writers in Java and Rust do so once a dictionary is full; pyarrow writes no such file."""
+    pytest.importorskip("pyarrow.parquet")
+    path = Path(__file__).parents[1] / "data" / "dictionary-then-delta.parquet"
+    assert list(Corpus(path)) == ["red"] * 4000 + ["green"] * 200
 
 
 @pytest.mark.parametrize("rows", [7, 300])

@@ -59,9 +59,11 @@ def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
         check_column(file.schema_arrow, settings.text_field)
         metadata = file.metadata
         end = metadata.num_row_groups if span.end is None else span.end
-        row = sum(metadata.row_group(group).num_rows for group in range(span.start))
-        if not span.start:
-            _check_rows(metadata)
+        rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+        row = sum(rows[: span.start])
+        if min(rows, default=0) < 0 or (not span.start and sum(rows) != metadata.num_rows):
+            detail = f"its row groups have {sum(rows)} of its {metadata.num_rows} rows"
+            raise DataError("corrupt", detail=detail)
         columns = _columns(stored, file, range(span.start, end), settings)
         yield from found_in(span.path, columns, row, settings.batch_bytes)
 
@@ -84,7 +86,9 @@ def _columns(stored: Any, file: Any, groups: range, settings: Settings) -> Itera
             raise DataError("corrupt", detail=detail)
         rows = min(max(settings.batch_bytes * count // max(size, 1), 1), _MAX_BATCH_ROWS)
         values, dictionary = _dictionary_of(stored, chunk) if chunk else (0, 0)
-        repeats = dictionary and count >= 4 * values and size - dictionary <= 4 * count
+        has_delta = chunk and _DELTA_BYTE_ARRAY in chunk.encodings
+        can_repeat = dictionary and not has_delta  # pyarrow joins no such pages to a dictionary
+        repeats = can_repeat and count >= 4 * values and size - dictionary <= 4 * count
         if repeats or min(rows, count) * dictionary > _MAX_DECODED_BYTES:
             with_dictionary = with_dictionary or _parquet(
                 stored, metadata=file.metadata, read_dictionary=[settings.text_field]
@@ -93,11 +97,12 @@ def _columns(stored: Any, file: Any, groups: range, settings: Settings) -> Itera
             reader, rows = with_dictionary, _MAX_BATCH_ROWS
         elif min(rows, count) * dictionary > _MAX_DECODED_BYTES:
             longest = dictionary
-            if size > 16 * dictionary:  # to read the dictionary twice takes no time then
+            # To read the dictionary twice takes no time where the texts are so much more.
+            if can_repeat and size > 16 * dictionary:
                 first = next(_batches(with_dictionary, 1, group, settings))
                 longest = max(lengths_of(first.dictionary), default=0)
             rows = min(rows, max(_MAX_DECODED_BYTES // max(longest, 1), 1))
-        if chunk and _DELTA_BYTE_ARRAY in chunk.encodings:
+        if has_delta:
             rows = min(rows, _MAX_DELTA_ROWS)
         found = 0
         for column in _batches(reader, rows, group, settings):
@@ -105,14 +110,6 @@ def _columns(stored: Any, file: Any, groups: range, settings: Settings) -> Itera
             yield column
         if found != count:  # pyarrow skips a page of an unknown kind
             raise DataError("corrupt", detail=f"row group {group} has {found} of its {count} rows")
-
-
-def _check_rows(metadata: Any) -> None:
-    """Raise DataError unless the row groups have the rows of the file."""
-    rows = sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
-    if rows != metadata.num_rows:
-        detail = f"its row groups have {rows} of its {metadata.num_rows} rows"
-        raise DataError("corrupt", detail=detail)
 
 
 def _batches(file: Any, rows: int, group: int, settings: Settings) -> Iterator[Any]:
