@@ -72,12 +72,19 @@ class Subject:
 
     @cached_property
     def json(self) -> bytes:
-        """The tokenizer.json for other libraries."""
+        """The tokenizer.json for other libraries.
+
+        For cl100k they know the pattern of Hugging Face's files, and not tiktoken's. The two differ
+        where spaces after newlines end a text.
+        """
         if self.file is not None:
             return self.file
+        tokenizer = self.tokenizer
+        if self.data is not None and self.name == "cl100k":
+            tokenizer = Tokenizer.load(self.data / PUBLIC[self.name][1], pattern="cl100k")
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "tokenizer.json")
-            self.tokenizer.save(path)
+            tokenizer.save(path)
             return path.read_bytes()
 
     @cached_property

@@ -452,7 +452,7 @@ def test_parquet_footer_with_an_odd_field_is_corrupt(
     assert f"a.parquet is corrupt (its footer has {words})" in error_of(path)
 
 
-def test_row_group_with_a_number_of_rows_below_0_is_corrupt_in_each_part(tmp_path: Path) -> None:
+def test_row_group_with_rows_below_0_is_corrupt(tmp_path: Path) -> None:
     """Else the rows of the groups after it would have numbers below 0."""
     parquet = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "a.parquet"
@@ -771,7 +771,7 @@ def test_texts_that_begin_alike_take_little_memory(tmp_path: Path) -> None:
     assert max(size for _, size in batches) < 1 << 24
 
 
-def test_parquet_whose_dictionary_ends_in_texts_by_their_ends_is_read() -> None:
+def test_parquet_with_delta_after_a_dictionary_is_read() -> None:
     """Writers in Java and Rust do so once a dictionary is full; pyarrow writes no such file."""
     pytest.importorskip("pyarrow.parquet")
     path = Path(__file__).parents[1] / "data" / "dictionary-then-delta.parquet"
