@@ -34,7 +34,7 @@ _START = 0
 _MAX_PLACES = 20_000
 _MAX_STATES = 4000
 _MAX_VISITS = 400_000  # of places: it bounds the time
-_MAX_CANONICAL_STATES = 200
+_MAX_COMPARED_STATES = 200  # of patterns that may be equal: it bounds the time
 
 _ASCII = ((0, 0x7F),)
 _NEWLINES = ((10, 10), (13, 13))
@@ -57,7 +57,7 @@ class Automaton:
     Raises NoTreeError for a pattern that it cannot follow, with the reason.
     """
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, max_states: int = _MAX_STATES) -> None:
         tree, sets = pattern_tree(pattern)
         classes = _classes([*sets, SPACE, _ASCII, _NEWLINES])
         kinds = range(len(sets), len(sets) + 3)
@@ -79,7 +79,7 @@ class Automaton:
                     states.append(then)
                 row.append(_Way(number_of[then] if then else _DEAD, accepts))
             self._ways.append(row)
-            if len(states) > _MAX_STATES or places.visits > _MAX_VISITS:
+            if len(states) > max_states or places.visits > _MAX_VISITS:
                 raise NoTreeError("its automaton would be too large")
         if any(way.accepts for way in self._ways[_START]):
             raise NoTreeError("it can match the empty string")
@@ -133,14 +133,12 @@ class Automaton:
                 )
         return SafeSplits(self._classes, behind)
 
-    def canonical(self) -> tuple[object, ...] | None:
+    def canonical(self) -> tuple[object, ...]:
         """Return a value that two patterns share exactly if they match alike in every text.
 
         It has the states and the classes that some text tells apart, in the order in which a
-        search from the first state reaches them. None if there are too many states.
+        search from the first state reaches them.
         """
-        if len(self._ways) > _MAX_CANONICAL_STATES:
-            return None
         lives = self._living_states()
         ways = [
             [
@@ -355,10 +353,12 @@ class _Places:
 
 
 @lru_cache(maxsize=64)
-def automaton_of(pattern: str) -> Automaton | None:
-    """Return the automaton of a pattern; None if it has none."""
+def automaton_of(pattern: str, max_states: int = _MAX_STATES) -> Automaton | None:
+    """Return the automaton of a pattern; None if it has none with so few states."""
+    if max_states > _MAX_COMPARED_STATES and (small := automaton_of(pattern, _MAX_COMPARED_STATES)):
+        return small
     try:
-        return Automaton(pattern)
+        return Automaton(pattern, max_states)
     except NoTreeError:
         return None
 
@@ -366,10 +366,10 @@ def automaton_of(pattern: str) -> Automaton | None:
 @lru_cache(maxsize=64)
 def digest_of(pattern: str) -> str | None:
     """Return a text that equal patterns share, and others do not; None if it is not known."""
-    automaton = automaton_of(pattern)
-    canonical = automaton.canonical() if automaton else None
-    if canonical is None:
+    automaton = automaton_of(pattern, _MAX_COMPARED_STATES)
+    if automaton is None:
         return None
+    canonical = automaton.canonical()
     from hashlib import blake2b  # its import takes longer than that of this module
 
     return blake2b(repr(canonical).encode(), digest_size=8).hexdigest()

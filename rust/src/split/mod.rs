@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::mem::prefetch;
 use crate::simd::{Instructions, Isa, Work};
-use automaton::{Automaton, Lanes, MIN_LANES_BYTES, NextEnds};
+use automaton::{Automaton, Reading};
 use rules::Rules;
 use unicode::{LETTER, LOWER, NEWLINE, NUMBER, UPPER, WHITESPACE, classes};
 use window::Window;
@@ -105,8 +105,8 @@ pub struct Pieces<'a> {
     /// The ends of the next texts, which stand side by side.
     text_ends: &'a [u32],
     at: usize,
-    /// Of a long text that an automaton splits.
-    lanes: Option<Lanes>,
+    /// Of a text that an automaton splits.
+    reading: Option<Reading>,
 }
 
 impl<'a> Pieces<'a> {
@@ -118,7 +118,7 @@ impl<'a> Pieces<'a> {
     pub fn with_isa(splitter: impl Into<Kind<'a>>, text: &'a [u8], isa: Isa) -> Pieces<'a> {
         debug_assert!(u32::try_from(text.len()).is_ok());
         let rules = Rules { text, whole: text, classes: classes() };
-        Pieces { kind: splitter.into(), isa, rules, text_ends: &[], at: 0, lanes: None }
+        Pieces { kind: splitter.into(), isa, rules, text_ends: &[], at: 0, reading: None }
     }
 
     /// Splits texts that stand side by side in `whole`, begin at `start`, and end at `text_ends`.
@@ -161,16 +161,11 @@ impl<'a> Pieces<'a> {
                 let Some((&end, others)) = self.text_ends.split_first() else { break };
                 self.rules.text = &self.rules.whole[..end as usize];
                 self.text_ends = others;
-                self.lanes = None;
+                self.reading = None;
                 continue;
             }
-            if self.lanes.is_none() && text.len() - self.at >= MIN_LANES_BYTES {
-                self.lanes = Some(Lanes::new(text, self.at));
-            }
-            count += match &mut self.lanes {
-                Some(lanes) => self.isa.run(NextEnds { lanes, automaton, text, ends: room }),
-                None => automaton.next_ends(text, self.at, room),
-            };
+            let reading = self.reading.get_or_insert_with(|| automaton.reading(text, self.at));
+            count += automaton.next_ends(self.isa, text, self.at, room, reading);
             self.at = ends[count - 1] as usize;
         }
         count

@@ -25,13 +25,15 @@ pub const NOT_SYMBOL: u8 = LETTER | NUMBER | WHITESPACE;
 
 pub const CODE_POINT_COUNT: usize = 0x11_0000;
 const BLOCK_CODE_POINTS: usize = 128;
+/// How many code points have one or two bytes in UTF-8.
+const LOW_COUNT: usize = 0x800;
 
 /// A byte for each code point, in blocks. Equal blocks are stored once.
 pub struct CodePoints {
     block_of: Vec<u16>,
     pub blocks: Vec<[u8; BLOCK_CODE_POINTS]>,
-    /// The block of ASCII.
-    pub ascii: [u8; BLOCK_CODE_POINTS],
+    /// The bytes of the code points that have one or two bytes in UTF-8.
+    pub low: [u8; LOW_COUNT],
 }
 
 impl CodePoints {
@@ -45,7 +47,8 @@ impl CodePoints {
                 u16::try_from(blocks.len() - 1).expect("fewer blocks than 65,536")
             }));
         }
-        CodePoints { ascii: blocks[0], block_of, blocks }
+        let low = *bytes.first_chunk().expect("more code points");
+        CodePoints { low, block_of, blocks }
     }
 
     /// Returns the byte of a code point.
@@ -60,7 +63,10 @@ impl CodePoints {
     pub fn at(&self, text: &[u8], at: usize) -> (u8, usize) {
         let lead = text[at];
         if lead < 0x80 {
-            return (self.ascii[usize::from(lead)], 1);
+            return (self.low[usize::from(lead)], 1);
+        }
+        if lead < 0xE0 {
+            return (self.low[usize::from(lead & 31) << 6 | usize::from(text[at + 1] & 63)], 2);
         }
         let (code, length) = decode(text, at);
         (self.of(code), length)

@@ -69,10 +69,10 @@ pub struct Columns {
 impl Columns {
     /// Each class has a column; `skip` is that of a byte that continues a character.
     pub fn new(mut characters: CodePoints, column_of: &[u8], skip: u8) -> Columns {
-        let blocks = characters.blocks.iter_mut().chain([&mut characters.ascii]);
-        blocks.flatten().for_each(|class| *class = column_of[usize::from(*class)]);
+        let all = characters.blocks.iter_mut().flatten().chain(&mut characters.low);
+        all.for_each(|class| *class = column_of[usize::from(*class)]);
         let mut bytes = [skip; 256];
-        bytes[..0x80].copy_from_slice(&characters.ascii);
+        bytes[..0x80].copy_from_slice(&characters.low[..0x80]);
         for (lead, column) in (0..).zip(&mut bytes).take(0xF5).skip(0xC2) {
             let (first, last): (u32, u32) = match lead {
                 0xC2..0xE0 => ((lead & 0x1F) << 6, (lead & 0x1F) << 6 | 0x3F),

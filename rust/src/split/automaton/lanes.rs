@@ -18,7 +18,7 @@
 //! takes ends back tells no place but its own. The next character at the latest tells a place.
 //! So in a mask, the places below a step's own are those that earlier steps told.
 
-use super::Automaton;
+use super::classes::Columns;
 use super::scanner::Told;
 use super::table::{RARE, Step, Table};
 use crate::mem::growth::filled;
@@ -79,7 +79,8 @@ impl Lanes {
 /// Writes where the next pieces end, and returns their count: 0 only at the end of the text.
 pub struct NextEnds<'a> {
     pub lanes: &'a mut Lanes,
-    pub automaton: &'a Automaton,
+    pub table: &'a Table,
+    pub columns: &'a Columns,
     pub text: &'a [u8],
     pub ends: &'a mut [u32],
 }
@@ -89,8 +90,7 @@ impl Work for NextEnds<'_> {
 
     #[inline(always)]
     fn run<I: Instructions>(self, isa: I) -> usize {
-        let NextEnds { lanes, automaton, text, ends } = self;
-        let table = &automaton.table;
+        let NextEnds { lanes, table, columns, text, ends } = self;
         let mut count = lanes.pending_count;
         ends[..count].copy_from_slice(&lanes.pending[..count]);
         let last = loop {
@@ -102,7 +102,7 @@ impl Work for NextEnds<'_> {
             } else if lanes.is_last {
                 break true;
             } else {
-                lanes.read_block(isa, automaton, text);
+                lanes.read_block(isa, table, columns, text);
             }
         };
         let kept = if last { 0 } else { table.max_unsure().min(count) };
@@ -148,8 +148,13 @@ impl Lanes {
 
     /// Reads the next block of the text.
     #[inline(always)]
-    fn read_block(&mut self, isa: impl Instructions, automaton: &Automaton, text: &[u8]) {
-        let Automaton { table, columns, .. } = automaton;
+    fn read_block(
+        &mut self,
+        isa: impl Instructions,
+        table: &Table,
+        columns: &Columns,
+        text: &[u8],
+    ) {
         // Some places of the last block wait for what the next characters tell.
         self.told.copy_within(self.at..self.known, 0);
         self.known -= self.at;
@@ -288,7 +293,7 @@ fn with_rare(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Node, Set};
+    use super::super::{Automaton, Node, Reading, Set};
     use super::*;
     use crate::simd::Isa;
     use crate::test_inputs::{Rng, WORDS};
@@ -315,10 +320,11 @@ mod tests {
         Automaton::new(&pattern, &sets).unwrap_or_else(|reason| panic!("{reason}"))
     }
 
-    fn ends_by(mut next: impl FnMut(usize, &mut [u32]) -> usize, length: usize) -> Vec<u32> {
+    fn ends_of(automaton: &Automaton, isa: Isa, text: &[u8], mut reading: Reading) -> Vec<u32> {
         let (mut all, mut ends) = (Vec::new(), [0; 100]);
-        while all.last().is_none_or(|&end| (end as usize) < length) {
-            let count = next(all.last().map_or(0, |&end| end as usize), &mut ends);
+        let end = |all: &[u32]| all.last().map_or(0, |&end| end as usize);
+        while end(&all) < text.len() {
+            let count = automaton.next_ends(isa, text, end(&all), &mut ends, &mut reading);
             assert!(count > 0, "{all:?}");
             all.extend_from_slice(&ends[..count]);
         }
@@ -338,13 +344,10 @@ mod tests {
                 continue;
             }
             let text = text.as_bytes();
-            let expected = ends_by(|at, ends| automaton.next_ends(text, at, ends), text.len());
+            let expected = ends_of(&automaton, Isa::get(), text, Reading::OneLane);
             for isa in Isa::all() {
-                let mut lanes = Lanes::new(text, 0);
-                let next = |_, ends: &mut [u32]| {
-                    isa.run(NextEnds { lanes: &mut lanes, automaton: &automaton, text, ends })
-                };
-                assert!(ends_by(next, text.len()) == expected, "{isa:?}, {text:?}");
+                let lanes = Reading::Lanes(Lanes::new(text, 0));
+                assert!(ends_of(&automaton, isa, text, lanes) == expected, "{isa:?}, {text:?}");
             }
         }
     }

@@ -6,9 +6,11 @@
 //! 2. `matcher`: the automaton of one match. Of several matches, it has the one that `regex` takes.
 //! 3. `scanner`: the automaton of the whole text, which reads each character once.
 //! 4. `table`: that automaton as a table, and `lanes`: six parts of a long text at a time.
+//! 5. `walk`: one match after another, if a pattern has no scanner.
 //!
-//! A pattern for which one of these has no room is refused with the reason. So is a pattern of which a
-//! match fails behind its second character, which leaves a gap between matches.
+//! A pattern without a matcher is refused with the reason. Without a scanner are patterns of which ends
+//! are known too late, or of which a match fails behind its second character: that leaves a gap between
+//! matches.
 //!
 //! # Why the ends are right
 //!
@@ -26,25 +28,40 @@ mod matcher;
 mod program;
 mod scanner;
 mod table;
+mod walk;
 
 pub use classes::Set;
-pub use lanes::{Lanes, MIN_BYTES as MIN_LANES_BYTES, NextEnds};
 pub use program::Node;
 
+use crate::simd::Isa;
 use classes::{Class, Columns, classes_of};
+use lanes::{Lanes, NextEnds};
 use matcher::{DEAD, Matcher};
 use program::Program;
 use scanner::Scanner;
 use table::Table;
+use walk::{Failures, Walk};
 
 pub struct Automaton {
     columns: Columns,
-    table: Table,
+    reader: Reader,
     /// Bit n of a column: a piece ends between a character of it and one of column n, and the pieces
     /// of the two sides are those of the whole.
     safe: Vec<u64>,
     /// Whether a piece may have a space between two letters.
     pub may_join_words: bool,
+}
+
+enum Reader {
+    Scanner(Table),
+    Walk(Walk),
+}
+
+/// How a text is read, and what the calls for it remember.
+pub enum Reading {
+    OneLane,
+    Lanes(Lanes),
+    Walk(Failures),
 }
 
 impl Automaton {
@@ -55,8 +72,16 @@ impl Automaton {
         if matcher.ways[Matcher::START].iter().any(|way| way.accepts) {
             return Err("it can match the empty string".into());
         }
-        let table = Table::new(&Scanner::new(&matcher, &classes)?)?;
-        let safe = safe_pairs(&matcher, &classes, &table.columns);
+        let scanner = Scanner::new(&matcher, &classes);
+        let reader = match scanner.and_then(|scanner| Table::new(&scanner)) {
+            Some(table) => Reader::Scanner(table),
+            None => Reader::Walk(Walk::new(&matcher)),
+        };
+        let (column_of, skip) = match &reader {
+            Reader::Scanner(table) => (&table.columns, table.skip),
+            Reader::Walk(walk) => (&walk.columns, walk.skip),
+        };
+        let safe = safe_pairs(&matcher, &classes, column_of);
         let [letter, space] = [b"a", b" "].map(|text| usize::from(characters.at(text, 0).0));
         let may_join_words = !matcher.begins(letter)
             || (0..matcher.ways.len()).any(|state| {
@@ -64,31 +89,40 @@ impl Automaton {
                 let next = |state, class| read(state, class).map_or(DEAD, |way| way.next);
                 next(next(next(state, letter), space), letter) != DEAD
             });
-        let columns = Columns::new(characters, &table.columns, table.skip);
-        Ok(Automaton { columns, table, safe, may_join_words })
+        let columns = Columns::new(characters, column_of, skip);
+        Ok(Automaton { columns, reader, safe, may_join_words })
+    }
+
+    /// Begins to read a text. A piece begins at `start`.
+    pub fn reading(&self, text: &[u8], start: usize) -> Reading {
+        match self.reader {
+            Reader::Walk(_) => Reading::Walk(Failures::new()),
+            Reader::Scanner(_) if text.len() - start < lanes::MIN_BYTES => Reading::OneLane,
+            Reader::Scanner(_) => Reading::Lanes(Lanes::new(text, start)),
+        }
     }
 
     /// Writes where the next pieces of `text` from `start` on end, and returns their count: 0 only
     /// at the end of the text. A piece begins at `start`.
-    pub fn next_ends(&self, text: &[u8], start: usize, ends: &mut [u32]) -> usize {
-        let (mut at, mut row, mut count) = (start, 0, 0);
-        // A step tells at most 5 ends.
-        while at < text.len() && count + 5 < ends.len() {
-            let (column, length) = self.columns.at(text, at);
-            let step = self.table.step(row, column);
-            count = self.table.tell(step.told(), at as u32, ends, count);
-            row = step.row();
-            at += length;
+    pub fn next_ends(
+        &self,
+        isa: Isa,
+        text: &[u8],
+        start: usize,
+        ends: &mut [u32],
+        reading: &mut Reading,
+    ) -> usize {
+        let columns = &self.columns;
+        match (&self.reader, reading) {
+            (Reader::Scanner(table), Reading::Lanes(lanes)) => {
+                isa.run(NextEnds { lanes, table, columns, text, ends })
+            }
+            (Reader::Scanner(table), _) => table.next_ends(columns, text, start, ends),
+            (Reader::Walk(walk), Reading::Walk(failures)) => {
+                walk.next_ends(columns, text, start, ends, failures)
+            }
+            (Reader::Walk(_), _) => unreachable!("`reading` made another"),
         }
-        if at < text.len() {
-            // The next call begins behind the last end that is sure.
-            return count - self.table.unsure(row);
-        }
-        if start < text.len() {
-            let step = self.table.step(row, self.table.end());
-            count = self.table.tell(step.told(), at as u32, ends, count);
-        }
-        count
     }
 
     /// Returns whether `at` ends a piece of every text with these two characters around `at`, and

@@ -67,11 +67,13 @@ pub struct Scanner {
     pub unsure: Vec<u8>,
 }
 
-/// A pattern that this automaton cannot follow.
+/// This automaton cannot follow the pattern.
 struct TooFar;
 
 impl Scanner {
-    pub fn new(matcher: &Matcher, classes: &[Class]) -> Result<Scanner, String> {
+    /// Returns the scanner of a pattern; None if ends are known too late, or a match fails behind its
+    /// second character, or there would be too many states.
+    pub fn new(matcher: &Matcher, classes: &[Class]) -> Option<Scanner> {
         let start = State::of(Matcher::START);
         let mut states = vec![start.clone()];
         let mut known = HashMap::from([(start, 0)]);
@@ -81,8 +83,7 @@ impl Scanner {
             let mut row = Vec::with_capacity(classes.len() + 1);
             for class in 0..=classes.len() {
                 let length = classes.get(class).map_or(0, |class| class.length);
-                let (next, told) = step(matcher, &state, class, length, 0)
-                    .map_err(|TooFar| "a match may end too far before its last character")?;
+                let (next, told) = step(matcher, &state, class, length, 0).ok()?;
                 let next = next.map_or(0, |next| {
                     *known.entry(next).or_insert_with_key(|next| {
                         states.push(next.clone());
@@ -93,11 +94,11 @@ impl Scanner {
             }
             steps.push(row);
             if states.len() > MAX_STATES {
-                return Err("its automaton would be too large".into());
+                return None;
             }
         }
         let unsure = states.iter().map(State::unsure).collect();
-        Ok(Scanner { steps, unsure })
+        Some(Scanner { steps, unsure })
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use super::classes::Columns;
 use super::scanner::{Scanner, Told};
 use crate::mem::growth::filled;
 
@@ -67,7 +68,8 @@ pub struct Table {
 }
 
 impl Table {
-    pub fn new(scanner: &Scanner) -> Result<Table, String> {
+    /// Returns the table of a scanner, unless it would be too large.
+    pub fn new(scanner: &Scanner) -> Option<Table> {
         let (mut rare, mut numbers) = (Vec::new(), HashMap::new());
         let mut number_of = |told: Told| match (told.ends, told.taken_back) {
             (0, 0) => 0,
@@ -87,7 +89,7 @@ impl Table {
         let skip = width as u8;
         let width = width + 1;
         if rows.len() * width >= STEP_COUNT || rare.len() > usize::from(u8::MAX - RARE) {
-            return Err("its automaton would be too large".into());
+            return None;
         }
         let mut steps = filled(Step(0), STEP_COUNT);
         for (number, row) in rows.iter().enumerate() {
@@ -100,7 +102,7 @@ impl Table {
         let steps = steps.into_boxed_slice().try_into().ok().expect("of this length");
         let mut table = Table { steps, columns, skip, width, rare, unsure, same: Vec::new() };
         table.same = table.rows_behind_two();
-        Ok(table)
+        Some(table)
     }
 
     #[inline(always)]
@@ -123,6 +125,35 @@ impl Table {
     #[inline(always)]
     pub fn rare(&self, number: u8) -> Told {
         self.rare[usize::from(number - RARE)]
+    }
+
+    /// Writes where the next pieces of `text` from `start` on end, and returns their count: 0 only
+    /// at the end of the text. A piece begins at `start`.
+    pub fn next_ends(
+        &self,
+        columns: &Columns,
+        text: &[u8],
+        start: usize,
+        ends: &mut [u32],
+    ) -> usize {
+        let (mut at, mut row, mut count) = (start, 0, 0);
+        // A step tells at most 5 ends.
+        while at < text.len() && count + 5 < ends.len() {
+            let (column, length) = columns.at(text, at);
+            let step = self.step(row, column);
+            count = self.tell(step.told(), at as u32, ends, count);
+            row = step.row();
+            at += length;
+        }
+        if at < text.len() {
+            // The next call begins behind the last end that is sure.
+            return count - self.unsure(row);
+        }
+        if start < text.len() {
+            let step = self.step(row, self.end());
+            count = self.tell(step.told(), at as u32, ends, count);
+        }
+        count
     }
 
     /// Writes what the step of the character at `at` tells behind the first `count` ends, and returns
@@ -234,8 +265,9 @@ fn columns(rows: &Rows) -> (Vec<u8>, usize) {
 mod tests {
     use std::panic::catch_unwind;
 
-    use super::super::{Automaton, Node, Set};
+    use super::super::{Automaton, Node, Reader, Set};
     use super::*;
+    use crate::simd::Isa;
     use crate::test_inputs::Rng;
 
     const LETTERS: &[u8] = b"ab \n!x";
@@ -279,6 +311,16 @@ mod tests {
             Node::Either(vec![word(7)]),
             Node::Either(vec![Node::Sequence(vec![set(6), set(1)]), repeat(set(2), 1)]),
             Node::Either([vec![lazy, repeat(set(1), 1), set(6)], spaces().to_vec()].concat()),
+        ]
+    }
+
+    /// Returns patterns without a scanner: a match fails far behind its beginning, or behind its end.
+    fn patterns_without_scanner() -> Vec<Node> {
+        let far = || Node::Sequence(vec![repeat(set(0), 1), set(1)]);
+        let twice = Node::Sequence(vec![set(0), set(0), set(1), set(6)]);
+        vec![
+            Node::Either(vec![far(), set(0), set(4)]),
+            Node::Either(vec![twice, repeat(set(3), 2)]),
         ]
     }
 
@@ -360,10 +402,11 @@ mod tests {
     /// Returns the ends that calls with some rooms find. One with little room leaves out the last ends if
     /// they may be taken back.
     fn found(automaton: &Automaton, text: &[u8], rooms: &[usize]) -> Vec<u32> {
-        let mut all: Vec<u32> = Vec::new();
+        let (mut all, mut reading) = (Vec::<u32>::new(), automaton.reading(text, 0));
         for &room in rooms {
             let (start, mut ends) = (all.last().map_or(0, |&end| end as usize), [0; 64]);
-            let count = automaton.next_ends(text, start, &mut ends[..room]);
+            let room = &mut ends[..room];
+            let count = automaton.next_ends(Isa::get(), text, start, room, &mut reading);
             all.extend_from_slice(&ends[..count]);
         }
         all
@@ -373,6 +416,11 @@ mod tests {
     fn is_right(automaton: &Automaton, text: &[u8], expected: &[u32]) -> bool {
         let rooms: [&[usize]; 2] = [&[64], &[8, 8, 8, 64]];
         rooms.iter().all(|rooms| found(automaton, text, rooms) == expected)
+    }
+
+    fn table(automaton: &mut Automaton) -> &mut Table {
+        let Reader::Scanner(table) = &mut automaton.reader else { unreachable!() };
+        table
     }
 
     /// Returns all short texts of a few letters, and some longer ones.
@@ -393,10 +441,14 @@ mod tests {
 
     #[test]
     fn ends_are_those_of_a_backtracking_matcher() {
-        for pattern in patterns() {
-            let automaton = Automaton::new(&pattern, &sets()).unwrap_or_else(|e| panic!("{e}"));
+        let without = patterns_without_scanner();
+        for (pattern, has_scanner) in
+            patterns().iter().map(|each| (each, true)).chain(without.iter().map(|e| (e, false)))
+        {
+            let automaton = Automaton::new(pattern, &sets()).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(matches!(automaton.reader, Reader::Scanner(_)), has_scanner);
             for text in texts() {
-                assert!(is_right(&automaton, &text, &expected(&pattern, &text)), "{text:?}");
+                assert!(is_right(&automaton, &text, &expected(pattern, &text)), "{text:?}");
             }
         }
     }
@@ -407,16 +459,16 @@ mod tests {
             let mut automaton = Automaton::new(&pattern, &sets()).unwrap_or_else(|e| panic!("{e}"));
             let cases: Vec<_> =
                 texts().into_iter().map(|text| (expected(&pattern, &text), text)).collect();
-            let rows = automaton.table.unsure.len();
-            for (row, column) in
-                (0..rows).flat_map(|row| (0..automaton.table.skip).map(move |c| (row, c)))
-            {
-                let place = row * automaton.table.width + usize::from(column);
-                let step = automaton.table.steps[place];
-                let is_end = column == automaton.table.end();
+            let steps = table(&mut automaton).steps.clone();
+            let Table { width, skip, .. } = *table(&mut automaton);
+            let (end, rows) = (table(&mut automaton).end(), table(&mut automaton).unsure.len());
+            for (row, column) in (0..rows).flat_map(|row| (0..skip).map(move |c| (row, c))) {
+                let place = row * width + usize::from(column);
+                let step = steps[place];
+                let is_end = column == end;
                 let told = u32::from(step.told() == 0);
                 let mut changes = vec![Step(told << 24 | u32::from(step.row()))];
-                let others = (0..rows).map(|other| (other * automaton.table.width) as u16);
+                let others = (0..rows).map(|other| (other * width) as u16);
                 let others = others.filter(|&other| other != step.row() && !is_end);
                 changes.extend(
                     others.map(|other| Step(u32::from(step.told()) << 24 | u32::from(other))),
@@ -424,13 +476,13 @@ mod tests {
                 // The empty text has no end, whatever the first row tells.
                 changes.truncate(if is_end && row == 0 { 0 } else { changes.len() });
                 for change in changes {
-                    automaton.table.steps[place] = change;
+                    table(&mut automaton).steps[place] = change;
                     let is_found = cases.iter().any(|(ends, text)| {
                         !catch_unwind(|| is_right(&automaton, text, ends)).unwrap_or(false)
                     });
                     assert!(is_found, "row {row}, column {column}: {:x}", change.0);
                 }
-                automaton.table.steps[place] = step;
+                table(&mut automaton).steps[place] = step;
             }
         }
     }
