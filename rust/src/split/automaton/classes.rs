@@ -59,6 +59,9 @@ pub fn classes_of(sets: &[Set]) -> Result<(CodePoints, Vec<Class>), String> {
 /// The first byte of a character does not tell its column.
 const UNKNOWN: u8 = u8::MAX;
 
+/// For fewer characters in a block, one after another is faster.
+const MIN_OF_TWO_BYTES: u32 = 8;
+
 /// The column of each character.
 pub struct Columns {
     /// The column of each byte, where it alone tells.
@@ -94,7 +97,7 @@ impl Columns {
 
     /// Writes the columns of the bytes from `start` on, and anything behind the last.
     #[inline(always)]
-    pub fn write(&self, isa: impl Instructions, text: &[u8], start: usize, columns: &mut [u8]) {
+    pub fn write<I: Instructions>(&self, isa: I, text: &[u8], start: usize, columns: &mut [u8]) {
         let (chunks, rest) = text[start..].as_chunks::<64>();
         let mut last: Block = [0; 64];
         last[..rest.len()].copy_from_slice(rest);
@@ -102,12 +105,50 @@ impl Columns {
         for (chunk, columns) in chunks.iter().chain([&last]).zip(columns.as_chunks_mut().0) {
             isa.look_up(chunk, &self.bytes, columns);
             let mut unknown = isa.within(isa.load(columns), UNKNOWN, 1);
+            let of_two_bytes = unknown & isa.within(isa.load(chunk), 0xC0, 0x20);
+            if I::FINDS_WINDOWS
+                && of_two_bytes.count_ones() >= MIN_OF_TWO_BYTES
+                && let Some(next) = text[at + 1..].first_chunk()
+            {
+                self.write_of_two_bytes(isa, chunk, next, of_two_bytes, columns);
+                unknown &= !of_two_bytes;
+            }
             while unknown != 0 {
                 let index = unknown.trailing_zeros() as usize;
                 unknown &= unknown - 1;
                 columns[index] = self.characters.at(text, at + index).0;
             }
             at += 64;
+        }
+    }
+
+    /// Writes the columns of characters of two bytes: their places in a block, and its bytes and the
+    /// bytes behind each.
+    #[inline(always)]
+    fn write_of_two_bytes(
+        &self,
+        isa: impl Instructions,
+        block: &Block,
+        next: &Block,
+        mut places: u64,
+        columns: &mut Block,
+    ) {
+        let (mut index, mut found): (Block, Block) = ([0; 64], [0; 64]);
+        for ((index, lead), next) in index.iter_mut().zip(block).zip(next) {
+            *index = (lead & 3) << 6 | next & 0x3F;
+        }
+        // A table has the characters that begin with one of four bytes.
+        let (tables, _) = self.characters.low.as_chunks();
+        while places != 0 {
+            let first = block[places.trailing_zeros() as usize] & 0xFC;
+            isa.look_up(&index, &tables[usize::from(first & 0x1F) / 4], &mut found);
+            places &= !isa.within(isa.load(block), first, 4);
+            for ((column, lead), found) in columns.iter_mut().zip(block).zip(&found) {
+                // No branch, so that the compiler makes vectors of it.
+                let is_found = (lead & 0xFC == first) & (*column == UNKNOWN);
+                let all = 0_u8.wrapping_sub(is_found.into());
+                *column = *column & !all | found & all;
+            }
         }
     }
 }
