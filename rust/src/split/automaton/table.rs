@@ -8,7 +8,7 @@ use super::classes::Columns;
 use super::scanner::{Scanner, Told};
 use crate::mem::growth::filled;
 
-/// A step in 32 bits: the first index of the next row, and above it what it tells.
+/// A step in 32 bits: the first index of the next row, and in the lowest byte what it tells.
 ///
 /// 0 tells nothing; n of 1 to 5 that a piece ends n - 1 bytes before the character; a greater number
 /// is rare, and stands for an item of `Table::rare`.
@@ -18,17 +18,22 @@ pub struct Step(u32);
 impl Step {
     #[inline(always)]
     pub fn at_row(row: u16) -> Step {
-        Step(u32::from(row))
+        Step::new(row, 0)
+    }
+
+    #[inline(always)]
+    fn new(row: u16, told: u8) -> Step {
+        Step(u32::from(row) << 16 | u32::from(told))
     }
 
     #[inline(always)]
     pub fn row(self) -> u16 {
-        self.0 as u16
+        (self.0 >> 16) as u16
     }
 
     #[inline(always)]
     pub fn told(self) -> u8 {
-        (self.0 >> 24) as u8
+        self.0 as u8
     }
 }
 
@@ -38,8 +43,8 @@ pub const RARE: u8 = 6;
 /// There is no such row.
 pub const NONE: u16 = u16::MAX;
 
-/// All rows fit. As many indices as a `u16` has, so that the loop needs no check of bounds.
-const STEP_COUNT: usize = 1 << 16;
+/// A row and a column are an index below it, so that the loop needs no check of bounds.
+const STEP_COUNT: usize = (1 << 16) + (1 << 8);
 
 /// The steps of a table, for loops.
 #[derive(Clone, Copy)]
@@ -48,7 +53,7 @@ pub struct Steps<'a>(&'a [Step; STEP_COUNT]);
 impl Steps<'_> {
     #[inline(always)]
     pub fn step(self, row: u16, column: u8) -> Step {
-        self.0[usize::from(row.wrapping_add(u16::from(column)))]
+        self.0[usize::from(row) + usize::from(column)]
     }
 }
 
@@ -88,16 +93,16 @@ impl Table {
         let (columns, width) = columns(&rows);
         let skip = width as u8;
         let width = width + 1;
-        if rows.len() * width >= STEP_COUNT || rare.len() > usize::from(u8::MAX - RARE) {
+        if rows.len() * width >= usize::from(NONE) || rare.len() > usize::from(u8::MAX - RARE) {
             return None;
         }
         let mut steps = filled(Step(0), STEP_COUNT);
         for (number, row) in rows.iter().enumerate() {
             let steps = &mut steps[number * width..][..width];
             for (&(next, told), &column) in row.iter().zip(&columns) {
-                steps[usize::from(column)] = Step(u32::from(told) << 24 | (next * width) as u32);
+                steps[usize::from(column)] = Step::new((next * width) as u16, told);
             }
-            steps[usize::from(skip)] = Step((number * width) as u32);
+            steps[usize::from(skip)] = Step::at_row((number * width) as u16);
         }
         let steps = steps.into_boxed_slice().try_into().ok().expect("of this length");
         let mut table = Table { steps, columns, skip, width, rare, unsure, same: Vec::new() };
@@ -466,13 +471,10 @@ mod tests {
                 let place = row * width + usize::from(column);
                 let step = steps[place];
                 let is_end = column == end;
-                let told = u32::from(step.told() == 0);
-                let mut changes = vec![Step(told << 24 | u32::from(step.row()))];
+                let mut changes = vec![Step::new(step.row(), u8::from(step.told() == 0))];
                 let others = (0..rows).map(|other| (other * width) as u16);
                 let others = others.filter(|&other| other != step.row() && !is_end);
-                changes.extend(
-                    others.map(|other| Step(u32::from(step.told()) << 24 | u32::from(other))),
-                );
+                changes.extend(others.map(|other| Step::new(other, step.told())));
                 // The empty text has no end, whatever the first row tells.
                 changes.truncate(if is_end && row == 0 { 0 } else { changes.len() });
                 for change in changes {
