@@ -19,6 +19,7 @@ from bpetite._vocabulary import MAX_ID, Pair, Vocabulary, as_id, is_encodable
 
 PATTERN = r"\S+|\s+"
 BYTES_OF = {byte: bytes([byte]) for byte in range(256)}
+WITHOUT_FF = {id: token for id, token in BYTES_OF.items() if token != b"\xff"}
 TOKENS = {**BYTES_OF, 300: b"ab", 310: b"bc", 320: b"abc"}
 
 
@@ -42,7 +43,7 @@ def vocabulary_of(
         (TOKENS, [(97, 301)], "the merge of rank 0 has the part 301, no token's id"),
         (TOKENS, [(97, 98), (-1, 98)], "the merge of rank 1 has the part -1, no token's id"),
         (TOKENS, [(97, 98), (98, 97)], "the merge of rank 1 makes b'ba', which is no token"),
-        ({**TOKENS, 400: b""}, [], "the token of id 400 has no bytes"),
+        ({**WITHOUT_FF, 2**32 - 1: b"xyz"}, [], "ids above 4294967282 need tokens for all bytes"),
         ({**TOKENS, -1: b"xyz"}, [], "the id -1 is not from 0 to 4294967295"),
         ({**TOKENS, 2**32: b"xyz"}, [], "the id 4294967296 is not from 0 to 4294967295"),
         (
@@ -132,10 +133,30 @@ def test_tokens_are_those_given_whatever_the_order_of_merges(seed: int, merges: 
     assert hash(vocabulary) == hash(vocabulary_of(TOKENS, merges))
 
 
+def test_only_bytes_of_no_text_may_lack_a_token() -> None:
+    tokenizer = Tokenizer(vocabulary_of(WITHOUT_FF, []))
+    assert (tokenizer.n_vocab, len(tokenizer.ids)) == (255, 255)
+    assert tokenizer.encode_bytes(b"\xfe") == [254]
+    with pytest.raises(ValueError, match="no token for the byte 0xff"):
+        tokenizer.encode_bytes(b"a\xff")
+    with pytest.raises(ValueError, match="no id stands for the single byte 0x61"):
+        vocabulary_of({id: token for id, token in BYTES_OF.items() if id != 97}, [])
+
+
+def test_tokens_of_no_bytes_add_nothing() -> None:
+    tokenizer = Tokenizer(vocabulary_of({**TOKENS, 400: b"", 900: b""}, [(97, 98)]))
+    assert (tokenizer.n_vocab, len(tokenizer.ids)) == (901, len(TOKENS) + 2)
+    assert tokenizer.token_bytes(900) == b""
+    assert tokenizer.decode([400, 300, 900]) == "ab"
+    stream = tokenizer.decode_stream(stop=["bc"])
+    assert [stream.step(id) for id in (400, 97, 900, 98, 400, 97)] == ["", "a", "", "", "", "ba"]
+
+
 BASE = vocabulary_of(TOKENS, [(97, 98)], {"<|a|>": 400})
 SWAPPED = {**TOKENS, 0: b"\x01", 1: b"\x00"}
 FULL = replace(
     BASE,
+    empty_ids=frozenset([500]),
     ignore_merges=True,
     more_patterns=("a|.", "b|."),
     normalizer="NFC",
@@ -151,6 +172,8 @@ DIFFERENT: dict[str, Any] = {
     "byte_ids": vocabulary_of(SWAPPED, []).byte_ids,
     "_merge_ids": (320,),
     "other_tokens": {310: b"bc", 320: b"abd"},
+    "empty_ids": frozenset([500]),
+    "absent_bytes": b"\xff",
     "ignore_merges": True,
     "more_patterns": (".",),
     "normalizer": "NFC",

@@ -464,10 +464,16 @@ class Tokenizer(VocabularyView, MakesStreams):
         >>> Tokenizer.train("ab ab ab", 258).encode_bytes(b"ab\xff ab")
         [256, 255, 257]
 
-        Raises TypeError for a value that is not a buffer of bytes, and a `str` is none.
+        Raises TypeError for a value that is not a buffer of bytes, and a `str` is none. Raises
+        ValueError for a byte without a token: a vocabulary from elsewhere may lack those that no
+        UTF-8 has.
         """
         with _arguments.view_of(data) as view:
-            return self._encoders.usual.merge(bytes(view))
+            given = bytes(view)
+        for byte in self._vocabulary.absent_bytes:
+            if byte in given:
+                raise ValueError(f"this vocabulary has no token for the byte 0x{byte:02x}")
+        return self._encoders.usual.merge(given)
 
     def encode_buffer(
         self,

@@ -17,8 +17,14 @@ Pair = tuple[int, int]
 BYTE_COUNT = 256
 """The number of bytes. In a trained vocabulary, byte b has the id b; other ids follow."""
 
+IMPOSSIBLE_BYTES = bytes((0xC0, 0xC1, *range(0xF5, 0x100)))
+"""The bytes that no UTF-8 has. A vocabulary from elsewhere may have no tokens for them."""
+
 MAX_ID = 2**32 - 1
 """The highest id that any vocabulary may have."""
+
+ABSENT_IDS = {byte: MAX_ID - place for place, byte in enumerate(IMPOSSIBLE_BYTES)}
+"""What `byte_ids` has for an absent byte. No text has the byte, and nobody sees the id."""
 
 MAX_LITERAL_BYTES = 4096
 """The bytes that a special token may have. Public vocabularies have at most some 50."""
@@ -91,7 +97,7 @@ class TokenBytes(dict[int, bytes]):
         """The number of bytes of the longest token, by its first byte; at least 1."""
         lengths = [1] * 256
         for token in self.values():
-            if len(token) > lengths[token[0]]:
+            if token and len(token) > lengths[token[0]]:
                 lengths[token[0]] = len(token)
         return lengths
 
@@ -204,6 +210,15 @@ def check_id_range(ids: Iterable[int]) -> None:
             raise ValueError(f"the id {id} is not from 0 to {MAX_ID}")
 
 
+def check_absent_bytes(absent_bytes: bytes, ids: Iterable[int]) -> None:
+    """Raise ValueError for an absent byte that UTF-8 has, and for an id that stands for one."""
+    for byte in absent_bytes:
+        if byte not in ABSENT_IDS:
+            raise ValueError(f"no id stands for the single byte 0x{byte:02x}")
+    if absent_bytes and max(ids, default=0) >= min(ABSENT_IDS.values()):
+        raise ValueError(f"ids above {min(ABSENT_IDS.values()) - 1} need tokens for all bytes")
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Vocabulary:
     """Merges in rank order, special tokens and their ids, and the pattern that splits text.
@@ -226,6 +241,10 @@ class Vocabulary:
     _merge_ids: tuple[int, ...] = ()  # if empty, BYTE_COUNT + rank, or what `native` holds
     # Tokens that no merge makes, or that are used as a part before the merge that makes them.
     other_tokens: Mapping[int, bytes] = field(default_factory=dict)
+    # Tokens of no bytes. No text has them, and they add nothing to a text.
+    empty_ids: frozenset[int] = frozenset()
+    # Bytes without a token, of which no UTF-8 has any; `byte_ids` has ABSENT_IDS for them.
+    absent_bytes: bytes = b""
     # Whether a piece that is a token becomes that token, without a look at the merges.
     ignore_merges: bool = False
     # Patterns that split the pieces of `pattern` again, in turn.
@@ -271,24 +290,23 @@ class Vocabulary:
         >>> vocabulary.merge_ids, vocabulary.tokens.bytes_of[300]
         ((300,), b'ab')
 
-        Raises ValueError if a byte has no id, if a token is empty or has the bytes of another, if
-        an id is above MAX_ID, if a merge is given twice, or if `tokens` lacks a part or the result
-        of a merge. Raises ValueError for a special token that is empty, has a lone surrogate, or
-        has the id of other bytes.
+        Raises ValueError if a byte that is in some UTF-8 has no id, if a token has the bytes of
+        another, if an id is above MAX_ID, if a merge is given twice, or if `tokens` lacks a part or
+        the result of a merge. Raises ValueError for a special token that is empty, has a lone
+        surrogate, or has the id of other bytes.
         """
         check_special_tokens(special_tokens, tokens.get)
         check_id_range((*tokens, *special_tokens.values()))
-        for id, token in tokens.items():
-            if not token:
-                raise ValueError(f"the token of id {id} has no bytes")
+        empty_ids = frozenset(id for id, token in tokens.items() if not token)
+        tokens = {id: token for id, token in tokens.items() if token}
         id_of = {token: id for id, token in tokens.items()}
         if len(id_of) < len(tokens):
             twice = next(id for id, token in tokens.items() if id_of[token] != id)
             raise ValueError(f"ids {twice} and {id_of[tokens[twice]]} have the same bytes")
-        for byte in range(BYTE_COUNT):
-            if bytes([byte]) not in id_of:
-                raise ValueError(f"no id stands for the single byte 0x{byte:02x}")
-        byte_ids = tuple(id_of[bytes([byte])] for byte in range(BYTE_COUNT))
+        absent_bytes = bytes(byte for byte in _BYTES if bytes([byte]) not in id_of)
+        check_absent_bytes(absent_bytes, (*tokens, *special_tokens.values()))
+        absent_ids = {bytes([byte]): ABSENT_IDS[byte] for byte in absent_bytes}
+        byte_ids = tuple((id_of | absent_ids)[bytes([byte])] for byte in _BYTES)
         known = set(byte_ids)
         other_tokens: dict[int, bytes] = {}
         id_of_merge: dict[Pair, int] = {}
@@ -314,6 +332,8 @@ class Vocabulary:
             byte_ids,
             tuple(id_of_merge.values()),
             dict(sorted(other_tokens.items())),
+            empty_ids,
+            absent_bytes,
             **others,
         )
         vocabulary.know_tokens(tokens)
@@ -350,6 +370,11 @@ class Vocabulary:
         return len(self.tokens.bytes_of)
 
     @property
+    def absent_ids(self) -> set[int]:
+        """What `byte_ids` has for absent bytes."""
+        return {ABSENT_IDS[byte] for byte in self.absent_bytes}
+
+    @property
     def patterns(self) -> tuple[str, ...]:
         """All patterns in turn."""
         return (self.pattern, *self.more_patterns)
@@ -367,7 +392,9 @@ class Vocabulary:
         """The highest id plus one."""
         # Not by `tokens`, which would stay in memory.
         merge_ids = self.merge_ids if self.native is None else self.native.merge_ids()
-        groups = (self.byte_ids, merge_ids, self.other_tokens, self.special_tokens.values())
+        byte_ids = {*self.byte_ids} - self.absent_ids
+        others = (*self.other_tokens, *self.empty_ids, *self.special_tokens.values())
+        groups = (byte_ids, merge_ids, others)
         return max(max(ids, default=0) for ids in groups) + 1
 
     def __hash__(self) -> int:
@@ -397,10 +424,17 @@ class Vocabulary:
 
     @lazy_property
     def ordinary_tokens(self) -> dict[int, bytes]:
-        """The bytes of every id except special tokens, in ascending order of ids."""
+        """The bytes of the tokens that texts become, in ascending order of ids."""
         if self.native is not None:
-            return self.native.tokens()
-        bytes_of = {id: bytes([byte]) for byte, id in enumerate(self.byte_ids)}
+            bytes_of = self.native.tokens()
+            for id in self.absent_ids:
+                del bytes_of[id]
+            return bytes_of
+        bytes_of = {
+            id: bytes([byte])
+            for byte, id in enumerate(self.byte_ids)
+            if byte not in self.absent_bytes
+        }
         bytes_of |= self.other_tokens
         for (left, right), id in zip(self.merges, self.merge_ids, strict=True):
             bytes_of.setdefault(id, bytes_of[left] + bytes_of[right])
@@ -409,8 +443,9 @@ class Vocabulary:
     @lazy_property
     def tokens(self) -> TokenTable:
         """Every id with its bytes; a special token's are its literal in UTF-8."""
-        literals = {id: literal.encode("utf-8") for literal, id in self.special_tokens.items()}
-        return TokenTable(self.ordinary_tokens | literals)
+        others = dict.fromkeys(self.empty_ids, b"")
+        others |= {id: literal.encode("utf-8") for literal, id in self.special_tokens.items()}
+        return TokenTable(self.ordinary_tokens | others)
 
     @lazy_property
     def tokens_without_special(self) -> TokenTable:

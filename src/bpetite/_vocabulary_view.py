@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Self
 
 from bpetite._token_tables import TokenTables
-from bpetite._vocabulary import BYTE_COUNT, Pair, Vocabulary, as_id
+from bpetite._vocabulary import Pair, Vocabulary, as_id
 from bpetite.formats._fingerprint import fingerprint
 
 
@@ -200,11 +200,12 @@ class VocabularyView:
         # In a vocabulary from elsewhere, several merges may make one token, or no merge makes it.
         made = {*self._vocabulary.merge_ids} - special_ids
         count = len(self._vocabulary)
-        others = count - len({*self._vocabulary.byte_ids, *made, *special_ids})
+        byte_ids = {*self._vocabulary.byte_ids} - self._vocabulary.absent_ids
+        others = count - len({*byte_ids, *made, *special_ids})
         merges = _counted(len(self.merges), "merge")
         if len(made) != len(self.merges):
             merges = f"{_counted(len(made), 'token')} of {merges}"
-        groups = [f"{BYTE_COUNT} bytes", merges]
+        groups = [f"{len(byte_ids)} bytes", merges]
         if others:
             groups.append(_counted(others, "other token"))
         groups.append(_counted(len(special_ids), "special token"))

@@ -275,7 +275,7 @@ def test_fault_is_refused_with_its_path(
     assert refusal(Tokenizer.load, path) == place
 
 
-@pytest.mark.parametrize("missing", ["a", "Ā", "ÿ"])
+@pytest.mark.parametrize("missing", ["a", "Ā", "ô"])
 def test_every_byte_needs_an_id(missing: str, tmp_path: Path) -> None:
     vocab = {text: id for text, id in VOCAB.items() if text != missing}
     path = written(tmp_path, vocab, [])

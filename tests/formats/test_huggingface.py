@@ -19,7 +19,8 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
 from bpetite import Tokenizer, _unicode
 from bpetite._pretokenizer import PATTERNS, Pretokenizer
-from bpetite._vocabulary import Vocabulary
+from bpetite._unicode.byte_characters import to_characters
+from bpetite._vocabulary import IMPOSSIBLE_BYTES, Vocabulary
 
 Document = dict[str, Any]
 Change = Callable[[Document], object]
@@ -215,6 +216,10 @@ HONOURED: dict[str, Change] = {
     "an unk_token that is never used": put("model", "unk_token", to="<unk>"),
     "fuse_unk": put("model", "fuse_unk", to=True),
     "byte_fallback null": put("model", "byte_fallback", to=None),
+    "no tokens for the bytes that no UTF-8 has": both(
+        *(drop("model", "vocab", to_characters(bytes([byte]))) for byte in IMPOSSIBLE_BYTES)
+    ),
+    "a token of no bytes": put("model", "vocab", "", to=900),
     "a high id": put("model", "vocab", "zz", to=100_000),
     "a token that no merge makes": put("model", "vocab", "zz", to=SIZE + 50),
     "a merge of a later token": both(
@@ -379,10 +384,6 @@ REFUSED: dict[str, tuple[Change, str]] = {
     ),
     "a lone surrogate": (
         put("model", "vocab", "\ud800", to=900), 'model.vocab["\\ud800"]: the character'
-    ),
-    "an empty token": (
-        put("model", "vocab", "", to=900),
-        'model.vocab[""]: expected a token with bytes, got 900',
     ),
     "no merges at all": (drop("model", "merges"), "model.merges: expected a list, got null"),
     "a merge of what is no token": (

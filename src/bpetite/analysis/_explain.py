@@ -190,7 +190,8 @@ class _Merging:
         self._made_by = merge_ids(tokenizer)
         self._token = tokenizer.token_bytes
         id_of = _ids_by_bytes(tokenizer)
-        self._byte_ids = [id_of[bytes([byte])] for byte in range(256)]
+        # No text has a byte without a token.
+        self._byte_ids = [id_of.get(bytes([byte]), -1) for byte in range(256)]
 
     def run(
         self, data: bytes

@@ -12,10 +12,12 @@ from bpetite._engine import ENGINE
 from bpetite._pretokenizer import GPT2_PATTERN, portable_pattern, shown_pattern
 from bpetite._unicode.data import VERSION as UNICODE_VERSION
 from bpetite._vocabulary import (
+    ABSENT_IDS,
     BYTE_COUNT,
     MAX_ID,
     Pair,
     Vocabulary,
+    check_absent_bytes,
     check_literal_sizes,
     is_encodable,
 )
@@ -76,10 +78,19 @@ def _document_2(vocabulary: Vocabulary) -> dict[str, object]:
         "schema_version": 2,
         "pretokenizer_pattern": vocabulary.pattern,
         "unicode_version": UNICODE_VERSION,
-        "byte_ids": vocabulary.byte_ids,
+        "byte_ids": [
+            None if byte in vocabulary.absent_bytes else id
+            for byte, id in enumerate(vocabulary.byte_ids)
+        ],
         "merges": list(chain.from_iterable(vocabulary.merges)),
         "merge_ids": _runs(vocabulary.merge_ids),
-        "other_tokens": {str(id): list(token) for id, token in vocabulary.other_tokens.items()},
+        "other_tokens": {
+            str(id): list(token)
+            for id, token in (
+                *vocabulary.other_tokens.items(),
+                *dict.fromkeys(sorted(vocabulary.empty_ids), b"").items(),
+            )
+        },
         "ignore_merges": vocabulary.ignore_merges,
         "more_patterns": vocabulary.more_patterns,
         "normalizer": vocabulary.normalizer,
@@ -210,18 +221,36 @@ def _read_2(file: SourceFile, document: dict[str, Any]) -> Vocabulary:
     byte_ids = document["byte_ids"]
     if not isinstance(byte_ids, list) or len(byte_ids) != BYTE_COUNT:
         file.refuse("byte_ids", byte_ids, f"a list of {BYTE_COUNT} ids")
-    file.check_ids(dict(enumerate(byte_ids)), "byte_ids")
-    tokens = {id: bytes([byte]) for byte, id in enumerate(byte_ids)}
-    other_tokens = _other_tokens(file, document["other_tokens"], tokens)
+    given = {byte: id for byte, id in enumerate(byte_ids) if id is not None}
+    file.check_ids(given, "byte_ids")
+    absent_bytes = bytes(byte for byte in range(BYTE_COUNT) if byte not in given)
+    for byte in absent_bytes:
+        if byte not in ABSENT_IDS:
+            file.refuse(f"byte_ids[{byte}]", None, "an id, since UTF-8 has this byte")
+    tokens = {id: bytes([byte]) for byte, id in given.items()}
+    byte_ids = [id for _, id in sorted((ABSENT_IDS | given).items())]
+    given_tokens = _other_tokens(file, document["other_tokens"], tokens)
+    other_tokens = {id: token for id, token in given_tokens.items() if token}
     flat, runs = document["merges"], document["merge_ids"]
     ignore_merges = document["ignore_merges"]
     native = ENGINE.read_merges(byte_ids, other_tokens, flat, runs, ignore_merges, MAX_FILE_BYTES)
     merges: tuple[Pair, ...] = ()
     merge_ids: tuple[int, ...] = ()
+    absent_ids = {ABSENT_IDS[byte] for byte in absent_bytes}
+    if native is not None and not absent_ids.isdisjoint(flat):
+        native = None
     if native is None:  # the Python engine, or a fault that only this code describes
         tokens |= other_tokens
         merges, merge_ids = _merges_2(file, flat, runs, tokens)
-    token_of = tokens.get if native is None else native.token
+    token_with_bytes = tokens.get if native is None else native.token
+    for id in given_tokens.keys() - other_tokens.keys():
+        if token_with_bytes(id) is not None:
+            file.refuse(f'other_tokens["{id}"]', [], "the bytes that a merge gives it")
+
+    def token_of(id: int) -> bytes | None:
+        token = token_with_bytes(id)
+        return given_tokens.get(id) if token is None else token
+
     special_tokens = _special_tokens(file, document["special_tokens"], ALL_IDS)
     pattern = _pattern(file, document["pretokenizer_pattern"], "pretokenizer_pattern")
     more_patterns = file.checked_list(document["more_patterns"], "more_patterns")
@@ -230,6 +259,8 @@ def _read_2(file: SourceFile, document: dict[str, Any]) -> Vocabulary:
             _pattern(file, pattern, f"more_patterns[{number}]")
             for number, pattern in enumerate(more_patterns)
         ),
+        "absent_bytes": absent_bytes,
+        "empty_ids": frozenset(given_tokens.keys() - other_tokens.keys()),
         "normalizer": document["normalizer"],
         "kept_special_tokens": _kept(file, document["kept_special_tokens"], special_tokens),
         "settings": file.checked_object(document["settings"], "settings"),
@@ -247,11 +278,13 @@ def _read_2(file: SourceFile, document: dict[str, Any]) -> Vocabulary:
         token = token_of(id)
         if token is not None and token != literal.encode():
             file.refuse(f"special_tokens[{shown(literal)}]", id, "an id of its own")
-    if native is not None:
-        return Vocabulary((), special_tokens, pattern, native=native, **others)
-    own = tuple(byte_ids), merge_ids, other_tokens, ignore_merges
+    own = () if native is not None else (tuple(byte_ids), merge_ids, other_tokens)
+    others |= {"native": native, "ignore_merges": ignore_merges}
     vocabulary = Vocabulary(merges, special_tokens, pattern, *own, **others)
-    vocabulary.know_tokens(tokens)
+    if native is None:
+        vocabulary.know_tokens(tokens)
+    with file.path_in_errors():
+        check_absent_bytes(absent_bytes, [vocabulary.n_vocab - 1] if absent_bytes else ())
     return vocabulary
 
 
@@ -267,8 +300,8 @@ def _other_tokens(
             file.refuse("other_tokens", key, "an id of its own; a byte has it too")
         path = f'other_tokens["{key}"]'
         other_tokens[id] = _bytes(file, given, path)
-        if len(other_tokens[id]) < 2:
-            file.refuse(path, given, "two bytes at least")
+        if len(other_tokens[id]) == 1:
+            file.refuse(path, given, "no byte, or two at least")
     return dict(sorted(other_tokens.items()))
 
 

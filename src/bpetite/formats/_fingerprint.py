@@ -50,7 +50,8 @@ def fingerprint(vocabulary: Vocabulary) -> str:
 
 def _items(vocabulary: Vocabulary) -> tuple[Iterator[str], Iterator[str], bool]:
     """Return the JSON of the tokens, that of the merges that texts use, and `ignore_merges`."""
-    if vocabulary.native is not None and (items := vocabulary.native.json_items()):
+    native = None if vocabulary.absent_bytes else vocabulary.native
+    if native is not None and (items := native.json_items()):
         tokens, merges = items
         return iter([tokens]), filter(None, [merges]), False
     parts = token_parts(vocabulary)

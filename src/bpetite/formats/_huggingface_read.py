@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from bpetite._pretokenizer import GPT2_PATTERN, PATTERNS
 from bpetite._unicode.byte_characters import is_byte_character, to_characters
-from bpetite._vocabulary import BYTE_COUNT, Vocabulary, is_encodable
+from bpetite._vocabulary import BYTE_COUNT, IMPOSSIBLE_BYTES, Vocabulary, is_encodable
 from bpetite.formats._files import SourceFile, shown
 from bpetite.formats._portable_regex import to_portable
 
@@ -228,10 +228,8 @@ def _check_settings(file: SourceFile, model: dict[str, Any]) -> None:
 def _vocab(file: SourceFile, value: object) -> dict[str, int]:
     vocab = file.checked_object(value, "model.vocab")
     file.check_ids(vocab, "model.vocab")
-    if "" in vocab:
-        file.refuse('model.vocab[""]', vocab[""], "a token with bytes")
     for byte in range(BYTE_COUNT):
-        if (text := to_characters(bytes([byte]))) not in vocab:
+        if (text := to_characters(bytes([byte]))) not in vocab and byte not in IMPOSSIBLE_BYTES:
             wanted = f"a token for each byte, or tokenizers drops the byte 0x{byte:02x}"
             file.refuse("model.vocab", f"none for {text!r}", wanted)
     return vocab

@@ -86,6 +86,9 @@ _KNOWN = {
 # tiktoken never makes the token of the highest id: it stands for "no rank".
 _MAX_RANK = MAX_ID - 1
 
+# How Whisper's files spell a token of no bytes.
+_NO_BYTES = b"="
+
 # To find the merge of a token takes up to a thousand times its bytes.
 _MAX_TOKEN_BYTES = 1 << 20
 
@@ -205,7 +208,8 @@ def _ranks_of_lines(file: SourceFile) -> dict[bytes, int]:
         wanted = "a token in base64, a space and its rank"
         try:
             encoded, rank = words
-            if (token := _from_base64(encoded)) and rank.isdigit() and len(rank) <= 10:
+            token = b"" if encoded == _NO_BYTES else _from_base64(encoded)
+            if (token or encoded == _NO_BYTES) and rank.isdigit() and len(rank) <= 10:
                 if token not in ranks:
                     ranks[token] = int(rank)
                     continue
@@ -288,8 +292,9 @@ def _from_ranks(
         if bytes([byte]) not in ranks:
             raise ValueError(f"the single byte 0x{byte:02x} has no rank")
     _check_literals(special_tokens)
-    merges = find_merges(tokens)
-    every_token_is_merged = BYTE_COUNT + len(merges) == len(tokens)
+    with_bytes = {rank: token for rank, token in tokens.items() if token}
+    merges = find_merges(with_bytes)
+    every_token_is_merged = BYTE_COUNT + len(merges) == len(with_bytes)
     return Vocabulary.from_tokens(
         tokens, merges, special_tokens, pattern, ignore_merges=not every_token_is_merged
     )
@@ -321,7 +326,8 @@ def to_bytes(vocabulary: Vocabulary) -> bytes:
             f"tiktoken cannot hold this vocabulary: ids {twice} and {ids[tokens[twice]]} have "
             f"the same bytes"
         )
-    lines = (b"%s %d\n" % (base64.b64encode(token), id) for id, token in tokens.items())
+    all_tokens = sorted({**tokens, **dict.fromkeys(vocabulary.empty_ids, b"")}.items())
+    lines = (b"%s %d\n" % (base64.b64encode(token) or _NO_BYTES, id) for id, token in all_tokens)
     return b"".join(lines)
 
 
