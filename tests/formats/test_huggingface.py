@@ -196,6 +196,9 @@ TEXTS = [
 
 TWO = (added(SIZE, "<a>"), added(SIZE + 1, "<b>", special=False))
 
+BERT = {"type": "BertProcessing", "cls": ["<a>", SIZE], "sep": ["a", 97]}
+ROBERTA = {**BERT, "type": "RobertaProcessing", "trim_offsets": True, "add_prefix_space": True}
+
 HONOURED: dict[str, Change] = {
     "as it is": both(),
     "no model.type, as in old files": drop("model", "type"),
@@ -244,6 +247,9 @@ HONOURED: dict[str, Change] = {
     "Split with what is not matched removed": with_pieces(
         split(PATTERNS["cl100k"], behavior="Removed", invert=True), NO_REGEX
     ),
+    "Split with what is not matched removed, which is nothing": with_pieces(
+        split(r"\p{L}+|\P{L}", behavior="Removed", invert=True), NO_REGEX
+    ),
     "Digits, each by itself": with_pieces(
         {"type": "Digits", "individual_digits": True}, BYTE_LEVEL
     ),
@@ -267,6 +273,10 @@ HONOURED: dict[str, Change] = {
             "post_processor",
             to=sequence(BYTE_LEVEL, template("x", "A", x=[SIZE]), of="processors"),
         ),
+    ),
+    "RobertaProcessing": both(with_tokens(*TWO), put("post_processor", to=ROBERTA)),
+    "BertProcessing behind ByteLevel": both(
+        with_tokens(*TWO), put("post_processor", to=sequence(BYTE_LEVEL, BERT, of="processors"))
     ),
     "an empty Sequence of processors": put("post_processor", to=sequence(of="processors")),
     "added tokens, special and not": with_tokens(*TWO),
@@ -534,12 +544,18 @@ REFUSED: dict[str, tuple[Change, str]] = {
         put("decoder", to={"type": "BPEDecoder"}), 'decoder.type: expected ByteLevel, got "BPED'
     ),
     "another post_processor": (
-        put("post_processor", to={"type": "RobertaProcessing"}),
-        'post_processor.type: expected ByteLevel or TemplateProcessing, got "RobertaProcessing"',
+        put("post_processor", to={"type": "Other"}),
+        "post_processor.type: expected ByteLevel or TemplateProcessing or RobertaProcessing or "
+        'BertProcessing, got "Other"',
+    ),
+    "a token before a text that is none": (
+        put("post_processor", to={**BERT, "cls": ["<a>", 999]}),
+        'post_processor.cls: expected a literal and the id of a token, got ["<a>", 999]',
     ),
     "two templates": (
         put("post_processor", to=sequence(template("A"), template("A"), of="processors")),
-        "post_processor.processors[1].type: expected one TemplateProcessing at most",
+        "post_processor.processors[1].type: expected one of TemplateProcessing, RobertaProcessing, "
+        "BertProcessing at most",
     ),
     "a template of the text twice": (
         put("post_processor", to=template("A", "A")),

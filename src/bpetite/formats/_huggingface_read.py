@@ -10,7 +10,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal
 
-from bpetite._pretokenizer import GPT2_PATTERN, PATTERNS
+from bpetite._automaton import automaton_of
+from bpetite._pretokenizer import GPT2_PATTERN
 from bpetite._unicode.byte_characters import is_byte_character, to_characters
 from bpetite._vocabulary import BYTE_COUNT, IMPOSSIBLE_BYTES, Vocabulary, is_encodable
 from bpetite.formats._files import SourceFile, shown
@@ -24,6 +25,7 @@ VERSION_PREFIX = "#version"
 
 _BYTE_LEVEL_FIELDS = "type add_prefix_space trim_offsets use_regex"
 _BOOL = (True, False)
+_AROUND = "TemplateProcessing", "RobertaProcessing", "BertProcessing"
 _NEVER = dict.fromkeys(("single_word", "lstrip", "rstrip"), (False,))
 
 _Around = tuple[tuple[int, ...], tuple[int, ...]]
@@ -155,8 +157,9 @@ def _split(file: SourceFile, split: dict[str, Any], path: str) -> str:
     except ValueError as error:
         file.refuse(pattern_path, text, f"another pattern ({error})")
     if split.get("behavior") == "Removed" and split["invert"]:
-        # It drops unmatched text, but these patterns match all text.
-        if pattern not in PATTERNS.values():
+        # It drops unmatched text, and such a pattern leaves none.
+        automaton = automaton_of(pattern)
+        if automaton is None or not automaton.matches_all():
             file.refuse(f"{path}.behavior", "Removed", '"Isolated" for such a pattern')
     else:
         file.check_value(split.get("behavior"), f"{path}.behavior", "Isolated")
@@ -166,13 +169,31 @@ def _split(file: SourceFile, split: dict[str, Any], path: str) -> str:
 def _post_processor(file: SourceFile, known_ids: set[int]) -> _Around:
     around: _Around | None = None
     for stage, path in _stages(file, "post_processor", "processors"):
-        if _typed(file, stage, path, "ByteLevel", "TemplateProcessing")["type"] == "ByteLevel":
+        kind = _typed(file, stage, path, "ByteLevel", *_AROUND)["type"]
+        if kind == "ByteLevel":
             file.check_fields(stage, path, _BYTE_LEVEL_FIELDS)
             continue
         if around is not None:
-            file.refuse(f"{path}.type", stage["type"], "one TemplateProcessing at most")
-        around = _template(file, stage, path, known_ids)
+            file.refuse(f"{path}.type", kind, f"one of {', '.join(_AROUND)} at most")
+        read = _template if kind == "TemplateProcessing" else _class_and_separator
+        around = read(file, stage, path, known_ids)
     return around or ((), ())
+
+
+def _class_and_separator(
+    file: SourceFile, stage: dict[str, Any], path: str, known_ids: set[int]
+) -> _Around:
+    """Return the ids of RobertaProcessing or BertProcessing: one before a text, one behind it."""
+    # The others concern offsets alone.
+    others = " trim_offsets add_prefix_space" if stage["type"] == "RobertaProcessing" else ""
+    file.check_fields(stage, path, "type cls sep" + others)
+    ids = []
+    for field in ("cls", "sep"):
+        pair = file.checked_list(stage.get(field), f"{path}.{field}")
+        if len(pair) != 2 or type(pair[1]) is not int or pair[1] not in known_ids:
+            file.refuse(f"{path}.{field}", pair, "a literal and the id of a token")
+        ids.append(pair[1])
+    return (ids[0],), (ids[1],)
 
 
 def _template(
