@@ -305,8 +305,7 @@ class Vocabulary:
             raise ValueError(f"ids {twice} and {id_of[tokens[twice]]} have the same bytes")
         absent_bytes = bytes(byte for byte in _BYTES if bytes([byte]) not in id_of)
         check_absent_bytes(absent_bytes, (*tokens, *special_tokens.values()))
-        absent_ids = {bytes([byte]): ABSENT_IDS[byte] for byte in absent_bytes}
-        byte_ids = tuple((id_of | absent_ids)[bytes([byte])] for byte in _BYTES)
+        byte_ids = tuple(id_of.get(bytes([byte]), ABSENT_IDS.get(byte, 0)) for byte in _BYTES)
         known = set(byte_ids)
         other_tokens: dict[int, bytes] = {}
         id_of_merge: dict[Pair, int] = {}
