@@ -219,6 +219,24 @@ def check_absent_bytes(absent_bytes: bytes, ids: Iterable[int]) -> None:
         raise ValueError(f"ids above {min(ABSENT_IDS.values()) - 1} need tokens for all bytes")
 
 
+def _fault_of(
+    merges: Sequence[Pair], tokens: Mapping[int, bytes], made: Mapping[bytes, int]
+) -> str:
+    """Return what is wrong with the first wrong merge."""
+    seen: set[Pair] = set()
+    for rank, pair in enumerate(merges):
+        for part in pair:
+            if part not in tokens:
+                return f"the merge of rank {rank} has the part {part}, no token's id"
+        token = tokens[pair[0]] + tokens[pair[1]]
+        if token not in made:
+            return f"the merge of rank {rank} makes {token!r}, which is no token"
+        if pair in seen:
+            return f"the merge of rank {rank} is given before, with a lower rank"
+        seen.add(pair)
+    raise AssertionError(merges)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Vocabulary:
     """Merges in rank order, special tokens and their ids, and the pattern that splits text.
@@ -306,31 +324,34 @@ class Vocabulary:
         absent_bytes = bytes(byte for byte in _BYTES if bytes([byte]) not in id_of)
         check_absent_bytes(absent_bytes, (*tokens, *special_tokens.values()))
         byte_ids = tuple(id_of.get(bytes([byte]), ABSENT_IDS.get(byte, 0)) for byte in _BYTES)
-        known = set(byte_ids)
-        other_tokens: dict[int, bytes] = {}
-        id_of_merge: dict[Pair, int] = {}
-        for rank, pair in enumerate(merges):
-            for part in pair:
-                if part not in tokens:
-                    raise ValueError(f"the merge of rank {rank} has the part {part}, no token's id")
-                if part not in known:
-                    other_tokens[part] = tokens[part]
-                    known.add(part)
-            token = tokens[pair[0]] + tokens[pair[1]]
-            if token not in id_of:
-                raise ValueError(f"the merge of rank {rank} makes {token!r}, which is no token")
-            if pair in id_of_merge:
-                raise ValueError(f"the merge of rank {rank} is given before, with a lower rank")
-            id_of_merge[pair] = id_of[token]
-            known.add(id_of[token])
-        other_tokens |= {id: token for id, token in tokens.items() if id not in known}
+        merges = tuple(merges)
+        try:
+            made = [id_of[tokens[left] + tokens[right]] for left, right in merges]
+        except KeyError:
+            made = []
+        if len(made) < len(merges) or len({*merges}) < len(merges):
+            raise ValueError(_fault_of(merges, tokens, id_of))
+        ranks = range(len(merges))
+        first_use = {
+            part: rank
+            for rank, pair in zip(reversed(ranks), reversed(merges), strict=True)
+            for part in pair
+        }
+        first_made = dict(zip(reversed(made), reversed(ranks), strict=True))
+        known = {*byte_ids}
+        other_tokens = {
+            id: token
+            for id, token in sorted(tokens.items())
+            if id not in known
+            and (id not in first_made or first_use.get(id, len(merges)) < first_made[id])
+        }
         vocabulary = cls(
-            tuple(id_of_merge),
+            merges,
             special_tokens,
             pattern,
             byte_ids,
-            tuple(id_of_merge.values()),
-            dict(sorted(other_tokens.items())),
+            tuple(made),
+            other_tokens,
             empty_ids,
             absent_bytes,
             **others,

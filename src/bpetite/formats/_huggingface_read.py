@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
 from typing import Any, Literal
 
 from bpetite._automaton import automaton_of
@@ -65,11 +66,12 @@ def read(file: SourceFile) -> Vocabulary:
     _check_matching(file, added, normalizer)
     special_tokens = {token["content"]: token["id"] for token in added}
 
-    merged = {part for pair in pairs for part in (*pair, "".join(pair))}
+    merged = {*chain.from_iterable(pairs), *map("".join, pairs)}
+    literals = {text for text in special_tokens.keys() - merged if not is_byte_character(text)}
     tokens = {
         id: file.token_bytes(text, "model.vocab")
         for text, id in vocab.items()
-        if text not in special_tokens or text in merged or is_byte_character(text)
+        if text not in literals
     }
     known_ids = {*vocab.values(), *special_tokens.values()}
     prefix_ids, suffix_ids = _post_processor(file, known_ids)
@@ -258,8 +260,16 @@ def _vocab(file: SourceFile, value: object) -> dict[str, int]:
 
 def _pairs(file: SourceFile, value: object, vocab: Mapping[str, int]) -> list[tuple[str, str]]:
     """Return the merges as text, from "a b" or, since tokenizers 0.20, from ["a", "b"]."""
-    ranks: dict[tuple[str, str], int] = {}
     merges = file.checked_list(value, "model.merges")
+    pairs = _pairs_of_strings(merges)
+    if (
+        len({*pairs}) == len(merges)
+        and vocab.keys() >= {*chain.from_iterable(pairs)}
+        and all(map(vocab.__contains__, map("".join, pairs)))
+    ):
+        return pairs
+    # There is a fault, or something unusual.
+    ranks: dict[tuple[str, str], int] = {}
     for rank, merge in enumerate(merges):
         left, right, wanted = "", "", ""
         if isinstance(merge, str):
@@ -277,6 +287,16 @@ def _pairs(file: SourceFile, value: object, vocab: Mapping[str, int]) -> list[tu
         if wanted:
             file.refuse(f"model.merges[{rank}]", merge, wanted)
     return list(ranks)
+
+
+def _pairs_of_strings(merges: list[Any]) -> list[tuple[str, str]]:
+    """Return the merges of one spelling, without a look at the vocab; none if there are others."""
+    if {*map(type, merges)} == {str}:
+        parts = [merge.partition(" ") for merge in merges if not merge.startswith(VERSION_PREFIX)]
+        return [(left, right) for left, _, right in parts]
+    if {*map(type, merges)} == {list} and {*map(type, chain.from_iterable(merges))} <= {str}:
+        return [(merge[0], merge[1]) for merge in merges if len(merge) == 2]
+    return []
 
 
 # Added tokens
