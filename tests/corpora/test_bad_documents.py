@@ -599,6 +599,17 @@ def test_texts_outside_the_buffers_of_arrow_are_corrupt(
     assert " is corrupt" in error_of(path)
 
 
+def test_a_view_of_a_null_may_point_anywhere(tmp_path: Path) -> None:
+    """Otherwise pyarrow follows it, and the process ends."""
+    views = struct.pack("<i12s", 2, b"ab") + struct.pack("<i4s2i", -65536, b"\xff\x7f", 9, 1 << 30)
+    buffers = [pa.py_buffer(b"\1"), pa.py_buffer(views), pa.py_buffer(b"")]
+    column = pa.Array.from_buffers(pa.string_view(), 2, buffers)
+    batch = pa.record_batch({"text": column})
+    with pa.ipc.new_stream(tmp_path / "a.arrow", batch.schema) as writer:
+        writer.write_batch(batch)
+    assert skipped(tmp_path / "a.arrow") == (["ab"], [{"row": 1, "reason": "null"}])
+
+
 def test_parquet_compressed_as_a_whole_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.parquet.gz").write_bytes(gz(parquet(TEXTS)))
     assert "Parquet must be a file and not compressed as a whole" in error_of(

@@ -16,6 +16,7 @@ from bpetite.corpora._inputs.columns import (
     check_column,
     errors_of_reads,
     found_in,
+    is_view,
     opened_by_arrow,
     pyarrow,
 )
@@ -115,7 +116,22 @@ def _checked(column: Any) -> Any:
     if indices is not None:
         indices.validate(full=True)
         pa.DictionaryArray.from_arrays(indices, texts)  # checks the indices
-    return column
+    return _with_views_of_nulls(column) if is_view(column.type) and column.null_count else column
+
+
+def _with_views_of_nulls(column: Any) -> Any:
+    """Return views of which those of nulls are empty.
+
+    They may point anywhere and are not validated, but pyarrow follows them.
+    """
+    compute = pyarrow(".compute")
+    validity, views, *texts = column.buffers()
+    views = bytearray(views)
+    for row in compute.indices_nonzero(column.is_null()).to_pylist():
+        at = 16 * (column.offset + row)  # the bytes of a view
+        views[at : at + 16] = bytes(16)
+    buffers = [validity, pyarrow().py_buffer(views), *texts]
+    return type(column).from_buffers(column.type, len(column), buffers, offset=column.offset)
 
 
 def _last_bytes(source: Source) -> bytes:

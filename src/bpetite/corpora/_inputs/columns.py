@@ -66,7 +66,7 @@ def check_column(schema: Any, field: str) -> int:
 def _is_text(pa: Any, kind: Any) -> bool:
     types = pa.types
     if types.is_dictionary(kind):  # pyarrow cannot take texts out of a dictionary of views
-        return not _is_view(kind.value_type) and _is_text(pa, kind.value_type)
+        return not is_view(kind.value_type) and _is_text(pa, kind.value_type)
     return any(
         is_kind(kind)
         for is_kind in (
@@ -113,7 +113,7 @@ class _Cutter:
             if rows <= _MAX_ROWS and rows * self._longest <= 2 * self._batch_bytes:
                 return [(0, rows)] if rows else []
             return self._cuts_by(_numbers(self._lengths.take(column.indices)))
-        if _is_view(column.type):
+        if is_view(column.type):
             return self._cuts_by(lengths_of(column))
         step = _MAX_ROWS  # nulls have no bytes
         if column.nbytes > 2 * self._batch_bytes:
@@ -150,7 +150,7 @@ def lengths_of(column: Any) -> Sequence[int]:
     pa = pyarrow()
     if pa.types.is_null(column.type) or not len(column):
         return [0] * len(column)
-    if _is_view(column.type):  # a view has 16 bytes; the length is first
+    if is_view(column.type):  # a view has 16 bytes; the length is first
         views = memoryview(column.buffers()[1]).cast("B").cast("i")
         return views[4 * column.offset : 4 * (column.offset + len(column)) : 4]
     offsets = _offsets(column.buffers()[1], _is_large(column.type), column.offset, len(column) + 1)
@@ -175,13 +175,14 @@ def _plain(column: Any) -> Any:
     if types.is_null(column.type):
         pyarrow(".compute")
         return column.cast(pa.string())
-    if _is_view(column.type):
+    if is_view(column.type):
         pyarrow(".compute")
         return column.cast(pa.large_binary())
     return column
 
 
-def _is_view(kind: Any) -> bool:
+def is_view(kind: Any) -> bool:
+    """Return whether a column of a type has views of texts."""
     types = pyarrow().types
     return bool(types.is_string_view(kind) or types.is_binary_view(kind))
 
