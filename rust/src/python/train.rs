@@ -59,7 +59,8 @@ impl PieceCounter {
         let splitter = splitter(pattern)?;
         let threads =
             threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
-        Ok(PieceCounter(Exclusive::new(Counter::new(splitter, threads), SPENT)))
+        let counter = caught(|| Counter::new(splitter, threads))?;
+        Ok(PieceCounter(Exclusive::new(counter, SPENT)))
     }
 
     /// Takes the next bytes of a document; returns an error in UTF-8.

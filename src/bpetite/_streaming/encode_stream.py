@@ -63,8 +63,10 @@ class EncodeStream:
 
     def reset(self) -> None:
         """Drop the pending text: as a new stream."""
-        self._prefix_ids = self._source.frame[0]  # none after the first step
-        self._pending = bytearray()
+        # Ctrl-C comes at calls, so none is between the fields.
+        prefix_ids, pending = self._source.frame[0], bytearray()
+        self._prefix_ids = prefix_ids  # none after the first step
+        self._pending = pending
         # The bytes at its end that begin a character. If the stream replaces what is not Unicode,
         # they follow the pending text instead, and may be a high surrogate, which is a `str`.
         self._unfinished: Any = b""
@@ -87,26 +89,24 @@ class EncodeStream:
             data = as_bytes(text)
             if begun or not isinstance(text, str):
                 begun = _checked_end(begun + data if data else begun)
-        pending, size = self._pending, len(self._pending)
-        pending += data
-        try:
-            end, literals_searched = self._final_end()
-            ids = self._source.encode(bytes(memoryview(pending)[:end])) if end else []
-        except BaseException:
-            del pending[size:]
-            raise
-        del pending[:end]
-        self._unfinished = begun
-        self._searched = len(pending)
-        self._literals_searched = literals_searched - end
+        pending = self._pending + data
+        end, literals_searched = self._final_end(pending)
+        ids = self._source.encode(bytes(memoryview(pending)[:end])) if end else []
         if self._prefix_ids:
             ids = [*self._prefix_ids, *ids]
-            self._prefix_ids = ()
+        rest = pending[end:]
+        size = len(rest)
+        # Ctrl-C comes at calls, so none is between the fields.
+        self._prefix_ids = ()
+        self._pending = rest
+        self._unfinished = begun
+        self._searched = size
+        self._literals_searched = literals_searched - end
         return ids
 
-    def _final_end(self) -> tuple[int, int]:
+    def _final_end(self, pending: bytearray) -> tuple[int, int]:
         """Return where the final text ends, and up to where literals are found."""
-        pending, splitter = self._pending, self._source.splitter
+        splitter = self._source.splitter
         end = splitter.last_split(pending, self._searched)
         literal_end, searched = splitter.last_literal_end(
             pending, max(end, self._literals_searched)

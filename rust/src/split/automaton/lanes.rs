@@ -20,7 +20,7 @@
 
 use super::classes::Columns;
 use super::scanner::Told;
-use super::table::{RARE, Step, Table};
+use super::table::{GIVE_UP, RARE, Step, Table};
 use crate::mem::growth::filled;
 use crate::simd::{Instructions, Work};
 
@@ -54,6 +54,8 @@ pub struct Lanes {
     /// The row behind the block.
     row: u16,
     is_last: bool,
+    /// Whether a step gives up behind `known`.
+    gave_up: bool,
     /// Ends that may be taken back.
     pending: [u32; MAX_UNSURE],
     pending_count: usize,
@@ -70,13 +72,15 @@ impl Lanes {
             known: 0,
             row: 0,
             is_last: false,
+            gave_up: false,
             pending: [0; MAX_UNSURE],
             pending_count: 0,
         }
     }
 }
 
-/// Writes where the next pieces end, and returns their count: 0 only at the end of the text.
+/// Writes where the next pieces end, and returns their count, and where a step gives up: behind the
+/// last of these pieces. The count is 0 only there, and at the end of the text.
 pub struct NextEnds<'a> {
     pub lanes: &'a mut Lanes,
     pub table: &'a Table,
@@ -86,10 +90,10 @@ pub struct NextEnds<'a> {
 }
 
 impl Work for NextEnds<'_> {
-    type Result = usize;
+    type Result = (usize, Option<usize>);
 
     #[inline(always)]
-    fn run<I: Instructions>(self, isa: I) -> usize {
+    fn run<I: Instructions>(self, isa: I) -> (usize, Option<usize>) {
         let NextEnds { lanes, table, columns, text, ends } = self;
         let mut count = lanes.pending_count;
         ends[..count].copy_from_slice(&lanes.pending[..count]);
@@ -97,8 +101,13 @@ impl Work for NextEnds<'_> {
             if ends.len() - count < 64 + 8 {
                 break false;
             }
-            if lanes.at + WINDOW_BYTES <= lanes.known || lanes.is_last && lanes.at < lanes.known {
+            let is_whole = lanes.is_last || lanes.gave_up;
+            if lanes.at + WINDOW_BYTES <= lanes.known || is_whole && lanes.at < lanes.known {
                 count = lanes.write_window(isa, table, ends, count);
+            } else if lanes.gave_up {
+                // Whatever may be taken back is found again.
+                let count = count.saturating_sub(table.max_unsure());
+                return (count, Some(lanes.start + lanes.known));
             } else if lanes.is_last {
                 break true;
             } else {
@@ -109,7 +118,7 @@ impl Work for NextEnds<'_> {
         count -= kept;
         lanes.pending[..kept].copy_from_slice(&ends[count..count + kept]);
         lanes.pending_count = kept;
-        count
+        (count, None)
     }
 }
 
@@ -176,6 +185,14 @@ impl Lanes {
             told[length..][..WINDOW_BYTES + 64].fill(0);
             told[length] = table.step(self.row, table.end()).told();
             self.known += 1;
+        }
+        if table.gives_up
+            && let Some(at) = memchr::memchr(GIVE_UP, &told[..length + usize::from(self.is_last)])
+        {
+            self.known -= length + usize::from(self.is_last) - at;
+            self.is_last = false;
+            self.gave_up = true;
+            told[at..][..WINDOW_BYTES + 64].fill(0);
         }
     }
 }
@@ -293,7 +310,8 @@ fn with_rare(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Automaton, Node, Reading, Set};
+    use super::super::walk::Memory;
+    use super::super::{Automaton, Node, Reading, Set, Way};
     use super::*;
     use crate::simd::Isa;
     use crate::test_inputs::{Rng, WORDS};
@@ -320,7 +338,8 @@ mod tests {
         Automaton::new(&pattern, &sets).unwrap_or_else(|reason| panic!("{reason}"))
     }
 
-    fn ends_of(automaton: &Automaton, isa: Isa, text: &[u8], mut reading: Reading) -> Vec<u32> {
+    fn ends_of(automaton: &Automaton, isa: Isa, text: &[u8], way: Way) -> Vec<u32> {
+        let mut reading = Reading { way, memory: Memory::new() };
         let (mut all, mut ends) = (Vec::new(), [0; 100]);
         let end = |all: &[u32]| all.last().map_or(0, |&end| end as usize);
         while end(&all) < text.len() {
@@ -344,9 +363,9 @@ mod tests {
                 continue;
             }
             let text = text.as_bytes();
-            let expected = ends_of(&automaton, Isa::get(), text, Reading::OneLane);
+            let expected = ends_of(&automaton, Isa::get(), text, Way::OneLane);
             for isa in Isa::all() {
-                let lanes = Reading::Lanes(Lanes::new(text, 0));
+                let lanes = Way::Lanes(Lanes::new(text, 0));
                 assert!(ends_of(&automaton, isa, text, lanes) == expected, "{isa:?}, {text:?}");
             }
         }

@@ -16,7 +16,7 @@ const MAX_STATES: usize = 4000;
 /// The most places that are visited: it bounds the time.
 const MAX_VISITS: usize = 400_000;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Way {
     /// The state behind the character, or DEAD.
     pub next: usize,

@@ -6,11 +6,10 @@
 //! 2. `matcher`: the automaton of one match. Of several matches, it has the one that `regex` takes.
 //! 3. `scanner`: the automaton of the whole text, which reads each character once.
 //! 4. `table`: that automaton as a table, and `lanes`: six parts of a long text at a time.
-//! 5. `walk`: one match after another, if a pattern has no scanner.
+//! 5. `walk`: one match after another, where the scanner gives up: where ends are known too late, or a
+//!    match fails behind its second character, which leaves a gap between matches.
 //!
-//! A pattern without a matcher is refused with the reason. Without a scanner are patterns of which ends
-//! are known too late, or of which a match fails behind its second character: that leaves a gap between
-//! matches.
+//! A pattern without a matcher is refused with the reason.
 //!
 //! # Why the ends are right
 //!
@@ -39,12 +38,15 @@ use lanes::{Lanes, NextEnds};
 use matcher::{DEAD, Matcher};
 use program::Program;
 use scanner::Scanner;
-use table::Table;
-use walk::{Failures, Walk};
+use table::{Table, columns};
+use walk::{Memory, Walk};
 
 pub struct Automaton {
     columns: Columns,
-    reader: Reader,
+    /// The scanner, if the pattern has one.
+    table: Option<Table>,
+    /// If the scanner may give up, or there is none.
+    walk: Option<Walk>,
     /// Bit n of a column: a piece ends between a character of it and one of column n, and the pieces
     /// of the two sides are those of the whole.
     safe: Vec<u64>,
@@ -52,17 +54,21 @@ pub struct Automaton {
     pub may_join_words: bool,
 }
 
-enum Reader {
-    Scanner(Table),
-    Walk(Walk),
+/// How a text is read, and what the calls for it remember.
+pub struct Reading {
+    way: Way,
+    memory: Memory,
 }
 
-/// How a text is read, and what the calls for it remember.
-pub enum Reading {
+enum Way {
     OneLane,
     Lanes(Lanes),
-    Walk(Failures),
+    /// Up to this place.
+    Walk(usize),
 }
+
+/// How far a walk goes on where the scanner gave up. There, it may soon give up again.
+const WALK_BYTES: usize = 1 << 14;
 
 impl Automaton {
     /// Returns the automaton of a pattern, or the reason that it has no automaton.
@@ -73,15 +79,14 @@ impl Automaton {
             return Err("it can match the empty string".into());
         }
         let scanner = Scanner::new(&matcher, &classes);
-        let reader = match scanner.and_then(|scanner| Table::new(&scanner)) {
-            Some(table) => Reader::Scanner(table),
-            None => Reader::Walk(Walk::new(&matcher)),
+        let table = scanner.and_then(|scanner| Table::new(&scanner, &matcher));
+        let (column_of, width) = match &table {
+            Some(table) => (table.columns.clone(), usize::from(table.skip)),
+            None => columns(&[], &matcher.ways),
         };
-        let (column_of, skip) = match &reader {
-            Reader::Scanner(table) => (&table.columns, table.skip),
-            Reader::Walk(walk) => (&walk.columns, walk.skip),
-        };
-        let safe = safe_pairs(&matcher, &classes, column_of);
+        let may_give_up = table.as_ref().is_none_or(|table| table.gives_up);
+        let walk = may_give_up.then(|| Walk::new(&matcher, &column_of));
+        let safe = safe_pairs(&matcher, &classes, &column_of);
         let [letter, space] = [b"a", b" "].map(|text| usize::from(characters.at(text, 0).0));
         let may_join_words = !matcher.begins(letter)
             || (0..matcher.ways.len()).any(|state| {
@@ -89,16 +94,21 @@ impl Automaton {
                 let next = |state, class| read(state, class).map_or(DEAD, |way| way.next);
                 next(next(next(state, letter), space), letter) != DEAD
             });
-        let columns = Columns::new(characters, column_of, skip);
-        Ok(Automaton { columns, reader, safe, may_join_words })
+        let columns = Columns::new(characters, &column_of, width as u8);
+        Ok(Automaton { columns, table, walk, safe, may_join_words })
     }
 
     /// Begins to read a text. A piece begins at `start`.
     pub fn reading(&self, text: &[u8], start: usize) -> Reading {
-        match self.reader {
-            Reader::Walk(_) => Reading::Walk(Failures::new()),
-            Reader::Scanner(_) if text.len() - start < lanes::MIN_BYTES => Reading::OneLane,
-            Reader::Scanner(_) => Reading::Lanes(Lanes::new(text, start)),
+        Reading { way: self.way(text, start), memory: Memory::new() }
+    }
+
+    fn way(&self, text: &[u8], start: usize) -> Way {
+        let is_short = text.len() - start < lanes::MIN_BYTES;
+        match (&self.table, &self.walk) {
+            (Some(_), None) if is_short => Way::OneLane,
+            (Some(_), _) if !is_short => Way::Lanes(Lanes::new(text, start)),
+            _ => Way::Walk(usize::MAX),
         }
     }
 
@@ -112,16 +122,29 @@ impl Automaton {
         ends: &mut [u32],
         reading: &mut Reading,
     ) -> usize {
-        let columns = &self.columns;
-        match (&self.reader, reading) {
-            (Reader::Scanner(table), Reading::Lanes(lanes)) => {
-                isa.run(NextEnds { lanes, table, columns, text, ends })
+        let Automaton { columns, table, walk, .. } = self;
+        if let (Some(table), Way::Lanes(lanes)) = (table, &mut reading.way) {
+            let (count, gave_up_at) =
+                isa.run(NextEnds { lanes, table, columns, text, ends: &mut *ends });
+            let Some(at) = gave_up_at else { return count };
+            reading.way = Way::Walk(at + WALK_BYTES);
+            if count > 0 {
+                return count;
             }
-            (Reader::Scanner(table), _) => table.next_ends(columns, text, start, ends),
-            (Reader::Walk(walk), Reading::Walk(failures)) => {
-                walk.next_ends(columns, text, start, ends, failures)
+        }
+        match (table, walk, &reading.way) {
+            (_, Some(walk), &Way::Walk(until)) => {
+                let memory = &mut reading.memory;
+                let count = walk.next_ends(columns, text, start, until, ends, memory);
+                if let Some(&end) = ends[..count].last()
+                    && end as usize >= until
+                {
+                    reading.way = self.way(text, end as usize);
+                }
+                count
             }
-            (Reader::Walk(_), _) => unreachable!("`reading` made another"),
+            (Some(table), ..) => table.next_ends(columns, text, start, ends),
+            _ => unreachable!("`way` chose another"),
         }
     }
 

@@ -24,7 +24,7 @@ pub struct Told {
     pub taken_back: u8,
 }
 
-const MAX_TAKEN_BACK: u8 = 8;
+const MAX_TAKEN_BACK: u8 = 5;
 const MAX_STATES: usize = 4000;
 const MAX_DEPTH: u32 = 12;
 
@@ -62,7 +62,8 @@ struct Found {
 pub struct Scanner {
     /// The next state and what the step tells, by state and then by class, and behind the last class for
     /// the end of the text.
-    pub steps: Vec<Vec<(usize, Told)>>,
+    /// None where the ends are known too late to tell them.
+    pub steps: Vec<Vec<Option<(usize, Told)>>>,
     /// How many of the last ends may be taken back, by state.
     pub unsure: Vec<u8>,
 }
@@ -71,8 +72,7 @@ pub struct Scanner {
 struct TooFar;
 
 impl Scanner {
-    /// Returns the scanner of a pattern; None if ends are known too late, or a match fails behind its
-    /// second character, or there would be too many states.
+    /// Returns the scanner of a pattern; None if there would be too many states.
     pub fn new(matcher: &Matcher, classes: &[Class]) -> Option<Scanner> {
         let start = State::of(Matcher::START);
         let mut states = vec![start.clone()];
@@ -83,14 +83,17 @@ impl Scanner {
             let mut row = Vec::with_capacity(classes.len() + 1);
             for class in 0..=classes.len() {
                 let length = classes.get(class).map_or(0, |class| class.length);
-                let (next, told) = step(matcher, &state, class, length, 0).ok()?;
+                let Ok((next, told)) = step(matcher, &state, class, length, 0) else {
+                    row.push(None);
+                    continue;
+                };
                 let next = next.map_or(0, |next| {
                     *known.entry(next).or_insert_with_key(|next| {
                         states.push(next.clone());
                         states.len() - 1
                     })
                 });
-                row.push((next, told));
+                row.push(Some((next, told)));
             }
             steps.push(row);
             if states.len() > MAX_STATES {

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 
 use super::classes::Columns;
+use super::matcher::{Matcher, Way};
 use super::scanner::{Scanner, Told};
 use crate::mem::growth::filled;
 
@@ -40,6 +41,9 @@ impl Step {
 /// From this number on, what a step tells is rare.
 pub const RARE: u8 = 6;
 
+/// A step gives up: it does not know what to tell, nor do those behind it.
+pub const GIVE_UP: u8 = u8::MAX;
+
 /// There is no such row.
 pub const NONE: u16 = u16::MAX;
 
@@ -65,6 +69,8 @@ pub struct Table {
     pub skip: u8,
     /// How many columns there are.
     width: usize,
+    /// Whether some steps give up.
+    pub gives_up: bool,
     rare: Vec<Told>,
     /// How many of the last ends may be taken back, by state.
     unsure: Vec<u8>,
@@ -74,7 +80,7 @@ pub struct Table {
 
 impl Table {
     /// Returns the table of a scanner, unless it would be too large.
-    pub fn new(scanner: &Scanner) -> Option<Table> {
+    pub fn new(scanner: &Scanner, matcher: &Matcher) -> Option<Table> {
         let (mut rare, mut numbers) = (Vec::new(), HashMap::new());
         let mut number_of = |told: Told| match (told.ends, told.taken_back) {
             (0, 0) => 0,
@@ -84,16 +90,18 @@ impl Table {
                 RARE + rare.len() as u8 - 1
             }),
         };
-        let rows: Vec<Vec<(usize, u8)>> = scanner
-            .steps
-            .iter()
-            .map(|row| row.iter().map(|&(next, told)| (next, number_of(told))).collect())
-            .collect();
+        let mut step = |step: &Option<(usize, Told)>| {
+            step.map_or((0, GIVE_UP), |(next, told)| (next, number_of(told)))
+        };
+        let rows: Vec<Vec<(usize, u8)>> =
+            scanner.steps.iter().map(|row| row.iter().map(&mut step).collect()).collect();
+        let gives_up = rows.iter().flatten().any(|step| step.1 == GIVE_UP);
         let (rows, unsure) = merged(rows, &scanner.unsure);
-        let (columns, width) = columns(&rows);
+        // A walk reads the same columns.
+        let (columns, width) = columns(&rows, if gives_up { &matcher.ways } else { &[] });
         let skip = width as u8;
         let width = width + 1;
-        if rows.len() * width >= usize::from(NONE) || rare.len() > usize::from(u8::MAX - RARE) {
+        if rows.len() * width >= usize::from(NONE) || rare.len() > usize::from(GIVE_UP - RARE) {
             return None;
         }
         let mut steps = filled(Step(0), STEP_COUNT);
@@ -105,7 +113,8 @@ impl Table {
             steps[usize::from(skip)] = Step::at_row((number * width) as u16);
         }
         let steps = steps.into_boxed_slice().try_into().ok().expect("of this length");
-        let mut table = Table { steps, columns, skip, width, rare, unsure, same: Vec::new() };
+        let same = Vec::new();
+        let mut table = Table { steps, columns, skip, width, rare, unsure, same, gives_up };
         table.same = table.rows_behind_two();
         Some(table)
     }
@@ -195,7 +204,8 @@ impl Table {
         self.unsure.iter().copied().max().map_or(0, usize::from)
     }
 
-    /// Returns the row behind a character of each column, if all texts that end in the two have it.
+    /// Returns the row behind a character of each column, if all texts that end in the two have it,
+    /// except those in which a step gives up.
     #[inline(always)]
     pub fn row_behind(&self, before: u8, behind: u8) -> Option<u16> {
         let row = self.same[usize::from(before) * self.width + usize::from(behind)];
@@ -207,12 +217,16 @@ impl Table {
         let rows = || (0..self.unsure.len()).map(|number| (number * self.width) as u16);
         let is_character = |column: &u8| *column != self.skip && *column != self.end();
         for before in (0..self.width as u8).filter(is_character) {
-            let mut reached: Vec<u16> = rows().map(|row| self.step(row, before).row()).collect();
+            let known = |row: u16, column: u8| {
+                let step = self.step(row, column);
+                (step.told() != GIVE_UP).then_some(step.row())
+            };
+            let mut reached: Vec<u16> = rows().filter_map(|row| known(row, before)).collect();
             reached.sort_unstable();
             reached.dedup();
             for behind in (0..self.width as u8).filter(is_character) {
-                let mut ends = reached.iter().map(|&row| self.step(row, behind).row());
-                let first = ends.next().expect("there is a row");
+                let mut ends = reached.iter().filter_map(|&row| known(row, behind));
+                let Some(first) = ends.next() else { continue };
                 if ends.all(|row| row == first) {
                     same[usize::from(before) * self.width + usize::from(behind)] = first;
                 }
@@ -251,16 +265,18 @@ fn merged(rows: Rows, unsure: &[u8]) -> (Rows, Vec<u8>) {
     (firsts.iter().map(row).collect(), firsts.iter().map(|&state| unsure[state]).collect())
 }
 
-/// Returns the column of each class, where classes with equal steps have one, and how many there are.
+/// Returns the column of each class, where classes with equal steps and ways have one, and how many
+/// there are.
 ///
 /// The end of the text has a column of its own.
-fn columns(rows: &Rows) -> (Vec<u8>, usize) {
+pub fn columns(rows: &[Vec<(usize, u8)>], ways: &[Vec<Way>]) -> (Vec<u8>, usize) {
     let mut known = HashMap::new();
-    let last = rows[0].len() - 1;
+    let last = rows.iter().map(Vec::len).chain(ways.iter().map(Vec::len)).max().unwrap_or(1) - 1;
     let column = |class| {
         let steps: Vec<_> = rows.iter().map(|row| row[class]).collect();
+        let ways: Vec<_> = ways.iter().map(|ways| ways[class]).collect();
         let number = known.len() as u8;
-        *known.entry((class == last, steps)).or_insert(number)
+        *known.entry((class == last, steps, ways)).or_insert(number)
     };
     let columns = (0..=last).map(column).collect();
     (columns, known.len())
@@ -270,7 +286,7 @@ fn columns(rows: &Rows) -> (Vec<u8>, usize) {
 mod tests {
     use std::panic::catch_unwind;
 
-    use super::super::{Automaton, Node, Reader, Set};
+    use super::super::{Automaton, Node, Set};
     use super::*;
     use crate::simd::Isa;
     use crate::test_inputs::Rng;
@@ -319,8 +335,8 @@ mod tests {
         ]
     }
 
-    /// Returns patterns without a scanner: a match fails far behind its beginning, or behind its end.
-    fn patterns_without_scanner() -> Vec<Node> {
+    /// Returns patterns whose scanner gives up: a match fails far behind its beginning, or its end.
+    fn late_patterns() -> Vec<Node> {
         let far = || Node::Sequence(vec![repeat(set(0), 1), set(1)]);
         let twice = Node::Sequence(vec![set(0), set(0), set(1), set(6)]);
         vec![
@@ -424,8 +440,7 @@ mod tests {
     }
 
     fn table(automaton: &mut Automaton) -> &mut Table {
-        let Reader::Scanner(table) = &mut automaton.reader else { unreachable!() };
-        table
+        automaton.table.as_mut().expect("a scanner")
     }
 
     /// Returns all short texts of a few letters, and some longer ones.
@@ -446,14 +461,10 @@ mod tests {
 
     #[test]
     fn ends_are_those_of_a_backtracking_matcher() {
-        let without = patterns_without_scanner();
-        for (pattern, has_scanner) in
-            patterns().iter().map(|each| (each, true)).chain(without.iter().map(|e| (e, false)))
-        {
-            let automaton = Automaton::new(pattern, &sets()).unwrap_or_else(|e| panic!("{e}"));
-            assert_eq!(matches!(automaton.reader, Reader::Scanner(_)), has_scanner);
+        for pattern in [patterns(), late_patterns()].concat() {
+            let automaton = Automaton::new(&pattern, &sets()).unwrap_or_else(|e| panic!("{e}"));
             for text in texts() {
-                assert!(is_right(&automaton, &text, &expected(pattern, &text)), "{text:?}");
+                assert!(is_right(&automaton, &text, &expected(&pattern, &text)), "{text:?}");
             }
         }
     }

@@ -11,16 +11,14 @@ use super::classes::Columns;
 use super::matcher::{DEAD, Matcher};
 use crate::mem::growth::{filled, granted, push};
 
-/// A state and where it was, from which no end is found.
-pub type Failures = HashSet<(u32, u32)>;
+/// States and where they were, from which no end is found.
+pub type Memory = HashSet<(u32, u32)>;
 
-/// The matcher by columns: classes with equal ways have one.
+/// The matcher by columns.
 pub struct Walk {
     steps: Vec<Step>,
-    /// The column of each class, and behind the last that of the end of the text.
-    pub columns: Vec<u8>,
-    /// Of a byte that continues a character. A walk reads none.
-    pub skip: u8,
+    /// The column of the end of the text.
+    end: u8,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -37,48 +35,36 @@ const NONE: u32 = u32::MAX;
 const NEAR_BYTES: usize = 32;
 
 impl Walk {
-    pub fn new(matcher: &Matcher) -> Walk {
-        let mut firsts: Vec<usize> = Vec::new();
-        let column = |class: usize| matcher.ways.iter().map(move |ways| ways[class]);
-        let mut columns = Vec::new();
-        let count = matcher.ways[Matcher::START].len();
-        for class in 0..count {
-            // The end of the text has a column of its own.
-            let known = firsts
-                .iter()
-                .position(|&first| class + 1 < count && column(first).eq(column(class)));
-            columns.push(known.unwrap_or(firsts.len()) as u8);
-            if known.is_none() {
-                firsts.push(class);
-            }
-        }
-        let width = firsts.len();
+    /// `columns` has the column of each class, and behind the last that of the end of the text.
+    pub fn new(matcher: &Matcher, columns: &[u8]) -> Walk {
+        let end = columns[columns.len() - 1];
+        let width = usize::from(columns.iter().copied().max().unwrap_or(0)) + 1;
         let mut steps = filled(Step { next: NONE, accepts: false }, matcher.ways.len() * width);
         for (steps, ways) in steps.chunks_mut(width).zip(&matcher.ways) {
-            for (step, &class) in steps.iter_mut().zip(&firsts) {
-                step.accepts = ways[class].accepts;
-                if ways[class].next != DEAD {
-                    step.next = (ways[class].next * width) as u32;
-                }
+            for (way, &column) in ways.iter().zip(columns) {
+                let step = &mut steps[usize::from(column)];
+                step.accepts = way.accepts;
+                step.next = if way.next == DEAD { NONE } else { (way.next * width) as u32 };
             }
         }
-        Walk { steps, columns, skip: width as u8 }
+        Walk { steps, end }
     }
 
     /// Writes where the next pieces of `text` from `start` on end, and returns their count: 0 only
-    /// at the end of the text. A piece begins at `start`.
+    /// at the end of the text. A piece begins at `start`. It stops behind `until`.
     pub fn next_ends(
         &self,
         columns: &Columns,
         text: &[u8],
         start: usize,
+        until: usize,
         ends: &mut [u32],
-        failures: &mut Failures,
+        memory: &mut Memory,
     ) -> usize {
         let (mut at, mut gap, mut count) = (start, start, 0);
         // The gap and the match behind it.
-        while at < text.len() && count + 2 <= ends.len() {
-            let Some(end) = self.end_of_match(columns, text, at, failures) else {
+        while at < text.len() && count + 2 <= ends.len() && gap < until {
+            let Some(end) = self.end_of_match(columns, text, at, memory) else {
                 at += columns.at(text, at).1;
                 continue;
             };
@@ -103,16 +89,13 @@ impl Walk {
         columns: &Columns,
         text: &[u8],
         start: usize,
-        failures: &mut Failures,
+        memory: &mut Memory,
     ) -> Option<usize> {
         let (mut at, mut state, mut end) = (start, 0, None);
         let mut remembered = Vec::new();
         loop {
-            let (column, length) = if at < text.len() {
-                columns.at(text, at)
-            } else {
-                (self.columns[self.columns.len() - 1], 1)
-            };
+            let (column, length) =
+                if at < text.len() { columns.at(text, at) } else { (self.end, 1) };
             let Step { next, accepts } = self.steps[state as usize + usize::from(column)];
             if accepts {
                 end = Some(at);
@@ -124,14 +107,14 @@ impl Walk {
             (at, state) = (at + length, next);
             let is_far = at - end.unwrap_or(start) > NEAR_BYTES;
             if is_far && at / NEAR_BYTES > (at - length) / NEAR_BYTES {
-                if failures.contains(&(at as u32, state)) {
+                if memory.contains(&(at as u32, state)) {
                     break;
                 }
                 push(&mut remembered, (at as u32, state));
             }
         }
-        granted(failures.try_reserve(remembered.len()));
-        failures.extend(remembered);
+        granted(memory.try_reserve(remembered.len()));
+        memory.extend(remembered);
         end
     }
 }
