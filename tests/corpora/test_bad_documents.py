@@ -782,11 +782,40 @@ def test_texts_that_begin_alike_take_little_memory(tmp_path: Path) -> None:
     assert max(size for _, size in batches) < 1 << 24
 
 
-def test_parquet_with_delta_after_a_dictionary_is_read() -> None:
-    """Writers in Java and Rust do so once a dictionary is full; pyarrow writes no such file."""
+def test_parquet_with_deltas_after_a_dictionary_is_read() -> None:
+    """Writers in Java and Rust change so once a dictionary is full; pyarrow writes no such file."""
     pytest.importorskip("pyarrow.parquet")
-    path = Path(__file__).parents[1] / "data" / "dictionary-then-delta.parquet"
-    assert list(Corpus(path)) == ["red"] * 4000 + ["green"] * 200
+    folder = Path(__file__).parents[1] / "data"
+    ends = Corpus(folder / "dictionary-then-delta.parquet")
+    assert list(ends) == ["red"] * 4000 + ["green"] * 200
+    lengths = Corpus(folder / "dictionary-then-lengths.parquet")
+    assert list(lengths) == ["red", "blue"] * 2000 + [f"green{number}" for number in range(200)]
+
+
+def test_a_page_takes_no_more_memory_than_a_small_file_has(tmp_path: Path) -> None:
+    """Its head claims 2 GB."""
+    pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+    size = b"\x15\xfe\xff\xff\xff\x0f"
+    path.write_bytes(
+        b"PAR1\x15\0" + size * 2 + b",\x15\6\x15\0\x15\6\x15\6\0\0" + b"\1\0\0\0a" * 3
+        + b"\x15\2\x19,H\4root\x15\2\0\x15\x0c%\0\x18\4text%\0\0\x16\6\x19\x1c\x19\x1c&\x08"
+        + b"\x1c\x15\x0c\x19\x15\0\x19\x18\4text\x15\0\x16\6\x16P\x16P&\x08\0\0\x16P\x16\6"
+        + b"\0(\1x\0D\0\0\0PAR1"
+    )  # fmt: skip
+    before = pa.default_memory_pool().max_memory()
+    assert "a.parquet is corrupt" in error_of(path)
+    assert pa.default_memory_pool().max_memory() - before < 1 << 24
+
+
+def test_an_arrow_file_that_cannot_be_mapped_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No address space is left for it, say: that is no fault of the file."""
+    path = tmp_path / "a.arrow"
+    path.write_bytes(arrow(TEXTS))
+    monkeypatch.setattr(pa, "memory_map", lambda _: pa.OSFile(os.fsencode(tmp_path / "none")))
+    assert list(Corpus(path)) == TEXTS
 
 
 @pytest.mark.parametrize("rows", [7, 300])

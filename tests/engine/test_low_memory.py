@@ -122,3 +122,40 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def test_too_little_memory_raises_memory_error(call: str, outcomes: list[str]) -> None:
     ends = {line.partition("|")[2] for line in outcomes if line.startswith(f"{call}|")}
     assert ends in ({"raised"}, {"raised", "made"})
+
+
+FULL_HEAP = """
+import ctypes, os, resource
+from bpetite import Tokenizer
+
+text = " ".join(map(str, range(20_000)))
+Tokenizer.train(text, 300)
+malloc = ctypes.CDLL(None).malloc
+malloc.restype, malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+
+for room in range(150_000, 450_000, 20_000):
+    child = os.fork()
+    if child == 0:
+        with open("/proc/self/statm") as sizes:
+            used = int(sizes.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used, resource.RLIM_INFINITY))
+        for size in (1 << 24, 1 << 20, 1 << 16, 1 << 13):
+            while malloc(size):
+                pass
+        resource.setrlimit(resource.RLIMIT_AS, (used + room, resource.RLIM_INFINITY))
+        try:
+            Tokenizer.train(text, 300)
+        except MemoryError:
+            pass
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    if os.WIFEXITED(status):  # less than 100 KB may end the process
+        print(os.WEXITSTATUS(status))
+"""
+
+
+def test_a_full_heap_raises_memory_error_from_the_first_object_on() -> None:
+    """Else memory that was given back hides what the first objects of a call do without it."""
+    assert set(output_of(FULL_HEAP).split()) == {"0"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from operator import sub
 from typing import Any
 
@@ -33,8 +33,12 @@ def opened_by_arrow(path: str, is_mapped: bool = False) -> Iterator[Any]:
         return
     with open(path, "rb"):  # Python's errors name the file
         pass
-    opened = pyarrow().memory_map if is_mapped else pyarrow().OSFile
-    with opened(os.fsencode(path)) as file:  # a path need not be UTF-8
+    name = os.fsencode(path)  # a path need not be UTF-8
+    opened = None
+    if is_mapped:
+        with suppress(OSError):  # no address space is left, or the file system maps no files
+            opened = pyarrow().memory_map(name)
+    with opened or pyarrow().OSFile(name) as file:
         yield file
 
 

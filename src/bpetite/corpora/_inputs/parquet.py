@@ -28,6 +28,9 @@ _MAX_BATCH_ROWS = 1 << 16
 # More takes more memory, and no less time.
 _READ_BYTES = 1 << 16
 
+# A page of a file on disk takes the memory that its head claims, and one in memory what it has.
+_MAX_BYTES_AT_ONCE = 1 << 23
+
 _MAX_DECODED_BYTES = 1 << 29
 """What a batch may decode from a dictionary at worst. With less, texts of the web in row groups of
 1,000, which are all different, would come in smaller batches than now."""
@@ -47,6 +50,7 @@ _DATA_PAGES = (b"\x15\x00", b"\x15\x06")  # of the two versions
 # Encodings, by their numbers in the format.
 _DICTIONARIES = {2, 8}
 _DELTA_BYTE_ARRAY = 7
+_DELTAS = {6, _DELTA_BYTE_ARRAY}
 
 
 def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
@@ -54,7 +58,10 @@ def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
     if source.compression or not storage.is_file(span.path):
         # Its metadata is at its end.
         raise DataError("unreadable", detail="Parquet must be a file and not compressed as a whole")
-    with opened_by_arrow(span.path) as stored, arrow_errors():
+    with opened_by_arrow(span.path) as opened, arrow_errors():
+        stored = opened
+        if not storage.is_url(span.path) and opened.size() <= _MAX_BYTES_AT_ONCE:
+            stored = pyarrow().BufferReader(opened.read())
         file = _parquet(stored)
         check_column(file.schema_arrow, settings.text_field)
         metadata = file.metadata
@@ -86,10 +93,12 @@ def _columns(stored: Any, file: Any, groups: range, settings: Settings) -> Itera
             raise DataError("corrupt", detail=detail)
         rows = min(max(settings.batch_bytes * count // max(size, 1), 1), _MAX_BATCH_ROWS)
         values, dictionary = _dictionary_of(stored, chunk) if chunk else (0, 0)
-        has_delta = chunk and _DELTA_BYTE_ARRAY in chunk.encodings
-        can_repeat = dictionary and not has_delta  # pyarrow joins no such pages to a dictionary
+        encodings = chunk.encodings if chunk else ()
+        # pyarrow joins no such pages to a dictionary.
+        has_deltas = not _DELTAS.isdisjoint(encodings)
+        can_repeat = dictionary and not has_deltas
         repeats = can_repeat and count >= 4 * values and size - dictionary <= 4 * count
-        if repeats or min(rows, count) * dictionary > _MAX_DECODED_BYTES:
+        if repeats or (can_repeat and min(rows, count) * dictionary > _MAX_DECODED_BYTES):
             with_dictionary = with_dictionary or _parquet(
                 stored, metadata=file.metadata, read_dictionary=[settings.text_field]
             )
@@ -102,7 +111,7 @@ def _columns(stored: Any, file: Any, groups: range, settings: Settings) -> Itera
                 first = next(_batches(with_dictionary, 1, group, settings))
                 longest = max(lengths_of(first.dictionary), default=0)
             rows = min(rows, max(_MAX_DECODED_BYTES // max(longest, 1), 1))
-        if has_delta:
+        if _DELTA_BYTE_ARRAY in encodings:
             rows = min(rows, _MAX_DELTA_ROWS)
         found = 0
         for column in _batches(reader, rows, group, settings):
@@ -165,8 +174,9 @@ def spans(path: str, _size: int, settings: Settings, part_bytes: int) -> list[Sp
 
 def _parquet(stored: Any, **options: Any) -> Any:
     """Open a file with little memory: reading ahead and mapping would take more."""
+    size = 0 if isinstance(stored, pyarrow().BufferReader) else _READ_BYTES
     parquet = pyarrow(".parquet")
-    return parquet.ParquetFile(stored, pre_buffer=False, buffer_size=_READ_BYTES, **options)
+    return parquet.ParquetFile(stored, pre_buffer=False, buffer_size=size, **options)
 
 
 @contextmanager
