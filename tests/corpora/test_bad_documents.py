@@ -610,6 +610,17 @@ def test_a_view_of_a_null_may_point_anywhere(tmp_path: Path) -> None:
     assert skipped(tmp_path / "a.arrow") == (["ab"], [{"row": 1, "reason": "null"}])
 
 
+def test_bytes_may_follow_the_views_of_arrow(tmp_path: Path) -> None:
+    path = tmp_path / "a.arrow"
+    batch = pa.record_batch({"text": pa.array(["ab"] * 7, pa.string_view())})
+    with pa.ipc.new_stream(path, batch.schema) as writer:
+        writer.write_batch(batch)
+    data = path.read_bytes()
+    assert data.count(struct.pack("<q", 112)) == 1  # the length of the buffer of views
+    path.write_bytes(data.replace(struct.pack("<q", 112), struct.pack("<q", 113)))
+    assert list(Corpus(path)) == ["ab"] * 7
+
+
 def test_parquet_compressed_as_a_whole_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.parquet.gz").write_bytes(gz(parquet(TEXTS)))
     assert "Parquet must be a file and not compressed as a whole" in error_of(

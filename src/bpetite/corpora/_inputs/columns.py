@@ -155,8 +155,8 @@ def lengths_of(column: Any) -> Sequence[int]:
     if pa.types.is_null(column.type) or not len(column):
         return [0] * len(column)
     if is_view(column.type):  # a view has 16 bytes; the length is first
-        views = memoryview(column.buffers()[1]).cast("B").cast("i")
-        return views[4 * column.offset : 4 * (column.offset + len(column)) : 4]
+        views = memoryview(column.buffers()[1]).cast("B")  # other bytes may follow
+        return views[16 * column.offset : 16 * (column.offset + len(column))].cast("i")[::4]
     offsets = _offsets(column.buffers()[1], _is_large(column.type), column.offset, len(column) + 1)
     return list(map(sub, offsets[1:], offsets))
 
