@@ -156,6 +156,6 @@ for room in range(150_000, 450_000, 20_000):
 """
 
 
-def test_a_full_heap_raises_memory_error_from_the_first_object_on() -> None:
+def test_a_full_heap_raises_memory_error() -> None:
     """Else memory that was given back hides what the first objects of a call do without it."""
     assert set(output_of(FULL_HEAP).split()) == {"0"}

@@ -63,7 +63,7 @@ class EncodeStream:
 
     def reset(self) -> None:
         """Drop the pending text: as a new stream."""
-        # Ctrl-C comes at calls, so none is between the fields.
+        # Ctrl-C comes at calls, so it leaves no half of the fields.
         prefix_ids, pending = self._source.frame[0], bytearray()
         self._prefix_ids = prefix_ids  # none after the first step
         self._pending = pending
@@ -96,7 +96,7 @@ class EncodeStream:
             ids = [*self._prefix_ids, *ids]
         rest = pending[end:]
         size = len(rest)
-        # Ctrl-C comes at calls, so none is between the fields.
+        # Ctrl-C comes at calls, so it leaves no half of the fields.
         self._prefix_ids = ()
         self._pending = rest
         self._unfinished = begun

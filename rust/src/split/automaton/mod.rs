@@ -45,7 +45,7 @@ pub struct Automaton {
     columns: Columns,
     /// The scanner, if the pattern has one.
     table: Option<Table>,
-    /// If the scanner may give up, or there is none.
+    /// If the scanner may give up, or the pattern has no scanner.
     walk: Option<Walk>,
     /// Bit n of a column: a piece ends between a character of it and one of column n, and the pieces
     /// of the two sides are those of the whole.
