@@ -10,11 +10,13 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from support.programs import output_of
+from support.programs import output_of, posix_only
 from support.streams import BYTES, END, END_ID, tokenizer_of
+from support.vocabularies import vocabulary
 
 from bpetite import DecodeStream, DecodeStreamError, StreamVocabulary, Tag, Tokenizer
 from bpetite._streaming.options import OPTIONS, Options
@@ -162,6 +164,39 @@ def test_an_interrupt_leaves_a_stream_counting_or_not() -> None:
         if not came:
             break
     assert event > 1
+
+
+TIMED = """
+import random, signal, time
+from bpetite import Tokenizer
+
+tokenizer = Tokenizer.load("framed.json")
+a, b = (tokenizer.encode(text, add_special_tokens=True) for text in (" x", "a b x"))
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+rng, end = random.Random(1), time.monotonic() + 2
+while time.monotonic() < end:
+    stream = tokenizer.encode_stream(add_special_tokens=True)
+    stream.step("a b")
+    try:
+        signal.setitimer(signal.ITIMER_REAL, rng.uniform(3e-6, 40e-6))
+        for _ in range(40):
+            stream.reset()
+            stream.step("a b")
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        pass
+    rest = [*stream.step(" x"), *stream.flush()]
+    assert rest in (a, b[2:]), rest
+"""
+
+
+@posix_only
+def test_an_interrupt_leaves_an_encode_stream_whole(tmp_path: Path) -> None:
+    """The ids before a text come once. Only signals interrupt between two fields."""
+    framed = vocabulary({}, [], prefix_ids=(1,), suffix_ids=(2,))
+    Tokenizer(framed).save(tmp_path / "framed.json")
+    with contextlib.chdir(tmp_path):
+        output_of(TIMED)
 
 
 # The cost after a stop
