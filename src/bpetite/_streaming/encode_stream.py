@@ -52,7 +52,8 @@ class EncodeStream:
     """
 
     __slots__ = (
-        "_literals_searched", "_pending", "_prefix_ids", "_searched", "_source", "_unfinished",
+        "_literals_searched", "_pending", "_prefix_ids",
+        "_searched", "_size", "_source", "_unfinished",
     )  # fmt: skip
 
     def __init__(self, source: TextSource, /) -> None:
@@ -63,10 +64,11 @@ class EncodeStream:
 
     def reset(self) -> None:
         """Drop the pending text: as a new stream."""
-        # Ctrl-C comes at calls, so it leaves no half of the fields.
         prefix_ids, pending = self._source.frame[0], bytearray()
+        # Ctrl-C comes at calls, and here are none: it finds all fields old, or all new.
         self._prefix_ids = prefix_ids  # none after the first step
-        self._pending = pending
+        self._pending = pending  # more bytes may follow, from a step that Ctrl-C ended
+        self._size = 0  # of the pending text
         # The bytes at its end that begin a character. If the stream replaces what is not Unicode,
         # they follow the pending text instead, and may be a high surrogate, which is a `str`.
         self._unfinished: Any = b""
@@ -89,18 +91,20 @@ class EncodeStream:
             data = as_bytes(text)
             if begun or not isinstance(text, str):
                 begun = _checked_end(begun + data if data else begun)
-        pending = self._pending + data
+        pending = self._pending
+        del pending[self._size :]
+        pending += data
         end, literals_searched = self._final_end(pending)
         ids = self._source.encode(bytes(memoryview(pending)[:end])) if end else []
         if self._prefix_ids:
             ids = [*self._prefix_ids, *ids]
-        rest = pending[end:]
+        rest = pending[end:] if end else pending
         size = len(rest)
-        # Ctrl-C comes at calls, so it leaves no half of the fields.
+        # As in `reset`, no call comes between the fields.
         self._prefix_ids = ()
         self._pending = rest
+        self._size = self._searched = size
         self._unfinished = begun
-        self._searched = size
         self._literals_searched = literals_searched - end
         return ids
 
@@ -131,7 +135,7 @@ class EncodeStream:
 
         U+FFFD stands for a high surrogate at its end, if the stream replaces what is not Unicode.
         """
-        pending, begun = bytes(self._pending), self._unfinished
+        pending, begun = bytes(self._pending[: self._size]), self._unfinished
         if not self._source.replaces:
             return pending
         return pending + (replaced(begun).encode() if isinstance(begun, str) else begun)
@@ -140,7 +144,8 @@ class EncodeStream:
         """Return a stream that goes on from here by itself; the cost is that of `pending`."""
         other = EncodeStream(self._source)
         other._prefix_ids = self._prefix_ids
-        other._pending = self._pending[:]
+        other._pending = self._pending[: self._size]
+        other._size = self._size
         other._unfinished = self._unfinished
         other._searched = self._searched
         other._literals_searched = self._literals_searched
@@ -153,7 +158,7 @@ class EncodeStream:
 
     def __reduce__(self) -> tuple[object, ...]:
         # The vocabulary is pickled too, but once for all streams that are pickled together.
-        source, pending = self._source, bytes(self._pending)
+        source, pending = self._source, bytes(self._pending[: self._size])
         state = self._prefix_ids, pending, self._unfinished
         return _unpickled, (source.tokenizer, source.options, *state)
 
@@ -211,5 +216,6 @@ def _unpickled(
     stream = tokenizer.encode_stream(**options)
     stream._prefix_ids = prefix_ids
     stream._pending += pending
+    stream._size = len(pending)
     stream._unfinished = begun
     return stream
