@@ -27,7 +27,7 @@ def first(vocabulary: Vocabulary, vocab_size: int) -> Vocabulary:
     Raises ValueError for too large a size, and if the tokens of lowest rank need others.
     """
     parts = token_parts(vocabulary)
-    kept = {*vocabulary.byte_ids} - vocabulary.absent_ids
+    kept = {*vocabulary.single_bytes}
     for rank, (pair, id) in enumerate(zip(vocabulary.merges, vocabulary.merge_ids, strict=True)):
         if len(kept) == vocab_size:
             break

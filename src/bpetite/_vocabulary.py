@@ -390,9 +390,10 @@ class Vocabulary:
         return len(self.tokens.bytes_of)
 
     @property
-    def absent_ids(self) -> set[int]:
-        """What `byte_ids` has for absent bytes."""
-        return {ABSENT_IDS[byte] for byte in self.absent_bytes}
+    def single_bytes(self) -> dict[int, bytes]:
+        """The bytes that have tokens, by their ids."""
+        ids = enumerate(self.byte_ids)
+        return {id: bytes([byte]) for byte, id in ids if byte not in self.absent_bytes}
 
     @property
     def patterns(self) -> tuple[str, ...]:
@@ -412,9 +413,8 @@ class Vocabulary:
         """The highest id plus one."""
         # Not by `tokens`, which would stay in memory.
         merge_ids = self.merge_ids if self.native is None else self.native.merge_ids()
-        byte_ids = {*self.byte_ids} - self.absent_ids
         others = (*self.other_tokens, *self.empty_ids, *self.special_tokens.values())
-        groups = (byte_ids, merge_ids, others)
+        groups = (self.single_bytes, merge_ids, others)
         return max(max(ids, default=0) for ids in groups) + 1
 
     def __hash__(self) -> int:
@@ -447,15 +447,10 @@ class Vocabulary:
         """The bytes of the tokens that texts become, in ascending order of ids."""
         if self.native is not None:
             bytes_of = self.native.tokens()
-            for id in self.absent_ids:
-                del bytes_of[id]
+            for byte in self.absent_bytes:
+                del bytes_of[ABSENT_IDS[byte]]
             return bytes_of
-        bytes_of = {
-            id: bytes([byte])
-            for byte, id in enumerate(self.byte_ids)
-            if byte not in self.absent_bytes
-        }
-        bytes_of |= self.other_tokens
+        bytes_of = {**self.single_bytes, **self.other_tokens}
         for (left, right), id in zip(self.merges, self.merge_ids, strict=True):
             bytes_of.setdefault(id, bytes_of[left] + bytes_of[right])
         return dict(sorted(bytes_of.items()))

@@ -200,12 +200,12 @@ class VocabularyView:
         # In a vocabulary from elsewhere, several merges may make one token, or no merge makes it.
         made = {*self._vocabulary.merge_ids} - special_ids
         count = len(self._vocabulary)
-        byte_ids = {*self._vocabulary.byte_ids} - self._vocabulary.absent_ids
-        others = count - len({*byte_ids, *made, *special_ids})
+        single_bytes = self._vocabulary.single_bytes
+        others = count - len({*single_bytes, *made, *special_ids})
         merges = _counted(len(self.merges), "merge")
         if len(made) != len(self.merges):
             merges = f"{_counted(len(made), 'token')} of {merges}"
-        groups = [f"{len(byte_ids)} bytes", merges]
+        groups = [f"{len(single_bytes)} bytes", merges]
         if others:
             groups.append(_counted(others, "other token"))
         groups.append(_counted(len(special_ids), "special token"))

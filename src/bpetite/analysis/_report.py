@@ -145,7 +145,7 @@ class _Subject:
         self.tokens = vocabulary.ordinary_tokens
         """The bytes of every id except special tokens, in ascending order of ids."""
         self._trees = make_merge_trees(vocabulary)
-        self._base_size = len({*vocabulary.byte_ids} - vocabulary.absent_ids)
+        self._base_size = len(vocabulary.single_bytes)
         self.size = self._base_size + self._trees.merge_count
         """The number of bytes and of merges that texts use."""
         self.total: Counter[int] = Counter()

@@ -122,8 +122,8 @@ impl Columns {
         }
     }
 
-    /// Writes the columns of characters of two bytes: their places in a block, and its bytes and the
-    /// bytes behind each.
+    /// Writes the columns of the two-byte characters at some places of a block. `next` has the byte
+    /// after each byte of the block.
     #[inline(always)]
     fn write_of_two_bytes(
         &self,

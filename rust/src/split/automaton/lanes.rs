@@ -54,7 +54,7 @@ pub struct Lanes {
     /// The row behind the block.
     row: u16,
     is_last: bool,
-    /// Whether a step gives up behind `known`.
+    /// Whether the step at `known` gives up.
     gave_up: bool,
     /// Ends that may be taken back.
     pending: [u32; MAX_UNSURE],
@@ -79,8 +79,8 @@ impl Lanes {
     }
 }
 
-/// Writes where the next pieces end, and returns their count, and where a step gives up: behind the
-/// last of these pieces. The count is 0 only there, and at the end of the text.
+/// Writes where the next pieces end. Returns their count and, if a step after them gives up, its place.
+/// The count is 0 only then, and at the end of the text.
 pub struct NextEnds<'a> {
     pub lanes: &'a mut Lanes,
     pub table: &'a Table,
@@ -186,10 +186,11 @@ impl Lanes {
             told[length] = table.step(self.row, table.end()).told();
             self.known += 1;
         }
+        let count = length + usize::from(self.is_last);
         if table.gives_up
-            && let Some(at) = memchr::memchr(GIVE_UP, &told[..length + usize::from(self.is_last)])
+            && let Some(at) = memchr::memchr(GIVE_UP, &told[..count])
         {
-            self.known -= length + usize::from(self.is_last) - at;
+            self.known -= count - at;
             self.is_last = false;
             self.gave_up = true;
             told[at..][..WINDOW_BYTES + 64].fill(0);

@@ -6,8 +6,8 @@
 //! 2. `matcher`: the automaton of one match. Of several matches, it has the one that `regex` takes.
 //! 3. `scanner`: the automaton of the whole text, which reads each character once.
 //! 4. `table`: that automaton as a table, and `lanes`: six parts of a long text at a time.
-//! 5. `walk`: one match after another, where the scanner gives up: where ends are known too late, or a
-//!    match fails behind its second character, which leaves a gap between matches.
+//! 5. `walk`: one match after another. The scanner gives up where an end is known too late, and where a
+//!    match fails after its second character, which leaves a gap between matches.
 //!
 //! A pattern without a matcher is refused with the reason.
 //!
@@ -82,7 +82,7 @@ impl Automaton {
         let table = scanner.and_then(|scanner| Table::new(&scanner, &matcher));
         let (column_of, width) = match &table {
             Some(table) => (table.columns.clone(), usize::from(table.skip)),
-            None => columns(&[], &matcher.ways),
+            None => columns(matcher.ways[0].len(), &[], &matcher.ways),
         };
         let may_give_up = table.as_ref().is_none_or(|table| table.gives_up);
         let walk = may_give_up.then(|| Walk::new(&matcher, &column_of));

@@ -41,7 +41,7 @@ impl Step {
 /// From this number on, what a step tells is rare.
 pub const RARE: u8 = 6;
 
-/// A step gives up: it does not know what to tell, nor do those behind it.
+/// A step gives up: what it tells, and the row that it leads to, mean nothing.
 pub const GIVE_UP: u8 = u8::MAX;
 
 /// There is no such row.
@@ -98,7 +98,8 @@ impl Table {
         let gives_up = rows.iter().flatten().any(|step| step.1 == GIVE_UP);
         let (rows, unsure) = merged(rows, &scanner.unsure);
         // A walk reads the same columns.
-        let (columns, width) = columns(&rows, if gives_up { &matcher.ways } else { &[] });
+        let count = matcher.ways[0].len();
+        let (columns, width) = columns(count, &rows, if gives_up { &matcher.ways } else { &[] });
         let skip = width as u8;
         let width = width + 1;
         if rows.len() * width >= usize::from(NONE) || rare.len() > usize::from(GIVE_UP - RARE) {
@@ -160,7 +161,7 @@ impl Table {
             at += length;
         }
         if at < text.len() {
-            // The next call begins behind the last end that is sure.
+            // The next call begins at the last end that is sure.
             return count - self.unsure(row);
         }
         if start < text.len() {
@@ -204,8 +205,8 @@ impl Table {
         self.unsure.iter().copied().max().map_or(0, usize::from)
     }
 
-    /// Returns the row behind a character of each column, if all texts that end in the two have it,
-    /// except those in which a step gives up.
+    /// Returns the row after a character of each column, if every text that ends in the two leads to
+    /// it. Texts in which a step gives up do not count.
     #[inline(always)]
     pub fn row_behind(&self, before: u8, behind: u8) -> Option<u16> {
         let row = self.same[usize::from(before) * self.width + usize::from(behind)];
@@ -265,20 +266,17 @@ fn merged(rows: Rows, unsure: &[u8]) -> (Rows, Vec<u8>) {
     (firsts.iter().map(row).collect(), firsts.iter().map(|&state| unsure[state]).collect())
 }
 
-/// Returns the column of each class, where classes with equal steps and ways have one, and how many
-/// there are.
-///
-/// The end of the text has a column of its own.
-pub fn columns(rows: &[Vec<(usize, u8)>], ways: &[Vec<Way>]) -> (Vec<u8>, usize) {
+/// Returns the column of each of `count` classes, and how many columns there are. Classes with equal
+/// steps and ways have one. The last class, the end of the text, has a column of its own.
+pub fn columns(count: usize, rows: &[Vec<(usize, u8)>], ways: &[Vec<Way>]) -> (Vec<u8>, usize) {
     let mut known = HashMap::new();
-    let last = rows.iter().map(Vec::len).chain(ways.iter().map(Vec::len)).max().unwrap_or(1) - 1;
     let column = |class| {
         let steps: Vec<_> = rows.iter().map(|row| row[class]).collect();
         let ways: Vec<_> = ways.iter().map(|ways| ways[class]).collect();
         let number = known.len() as u8;
-        *known.entry((class == last, steps, ways)).or_insert(number)
+        *known.entry((class + 1 == count, steps, ways)).or_insert(number)
     };
-    let columns = (0..=last).map(column).collect();
+    let columns = (0..count).map(column).collect();
     (columns, known.len())
 }
 
@@ -335,7 +333,7 @@ mod tests {
         ]
     }
 
-    /// Returns patterns whose scanner gives up: a match fails far behind its beginning, or its end.
+    /// Returns patterns whose scanner gives up: a match fails long after it began, or after its end.
     fn late_patterns() -> Vec<Node> {
         let far = || Node::Sequence(vec![repeat(set(0), 1), set(1)]);
         let twice = Node::Sequence(vec![set(0), set(0), set(1), set(6)]);

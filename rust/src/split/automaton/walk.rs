@@ -1,9 +1,9 @@
-//! The matches of a text one after another, for patterns that have no scanner.
+//! Finds one match after another, where the scanner gives up.
 //!
-//! A match may read far behind its end. If the next matches read the same text again, the time is
-//! quadratic. But where one came to a place in a state and found no end from there on, none will that
-//! comes to this place in this state. So such places are remembered, one in each 32 bytes, and a match
-//! goes no further there.
+//! A match may have to read far beyond its end before it is sure of it. If each of the next matches
+//! read the same text again, the time would be quadratic. So a match that passes a place in some state
+//! and finds no end from there on remembers both, about once in 32 bytes. A later match that comes to
+//! this place in this state stops, because it would find no end either.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use super::classes::Columns;
 use super::matcher::{DEAD, Matcher};
 use crate::mem::growth::{filled, granted, push};
 
-/// States and where they were, from which no end is found.
+/// Places and the states in which a match passes them and finds no end.
 pub type Memory = HashSet<(u32, u32)>;
 
 /// The matcher by columns.
@@ -21,7 +21,7 @@ pub struct Walk {
     end: u8,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy)]
 struct Step {
     /// The first index of the next state, or NONE.
     next: u32,
@@ -31,11 +31,11 @@ struct Step {
 
 const NONE: u32 = u32::MAX;
 
-/// A match that reads no further behind its end remembers nothing.
+/// A match remembers nothing of the first bytes after its last end: to read them again is cheap.
 const NEAR_BYTES: usize = 32;
 
 impl Walk {
-    /// `columns` has the column of each class, and behind the last that of the end of the text.
+    /// `columns` has the column of each class, and last the column of the end of the text.
     pub fn new(matcher: &Matcher, columns: &[u8]) -> Walk {
         let end = columns[columns.len() - 1];
         let width = usize::from(columns.iter().copied().max().unwrap_or(0)) + 1;
@@ -51,7 +51,7 @@ impl Walk {
     }
 
     /// Writes where the next pieces of `text` from `start` on end, and returns their count: 0 only
-    /// at the end of the text. A piece begins at `start`. It stops behind `until`.
+    /// at the end of the text. A piece begins at `start`. The last piece is the first to reach `until`.
     pub fn next_ends(
         &self,
         columns: &Columns,
@@ -62,7 +62,7 @@ impl Walk {
         memory: &mut Memory,
     ) -> usize {
         let (mut at, mut gap, mut count) = (start, start, 0);
-        // The gap and the match behind it.
+        // Each match, and the gap before it.
         while at < text.len() && count + 2 <= ends.len() && gap < until {
             let Some(end) = self.end_of_match(columns, text, at, memory) else {
                 at += columns.at(text, at).1;

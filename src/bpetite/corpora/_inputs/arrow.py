@@ -116,14 +116,11 @@ def _checked(column: Any) -> Any:
     if indices is not None:
         indices.validate(full=True)
         pa.DictionaryArray.from_arrays(indices, texts)  # checks the indices
-    return _with_views_of_nulls(column) if is_view(column.type) and column.null_count else column
+    return _with_empty_nulls(column) if is_view(column.type) and column.null_count else column
 
 
-def _with_views_of_nulls(column: Any) -> Any:
-    """Return views of which those of nulls are empty.
-
-    They may point anywhere and are not validated, but pyarrow follows them.
-    """
+def _with_empty_nulls(column: Any) -> Any:
+    """Empty the views of nulls: they may point anywhere, and pyarrow follows them unchecked."""
     compute = pyarrow(".compute")
     validity, views, *texts = column.buffers()
     views = bytearray(views)

@@ -28,7 +28,7 @@ _MAX_BATCH_ROWS = 1 << 16
 # More takes more memory, and no less time.
 _READ_BYTES = 1 << 16
 
-# A page of a file on disk takes the memory that its head claims, and one in memory what it has.
+# Such a file is read at once. A page that is read from disk takes the memory that its head claims.
 _MAX_BYTES_AT_ONCE = 1 << 23
 
 _MAX_DECODED_BYTES = 1 << 29
@@ -94,20 +94,20 @@ def _columns(stored: Any, file: Any, groups: range, settings: Settings) -> Itera
         rows = min(max(settings.batch_bytes * count // max(size, 1), 1), _MAX_BATCH_ROWS)
         values, dictionary = _dictionary_of(stored, chunk) if chunk else (0, 0)
         encodings = chunk.encodings if chunk else ()
-        # pyarrow joins no such pages to a dictionary.
-        has_deltas = not _DELTAS.isdisjoint(encodings)
-        can_repeat = dictionary and not has_deltas
-        repeats = can_repeat and count >= 4 * values and size - dictionary <= 4 * count
-        if repeats or (can_repeat and min(rows, count) * dictionary > _MAX_DECODED_BYTES):
+        # pyarrow cannot keep a dictionary that deltas follow.
+        can_keep = dictionary and _DELTAS.isdisjoint(encodings)
+        repeats = can_keep and count >= 4 * values and size - dictionary <= 4 * count
+        is_large = min(rows, count) * dictionary > _MAX_DECODED_BYTES
+        if repeats or (can_keep and is_large):
             with_dictionary = with_dictionary or _parquet(
                 stored, metadata=file.metadata, read_dictionary=[settings.text_field]
             )
         if repeats:
             reader, rows = with_dictionary, _MAX_BATCH_ROWS
-        elif min(rows, count) * dictionary > _MAX_DECODED_BYTES:
+        elif is_large:
             longest = dictionary
             # To read the dictionary twice takes no time where the texts are so much more.
-            if can_repeat and size > 16 * dictionary:
+            if can_keep and size > 16 * dictionary:
                 first = next(_batches(with_dictionary, 1, group, settings))
                 longest = max(lengths_of(first.dictionary), default=0)
             rows = min(rows, max(_MAX_DECODED_BYTES // max(longest, 1), 1))
