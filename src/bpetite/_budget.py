@@ -8,6 +8,7 @@ these two are tried one by one.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -90,7 +91,8 @@ class TextCutter:
 
     `bytes_of` has the bytes of each id, and `characters` returns the number of characters that
     begin in the bytes of several. `is_unchanged` returns whether the normalizer leaves a text as it
-    is; then its ids have the bytes of the text. None means that there is no normalizer.
+    is; then its ids have the bytes of the text. None means that there is no normalizer. If text
+    may be `dropped`, its length says nothing about the number of its ids.
     """
 
     def __init__(
@@ -101,6 +103,7 @@ class TextCutter:
         characters: Callable[[memoryview], int],
         splitter: ChunkSplitter,
         is_unchanged: Callable[[str], bool] | None,
+        dropped: bool,
     ) -> None:
         self.encode = encode
         self._count = count
@@ -108,6 +111,7 @@ class TextCutter:
         self.characters = characters
         self._splitter = splitter
         self._is_unchanged = is_unchanged
+        self._dropped = dropped
 
     def fits(self, text: str, budget: int) -> bool:
         """Return whether a text has at most `budget` ids."""
@@ -293,6 +297,8 @@ class TextCutter:
 
     def _exceeds(self, text: str, start: int, end: int, budget: int) -> bool:
         """Return whether the length of `text[start:end]` shows that it exceeds a budget."""
+        if self._dropped:
+            return False
         length, is_unchanged = end - start, self._is_unchanged
         # ǖ has two bytes in form C, and is decomposed to three characters: the most for its bytes.
         least_bytes = length if is_unchanged is None else length * 2 // 3
@@ -307,6 +313,8 @@ class TextCutter:
 
     def exceeding_characters(self, budget: int) -> int:
         """Return a number of characters that every text within a budget is below."""
+        if self._dropped:
+            return sys.maxsize
         per_byte = _MAX_DECOMPOSITION if self._is_unchanged else 1
         return budget * per_byte * self._bytes_of.max_length + 1
 

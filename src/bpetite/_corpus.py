@@ -307,7 +307,7 @@ def document_runs(corpus: Batches) -> Iterator[DocumentRun]:
 class NormalizedCorpus:
     r"""The documents of another corpus, in normal form C.
 
-    Text without a character that may begin a block of `nfc_changes` is kept whole.
+    Text without a character that may begin a block of `form_changes` is kept whole.
 
     >>> corpus = NormalizedCorpus(TextCorpus("e\u0301"))
     >>> ["".join(document) for document in corpus] == ["é"]

@@ -42,6 +42,9 @@ class Encoder(dict[str, Sequence[int]]):
     ResplitError for a piece that needs it.
     """
 
+    errors = "strict"
+    """How surrogates are encoded."""
+
     def __init__(
         self,
         vocabulary: Vocabulary,
@@ -67,12 +70,12 @@ class Encoder(dict[str, Sequence[int]]):
 
     def find(self, piece: str) -> Sequence[int]:
         """Return the ids of a piece without a check, and do not cache them."""
-        return tuple(self.merge(piece.encode("utf-8")))
+        return tuple(self.merge(piece.encode("utf-8", self.errors)))
 
 
 def merger_of(vocabulary: Vocabulary) -> Callable[[bytes], Sequence[int]]:
     """Return the way from the bytes of one piece to its ids, by the rules of a vocabulary."""
-    byte_ids, merged = vocabulary.byte_ids, vocabulary.merge_ids
+    first_ids, merged = _first_ids_of(vocabulary), vocabulary.merge_ids
     rank_of = {pair: rank for rank, pair in enumerate(vocabulary.merges)}
     whole_pieces: dict[bytes, int] = {}
     if vocabulary.ignore_merges:
@@ -81,9 +84,41 @@ def merger_of(vocabulary: Vocabulary) -> Callable[[bytes], Sequence[int]]:
     def merge(piece: bytes) -> Sequence[int]:
         if (id := whole_pieces.get(piece)) is not None:
             return (id,)
-        return merge_ids(list(map(byte_ids.__getitem__, piece)), rank_of, merged)
+        return merge_ids(first_ids(piece), rank_of, merged)
 
     return merge
+
+
+def _first_ids_of(vocabulary: Vocabulary) -> Callable[[bytes], list[int]]:
+    """Return the way from the bytes of one piece to the ids that merges begin with."""
+    stages, byte_ids = vocabulary.stages, vocabulary.byte_ids
+    if not stages.has_words:
+        return lambda piece: list(map(byte_ids.__getitem__, piece))
+    id_of = {token: id for id, token in vocabulary.ordinary_tokens.items()}
+    # By whether the byte is the first of a piece, and the last.
+    ids_of = {
+        (is_first, is_last): [
+            id_of.get(stages.prefix * (not is_first) + bytes([byte]) + stages.suffix * is_last)
+            for byte in range(256)
+        ]
+        for is_first in (False, True)
+        for is_last in (False, True)
+    }
+
+    def first_ids(piece: bytes) -> list[int]:
+        ids: list[int] = []
+        last = len(piece) - 1
+        was_unknown = False
+        for place, byte in enumerate(piece):
+            id = ids_of[place == 0, place == last][byte]
+            if id is not None:
+                ids.append(id)
+            elif stages.unknown_id is not None and not (was_unknown and stages.fuses_unknown):
+                ids.append(stages.unknown_id)
+            was_unknown = id is None
+        return ids
+
+    return first_ids
 
 
 def merge_ids(ids: list[int], rank_of: Mapping[Pair, int], merged: Sequence[int]) -> list[int]:

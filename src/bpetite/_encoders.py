@@ -12,7 +12,7 @@ from bpetite._engine import ENGINE
 from bpetite._engine.arrays import joined
 from bpetite._pretokenizer import ChunkSplitter, Pretokenizer
 from bpetite._unicode import is_nfc
-from bpetite._vocabulary import Vocabulary
+from bpetite._vocabulary import NO_STAGES, Vocabulary
 
 if TYPE_CHECKING:
     from bpetite._engine.contract import TextEncoder
@@ -75,8 +75,11 @@ class Encoders:
         splitter = self._splitters.get(chosen)
         if splitter is None:
             vocabulary = self._vocabulary
-            pretokenizer = Pretokenizer(*vocabulary.patterns, normalizer=vocabulary.normalizer)
-            splitter = ChunkSplitter(pretokenizer, [*self._special_tokens(chosen)])
+            literals = [*self._special_tokens(chosen)]
+            flags = {
+                flag for key, each in vocabulary.stages.flags if key in literals for flag in each
+            }
+            splitter = ChunkSplitter(Pretokenizer.of(vocabulary), literals, flags)
             if len(self._splitters) >= _MAX_ENCODERS:
                 self._splitters.clear()
             self._splitters[chosen] = splitter
@@ -87,14 +90,20 @@ class Encoders:
     ) -> TextCutter:
         """Return what cuts texts to a number of ids."""
         vocabulary, chosen = self._vocabulary, self.chosen(allowed_special)
-        encoder = self.encoder(chosen)
+        encoder, bytes_of = self.encoder(chosen), vocabulary.tokens.bytes_of
+        has_stages = vocabulary.stages != NO_STAGES
+
+        def is_unchanged(text: str) -> bool:
+            return b"".join(map(bytes_of.__getitem__, encoder.encode(text))) == text.encode()
+
         return TextCutter(
             lambda text: encoder.encode_array(text, False, 4, 1),
             encoder.count,
-            vocabulary.tokens.bytes_of,
+            bytes_of,
             characters,
             self.splitter(chosen),
-            is_nfc if vocabulary.normalizer else None,
+            is_unchanged if has_stages else is_nfc if vocabulary.normalizer else None,
+            has_stages,
         )
 
     def item_size(self, dtype: Dtype | None) -> int:

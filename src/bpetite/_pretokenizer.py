@@ -10,14 +10,18 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextvars import ContextVar
-from itertools import chain, takewhile
+from functools import partial
+from itertools import chain, groupby, takewhile
+from operator import itemgetter
 from time import process_time
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from bpetite._automaton import SafeSplits, automaton_of, digest_of, safe_splits_of
-from bpetite._unicode import compile_regex, differing, differs, nfc, nfc_positions
+from bpetite._unicode import WHITE_SPACE, compile_regex, differing, differs, nfc, nfc_positions
+from bpetite._unicode.byte_characters import to_bytes, to_characters
 from bpetite._unicode.patterns import corrected, items, named_characters
+from bpetite._vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import regex
@@ -62,6 +66,8 @@ TIKTOKEN_CL100K = (
 
 _NAMED = frozenset(PATTERNS.values())
 
+_WHITE_SPACE = frozenset(WHITE_SPACE)
+
 # The digests of the automata of named patterns, which need some milliseconds each.
 _NAME_OF_DIGEST = {
     "0226bc3370d8194e": "gpt2",
@@ -93,15 +99,43 @@ class Pretokenizer:
     ['Hello', ' world', ',', ' it', "'s", ' 2026', '!']
     """
 
-    def __init__(self, *patterns: str, normalizer: Literal["NFC"] | None = None) -> None:
+    def __init__(
+        self,
+        *patterns: str,
+        normalizer: Literal["NFC"] | None = None,
+        steps: tuple[str, ...] = (),
+    ) -> None:
+        """`steps` are those of `Stages`."""
         pattern = patterns[0]
         self._compiled = compile_regex(pattern)
         self._patterns = patterns
+        self._steps = steps
+        self._has_splits = not steps
         self._corrected: tuple[frozenset[str], Callable[[str], list[str]]] | None = None
         self._normalizer = normalizer
+        self._split = self._splitter(patterns)
         self.split: Callable[[str], list[str]]
         """Return the pieces of a text in order, by the categories of the installed `regex`."""
-        self.split = _split_in_turn([_split_by(each) for each in patterns])
+        self.split = self.split_exactly if steps else self._split
+
+    @classmethod
+    def of(cls, vocabulary: Vocabulary) -> Pretokenizer:
+        """Return what splits the texts of a vocabulary."""
+        normalizers = vocabulary.normalizers
+        pretokenizer = cls(
+            *vocabulary.patterns,
+            normalizer="NFC" if normalizers == (("NFC",),) else None,
+            steps=vocabulary.stages.steps,
+        )
+        pretokenizer._has_splits = not pretokenizer._steps and len(normalizers) == bool(
+            pretokenizer._normalizer
+        )
+        return pretokenizer
+
+    def _splitter(self, patterns: Iterable[str]) -> Callable[[str], list[str]]:
+        if self._steps:
+            return _split_in_steps(self._steps, patterns)
+        return _split_in_turn([_split_by(each) for each in patterns])
 
     def split_exactly(self, text: str) -> list[str]:
         """Return the pieces of a text in order, by the categories of one version of Unicode.
@@ -110,12 +144,12 @@ class Pretokenizer:
         """
         characters = differing(text)
         if not characters:
-            return self.split(text)
+            return self._split(text)
         known = self._corrected
         if known is None or not characters <= known[0]:
             characters |= known[0] if known else characters
             patterns = [corrected(each, characters) for each in self._patterns]
-            known = characters, _split_in_turn([_split_by(each) for each in patterns])
+            known = characters, self._splitter(patterns)
             self._corrected = known
         return known[1](text)
 
@@ -125,11 +159,13 @@ class Pretokenizer:
 
         The other patterns split each of its pieces by itself.
         """
-        return safe_splits_of(self._patterns[0])
+        return safe_splits_of(self._patterns[0]) if not self._steps else None
 
     @property
     def raw_splits(self) -> SafeSplits | None:
         """Where a text may be split before it is normalized."""
+        if not self._has_splits:
+            return None
         return safe_splits_of(self._patterns[0], self._normalizer is not None)
 
     needs_resplit: ClassVar[staticmethod[[str], bool]] = staticmethod(differs)
@@ -156,9 +192,7 @@ class Pretokenizer:
         return nfc(text), nfc_positions(text, positions)
 
     def blocks(self, text: str) -> Iterable[str]:
-        """Split a text at safe splits into blocks of some thousand characters, normalized."""
-        if self._normalizer:
-            text = nfc(text)
+        """Split a normalized text at safe splits into blocks of some thousand characters."""
         return self.blocks_of_chunks(chunks_of(text)) if len(text) > BLOCK_CHARACTERS else (text,)
 
     def blocks_of_chunks(self, chunks: Iterable[str]) -> Iterator[str]:
@@ -221,6 +255,83 @@ def _split_in_turn(splits: list[Callable[[str], list[str]]]) -> Callable[[str], 
     return split
 
 
+def _split_in_steps(steps: Iterable[str], patterns: Iterable[str]) -> Callable[[str], list[str]]:
+    """Return a function that takes the steps of `Stages`.
+
+    Bytes that are no characters are surrogates in its pieces, as `errors="surrogateescape"` has it.
+    """
+    waiting = iter(patterns)
+    changes = [
+        _CHANGES.get(step) or partial(_arranged, _marked_by(next(waiting)), step) for step in steps
+    ]
+    has_bytes = "bytes" in steps
+
+    def split(text: str) -> list[str]:
+        pieces = [text] if text else []
+        for change in changes:
+            pieces = list(filter(None, chain.from_iterable(map(change, pieces))))
+        if has_bytes:
+            pieces = [to_bytes(piece).decode("utf-8", "surrogateescape") for piece in pieces]
+        return pieces
+
+    return split
+
+
+# The steps that split nothing.
+_CHANGES: dict[str, Callable[[str], list[str]]] = {
+    "space": lambda piece: [piece if piece.startswith(" ") else " " + piece],
+    "bytes": lambda piece: [to_characters(piece.encode())],
+}
+
+_Marked = list[tuple[str, bool]]
+"""The parts of a text, and whether each is a match."""
+
+
+def _marked_by(pattern: str) -> Callable[[str], _Marked]:
+    compiled = compile_regex(pattern)
+
+    def mark(text: str) -> _Marked:
+        parts: _Marked = []
+        end = 0
+        for match in compiled.finditer(text):
+            parts += (text[end : match.start()], False), (match.group(), True)
+            end = match.end()
+        parts.append((text[end:], False))
+        return [part for part in parts if part[0]]
+
+    return mark
+
+
+def _arranged(mark: Callable[[str], _Marked], step: str, piece: str) -> list[str]:
+    """Return the pieces that a behavior makes of one.
+
+    >>> mark = _marked_by("-+|,")
+    >>> _arranged(mark, "merged_with_previous", "a-b,-c"), _arranged(mark, "contiguous", "a-b,-c")
+    (['a-', 'b,', '-', 'c'], ['a', '-', 'b', ',-', 'c'])
+    """
+    parts = mark(piece)
+    behavior = step.removeprefix("not ")
+    if behavior != step:
+        parts = [(text, not is_match) for text, is_match in parts]
+    if behavior == "isolated":
+        return [text for text, _ in parts]
+    if behavior == "removed":
+        return [text for text, is_match in parts if not is_match]
+    if behavior == "contiguous":
+        return ["".join(text for text, _ in run) for _, run in groupby(parts, itemgetter(1))]
+    # The first match of a row joins the text beside it.
+    is_next = behavior == "merged_with_next"
+    pieces: list[str] = []
+    was_match = False
+    for text, is_match in reversed(parts) if is_next else parts:
+        if is_match and not was_match and pieces:
+            pieces[-1] = text + pieces[-1] if is_next else pieces[-1] + text
+        else:
+            pieces.append(text)
+        was_match = is_match
+    return pieces[::-1] if is_next else pieces
+
+
 class ChunkSplitter:
     """Finds where a text that arrives in chunks of UTF-8 may be split, whatever text follows.
 
@@ -232,9 +343,18 @@ class ChunkSplitter:
     (2, 5)
     """
 
-    def __init__(self, pretokenizer: Pretokenizer, literals: Collection[str]) -> None:
+    def __init__(
+        self,
+        pretokenizer: Pretokenizer,
+        literals: Collection[str],
+        flags: Collection[str] = (),
+    ) -> None:
+        """`flags` are those that any of the literals has."""
         self._splits = pretokenizer.raw_splits
         self._specials = SpecialSplitter(literals)
+        self._has_flags = bool(flags)
+        # Nothing behind such a literal changes what it takes, nor whether it is one.
+        self._has_ends = {*flags} <= {"lstrip"}
         # The most bytes of a literal that begins before a split, and of a character.
         self._context = _MAX_CHARACTER_BYTES * (1 + self._specials.max_length)
 
@@ -272,13 +392,19 @@ class ChunkSplitter:
             at > 0
             and self._splits is not None
             and self._splits.is_split(text, at)
-            and not self._specials.spans(text, at)
+            and not self._is_taken(text, at)
         )
+
+    def _is_taken(self, text: str, at: int) -> bool:
+        """Return whether a literal spans a position of `text`, or its flags may look across it."""
+        if not self._has_flags:
+            return self._specials.spans(text, at)
+        return text[at - 1] in _WHITE_SPACE or self._specials.touches(text, at)
 
     def splits(self, text: str, start: int, end: int) -> Iterator[int]:
         """Yield where `text[start:end]` may be split, and `end`."""
         for at in self._splits.find(text[start:end]) if self._splits else ():
-            if not self._specials.spans(text, start + at):
+            if not self._is_taken(text, start + at):
                 yield start + at
         yield end
 
@@ -289,6 +415,8 @@ class ChunkSplitter:
         second offset is `searched` of the next call with longer data: between both, no literal
         begins.
         """
+        if not self._has_ends:
+            return 0, 0
         text = data[searched:].decode("utf-8", "surrogateescape").rstrip(_UNDECODED)
         end, begun = self._specials.last_end(text)
         behind = searched + len(text[:begun].encode())
@@ -300,7 +428,7 @@ class ChunkSplitter:
         sure = self._specials.begun(text)
         start = max(least - 1, 0)
         for end in reversed([start + split for split in splits.find(text[start:])]):
-            if end <= sure and not self._specials.spans(text, end):
+            if end <= sure - self._has_flags and not self._is_taken(text, end):
                 return end
         return 0
 
@@ -362,13 +490,23 @@ class SpecialSplitter:
             pattern += f"[{''.join(map(re.escape, following))}]"
         return pattern
 
-    def split(self, text: str) -> Iterator[tuple[str, str | None]]:
-        """Yield each segment of ordinary text with the literal after it; None after the last."""
+    def split(self, text: str, ordinary: bool = False) -> Iterator[tuple[str, str | None]]:
+        """Yield each segment of ordinary text with the literal after it; None after the last.
+
+        In `ordinary` text, no literal counts.
+        """
         start = 0
+        if ordinary:
+            yield text, None
+            return
         for literal, position in self.find(text):
             yield text[start:position], literal
             start = position + len(literal)
         yield text[start:], None
+
+    def normalized(self, text: str) -> str:
+        """Return a text as it is; `StagedSplitter` may change it."""
+        return text
 
     def first(self, text: str) -> tuple[str, int] | None:
         """Return the first literal in `text` with its position in characters, None without one."""
@@ -376,14 +514,22 @@ class SpecialSplitter:
 
     def spans(self, text: str, at: int) -> bool:
         """Return whether a literal begins before a position of `text` and ends behind it."""
+        return self._crosses(text, at, 0)
+
+    def touches(self, text: str, at: int) -> bool:
+        """Return whether a literal begins or ends at a position of `text`, or spans it."""
+        return self._crosses(text, at, 1)
+
+    def _crosses(self, text: str, at: int, reach: int) -> bool:
         if self._candidates is None:
             return False
-        near = text[max(at - self.max_length + 1, 0) : at + self.max_length - 1]
-        before = min(at, self.max_length - 1)
+        length = self.max_length - 1 + reach
+        near = text[max(at - length, 0) : at + length]
+        before = min(at, length)
         candidate = self._candidates.search(near)
-        while candidate and candidate.start() < before:
+        while candidate and candidate.start() < before + reach:
             literal = self._longest_prefix_of(near[candidate.start() :])
-            if literal is not None and candidate.start() + len(literal) > before:
+            if literal is not None and candidate.start() + len(literal) > before - reach:
                 return True
             candidate = self._candidates.search(near, candidate.start() + 1)
         return False

@@ -23,8 +23,11 @@ IMPOSSIBLE_BYTES = bytes((0xC0, 0xC1, *range(0xF5, 0x100)))
 MAX_ID = 2**32 - 1
 """The highest id that any vocabulary may have."""
 
-ABSENT_IDS = {byte: MAX_ID - place for place, byte in enumerate(IMPOSSIBLE_BYTES)}
-"""What `byte_ids` has for an absent byte. No text has the byte, and nobody sees the id."""
+ABSENT_IDS = {
+    byte: MAX_ID - place
+    for place, byte in enumerate(sorted(range(BYTE_COUNT), key=lambda b: b not in IMPOSSIBLE_BYTES))
+}
+"""What `byte_ids` has for an absent byte. No text becomes the id, and nobody sees it."""
 
 MAX_LITERAL_BYTES = 4096
 """The bytes that a special token may have. Public vocabularies have at most some 50."""
@@ -186,12 +189,15 @@ def check_literal_sizes(literals: Collection[str]) -> None:
 
 
 def check_special_tokens(
-    special_tokens: Mapping[str, int], token_of: Callable[[int], bytes | None]
+    special_tokens: Mapping[str, int],
+    token_of: Callable[[int], bytes | None],
+    literal_bytes: Iterable[tuple[str, bytes]] = (),
 ) -> None:
     """Raise ValueError for a special token that is empty, or has the id of other bytes.
 
     `token_of` returns the bytes of an ordinary token, None for any other id.
     """
+    bytes_of = dict(literal_bytes)
     check_literal_sizes(special_tokens)
     literal_of: dict[int, str] = {}
     for literal, id in special_tokens.items():
@@ -199,7 +205,7 @@ def check_special_tokens(
             raise ValueError(f"the special token {literal!r} is empty, or not Unicode")
         if literal_of.setdefault(id, literal) != literal:
             raise ValueError(f"{literal!r} and {literal_of[id]!r} have the id {id}")
-        if (token := token_of(id)) not in (None, literal.encode()):
+        if (token := token_of(id)) not in (None, bytes_of.get(literal, literal.encode())):
             raise ValueError(f"the id {id} of {literal!r} is that of {token!r}")
 
 
@@ -210,17 +216,53 @@ def check_id_range(ids: Iterable[int]) -> None:
             raise ValueError(f"the id {id} is not from 0 to {MAX_ID}")
 
 
-def check_absent_bytes(absent_bytes: bytes, ids: Iterable[int]) -> None:
-    """Raise ValueError for an absent byte that UTF-8 has, and for an id that stands for one."""
+def check_absent_bytes(absent_bytes: bytes, ids: Iterable[int], has_unknown: bool) -> None:
+    """Raise ValueError for an absent byte that UTF-8 has, and for an id that stands for one.
+
+    If the vocabulary `has_unknown`, a token for what has none, any byte may be absent.
+    """
     for byte in absent_bytes:
-        if byte not in ABSENT_IDS:
+        if not has_unknown and byte not in IMPOSSIBLE_BYTES:
             raise ValueError(f"no id stands for the single byte 0x{byte:02x}")
     if absent_bytes and max(ids, default=0) >= min(ABSENT_IDS.values()):
         raise ValueError(f"ids above {min(ABSENT_IDS.values()) - 1} need tokens for all bytes")
 
 
+@dataclass(frozen=True)
+class Stages:
+    """What a tokenizer.json does to a text beside splitting it by patterns, as plain data."""
+
+    normalizers: tuple[tuple[str, ...], ...] = ()
+    """Each a name and its arguments: ("NFKC",), ("Replace", pattern, text), ("Prepend", text)."""
+    steps: tuple[str, ...] = ()
+    """What happens to each piece in turn. The name of a behavior, after "not " if the matches and
+    the text between them change places, takes the next pattern; "space" puts a space before the
+    piece; from "bytes" on, patterns see the characters that stand for bytes."""
+    flags: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Of special tokens: lstrip, rstrip, single_word, and normalized if the token is searched in
+    normalized text."""
+    literal_bytes: tuple[tuple[str, bytes], ...] = ()
+    """The bytes of special tokens that are others than those of their literals."""
+    prefix: bytes = b""
+    """What the tokens of all bytes but the first of a piece begin with."""
+    suffix: bytes = b""
+    """What the token of the last byte of a piece ends in."""
+    unknown_id: int | None = None
+    """The token for a byte that has none."""
+    fuses_unknown: bool = False
+    """Whether several such bytes in a row become one token."""
+
+    @property
+    def has_words(self) -> bool:
+        """Whether the first tokens of a piece are others than those of its bytes."""
+        return bool(self.prefix or self.suffix or self.unknown_id is not None)
+
+
+NO_STAGES = Stages()
+
+
 def _fault_of(
-    merges: Sequence[Pair], tokens: Mapping[int, bytes], made: Mapping[bytes, int]
+    merges: Sequence[Pair], tokens: Mapping[int, bytes], made: Mapping[bytes, int], cut: int
 ) -> str:
     """Return what is wrong with the first wrong merge."""
     seen: set[Pair] = set()
@@ -228,7 +270,7 @@ def _fault_of(
         for part in pair:
             if part not in tokens:
                 return f"the merge of rank {rank} has the part {part}, no token's id"
-        token = tokens[pair[0]] + tokens[pair[1]]
+        token = tokens[pair[0]] + tokens[pair[1]][cut:]
         if token not in made:
             return f"the merge of rank {rank} makes {token!r}, which is no token"
         if pair in seen:
@@ -269,6 +311,8 @@ class Vocabulary:
     more_patterns: tuple[str, ...] = ()
     # The Unicode normal form of the text that is split: "NFC", or None for the text as it is.
     normalizer: Literal["NFC"] | None = None
+    # If these are not NO_STAGES, they have all normalizers, and a step for each pattern.
+    stages: Stages = NO_STAGES
     # The special tokens whose text decoding keeps when it skips special tokens.
     kept_special_tokens: frozenset[str] = frozenset()
     # The ids that `encode` puts around a text if `add_special_tokens` is true.
@@ -313,7 +357,8 @@ class Vocabulary:
         the result of a merge. Raises ValueError for a special token that is empty, has a lone
         surrogate, or has the id of other bytes.
         """
-        check_special_tokens(special_tokens, tokens.get)
+        stages: Stages = others.get("stages", NO_STAGES)
+        check_special_tokens(special_tokens, tokens.get, stages.literal_bytes)
         check_id_range((*tokens, *special_tokens.values()))
         empty_ids = frozenset(id for id, token in tokens.items() if not token)
         tokens = {id: token for id, token in tokens.items() if token}
@@ -322,15 +367,17 @@ class Vocabulary:
             twice = next(id for id, token in tokens.items() if id_of[token] != id)
             raise ValueError(f"ids {twice} and {id_of[tokens[twice]]} have the same bytes")
         absent_bytes = bytes(byte for byte in _BYTES if bytes([byte]) not in id_of)
-        check_absent_bytes(absent_bytes, (*tokens, *special_tokens.values()))
+        has_unknown = stages.unknown_id is not None
+        check_absent_bytes(absent_bytes, (*tokens, *special_tokens.values()), has_unknown)
         byte_ids = tuple(id_of.get(bytes([byte]), ABSENT_IDS.get(byte, 0)) for byte in _BYTES)
         merges = tuple(merges)
+        cut = len(stages.prefix)
         try:
-            made = [id_of[tokens[left] + tokens[right]] for left, right in merges]
+            made = [id_of[tokens[left] + tokens[right][cut:]] for left, right in merges]
         except KeyError:
             made = []
         if len(made) < len(merges) or len({*merges}) < len(merges):
-            raise ValueError(_fault_of(merges, tokens, id_of))
+            raise ValueError(_fault_of(merges, tokens, id_of, cut))
         ranks = range(len(merges))
         first_use = {
             part: rank
@@ -343,7 +390,7 @@ class Vocabulary:
             id: token
             for id, token in sorted(tokens.items())
             if id not in known
-            and (id not in first_made or first_use.get(id, len(merges)) < first_made[id])
+            and (cut or id not in first_made or first_use.get(id, len(merges)) < first_made[id])
         }
         vocabulary = cls(
             merges,
@@ -399,6 +446,11 @@ class Vocabulary:
     def patterns(self) -> tuple[str, ...]:
         """All patterns in turn."""
         return (self.pattern, *self.more_patterns)
+
+    @property
+    def normalizers(self) -> tuple[tuple[str, ...], ...]:
+        """All normalizers in turn, as `Stages` has them."""
+        return ((self.normalizer,),) if self.normalizer else self.stages.normalizers
 
     @property
     def is_plain(self) -> bool:
@@ -460,6 +512,7 @@ class Vocabulary:
         """Every id with its bytes; a special token's are its literal in UTF-8."""
         others = dict.fromkeys(self.empty_ids, b"")
         others |= {id: literal.encode("utf-8") for literal, id in self.special_tokens.items()}
+        others |= {self.special_tokens[key]: value for key, value in self.stages.literal_bytes}
         return TokenTable(self.ordinary_tokens | others)
 
     @lazy_property

@@ -13,6 +13,7 @@ from typing import Any
 from bpetite import Tokenizer
 from bpetite._cli.common import add_model, load, read_text, say, text_argument, write
 from bpetite._engine import ENGINE
+from bpetite._tokenizer import vocabulary_of
 from bpetite._web.display import Group, groups, pattern_names
 from bpetite.analysis import ExplainedPiece, explain, merge_ids
 from bpetite.analysis._explain import MAX_PIECE_BYTES
@@ -141,7 +142,7 @@ def _values(tokenizer: Tokenizer, format: str) -> dict[str, Any]:
         "mean_bytes": figures.mean_bytes,
         "partial_tokens": figures.partial,
         "patterns": tokenizer.patterns,
-        "split_by": "native" if ENGINE.regex_reason(tokenizer.patterns) is None else "regex",
+        "split_by": "native" if ENGINE.regex_reason(vocabulary_of(tokenizer)) is None else "regex",
         "lossless": tokenizer.lossless,
         "longest_tokens": [*map(_row_of, figures.longest)],
     }
@@ -201,7 +202,7 @@ def _pattern_rows(tokenizer: Tokenizer) -> Iterator[tuple[str, str]]:
             label = ""
         yield label, pattern
         label = "then by"
-    reason = ENGINE.regex_reason(tokenizer.patterns)
+    reason = ENGINE.regex_reason(vocabulary_of(tokenizer))
     yield "split by", "the native engine" if reason is None else f"regex: {reason}"
     if not tokenizer.lossless:
         yield "normal form", "C, of the text before it is split"

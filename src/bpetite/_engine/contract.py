@@ -172,8 +172,8 @@ class Engine(Protocol[Counts]):
 
     def make_text_encoder(self, vocabulary: Vocabulary, /) -> TextEncoder: ...
     def make_token_joiner(self, vocabulary: Vocabulary, /) -> TokenJoiner: ...
-    def regex_reason(self, patterns: Sequence[str], /) -> str | None:
-        """Return why `regex` splits texts by patterns; None if something faster does."""
+    def regex_reason(self, vocabulary: Vocabulary, /) -> str | None:
+        """Return why `regex` splits the texts of a vocabulary; None if something faster does."""
 
     def count_pieces(
         self,

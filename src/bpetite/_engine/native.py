@@ -16,12 +16,12 @@ from bpetite._corpus import BatchCorpus, DocumentCorpus, NormalizedCorpus, check
 from bpetite._decoder import as_list
 from bpetite._engine import _native, python
 from bpetite._engine.contract import FREE_LEARNING
-from bpetite._engine.normalizing import NormalizingEncoder
+from bpetite._engine.staged import StagedEncoder
 from bpetite._pattern_tree import pattern_tree
 from bpetite._piece_records import Totals
 from bpetite._pretokenizer import PATTERNS, TIKTOKEN_CL100K
 from bpetite._progress import Reporter
-from bpetite._vocabulary import Pair, Vocabulary, lazy_property
+from bpetite._vocabulary import NO_STAGES, Pair, Vocabulary, lazy_property
 
 if TYPE_CHECKING:
     from bpetite._engine import contract
@@ -55,8 +55,13 @@ def native_splitter_of(pattern: str) -> tuple[str | _native.Automaton | None, st
         return None, str(error)
 
 
-def regex_reason(patterns: Sequence[str]) -> str | None:
-    *before, pattern = patterns
+def regex_reason(vocabulary: Vocabulary) -> str | None:
+    *before, pattern = vocabulary.patterns
+    stages = vocabulary.stages
+    # A space before a text is no matter of its pieces.
+    steps = stages.steps[1:] if stages.steps[:1] == ("space",) else stages.steps
+    if stages.has_words or not {*steps} <= {"isolated"}:
+        return "its tokenizer.json has stages that only Python follows"
     if len(before) > 1 or not {*before} <= {*_MAX_DIGITS}:
         return "several patterns split in turn"
     return native_splitter_of(pattern)[1] or None
@@ -91,10 +96,12 @@ def native_form(vocabulary: Vocabulary) -> _native.NativeVocabulary | None:
 def make_text_encoder(vocabulary: Vocabulary) -> contract.TextEncoder:
     # Python splits text if only `regex` can.
     *before, pattern = vocabulary.patterns
-    reason = regex_reason(vocabulary.patterns)
+    reason = regex_reason(vocabulary)
     native_vocabulary = native_form(vocabulary)
     if native_vocabulary is None:
         return python.TextEncoder(vocabulary)
+    if vocabulary.stages.has_words:
+        return python.TextEncoder(vocabulary, None, _warning_of(str(reason)))
     encoder = _native.TextEncoder(
         native_vocabulary,
         dict(vocabulary.special_tokens),
@@ -103,7 +110,8 @@ def make_text_encoder(vocabulary: Vocabulary) -> contract.TextEncoder:
     )
     if reason:
         return python.TextEncoder(vocabulary, encoder.merge, _warning_of(reason))
-    return NormalizingEncoder(vocabulary, encoder) if vocabulary.normalizer else encoder
+    is_staged = vocabulary.normalizer or vocabulary.stages != NO_STAGES
+    return StagedEncoder(vocabulary, encoder) if is_staged else encoder
 
 
 class TokenJoiner(python.TokenJoiner):

@@ -19,15 +19,17 @@ from bpetite._engine.contract import FREE_LEARNING, Ids, Learning
 from bpetite._engine.documents import documents_in
 from bpetite._engine.fallback import REASON, count_work
 from bpetite._engine.trusted import first_tokens, segments
-from bpetite._pretokenizer import Pretokenizer, SpecialSplitter
+from bpetite._pretokenizer import Pretokenizer
 from bpetite._progress import Reporter
+from bpetite._stages import StagedSplitter, splitter_of
 from bpetite._vocabulary import Pair, Vocabulary
 
 if TYPE_CHECKING:
     from bpetite._engine.contract import PlainState
 
 T = TypeVar("T")
-_Join = Callable[[Iterable[Sequence[int]]], T]
+Join = Callable[[Iterable[Sequence[int]]], T]
+"""What is made of the ids of pieces."""
 
 Counts = Counter[str]
 
@@ -53,11 +55,16 @@ class TextEncoder:
         reason: str | None = REASON,
     ) -> None:
         self._reason = reason
-        self._pretokenizer = Pretokenizer(*vocabulary.patterns, normalizer=vocabulary.normalizer)
-        self._encoder = Encoder(vocabulary, self._pretokenizer.needs_resplit, merge)
-        self._special_tokens: Mapping[str, int] = vocabulary.special_tokens
-        self._splitter = SpecialSplitter(vocabulary.special_tokens)
         self._vocabulary = vocabulary
+        self._pretokenizer = Pretokenizer.of(vocabulary)
+        self._encoder = Encoder(vocabulary, self._pretokenizer.needs_resplit, merge)
+        if vocabulary.stages.steps:
+            self._encoder.errors = "surrogateescape"  # of pieces that are no whole characters
+        self._use(vocabulary.special_tokens)
+
+    def _use(self, special_tokens: Mapping[str, int]) -> None:
+        self._special_tokens = special_tokens
+        self._splitter = splitter_of(self._vocabulary, special_tokens)
 
     def encode(self, text: Text, ordinary: bool = False, _threads: int = 1) -> list[int]:
         return _concatenated(self._parts(self._counted(text), ordinary, _concatenated))
@@ -70,29 +77,33 @@ class TextEncoder:
         count_work(len(text), self._reason)
         return text
 
-    def _parts(self, text: str, ordinary: bool, join: _Join[T]) -> Iterator[T]:
+    def _parts(self, text: str, ordinary: bool, join: Join[T]) -> Iterator[T]:
         """Yield `join` of the ids of the pieces of each block, and of each special literal."""
-        pretokenizer, encoder = self._pretokenizer, self._encoder
         try:
-            for segment, literal in [(text, None)] if ordinary else self._splitter.split(text):
-                for block in pretokenizer.blocks(segment):
-                    try:
-                        part = join(map(encoder.__getitem__, pretokenizer.split(block)))
-                    except ResplitError:
-                        part = join(map(encoder.find, pretokenizer.split_exactly(block)))
-                    yield part
+            for segment, literal in self._splitter.split(text, ordinary):
+                if segment:
+                    yield from self._segment(segment, join)
                 if literal is not None:
                     yield join([(self._special_tokens[literal],)])
         except UnicodeEncodeError as error:
             raise_in_whole(text, error)
+
+    def _segment(self, segment: str, join: Join[T]) -> Iterator[T]:
+        """Yield `join` of the ids of the pieces of each block of normalized text."""
+        pretokenizer, encoder = self._pretokenizer, self._encoder
+        for block in pretokenizer.blocks(segment):
+            try:
+                part = join(map(encoder.__getitem__, pretokenizer.split(block)))
+            except ResplitError:
+                part = join(map(encoder.find, pretokenizer.split_exactly(block)))
+            yield part
 
     def merge(self, data: bytes) -> list[int]:
         return list(self._encoder.merge(data))
 
     def with_special_tokens(self, special_tokens: dict[str, int]) -> TextEncoder:
         encoder = copy(self)
-        encoder._special_tokens = special_tokens
-        encoder._splitter = SpecialSplitter(special_tokens)
+        encoder._use(special_tokens)
         return encoder
 
     def first_special(self, text: str) -> tuple[str, int] | None:
@@ -120,9 +131,12 @@ class TextEncoder:
         return found
 
     def encode_parts(self, parts: Iterable[str], item_size: int) -> tuple[Any, Any]:
+        splitter = self._splitter
+        if isinstance(splitter, StagedSplitter):
+            splitter = splitter.in_parts(self._vocabulary)
         ids: list[int] = []
         offsets: list[int] = []
-        for whole, starts, literal in segments(parts, self._splitter):
+        for whole, starts, literal in segments(parts, splitter):
             text, positions = self._pretokenizer.normalized(whole, starts)
             segment_ids = self.encode(text, True)
             tokens = map(self._vocabulary.tokens.bytes_of.__getitem__, segment_ids)
@@ -137,7 +151,7 @@ class TextEncoder:
 make_text_encoder = TextEncoder
 
 
-def regex_reason(_patterns: Sequence[str]) -> str | None:
+def regex_reason(_vocabulary: Vocabulary) -> str | None:
     return "the Python engine splits all text by it"
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from bpetite._arguments import Trusted
 from bpetite._pretokenizer import SpecialSplitter
+from bpetite._stages import StagedSplitter
 
 
 class Segment(NamedTuple):
@@ -21,7 +22,7 @@ class Segment(NamedTuple):
     """The special literal behind the text; None behind the last."""
 
 
-def segments(parts: Iterable[str], splitter: SpecialSplitter) -> Iterator[Segment]:
+def segments(parts: Iterable[str], splitter: SpecialSplitter | StagedSplitter) -> Iterator[Segment]:
     """Yield the segments of a text in parts. Each literal in a trusted part ends one.
 
     >>> parts = [Trusted("<|a|>x"), "y<|a|>", Trusted("z")]

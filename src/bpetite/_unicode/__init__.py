@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate, chain, groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from unicodedata import combining, is_normalized, normalize
 
 from bpetite._unicode.data import RUNS
@@ -144,11 +144,16 @@ def _last_of(category: str) -> str:
     raise LookupError(f"the installed regex knows no character of the category {category}")
 
 
+Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
+"""A normal form of Unicode."""
+
 # The characters that Unicode has added since version 9 and that normal forms affect: they have a
 # combining class or are in a decomposition. The normal forms of tokenizers are those of Unicode 9,
 # so they do not change these characters.
 _SINCE_9 = re.compile(
     "(["
+    "\u32ff\ua7f1-\ua7f4\uab69\U00010781-\U000107ba\U0001ccd6-\U0001ccf9\U0001e030-\U0001e06d"
+    "\U0001f16c\U0001fbf0-\U0001fbf9"
     "\u05c8-\u05c9\u07fd\u0897-\u089f\u08ca-\u08d3\u09fe\u0c3c\u0d3b-\u0d3c\u0eba\u1715"
     "\u1abf-\u1af0\u1df6-\u1dfa\ua82c\U000105c9\U000105d2\U000105da\U000105e4"
     "\U00010d24-\U00010d27\U00010d69-\U00010d6d\U00010eab-\U00010eac\U00010ecb-\U00010ecf"
@@ -195,32 +200,42 @@ def nfc(text: str) -> str:
     >>> nfc("e\u0301") == "é"
     True
     """
-    return "".join(with_changes(text, changes)) if (changes := [*nfc_changes(text)]) else text
+    return normalized(text, "NFC")
+
+
+def normalized(text: str, form: Form) -> str:
+    """Return `text` in a normal form of Unicode 9, as tokenizers does.
+
+    >>> normalized("ﬁ", "NFKD"), normalized("\u32ff", "NFKD") == "\u32ff"
+    ('fi', True)
+    """
+    changes = [*form_changes(text, form)]
+    return "".join(with_changes(text, changes)) if changes else text
 
 
 Change = tuple[int, int, str]
 """The start and the end of a part of a text, and what replaces it."""
 
 
-def nfc_changes(text: str) -> Iterator[Change]:
-    """Yield what `nfc` changes, in order, in parts that no normal form joins with others.
+def form_changes(text: str, form: Form) -> Iterator[Change]:
+    """Yield what `normalized` changes, in order, in parts that no normal form joins with others.
 
-    >>> [*nfc_changes("abc")], [end for _, end, _ in nfc_changes("e\u0301")]
+    >>> [*form_changes("abc", "NFC")], [end for _, end, _ in form_changes("e\u0301", "NFC")]
     ([], [2])
     """
     if text.isascii():
         return
     for start, end in _spans(text, _BLOCK_CHARACTERS, _JOINS_NONE):
         block = text[start:end]
-        if _is_nfc_block(block):
+        if _is_nfc_block(block) if form == "NFC" else is_normalized(form, block):
             continue
         for first, last in _spans(block, _PART_CHARACTERS, _JOINS_NONE):
             part = block[first:last]
-            if is_normalized("NFC", part):
+            if is_normalized(form, part):
                 continue
-            form = "".join(map(_python_nfc, _SINCE_9.split(part)))
-            if form != part:
-                yield start + first, start + last, form
+            new = "".join(_python_form(each, form) for each in _SINCE_9.split(part))
+            if new != part:
+                yield start + first, start + last, new
 
 
 # Python sorts combining marks by insertion, so a long run of them takes quadratic time. No mark is
@@ -229,10 +244,10 @@ def nfc_changes(text: str) -> Iterator[Change]:
 _LONG_RUN = re.compile(r"[^\w\s]{33,}")
 
 
-def _python_nfc(text: str) -> str:
+def _python_form(text: str, form: Form) -> str:
     if len(text) > 2 * _PART_CHARACTERS:
         text = _LONG_RUN.sub(_with_marks_in_order, text)
-    return normalize("NFC", text)
+    return normalize(form, text)
 
 
 def _with_marks_in_order(match: re.Match[str]) -> str:
@@ -258,7 +273,7 @@ def _is_nfc_block(text: str) -> bool:
 
 def is_nfc(text: str) -> bool:
     """Return whether `nfc` leaves a text as it is."""
-    return not any(nfc_changes(text))
+    return not any(form_changes(text, "NFC"))
 
 
 def with_changes(text: str, changes: Iterable[Change]) -> Iterator[str]:
@@ -273,6 +288,38 @@ def with_changes(text: str, changes: Iterable[Change]) -> Iterator[str]:
         yield form
         copied = end
     yield text[copied:]
+
+
+WHITE_SPACE = (
+    "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
+"""The characters of white space; `str.isspace` has four more."""
+
+WORD_SET = (
+    r"[\p{L}\p{M}\p{Nl}\p{Nd}\p{Pc}\u200c\u200d\u24b6-\u24e9"
+    r"\U0001f130-\U0001f149\U0001f150-\U0001f169\U0001f170-\U0001f189]"
+)
+"""What a character of a word is to Rust's crate regex: its `\\w`."""
+
+# Capital letters that some Python does not know, with their small ones.
+_NEW_CAPITALS = {
+    **{0x1C89: 0x1C8A, 0xA7CB: 0x264, 0xA7CC: 0xA7CD, 0xA7CE: 0xA7CF, 0xA7D2: 0xA7D3},
+    **{0xA7D4: 0xA7D5, 0xA7DA: 0xA7DB, 0xA7DC: 0x19B},
+    **{code: code + 0x20 for code in range(0x10D50, 0x10D66)},
+    **{code: code + 0x1B for code in range(0x16EA0, 0x16EB9)},
+}
+
+
+def lowercase(text: str) -> str:
+    """Return `text` with each character in lower case, whatever stands around it.
+
+    >>> lowercase("ΟΔΟΣ"), lowercase("\ua7dc") == "\u019b"
+    ('οδοσ', True)
+    """
+    if text.isascii():
+        return text.lower()
+    return "".join(map(str.lower, text.translate(_NEW_CAPITALS)))
 
 
 def bytes_without_nfc(data: memoryview) -> Iterator[tuple[int, int]]:

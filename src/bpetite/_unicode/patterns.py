@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import lookup
 
-from bpetite._unicode import compile_regex, stand_in, stand_in_by_regex
+from bpetite._unicode import compile_regex, differing, stand_in, stand_in_by_regex
 
 if TYPE_CHECKING:
     import regex
@@ -125,6 +125,20 @@ def _unescaped(escape: re.Match[str]) -> str:
             return escape[0]
     code = int("".join(filter(None, codes)) or "110000", 16)
     return chr(code) if code < 0x110000 else escape[0]
+
+
+@lru_cache(maxsize=1 << 8)
+def _compiled(pattern: str, characters: frozenset[str]) -> regex.Pattern[str]:
+    return compile_regex(corrected(pattern, characters) if characters else pattern)
+
+
+def exact_regex(pattern: str, text: str) -> regex.Pattern[str]:
+    r"""Return a pattern compiled so that it reads a text by the categories of one Unicode version.
+
+    >>> exact_regex(r"\p{Lu}", "aB").findall("aB")
+    ['B']
+    """
+    return _compiled(pattern, differing(text))
 
 
 def corrected(pattern: str, characters: frozenset[str]) -> str:

@@ -284,7 +284,7 @@ def _read_2(file: SourceFile, document: dict[str, Any]) -> Vocabulary:
     if native is None:
         vocabulary.know_tokens(tokens)
     with file.path_in_errors():
-        check_absent_bytes(absent_bytes, [vocabulary.n_vocab - 1] if absent_bytes else ())
+        check_absent_bytes(absent_bytes, [vocabulary.n_vocab - 1] if absent_bytes else (), False)
     return vocabulary
 
 

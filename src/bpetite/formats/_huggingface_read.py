@@ -7,14 +7,23 @@ are those of huggingface/tokenizers, 0.13 to 0.23.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any, Literal
+from typing import Any
 
 from bpetite._automaton import automaton_of
 from bpetite._pretokenizer import GPT2_PATTERN
-from bpetite._unicode.byte_characters import is_byte_character, to_characters
-from bpetite._vocabulary import BYTE_COUNT, IMPOSSIBLE_BYTES, Vocabulary, is_encodable
+from bpetite._stages import normalizer_of
+from bpetite._unicode import WORD_SET
+from bpetite._unicode.byte_characters import is_byte_character, to_bytes, to_characters
+from bpetite._vocabulary import (
+    BYTE_COUNT,
+    IMPOSSIBLE_BYTES,
+    NO_STAGES,
+    Stages,
+    Vocabulary,
+    is_encodable,
+)
 from bpetite.formats._files import SourceFile, shown
 from bpetite.formats._portable_regex import to_portable
 
@@ -27,7 +36,7 @@ VERSION_PREFIX = "#version"
 _BYTE_LEVEL_FIELDS = "type add_prefix_space trim_offsets use_regex"
 _BOOL = (True, False)
 _AROUND = "TemplateProcessing", "RobertaProcessing", "BertProcessing"
-_NEVER = dict.fromkeys(("single_word", "lstrip", "rstrip"), (False,))
+_STRIPS = "lstrip", "rstrip", "single_word"
 
 _Around = tuple[tuple[int, ...], tuple[int, ...]]
 """The ids before and behind a text."""
@@ -54,20 +63,35 @@ def read(file: SourceFile) -> Vocabulary:
         truncation=(None,),
         padding=(None,),
     )
-    normalizer = _normalizer(file)
-    patterns = _patterns(file)
+    normalizers = _normalizers(file)
+    patterns, steps = _splits(file)
     decoder = _typed(file, document.get("decoder"), "decoder", "ByteLevel")
     file.check_fields(decoder, "decoder", _BYTE_LEVEL_FIELDS)
     model = file.checked_object(document.get("model"), "model")
     _check_settings(file, model)
-    vocab = _vocab(file, model.get("vocab"))
-    pairs = _pairs(file, model.get("merges"), vocab)
+    vocab = file.checked_object(model.get("vocab"), "model.vocab")
+    file.check_ids(vocab, "model.vocab")
+    words = _words(file, model, vocab)
+    pairs = _pairs(file, model.get("merges"), vocab, len(words["prefix"]))
     added = _added_tokens(file, document.get("added_tokens", []), vocab)
-    _check_matching(file, added, normalizer)
     special_tokens = {token["content"]: token["id"] for token in added}
+    stages = Stages(
+        normalizers,
+        tuple(steps) if {*steps} != {"isolated"} else (),
+        _flags(file, added, normalizers),
+        tuple(
+            (literal, to_bytes(literal))
+            for literal in special_tokens
+            if not literal.isascii() and all(map(is_byte_character, literal))
+        ),
+        **words,
+    )
+    is_nfc = stages == Stages((("NFC",),))
 
-    merged = {*chain.from_iterable(pairs), *map("".join, pairs)}
-    literals = {text for text in special_tokens.keys() - merged if not is_byte_character(text)}
+    merged = {*chain.from_iterable(pairs), *_joined(pairs, len(words["prefix"]))}
+    firsts = _first_tokens(words) if stages.has_words else ()
+    literals = special_tokens.keys() - merged - {*firsts}
+    literals = {text for text in literals if not is_byte_character(text)}
     tokens = {
         id: file.token_bytes(text, "model.vocab")
         for text, id in vocab.items()
@@ -83,7 +107,8 @@ def read(file: SourceFile) -> Vocabulary:
             patterns[0],
             ignore_merges=bool(model.get("ignore_merges")),
             more_patterns=tuple(patterns[1:]),
-            normalizer=normalizer,
+            normalizer="NFC" if is_nfc else None,
+            stages=NO_STAGES if is_nfc else stages,
             kept_special_tokens=frozenset(
                 token["content"] for token in added if not token["special"]
             ),
@@ -120,52 +145,135 @@ def _stages(file: SourceFile, name: str, parts: str) -> list[tuple[dict[str, Any
     return stages
 
 
-def _normalizer(file: SourceFile) -> Literal["NFC"] | None:
-    stages = _stages(file, "normalizer", "normalizers")
-    for stage, path in stages:
-        file.check_fields(_typed(file, stage, path, "NFC"), path, "type")
-    return "NFC" if stages else None
+# The punctuation of tokenizers: that of ASCII, and that of Unicode 8.
+_PUNCTUATION_PATTERN = (
+    r"(?![\u061d\u09fd\u0a76\u0c77\u0c84\u1b7d\u1b7e\u2e43-\u2e4f\u2e52-\u2e5d\U00010ead"
+    r"\U00010f55-\U00010f59\U00010f86-\U00010f89\U0001144b-\U0001144f\U0001145a\U0001145b\U0001145d"
+    r"\U00011660-\U0001166c\U000116b9\U0001183b\U00011944-\U00011946\U000119e2\U00011a3f-\U00011a46"
+    r"\U00011a9a-\U00011a9c\U00011a9e-\U00011aa2\U00011c41-\U00011c45\U00011c70\U00011c71\U00011ef7"
+    r"\U00011ef8\U00011fff\U00012ff1\U00012ff2\U00016e97-\U00016e9a\U00016fe2\U0001e95e\U0001e95f])"
+    r"[\p{P}$+<=>^`|~\u166d\U000111c9]"
+)
+PRE_TOKENIZERS = {
+    "Punctuation": _PUNCTUATION_PATTERN,
+    "Whitespace": rf"{WORD_SET}+|[^{WORD_SET[1:-1]}\s]+",
+    "WhitespaceSplit": r"\s+",
+}
+"""The patterns of stages that have none in a tokenizer.json."""
+
+BEHAVIORS = {
+    "Isolated": "isolated",
+    "Removed": "removed",
+    "MergedWithPrevious": "merged_with_previous",
+    "MergedWithNext": "merged_with_next",
+    "Contiguous": "contiguous",
+}
+"""The behaviors of a Split, with their steps in `Stages`."""
+
+_FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 
 
-def _patterns(file: SourceFile) -> list[str]:
-    stages = _stages(file, "pre_tokenizer", "pretokenizers")
-    patterns = []
-    for stage, path in stages[:-1]:
-        if _typed(file, stage, path, "Split", "Digits")["type"] == "Split":
-            patterns.append(_split(file, stage, path))
-        else:
-            file.check_fields(stage, path, "type", individual_digits=_BOOL)
-            patterns.append(r"\p{N}" if stage["individual_digits"] else r"\p{N}+")
-    last, path = stages[-1] if stages else (file.document.get("pre_tokenizer"), "pre_tokenizer")
-    last = {"use_regex": True, **_typed(file, last, path, "ByteLevel")}
-    file.check_fields(
-        last, path, "type", add_prefix_space=(False,), trim_offsets=_BOOL, use_regex=_BOOL
-    )
-    if last["use_regex"]:
-        patterns.append(GPT2_PATTERN)
-    return patterns or [MATCH_ALL]
+def _normalizers(file: SourceFile) -> tuple[tuple[str, ...], ...]:
+    normalizers: list[tuple[str, ...]] = []
+    for stage, path in _stages(file, "normalizer", "normalizers"):
+        normalizer = _normalizer(file, stage, path)
+        if normalizers[-1:] != [normalizer] or normalizer[0] not in _FORMS:
+            normalizers.append(normalizer)
+    return tuple(normalizers)
 
 
-def _split(file: SourceFile, split: dict[str, Any], path: str) -> str:
-    file.check_fields(split, path, "type pattern behavior", invert=_BOOL)
-    given = file.checked_object(split.get("pattern"), f"{path}.pattern")
+def _normalizer(file: SourceFile, stage: dict[str, Any], path: str) -> tuple[str, ...]:
+    others = ("Lowercase", "Strip", "Prepend", "Replace")
+    kind = _typed(file, stage, path, *_FORMS, *others)["type"]
+    if kind == "Strip":
+        file.check_fields(stage, path, "type", strip_left=_BOOL, strip_right=_BOOL)
+        sides = [side for side in ("left", "right") if stage[f"strip_{side}"]]
+        return (kind, *sides)
+    if kind == "Prepend":
+        file.check_fields(stage, path, "type prepend")
+        return kind, _unicode_string(file, stage.get("prepend"), f"{path}.prepend")
+    if kind == "Replace":
+        file.check_fields(stage, path, "type pattern content")
+        pattern = _regex(file, stage.get("pattern"), f"{path}.pattern")
+        return kind, pattern, _unicode_string(file, stage.get("content"), f"{path}.content")
+    file.check_fields(stage, path, "type")
+    return (kind,)
+
+
+def _unicode_string(file: SourceFile, value: object, path: str) -> str:
+    text = file.checked_string(value, path)
+    if not is_encodable(text):
+        file.refuse(path, text, "a string in Unicode")
+    return text
+
+
+def _regex(file: SourceFile, value: object, path: str) -> str:
+    given = file.checked_object(value, path)
     kind = next(iter(given), "Regex")
     if len(given) != 1 or kind not in ("Regex", "String"):
-        file.refuse(f"{path}.pattern", given, 'an object with one field, "Regex" or "String"')
-    pattern_path = f"{path}.pattern.{kind}"
-    text = file.checked_string(given[kind], pattern_path)
+        file.refuse(path, given, 'an object with one field, "Regex" or "String"')
+    text = file.checked_string(given[kind], f"{path}.{kind}")
     try:
-        pattern = to_portable(text if kind == "Regex" else re.escape(text))
+        return to_portable(text if kind == "Regex" else re.escape(text))
     except ValueError as error:
-        file.refuse(pattern_path, text, f"another pattern ({error})")
-    if split.get("behavior") == "Removed" and split["invert"]:
-        # It drops unmatched text, and such a pattern leaves none.
-        automaton = automaton_of(pattern)
-        if automaton is None or not automaton.matches_all():
-            file.refuse(f"{path}.behavior", "Removed", '"Isolated" for such a pattern')
-    else:
-        file.check_value(split.get("behavior"), f"{path}.behavior", "Isolated")
-    return pattern
+        file.refuse(f"{path}.{kind}", text, f"another pattern ({error})")
+
+
+def _splits(file: SourceFile) -> tuple[list[str], list[str]]:
+    """Return the patterns that split text, and the steps of `Stages`."""
+    patterns: list[str] = []
+    steps: list[str] = []
+    byte_level = ""
+    for stage, path in _stages(file, "pre_tokenizer", "pretokenizers"):
+        kind = _typed(file, stage, path, "Split", "Digits", *PRE_TOKENIZERS, "ByteLevel")["type"]
+        if kind == "Split":
+            pattern, step = _split(file, stage, path)
+        elif kind == "Digits":
+            file.check_fields(stage, path, "type", individual_digits=_BOOL)
+            pattern, step = (r"\p{N}" if stage["individual_digits"] else r"\p{N}+"), "isolated"
+        elif kind == "ByteLevel":
+            stage = {"use_regex": True, **stage}
+            file.check_fields(
+                stage, path, "type", add_prefix_space=_BOOL, trim_offsets=_BOOL, use_regex=_BOOL
+            )
+            if byte_level:
+                file.refuse(path, stage, f"one ByteLevel; {byte_level} is one too")
+            byte_level = path
+            steps += ["space"] if stage["add_prefix_space"] else []
+            if stage["use_regex"]:
+                patterns.append(GPT2_PATTERN)
+                steps.append("isolated")
+            steps.append("bytes")
+            continue
+        elif kind == "Punctuation":
+            stage = {"behavior": "Isolated", **stage}
+            file.check_fields(stage, path, "type", behavior=tuple(BEHAVIORS))
+            pattern, step = PRE_TOKENIZERS[kind], BEHAVIORS[stage["behavior"]]
+        else:
+            file.check_fields(stage, path, "type")
+            pattern, step = PRE_TOKENIZERS[kind], "removed"
+            step = "not removed" if kind == "Whitespace" else step
+        patterns.append(pattern)
+        steps.append(step)
+    if not byte_level:
+        given = file.document.get("pre_tokenizer")
+        file.refuse("pre_tokenizer", given, "a ByteLevel among its stages")
+    if steps[-1] == "bytes":
+        steps.pop()
+    return patterns or [MATCH_ALL], steps if patterns else [*steps, "isolated"]
+
+
+def _split(file: SourceFile, split: dict[str, Any], path: str) -> tuple[str, str]:
+    """Return the pattern of a Split, and its step."""
+    file.check_fields(split, path, "type pattern", behavior=tuple(BEHAVIORS), invert=_BOOL)
+    pattern = _regex(file, split.get("pattern"), f"{path}.pattern")
+    step = BEHAVIORS[split["behavior"]]
+    if not split["invert"] or step == "isolated":
+        return pattern, step
+    automaton = automaton_of(pattern) if step == "removed" else None
+    if automaton is not None and automaton.matches_all():
+        return pattern, "isolated"  # there is no text that it drops
+    return pattern, f"not {step}"
 
 
 def _post_processor(file: SourceFile, known_ids: set[int]) -> _Around:
@@ -235,37 +343,66 @@ def _check_settings(file: SourceFile, model: dict[str, Any]) -> None:
     file.check_fields(
         {"type": "BPE", **model},  # old files lack the type; a model with merges is BPE
         "model",
-        "unk_token vocab merges",
+        "unk_token vocab merges continuing_subword_prefix end_of_word_suffix",
         type=("BPE",),
         dropout=(None, 0, 0.0),
-        continuing_subword_prefix=(None, ""),
-        end_of_word_suffix=(None, ""),
-        fuse_unk=(False, True, None),  # never used: every byte has a token
+        fuse_unk=(False, True, None),
         byte_fallback=(False, None),
         ignore_merges=(False, True, None),
     )
-    if not isinstance(model.get("unk_token"), (str, type(None))):
-        file.refuse("model.unk_token", model["unk_token"], "a string or null")
 
 
-def _vocab(file: SourceFile, value: object) -> dict[str, int]:
-    vocab = file.checked_object(value, "model.vocab")
-    file.check_ids(vocab, "model.vocab")
-    for byte in range(BYTE_COUNT):
-        if (text := to_characters(bytes([byte]))) not in vocab and byte not in IMPOSSIBLE_BYTES:
-            wanted = f"a token for each byte, or tokenizers drops the byte 0x{byte:02x}"
-            file.refuse("model.vocab", f"none for {text!r}", wanted)
-    return vocab
+def _words(file: SourceFile, model: dict[str, Any], vocab: Mapping[str, int]) -> dict[str, Any]:
+    """Return the fields of `Stages` about the first tokens of a piece."""
+    affixes = []
+    for field in ("continuing_subword_prefix", "end_of_word_suffix"):
+        affix = model.get(field) or ""
+        path = f"model.{field}"
+        if not affix.isascii() or not all(map(is_byte_character, file.checked_string(affix, path))):
+            file.refuse(path, affix, "ASCII without spaces")
+        affixes.append(affix.encode())
+    words: dict[str, Any] = {"prefix": affixes[0], "suffix": affixes[1]}
+    absent = [
+        text
+        for text in _first_tokens(words)
+        if text not in vocab and to_bytes(text)[len(affixes[0]) :][:1] not in IMPOSSIBLE_BYTES
+    ]
+    unknown = model.get("unk_token")
+    if not isinstance(unknown, (str, type(None))):
+        file.refuse("model.unk_token", unknown, "a string or null")
+    if absent and unknown is None:
+        wanted = "a token for each byte, or tokenizers drops what has none"
+        file.refuse("model.vocab", f"none for {absent[0]!r}", wanted)
+    if absent and unknown not in vocab:
+        file.refuse("model.unk_token", unknown, "a token of model.vocab")
+    if absent and unknown is not None:
+        words |= {"unknown_id": vocab[unknown], "fuses_unknown": bool(model.get("fuse_unk"))}
+    return words
 
 
-def _pairs(file: SourceFile, value: object, vocab: Mapping[str, int]) -> list[tuple[str, str]]:
+def _first_tokens(words: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the tokens that the bytes of a piece become before they merge."""
+    prefix, suffix = words["prefix"].decode(), words["suffix"].decode()
+    for start, end in {("", ""), ("", suffix), (prefix, ""), (prefix, suffix)}:
+        for byte in range(BYTE_COUNT):
+            yield start + to_characters(bytes([byte])) + end
+
+
+def _joined(pairs: Iterable[tuple[str, str]], cut: int) -> Iterator[str]:
+    """Yield the tokens that merges make: a part but the first loses its prefix."""
+    return (left + right[cut:] for left, right in pairs) if cut else map("".join, pairs)
+
+
+def _pairs(
+    file: SourceFile, value: object, vocab: Mapping[str, int], cut: int
+) -> list[tuple[str, str]]:
     """Return the merges as text, from "a b" or, since tokenizers 0.20, from ["a", "b"]."""
     merges = file.checked_list(value, "model.merges")
     pairs = _pairs_of_strings(merges)
     if (
         len({*pairs}) == len(merges)
         and vocab.keys() >= {*chain.from_iterable(pairs)}
-        and all(map(vocab.__contains__, map("".join, pairs)))
+        and all(map(vocab.__contains__, _joined(pairs, cut)))
     ):
         return pairs
     # There is a fault, or something unusual.
@@ -278,7 +415,7 @@ def _pairs(file: SourceFile, value: object, vocab: Mapping[str, int]) -> list[tu
             left, _, right = merge.partition(" ")
         elif isinstance(merge, list) and len(merge) == 2 and {*map(type, merge)} == {str}:
             left, right = merge
-        if left not in vocab or right not in vocab or left + right not in vocab:
+        if left not in vocab or right not in vocab or left + right[cut:] not in vocab:
             wanted = "two tokens whose join model.vocab has"
         elif type(merge) is not type(merges[0]):
             wanted = "one spelling for all merges"
@@ -311,15 +448,13 @@ def _added_tokens(
     for number, token in enumerate(added):
         path = f"added_tokens[{number}]"
         file.checked_object(token, path)
-        file.check_fields(token, path, "id content", **_NEVER, normalized=_BOOL, special=_BOOL)
+        flags = dict.fromkeys((*_STRIPS, "normalized", "special"), _BOOL)
+        file.check_fields(token, path, "id content", **flags)
         content = token.get("content")
         if not isinstance(content, str) or not content or not is_encodable(content):
             file.refuse(f"{path}.content", content, "a non-empty string in Unicode")
         if content in id_of:
             file.refuse(f"{path}.content", content, "a literal that no added token above has")
-        if not content.isascii() and all(map(is_byte_character, content)):
-            wanted = "a literal that tokenizers does not decode as other bytes"
-            file.refuse(f"{path}.content", content, wanted)
         given = vocab.get(content, len(vocab) + new)
         new += content not in vocab
         if type(token.get("id")) is not int or token["id"] != given:
@@ -333,30 +468,52 @@ def _added_tokens(
     return added
 
 
-def _check_matching(file: SourceFile, added: list[dict[str, Any]], normalizer: str | None) -> None:
-    """Refuse added tokens that one search of the text would not find as tokenizers does.
+def _flags(
+    file: SourceFile, added: list[dict[str, Any]], normalizers: tuple[tuple[str, ...], ...]
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the flags of added tokens, as `Stages` has them.
 
     tokenizers first searches for the tokens that are not normalized. Then it normalizes the text
-    between them, and searches that for the others.
+    between them, and searches that for the others. If one search finds all of them, no token has
+    the flag normalized.
     """
-    first = [token["content"] for token in added if not token["normalized"]]
     later = {
-        token["content"]: f"added_tokens[{number}].normalized"
+        token["content"]: f"added_tokens[{number}]"
         for number, token in enumerate(added)
         if token["normalized"]
     }
-    for literal, path in later.items():
-        if normalizer and not re.fullmatch(_NORMALIZES_TO_ITSELF, literal):
-            wanted = f"false, since {normalizer} may change the literal, or make it of other text"
-            file.refuse(path, True, wanted)
-    if not first or not later:
-        return
+    flags: tuple[str, ...] = _STRIPS
+    if later and not _are_found_at_once(added, [*later], normalizers):
+        flags = (*_STRIPS, "normalized")
+        normalize = normalizer_of(normalizers) or str
+        forms: dict[str, str] = {}
+        for literal, path in later.items():
+            form = normalize(literal)
+            if not form:
+                file.refuse(f"{path}.content", literal, "a literal that normalizers leave")
+            if (first := forms.setdefault(form, literal)) != literal:
+                wanted = f"a literal that normalizers tell from {first!r}"
+                file.refuse(f"{path}.content", literal, wanted)
+    found = ((token["content"], tuple(f for f in flags if token[f])) for token in added)
+    return tuple(each for each in found if each[1])
+
+
+def _are_found_at_once(
+    added: list[dict[str, Any]], later: list[str], normalizers: tuple[tuple[str, ...], ...]
+) -> bool:
+    """Return whether one search of the text finds all added tokens as two do."""
+    if any(token[flag] for token in added for flag in _STRIPS):
+        return False
+    if normalizers not in ((), (("NFC",),)):
+        return False
+    if normalizers and not all(re.fullmatch(_NORMALIZES_TO_ITSELF, each) for each in later):
+        return False
+    first = [token["content"] for token in added if not token["normalized"]]
+    if not first:
+        return True
     if sum(len(token["content"]) ** 2 for token in added) > _MAX_OVERLAP_WORK:
-        wanted = "false, as tokens are too long to compare"
-        file.refuse(next(iter(later.values())), True, wanted)
-    for literal in _overlapping(first, later):
-        wanted = "false, since it overlaps with a token that is not normalized"
-        file.refuse(later[literal], True, wanted)
+        return False
+    return not any(True for _ in _overlapping(first, later))
 
 
 def _id_of(item: object) -> object:

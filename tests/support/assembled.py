@@ -1,0 +1,195 @@
+"""Random tokenizer.json files, assembled from every stage that bpetite honours."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from typing import Any
+
+from bpetite import PATTERNS
+from bpetite._unicode.byte_characters import to_characters
+from bpetite._vocabulary import IMPOSSIBLE_BYTES
+
+Document = dict[str, Any]
+
+_BEHAVIORS = ("Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous")
+_REGEXES = (
+    r"\s+",
+    r"\p{N}{1,3}",
+    r"[^\s\p{L}\p{N}]+",
+    r"\p{L}+|\P{L}",
+    "[0-9][0-9][0-9]",
+    "[一-龥]+",
+    "-",
+    r"'s|'t|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+",
+    r"\w+|[^\w\s]+",
+    *PATTERNS.values(),
+)
+_LITERALS = (
+    *("<s>", "</s>", "<a>", "<A>", "<mask>", "<|x|>", "<|x|>y", "x|>", "[MASK]", "a", "ab", " ", "  "),
+    *("\n", " b", "b ", "é", "õ", "ÿ", "ＡＢ", "ﬁ", "e\u0301", "K", "\u212a", "12", "½", "|DSML|", "<|/t|>"),
+)
+_TEXT = (
+    *"abcdABÉéeE \n\t.,-_'!?<>|12345½²Ⅷ१é漢字かな你好한국Ωςσİıſßﬁ\u00a0\u3000\u0301\u0323\u0308",
+    *("<s>", "</s>", "<a>", "<mask>", "<|x|>", "  ", "ab", "abcd", "'s", "õ", "ÿ", "🙂", "👩\u200d🚀"),
+    *("\u1e9b\u0323", "\u0958", "\u212b", "\u1100\u1161\u11a8", "\x85", "\x1c", "\u200d", "\ua7dc"),
+)  # fmt: skip
+
+
+class Assembler:
+    """Assembles files, and texts for them, from one source of random choices."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        self._choice = self._random.choice
+
+    def _likely(self, chance: float) -> bool:
+        return self._random.random() < chance
+
+    def _some(self, values: Iterable[Any], most: int) -> list[Any]:
+        values = list(values)
+        return [self._choice(values) for _ in range(self._random.randint(0, most))]
+
+    def document(self) -> Document:
+        """Return a file as tokenizers writes it."""
+        model = self._model()
+        vocab = model["vocab"]
+        added: list[Document] = []
+        size = len(vocab)
+        for literal in self._random.sample(_LITERALS, self._random.randint(0, 8)):
+            new = sum(each["content"] not in vocab for each in added)
+            added.append(
+                {
+                    "id": vocab.get(literal, size + new),
+                    "content": literal,
+                    "single_word": self._likely(0.15),
+                    "lstrip": self._likely(0.25),
+                    "rstrip": self._likely(0.25),
+                    "normalized": self._likely(0.4),
+                    "special": self._likely(0.6),
+                }
+            )
+        added.sort(key=lambda token: token["id"])
+        return {
+            "version": "1.0",
+            "truncation": None,
+            "padding": None,
+            "added_tokens": added,
+            "normalizer": self._normalizer(),
+            "pre_tokenizer": self._pre_tokenizer(),
+            "post_processor": self._post_processor(vocab),
+            "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True},
+            "model": model,
+        }
+
+    def _model(self) -> Document:
+        prefix = self._choice(["##", "@"]) if self._likely(0.15) else ""
+        suffix = self._choice(["</w>", "_"]) if self._likely(0.2) else ""
+        absent = {*self._some(range(256), 20)} if self._likely(0.2) else set()
+        if self._likely(0.3):
+            absent |= {*IMPOSSIBLE_BYTES}
+        unknown = "<unk>" if self._likely(0.5) or absent - {*IMPOSSIBLE_BYTES} else None
+        starts = [("", ""), ("", suffix), (prefix, ""), (prefix, suffix)]
+        firsts = [
+            start + to_characters(bytes([byte])) + end
+            for start, end in dict.fromkeys(starts)
+            for byte in range(256)
+            if byte not in absent
+        ]
+        self._random.shuffle(firsts)
+        tokens = dict.fromkeys(firsts)
+        if unknown:
+            tokens[unknown] = None
+        merges: list[tuple[str, str]] = []
+        usual = [each for each in firsts if set(each) <= set("abcdABe12Ġ.,Ã©##@</w>_Ċ")]
+        for _ in range(self._random.randint(0, 60)):
+            left, right = self._choice(usual), self._choice(usual)
+            if (suffix and left.endswith(suffix)) or not right.startswith(prefix):
+                continue
+            made = left + right[len(prefix) :]
+            if (left, right) not in merges and len(made) < 24:
+                merges.append((left, right))
+                tokens[made] = None
+                usual.append(made)
+        if self._likely(0.3):
+            tokens |= dict.fromkeys(self._some(["zz", "abcdzz", "Ġzz", "õõ"], 2))
+        if self._likely(0.1):
+            tokens[""] = None
+        return {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": unknown,
+            "continuing_subword_prefix": prefix or self._choice([None, ""]),
+            "end_of_word_suffix": suffix or self._choice([None, ""]),
+            "fuse_unk": self._likely(0.5),
+            "byte_fallback": False,
+            "ignore_merges": self._likely(0.2),
+            "vocab": {token: id for id, token in enumerate(tokens)},
+            "merges": [list(pair) for pair in merges],
+        }
+
+    def _normalizer(self) -> Document | None:
+        kinds = ("NFC", "NFKC", "NFD", "NFKD", "Lowercase", "Replace", "Strip", "Prepend")
+        stages: list[Document] = []
+        for kind in self._some(kinds, 3) if self._likely(0.5) else ():
+            stage: Document = {"type": kind}
+            if kind == "Strip":
+                stage |= {"strip_left": self._likely(0.5), "strip_right": self._likely(0.5)}
+            elif kind == "Prepend":
+                stage["prepend"] = self._choice(["_", " ", "▁", "ab"])
+            elif kind == "Replace":
+                stage["pattern"] = self._pattern()
+                stage["content"] = self._choice(["", " ", "▁", "b", "\\1 $0"])
+            stages.append(stage)
+        if len(stages) == 1 and self._likely(0.5):
+            return stages[0]
+        none = None if self._likely(0.5) else {"type": "Sequence", "normalizers": []}
+        return {"type": "Sequence", "normalizers": stages} if stages else none
+
+    def _pattern(self) -> Document:
+        if self._likely(0.3):
+            return {"String": self._choice(["b", " ", "c.", "  ", "ab", "\n", "é"])}
+        return {"Regex": self._choice(_REGEXES)}
+
+    def _pre_tokenizer(self) -> Document:
+        level: Document = {
+            "type": "ByteLevel",
+            "add_prefix_space": self._likely(0.3),
+            "trim_offsets": self._likely(0.5),
+            "use_regex": self._likely(0.5),
+        }
+        if self._likely(0.3):
+            return level
+        before = [self._stage() for _ in range(self._choice([0, 1, 1, 2]))]
+        behind = [self._stage() for _ in range(self._choice([0, 0, 0, 1, 2]))]
+        return {"type": "Sequence", "pretokenizers": [*before, level, *behind]}
+
+    def _stage(self) -> Document:
+        kind = self._choice(
+            ["Split", "Split", "Split", "Digits", "Punctuation", "Whitespace", "WhitespaceSplit"]
+        )
+        if kind == "Split":
+            behavior = self._choice(_BEHAVIORS)
+            split = {"type": kind, "pattern": self._pattern(), "behavior": behavior}
+            return {**split, "invert": self._likely(0.4)}
+        if kind == "Digits":
+            return {"type": kind, "individual_digits": self._likely(0.5)}
+        if kind == "Punctuation":
+            return {"type": kind, "behavior": self._choice(_BEHAVIORS)}
+        return {"type": kind}
+
+    def _post_processor(self, vocab: dict[str, int]) -> Document | None:
+        if self._likely(0.6):
+            return None
+        pair = [*self._choice([*vocab.items()])], [*self._choice([*vocab.items()])]
+        kind = self._choice(["RobertaProcessing", "BertProcessing"])
+        stage = {"type": kind, "sep": pair[0], "cls": pair[1]}
+        if kind == "RobertaProcessing":
+            stage |= {"trim_offsets": True, "add_prefix_space": self._likely(0.5)}
+        return stage
+
+    def text(self, document: Document) -> str:
+        """Return a text of characters, tokens and literals that a file may treat in its own way."""
+        literals = [token["content"] for token in document["added_tokens"]]
+        parts = [*_TEXT, *literals, *literals]
+        return "".join(self._some(parts, self._choice([3, 12, 40])))
