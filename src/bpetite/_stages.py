@@ -17,7 +17,11 @@ from bpetite._vocabulary import NO_STAGES, Vocabulary
 
 Normalize = Callable[[str], str]
 
-_FORMS = ("NFC", "NFD", "NFKC", "NFKD")
+FORMS = ("NFC", "NFD", "NFKC", "NFKD")
+"""The normalizers that are normal forms of Unicode."""
+
+FLAGS = ("lstrip", "rstrip", "single_word", "normalized")
+"""The flags of special tokens."""
 
 
 def normalizer_of(normalizers: Iterable[tuple[str, ...]]) -> Normalize | None:
@@ -39,7 +43,7 @@ def normalizer_of(normalizers: Iterable[tuple[str, ...]]) -> Normalize | None:
 
 
 def _function(name: str, *arguments: str) -> Normalize:
-    if name in _FORMS:
+    if name in FORMS:
         return lambda text: normalized(text, name)  # type: ignore[arg-type]
     if name == "Lowercase":
         return lowercase
@@ -60,6 +64,24 @@ def _stripped(text: str, left: bool, right: bool) -> str:
     return text.rstrip(WHITE_SPACE) if right else text
 
 
+def normalized_literals(
+    normalizers: Iterable[tuple[str, ...]], flags: Iterable[tuple[str, tuple[str, ...]]]
+) -> dict[str, str]:
+    """Return the literals that have the flag normalized, by the text that is searched for.
+
+    Raises ValueError for a literal of which nothing is left, or what is left of another one.
+    """
+    normalize = normalizer_of(normalizers) or str
+    literal_of: dict[str, str] = {}
+    for literal in (literal for literal, each in flags if "normalized" in each):
+        form = normalize(literal)
+        if not form:
+            raise ValueError(f"the normalizers leave nothing of the special token {literal!r}")
+        if (other := literal_of.setdefault(form, literal)) != literal:
+            raise ValueError(f"the special tokens {other!r} and {literal!r} are normalized alike")
+    return literal_of
+
+
 def splitter_of(
     vocabulary: Vocabulary, literals: Collection[str]
 ) -> SpecialSplitter | StagedSplitter:
@@ -78,10 +100,11 @@ class StagedSplitter:
     def __init__(self, vocabulary: Vocabulary, literals: Collection[str]) -> None:
         flags = {key: value for key, value in vocabulary.stages.flags if key in literals}
         self._normalize = normalizer_of(vocabulary.normalizers)
-        later = [literal for literal in literals if "normalized" in flags.get(literal, ())]
-        # By the text that is searched for.
-        later_of = {self.normalized(literal): literal for literal in later}
+        later_of = normalized_literals(vocabulary.normalizers, flags.items())
+        later = {*later_of.values()}
         first_of = {literal: literal for literal in literals if literal not in later}
+        self.searched: frozenset[str] = frozenset((*first_of, *later_of))
+        """The texts that it searches for."""
         self._first = _FlaggedSplitter(first_of, flags)
         self._later = _FlaggedSplitter(later_of, flags)
 

@@ -257,8 +257,21 @@ class Stages:
         """Whether the first tokens of a piece are others than those of its bytes."""
         return bool(self.prefix or self.suffix or self.unknown_id is not None)
 
+    def document(self) -> dict[str, Any]:
+        """Return the fields that have a value, for JSON."""
+        document = {each.name: getattr(self, each.name) for each in fields(self)}
+        document["flags"] = dict(self.flags)
+        document["literal_bytes"] = {key: list(value) for key, value in self.literal_bytes}
+        document |= {"prefix": self.prefix.decode(), "suffix": self.suffix.decode()}
+        return {key: value for key, value in document.items() if value != _NO_VALUES[key]}
+
 
 NO_STAGES = Stages()
+
+_NO_VALUES: dict[str, Any] = {
+    **{"normalizers": (), "steps": (), "flags": {}, "literal_bytes": {}},
+    **{"prefix": "", "suffix": "", "unknown_id": None, "fuses_unknown": False},
+}
 
 
 def _fault_of(

@@ -124,6 +124,14 @@ impl MergePiece for CacheMiss<'_, '_> {
     }
 }
 
+/// Returns the ids of a piece without a look at the cache.
+pub fn merged_ids<S>(encoder: &PieceEncoder, piece: &[u8], job: &mut Job<'_, '_, S>) -> Vec<u32> {
+    let (scratch, interrupt) = (&mut job.context.scratch, &mut *job.interrupt);
+    let mut ids = Vec::new();
+    CacheMiss { encoder, scratch, interrupt }.merge(piece, &mut ids);
+    ids
+}
+
 /// Gives the ids of the first `count` pieces in the context to the sink.
 pub struct EncodePieces<'a, 'j, 'i, S> {
     pub encoder: &'a PieceEncoder,

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, TryLockError};
 
-use super::batch::{Context, EncodePieces, Job, PieceEncoder};
+use super::batch::{self, Context, EncodePieces, Job, PieceEncoder};
 use super::literals::Literals;
 use super::sink::Sink;
 use crate::interrupt::{Interrupt, Interrupted};
@@ -201,8 +201,13 @@ impl Encoder {
         }
     }
 
+    /// Encodes any bytes as one piece.
     pub fn encode_piece<S: Sink>(&self, piece: &[u8], job: &mut Job<'_, '_, S>) {
-        if !piece.is_empty() {
+        if str::from_utf8(piece).is_err() {
+            // The parts of pieces, which the cache has, are found by whole characters.
+            let ids = batch::merged_ids(&self.pieces, piece, job);
+            job.sink.take(&ids);
+        } else if !piece.is_empty() {
             job.context.bounds[..2].copy_from_slice(&[0, piece.len() as u32]);
             self.encode_pieces(piece, 1, has_words(piece), job);
         }
@@ -512,6 +517,22 @@ mod tests {
                     words.swap(i, rng.below(i + 1));
                 }
                 fixture.check(&words.join(" "), true);
+            }
+        }
+    }
+
+    #[test]
+    fn pieces_of_any_bytes_merge_as_they_are() {
+        let mut rng = Rng::new(7);
+        let letters = ["a", " ", "中", "文", "é", "\u{800}"];
+        for order in 0..2 {
+            let mut fixture = Fixture::new(encoder_of_texts(&mut rng, &letters, order));
+            let text = letters.concat().into_bytes();
+            for _ in 0..ROUNDS {
+                let piece: Vec<u8> =
+                    (0..rng.below(40)).map(|_| text[rng.below(text.len())]).collect();
+                let ids = plain_ids_of_piece(&fixture.encoder, &piece);
+                assert_eq!(fixture.ids_of_piece(&piece), ids, "{piece:?}");
             }
         }
     }

@@ -12,6 +12,7 @@ from bpetite._arguments import Frame, Text, as_str, raise_in_whole, view_of
 from bpetite._corpus import normal_run
 from bpetite._engine import python
 from bpetite._engine.python import Join, T
+from bpetite._stages import StagedSplitter
 from bpetite._unicode import are_nfc, is_nfc
 from bpetite._vocabulary import Vocabulary
 
@@ -36,9 +37,10 @@ class StagedEncoder(python.TextEncoder):
     def _use(self, special_tokens: Mapping[str, int]) -> None:
         super()._use(special_tokens)
         self._native = self._native.with_special_tokens(dict(special_tokens))
-        # By this one finds literals, also where they are normalized.
-        normal = {self._splitter.normalized(literal): id for literal, id in special_tokens.items()}
-        self._finder = self._native.with_special_tokens({**normal, **special_tokens})
+        assert isinstance(self._splitter, StagedSplitter)
+        # Tells whether a text has a literal of any search, or of the native encoder's.
+        texts = {*special_tokens, *self._splitter.searched}
+        self._finder = self._native.with_special_tokens(dict.fromkeys(texts, 0))
         # Whether the native encoder finds literals in normal text as they are to be found.
         flags = dict(self._vocabulary.stages.flags)
         self._finds_literals = not self._has_space and flags.keys().isdisjoint(special_tokens)

@@ -9,12 +9,14 @@ from operator import itemgetter
 from typing import Any
 
 from bpetite._engine import ENGINE
-from bpetite._pretokenizer import GPT2_PATTERN, portable_pattern, shown_pattern
+from bpetite._pretokenizer import GPT2_PATTERN
 from bpetite._unicode.data import VERSION as UNICODE_VERSION
 from bpetite._vocabulary import (
     ABSENT_IDS,
     BYTE_COUNT,
+    IMPOSSIBLE_BYTES,
     MAX_ID,
+    NO_STAGES,
     Pair,
     Vocabulary,
     check_absent_bytes,
@@ -23,6 +25,7 @@ from bpetite._vocabulary import (
 )
 from bpetite.formats._files import ALL_IDS, MAX_FILE_BYTES, SourceFile, shown
 from bpetite.formats._format import Format, Source
+from bpetite.formats._stage_fields import check_first_tokens, read_stages
 
 
 class Bpetite(Format):
@@ -99,6 +102,7 @@ def _document_2(vocabulary: Vocabulary) -> dict[str, object]:
         "prefix_ids": vocabulary.prefix_ids,
         "suffix_ids": vocabulary.suffix_ids,
         "settings": dict(vocabulary.settings),
+        **({"stages": vocabulary.stages.document()} if vocabulary.stages != NO_STAGES else {}),
     }
 
 
@@ -214,6 +218,7 @@ def _check_vocab(
 
 def _read_2(file: SourceFile, document: dict[str, Any]) -> Vocabulary:
     """Return the vocabulary of schema version 2: any byte-level BPE vocabulary."""
+    given_stages = document.pop("stages", None)
     _check_keys(file, document, _document_2(_EMPTY))
     file.check_value(document["unicode_version"], "unicode_version", UNICODE_VERSION)
     file.check_value(document["ignore_merges"], "ignore_merges", True, False)
@@ -224,8 +229,8 @@ def _read_2(file: SourceFile, document: dict[str, Any]) -> Vocabulary:
     given = {byte: id for byte, id in enumerate(byte_ids) if id is not None}
     file.check_ids(given, "byte_ids")
     absent_bytes = bytes(byte for byte in range(BYTE_COUNT) if byte not in given)
-    for byte in absent_bytes:
-        if byte not in ABSENT_IDS:
+    for byte in absent_bytes if _field(given_stages, "unknown_id") is None else ():
+        if byte not in IMPOSSIBLE_BYTES:
             file.refuse(f"byte_ids[{byte}]", None, "an id, since UTF-8 has this byte")
     tokens = {id: bytes([byte]) for byte, id in given.items()}
     byte_ids = [id for _, id in sorted((ABSENT_IDS | given).items())]
@@ -233,7 +238,12 @@ def _read_2(file: SourceFile, document: dict[str, Any]) -> Vocabulary:
     other_tokens = {id: token for id, token in given_tokens.items() if token}
     flat, runs = document["merges"], document["merge_ids"]
     ignore_merges = document["ignore_merges"]
-    native = ENGINE.read_merges(byte_ids, other_tokens, flat, runs, ignore_merges, MAX_FILE_BYTES)
+    prefix = _field(given_stages, "prefix")
+    cut = len(prefix) if isinstance(prefix, str) else 0
+    native = None
+    if not cut:
+        arguments = byte_ids, other_tokens, flat, runs, ignore_merges
+        native = ENGINE.read_merges(*arguments, MAX_FILE_BYTES)
     merges: tuple[Pair, ...] = ()
     merge_ids: tuple[int, ...] = ()
     absent_ids = {ABSENT_IDS[byte] for byte in absent_bytes}
@@ -241,7 +251,7 @@ def _read_2(file: SourceFile, document: dict[str, Any]) -> Vocabulary:
         native = None
     if native is None:  # the Python engine, or a fault that only this code describes
         tokens |= other_tokens
-        merges, merge_ids = _merges_2(file, flat, runs, tokens)
+        merges, merge_ids = _merges_2(file, flat, runs, tokens, cut)
     token_with_bytes = tokens.get if native is None else native.token
     for id in given_tokens.keys() - other_tokens.keys():
         if token_with_bytes(id) is not None:
@@ -252,11 +262,12 @@ def _read_2(file: SourceFile, document: dict[str, Any]) -> Vocabulary:
         return given_tokens.get(id) if token is None else token
 
     special_tokens = _special_tokens(file, document["special_tokens"], ALL_IDS)
-    pattern = _pattern(file, document["pretokenizer_pattern"], "pretokenizer_pattern")
+    pattern = file.checked_pattern(document["pretokenizer_pattern"], "pretokenizer_pattern")
     more_patterns = file.checked_list(document["more_patterns"], "more_patterns")
     others: dict[str, Any] = {
+        "stages": NO_STAGES,
         "more_patterns": tuple(
-            _pattern(file, pattern, f"more_patterns[{number}]")
+            file.checked_pattern(pattern, f"more_patterns[{number}]")
             for number, pattern in enumerate(more_patterns)
         ),
         "absent_bytes": absent_bytes,
@@ -274,9 +285,14 @@ def _read_2(file: SourceFile, document: dict[str, Any]) -> Vocabulary:
         for number, id in enumerate(others[key]):
             if type(id) is not int or (token_of(id) is None and id not in special_ids):
                 file.refuse(f"{key}[{number}]", id, "the id of a token")
+    if given_stages is not None:
+        file.check_value(document["normalizer"], "normalizer", None)
+        n_patterns = 1 + len(others["more_patterns"])
+        others["stages"] = read_stages(file, given_stages, n_patterns, special_tokens)
+    literal_bytes = dict(others["stages"].literal_bytes)
     for literal, id in special_tokens.items():
         token = token_of(id)
-        if token is not None and token != literal.encode():
+        if token is not None and token != literal_bytes.get(literal, literal.encode()):
             file.refuse(f"special_tokens[{shown(literal)}]", id, "an id of its own")
     own = () if native is not None else (tuple(byte_ids), merge_ids, other_tokens)
     others |= {"native": native, "ignore_merges": ignore_merges}
@@ -284,7 +300,10 @@ def _read_2(file: SourceFile, document: dict[str, Any]) -> Vocabulary:
     if native is None:
         vocabulary.know_tokens(tokens)
     with file.path_in_errors():
-        check_absent_bytes(absent_bytes, [vocabulary.n_vocab - 1] if absent_bytes else (), False)
+        ids = [vocabulary.n_vocab - 1] if absent_bytes else ()
+        check_absent_bytes(absent_bytes, ids, vocabulary.stages.unknown_id is not None)
+    if vocabulary.stages.has_words:
+        check_first_tokens(file, vocabulary.stages, vocabulary.id_of)
     return vocabulary
 
 
@@ -305,10 +324,17 @@ def _other_tokens(
     return dict(sorted(other_tokens.items()))
 
 
+def _field(given: object, name: str) -> object:
+    return given.get(name) if isinstance(given, dict) else None
+
+
 def _merges_2(
-    file: SourceFile, flat: Any, runs: object, tokens: dict[int, bytes]
+    file: SourceFile, flat: Any, runs: object, tokens: dict[int, bytes], cut: int
 ) -> tuple[tuple[Pair, ...], tuple[int, ...]]:
-    """Return the merges with their ids, once all make different tokens; add these to `tokens`."""
+    """Return the merges with their ids, once all make different tokens; add these to `tokens`.
+
+    The right part of a merge loses `cut` bytes.
+    """
     if not isinstance(flat, list) or len(flat) % 2:
         file.refuse("merges", flat, "a list of two ids for each merge")
     for number, id in enumerate(flat):
@@ -327,7 +353,7 @@ def _merges_2(
             file.refuse(path, error.args[0], "an id that is defined before")
         if total > MAX_FILE_BYTES:  # merges that keep doubling a token
             file.refuse(f"merges[{2 * rank}]", pair, f"at most {MAX_FILE_BYTES} bytes of tokens")
-        token = tokens[left] + tokens[right]
+        token = tokens[left] + tokens[right][cut:]
         if tokens.setdefault(id, token) != token:
             file.refuse(f"merges[{2 * rank}]", pair, f"a merge that makes the id {id}")
         if pair in seen:
@@ -354,18 +380,6 @@ def _merge_ids(file: SourceFile, given: object, count: int) -> tuple[int, ...]:
     if total != count:
         file.refuse("merge_ids", total, f"an id for each of {count} merges")
     return tuple(chain.from_iterable(range(first, first + length) for first, length in runs))
-
-
-def _pattern(file: SourceFile, given: object, path: str) -> str:
-    pattern = file.checked_string(given, path)
-    try:
-        portable = portable_pattern(pattern)
-    except ValueError as error:
-        reason = str(error).replace(f"the pattern {shown_pattern(pattern)}", "it")
-        file.refuse(path, pattern, f"a portable pattern ({reason[:160]})")
-    if portable != pattern:
-        file.refuse(path, pattern, "the pattern itself, not its name")
-    return pattern
 
 
 def _kept(file: SourceFile, literals: object, special_tokens: Collection[str]) -> frozenset[str]:

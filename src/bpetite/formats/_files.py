@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
+from bpetite._pretokenizer import portable_pattern, shown_pattern
 from bpetite._unicode.byte_characters import to_bytes
 from bpetite._vocabulary import MAX_ID, is_encodable, lazy_property
 from bpetite.formats._systems import IS_WINDOWS, check_name, reachable, repeated, replace, sync
@@ -56,6 +57,18 @@ class SourceFile:
         if not isinstance(value, str) or not is_encodable(value):
             self.refuse(path, value, wanted)
         return value
+
+    def checked_pattern(self, value: object, path: str) -> str:
+        """Return a portable pattern, or refuse any other value."""
+        pattern = self.checked_string(value, path)
+        try:
+            portable = portable_pattern(pattern)
+        except ValueError as error:
+            reason = str(error).replace(f"the pattern {shown_pattern(pattern)}", "it")
+            self.refuse(path, pattern, f"a portable pattern ({reason[:160]})")
+        if portable != pattern:
+            self.refuse(path, pattern, "the pattern itself, not its name")
+        return pattern
 
     def check_value(self, value: object, path: str, *allowed: object) -> None:
         """Refuse a value that is none of `allowed`; true is not 1 here."""

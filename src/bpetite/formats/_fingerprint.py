@@ -9,7 +9,7 @@ from itertools import islice
 
 from bpetite._token_parts import token_parts
 from bpetite._unicode.data import VERSION as UNICODE_VERSION
-from bpetite._vocabulary import Vocabulary
+from bpetite._vocabulary import NO_STAGES, Vocabulary
 
 _VERSION = 1
 """The version of the hashed document."""
@@ -40,6 +40,8 @@ def fingerprint(vocabulary: Vocabulary) -> str:
         "prefix_ids": vocabulary.prefix_ids,
         "suffix_ids": vocabulary.suffix_ids,
     }
+    if vocabulary.stages != NO_STAGES:
+        document["stages"] = vocabulary.stages.document()
     import hashlib  # imported here, since few programs need it
 
     hashed = hashlib.sha256()
@@ -58,7 +60,8 @@ def _items(vocabulary: Vocabulary) -> tuple[Iterator[str], Iterator[str], bool]:
     pairs = zip(vocabulary.merges, vocabulary.merge_ids, strict=True)
     # If each token has one merge and `ignore_merges` is false, all are used. Then no file of
     # another format lists fewer.
-    used = [f"[{pair[0]},{pair[1]},{id}]" for pair, id in pairs if parts[id] == pair]
+    has_words = vocabulary.stages.has_words  # so texts merge otherwise than the bytes of a token
+    used = [f"[{pair[0]},{pair[1]},{id}]" for pair, id in pairs if has_words or parts[id] == pair]
     return (
         (f'[{id},"{token.hex()}"]' for id, token in vocabulary.ordinary_tokens.items()),
         iter(used),

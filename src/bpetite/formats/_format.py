@@ -65,7 +65,7 @@ class Format(ABC):
 TOKEN_FIELDS = ("byte_ids", "absent_bytes", "ordinary_tokens", "empty_ids", "special_tokens")
 _FIELDS = (
     *TOKEN_FIELDS,
-    *("merges", "merge_ids", "ignore_merges", "normalizer"),
+    *("merges", "merge_ids", "ignore_merges", "normalizer", "stages"),
     *("kept_special_tokens", "prefix_ids", "suffix_ids"),
 )
 

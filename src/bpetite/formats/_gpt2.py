@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bpetite._pretokenizer import GPT2_PATTERN, pattern_of
 from bpetite._unicode.byte_characters import to_characters
-from bpetite._vocabulary import BYTE_COUNT, Vocabulary
+from bpetite._vocabulary import BYTE_COUNT, NO_STAGES, Vocabulary
 from bpetite.formats._files import SourceFile, shown
 from bpetite.formats._format import Format, Source, check_round_trip, refuse_vocabulary
 from bpetite.formats._model_folder import GPT2_CLASSES, read_settings
@@ -167,8 +167,8 @@ def to_files(vocabulary: Vocabulary) -> tuple[bytes, bytes]:
     """Return vocab.json and merges.txt. Raises ValueError if they cannot hold the vocabulary."""
     if vocabulary.patterns != (GPT2_PATTERN,):
         _refuse("a pattern other than GPT-2's")
-    if vocabulary.normalizer:
-        _refuse("a normalizer")
+    if vocabulary.normalizer or vocabulary.stages != NO_STAGES:
+        _refuse("a normalizer, or other stages of a tokenizer.json")
     if vocabulary.ignore_merges:
         _refuse("ignore_merges")
     if vocabulary.prefix_ids or vocabulary.suffix_ids:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from bpetite._vocabulary import Vocabulary
 from bpetite.formats._files import SourceFile
 from bpetite.formats._format import Format, Source, check_round_trip
-from bpetite.formats._huggingface_read import MATCH_ALL, read
+from bpetite.formats._huggingface_read import MATCH_ALL, PRE_TOKENIZERS, read
 from bpetite.formats._huggingface_write import to_bytes
 from bpetite.formats._model_folder import read_settings, settings_files
 from bpetite.formats._portable_regex import to_portable
@@ -56,7 +56,9 @@ class HuggingFace(Format):
 
 def _portable_patterns(vocabulary: Vocabulary) -> list[str]:
     """Return the patterns as `read` spells them, without one that splits nothing."""
-    return [to_portable(pattern) for pattern in vocabulary.patterns if pattern != MATCH_ALL]
+    patterns = (pattern for pattern in vocabulary.patterns if pattern != MATCH_ALL)
+    named = PRE_TOKENIZERS.values()
+    return [pattern if pattern in named else to_portable(pattern) for pattern in patterns]
 
 
 def reference_encode(tokenizer_json: str) -> Encode:

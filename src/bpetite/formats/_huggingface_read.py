@@ -13,7 +13,7 @@ from typing import Any
 
 from bpetite._automaton import automaton_of
 from bpetite._pretokenizer import GPT2_PATTERN
-from bpetite._stages import normalizer_of
+from bpetite._stages import FLAGS, FORMS, normalized_literals
 from bpetite._unicode import WORD_SET
 from bpetite._unicode.byte_characters import is_byte_character, to_bytes, to_characters
 from bpetite._vocabulary import (
@@ -36,7 +36,8 @@ VERSION_PREFIX = "#version"
 _BYTE_LEVEL_FIELDS = "type add_prefix_space trim_offsets use_regex"
 _BOOL = (True, False)
 _AROUND = "TemplateProcessing", "RobertaProcessing", "BertProcessing"
-_STRIPS = "lstrip", "rstrip", "single_word"
+_STRIPS = FLAGS[:3]
+_IMPOSSIBLE = {bytes([byte]) for byte in IMPOSSIBLE_BYTES}
 
 _Around = tuple[tuple[int, ...], tuple[int, ...]]
 """The ids before and behind a text."""
@@ -81,7 +82,7 @@ def read(file: SourceFile) -> Vocabulary:
         _flags(file, added, normalizers),
         tuple(
             (literal, to_bytes(literal))
-            for literal in special_tokens
+            for literal in sorted(special_tokens)
             if not literal.isascii() and all(map(is_byte_character, literal))
         ),
         **words,
@@ -92,11 +93,17 @@ def read(file: SourceFile) -> Vocabulary:
     firsts = _first_tokens(words) if stages.has_words else ()
     literals = special_tokens.keys() - merged - {*firsts}
     literals = {text for text in literals if not is_byte_character(text)}
+    if model.get("ignore_merges") and may_be_pieces(normalizers, stages):
+        literals = {text for text in literals if not all(map(is_byte_character, text))}
     tokens = {
         id: file.token_bytes(text, "model.vocab")
         for text, id in vocab.items()
         if text not in literals
     }
+    # An added token may stand for a byte that no text has: where it is decoded, it is that byte.
+    for literal, token in stages.literal_bytes:
+        if len(token) == 1 and token in _IMPOSSIBLE and literal not in vocab:
+            tokens[special_tokens[literal]] = token
     known_ids = {*vocab.values(), *special_tokens.values()}
     prefix_ids, suffix_ids = _post_processor(file, known_ids)
     with file.path_in_errors("model: "):
@@ -115,6 +122,11 @@ def read(file: SourceFile) -> Vocabulary:
             prefix_ids=prefix_ids,
             suffix_ids=suffix_ids,
         )
+
+
+def may_be_pieces(normalizers: tuple[tuple[str, ...], ...], stages: Stages) -> bool:
+    """Return whether an added token may be a piece of text in which it is not found."""
+    return bool(normalizers) or any("single_word" in flags for _, flags in stages.flags)
 
 
 def _typed(file: SourceFile, value: object, path: str, *types: str) -> dict[str, Any]:
@@ -170,41 +182,32 @@ BEHAVIORS = {
 }
 """The behaviors of a Split, with their steps in `Stages`."""
 
-_FORMS = ("NFC", "NFD", "NFKC", "NFKD")
-
 
 def _normalizers(file: SourceFile) -> tuple[tuple[str, ...], ...]:
     normalizers: list[tuple[str, ...]] = []
     for stage, path in _stages(file, "normalizer", "normalizers"):
         normalizer = _normalizer(file, stage, path)
-        if normalizers[-1:] != [normalizer] or normalizer[0] not in _FORMS:
+        if normalizers[-1:] != [normalizer] or normalizer[0] not in FORMS:
             normalizers.append(normalizer)
     return tuple(normalizers)
 
 
 def _normalizer(file: SourceFile, stage: dict[str, Any], path: str) -> tuple[str, ...]:
     others = ("Lowercase", "Strip", "Prepend", "Replace")
-    kind = _typed(file, stage, path, *_FORMS, *others)["type"]
+    kind = _typed(file, stage, path, *FORMS, *others)["type"]
     if kind == "Strip":
         file.check_fields(stage, path, "type", strip_left=_BOOL, strip_right=_BOOL)
         sides = [side for side in ("left", "right") if stage[f"strip_{side}"]]
         return (kind, *sides)
     if kind == "Prepend":
         file.check_fields(stage, path, "type prepend")
-        return kind, _unicode_string(file, stage.get("prepend"), f"{path}.prepend")
+        return kind, file.checked_string(stage.get("prepend"), f"{path}.prepend")
     if kind == "Replace":
         file.check_fields(stage, path, "type pattern content")
         pattern = _regex(file, stage.get("pattern"), f"{path}.pattern")
-        return kind, pattern, _unicode_string(file, stage.get("content"), f"{path}.content")
+        return kind, pattern, file.checked_string(stage.get("content"), f"{path}.content")
     file.check_fields(stage, path, "type")
     return (kind,)
-
-
-def _unicode_string(file: SourceFile, value: object, path: str) -> str:
-    text = file.checked_string(value, path)
-    if not is_encodable(text):
-        file.refuse(path, text, "a string in Unicode")
-    return text
 
 
 def _regex(file: SourceFile, value: object, path: str) -> str:
@@ -214,9 +217,18 @@ def _regex(file: SourceFile, value: object, path: str) -> str:
         file.refuse(path, given, 'an object with one field, "Regex" or "String"')
     text = file.checked_string(given[kind], f"{path}.{kind}")
     try:
-        return to_portable(text if kind == "Regex" else re.escape(text))
+        return to_portable(text if kind == "Regex" else "".join(map(_escaped, text)))
     except ValueError as error:
         file.refuse(f"{path}.{kind}", text, f"another pattern ({error})")
+
+
+def _escaped(character: str) -> str:
+    """Return a pattern for one character, in the spelling that all engines share."""
+    if character in "\n\r\t":
+        return repr(character)[1:-1]
+    if not character.isprintable() and ord(character) < 0x10000:
+        return f"\\u{ord(character):04x}"
+    return re.escape(character)
 
 
 def _splits(file: SourceFile) -> tuple[list[str], list[str]]:
@@ -477,25 +489,15 @@ def _flags(
     between them, and searches that for the others. If one search finds all of them, no token has
     the flag normalized.
     """
-    later = {
-        token["content"]: f"added_tokens[{number}]"
-        for number, token in enumerate(added)
-        if token["normalized"]
-    }
-    flags: tuple[str, ...] = _STRIPS
-    if later and not _are_found_at_once(added, [*later], normalizers):
-        flags = (*_STRIPS, "normalized")
-        normalize = normalizer_of(normalizers) or str
-        forms: dict[str, str] = {}
-        for literal, path in later.items():
-            form = normalize(literal)
-            if not form:
-                file.refuse(f"{path}.content", literal, "a literal that normalizers leave")
-            if (first := forms.setdefault(form, literal)) != literal:
-                wanted = f"a literal that normalizers tell from {first!r}"
-                file.refuse(f"{path}.content", literal, wanted)
+    later = [token["content"] for token in added if token["normalized"]]
+    flags: tuple[str, ...] = FLAGS
+    if not later or _are_found_at_once(added, later, normalizers):
+        flags = _STRIPS
     found = ((token["content"], tuple(f for f in flags if token[f])) for token in added)
-    return tuple(each for each in found if each[1])
+    flagged = tuple(sorted(each for each in found if each[1]))
+    with file.path_in_errors("added_tokens: "):
+        normalized_literals(normalizers, flagged)
+    return flagged
 
 
 def _are_found_at_once(

@@ -12,7 +12,13 @@ from bpetite._pretokenizer import GPT2_PATTERN
 from bpetite._unicode.byte_characters import is_byte_character, to_characters
 from bpetite._vocabulary import Vocabulary
 from bpetite.formats._format import refuse_vocabulary
-from bpetite.formats._huggingface_read import MATCH_ALL, VERSION_PREFIX
+from bpetite.formats._huggingface_read import (
+    BEHAVIORS,
+    MATCH_ALL,
+    PRE_TOKENIZERS,
+    VERSION_PREFIX,
+    may_be_pieces,
+)
 from bpetite.formats._portable_regex import check_shared
 
 _BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False}
@@ -39,7 +45,8 @@ def _document(vocabulary: Vocabulary) -> dict[str, Any]:
     for literal, id in vocabulary.special_tokens.items():
         if ids_of_texts.get(literal, id) != id or texts.get(id, literal) != literal:
             _refuse(f"the special token {literal!r}, which would read as another token")
-        if not literal.isascii() and all(map(is_byte_character, literal)):
+        is_spelled = not literal.isascii() and all(map(is_byte_character, literal))
+        if is_spelled and literal not in dict(vocabulary.stages.literal_bytes):
             _refuse(f"the special token {literal!r}, which would be decoded as other bytes")
     pairs = [(texts[left], texts[right]) for left, right in vocabulary.merges]
     # All versions read strings, but drop one that looks like the first line of merges.txt. Pairs
@@ -51,42 +58,104 @@ def _document(vocabulary: Vocabulary) -> dict[str, Any]:
     texts |= {id: literal for literal, id in vocabulary.special_tokens.items()}
     in_vocab = sorted(texts)
     kept = vocabulary.kept_special_tokens
-    if kept and in_vocab[-1] < len(in_vocab):
+    # With ignore_merges, a piece that is in the vocab is found there.
+    hides = vocabulary.ignore_merges and may_be_pieces(vocabulary.normalizers, vocabulary.stages)
+    if (kept or hides) and in_vocab[-1] < len(in_vocab):
         # No gaps: the next free id is the token's own. Version 0.13 never finds a kept special
         # token that is in the vocab, so those at the end stay outside.
         while in_vocab[-1] not in ordinary:
             in_vocab.pop()
-    absent = "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix"
-    model: dict[str, Any] = {"type": "BPE", **dict.fromkeys(absent), "fuse_unk": False}
+    for id in in_vocab if hides else ():
+        if id not in ordinary and all(map(is_byte_character, texts[id])):
+            _refuse(f"the special token {texts[id]!r} below others, which could be a whole piece")
+    stages = vocabulary.stages
+    model: dict[str, Any] = {
+        "type": "BPE",
+        "dropout": None,
+        "unk_token": None if stages.unknown_id is None else texts[stages.unknown_id],
+        "continuing_subword_prefix": stages.prefix.decode() or None,
+        "end_of_word_suffix": stages.suffix.decode() or None,
+        "fuse_unk": stages.fuses_unknown,
+    }
     if vocabulary.ignore_merges:
         model["ignore_merges"] = True  # old versions refuse the field
     model["vocab"] = {texts[id]: id for id in in_vocab}
     model["merges"] = merges
+    flags = dict(stages.flags)
     return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
         "added_tokens": [
-            {"id": id, "content": literal, **_FOUND_ANYWHERE, "special": literal not in kept}
+            {
+                "id": id,
+                "content": literal,
+                **_FOUND_ANYWHERE,
+                **dict.fromkeys(flags.get(literal, ()), True),
+                "special": literal not in kept,
+            }
             for literal, id in sorted(vocabulary.special_tokens.items(), key=itemgetter(1))
         ],
-        "normalizer": {"type": vocabulary.normalizer} if vocabulary.normalizer else None,
-        "pre_tokenizer": _pre_tokenizer(vocabulary.patterns),
+        "normalizer": _normalizer(vocabulary.normalizers),
+        "pre_tokenizer": _pre_tokenizer(vocabulary.patterns, stages.steps),
         "post_processor": _post_processor(vocabulary, texts),
         "decoder": _BYTE_LEVEL,
         "model": model,
     }
 
 
-def _pre_tokenizer(patterns: tuple[str, ...]) -> dict[str, Any]:
-    byte_level = {**_BYTE_LEVEL, "use_regex": patterns[-1] == GPT2_PATTERN}
-    how = {"behavior": "Isolated", "invert": False}
-    splits = []
-    for pattern in patterns[:-1] if byte_level["use_regex"] else patterns:
-        if pattern != MATCH_ALL:
-            check_shared(pattern)
-            splits.append({"type": "Split", "pattern": {"Regex": pattern}, **how})
-    return {"type": "Sequence", "pretokenizers": [*splits, byte_level]} if splits else byte_level
+def _normalizer(normalizers: tuple[tuple[str, ...], ...]) -> dict[str, Any] | None:
+    stages = []
+    for name, *arguments in normalizers:
+        stage: dict[str, Any] = {"type": name}
+        if name == "Strip":
+            stage |= {f"strip_{side}": side in arguments for side in ("left", "right")}
+        elif name == "Prepend":
+            stage["prepend"] = arguments[0]
+        elif name == "Replace":
+            check_shared(arguments[0])
+            stage |= {"pattern": {"Regex": arguments[0]}, "content": arguments[1]}
+        stages.append(stage)
+    if len(stages) < 2:
+        return stages[0] if stages else None
+    return {"type": "Sequence", "normalizers": stages}
+
+
+def _pre_tokenizer(patterns: tuple[str, ...], steps: tuple[str, ...]) -> dict[str, Any]:
+    steps = steps or ("isolated",) * len(patterns)
+    if "bytes" not in steps:
+        steps = (*steps, "bytes")
+    waiting = [*patterns]
+    level = {**_BYTE_LEVEL, "use_regex": False}
+    stages = []
+    for step, behind in zip(steps, [*steps[1:], ""], strict=True):
+        if step == "space":
+            level["add_prefix_space"] = True
+        elif step == "bytes":
+            stages.append(level)
+        elif step == "isolated" and behind == "bytes" and waiting[0] == GPT2_PATTERN:
+            waiting.pop(0)
+            level["use_regex"] = True
+        elif (pattern := waiting.pop(0)) != MATCH_ALL or step != "isolated":
+            stages.append(_split(pattern, step))
+    return stages[0] if len(stages) == 1 else {"type": "Sequence", "pretokenizers": stages}
+
+
+_BEHAVIOR_OF = {step: behavior for behavior, step in BEHAVIORS.items()}
+_TYPE_OF = {pattern: name for name, pattern in PRE_TOKENIZERS.items()}
+
+
+def _split(pattern: str, step: str) -> dict[str, Any]:
+    behavior = _BEHAVIOR_OF[step.removeprefix("not ")]
+    invert = step.startswith("not ")
+    kind = _TYPE_OF.get(pattern)
+    if kind == "Punctuation" and not invert:
+        return {"type": kind, "behavior": behavior}
+    if (kind, step) in (("Whitespace", "not removed"), ("WhitespaceSplit", "removed")):
+        return {"type": kind}
+    check_shared(pattern)
+    how = {"behavior": behavior, "invert": invert}
+    return {"type": "Split", "pattern": {"Regex": pattern}, **how}
 
 
 def _post_processor(vocabulary: Vocabulary, texts: Mapping[int, str]) -> dict[str, Any] | None:

@@ -21,6 +21,7 @@ from bpetite._pretokenizer import PATTERNS, TIKTOKEN_CL100K, Pretokenizer, patte
 from bpetite._vocabulary import (
     BYTE_COUNT,
     MAX_ID,
+    NO_STAGES,
     NativeVocabulary,
     Vocabulary,
     check_id_range,
@@ -314,9 +315,10 @@ def to_bytes(vocabulary: Vocabulary) -> bytes:
 
     Raises ValueError if tiktoken cannot hold it; `check_merges` compares the merges.
     """
-    if vocabulary.more_patterns or vocabulary.normalizer:
-        what = "a normalizer" if vocabulary.normalizer else "more than one pattern"
-        refuse_vocabulary("tiktoken", what)
+    if vocabulary.normalizer or vocabulary.stages != NO_STAGES:
+        refuse_vocabulary("tiktoken", "a normalizer, or other stages of a tokenizer.json")
+    if vocabulary.more_patterns:
+        refuse_vocabulary("tiktoken", "more than one pattern")
     check_shared(vocabulary.pattern)
     tokens = vocabulary.ordinary_tokens
     ids = {token: id for id, token in tokens.items()}
