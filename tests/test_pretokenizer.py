@@ -6,7 +6,6 @@ import sys
 from functools import cache
 from itertools import chain, pairwise
 from time import process_time
-from typing import Literal
 from unicodedata import normalize
 
 import pytest
@@ -20,6 +19,7 @@ from tokenizers import pre_tokenizers
 
 from bpetite import Tokenizer, _pretokenizer
 from bpetite._pretokenizer import GPT2_PATTERN, PATTERNS, Pretokenizer, SpecialSplitter, chunks_of
+from bpetite._stages import splitter_of
 from bpetite._vocabulary import Vocabulary
 
 PRETOKENIZER = Pretokenizer(GPT2_PATTERN)
@@ -288,13 +288,14 @@ def test_a_lone_surrogate_is_placed_in_the_text_that_was_given() -> None:
         assert (caught.value.object, caught.value.start) == (text, 8)
 
 
-@pytest.mark.parametrize("normalizer", [None, "NFC"])
-def test_texts_joined_are_the_text_in_its_normal_form(
-    normalizer: Literal["NFC"] | None, text_case: str
-) -> None:
-    cutter = Pretokenizer(GPT2_PATTERN, normalizer=normalizer)
-    wanted = normalize("NFC", text_case) if normalizer else text_case
-    assert "".join(cutter.blocks(text_case)) == wanted
+def test_blocks_joined_are_the_text(text_case: str) -> None:
+    assert "".join(Pretokenizer(GPT2_PATTERN).blocks(text_case)) == text_case
+
+
+def test_segments_joined_are_the_text_in_its_normal_form(text_case: str) -> None:
+    splitter = splitter_of(Vocabulary((), {}, GPT2_PATTERN, normalizer="NFC"), ())
+    segments = [segment for segment, _ in splitter.split(text_case)]
+    assert "".join(segments) == normalize("NFC", text_case)
 
 
 # Whether a pattern matches every character

@@ -102,6 +102,11 @@ def _with_tokens(
     The new ids have no gaps. They are in the order of the old ids. Only merges that texts use
     remain.
     """
+    if vocabulary.stages.has_words:
+        raise ValueError(
+            "tokens of this vocabulary cannot be removed, since its tokenizer.json has "
+            "end_of_word_suffix, continuing_subword_prefix or an unk_token that texts become"
+        )
     old_ids = sorted({*kept, *vocabulary.special_tokens.values()})
     new_ids = {old: new for new, old in enumerate(old_ids)}
     tokens = vocabulary.ordinary_tokens
@@ -124,6 +129,7 @@ def _with_tokens(
         ignore_merges=vocabulary.ignore_merges,
         more_patterns=vocabulary.more_patterns,
         normalizer=vocabulary.normalizer,
+        stages=vocabulary.stages,
         kept_special_tokens=vocabulary.kept_special_tokens,
         prefix_ids=tuple(new_ids[id] for id in vocabulary.prefix_ids),
         suffix_ids=tuple(new_ids[id] for id in vocabulary.suffix_ids),
@@ -155,5 +161,6 @@ def with_special_tokens(
     every |= {literal: id for id, literal in enumerate(reserved, n_vocab)}
     check_id_range(every.values())
     native = vocabulary.native
-    check_special_tokens(every, vocabulary.ordinary_tokens.get if native is None else native.token)
+    token_of = vocabulary.ordinary_tokens.get if native is None else native.token
+    check_special_tokens(every, token_of, vocabulary.stages.literal_bytes)
     return replace(vocabulary, special_tokens=every)

@@ -47,10 +47,16 @@ class MergeOptions:
     def base_pattern(self) -> str | None:
         """Return the pattern of the base, None without a base.
 
-        Raises ValueError for a base that has several.
+        Raises ValueError for a base that has several, or other stages before texts are merged.
         """
         if self.base is None:
             return None
+        stages = self.base.stages
+        if stages.normalizers or stages.steps or stages.has_words:
+            raise ValueError(
+                "the base cannot be trained further: its tokenizer.json has stages that training "
+                "does not know; bpetite inspect shows them"
+            )
         if self.base.more_patterns:
             raise ValueError(
                 "the base splits text by several patterns in turn, and training by one; give the "

@@ -257,6 +257,14 @@ class Stages:
         """Whether the first tokens of a piece are others than those of its bytes."""
         return bool(self.prefix or self.suffix or self.unknown_id is not None)
 
+    @property
+    def keeps_text(self) -> bool:
+        """Whether the bytes of a text's ids are those of the text."""
+        changes = self.normalizers or self.literal_bytes or self.has_words
+        losing = "space" in self.steps or any(step.endswith("removed") for step in self.steps)
+        takes = any(flag.endswith("strip") for _, flags in self.flags for flag in flags)
+        return not (changes or losing or takes)
+
     def document(self) -> dict[str, Any]:
         """Return the fields that have a value, for JSON."""
         document = {each.name: getattr(self, each.name) for each in fields(self)}

@@ -82,9 +82,10 @@ class VocabularyView:
     def lossless(self) -> bool:
         """Whether `decode` returns every text as it was encoded.
 
-        Only a vocabulary from Hugging Face that normalizes text (form C) is not lossless.
+        Only a vocabulary from Hugging Face may not be lossless: one that normalizes text, drops
+        parts of it, or puts a space before it, or whose special tokens take white space.
         """
-        return self._vocabulary.normalizer is None
+        return self._vocabulary.normalizer is None and self._vocabulary.stages.keeps_text
 
     @property
     def settings(self) -> Mapping[str, str]:

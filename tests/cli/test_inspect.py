@@ -135,7 +135,7 @@ def test_more_patterns_and_normal_form_are_shown() -> None:
         "then by              gpt2",
         f"                     {TOKENIZER.patterns[0]}",
         SPLIT_BY,
-        "normal form          C, of the text before it is split",
+        "normalizers          NFC",
     ]
 
 
@@ -371,6 +371,7 @@ def test_json_has_the_figures() -> None:
         "mean_bytes": 261 / 258,
         "partial_tokens": 128,
         "patterns": [*tokenizer.patterns],
+        "stages": {},
         "split_by": "native" if bpetite.engine == "native" else "regex",
         "lossless": True,
     }

@@ -25,10 +25,10 @@ PUBLIC = {
 UNDERNEATH = {
     "bpetite._arguments.ERRORS",
     "bpetite._corpus.utf8_fault",
-    "bpetite._engine.ENGINE",
     "bpetite._piece_counts.file.is_counts_file",
     "bpetite._pretokenizer.pattern_end",
     "bpetite.analysis._explain.MAX_PIECE_BYTES",
+    "bpetite.analysis._pipeline.pipeline_of",
     "bpetite.analysis._page.MAX_VOCABULARIES",
     "bpetite.corpora._plan.PART_BYTES",
     "bpetite.corpora._storage.public",
@@ -39,8 +39,8 @@ UNDERNEATH = {
     "bpetite.formats._systems.file_key",
 }
 """What only commands need: bounds and defaults that their help shows, the first documents of a
-folder, why `regex` splits by a pattern, and the rules by which all of bpetite writes files, names
-them and words their faults."""
+folder, what else a vocabulary does to texts, and the rules by which all of bpetite writes files,
+names them and words their faults."""
 
 
 def imported(folder: str) -> Iterator[str]:

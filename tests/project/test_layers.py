@@ -23,7 +23,7 @@ PACKAGE = Path(bpetite.__file__).parent
 LAYERS = (
     ("_unicode", "_vocabulary", "_progress", "_piece_records"),
     ("_automaton", "_pattern_tree"),
-    ("_pretokenizer", "_corpus", "_trainer", "_encoder", "_decoder"),
+    ("_pretokenizer", "_stages", "_corpus", "_trainer", "_encoder", "_decoder"),
     ("_arguments", "_merge_rules", "_token_parts"),
     ("_engine", "_budget", "_token_tables", "_derived"),
     ("_streaming", "formats"),

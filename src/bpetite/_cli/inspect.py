@@ -12,11 +12,10 @@ from typing import Any
 
 from bpetite import Tokenizer
 from bpetite._cli.common import add_model, load, read_text, say, text_argument, write
-from bpetite._engine import ENGINE
-from bpetite._tokenizer import vocabulary_of
 from bpetite._web.display import Group, groups, pattern_names
 from bpetite.analysis import ExplainedPiece, explain, merge_ids
 from bpetite.analysis._explain import MAX_PIECE_BYTES
+from bpetite.analysis._pipeline import pipeline_of
 from bpetite.formats import FORMATS, recognise
 
 HELP = "show the figures of a vocabulary, its tokens or merges, or those of a text"
@@ -130,7 +129,7 @@ def _dumps(value: object) -> str:
 
 def _values(tokenizer: Tokenizer, format: str) -> dict[str, Any]:
     """Return the figures of a vocabulary, for JSON."""
-    figures = _Figures(tokenizer)
+    figures, pipeline = _Figures(tokenizer), pipeline_of(tokenizer)
     return {
         "format": format,
         "fingerprint": tokenizer.fingerprint,
@@ -142,7 +141,8 @@ def _values(tokenizer: Tokenizer, format: str) -> dict[str, Any]:
         "mean_bytes": figures.mean_bytes,
         "partial_tokens": figures.partial,
         "patterns": tokenizer.patterns,
-        "split_by": "native" if ENGINE.regex_reason(vocabulary_of(tokenizer)) is None else "regex",
+        "split_by": "native" if pipeline.regex_reason is None else "regex",
+        "stages": dict(pipeline.rows),
         "lossless": tokenizer.lossless,
         "longest_tokens": [*map(_row_of, figures.longest)],
     }
@@ -202,10 +202,9 @@ def _pattern_rows(tokenizer: Tokenizer) -> Iterator[tuple[str, str]]:
             label = ""
         yield label, pattern
         label = "then by"
-    reason = ENGINE.regex_reason(vocabulary_of(tokenizer))
+    reason, rows = pipeline_of(tokenizer)
     yield "split by", "the native engine" if reason is None else f"regex: {reason}"
-    if not tokenizer.lossless:
-        yield "normal form", "C, of the text before it is split"
+    yield from rows
 
 
 def _token(token: bytes) -> str:

@@ -98,6 +98,15 @@ class TextEncoder:
                 part = join(map(encoder.find, pretokenizer.split_exactly(block)))
             yield part
 
+    def pieces(self, text: str) -> Iterator[tuple[bytes, str | None]]:
+        """Yield each piece, or the bytes of a special literal and the literal."""
+        errors, split = self._encoder.errors, self._pretokenizer.split_exactly
+        for segment, literal in self._splitter.split(text):
+            for block in self._pretokenizer.blocks(segment):
+                yield from ((piece.encode("utf-8", errors), None) for piece in split(block))
+            if literal is not None:
+                yield literal.encode(), literal
+
     def merge(self, data: bytes) -> list[int]:
         return list(self._encoder.merge(data))
 

@@ -56,6 +56,8 @@ class StagedEncoder(python.TextEncoder):
                     return text
         string = as_str(text)
         plain = self._spaced(self._splitter.normalized(string))
+        if plain is not string:
+            string.encode("utf-8")  # finds a lone surrogate where it is in the text
         if ordinary or (plain is string and self._finds_literals):
             return plain
         has_literal = map(self._finder.first_special, {string, plain})

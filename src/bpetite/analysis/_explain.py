@@ -9,7 +9,8 @@ from typing import Literal
 from weakref import WeakKeyDictionary
 
 from bpetite import Tokenizer
-from bpetite._pretokenizer import Pretokenizer, SpecialSplitter
+from bpetite._engine.python import TextEncoder
+from bpetite._tokenizer import vocabulary_of
 
 MAX_PIECE_BYTES = 4096
 """The longest piece with steps, in bytes of UTF-8. Each step takes some 300 bytes of memory."""
@@ -103,8 +104,9 @@ def explain(
     (104, 101) 3 259 b'he' None
 
     Raises TypeError for a `tokenizer` that is no `Tokenizer` and for a text that is no `str`.
-    Raises UnicodeEncodeError for a lone surrogate, and ValueError for an unknown special token in
-    `allowed_special`.
+    Raises UnicodeEncodeError for a lone surrogate. Raises ValueError for an unknown special token
+    in `allowed_special`, and for a vocabulary with end_of_word_suffix, continuing_subword_prefix or
+    a token of unknown bytes.
     """
     if not isinstance(tokenizer, Tokenizer):
         raise TypeError(f"tokenizer must be a Tokenizer, got {type(tokenizer).__name__}")
@@ -142,34 +144,34 @@ def _ids_by_bytes(tokenizer: Tokenizer) -> dict[bytes, int]:
 
 def _pieces(
     tokenizer: Tokenizer, text: str, literals: Collection[str]
-) -> Iterator[tuple[str, bool]]:
-    """Yield each piece, and whether it is a special literal."""
-    pretokenizer = Pretokenizer(
-        *tokenizer.patterns, normalizer=None if tokenizer.lossless else "NFC"
-    )
-    for segment, literal in SpecialSplitter(literals).split(text):
-        for block in pretokenizer.blocks(segment):
-            for piece in pretokenizer.split_exactly(block):
-                yield piece, False
-        if literal is not None:
-            yield literal, True
+) -> Iterator[tuple[bytes, str | None]]:
+    """Yield each piece, or the bytes of a special literal and the literal."""
+    vocabulary = vocabulary_of(tokenizer)
+    if vocabulary.stages.has_words:
+        raise ValueError(
+            "the merges of this vocabulary cannot be explained: the tokens of its bytes depend on "
+            "their place in a word (end_of_word_suffix, continuing_subword_prefix or unk_token)"
+        )
+    special_tokens = {literal: tokenizer.special_tokens[literal] for literal in literals}
+    encoder = TextEncoder(vocabulary, list, None)  # nothing is merged
+    return encoder.with_special_tokens(special_tokens).pieces(text)
 
 
 def _explained(
-    tokenizer: Tokenizer, pieces: Iterator[tuple[str, bool]], ids: Sequence[int]
+    tokenizer: Tokenizer, pieces: Iterator[tuple[bytes, str | None]], ids: Sequence[int]
 ) -> Iterator[ExplainedPiece]:
     """Yield the explanation of each piece; `ids` are those of all pieces."""
     merging = _merging_of(tokenizer)
     start = 0
-    for text, is_special in pieces:
-        data = text.encode("utf-8")
+    for data, literal in pieces:
+        text = data.decode("utf-8", "replace")
         end, size = start, 0
         while size < len(data):
-            size += len(data) if is_special else len(tokenizer.token_bytes(ids[end]))
+            size += len(data) if literal else len(tokenizer.token_bytes(ids[end]))
             end += 1
         own = tuple(ids[start:end])
         start = end
-        if is_special:
+        if literal:
             yield ExplainedPiece(text, "special", own, (), (), ())
         elif len(data) > MAX_PIECE_BYTES:
             yield ExplainedPiece(text, "long", own, (), (), ())

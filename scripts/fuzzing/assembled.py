@@ -1,12 +1,32 @@
-"""Random tokenizer.json files, assembled from every stage that bpetite honours."""
+"""Assemble tokenizer.json files from every stage at random, and compare with tokenizers.
+
+`scripts/fuzz assembled` runs this. Each file is loaded, saved and loaded again, and texts of its
+own literals and of hard characters are encoded, decoded, streamed and cut. All ids and texts must
+be those of tokenizers. A file may be refused, and the reasons are counted.
+
+A difference is printed with its seed, and the exit code is 1.
+"""
 
 from __future__ import annotations
 
+import argparse
+import json
 import random
-from collections.abc import Iterable
+import re
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import chain, count
+from pathlib import Path
 from typing import Any
 
-from bpetite import PATTERNS
+import tokenizers
+
+from bpetite import PATTERNS, SlowEngineWarning, Tokenizer
 from bpetite._unicode.byte_characters import to_characters
 from bpetite._vocabulary import IMPOSSIBLE_BYTES
 
@@ -224,3 +244,139 @@ class Assembler:
         literals = [token["content"] for token in document["added_tokens"]]
         parts = [*_TEXT, *literals, *literals]
         return "".join(self._some(parts, self._choice([3, 12, 40])))
+
+
+_TEXTS = 12
+"""The number of texts for each file."""
+
+_STEP_CHARACTERS = 3
+_CHUNK_TOKENS = 40
+
+
+class Checker:
+    """Compares assembled files with tokenizers."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.texts = 0
+        """The number of texts compared."""
+        self.refusals: Counter[str] = Counter()
+        """How often each reason was given."""
+
+    def faults(self, seed: int) -> Iterator[str]:
+        """Yield what is wrong with one file and its texts."""
+        assembler = Assembler(seed)
+        document = assembler.document()
+        path = self._folder / "tokenizer.json"
+        path.write_text(json.dumps(document), encoding="utf-8")
+        library = tokenizers.Tokenizer.from_file(str(path))
+        try:
+            tokenizer = Tokenizer.load(path)
+        except ValueError as error:
+            reason = re.sub(r"^.*tokenizer.json: |\[\d+\]|'.*'|got .*", "", str(error))
+            self.refusals[reason] += 1
+            if "gives other ids" in reason:
+                yield f"refused: {error}"
+            return
+        saved, again = self._saved(tokenizer)
+        if saved is not None and saved != tokenizer:
+            yield "the saved file has another vocabulary"
+        for _ in range(_TEXTS):
+            text = assembler.text(document)
+            ids = ids_of(library, text)
+            if ids is None:
+                continue
+            self.texts += 1
+            yield from (
+                f"{name} of {text!r}"
+                for name, is_right in self._claims(tokenizer, library, again, document, text, ids)
+                if not is_right
+            )
+
+    def _saved(self, tokenizer: Tokenizer) -> tuple[Tokenizer | None, tokenizers.Tokenizer | None]:
+        """Return the tokenizer that comes back from a file, and what tokenizers makes of it."""
+        tokenizer.save(self._folder / "bpetite.json", overwrite=True)
+        if Tokenizer.load(self._folder / "bpetite.json") != tokenizer:
+            return Tokenizer.train("", 256), None
+        folder = self._folder / "saved"
+        try:
+            tokenizer.save(folder, overwrite=True, format="huggingface")
+        except ValueError as error:
+            self.refusals[f"save: {str(error).rpartition(':')[2][:60]}"] += 1
+            return None, None
+        path = folder / "tokenizer.json"
+        return Tokenizer.load(path), tokenizers.Tokenizer.from_file(str(path))
+
+    def _claims(
+        self,
+        tokenizer: Tokenizer,
+        library: tokenizers.Tokenizer,
+        again: tokenizers.Tokenizer | None,
+        document: Document,
+        text: str,
+        ids: list[int],
+    ) -> Iterator[tuple[str, bool]]:
+        """Yield the name of each claim about a text, and whether it holds."""
+        yield "encode", tokenizer.encode(text) == ids
+        yield "encode of UTF-8", tokenizer.encode(text.encode(), dtype="uint32").tolist() == ids
+        yield "encode_batch", tokenizer.encode_batch([text, "a"])[0] == ids
+        yield "count", tokenizer.count(text) == len(ids)
+        framed = tokenizer.encode(text, add_special_tokens=True)
+        yield "special tokens", framed == library.encode(text).ids
+        if again is not None:
+            yield "the saved file", again.encode(text, add_special_tokens=False).ids == ids
+        # From version 0.23 on, tokenizers decodes a normalized literal to its normal form.
+        if not any(token["normalized"] for token in document["added_tokens"]):
+            decoded = tokenizer.decode(ids, errors="replace")
+            yield "decode", decoded == library.decode(ids, skip_special_tokens=False)
+        stream = tokenizer.encode_stream()
+        starts = range(0, len(text), _STEP_CHARACTERS)
+        steps = [stream.step(text[start : start + _STEP_CHARACTERS]) for start in starts]
+        yield "encode_stream", [*chain.from_iterable(steps), *stream.flush()] == ids
+        yield "fits", tokenizer.fits(text, len(ids))
+        yield "fits in less", not (ids and tokenizer.fits(text, len(ids) - 1))
+        beginning = tokenizer.truncate(text, len(ids) // 2)
+        yield "truncate", text.startswith(beginning)
+        yield "truncate", tokenizer.count(beginning) <= len(ids) // 2
+        with suppress(ValueError):  # a character of too many tokens
+            chunks = [*tokenizer.chunks(text, _CHUNK_TOKENS)]
+            yield "chunks", "".join(chunk.text for chunk in chunks) == text
+            yield "ids of chunks", all(tokenizer.encode(each.text) == each.ids for each in chunks)
+
+
+def ids_of(library: tokenizers.Tokenizer, text: str) -> list[int] | None:
+    """Return the ids of tokenizers; None for a text on which it panics."""
+    try:
+        ids: list[int] = library.encode(text, add_special_tokens=False).ids
+    except BaseException as error:  # no module exports the type of a panic
+        if type(error).__name__ != "PanicException":
+            raise
+        return None
+    return ids
+
+
+def main() -> None:
+    """Check files until time is up."""
+    parser = argparse.ArgumentParser(prog="scripts/fuzz assembled", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60, help="how long (default 60)")
+    parser.add_argument("--seed", type=int, default=0, help="the seed of the first file")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", SlowEngineWarning)
+    end, faults, files = time.monotonic() + options.seconds, 0, 0
+    with tempfile.TemporaryDirectory() as folder:
+        checker = Checker(Path(folder))
+        for seed in count(options.seed):
+            if time.monotonic() > end:
+                break
+            files += 1
+            for fault in checker.faults(seed):
+                print(f"seed {seed}: {fault}")
+                faults += 1
+    print(f"{files:,} files, {checker.texts:,} texts, {faults:,} differences")
+    for reason, number in checker.refusals.most_common():
+        print(f"{number:7,} refused: {reason}")
+    sys.exit(bool(faults))
+
+
+if __name__ == "__main__":
+    main()
