@@ -375,7 +375,10 @@ REFUSED = {
         vocabulary({}, [], more_patterns=(r"\p{N}",)),
         "a pattern other than GPT-2's",
     ),
-    "a normalizer": (vocabulary({}, [], normalizer="NFC"), "a normalizer"),
+    "a normalizer": (
+        vocabulary({}, [], normalizer="NFC"),
+        "a normalizer, or other stages of a tokenizer.json",
+    ),
     "ignore_merges": (
         vocabulary(AB, [(97, 98)], ignore_merges=True),
         "ignore_merges",

@@ -19,8 +19,12 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
 from bpetite import Tokenizer, _unicode
 from bpetite._pretokenizer import PATTERNS, Pretokenizer
+from bpetite._stages import FORMS
+from bpetite._unicode import WHITE_SPACE, WORD_SET
 from bpetite._unicode.byte_characters import to_characters
-from bpetite._vocabulary import IMPOSSIBLE_BYTES, Vocabulary
+from bpetite._unicode.patterns import exact_regex
+from bpetite._vocabulary import IMPOSSIBLE_BYTES, Stages, Vocabulary
+from bpetite.formats._huggingface_read import PRE_TOKENIZERS
 
 Document = dict[str, Any]
 Change = Callable[[Document], object]
@@ -1197,14 +1201,18 @@ def test_vocabulary_beyond_tokenizers_is_not_saved(
     assert list(tmp_path.iterdir()) == []
 
 
-# The normal form C of tokenizers is that of Unicode 9, Python's of whichever it has
+# The normal forms of tokenizers are those of Unicode 9, Python's of whichever it has
+
+NORMALIZERS = (*FORMS, "Lowercase")
 
 
-def forms(other: bool) -> Callable[[str], str]:
-    """Return how a text is brought into normal form C, there or here."""
+def forms(name: Any, other: bool) -> Callable[[str], str]:
+    """Return how a text is normalized, there or here."""
     if other:
-        return normalizers.NFC().normalize_str
-    tokenizer = Tokenizer(Vocabulary((), {}, PATTERNS["gpt2"], normalizer="NFC"))
+        found: Callable[[str], str] = getattr(normalizers, name)().normalize_str
+        return found
+    stages = Stages(normalizers=((name,),))
+    tokenizer = Tokenizer(Vocabulary((), {}, PATTERNS["gpt2"], stages=stages))
     return lambda text: bytes(tokenizer.encode(text)).decode("utf-8")
 
 
@@ -1218,9 +1226,10 @@ PARTS = [
 ]
 
 
+@pytest.mark.parametrize("name", NORMALIZERS)
 @pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
-def test_characters_have_the_normal_form_of_tokenizers(step: int) -> None:
-    here, there = forms(other=False), forms(other=True)
+def test_characters_have_the_normal_form_of_tokenizers(step: int, name: str) -> None:
+    here, there = forms(name, other=False), forms(name, other=True)
     every = [chr(code) for code in CODES if code < 0x3400 or 0xA000 <= code < 0x20000]
     every = [*every, *map(chr, CODES[0x20000::16]), *PARTS][::step]
     for start in range(0, len(every), 1000):
@@ -1228,8 +1237,9 @@ def test_characters_have_the_normal_form_of_tokenizers(step: int) -> None:
         assert here(text) == there(text)
 
 
-def test_joined_marks_have_the_normal_form_of_tokenizers() -> None:
-    here, there = forms(other=False), forms(other=True)
+@pytest.mark.parametrize("name", FORMS)
+def test_joined_marks_have_the_normal_form_of_tokenizers(name: str) -> None:
+    here, there = forms(name, other=False), forms(name, other=True)
     contexts = (
         "a{}\u0301 q\u0345{} q{}\u0334 a\u0327{}\u0323\u0301 \u1100{}\u11a8 {}\u0338<{}\u0338"
     )
@@ -1245,9 +1255,37 @@ marked = st.lists(
 ).map("".join)
 
 
+@pytest.mark.parametrize("name", NORMALIZERS)
 @given(text=marked)
-def test_any_marks_have_the_normal_form_of_tokenizers(text: str) -> None:
-    assert forms(other=False)(text) == forms(other=True)(text)
+def test_any_marks_have_the_normal_form_of_tokenizers(name: str, text: str) -> None:
+    assert forms(name, other=False)(text) == forms(name, other=True)(text)
+
+
+@pytest.mark.parametrize("name", PRE_TOKENIZERS)
+def test_characters_are_split_as_in_tokenizers(name: str) -> None:
+    """Each character, between two letters."""
+    split = getattr(pre_tokenizers, name)().pre_tokenize_str
+    step = "not removed" if name == "Whitespace" else "removed"
+    step = "isolated" if name == "Punctuation" else step
+    pretokenizer = Pretokenizer(PRE_TOKENIZERS[name], steps=(step,))
+    for start in range(0, len(CODES), 1000):
+        text = "a".join(map(chr, CODES[start : start + 1000]))
+        assert pretokenizer.split(text) == [piece for piece, _ in split(text)]
+
+
+def test_characters_of_words_and_spaces_are_those_of_tokenizers() -> None:
+    library = tokenizers.Tokenizer(models.BPE({"a": 0}, []))
+    alone = tokenizers.AddedToken("<a>", single_word=True)
+    library.add_tokens([alone, tokenizers.AddedToken("<b>", lstrip=True)])
+    for start in range(0, len(CODES), 1000):
+        text = "".join(map(chr, CODES[start : start + 1000]))
+        found = library.encode("".join(f"{character}<a> " for character in text))
+        words = {*exact_regex(WORD_SET, text).findall(text)}
+        ends = [end for id, (_, end) in zip(found.ids, found.offsets, strict=True) if id]
+        assert [text[end // 5] for end in ends] == [c for c in text if c not in words]
+        found = library.encode("".join(f"a{character}<b>" for character in text))
+        taken = [b - a for id, (a, b) in zip(found.ids, found.offsets, strict=True) if id]
+        assert taken == [3 + (character in WHITE_SPACE) for character in text]
 
 
 def test_only_three_characters_become_ascii_in_normal_form_c() -> None:

@@ -233,7 +233,9 @@ def form_changes(text: str, form: Form) -> Iterator[Change]:
             part = block[first:last]
             if is_normalized(form, part):
                 continue
-            new = "".join(_python_form(each, form) for each in _SINCE_9.split(part))
+            parts = _SINCE_9.split(part)
+            parts[::2] = [_python_form(each, form) for each in parts[::2]]
+            new = "".join(parts)
             if new != part:
                 yield start + first, start + last, new
 
