@@ -122,8 +122,10 @@ class StagedSplitter:
             yield self.normalized(text), None
             return
         for segment, literal in self._first.split(text):
-            yield from self._later.split(self.normalized(segment))
-            yield "", literal
+            if self._later.has_literals:
+                yield from self._later.split(self.normalized(segment))
+                segment = ""
+            yield self.normalized(segment), literal
 
     def in_parts(self, vocabulary: Vocabulary) -> StagedSplitter:
         """Return a splitter that normalizes nothing, for the parts of a text.
@@ -159,7 +161,7 @@ class _FlaggedSplitter:
     def __init__(self, literal_of: dict[str, str], flags: dict[str, tuple[str, ...]]) -> None:
         self._splitter = SpecialSplitter(literal_of)
         self._literal_of = literal_of
-        self._flags = flags
+        self._flags = {key: flags[key] for key in literal_of.values() if key in flags}
 
     @property
     def has_literals(self) -> bool:
@@ -173,6 +175,9 @@ class _FlaggedSplitter:
 
     def split(self, text: str) -> Iterator[tuple[str, str | None]]:
         """Yield each segment with the literal after it; None after the last."""
+        if not self._flags:
+            yield from self._splitter.split(text)
+            return
         start = space_end = 0
         for found, at in self._splitter.find(text):
             literal = self._literal_of[found]

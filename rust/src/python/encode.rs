@@ -193,14 +193,16 @@ impl TextEncoder {
     /// Returns the first special literal in a text and its position in characters, if there is one.
     fn first_special<'py>(
         &self,
-        text: &Bound<'py, PyString>,
+        text: &Bound<'py, PyAny>,
     ) -> PyResult<Option<(Bound<'py, PyString>, usize)>> {
-        let (py, text) = (text.py(), text.to_str()?);
-        let first = run(py, text.len() >= GIL_RELEASE_MIN_SIZE, |_| {
-            self.encoder.first_special(text.as_bytes())
-        })?;
+        let (py, text) = (text.py(), Text::new(text)?);
+        let bytes = text.bytes()?;
+        let may_wait = bytes.len() >= GIL_RELEASE_MIN_SIZE && !text.may_change();
+        let first = run(py, may_wait, |_| self.encoder.first_special(bytes))?;
         let Some((start, end)) = first else { return Ok(None) };
-        Ok(Some((PyString::new(py, &text[start..end]), text[..start].chars().count())))
+        let literal = String::from_utf8_lossy(&bytes[start..end]);
+        let position = String::from_utf8_lossy(&bytes[..start]).chars().count();
+        Ok(Some((PyString::new(py, &literal), position)))
     }
 
     /// Returns the ids of a text, made by up to `threads` threads. Special literals become their

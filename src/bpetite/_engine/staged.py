@@ -5,15 +5,15 @@ The native engine knows neither, but most texts have no such literals and are no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from bpetite._arguments import Frame, Text, as_str, raise_in_whole, view_of
 from bpetite._corpus import normal_run
 from bpetite._engine import python
-from bpetite._engine.python import Join, T
+from bpetite._engine.arrays import as_array
 from bpetite._stages import StagedSplitter
-from bpetite._unicode import are_nfc, is_nfc
+from bpetite._unicode import are_nfc, form_changes, is_nfc, with_changes
 from bpetite._vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -30,14 +30,15 @@ class StagedEncoder(python.TextEncoder):
     def __init__(self, vocabulary: Vocabulary, encoder: _native.TextEncoder) -> None:
         """`encoder` is that of the same vocabulary, and only splits and merges."""
         self._native = encoder
+        self._ordinary = encoder.with_special_tokens({})
         self._is_nfc = vocabulary.normalizers == (("NFC",),)
         self._has_space = "space" in vocabulary.stages.steps
         super().__init__(vocabulary, encoder.merge, None)
 
     def _use(self, special_tokens: Mapping[str, int]) -> None:
         super()._use(special_tokens)
-        self._native = self._native.with_special_tokens(dict(special_tokens))
         assert isinstance(self._splitter, StagedSplitter)
+        self._native = self._native.with_special_tokens(dict(special_tokens))
         # Tells whether a text has a literal of any search, or of the native encoder's.
         texts = {*special_tokens, *self._splitter.searched}
         self._finder = self._native.with_special_tokens(dict.fromkeys(texts, 0))
@@ -45,47 +46,77 @@ class StagedEncoder(python.TextEncoder):
         flags = dict(self._vocabulary.stages.flags)
         self._finds_literals = not self._has_space and flags.keys().isdisjoint(special_tokens)
 
-    def _spaced(self, text: str) -> str:
-        return " " + text if self._has_space and text and not text.startswith(" ") else text
-
     def _plain(self, text: Text, ordinary: bool = False) -> Text | None:
-        """Return a text that has the same ids in the native encoder, or None."""
-        if self._is_nfc and not isinstance(text, str) and (ordinary or self._finds_literals):
+        """Return a text that has the same ids in the native encoder, or None.
+
+        Raises UnicodeEncodeError for a lone surrogate if the text changes.
+        """
+        is_usual = self._is_nfc and (ordinary or self._finds_literals)
+        if is_usual and isinstance(text, str):
+            if text.isascii():
+                return text
+        elif is_usual:
             with view_of(text) as view:  # no copy of a large file, unless it changes
                 if are_nfc(view):
                     return text
         string = as_str(text)
-        plain = self._spaced(self._splitter.normalized(string))
-        if plain is not string:
-            string.encode("utf-8")  # finds a lone surrogate where it is in the text
+        plain = self._normal(string)
         if ordinary or (plain is string and self._finds_literals):
             return plain
-        has_literal = map(self._finder.first_special, {string, plain})
-        return None if any(found is not None for found in has_literal) else plain
+        given = (plain,) if plain is string else (plain, string)
+        return plain if not any(map(self._finder.first_special, given)) else None
+
+    def _normal(self, text: str) -> str | bytes:
+        """Return a text normalized, with its space: the same object if nothing changes."""
+        try:
+            if self._is_nfc and not self._has_space:
+                changes = [*form_changes(text, "NFC")]
+                # Bytes, since a `str` of another width would be slow to make.
+                return b"".join(map(str.encode, with_changes(text, changes))) if changes else text
+            normal = self._spaced(self._splitter.normalized(text))
+            return text if normal == text else normal.encode()
+        except UnicodeEncodeError as error:
+            raise_in_whole(text, error)
+
+    def _spaced(self, text: str) -> str:
+        return " " + text if self._has_space and text and not text.startswith(" ") else text
+
+    def _by_segments(self, text: Text, item_size: int) -> memoryview:
+        """Return the ids of a text; only the text between literals goes to the native encoder."""
+        string = as_str(text)
+        try:
+            split = [*self._splitter.split(string)]
+        except UnicodeEncodeError as error:
+            raise_in_whole(string, error)
+        segments = [self._spaced(segment) for segment, _ in split]
+        ids, offsets = self._ordinary.encode_batch(segments, ((), ()), item_size, 1)
+        data = ids.cast("B")
+        special_tokens = self._special_tokens.items()
+        special = {literal: bytes(as_array([id], item_size)) for literal, id in special_tokens}
+        ends = [item_size * offset for offset in offsets]
+        parts = [
+            part
+            for (_, literal), start, end in zip(split, ends, ends[1:], strict=False)
+            for part in (data[start:end], special[literal] if literal else b"")
+        ]
+        return memoryview(bytearray().join(parts)).cast(ids.format)
 
     def encode(self, text: Text, ordinary: bool = False, threads: int = 1) -> list[int]:
-        plain = self._checked(text, ordinary)
+        plain = self._plain(text, ordinary)
         if plain is None:
-            return super().encode(text, ordinary)
+            return self._by_segments(text, 4).tolist()
         return self._native.encode(plain, ordinary, threads)
 
-    def _checked(self, text: Text, ordinary: bool = False) -> Text | None:
-        """Return `_plain` of a text; raise the error of a lone surrogate in it."""
-        try:
-            return self._plain(text, ordinary)
-        except UnicodeEncodeError as error:
-            raise_in_whole(as_str(text), error)
-
     def count(self, text: Text, ordinary: bool = False) -> int:
-        plain = self._checked(text, ordinary)
+        plain = self._plain(text, ordinary)
         if plain is None:
-            return super().count(text, ordinary)
+            return len(self._by_segments(text, 4))
         return self._native.count(plain, ordinary)
 
     def encode_array(self, text: Text, ordinary: bool, item_size: int, threads: int) -> memoryview:
-        plain = self._checked(text, ordinary)
+        plain = self._plain(text, ordinary)
         if plain is None:
-            return super().encode_array(text, ordinary, item_size, threads)
+            return self._by_segments(text, item_size)
         return self._native.encode_array(plain, ordinary, item_size, threads)
 
     def encode_batch(
@@ -94,10 +125,10 @@ class StagedEncoder(python.TextEncoder):
         texts = [*texts]
         plain: list[Text] = []
         for text in texts:
-            checked = self._checked(text)
-            if checked is None:
+            normal = self._plain(text)
+            if normal is None:
                 return super().encode_batch(texts, frame, item_size, threads)
-            plain.append(checked)
+            plain.append(normal)
         return self._native.encode_batch(plain, frame, item_size, threads)
 
     def encode_buffer(
@@ -114,9 +145,6 @@ class StagedEncoder(python.TextEncoder):
         if self._is_nfc and self._finds_literals and are_normal(parts):
             return self._native.encode_parts(parts, item_size)
         return super().encode_parts(parts, item_size)
-
-    def _segment(self, segment: str, join: Join[T]) -> Iterator[T]:
-        yield join([self._native.encode(self._spaced(segment), True)])
 
 
 def are_normal(parts: Iterable[str]) -> bool:
