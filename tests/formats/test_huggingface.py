@@ -319,6 +319,13 @@ HONOURED: dict[str, Change] = {
         for behavior in ("Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous")
         for invert in (False, True)
     },
+    **{
+        f"a Split by {pattern}": with_pieces(split(pattern), NO_REGEX)
+        for pattern in (
+            *(r"\s+$", r"a\b|\b1", r"\w+|[^\w\s]+", r"\W"),
+            r"\p{N}{1,3}(?=(?:\p{N}{3})*\b)",
+        )
+    },
     "Punctuation": with_pieces({"type": "Punctuation"}, NO_REGEX),
     "Whitespace": with_pieces({"type": "Whitespace"}, NO_REGEX),
     "WhitespaceSplit": with_pieces({"type": "WhitespaceSplit"}, NO_REGEX),
@@ -601,9 +608,9 @@ REFUSED: dict[str, tuple[Change, str]] = {
         "pre_tokenizer.pretokenizers[0].pattern.Regex: expected another pattern (the pattern '(' ",
     ),
     "Split by what engines read differently": (
-        with_pieces(split(r"\w+"), NO_REGEX),
+        with_pieces(split(r"\h+"), NO_REGEX),
         r"pre_tokenizer.pretokenizers[0].pattern.Regex: expected another pattern (the pattern "
-        r"'\\w+' has a part that engines read differently, at position 0: '\\w+'), got ",
+        r"'\\h+' has a part that engines read differently, at position 0: '\\h+'), got ",
     ),
     "Split with a field that nobody knows": (
         with_pieces(split("b", extra=1), NO_REGEX),
@@ -626,7 +633,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
         "normalizer.normalizers[1].prepend: expected a string in Unicode, got null",
     ),
     "Replace of what engines read differently": (
-        put("normalizer", to=replaced(r"\w", "b")),
+        put("normalizer", to=replaced(r"\h", "b")),
         "normalizer.pattern.Regex: expected another pattern (the pattern",
     ),
     "a normalizer of more": (

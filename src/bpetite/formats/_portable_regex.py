@@ -88,9 +88,7 @@ def _without_possessives(pattern: str, tiktoken: bool) -> str:
     >>> _without_possessives(r"\p{L}++| ?\P{L}", False)
     '\\p{L}+| ?\\P{L}'
     """
-    found = items(pattern)
-    if tiktoken:
-        found = [item._replace(text=_END) if item.text == "$" else item for item in found]
+    found = [item._replace(text=_spelled_out(item.text, tiktoken)) for item in items(pattern)]
     given = "".join(item.text for item in found)
     plain = "".join(
         item.text[:-1]
@@ -104,7 +102,33 @@ def _without_possessives(pattern: str, tiktoken: bool) -> str:
     return plain if plain == given or digest_of(plain) == digest_of(given) is not None else given
 
 
-_END = r"(?![\s\S])"
+# The characters of a word to Oniguruma: its `\w`. Outside sets it has six fractions and exponents.
+_WORD_IN_SET = r"\p{L}\p{M}\p{Nl}\p{Nd}\p{Pc}Ⓐ-ⓩ🄰-🅉🅐-🅩🅰-🆉"
+_WORD = rf"{_WORD_IN_SET}²³¹¼½¾"
+
+_ONIGURUMA = {
+    "$": r"(?![^\n])",  # the end of a line
+    r"\b": rf"(?:(?<=[{_WORD}])(?![{_WORD}])|(?<![{_WORD}])(?=[{_WORD}]))",
+    r"\w": f"[{_WORD}]",
+    r"\W": f"[^{_WORD}]",
+}
+
+_TIKTOKEN = {"$": r"(?![\s\S])"}  # the end of the text
+
+
+def _spelled_out(item: str, tiktoken: bool) -> str:
+    r"""Return an item of a library's pattern in a spelling that all engines share.
+
+    >>> _spelled_out("$", False), _spelled_out("$", True), _spelled_out(r"\p{L}", False)
+    ('(?![^\\n])', '(?![\\s\\S])', '\\p{L}')
+    """
+    if tiktoken:
+        return _TIKTOKEN.get(item, item)
+    if item.startswith("["):
+        return re.sub(
+            r"(\\.)", lambda escape: _WORD_IN_SET if escape[1] == r"\w" else escape[1], item
+        )
+    return _ONIGURUMA.get(item, item)
 
 
 def check_shared(pattern: str) -> None:
