@@ -156,7 +156,7 @@ BASE = vocabulary_of(TOKENS, [(97, 98)], {"<|a|>": 400})
 SWAPPED = {**TOKENS, 0: b"\x01", 1: b"\x00"}
 FULL = replace(
     BASE,
-    empty_ids=frozenset([500]),
+    unused_tokens={500: b""},
     ignore_merges=True,
     more_patterns=("a|.", "b|."),
     stages=Stages(normalizers=(("Lowercase",),), flags=(("<|a|>", ("lstrip",)),)),
@@ -172,7 +172,7 @@ DIFFERENT: dict[str, Any] = {
     "byte_ids": vocabulary_of(SWAPPED, []).byte_ids,
     "_merge_ids": (320,),
     "other_tokens": {310: b"bc", 320: b"abd"},
-    "empty_ids": frozenset([500]),
+    "unused_tokens": {500: b""},
     "absent_bytes": b"\xff",
     "ignore_merges": True,
     "more_patterns": (".",),

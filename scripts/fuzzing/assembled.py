@@ -137,7 +137,7 @@ class Assembler:
         absent = {*self._some(range(256), 20)} if self._likely(0.2) else set()
         if self._likely(0.3):
             absent |= {*IMPOSSIBLE_BYTES}
-        unknown = "<unk>" if self._likely(0.5) or absent - {*IMPOSSIBLE_BYTES} else None
+        unknown = "<unk>" if self._likely(0.5) or prefix or suffix else None
         starts = [("", ""), ("", suffix), (prefix, ""), (prefix, suffix)]
         firsts = [
             start + to_characters(bytes([byte])) + end

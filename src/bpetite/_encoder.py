@@ -81,9 +81,13 @@ def merger_of(vocabulary: Vocabulary) -> Callable[[bytes], Sequence[int]]:
     if vocabulary.ignore_merges:
         whole_pieces = {token: id for id, token in vocabulary.ordinary_tokens.items()}
 
+    dropped = vocabulary.absent_bytes if vocabulary.stages.drops_unknown else b""
+
     def merge(piece: bytes) -> Sequence[int]:
         if (id := whole_pieces.get(piece)) is not None:
             return (id,)
+        if dropped:
+            piece = piece.translate(None, dropped)
         return merge_ids(first_ids(piece), rank_of, merged)
 
     return merge

@@ -219,7 +219,7 @@ def check_id_range(ids: Iterable[int]) -> None:
 def check_absent_bytes(absent_bytes: bytes, ids: Iterable[int], has_unknown: bool) -> None:
     """Raise ValueError for an absent byte that UTF-8 has, and for an id that stands for one.
 
-    If the vocabulary `has_unknown`, a token for what has none, any byte may be absent.
+    If the vocabulary `has_unknown`, a rule for bytes without a token, any byte may be absent.
     """
     for byte in absent_bytes:
         if not has_unknown and byte not in IMPOSSIBLE_BYTES:
@@ -251,6 +251,8 @@ class Stages:
     """The token for a byte that has none."""
     fuses_unknown: bool = False
     """Whether several such bytes in a row become one token."""
+    drops_unknown: bool = False
+    """Whether a byte that has no token is dropped before pieces are merged."""
 
     @property
     def has_words(self) -> bool:
@@ -260,7 +262,7 @@ class Stages:
     @property
     def keeps_text(self) -> bool:
         """Whether the bytes of a text's ids are those of the text."""
-        changes = self.normalizers or self.literal_bytes or self.has_words
+        changes = self.normalizers or self.literal_bytes or self.has_words or self.drops_unknown
         losing = "space" in self.steps or any(step.endswith("removed") for step in self.steps)
         takes = any(flag.endswith("strip") for _, flags in self.flags for flag in flags)
         return not (changes or losing or takes)
@@ -279,6 +281,7 @@ NO_STAGES = Stages()
 _NO_VALUES: dict[str, Any] = {
     **{"normalizers": (), "steps": (), "flags": {}, "literal_bytes": {}},
     **{"prefix": "", "suffix": "", "unknown_id": None, "fuses_unknown": False},
+    "drops_unknown": False,
 }
 
 
@@ -322,8 +325,8 @@ class Vocabulary:
     _merge_ids: tuple[int, ...] = ()  # if empty, BYTE_COUNT + rank, or what `native` holds
     # Tokens that no merge makes, or that are used as a part before the merge that makes them.
     other_tokens: Mapping[int, bytes] = field(default_factory=dict)
-    # Tokens of no bytes. No text has them, and they add nothing to a text.
-    empty_ids: frozenset[int] = frozenset()
+    # Tokens that no text becomes: of no bytes, or of bytes that may be those of another token.
+    unused_tokens: Mapping[int, bytes] = field(default_factory=dict)
     # Bytes without a token, of which no UTF-8 has any; `byte_ids` has ABSENT_IDS for them.
     absent_bytes: bytes = b""
     # Whether a piece that is a token becomes that token, without a look at the merges.
@@ -350,7 +353,7 @@ class Vocabulary:
             freeze(self, "byte_ids", self.native.byte_ids())
             freeze(self, "other_tokens", self.native.other_tokens())
             freeze(self, "ignore_merges", self.native.ignore_merges)
-        for name in ("special_tokens", "other_tokens", "settings"):
+        for name in ("special_tokens", "other_tokens", "unused_tokens", "settings"):
             freeze(self, name, MappingProxyType(dict(getattr(self, name))))
 
     @classmethod
@@ -381,14 +384,15 @@ class Vocabulary:
         stages: Stages = others.get("stages", NO_STAGES)
         check_special_tokens(special_tokens, tokens.get, stages.literal_bytes)
         check_id_range((*tokens, *special_tokens.values()))
-        empty_ids = frozenset(id for id, token in tokens.items() if not token)
+        unused_tokens = {id: token for id, token in tokens.items() if not token}
+        unused_tokens |= others.pop("unused_tokens", {})
         tokens = {id: token for id, token in tokens.items() if token}
         id_of = {token: id for id, token in tokens.items()}
         if len(id_of) < len(tokens):
             twice = next(id for id, token in tokens.items() if id_of[token] != id)
             raise ValueError(f"ids {twice} and {id_of[tokens[twice]]} have the same bytes")
         absent_bytes = bytes(byte for byte in _BYTES if bytes([byte]) not in id_of)
-        has_unknown = stages.unknown_id is not None
+        has_unknown = stages.unknown_id is not None or stages.drops_unknown
         check_absent_bytes(absent_bytes, (*tokens, *special_tokens.values()), has_unknown)
         byte_ids = tuple(id_of.get(bytes([byte]), ABSENT_IDS.get(byte, 0)) for byte in _BYTES)
         merges = tuple(merges)
@@ -420,7 +424,7 @@ class Vocabulary:
             byte_ids,
             tuple(made),
             other_tokens,
-            empty_ids,
+            unused_tokens,
             absent_bytes,
             **others,
         )
@@ -486,7 +490,7 @@ class Vocabulary:
         """The highest id plus one."""
         # Not by `tokens`, which would stay in memory.
         merge_ids = self.merge_ids if self.native is None else self.native.merge_ids()
-        others = (*self.other_tokens, *self.empty_ids, *self.special_tokens.values())
+        others = (*self.other_tokens, *self.unused_tokens, *self.special_tokens.values())
         groups = (self.single_bytes, merge_ids, others)
         return max(max(ids, default=0) for ids in groups) + 1
 
@@ -531,7 +535,7 @@ class Vocabulary:
     @lazy_property
     def tokens(self) -> TokenTable:
         """Every id with its bytes; a special token's are its literal in UTF-8."""
-        others = dict.fromkeys(self.empty_ids, b"")
+        others = dict(self.unused_tokens)
         others |= {id: literal.encode("utf-8") for literal, id in self.special_tokens.items()}
         others |= {self.special_tokens[key]: value for key, value in self.stages.literal_bytes}
         return TokenTable(self.ordinary_tokens | others)
@@ -550,4 +554,8 @@ class Vocabulary:
     @lazy_property
     def id_of(self) -> dict[bytes, int]:
         """The id of each token's bytes; the lowest if several ids share them."""
-        return {token: id for id, token in sorted(self.tokens.bytes_of.items(), reverse=True)}
+        usual = sorted(self.tokens.bytes_of.items(), key=self._is_usual, reverse=True)
+        return {token: id for id, token in usual}
+
+    def _is_usual(self, item: tuple[int, bytes]) -> tuple[bool, int]:
+        return item[0] in self.unused_tokens, item[0]

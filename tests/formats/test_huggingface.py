@@ -326,6 +326,12 @@ HONOURED: dict[str, Change] = {
             r"\p{N}{1,3}(?=(?:\p{N}{3})*\b)",
         )
     },
+    "bytes without a token, which tokenizers drops, as in Falcon": both(
+        *(drop("model", "vocab", character) for character in "½ħĦěģðñă")
+    ),
+    "tokens with other characters, as in Command R": both(
+        put("model", "vocab", "中", to=900), put("model", "vocab", "a b", to=901)
+    ),
     "Punctuation": with_pieces({"type": "Punctuation"}, NO_REGEX),
     "Whitespace": with_pieces({"type": "Whitespace"}, NO_REGEX),
     "WhitespaceSplit": with_pieces({"type": "WhitespaceSplit"}, NO_REGEX),
@@ -483,15 +489,17 @@ REFUSED: dict[str, tuple[Change, str]] = {
         put("model", "vocab", "zz", to=97),
         'model.vocab["zz"]: expected an id of its own; "a" has it too, got 97',
     ),
-    "a byte without a character": (
-        drop("model", "vocab", "ð"),
+    "a byte without a token, and ignore_merges": (
+        both(drop("model", "vocab", "ð"), put("model", "ignore_merges", to=True)),
         "model.vocab: expected a token for each byte, or tokenizers drops what has none, got",
     ),
-    "a character that is no byte": (
-        put("model", "vocab", "中", to=900), 'model.vocab["\\u4e2d"]: the character \'中\' of'
-    ),
-    "a space, which is no byte": (
-        put("model", "vocab", "a b", to=900), "model.vocab[\"a b\"]: the character ' ' of 'a b'"
+    "a merge of a character that is no byte": (
+        both(
+            put("model", "vocab", "中", to=900),
+            put("model", "vocab", "中a", to=901),
+            lambda value: value["model"]["merges"].append("中 a"),
+        ),
+        'model.vocab["\\u4e2d"]: the character \'中\' of',
     ),
     "a lone surrogate": (
         put("model", "vocab", "\ud800", to=900), 'model.vocab["\\ud800"]: the character'

@@ -645,7 +645,7 @@ def test_order_in_which_tokens_are_given_does_not_matter(
 ) -> None:
     tokens = [
         *vocabulary.ordinary_tokens.items(),
-        *dict.fromkeys(vocabulary.empty_ids, b"").items(),
+        *vocabulary.unused_tokens.items(),
     ]
     special_tokens = list(vocabulary.special_tokens.items())
     settings = list(vocabulary.settings.items())

@@ -16,7 +16,7 @@ from bpetite._corpus import BatchCorpus, DocumentCorpus, NormalizedCorpus, check
 from bpetite._decoder import as_list
 from bpetite._engine import _native, python
 from bpetite._engine.contract import FREE_LEARNING
-from bpetite._engine.staged import StagedEncoder
+from bpetite._engine.staged import StagedEncoder, merge_of
 from bpetite._pattern_tree import pattern_tree
 from bpetite._piece_records import Totals
 from bpetite._pretokenizer import PATTERNS, TIKTOKEN_CL100K
@@ -109,7 +109,7 @@ def make_text_encoder(vocabulary: Vocabulary) -> contract.TextEncoder:
         None if reason or not before else _MAX_DIGITS[before[0]],
     )
     if reason:
-        return python.TextEncoder(vocabulary, encoder.merge, _warning_of(reason))
+        return python.TextEncoder(vocabulary, merge_of(vocabulary, encoder), _warning_of(reason))
     is_staged = vocabulary.normalizer or vocabulary.stages != NO_STAGES
     return StagedEncoder(vocabulary, encoder) if is_staged else encoder
 

@@ -5,16 +5,16 @@ The native engine knows neither, but most texts have no such literals and are no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bpetite._arguments import Frame, Text, as_str, raise_in_whole, view_of
+from bpetite._arguments import Frame, Text, as_bytes, as_str, raise_in_whole, view_of
 from bpetite._corpus import normal_run
 from bpetite._engine import python
 from bpetite._engine.arrays import as_array
 from bpetite._stages import StagedSplitter
 from bpetite._unicode import are_nfc, form_changes, is_nfc, with_changes
-from bpetite._vocabulary import Vocabulary
+from bpetite._vocabulary import IMPOSSIBLE_BYTES, Vocabulary
 
 if TYPE_CHECKING:
     from bpetite._engine import _native
@@ -33,7 +33,8 @@ class StagedEncoder(python.TextEncoder):
         self._ordinary = encoder.with_special_tokens({})
         self._is_nfc = vocabulary.normalizers == (("NFC",),)
         self._has_space = "space" in vocabulary.stages.steps
-        super().__init__(vocabulary, encoder.merge, None)
+        self._dropped = _dropped(vocabulary)
+        super().__init__(vocabulary, merge_of(vocabulary, encoder), None)
 
     def _use(self, special_tokens: Mapping[str, int]) -> None:
         super()._use(special_tokens)
@@ -51,6 +52,14 @@ class StagedEncoder(python.TextEncoder):
 
         Raises UnicodeEncodeError for a lone surrogate if the text changes.
         """
+        plain = self._found_plain(text, ordinary)
+        if self._dropped and plain is not None:
+            data = as_bytes(plain)
+            return plain if len(data.translate(None, self._dropped)) == len(data) else None
+        return plain
+
+    def _found_plain(self, text: Text, ordinary: bool) -> Text | None:
+        """Return such a text if no byte is dropped."""
         is_usual = self._is_nfc and (ordinary or self._finds_literals)
         if is_usual and isinstance(text, str):
             if text.isascii():
@@ -81,9 +90,11 @@ class StagedEncoder(python.TextEncoder):
     def _spaced(self, text: str) -> str:
         return " " + text if self._has_space and text and not text.startswith(" ") else text
 
-    def _by_segments(self, text: Text, item_size: int) -> memoryview:
+    def _by_segments(self, text: Text, item_size: int, ordinary: bool) -> memoryview:
         """Return the ids of a text; only the text between literals goes to the native encoder."""
         string = as_str(text)
+        if self._dropped:
+            return as_array(super().encode(string, ordinary), item_size)
         try:
             split = [*self._splitter.split(string)]
         except UnicodeEncodeError as error:
@@ -104,19 +115,19 @@ class StagedEncoder(python.TextEncoder):
     def encode(self, text: Text, ordinary: bool = False, threads: int = 1) -> list[int]:
         plain = self._plain(text, ordinary)
         if plain is None:
-            return self._by_segments(text, 4).tolist()
+            return self._by_segments(text, 4, ordinary).tolist()
         return self._native.encode(plain, ordinary, threads)
 
     def count(self, text: Text, ordinary: bool = False) -> int:
         plain = self._plain(text, ordinary)
         if plain is None:
-            return len(self._by_segments(text, 4))
+            return len(self._by_segments(text, 4, ordinary))
         return self._native.count(plain, ordinary)
 
     def encode_array(self, text: Text, ordinary: bool, item_size: int, threads: int) -> memoryview:
         plain = self._plain(text, ordinary)
         if plain is None:
-            return self._by_segments(text, item_size)
+            return self._by_segments(text, item_size, ordinary)
         return self._native.encode_array(plain, ordinary, item_size, threads)
 
     def encode_batch(
@@ -145,6 +156,23 @@ class StagedEncoder(python.TextEncoder):
         if self._is_nfc and self._finds_literals and are_normal(parts):
             return self._native.encode_parts(parts, item_size)
         return super().encode_parts(parts, item_size)
+
+
+def _dropped(vocabulary: Vocabulary) -> bytes:
+    """Return the bytes that texts may have and that are dropped."""
+    if not vocabulary.stages.drops_unknown:
+        return b""
+    return vocabulary.absent_bytes.translate(None, IMPOSSIBLE_BYTES)
+
+
+def merge_of(
+    vocabulary: Vocabulary, encoder: _native.TextEncoder
+) -> Callable[[bytes], Sequence[int]]:
+    """Return how the native encoder of a vocabulary merges one piece."""
+    dropped = _dropped(vocabulary)
+    if not dropped:
+        return encoder.merge
+    return lambda piece: encoder.merge(piece.translate(None, dropped))
 
 
 def are_normal(parts: Iterable[str]) -> bool:

@@ -91,7 +91,7 @@ def _document_2(vocabulary: Vocabulary) -> dict[str, object]:
             str(id): list(token)
             for id, token in (
                 *vocabulary.other_tokens.items(),
-                *dict.fromkeys(sorted(vocabulary.empty_ids), b"").items(),
+                *((id, b"") for id, token in sorted(vocabulary.unused_tokens.items()) if not token),
             )
         },
         "ignore_merges": vocabulary.ignore_merges,
@@ -102,8 +102,14 @@ def _document_2(vocabulary: Vocabulary) -> dict[str, object]:
         "prefix_ids": vocabulary.prefix_ids,
         "suffix_ids": vocabulary.suffix_ids,
         "settings": dict(vocabulary.settings),
+        **({"unused_tokens": unused} if (unused := _unused(vocabulary)) else {}),
         **({"stages": vocabulary.stages.document()} if vocabulary.stages != NO_STAGES else {}),
     }
+
+
+def _unused(vocabulary: Vocabulary) -> dict[str, list[int]]:
+    unused = sorted(vocabulary.unused_tokens.items())
+    return {str(id): list(token) for id, token in unused if token}
 
 
 _EMPTY = Vocabulary((), {}, GPT2_PATTERN)
@@ -218,7 +224,7 @@ def _check_vocab(
 
 def _read_2(file: SourceFile, document: dict[str, Any]) -> Vocabulary:
     """Return the vocabulary of schema version 2: any byte-level BPE vocabulary."""
-    given_stages = document.pop("stages", None)
+    given_stages, given_unused = document.pop("stages", None), document.pop("unused_tokens", {})
     _check_keys(file, document, _document_2(_EMPTY))
     file.check_value(document["unicode_version"], "unicode_version", UNICODE_VERSION)
     file.check_value(document["ignore_merges"], "ignore_merges", True, False)
@@ -229,7 +235,9 @@ def _read_2(file: SourceFile, document: dict[str, Any]) -> Vocabulary:
     given = {byte: id for byte, id in enumerate(byte_ids) if id is not None}
     file.check_ids(given, "byte_ids")
     absent_bytes = bytes(byte for byte in range(BYTE_COUNT) if byte not in given)
-    for byte in absent_bytes if _field(given_stages, "unknown_id") is None else ():
+    has_unknown = _field(given_stages, "unknown_id") is not None
+    has_unknown = has_unknown or _field(given_stages, "drops_unknown") is True
+    for byte in () if has_unknown else absent_bytes:
         if byte not in IMPOSSIBLE_BYTES:
             file.refuse(f"byte_ids[{byte}]", None, "an id, since UTF-8 has this byte")
     tokens = {id: bytes([byte]) for byte, id in given.items()}
@@ -253,13 +261,19 @@ def _read_2(file: SourceFile, document: dict[str, Any]) -> Vocabulary:
         tokens |= other_tokens
         merges, merge_ids = _merges_2(file, flat, runs, tokens, cut)
     token_with_bytes = tokens.get if native is None else native.token
+    unused = _other_tokens(file, given_unused, given_tokens, "unused_tokens")
+    for id, unused_token in unused.items():
+        if not unused_token or token_with_bytes(id) is not None:
+            file.refuse(f'unused_tokens["{id}"]', list(unused_token), "bytes, and an id of its own")
     for id in given_tokens.keys() - other_tokens.keys():
         if token_with_bytes(id) is not None:
             file.refuse(f'other_tokens["{id}"]', [], "the bytes that a merge gives it")
 
+    unmade = given_tokens | unused
+
     def token_of(id: int) -> bytes | None:
         token = token_with_bytes(id)
-        return given_tokens.get(id) if token is None else token
+        return unmade.get(id) if token is None else token
 
     special_tokens = _special_tokens(file, document["special_tokens"], ALL_IDS)
     pattern = file.checked_pattern(document["pretokenizer_pattern"], "pretokenizer_pattern")
@@ -271,7 +285,7 @@ def _read_2(file: SourceFile, document: dict[str, Any]) -> Vocabulary:
             for number, pattern in enumerate(more_patterns)
         ),
         "absent_bytes": absent_bytes,
-        "empty_ids": frozenset(given_tokens.keys() - other_tokens.keys()),
+        "unused_tokens": {id: b"" for id, token in given_tokens.items() if not token} | unused,
         "normalizer": document["normalizer"],
         "kept_special_tokens": _kept(file, document["kept_special_tokens"], special_tokens),
         "settings": file.checked_object(document["settings"], "settings"),
@@ -301,25 +315,25 @@ def _read_2(file: SourceFile, document: dict[str, Any]) -> Vocabulary:
         vocabulary.know_tokens(tokens)
     with file.path_in_errors():
         ids = [vocabulary.n_vocab - 1] if absent_bytes else ()
-        check_absent_bytes(absent_bytes, ids, vocabulary.stages.unknown_id is not None)
+        check_absent_bytes(absent_bytes, ids, has_unknown)
     if vocabulary.stages.has_words:
         check_first_tokens(file, vocabulary.stages, vocabulary.id_of)
     return vocabulary
 
 
 def _other_tokens(
-    file: SourceFile, given_tokens: object, byte_ids: Collection[int]
+    file: SourceFile, given_tokens: object, known_ids: Collection[int], name: str = "other_tokens"
 ) -> dict[int, bytes]:
     other_tokens = {}
-    for key, given in file.checked_object(given_tokens, "other_tokens").items():
+    for key, given in file.checked_object(given_tokens, name).items():
         id = int(key) if key.isascii() and key.isdigit() and len(key) <= 10 else -1
         if str(id) != key or id not in ALL_IDS:
-            file.refuse("other_tokens", key, "ids as keys")
-        if id in byte_ids:
-            file.refuse("other_tokens", key, "an id of its own; a byte has it too")
-        path = f'other_tokens["{key}"]'
+            file.refuse(name, key, "ids as keys")
+        if id in known_ids:
+            file.refuse(name, key, "an id of its own; a byte has it too")
+        path = f'{name}["{key}"]'
         other_tokens[id] = _bytes(file, given, path)
-        if len(other_tokens[id]) == 1:
+        if len(other_tokens[id]) == 1 and name == "other_tokens":
             file.refuse(path, given, "no byte, or two at least")
     return dict(sorted(other_tokens.items()))
 

@@ -62,7 +62,7 @@ class Format(ABC):
         """
 
 
-TOKEN_FIELDS = ("byte_ids", "absent_bytes", "ordinary_tokens", "empty_ids", "special_tokens")
+TOKEN_FIELDS = ("byte_ids", "absent_bytes", "ordinary_tokens", "unused_tokens", "special_tokens")
 _FIELDS = (
     *TOKEN_FIELDS,
     *("merges", "merge_ids", "ignore_merges", "normalizer", "stages"),

@@ -95,11 +95,17 @@ def read(file: SourceFile) -> Vocabulary:
     literals = {text for text in literals if not is_byte_character(text)}
     if model.get("ignore_merges") and may_be_pieces(normalizers, stages):
         literals = {text for text in literals if not all(map(is_byte_character, text))}
-    tokens = {
-        id: file.token_bytes(text, "model.vocab")
-        for text, id in vocab.items()
-        if text not in literals
-    }
+    used = {*merged, *firsts}
+    tokens: dict[int, bytes] = {}
+    unused_tokens: dict[int, bytes] = {}
+    for text, id in vocab.items():
+        if text not in literals:
+            try:
+                tokens[id] = to_bytes(text)
+            except ValueError:
+                if text in used or not is_encodable(text):
+                    file.token_bytes(text, "model.vocab")  # raises with its path
+                unused_tokens[id] = text.encode()
     # An added token may stand for a byte that no text has: where it is decoded, it is that byte.
     for literal, token in stages.literal_bytes:
         if len(token) == 1 and token in _IMPOSSIBLE and literal not in vocab:
@@ -112,6 +118,7 @@ def read(file: SourceFile) -> Vocabulary:
             [(vocab[left], vocab[right]) for left, right in pairs],
             special_tokens,
             patterns[0],
+            unused_tokens=unused_tokens,
             ignore_merges=bool(model.get("ignore_merges")),
             more_patterns=tuple(patterns[1:]),
             normalizer="NFC" if is_nfc else None,
@@ -387,9 +394,11 @@ def _words(file: SourceFile, model: dict[str, Any], vocab: Mapping[str, int]) ->
     if not isinstance(unknown, (str, type(None))):
         file.refuse("model.unk_token", unknown, "a string or null")
     if absent and unknown is None:
-        wanted = "a token for each byte, or tokenizers drops what has none"
-        file.refuse("model.vocab", f"none for {absent[0]!r}", wanted)
-    if absent and unknown not in vocab:
+        if affixes != [b"", b""] or model.get("ignore_merges"):
+            wanted = "a token for each byte, or tokenizers drops what has none"
+            file.refuse("model.vocab", f"none for {absent[0]!r}", wanted)
+        words["drops_unknown"] = True
+    elif absent and unknown not in vocab:
         file.refuse("model.unk_token", unknown, "a token of model.vocab")
     if absent and unknown is not None:
         words |= {"unknown_id": vocab[unknown], "fuses_unknown": bool(model.get("fuse_unk"))}

@@ -38,7 +38,7 @@ def to_bytes(vocabulary: Vocabulary) -> bytes:
 
 def _document(vocabulary: Vocabulary) -> dict[str, Any]:
     texts = {id: to_characters(token) for id, token in vocabulary.ordinary_tokens.items()}
-    texts |= dict.fromkeys(vocabulary.empty_ids, "")
+    texts |= {id: token.decode() for id, token in vocabulary.unused_tokens.items()}
     if len(set(texts.values())) < len(texts):
         _refuse("two ids with the same bytes")
     ids_of_texts = {text: id for id, text in texts.items()}

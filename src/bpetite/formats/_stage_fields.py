@@ -41,7 +41,8 @@ def read_stages(
     unknown_id = document.get("unknown_id")
     if unknown_id is not None and type(unknown_id) is not int:
         file.refuse("stages.unknown_id", unknown_id, "the id of a token")
-    file.check_value(document.get("fuses_unknown", False), "stages.fuses_unknown", True, False)
+    for name in ("fuses_unknown", "drops_unknown"):
+        file.check_value(document.get(name, False), f"stages.{name}", True, False)
     stages = Stages(
         tuple(
             _normalizer(file, each, f"stages.normalizers[{number}]")
@@ -54,7 +55,10 @@ def read_stages(
         _affix(file, document.get("suffix", ""), "stages.suffix"),
         unknown_id,
         document.get("fuses_unknown", False),
+        document.get("drops_unknown", False),
     )
+    if stages.drops_unknown and stages.has_words:
+        file.refuse("stages.drops_unknown", True, "false beside an affix or a token")
     if not document or document.keys() != stages.document().keys():
         file.refuse("stages", [*document], "fields that have a value, each")
     with file.path_in_errors("stages: "):

