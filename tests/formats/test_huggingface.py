@@ -1431,7 +1431,10 @@ def test_several_templates_in_files_of_their_own_are_kept(tmp_path: Path) -> Non
 
 
 WRONG_SETTINGS: dict[str, tuple[object, str]] = {
-    "a prefix space": ({"add_prefix_space": True}, "add_prefix_space: expected false, got true"),
+    "a beginning that is no special token": (
+        {"add_bos_token": True, "bos_token": "<c>"},
+        'bos_token: expected a special token, since add_bos_token is true, got "<c>"',
+    ),
     "a token that is a number": ({"bos_token": 5}, "bos_token: expected a token, got 5"),
     "a token without content": ({"eos_token": {"content": 5}}, "eos_token: expected a token, got"),
     "a token with a lone surrogate": ({"pad_token": "\ud800"}, "pad_token: expected a token, got"),
@@ -1474,7 +1477,7 @@ WRONG_SETTINGS: dict[str, tuple[object, str]] = {
     ),
     "an added token that takes the space before it": (
         {"added_tokens_decoder": {str(SIZE): {"content": "<a>", "special": True, "lstrip": True}}},
-        f'added_tokens_decoder["{SIZE}"].lstrip: expected false, got true',
+        f'added_tokens_decoder["{SIZE}"].lstrip: expected what tokenizer.json says, got true',
     ),
     "a length that is a string": (
         {"model_max_length": "5"}, 'model_max_length: expected a number above 0, got "5"'
@@ -1544,6 +1547,56 @@ def test_a_setting_that_names_no_token_is_not_saved(tmp_path: Path) -> None:
     made = Vocabulary((), {"<a>": 256}, PATTERNS["gpt2"], settings={"eos_token": "<c>"})
     said = refusal(lambda: Tokenizer(made).save(tmp_path / "model", format="huggingface"))
     assert "tokenizer_config.json: eos_token: expected a special token of the vocabulary" in said
+
+
+def test_ids_around_texts_may_stand_in_the_config(tmp_path: Path) -> None:
+    config = {"add_bos_token": True, "bos_token": "<a>", "add_eos_token": True, "eos_token": "<b>"}
+    folder = folder_of(tmp_path, config)
+    tokenizer = Tokenizer.load(folder)
+    start, end = tokenizer.special_tokens["<a>"], tokenizer.special_tokens["<b>"]
+    assert tokenizer.encode("x") == [120]
+    assert tokenizer.encode("x", add_special_tokens=True) == [start, 120, end]
+    tokenizer.save(tmp_path / "again", format="huggingface")
+    assert Tokenizer.load(tmp_path / "again") == tokenizer
+    library = tokenizers.Tokenizer.from_file(str(tmp_path / "again" / "tokenizer.json"))
+    assert library.encode("x").ids == [start, 120, end]
+
+
+@pytest.mark.parametrize("space", [False, True])
+@pytest.mark.parametrize("name", ["GPT2Tokenizer", "PreTrainedTokenizerFast"])
+def test_a_prefix_space_is_that_of_transformers(name: str, space: bool, tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    config = {"tokenizer_class": name, "add_prefix_space": space, "eos_token": "<a>"}
+    others = {"bos_token": "<a>", "unk_token": "<a>"}
+    folder = folder_of(tmp_path, config | others)
+    tokenizer = Tokenizer.load(folder)
+    library = transformers.AutoTokenizer.from_pretrained(folder)
+    for text in ("ab cd", " ab", "", "x<a>ab"):
+        assert tokenizer.encode(text) == library(text, add_special_tokens=False)["input_ids"]
+    tokenizer.save(tmp_path / "again", format="huggingface")
+    assert Tokenizer.load(tmp_path / "again").encode("ab") == tokenizer.encode("ab")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("special_tokens_map.json", {"additional_special_tokens": ["<new>"]}),
+        ("special_tokens_map.json", {"bos_token": {"content": "<new>"}}),
+        ("added_tokens.json", {"<new>": 999}),
+        ("added_tokens.json", {"<a>": 999}),
+    ],
+)
+def test_tokens_of_other_files_must_be_in_the_vocabulary(
+    name: str, content: object, tmp_path: Path
+) -> None:
+    folder = folder_of(tmp_path, {}, **{name: json.dumps(content)})
+    assert "expected a special token of the vocabulary" in refusal(lambda: Tokenizer.load(folder))
+
+
+def test_tokens_of_other_files_may_be_those_of_the_vocabulary(tmp_path: Path) -> None:
+    tokens = json.dumps({"bos_token": "<a>", "additional_special_tokens": ["<b>"]})
+    folder = folder_of(tmp_path, {}, **{"special_tokens_map.json": tokens})
+    assert Tokenizer.load(folder).encode("<a>") == [SIZE]
 
 
 def test_settings_do_not_keep_a_folder_from_an_eos_token(tmp_path: Path) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 
 from bpetite._vocabulary import Vocabulary
 from bpetite.formats._files import SourceFile
 from bpetite.formats._format import Format, Source, check_round_trip
 from bpetite.formats._huggingface_read import MATCH_ALL, PRE_TOKENIZERS, read
 from bpetite.formats._huggingface_write import to_bytes
-from bpetite.formats._model_folder import read_settings, settings_files
+from bpetite.formats._model_folder import in_folder, settings_files
 from bpetite.formats._portable_regex import to_portable
 from bpetite.formats._reference import Encode, Reference
 
@@ -31,12 +30,14 @@ class HuggingFace(Format):
         """Return whether the file has a model."""
         return isinstance(file.document.get("model"), dict)
 
-    def read(self, source: Source) -> tuple[Vocabulary, Reference]:
+    def read(self, source: Source) -> tuple[Vocabulary, Reference | None]:
         vocabulary = read(source.file)
         if source.folder is not None:
-            settings = read_settings(source.folder, vocabulary)
-            vocabulary = replace(vocabulary, settings=settings)
+            configured = in_folder(source.folder, vocabulary)
             source.file.check_unchanged()
+            if configured.stages != vocabulary.stages:
+                return configured, None  # tokenizers alone does not read the folder
+            vocabulary = configured
         text = source.file.text()
         return vocabulary, Reference("tokenizers", lambda: reference_encode(text))
 

@@ -10,10 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bpetite._pretokenizer import GPT2_PATTERN
 from bpetite._vocabulary import Vocabulary, is_encodable
 from bpetite.formats._files import SourceFile, shown
 
 _CONFIG = "tokenizer_config.json"
+_MAP = "special_tokens_map.json"
+_ADDED = "added_tokens.json"
 _TEMPLATE = "chat_template.jinja"
 _TEMPLATE_FOLDER = "additional_chat_templates"
 """The folder of chat templates that have names."""
@@ -40,11 +43,80 @@ _END = "<|endoftext|>"
 GPT2_CLASSES = (None, "GPT2Tokenizer", "GPT2TokenizerFast")
 """The classes whose default `eos_token` is `_END`; None if config.json decides, as for GPT-2."""
 
+_SPACE_CLASSES = (
+    *("GPT2", "Roberta", "Bart", "LED", "Longformer"),
+    *("Deberta", "Blenderbot", "CodeGen"),
+)
+"""What the names of classes begin with that give their `add_prefix_space` to a ByteLevel."""
+
+_SPACED = ("space", "isolated")
+
 _NO_TOKEN = ""
 """The setting `eos_token` of a folder that has none, though `_END` is a token."""
 
 _NAMED = "chat_template."
 """The beginning of the setting of a chat template that has a name."""
+
+
+def in_folder(folder: Path, vocabulary: Vocabulary) -> Vocabulary:
+    """Return the vocabulary of a tokenizer.json with what its folder says, and its settings.
+
+    The tokenizer.json decides the ids of a text. The config may add the ids around it, and for some
+    classes a space before it.
+
+    Raises ValueError, naming the file and the field, if the files contradict each other.
+    """
+    if (folder / _CONFIG).exists():
+        vocabulary = _configured(SourceFile(folder / _CONFIG), vocabulary)
+    for name in (_MAP, _ADDED):
+        if (folder / name).exists():
+            _check_literals(SourceFile(folder / name), vocabulary)
+    return replace(vocabulary, settings=read_settings(folder, vocabulary))
+
+
+def _configured(file: SourceFile, vocabulary: Vocabulary) -> Vocabulary:
+    """Return a vocabulary with what a tokenizer_config.json adds to the ids of texts."""
+    config = file.document
+    added: dict[str, Any] = {}
+    for field, name, ids in (
+        ("add_bos_token", "bos_token", vocabulary.prefix_ids),
+        ("add_eos_token", "eos_token", vocabulary.suffix_ids),
+    ):
+        if config.get(field, False) and not ids:
+            literal = _literal_of(config.get(name))
+            if literal not in vocabulary.special_tokens:
+                file.refuse(name, config.get(name), f"a special token, since {field} is true")
+            added["prefix_ids" if name == "bos_token" else "suffix_ids"] = (
+                vocabulary.special_tokens[literal],
+            )
+    space = config.get("add_prefix_space")
+    if (
+        space is not None
+        and str(config.get("tokenizer_class")).startswith(_SPACE_CLASSES)
+        and vocabulary.patterns == (GPT2_PATTERN,)
+        and vocabulary.stages.steps in ((), _SPACED)
+    ):
+        stages = replace(vocabulary.stages, steps=_SPACED if space else ())
+        normalizer = vocabulary.normalizer
+        if space and normalizer:
+            stages, normalizer = replace(stages, normalizers=vocabulary.normalizers), None
+        vocabulary = replace(vocabulary, stages=stages, normalizer=normalizer)
+    return replace(vocabulary, **added) if added else vocabulary
+
+
+def _literal_of(token: object) -> Any:
+    return token.get("content") if isinstance(token, dict) else token
+
+
+def _check_literals(file: SourceFile, vocabulary: Vocabulary) -> None:
+    """Refuse a literal in a map of special tokens, or in a list of added ones, that has no id."""
+    for name, value in file.document.items():
+        is_id = type(value) is int
+        for token in value if isinstance(value, list) else [name if is_id else value]:
+            literal = _literal_of(token)
+            id = vocabulary.special_tokens.get(literal) if isinstance(literal, str) else None
+            if id is None or (is_id and id != value):
+                file.refuse(name, value, _A_TOKEN)
 
 
 def read_settings(folder: Path, vocabulary: Vocabulary) -> dict[str, str]:
@@ -117,14 +189,7 @@ def settings_files(folder: str, vocabulary: Vocabulary) -> dict[str, bytes]:
 def _from_config(file: SourceFile, vocabulary: Vocabulary) -> dict[str, str]:
     """Return the settings in a tokenizer_config.json, once its other fields are checked."""
     config, refuse = file.document, file.refuse
-    for field, ids in (
-        ("add_bos_token", vocabulary.prefix_ids),
-        ("add_eos_token", vocabulary.suffix_ids),
-    ):
-        if config.get(field, False) and not ids:
-            refuse(field, config[field], "false, since tokenizer.json adds no such token")
-    if config.get("add_prefix_space", False):
-        refuse("add_prefix_space", config["add_prefix_space"], "false")
+    flags = dict(vocabulary.stages.flags)
     decoder = file.checked_object(config.get("added_tokens_decoder", {}), "added_tokens_decoder")
     for key, token in decoder.items():
         path = f"added_tokens_decoder[{shown(key)}]"
@@ -132,14 +197,14 @@ def _from_config(file: SourceFile, vocabulary: Vocabulary) -> dict[str, str]:
         if not isinstance(content, str) or str(vocabulary.special_tokens.get(content)) != key:
             refuse(path, token, "an added token of tokenizer.json, with its id")
         for field in ("lstrip", "rstrip", "single_word"):
-            if token.get(field, False):
-                refuse(f"{path}.{field}", token[field], "false")
+            if token.get(field, False) is not (field in flags.get(content, ())):
+                refuse(f"{path}.{field}", token.get(field, False), "what tokenizer.json says")
         if token.get("special", False) == (content in vocabulary.kept_special_tokens):
             refuse(f"{path}.special", token.get("special", False), "what tokenizer.json says")
     settings = {}
     for field in _CONFIG_TOKENS:
         token = config.get(field)
-        literal = token.get("content") if isinstance(token, dict) else token
+        literal = _literal_of(token)
         if literal is not None:
             settings[field] = file.checked_string(literal, field, "a token")
             if literal not in vocabulary.special_tokens:
