@@ -166,6 +166,7 @@ class Assembler:
             tokens[""] = None
         if self._likely(0.2):
             tokens |= dict.fromkeys(self._some(_LITERALS, 3))
+        spell: Any = self._choice([list, " ".join])
         return {
             "type": "BPE",
             "dropout": None,
@@ -176,7 +177,7 @@ class Assembler:
             "byte_fallback": False,
             "ignore_merges": self._likely(0.2),
             "vocab": {token: id for id, token in enumerate(tokens)},
-            "merges": [list(pair) for pair in merges],
+            "merges": [*map(spell, merges)],
         }
 
     def _normalizer(self) -> Document | None:

@@ -44,6 +44,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<train::PieceCounter>()?;
     module.add_class::<train::PieceCounts>()?;
     module.add_class::<train::MergeLearner>()?;
+    module.add_function(wrap_pyfunction!(vocabulary::find_merges, module)?)?;
     module.add_function(wrap_pyfunction!(train::merge_records, module)?)?;
     module.add_function(wrap_pyfunction!(train::partition_records, module)?)?;
     module.add_function(wrap_pyfunction!(instruction_set, module)?)?;

@@ -1,5 +1,6 @@
 //! Vocabularies, for Python.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 
 use pyo3::exceptions::PyValueError;
@@ -10,7 +11,7 @@ use super::interrupt::{GIL_RELEASE_MIN_SIZE, caught, run};
 use super::list::gathered;
 use super::object::{copied_bytes, new_decoded, new_int, new_tuple};
 use crate::interrupt::Interrupt;
-use crate::mem::growth::{collected, granted, push, with_room};
+use crate::mem::growth::{collected, filled, granted, push, with_room};
 use crate::tokens::Tokens;
 use crate::types::TokenIndex;
 use crate::vocabulary::{Vocabulary, tiktoken::parse_ranks};
@@ -244,6 +245,75 @@ fn plain_integer(value: &Bound<'_, PyAny>) -> Option<u32> {
 /// Returns a list of ints of 32 bits.
 fn plain(values: &Bound<'_, PyAny>) -> Option<Vec<u32>> {
     all(values.cast::<PyList>().ok()?.iter().map(|value| plain_integer(&value)))
+}
+
+/// Three lists of integers of four bytes each.
+type Found<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+
+/// Returns the ids of merges that are spelled "a b", given the id of each token's text.
+///
+/// The lists are the left and the right id of each merge; the ids that they make, in runs of a first
+/// id and a length; and the ids of the other tokens, which no merge makes before another uses them.
+/// None leaves the merges to Python: one names a text that is no token, or is spelled otherwise.
+#[pyfunction]
+pub fn find_merges<'py>(
+    vocab: &Bound<'py, PyAny>,
+    merges: &Bound<'py, PyAny>,
+) -> PyResult<Option<Found<'py>>> {
+    let py = vocab.py();
+    let (Ok(vocab), Ok(merges)) = (vocab.cast::<PyDict>(), merges.cast::<PyList>()) else {
+        return Ok(None);
+    };
+    let find = || {
+        let items = vocab.iter();
+        let items =
+            all(items.map(|(text, id)| {
+                Some((text.cast_into::<PyString>().ok()?, plain_integer(&id)?))
+            }))?;
+        let merges = all(merges.iter().map(|merge| merge.cast_into::<PyString>().ok()))?;
+        let mut index_of = HashMap::new();
+        granted(index_of.try_reserve(items.len()));
+        for (index, (text, _)) in items.iter().enumerate() {
+            index_of.insert(text.to_str().ok()?, index);
+        }
+        let (mut flat, mut runs) = (with_room(2 * merges.len()), Vec::<u32>::new());
+        let (mut is_made, mut is_other) = (filled(false, items.len()), filled(false, items.len()));
+        let mut joined = String::new();
+        for merge in &merges {
+            let merge = merge.to_str().ok()?;
+            let (left, right) = merge.split_once(' ').filter(|_| !merge.starts_with("#version"))?;
+            joined.clear();
+            granted(joined.try_reserve(merge.len()));
+            joined.push_str(left);
+            joined.push_str(right);
+            for part in [left, right] {
+                let &index = index_of.get(part)?;
+                is_other[index] |= !is_made[index];
+                flat.push(items[index].1);
+            }
+            let &made = index_of.get(joined.as_str())?;
+            is_made[made] = true;
+            let id = items[made].1;
+            match runs.last_chunk_mut() {
+                Some([first, length]) if first.checked_add(*length) == Some(id) => *length += 1,
+                _ => [id, 1].into_iter().for_each(|item| push(&mut runs, item)),
+            }
+        }
+        let mut others = with_room(items.len());
+        for (index, (_, id)) in items.iter().enumerate() {
+            if is_other[index] || !is_made[index] {
+                others.push(*id);
+            }
+        }
+        Some((flat, runs, others))
+    };
+    let Some((flat, runs, others)) = caught(find)? else { return Ok(None) };
+    let bytes = |list: &[u32]| {
+        let mut bytes: Vec<u8> = caught(|| with_room(4 * list.len()))?;
+        list.iter().for_each(|item| bytes.extend_from_slice(&item.to_ne_bytes()));
+        copied_bytes(py, &bytes)
+    };
+    Ok(Some((bytes(&flat)?, bytes(&runs)?, bytes(&others)?)))
 }
 
 /// Returns the items of a dict of ids and bytes.

@@ -219,6 +219,16 @@ class Engine(Protocol[Counts]):
         Each language has the counts of its text, and those of its development text.
         """
 
+    def find_merges(
+        self, vocab: dict[str, int], merges: object, /
+    ) -> tuple[bytes, bytes, bytes] | None:
+        """Return the ids of merges that are spelled "a b", as integers of four bytes.
+
+        These are the left and the right id of each merge; the ids that they make, in runs of a
+        first id and a length; and the ids of other tokens, which no merge makes before another uses
+        them. None leaves the merges, and the wording of their errors, to Python.
+        """
+
     def read_merges(
         self,
         byte_ids: Sequence[int],

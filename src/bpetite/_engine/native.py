@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Counts = _native.PieceCounts | bytes
 PlainSteps = _native.PlainSteps
 make_native_tokens = _native.StreamTokens
+find_merges = _native.find_merges
 read_merges = _native.NativeVocabulary.from_merges
 
 # `_native` has scanners for the patterns that have names, and for tiktoken's own cl100k.

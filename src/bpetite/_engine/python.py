@@ -38,7 +38,7 @@ def _leave_to_python(*_: object) -> None:
     """Decline the work for which only the native engine has a faster way."""
 
 
-read_merges = read_ranks = make_native_tokens = _leave_to_python
+find_merges = read_merges = read_ranks = make_native_tokens = _leave_to_python
 
 
 class TextEncoder:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -14,7 +13,7 @@ from bpetite._unicode.byte_characters import to_characters
 from bpetite._vocabulary import BYTE_COUNT, NO_STAGES, Vocabulary
 from bpetite.formats._files import SourceFile, shown
 from bpetite.formats._format import Format, Source, check_round_trip, refuse_vocabulary
-from bpetite.formats._model_folder import GPT2_CLASSES, read_settings
+from bpetite.formats._model_folder import GPT2_CLASSES, in_folder
 from bpetite.formats._portable_regex import to_portable
 from bpetite.formats._reference import Encode, Reference
 
@@ -45,7 +44,7 @@ class Gpt2(Format):
         ids = sum(type(value) is int for value in file.document.values())
         return ids > len(file.document) // 2 > 50
 
-    def read(self, source: Source) -> tuple[Vocabulary, Reference]:
+    def read(self, source: Source) -> tuple[Vocabulary, Reference | None]:
         """Return the vocabulary of a vocab.json and the merges.txt beside it.
 
         The default pattern is GPT-2's. The default special tokens are the entries of vocab.json
@@ -58,8 +57,10 @@ class Gpt2(Format):
         vocabulary = _read(file, merges, pattern, source.special_tokens)
         if folder is not None:
             _check_folder(folder, is_pattern_given=pattern is not None)
-            vocabulary = replace(vocabulary, settings=read_settings(folder, vocabulary))
+            vocabulary = in_folder(folder, vocabulary)
         file.check_unchanged()
+        if vocabulary.stages != NO_STAGES:
+            return vocabulary, None  # tokenizers alone does not read the folder
         return vocabulary, Reference("tokenizers", lambda: reference_encode(file, vocabulary))
 
     def files(self, vocabulary: Vocabulary, path: str) -> dict[str, bytes]:

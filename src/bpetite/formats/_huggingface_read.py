@@ -7,24 +7,29 @@ are those of huggingface/tokenizers, 0.13 to 0.23.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
 from bpetite._automaton import automaton_of
+from bpetite._engine import ENGINE
 from bpetite._pretokenizer import GPT2_PATTERN
 from bpetite._stages import FLAGS, FORMS, normalized_literals
 from bpetite._unicode import WORD_SET
 from bpetite._unicode.byte_characters import is_byte_character, to_bytes, to_characters
 from bpetite._vocabulary import (
+    ABSENT_IDS,
     BYTE_COUNT,
     IMPOSSIBLE_BYTES,
     NO_STAGES,
     Stages,
     Vocabulary,
+    check_absent_bytes,
+    check_id_range,
+    check_special_tokens,
     is_encodable,
 )
-from bpetite.formats._files import SourceFile, shown
+from bpetite.formats._files import MAX_FILE_BYTES, SourceFile, shown
 from bpetite.formats._portable_regex import to_portable
 
 MATCH_ALL = r"[\s\S]+"
@@ -73,7 +78,10 @@ def read(file: SourceFile) -> Vocabulary:
     vocab = file.checked_object(model.get("vocab"), "model.vocab")
     file.check_ids(vocab, "model.vocab")
     words = _words(file, model, vocab)
-    pairs = _pairs(file, model.get("merges"), vocab, len(words["prefix"]))
+    found = None if words["prefix"] else ENGINE.find_merges(vocab, model.get("merges"))
+    pairs: list[tuple[str, str]] = []
+    if found is None:
+        pairs = _pairs(file, model.get("merges"), vocab, len(words["prefix"]))
     added = _added_tokens(file, document.get("added_tokens", []), vocab)
     special_tokens = {token["content"]: token["id"] for token in added}
     stages = Stages(
@@ -89,13 +97,37 @@ def read(file: SourceFile) -> Vocabulary:
     )
     is_nfc = stages == Stages((("NFC",),))
 
+    known_ids = {*vocab.values(), *special_tokens.values()}
+    prefix_ids, suffix_ids = _post_processor(file, known_ids)
+    ignore_merges = bool(model.get("ignore_merges"))
+    others: dict[str, Any] = {
+        "more_patterns": tuple(patterns[1:]),
+        "normalizer": "NFC" if is_nfc else None,
+        "stages": NO_STAGES if is_nfc else stages,
+        "kept_special_tokens": frozenset(
+            token["content"] for token in added if not token["special"]
+        ),
+        "prefix_ids": prefix_ids,
+        "suffix_ids": suffix_ids,
+    }
+    firsts = {*_first_tokens(words)} if stages.has_words else set()
+    hides = ignore_merges and may_be_pieces(normalizers, stages)
+
+    def is_literal(text: str) -> bool:
+        """Return whether a special token that no merge uses is no ordinary one too."""
+        characters = map(is_byte_character, text)
+        return text not in firsts and not (all(characters) if hides else is_byte_character(text))
+
+    if found is not None:
+        with file.path_in_errors("model: "):
+            vocabulary = _native_vocabulary(
+                vocab, found, special_tokens, is_literal, ignore_merges, patterns[0], others
+            )
+        if vocabulary is not None:
+            return vocabulary
+        pairs = _pairs(file, model.get("merges"), vocab, 0)
     merged = {*chain.from_iterable(pairs), *_joined(pairs, len(words["prefix"]))}
-    firsts = _first_tokens(words) if stages.has_words else ()
-    literals = special_tokens.keys() - merged - {*firsts}
-    literals = {text for text in literals if not is_byte_character(text)}
-    if model.get("ignore_merges") and may_be_pieces(normalizers, stages):
-        literals = {text for text in literals if not all(map(is_byte_character, text))}
-    used = {*merged, *firsts}
+    literals = {*filter(is_literal, special_tokens.keys() - merged)}
     tokens: dict[int, bytes] = {}
     unused_tokens: dict[int, bytes] = {}
     for text, id in vocab.items():
@@ -103,15 +135,10 @@ def read(file: SourceFile) -> Vocabulary:
             try:
                 tokens[id] = to_bytes(text)
             except ValueError:
-                if text in used or not is_encodable(text):
+                if text in merged or text in firsts or not is_encodable(text):
                     file.token_bytes(text, "model.vocab")  # raises with its path
                 unused_tokens[id] = text.encode()
-    # An added token may stand for a byte that no text has: where it is decoded, it is that byte.
-    for literal, token in stages.literal_bytes:
-        if len(token) == 1 and token in _IMPOSSIBLE and literal not in vocab:
-            tokens[special_tokens[literal]] = token
-    known_ids = {*vocab.values(), *special_tokens.values()}
-    prefix_ids, suffix_ids = _post_processor(file, known_ids)
+    tokens |= _impossible(vocab, special_tokens, stages)
     with file.path_in_errors("model: "):
         return Vocabulary.from_tokens(
             tokens,
@@ -119,16 +146,72 @@ def read(file: SourceFile) -> Vocabulary:
             special_tokens,
             patterns[0],
             unused_tokens=unused_tokens,
-            ignore_merges=bool(model.get("ignore_merges")),
-            more_patterns=tuple(patterns[1:]),
-            normalizer="NFC" if is_nfc else None,
-            stages=NO_STAGES if is_nfc else stages,
-            kept_special_tokens=frozenset(
-                token["content"] for token in added if not token["special"]
-            ),
-            prefix_ids=prefix_ids,
-            suffix_ids=suffix_ids,
+            ignore_merges=ignore_merges,
+            **others,
         )
+
+
+def _impossible(
+    vocab: Mapping[str, int], special_tokens: Mapping[str, int], stages: Stages
+) -> dict[int, bytes]:
+    """Return the added tokens that stand for a byte that no text has.
+
+    Where such a token is decoded, it is that byte.
+    """
+    return {
+        special_tokens[literal]: token
+        for literal, token in stages.literal_bytes
+        if len(token) == 1 and token in _IMPOSSIBLE and literal not in vocab
+    }
+
+
+def _native_vocabulary(
+    vocab: Mapping[str, int],
+    found: tuple[bytes, bytes, bytes],
+    special_tokens: Mapping[str, int],
+    is_literal: Callable[[str], bool],
+    ignore_merges: bool,
+    pattern: str,
+    others: dict[str, Any],
+) -> Vocabulary | None:
+    """Return the vocabulary of merges that the engine has found; None if it does not take them."""
+    stages: Stages = others["stages"]
+    flat, runs, unmade = (memoryview(each).cast("I").tolist() for each in found)
+    used, unmade_ids = {*flat}, {*unmade}
+    other_tokens = _impossible(vocab, special_tokens, stages)
+    unused_tokens: dict[int, bytes] = {}
+    for text, id in vocab.items():
+        if id in unmade_ids and (id in used or text not in special_tokens or not is_literal(text)):
+            try:
+                other_tokens[id] = to_bytes(text)
+            except ValueError:
+                if id in used or not is_encodable(text):
+                    return None
+                unused_tokens[id] = text.encode()
+    byte_ids = {token[0]: id for id, token in other_tokens.items() if len(token) == 1}
+    unused_tokens |= {id: token for id, token in other_tokens.items() if not token}
+    absent_bytes = bytes(byte for byte in range(BYTE_COUNT) if byte not in byte_ids)
+    has_unknown = stages.unknown_id is not None or stages.drops_unknown
+    ids = (*vocab.values(), *special_tokens.values()) if absent_bytes else ()
+    check_absent_bytes(absent_bytes, ids, has_unknown)
+    native = ENGINE.read_merges(
+        [id for _, id in sorted((ABSENT_IDS | byte_ids).items())],
+        {id: token for id, token in sorted(other_tokens.items()) if len(token) > 1},
+        flat,
+        [[first, length] for first, length in zip(runs[::2], runs[1::2], strict=True)],
+        ignore_merges,
+        MAX_FILE_BYTES,
+    )
+    if native is None:
+        return None
+    check_special_tokens(special_tokens, native.token, stages.literal_bytes)
+    check_id_range(special_tokens.values())
+    fields: dict[str, Any] = {
+        "unused_tokens": unused_tokens,
+        "absent_bytes": absent_bytes,
+        "native": native,
+    }
+    return Vocabulary((), special_tokens, pattern, **fields, **others)
 
 
 def may_be_pieces(normalizers: tuple[tuple[str, ...], ...], stages: Stages) -> bool:

@@ -59,19 +59,20 @@ _NAMED = "chat_template."
 
 
 def in_folder(folder: Path, vocabulary: Vocabulary) -> Vocabulary:
-    """Return the vocabulary of a tokenizer.json with what its folder says, and its settings.
+    """Return a vocabulary with what its folder says, and its settings.
 
-    The tokenizer.json decides the ids of a text. The config may add the ids around it, and for some
+    The vocabulary decides the ids of a text. The config may add the ids around it, and for some
     classes a space before it.
 
     Raises ValueError, naming the file and the field, if the files contradict each other.
     """
-    if (folder / _CONFIG).exists():
-        vocabulary = _configured(SourceFile(folder / _CONFIG), vocabulary)
+    config = SourceFile(folder / _CONFIG) if (folder / _CONFIG).exists() else None
+    if config is not None:
+        vocabulary = _configured(config, vocabulary)
     for name in (_MAP, _ADDED):
         if (folder / name).exists():
             _check_literals(SourceFile(folder / name), vocabulary)
-    return replace(vocabulary, settings=read_settings(folder, vocabulary))
+    return replace(vocabulary, settings=_settings(folder, config, vocabulary))
 
 
 def _configured(file: SourceFile, vocabulary: Vocabulary) -> Vocabulary:
@@ -92,7 +93,7 @@ def _configured(file: SourceFile, vocabulary: Vocabulary) -> Vocabulary:
     space = config.get("add_prefix_space")
     if (
         space is not None
-        and str(config.get("tokenizer_class")).startswith(_SPACE_CLASSES)
+        and str(config.get("tokenizer_class") or "GPT2").startswith(_SPACE_CLASSES)
         and vocabulary.patterns == (GPT2_PATTERN,)
         and vocabulary.stages.steps in ((), _SPACED)
     ):
@@ -119,14 +120,8 @@ def _check_literals(file: SourceFile, vocabulary: Vocabulary) -> None:
                 file.refuse(name, value, _A_TOKEN)
 
 
-def read_settings(folder: Path, vocabulary: Vocabulary) -> dict[str, str]:
-    """Return the settings of a model folder.
-
-    Raises ValueError, naming the file and the field, if they contradict the vocabulary.
-    """
-    settings: dict[str, str] = {}
-    if (folder / _CONFIG).exists():
-        settings = _from_config(SourceFile(folder / _CONFIG), vocabulary)
+def _settings(folder: Path, config: SourceFile | None, vocabulary: Vocabulary) -> dict[str, str]:
+    settings = {} if config is None else _from_config(config, vocabulary)
     if (folder / _TEMPLATE).exists():
         settings["chat_template"] = SourceFile(folder / _TEMPLATE).text()
     if not settings.get("chat_template", "none"):
