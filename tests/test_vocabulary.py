@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from support.examples import few_examples
 
 from bpetite import Tokenizer
+from bpetite._encoder import merge_ids
 from bpetite._vocabulary import MAX_ID, Pair, Stages, Vocabulary, as_id, is_encodable
+from bpetite.analysis import explain
 
 PATTERN = r"\S+|\s+"
 BYTES_OF = {byte: bytes([byte]) for byte in range(256)}
@@ -141,6 +143,30 @@ def test_only_bytes_of_no_text_may_lack_a_token() -> None:
         tokenizer.encode_bytes(b"a\xff")
     with pytest.raises(ValueError, match="no id stands for the single byte 0x61"):
         vocabulary_of({id: token for id, token in BYTES_OF.items() if id != 97}, [])
+
+
+def test_a_vocabulary_without_some_bytes_counts_those_it_has() -> None:
+    tokenizer = Tokenizer(
+        vocabulary_of({**WITHOUT_FF, 300: b"ab", 310: b"abc"}, [(97, 98), (300, 99)])
+    )
+    assert repr(tokenizer) == "<Tokenizer: 257 ids = 255 bytes + 2 merges>"
+    assert tokenizer.with_vocab_size(256).merges == ((97, 98),)
+    assert [piece.ids for piece in explain(tokenizer, "abcd")] == [(310, 100)]
+
+
+def test_bytes_that_are_parts_of_characters_merge_as_they_are() -> None:
+    """Also if the engine looks for words and characters in usual pieces."""
+    words = "".join(f"{left}{right} " for left in "你好世界中文" for right in "你好世界中文日本")
+    tokenizer = Tokenizer.train(words, 290)
+    rank_of = {pair: rank for rank, pair in enumerate(tokenizer.merges)}
+    made = range(256, 256 + len(rank_of))
+    some = random.Random(3)
+    data = words.encode()
+    for _ in range(3000):
+        start = some.randrange(len(data))
+        parts = (data[start : start + some.randrange(20)], bytes(some.choices(data, k=5)))
+        piece = b"".join(some.sample(parts, 2))
+        assert tokenizer.encode_bytes(piece) == merge_ids([*piece], rank_of, made)
 
 
 def test_tokens_of_no_bytes_add_nothing() -> None:
