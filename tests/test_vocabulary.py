@@ -149,7 +149,7 @@ def test_a_vocabulary_without_some_bytes_counts_those_it_has() -> None:
     tokenizer = Tokenizer(
         vocabulary_of({**WITHOUT_FF, 300: b"ab", 310: b"abc"}, [(97, 98), (300, 99)])
     )
-    assert repr(tokenizer) == "<Tokenizer: 257 ids = 255 bytes + 2 merges>"
+    assert repr(tokenizer) == "<Tokenizer: 257 ids = 255 bytes + 2 merges + 0 special tokens>"
     assert tokenizer.with_vocab_size(256).merges == ((97, 98),)
     assert [piece.ids for piece in explain(tokenizer, "abcd")] == [(310, 100)]
 
