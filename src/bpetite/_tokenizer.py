@@ -164,7 +164,8 @@ class Tokenizer(VocabularyView, MakesStreams):
         backtracks, has possessive quantifiers or atomic groups, or is not that of the counts.
         Raises ValueError for a required token that the pattern splits or the base normalizes, for
         counted pieces that the base normalizes, for a base with several patterns without a
-        `pattern`, if the names in `corpus` and `balance` differ, and for an empty development text.
+        `pattern` or with other stages of a tokenizer.json, if the names in `corpus` and `balance`
+        differ, and for an empty development text.
         Raises UnicodeEncodeError for a lone surrogate, with its position in the document,
         UnicodeDecodeError for bytes that are not UTF-8, and ValueError for a file that is not, with
         its name and the offset in bytes. Raises OSError for a file that cannot be read, and
@@ -436,7 +437,8 @@ class Tokenizer(VocabularyView, MakesStreams):
 
         Raises UnicodeEncodeError for a lone surrogate, with its position in its part, and TypeError
         for a part that is no `str`. A note names the part. Raises ValueError for a `dtype` that
-        cannot hold all ids.
+        cannot hold all ids, and for a vocabulary from Hugging Face whose stages look across parts:
+        a normalizer other than NFC, a space before texts, or pieces that are dropped or joined.
         """
         item_size = self._encoders.item_size(dtype)
         parts = _arguments.check_parts(parts)
@@ -822,7 +824,7 @@ class Tokenizer(VocabularyView, MakesStreams):
 
         Raises ValueError for a `vocab_size` below 256, or above the number of bytes and merges.
         Raises ValueError for a vocabulary from elsewhere whose merges of lowest rank need tokens of
-        higher rank.
+        higher rank, or whose words have a prefix or suffix.
         """
         size = _arguments.check_vocab_size(vocab_size)
         return Tokenizer(_derived.first(self._vocabulary, size))

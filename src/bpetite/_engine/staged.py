@@ -102,8 +102,10 @@ class StagedEncoder(python.TextEncoder):
         segments = [self._spaced(segment) for segment, _ in split]
         ids, offsets = self._ordinary.encode_batch(segments, ((), ()), item_size, 1)
         data = ids.cast("B")
-        special_tokens = self._special_tokens.items()
-        special = {literal: bytes(as_array([id], item_size)) for literal, id in special_tokens}
+        special = {
+            literal: bytes(as_array([self._special_tokens[literal]], item_size))
+            for literal in {literal for _, literal in split if literal}
+        }
         ends = [item_size * offset for offset in offsets]
         parts = [
             part
