@@ -79,7 +79,10 @@ class Encoders:
             flags = {
                 flag for key, each in vocabulary.stages.flags if key in literals for flag in each
             }
-            splitter = ChunkSplitter(Pretokenizer.of(vocabulary), literals, flags)
+            pretokenizer = Pretokenizer.of(vocabulary)
+            if vocabulary.normalizers and "normalized" in flags:
+                pretokenizer.forget_splits()  # the text itself does not show such literals
+            splitter = ChunkSplitter(pretokenizer, literals, flags)
             if len(self._splitters) >= _MAX_ENCODERS:
                 self._splitters.clear()
             self._splitters[chosen] = splitter

@@ -132,6 +132,10 @@ class Pretokenizer:
         )
         return pretokenizer
 
+    def forget_splits(self) -> None:
+        """Know no place where a text may be split before it is normalized."""
+        self._has_splits = False
+
     def _splitter(self, patterns: Iterable[str]) -> Callable[[str], list[str]]:
         if self._steps:
             return _split_in_steps(self._steps, patterns)

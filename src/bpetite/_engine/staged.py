@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from bpetite._engine import _native
 
 
+_LOOK_AROUND = ("Strip", "Prepend", "Replace")
+"""Normalizers that may leave a text as it is, and yet change a part of it."""
+
+
 class StagedEncoder(python.TextEncoder):
     """A `contract.TextEncoder` of a vocabulary with normalizers, flags, or a space before texts.
 
@@ -44,8 +48,12 @@ class StagedEncoder(python.TextEncoder):
         texts = {*special_tokens, *self._splitter.searched}
         self._finder = self._native.with_special_tokens(dict.fromkeys(texts, 0))
         # Whether the native encoder finds literals in normal text as they are to be found.
-        flags = dict(self._vocabulary.stages.flags)
-        self._finds_literals = not self._has_space and flags.keys().isdisjoint(special_tokens)
+        stages = self._vocabulary.stages
+        looks_around = self._has_space or any(
+            name in _LOOK_AROUND for name, *_ in stages.normalizers
+        )
+        flagged = {literal for literal, _ in stages.flags}
+        self._finds_literals = not looks_around and flagged.isdisjoint(special_tokens)
 
     def _plain(self, text: Text, ordinary: bool = False) -> Text | None:
         """Return a text that has the same ids in the native encoder, or None.
