@@ -2,7 +2,7 @@
 
 `scripts/fuzz assembled` runs this. Each file is loaded, saved and loaded again, and texts of its
 own literals and of hard characters are encoded, decoded, streamed and cut. All ids and texts must
-be those of tokenizers. A file may be refused, and the reasons are counted.
+be those of tokenizers. The reasons of refused files are counted.
 
 A difference is printed with its seed, and the exit code is 1.
 """

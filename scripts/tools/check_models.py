@@ -95,7 +95,7 @@ PACKAGES = {
         "ebc0afed243851b9dc7e16ab8afb665237e8a5838986e97cd99f123ae4ce94ce",
     ),
 }
-"""The address of a package, behind PYTHONHOSTED, and its SHA-256."""
+"""The path of each package on PYTHONHOSTED, and its SHA-256."""
 
 Document = dict[str, Any]
 
@@ -209,27 +209,12 @@ def document(
     **model: Any,
 ) -> Document:
     return {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
         "added_tokens": added,
         "normalizer": normalizer,
         "pre_tokenizer": pre_tokenizer,
         "post_processor": post_processor,
         "decoder": BYTE_LEVEL,
-        "model": {
-            "type": "BPE",
-            "dropout": None,
-            "unk_token": None,
-            "continuing_subword_prefix": None,
-            "end_of_word_suffix": None,
-            "fuse_unk": False,
-            "byte_fallback": False,
-            "ignore_merges": False,
-            **model,
-            "vocab": vocab,
-            "merges": merges,
-        },
+        "model": {"type": "BPE", **model, "vocab": vocab, "merges": merges},
     }
 
 
