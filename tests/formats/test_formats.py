@@ -32,7 +32,9 @@ from bpetite.formats import (
     format_of_path,
     recognise,
 )
-from bpetite.formats._reference import first_difference
+from bpetite.formats._files import SourceFile
+from bpetite.formats._huggingface_read import read as read_huggingface
+from bpetite.formats._reference import PROBE, first_difference
 from conftest import TEXTS
 
 SMALL = Tokenizer.train("the hen then met the ten men", 264, special_tokens=["<a>", "<b>"])
@@ -686,6 +688,44 @@ def test_other_ids_than_the_librarys_are_refused(
         f"{path}: {library} gives other ids for a probe text, at character 1 "
         f"(line 1, column 2): bpetite has 101 'e', {library} has 0 '\\x00'"
     )
+
+
+MISREADINGS: dict[str, Callable[[dict[str, Any]], object]] = {
+    "no normalizer": lambda document: document.update(normalizer=None),
+    "another pattern": lambda document: document["pre_tokenizer"].update(use_regex=False),
+    "a space": lambda document: document["pre_tokenizer"].update(add_prefix_space=True),
+    "one merge less": lambda document: document["model"]["merges"].pop(10),
+    "another order": lambda document: document["model"]["merges"].reverse(),
+    "other ids": lambda document: document["model"]["vocab"].update({"1": 50, "2": 49}),
+    "white space": lambda document: document["added_tokens"][0].update(lstrip=True),
+}
+
+
+@quick_once
+@pytest.mark.parametrize("change", MISREADINGS.values(), ids=list(MISREADINGS))
+def test_a_file_that_is_misread_is_refused(
+    change: Callable[[dict[str, Any]], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library gets only the part of a file that a text needs, and that shows it."""
+    tokenizer = Tokenizer.train(PROBE * 2, 400, special_tokens=["<a>", "<b>"])
+    path = saved(tokenizer, "huggingface", tmp_path)
+    document = json.loads(path.read_bytes())
+    document |= {
+        "normalizer": {"type": "NFC"},
+        "pre_tokenizer": {
+            "type": "ByteLevel",
+            "add_prefix_space": False,
+            "trim_offsets": True,
+            "use_regex": True,
+        },
+    }
+    path.write_text(json.dumps(document))
+    assert Tokenizer.load(path).special_tokens == {"<a>": 400, "<b>": 401}
+    change(document)
+    changed = SourceFile("changed", json.dumps(document).encode())
+    monkeypatch.setattr(_huggingface, "read", lambda _: read_huggingface(changed))
+    said = refusal(Tokenizer.load, path)
+    assert said.startswith(f"{path}: tokenizers gives other ids for a probe text, at character")
 
 
 class Liar(tiktoken.Encoding):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Sequence
+from typing import Any
 
 from bpetite._vocabulary import Vocabulary
 from bpetite.formats._files import SourceFile
@@ -12,6 +15,9 @@ from bpetite.formats._huggingface_write import to_bytes
 from bpetite.formats._model_folder import in_folder, settings_files
 from bpetite.formats._portable_regex import to_portable
 from bpetite.formats._reference import Encode, Reference
+
+_START = 4
+"""The first characters of a token that are looked for, before the whole of it is."""
 
 
 class HuggingFace(Format):
@@ -38,8 +44,12 @@ class HuggingFace(Format):
             if configured.stages != vocabulary.stages:
                 return configured, None  # tokenizers alone does not read the folder
             vocabulary = configured
-        text = source.file.text()
-        return vocabulary, Reference("tokenizers", lambda: reference_encode(text))
+        file = source.file
+        return vocabulary, Reference(
+            "tokenizers",
+            lambda: reference_encode(file.text()),
+            make_encode_like=lambda ids: _encode_like(file, ids),
+        )
 
     def files(self, vocabulary: Vocabulary, path: str) -> dict[str, bytes]:
         is_folder = os.path.isdir(path) or not path.endswith(".json")
@@ -68,3 +78,48 @@ def reference_encode(tokenizer_json: str) -> Encode:
 
     tokenizer = tokenizers.Tokenizer.from_str(tokenizer_json)
     return lambda text: tokenizer.encode(text, add_special_tokens=False).ids
+
+
+def _encode_like(file: SourceFile, ids: Sequence[int]) -> Encode:
+    """Return how tokenizers encodes a text of these ids, from the part of a file that it needs.
+
+    For tokenizers to read the whole file would take most of the time of `Tokenizer.load`.
+    """
+    model = file.document["model"]
+    if any(model.get(f) for f in ("continuing_subword_prefix", "end_of_word_suffix", "unk_token")):
+        return reference_encode(file.text())
+    document, id_of = _part(file.document, ids)
+    encode = reference_encode(json.dumps(document))
+    return lambda text: [id_of[number] for number in encode(text)]
+
+
+def _part(document: dict[str, Any], ids: Sequence[int]) -> tuple[dict[str, Any], list[int]]:
+    """Return a tokenizer.json with new ids, and the old id of each new one.
+
+    It has the tokens of one byte, and those that a text of `ids` may need: a merge makes a token
+    only where the text has its characters. If tokenizers reads or changes the text otherwise, the
+    bytes alone spell another text, so its ids are others in any case.
+    """
+    model, added = document["model"], document.get("added_tokens", [])
+    vocab: dict[str, int] = model["vocab"]
+    literals = [token["content"] for token in added]
+    all_ids = vocab | {token["content"]: token["id"] for token in added}
+    used = {*ids}
+    token_of = {id: token for token, id in all_ids.items() if id in used}
+    text = "".join(token_of.get(id, "") for id in ids)
+    starts = {text[at : at + size] for at in range(len(text)) for size in range(2, _START + 1)}
+    kept = [each for each in vocab if len(each) == 1 or (each[:_START] in starts and each in text)]
+    new_ids = {token: id for id, token in enumerate(dict.fromkeys((*kept, *literals)))}
+    merges = [
+        merge
+        for merge in model["merges"]
+        if (merge.replace(" ", "", 1) if type(merge) is str else "".join(merge)) in new_ids
+    ]
+    new_vocab = {token: id for token, id in new_ids.items() if token in vocab}
+    part = {
+        **document,
+        "added_tokens": [{**token, "id": new_ids[token["content"]]} for token in added],
+        "post_processor": None,  # it names ids, and only adds special tokens
+        "model": {**model, "vocab": new_vocab, "merges": merges},
+    }
+    return part, [all_ids[token] for token in new_ids]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
 
 PROBE = (
@@ -27,12 +27,28 @@ class Reference:
     """A library that owns a format. It is imported when the first text is encoded."""
 
     def __init__(
-        self, name: str, make_encode: Callable[[], Encode], recorded_digest: str | None = None
+        self,
+        name: str,
+        make_encode: Callable[[], Encode],
+        recorded_digest: str | None = None,
+        make_encode_like: Callable[[Sequence[int]], Encode] | None = None,
     ) -> None:
         self.name = name
         self._make_encode = make_encode
         self._recorded_digest = recorded_digest
+        self._make_encode_like = make_encode_like
         self._encode: Encode | None = None
+
+    def for_ids(self, ids: Sequence[int]) -> Reference:
+        """Return a reference for a text that has these ids, if the library has them too.
+
+        It may read only the part of the file that such a text needs; if the library has other ids
+        for the text, they may be others still.
+        """
+        make_encode_like = self._make_encode_like
+        if make_encode_like is None:
+            return self
+        return Reference(self.name, lambda: make_encode_like(ids))
 
     def has_recorded_ids(self, text: str, ids: Iterable[int]) -> bool:
         """Return whether the library's ids of this text are on record, and are `ids`."""

@@ -34,10 +34,11 @@ def check_loaded(tokenizer: Tokenizer, reference: Reference | None, name: str) -
     if reference is None:
         return
     text = "".join([PROBE, *islice(tokenizer.special_tokens, _MAX_PROBED_LITERALS)])
-    if reference.has_recorded_ids(text, tokenizer.encode(text)):
+    ids = tokenizer.encode(text)
+    if reference.has_recorded_ids(text, ids):
         return
     try:
-        difference = _difference(tokenizer, reference, text)
+        difference = _difference(tokenizer, reference.for_ids(ids), text)
     except ImportError:
         return
     if difference:
