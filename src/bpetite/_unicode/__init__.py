@@ -173,18 +173,21 @@ _SINCE_9 = re.compile(
 
 # A text is normalized in blocks. Otherwise one character whose form depends on its neighbours would
 # cost a slow look at all of the text. A block has at least this length, and ends at the next place
-# that `_JOINS_NONE` or `_JOINS_NONE_BYTE` finds.
+# that `_joins_none` or `_JOINS_NONE_BYTE` finds.
 _BLOCK_CHARACTERS = 4096
 _PART_CHARACTERS = 256
 _BLOCK_BYTES = 1 << 16
 
+
 # Some characters that no normal form joins with the one before: ASCII, kana, Chinese characters,
 # and whole Korean syllables. So a block may begin with them. The bytes begin such characters.
-_JOINS_NONE = re.compile(
-    "[\0-\x7f\u3000-\u3029\u3041-\u3096\u30a0-\u30ff\u4e00-\u9fff\uac00-\ud7a3]"
-)
-_JOINS_NONE_BYTE = re.compile(rb"[\0-\x7f\xe5-\xe9\xeb\xec]")
+@cache
+def _joins_none() -> re.Pattern[str]:
+    # Slow to compile, and not needed to import the package.
+    return re.compile("[\0-\x7f\u3000-\u3029\u3041-\u3096\u30a0-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
 
+
+_JOINS_NONE_BYTE = re.compile(rb"[\0-\x7f\xe5-\xe9\xeb\xec]")
 
 # Scripts with vowel signs that may join with the letter before. To see that they do not takes long,
 # so words that are in normal form are kept.
@@ -225,11 +228,11 @@ def form_changes(text: str, form: Form) -> Iterator[Change]:
     """
     if text.isascii():
         return
-    for start, end in _spans(text, _BLOCK_CHARACTERS, _JOINS_NONE):
+    for start, end in _spans(text, _BLOCK_CHARACTERS, _joins_none()):
         block = text[start:end]
         if _is_nfc_block(block) if form == "NFC" else is_normalized(form, block):
             continue
-        for first, last in _spans(block, _PART_CHARACTERS, _JOINS_NONE):
+        for first, last in _spans(block, _PART_CHARACTERS, _joins_none()):
             part = block[first:last]
             if is_normalized(form, part):
                 continue
@@ -357,7 +360,7 @@ def nfc_chunks(chunks: Iterable[str]) -> Iterator[str]:
     """
     unfinished: list[str] = []
     for chunk in chunks:
-        places = (at for at in reversed(range(len(chunk))) if _JOINS_NONE.match(chunk, at))
+        places = (at for at in reversed(range(len(chunk))) if _joins_none().match(chunk, at))
         split = next(places, None)
         if split is not None:
             yield nfc("".join([*unfinished, chunk[:split]]))
