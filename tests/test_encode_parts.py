@@ -21,7 +21,7 @@ from support.examples import slow_except
 from support.vocabularies import vocabulary
 
 from bpetite import PATTERNS, Tokenizer, Trusted
-from bpetite._vocabulary import Vocabulary
+from bpetite._vocabulary import Stages, Vocabulary
 from conftest import TEXTS
 
 CHARACTERS = [
@@ -328,6 +328,35 @@ def test_a_composed_character_belongs_to_the_first_part() -> None:
     tokenizer = tokenizer_of("gpt2", (), "NFC")
     ids, offsets = tokenizer.encode_parts(["-e", "\u0301-"])
     assert (tokenizer.decode(ids), tokenizer.decode(ids[: offsets[1]])) == ("-é-", "-é")
+
+
+STAGES = {
+    "lower case": Stages((("Lowercase",),)),
+    "other characters": Stages((("Replace", "b+", "é"), ("NFKD",), ("Strip", "left", "right"))),
+    "a space": Stages(steps=("space", "isolated")),
+    "pieces that go": Stages(steps=("removed",)),
+    "a prefix, and white space of literals": Stages(
+        (("Prepend", "_"),), flags=(("<|im_end|>", ("lstrip", "rstrip")),)
+    ),
+}
+
+
+@pytest.mark.parametrize("stages", STAGES.values(), ids=STAGES)
+@given(parts=st.lists(st.sampled_from([" ", "AB", "b", "é", "ﬁ", "İ", "", "x <|im_end|> "])))
+def test_parts_of_changed_text_begin_where_its_ids_do(stages: Stages, parts: list[str]) -> None:
+    tokenizer = Tokenizer(replace(SMALL._vocabulary, stages=stages))
+    ids, offsets = tokenizer.encode_parts(parts)
+    expected, begins = tokenizer.encode_with_offsets("".join(parts), allowed_special=())
+    starts = [*accumulate(map(len, parts), initial=0)][:-1]
+    assert ids == expected
+    assert offsets == [*(bisect_left(begins, start) if start else 0 for start in starts), len(ids)]
+
+
+def test_literals_of_normalized_text_are_refused() -> None:
+    stages = Stages((("Lowercase",),), flags=(("<|im_end|>", ("normalized",)),))
+    tokenizer = Tokenizer(replace(SMALL._vocabulary, stages=stages))
+    with pytest.raises(ValueError, match="it finds special tokens in normalized text; encode the"):
+        tokenizer.encode_parts(["a"])
 
 
 def test_normalization_makes_no_literal() -> None:

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.engines import quick_once
 from support.texts import BUFFERS
 from support.vocabularies import vocabulary
-from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers import Tokenizer as HuggingFace
 
 from bpetite import Tokenizer
@@ -156,8 +157,6 @@ def test_arrays_raise_the_errors_of_lists() -> None:
         HALVES.encode_with_offsets("", dtype="uint16")
     with pytest.raises(UnicodeEncodeError):
         SMALL.encode_with_offsets("\ud800", dtype="uint32")
-    with pytest.raises(ValueError, match="changes this text at character 1"):
-        NORMALIZING.encode_with_offsets("ae\u0301", dtype="uint32")
 
 
 # Vocabularies that normalize
@@ -171,17 +170,28 @@ def test_normal_text_has_offsets(text: str) -> None:
         assert offsets == offsets_of(NORMALIZING, text, ids, unit)
 
 
-@pytest.mark.parametrize(
-    ("text", "index"),
-    [("e\u0301", 0), (b"\xc3\xa9e\xcc\x81", 1), (f"a{END}e\u0301", 14), ("a\u212b", 1)],
-)
-@pytest.mark.parametrize("unit", ["characters", "bytes"])
-def test_text_that_is_normalized_is_refused(text: str | bytes, index: int, unit: Any) -> None:
-    message = f"changes this text at character {index}, so offsets in it are unknown"
-    with pytest.raises(ValueError, match=message):
-        NORMALIZING.encode_with_offsets(text, unit=unit)
-    with pytest.raises(ValueError, match=message):
-        NORMALIZING.encode_with_offsets(text, unit=unit, dtype="uint32")
+@pytest.mark.parametrize("kind", [str, str.encode])
+def test_offsets_are_those_of_the_text_before_it_is_normalized(kind: Any) -> None:
+    text = kind(f"e\u0301{END}é e\u0301a")
+    ids = [256, 257, 256, 32, 256, 97]
+    assert NORMALIZING.encode_with_offsets(text) == (ids, [0, 2, 15, 16, 17, 19])
+    in_bytes = [0, 3, 16, 18, 19, 22]
+    assert NORMALIZING.encode_with_offsets(text, unit="bytes") == (ids, in_bytes)
+    view = NORMALIZING.encode_with_offsets(text, dtype="uint32")[1]
+    assert (view.format, view.tolist()) == ("Q", [0, 2, 15, 16, 17, 19])
+
+
+def test_bytes_of_characters_that_stay_have_offsets_of_their_own() -> None:
+    ids, offsets = NORMALIZING.encode_with_offsets("e\u0301你", unit="bytes")
+    assert (ids, offsets) == ([256, *"你".encode()], [0, 3, 4, 5])
+
+
+@quick_once
+def test_a_long_text_that_is_normalized_has_offsets() -> None:
+    text = "e\u0301 你 " * 50_000
+    ids, offsets = NORMALIZING.encode_with_offsets(text)
+    assert ids == NORMALIZING.encode(text)
+    assert offsets == [5 * n + at for n in range(50_000) for at in (0, 2, 3, 3, 3, 4)]
 
 
 # Ids around a text
@@ -237,25 +247,101 @@ DIFFERENCES = {
         [0, 2, 3, 3],
         [0, 1, 2, 3],
     ),
-    "it aligns text that it normalizes with the original": (
-        hugging_face(normalizer=normalizers.NFC()),
-        "e\u0301 a",
-        [0, 0, 2, 3],
-        None,
-    ),
 }
-"""By reason: a tokenizer of `tokenizers`, a text, its offsets, and ours; None for an error."""
+"""By reason: a tokenizer of `tokenizers`, a text, its offsets, and ours."""
 
 
 @pytest.mark.parametrize("reason", DIFFERENCES)
 def test_offsets_that_differ_from_hugging_faces(reason: str) -> None:
     other, text, theirs, ours = DIFFERENCES[reason]
     assert [start for start, _ in other.encode(text).offsets] == theirs
-    if ours is None:
-        with pytest.raises(ValueError, match="changes this text"):
-            NORMALIZING.encode_with_offsets(text)
-    else:
-        assert Tokenizer.train("", 256).encode_with_offsets(text)[1] == ours
+    assert Tokenizer.train("", 256).encode_with_offsets(text)[1] == ours
+
+
+# Where text changes. Our file, their library.
+
+
+def both(tmp_path: Path, text: str, **parts: Any) -> tuple[list[int], list[int]]:
+    """Return the offsets of `tokenizers` and ours, by one file."""
+    other = hugging_face(**parts)
+    other.save(str(tmp_path / "tokenizer.json"))
+    ids, offsets = Tokenizer.load(tmp_path / "tokenizer.json").encode_with_offsets(text)
+    found = other.encode(text)
+    assert found.ids == ids
+    return [start for start, _ in found.offsets], offsets
+
+
+def in_turn(*stages: Any) -> Any:
+    """Return pre-tokenizers in turn, the last of which is the bytes alone."""
+    level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    return pre_tokenizers.Sequence([*stages, level])
+
+
+CHANGES: dict[str, tuple[dict[str, Any], str, list[int]]] = {
+    "NFC": ({"normalizer": normalizers.NFC()}, "e\u0301 a", [0, 0, 2, 3]),
+    "NFD": ({"normalizer": normalizers.NFD()}, "aé!", [0, 1, 1, 1, 2]),
+    "NFKC": ({"normalizer": normalizers.NFKC()}, "ﬁ½x", [0, 0, 1, 1, 1, 1, 1, 2]),
+    "lower case": ({"normalizer": normalizers.Lowercase()}, "AİB", [0, 1, 1, 1, 2]),
+    "white space": ({"normalizer": normalizers.Strip()}, "  a b ", [2, 3, 4]),
+    "a prefix": ({"normalizer": normalizers.Prepend("_-")}, "ab", [0, 0, 0, 1]),
+    "another character": ({"normalizer": normalizers.Replace("b", "xyz")}, "abc", [0, 1, 1, 1, 2]),
+    "no character": ({"normalizer": normalizers.Replace("b", "")}, "abbc", [0, 3]),
+    "several in turn": (
+        {"normalizer": normalizers.Sequence([normalizers.Strip(), normalizers.NFD()])},
+        f" é{END} é",
+        [1, 1, 1, 2, 16, 16, 16],
+    ),
+    "a space": (
+        {"pre_tokenizer": pre_tokenizers.ByteLevel(add_prefix_space=True)},
+        f"ab{END}é",
+        [0, 0, 1, 2, 15, 15, 15],
+    ),
+    "a space before each piece": (
+        {
+            "pre_tokenizer": pre_tokenizers.Sequence(
+                [pre_tokenizers.Digits(True), pre_tokenizers.ByteLevel(add_prefix_space=True)]
+            )
+        },
+        "a12",
+        [0, 0, 1, 1, 2, 2],
+    ),
+    "pieces that go": (
+        {"pre_tokenizer": in_turn(pre_tokenizers.WhitespaceSplit())},
+        " é  b c",
+        [1, 1, 4, 6],
+    ),
+    "bytes that go": (
+        {
+            "pre_tokenizer": pre_tokenizers.Sequence(
+                [in_turn(), pre_tokenizers.Split("Ã", "removed")]
+            )
+        },
+        "aéb",
+        [0, 1, 2],
+    ),
+}
+"""By what changes: the stages, a text, and the offsets."""
+
+
+@quick_once
+@pytest.mark.parametrize("what", CHANGES)
+def test_offsets_in_changed_text_are_those_of_tokenizers(what: str, tmp_path: Path) -> None:
+    parts, text, expected = CHANGES[what]
+    assert both(tmp_path, text, **parts) == (expected, expected)
+
+
+@pytest.mark.parametrize(
+    ("normalizer", "text", "theirs", "ours"),
+    [
+        (normalizers.Replace(Regex("b+"), "c"), "abbb!", [0, 3, 4], [0, 1, 4]),
+        (normalizers.NFD(), "ä\u0323", [0, 1, 1, 1, 1], [0, 0, 0, 1, 1]),
+    ],
+    ids=["it finds what replaces several characters at the last", "it puts marks in order"],
+)
+def test_offsets_in_changed_text_that_differ(
+    normalizer: Any, text: str, theirs: list[int], ours: list[int], tmp_path: Path
+) -> None:
+    assert both(tmp_path, text, normalizer=normalizer) == (theirs, ours)
 
 
 # Errors

@@ -17,16 +17,19 @@ import sys
 import tempfile
 import time
 import warnings
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
+from unicodedata import combining
 
 import tokenizers
 
 from bpetite import PATTERNS, SlowEngineWarning, Tokenizer
+from bpetite._tokenizer import vocabulary_of
 from bpetite._unicode.byte_characters import to_characters
 from bpetite._vocabulary import IMPOSSIBLE_BYTES
 
@@ -324,6 +327,22 @@ class Checker:
         yield "count", tokenizer.count(text) == len(ids)
         framed = tokenizer.encode(text, add_special_tokens=True)
         yield "special tokens", framed == library.encode(text).ids
+        ids_found, offsets = tokenizer.encode_with_offsets(text)
+        found = library.encode(text, add_special_tokens=False)
+        yield "ids with offsets", ids_found == ids
+        # tokenizers loses count of dropped bytes, and has a place of its own for marks that normal
+        # forms bring in order and for what replaces several characters.
+        others = str([document["normalizer"], document["post_processor"]])
+        is_alike = not any(map(combining, text)) and not re.search("Replace|trim_offsets", others)
+        if is_alike and not vocabulary_of(tokenizer).stages.drops_unknown:
+            yield "offsets", offsets == [start for start, _ in found.offsets]
+        parts = [text[:_STEP_CHARACTERS], text[_STEP_CHARACTERS:]]
+        with suppress(ValueError):  # special tokens of normalized text
+            part_ids, part_starts = tokenizer.encode_parts(parts)
+            expected, begins = tokenizer.encode_with_offsets(text, allowed_special=())
+            yield "encode_parts", part_ids == expected
+            second = bisect_left(begins, len(parts[0])) if parts[0] else 0
+            yield "starts of parts", part_starts == [0, second, len(expected)]
         if again is not None:
             yield "the saved file", again.encode(text, add_special_tokens=False).ids == ids
         # From version 0.23 on, tokenizers decodes a normalized literal to its normal form.

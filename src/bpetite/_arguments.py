@@ -187,18 +187,6 @@ def check_unit(unit: object) -> bool:
     return unit == "bytes"
 
 
-def check_normalized(text: Text, normalized: str) -> None:
-    """Raise ValueError for a text that differs from its normal form, which the ids stand for."""
-    string = as_str(text)
-    if string != normalized:
-        pairs = enumerate(zip(string, normalized, strict=False))
-        at = next((at for at, (a, b) in pairs if a != b), min(len(string), len(normalized)))
-        raise ValueError(
-            f"this vocabulary normalizes text (form C), and changes this text at character {at}, "
-            f"so offsets in it are unknown; pass unicodedata.normalize('NFC', text)"
-        )
-
-
 # Ids
 
 Errors = Literal["strict", "replace", "ignore", "backslashreplace"]

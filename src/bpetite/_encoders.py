@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from bpetite import _arguments
 from bpetite._arguments import Chosen, Dtype, Frame, Specials, Text
 from bpetite._budget import TextCutter
 from bpetite._engine import ENGINE
-from bpetite._engine.arrays import joined
+from bpetite._engine.arrays import as_array, joined
 from bpetite._pretokenizer import ChunkSplitter, Pretokenizer
+from bpetite._tracing import Tracer
 from bpetite._unicode import is_nfc
 from bpetite._vocabulary import NO_STAGES, Vocabulary
 
 if TYPE_CHECKING:
-    from bpetite._engine.contract import TextEncoder
+    from bpetite._engine.contract import Ids, TextEncoder
+
+T = TypeVar("T")
 
 NO_FRAME: Final[Frame] = ((), ())
 
@@ -32,13 +35,14 @@ class Encoders:
     `usual` is the encoder by which all special tokens are special.
     """
 
-    __slots__ = ("_encoders", "_splitters", "_vocabulary", "usual")
+    __slots__ = ("_encoders", "_splitters", "_tracers", "_vocabulary", "usual")
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
         self.usual = ENGINE.make_text_encoder(vocabulary)
         self._encoders: dict[Chosen, TextEncoder] = {}
         self._splitters: dict[Chosen, ChunkSplitter] = {}
+        self._tracers: dict[Chosen, Tracer] = {}
 
     def choose(
         self, allowed_special: Specials, disallowed_special: Specials = ()
@@ -65,9 +69,7 @@ class Encoders:
         encoder = self._encoders.get(chosen)
         if encoder is None:
             encoder = self.usual.with_special_tokens(self._special_tokens(chosen))
-            if len(self._encoders) >= _MAX_ENCODERS:
-                self._encoders.clear()
-            self._encoders[chosen] = encoder
+            _keep(self._encoders, chosen, encoder)
         return encoder
 
     def splitter(self, chosen: Chosen) -> ChunkSplitter:
@@ -83,9 +85,7 @@ class Encoders:
             if vocabulary.normalizers and "normalized" in flags:
                 pretokenizer.forget_splits()  # the text itself does not show such literals
             splitter = ChunkSplitter(pretokenizer, literals, flags)
-            if len(self._splitters) >= _MAX_ENCODERS:
-                self._splitters.clear()
-            self._splitters[chosen] = splitter
+            _keep(self._splitters, chosen, splitter)
         return splitter
 
     def cutter(
@@ -109,6 +109,19 @@ class Encoders:
             has_stages,
         )
 
+    def offsets(self, text: str, ids: Ids, allowed_special: Specials, in_bytes: bool) -> Ids:
+        """Return where the ids of a text begin in it, by a vocabulary that may change the text.
+
+        Raises ValueError if that cannot be told.
+        """
+        chosen = self.chosen(allowed_special)
+        tracer = self._tracers.get(chosen)
+        if tracer is None:
+            tracer = Tracer(self._vocabulary, self._special_tokens(chosen))
+            _keep(self._tracers, chosen, tracer)
+        offsets = tracer.offsets(text, ids, in_bytes)
+        return offsets if isinstance(ids, list) else as_array(offsets, 8)
+
     def item_size(self, dtype: Dtype | None) -> int:
         """Return the size of an id in bytes, 0 for a list."""
         return 0 if dtype is None else _arguments.item_size_of(dtype, self._vocabulary)
@@ -130,6 +143,12 @@ class Encoders:
             for literal, id in special_tokens.items()
             if (literal in literals) != inverted
         }
+
+
+def _keep(known: dict[Chosen, T], chosen: Chosen, new: T) -> None:
+    if len(known) >= _MAX_ENCODERS:
+        known.clear()
+    known[chosen] = new
 
 
 @overload

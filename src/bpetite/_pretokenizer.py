@@ -11,14 +11,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from functools import partial
-from itertools import chain, groupby, takewhile
+from itertools import accumulate, chain, groupby, takewhile
 from operator import itemgetter
 from time import process_time
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from bpetite._automaton import SafeSplits, automaton_of, digest_of, safe_splits_of
-from bpetite._unicode import WHITE_SPACE, compile_regex, differing, differs, nfc, nfc_positions
+from bpetite._unicode import WHITE_SPACE, compile_regex, differing, differs
 from bpetite._unicode.byte_characters import to_bytes, to_characters
 from bpetite._unicode.patterns import corrected, items, named_characters
 from bpetite._vocabulary import Vocabulary
@@ -157,6 +157,28 @@ class Pretokenizer:
             self._corrected = known
         return known[1](text)
 
+    def traced(
+        self, text: str, origins: Sequence[int], spread: Spread
+    ) -> Iterator[tuple[bytes, Sequence[int]]]:
+        """Yield the bytes of the pieces of a text, and where each byte comes from.
+
+        `origins` tell it of each character.
+        """
+        if self._steps:
+            characters = differing(text)
+            patterns = [corrected(each, characters) for each in self._patterns]
+            pieces = _trace_in_steps(self._steps, patterns)(text, origins, spread)
+        else:
+            texts = self.split_exactly(text)
+            ends = accumulate(map(len, texts))
+            pieces = [
+                (each, origins[end - len(each) : end])
+                for each, end in zip(texts, ends, strict=True)
+            ]
+        is_spread = "bytes" in self._steps
+        for piece, at in pieces:
+            yield piece.encode("utf-8", "surrogateescape"), at if is_spread else spread(piece, at)
+
     @property
     def safe_splits(self) -> SafeSplits | None:
         """Where a text may be split before the first pattern runs; None if no such place is known.
@@ -188,12 +210,6 @@ class Pretokenizer:
             self._compiled.sub("", behind.join([*characters, ""]))
             for behind in ("a", "1", ".", " ", "\n")
         )
-
-    def normalized(self, text: str, positions: Sequence[int]) -> tuple[str, Sequence[int]]:
-        """Return a text normalized, and where the characters at ascending positions begin in it."""
-        if not self._normalizer:
-            return text, positions
-        return nfc(text), nfc_positions(text, positions)
 
     def blocks(self, text: str) -> Iterable[str]:
         """Split a normalized text at safe splits into blocks of some thousand characters."""
@@ -264,31 +280,65 @@ def _split_in_steps(steps: Iterable[str], patterns: Iterable[str]) -> Callable[[
 
     Bytes that are no characters are surrogates in its pieces, as `errors="surrogateescape"` has it.
     """
+    trace = _trace_in_steps(steps, patterns)
+    return lambda text: [piece for piece, _ in trace(text, (), _no_origins)]
+
+
+Traced = tuple[str, Sequence[int]]
+"""A piece, and where each of its characters comes from."""
+
+Spread = Callable[[str, Sequence[int]], Sequence[int]]
+"""Returns where the bytes of a piece come from, if it knows it of the characters."""
+
+
+def _no_origins(_text: str, _origins: Sequence[int]) -> Sequence[int]:
+    return ()
+
+
+def _trace_in_steps(
+    steps: Iterable[str], patterns: Iterable[str]
+) -> Callable[[str, Sequence[int], Spread], list[Traced]]:
+    """Return a function that takes the steps of `Stages` and knows where all characters come from.
+
+    If the vocabulary has the step "bytes", the function returns it of the bytes of pieces.
+    """
     waiting = iter(patterns)
     changes = [
-        _CHANGES.get(step) or partial(_arranged, _marked_by(next(waiting)), step) for step in steps
+        _CHANGES.get(step) or partial(_cut, _marked_by(next(waiting)), step) for step in steps
     ]
     has_bytes = "bytes" in steps
 
-    def split(text: str) -> list[str]:
-        pieces = [text] if text else []
+    def trace(text: str, origins: Sequence[int], spread: Spread) -> list[Traced]:
+        pieces: list[Traced] = [(text, origins)] if text else []
         for change in changes:
-            pieces = list(filter(None, chain.from_iterable(map(change, pieces))))
+            pieces = [new for piece, at in pieces for new in change(piece, at, spread)]
         if has_bytes:
-            pieces = [to_bytes(piece).decode("utf-8", "surrogateescape") for piece in pieces]
+            return [(to_bytes(each).decode("utf-8", "surrogateescape"), at) for each, at in pieces]
         return pieces
 
-    return split
+    return trace
 
 
-# The steps that split nothing.
-_CHANGES: dict[str, Callable[[str], list[str]]] = {
-    "space": lambda piece: [piece if piece.startswith(" ") else " " + piece],
-    "bytes": lambda piece: [to_characters(piece.encode())],
-}
+def _spaced(text: str, origins: Sequence[int], _: Spread) -> list[Traced]:
+    return [(text, origins) if text.startswith(" ") else (" " + text, [*origins[:1], *origins])]
 
-_Marked = list[tuple[str, bool]]
-"""The parts of a text, and whether each is a match."""
+
+def _in_bytes(text: str, origins: Sequence[int], spread: Spread) -> list[Traced]:
+    return [(to_characters(text.encode()), spread(text, origins))]
+
+
+_CHANGES = {"space": _spaced, "bytes": _in_bytes}
+"""The steps that split nothing."""
+
+
+def _cut(
+    mark: Callable[[str], _Marked], step: str, text: str, origins: Sequence[int], _: Spread
+) -> list[Traced]:
+    return [(text[start:end], origins[start:end]) for start, end in _arranged(mark, step, text)]
+
+
+_Marked = list[tuple[int, int, bool]]
+"""The bounds of the parts of a text, and whether each is a match."""
 
 
 def _marked_by(pattern: str) -> Callable[[str], _Marked]:
@@ -298,40 +348,41 @@ def _marked_by(pattern: str) -> Callable[[str], _Marked]:
         parts: _Marked = []
         end = 0
         for match in compiled.finditer(text):
-            parts += (text[end : match.start()], False), (match.group(), True)
+            parts += (end, match.start(), False), (*match.span(), True)
             end = match.end()
-        parts.append((text[end:], False))
-        return [part for part in parts if part[0]]
+        parts.append((end, len(text), False))
+        return [part for part in parts if part[0] < part[1]]
 
     return mark
 
 
-def _arranged(mark: Callable[[str], _Marked], step: str, piece: str) -> list[str]:
-    """Return the pieces that a behavior makes of one.
+def _arranged(mark: Callable[[str], _Marked], step: str, piece: str) -> list[tuple[int, int]]:
+    """Return the bounds of the pieces that a behavior makes of one.
 
     >>> mark = _marked_by("-+|,")
     >>> _arranged(mark, "merged_with_previous", "a-b,-c"), _arranged(mark, "contiguous", "a-b,-c")
-    (['a-', 'b,', '-', 'c'], ['a', '-', 'b', ',-', 'c'])
+    ([(0, 2), (2, 4), (4, 5), (5, 6)], [(0, 1), (1, 2), (2, 3), (3, 5), (5, 6)])
     """
     parts = mark(piece)
     behavior = step.removeprefix("not ")
     if behavior != step:
-        parts = [(text, not is_match) for text, is_match in parts]
-    if behavior == "isolated":
-        return [text for text, _ in parts]
-    if behavior == "removed":
-        return [text for text, is_match in parts if not is_match]
+        parts = [(start, end, not is_match) for start, end, is_match in parts]
+    if behavior in ("isolated", "removed"):
+        keeps_all = behavior == "isolated"
+        return [(start, end) for start, end, is_match in parts if keeps_all or not is_match]
     if behavior == "contiguous":
-        return ["".join(text for text, _ in run) for _, run in groupby(parts, itemgetter(1))]
+        runs = ([*run] for _, run in groupby(parts, itemgetter(2)))
+        return [(run[0][0], run[-1][1]) for run in runs]
     # The first match of a row joins the text beside it.
     is_next = behavior == "merged_with_next"
-    pieces: list[str] = []
+    pieces: list[tuple[int, int]] = []
     was_match = False
-    for text, is_match in reversed(parts) if is_next else parts:
+    for start, end, is_match in reversed(parts) if is_next else parts:
         if is_match and not was_match and pieces:
-            pieces[-1] = text + pieces[-1] if is_next else pieces[-1] + text
+            first, last = pieces[-1]
+            pieces[-1] = min(first, start), max(last, end)
         else:
-            pieces.append(text)
+            pieces.append((start, end))
         was_match = is_match
     return pieces[::-1] if is_next else pieces
 

@@ -6,12 +6,13 @@ text between them is normalized, and the other literals are found in that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
 from functools import lru_cache
+from itertools import repeat
 
 from bpetite._pretokenizer import SpecialSplitter
-from bpetite._unicode import WHITE_SPACE, WORD_SET, lowercase, normalized
+from bpetite._unicode import WHITE_SPACE, WORD_SET, form_origins, lowercase, normalized
 from bpetite._unicode.patterns import exact_regex
 from bpetite._vocabulary import NO_STAGES, Vocabulary
 
@@ -64,6 +65,27 @@ def _stripped(text: str, left: bool, right: bool) -> str:
     return text.rstrip(WHITE_SPACE) if right else text
 
 
+def _origins(normalizer: tuple[str, ...], text: str, normal: str) -> Sequence[int]:
+    """Return where in a text each character of its normalized form comes from."""
+    name, *arguments = normalizer
+    if name in FORMS:
+        return form_origins(text, name)  # type: ignore[arg-type]
+    if name == "Lowercase":
+        return [at for at, character in enumerate(text) for _ in lowercase(character)]
+    if name == "Strip":
+        start = len(text) - len(_stripped(text, "left" in arguments, False))
+        return range(start, start + len(normal))
+    if name == "Prepend":
+        return [*repeat(0, len(normal) - len(text)), *range(len(text))]
+    pattern, content = arguments
+    origins: list[int] = []
+    end = 0
+    for match in exact_regex(pattern, text).finditer(text):
+        origins += (*range(end, match.start()), *repeat(match.start(), len(content)))
+        end = match.end()
+    return [*origins, *range(end, len(text))]
+
+
 def normalized_literals(
     normalizers: Iterable[tuple[str, ...]], flags: Iterable[tuple[str, tuple[str, ...]]]
 ) -> dict[str, str]:
@@ -99,6 +121,7 @@ class StagedSplitter:
 
     def __init__(self, vocabulary: Vocabulary, literals: Collection[str]) -> None:
         flags = {key: value for key, value in vocabulary.stages.flags if key in literals}
+        self._normalizers = vocabulary.normalizers
         self._normalize = normalizer_of(vocabulary.normalizers)
         later_of = normalized_literals(vocabulary.normalizers, flags.items())
         later = {*later_of.values()}
@@ -127,17 +150,36 @@ class StagedSplitter:
                 segment = ""
             yield self.normalized(segment), literal
 
-    def in_parts(self, vocabulary: Vocabulary) -> StagedSplitter:
+    def traced(self, text: str) -> Iterator[tuple[str, Sequence[int], int | None]]:
+        """Yield the segments of `split`, with where each character comes from, and each literal.
+
+        That is where in `text` it, or what it replaces, begins.
+        """
+        for start, at, literal in self._first.spans(text):
+            normal, origins = self._traced(text[start:at], range(start, at))
+            if self._later.has_literals:
+                for first, last, found in self._later.spans(normal):
+                    at_found = None if found is None else origins[last]
+                    yield normal[first:last], origins[first:last], at_found
+                normal, origins = "", ()
+            yield normal, origins, None if literal is None else at
+
+    def _traced(self, text: str, origins: Sequence[int]) -> tuple[str, Sequence[int]]:
+        for normalizer in self._normalizers if text else ():
+            normal = _function(*normalizer)(text)
+            origins = [origins[at] for at in _origins(normalizer, text, normal)]
+            text = normal
+        return text, origins
+
+    def in_parts(self) -> StagedSplitter:
         """Return a splitter that normalizes nothing, for the parts of a text.
 
-        Raises ValueError if stages of the vocabulary need the whole text.
+        Raises ValueError if some literals are found in normalized text.
         """
-        names = [name for name, *_ in vocabulary.normalizers if name != "NFC"]
-        if names or vocabulary.stages.steps or (self._normalize and self._later.has_literals):
-            what = f"the normalizer {names[0]}" if names else "its pre_tokenizer or added tokens"
+        if self._normalize and self._later.has_literals:
             raise ValueError(
-                f"encode_parts cannot tell parts apart in this vocabulary, because of {what}; "
-                f"encode the whole text"
+                "encode_parts cannot tell parts apart in this vocabulary, since it finds special "
+                "tokens in normalized text; encode the whole text"
             )
         splitter = copy(self)
         splitter._normalize = None
@@ -178,6 +220,11 @@ class _FlaggedSplitter:
         if not self._flags:
             yield from self._splitter.split(text)
             return
+        for start, at, literal in self.spans(text):
+            yield text[start:at], literal
+
+    def spans(self, text: str) -> Iterator[tuple[int, int, str | None]]:
+        """Yield where each segment begins and ends, and the literal after it."""
         start = space_end = 0
         for found, at in self._splitter.find(text):
             literal = self._literal_of[found]
@@ -196,9 +243,9 @@ class _FlaggedSplitter:
                         space_end += 1
                 end = space_end
             if at < end:  # otherwise the literal before took all of this one
-                yield text[start:at], literal
+                yield start, at, literal
             start = end
-        yield text[start:], None
+        yield start, len(text), None
 
 
 _ENDS = {*WHITE_SPACE}

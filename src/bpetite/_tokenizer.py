@@ -326,8 +326,10 @@ class Tokenizer(VocabularyView, MakesStreams):
         >>> tokenizer.encode_with_offsets("é ab<|endoftext|>", unit="bytes")
         ([195, 169, 257, 258], [0, 1, 2, 5])
 
-        Raises the errors of `encode`, and ValueError for an unknown `unit`. If the vocabulary
-        normalizes text, raises ValueError for a text that it changes.
+        A vocabulary that is not `lossless` may change the text. An id of changed text begins where
+        the text begins that was changed.
+
+        Raises the errors of `encode`, and ValueError for an unknown `unit`.
         """
         in_bytes = _arguments.check_unit(unit)
         if errors is not _STRICT:
@@ -337,14 +339,19 @@ class Tokenizer(VocabularyView, MakesStreams):
             end = len(_arguments.as_bytes(text) if in_bytes else _arguments.as_str(text))
             ends = (0,) * len(frame[0]), (end,) * len(frame[1])
         ids: Any = self.encode(text, dtype=dtype, allowed_special=allowed_special)
-        offsets = self._joiner.offsets(ids, self._are_equal_units(text, ids) or in_bytes)
+        if self.lossless or self._keeps(text, ids):
+            are_equal = isinstance(text, str) and text.isascii()
+            offsets = self._joiner.offsets(ids, are_equal or in_bytes)
+        else:
+            string = _arguments.as_str(text)
+            offsets = self._encoders.offsets(string, ids, allowed_special, in_bytes)
         return framed(ids, frame), framed(offsets, ends)
 
-    def _are_equal_units(self, text: Text, ids: list[int] | memoryview) -> bool:
-        """Return whether a text is ASCII. Raises ValueError if its ids are those of another."""
-        if not self.lossless:
-            _arguments.check_normalized(text, self._joiner.text(ids, "strict"))
-        return isinstance(text, str) and text.isascii()
+    def _keeps(self, text: Text, ids: list[int] | memoryview) -> bool:
+        """Return whether a text stays as it is where the vocabulary may change texts."""
+        if self._vocabulary.stages.moves_text:
+            return False
+        return self._joiner.join(ids) == _arguments.as_bytes(text)
 
     @overload
     def encode_batch(

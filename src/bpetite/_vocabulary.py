@@ -267,6 +267,12 @@ class Stages:
         takes = any(flag.endswith("strip") for _, flags in self.flags for flag in flags)
         return not (changes or losing or takes)
 
+    @property
+    def moves_text(self) -> bool:
+        """Whether text may be put in and left out, and yet the bytes of the ids be those of it."""
+        names = {name for name, *_ in self.normalizers}
+        return bool(self.steps or self.flags or names & {"Strip", "Prepend", "Replace"})
+
     def document(self) -> dict[str, Any]:
         """Return the fields that have a value, for JSON."""
         document = {each.name: getattr(self, each.name) for each in fields(self)}

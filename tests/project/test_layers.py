@@ -24,7 +24,7 @@ LAYERS = (
     ("_unicode", "_vocabulary", "_progress", "_piece_records"),
     ("_automaton", "_pattern_tree"),
     ("_pretokenizer", "_stages", "_corpus", "_trainer", "_encoder", "_decoder"),
-    ("_arguments", "_merge_rules", "_token_parts"),
+    ("_arguments", "_merge_rules", "_token_parts", "_tracing"),
     ("_engine", "_budget", "_token_tables", "_derived"),
     ("_streaming", "formats"),
     ("_piece_counts",),

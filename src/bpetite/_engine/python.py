@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
@@ -22,6 +23,7 @@ from bpetite._engine.trusted import first_tokens, segments
 from bpetite._pretokenizer import Pretokenizer
 from bpetite._progress import Reporter
 from bpetite._stages import StagedSplitter, splitter_of
+from bpetite._tracing import Tracer
 from bpetite._vocabulary import Pair, Vocabulary
 
 if TYPE_CHECKING:
@@ -141,15 +143,21 @@ class TextEncoder:
 
     def encode_parts(self, parts: Iterable[str], item_size: int) -> tuple[Any, Any]:
         splitter = self._splitter
+        tracer = None
         if isinstance(splitter, StagedSplitter):
-            splitter = splitter.in_parts(self._vocabulary)
+            splitter = splitter.in_parts()
+            tracer = Tracer(self._vocabulary, ())
         ids: list[int] = []
         offsets: list[int] = []
-        for whole, starts, literal in segments(parts, splitter):
-            text, positions = self._pretokenizer.normalized(whole, starts)
+        for text, starts, literal in segments(parts, splitter):
             segment_ids = self.encode(text, True)
-            tokens = map(self._vocabulary.tokens.bytes_of.__getitem__, segment_ids)
-            offsets += [len(ids) + first for first in first_tokens(text, positions, tokens)]
+            if tracer is None:
+                tokens = map(self._vocabulary.tokens.bytes_of.__getitem__, segment_ids)
+                firsts = first_tokens(text, starts, tokens)
+            else:
+                begins = tracer.offsets(text, segment_ids, in_bytes=False)
+                firsts = [bisect_left(begins, start) if start else 0 for start in starts]
+            offsets += (len(ids) + first for first in firsts)
             ids += segment_ids
             if literal is not None:
                 ids.append(self._special_tokens[literal])

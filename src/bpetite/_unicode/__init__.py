@@ -9,8 +9,8 @@ added it later). `_unicode/patterns.py` corrects a pattern for such characters.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import accumulate, chain, groupby
 from typing import TYPE_CHECKING, Any, Literal
@@ -379,22 +379,29 @@ def _spans(text: str | memoryview, size: int, begins: re.Pattern[Any]) -> Iterat
         start = end
 
 
-def nfc_positions(text: str, positions: Sequence[int]) -> list[int]:
-    """Return where the characters at some positions of `text` begin in `nfc(text)`.
+def form_origins(text: str, form: Form) -> list[int]:
+    """Return where in `text` each character of its normal form comes from.
 
-    Of characters that become one, each but the first begins behind it. `positions` may have the end
-    of `text` too.
-
-    >>> nfc_positions("e\u0301a", [0, 1, 2, 3])  # éa
-    [0, 1, 1, 2]
+    >>> form_origins("e\u0301a", "NFC"), form_origins("ﬁ", "NFKC")  # éa, fi
+    ([0, 2], [0, 0])
     """
-    if is_normalized("NFC", text):
-        return [*positions]
-    # A normal form keeps the number of characters that a text has in its decomposed form.
-    before = [*accumulate(map(_decomposed_length, text), initial=0)]
-    behind = [*accumulate(map(_decomposed_length, nfc(text)), initial=0)]
-    return [bisect_left(behind, before[position]) for position in positions]
+    decomposed: Form = "NFKD" if "K" in form else "NFD"
+    origins: list[int] = []
+    end = 0
+    for start, stop, normal in form_changes(text, form):
+        # A normal form keeps the number of characters that a text has in its decomposed form.
+        part = text[start:stop]
+        before = [*accumulate(_decomposed_lengths(part, decomposed), initial=0)]
+        behind = accumulate(_decomposed_lengths(normal, decomposed), initial=0)
+        origins += range(end, start)
+        origins += (
+            start + bisect_right(before, at) - 1 for _, at in zip(normal, behind, strict=False)
+        )
+        end = stop
+    return [*origins, *range(end, len(text))]
 
 
-def _decomposed_length(character: str) -> int:
-    return 1 if _SINCE_9.match(character) else len(normalize("NFD", character))
+def _decomposed_lengths(text: str, form: Form) -> Iterator[int]:
+    for character in text:
+        is_new = character > "\x7f" and _SINCE_9.match(character)
+        yield 1 if is_new else len(normalize(form, character))
