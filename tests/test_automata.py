@@ -6,7 +6,7 @@ import random
 import time
 from collections import Counter
 from functools import cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import pytest
@@ -22,6 +22,7 @@ from bpetite._engine import python
 from bpetite._pattern_tree import NoTreeError, pattern_tree
 from bpetite._pretokenizer import Pretokenizer
 from bpetite._tokenizer import vocabulary_of
+from bpetite._vocabulary import Vocabulary
 from conftest import TEXTS
 
 pytestmark = native_only
@@ -53,7 +54,7 @@ nasty_texts = st.text(st.sampled_from(CHARACTERS), max_size=40)
 def automaton(pattern: str) -> Any:
     from bpetite._engine import _native
 
-    return _native.Automaton(*pattern_tree(pattern))
+    return _native.Automaton([pattern_tree(pattern)])
 
 
 def pieces(pattern: str, text: str) -> list[str]:
@@ -64,6 +65,20 @@ def pieces(pattern: str, text: str) -> list[str]:
 
 def expected(pattern: str, text: str) -> list[str]:
     return Pretokenizer(pattern).split_exactly(text)
+
+
+@cache
+def several(*patterns: str) -> Any:
+    """Return the one automaton of patterns in turn."""
+    from bpetite._engine import _native
+
+    return _native.Automaton([*map(pattern_tree, patterns)])
+
+
+def ends_by_regex(patterns: tuple[str, ...], text: str) -> list[int]:
+    """Return where pieces end, in bytes."""
+    found = Pretokenizer(*patterns).split_exactly(text)
+    return [*accumulate(len(piece.encode()) for piece in found)]
 
 
 @by_pattern
@@ -128,6 +143,10 @@ def combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 patterns = st.lists(st.recursive(sets, combined, max_leaves=12), min_size=1, max_size=4)
+any_pattern = patterns.map("|".join)
+
+FIRSTS = [r"\p{N}", r"\p{N}{1,3}", r"\p{N}+", r"[\r\n]", r"\p{L}+", r"\s+", r"[^\n]+|\n+"]
+"""Patterns that often come before others."""
 
 
 @given(patterns, st.booleans(), st.lists(nasty_texts, min_size=1, max_size=8))
@@ -141,6 +160,75 @@ def test_any_pattern_is_followed_exactly_or_refused(
         assume(False)
     for text in texts:
         assert pieces(pattern, text) == expected(pattern, text)
+
+
+# Several patterns in turn
+
+CJK = "[一-龥\u3040-ゟ゠-ヿ]+"
+IN_TURN = {
+    "DeepSeek V3": (r"\p{N}{1,3}", CJK, MODEL_PATTERNS["deepseek-v3"]),
+    "StarCoder": (r"\p{N}", PATTERNS["gpt2"]),
+    "MiniCPM": (r"\p{N}{1,3}", PATTERNS["cl100k"]),
+    "Laguna": (r"[^\n]+|[\n]+", PATTERNS["qwen2"]),
+    "runs that a later pattern splits": (r"[ab]+", r"\p{L}", r"\s+"),
+    "DeepSeek Coder": (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", CJK, r"\p{N}"),
+    "Viking": (MODEL_PATTERNS["bloom"], r"\p{N}"),
+    "numbers that are split again": (r"\p{N}{1,3}", r"[0-2]|\p{L}+", r"\s?\p{L}"),
+}
+"""Patterns of models, and hard ones. Those from DeepSeek Coder on need several automata."""
+
+
+def in_turn(patterns: tuple[str, ...]) -> Tokenizer:
+    """Return a tokenizer with a token for each pair of bytes, so that each end of a piece shows."""
+    pairs = [(left, right) for left in range(256) for right in b"aA 19.\n\xb8"]
+    return Tokenizer(Vocabulary(tuple(pairs), {}, patterns[0], more_patterns=patterns[1:]))
+
+
+def ids_by_regex(tokenizer: Tokenizer, text: str) -> list[int]:
+    """Return the ids of the pieces that `regex` finds."""
+    encoder = tokenizer._encoders.usual
+    found = Pretokenizer(*tokenizer.patterns).split_exactly(text)
+    return [id for piece in found for id in encoder.merge(piece.encode())]
+
+
+@pytest.mark.parametrize("name", IN_TURN)
+@few_examples
+@given(text=nasty_texts | long_texts)
+def test_patterns_in_turn_split_as_regex_does(name: str, text: str) -> None:
+    tokenizer = in_turn(IN_TURN[name])
+    assert type(tokenizer._encoders.usual).__module__ == "bpetite._engine._native"
+    ids = ids_by_regex(tokenizer, text)
+    assert tokenizer.encode_ordinary(text) == ids
+    assert tokenizer.encode(text * 40, dtype="uint32", threads=3).tolist() == ids_by_regex(
+        tokenizer, text * 40
+    )
+
+
+@pytest.mark.parametrize("name", [*IN_TURN][:5])
+@few_examples
+@given(text=nasty_texts)
+def test_patterns_of_one_automaton_split_safely(name: str, text: str) -> None:
+    found = several(*IN_TURN[name])
+    assert [*found.ends(text)] == ends_by_regex(IN_TURN[name], text)
+    data = text.encode()
+    for at in found.safe_splits(text):
+        sides = (ends_by_regex(IN_TURN[name], each.decode()) for each in (data[:at], data[at:]))
+        head, tail = sides
+        assert [*head, *(at + end for end in tail)] == ends_by_regex(IN_TURN[name], text)
+
+
+@given(st.lists(st.sampled_from(FIRSTS) | any_pattern, min_size=2, max_size=3), nasty_texts)
+def test_any_patterns_in_turn_have_one_automaton_or_are_refused(each: list[str], text: str) -> None:
+    try:
+        found = several(*each)
+    except ValueError:
+        assume(False)
+    assert [*found.ends(text)] == ends_by_regex(tuple(each), text)
+
+
+def test_words_before_numbers_are_split_safely_too() -> None:
+    found = several(*IN_TURN["StarCoder"])
+    assert len(found.safe_splits("some words\nand 12 more")) >= 4
 
 
 # Safe splits

@@ -50,8 +50,7 @@ fn vocabulary(fields: &Value) -> (Encoder, TokenBytes) {
         literals.iter().map(|(literal, id)| (literal.clone(), number(id) as u32)).collect();
     let id_of = (0..tokens.len() as u32).collect();
     let encoder = Encoder::new(
-        Some(Splitter::Named(Pattern::Gpt2)),
-        None,
+        vec![Splitter::Named(Pattern::Gpt2)],
         Arc::new(merges),
         Arc::new(id_of),
         &special,

@@ -6,19 +6,17 @@ use super::batch::{self, Context, EncodePieces, Job, PieceEncoder};
 use super::literals::Literals;
 use super::sink::Sink;
 use crate::interrupt::{Interrupt, Interrupted};
-use crate::mem::growth::boxed;
+use crate::mem::growth::{boxed, filled};
 use crate::merge::words::has_words;
 use crate::merge::{MergeScratch, MergeTable};
 use crate::simd::Isa;
-use crate::split::numbers::NumberEnds;
 use crate::split::{self, Pieces, Splitter};
 use crate::types::BATCH;
 
 /// Encodes texts with one vocabulary. Many threads may use it at once.
 pub struct Encoder {
-    splitter: Option<Splitter>,
-    /// The most characters of a number, if numbers divide texts before the pattern splits them.
-    max_digits: Option<usize>,
+    /// Each splits the pieces of the one before as texts of their own. Without any, there are no pieces.
+    splitters: Vec<Splitter>,
     pub(super) pieces: Arc<PieceEncoder>,
     pub(super) special: Option<Literals>,
     /// Contexts that no call uses. The lock is held only to take one out or to put one back.
@@ -27,25 +25,21 @@ pub struct Encoder {
 
 impl Encoder {
     /// `id_of` has the id of each token, `special` the literals of special tokens and their ids.
-    /// Numbers of up to `max_digits` characters divide texts before the pattern splits them.
     pub fn new(
-        splitter: Option<Splitter>,
-        max_digits: Option<usize>,
+        splitters: Vec<Splitter>,
         merges: Arc<MergeTable>,
         id_of: Arc<Vec<u32>>,
         special: &[(String, u32)],
     ) -> Encoder {
         split::prepare();
         let pieces = Arc::new(PieceEncoder::new(merges, id_of));
-        Encoder { splitter, max_digits, pieces, special: None, contexts: Arc::default() }
-            .allowing(special)
+        Encoder { splitters, pieces, special: None, contexts: Arc::default() }.allowing(special)
     }
 
     /// Returns an encoder with other special tokens, which shares all else.
     pub fn allowing(&self, special: &[(String, u32)]) -> Encoder {
         Encoder {
-            splitter: self.splitter.clone(),
-            max_digits: self.max_digits,
+            splitters: self.splitters.clone(),
             pieces: Arc::clone(&self.pieces),
             special: (!special.is_empty()).then(|| Literals::new(special)),
             contexts: Arc::clone(&self.contexts),
@@ -101,10 +95,15 @@ impl Encoder {
     /// Returns the first safe split of a text from `from` on: both sides, encoded as ordinary text,
     /// have the ids of the whole. Returns the length if there is no safe split, or on an interrupt.
     pub fn next_safe_split(&self, text: &[u8], from: usize, interrupt: &mut Interrupt) -> usize {
-        let Some(splitter) = &self.splitter else { return text.len() };
-        let pieces = Pieces::new(splitter, text);
+        let all: Vec<_> = self.splitters.iter().map(|each| Pieces::new(each, text)).collect();
+        // The first splitters have no match there, and the next one ends a piece.
+        let is_safe = |at: usize| {
+            let mut next =
+                all.iter().skip_while(|each| !each.is_safe_split(at) && each.is_apart(at));
+            next.next().is_some_and(|each| each.is_safe_split(at))
+        };
         let mut positions = (from..text.len()).take_while(|_| interrupt.advance(1).is_ok());
-        positions.find(|&at| pieces.is_safe_split(at)).unwrap_or(text.len())
+        positions.find(|&at| is_safe(at)).unwrap_or(text.len())
     }
 
     /// Encodes a text, which is UTF-8. Special literals become their ids, unless `ordinary` is true.
@@ -154,25 +153,42 @@ impl Encoder {
         ends: &[u32],
         job: &mut Job<'_, '_, S>,
     ) -> Result<(), Interrupted> {
-        let Some(max_digits) = self.max_digits else { return self.encode_from(0, text, ends, job) };
-        let mut numbers = NumberEnds::new(text, ends, max_digits);
-        let (mut start, mut ends) = (0, Vec::new());
-        while numbers.next_ends(&mut ends) {
-            self.encode_from(start, text, &ends, job)?;
-            start = ends[ends.len() - 1] as usize;
+        self.encode_in_turn(&self.splitters, 0, text, ends, job)
+    }
+
+    /// Encodes the texts from `start` on, which end at `ends`, by splitters in turn.
+    fn encode_in_turn<S: Sink>(
+        &self,
+        splitters: &[Splitter],
+        mut start: usize,
+        text: &[u8],
+        ends: &[u32],
+        job: &mut Job<'_, '_, S>,
+    ) -> Result<(), Interrupted> {
+        let (first, others) = match splitters {
+            [] => return Ok(()),
+            [last] => return self.encode_from(last, start, text, ends, job),
+            [first, others @ ..] => (first, others),
+        };
+        let mut pieces = Pieces::of_texts(first, text, start, ends);
+        let mut found = filled(0, MAX_ENDS);
+        loop {
+            let count = pieces.next_ends(&mut found);
+            let Some(&end) = found[..count].last() else { return Ok(()) };
+            self.encode_in_turn(others, start, text, &found[..count], job)?;
+            start = end as usize;
         }
-        Ok(())
     }
 
     /// Encodes the texts from `start` on, which end at `ends`.
     fn encode_from<S: Sink>(
         &self,
+        splitter: &Splitter,
         start: usize,
         text: &[u8],
         ends: &[u32],
         job: &mut Job<'_, '_, S>,
     ) -> Result<(), Interrupted> {
-        let Some(splitter) = &self.splitter else { return Ok(()) };
         let mut pieces = Pieces::of_texts(splitter, text, start, ends);
         let may_have_words = splitter.may_join_words();
         let mut next_forecast = start + FIRST_FORECAST_BYTES;
@@ -236,6 +252,9 @@ impl Encoder {
     }
 }
 
+/// The most ends that one call finds, so that memory does not grow with the text.
+const MAX_ENDS: usize = 1 << 12;
+
 /// The mean length of pieces from which on enough of them have several words to look for their parts.
 const MIN_WORDS_BYTES: usize = 8;
 
@@ -253,18 +272,27 @@ const FIRST_FORECAST_BYTES: usize = 1 << 17;
 #[cfg(test)]
 pub mod examples {
     use super::*;
-    use crate::split::numbers::divided;
+    use crate::split::automaton::{Automaton, Node};
     use crate::split::{PATTERNS, Pattern, all_pieces};
     use crate::test_inputs::WORDS;
     use crate::types::TokenIndex;
 
     pub const SPECIAL: [(&str, u32); 3] = [("<|a|>", 7000), ("<|a|><|b|>", 7001), ("'s", 7002)];
 
-    /// Returns an encoder for each pattern, and for numbers that divide texts before.
+    /// Returns an encoder for each pattern, and for digits that are split off before.
     pub fn encoders() -> impl Iterator<Item = Encoder> {
-        let lengths = [None, Some(1), Some(3), Some(usize::MAX)];
+        let digits = |max| {
+            let digit = Box::new(Node::Set(0));
+            let pattern = Node::Repeat { node: digit, min: 1, max, is_lazy: false };
+            let automaton = Automaton::new(&[pattern], &[vec![(0x30, 0x39), (0x663, 0x669)]]);
+            Splitter::Automaton(Arc::new(automaton.unwrap_or_else(|reason| panic!("{reason}"))))
+        };
+        let before = [vec![], vec![digits(Some(1))], vec![digits(Some(3)), digits(None)]];
         PATTERNS.into_iter().flat_map(move |pattern| {
-            lengths.map(|max_digits| Encoder { max_digits, ..encoder(Some(pattern)) })
+            before.clone().map(|mut splitters| {
+                splitters.push(Splitter::Named(pattern));
+                Encoder { splitters, ..encoder(Some(pattern)) }
+            })
         })
     }
 
@@ -284,7 +312,8 @@ pub mod examples {
             (0..next).map(|token| if token < 256 { 255 - token } else { token }).collect(),
         );
         let special = SPECIAL.map(|(literal, id)| (literal.to_string(), id));
-        Encoder::new(pattern.map(Splitter::Named), None, Arc::new(merges), id_of, &special)
+        let splitters = pattern.map(Splitter::Named).into_iter().collect();
+        Encoder::new(splitters, Arc::new(merges), id_of, &special)
     }
 
     /// Returns words, special literals, and more words of those tokens.
@@ -307,16 +336,13 @@ pub mod examples {
     pub fn plain_ids(encoder: &Encoder, text: &str, ordinary: bool) -> Vec<u32> {
         let mut ids = Vec::new();
         encoder.for_each_segment(text.as_bytes(), ordinary, |segment, special| {
-            let segment = str::from_utf8(segment).expect("a part of a str");
-            let texts = match encoder.max_digits {
-                Some(max_digits) => divided(segment, max_digits),
-                None => vec![segment],
-            };
-            for text in texts {
-                let pieces = Pieces::new(encoder.splitter.as_ref().expect("there is one"), text);
-                for piece in all_pieces(pieces, text) {
-                    ids.extend(plain_ids_of_piece(encoder, piece.as_bytes()));
-                }
+            let mut pieces = vec![str::from_utf8(segment).expect("a part of a str")];
+            for splitter in &encoder.splitters {
+                let split = |text| all_pieces(Pieces::new(splitter, text), text);
+                pieces = pieces.into_iter().flat_map(split).collect();
+            }
+            for piece in pieces {
+                ids.extend(plain_ids_of_piece(encoder, piece.as_bytes()));
             }
             ids.extend_from_slice(special);
             true
@@ -408,7 +434,7 @@ mod tests {
             (0..1000).map(|token| if token < 256 { 255 - token } else { token }).collect(),
         );
         let pattern = PATTERNS[rng.below(PATTERNS.len())];
-        Encoder::new(Some(Splitter::Named(pattern)), None, Arc::new(merges), id_of, &[])
+        Encoder::new(vec![Splitter::Named(pattern)], Arc::new(merges), id_of, &[])
     }
 
     #[test]
@@ -448,8 +474,7 @@ mod tests {
         }
         let id_of = (0..1000).map(|token| if token < 256 { token ^ 1 } else { token + 9 });
         Encoder::new(
-            Some(Splitter::Named(Pattern::Words)),
-            None,
+            vec![Splitter::Named(Pattern::Words)],
             Arc::new(merges),
             Arc::new(id_of.collect()),
             &[],
@@ -487,8 +512,7 @@ mod tests {
             assert!(merges.push(left, right, made));
         }
         let encoder = Encoder::new(
-            Some(Splitter::Named(Pattern::Words)),
-            None,
+            vec![Splitter::Named(Pattern::Words)],
             Arc::new(merges),
             Arc::new((0..300).collect()),
             &[],

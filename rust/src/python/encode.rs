@@ -155,17 +155,16 @@ fn literals(special_tokens: &Bound<'_, PyDict>) -> PyResult<Vec<(String, u32)>> 
 
 #[pymethods]
 impl TextEncoder {
-    /// `pattern` is the name of a pattern with a scanner, an automaton, or None. Numbers of up to `max_digits`
-    /// characters divide texts before the pattern splits them, None divides nothing.
+    /// `splitters` are names of patterns with a scanner, or automata. Each splits the pieces of the one
+    /// before. Without any, the encoder only merges.
     #[new]
     fn new(
         vocabulary: &Bound<'_, NativeVocabulary>,
         special_tokens: &Bound<'_, PyDict>,
-        pattern: Option<&Bound<'_, PyAny>>,
-        max_digits: Option<usize>,
+        splitters: Vec<Bound<'_, PyAny>>,
     ) -> PyResult<TextEncoder> {
         let vocabulary = &vocabulary.get().0;
-        let splitter = pattern.map(splitter).transpose()?;
+        let splitters = splitters.iter().map(splitter).collect::<PyResult<_>>()?;
         let special = literals(special_tokens)?;
         let special_ids = special.iter().map(|(_, id)| id);
         let highest = vocabulary.id_of.last().into_iter().chain(special_ids).max();
@@ -173,8 +172,7 @@ impl TextEncoder {
         let integers = Arc::new(Integers { count, ready: PyOnceLock::new() });
         let encoder = caught(|| {
             Encoder::new(
-                splitter,
-                max_digits,
+                splitters,
                 Arc::clone(&vocabulary.table),
                 Arc::clone(&vocabulary.id_of),
                 &special,

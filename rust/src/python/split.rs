@@ -1,5 +1,6 @@
 //! Patterns, for Python.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -16,12 +17,19 @@ pub struct PatternAutomaton(Arc<Automaton>);
 
 #[pymethods]
 impl PatternAutomaton {
-    /// `tree` is a node of a pattern, as `bpetite._pattern_tree` makes it, and `sets` are ranges of
-    /// code points. Raises ValueError with the reason if the pattern has no automaton.
+    /// Each pattern is a node, as `bpetite._pattern_tree` makes it, and the ranges of code points of
+    /// its sets. It splits the pieces of the pattern before. Raises ValueError with the reason if the
+    /// patterns have no automaton.
     #[new]
-    fn new(tree: &Bound<'_, PyTuple>, sets: Vec<Set>) -> PyResult<PatternAutomaton> {
-        let node = node(tree, sets.len(), 0)?;
-        let automaton = caught(|| Automaton::new(&node, &sets))?.map_err(PyValueError::new_err)?;
+    fn new(patterns: Vec<(Bound<'_, PyTuple>, Vec<Set>)>) -> PyResult<PatternAutomaton> {
+        let (mut nodes, mut all_sets) = (Vec::new(), Vec::new());
+        for (tree, sets) in patterns {
+            let first = all_sets.len();
+            all_sets.extend(sets);
+            nodes.push(node(&tree, first..all_sets.len(), 0)?);
+        }
+        let automaton =
+            caught(|| Automaton::new(&nodes, &all_sets))?.map_err(PyValueError::new_err)?;
         Ok(PatternAutomaton(Arc::new(automaton)))
     }
 
@@ -62,17 +70,17 @@ pub fn splitter(pattern: &Bound<'_, PyAny>) -> PyResult<Splitter> {
 const MAX_DEPTH: usize = 200;
 
 /// Returns the node that a tuple describes: the name of its kind, and its parts.
-fn node(tuple: &Bound<'_, PyTuple>, set_count: usize, depth: usize) -> PyResult<Node> {
+fn node(tuple: &Bound<'_, PyTuple>, sets: Range<usize>, depth: usize) -> PyResult<Node> {
     if depth > MAX_DEPTH {
         return Err(PyValueError::new_err("its groups are nested too deeply"));
     }
-    let inner = |item: &Bound<'_, PyAny>| node(item.cast()?, set_count, depth + 1);
+    let inner = |item: &Bound<'_, PyAny>| node(item.cast()?, sets.clone(), depth + 1);
     let all = |items: &Bound<'_, PyAny>| {
         items.try_iter()?.map(|item| inner(&item?)).collect::<PyResult<Vec<_>>>()
     };
     let set = |number: Bound<'_, PyAny>| {
         let number: usize = number.extract()?;
-        if number < set_count { Ok(number) } else { Err(PyTypeError::new_err("no such set")) }
+        sets.clone().nth(number).ok_or_else(|| PyTypeError::new_err("no such set"))
     };
     let kind = tuple.get_item(0)?;
     Ok(match kind.extract::<&str>()? {

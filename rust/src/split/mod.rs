@@ -4,7 +4,6 @@
 //! does 64 bytes at a time. For any other pattern, `automaton` has one mechanism.
 
 pub mod automaton;
-pub mod numbers;
 mod rules;
 pub mod unicode;
 mod window;
@@ -169,6 +168,14 @@ impl<'a> Pieces<'a> {
             self.at = ends[count - 1] as usize;
         }
         count
+    }
+
+    /// Returns whether no match has these two characters around `at`, or they are a safe split.
+    pub fn is_apart(&self, at: usize) -> bool {
+        match self.kind {
+            Kind::Named(_) => self.is_safe_split(at),
+            Kind::Automaton(automaton) => automaton.is_apart(self.rules.text, at),
+        }
     }
 
     /// Returns whether `at` ends a piece of every text with these two characters around `at`.

@@ -69,7 +69,7 @@ impl Base {
     pub fn new(table: Arc<MergeTable>, tokens: usize) -> Base {
         let lengths = table.lengths(tokens);
         let ids = collected(0..tokens as TokenIndex);
-        Base { encoder: Encoder::new(None, None, table, Arc::new(ids), &[]), lengths }
+        Base { encoder: Encoder::new(vec![], table, Arc::new(ids), &[]), lengths }
     }
 }
 

@@ -6,7 +6,6 @@ and words the errors of users.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -38,34 +37,40 @@ _NAME_OF_PATTERN = {
     TIKTOKEN_CL100K: "cl100k_base",
 }
 
-# Patterns of numbers that a vocabulary may have before another, and their most characters.
-_MAX_DIGITS = {r"\p{N}": 1, r"\p{N}{1,3}": 3, r"\p{N}+": sys.maxsize}
+Splitter = str | _native.Automaton
 
 
 @lru_cache(maxsize=64)
-def native_splitter_of(pattern: str) -> tuple[str | _native.Automaton | None, str]:
-    """Return what splits texts by a pattern: the name of a scanner, or an automaton.
+def native_splitters_of(*patterns: str) -> tuple[tuple[Splitter, ...], str]:
+    """Return what splits texts by patterns in turn: names of scanners, and automata.
 
-    If `regex` has to split them, the second value is the reason.
+    One automaton takes as many patterns as it can. If `regex` has to split texts, the second value
+    is the reason.
     """
-    if name := _NAME_OF_PATTERN.get(pattern):
-        return name, ""
-    try:
-        return _native.Automaton(*pattern_tree(pattern)), ""
-    except ValueError as error:
-        return None, str(error)
+    if len(patterns) == 1 and (name := _NAME_OF_PATTERN.get(*patterns)):
+        return (name,), ""
+    reason = ""
+    for count in range(len(patterns), 0, -1):
+        try:
+            trees = [*map(pattern_tree, patterns[:count])]
+            first = _native.Automaton(trees)
+        except ValueError as error:
+            reason = str(error)
+        else:
+            others, reason = (
+                native_splitters_of(*patterns[count:]) if patterns[count:] else ((), "")
+            )
+            return ((), reason) if reason else ((first, *others), "")
+    return (), reason
 
 
 def regex_reason(vocabulary: Vocabulary) -> str | None:
-    *before, pattern = vocabulary.patterns
     stages = vocabulary.stages
     # A space before a text is no matter of its pieces.
     steps = stages.steps[1:] if stages.steps[:1] == ("space",) else stages.steps
     if stages.has_words or not {*steps} <= {"isolated"}:
         return "its tokenizer.json has stages that only Python follows"
-    if len(before) > 1 or not {*before} <= {*_MAX_DIGITS}:
-        return "several patterns split in turn"
-    return native_splitter_of(pattern)[1] or None
+    return native_splitters_of(*vocabulary.patterns)[1] or None
 
 
 def _warning_of(reason: str) -> str:
@@ -96,7 +101,6 @@ def native_form(vocabulary: Vocabulary) -> _native.NativeVocabulary | None:
 
 def make_text_encoder(vocabulary: Vocabulary) -> contract.TextEncoder:
     # Python splits text if only `regex` can.
-    *before, pattern = vocabulary.patterns
     reason = regex_reason(vocabulary)
     native_vocabulary = native_form(vocabulary)
     if native_vocabulary is None:
@@ -106,8 +110,7 @@ def make_text_encoder(vocabulary: Vocabulary) -> contract.TextEncoder:
     encoder = _native.TextEncoder(
         native_vocabulary,
         dict(vocabulary.special_tokens),
-        None if reason else native_splitter_of(pattern)[0],
-        None if reason or not before else _MAX_DIGITS[before[0]],
+        () if reason else native_splitters_of(*vocabulary.patterns)[0],
     )
     if reason:
         return python.TextEncoder(vocabulary, merge_of(vocabulary, encoder), _warning_of(reason))
@@ -158,11 +161,11 @@ def count_pieces(
     threads: int | None,
 ) -> Counts:
     # This thread reads; `threads` others count.
-    splitter, reason = native_splitter_of(pattern)
-    if splitter is None:
+    splitters, reason = native_splitters_of(pattern)
+    if reason:
         warning = _warning_of(reason)
         return _native.PieceCounts(python.count_pieces(corpus, pattern, reporter, threads, warning))
-    counter = _native.PieceCounter(splitter, threads)
+    counter = _native.PieceCounter(splitters[0], threads)
 
     def take_documents(data: memoryview, offsets: memoryview) -> bool:
         is_taken = counter.add_documents(data, offsets)

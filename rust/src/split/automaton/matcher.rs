@@ -40,6 +40,21 @@ impl Matcher {
         next != DEAD && self.is_sure[next]
     }
 
+    /// Returns the ways of each state behind a character of a class.
+    pub fn rows_behind(&self, class: usize) -> Vec<&Vec<Way>> {
+        let states = self.ways.iter().map(|ways| ways[class].next);
+        states.filter(|&next| next != DEAD).map(|next| &self.ways[next]).collect()
+    }
+
+    /// Returns whether a piece may have a space between two letters.
+    pub fn may_join(&self, letter: usize, space: usize) -> bool {
+        let next =
+            |state: usize, class: usize| self.ways.get(state).map_or(DEAD, |ways| ways[class].next);
+        !self.begins(letter)
+            || (0..self.ways.len())
+                .any(|state| next(next(next(state, letter), space), letter) != DEAD)
+    }
+
     pub fn new(program: &Program, classes: &[Class]) -> Result<Matcher, String> {
         let mut states = vec![vec![program.start]];
         let mut known = HashMap::from([(states[0].clone(), 0)]);

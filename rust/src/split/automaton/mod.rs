@@ -47,8 +47,10 @@ pub struct Automaton {
     table: Option<Table>,
     /// If the scanner may give up, or the pattern has no scanner.
     walk: Option<Walk>,
-    /// Bit n of a column: a piece ends between a character of it and one of column n, and the pieces
-    /// of the two sides are those of the whole.
+    /// Bit n of a column: no match has a character of it and behind it one of column n.
+    apart: Vec<u64>,
+    /// Bit n of a column: a piece always ends between these two, and the pieces of the two sides are
+    /// those of the whole.
     safe: Vec<u64>,
     /// Whether a piece may have a space between two letters.
     pub may_join_words: bool,
@@ -71,31 +73,38 @@ enum Way {
 const WALK_BYTES: usize = 1 << 14;
 
 impl Automaton {
-    /// Returns the automaton of a pattern, or the reason that it has no automaton.
-    pub fn new(pattern: &Node, sets: &[Set]) -> Result<Automaton, String> {
+    /// Returns the automaton of a pattern, or of several, each of which splits the pieces of the one
+    /// before. Else returns the reason that they have none.
+    pub fn new(patterns: &[Node], sets: &[Set]) -> Result<Automaton, String> {
         let (characters, classes) = classes_of(sets)?;
-        let matcher = Matcher::new(&Program::new(pattern)?, &classes)?;
-        if matcher.ways[Matcher::START].iter().any(|way| way.accepts) {
+        let matchers = patterns
+            .iter()
+            .map(|pattern| Matcher::new(&Program::new(pattern)?, &classes))
+            .collect::<Result<Vec<_>, _>>()?;
+        let Some(last) = matchers.last() else { return Err("there is no pattern".into()) };
+        if matchers.iter().any(|each| each.ways[Matcher::START].iter().any(|way| way.accepts)) {
             return Err("it can match the empty string".into());
         }
-        let scanner = Scanner::new(&matcher, &classes);
-        let table = scanner.and_then(|scanner| Table::new(&scanner, &matcher));
+        let mut scanners = matchers.iter().rev().map(|each| Scanner::new(each, &classes));
+        let scanner = scanners
+            .next()
+            .flatten()
+            .and_then(|last| scanners.try_fold(last, |inner, outer| outer?.before(&inner)));
+        let table = scanner.and_then(|scanner| Table::new(&scanner, last));
+        if patterns.len() > 1 && table.as_ref().is_none_or(|table| table.gives_up) {
+            return Err("they split in turn".into());
+        }
         let (column_of, width) = match &table {
             Some(table) => (table.columns.clone(), usize::from(table.skip)),
-            None => columns(matcher.ways[0].len(), &[], &matcher.ways),
+            None => columns(last.ways[0].len(), &[], &last.ways),
         };
         let may_give_up = table.as_ref().is_none_or(|table| table.gives_up);
-        let walk = may_give_up.then(|| Walk::new(&matcher, &column_of));
-        let safe = safe_pairs(&matcher, &classes, &column_of);
+        let walk = may_give_up.then(|| Walk::new(last, &column_of));
+        let (apart, safe) = pairs(&matchers, &classes, &column_of);
         let [letter, space] = [b"a", b" "].map(|text| usize::from(characters.at(text, 0).0));
-        let may_join_words = !matcher.begins(letter)
-            || (0..matcher.ways.len()).any(|state| {
-                let read = |state: usize, class: usize| matcher.ways.get(state)?.get(class);
-                let next = |state, class| read(state, class).map_or(DEAD, |way| way.next);
-                next(next(next(state, letter), space), letter) != DEAD
-            });
+        let may_join_words = matchers.iter().all(|each| each.may_join(letter, space));
         let columns = Columns::new(characters, &column_of, width as u8);
-        Ok(Automaton { columns, table, walk, safe, may_join_words })
+        Ok(Automaton { columns, table, walk, apart, safe, may_join_words })
     }
 
     /// Begins to read a text. A piece begins at `start`.
@@ -151,6 +160,15 @@ impl Automaton {
     /// Returns whether `at` ends a piece of every text with these two characters around `at`, and
     /// the pieces of the two parts are those of the text.
     pub fn is_safe_split(&self, text: &[u8], at: usize) -> bool {
+        self.has_pair(&self.safe, text, at)
+    }
+
+    /// Returns whether no match has these two characters around `at`, in whatever text.
+    pub fn is_apart(&self, text: &[u8], at: usize) -> bool {
+        self.has_pair(&self.apart, text, at)
+    }
+
+    fn has_pair(&self, pairs: &[u64], text: &[u8], at: usize) -> bool {
         if at == 0 || at >= text.len() || text[at] & 0xC0 == 0x80 {
             return false;
         }
@@ -159,29 +177,34 @@ impl Automaton {
             before -= 1;
         }
         let (before, behind) = (self.columns.at(text, before).0, self.columns.at(text, at).0);
-        self.safe[usize::from(before)] >> behind & 1 != 0
+        pairs[usize::from(before)] >> behind & 1 != 0
     }
 }
 
-/// Returns the safe splits: no state behind a character of the first class has a way on with the
-/// second, and each accepts there exactly if it accepts at the end of the text. A match always begins
-/// with one of the two, if no match before has it; so no gap has both.
-fn safe_pairs(matcher: &Matcher, classes: &[Class], columns: &[u8]) -> Vec<u64> {
-    let mut safe = vec![u64::MAX; classes.len()];
+/// Returns the pairs of columns between which no match goes on, and the safe splits among them: there, a
+/// pattern ends a piece, since it has no gap with both characters.
+fn pairs(matchers: &[Matcher], classes: &[Class], columns: &[u8]) -> (Vec<u64>, Vec<u64>) {
+    let (mut apart, mut safe) = (vec![u64::MAX; classes.len()], vec![u64::MAX; classes.len()]);
     for before in 0..classes.len() {
-        let states = matcher.ways.iter().map(|ways| ways[before].next).filter(|&next| next != DEAD);
-        let states: Vec<_> = states.map(|next| &matcher.ways[next]).collect();
+        let rows: Vec<_> = matchers.iter().map(|matcher| matcher.rows_behind(before)).collect();
         for behind in 0..classes.len() {
-            let ends_in = |ways: &Vec<matcher::Way>| {
+            let goes_on = |ways: &&Vec<matcher::Way>| {
                 let accepts_at_end = ways[classes.len()].accepts;
-                ways[behind].next == DEAD && ways[behind].accepts == accepts_at_end
+                ways[behind].next != DEAD || ways[behind].accepts != accepts_at_end
             };
-            // Two columns are safe if all their classes are.
-            let has_no_gap = matcher.begins(before) || matcher.begins(behind);
-            if !has_no_gap || !states.iter().all(|ways| ends_in(ways)) {
-                safe[usize::from(columns[before])] &= !(1 << columns[behind]);
+            let (mut is_apart, mut ends) = (true, false);
+            for (matcher, rows) in matchers.iter().zip(&rows) {
+                if is_apart && !ends {
+                    is_apart = !rows.iter().any(goes_on);
+                    ends = is_apart && (matcher.begins(before) || matcher.begins(behind));
+                }
             }
+            // Two columns are so if all their classes are.
+            let bit = 1 << columns[behind];
+            let row = usize::from(columns[before]);
+            apart[row] &= if is_apart { u64::MAX } else { !bit };
+            safe[row] &= if ends { u64::MAX } else { !bit };
         }
     }
-    safe
+    (apart, safe)
 }

@@ -66,6 +66,8 @@ pub struct Scanner {
     pub steps: Vec<Vec<Option<(usize, Told)>>>,
     /// How many of the last ends may be taken back, by state.
     pub unsure: Vec<u8>,
+    /// Whether a match has begun, by state.
+    in_match: Vec<bool>,
 }
 
 /// This automaton cannot follow the pattern.
@@ -77,6 +79,7 @@ impl Scanner {
         let start = State::of(Matcher::START);
         let mut states = vec![start.clone()];
         let mut known = HashMap::from([(start, 0)]);
+        let mut in_match = vec![false];
         let mut steps = Vec::new();
         while steps.len() < states.len() {
             let state = states[steps.len()].clone();
@@ -88,10 +91,14 @@ impl Scanner {
                     continue;
                 };
                 let next = next.map_or(0, |next| {
-                    *known.entry(next).or_insert_with_key(|next| {
+                    let begins = next.gap != Gap::Inside;
+                    let number = *known.entry(next).or_insert_with_key(|next| {
                         states.push(next.clone());
+                        in_match.push(false);
                         states.len() - 1
-                    })
+                    });
+                    in_match[number] |= begins;
+                    number
                 });
                 row.push(Some((next, told)));
             }
@@ -101,7 +108,57 @@ impl Scanner {
             }
         }
         let unsure = states.iter().map(State::unsure).collect();
-        Some(Scanner { steps, unsure })
+        Some(Scanner { steps, unsure, in_match })
+    }
+
+    /// Returns the scanner that splits each piece of this one by `inner`, as a text of its own.
+    ///
+    /// None if an end of this one is not told by the next character, if `inner` gives up, or if `inner`
+    /// splits a match of this one inside which the state is not as good as the start.
+    pub fn before(&self, inner: &Scanner) -> Option<Scanner> {
+        const ONE_END: Told = Told { ends: 1, taken_back: 0 };
+        let end_of_text = inner.steps[0].len() - 1;
+        let nexts = |row: &[Option<(usize, Told)>]| -> Vec<_> {
+            row.iter().map(|step| step.map(|(next, _)| next)).collect()
+        };
+        let first = nexts(&self.steps[0]);
+        let may_restart = self.steps.iter().all(|row| nexts(row) == first);
+        let mut states = vec![(0, 0)];
+        let mut known = HashMap::from([((0, 0), 0)]);
+        let mut steps = Vec::new();
+        while let Some(&(outer_state, state)) = states.get(steps.len()) {
+            let mut row = Vec::with_capacity(end_of_text + 1);
+            for class in 0..=end_of_text {
+                let (next_outer, told_outer) = self.steps[outer_state][class]?;
+                if told_outer != ONE_END && told_outer != Told::default() {
+                    return None;
+                }
+                let is_end = told_outer == ONE_END;
+                let (mut next, told) =
+                    inner.steps[state][if is_end { end_of_text } else { class }]?;
+                if is_end && class != end_of_text {
+                    next = inner.steps[0][class]?.0;
+                }
+                if self.in_match[outer_state] && told != told_outer && !may_restart {
+                    return None;
+                }
+                let next = if class == end_of_text { (0, 0) } else { (next_outer, next) };
+                let number = *known.entry(next).or_insert_with(|| {
+                    states.push(next);
+                    states.len() - 1
+                });
+                row.push(Some((number, told)));
+            }
+            steps.push(row);
+            if states.len() > MAX_STATES {
+                return None;
+            }
+        }
+        let unsure = states.iter().map(|&(_, state)| inner.unsure[state]).collect();
+        let in_match = states
+            .iter()
+            .map(|&(outer_state, state)| self.in_match[outer_state] || inner.in_match[state]);
+        Some(Scanner { steps, unsure, in_match: in_match.collect() })
     }
 }
 

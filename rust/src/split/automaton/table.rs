@@ -400,8 +400,37 @@ mod tests {
         }
     }
 
+    /// Returns patterns in turn that have one table: each match of the first is a character, up to three, or
+    /// a run.
+    fn in_turn() -> Vec<Vec<Node>> {
+        let few = Node::Repeat { node: set(6).into(), min: 1, max: Some(3), is_lazy: false };
+        let firsts = [set(6), few, repeat(set(2), 1), repeat(set(4), 1)];
+        let pairs = firsts
+            .iter()
+            .flat_map(|first| patterns().into_iter().map(|inner| vec![first.clone(), inner]));
+        let all = pairs.chain([vec![set(4), set(6), patterns()[0].clone()]]);
+        all.filter(|patterns| Automaton::new(patterns, &sets()).is_ok()).collect()
+    }
+
+    /// Returns where pieces end if each pattern splits those of the one before.
+    fn expected(patterns: &[Node], text: &[u8]) -> Vec<u32> {
+        let mut ends = vec![text.len() as u32];
+        ends.truncate(text.len());
+        for pattern in patterns {
+            let starts = [&[0], &ends[..]].concat();
+            let pieces = starts.iter().zip(&ends);
+            ends = pieces
+                .flat_map(|(&start, &end)| {
+                    let found = ends_of(pattern, &text[start as usize..end as usize]);
+                    found.into_iter().map(move |at| start + at)
+                })
+                .collect();
+        }
+        ends
+    }
+
     /// Returns where pieces end: matches, and the gaps between them.
-    fn expected(pattern: &Node, text: &[u8]) -> Vec<u32> {
+    fn ends_of(pattern: &Node, text: &[u8]) -> Vec<u32> {
         let (mut ends, mut at, mut is_gap) = (Vec::new(), 0, false);
         while at < text.len() {
             let end = end_of_match(pattern, text, at, &Some);
@@ -451,15 +480,19 @@ mod tests {
         }
         let mut rng = Rng::new(11);
         for _ in 0..2000 {
-            let length = 5 + rng.below(8);
-            texts.push((0..length).map(|_| LETTERS[rng.below(LETTERS.len())]).collect());
+            let (length, few) =
+                (5 + rng.below(8), [0; 2].map(|_| LETTERS[rng.below(LETTERS.len())]));
+            let letters = if rng.below(2) == 0 { LETTERS } else { &few };
+            texts.push((0..length).map(|_| letters[rng.below(letters.len())]).collect());
         }
         texts
     }
 
     #[test]
     fn ends_are_those_of_a_backtracking_matcher() {
-        for pattern in [patterns(), late_patterns()].concat() {
+        let alone = [patterns(), late_patterns()].concat().into_iter().map(|each| vec![each]);
+        assert_eq!(in_turn().len(), 15);
+        for pattern in alone.chain(in_turn()) {
             let automaton = Automaton::new(&pattern, &sets()).unwrap_or_else(|e| panic!("{e}"));
             for text in texts() {
                 assert!(is_right(&automaton, &text, &expected(&pattern, &text)), "{text:?}");
@@ -469,7 +502,7 @@ mod tests {
 
     #[test]
     fn each_change_of_a_step_changes_an_end() {
-        for pattern in patterns() {
+        for pattern in patterns().into_iter().map(|each| vec![each]).chain(in_turn()) {
             let mut automaton = Automaton::new(&pattern, &sets()).unwrap_or_else(|e| panic!("{e}"));
             let cases: Vec<_> =
                 texts().into_iter().map(|text| (expected(&pattern, &text), text)).collect();
