@@ -23,7 +23,7 @@ from support.examples import few_examples, slow_except
 from support.times import best_time
 
 from bpetite import PATTERNS, Chunk, Tokenizer
-from bpetite._vocabulary import Vocabulary
+from bpetite._vocabulary import Stages, Vocabulary
 from conftest import TEXTS
 
 CHARACTERS = [
@@ -375,9 +375,18 @@ def test_bytes_are_cut_as_their_text() -> None:
 # Time
 
 
-@pytest.mark.parametrize("unit", ["It is sunny. ", "a", "你"])
-def test_chunks_take_linear_time(unit: str) -> None:
-    tokenizer = tokenizer_of("gpt2")
+NORMALIZERS = {
+    "none": Stages(),
+    "NFC": Stages((("NFC",),)),
+    "NFKC and lower case": Stages((("NFKC",), ("Lowercase",))),
+}
+
+
+@pytest.mark.parametrize("normalizer", NORMALIZERS)
+@pytest.mark.parametrize("unit", ["It is sunny. ", "a", "你", "the hen e\u0301 ", "e\u0301"])
+def test_chunks_take_linear_time(unit: str, normalizer: str) -> None:
+    plain = tokenizer_of("gpt2")._vocabulary
+    tokenizer = Tokenizer(replace(plain, stages=NORMALIZERS[normalizer]))
 
     def seconds(size: int) -> float:
         text = unit * (size // len(unit))

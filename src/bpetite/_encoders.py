@@ -94,7 +94,9 @@ class Encoders:
         """Return what cuts texts to a number of ids."""
         vocabulary, chosen = self._vocabulary, self.chosen(allowed_special)
         encoder, bytes_of = self.encoder(chosen), vocabulary.tokens.bytes_of
-        has_stages = vocabulary.stages != NO_STAGES
+        stages = vocabulary.stages
+        has_stages = stages != NO_STAGES
+        may_lose = stages.moves_text or stages.drops_unknown or stages.unknown_id is not None
 
         def is_unchanged(text: str) -> bool:
             return b"".join(map(bytes_of.__getitem__, encoder.encode(text))) == text.encode()
@@ -106,7 +108,7 @@ class Encoders:
             characters,
             self.splitter(chosen),
             is_unchanged if has_stages else is_nfc if vocabulary.normalizer else None,
-            has_stages,
+            may_lose,
         )
 
     def offsets(self, text: str, ids: Ids, allowed_special: Specials, in_bytes: bool) -> Ids:

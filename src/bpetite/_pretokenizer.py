@@ -457,10 +457,17 @@ class ChunkSplitter:
         return text[at - 1] in _WHITE_SPACE or self._specials.touches(text, at)
 
     def splits(self, text: str, start: int, end: int) -> Iterator[int]:
-        """Yield where `text[start:end]` may be split, and `end`."""
-        for at in self._splits.find(text[start:end]) if self._splits else ():
-            if not self._is_taken(text, start + at):
-                yield start + at
+        """Yield where `text[start:end]` may be split, and `end`.
+
+        The text up to a split is searched in windows, since most callers want the first ones.
+        """
+        at, size = start, _FIRST_WINDOW_CHARACTERS
+        while self._splits and at < end - 1:
+            stop = min(at + size, end)
+            for split in self._splits.find(text[at:stop]):
+                if not self._is_taken(text, at + split):
+                    yield at + split
+            at, size = stop - 1, 2 * size  # a split may be between two windows
         yield end
 
     def last_literal_end(self, data: bytearray, searched: int = 0) -> tuple[int, int]:
@@ -495,6 +502,8 @@ def _character_start(data: bytes | bytearray, offset: int) -> int:
             return start
     return offset
 
+
+_FIRST_WINDOW_CHARACTERS = 1 << 6
 
 # The last word or two: a text usually has a split there. A longer search costs more than the rest
 # of a short step.

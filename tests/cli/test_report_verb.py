@@ -15,6 +15,8 @@ from support.engines import quick_once
 from support.programs import posix_only
 
 from bpetite import Tokenizer
+from bpetite._cli import _parser
+from bpetite._cli.report import _command
 from bpetite.analysis import page, report
 from bpetite.corpora import Corpus
 
@@ -30,6 +32,16 @@ def _files(folder: Path) -> None:
     AB.save(folder / "ab.json")
     (folder / "ab.txt").write_bytes(b"ab ab cd")
     (folder / "cd.txt").write_bytes("cd né".encode())
+
+
+def test_secrets_of_urls_are_not_in_the_command_of_a_page() -> None:
+    url = "https://me:secret@host/a.txt?sig=se/cret"
+    words = ["report", "ab.json", url, "--parallel", url, url, "--html", "page.html"]
+    options = _parser().parse_args(words)
+    public = "https://host/a.txt"
+    assert _command(options) == (
+        f"bpetite report ab.json {public} --parallel {public} {public} --html page.html"
+    )
 
 
 def test_tables_of_two_models_and_texts() -> None:

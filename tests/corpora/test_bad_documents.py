@@ -706,6 +706,17 @@ def test_too_little_memory_is_never_a_bad_file(
         list(Corpus(path, on_bad="skip"))
 
 
+def test_a_size_that_no_machine_has_is_a_bad_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.parquet"
+    path.write_bytes(parquet(TEXTS))
+    error = pa.ArrowMemoryError("malloc of size 5558009288175124480 failed")
+    monkeypatch.setattr("pyarrow.parquet.ParquetFile.iter_batches", raising(error))
+    with pytest.raises(ValueError, match=r"corrupt.*it claims 5558009288175124480 bytes"):
+        list(Corpus(path))
+
+
 @pytest.mark.parametrize(
     ("error", "expected"),
     [

@@ -481,6 +481,26 @@ def test_a_killed_worker_costs_only_its_parts(source: Path, tmp_path: Path, seri
     assert contents(tmp_path / "tokens") == serial()
 
 
+LEAVING = """
+import os, signal, sys, time
+from bpetite.corpora._run import _Pool
+
+if __name__ == "__main__":
+    pool = _Pool(1, None)
+    print(pool._executor.submit(os.getpid).result(), flush=True)
+    pool._executor.submit(time.sleep, 600)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs POSIX signals")
+def test_workers_end_with_a_killed_command(source: Path, tmp_path: Path) -> None:
+    """Only then do the pipes end that they share with it, for which `running` waits."""
+    ended = running(LEAVING, source, tmp_path / "tokens")
+    assert ended.returncode == -signal.SIGKILL
+    assert int(ended.stdout) > 0
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs POSIX signals")
 def test_a_part_that_kills_its_workers_is_named(source: Path, tmp_path: Path) -> None:
     ended = killing(source, tmp_path / "tokens", times=99)

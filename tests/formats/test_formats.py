@@ -992,6 +992,41 @@ def test_a_folder_that_wants_ids_around_a_text_says_which(field: str, tmp_path: 
     config.write_text(json.dumps({field: True}), "utf-8")
     with pytest.raises(ValueError, match=f"expected a special token, since {field} is true"):
         Tokenizer.load(tmp_path)
+    config.write_text(json.dumps({field: True, field[4:]: ["x"]}), "utf-8")
+    with pytest.raises(ValueError, match=f"expected a special token, since {field} is true"):
+        Tokenizer.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"additional_special_tokens": ["<|endoftext|>", "<new>"]},
+        {"extra_special_tokens": ["<new>"]},
+        {"extra_special_tokens": {"image": {"content": "<new>"}}},
+        {"mask_token": "<new>"},
+        {"image_token": {"content": "<new>"}},
+    ],
+    ids=str,
+)
+def test_a_token_that_only_the_config_names_is_refused(
+    config: dict[str, Any], tmp_path: Path
+) -> None:
+    Tokenizer.train("ab ab", 258).save(tmp_path, format="huggingface")
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text(json.dumps(config), "utf-8")
+    (field,) = config
+    with pytest.raises(ValueError, match=f"{field}: expected a special token of the vocabulary"):
+        Tokenizer.load(tmp_path)
+    known = json.loads(json.dumps(config).replace("<new>", "<|endoftext|>"))
+    path.write_text(json.dumps(known | {"add_mask_token": False, "cls_token": None}), "utf-8")
+    assert Tokenizer.load(tmp_path).special_tokens == {"<|endoftext|>": 258}
+
+
+def test_a_folder_that_splits_special_tokens_is_refused(tmp_path: Path) -> None:
+    Tokenizer.train("ab ab", 258).save(tmp_path, format="huggingface")
+    (tmp_path / "tokenizer_config.json").write_text('{"split_special_tokens": true}', "utf-8")
+    with pytest.raises(ValueError, match="split_special_tokens: expected false: special tokens"):
+        Tokenizer.load(tmp_path)
 
 
 def test_a_path_may_be_bytes(tmp_path: Path) -> None:

@@ -652,6 +652,10 @@ REFUSED: dict[str, tuple[Change, str]] = {
         put("normalizer", to=sequence(NFC, {"type": "Prepend"}, of="normalizers")),
         "normalizer.normalizers[1].prepend: expected a string in Unicode, got null",
     ),
+    "Prepend of an empty string": (
+        put("normalizer", to={"type": "Prepend", "prepend": ""}),
+        'normalizer.prepend: expected a string that is not empty, got ""',
+    ),
     "Replace of what engines read differently": (
         put("normalizer", to=replaced(r"\h", "b")),
         "normalizer.pattern.Regex: expected another pattern (the pattern",
@@ -663,6 +667,10 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "a prefix that is no ASCII": (
         put("model", "continuing_subword_prefix", to="▁"),
         'model.continuing_subword_prefix: expected ASCII without spaces, got "\\u2581"',
+    ),
+    "a suffix that is no string": (
+        put("model", "end_of_word_suffix", to=[1]),
+        "model.end_of_word_suffix: expected a string in Unicode, got [1]",
     ),
     "a suffix that no token has": (
         put("model", "end_of_word_suffix", to="</w>"),

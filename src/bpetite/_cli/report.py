@@ -17,6 +17,7 @@ from bpetite import Tokenizer
 from bpetite._cli import common
 from bpetite._cli.progress import ByteBar, Watched, stored_bytes
 from bpetite.corpora import Corpus
+from bpetite.corpora._storage import public
 from bpetite.formats._files import new_file
 
 if TYPE_CHECKING:
@@ -147,11 +148,22 @@ def _labels(paths: list[str]) -> list[str]:
 
     >>> _labels(["a/en.txt", "a/de.txt"]), _labels(["a.json", "a.tiktoken", "-"])
     (['en', 'de'], ['a.json', 'a.tiktoken', 'standard input'])
+
+    The query of a URL may be a secret, so files that differ in it alone have numbers:
+
+    >>> _labels(["http://me:secret@host/a.txt?sig=b/c", "http://host/a.txt?sig=d"])
+    ['http://host/a.txt', 'http://host/a.txt (2)']
     """
-    names = common.file_names([common.shown(path) for path in paths])
+    names = common.file_names([public(common.shown(path)) for path in paths])
     split = [os.path.split(name) for name in names]
     stems = [os.path.join(folder, file.partition(".")[0] or file) for folder, file in split]
-    return stems if len({*stems}) == len(stems) else names
+    if len({*stems}) == len(stems):
+        return stems
+    numbers = [names[: place + 1].count(name) for place, name in enumerate(names)]
+    return [
+        name if number == 1 else f"{name} ({number})"
+        for name, number in zip(names, numbers, strict=True)
+    ]
 
 
 def _watched(names: list[str], corpora: list[Corpus], bar: ByteBar) -> dict[str, Watched]:
@@ -162,9 +174,9 @@ def _watched(names: list[str], corpora: list[Corpus], bar: ByteBar) -> dict[str,
 
 def _command(options: argparse.Namespace) -> str:
     """Return the command that writes the same page."""
-    words = ["bpetite", "report", options.model, *options.others]
+    words = ["bpetite", "report", *map(public, (options.model, *options.others))]
     if options.parallel:
-        words += ["--parallel", *options.parallel]
+        words += ["--parallel", *map(public, options.parallel)]
     for option, value, default in (
         ("--next", options.next, _NEXT_MERGES),
         ("--next-bytes", options.next_bytes, _NEXT_BYTES),

@@ -344,9 +344,17 @@ def _interrupts_kept_from_processes() -> Iterator[None]:
 
 
 def _begin_worker() -> None:
-    """Set up a process of the pool."""
+    """Set up a process of the pool. It ends when the process that made it does, however that is."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        Thread(target=_end_with, args=(parent,), daemon=True).start()
     if not hasattr(signal, "pthread_sigmask"):
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # else each worker prints a traceback
+
+
+def _end_with(process: multiprocessing.process.BaseProcess) -> None:
+    process.join()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 class _Pool:

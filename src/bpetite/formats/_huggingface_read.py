@@ -298,7 +298,10 @@ def _normalizer(file: SourceFile, stage: dict[str, Any], path: str) -> tuple[str
         return (kind, *sides)
     if kind == "Prepend":
         file.check_fields(stage, path, "type prepend")
-        return kind, file.checked_string(stage.get("prepend"), f"{path}.prepend")
+        prefix = file.checked_string(stage.get("prepend"), f"{path}.prepend")
+        if not prefix:  # tokenizers doubles characters then, or panics
+            file.refuse(f"{path}.prepend", prefix, "a string that is not empty")
+        return kind, prefix
     if kind == "Replace":
         file.check_fields(stage, path, "type pattern content")
         pattern = _regex(file, stage.get("pattern"), f"{path}.pattern")
@@ -465,9 +468,10 @@ def _words(file: SourceFile, model: dict[str, Any], vocab: Mapping[str, int]) ->
     """Return the fields of `Stages` about the first tokens of a piece."""
     affixes = []
     for field in ("continuing_subword_prefix", "end_of_word_suffix"):
-        affix = model.get(field) or ""
         path = f"model.{field}"
-        if not affix.isascii() or not all(map(is_byte_character, file.checked_string(affix, path))):
+        given = model.get(field)
+        affix = "" if given is None else file.checked_string(given, path)
+        if not affix.isascii() or not all(map(is_byte_character, affix)):
             file.refuse(path, affix, "ASCII without spaces")
         affixes.append(affix.encode())
     words: dict[str, Any] = {"prefix": affixes[0], "suffix": affixes[1]}

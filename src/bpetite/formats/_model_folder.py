@@ -23,6 +23,9 @@ _TEMPLATE_FOLDER = "additional_chat_templates"
 
 _CONFIG_TOKENS = ("bos_token", "eos_token", "pad_token", "unk_token")
 
+_ADDITIONAL = "additional_special_tokens"
+_EXTRA = "extra_special_tokens"
+
 _A_TOKEN = (
     "a special token of the vocabulary (transformers would give another one a new id, and "
     "tokenizer.json alone may be loaded)"
@@ -69,9 +72,9 @@ def in_folder(folder: Path, vocabulary: Vocabulary) -> Vocabulary:
     config = SourceFile(folder / _CONFIG) if (folder / _CONFIG).exists() else None
     if config is not None:
         vocabulary = _configured(config, vocabulary)
-    for name in (_MAP, _ADDED):
-        if (folder / name).exists():
-            _check_literals(SourceFile(folder / name), vocabulary)
+    files = [SourceFile(folder / name) for name in (_MAP, _ADDED) if (folder / name).exists()]
+    for file in files:
+        _check_literals(file, file.document, vocabulary)
     return replace(vocabulary, settings=_settings(folder, config, vocabulary))
 
 
@@ -85,7 +88,7 @@ def _configured(file: SourceFile, vocabulary: Vocabulary) -> Vocabulary:
     ):
         if config.get(field, False) and not ids:
             literal = _literal_of(config.get(name))
-            if literal not in vocabulary.special_tokens:
+            if not isinstance(literal, str) or literal not in vocabulary.special_tokens:
                 file.refuse(name, config.get(name), f"a special token, since {field} is true")
             added["prefix_ids" if name == "bos_token" else "suffix_ids"] = (
                 vocabulary.special_tokens[literal],
@@ -109,11 +112,12 @@ def _literal_of(token: object) -> Any:
     return token.get("content") if isinstance(token, dict) else token
 
 
-def _check_literals(file: SourceFile, vocabulary: Vocabulary) -> None:
+def _check_literals(file: SourceFile, given: Mapping[str, Any], vocabulary: Vocabulary) -> None:
     """Refuse a literal in a map of special tokens, or in a list of added ones, that has no id."""
-    for name, value in file.document.items():
+    for name, value in given.items():
         is_id = type(value) is int
-        for token in value if isinstance(value, list) else [name if is_id else value]:
+        tokens = [*value.values()] if name == _EXTRA and isinstance(value, dict) else value
+        for token in tokens if isinstance(tokens, list) else [name if is_id else value]:
             literal = _literal_of(token)
             id = vocabulary.special_tokens.get(literal) if isinstance(literal, str) else None
             if id is None or (is_id and id != value):
@@ -204,6 +208,15 @@ def _from_config(file: SourceFile, vocabulary: Vocabulary) -> dict[str, str]:
             settings[field] = file.checked_string(literal, field, "a token")
             if literal not in vocabulary.special_tokens:
                 refuse(field, token, _A_TOKEN)
+    named = {
+        name: token
+        for name, token in config.items()
+        if name.endswith(("_token", _ADDITIONAL, _EXTRA)) and name not in _CONFIG_TOKENS
+        if token is not None and type(token) is not bool  # as of add_bos_token
+    }
+    _check_literals(file, named, vocabulary)
+    if config.get("split_special_tokens"):
+        refuse("split_special_tokens", True, "false: special tokens are found in text")
     names = config.get("model_input_names") or _INPUT_NAMES
     for name in file.checked_list(names, "model_input_names"):
         file.checked_string(name, "model_input_names")

@@ -94,12 +94,14 @@ def _of_literals(
 
 
 def _normalizer(file: SourceFile, given: object, path: str) -> tuple[str, ...]:
-    name, *arguments = file.checked_list(given, path) or [None]
-    for argument in arguments:
-        file.checked_string(argument, path)
+    name, *arguments = [
+        file.checked_string(each, path) for each in file.checked_list(given, path)
+    ] or [""]
     sides = [side for side in ("left", "right") if side in arguments]
     if arguments != sides if name == "Strip" else _ARGUMENTS.get(name) != len(arguments):
         file.refuse(path, given, f"one of Strip, {', '.join(_ARGUMENTS)}, with its arguments")
+    if given == ["Prepend", ""]:
+        file.refuse(path, given, "a prefix that is not empty")
     if name == "Replace":
         file.checked_pattern(arguments[0], f"{path}[1]")
     return (name, *arguments)

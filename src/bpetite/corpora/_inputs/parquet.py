@@ -179,6 +179,9 @@ def _parquet(stored: Any, **options: Any) -> Any:
     return parquet.ParquetFile(stored, pre_buffer=False, buffer_size=size, **options)
 
 
+_MAX_ADDRESSED = 1 << 47
+
+
 @contextmanager
 def arrow_errors() -> Iterator[None]:
     """Turn errors of pyarrow about wrong bytes into DataError, and no others."""
@@ -186,6 +189,9 @@ def arrow_errors() -> Iterator[None]:
     try:
         yield
     except MemoryError as error:  # pyarrow's is an ArrowException too
+        size = re.search(r"of size (\d+) failed", str(error))
+        if size and int(size[1]) > _MAX_ADDRESSED:  # more than any machine has
+            raise DataError("corrupt", detail=f"it claims {size[1]} bytes") from None
         raise MemoryError(*error.args) from None
     except (pa.ArrowException, OSError, EOFError) as error:
         if isinstance(error, OSError) and error.errno is not None:
