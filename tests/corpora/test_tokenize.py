@@ -643,6 +643,17 @@ def test_deep_verification_reads_the_sources(
     ]
 
 
+def test_too_little_memory_names_the_file(
+    source: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def short(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(Tokenizer, "encode_buffer", short)
+    with pytest.raises(MemoryError, match=rf"{source.name}: out of memory$"):
+        tokenize(Corpus(source), TOKENIZER, folder, "megatron", workers=1)
+
+
 def test_progress_ends_with_everything(source: Path, folder: Path) -> None:
     seen: list[TokenizeProgress] = []
     manifest = tokenize(

@@ -1039,6 +1039,43 @@ def test_wrong_value_of_version_2_is_refused(
     assert refusal(path) == (ValueError, f"{path}: {message}")
 
 
+A_NORMALIZER = (
+    "expected one of Strip, NFC, NFD, NFKC, NFKD, Lowercase, Prepend, Replace, with its arguments"
+)
+
+WRONG_STAGES: list[tuple[Any, str]] = [
+    ([], "stages: expected an object, got []"),
+    ({"speed": 1}, "stages: expected no other keys than "),
+    ({}, "stages: expected fields that have a value, each, got []"),
+    ({"normalizers": [[]]}, f"stages.normalizers[0]: {A_NORMALIZER}, got []"),
+    ({"normalizers": [["NFC", "x"]]}, f"stages.normalizers[0]: {A_NORMALIZER}, got ["),
+    ({"normalizers": [["Strip", "right", "left"]]}, f"stages.normalizers[0]: {A_NORMALIZER}, got"),
+    ({"normalizers": [[{}]]}, "stages.normalizers[0]: expected a string in Unicode, got {}"),
+    ({"normalizers": [["Prepend", ""]]}, "stages.normalizers[0]: expected a prefix that is not"),
+    ({"normalizers": [["Replace", "(", ""]]}, "stages.normalizers[0][1]: "),
+    ({"steps": ["isolated", {}]}, "stages.steps: expected behaviors, with one space and one bytes"),
+    ({"steps": ["isolated", "isolated"]}, "stages.steps: expected behaviors, "),
+    ({"steps": ["removed"]}, "stages.steps: expected a behavior for each of 2 patterns"),
+    ({"flags": {"<|x|>": ["lstrip"]}}, 'stages.flags: expected special tokens, got "<|x|>"'),
+    ({"flags": {"bc": ["rstrip", "lstrip"]}}, 'stages.flags["bc"]: expected some of '),
+    ({"flags": {"bc": [[]]}}, 'stages.flags["bc"]: expected some of '),
+    ({"literal_bytes": {"bc": [256]}}, 'stages.literal_bytes["bc"]: expected a list of integers'),
+    ({"prefix": 1}, "stages.prefix: expected a string in Unicode, got 1"),
+    ({"suffix": " "}, 'stages.suffix: expected ASCII without spaces, got " "'),
+    ({"suffix": "a"}, "stages: expected affixes that tokens have for each byte, got ["),
+    ({"unknown_id": "a"}, 'stages.unknown_id: expected the id of a token, got "a"'),
+    ({"unknown_id": 9_999}, "stages.unknown_id: expected the id of a token, got 9999"),
+    ({"fuses_unknown": 1}, "stages.fuses_unknown: expected true or false, got 1"),
+]
+
+
+@pytest.mark.parametrize(("stages", "message"), WRONG_STAGES)
+def test_wrong_stages_are_refused(tmp_path: Path, stages: object, message: str) -> None:
+    path = written(tmp_path / "wrong.json", {**document_2(), "normalizer": None, "stages": stages})
+    kind, told = refusal(path)
+    assert (kind, str(told)[: len(f"{path}: {message}")]) == (ValueError, f"{path}: {message}")
+
+
 # Without a version, a file is taken for one of version 1.
 @pytest.mark.parametrize("key", KEYS_2[1:])
 def test_missing_key_of_version_2_is_a_key_error(tmp_path: Path, key: str) -> None:

@@ -123,10 +123,14 @@ class Work:
                 empty = report.empty
                 if first_row := sources[number].first_row:
                     rows = [first_row + row for row in rows]
-                ids, starts = tokenizer.encode_buffer(
-                    data.toreadonly(), offsets, dtype=dtype, begin=settings.begin, end=settings.end
-                )
-                splits.write(Tokens(ids, starts, rows, [paths[number]] * len(rows)))
+                begin, end = settings.begin, settings.end
+                try:
+                    ids, starts = tokenizer.encode_buffer(
+                        data.toreadonly(), offsets, dtype=dtype, begin=begin, end=end
+                    )
+                    splits.write(Tokens(ids, starts, rows, [paths[number]] * len(rows)))
+                except MemoryError:
+                    raise MemoryError(f"{paths[number]}: out of memory") from None
                 id_count += len(ids)
                 documents += len(rows)
                 yield bytes_read, report.text_bytes, id_count
