@@ -299,6 +299,8 @@ class _Places:
                 return then
             case ("either", nodes):
                 return self._push(("either", tuple(self.add(each, then) for each in nodes)))
+            case ("ahead", *_):
+                raise NoTreeError("it looks ahead at more than one character")
             case ("repeat", inner, low, high, is_lazy):
                 return self._add_repeat(inner, low, high, is_lazy, then)
         raise AssertionError(node)

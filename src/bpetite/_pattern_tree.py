@@ -23,6 +23,7 @@ Node = tuple[Any, ...]
     ("either", nodes)                     the first of the nodes that leads to a match
     ("repeat", node, min, max, is_lazy)   as many as possible, or as few; `max` may be None
     ("next", number, is_negative)         the next character, which is not read, is of a set or not
+    ("ahead", node, is_negative)          the text behind, which is not read, matches or not
 """
 
 _LAST = 0x10FFFF
@@ -76,6 +77,8 @@ class _Parser:
         node = self._either()
         if self._at < len(self._items):
             raise NoTreeError("a parenthesis is not balanced")
+        if any("(?<" in item.text for item in self._items):
+            node, _ = self._without_look_behind(node, None)
         return node, [*self._number_of]
 
     def _peek(self) -> Item | None:
@@ -104,19 +107,56 @@ class _Parser:
         self._at += 1
         if item.kind != "open":
             return "set", self._set(_characters(item))
-        if item.text not in ("(", "(?:", "(?i:", "(?=", "(?!"):
+        if item.text not in ("(", "(?:", "(?i:", "(?=", "(?!", "(?<=", "(?<!"):
             raise NoTreeError(f"it has a group {item.text}...)")
         node = self._either()
         closing = self._peek()
         if closing is None:
             raise NoTreeError("a parenthesis is not balanced")
         self._at += 1
-        if item.text in ("(?=", "(?!"):
-            number = self._one_character(node)
+        if item.text not in ("(?=", "(?!", "(?<=", "(?<!"):
+            return node
+        number, is_negative = self._one_character(node), item.text.endswith("!")
+        if item.text.startswith("(?<"):
             if number is None:
-                raise NoTreeError("it looks ahead at more than one character")
-            return "next", number, item.text == "(?!"
-        return node
+                raise NoTreeError("it looks behind at more than one character")
+            return "behind", number, is_negative
+        return ("ahead", node, is_negative) if number is None else ("next", number, is_negative)
+
+    def _without_look_behind(self, node: Node, before: Ranges | None) -> tuple[Node, Ranges | None]:
+        """Return a node without look-behinds, and the characters that it may end with.
+
+        `before` are those that may stand before it. They decide what a look-behind sees, or else
+        NoTreeError is raised. None is any character, or none.
+        """
+        match node:
+            case "behind", number, is_negative:
+                ranges = [*self._number_of][number]
+                if before is not None and union(ranges, before) == ranges:
+                    return (_NEVER if is_negative else _NOTHING), before
+                if before is not None and union(_inverse(ranges), before) == _inverse(ranges):
+                    return (_NOTHING if is_negative else _NEVER), before
+                raise NoTreeError("it looks behind")
+            case "set", number:
+                return node, [*self._number_of][number]
+            case "sequence", nodes:
+                found = []
+                for each in nodes:
+                    each, before = self._without_look_behind(each, before)
+                    found.append(each)
+                return ("sequence", tuple(found)), before
+            case "either", nodes:
+                pairs = [self._without_look_behind(each, before) for each in nodes]
+                ends = [end for each, end in pairs if each != _NEVER]
+                return ("either", tuple(each for each, _ in pairs)), _any_of(*ends)
+            case "repeat", inner, low, high, is_lazy:
+                _, end = self._without_look_behind(inner, before)
+                inner, end = self._without_look_behind(inner, _any_of(before, end))
+                node = "repeat", inner, low, high, is_lazy
+                return node, end if low else _any_of(before, end)
+            case "ahead", inner, is_negative:
+                return ("ahead", self._without_look_behind(inner, before)[0], is_negative), before
+        return node, before
 
     def _both(self, number: int, other: int, is_negative: bool) -> int:
         """Return the characters of a set that are in another one, or are not."""
@@ -140,7 +180,7 @@ class _Parser:
         if item is None or item.kind != "repeat":
             return node
         self._at += 1
-        if node[0] == "next":
+        if node[0] in ("next", "ahead", "behind"):
             raise NoTreeError("it repeats a look-ahead")
         text = item.text
         is_possessive = text[-1] == "+" and len(text) > 1
@@ -157,6 +197,16 @@ class _Parser:
         if is_possessive:
             return _possessive(node, low, high)
         return "repeat", node, low, high, is_lazy
+
+
+_NOTHING: Node = ("sequence", ())
+_NEVER: Node = ("either", ())
+
+
+def _any_of(*sets: Ranges | None) -> Ranges | None:
+    """Return the characters of all sets; None if one of them is any character, or none."""
+    known = [ranges for ranges in sets if ranges is not None]
+    return union(*known) if len(known) == len(sets) else None
 
 
 def _possessive(node: Node, low: int, high: int | None) -> Node:

@@ -96,6 +96,10 @@ fn node(tuple: &Bound<'_, PyTuple>, sets: Range<usize>, depth: usize) -> PyResul
         "next" => {
             Node::Next { set: set(tuple.get_item(1)?)?, is_negative: tuple.get_item(2)?.extract()? }
         }
+        "ahead" => Node::Ahead {
+            node: Box::new(inner(&tuple.get_item(1)?)?),
+            is_negative: tuple.get_item(2)?.extract()?,
+        },
         other => return Err(PyTypeError::new_err(format!("no kind of node: {other}"))),
     })
 }

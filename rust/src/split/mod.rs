@@ -106,6 +106,8 @@ pub struct Pieces<'a> {
     at: usize,
     /// Of a text that an automaton splits.
     reading: Option<Reading>,
+    /// The ends of several texts that the reading goes through as one.
+    read_ends: &'a [u32],
 }
 
 impl<'a> Pieces<'a> {
@@ -117,7 +119,8 @@ impl<'a> Pieces<'a> {
     pub fn with_isa(splitter: impl Into<Kind<'a>>, text: &'a [u8], isa: Isa) -> Pieces<'a> {
         debug_assert!(u32::try_from(text.len()).is_ok());
         let rules = Rules { text, whole: text, classes: classes() };
-        Pieces { kind: splitter.into(), isa, rules, text_ends: &[], at: 0, reading: None }
+        let kind = splitter.into();
+        Pieces { kind, isa, rules, text_ends: &[], at: 0, reading: None, read_ends: &[] }
     }
 
     /// Splits texts that stand side by side in `whole`, begin at `start`, and end at `text_ends`.
@@ -157,14 +160,22 @@ impl<'a> Pieces<'a> {
         while ends.len() - count >= MIN_ROOM {
             let (text, room) = (self.rules.text, &mut ends[count..]);
             if self.at >= text.len() {
-                let Some((&end, others)) = self.text_ends.split_first() else { break };
+                let (Some(&first), Some(&last)) = (self.text_ends.first(), self.text_ends.last())
+                else {
+                    break;
+                };
+                let length = last as usize - self.at;
+                let text_count =
+                    if automaton.reads_texts(length) { self.text_ends.len() } else { 1 };
+                let end = if text_count > 1 { last } else { first };
                 self.rules.text = &self.rules.whole[..end as usize];
-                self.text_ends = others;
+                (self.read_ends, self.text_ends) = self.text_ends.split_at(text_count);
                 self.reading = None;
                 continue;
             }
             let reading = self.reading.get_or_insert_with(|| automaton.reading(text, self.at));
-            count += automaton.next_ends(self.isa, text, self.at, room, reading);
+            let read_ends = self.read_ends;
+            count += automaton.next_ends(self.isa, text, read_ends, self.at, room, reading);
             self.at = ends[count - 1] as usize;
         }
         count

@@ -82,7 +82,7 @@ def _item(has_nested_sets: bool, is_verbose: bool) -> regex.Pattern[str]:
         rf"(?s)(?P<skipped>\(\?\#[^)\\]*+\)|{space})"
         r"|(?P<recursion>\\K|\(\?(?:R|[+-]?\d|&|P[>&]))"
         rf"|(?P<flags>\(\?(?!\)){_FLAG}*(?:-{_FLAG}+)?\))"
-        rf"|(?P<open>\((?!\?)|\(\?(?:{_FLAG}*(?:-{_FLAG}+)?:|(?=\()|[=!|<>]|P[<=]))"
+        rf"|(?P<open>\((?!\?)|\(\?(?:{_FLAG}*(?:-{_FLAG}+)?:|(?=\()|<[=!]|[=!|<>]|P[<=]))"
         r"|(?P<close>\))"
         rf"|(?P<repeat>(?:[*+?]|{counts})(?:{space}*+\+)?)"
         rf"|(?P<class>(?!{divided}){_CLASS})"

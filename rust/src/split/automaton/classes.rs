@@ -8,15 +8,28 @@ use crate::simd::{Block, Instructions};
 /// Ranges of code points, in ascending order: the first and the last of each.
 pub type Set = Vec<(u32, u32)>;
 
-/// The most classes: `Automaton::safe` has a bit for each.
-pub const MAX_CLASSES: usize = 63;
+/// The most classes.
+pub const MAX_CLASSES: usize = 200;
 
 /// What is known of a class.
+#[derive(Clone)]
 pub struct Class {
     /// Whether it is in each set.
     pub is_in: Vec<bool>,
     /// The length of its characters in UTF-8.
     pub length: u8,
+    /// The states of `ahead` before a character and behind it; None if there may be any behind it.
+    pub before: u8,
+    pub behind: Option<u8>,
+    /// Which look-aheads hold before a character.
+    pub sees: Vec<bool>,
+}
+
+impl Class {
+    /// Returns whether a character of this class, or the end of the text, may stand in this state.
+    pub fn may_follow(&self, state: Option<u8>) -> bool {
+        state.is_none_or(|state| state == self.before)
+    }
 }
 
 /// Returns the class of each code point, and all classes.
@@ -45,7 +58,13 @@ pub fn classes_of(sets: &[Set]) -> Result<(CodePoints, Vec<Class>), String> {
         }
         let length = char::from_u32(code).map_or(3, char::len_utf8) as u8;
         let class = *known.entry((is_in.clone(), length)).or_insert_with(|| {
-            classes.push(Class { is_in: is_in.clone(), length });
+            classes.push(Class {
+                is_in: is_in.clone(),
+                length,
+                before: 0,
+                behind: None,
+                sees: Vec::new(),
+            });
             classes.len() - 1
         });
         class_of[code as usize..end as usize].fill(class as u8);

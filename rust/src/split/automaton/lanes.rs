@@ -18,6 +18,9 @@
 //! takes ends back tells no place but its own. The next character at the latest tells a place.
 //! So in a mask, the places below a step's own are those that earlier steps told.
 
+use std::ops::Range;
+
+use super::ahead::{Ahead, Run};
 use super::classes::Columns;
 use super::scanner::Told;
 use super::table::{GIVE_UP, RARE, Step, Table};
@@ -59,6 +62,9 @@ pub struct Lanes {
     /// Ends that may be taken back.
     pending: [u32; MAX_UNSURE],
     pending_count: usize,
+    /// How many texts begin before the end of the block.
+    text_count: usize,
+    run: Run,
 }
 
 impl Lanes {
@@ -75,6 +81,8 @@ impl Lanes {
             gave_up: false,
             pending: [0; MAX_UNSURE],
             pending_count: 0,
+            text_count: 0,
+            run: Run::default(),
         }
     }
 }
@@ -85,7 +93,11 @@ pub struct NextEnds<'a> {
     pub lanes: &'a mut Lanes,
     pub table: &'a Table,
     pub columns: &'a Columns,
+    pub ahead: Option<&'a Ahead>,
+    /// Texts side by side.
     pub text: &'a [u8],
+    /// Where these texts end, in order. The end of the last may be missing.
+    pub text_ends: &'a [u32],
     pub ends: &'a mut [u32],
 }
 
@@ -94,7 +106,13 @@ impl Work for NextEnds<'_> {
 
     #[inline(always)]
     fn run<I: Instructions>(self, isa: I) -> (usize, Option<usize>) {
-        let NextEnds { lanes, table, columns, text, ends } = self;
+        let (lanes, table, ends) = (self.lanes, self.table, self.ends);
+        let source = Source {
+            columns: self.columns,
+            ahead: self.ahead,
+            text: self.text,
+            text_ends: self.text_ends,
+        };
         let mut count = lanes.pending_count;
         ends[..count].copy_from_slice(&lanes.pending[..count]);
         let last = loop {
@@ -111,7 +129,7 @@ impl Work for NextEnds<'_> {
             } else if lanes.is_last {
                 break true;
             } else {
-                lanes.read_block(isa, table, columns, text);
+                lanes.read_block(isa, table, &source);
             }
         };
         let kept = if last { 0 } else { table.max_unsure().min(count) };
@@ -157,27 +175,21 @@ impl Lanes {
 
     /// Reads the next block of the text.
     #[inline(always)]
-    fn read_block(
-        &mut self,
-        isa: impl Instructions,
-        table: &Table,
-        columns: &Columns,
-        text: &[u8],
-    ) {
+    fn read_block(&mut self, isa: impl Instructions, table: &Table, source: &Source<'_>) {
+        let text = source.text;
         // Some places of the last block wait for what the next characters tell.
         self.told.copy_within(self.at..self.known, 0);
         self.known -= self.at;
         self.start += self.at;
         self.at = 0;
         let start = self.start + self.known;
-        let mut end = text.len().min(start + BLOCK_BYTES);
-        if end < text.len() {
-            end -=
-                text[..=end].iter().rev().take(3).take_while(|&&byte| byte & 0xC0 == 0x80).count();
-        }
+        let end = end_of_block(text, start);
         let length = end - start;
         let told = &mut self.told[self.known..];
-        columns.write(isa, &text[..end], start, told);
+        source.columns.write(isa, &text[..end], start, told);
+        if source.ahead.is_some() || self.text_count < source.text_ends.len() {
+            source.complete(isa, table, start..end, told, &mut self.text_count, &mut self.run);
+        }
         self.row = follow(table, &mut told[..length], self.row);
         self.known += length;
         self.is_last = end == text.len();
@@ -194,6 +206,58 @@ impl Lanes {
             self.is_last = false;
             self.gave_up = true;
             told[at..][..WINDOW_BYTES + 64].fill(0);
+        }
+    }
+}
+
+/// Returns where the block ends that begins at `start`.
+fn end_of_block(text: &[u8], start: usize) -> usize {
+    let end = text.len().min(start + BLOCK_BYTES);
+    if end == text.len() {
+        return end;
+    }
+    end - text[..=end].iter().rev().take(3).take_while(|&&byte| byte & 0xC0 == 0x80).count()
+}
+
+/// What blocks are read from.
+struct Source<'a> {
+    columns: &'a Columns,
+    ahead: Option<&'a Ahead>,
+    text: &'a [u8],
+    text_ends: &'a [u32],
+}
+
+impl Source<'_> {
+    /// Completes the columns of a block by what follows characters, and by where texts begin.
+    #[inline(always)]
+    fn complete(
+        &self,
+        isa: impl Instructions,
+        table: &Table,
+        block: Range<usize>,
+        cells: &mut [u8],
+        text_count: &mut usize,
+        run: &mut Run,
+    ) {
+        let mut texts = [0_u64; BLOCK_BYTES / 64];
+        let next_text = |count: usize| self.text_ends.get(count).map(|&end| end as usize);
+        while let Some(at) = next_text(*text_count).filter(|&at| at < block.end) {
+            if let Some(at) = at.checked_sub(block.start) {
+                texts[at / 64] |= 1 << (at % 64);
+            }
+            *text_count += 1;
+        }
+        if let Some(ahead) = self.ahead {
+            let text = &self.text[..next_text(*text_count).unwrap_or(self.text.len())];
+            let next_end = |at| end_of_block(self.text, at);
+            let state = run.state_at(block.end, ahead, self.columns, text, next_end);
+            ahead.fill(isa, cells, block.len(), table.skip, &texts, state);
+        }
+        for (start, mut bits) in (0..).step_by(64).zip(texts) {
+            while bits != 0 {
+                cells[start + bits.trailing_zeros() as usize] += table.of_first();
+                bits &= bits - 1;
+            }
         }
     }
 }
@@ -344,7 +408,7 @@ mod tests {
         let (mut all, mut ends) = (Vec::new(), [0; 100]);
         let end = |all: &[u32]| all.last().map_or(0, |&end| end as usize);
         while end(&all) < text.len() {
-            let count = automaton.next_ends(isa, text, end(&all), &mut ends, &mut reading);
+            let count = automaton.next_ends(isa, text, &[], end(&all), &mut ends, &mut reading);
             assert!(count > 0, "{all:?}");
             all.extend_from_slice(&ends[..count]);
         }

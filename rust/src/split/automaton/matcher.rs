@@ -55,20 +55,26 @@ impl Matcher {
                 .any(|state| next(next(next(state, letter), space), letter) != DEAD)
     }
 
+    /// The last class is the end of the text.
     pub fn new(program: &Program, classes: &[Class]) -> Result<Matcher, String> {
-        let mut states = vec![vec![program.start]];
+        let mut states = vec![(vec![program.start], None)];
         let mut known = HashMap::from([(states[0].clone(), 0)]);
         let mut ways: Vec<Vec<Way>> = Vec::new();
         let mut visits = 0;
         while ways.len() < states.len() {
-            let mut row = Vec::with_capacity(classes.len() + 1);
-            for class in classes.iter().map(Some).chain([None]) {
-                let (places, accepts) = after(program, &states[ways.len()], class, &mut visits);
+            let mut row = Vec::with_capacity(classes.len());
+            for class in classes {
+                let (places, behind) = &states[ways.len()];
+                let (places, accepts) = if class.may_follow(*behind) {
+                    after(program, places, class, &mut visits)
+                } else {
+                    (Vec::new(), false)
+                };
                 let next = if places.is_empty() {
                     DEAD
                 } else {
-                    *known.entry(places).or_insert_with_key(|places| {
-                        states.push(places.clone());
+                    *known.entry((places, class.behind)).or_insert_with_key(|state| {
+                        states.push(state.clone());
                         states.len() - 1
                     })
                 };
@@ -79,20 +85,20 @@ impl Matcher {
                 return Err("its automaton would be too large".into());
             }
         }
-        let is_sure = sure_states(&ways);
+        let behind: Vec<_> = states.into_iter().map(|(_, behind)| behind).collect();
+        drop_hopeless(&mut ways);
+        let is_sure = sure_states(&ways, &behind, classes);
         Ok(Matcher { ways, is_sure })
     }
 }
 
-/// Returns the places behind a character of a class, and whether a match ends before it. The end of
-/// the text has no class.
+/// Returns the places behind a character of a class, and whether a match ends before it.
 fn after(
     program: &Program,
     places: &[usize],
-    class: Option<&Class>,
+    class: &Class,
     visits: &mut usize,
 ) -> (Vec<usize>, bool) {
-    let is_in = |set: usize| class.is_some_and(|class| class.is_in[set]);
     let (mut next, mut seen) = (Vec::new(), HashSet::new());
     let mut waiting: Vec<usize> = places.iter().rev().copied().collect();
     while let Some(place) = waiting.pop() {
@@ -102,12 +108,17 @@ fn after(
         }
         match &program.places[place] {
             Place::Read(set, then) => {
-                if is_in(*set) && !next.contains(then) {
+                if class.is_in[*set] && !next.contains(then) {
                     next.push(*then);
                 }
             }
             Place::Next(set, is_negative, then) => {
-                if is_in(*set) != *is_negative {
+                if class.is_in[*set] != *is_negative {
+                    waiting.push(*then);
+                }
+            }
+            Place::Ahead(number, is_negative, then) => {
+                if class.sees[*number] != *is_negative {
                     waiting.push(*then);
                 }
             }
@@ -118,14 +129,34 @@ fn after(
     (next, false)
 }
 
-/// A state is sure if each class ends a match or leads to a sure state.
-fn sure_states(ways: &[Vec<Way>]) -> Vec<bool> {
+/// Makes ways dead that lead to no end, whatever follows.
+fn drop_hopeless(ways: &mut [Vec<Way>]) {
+    let mut lives = vec![false; ways.len()];
+    let mut has_changed = true;
+    while has_changed {
+        has_changed = false;
+        for state in 0..ways.len() {
+            let leads_on = |way: &Way| way.accepts || way.next != DEAD && lives[way.next];
+            let is = lives[state] || ways[state].iter().any(leads_on);
+            has_changed |= is != lives[state];
+            lives[state] = is;
+        }
+    }
+    for way in ways.iter_mut().flatten() {
+        way.next = if way.next != DEAD && lives[way.next] { way.next } else { DEAD };
+    }
+}
+
+/// A state is sure if each class that may follow ends a match or leads to a sure state.
+fn sure_states(ways: &[Vec<Way>], behind: &[Option<u8>], classes: &[Class]) -> Vec<bool> {
     let mut is_sure = vec![true; ways.len()];
     loop {
         let mut has_changed = false;
         for state in 0..ways.len() {
             let goes_on = |way: &Way| way.next != DEAD && is_sure[way.next];
-            let is = ways[state].iter().all(|way| way.accepts || goes_on(way));
+            let is = ways[state].iter().zip(classes).all(|(way, class)| {
+                way.accepts || goes_on(way) || !class.may_follow(behind[state])
+            });
             has_changed |= is_sure[state] && !is;
             is_sure[state] &= is;
         }

@@ -6,7 +6,8 @@
 //! 2. `matcher`: the automaton of one match. Of several matches, it has the one that `regex` takes.
 //! 3. `scanner`: the automaton of the whole text, which reads each character once.
 //! 4. `table`: that automaton as a table, and `lanes`: six parts of a long text at a time.
-//! 5. `walk`: one match after another. The scanner gives up where an end is known too late, and where a
+//! 5. `ahead`: what look-aheads at more than one character see. It divides classes.
+//! 6. `walk`: one match after another. The scanner gives up where an end is known too late, and where a
 //!    match fails after its second character, which leaves a gap between matches.
 //!
 //! A pattern without a matcher is refused with the reason.
@@ -21,6 +22,7 @@
 //! 3. A match never is empty, and matches and the gaps between them cover each text. So the state behind
 //!    an end is the start, and nothing before the end matters.
 
+mod ahead;
 mod classes;
 mod lanes;
 mod matcher;
@@ -33,6 +35,7 @@ pub use classes::Set;
 pub use program::Node;
 
 use crate::simd::Isa;
+use ahead::{Ahead, Sights};
 use classes::{Class, Columns, classes_of};
 use lanes::{Lanes, NextEnds};
 use matcher::{DEAD, Matcher};
@@ -43,6 +46,7 @@ use walk::{Memory, Walk};
 
 pub struct Automaton {
     columns: Columns,
+    ahead: Option<Ahead>,
     /// The scanner, if the pattern has one.
     table: Option<Table>,
     /// If the scanner may give up, or the pattern has no scanner.
@@ -69,42 +73,83 @@ enum Way {
     Walk(usize),
 }
 
+/// The most columns of characters: `Automaton::safe` has a bit for each.
+const MAX_COLUMNS: usize = 64;
+
+const TOO_MANY: &str = "it tells more than 64 kinds of characters apart";
+
 /// How far a walk goes on where the scanner gave up. There, it may soon give up again.
 const WALK_BYTES: usize = 1 << 14;
+
+/// The reason that patterns have no automaton together, though each may have one.
+const IN_TURN: &str = "they split in turn";
 
 impl Automaton {
     /// Returns the automaton of a pattern, or of several, each of which splits the pieces of the one
     /// before. Else returns the reason that they have none.
     pub fn new(patterns: &[Node], sets: &[Set]) -> Result<Automaton, String> {
         let (characters, classes) = classes_of(sets)?;
-        let matchers = patterns
+        let programs = patterns.iter().map(Program::new).collect::<Result<Vec<_>, _>>()?;
+        let Some((first, others)) = programs.split_first() else {
+            return Err("there is no pattern".into());
+        };
+        if others.iter().any(|program| !program.aheads.is_empty()) {
+            // The look-ahead would see behind the piece.
+            return Err(IN_TURN.into());
+        }
+        let sights = Sights::new(&first.aheads, &classes)?;
+        let (classes, origins) = sights.classes(classes)?;
+        let matchers = programs
             .iter()
-            .map(|pattern| Matcher::new(&Program::new(pattern)?, &classes))
+            .map(|program| Matcher::new(program, &classes))
             .collect::<Result<Vec<_>, _>>()?;
-        let Some(last) = matchers.last() else { return Err("there is no pattern".into()) };
+        let last = &matchers[matchers.len() - 1];
         if matchers.iter().any(|each| each.ways[Matcher::START].iter().any(|way| way.accepts)) {
             return Err("it can match the empty string".into());
         }
         let mut scanners = matchers.iter().rev().map(|each| Scanner::new(each, &classes));
-        let scanner = scanners
-            .next()
-            .flatten()
-            .and_then(|last| scanners.try_fold(last, |inner, outer| outer?.before(&inner)));
-        let table = scanner.and_then(|scanner| Table::new(&scanner, last));
-        if patterns.len() > 1 && table.as_ref().is_none_or(|table| table.gives_up) {
-            return Err("they split in turn".into());
+        let scanner = scanners.next().flatten().and_then(|last| {
+            scanners.try_fold(last, |inner, outer| outer?.before(&inner, &classes))
+        });
+        let table = scanner.and_then(|scanner| Table::new(&scanner, last, &classes));
+        let may_give_up = table.as_ref().is_none_or(|table| table.gives_up);
+        if patterns.len() > 1 && may_give_up {
+            return Err(IN_TURN.into());
+        }
+        if !first.aheads.is_empty() && may_give_up {
+            return Err("it looks ahead at more than one character, and finds ends late".into());
         }
         let (column_of, width) = match &table {
             Some(table) => (table.columns.clone(), usize::from(table.skip)),
-            None => columns(last.ways[0].len(), &[], &last.ways),
+            None => columns(&classes, &[], &last.ways),
         };
-        let may_give_up = table.as_ref().is_none_or(|table| table.gives_up);
+        if width > MAX_COLUMNS {
+            return Err(TOO_MANY.into());
+        }
         let walk = may_give_up.then(|| Walk::new(last, &column_of));
-        let (apart, safe) = pairs(&matchers, &classes, &column_of);
-        let [letter, space] = [b"a", b" "].map(|text| usize::from(characters.at(text, 0).0));
-        let may_join_words = matchers.iter().all(|each| each.may_join(letter, space));
-        let columns = Columns::new(characters, &column_of, width as u8);
-        Ok(Automaton { columns, table, walk, apart, safe, may_join_words })
+        let skip = width as u8;
+        let (column_of, ahead) = Ahead::new(&sights, &classes, &origins, &column_of, skip + 1);
+        if column_of.iter().any(|&column| usize::from(column) >= MAX_COLUMNS) {
+            return Err(TOO_MANY.into());
+        }
+        let columns_of_classes: Vec<_> = origins.iter().map(|&origin| column_of[origin]).collect();
+        let (apart, safe) = pairs(&matchers, &classes, &columns_of_classes);
+        let classes_at = |text: &[u8]| {
+            let class = usize::from(characters.at(text, 0).0);
+            (0..origins.len()).filter(|&each| origins[each] == class).collect::<Vec<_>>()
+        };
+        let may_join_words = matchers.iter().all(|each| {
+            classes_at(b"a")
+                .iter()
+                .any(|&letter| classes_at(b" ").iter().any(|&space| each.may_join(letter, space)))
+        });
+        let columns = Columns::new(characters, &column_of, skip);
+        Ok(Automaton { columns, ahead, table, walk, apart, safe, may_join_words })
+    }
+
+    /// Returns whether one reading may go through texts that stand side by side and have this many bytes.
+    pub fn reads_texts(&self, length: usize) -> bool {
+        length >= lanes::MIN_BYTES && self.walk.is_none()
     }
 
     /// Begins to read a text. A piece begins at `start`.
@@ -112,8 +157,14 @@ impl Automaton {
         Reading { way: self.way(text, start), memory: Memory::new() }
     }
 
+    /// For tests: reads even a short text in lanes.
+    #[cfg(test)]
+    fn lanes(&self, text: &[u8]) -> Reading {
+        Reading { way: Way::Lanes(Lanes::new(text, 0)), memory: Memory::new() }
+    }
+
     fn way(&self, text: &[u8], start: usize) -> Way {
-        let is_short = text.len() - start < lanes::MIN_BYTES;
+        let is_short = text.len() - start < lanes::MIN_BYTES && self.ahead.is_none();
         match (&self.table, &self.walk) {
             (Some(_), None) if is_short => Way::OneLane,
             (Some(_), _) if !is_short => Way::Lanes(Lanes::new(text, start)),
@@ -122,19 +173,23 @@ impl Automaton {
     }
 
     /// Writes where the next pieces of `text` from `start` on end, and returns their count: 0 only
-    /// at the end of the text. A piece begins at `start`.
+    /// at the end of the text. A piece begins at `start`. `text_ends` are those of the texts, if `text` has
+    /// several that `reads_texts` allows.
     pub fn next_ends(
         &self,
         isa: Isa,
         text: &[u8],
+        text_ends: &[u32],
         start: usize,
         ends: &mut [u32],
         reading: &mut Reading,
     ) -> usize {
-        let Automaton { columns, table, walk, .. } = self;
+        let Automaton { columns, ahead, table, walk, .. } = self;
+        let ahead = ahead.as_ref();
         if let (Some(table), Way::Lanes(lanes)) = (table, &mut reading.way) {
+            let ends = &mut *ends;
             let (count, gave_up_at) =
-                isa.run(NextEnds { lanes, table, columns, text, ends: &mut *ends });
+                isa.run(NextEnds { lanes, table, columns, ahead, text, text_ends, ends });
             let Some(at) = gave_up_at else { return count };
             reading.way = Way::Walk(at + WALK_BYTES);
             if count > 0 {
@@ -184,15 +239,18 @@ impl Automaton {
 /// Returns the pairs of columns between which no match goes on, and the safe splits among them: there, a
 /// pattern ends a piece, since it has no gap with both characters.
 fn pairs(matchers: &[Matcher], classes: &[Class], columns: &[u8]) -> (Vec<u64>, Vec<u64>) {
-    let (mut apart, mut safe) = (vec![u64::MAX; classes.len()], vec![u64::MAX; classes.len()]);
-    for before in 0..classes.len() {
+    let Some((end, characters)) = classes.split_last() else { return Default::default() };
+    let (mut apart, mut safe) = (vec![u64::MAX; 64], vec![u64::MAX; 64]);
+    for before in 0..characters.len() {
         let rows: Vec<_> = matchers.iter().map(|matcher| matcher.rows_behind(before)).collect();
-        for behind in 0..classes.len() {
+        let state = classes[before].behind;
+        for behind in (0..characters.len()).filter(|&each| classes[each].may_follow(state)) {
             let goes_on = |ways: &&Vec<matcher::Way>| {
-                let accepts_at_end = ways[classes.len()].accepts;
+                let accepts_at_end = ways[characters.len()].accepts;
                 ways[behind].next != DEAD || ways[behind].accepts != accepts_at_end
             };
-            let (mut is_apart, mut ends) = (true, false);
+            // What is before sees the same at the end of the text.
+            let (mut is_apart, mut ends) = (end.may_follow(state), false);
             for (matcher, rows) in matchers.iter().zip(&rows) {
                 if is_apart && !ends {
                     is_apart = !rows.iter().any(goes_on);

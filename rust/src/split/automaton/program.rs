@@ -20,6 +20,11 @@ pub enum Node {
         set: usize,
         is_negative: bool,
     },
+    /// No character, and the text behind matches a pattern, or does not.
+    Ahead {
+        node: Box<Node>,
+        is_negative: bool,
+    },
 }
 
 /// What a place of a program asks for before the next place.
@@ -28,6 +33,8 @@ pub enum Place {
     Read(usize, usize),
     /// The next character is of a set, or is none of it or missing.
     Next(usize, bool, usize),
+    /// The look-ahead of a number holds, or does not.
+    Ahead(usize, bool, usize),
     /// Nothing: several places, the preferred first.
     Either(Vec<usize>),
     /// The pattern matches.
@@ -38,13 +45,14 @@ pub enum Place {
 pub struct Program {
     pub places: Vec<Place>,
     pub start: usize,
+    pub aheads: Vec<Program>,
 }
 
 const MAX_PLACES: usize = 20_000;
 
 impl Program {
     pub fn new(node: &Node) -> Result<Program, String> {
-        let mut program = Program { places: vec![Place::Match], start: 0 };
+        let mut program = Program { places: vec![Place::Match], start: 0, aheads: Vec::new() };
         program.start = program.add(node, 0)?;
         Ok(program)
     }
@@ -54,6 +62,14 @@ impl Program {
         match node {
             Node::Set(set) => self.push(Place::Read(*set, then)),
             Node::Next { set, is_negative } => self.push(Place::Next(*set, *is_negative, then)),
+            Node::Ahead { node, is_negative } => {
+                let ahead = Program::new(node)?;
+                if !ahead.aheads.is_empty() {
+                    return Err("it has a look-ahead within another".into());
+                }
+                self.aheads.push(ahead);
+                self.push(Place::Ahead(self.aheads.len() - 1, *is_negative, then))
+            }
             Node::Sequence(nodes) => {
                 nodes.iter().rev().try_fold(then, |then, node| self.add(node, then))
             }

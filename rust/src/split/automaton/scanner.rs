@@ -60,38 +60,44 @@ struct Found {
 }
 
 pub struct Scanner {
-    /// The next state and what the step tells, by state and then by class, and behind the last class for
-    /// the end of the text.
-    /// None where the ends are known too late to tell them.
+    /// The next state and what the step tells, by state and then by class.
+    /// None where the ends are known too late to tell them, and where the class never follows.
     pub steps: Vec<Vec<Option<(usize, Told)>>>,
+    /// Whether a step that some text takes has none.
+    pub gives_up: bool,
     /// How many of the last ends may be taken back, by state.
     pub unsure: Vec<u8>,
     /// Whether a match has begun, by state.
     in_match: Vec<bool>,
+    /// The state of `ahead` behind the last character, if it is known, by state.
+    behind: Vec<Option<u8>>,
 }
 
 /// This automaton cannot follow the pattern.
 struct TooFar;
 
 impl Scanner {
-    /// Returns the scanner of a pattern; None if there would be too many states.
+    /// Returns the scanner of a pattern; None if there would be too many states. The last class is the end
+    /// of the text.
     pub fn new(matcher: &Matcher, classes: &[Class]) -> Option<Scanner> {
-        let start = State::of(Matcher::START);
+        let start = (State::of(Matcher::START), None);
         let mut states = vec![start.clone()];
         let mut known = HashMap::from([(start, 0)]);
         let mut in_match = vec![false];
-        let mut steps = Vec::new();
-        while steps.len() < states.len() {
-            let state = states[steps.len()].clone();
-            let mut row = Vec::with_capacity(classes.len() + 1);
-            for class in 0..=classes.len() {
-                let length = classes.get(class).map_or(0, |class| class.length);
-                let Ok((next, told)) = step(matcher, &state, class, length, 0) else {
+        let (mut steps, mut gives_up) = (Vec::new(), false);
+        while let Some((state, behind)) = states.get(steps.len()).cloned() {
+            let mut row = Vec::with_capacity(classes.len());
+            for (number, class) in classes.iter().enumerate() {
+                let may_follow = class.may_follow(behind);
+                let step = step(matcher, &state, number, class.length, 0);
+                let Ok((next, told)) = step else {
+                    gives_up |= may_follow;
                     row.push(None);
                     continue;
                 };
-                let next = next.map_or(0, |next| {
+                let next = next.filter(|_| may_follow).map_or(0, |next| {
                     let begins = next.gap != Gap::Inside;
+                    let next = (next, class.behind);
                     let number = *known.entry(next).or_insert_with_key(|next| {
                         states.push(next.clone());
                         in_match.push(false);
@@ -100,22 +106,23 @@ impl Scanner {
                     in_match[number] |= begins;
                     number
                 });
-                row.push(Some((next, told)));
+                row.push(may_follow.then_some((next, told)));
             }
             steps.push(row);
             if states.len() > MAX_STATES {
                 return None;
             }
         }
-        let unsure = states.iter().map(State::unsure).collect();
-        Some(Scanner { steps, unsure, in_match })
+        let unsure = states.iter().map(|(state, _)| state.unsure()).collect();
+        let behind = states.into_iter().map(|(_, behind)| behind).collect();
+        Some(Scanner { steps, gives_up, unsure, in_match, behind })
     }
 
     /// Returns the scanner that splits each piece of this one by `inner`, as a text of its own.
     ///
     /// None if an end of this one is not told by the next character, if `inner` gives up, or if `inner`
     /// splits a match of this one inside which the state is not as good as the start.
-    pub fn before(&self, inner: &Scanner) -> Option<Scanner> {
+    pub fn before(&self, inner: &Scanner, classes: &[Class]) -> Option<Scanner> {
         const ONE_END: Told = Told { ends: 1, taken_back: 0 };
         let end_of_text = inner.steps[0].len() - 1;
         let nexts = |row: &[Option<(usize, Told)>]| -> Vec<_> {
@@ -128,7 +135,11 @@ impl Scanner {
         let mut steps = Vec::new();
         while let Some(&(outer_state, state)) = states.get(steps.len()) {
             let mut row = Vec::with_capacity(end_of_text + 1);
-            for class in 0..=end_of_text {
+            for (class, it) in classes.iter().enumerate() {
+                if !it.may_follow(self.behind[outer_state]) {
+                    row.push(None);
+                    continue;
+                }
                 let (next_outer, told_outer) = self.steps[outer_state][class]?;
                 if told_outer != ONE_END && told_outer != Told::default() {
                     return None;
@@ -157,8 +168,10 @@ impl Scanner {
         let unsure = states.iter().map(|&(_, state)| inner.unsure[state]).collect();
         let in_match = states
             .iter()
-            .map(|&(outer_state, state)| self.in_match[outer_state] || inner.in_match[state]);
-        Some(Scanner { steps, unsure, in_match: in_match.collect() })
+            .map(|&(outer_state, state)| self.in_match[outer_state] || inner.in_match[state])
+            .collect();
+        let behind = states.iter().map(|&(outer_state, _)| self.behind[outer_state]).collect();
+        Some(Scanner { steps, gives_up: false, unsure, in_match, behind })
     }
 }
 

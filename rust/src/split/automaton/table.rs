@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::classes::Columns;
+use super::classes::{Class, Columns};
 use super::matcher::{Matcher, Way};
 use super::scanner::{Scanner, Told};
 use crate::mem::growth::filled;
@@ -63,11 +63,11 @@ impl Steps<'_> {
 
 pub struct Table {
     steps: Box<[Step; STEP_COUNT]>,
-    /// The column of each class, and behind the last that of the end of the text.
+    /// The column of each class. The last is that of the end of the text.
     pub columns: Vec<u8>,
     /// Of a byte that continues a character: each row stays, and tells nothing.
     pub skip: u8,
-    /// How many columns there are.
+    /// How many columns there are: up to `skip`, and as many for characters that begin a text.
     width: usize,
     /// Whether some steps give up.
     pub gives_up: bool,
@@ -80,7 +80,7 @@ pub struct Table {
 
 impl Table {
     /// Returns the table of a scanner, unless it would be too large.
-    pub fn new(scanner: &Scanner, matcher: &Matcher) -> Option<Table> {
+    pub fn new(scanner: &Scanner, matcher: &Matcher, classes: &[Class]) -> Option<Table> {
         let (mut rare, mut numbers) = (Vec::new(), HashMap::new());
         let mut number_of = |told: Told| match (told.ends, told.taken_back) {
             (0, 0) => 0,
@@ -95,21 +95,27 @@ impl Table {
         };
         let rows: Vec<Vec<(usize, u8)>> =
             scanner.steps.iter().map(|row| row.iter().map(&mut step).collect()).collect();
-        let gives_up = rows.iter().flatten().any(|step| step.1 == GIVE_UP);
+        let gives_up = scanner.gives_up;
         let (rows, unsure) = merged(rows, &scanner.unsure);
         // A walk reads the same columns.
-        let count = matcher.ways[0].len();
-        let (columns, width) = columns(count, &rows, if gives_up { &matcher.ways } else { &[] });
+        let (columns, width) = columns(classes, &rows, if gives_up { &matcher.ways } else { &[] });
+        if width > super::MAX_COLUMNS {
+            return None;
+        }
         let skip = width as u8;
-        let width = width + 1;
+        let end = columns.len() - 1;
+        let width = 2 * (width + 1);
         if rows.len() * width >= usize::from(NONE) || rare.len() > usize::from(GIVE_UP - RARE) {
             return None;
         }
         let mut steps = filled(Step(0), STEP_COUNT);
         for (number, row) in rows.iter().enumerate() {
             let steps = &mut steps[number * width..][..width];
-            for (&(next, told), &column) in row.iter().zip(&columns) {
+            for (class, (&(next, told), &column)) in row.iter().zip(&columns).enumerate() {
                 steps[usize::from(column)] = Step::new((next * width) as u16, told);
+                let (first, is_known) = (rows[0][class].0, rows[0][class].1 != GIVE_UP);
+                let told = if is_known { row[end].1 } else { GIVE_UP };
+                steps[usize::from(column) + width / 2] = Step::new((first * width) as u16, told);
             }
             steps[usize::from(skip)] = Step::at_row((number * width) as u16);
         }
@@ -128,6 +134,12 @@ impl Table {
     #[inline(always)]
     pub fn step(&self, row: u16, column: u8) -> Step {
         self.followed().step(row, column)
+    }
+
+    /// Added to the column of a character that begins a text behind another: the step tells the ends of
+    /// the text before too.
+    pub fn of_first(&self) -> u8 {
+        (self.width / 2) as u8
     }
 
     /// The column of the end of the text.
@@ -216,7 +228,10 @@ impl Table {
     fn rows_behind_two(&self) -> Vec<u16> {
         let mut same = vec![NONE; self.width * self.width];
         let rows = || (0..self.unsure.len()).map(|number| (number * self.width) as u16);
-        let is_character = |column: &u8| *column != self.skip && *column != self.end();
+        let is_character = |column: &u8| {
+            let column = *column % self.of_first();
+            column != self.skip && column != self.end()
+        };
         for before in (0..self.width as u8).filter(is_character) {
             let known = |row: u16, column: u8| {
                 let step = self.step(row, column);
@@ -266,17 +281,22 @@ fn merged(rows: Rows, unsure: &[u8]) -> (Rows, Vec<u8>) {
     (firsts.iter().map(row).collect(), firsts.iter().map(|&state| unsure[state]).collect())
 }
 
-/// Returns the column of each of `count` classes, and how many columns there are. Classes with equal
-/// steps and ways have one. The last class, the end of the text, has a column of its own.
-pub fn columns(count: usize, rows: &[Vec<(usize, u8)>], ways: &[Vec<Way>]) -> (Vec<u8>, usize) {
+/// Returns the column of each class, and how many columns there are. Classes with equal steps and ways
+/// have one if look-aheads see the same before them. The last class, the end of the text, has a column of
+/// its own.
+pub fn columns(
+    classes: &[Class],
+    rows: &[Vec<(usize, u8)>],
+    ways: &[Vec<Way>],
+) -> (Vec<u8>, usize) {
     let mut known = HashMap::new();
-    let column = |class| {
-        let steps: Vec<_> = rows.iter().map(|row| row[class]).collect();
-        let ways: Vec<_> = ways.iter().map(|ways| ways[class]).collect();
-        let number = known.len() as u8;
-        *known.entry((class + 1 == count, steps, ways)).or_insert(number)
+    let column = |(number, class): (usize, &Class)| {
+        let steps: Vec<_> = rows.iter().map(|row| row[number]).collect();
+        let ways: Vec<_> = ways.iter().map(|ways| ways[number]).collect();
+        let next = known.len() as u8;
+        *known.entry((number + 1 == classes.len(), class.before, steps, ways)).or_insert(next)
     };
-    let columns = (0..count).map(column).collect();
+    let columns = classes.iter().enumerate().map(column).collect();
     (columns, known.len())
 }
 
@@ -333,6 +353,29 @@ mod tests {
         ]
     }
 
+    /// Returns patterns that look ahead without a bound: threes from the right of a run, and the text
+    /// between places.
+    fn looking_patterns() -> Vec<Node> {
+        let ahead = |node: Node, is_negative| Node::Ahead { node: node.into(), is_negative };
+        let three = || Node::Sequence(vec![set(2), set(2), set(2)]);
+        let end = |number| Node::Next { set: number, is_negative: true };
+        let few = Node::Repeat { node: set(2).into(), min: 1, max: Some(3), is_lazy: false };
+        let threes = |min, end: Node| Node::Sequence(vec![repeat(three(), min), end]);
+        let any = || Node::Either(vec![set(5), set(4), set(7)]);
+        let between = Node::Sequence(vec![ahead(threes(1, end(2)), true), any()]);
+        vec![
+            Node::Sequence(vec![
+                few,
+                ahead(threes(0, Node::Sequence(vec![end(2), end(6)])), false),
+            ]),
+            Node::Sequence(vec![any(), repeat(between, 0)]),
+            Node::Either(vec![Node::Sequence(vec![
+                ahead(Node::Sequence(vec![repeat(set(0), 1), set(6)]), false),
+                repeat(set(2), 1),
+            ])]),
+        ]
+    }
+
     /// Returns patterns whose scanner gives up: a match fails long after it began, or after its end.
     fn late_patterns() -> Vec<Node> {
         let far = || Node::Sequence(vec![repeat(set(0), 1), set(1)]);
@@ -367,6 +410,13 @@ mod tests {
             }
             Node::Next { set, is_negative } => {
                 if is_in(*set, at) == *is_negative {
+                    None
+                } else {
+                    then(at)
+                }
+            }
+            Node::Ahead { node, is_negative } => {
+                if end_of_match(node, text, at, &Some).is_some() == *is_negative {
                     None
                 } else {
                     then(at)
@@ -452,9 +502,9 @@ mod tests {
     fn found(automaton: &Automaton, text: &[u8], rooms: &[usize]) -> Vec<u32> {
         let (mut all, mut reading) = (Vec::<u32>::new(), automaton.reading(text, 0));
         for &room in rooms {
-            let (start, mut ends) = (all.last().map_or(0, |&end| end as usize), [0; 64]);
+            let (start, mut ends) = (all.last().map_or(0, |&end| end as usize), [0; 100]);
             let room = &mut ends[..room];
-            let count = automaton.next_ends(Isa::get(), text, start, room, &mut reading);
+            let count = automaton.next_ends(Isa::get(), text, &[], start, room, &mut reading);
             all.extend_from_slice(&ends[..count]);
         }
         all
@@ -462,8 +512,11 @@ mod tests {
 
     /// Returns whether the ends of a text are found, by one call and by several.
     fn is_right(automaton: &Automaton, text: &[u8], expected: &[u32]) -> bool {
-        let rooms: [&[usize]; 2] = [&[64], &[8, 8, 8, 64]];
-        rooms.iter().all(|rooms| found(automaton, text, rooms) == expected)
+        let rooms: [&[usize]; 2] = [&[100], &[8, 8, 8, 100]];
+        // Lanes need more room.
+        rooms[..if automaton.ahead.is_some() { 1 } else { 2 }]
+            .iter()
+            .all(|rooms| found(automaton, text, rooms) == expected)
     }
 
     fn table(automaton: &mut Automaton) -> &mut Table {
@@ -490,12 +543,53 @@ mod tests {
 
     #[test]
     fn ends_are_those_of_a_backtracking_matcher() {
-        let alone = [patterns(), late_patterns()].concat().into_iter().map(|each| vec![each]);
+        let alone = [patterns(), late_patterns(), looking_patterns()].concat();
+        let looking =
+            looking_patterns().into_iter().take(1).map(|each| vec![each, patterns()[1].clone()]);
         assert_eq!(in_turn().len(), 15);
-        for pattern in alone.chain(in_turn()) {
+        for pattern in alone.into_iter().map(|each| vec![each]).chain(in_turn()).chain(looking) {
             let automaton = Automaton::new(&pattern, &sets()).unwrap_or_else(|e| panic!("{e}"));
             for text in texts() {
                 assert!(is_right(&automaton, &text, &expected(&pattern, &text)), "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn texts_side_by_side_split_as_they_do_alone() {
+        let mut rng = Rng::new(5);
+        let all = [patterns(), looking_patterns()].concat().into_iter().map(|each| vec![each]);
+        for pattern in all.chain(in_turn()) {
+            let automaton = Automaton::new(&pattern, &sets()).unwrap_or_else(|e| panic!("{e}"));
+            for round in 0..if cfg!(miri) { 2 } else { 200 } {
+                let (mut text, mut text_ends, mut wanted) = (Vec::new(), Vec::new(), Vec::new());
+                for _ in 0..rng.below(30) {
+                    let letters = [LETTERS, b"ab", b"a \n"][rng.below(3)];
+                    let length = rng.below([4, 9, 3000][round % 3]);
+                    let each: Vec<_> =
+                        (0..length).map(|_| letters[rng.below(letters.len())]).collect();
+                    wanted.extend(
+                        found(&automaton, &each, &vec![100; length / 20 + 2])
+                            .into_iter()
+                            .map(|end| end + text.len() as u32),
+                    );
+                    text.extend(each);
+                    text_ends.push(text.len() as u32);
+                }
+                let (mut lanes, mut all, mut ends) = (automaton.lanes(&text), Vec::new(), [0; 100]);
+                while (all.last().copied().unwrap_or(0) as usize) < text.len() {
+                    let start = all.last().map_or(0, |&end| end as usize);
+                    let count = automaton.next_ends(
+                        Isa::get(),
+                        &text,
+                        &text_ends,
+                        start,
+                        &mut ends,
+                        &mut lanes,
+                    );
+                    all.extend_from_slice(&ends[..count]);
+                }
+                assert!(all == wanted, "{text_ends:?}, {}", String::from_utf8_lossy(&text));
             }
         }
     }

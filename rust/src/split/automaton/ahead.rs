@@ -1,0 +1,294 @@
+//! Looks ahead at more than one character, as `(?=(?:\d{3})*\b)`: what each place of a text sees.
+//!
+//! Whether such a look holds at a place follows from the character behind it and from what the next
+//! place sees. So an automaton that goes from right to left tells it, with few states. Behind most
+//! characters there is only one state, whatever follows them: the others, such as digits, *depend* on
+//! what follows. Each of these becomes several classes, one for each state behind it. The automaton of
+//! the pattern then reads classes that tell what each look-ahead sees.
+//!
+//! A block of the text is filled with columns from right to left over each run of characters that
+//! depend. A run may be longer than a block: then it is read once, and the states at the ends of blocks
+//! are kept.
+
+use std::collections::HashMap;
+
+use super::classes::{Class, Columns, MAX_CLASSES};
+use super::program::{Place, Program};
+use crate::mem::growth::push;
+use crate::simd::Instructions;
+
+/// More states would need more classes than there may be.
+const MAX_STATES: usize = 64;
+
+/// The most places of look-aheads: it bounds the time.
+const MAX_PLACES: usize = 2000;
+
+/// The automaton from right to left.
+pub struct Sights {
+    /// By state, which look-aheads hold.
+    holds: Vec<Vec<bool>>,
+    /// The state before a character, by the state behind it and its class.
+    before: Vec<Vec<u8>>,
+}
+
+/// The state at the end of the text.
+const END: u8 = 0;
+
+impl Sights {
+    pub fn new(aheads: &[Program], classes: &[Class]) -> Result<Sights, String> {
+        if aheads.iter().map(|ahead| ahead.places.len()).sum::<usize>() > MAX_PLACES {
+            return Err("its look-aheads are too long".into());
+        }
+        let state = |class: Option<&Class>, behind: Option<&Vec<Vec<bool>>>| -> Vec<Vec<bool>> {
+            let each = |(number, ahead)| true_places(ahead, class, behind.map(|all| &all[number]));
+            (0..).zip(aheads).map(each).collect()
+        };
+        let mut states = vec![state(None, None)];
+        let mut known = HashMap::from([(states[0].clone(), END)]);
+        let mut before: Vec<Vec<u8>> = Vec::new();
+        while let Some(behind) = states.get(before.len()).cloned() {
+            let mut row = Vec::with_capacity(classes.len());
+            for class in classes {
+                row.push(*known.entry(state(Some(class), Some(&behind))).or_insert_with_key(
+                    |state| {
+                        states.push(state.clone());
+                        (states.len() - 1) as u8
+                    },
+                ));
+            }
+            before.push(row);
+            if states.len() > MAX_STATES {
+                return Err("it looks ahead too far".into());
+            }
+        }
+        let holds = |state: &Vec<Vec<bool>>| {
+            state.iter().zip(aheads).map(|(places, ahead)| places[ahead.start]).collect()
+        };
+        Ok(Sights { holds: states.iter().map(holds).collect(), before })
+    }
+
+    /// Returns the classes that the automaton of a pattern reads, with the end of the text as the last, and
+    /// for each the class of its characters.
+    pub fn classes(&self, classes: Vec<Class>) -> Result<(Vec<Class>, Vec<usize>), String> {
+        let (mut all, mut origins) = (Vec::new(), Vec::new());
+        let count = classes.len();
+        let set_count = classes.first().map_or(0, |class| class.is_in.len());
+        for (number, class) in classes.into_iter().enumerate() {
+            let depends = self.depends(number);
+            for (behind, row) in
+                self.before.iter().enumerate().take(if depends { MAX_STATES } else { 1 })
+            {
+                let before = row[number];
+                all.push(Class {
+                    before,
+                    behind: depends.then_some(behind as u8),
+                    sees: self.holds[usize::from(before)].clone(),
+                    ..class.clone()
+                });
+                origins.push(number);
+            }
+        }
+        if all.len() > MAX_CLASSES {
+            return Err(format!("it tells more than {MAX_CLASSES} classes of characters apart"));
+        }
+        let end = Class {
+            is_in: vec![false; set_count],
+            length: 0,
+            before: END,
+            behind: None,
+            sees: self.holds[usize::from(END)].clone(),
+        };
+        all.push(end);
+        origins.push(count);
+        Ok((all, origins))
+    }
+
+    /// Returns whether what a place before a character of a class sees depends on what follows it.
+    pub fn depends(&self, class: usize) -> bool {
+        self.before.iter().any(|row| row[class] != self.before[0][class])
+    }
+}
+
+/// Returns the places of a program from which the text behind leads to a match: those that a look-ahead
+/// begins in, and those behind a character.
+fn true_places(program: &Program, class: Option<&Class>, behind: Option<&Vec<bool>>) -> Vec<bool> {
+    let is_in = |set: usize| class.is_some_and(|class| class.is_in[set]);
+    let mut is_true = vec![false; program.places.len()];
+    let mut has_changed = true;
+    while has_changed {
+        has_changed = false;
+        for number in 0..is_true.len() {
+            let is = match &program.places[number] {
+                Place::Read(set, then) => is_in(*set) && behind.is_some_and(|all| all[*then]),
+                Place::Next(set, is_negative, then) => {
+                    is_in(*set) != *is_negative && is_true[*then]
+                }
+                Place::Either(places) => places.iter().any(|&place| is_true[place]),
+                Place::Match => true,
+                Place::Ahead(..) => unreachable!("no look-ahead has another inside"),
+            };
+            has_changed |= is != is_true[number];
+            is_true[number] = is;
+        }
+    }
+    let mut matters = vec![false; is_true.len()];
+    matters[program.start] = true;
+    for place in &program.places {
+        if let Place::Read(_, then) = place {
+            matters[*then] = true;
+        }
+    }
+    is_true.into_iter().zip(matters).map(|(is, matters)| is && matters).collect()
+}
+
+/// What fills a block.
+pub struct Ahead {
+    /// From this number on, a column is that of a character that depends on what follows.
+    first: u8,
+    count: u8,
+    /// The state before a character of each other column.
+    before: Vec<u8>,
+    /// The state before a character that depends, and its column: by the state behind it, and by its
+    /// number.
+    steps: Vec<(u8, u8)>,
+}
+
+impl Ahead {
+    /// `columns` has the column of each class that the automaton reads. Returns the column of each class
+    /// of characters too; None if no character depends on what follows.
+    pub fn new(
+        sights: &Sights,
+        classes: &[Class],
+        origins: &[usize],
+        columns: &[u8],
+        first: u8,
+    ) -> (Vec<u8>, Option<Ahead>) {
+        let count = origins[origins.len() - 1];
+        let (mut column_of, mut number) = (vec![0; count + 1], first);
+        let mut before = vec![0; usize::from(first)];
+        for (origin, column_of) in column_of.iter_mut().enumerate().take(count) {
+            let of_origin =
+                origins.iter().position(|&each| each == origin).expect("a class of each");
+            if sights.depends(origin) {
+                *column_of = number;
+                number += 1;
+            } else {
+                *column_of = columns[of_origin];
+                before[usize::from(columns[of_origin])] = classes[of_origin].before;
+            }
+        }
+        column_of[count] = columns[columns.len() - 1];
+        let depending = number - first;
+        let mut steps = vec![(0, 0); sights.before.len() * usize::from(depending)];
+        for ((class, &origin), &column) in classes.iter().zip(origins).zip(columns) {
+            if let Some(behind) = class.behind {
+                let row = usize::from(behind) * usize::from(depending);
+                steps[row + usize::from(column_of[origin] - first)] = (class.before, column);
+            }
+        }
+        (column_of, (depending > 0).then_some(Ahead { first, count: depending, before, steps }))
+    }
+
+    #[inline(always)]
+    fn depends(&self, column: u8) -> bool {
+        column >= self.first
+    }
+
+    /// Returns the state before a character that depends, and its column.
+    #[inline(always)]
+    fn step(&self, behind: u8, column: u8) -> (u8, u8) {
+        let row = usize::from(behind) * usize::from(self.count);
+        self.steps[row + usize::from(column - self.first)]
+    }
+
+    /// Fills in the columns of the characters that depend on what follows. `texts` has a bit for each
+    /// place where a text begins, and `behind` is the state at the end of the block.
+    #[inline(always)]
+    pub fn fill<I: Instructions>(
+        &self,
+        isa: I,
+        cells: &mut [u8],
+        length: usize,
+        skip: u8,
+        texts: &[u64],
+        behind: u8,
+    ) {
+        let (mut next, mut state) = (length, behind);
+        for chunk in (0..length.div_ceil(64)).rev() {
+            let start = 64 * chunk;
+            let block = cells[start..].first_chunk().expect("there is room behind the text");
+            let mut places = isa.within(isa.load(block), self.first, self.count);
+            if length - start < 64 {
+                places &= (1 << (length - start)) - 1;
+            }
+            while places != 0 {
+                let at = start + places.ilog2() as usize;
+                places &= !(1 << (at - start));
+                let mut end = at + 1;
+                while end < length && cells[end] == skip {
+                    end += 1;
+                }
+                if texts.get(end / 64).is_some_and(|bits| bits >> (end % 64) & 1 != 0)
+                    && end < length
+                {
+                    state = END;
+                } else if end != next {
+                    state = self.before[usize::from(cells[end])];
+                }
+                (state, cells[at]) = self.step(state, cells[at]);
+                next = at;
+            }
+        }
+    }
+}
+
+/// The states at the ends of the next blocks, while one run goes through all of them.
+#[derive(Default)]
+pub struct Run {
+    /// The last is that of the next block.
+    states: Vec<(usize, u8)>,
+}
+
+impl Run {
+    /// Returns the state at the end of a block. `text` ends where the text of the next character does, and
+    /// `next_end` returns where the block ends that begins at some place.
+    pub fn state_at(
+        &mut self,
+        end: usize,
+        ahead: &Ahead,
+        columns: &Columns,
+        text: &[u8],
+        next_end: impl Fn(usize) -> usize,
+    ) -> u8 {
+        if let Some((_, state)) = self.states.pop_if(|(at, _)| *at == end) {
+            return state;
+        }
+        let mut at = end;
+        let mut state = END;
+        while at < text.len() {
+            let (column, length) = columns.at(text, at);
+            if !ahead.depends(column) {
+                state = ahead.before[usize::from(column)];
+                break;
+            }
+            at += length;
+        }
+        let (mut ends, mut next) = (Vec::new(), next_end(end));
+        while next < at {
+            push(&mut ends, next);
+            next = next_end(next);
+        }
+        self.states.clear();
+        while at > end {
+            if ends.last() == Some(&at) {
+                push(&mut self.states, (at, state));
+                ends.pop();
+            }
+            at -= 1;
+            if text[at] & 0xC0 != 0x80 {
+                state = ahead.step(state, columns.at(text, at).0).0;
+            }
+        }
+        state
+    }
+}
