@@ -379,6 +379,7 @@ NORMALIZERS = {
     "none": Stages(),
     "NFC": Stages((("NFC",),)),
     "NFKC and lower case": Stages((("NFKC",), ("Lowercase",))),
+    "a split of bytes": Stages(steps=("bytes", "isolated")),
 }
 
 

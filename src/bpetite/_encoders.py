@@ -13,7 +13,7 @@ from bpetite._engine.arrays import as_array, joined
 from bpetite._pretokenizer import ChunkSplitter, Pretokenizer
 from bpetite._tracing import Tracer
 from bpetite._unicode import is_nfc
-from bpetite._vocabulary import NO_STAGES, Vocabulary
+from bpetite._vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from bpetite._engine.contract import Ids, TextEncoder
@@ -95,8 +95,6 @@ class Encoders:
         vocabulary, chosen = self._vocabulary, self.chosen(allowed_special)
         encoder, bytes_of = self.encoder(chosen), vocabulary.tokens.bytes_of
         stages = vocabulary.stages
-        has_stages = stages != NO_STAGES
-        may_lose = stages.moves_text or stages.drops_unknown or stages.unknown_id is not None
 
         def is_unchanged(text: str) -> bool:
             return b"".join(map(bytes_of.__getitem__, encoder.encode(text))) == text.encode()
@@ -107,8 +105,8 @@ class Encoders:
             bytes_of,
             characters,
             self.splitter(chosen),
-            is_unchanged if has_stages else is_nfc if vocabulary.normalizer else None,
-            may_lose,
+            (is_nfc if vocabulary.normalizer else None) if stages.keeps_text else is_unchanged,
+            stages.may_drop,
         )
 
     def offsets(self, text: str, ids: Ids, allowed_special: Specials, in_bytes: bool) -> Ids:

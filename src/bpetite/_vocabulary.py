@@ -273,6 +273,15 @@ class Stages:
         names = {name for name, *_ in self.normalizers}
         return bool(self.steps or self.flags or names & {"Strip", "Prepend", "Replace"})
 
+    @property
+    def may_drop(self) -> bool:
+        """Whether text of any length may have no id of its own."""
+        unknown = self.drops_unknown or self.unknown_id is not None
+        removes = any(step.endswith("removed") for step in self.steps)
+        takes = any(flag.endswith("strip") for _, flags in self.flags for flag in flags)
+        names = {name for name, *_ in self.normalizers}
+        return unknown or removes or takes or not names.isdisjoint(("Strip", "Replace"))
+
     def document(self) -> dict[str, Any]:
         """Return the fields that have a value, for JSON."""
         document = {each.name: getattr(self, each.name) for each in fields(self)}

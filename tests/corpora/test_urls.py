@@ -397,6 +397,18 @@ def server(tmp_path: Path) -> Iterator[str]:
         httpd.shutdown()
 
 
+def test_a_request_that_is_refused_is_no_missing_file(server: str, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        Corpus(f"http://{server}/none.jsonl?sig=one")
+    with pytest.raises(OSError, match="403; check the connection and your access") as caught:
+        Corpus(f"http://{server}/a.jsonl?name=secret")
+    assert not isinstance(caught.value, FileNotFoundError)
+    assert "secret" not in str(caught.value)
+    with pytest.raises(OSError, match="check the connection and your access") as caught:
+        Corpus("http://127.0.0.1:9/a.jsonl")
+    assert not isinstance(caught.value, FileNotFoundError)
+
+
 def all_bytes(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 

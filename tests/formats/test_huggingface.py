@@ -192,6 +192,7 @@ def check_equal(tokenizer: Tokenizer, other: tokenizers.Tokenizer, texts: Iterab
 
 
 TEXTS = [
+    "你!é 你",
     "",
     "abcd ab cd  abcd\nab's é 123 1234 <|x|> <a><b>",
     "<s>abcd</s> <s><s>x<s", "a<|b|>c<a>b", "  <a>  \n", "e\u0301 \u212b \u1e9b\u0323 \u0958",
@@ -403,6 +404,15 @@ HONOURED: dict[str, Change] = {
     "added tokens that look like bytes, as in DeepSeek": both(
         *(drop("model", "vocab", to_characters(bytes([byte]))) for byte in IMPOSSIBLE_BYTES),
         with_tokens(added(SIZE - 13, "õ", special=False), added(SIZE - 12, "café")),
+    ),
+    "an added token that spells a whole piece": both(
+        put("model", "ignore_merges", to=True),
+        put("model", "vocab", "ä½ł", to=SIZE),
+        with_tokens(added(SIZE, "ä½ł")),
+    ),
+    "an added token outside the vocab before one in it": both(
+        put("model", "vocab", "c d", to=SIZE),
+        with_tokens(added(SIZE + 1, "bb"), added(SIZE, "c d", single_word=True)),
     ),
     "normalized tokens that overlap with others": with_tokens(
         added(SIZE, "<a>"), added(SIZE + 1, "a>b", normalized=True)
@@ -643,6 +653,16 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "another normalizer": (
         put("normalizer", to={"type": "StripAccents"}),
         "normalizer.type: expected NFC or NFD or NFKC or NFKD or Lowercase or Strip or Prepend or ",
+    ),
+    "a merge without the prefix": (
+        both(
+            *(put("model", "vocab", f"##{byte}", to=400 + n) for n, byte in enumerate(CHARACTERS)),
+            put("model", "vocab", "ad", to=700),
+            put("model", "vocab", "bcd", to=701),
+            put("model", "merges", to=["a bcd"]),
+            put("model", "continuing_subword_prefix", to="##"),
+        ),
+        "model.merges[0]: expected a second token that begins with '##', got \"a bcd\"",
     ),
     "Strip without a side": (
         put("normalizer", to={"type": "Strip", "strip_left": True}),

@@ -12,6 +12,7 @@ from typing import Any
 from bpetite import PATTERNS, PieceCounts, PieceCountsHeader
 from bpetite._cli import common
 from bpetite._piece_counts.file import is_counts_file
+from bpetite.corpora._storage import public
 
 _MAX_COUNT = 2**64 - 1
 
@@ -65,6 +66,7 @@ def weights(options: argparse.Namespace, names: list[str]) -> dict[str, int]:
     weights = dict.fromkeys(names, 1)
     for name, weight in options.weight:
         if name not in weights:
+            name = public(name)
             raise ValueError(f"--weight {name}={weight}: {name} is not an input")
         weights[name] = weight
     return weights

@@ -164,13 +164,26 @@ def _errors_of(url: object) -> Iterator[None]:
     """Turn every error of a store's library into an OSError that names the URL."""
     try:
         yield
-    except FileNotFoundError:
+    except FileNotFoundError as error:
+        cause = error.__cause__
+        if isinstance(cause, Exception) and _has_failed(cause):
+            raise _store_error(url, cause) from _cause(url, cause)
         name = public(str(url))
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name) from None
     except MemoryError:
         raise
     except Exception as error:
         raise _store_error(url, error) from _cause(url, error)
+
+
+def _has_failed(cause: Exception) -> bool:
+    """Return whether a file that fsspec calls missing may be there, and the request has failed.
+
+    At the first request for a file, fsspec takes each status of HTTP for a missing file.
+    """
+    if isinstance(status := getattr(cause, "status", None), int):
+        return status not in (404, 410)
+    return isinstance(cause, OSError) and not isinstance(cause, FileNotFoundError)
 
 
 def _cause(url: object, error: Exception) -> Exception | None:

@@ -84,7 +84,7 @@ def read(file: SourceFile) -> Vocabulary:
     found = None if words["prefix"] else ENGINE.find_merges(vocab, model.get("merges"))
     pairs: list[tuple[str, str]] = []
     if found is None:
-        pairs = _pairs(file, model.get("merges"), vocab, len(words["prefix"]))
+        pairs = _pairs(file, model.get("merges"), vocab, words["prefix"].decode())
     added = _added_tokens(file, document.get("added_tokens", []), vocab)
     special_tokens = {token["content"]: token["id"] for token in added}
     stages = Stages(
@@ -114,12 +114,12 @@ def read(file: SourceFile) -> Vocabulary:
         "suffix_ids": suffix_ids,
     }
     firsts = {*_first_tokens(words)} if stages.has_words else set()
-    hides = ignore_merges and may_be_pieces(normalizers, stages)
+    anywhere = may_be_pieces(normalizers, stages)
 
     def is_literal(text: str) -> bool:
         """Return whether a special token that no merge uses is no ordinary one too."""
-        characters = map(is_byte_character, text)
-        return text not in firsts and not (all(characters) if hides else is_byte_character(text))
+        is_piece = is_byte_character(text) or (ignore_merges and spells_piece(text, anywhere))
+        return text not in firsts and not is_piece
 
     if found is not None:
         with file.path_in_errors("model: "):
@@ -128,7 +128,7 @@ def read(file: SourceFile) -> Vocabulary:
             )
         if vocabulary is not None:
             return vocabulary
-        pairs = _pairs(file, model.get("merges"), vocab, 0)
+        pairs = _pairs(file, model.get("merges"), vocab, "")
     merged = {*chain.from_iterable(pairs), *_joined(pairs, len(words["prefix"]))}
     literals = {*filter(is_literal, special_tokens.keys() - merged)}
     tokens: dict[int, bytes] = {}
@@ -220,6 +220,14 @@ def _native_vocabulary(
 def may_be_pieces(normalizers: tuple[tuple[str, ...], ...], stages: Stages) -> bool:
     """Return whether an added token may be a piece of text in which it is not found."""
     return bool(normalizers) or any("single_word" in flags for _, flags in stages.flags)
+
+
+def spells_piece(literal: str, anywhere: bool) -> bool:
+    """Return whether a special token of the vocab may be found as a whole piece, by ignore_merges.
+
+    Outside ASCII, it spells the bytes of another text. `anywhere` is what `may_be_pieces` says.
+    """
+    return all(map(is_byte_character, literal)) and (anywhere or not literal.isascii())
 
 
 def _typed(file: SourceFile, value: object, path: str, *types: str) -> dict[str, Any]:
@@ -509,13 +517,14 @@ def _joined(pairs: Iterable[tuple[str, str]], cut: int) -> Iterator[str]:
 
 
 def _pairs(
-    file: SourceFile, value: object, vocab: Mapping[str, int], cut: int
+    file: SourceFile, value: object, vocab: Mapping[str, int], prefix: str
 ) -> list[tuple[str, str]]:
     """Return the merges as text, from "a b" or, since tokenizers 0.20, from ["a", "b"]."""
-    merges = file.checked_list(value, "model.merges")
+    merges, cut = file.checked_list(value, "model.merges"), len(prefix)
     pairs = _pairs_of_strings(merges)
     if (
         len({*pairs}) == len(merges)
+        and all(right.startswith(prefix) for _, right in pairs)
         and vocab.keys() >= {*chain.from_iterable(pairs)}
         and all(map(vocab.__contains__, _joined(pairs, cut)))
     ):
@@ -532,6 +541,8 @@ def _pairs(
             left, right = merge
         if left not in vocab or right not in vocab or left + right[cut:] not in vocab:
             wanted = "two tokens whose join model.vocab has"
+        elif not right.startswith(prefix):
+            wanted = f"a second token that begins with {prefix!r}"
         elif type(merge) is not type(merges[0]):
             wanted = "one spelling for all merges"
         elif (first := ranks.setdefault((left, right), rank)) != rank:

@@ -18,6 +18,7 @@ from bpetite.formats._huggingface_read import (
     PRE_TOKENIZERS,
     VERSION_PREFIX,
     may_be_pieces,
+    spells_piece,
 )
 from bpetite.formats._portable_regex import check_shared
 
@@ -59,15 +60,19 @@ def _document(vocabulary: Vocabulary) -> dict[str, Any]:
     in_vocab = sorted(texts)
     kept = vocabulary.kept_special_tokens
     # With ignore_merges, a piece that is in the vocab is found there.
-    hides = vocabulary.ignore_merges and may_be_pieces(vocabulary.normalizers, vocabulary.stages)
-    if (kept or hides) and in_vocab[-1] < len(in_vocab):
+    anywhere = may_be_pieces(vocabulary.normalizers, vocabulary.stages)
+    hidden = {
+        id
+        for literal, id in vocabulary.special_tokens.items()
+        if vocabulary.ignore_merges and id not in ordinary and spells_piece(literal, anywhere)
+    }
+    if (kept or hidden) and in_vocab[-1] < len(in_vocab):
         # No gaps: the next free id is the token's own. Version 0.13 never finds a kept special
         # token that is in the vocab, so those at the end stay outside.
         while in_vocab[-1] not in ordinary:
             in_vocab.pop()
-    for id in in_vocab if hides else ():
-        if id not in ordinary and all(map(is_byte_character, texts[id])):
-            _refuse(f"the special token {texts[id]!r} below others, which could be a whole piece")
+    for id in hidden.intersection(in_vocab):
+        _refuse(f"the special token {texts[id]!r} below others, which could be a whole piece")
     stages = vocabulary.stages
     model: dict[str, Any] = {
         "type": "BPE",
