@@ -141,10 +141,10 @@ def encode_rows(
 def splitter_of(subject: Subject) -> str:
     """Return what splits texts. Raises ValueError, with the reason, if `regex` has to."""
     native: Any = import_module("bpetite._engine.native")  # not public
-    splitter, reason = native.native_splitter_of(subject.tokenizer.patterns[0])
-    if splitter is None:
+    splitters, reason = native.native_splitters_of(*subject.tokenizer.patterns)
+    if reason:
         raise ValueError(reason)
-    return "scanner" if isinstance(splitter, str) else "automaton"
+    return "scanner" if isinstance(splitters[0], str) else "automaton"
 
 
 class Yardsticks:

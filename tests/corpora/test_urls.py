@@ -397,7 +397,7 @@ def server(tmp_path: Path) -> Iterator[str]:
         httpd.shutdown()
 
 
-def test_a_request_that_is_refused_is_no_missing_file(server: str, tmp_path: Path) -> None:
+def test_a_request_that_is_refused_is_no_missing_file(server: str) -> None:
     with pytest.raises(FileNotFoundError):
         Corpus(f"http://{server}/none.jsonl?sig=one")
     with pytest.raises(OSError, match="403; check the connection and your access") as caught:

@@ -11,6 +11,9 @@ pub type Set = Vec<(u32, u32)>;
 /// The most classes.
 pub const MAX_CLASSES: usize = 200;
 
+/// The most columns of characters: `Automaton::safe` has a bit for each.
+pub const MAX_COLUMNS: usize = 64;
+
 /// What is known of a class.
 #[derive(Clone)]
 pub struct Class {

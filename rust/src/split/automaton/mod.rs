@@ -36,7 +36,7 @@ pub use program::Node;
 
 use crate::simd::Isa;
 use ahead::{Ahead, Sights};
-use classes::{Class, Columns, classes_of};
+use classes::{Class, Columns, MAX_COLUMNS, classes_of};
 use lanes::{Lanes, NextEnds};
 use matcher::{DEAD, Matcher};
 use program::Program;
@@ -72,9 +72,6 @@ enum Way {
     /// Up to this place.
     Walk(usize),
 }
-
-/// The most columns of characters: `Automaton::safe` has a bit for each.
-const MAX_COLUMNS: usize = 64;
 
 const TOO_MANY: &str = "it tells more than 64 kinds of characters apart";
 

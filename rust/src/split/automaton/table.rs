@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::classes::{Class, Columns};
+use super::classes::{Class, Columns, MAX_COLUMNS};
 use super::matcher::{Matcher, Way};
 use super::scanner::{Scanner, Told};
 use crate::mem::growth::filled;
@@ -99,7 +99,7 @@ impl Table {
         let (rows, unsure) = merged(rows, &scanner.unsure);
         // A walk reads the same columns.
         let (columns, width) = columns(classes, &rows, if gives_up { &matcher.ways } else { &[] });
-        if width > super::MAX_COLUMNS {
+        if width > MAX_COLUMNS {
             return None;
         }
         let skip = width as u8;
