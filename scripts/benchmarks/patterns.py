@@ -30,6 +30,7 @@ from benchmarks.table import MB, Check, Row, Show, Target, bare_speed, in_millis
 from benchmarks.train import VOCAB_SIZE
 from bpetite import Tokenizer
 from bpetite._pretokenizer import Pretokenizer  # not public
+from bpetite._tokenizer import vocabulary_of
 
 FILE = "patterns.json"
 """A list of objects, each with a name and the patterns of a vocabulary, one after the other."""
@@ -141,7 +142,7 @@ def encode_rows(
 def splitter_of(subject: Subject) -> str:
     """Return what splits texts. Raises ValueError, with the reason, if `regex` has to."""
     native: Any = import_module("bpetite._engine.native")  # not public
-    splitters, reason = native.native_splitters_of(*subject.tokenizer.patterns)
+    splitters, reason = native.splitters_of(vocabulary_of(subject.tokenizer))
     if reason:
         raise ValueError(reason)
     return "scanner" if isinstance(splitters[0], str) else "automaton"

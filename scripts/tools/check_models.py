@@ -31,6 +31,7 @@ import urllib.request
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from pydoc_data.topics import topics
 from typing import Any
@@ -40,6 +41,7 @@ import tokenizers
 
 import bpetite
 from bpetite import PATTERNS, Tokenizer
+from bpetite._tokenizer import vocabulary_of
 from bpetite._unicode.byte_characters import to_characters
 from bpetite.formats._reference import PROBE
 from tools.venv import ROOT
@@ -509,6 +511,7 @@ def olmo_2(value: Document) -> None:
 
 LLAMA = "llama-cpp-python 0.3.16"
 TINY_AYA = (r"\d{1,3}(?=(?:\d{3})*\b)", PATTERNS["o200k"])
+SUPERBPE = (r"\p{N}+", r"(?=(\d{3})+(?!\d))")
 BLOOM = r" ?[^(\s|.,!?…。，、।۔،)]+"
 ROWS = [
     Row(
@@ -787,6 +790,13 @@ ROWS = [
         "digits from the right, by `\\b`",
         by_settings("llama-bpe", split_by(*TINY_AYA)),
     ),
+    Row(
+        "SuperBPE",
+        "SuperBPE, second stage",
+        "settings, on Llama 3's vocabulary",
+        "digits alone, a look-ahead",
+        by_settings("llama-bpe", split_by(*SUPERBPE)),
+    ),
 ]
 
 REFUSED = [
@@ -866,18 +876,36 @@ def checked(rows: list[Row], packages: Packages) -> Iterator[Document]:
             n_texts, n_ids, n_vocab, fault = 0, 0, 0, f"{error}"
         seconds = round(time.perf_counter() - start, 1)
         print(f"{bpetite.engine}: {row.name}: {fault or 'equal'} ({seconds} s)", file=sys.stderr)
-        yield {"texts": n_texts, "ids": n_ids, "vocab": n_vocab, "fault": fault}
+        yield {
+            "texts": n_texts,
+            "ids": n_ids,
+            "vocab": n_vocab,
+            "fault": fault,
+            "split_by": "" if fault else split_by_native(loaded.tokenizer),
+        }
+
+
+def split_by_native(tokenizer: Tokenizer) -> str:
+    """Return what splits the texts of a vocabulary with the native engine."""
+    native: Any = import_module("bpetite._engine.native")  # not public
+    splitters, reason = native.splitters_of(vocabulary_of(tokenizer))
+    if reason:
+        return "`regex`"
+    if isinstance(splitters[0], str):
+        return "scanner"
+    return "automaton" if len(splitters) == 1 else f"{len(splitters)} automata"
 
 
 def page(results: list[tuple[Row, Document]]) -> str:
     """Return the table in Markdown."""
     lines = [
-        "| family | models | from | stages | tokens | ids compared |",
-        "|---|---|---|---|--:|--:|",
+        "| family | models | from | stages | split by | tokens | ids compared |",
+        "|---|---|---|---|---|--:|--:|",
     ]
     for row, result in results:
         compared = result["fault"] or f"{result['ids']:,}"
-        cells = (row.name, row.models, row.source, row.stages, f"{result['vocab']:,}", compared)
+        cells = (row.name, row.models, row.source, row.stages, result["split_by"])
+        cells += (f"{result['vocab']:,}", compared)
         lines.append(f"| {' | '.join(cells)} |")
     lines += ["", "| refused | why |", "|---|---|"]
     lines += [f"| {models} | {reason} |" for models, reason in REFUSED]

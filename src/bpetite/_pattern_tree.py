@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from bpetite._unicode import category_ranges
+from bpetite._unicode.byte_characters import to_characters
 from bpetite._unicode.patterns import Item, items, named_characters
 
 Ranges = tuple[tuple[int, int], ...]
@@ -65,6 +66,23 @@ def pattern_tree(pattern: str) -> tuple[Node, list[Ranges]]:
     Raises NoTreeError, with the reason.
     """
     return _Parser(pattern).parsed()
+
+
+def byte_tree(pattern: str) -> tuple[Node, list[Ranges]]:
+    """Return the tree of a pattern that splits byte characters, and its sets of bytes."""
+    tree, sets = pattern_tree(pattern)
+    codes = [*map(ord, to_characters(bytes(range(256))))]
+
+    def of_bytes(ranges: Ranges) -> Ranges:
+        return union(
+            *(
+                ((byte, byte),)
+                for byte, code in enumerate(codes)
+                if any(first <= code <= last for first, last in ranges)
+            )
+        )
+
+    return tree, [*map(of_bytes, sets)]
 
 
 class _Parser:

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from bpetite._automaton import SafeSplits, automaton_of, digest_of, safe_splits_of
+from bpetite._pattern_tree import NoTreeError, pattern_tree
 from bpetite._unicode import WHITE_SPACE, compile_regex, differing, differs
 from bpetite._unicode.byte_characters import to_bytes, to_characters
 from bpetite._unicode.patterns import corrected, items, named_characters
@@ -110,7 +111,11 @@ class Pretokenizer:
         self._compiled = compile_regex(pattern)
         self._patterns = patterns
         self._steps = steps
-        self._has_splits = not steps
+        # Of the other steps, some change text, and some join or drop pieces of the first pattern.
+        cuts, kinds = cuts_of(patterns, steps) if steps else (patterns, _CUTS[:1])
+        self._first_pattern = cuts[0]
+        self._first_cuts = kinds[0] == "isolated" and {*kinds} <= {*_CUTS}
+        self._has_splits = self._first_cuts
         self._corrected: tuple[frozenset[str], Callable[[str], list[str]]] | None = None
         self._normalizer = normalizer
         self._split = self._splitter(patterns)
@@ -127,9 +132,7 @@ class Pretokenizer:
             normalizer="NFC" if normalizers == (("NFC",),) else None,
             steps=vocabulary.stages.steps,
         )
-        pretokenizer._has_splits = not pretokenizer._steps and len(normalizers) == bool(
-            pretokenizer._normalizer
-        )
+        pretokenizer._has_splits &= len(normalizers) == bool(pretokenizer._normalizer)
         return pretokenizer
 
     def forget_splits(self) -> None:
@@ -185,14 +188,14 @@ class Pretokenizer:
 
         The other patterns split each of its pieces by itself.
         """
-        return safe_splits_of(self._patterns[0]) if not self._steps else None
+        return safe_splits_of(self._first_pattern) if self._first_cuts else None
 
     @property
     def raw_splits(self) -> SafeSplits | None:
         """Where a text may be split before it is normalized."""
         if not self._has_splits:
             return None
-        return safe_splits_of(self._patterns[0], self._normalizer is not None)
+        return safe_splits_of(self._first_pattern, self._normalizer is not None)
 
     needs_resplit: ClassVar[staticmethod[[str], bool]] = staticmethod(differs)
     """Return whether the text of a piece has to go through `split_exactly`."""
@@ -282,6 +285,49 @@ def _split_in_steps(steps: Iterable[str], patterns: Iterable[str]) -> Callable[[
     """
     trace = _trace_in_steps(steps, patterns)
     return lambda text: [piece for piece, _ in trace(text, (), _no_origins)]
+
+
+_CUTS = ("isolated", "bytes")
+"""The steps that keep each end of a piece."""
+
+_WITH_PREVIOUS, _WITH_NEXT = "{other}+{one}?|{one}", "{one}{other}+|{one}|{other}+"
+_JOINED = {
+    "contiguous": "{one}+",
+    "not contiguous": "{one}+",
+    "merged_with_previous": _WITH_PREVIOUS,
+    "not merged_with_next": _WITH_PREVIOUS,
+    "merged_with_next": _WITH_NEXT,
+    "not merged_with_previous": _WITH_NEXT,
+}
+"""The pattern that, isolated, makes the pieces of each step of a pattern for one character."""
+
+
+def cuts_of(
+    patterns: tuple[str, ...], steps: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    r"""Return patterns and steps of `Stages`, with the step "isolated" where that makes the pieces.
+
+    >>> cuts_of((r"\p{N}", r"\s+"), ("contiguous", "bytes", "removed"))
+    (('(?:\\p{N})+', '\\s+'), ('isolated', 'bytes', 'removed'))
+    """
+    waiting = iter(patterns)
+    pairs = [("", step) if step in _CHANGES else _isolated(next(waiting), step) for step in steps]
+    return tuple(pattern for pattern, _ in pairs if pattern), tuple(step for _, step in pairs)
+
+
+def _isolated(pattern: str, step: str) -> tuple[str, str]:
+    joined = _JOINED.get(step)
+    if joined is None or not _is_one_character(pattern):
+        return pattern, step
+    other = rf"(?:(?!{pattern})[\s\S])"
+    return joined.format(one=f"(?:{pattern})", other=other), "isolated"
+
+
+def _is_one_character(pattern: str) -> bool:
+    try:
+        return bool(pattern_tree(pattern)[0][0] == "set")
+    except NoTreeError:
+        return False
 
 
 Traced = tuple[str, Sequence[int]]

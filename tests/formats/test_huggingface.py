@@ -192,7 +192,7 @@ def check_equal(tokenizer: Tokenizer, other: tokenizers.Tokenizer, texts: Iterab
 
 
 TEXTS = [
-    "你!é 你",
+    "你!é 你", "--a-b,,c-1234,5678-90 x12345678y 1234567",
     "",
     "abcd ab cd  abcd\nab's é 123 1234 <|x|> <a><b>",
     "<s>abcd</s> <s><s>x<s", "a<|b|>c<a>b", "  <a>  \n", "e\u0301 \u212b \u1e9b\u0323 \u0958",
@@ -349,6 +349,19 @@ HONOURED: dict[str, Change] = {
         {"type": "Digits", "individual_digits": False},
         split("[0-9][0-9][0-9]"),
     ),
+    "a Split between digits, as in SuperBPE": with_pieces(
+        split(r"\p{N}+"), split(r"(?=(\d{3})+(?!\d))"), NO_REGEX
+    ),
+    "digits from the right, as in Tiny Aya": with_pieces(
+        split(r"\d{1,3}(?=(?:\d{3})*\b)"), split(PATTERNS["o200k"]), NO_REGEX
+    ),
+    **{
+        f"a Split of one character, {behavior}{', inverted' * invert}": with_pieces(
+            split(r"[-,\d]", behavior=behavior, invert=invert), NO_REGEX
+        )
+        for behavior in ("Contiguous", "MergedWithPrevious", "MergedWithNext")
+        for invert in (False, True)
+    },
     "a Split of bytes behind ByteLevel": with_pieces(NO_REGEX, split("©|Ġ|½")),
     **{
         form: put("normalizer", to={"type": form})

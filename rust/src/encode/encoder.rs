@@ -284,7 +284,8 @@ pub mod examples {
         let digits = |max| {
             let digit = Box::new(Node::Set(0));
             let pattern = Node::Repeat { node: digit, min: 1, max, is_lazy: false };
-            let automaton = Automaton::new(&[pattern], &[vec![(0x30, 0x39), (0x663, 0x669)]]);
+            let automaton =
+                Automaton::new(&[pattern], &[vec![(0x30, 0x39), (0x663, 0x669)]], false);
             Splitter::Automaton(Arc::new(automaton.unwrap_or_else(|reason| panic!("{reason}"))))
         };
         let before = [vec![], vec![digits(Some(1))], vec![digits(Some(3)), digits(None)]];

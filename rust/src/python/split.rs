@@ -18,18 +18,22 @@ pub struct PatternAutomaton(Arc<Automaton>);
 #[pymethods]
 impl PatternAutomaton {
     /// Each pattern is a node, as `bpetite._pattern_tree` makes it, and the ranges of code points of
-    /// its sets. It splits the pieces of the pattern before. Raises ValueError with the reason if the
-    /// patterns have no automaton.
+    /// its sets, of bytes if `of_bytes` is true. It splits the pieces of the pattern before. Raises
+    /// ValueError with the reason if the patterns have no automaton.
     #[new]
-    fn new(patterns: Vec<(Bound<'_, PyTuple>, Vec<Set>)>) -> PyResult<PatternAutomaton> {
+    #[pyo3(signature = (patterns, of_bytes=false))]
+    fn new(
+        patterns: Vec<(Bound<'_, PyTuple>, Vec<Set>)>,
+        of_bytes: bool,
+    ) -> PyResult<PatternAutomaton> {
         let (mut nodes, mut all_sets) = (Vec::new(), Vec::new());
         for (tree, sets) in patterns {
             let first = all_sets.len();
             all_sets.extend(sets);
             nodes.push(node(&tree, first..all_sets.len(), 0)?);
         }
-        let automaton =
-            caught(|| Automaton::new(&nodes, &all_sets))?.map_err(PyValueError::new_err)?;
+        let automaton = caught(|| Automaton::new(&nodes, &all_sets, of_bytes))?
+            .map_err(PyValueError::new_err)?;
         Ok(PatternAutomaton(Arc::new(automaton)))
     }
 

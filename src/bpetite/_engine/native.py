@@ -16,9 +16,9 @@ from bpetite._decoder import as_list
 from bpetite._engine import _native, python
 from bpetite._engine.contract import FREE_LEARNING
 from bpetite._engine.staged import StagedEncoder, merge_of
-from bpetite._pattern_tree import pattern_tree
+from bpetite._pattern_tree import byte_tree, pattern_tree
 from bpetite._piece_records import Totals
-from bpetite._pretokenizer import PATTERNS, TIKTOKEN_CL100K
+from bpetite._pretokenizer import PATTERNS, TIKTOKEN_CL100K, cuts_of
 from bpetite._progress import Reporter
 from bpetite._vocabulary import NO_STAGES, Pair, Vocabulary, lazy_property
 
@@ -41,36 +41,44 @@ Splitter = str | _native.Automaton
 
 
 @lru_cache(maxsize=64)
-def native_splitters_of(*patterns: str) -> tuple[tuple[Splitter, ...], str]:
+def native_splitters_of(*patterns: str, of_bytes: bool = False) -> tuple[tuple[Splitter, ...], str]:
     """Return what splits texts by patterns in turn: names of scanners, and automata.
 
-    One automaton takes as many patterns as it can. If `regex` has to split texts, the second value
-    is the reason.
+    One automaton takes as many patterns as it can. `of_bytes` is for patterns that split the byte
+    characters of a text. If `regex` has to split texts, the second value is the reason.
     """
-    if len(patterns) == 1 and (name := _NAME_OF_PATTERN.get(*patterns)):
+    if not of_bytes and len(patterns) == 1 and (name := _NAME_OF_PATTERN.get(*patterns)):
         return (name,), ""
     reason = ""
     for count in range(len(patterns), 0, -1):
         try:
-            trees = [*map(pattern_tree, patterns[:count])]
-            first = _native.Automaton(trees)
+            trees = [*map(byte_tree if of_bytes else pattern_tree, patterns[:count])]
+            first = _native.Automaton(trees, of_bytes)
         except ValueError as error:
             reason = str(error)
         else:
-            others, reason = (
-                native_splitters_of(*patterns[count:]) if patterns[count:] else ((), "")
-            )
+            others, reason = native_splitters_of(*patterns[count:], of_bytes=of_bytes)
             return ((), reason) if reason else ((first, *others), "")
     return (), reason
 
 
-def regex_reason(vocabulary: Vocabulary) -> str | None:
-    stages = vocabulary.stages
+def splitters_of(vocabulary: Vocabulary) -> tuple[tuple[Splitter, ...], str]:
+    """Return what splits the texts of a vocabulary, or the reason that `regex` has to."""
+    patterns, stages = vocabulary.patterns, vocabulary.stages
     # A space before a text is no matter of its pieces.
     steps = stages.steps[1:] if stages.steps[:1] == ("space",) else stages.steps
-    if stages.has_words or not {*steps} <= {"isolated"}:
-        return "its tokenizer.json has stages that only Python follows"
-    return native_splitters_of(*vocabulary.patterns)[1] or None
+    if steps:
+        patterns, steps = cuts_of(patterns, steps)
+    if stages.has_words or not {*steps} <= {"isolated", "bytes"}:
+        return (), "its tokenizer.json has stages that only Python follows"
+    count = steps.index("bytes") if "bytes" in steps else len(patterns)
+    firsts, reason = native_splitters_of(*patterns[:count])
+    others, other_reason = native_splitters_of(*patterns[count:], of_bytes=True)
+    return (*firsts, *others), reason or other_reason
+
+
+def regex_reason(vocabulary: Vocabulary) -> str | None:
+    return splitters_of(vocabulary)[1] or None
 
 
 def _warning_of(reason: str) -> str:
@@ -101,16 +109,16 @@ def native_form(vocabulary: Vocabulary) -> _native.NativeVocabulary | None:
 
 def make_text_encoder(vocabulary: Vocabulary) -> contract.TextEncoder:
     # Python splits text if only `regex` can.
-    reason = regex_reason(vocabulary)
+    splitters, reason = splitters_of(vocabulary)
     native_vocabulary = native_form(vocabulary)
     if native_vocabulary is None:
         return python.TextEncoder(vocabulary)
     if vocabulary.stages.has_words:
-        return python.TextEncoder(vocabulary, None, _warning_of(str(reason)))
+        return python.TextEncoder(vocabulary, None, _warning_of(reason))
     encoder = _native.TextEncoder(
         native_vocabulary,
         dict(vocabulary.special_tokens),
-        () if reason else native_splitters_of(*vocabulary.patterns)[0],
+        () if reason else splitters,
     )
     if reason:
         return python.TextEncoder(vocabulary, merge_of(vocabulary, encoder), _warning_of(reason))

@@ -30,7 +30,7 @@ from bpetite._vocabulary import (
     is_encodable,
 )
 from bpetite.formats._files import MAX_FILE_BYTES, SourceFile, shown
-from bpetite.formats._portable_regex import to_portable
+from bpetite.formats._portable_regex import cutting, to_portable
 
 MATCH_ALL = r"[\s\S]+"
 """The pattern that leaves a text in one piece."""
@@ -318,14 +318,17 @@ def _normalizer(file: SourceFile, stage: dict[str, Any], path: str) -> tuple[str
     return (kind,)
 
 
-def _regex(file: SourceFile, value: object, path: str) -> str:
+def _regex(file: SourceFile, value: object, path: str, cuts: bool = False) -> str:
+    """Return a pattern; with `cuts`, text is cut where it matches, even if the match is empty."""
     given = file.checked_object(value, path)
     kind = next(iter(given), "Regex")
     if len(given) != 1 or kind not in ("Regex", "String"):
         file.refuse(path, given, 'an object with one field, "Regex" or "String"')
     text = file.checked_string(given[kind], f"{path}.{kind}")
     try:
-        return to_portable(text if kind == "Regex" else "".join(map(_escaped, text)))
+        if kind == "String":
+            return to_portable("".join(map(_escaped, text)))
+        return to_portable(cutting(text) if cuts else text)
     except ValueError as error:
         file.refuse(f"{path}.{kind}", text, f"another pattern ({error})")
 
@@ -386,8 +389,8 @@ def _splits(file: SourceFile) -> tuple[list[str], list[str]]:
 def _split(file: SourceFile, split: dict[str, Any], path: str) -> tuple[str, str]:
     """Return the pattern of a Split, and its step."""
     file.check_fields(split, path, "type pattern", behavior=tuple(BEHAVIORS), invert=_BOOL)
-    pattern = _regex(file, split.get("pattern"), f"{path}.pattern")
     step = BEHAVIORS[split["behavior"]]
+    pattern = _regex(file, split.get("pattern"), f"{path}.pattern", cuts=step == "isolated")
     if not split["invert"] or step == "isolated":
         return pattern, step
     automaton = automaton_of(pattern) if step == "removed" else None

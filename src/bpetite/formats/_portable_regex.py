@@ -10,6 +10,7 @@ one and just "{2}" to another, and without case Oniguruma takes "ss" for "ß".
 from __future__ import annotations
 
 import re
+from itertools import accumulate
 
 from bpetite._automaton import digest_of
 from bpetite._pretokenizer import (
@@ -100,6 +101,21 @@ def _without_possessives(pattern: str, tiktoken: bool) -> str:
         for item in found
     )
     return plain if plain == given or digest_of(plain) == digest_of(given) is not None else given
+
+
+def cutting(pattern: str) -> str:
+    r"""Return a pattern whose pieces end where a look-ahead holds, for a look-ahead.
+
+    >>> cutting(r"(?=\d)"), cutting(r"(?=\d)|a")
+    ('[\\s\\S](?:(?!\\d)[\\s\\S])*', '(?=\\d)|a')
+    """
+    found = items(pattern)
+    if not found or found[0].text != "(?=":
+        return pattern
+    depths = [*accumulate((item.kind == "open") - (item.kind == "close") for item in found)]
+    if 0 in depths[:-1] or depths[-1] != 0:
+        return pattern
+    return rf"[\s\S](?:(?!{pattern[3:-1]})[\s\S])*"
 
 
 # The characters of a word to Oniguruma: its `\w`. Outside sets it has six fractions and exponents.

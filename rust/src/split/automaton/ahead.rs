@@ -284,10 +284,8 @@ impl Run {
                 push(&mut self.states, (at, state));
                 ends.pop();
             }
-            at -= 1;
-            if text[at] & 0xC0 != 0x80 {
-                state = ahead.step(state, columns.at(text, at).0).0;
-            }
+            at = columns.start(text, at - 1);
+            state = ahead.step(state, columns.at(text, at).0).0;
         }
         state
     }

@@ -35,8 +35,8 @@ impl Class {
     }
 }
 
-/// Returns the class of each code point, and all classes.
-pub fn classes_of(sets: &[Set]) -> Result<(CodePoints, Vec<Class>), String> {
+/// Returns the class of each code point, and all classes. With `of_bytes`, the characters are bytes.
+pub fn classes_of(sets: &[Set], of_bytes: bool) -> Result<(CodePoints, Vec<Class>), String> {
     // Where a set begins or ends, or the length changes.
     let mut borders: Vec<(u32, Option<usize>)> =
         [0, 0x80, 0x800, 0x1_0000, CODE_POINT_COUNT as u32].map(|code| (code, None)).to_vec();
@@ -59,7 +59,8 @@ pub fn classes_of(sets: &[Set]) -> Result<(CodePoints, Vec<Class>), String> {
         if code >= end {
             continue;
         }
-        let length = char::from_u32(code).map_or(3, char::len_utf8) as u8;
+        let in_utf8 = char::from_u32(code).map_or(3, char::len_utf8) as u8;
+        let length = if of_bytes { 1 } else { in_utf8 };
         let class = *known.entry((is_in.clone(), length)).or_insert_with(|| {
             classes.push(Class {
                 is_in: is_in.clone(),
@@ -89,13 +90,19 @@ pub struct Columns {
     /// The column of each byte, where it alone tells.
     bytes: [u8; 256],
     characters: CodePoints,
+    /// Whether each byte is a character.
+    of_bytes: bool,
 }
 
 impl Columns {
     /// Each class has a column; `skip` is that of a byte that continues a character.
-    pub fn new(mut characters: CodePoints, column_of: &[u8], skip: u8) -> Columns {
+    pub fn new(mut characters: CodePoints, column_of: &[u8], skip: u8, of_bytes: bool) -> Columns {
         let all = characters.blocks.iter_mut().flatten().chain(&mut characters.low);
         all.for_each(|class| *class = column_of[usize::from(*class)]);
+        if of_bytes {
+            let bytes = *characters.low.first_chunk().expect("256 of them");
+            return Columns { bytes, characters, of_bytes };
+        }
         let mut bytes = [skip; 256];
         bytes[..0x80].copy_from_slice(&characters.low[..0x80]);
         for (lead, column) in (0..).zip(&mut bytes).take(0xF5).skip(0xC2) {
@@ -108,13 +115,26 @@ impl Columns {
             };
             *column = characters.of_all(first, last).unwrap_or(UNKNOWN);
         }
-        Columns { bytes, characters }
+        Columns { bytes, characters, of_bytes }
     }
 
     /// Returns the column of the character that begins at `at`, and its length in bytes.
     #[inline(always)]
     pub fn at(&self, text: &[u8], at: usize) -> (u8, usize) {
-        self.characters.at(text, at)
+        if self.of_bytes {
+            (self.bytes[usize::from(text[at])], 1)
+        } else {
+            self.characters.at(text, at)
+        }
+    }
+
+    /// Returns where the character begins that has the byte at `at`.
+    #[inline(always)]
+    pub fn start(&self, text: &[u8], mut at: usize) -> usize {
+        while !self.of_bytes && text[at] & 0xC0 == 0x80 {
+            at -= 1;
+        }
+        at
     }
 
     /// Writes the columns of the bytes from `start` on, and anything behind the last.

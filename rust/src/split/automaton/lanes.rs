@@ -400,7 +400,7 @@ mod tests {
             repeat(1, 1),
             Node::Set(4),
         ]);
-        Automaton::new(&[pattern], &sets).unwrap_or_else(|reason| panic!("{reason}"))
+        Automaton::new(&[pattern], &sets, false).unwrap_or_else(|reason| panic!("{reason}"))
     }
 
     fn ends_of(automaton: &Automaton, isa: Isa, text: &[u8], way: Way) -> Vec<u32> {

@@ -83,9 +83,10 @@ const IN_TURN: &str = "they split in turn";
 
 impl Automaton {
     /// Returns the automaton of a pattern, or of several, each of which splits the pieces of the one
-    /// before. Else returns the reason that they have none.
-    pub fn new(patterns: &[Node], sets: &[Set]) -> Result<Automaton, String> {
-        let (characters, classes) = classes_of(sets)?;
+    /// before. With `of_bytes`, the sets are of bytes, and pieces may end inside a character. Else returns
+    /// the reason that they have none.
+    pub fn new(patterns: &[Node], sets: &[Set], of_bytes: bool) -> Result<Automaton, String> {
+        let (characters, classes) = classes_of(sets, of_bytes)?;
         let programs = patterns.iter().map(Program::new).collect::<Result<Vec<_>, _>>()?;
         let Some((first, others)) = programs.split_first() else {
             return Err("there is no pattern".into());
@@ -140,7 +141,7 @@ impl Automaton {
                 .iter()
                 .any(|&letter| classes_at(b" ").iter().any(|&space| each.may_join(letter, space)))
         });
-        let columns = Columns::new(characters, &column_of, skip);
+        let columns = Columns::new(characters, &column_of, skip, of_bytes);
         Ok(Automaton { columns, ahead, table, walk, apart, safe, may_join_words })
     }
 
@@ -224,10 +225,7 @@ impl Automaton {
         if at == 0 || at >= text.len() || text[at] & 0xC0 == 0x80 {
             return false;
         }
-        let mut before = at - 1;
-        while text[before] & 0xC0 == 0x80 {
-            before -= 1;
-        }
+        let before = self.columns.start(text, at - 1);
         let (before, behind) = (self.columns.at(text, before).0, self.columns.at(text, at).0);
         pairs[usize::from(before)] >> behind & 1 != 0
     }

@@ -548,7 +548,8 @@ mod tests {
             looking_patterns().into_iter().take(1).map(|each| vec![each, patterns()[1].clone()]);
         assert_eq!(in_turn().len(), 15);
         for pattern in alone.into_iter().map(|each| vec![each]).chain(in_turn()).chain(looking) {
-            let automaton = Automaton::new(&pattern, &sets()).unwrap_or_else(|e| panic!("{e}"));
+            let automaton =
+                Automaton::new(&pattern, &sets(), false).unwrap_or_else(|e| panic!("{e}"));
             for text in texts() {
                 assert!(is_right(&automaton, &text, &expected(&pattern, &text)), "{text:?}");
             }
@@ -560,7 +561,8 @@ mod tests {
         let mut rng = Rng::new(5);
         let all = [patterns(), looking_patterns()].concat().into_iter().map(|each| vec![each]);
         for pattern in all.chain(in_turn()) {
-            let automaton = Automaton::new(&pattern, &sets()).unwrap_or_else(|e| panic!("{e}"));
+            let automaton =
+                Automaton::new(&pattern, &sets(), false).unwrap_or_else(|e| panic!("{e}"));
             for round in 0..if cfg!(miri) { 2 } else { 200 } {
                 let (mut text, mut text_ends, mut wanted) = (Vec::new(), Vec::new(), Vec::new());
                 for _ in 0..rng.below(30) {
@@ -597,7 +599,8 @@ mod tests {
     #[test]
     fn each_change_of_a_step_changes_an_end() {
         for pattern in patterns().into_iter().map(|each| vec![each]).chain(in_turn()) {
-            let mut automaton = Automaton::new(&pattern, &sets()).unwrap_or_else(|e| panic!("{e}"));
+            let mut automaton =
+                Automaton::new(&pattern, &sets(), false).unwrap_or_else(|e| panic!("{e}"));
             let cases: Vec<_> =
                 texts().into_iter().map(|text| (expected(&pattern, &text), text)).collect();
             let steps = table(&mut automaton).steps.clone();
