@@ -904,8 +904,8 @@ def page(results: list[tuple[Row, Document]]) -> str:
     ]
     for row, result in results:
         compared = result["fault"] or f"{result['ids']:,}"
-        cells = (row.name, row.models, row.source, row.stages, result["split_by"])
-        cells += (f"{result['vocab']:,}", compared)
+        split_by, vocab = result["split_by"], f"{result['vocab']:,}"
+        cells = (row.name, row.models, row.source, row.stages, split_by, vocab, compared)
         lines.append(f"| {' | '.join(cells)} |")
     lines += ["", "| refused | why |", "|---|---|"]
     lines += [f"| {models} | {reason} |" for models, reason in REFUSED]

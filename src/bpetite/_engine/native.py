@@ -7,6 +7,7 @@ and words the errors of users.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -122,8 +123,11 @@ def make_text_encoder(vocabulary: Vocabulary) -> contract.TextEncoder:
     )
     if reason:
         return python.TextEncoder(vocabulary, merge_of(vocabulary, encoder), _warning_of(reason))
-    is_staged = vocabulary.normalizer or vocabulary.stages != NO_STAGES
-    return StagedEncoder(vocabulary, encoder) if is_staged else encoder
+    stages = vocabulary.stages
+    needs_python = "space" in stages.steps or replace(stages, steps=()) != NO_STAGES
+    if vocabulary.normalizer or needs_python:
+        return StagedEncoder(vocabulary, encoder)
+    return encoder
 
 
 class TokenJoiner(python.TokenJoiner):
