@@ -19,9 +19,10 @@ from support.times import best_time
 
 from bpetite import PATTERNS, PieceCounts, Tokenizer
 from bpetite._engine import python
-from bpetite._pattern_tree import NoTreeError, pattern_tree
+from bpetite._pattern_tree import NoTreeError, byte_tree, pattern_tree
 from bpetite._pretokenizer import Pretokenizer
 from bpetite._tokenizer import vocabulary_of
+from bpetite._unicode.byte_characters import to_characters
 from bpetite._vocabulary import Vocabulary
 from bpetite.formats._portable_regex import to_portable
 from conftest import TEXTS
@@ -256,6 +257,19 @@ def test_any_patterns_in_turn_have_one_automaton_or_are_refused(each: list[str],
     except ValueError:
         assume(False)
     assert [*found.ends(text)] == ends_by_regex(tuple(each), text)
+
+
+@given(any_pattern | st.just("[0-9][0-9][0-9]"), nasty_texts)
+def test_bytes_are_split_as_regex_splits_their_characters(pattern: str, text: str) -> None:
+    from bpetite._engine import _native
+
+    try:
+        found = _native.Automaton([byte_tree(pattern)], of_bytes=True)
+    except ValueError:
+        assume(False)
+    characters = to_characters(text.encode())
+    lengths = map(len, Pretokenizer(pattern).split_exactly(characters))
+    assert [*found.ends(text)] == [*accumulate(lengths)]
 
 
 def test_words_before_numbers_are_split_safely_too() -> None:

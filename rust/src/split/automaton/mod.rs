@@ -86,6 +86,18 @@ impl Automaton {
     /// before. With `of_bytes`, the sets are of bytes, and pieces may end inside a character. Else returns
     /// the reason that they have none.
     pub fn new(patterns: &[Node], sets: &[Set], of_bytes: bool) -> Result<Automaton, String> {
+        let found = Automaton::following(patterns, sets, of_bytes);
+        if found.as_ref().is_ok_and(|found| found.walk.is_none()) {
+            return found;
+        }
+        // A match that fails late may be one that never begins, if a look-ahead tells.
+        let Some((first, others)) = patterns.split_first() else { return found };
+        let ahead = Node::Ahead { node: first.clone().into(), is_negative: false };
+        let first = Node::Sequence(vec![ahead, first.clone()]);
+        Automaton::following(&[&[first], others].concat(), sets, of_bytes).or(found)
+    }
+
+    fn following(patterns: &[Node], sets: &[Set], of_bytes: bool) -> Result<Automaton, String> {
         let (characters, classes) = classes_of(sets, of_bytes)?;
         let programs = patterns.iter().map(Program::new).collect::<Result<Vec<_>, _>>()?;
         let Some((first, others)) = programs.split_first() else {

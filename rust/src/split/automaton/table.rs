@@ -459,7 +459,7 @@ mod tests {
             .iter()
             .flat_map(|first| patterns().into_iter().map(|inner| vec![first.clone(), inner]));
         let all = pairs.chain([vec![set(4), set(6), patterns()[0].clone()]]);
-        all.filter(|patterns| Automaton::new(patterns, &sets()).is_ok()).collect()
+        all.filter(|patterns| Automaton::new(patterns, &sets(), false).is_ok()).collect()
     }
 
     /// Returns where pieces end if each pattern splits those of the one before.
