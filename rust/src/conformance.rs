@@ -70,7 +70,8 @@ fn encoded(encoder: &Encoder, text: &str) -> Vec<u32> {
 #[test]
 fn texts_have_their_pieces() {
     for case in list(&document()["pieces"]) {
-        let pattern = Pattern::of_name(text(&case["pattern"])).expect("a name");
+        // A pattern without a scanner comes from Python, as a tree.
+        let Some(pattern) = Pattern::of_name(text(&case["pattern"])) else { continue };
         let expected: Vec<_> = list(&case["pieces"]).iter().map(text).collect();
         let text = text(&case["text"]);
         for isa in Isa::all() {

@@ -358,6 +358,7 @@ mod tests {
     use super::*;
     use crate::cache::MAX_FEW_CJK_RUNS;
     use crate::encode::{Count, IdList};
+    use crate::split::automaton::{Automaton, Node};
     use crate::split::{PATTERNS, Pattern};
     use crate::test_inputs::Rng;
     use crate::types::TokenIndex;
@@ -459,6 +460,15 @@ mod tests {
         }
     }
 
+    /// Returns a splitter whose pieces have several words: `[^\n!1]+`.
+    fn lines() -> Splitter {
+        let within = vec![(0, 9), (11, 32), (34, 48), (50, 0x10_FFFF)];
+        let node = Box::new(Node::Set(0));
+        let pattern = Node::Repeat { node, min: 1, max: None, is_lazy: false };
+        let automaton = Automaton::new(&[pattern], &[within], false);
+        Splitter::Automaton(Arc::new(automaton.unwrap_or_else(|reason| panic!("{reason}"))))
+    }
+
     /// Returns an encoder whose first merges come from words, and the others from rows of words.
     fn encoder_of_words(rng: &mut Rng, words: &[&str], max_superwords: usize) -> Encoder {
         let bytes = std::array::from_fn(|byte| 255 - byte as TokenIndex);
@@ -474,12 +484,7 @@ mod tests {
             }
         }
         let id_of = (0..1000).map(|token| if token < 256 { token ^ 1 } else { token + 9 });
-        Encoder::new(
-            vec![Splitter::Named(Pattern::Words)],
-            Arc::new(merges),
-            Arc::new(id_of.collect()),
-            &[],
-        )
+        Encoder::new(vec![lines()], Arc::new(merges), Arc::new(id_of.collect()), &[])
     }
 
     #[test]
@@ -512,12 +517,8 @@ mod tests {
         for (&(left, right), made) in pairs.iter().zip(256..) {
             assert!(merges.push(left, right, made));
         }
-        let encoder = Encoder::new(
-            vec![Splitter::Named(Pattern::Words)],
-            Arc::new(merges),
-            Arc::new((0..300).collect()),
-            &[],
-        );
+        let encoder =
+            Encoder::new(vec![lines()], Arc::new(merges), Arc::new((0..300).collect()), &[]);
         let mut fixture = Fixture::new(encoder);
         for count in [1, 2, BATCH - 1, BATCH, BATCH + 1, 2 * BATCH, 2 * BATCH + 1, 5 * BATCH] {
             for before in [0, 1, 2, BATCH - 1, BATCH] {

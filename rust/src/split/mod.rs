@@ -26,19 +26,17 @@ pub enum Pattern {
     Cl100kBase,
     O200k,
     Qwen2,
-    Words,
 }
 
 impl Pattern {
     /// All patterns by name.
-    pub const NAMES: [(&str, Pattern); 7] = [
+    pub const NAMES: [(&str, Pattern); 6] = [
         ("gpt2", Pattern::Gpt2),
         ("cl100k", Pattern::Cl100k),
         ("cl100k_base", Pattern::Cl100kBase),
         ("o200k", Pattern::O200k),
         ("llama3", Pattern::Cl100k),
         ("qwen2", Pattern::Qwen2),
-        ("words", Pattern::Words),
     ];
 
     pub fn of_name(name: &str) -> Option<Pattern> {
@@ -57,7 +55,7 @@ impl Splitter {
     /// Returns whether a piece may have several words.
     pub fn may_join_words(&self) -> bool {
         match self {
-            Splitter::Named(pattern) => *pattern == Pattern::Words,
+            Splitter::Named(_) => false,
             Splitter::Automaton(automaton) => automaton.may_join_words,
         }
     }
@@ -151,7 +149,6 @@ impl<'a> Pieces<'a> {
             Pattern::Cl100kBase => isa.run(FindEnds::<CL100K_BASE> { pieces, ends }),
             Pattern::O200k => isa.run(FindEnds::<O200K> { pieces, ends }),
             Pattern::Qwen2 => isa.run(FindEnds::<QWEN2> { pieces, ends }),
-            Pattern::Words => isa.run(FindEnds::<WORDS> { pieces, ends }),
         }
     }
 
@@ -198,8 +195,8 @@ impl<'a> Pieces<'a> {
     /// | before `at` | the piece may go on with |
     /// |---|---|
     /// | number | numbers |
-    /// | letter | letters; with o200k also marks and contractions; with words also a space |
-    /// | symbol | symbols; letters, since it may be a prefix (with GPT-2 only an apostrophe, with words never); newlines, but not with GPT-2 |
+    /// | letter | letters; with o200k also marks and contractions |
+    /// | symbol | symbols; letters, since it may be a prefix (with GPT-2 only an apostrophe); newlines, but not with GPT-2 |
     /// | newline | newlines and what precedes them; with o200k slashes; with GPT-2 all whitespace |
     pub fn is_safe_split(&self, at: usize) -> bool {
         let Rules { text, classes, .. } = self.rules;
@@ -224,12 +221,11 @@ impl<'a> Pieces<'a> {
             let is_mark = behind & (UPPER | LOWER) != 0;
             let may_go_on = match pattern {
                 Pattern::O200k => is_mark || text[at] == b'\'',
-                Pattern::Words => text[at] == b' ',
                 _ => false,
             };
             behind & LETTER == 0 && !may_go_on
         } else if behind & LETTER != 0 {
-            pattern == Pattern::Words || is_gpt2 && text[before_at] != b'\''
+            is_gpt2 && text[before_at] != b'\''
         } else {
             behind & NUMBER != 0 || behind & WHITESPACE != 0 && (is_gpt2 || behind & NEWLINE == 0)
         }
@@ -242,7 +238,6 @@ const CL100K: u8 = Pattern::Cl100k as u8;
 const CL100K_BASE: u8 = Pattern::Cl100kBase as u8;
 const O200K: u8 = Pattern::O200k as u8;
 const QWEN2: u8 = Pattern::Qwen2 as u8;
-const WORDS: u8 = Pattern::Words as u8;
 
 #[inline(always)]
 fn end_of_piece<const PATTERN: u8>(rules: Rules<'_>, start: usize) -> usize {
@@ -253,7 +248,6 @@ fn end_of_piece<const PATTERN: u8>(rules: Rules<'_>, start: usize) -> usize {
         CL100K_BASE => rules.cl100k::<3>(start),
         O200K => rules.o200k(start),
         QWEN2 => rules.cl100k::<1>(start),
-        WORDS => rules.words(start),
         _ => unreachable!(),
     }
 }
@@ -265,7 +259,6 @@ fn starts_in_window<const PATTERN: u8>(window: &mut Window) -> u64 {
         CL100K | CL100K_BASE => window::cl100k::<3>(window),
         O200K => window::o200k(window),
         QWEN2 => window::cl100k::<1>(window),
-        WORDS => window::words(window),
         _ => unreachable!(),
     }
 }
@@ -336,14 +329,8 @@ impl<const PATTERN: u8> Work for FindEnds<'_, '_, PATTERN> {
 
 /// For tests: all patterns.
 #[cfg(test)]
-pub const PATTERNS: [Pattern; 6] = [
-    Pattern::Gpt2,
-    Pattern::Cl100k,
-    Pattern::Cl100kBase,
-    Pattern::O200k,
-    Pattern::Qwen2,
-    Pattern::Words,
-];
+pub const PATTERNS: [Pattern; 5] =
+    [Pattern::Gpt2, Pattern::Cl100k, Pattern::Cl100kBase, Pattern::O200k, Pattern::Qwen2];
 
 /// For tests: the pieces of a text that a scanner has not begun.
 #[cfg(test)]

@@ -87,28 +87,6 @@ impl Rules<'_> {
         usize::from(is_joined)
     }
 
-    /// `\p{N}{1,3}| ?\p{L}+(?: \p{L}+)*| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-    #[inline(always)]
-    pub fn words(self, start: usize) -> usize {
-        let (class, _) = self.classes.at(self.text, start);
-        if class & NUMBER != 0 {
-            return self.numbers::<3>(start);
-        }
-        let mut end = start;
-        loop {
-            let first = end + usize::from(self.text.get(end) == Some(&b' '));
-            let end_of_word = self.run(first, LETTER, LETTER);
-            if end_of_word == first {
-                break;
-            }
-            end = end_of_word;
-        }
-        if end > start {
-            return end;
-        }
-        self.symbols::<false>(start).unwrap_or_else(|| self.whitespace_with_newlines(start))
-    }
-
     /// `[^\r\n\p{L}\p{N}]?U*l+(?i:'s|…)?|[^\r\n\p{L}\p{N}]?U+l*(?i:'s|…)?|\p{N}{1,3}`
     /// `| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`, where U is UPPER and l is LOWER
     #[inline(always)]

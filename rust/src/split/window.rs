@@ -263,21 +263,6 @@ pub fn cl100k<const DIGITS: usize>(window: &mut Window) -> u64 {
     starts | window.end()
 }
 
-/// `\p{N}{1,3}| ?\p{L}+(?: \p{L}+)*| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-#[inline(always)]
-pub fn words(window: &mut Window) -> u64 {
-    let Masks { letters, numbers, whitespace, spaces, newlines, .. } = window.masks;
-    let symbols = !(letters | numbers | whitespace);
-    let taken = newlines & !newlines.wrapping_add(newlines & symbols << 1);
-    let behind_spaces = spaces << 1;
-    let first_letters = letters & !(letters << 1) & !behind_spaces;
-    let first_symbols = symbols & !(symbols << 1) & !behind_spaces;
-    let numbers = window.first_numbers::<3>();
-    let within_words = spaces & letters << 1 & letters >> 1;
-    let whitespace = window.first_whitespace(taken) & !within_words;
-    first_letters | first_symbols | numbers | whitespace | window.end()
-}
-
 /// `[^\r\n\p{L}\p{N}]?U*l+(?i:'s|…)?|[^\r\n\p{L}\p{N}]?U+l*(?i:'s|…)?|\p{N}{1,3}`
 /// `| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`, where U is `upper` and l is `lower`
 #[inline(always)]

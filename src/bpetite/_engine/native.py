@@ -32,9 +32,9 @@ make_native_tokens = _native.StreamTokens
 find_merges = _native.find_merges
 read_merges = _native.NativeVocabulary.from_merges
 
-# `_native` has scanners for the patterns that have names, and for tiktoken's own cl100k.
+# `_native` has scanners for most patterns that have names, and for tiktoken's own cl100k.
 _NAME_OF_PATTERN = {
-    **{pattern: name for name, pattern in PATTERNS.items()},
+    **{pattern: name for name, pattern in PATTERNS.items() if name != "words"},
     TIKTOKEN_CL100K: "cl100k_base",
 }
 
