@@ -24,6 +24,7 @@ from bpetite._pretokenizer import Pretokenizer
 from bpetite._tokenizer import vocabulary_of
 from bpetite._unicode.byte_characters import to_characters
 from bpetite._vocabulary import Vocabulary
+from bpetite.analysis._pipeline import pipeline_of
 from bpetite.formats._portable_regex import to_portable
 from conftest import TEXTS
 
@@ -338,6 +339,13 @@ def test_a_tree_is_refused_with_the_reason(pattern: str, reason: str) -> None:
 def test_an_automaton_is_refused_with_the_reason(pattern: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         automaton(pattern)
+
+
+def test_too_many_patterns_in_turn_are_split_by_regex() -> None:
+    patterns = tuple(f"{chr(97 + number)}+" for number in range(17))
+    tokenizer = Tokenizer(Vocabulary((), {}, patterns[0], more_patterns=patterns[1:]))
+    assert pipeline_of(tokenizer).regex_reason == "it has more than 16 patterns in turn"
+    assert tokenizer.encode("aab") == [97, 97, 98]
 
 
 def test_a_refused_pattern_is_split_by_regex() -> None:

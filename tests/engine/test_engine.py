@@ -136,7 +136,7 @@ print([(each.category.__name__, str(each.message), each.filename) for each in ca
 def test_much_work_warns_once_for_each_reason_that_regex_splits() -> None:
     slow = (
         "bpetite splits text by `regex`, 30 to 140 times slower than by the native engine, because "
-        "it has a group (?<...)"
+        "it looks behind"
     )
     assert run(None, BY_REGEX) == (0, str([("SlowEngineWarning", slow, "<string>")]))
 
@@ -175,4 +175,5 @@ def test_the_python_engine_ignores_the_instruction_set(wanted: str | None, progr
 def test_both_languages_have_the_same_names() -> None:
     native: Any = importlib.import_module("bpetite._engine._native")
     assert tuple(native.INSTRUCTION_SETS) == INSTRUCTION_SETS
-    assert sorted(native.PATTERNS) == sorted([*bpetite.PATTERNS, "cl100k_base"])
+    scanned = {*bpetite.PATTERNS, "cl100k_base"} - {"words"}
+    assert sorted(native.PATTERNS) == sorted(scanned)

@@ -23,6 +23,7 @@ impl PatternAutomaton {
     #[new]
     #[pyo3(signature = (patterns, of_bytes=false))]
     fn new(
+        py: Python<'_>,
         patterns: Vec<(Bound<'_, PyTuple>, Vec<Set>)>,
         of_bytes: bool,
     ) -> PyResult<PatternAutomaton> {
@@ -32,7 +33,7 @@ impl PatternAutomaton {
             all_sets.extend(sets);
             nodes.push(node(&tree, first..all_sets.len(), 0)?);
         }
-        let automaton = caught(|| Automaton::new(&nodes, &all_sets, of_bytes))?
+        let automaton = caught(|| py.detach(|| Automaton::new(&nodes, &all_sets, of_bytes)))?
             .map_err(PyValueError::new_err)?;
         Ok(PatternAutomaton(Arc::new(automaton)))
     }

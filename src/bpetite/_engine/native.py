@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bpetite import _progress
 from bpetite._corpus import BatchCorpus, DocumentCorpus, NormalizedCorpus, check_utf8
@@ -40,6 +40,9 @@ _NAME_OF_PATTERN = {
 
 Splitter = str | _native.Automaton
 
+_MAX_PATTERNS = 16
+"""The most patterns in turn: it bounds the time in which their automata are made."""
+
 
 @lru_cache(maxsize=64)
 def native_splitters_of(*patterns: str, of_bytes: bool = False) -> tuple[tuple[Splitter, ...], str]:
@@ -48,19 +51,35 @@ def native_splitters_of(*patterns: str, of_bytes: bool = False) -> tuple[tuple[S
     One automaton takes as many patterns as it can. `of_bytes` is for patterns that split the byte
     characters of a text. If `regex` has to split texts, the second value is the reason.
     """
+    if len(patterns) > _MAX_PATTERNS:
+        return (), f"it has more than {_MAX_PATTERNS} patterns in turn"
     if not of_bytes and len(patterns) == 1 and (name := _NAME_OF_PATTERN.get(*patterns)):
         return (name,), ""
-    reason = ""
-    for count in range(len(patterns), 0, -1):
+    found: list[Splitter] = []
+    trees: list[Any] = []
+    for pattern in patterns:
         try:
-            trees = [*map(byte_tree if of_bytes else pattern_tree, patterns[:count])]
-            first = _native.Automaton(trees, of_bytes)
+            trees.append(byte_tree(pattern) if of_bytes else pattern_tree(pattern))
+            if len(trees) > 1 and (joined := _joined(trees, of_bytes)):
+                found[-1] = joined
+                continue
+            trees = trees[-1:]
+            name = None if of_bytes else _NAME_OF_PATTERN.get(pattern)
+            found.append(name or _native.Automaton(trees, of_bytes))
         except ValueError as error:
-            reason = str(error)
-        else:
-            others, reason = native_splitters_of(*patterns[count:], of_bytes=of_bytes)
-            return ((), reason) if reason else ((first, *others), "")
-    return (), reason
+            return (), str(error)
+    return tuple(found), ""
+
+
+def _joined(trees: list[Any], of_bytes: bool) -> _native.Automaton | None:
+    """Return the one automaton of patterns in turn, or None.
+
+    If an automaton does not take some patterns, it does not take these and more.
+    """
+    try:
+        return _native.Automaton(trees, of_bytes)
+    except ValueError:
+        return None
 
 
 def splitters_of(vocabulary: Vocabulary) -> tuple[tuple[Splitter, ...], str]:

@@ -117,7 +117,8 @@ fn true_places(program: &Program, class: Option<&Class>, behind: Option<&Vec<boo
     let mut has_changed = true;
     while has_changed {
         has_changed = false;
-        for number in 0..is_true.len() {
+        // A place leads to places before it, and that of a loop to one behind it.
+        for number in (0..is_true.len()).chain((0..is_true.len()).rev()) {
             let is = match &program.places[number] {
                 Place::Read(set, then) => is_in(*set) && behind.is_some_and(|all| all[*then]),
                 Place::Next(set, is_negative, then) => {

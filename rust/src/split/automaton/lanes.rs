@@ -4,7 +4,8 @@
 //! most of the time. It can follow six at once, which need not wait for one another: *lanes*.
 //!
 //! 1. The bytes of a block become columns of the table. A byte that continues a character has the
-//!    column `skip`, in which nothing happens.
+//!    column `skip`, in which nothing happens. Some characters have other columns if a text ends before
+//!    them, or by what follows them (`ahead`).
 //! 2. The block is divided into lanes where the two characters before tell the row, whatever was before
 //!    them. Each step writes what it tells at the place of its byte.
 //! 3. What was told becomes a mask of 64 places, and the mask becomes their offsets.
@@ -404,7 +405,7 @@ mod tests {
     }
 
     fn ends_of(automaton: &Automaton, isa: Isa, text: &[u8], way: Way) -> Vec<u32> {
-        let mut reading = Reading { way, memory: Memory::new() };
+        let mut reading = Reading { way, memory: Memory::default() };
         let (mut all, mut ends) = (Vec::new(), [0; 100]);
         let end = |all: &[u32]| all.last().map_or(0, |&end| end as usize);
         while end(&all) < text.len() {

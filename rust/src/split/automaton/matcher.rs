@@ -135,7 +135,8 @@ fn drop_hopeless(ways: &mut [Vec<Way>]) {
     let mut has_changed = true;
     while has_changed {
         has_changed = false;
-        for state in 0..ways.len() {
+        // Most ways lead to later states.
+        for state in (0..ways.len()).rev() {
             let leads_on = |way: &Way| way.accepts || way.next != DEAD && lives[way.next];
             let is = lives[state] || ways[state].iter().any(leads_on);
             has_changed |= is != lives[state];
@@ -152,7 +153,7 @@ fn sure_states(ways: &[Vec<Way>], behind: &[Option<u8>], classes: &[Class]) -> V
     let mut is_sure = vec![true; ways.len()];
     loop {
         let mut has_changed = false;
-        for state in 0..ways.len() {
+        for state in (0..ways.len()).rev() {
             let goes_on = |way: &Way| way.next != DEAD && is_sure[way.next];
             let is = ways[state].iter().zip(classes).all(|(way, class)| {
                 way.accepts || goes_on(way) || !class.may_follow(behind[state])

@@ -164,13 +164,13 @@ impl Automaton {
 
     /// Begins to read a text. A piece begins at `start`.
     pub fn reading(&self, text: &[u8], start: usize) -> Reading {
-        Reading { way: self.way(text, start), memory: Memory::new() }
+        Reading { way: self.way(text, start), memory: Memory::default() }
     }
 
     /// For tests: reads even a short text in lanes.
     #[cfg(test)]
     fn lanes(&self, text: &[u8]) -> Reading {
-        Reading { way: Way::Lanes(Lanes::new(text, 0)), memory: Memory::new() }
+        Reading { way: Way::Lanes(Lanes::new(text, 0)), memory: Memory::default() }
     }
 
     fn way(&self, text: &[u8], start: usize) -> Way {

@@ -12,7 +12,25 @@ use super::matcher::{DEAD, Matcher};
 use crate::mem::growth::{filled, granted, push};
 
 /// Places and the states in which a match passes them and finds no end.
-pub type Memory = HashSet<(u32, u32)>;
+#[derive(Default)]
+pub struct Memory {
+    known: HashSet<(u32, u32)>,
+    /// Beyond this number, those that no later match passes are forgotten.
+    limit: usize,
+}
+
+impl Memory {
+    fn add(&mut self, places: Vec<(u32, u32)>, start: usize) {
+        granted(self.known.try_reserve(places.len()));
+        self.known.extend(places);
+        if self.known.len() > self.limit {
+            self.known.retain(|&(place, _)| place as usize >= start);
+            self.limit = 2 * self.known.len() + MIN_LIMIT;
+        }
+    }
+}
+
+const MIN_LIMIT: usize = 1 << 12;
 
 /// The matcher by columns.
 pub struct Walk {
@@ -107,14 +125,38 @@ impl Walk {
             (at, state) = (at + length, next);
             let is_far = at - end.unwrap_or(start) > NEAR_BYTES;
             if is_far && at / NEAR_BYTES > (at - length) / NEAR_BYTES {
-                if memory.contains(&(at as u32, state)) {
+                if memory.known.contains(&(at as u32, state)) {
                     break;
                 }
                 push(&mut remembered, (at as u32, state));
             }
         }
-        granted(memory.try_reserve(remembered.len()));
-        memory.extend(remembered);
+        memory.add(remembered, start);
         end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Automaton, Node};
+    use crate::simd::Isa;
+
+    #[test]
+    fn places_that_no_match_passes_again_are_forgotten() {
+        let few =
+            Node::Repeat { node: Node::Set(0).into(), min: 1, max: Some(900), is_lazy: false };
+        let far = Node::Sequence(vec![few, Node::Set(1)]);
+        let pattern = Node::Either(vec![far, Node::Set(0)]);
+        let sets = [vec![(97, 98)], vec![(99, 99)]];
+        let automaton =
+            Automaton::new(&[pattern], &sets, false).unwrap_or_else(|reason| panic!("{reason}"));
+        let text = b"ab".repeat(if cfg!(miri) { 1_000 } else { 30_000 });
+        let (mut reading, mut ends, mut at) = (automaton.reading(&text, 0), [0; 200], 0);
+        while at < text.len() {
+            let count = automaton.next_ends(Isa::get(), &text, &[], at, &mut ends, &mut reading);
+            at = ends[count - 1] as usize;
+            // A match passes 28 places within its reach, each in a state of its own.
+            assert!(reading.memory.known.len() < 2 * 28 * 900 + 2 * super::MIN_LIMIT, "at {at}");
+        }
     }
 }
