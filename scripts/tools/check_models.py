@@ -553,7 +553,7 @@ ROWS = [
         "Falcon",
         "Falcon 1 and 2",
         LLAMA,
-        "Punctuation; Digits and a Split behind ByteLevel",
+        "Punctuation, ByteLevel, then Digits and a Split of bytes",
         llama_cpp("falcon", FALCON),
     ),
     Row(

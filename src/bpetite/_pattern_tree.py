@@ -24,7 +24,7 @@ Node = tuple[Any, ...]
     ("either", nodes)                     the first of the nodes that leads to a match
     ("repeat", node, min, max, is_lazy)   as many as possible, or as few; `max` may be None
     ("next", number, is_negative)         the next character, which is not read, is of a set or not
-    ("ahead", node, is_negative)          the text behind, which is not read, matches or not
+    ("ahead", node, is_negative)          the text that follows, which is not read, matches or not
 """
 
 _LAST = 0x10FFFF
@@ -96,7 +96,7 @@ class _Parser:
         if self._at < len(self._items):
             raise NoTreeError("a parenthesis is not balanced")
         if any("(?<" in item.text for item in self._items):
-            node, _ = self._without_look_behind(node, None)
+            node = self._without_look_behind(node, None)
         return node, [*self._number_of]
 
     def _peek(self) -> Item | None:
@@ -141,40 +141,50 @@ class _Parser:
             return "behind", number, is_negative
         return ("ahead", node, is_negative) if number is None else ("next", number, is_negative)
 
-    def _without_look_behind(self, node: Node, before: Ranges | None) -> tuple[Node, Ranges | None]:
-        """Return a node without look-behinds, and the characters that it may end with.
+    def _without_look_behind(self, node: Node, before: Ranges | None) -> Node:
+        """Return a node without look-behinds.
 
-        `before` are those that may stand before it. They decide what a look-behind sees, or else
-        NoTreeError is raised. None is any character, or none.
+        `before` are the characters that may precede it, None if that may be any or none. They
+        decide what a look-behind sees, or NoTreeError is raised.
         """
         match node:
             case "behind", number, is_negative:
                 ranges = [*self._number_of][number]
                 if before is not None and union(ranges, before) == ranges:
-                    return (_NEVER if is_negative else _NOTHING), before
+                    return _NEVER if is_negative else _NOTHING
                 if before is not None and union(_inverse(ranges), before) == _inverse(ranges):
-                    return (_NOTHING if is_negative else _NEVER), before
+                    return _NOTHING if is_negative else _NEVER
                 raise NoTreeError("it looks behind")
-            case "set", number:
-                return node, [*self._number_of][number]
             case "sequence", nodes:
                 found = []
                 for each in nodes:
-                    each, before = self._without_look_behind(each, before)
-                    found.append(each)
-                return ("sequence", tuple(found)), before
+                    found.append(self._without_look_behind(each, before))
+                    before = self._last_of(each, before)
+                return "sequence", tuple(found)
             case "either", nodes:
-                pairs = [self._without_look_behind(each, before) for each in nodes]
-                ends = [end for each, end in pairs if each != _NEVER]
-                return ("either", tuple(each for each, _ in pairs)), _any_of(*ends)
-            case "repeat", inner, low, high, is_lazy:
-                _, end = self._without_look_behind(inner, before)
-                inner, end = self._without_look_behind(inner, _any_of(before, end))
-                node = "repeat", inner, low, high, is_lazy
-                return node, end if low else _any_of(before, end)
+                return "either", tuple(self._without_look_behind(each, before) for each in nodes)
+            case "repeat", inner, *counts:
+                before = _any_of(before, self._last_of(inner, before))
+                return "repeat", self._without_look_behind(inner, before), *counts
             case "ahead", inner, is_negative:
-                return ("ahead", self._without_look_behind(inner, before)[0], is_negative), before
-        return node, before
+                return "ahead", self._without_look_behind(inner, before), is_negative
+        return node
+
+    def _last_of(self, node: Node, before: Ranges | None) -> Ranges | None:
+        """Return the characters that may be the last one after a node, as of `before`."""
+        match node:
+            case "set", number:
+                return [*self._number_of][number]
+            case "sequence", nodes:
+                for each in nodes:
+                    before = self._last_of(each, before)
+                return before
+            case "either", nodes:
+                return _any_of(*(self._last_of(each, before) for each in nodes))
+            case "repeat", inner, low, *_:
+                last = self._last_of(inner, before)
+                return last if low else _any_of(before, last)
+        return before
 
     def _both(self, number: int, other: int, is_negative: bool) -> int:
         """Return the characters of a set that are in another one, or are not."""

@@ -112,9 +112,8 @@ class Pretokenizer:
         self._patterns = patterns
         self._steps = steps
         # Of the other steps, some change text, and some join or drop pieces of the first pattern.
-        cuts, kinds = cuts_of(patterns, steps) if steps else (patterns, _CUTS[:1])
-        self._first_pattern = cuts[0]
-        self._first_cuts = kinds[0] == "isolated" and {*kinds} <= {*_CUTS}
+        (self._first_pattern, *_), (first, *others) = cuts_of(patterns, steps)
+        self._first_cuts = first == "isolated" and {*others} <= {"isolated", "bytes"}
         self._has_splits = self._first_cuts
         self._corrected: tuple[frozenset[str], Callable[[str], list[str]]] | None = None
         self._normalizer = normalizer
@@ -287,9 +286,6 @@ def _split_in_steps(steps: Iterable[str], patterns: Iterable[str]) -> Callable[[
     return lambda text: [piece for piece, _ in trace(text, (), _no_origins)]
 
 
-_CUTS = ("isolated", "bytes")
-"""The steps that keep each end of a piece."""
-
 _WITH_PREVIOUS, _WITH_NEXT = "{other}+{one}?|{one}", "{one}{other}+|{one}|{other}+"
 _JOINED = {
     "contiguous": "{one}+",
@@ -310,6 +306,8 @@ def cuts_of(
     >>> cuts_of((r"\p{N}", r"\s+"), ("contiguous", "bytes", "removed"))
     (('(?:\\p{N})+', '\\s+'), ('isolated', 'bytes', 'removed'))
     """
+    if not steps:
+        return patterns, ("isolated",) * len(patterns)
     waiting = iter(patterns)
     pairs = [("", step) if step in _CHANGES else _isolated(next(waiting), step) for step in steps]
     return tuple(pattern for pattern, _ in pairs if pattern), tuple(step for _, step in pairs)

@@ -262,10 +262,8 @@ class Stages:
     @property
     def keeps_text(self) -> bool:
         """Whether the bytes of a text's ids are those of the text."""
-        changes = self.normalizers or self.literal_bytes or self.has_words or self.drops_unknown
-        losing = "space" in self.steps or any(step.endswith("removed") for step in self.steps)
-        takes = any(flag.endswith("strip") for _, flags in self.flags for flag in flags)
-        return not (changes or losing or takes)
+        changes = self.normalizers or self.literal_bytes or self.has_words or "space" in self.steps
+        return not (changes or self.may_drop)
 
     @property
     def moves_text(self) -> bool:

@@ -87,8 +87,7 @@ def splitters_of(vocabulary: Vocabulary) -> tuple[tuple[Splitter, ...], str]:
     patterns, stages = vocabulary.patterns, vocabulary.stages
     # A space before a text is no matter of its pieces.
     steps = stages.steps[1:] if stages.steps[:1] == ("space",) else stages.steps
-    if steps:
-        patterns, steps = cuts_of(patterns, steps)
+    patterns, steps = cuts_of(patterns, steps)
     if stages.has_words or not {*steps} <= {"isolated", "bytes"}:
         return (), "its tokenizer.json has stages that only Python follows"
     count = steps.index("bytes") if "bytes" in steps else len(patterns)
@@ -143,10 +142,10 @@ def make_text_encoder(vocabulary: Vocabulary) -> contract.TextEncoder:
     if reason:
         return python.TextEncoder(vocabulary, merge_of(vocabulary, encoder), _warning_of(reason))
     stages = vocabulary.stages
-    needs_python = "space" in stages.steps or replace(stages, steps=()) != NO_STAGES
-    if vocabulary.normalizer or needs_python:
-        return StagedEncoder(vocabulary, encoder)
-    return encoder
+    only_splits = "space" not in stages.steps and replace(stages, steps=()) == NO_STAGES
+    if only_splits and not vocabulary.normalizer:
+        return encoder
+    return StagedEncoder(vocabulary, encoder)
 
 
 class TokenJoiner(python.TokenJoiner):

@@ -110,9 +110,8 @@ def _part(document: dict[str, Any], ids: Sequence[int]) -> tuple[dict[str, Any],
     starts = {text[at : at + size] for at in range(len(text)) for size in range(2, _START + 1)}
     kept = [each for each in vocab if len(each) == 1 or (each[:_START] in starts and each in text)]
     # tokenizers gives the literals outside the vocab the next ids.
-    outside = [literal for literal in literals if literal not in vocab]
-    in_order = dict.fromkeys((*kept, *(each for each in literals if each in vocab), *outside))
-    new_ids = {token: id for id, token in enumerate(in_order)}
+    literals.sort(key=lambda literal: literal not in vocab)
+    new_ids = {token: id for id, token in enumerate(dict.fromkeys((*kept, *literals)))}
     merges = [
         merge
         for merge in model["merges"]

@@ -1,14 +1,20 @@
-//! Looks ahead at more than one character, as `(?=(?:\d{3})*\b)`: what each place of a text sees.
+//! Look-aheads at more than one character, such as `(?=(?:\d{3})*\b)`.
 //!
-//! Whether such a look holds at a place follows from the character behind it and from what the next
-//! place sees. So an automaton that goes from right to left tells it, with few states. Behind most
-//! characters there is only one state, whatever follows them: the others, such as digits, *depend* on
-//! what follows. Each of these becomes several classes, one for each state behind it. The automaton of
-//! the pattern then reads classes that tell what each look-ahead sees.
+//! Whether one holds at a place follows from two things: the next character, and the state at the
+//! place after it. So an automaton that reads from right to left knows, and it has few states. Example,
+//! for digits that count from the right:
 //!
-//! A block of the text is filled with columns from right to left over each run of characters that
-//! depend. A run may be longer than a block: then it is read once, and the states at the ends of blocks
-//! are kept.
+//! ```text
+//! text     1   2   3   4   5
+//! state  2   1   0   2   1   0     the number of digits up to the end, modulo 3: it holds at 0
+//! ```
+//!
+//! For most characters, the state before them is the same whatever follows. The others, such as digits,
+//! *depend* on the text after them. Each becomes several classes, one for each state after it, and the
+//! automaton of the pattern reads these classes.
+//!
+//! `Ahead` fills in the columns of a block, from right to left in each run of characters that depend. A
+//! run may be longer than a block. Then `Run` reads it once, and keeps the states at the ends of blocks.
 
 use std::collections::HashMap;
 
@@ -23,11 +29,14 @@ const MAX_STATES: usize = 64;
 /// The most places of look-aheads: it bounds the time.
 const MAX_PLACES: usize = 2000;
 
+/// For each look-ahead, the places of its program from which the text that follows leads to a match.
+type State = Vec<Vec<bool>>;
+
 /// The automaton from right to left.
 pub struct Sights {
     /// By state, which look-aheads hold.
     holds: Vec<Vec<bool>>,
-    /// The state before a character, by the state behind it and its class.
+    /// The state before a character, by the state after it and by its class.
     before: Vec<Vec<u8>>,
 }
 
@@ -39,29 +48,26 @@ impl Sights {
         if aheads.iter().map(|ahead| ahead.places.len()).sum::<usize>() > MAX_PLACES {
             return Err("its look-aheads are too long".into());
         }
-        let state = |class: Option<&Class>, behind: Option<&Vec<Vec<bool>>>| -> Vec<Vec<bool>> {
-            let each = |(number, ahead)| true_places(ahead, class, behind.map(|all| &all[number]));
-            (0..).zip(aheads).map(each).collect()
-        };
-        let mut states = vec![state(None, None)];
+        let end = aheads.iter().map(|ahead| true_places(ahead, None)).collect();
+        let mut states: Vec<State> = vec![end];
         let mut known = HashMap::from([(states[0].clone(), END)]);
         let mut before: Vec<Vec<u8>> = Vec::new();
-        while let Some(behind) = states.get(before.len()).cloned() {
+        while let Some(after) = states.get(before.len()).cloned() {
             let mut row = Vec::with_capacity(classes.len());
             for class in classes {
-                row.push(*known.entry(state(Some(class), Some(&behind))).or_insert_with_key(
-                    |state| {
-                        states.push(state.clone());
-                        (states.len() - 1) as u8
-                    },
-                ));
+                let places = |(ahead, after)| true_places(ahead, Some((class, after)));
+                let state: State = aheads.iter().zip(&after).map(places).collect();
+                row.push(*known.entry(state).or_insert_with_key(|state| {
+                    states.push(state.clone());
+                    (states.len() - 1) as u8
+                }));
             }
             before.push(row);
             if states.len() > MAX_STATES {
                 return Err("it looks ahead too far".into());
             }
         }
-        let holds = |state: &Vec<Vec<bool>>| {
+        let holds = |state: &State| {
             state.iter().zip(aheads).map(|(places, ahead)| places[ahead.start]).collect()
         };
         Ok(Sights { holds: states.iter().map(holds).collect(), before })
@@ -109,10 +115,11 @@ impl Sights {
     }
 }
 
-/// Returns the places of a program from which the text behind leads to a match: those that a look-ahead
-/// begins in, and those behind a character.
-fn true_places(program: &Program, class: Option<&Class>, behind: Option<&Vec<bool>>) -> Vec<bool> {
-    let is_in = |set: usize| class.is_some_and(|class| class.is_in[set]);
+/// Returns the places of a program from which a text leads to a match. Only those count at which it
+/// starts or has just read a character. The text has a next character of some class and the places that
+/// hold after it; None is the end of the text.
+fn true_places(program: &Program, next: Option<(&Class, &Vec<bool>)>) -> Vec<bool> {
+    let is_in = |set: usize| next.is_some_and(|(class, _)| class.is_in[set]);
     let mut is_true = vec![false; program.places.len()];
     let mut has_changed = true;
     while has_changed {
@@ -120,7 +127,9 @@ fn true_places(program: &Program, class: Option<&Class>, behind: Option<&Vec<boo
         // A place leads to places before it, and that of a loop to one behind it.
         for number in (0..is_true.len()).chain((0..is_true.len()).rev()) {
             let is = match &program.places[number] {
-                Place::Read(set, then) => is_in(*set) && behind.is_some_and(|all| all[*then]),
+                Place::Read(set, then) => {
+                    is_in(*set) && next.is_some_and(|(_, after)| after[*then])
+                }
                 Place::Next(set, is_negative, then) => {
                     is_in(*set) != *is_negative && is_true[*then]
                 }
@@ -229,9 +238,7 @@ impl Ahead {
                 while end < length && cells[end] == skip {
                     end += 1;
                 }
-                if texts.get(end / 64).is_some_and(|bits| bits >> (end % 64) & 1 != 0)
-                    && end < length
-                {
+                if end < length && texts[end / 64] >> (end % 64) & 1 != 0 {
                     state = END;
                 } else if end != next {
                     state = self.before[usize::from(cells[end])];

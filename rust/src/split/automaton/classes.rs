@@ -21,7 +21,7 @@ pub struct Class {
     pub is_in: Vec<bool>,
     /// The length of its characters in UTF-8.
     pub length: u8,
-    /// The states of `ahead` before a character and behind it; None if there may be any behind it.
+    /// The states of `ahead` before a character and after it; None if any may come after it.
     pub before: u8,
     pub behind: Option<u8>,
     /// Which look-aheads hold before a character.

@@ -93,12 +93,7 @@ impl Lanes {
 pub struct NextEnds<'a> {
     pub lanes: &'a mut Lanes,
     pub table: &'a Table,
-    pub columns: &'a Columns,
-    pub ahead: Option<&'a Ahead>,
-    /// Texts side by side.
-    pub text: &'a [u8],
-    /// Where these texts end, in order. The end of the last may be missing.
-    pub text_ends: &'a [u32],
+    pub source: Source<'a>,
     pub ends: &'a mut [u32],
 }
 
@@ -107,13 +102,7 @@ impl Work for NextEnds<'_> {
 
     #[inline(always)]
     fn run<I: Instructions>(self, isa: I) -> (usize, Option<usize>) {
-        let (lanes, table, ends) = (self.lanes, self.table, self.ends);
-        let source = Source {
-            columns: self.columns,
-            ahead: self.ahead,
-            text: self.text,
-            text_ends: self.text_ends,
-        };
+        let NextEnds { lanes, table, source, ends } = self;
         let mut count = lanes.pending_count;
         ends[..count].copy_from_slice(&lanes.pending[..count]);
         let last = loop {
@@ -220,12 +209,13 @@ fn end_of_block(text: &[u8], start: usize) -> usize {
     end - text[..=end].iter().rev().take(3).take_while(|&&byte| byte & 0xC0 == 0x80).count()
 }
 
-/// What blocks are read from.
-struct Source<'a> {
-    columns: &'a Columns,
-    ahead: Option<&'a Ahead>,
-    text: &'a [u8],
-    text_ends: &'a [u32],
+/// Texts side by side, and how characters become columns.
+pub struct Source<'a> {
+    pub columns: &'a Columns,
+    pub ahead: Option<&'a Ahead>,
+    pub text: &'a [u8],
+    /// Where the texts end, in order. The end of the last may be missing.
+    pub text_ends: &'a [u32],
 }
 
 impl Source<'_> {

@@ -37,7 +37,7 @@ pub use program::Node;
 use crate::simd::Isa;
 use ahead::{Ahead, Sights};
 use classes::{Class, Columns, MAX_COLUMNS, classes_of};
-use lanes::{Lanes, NextEnds};
+use lanes::{Lanes, NextEnds, Source};
 use matcher::{DEAD, Matcher};
 use program::Program;
 use scanner::Scanner;
@@ -197,9 +197,8 @@ impl Automaton {
         let Automaton { columns, ahead, table, walk, .. } = self;
         let ahead = ahead.as_ref();
         if let (Some(table), Way::Lanes(lanes)) = (table, &mut reading.way) {
-            let ends = &mut *ends;
-            let (count, gave_up_at) =
-                isa.run(NextEnds { lanes, table, columns, ahead, text, text_ends, ends });
+            let (source, ends) = (Source { columns, ahead, text, text_ends }, &mut *ends);
+            let (count, gave_up_at) = isa.run(NextEnds { lanes, table, source, ends });
             let Some(at) = gave_up_at else { return count };
             reading.way = Way::Walk(at + WALK_BYTES);
             if count > 0 {
@@ -247,7 +246,7 @@ impl Automaton {
 /// pattern ends a piece, since it has no gap with both characters.
 fn pairs(matchers: &[Matcher], classes: &[Class], columns: &[u8]) -> (Vec<u64>, Vec<u64>) {
     let Some((end, characters)) = classes.split_last() else { return Default::default() };
-    let (mut apart, mut safe) = (vec![u64::MAX; 64], vec![u64::MAX; 64]);
+    let (mut apart, mut safe) = (vec![u64::MAX; MAX_COLUMNS], vec![u64::MAX; MAX_COLUMNS]);
     for before in 0..characters.len() {
         let rows: Vec<_> = matchers.iter().map(|matcher| matcher.rows_behind(before)).collect();
         let state = classes[before].behind;

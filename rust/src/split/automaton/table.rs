@@ -136,8 +136,8 @@ impl Table {
         self.followed().step(row, column)
     }
 
-    /// Added to the column of a character that begins a text behind another: the step tells the ends of
-    /// the text before too.
+    /// Added to the column of a character that begins a text after another: its step tells the last ends of
+    /// that one too.
     pub fn of_first(&self) -> u8 {
         (self.width / 2) as u8
     }
