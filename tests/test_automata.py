@@ -379,6 +379,28 @@ def test_time_is_linear_in_the_text(pattern: str, unit: str) -> None:
     assert seconds(480_000, limit) < limit
 
 
+def test_time_is_linear_in_the_patterns() -> None:
+    """A file may have many patterns, of which no automaton takes two."""
+    from bpetite._engine import native
+
+    others = "".join(f"{chr(0x4E00 + 3 * number)}|" for number in range(20))
+
+    def seconds(count: int) -> float:
+        patterns = [f"{others}a{{{200 - number}}}b{{200}}|[\\s\\S]" for number in range(count)]
+        begin = time.process_time()
+        assert len(native.native_splitters_of.__wrapped__(*patterns)[0]) == count
+        return time.process_time() - begin
+
+    limit = 9 * best_time(lambda: seconds(3), 0)
+    assert best_time(lambda: seconds(12), limit) < limit
+
+
+def test_time_of_a_tree_is_linear_in_the_depth_of_its_groups() -> None:
+    begin = time.process_time()
+    pattern_tree("b(?<=b)" + 60 * "(?:" + "a" + 60 * "b)+")
+    assert time.process_time() - begin < 1  # twice the time for each group would be years
+
+
 # Vocabularies
 
 

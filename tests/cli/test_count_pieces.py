@@ -220,6 +220,13 @@ def test_weight_of_no_input_is_refused() -> None:
     )
 
 
+def test_weight_of_no_input_shows_no_secret() -> None:
+    url = "http://me:secret@host/b.txt?sig=secret"
+    assert in_process(*TRAIN, "a.txt", "--weight", f"{url}=2") == failure(
+        "--weight http://host/b.txt=2: http://host/b.txt is not an input"
+    )
+
+
 @pytest.mark.parametrize("weight", ["a.txt", "a.txt=", "a.txt=0", "a.txt=-1", "a.txt=x", "2"])
 def test_wrong_weight_is_wrong_usage(weight: str) -> None:
     result = in_process(*TRAIN, "a.txt", f"--weight={weight}")
