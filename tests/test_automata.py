@@ -18,6 +18,7 @@ from support.patterns import MODEL_PATTERNS
 from support.times import best_time
 
 from bpetite import PATTERNS, PieceCounts, Tokenizer
+from bpetite._automaton import automaton_of
 from bpetite._engine import python
 from bpetite._pattern_tree import NoTreeError, byte_tree, pattern_tree
 from bpetite._pretokenizer import Pretokenizer
@@ -318,6 +319,7 @@ def test_words_and_numbers_are_split_safely(name: str) -> None:
         (r"(?:a*)*b|[\s\S]", "repeats what may be empty"),
         (r"[^\s\S]|b|\s", "a set of nothing"),
         (r"a{2000}|[\s\S]", "more than 1000 times"),
+        (r"a{2,1}+|[\s\S]", "at least 2 and at most 1"),
     ],
 )
 def test_a_tree_is_refused_with_the_reason(pattern: str, reason: str) -> None:
@@ -393,6 +395,26 @@ def test_time_is_linear_in_the_patterns() -> None:
 
     limit = 9 * best_time(lambda: seconds(3), 0)
     assert best_time(lambda: seconds(12), limit) < limit
+
+
+def test_time_is_linear_in_the_characters_of_a_pattern() -> None:
+    def seconds(count: int) -> float:
+        pattern = "|".join(chr(0x4E00 + number) for number in range(count)) + r"|[\s\S]"
+        begin = time.process_time()
+        assert automaton_of.__wrapped__(pattern, 200) is None
+        return time.process_time() - begin
+
+    limit = 9 * best_time(lambda: seconds(2000), 0)
+    assert best_time(lambda: seconds(8000), limit) < limit
+
+
+def test_a_long_chain_of_states_becomes_no_table() -> None:
+    """Its states are compared as often as it is long."""
+    any = "[^a]{999}"
+    chains = (3 * any + "[^a]{1,903}", 2 * any + "[^a]{1,999}", any + "[^a]{1,999}", "[^a]{1,999}")
+    begin = time.process_time()
+    automaton("|".join(["b|c|d|e|f|g|h|i", *chains, r"[\s\S]"]))
+    assert time.process_time() - begin < 3
 
 
 def test_time_of_a_tree_is_linear_in_the_depth_of_its_groups() -> None:

@@ -34,6 +34,7 @@ _START = 0
 _MAX_PLACES = 20_000
 _MAX_STATES = 4000
 _MAX_VISITS = 400_000  # of places: it bounds the time
+_MAX_CLASSES = 200
 _MAX_COMPARED_STATES = 200  # of patterns that may be equal: it bounds the time
 
 _ASCII = ((0, 0x7F),)
@@ -78,9 +79,9 @@ class Automaton:
                     number_of[then] = len(states)
                     states.append(then)
                 row.append(_Way(number_of[then] if then else _DEAD, accepts))
+                if len(states) > max_states or places.visits > _MAX_VISITS:
+                    raise NoTreeError("its automaton would be too large")
             self._ways.append(row)
-            if len(states) > max_states or places.visits > _MAX_VISITS:
-                raise NoTreeError("its automaton would be too large")
         if any(way.accepts for way in self._ways[_START]):
             raise NoTreeError("it can match the empty string")
         self._sure = self._sure_states()
@@ -271,6 +272,8 @@ def _classes(sets: list[Ranges]) -> dict[frozenset[int], list[Ranges]]:
         is_in.symmetric_difference_update(borders[first])
         if first < end:
             classes.setdefault(frozenset(is_in), []).append(((first, end - 1),))
+            if len(classes) > _MAX_CLASSES:
+                raise NoTreeError(f"it tells more than {_MAX_CLASSES} classes of characters apart")
     return classes
 
 

@@ -254,6 +254,8 @@ def _counts(text: str) -> tuple[int, int | None]:
     least, most = int(low or 0), int(high) if high else None if comma else int(low)
     if max(least, most or 0) > _MAX_COUNT:
         raise NoTreeError(f"it repeats more than {_MAX_COUNT} times")
+    if most is not None and most < least:
+        raise NoTreeError(f"it repeats at least {least} and at most {most} times")
     return least, most
 
 

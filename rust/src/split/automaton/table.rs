@@ -50,6 +50,9 @@ pub const NONE: u16 = u16::MAX;
 /// A row and a column are an index below it, so that the loop needs no check of bounds.
 const STEP_COUNT: usize = (1 << 16) + (1 << 8);
 
+/// The most steps that are compared to find equal states: it bounds the time.
+const MAX_VISITS: usize = 10_000_000;
+
 /// The steps of a table, for loops.
 #[derive(Clone, Copy)]
 pub struct Steps<'a>(&'a [Step; STEP_COUNT]);
@@ -96,7 +99,7 @@ impl Table {
         let rows: Vec<Vec<(usize, u8)>> =
             scanner.steps.iter().map(|row| row.iter().map(&mut step).collect()).collect();
         let gives_up = scanner.gives_up;
-        let (rows, unsure) = merged(rows, &scanner.unsure);
+        let (rows, unsure) = merged(rows, &scanner.unsure)?;
         // A walk reads the same columns.
         let (columns, width) = columns(classes, &rows, if gives_up { &matcher.ways } else { &[] });
         if width > MAX_COLUMNS {
@@ -254,11 +257,15 @@ impl Table {
 
 type Rows = Vec<Vec<(usize, u8)>>;
 
-/// Makes rows one that no text tells apart. The first row stays the first.
-fn merged(rows: Rows, unsure: &[u8]) -> (Rows, Vec<u8>) {
+/// Makes rows one that no text tells apart; None if that takes too long. The first row stays the first.
+fn merged(rows: Rows, unsure: &[u8]) -> Option<(Rows, Vec<u8>)> {
     let mut group_of: Vec<usize> = unsure.iter().copied().map(usize::from).collect();
-    let mut count = 0;
+    let (mut count, mut visits) = (0, 0);
     loop {
+        visits += rows.iter().map(Vec::len).sum::<usize>();
+        if visits > MAX_VISITS {
+            return None;
+        }
         let mut known = HashMap::new();
         let next: Vec<usize> = (0..rows.len())
             .map(|state| {
@@ -278,7 +285,7 @@ fn merged(rows: Rows, unsure: &[u8]) -> (Rows, Vec<u8>) {
     let firsts: Vec<usize> = (0..count).map(first_of).collect();
     let row =
         |&state: &usize| rows[state].iter().map(|&(next, told)| (group_of[next], told)).collect();
-    (firsts.iter().map(row).collect(), firsts.iter().map(|&state| unsure[state]).collect())
+    Some((firsts.iter().map(row).collect(), firsts.iter().map(|&state| unsure[state]).collect()))
 }
 
 /// Returns the column of each class, and how many columns there are. Classes with equal steps and ways
