@@ -182,7 +182,7 @@ def test_any_pattern_is_followed_exactly_or_refused(
         assert pieces(pattern, text) == expected(pattern, text)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 8_190, 8_191, 8_192, 30_000, 99_999])
+@pytest.mark.parametrize("count", [1, 2, 63, 64, 65, 128, 200, 8_190, 8_191, 8_192, 30_000])
 def test_digits_are_counted_from_the_end_of_a_long_run(count: int) -> None:
     """The run goes through many blocks of the text."""
     threes = [count % 3 * "7"] * (count % 3 > 0) + count // 3 * ["777"]
@@ -190,6 +190,7 @@ def test_digits_are_counted_from_the_end_of_a_long_run(count: int) -> None:
     assert find(count * "7") == threes
     assert find("x " + count * "7" + " a") == ["x ", *threes, " a"]
     assert find(count * "7" + "a") == [count * "7" + "a"]
+    assert find(count * "7" + ", " + count * "7") == [*threes, ", ", *threes]
     assert find((count - 1) * "7" + "٣") == [*threes[:-1], threes[-1][:-1] + "٣"]
 
 

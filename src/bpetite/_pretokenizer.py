@@ -238,11 +238,16 @@ class Pretokenizer:
 
 
 pattern_end: ContextVar[float | None] = ContextVar("pattern_end", default=None)
-"""When a pattern without a name raises TimeoutError, by `time.process_time`; None for never."""
+"""When a pattern raises TimeoutError, by `time.process_time`; None for never. Not a named one."""
 
 
 def _seconds_until(end: float) -> float:
     return max(end - process_time(), 0.001)
+
+
+def time_left() -> float | None:
+    """Return the seconds that a pattern may still take; None if nothing limits them."""
+    return None if (end := pattern_end.get()) is None else _seconds_until(end)
 
 
 def _split_by(pattern: str) -> Callable[[str], list[str]]:
@@ -254,8 +259,7 @@ def _split_by(pattern: str) -> Callable[[str], list[str]]:
     def split(text: str) -> list[str]:
         pieces: list[str] = []
         end = 0
-        timeout = None if (last := pattern_end.get()) is None else _seconds_until(last)
-        for match in compiled.finditer(text, timeout=timeout):
+        for match in compiled.finditer(text, timeout=time_left()):
             pieces += text[end : match.start()], match.group()
             end = match.end()
         pieces.append(text[end:])
@@ -391,7 +395,7 @@ def _marked_by(pattern: str) -> Callable[[str], _Marked]:
     def mark(text: str) -> _Marked:
         parts: _Marked = []
         end = 0
-        for match in compiled.finditer(text):
+        for match in compiled.finditer(text, timeout=time_left()):
             parts += (end, match.start(), False), (*match.span(), True)
             end = match.end()
         parts.append((end, len(text), False))

@@ -11,7 +11,7 @@ from copy import copy
 from functools import lru_cache
 from itertools import repeat
 
-from bpetite._pretokenizer import SpecialSplitter
+from bpetite._pretokenizer import SpecialSplitter, time_left
 from bpetite._unicode import WHITE_SPACE, WORD_SET, form_origins, lowercase, normalized
 from bpetite._unicode.patterns import exact_regex
 from bpetite._vocabulary import NO_STAGES, Vocabulary
@@ -56,7 +56,7 @@ def _function(name: str, *arguments: str) -> Normalize:
         return lambda text: text and prefix + text
     assert name == "Replace", name
     pattern, content = arguments
-    return lambda text: exact_regex(pattern, text).sub(lambda _: content, text)
+    return lambda text: exact_regex(pattern, text).sub(lambda _: content, text, timeout=time_left())
 
 
 def _stripped(text: str, left: bool, right: bool) -> str:
@@ -80,7 +80,7 @@ def _origins(normalizer: tuple[str, ...], text: str, normal: str) -> Sequence[in
     pattern, content = arguments
     origins: list[int] = []
     end = 0
-    for match in exact_regex(pattern, text).finditer(text):
+    for match in exact_regex(pattern, text).finditer(text, timeout=time_left()):
         origins += (*range(end, match.start()), *repeat(match.start(), len(content)))
         end = match.end()
     return [*origins, *range(end, len(text))]

@@ -334,6 +334,20 @@ def test_failed_allocation_is_one_line(verb: str, monkeypatch: pytest.MonkeyPatc
     assert result == failure("out of memory")
 
 
+@pytest.mark.parametrize("verb", ["count", "encode"])
+def test_too_little_memory_for_the_ids_names_the_file(
+    verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def encode_buffer(_: object, data: bytes, *__: object, **___: object) -> None:
+        if data:
+            raise MemoryError
+
+    Path("texts.jsonl").write_bytes(b'{"text": "abc"}\n')
+    monkeypatch.setattr(Tokenizer, "encode_buffer", encode_buffer)
+    result = in_process(verb, "--model", "model.json", "texts.jsonl")
+    assert result == failure("texts.jsonl: out of memory")
+
+
 def test_tokenize_takes_the_model_of_the_variable() -> None:
     Path("a.txt").write_bytes(b"~")
     command = ("tokenize", "a.txt", "--format", "megatron", "--output", "out")

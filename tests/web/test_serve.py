@@ -28,6 +28,7 @@ from support.programs import posix_only
 from support.vocabularies import vocabulary
 
 from bpetite import Tokenizer
+from bpetite._web import app
 from bpetite._web.app import MAX_BYTES, MAX_REPLAYED, Model, application
 from bpetite._web.explained import MAX_DRAWN_BYTES
 from bpetite._web.server import MAX_CONNECTIONS
@@ -354,6 +355,39 @@ def test_invalid_query_is_refused(query: str, reason: str) -> None:
 
 
 # Bounds
+
+SLOW_PATTERN = {"Regex": "a+'"}
+SLOW_STAGES = {
+    "a pattern whose matches go": {
+        "pre_tokenizer": {
+            "type": "Sequence",
+            "pretokenizers": [
+                {"type": "Split", "pattern": SLOW_PATTERN, "behavior": "Removed", "invert": False},
+                {
+                    "type": "ByteLevel",
+                    "add_prefix_space": False,
+                    "trim_offsets": True,
+                    "use_regex": False,
+                },
+            ],
+        }
+    },
+    "a normalizer": {"normalizer": {"type": "Replace", "pattern": SLOW_PATTERN, "content": "x"}},
+}
+
+
+@pytest.mark.parametrize("fields", SLOW_STAGES.values(), ids=SLOW_STAGES)
+def test_each_stage_has_a_bound_on_time(
+    fields: Mapping[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "tokenizer.json"
+    BYTES.save(path)
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | fields), "utf-8")
+    monkeypatch.setattr(app, "MAX_PATTERN_SECONDS", 0.1)
+    answer = client(Tokenizer.load(path)).post("/ids", content=b"a" * 99_999)
+    assert (answer.status_code, answer.text) == (
+        400, "the pattern takes too long for this text; shorten it"
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, cast
 from bpetite import Tokenizer
 from bpetite._corpus import utf8_fault
 from bpetite.corpora import BadDocumentError, Corpus
+from bpetite.corpora._storage import public
 from bpetite.formats import recognise
 from bpetite.formats._files import check_target, new_file
 from bpetite.formats._systems import file_key
@@ -193,6 +194,12 @@ def reading(corpus: Corpus, options: argparse.Namespace) -> Iterator[None]:
             f"{error}; --text-field names another field, and "
             "--input-format text reads the file as it is"
         ) from None
+    except MemoryError as error:
+        paths = {span.path for span in corpus.spans}
+        path = shown(public(paths.pop()))
+        if paths or str(error).startswith(path):
+            raise
+        raise MemoryError(f"{path}: out of memory") from None
     count = corpus.report.bad
     if count:
         named = [*map(str, corpus.report.first_bad[:_MAX_SAID_BAD])]

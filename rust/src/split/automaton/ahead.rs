@@ -151,6 +151,9 @@ fn true_places(program: &Program, next: Option<(&Class, &Vec<bool>)>) -> Vec<boo
     is_true.into_iter().zip(matters).map(|(is, matters)| is && matters).collect()
 }
 
+/// How many characters of one column are filled in at a time, if each is one byte.
+const RUN: usize = 64;
+
 /// What fills a block.
 pub struct Ahead {
     /// From this number on, a column is that of a character that depends on what follows.
@@ -161,6 +164,8 @@ pub struct Ahead {
     /// The state before a character that depends, and its column: by the state behind it, and by its
     /// number.
     steps: Vec<(u8, u8)>,
+    /// As `steps`, for a run of characters that have one column.
+    runs: Vec<([u8; RUN], u8)>,
 }
 
 impl Ahead {
@@ -196,7 +201,18 @@ impl Ahead {
                 steps[row + usize::from(column_of[origin] - first)] = (class.before, column);
             }
         }
-        (column_of, (depending > 0).then_some(Ahead { first, count: depending, before, steps }))
+        let mut ahead = Ahead { first, count: depending, before, steps, runs: Vec::new() };
+        ahead.runs = (0..ahead.steps.len()).map(|number| ahead.run_of(number)).collect();
+        (column_of, (depending > 0).then_some(ahead))
+    }
+
+    fn run_of(&self, last: usize) -> ([u8; RUN], u8) {
+        let count = usize::from(self.count);
+        let (mut state, mut run) = ((last / count) as u8, [0; RUN]);
+        for cell in run.iter_mut().rev() {
+            (state, *cell) = self.steps[usize::from(state) * count + last % count];
+        }
+        (run, state)
     }
 
     #[inline(always)]
@@ -204,11 +220,20 @@ impl Ahead {
         column >= self.first
     }
 
+    #[inline(always)]
+    fn number(&self, behind: u8, column: u8) -> usize {
+        usize::from(behind) * usize::from(self.count) + usize::from(column - self.first)
+    }
+
     /// Returns the state before a character that depends, and its column.
     #[inline(always)]
     fn step(&self, behind: u8, column: u8) -> (u8, u8) {
-        let row = usize::from(behind) * usize::from(self.count);
-        self.steps[row + usize::from(column - self.first)]
+        self.steps[self.number(behind, column)]
+    }
+
+    #[inline(always)]
+    fn run(&self, behind: u8, column: u8) -> &([u8; RUN], u8) {
+        &self.runs[self.number(behind, column)]
     }
 
     /// Fills in the columns of the characters that depend on what follows. `texts` has a bit for each
@@ -230,6 +255,18 @@ impl Ahead {
             let mut places = isa.within(isa.load(block), self.first, self.count);
             if length - start < 64 {
                 places &= (1 << (length - start)) - 1;
+            }
+            let column = cells[start];
+            if places == u64::MAX
+                && next == start + RUN
+                && next < length
+                && texts[chunk] | texts[chunk + 1] & 1 == 0
+                && isa.within(isa.load(block), column, 1) == places
+            {
+                let (columns, before) = self.run(state, column);
+                cells[start..next].copy_from_slice(columns);
+                (state, next) = (*before, start);
+                continue;
             }
             while places != 0 {
                 let at = start + places.ilog2() as usize;
@@ -291,6 +328,13 @@ impl Run {
             if ends.last() == Some(&at) {
                 push(&mut self.states, (at, state));
                 ends.pop();
+            }
+            let next = ends.last().map_or(end, |&end| end);
+            if at - next >= RUN
+                && let Some(column) = columns.of_all(&text[at - RUN..at])
+            {
+                (at, state) = (at - RUN, ahead.run(state, column).1);
+                continue;
             }
             at = columns.start(text, at - 1);
             state = ahead.step(state, columns.at(text, at).0).0;

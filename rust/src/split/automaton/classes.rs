@@ -128,6 +128,16 @@ impl Columns {
         }
     }
 
+    /// Returns the column of all bytes of a text, if they are characters of one column.
+    #[inline(always)]
+    pub fn of_all(&self, text: &[u8]) -> Option<u8> {
+        let column = self.bytes[usize::from(*text.first()?)];
+        let are_alike = text.iter().fold(true, |are_alike, &byte| {
+            are_alike & (byte < 0x80 || self.of_bytes) & (self.bytes[usize::from(byte)] == column)
+        });
+        are_alike.then_some(column)
+    }
+
     /// Returns where the character begins that has the byte at `at`.
     #[inline(always)]
     pub fn start(&self, text: &[u8], mut at: usize) -> usize {
