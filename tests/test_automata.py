@@ -235,9 +235,9 @@ def test_patterns_in_turn_split_as_regex_does(name: str, text: str) -> None:
     assert type(tokenizer._encoders.usual).__module__ == "bpetite._engine._native"
     ids = ids_by_regex(tokenizer, text)
     assert tokenizer.encode_ordinary(text) == ids
-    assert tokenizer.encode(text * 40, dtype="uint32", threads=3).tolist() == ids_by_regex(
-        tokenizer, text * 40
-    )
+    text = (text * 40)[:10_000]
+    ids = ids_by_regex(tokenizer, text)
+    assert tokenizer.encode(text, dtype="uint32", threads=3).tolist() == ids
 
 
 @pytest.mark.parametrize("name", [*IN_TURN][:6])

@@ -14,6 +14,7 @@ import pytest
 import tokenizers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.engines import once
 from support.examples import few_examples
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, trainers
 
@@ -1294,6 +1295,7 @@ PARTS = [
 ]
 
 
+@once
 @pytest.mark.parametrize("name", NORMALIZERS)
 @pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
 def test_characters_have_the_normal_form_of_tokenizers(step: int, name: str) -> None:
@@ -1305,6 +1307,7 @@ def test_characters_have_the_normal_form_of_tokenizers(step: int, name: str) -> 
         assert here(text) == there(text)
 
 
+@once
 @pytest.mark.parametrize("name", FORMS)
 def test_joined_marks_have_the_normal_form_of_tokenizers(name: str) -> None:
     here, there = forms(name, other=False), forms(name, other=True)
@@ -1323,12 +1326,14 @@ marked = st.lists(
 ).map("".join)
 
 
+@once
 @pytest.mark.parametrize("name", NORMALIZERS)
 @given(text=marked)
 def test_any_marks_have_the_normal_form_of_tokenizers(name: str, text: str) -> None:
     assert forms(name, other=False)(text) == forms(name, other=True)(text)
 
 
+@once
 @pytest.mark.parametrize("name", PRE_TOKENIZERS)
 def test_characters_are_split_as_in_tokenizers(name: str) -> None:
     """Each character, between two letters."""
@@ -1341,6 +1346,7 @@ def test_characters_are_split_as_in_tokenizers(name: str) -> None:
         assert pretokenizer.split(text) == [piece for piece, _ in split(text)]
 
 
+@once
 def test_characters_of_words_and_spaces_are_those_of_tokenizers() -> None:
     library = tokenizers.Tokenizer(models.BPE({"a": 0}, []))
     alone = tokenizers.AddedToken("<a>", single_word=True)
