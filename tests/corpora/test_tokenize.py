@@ -724,6 +724,16 @@ def test_a_document_under_another_name_is_refused(name: str, other: str, finishe
     assert problem.startswith(f"{finished / name}: another document of token files has this name")
 
 
+def test_a_receipt_of_another_format_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "ten"}\n')
+    for format in ("nanogpt", "megatron"):
+        tokenize(Corpus(tmp_path / "a.jsonl"), TOKENIZER, tmp_path / format, format)
+    receipt = Path(".bpetite/receipts/00000.json")
+    (tmp_path / "nanogpt" / receipt).write_bytes((tmp_path / "megatron" / receipt).read_bytes())
+    (problem,) = verify(tmp_path / "nanogpt")
+    assert problem == f"{receipt}: foreign: the receipt of another format; remove it"
+
+
 def test_a_receipt_of_another_run_is_found_in_a_joined_file(tmp_path: Path) -> None:
     folders = []
     for name in ("ten", "men"):

@@ -255,13 +255,17 @@ def _inlined(fields: Json, name: str) -> Json:
 
 
 def foreign_receipts(plan: Plan, receipts: Mapping[int, Receipt]) -> Iterator[str]:
-    """Yield a sentence about each receipt that is not of the part that its name says."""
+    """Yield a sentence about each receipt that is not of a part of the plan, as its name says."""
     count = len(plan.parts)
     for number, receipt in receipts.items():
         if number >= count:
             yield f"{receipt_name(number)}: foreign: the plan has {count} parts; remove it"
         elif (part := receipt.part) != number:
             yield f"{receipt_name(number)}: foreign: the receipt of part {part}; remove it"
+        elif plan.settings.token_format.one_file and any(
+            len(shard.files) != 1 for shard in receipt.shards
+        ):
+            yield f"{receipt_name(number)}: foreign: the receipt of another format; remove it"
 
 
 # Documents as bytes
