@@ -352,6 +352,14 @@ def test_parts_of_changed_text_begin_where_its_ids_do(stages: Stages, parts: lis
     assert offsets == [*(bisect_left(begins, start) if start else 0 for start in starts), len(ids)]
 
 
+def test_a_literal_takes_white_space_of_its_own_part() -> None:
+    stages = Stages(flags=(("<|im_end|>", ("lstrip", "single_word")),))
+    tokenizer = Tokenizer(replace(SMALL._vocabulary, stages=stages))
+    end = tokenizer.special_tokens["<|im_end|>"]
+    parts = ["a ", Trusted(" <|im_end|>"), "b"]
+    assert tokenizer.encode_parts(parts) == ([97, 32, end, 98], [0, 2, 3, 4])
+
+
 def test_literals_of_normalized_text_are_refused() -> None:
     stages = Stages((("Lowercase",),), flags=(("<|im_end|>", ("normalized",)),))
     tokenizer = Tokenizer(replace(SMALL._vocabulary, stages=stages))

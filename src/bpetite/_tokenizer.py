@@ -426,7 +426,8 @@ class Tokenizer(VocabularyView, MakesStreams):
         A special literal becomes its id only if it lies in one `Trusted` part. In any other `str`,
         and across parts, it is ordinary text. All else is encoded as one text, so a token may span
         parts. The ids are those of `encode("".join(parts))` if every special literal of that text
-        lies in one trusted part.
+        lies in one trusted part. The flags `lstrip`, `rstrip` and `single_word` of a special token
+        see only its own part, so no white space of another part is lost.
 
         The ids of part i are `ids[offsets[i] : offsets[i + 1]]`. There is one offset more than
         parts: the first is 0, the last the number of all ids. An id belongs to the part of its
@@ -444,8 +445,8 @@ class Tokenizer(VocabularyView, MakesStreams):
 
         Raises UnicodeEncodeError for a lone surrogate, with its position in its part, and TypeError
         for a part that is no `str`. A note names the part. Raises ValueError for a `dtype` that
-        cannot hold all ids, and for a vocabulary from Hugging Face whose stages look across parts:
-        a normalizer other than NFC, a space before texts, or pieces that are dropped or joined.
+        cannot hold all ids, and for a vocabulary from Hugging Face that finds special literals in
+        normalized text.
         """
         item_size = self._encoders.item_size(dtype)
         parts = _arguments.check_parts(parts)

@@ -384,6 +384,16 @@ def server(tmp_path: Path) -> Iterator[str]:
                 return None
             if self.path == "/moved":
                 self.path, query = "/a.jsonl", "sig="
+            if self.path == "/short.jsonl":
+                self.send_response(206)
+                self.send_header("Accept-Ranges", "bytes")
+                body = b'{"text": "ten"}\n' if self.command == "GET" else b""
+                start = int(self.headers.get("Range", "bytes=0-")[6:].partition("-")[0])
+                self.send_header("Content-Range", f"bytes {start}-31/32")
+                self.send_header("Content-Length", str(len(body[start:]) if body else 32))
+                self.end_headers()
+                self.wfile.write(body[start:])
+                return None
             if "sig=" not in query:
                 self.send_error(403, f"no signature in ?{query}")
                 return None
@@ -395,6 +405,13 @@ def server(tmp_path: Path) -> Iterator[str]:
         threading.Thread(target=httpd.serve_forever, daemon=True).start()
         yield f"127.0.0.1:{httpd.server_port}"
         httpd.shutdown()
+
+
+@pytest.mark.parametrize("on_bad", ["raise", "skip"])
+def test_a_file_that_ends_before_its_size_is_an_error(server: str, on_bad: Any) -> None:
+    corpus = Corpus(f"http://{server}/short.jsonl?sig=secret", on_bad=on_bad)
+    with pytest.raises(OSError, match=r"/short\.jsonl: ends behind 16 of 32 bytes, which the serv"):
+        print([*corpus])
 
 
 def test_a_request_that_is_refused_is_no_missing_file(server: str) -> None:

@@ -291,7 +291,14 @@ class StoreFile(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         with self._errors():
-            return self._file.readinto(buffer)  # type: ignore[no-any-return]
+            count: int = self._file.readinto(buffer)
+        size: int | None = getattr(self._file, "size", None)
+        if not count and len(buffer) and size is not None and self.tell() < size:
+            raise OSError(
+                f"{public(self._url)}: ends behind {self.tell()} of {size} bytes, which the server "
+                f"announced; try again"
+            )
+        return count
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         with self._errors():
