@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from functools import cache
-from itertools import chain, pairwise
+from itertools import chain
 from time import process_time
 from unicodedata import normalize
 
@@ -13,7 +12,6 @@ import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 from support import reference
-from support.examples import few_examples
 from support.times import best_time
 from tokenizers import pre_tokenizers
 
@@ -38,11 +36,6 @@ def pieces(text: str) -> list[str]:
 
 def test_the_pattern_is_gpt2s() -> None:
     assert Tokenizer.train("", 256).patterns[0] == GPT2_PATTERN == reference.PATTERN
-
-
-def test_every_character_is_in_a_piece() -> None:
-    text = "".join(map(chr, [*range(0xD800), *range(0xE000, sys.maxunicode + 1)]))
-    assert "".join(pieces(text)) == text
 
 
 def test_the_pieces_of_every_kind_of_text_are_those_of_the_whole(text_case: str) -> None:
@@ -87,22 +80,6 @@ texts = st.one_of(
     st.text(" \n\r\t\x85\u2003\x1cab'slre1!é你🙂\u0301", max_size=60),
     st.text(st.characters(codec="utf-8"), max_size=40),
 )
-
-
-@given(texts, st.lists(st.integers(0, 60), max_size=12))
-def test_the_pieces_do_not_depend_on_the_chunks(text: str, cuts: list[int]) -> None:
-    bounds = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
-    chunks = [text[start:end] for start, end in pairwise(bounds)]
-    blocks = list(PRETOKENIZER.blocks_of_chunks(chunks))
-    assert "".join(blocks) == text
-    assert list(chain.from_iterable(map(PRETOKENIZER.split, blocks))) == reference.split(text)
-
-
-@few_examples
-@given(texts)
-def test_a_text_may_come_character_by_character(text: str) -> None:
-    blocks = PRETOKENIZER.blocks_of_chunks(iter(text))
-    assert list(chain.from_iterable(map(PRETOKENIZER.split, blocks))) == reference.split(text)
 
 
 def test_at_most_two_chunks_are_in_memory() -> None:
@@ -286,10 +263,6 @@ def test_a_lone_surrogate_is_placed_in_the_text_that_was_given() -> None:
         with pytest.raises(UnicodeEncodeError) as caught:
             encode(text)
         assert (caught.value.object, caught.value.start) == (text, 8)
-
-
-def test_blocks_joined_are_the_text(text_case: str) -> None:
-    assert "".join(Pretokenizer(GPT2_PATTERN).blocks(text_case)) == text_case
 
 
 def test_segments_joined_are_the_text_in_its_normal_form(text_case: str) -> None:

@@ -427,11 +427,11 @@ def test_texts_and_files_mix_and_an_open_file_stays_open(tmp_path: Path) -> None
     first, second = written(tmp_path, "abc", "abd")
     with second.open("rb") as file:
         documents: Iterator[Any] = iter(
-            [first, "bcd", file, b"cde", io.BytesIO(b"def"), memoryview(b"a.b")]
+            [first, "bcd", file, b"cde", io.BytesIO(b"def"), memoryview(b"a.b"), bytearray(b"efg")]
         )
         trained = Tokenizer.train(documents, 300)
         assert not file.closed
-    assert trained == Tokenizer.train(["abc", "bcd", "abd", "cde", "def", "a.b"], 300)
+    assert trained == Tokenizer.train(["abc", "bcd", "abd", "cde", "def", "a.b", "efg"], 300)
 
 
 def test_a_file_alone_is_one_document(tmp_path: Path) -> None:

@@ -104,12 +104,6 @@ def test_pieces_of_documents_in_batches_are_counted(tmp_path: Path) -> None:
 # Documents as bytes, and lone surrogates
 
 
-@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
-def test_documents_may_be_bytes(kind: Any) -> None:
-    documents = [kind(text.encode()) for text in TEXTS]
-    assert Tokenizer.train(documents, 290) == Tokenizer.train(TEXTS, 290)
-
-
 def test_bytes_that_are_not_utf8_name_their_document() -> None:
     with pytest.raises(UnicodeDecodeError) as caught:
         Tokenizer.train(["ab", b"ab\xff"], 290)
