@@ -1,1 +1,0 @@
-"""Programs of applications on other libraries, and their ports."""
