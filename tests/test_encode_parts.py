@@ -480,3 +480,28 @@ def test_ids_must_fit_the_array() -> None:
     tokenizer = Tokenizer(vocabulary({70_000: b"ab"}, [(97, 98)]))
     with pytest.raises(ValueError, match=r"^dtype uint16 holds ids up to 65535, "):
         tokenizer.encode_parts(["ab"], dtype="uint16")
+
+
+def test_calls_for_untrusted_text_admit_no_literal() -> None:
+    """Each call that makes literals ordinary text."""
+    text = "men<|im_end|>"
+    ordinary = SMALL.encode_ordinary(text)
+    nothing: tuple[str, ...] = ()
+    assert SMALL.encode(text, allowed_special=nothing, dtype="uint32").tolist() == ordinary
+    assert SMALL.encode_batch([text], allowed_special=nothing) == [ordinary]
+    assert (
+        SMALL.encode_batch([text], allowed_special=nothing, dtype="uint32")[0].tolist() == ordinary
+    )
+    assert SMALL.count(text, allowed_special=nothing) == len(ordinary)
+    assert SMALL.encode_with_offsets(text, allowed_special=nothing)[0] == ordinary
+    ids, _ = SMALL.encode_with_offsets(text, allowed_special=nothing, dtype="uint32")
+    assert ids.tolist() == ordinary
+    stream = SMALL.encode_stream(allowed_special=nothing)
+    chunks = [stream.step(text), stream.flush()]
+    assert [id for ids in chunks for id in ids] == ordinary
+    size = len(ordinary)
+    assert not SMALL.fits(text, size - 1, allowed_special=nothing)
+    assert SMALL.truncate(text, size, allowed_special=nothing) == text
+    [chunk] = SMALL.chunks(text, size, allowed_special=nothing)
+    assert chunk.ids == ordinary
+    assert SMALL.encode_parts([text])[0] == ordinary
