@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import pickle
 import random
-import runpy
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -27,13 +25,9 @@ from bpetite.formats import _bpetite as _vocabulary_file
 from bpetite.formats._files import SourceFile
 from bpetite.formats._format import Source
 
-HERE = Path(__file__).parents[1]
-INVALID = HERE / "data" / "invalid"
-MAKE_INVALID = runpy.run_path(str(HERE.parent / "scripts" / "tools" / "make_invalid.py"))
-
 PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
-# Three merges, (a b) (ab c) (space abc), and two special tokens: what scripts/make-invalid spoils.
+# Three merges, (a b) (ab c) (space abc), and two special tokens
 SMALL = Tokenizer.train("abc abc", 259, special_tokens=["<|a|>", "<|b|>"])
 
 
@@ -49,13 +43,42 @@ def read(path: Path) -> Vocabulary:
 
 
 def small_document() -> Any:
-    """Return what the file of SMALL says, to be changed."""
-    return copy.deepcopy(MAKE_INVALID["valid_document"]())
+    """Return the document of SMALL: a vocabulary with three merges and two special tokens."""
+    tokens = [bytes([byte]) for byte in range(256)]
+    tokens += [b"ab", b"abc", b" abc", b"<|a|>", b"<|b|>"]
+    return {
+        "schema_version": 1,
+        "mergeable_vocab_size": 259,
+        "pretokenizer_pattern": PATTERN,
+        "vocab": {str(id): list(token) for id, token in enumerate(tokens)},
+        "merges": [[97, 98], [256, 99], [32, 257]],
+        "special_tokens": {"<|a|>": 259, "<|b|>": 260},
+    }
 
 
 def document_2() -> Any:
-    """Return the document of a file of schema version 2, to be changed."""
-    return copy.deepcopy(MAKE_INVALID["valid_document_2"]())
+    """Return the document of schema version 2 of a vocabulary with unusual ids.
+
+    The byte b has the id 255 - b. The four merges are (a b) (ab c) (a bc) (space abc): the second
+    and the third make the same token, and no merge makes bc or xyz.
+    """
+    return {
+        "schema_version": 2,
+        "pretokenizer_pattern": r" ?[a-zé]+|\s+",
+        "unicode_version": "16.0.0",
+        "byte_ids": [255 - byte for byte in range(256)],
+        "merges": [158, 157, 300, 156, 158, 400, 223, 301],
+        "merge_ids": [[300, 2], [301, 2]],
+        "other_tokens": {"400": [98, 99], "500": [120, 121, 122]},
+        "ignore_merges": False,
+        "more_patterns": [r"[a-m]|."],
+        "normalizer": "NFC",
+        "special_tokens": {"<|a|>": 700, "bc": 400},
+        "kept_special_tokens": ["bc"],
+        "prefix_ids": [400, 158],
+        "suffix_ids": [302],
+        "settings": {"bos_token": "<|a|>"},
+    }
 
 
 def written(path: Path, document: object) -> Path:
@@ -69,11 +92,6 @@ def refusal(path: Path) -> tuple[type[BaseException], object]:
     with pytest.raises((ValueError, KeyError)) as caught:
         Tokenizer.load(path)
     return caught.type, caught.value.args[0]
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    """Return the bytes of all files in a folder, hidden ones too."""
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 @pytest.fixture(scope="module")
@@ -150,16 +168,7 @@ def test_bytes_of_a_small_file(tmp_path: Path) -> None:
 
 
 def test_fields_of_a_small_file(tmp_path: Path) -> None:
-    tokens = [bytes([byte]) for byte in range(256)]
-    tokens += [b"ab", b"abc", b" abc", b"<|a|>", b"<|b|>"]
-    assert json.loads(saved(SMALL, tmp_path / "small.json")) == {
-        "schema_version": 1,
-        "mergeable_vocab_size": 259,
-        "pretokenizer_pattern": PATTERN,
-        "vocab": {str(id): list(token) for id, token in enumerate(tokens)},
-        "merges": [[97, 98], [256, 99], [32, 257]],
-        "special_tokens": {"<|a|>": 259, "<|b|>": 260},
-    }
+    assert json.loads(saved(SMALL, tmp_path / "small.json")) == small_document()
 
 
 def test_file_without_merges_and_special_tokens(tmp_path: Path) -> None:
@@ -263,102 +272,58 @@ KEPT = "expected one of special_tokens, each once"
 A_TOKEN = "expected the id of a token"
 A_STRING = "expected a string in Unicode"
 
-REFUSED: dict[str, str | KeyError] = {
-    "2-unicode-version-different": 'unicode_version: expected "16.0.0", got "15.0.0"',
-    "2-pattern-does-not-compile": "pretokenizer_pattern: expected a portable pattern "
-    "(it is neither one of gpt2, cl100k, o200k, llama3, qwen2, words nor a regular expression: "
-    'missing ) at position 1), got "("',
-    "2-key-missing": KeyError("the key 'settings' is missing"),
-    "2-key-unknown": f'{NO_OTHER_KEYS_2}, got "vocab"',
-    "2-kept-special-token-given-twice": f'kept_special_tokens[1]: {KEPT}, got "bc"',
-    "2-kept-special-token-unknown": f'kept_special_tokens[1]: {KEPT}, got "<|b|>"',
-    "2-merge-given-twice": "merges[4]: expected a new pair, got [300, 156]",
-    "2-normalizer-unknown": f'{NORMALIZER}, got "NFKC"',
-    "2-one-more-pattern-is-a-name": "more_patterns[0]: "
-    'expected the pattern itself, not its name, got "gpt2"',
-    "2-prefix-id-unknown": f"prefix_ids[1]: {A_TOKEN}, got 701",
-    "2-suffix-id-not-an-integer": f"suffix_ids[0]: {A_TOKEN}, got 302.0",
-    "2-setting-not-a-string": f'settings["bos_token"]: {A_STRING}, got 700',
-    "2-setting-with-lone-surrogate": rf'settings["bos_token"]: {A_STRING}, got "\ud800"',
-    "2-byte-id-given-twice": "byte_ids[1]: expected an id of its own; 0 has it too, got 255",
-    "2-merges-of-odd-length": "merges: expected a list of two ids for each merge, "
-    "got [158, 157, 300]",
-    "2-merge-of-itself": "merges[1]: expected an id that is defined before, got 300",
-    "2-merge-makes-another-token": "merges[4]: expected a merge that makes the id 301, "
-    "got [158, 157]",
-    "2-merge-ids-of-a-huge-run": "merge_ids: expected an id for each of 4 merges, got 4294967295",
-    "2-other-token-of-one-byte": 'other_tokens["400"]: expected no byte, or two at least, got [98]',
-    "2-other-id-with-leading-zero": 'other_tokens: expected ids as keys, got "01"',
-    "2-bytes-with-two-ids": "the file: expected ids of different bytes; 300 has these too, got 500",
-    "2-special-id-of-another-token": 'special_tokens["<|a|>"]: expected an id of its own, got 300',
-    "byte-order-mark": "not JSON: Unexpected UTF-8 BOM (decode using utf-8-sig): "
-    "line 1 column 1 (char 0)",
-    "empty": "not JSON: Expecting value: line 1 column 1 (char 0)",
-    "key-given-twice": 'the key "schema_version" is given twice',
-    "key-missing": KeyError("the key 'merges' is missing"),
-    "key-unknown": f'{NO_OTHER_KEYS}, got "version"',
-    "merge-given-twice": "merges[2]: expected a new pair; this is merges[0] too, got [97, 98]",
-    "merge-of-strings": 'merges[0][0]: expected an id from 0 to 255, got "a"',
-    "merge-of-three": f"merges[1]: {TWO_IDS}, got [256, 99, 100]",
-    "merge-refers-to-later-id": "merges[1][0]: expected an id from 0 to 256, got 258",
-    "mergeable-vocab-size-wrong": f"{SIZE}, got 261",
-    "merges-not-a-list": 'merges: expected a list, got {"0": [97, 98]}',
-    "not-a-number": "NaN is not JSON",
-    "not-an-object": "the file: expected a JSON object, got []",
-    "not-json": "not JSON: Expecting property name enclosed in double quotes: "
-    "line 1 column 2 (char 1)",
-    "not-utf-8": "not UTF-8 at byte 208 (invalid start byte)",
-    "pattern-different": rf'{GPT2}, got "\\S+|\\s+"',
-    "schema-version-unknown": "schema_version: expected 1 or 2, got 3",
-    "special-id-after-a-gap": f'special_tokens["<|b|>"]: {SPECIAL_ID}, got 261',
-    "special-id-shared": 'special_tokens["<|b|>"]: '
-    'expected an id of its own; "<|a|>" has it too, got 259',
-    "special-token-empty": f'{LITERAL}, got ""',
-    "special-token-given-twice": 'the key "<|a|>" is given twice',
-    "special-token-with-lone-surrogate": rf'{LITERAL}, got "<|\ud800|>"',
-    "special-tokens-not-an-object": 'special_tokens: expected an object, got ["<|a|>", "<|b|>"]',
-    "truncated": "not JSON: Expecting ',' delimiter: line 1 column 1599 (char 1598)",
-    "vocab-byte-out-of-range": f'vocab["255"]: {BYTES}, got [256]',
-    "vocab-bytes-not-a-list": f'vocab["256"]: {BYTES}, got "ab"',
-    "vocab-bytes-not-of-the-literal": 'vocab["259"]: '
-    "expected the bytes of this id, [60, 124, 97, 124, 62], got [60, 124, 98, 124, 62]",
-    "vocab-bytes-not-of-the-merge": 'vocab["257"]: '
-    "expected the bytes of this id, [97, 98, 99], got [97, 98, 100]",
-    "vocab-id-given-twice": 'the key "256" is given twice',
-    "vocab-id-missing": 'vocab: the id "255" is missing',
-    "vocab-id-unknown": 'vocab: expected no other keys than the ids 0 to 260, got "261"',
-    "vocab-id-with-leading-zero": 'vocab: expected no other keys than the ids 0 to 260, got "01"',
-    "vocab-not-an-object": "vocab: expected an object, got [[0], [1]]",
+ENTRY = b'"schema_version":1'
+
+WRONG_BYTES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "empty": (lambda _: b"", "not JSON: Expecting value: line 1 column 1 (char 0)"),
+    "truncated": (
+        lambda file: file[: len(file) // 2],
+        "not JSON: Expecting ',' delimiter: line 1 column 1599 (char 1598)",
+    ),
+    "byte-order mark": (
+        lambda file: b"\xef\xbb\xbf" + file,
+        "not JSON: Unexpected UTF-8 BOM (decode using utf-8-sig): line 1 column 1 (char 0)",
+    ),
+    "not UTF-8": (
+        lambda file: file.replace(b'"<|a|>":259', b'"\xff":259'),
+        "not UTF-8 at byte 208 (invalid start byte)",
+    ),
+    "single quotes": (
+        lambda file: file.replace(b'"', b"'"),
+        "not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
+    ),
+    "not a number": (
+        lambda file: file.replace(ENTRY, b'"schema_version":NaN'),
+        "NaN is not JSON",
+    ),
+    "key given twice": (
+        lambda file: file.replace(ENTRY, ENTRY + b"," + ENTRY),
+        'the key "schema_version" is given twice',
+    ),
+    "special token given twice": (
+        lambda file: file.replace(b'"<|a|>":259', b'"<|a|>":259,"<|a|>":259'),
+        'the key "<|a|>" is given twice',
+    ),
+    "id given twice": (
+        lambda file: file.replace(b'"256":', b'"256":[97,98],"256":'),
+        'the key "256" is given twice',
+    ),
 }
 
 
-def expected(path: Path, problem: str | KeyError) -> tuple[type[BaseException], str]:
-    """Return what `refusal` should: a ValueError unless the table has a KeyError."""
-    if isinstance(problem, KeyError):
-        return KeyError, f"{path}: {problem.args[0]}"
-    return ValueError, f"{path}: {problem}"
+@pytest.mark.parametrize("fault", WRONG_BYTES)
+def test_wrong_bytes_are_refused(tmp_path: Path, fault: str) -> None:
+    change, message = WRONG_BYTES[fault]
+    path = tmp_path / "wrong.json"
+    path.write_bytes(change(saved(SMALL, path)))
+    assert refusal(path) == (ValueError, f"{path}: {message}")
 
 
-@pytest.mark.parametrize("reason", REFUSED)
-def test_invalid_file_is_refused(reason: str) -> None:
-    path = INVALID / f"{reason}.json"
-    assert refusal(path) == expected(path, REFUSED[reason])
-
-
-def test_every_invalid_file_has_its_refusal() -> None:
-    assert sorted(path.name for path in INVALID.iterdir()) == sorted(
-        f"{reason}.json" for reason in REFUSED
-    )
-
-
-def test_invalid_files_are_those_of_the_script() -> None:
-    assert files(INVALID) == {
-        f"{reason}.json": data for reason, data in MAKE_INVALID["invalid_files"]().items()
-    }
-
-
-def test_documents_of_the_script_are_valid(tmp_path: Path) -> None:
-    assert json.loads(saved(SMALL, tmp_path / "small.json")) == small_document()
+def test_missing_id_is_refused(tmp_path: Path) -> None:
+    document = small_document()
+    del document["vocab"]["255"]
+    path = written(tmp_path / "wrong.json", document)
+    assert refusal(path) == (ValueError, f'{path}: vocab: the id "255" is missing')
 
 
 def other_merge(side: int, last: int) -> str:
@@ -367,59 +332,59 @@ def other_merge(side: int, last: int) -> str:
 
 WRONG_VALUES: list[tuple[tuple[str | int, ...], object, str]] = [
     (("schema_version",), 0, "schema_version: expected 1 or 2, got 0"),
-    (("schema_version",), "1", 'schema_version: expected 1 or 2, got "1"'),
     (("schema_version",), True, "schema_version: expected 1 or 2, got true"),
     (("schema_version",), 1.0, "schema_version: expected 1 or 2, got 1.0"),
-    (("schema_version",), None, "schema_version: expected 1 or 2, got null"),
     (("mergeable_vocab_size",), 258, f"{SIZE}, got 258"),
-    (("mergeable_vocab_size",), "259", f'{SIZE}, got "259"'),
     (("mergeable_vocab_size",), 259.0, f"{SIZE}, got 259.0"),
-    (("mergeable_vocab_size",), True, f"{SIZE}, got true"),
-    (("mergeable_vocab_size",), None, f"{SIZE}, got null"),
     (("pretokenizer_pattern",), PATTERN + " ", f"{GPT2}, got {json.dumps(PATTERN)[:77]}..."),
-    (("pretokenizer_pattern",), "", f'{GPT2}, got ""'),
     (("pretokenizer_pattern",), None, f"{GPT2}, got null"),
     (("merges",), None, "merges: expected a list, got null"),
-    (("merges",), "", 'merges: expected a list, got ""'),
-    (("merges", 0), [], f"merges[0]: {TWO_IDS}, got []"),
+    (("merges", 0), [97, 98, 99], f"merges[0]: {TWO_IDS}, got [97, 98, 99]"),
     (("merges", 0), [97], f"merges[0]: {TWO_IDS}, got [97]"),
+    (
+        ("merges", 2),
+        [97, 98],
+        "merges[2]: expected a new pair; this is merges[0] too, got [97, 98]",
+    ),
     (("merges", 0), "ab", f'merges[0]: {TWO_IDS}, got "ab"'),
-    (("merges", 0), {"97": 98}, f'merges[0]: {TWO_IDS}, got {{"97": 98}}'),
-    (("merges", 0), None, f"merges[0]: {TWO_IDS}, got null"),
     (("merges", 1, 0), 257, f"{other_merge(0, 256)}, got 257"),
     (("merges", 1, 1), 257, f"{other_merge(1, 256)}, got 257"),
-    (("merges", 1, 1), 259, f"{other_merge(1, 256)}, got 259"),
     (("merges", 1, 0), -1, f"{other_merge(0, 256)}, got -1"),
-    (("merges", 1, 0), "256", f'{other_merge(0, 256)}, got "256"'),
     (("merges", 1, 0), True, f"{other_merge(0, 256)}, got true"),
-    (("merges", 1, 0), 256.0, f"{other_merge(0, 256)}, got 256.0"),
-    (("merges", 1, 0), None, f"{other_merge(0, 256)}, got null"),
     (("merges", 1, 0), 10**30, f"{other_merge(0, 256)}, got 1{'0' * 30}"),
     (("special_tokens",), None, "special_tokens: expected an object, got null"),
-    (("special_tokens",), "", 'special_tokens: expected an object, got ""'),
     (("special_tokens", "<|a|>"), 258, f'special_tokens["<|a|>"]: {SPECIAL_ID}, got 258'),
-    (("special_tokens", "<|a|>"), -1, f'special_tokens["<|a|>"]: {SPECIAL_ID}, got -1'),
-    (("special_tokens", "<|a|>"), "259", f'special_tokens["<|a|>"]: {SPECIAL_ID}, got "259"'),
-    (("special_tokens", "<|a|>"), True, f'special_tokens["<|a|>"]: {SPECIAL_ID}, got true'),
     (("special_tokens", "<|a|>"), 259.0, f'special_tokens["<|a|>"]: {SPECIAL_ID}, got 259.0'),
-    (("special_tokens", "<|a|>"), None, f'special_tokens["<|a|>"]: {SPECIAL_ID}, got null'),
+    (("special_tokens", "<|b|>"), 261, f'special_tokens["<|b|>"]: {SPECIAL_ID}, got 261'),
+    (
+        ("special_tokens", "<|b|>"),
+        259,
+        'special_tokens["<|b|>"]: expected an id of its own; "<|a|>" has it too, got 259',
+    ),
+    (("special_tokens", ""), 261, f'{LITERAL}, got ""'),
+    (("special_tokens", "<|\ud800|>"), 261, rf'{LITERAL}, got "<|\ud800|>"'),
     (("special_tokens", "é"), 261, 'vocab: the id "261" is missing'),
     (("vocab",), None, "vocab: expected an object, got null"),
-    (("vocab", "-1"), [1], 'vocab: expected no other keys than the ids 0 to 260, got "-1"'),
-    (("vocab", ""), [1], 'vocab: expected no other keys than the ids 0 to 260, got ""'),
+    (("vocab", "261"), [97], 'vocab: expected no other keys than the ids 0 to 260, got "261"'),
+    (("vocab", "01"), [1], 'vocab: expected no other keys than the ids 0 to 260, got "01"'),
+    (("vocab", "255"), [256], f'vocab["255"]: {BYTES}, got [256]'),
     (("vocab", "1"), [-1], f'vocab["1"]: {BYTES}, got [-1]'),
     (("vocab", "1"), [True], f'vocab["1"]: {BYTES}, got [true]'),
-    (("vocab", "1"), [1.0], f'vocab["1"]: {BYTES}, got [1.0]'),
-    (("vocab", "1"), ["1"], f'vocab["1"]: {BYTES}, got ["1"]'),
-    (("vocab", "1"), [[1]], f'vocab["1"]: {BYTES}, got [[1]]'),
-    (("vocab", "1"), [None], f'vocab["1"]: {BYTES}, got [null]'),
-    (("vocab", "1"), [10**30], f'vocab["1"]: {BYTES}, got [1{"0" * 30}]'),
-    (("vocab", "1"), 1, f'vocab["1"]: {BYTES}, got 1'),
-    (("vocab", "1"), {"0": 1}, f'vocab["1"]: {BYTES}, got {{"0": 1}}'),
     (("vocab", "1"), None, f'vocab["1"]: {BYTES}, got null'),
-    (("vocab", "1"), [], 'vocab["1"]: expected the bytes of this id, [1], got []'),
     (("vocab", "1"), [2], 'vocab["1"]: expected the bytes of this id, [1], got [2]'),
     (("vocab", "1"), [1, 1], 'vocab["1"]: expected the bytes of this id, [1], got [1, 1]'),
+    (
+        ("vocab", "257"),
+        [97, 98, 100],
+        'vocab["257"]: expected the bytes of this id, [97, 98, 99], got [97, 98, 100]',
+    ),
+    (
+        ("vocab", "259"),
+        [60, 124, 98, 124, 62],
+        'vocab["259"]: expected the bytes of this id, [60, 124, 97, 124, 62], '
+        "got [60, 124, 98, 124, 62]",
+    ),
+    (("version",), 1, f'{NO_OTHER_KEYS}, got "version"'),
 ]
 
 
@@ -795,12 +760,8 @@ ID_LIST = "byte_ids: expected a list of 256 ids"
 
 WRONG_VALUES_2: list[tuple[tuple[str | int, ...], object, str]] = [
     (("unicode_version",), "17.0.0", 'unicode_version: expected "16.0.0", got "17.0.0"'),
-    (("unicode_version",), 16, 'unicode_version: expected "16.0.0", got 16'),
     (("ignore_merges",), 1, "ignore_merges: expected true or false, got 1"),
-    (("ignore_merges",), None, "ignore_merges: expected true or false, got null"),
-    (("ignore_merges",), "true", 'ignore_merges: expected true or false, got "true"'),
     (("pretokenizer_pattern",), None, f"{PATTERN_2} {A_STRING}, got null"),
-    (("pretokenizer_pattern",), ["a"], f'{PATTERN_2} {A_STRING}, got ["a"]'),
     (("pretokenizer_pattern",), "a|\ud800", rf'{PATTERN_2} {A_STRING}, got "a|\ud800"'),
     (
         ("pretokenizer_pattern",),
@@ -815,21 +776,17 @@ WRONG_VALUES_2: list[tuple[tuple[str | int, ...], object, str]] = [
     ),
     (
         ("pretokenizer_pattern",),
-        "(?>a)",
-        f"{PATTERN_2} {PORTABLE} (it has a possessive quantifier or an atomic group at "
-        'position 0, which other engines read differently; write it without), got "(?>a)"',
+        "(",
+        f"{PATTERN_2} {PORTABLE} (it is neither one of gpt2, cl100k, o200k, llama3, qwen2, words "
+        'nor a regular expression: missing ) at position 1), got "("',
     ),
     (
         ("pretokenizer_pattern",),
         "x*",
         f"{PATTERN_2} {PORTABLE} (it can match the empty string, for example in ''), got \"x*\"",
     ),
-    (("byte_ids",), None, f"{ID_LIST}, got null"),
     (("byte_ids",), [1, 2], f"{ID_LIST}, got [1, 2]"),
-    (("byte_ids",), {"0": 0}, f'{ID_LIST}, got {{"0": 0}}'),
-    (("byte_ids", 7), "7", f'byte_ids[7]: {AN_ID}, got "7"'),
     (("byte_ids", 7), True, f"byte_ids[7]: {AN_ID}, got true"),
-    (("byte_ids", 7), 7.0, f"byte_ids[7]: {AN_ID}, got 7.0"),
     (("byte_ids", 7), None, "byte_ids[7]: expected an id, since UTF-8 has this byte, got null"),
     (("byte_ids", 7), -1, f"byte_ids[7]: {AN_ID}, got -1"),
     (("byte_ids", 7), 2**32, f"byte_ids[7]: {AN_ID}, got 4294967296"),
@@ -839,18 +796,13 @@ WRONG_VALUES_2: list[tuple[tuple[str | int, ...], object, str]] = [
         "byte_ids[7]: expected an id of its own; 0 has it too, got 255",
     ),
     (("merges",), None, f"merges: {PAIRS}, got null"),
-    (("merges",), {}, f"merges: {PAIRS}, got {{}}"),
     (("merges", 0), [158, 157], f"merges[0]: {AN_ID}, got [158, 157]"),
     (("merges",), [], "merge_ids: expected an id for each of 0 merges, got 4"),
     (("merges",), [158] * 3, f"merges: {PAIRS}, got [158, 158, 158]"),
     (("merges",), [158] * 10, "merge_ids: expected an id for each of 5 merges, got 4"),
-    (("merges", 3), "156", f'merges[3]: {AN_ID}, got "156"'),
     (("merges", 3), True, f"merges[3]: {AN_ID}, got true"),
     (("merges", 3), 156.0, f"merges[3]: {AN_ID}, got 156.0"),
-    (("merges", 3), None, f"merges[3]: {AN_ID}, got null"),
-    (("merges", 3), [156], f"merges[3]: {AN_ID}, got [156]"),
     (("merges", 3), -1, f"merges[3]: {BEFORE}, got -1"),
-    (("merges", 3), 302, f"merges[3]: {BEFORE}, got 302"),
     (("merges", 3), 301, f"merges[3]: {BEFORE}, got 301"),
     (("merges", 3), 700, f"merges[3]: {BEFORE}, got 700"),
     (("merges", 3), 10**30, f"merges[3]: {BEFORE}, got 1{'0' * 30}"),
@@ -865,20 +817,15 @@ WRONG_VALUES_2: list[tuple[tuple[str | int, ...], object, str]] = [
     # Shorter
     (("merges", 5), 156, "merges[4]: expected a merge that makes the id 301, got [158, 156]"),
     (("merge_ids",), None, "merge_ids: expected a list, got null"),
-    (("merge_ids",), [], "merge_ids: expected an id for each of 4 merges, got 0"),
     (("merge_ids",), [[300, 3]], "merge_ids: expected an id for each of 4 merges, got 3"),
     (("merge_ids",), [[300, 5]], "merge_ids: expected an id for each of 4 merges, got 5"),
     (("merge_ids", 0), 300, f"merge_ids[0]: {A_RUN}, got 300"),
-    (("merge_ids", 1), [301], f"merge_ids[1]: {A_RUN}, got [301]"),
     (("merge_ids", 1), [301, 2, 3], f"merge_ids[1]: {A_RUN}, got [301, 2, 3]"),
     (("merge_ids", 1), [301, True], f"merge_ids[1]: {A_RUN}, got [301, true]"),
     (("merge_ids", 1), [301, 2.0], f"merge_ids[1]: {A_RUN}, got [301, 2.0]"),
-    (("merge_ids", 1), ["301", 2], f'merge_ids[1]: {A_RUN}, got ["301", 2]'),
     (("merge_ids", 1), [-1, 2], f"merge_ids[1]: {A_RUN}, got [-1, 2]"),
-    (("merge_ids", 1), [301, -2], f"merge_ids[1]: {A_RUN}, got [301, -2]"),
     (("merge_ids", 1), [301, 0], f"merge_ids[1]: {SHORT_RUN}, got [301, 0]"),
     (("merge_ids", 1), [4294967295, 2], f"merge_ids[1]: {SHORT_RUN}, got [4294967295, 2]"),
-    (("merge_ids", 1), [2, 4294967295], f"merge_ids[1]: {SHORT_RUN}, got [2, 4294967295]"),
     (
         ("merge_ids", 1),
         [0, 4294967295],
@@ -896,15 +843,10 @@ WRONG_VALUES_2: list[tuple[tuple[str | int, ...], object, str]] = [
         "merges[0]: expected a merge that makes the id 500, got [158, 157]",
     ),
     (("other_tokens",), None, "other_tokens: expected an object, got null"),
-    (("other_tokens",), [], "other_tokens: expected an object, got []"),
     (("other_tokens", "0501"), [1, 2], 'other_tokens: expected ids as keys, got "0501"'),
-    (("other_tokens", "-1"), [1, 2], 'other_tokens: expected ids as keys, got "-1"'),
     (("other_tokens", ""), [1, 2], 'other_tokens: expected ids as keys, got ""'),
-    (("other_tokens", "x"), [1, 2], 'other_tokens: expected ids as keys, got "x"'),
-    (("other_tokens", " 501"), [1, 2], 'other_tokens: expected ids as keys, got " 501"'),
     (("other_tokens", "1_0"), [1, 2], 'other_tokens: expected ids as keys, got "1_0"'),
     (("other_tokens", "²"), [1, 2], 'other_tokens: expected ids as keys, got "\\u00b2"'),
-    (("other_tokens", "٥"), [1, 2], 'other_tokens: expected ids as keys, got "\\u0665"'),
     (
         ("other_tokens", "4294967296"),
         [1, 2],
@@ -921,11 +863,6 @@ WRONG_VALUES_2: list[tuple[tuple[str | int, ...], object, str]] = [
         'other_tokens["500"]: expected no byte, or two at least, got [7]',
     ),
     (("other_tokens", "500"), [1, 256], f'other_tokens["500"]: {BYTES}, got [1, 256]'),
-    (("other_tokens", "500"), [1, -1], f'other_tokens["500"]: {BYTES}, got [1, -1]'),
-    (("other_tokens", "500"), [1, True], f'other_tokens["500"]: {BYTES}, got [1, true]'),
-    (("other_tokens", "500"), [1, 1.0], f'other_tokens["500"]: {BYTES}, got [1, 1.0]'),
-    (("other_tokens", "500"), "xyz", f'other_tokens["500"]: {BYTES}, got "xyz"'),
-    (("other_tokens", "500"), None, f'other_tokens["500"]: {BYTES}, got null'),
     (
         ("other_tokens", "500"),
         [97, 98, 99],
@@ -944,10 +881,7 @@ WRONG_VALUES_2: list[tuple[tuple[str | int, ...], object, str]] = [
     (("special_tokens",), None, "special_tokens: expected an object, got null"),
     (("special_tokens", ""), 701, f'{LITERAL}, got ""'),
     (("special_tokens", "\ud800"), 701, rf'{LITERAL}, got "\ud800"'),
-    (("special_tokens", "<|a|>"), "700", f'special_tokens["<|a|>"]: {AN_ID}, got "700"'),
     (("special_tokens", "<|a|>"), True, f'special_tokens["<|a|>"]: {AN_ID}, got true'),
-    (("special_tokens", "<|a|>"), 700.0, f'special_tokens["<|a|>"]: {AN_ID}, got 700.0'),
-    (("special_tokens", "<|a|>"), -1, f'special_tokens["<|a|>"]: {AN_ID}, got -1'),
     (("special_tokens", "<|a|>"), 2**32, f'special_tokens["<|a|>"]: {AN_ID}, got 4294967296'),
     (
         ("special_tokens", "<|b|>"),
@@ -966,59 +900,28 @@ WRONG_VALUES_2: list[tuple[tuple[str | int, ...], object, str]] = [
         'special_tokens["bc "]: expected an id of its own, got 500',
     ),
     (("more_patterns",), None, "more_patterns: expected a list, got null"),
-    (("more_patterns",), "a|.", 'more_patterns: expected a list, got "a|."'),
     (("more_patterns", 0), None, f"more_patterns[0]: {A_STRING}, got null"),
-    (("more_patterns", 0), "\udfff", rf'more_patterns[0]: {A_STRING}, got "\udfff"'),
     (
         ("more_patterns",),
         ["a", "qwen2"],
         'more_patterns[1]: expected the pattern itself, not its name, got "qwen2"',
     ),
-    (
-        ("more_patterns", 0),
-        "x*",
-        f"more_patterns[0]: {PORTABLE} (it can match the empty string, for example in ''), "
-        'got "x*"',
-    ),
     (("normalizer",), "nfc", f'{NORMALIZER}, got "nfc"'),
-    (("normalizer",), "", f'{NORMALIZER}, got ""'),
     (("normalizer",), False, f"{NORMALIZER}, got false"),
-    (("normalizer",), ["NFC"], f'{NORMALIZER}, got ["NFC"]'),
     (("kept_special_tokens",), None, "kept_special_tokens: expected a list, got null"),
-    (("kept_special_tokens",), "bc", 'kept_special_tokens: expected a list, got "bc"'),
-    (("kept_special_tokens",), {"bc": 1}, 'kept_special_tokens: expected a list, got {"bc": 1}'),
-    (("kept_special_tokens", 0), 400, f"kept_special_tokens[0]: {KEPT}, got 400"),
-    (("kept_special_tokens", 0), None, f"kept_special_tokens[0]: {KEPT}, got null"),
     (("kept_special_tokens", 0), ["bc"], f'kept_special_tokens[0]: {KEPT}, got ["bc"]'),
     (("kept_special_tokens", 0), "abc", f'kept_special_tokens[0]: {KEPT}, got "abc"'),
-    (("kept_special_tokens", 0), "\ud800", rf'kept_special_tokens[0]: {KEPT}, got "\ud800"'),
     (
         ("kept_special_tokens",),
         ["bc", "<|a|>", "bc"],
         f'kept_special_tokens[2]: {KEPT}, got "bc"',
     ),
     (("prefix_ids",), None, "prefix_ids: expected a list, got null"),
-    (("prefix_ids",), 400, "prefix_ids: expected a list, got 400"),
-    (("prefix_ids",), {"0": 400}, 'prefix_ids: expected a list, got {"0": 400}'),
-    (("prefix_ids", 0), "400", f'prefix_ids[0]: {A_TOKEN}, got "400"'),
     (("prefix_ids", 0), True, f"prefix_ids[0]: {A_TOKEN}, got true"),
     (("prefix_ids", 0), 400.0, f"prefix_ids[0]: {A_TOKEN}, got 400.0"),
-    (("prefix_ids", 0), None, f"prefix_ids[0]: {A_TOKEN}, got null"),
-    (("prefix_ids", 0), [400], f"prefix_ids[0]: {A_TOKEN}, got [400]"),
-    (("prefix_ids", 1), -1, f"prefix_ids[1]: {A_TOKEN}, got -1"),
     (("prefix_ids", 1), 256, f"prefix_ids[1]: {A_TOKEN}, got 256"),
-    (("prefix_ids", 1), "<|a|>", f'prefix_ids[1]: {A_TOKEN}, got "<|a|>"'),
-    (("suffix_ids",), None, "suffix_ids: expected a list, got null"),
-    (("suffix_ids",), "", 'suffix_ids: expected a list, got ""'),
-    (("suffix_ids", 0), "302", f'suffix_ids[0]: {A_TOKEN}, got "302"'),
-    (("suffix_ids", 0), False, f"suffix_ids[0]: {A_TOKEN}, got false"),
-    (("suffix_ids", 0), 10**30, f"suffix_ids[0]: {A_TOKEN}, got 1{'0' * 30}"),
     (("suffix_ids", 0), 303, f"suffix_ids[0]: {A_TOKEN}, got 303"),
     (("settings",), None, "settings: expected an object, got null"),
-    (("settings",), [["a", "b"]], 'settings: expected an object, got [["a", "b"]]'),
-    (("settings", "a"), None, f'settings["a"]: {A_STRING}, got null'),
-    (("settings", "a"), True, f'settings["a"]: {A_STRING}, got true'),
-    (("settings", "a"), 1, f'settings["a"]: {A_STRING}, got 1'),
     (("settings", "a"), {"content": "b"}, f'settings["a"]: {A_STRING}, got {{"content": "b"}}'),
     (("settings", "a"), "\ud83d", rf'settings["a"]: {A_STRING}, got "\ud83d"'),
     (("settings", "\ud83d"), "a", rf'settings["\ud83d"]: {A_STRING}, got "a"'),
