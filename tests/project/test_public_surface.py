@@ -1,21 +1,16 @@
-"""The public names are those of docs/public-names.txt, and a user's program uses them all."""
+"""The public names are those of docs/public-names.txt."""
 
 from __future__ import annotations
 
-import ast
 import importlib
 import inspect
 import pydoc
 import re
-import sys
-import threading
 from pathlib import Path
-from types import CodeType, FrameType
 from typing import Any
 
 import griffe
 import pytest
-import support_desk
 from support import ROOT
 from tools import public_names
 from tools.public_names import MODULES, TYPES, Name
@@ -84,55 +79,6 @@ def test_classes_have_no_member_that_is_unlisted() -> None:
             }
             unlisted += sorted(members - listed)
     assert unlisted == []
-
-
-def test_the_program_names_each_public_name() -> None:
-    tree = ast.parse(Path(support_desk.__file__).read_bytes())
-    words = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    words |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    # Operators have no names in a program; the next test finds their calls.
-    named = [name for name in NAMES if name.module != TYPES and not name.object.is_special]
-    missing = [name.path for name in named if name.object.name not in words]
-    assert missing == []
-    assert 150 < len(named) <= 240
-
-
-def test_the_program_calls_each_public_function(tmp_path: Path) -> None:
-    """A profiler sees each call of a Python function, and each use of a property.
-
-    Many classes have a member `text` or `count`, so names in the program prove little.
-    """
-    called: set[CodeType] = set()
-
-    def record(frame: FrameType, event: str, _: object) -> None:
-        if event == "call":
-            called.add(frame.f_code)
-
-    threading.setprofile(record)  # for a corpus, a thread reads ahead
-    sys.setprofile(record)
-    try:
-        manifest = support_desk.main(tmp_path)
-    finally:
-        sys.setprofile(None)
-        threading.setprofile(None)
-    assert manifest["totals"]["documents"] == 8
-    codes = {path: code for path, code in map(code_of, NAMES) if code is not None}
-    assert [path for path, code in codes.items() if code not in called] == []
-    assert len(codes) > 120
-
-
-def code_of(name: Name) -> tuple[str, CodeType | None]:
-    """Return the path of a name, and the code of its Python function or property."""
-    found = None
-    if name.module != TYPES and name.kind not in ("field", "value", "class"):
-        found = importlib.import_module(name.module)
-        for attribute in name.path.removeprefix(name.module).split(".")[1:]:
-            found = inspect.getattr_static(found, attribute)
-        if name.kind == "constructor":
-            found = inspect.getattr_static(found, "__init__")
-        for inner in ("__func__", "fget", "func"):
-            found = getattr(found, inner, found)
-    return name.path, getattr(inspect.unwrap(found), "__code__", None) if callable(found) else None
 
 
 def test_the_help_of_tokenizer_names_each_member_by_its_task() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from doctest import DocTestParser
@@ -55,8 +54,6 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
             paths.append(folder / f"{page.stem.lower().replace('-', '_')}.py")
             paths[-1].write_text("".join(example.source for example in examples), "utf-8")
     assert len(paths) >= 6
-    # This one has every public name.
-    paths.append(Path(shutil.copy(Path(__file__).with_name("support_desk.py"), folder)))
     return list(map(str, paths))
 
 
