@@ -1,16 +1,15 @@
-"""The pictures in docs/design.md are the code: layers, imports, paths."""
+"""The pictures in docs/design.md are the code: layers and paths."""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections import defaultdict
 from itertools import chain
 
 import pytest
 from support import ROOT
 from support.engines import once
-from test_layers import LAYERS, edges
+from test_layers import LAYERS
 
 pytestmark = once
 
@@ -25,29 +24,11 @@ def storeys(heading: str) -> list[list[str]]:
     return [row.split() for row in re.findall(r"^│ ([^│]*)│", section.partition("└")[0], re.M)]
 
 
-def unit(module: str) -> str:
-    """Return the longest name in LAYERS that a module begins with."""
-    names = [name for layer in LAYERS for name in layer if f"{module}.".startswith(f"{name}.")]
-    return max(names, key=len, default="__init__")
-
-
 def test_picture_has_the_layers() -> None:
     drawn = [
         ["__init__" if name == "bpetite" else name for name in row] for row in storeys("## Layers")
     ]
     assert [set(row) for row in drawn] == [set(layer) for layer in reversed(LAYERS)]
-
-
-def test_picture_has_the_imports() -> None:
-    drawn = {
-        name: set(targets.split())
-        for name, targets in re.findall(r"^(\w[\w.]*) +► (.*)", DESIGN, re.M)
-    }
-    imported = defaultdict(set)
-    for source, target in edges():
-        if unit(source) != unit(target):
-            imported[unit(source)].add(unit(target))
-    assert drawn == imported
 
 
 TEST_MODULES = {"conformance", "test_inputs"}
