@@ -1,5 +1,4 @@
-"""Write docs/public-names.txt: the public names of bpetite, on a screen for each module, and then
-each with its signature.
+"""Write docs/public-names.txt: the public names of bpetite, each with its signature.
 
 Run it with `.venv/bin/python scripts/tools/public_names.py` after a change of a public signature.
 griffe reads the source without an import, so the listing is the same for every engine and Python.
@@ -10,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import fill
 
 import griffe
 
@@ -249,35 +247,13 @@ def _paths_in(*expressions: str | griffe.Expr | None) -> Iterator[str]:
 
 
 def listing(package: griffe.Module) -> str:
-    """Return the text of the listing: the names of each module, then a line for each name.
+    """Return the text of the listing: for each module, a line for each name.
 
     The fields of a class are in its line, as the parameters of a function are.
     """
     names = public_names(package)
     modules = [[name for name in names if name.module == module] for module in (*MODULES, TYPES)]
-    index = "\n".join(map(_screen, modules[:-1]))
-    return "\n".join([index, *("".join(_lines(each)) for each in modules)])
-
-
-def _screen(names: list[Name]) -> str:
-    """Return the names of a module, each class with those of its members behind it."""
-    of_class: dict[str, list[str]] = {}
-    others = []
-    for name in names:
-        short = name.path.removeprefix(f"{name.module}.")
-        owner, _, member = short.rpartition(".")
-        if name.kind == "class":
-            of_class[short] = []
-        elif owner:
-            of_class[owner].append(member)
-        elif name.kind != "constructor":
-            others.append(short)
-    count = sum(name.kind != "constructor" for name in names)
-    entries = [f"{owner}: {' '.join(members)}".rstrip(": ") for owner, members in of_class.items()]
-    if others:
-        entries.append(" ".join(others))
-    wrapped = (fill(entry, 100, initial_indent="  ", subsequent_indent="    ") for entry in entries)
-    return "\n".join([f"{names[0].module}: {count} names", *wrapped]) + "\n"
+    return "\n".join("".join(_lines(each)) for each in modules)
 
 
 def _lines(names: list[Name]) -> Iterator[str]:
