@@ -60,18 +60,21 @@ def main() -> None:
     versions = (f"{name} {importlib.metadata.version(name)}" for name in ("regex", *LIBRARIES))
     print(f"bpetite {bpetite.__version__}, {bpetite.engine} engine; {', '.join(versions)};")
     print(f"Python {platform.python_version()}, Unicode {unicodedata.unidata_version}\n")
-    print("| vocabulary | compared with | text | slices | bytes | ids differ | decoding differs |")
-    print("|---|---|---|--:|--:|--:|--:|")
-    all_tallies = []
+    print("| vocabulary | compared with | slices | bytes | ids differ | decoding differs |")
+    print("|---|---|--:|--:|--:|--:|")
+    sums = []
     with tempfile.TemporaryDirectory() as folder:
         for subject, texts in work(data, Path(folder)):
+            tallies = []
             for name, cases in texts.items():
-                tallies = compare(subject.tokenizer, subject.libraries, cases)
-                all_tallies += tallies
-                for library, tally in zip(subject.libraries, tallies, strict=True):
-                    print(f"| {subject.name} | {library.name} | {name} | {tally} |", flush=True)
-    total = Tally(*map(sum, zip(*map(astuple, all_tallies), strict=True)))
-    print(f"| **all** | | | {total} |")
+                say(f"{subject.name}: {name}")
+                tallies.append(compare(subject.tokenizer, subject.libraries, cases))
+            columns = zip(*tallies, strict=True)
+            for library, column in zip(subject.libraries, columns, strict=True):
+                sums.append(summed(column))
+                print(f"| {subject.name} | {library.name} | {sums[-1]} |", flush=True)
+    total = summed(sums)
+    print(f"| **all** | | {total} |")
     sys.exit(total.ids_differ + total.decoding_differs > 0)
 
 
@@ -314,6 +317,10 @@ class Tally:
 
     def __str__(self) -> str:
         return " | ".join(f"{number:,}" for number in astuple(self))
+
+
+def summed(tallies: Iterable[Tally]) -> Tally:
+    return Tally(*map(sum, zip(*map(astuple, tallies), strict=True)))
 
 
 def compare(
