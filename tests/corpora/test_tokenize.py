@@ -9,13 +9,12 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.engines import once, quick_once
+from support.engines import quick_once
 from support.examples import slow_except
 from support.programs import variables
 
@@ -471,29 +470,6 @@ def test_a_run_killed_before_its_first_part_leaves_no_litter(
             assert process.wait(timeout=60) == 9
         partial = contents(folder) if folder.exists() else {}
         assert partial.items() <= undisturbed["megatron"].items()
-
-
-@once
-@pytest.mark.slow
-def test_kills_at_random_moments_lose_nothing(
-    source: Path, model: Path, tmp_path: Path, undisturbed: dict[str, dict[str, bytes]]
-) -> None:
-    choose = random.Random(2)
-    number = kills = 0
-    while kills < 200:
-        folder = tmp_path / f"killed-{number}"
-        number += 1
-        code, longest = -9, 0.04
-        while code:
-            with start(source, model, folder, "megatron", 0) as process:
-                assert process.stdout is not None
-                process.stdout.readline()
-                time.sleep(choose.uniform(0, longest))
-                process.kill()
-                code = process.wait(timeout=60)
-            kills += code != 0
-            longest *= 1.1  # in the end even a busy machine finishes before it is killed
-        assert contents(folder) == undisturbed["megatron"]
 
 
 def test_two_runs_of_one_folder_write_equal_bytes(
