@@ -256,49 +256,6 @@ mod tests {
     }
 
     #[test]
-    fn random_bytes_do_no_harm() {
-        let mut rng = Rng::new(11);
-        let rounds = if cfg!(miri) { 20 } else { 1000 };
-        for _ in 0..rounds {
-            let parts: [&[u8]; 24] = [
-                b"{",
-                b"}",
-                b"[",
-                b"]",
-                b",",
-                b":",
-                b"\"",
-                b"\"",
-                b"\\",
-                b"\\u",
-                b"\\ud83d",
-                b"text",
-                b"\"text\":",
-                b"12",
-                b"-",
-                b"1.5e5",
-                b"true",
-                b"NaN",
-                b" ",
-                b"\n",
-                b"\xE9",
-                b"\xFF",
-                "\u{1f642}".as_bytes(),
-                b"{\"text\": \"some words of text\", \"x\": ",
-            ];
-            let count = rng.below(60);
-            let data: Vec<u8> =
-                (0..count).flat_map(|_| parts[rng.below(24)].iter().copied()).collect();
-            let expected = scanned(Isa::Scalar, &data, 1 << 20);
-            for isa in Isa::all() {
-                for length in [1, 1 + rng.below(99), 1 << 20] {
-                    assert_eq!(scanned(isa, &data, length), expected, "{data:?}");
-                }
-            }
-        }
-    }
-
-    #[test]
     fn long_lines_and_many_lines_are_interrupted() {
         const LENGTH: usize = 1 << 20;
         let text = [b"{\"text\": \"".as_slice(), &[b'a'; LENGTH]].concat();

@@ -436,7 +436,6 @@ mod tests {
             "\u{4f60}\u{597d}|\u{ff0c}\u{4e16}|12|%|3|a|'sb| e|\u{301}| x|!\n|y|/\n z",
             "\u{4f60}\u{597d}|\u{ff0c}\u{4e16}|12|%|3|a'sb| e\u{301}| x|!\n|y|/\n z",
             "\u{4f60}\u{597d}|\u{ff0c}\u{4e16}|12|%|3|a|'sb| e|\u{301}| x|!\n|y|/\n z",
-            "\u{4f60}\u{597d}|\u{ff0c}|\u{4e16}|12|%|3|a|'|sb e|\u{301}| x|!\n|y|/\n z",
         ];
         for (pattern, expected) in PATTERNS.into_iter().zip(expected) {
             let mut parts = text.to_string();
