@@ -1,7 +1,4 @@
-"""Write docs/command-line.md from the help of every verb of the command `bpetite`.
-
-Run it with `.venv/bin/python scripts/tools/make_command_line.py` after a change of a help text.
-"""
+"""Write the site's page on the command line from the help of every verb, for `scripts/docs`."""
 
 import io
 import os
@@ -14,7 +11,7 @@ from unittest.mock import patch
 
 from bpetite._cli import main
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "command-line.md"
+PAGE = Path(__file__).resolve().parents[2] / "build" / "pages" / "docs" / "command-line.md"
 
 WIDTH = 100
 
@@ -34,8 +31,7 @@ bpetite encode --model model.json --text "Hello world"
 - If a verb requires `--model`, the environment variable `BPETITE_MODEL` may name the vocabulary
   file instead. The option overrides the variable, and an empty value counts as unset.
 
-This page has the text of `bpetite VERB --help` for every verb. After a change of that text, run
-`scripts/tools/make_command_line.py`.
+This page has the text of `bpetite VERB --help` for every verb.
 """
 
 ENTRY = re.compile(r"^  (\S.*?)(?:\n {8,}|  +)(\S.*)$", re.MULTILINE)

@@ -6,17 +6,28 @@ import re
 
 from support import ROOT
 from support.engines import once
-from tools import public_names
+from tools import make_command_line, public_names
 from tools.public_names import TYPES
 
 pytestmark = once
 
-PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+MADE = ROOT / "docs" / "command-line.md"
+"""`scripts/docs` makes this page."""
+
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), MADE]
 
 
 def test_navigation_has_each_page_once() -> None:
     found = re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE)
     assert sorted(found) == sorted(path.relative_to(ROOT).as_posix() for path in PAGES)
+
+
+def test_command_line_page_has_each_verb() -> None:
+    assert make_command_line.PAGE.relative_to(ROOT / "build" / "pages") == MADE.relative_to(ROOT)
+    verbs = re.findall(r"^    ([\w-]+)\b", make_command_line.help_of(), re.MULTILINE)
+    sections = make_command_line.page().split("\n## ")[1:]
+    assert len(sections) == len(verbs) > 15
+    assert all(re.match(r"\S+\n\n```sh\nbpetite (.|\n)*\n- `", each) for each in sections)
 
 
 def test_reference_has_each_public_name_once() -> None:
