@@ -94,9 +94,6 @@ def main() -> None:
     arguments = parse_arguments()
     use_one_cpu()
     bench = Bench(arguments.data, arguments.bytes, arguments.repeats, arguments.environments)
-    if arguments.plots:
-        plots.write_plots(bench, arguments.plots, arguments.only)
-        return
     results = {name: measured(bench, name) for name in arguments.only}
     tables = {
         name: markdown(SECTIONS[name].header, [row.cells for row in rows])
@@ -188,10 +185,6 @@ def parse_arguments() -> argparse.Namespace:
         help="print the targets of the measured sections, and exit with 1 if one is missed",
     )
     folder("--write", help=f"also put the tables that {PAGE} of this folder shows into it")
-    folder(
-        "--plots",
-        help="measure and write the plots of the sections encode, train and stream, and no tables",
-    )
     folder(
         "--environments",
         default=ROOT / ".libraries",
