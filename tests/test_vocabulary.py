@@ -424,9 +424,6 @@ class SmallCore:
         self.asked.append("merges")
         return ((97, 98), (97, 300), (98, 99))
 
-    def last_merges(self, count: int) -> tuple[Pair, ...]:
-        return self.merges()[-count:]
-
     def merge_ids(self) -> tuple[int, ...]:
         self.asked.append("merge_ids")
         return (256, 257, 300)

@@ -19,7 +19,6 @@ from bpetite import PATTERNS, Tokenizer, corpora
 from bpetite._vocabulary import Vocabulary
 from bpetite.analysis._counts import (
     characters_and_words,
-    characters_and_words_in_python,
     count_ids,
     count_ids_in_python,
 )
@@ -166,18 +165,4 @@ def test_characters_and_words_are_those_of_each_document(documents: list[str]) -
         sum(len(re.findall(r"[^ \t\n\v\f\r]+", text)) for text in documents),
     )
     batch = batch_of(documents)
-    for measure in (characters_and_words, characters_and_words_in_python):
-        assert measure(batch.data, batch.offsets) == expected
-
-
-@given(st.binary(max_size=400), st.lists(st.integers(0, 400), min_size=1, max_size=6))
-def test_engines_measure_all_bytes_alike(data: bytes, ends: list[int]) -> None:
-    offsets = memoryview(array("Q", sorted(min(end, len(data)) for end in ends)))
-    expected = characters_and_words_in_python(data, offsets)
-    assert characters_and_words(data, offsets) == expected
-
-
-def test_writable_bytes_are_measured() -> None:
-    data = bytearray(b"ab c\n" * 10_000)
-    offsets = memoryview(array("Q", [0, len(data)]))
-    assert characters_and_words(data, offsets) == (50_000, 20_000)
+    assert characters_and_words(batch.data, batch.offsets) == expected

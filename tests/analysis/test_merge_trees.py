@@ -1,19 +1,15 @@
-"""How many tokens a text would have with fewer merges: both engines find it from ids alone."""
+"""How many tokens a text would have with fewer merges: ids alone tell it."""
 
 from __future__ import annotations
-
-from itertools import product
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.engines import native_only
 from support.vocabularies import vocabulary
 
 from bpetite import Tokenizer
 from bpetite._vocabulary import Vocabulary
-from bpetite.analysis._merge_trees import MergeTrees, last_merges, make_merge_trees
+from bpetite.analysis._merge_trees import MergeTrees
 
 TEXTS = st.lists(st.sampled_from(["ab", "abab", "né", "你好", "\n", " ", "🙂"]), max_size=40).map(
     "".join
@@ -21,12 +17,20 @@ TEXTS = st.lists(st.sampled_from(["ab", "abab", "né", "你好", "\n", " ", "�
 
 AB_AND_ABC = {256: b"ab", 257: b"abc"}
 
-OTHERS = [
-    vocabulary(AB_AND_ABC, [(256, 99), (97, 98)]),  # a part is of higher rank
-    vocabulary(AB_AND_ABC, [(97, 98)]),  # no merge makes a token
-    vocabulary(AB_AND_ABC, [(97, 98), (256, 99)], ignore_merges=True),
-    vocabulary({**AB_AND_ABC, 258: b"bc"}, [(97, 98), (256, 99), (98, 99), (97, 258)]),
+OTHERS: list[tuple[Vocabulary, set[int], list[int]]] = [
+    # a part is of higher rank
+    (vocabulary(AB_AND_ABC, [(256, 99), (97, 98)]), set(), [9]),
+    # no merge makes a token
+    (vocabulary(AB_AND_ABC, [(97, 98)]), {257}, [9, 7]),
+    (vocabulary(AB_AND_ABC, [(97, 98), (256, 99)], ignore_merges=True), set(), [9, 7, 6]),
+    # no text uses the last merge
+    (
+        vocabulary({**AB_AND_ABC, 258: b"bc"}, [(97, 98), (256, 99), (98, 99), (97, 258)]),
+        set(),
+        [9, 7, 6, 5],
+    ),
 ]
+"""Vocabularies, their tokens that no merge makes, and the numbers for "abc ab bc"."""
 
 
 @st.composite
@@ -43,44 +47,26 @@ def trained(draw: st.DrawFn) -> Vocabulary:
     )
 
 
-@given(st.one_of(st.sampled_from(OTHERS), trained()), TEXTS)
-def test_engines_find_the_same_numbers(subject: Vocabulary, text: str) -> None:
-    ids = Tokenizer(subject).encode_ordinary(text)
-    counts = {id: ids.count(id) for id in ids}
-    trees, expected = make_merge_trees(subject), MergeTrees(subject)
-    assert trees.tokens_by_size(counts) == expected.tokens_by_size(counts)
-    assert (trees.merge_count, trees.unmade()) == (expected.merge_count, expected.unmade())
-
-
-@given(TEXTS, TEXTS)
-def test_each_number_is_that_of_a_smaller_vocabulary(corpus: str, text: str) -> None:
-    tokenizer = Tokenizer.train(corpus, 270)
+@given(trained(), TEXTS)
+def test_each_number_is_that_of_a_smaller_vocabulary(subject: Vocabulary, text: str) -> None:
+    tokenizer = Tokenizer(subject)
     ids = tokenizer.encode_ordinary(text)
-    found = make_merge_trees(tokenizer._vocabulary).tokens_by_size(
-        {id: ids.count(id) for id in ids}
-    )
+    found = MergeTrees(subject).tokens_by_size({id: ids.count(id) for id in ids})
     sizes = range(256, 257 + len(tokenizer.merges))
     assert found == [len(tokenizer.with_vocab_size(size).encode_ordinary(text)) for size in sizes]
 
 
-@pytest.mark.parametrize("subject", [OTHERS[0], Vocabulary(((97, 98),), {}, "...")])
+@pytest.mark.parametrize(("subject", "unmade", "numbers"), OTHERS)
+def test_merges_of_other_libraries(
+    subject: Vocabulary, unmade: set[int], numbers: list[int]
+) -> None:
+    ids = Tokenizer(subject).encode_ordinary("abc ab bc")
+    trees = MergeTrees(subject)
+    assert trees.tokens_by_size({id: ids.count(id) for id in ids}) == numbers
+    assert trees.unmade() == unmade
+
+
+@pytest.mark.parametrize("subject", [OTHERS[0][0], Vocabulary(((97, 98),), {}, "...")])
 def test_an_unknown_id_is_an_error(subject: Vocabulary) -> None:
     with pytest.raises(KeyError, match=r"^999$"):
-        make_merge_trees(subject).tokens_by_size({999: 1})
-
-
-@native_only
-def test_more_bytes_than_64_bits_count_are_an_error() -> None:
-    trees = make_merge_trees(Vocabulary(((97, 98),), {}, "..."))
-    assert trees.tokens_by_size({256: 2**63 - 1}) == [2**64 - 2, 2**63 - 1]
-    for count in (2**63, 2**64):
-        with pytest.raises(OverflowError):
-            trees.tokens_by_size({256: count})
-
-
-def test_last_merges_are_the_end_of_all(tmp_path: Path) -> None:
-    trained = Tokenizer.train("the hen then met the ten men", 262)
-    trained.save(tmp_path / "model.json")
-    loaded = Tokenizer.load(tmp_path / "model.json")  # the native engine holds its merges
-    for subject, count in product((trained, loaded), range(7)):
-        assert last_merges(subject._vocabulary, count) == trained.merges[6 - count :]
+        MergeTrees(subject).tokens_by_size({999: 1})

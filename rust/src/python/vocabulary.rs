@@ -342,7 +342,7 @@ fn borrowed<'a>(tokens: &'a [(u32, Bound<'_, PyBytes>)]) -> PyResult<Vec<(u32, &
 }
 
 /// Returns the two parts of each merge.
-pub fn pairs<'py>(
+fn pairs<'py>(
     py: Python<'py>,
     merges: &[(TokenIndex, TokenIndex, TokenIndex)],
     integer: impl Fn(TokenIndex) -> Option<Py<PyInt>>,

@@ -1,4 +1,4 @@
-"""How often ids, characters and words occur: in Rust if it is there, with the same results."""
+"""How often ids occur, in Rust if it is there, and characters and words."""
 
 from __future__ import annotations
 
@@ -25,6 +25,10 @@ def count_ids_in_python(buffers: Iterable[memoryview]) -> dict[int, int]:
     return dict(sorted(counts.items()))
 
 
+count_ids: Callable[[Iterable[memoryview]], dict[int, int]] = (
+    count_ids_in_python if NATIVE is None else NATIVE.count_ids
+)
+
 SPACES = b"\t\n\v\f\r "
 """The bytes between words."""
 
@@ -32,7 +36,7 @@ _SPACES_AND_OTHERS = bytes(ord(" ") if byte in SPACES else ord("x") for byte in 
 _CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 
 
-def characters_and_words_in_python(data: Block, offsets: memoryview) -> tuple[int, int]:
+def characters_and_words(data: Block, offsets: memoryview) -> tuple[int, int]:
     """Return how many characters and words the documents `data[offsets[i] : offsets[i + 1]]` have.
 
     The offsets have the format "Q". They ascend and are in the data. A word is a run of other bytes
@@ -48,12 +52,3 @@ def characters_and_words_in_python(data: Block, offsets: memoryview) -> tuple[in
         begin = max(start - first - 1, 0)
         words += start < end and b" " not in marks[begin : start - first + 1]
     return len(text.translate(None, _CONTINUATION_BYTES)), words
-
-
-count_ids: Callable[[Iterable[memoryview]], dict[int, int]] = (
-    count_ids_in_python if NATIVE is None else NATIVE.count_ids
-)
-
-characters_and_words: Callable[[Block, memoryview], tuple[int, int]] = (
-    characters_and_words_in_python if NATIVE is None else NATIVE.characters_and_words
-)

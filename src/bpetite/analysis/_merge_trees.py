@@ -13,16 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import accumulate, repeat
 from operator import mul, sub
-from typing import TYPE_CHECKING
 
-from bpetite._engine import NATIVE
 from bpetite._token_parts import token_parts
-from bpetite._vocabulary import Pair, Vocabulary, lazy_property
-
-if NATIVE is not None:
-    from bpetite._engine.native import native_form
-if TYPE_CHECKING:
-    from bpetite._engine._native import MergeTrees as NativeMergeTrees
+from bpetite._vocabulary import Vocabulary, lazy_property
 
 
 class MergeTrees:
@@ -87,24 +80,3 @@ class MergeTrees:
                 return rank
             known.add(id)
         return len(self._made)
-
-
-def make_merge_trees(vocabulary: Vocabulary) -> MergeTrees | NativeMergeTrees:
-    """Return the trees of a vocabulary, in Rust if it can."""
-    if NATIVE is not None and (form := native_form(vocabulary)) is not None:
-        trees: NativeMergeTrees | None = NATIVE.MergeTrees.of_nested(form)
-        if trees is not None:
-            return trees
-    return MergeTrees(vocabulary)
-
-
-def last_merges(vocabulary: Vocabulary, count: int) -> tuple[Pair, ...]:
-    """Return the merges of the highest ranks: `count` of them.
-
-    >>> last_merges(Vocabulary(((97, 98), (256, 256)), {}, "..."), 1)
-    ((256, 256),)
-    """
-    if vocabulary.native is None:
-        return vocabulary.merges[len(vocabulary.merges) - count :]
-    merges: tuple[Pair, ...] = NATIVE.last_merges(vocabulary.native, count)
-    return merges

@@ -22,7 +22,7 @@ from bpetite.analysis._figures import (
     Use,
     VocabularyFigures,
 )
-from bpetite.analysis._merge_trees import last_merges, make_merge_trees
+from bpetite.analysis._merge_trees import MergeTrees
 from bpetite.analysis._texts import Beginning, Measured, WholeText
 from bpetite.corpora import encode
 
@@ -144,7 +144,7 @@ class _Subject:
         vocabulary = vocabulary_of(tokenizer)
         self.tokens = vocabulary.ordinary_tokens
         """The bytes of every id except special tokens, in ascending order of ids."""
-        self._trees = make_merge_trees(vocabulary)
+        self._trees = MergeTrees(vocabulary)
         self._base_size = len(vocabulary.single_bytes)
         self.size = self._base_size + self._trees.merge_count
         """The number of bytes and of merges that texts use."""
@@ -199,8 +199,9 @@ class _Subject:
             warnings.simplefilter("ignore", CorpusWarning)  # too few pairs: the curve is shorter
             larger = Tokenizer.train(beginning, size, base=tokenizer, special_tokens=())
         # A continued vocabulary numbers its new tokens in the order of their merges.
-        merges = last_merges(vocabulary_of(larger), larger.n_vocab - tokenizer.n_vocab)
-        new = dict(enumerate(merges, tokenizer.n_vocab))
+        merges = vocabulary_of(larger).merges
+        first = len(merges) - (larger.n_vocab - tokenizer.n_vocab)
+        new = dict(enumerate(merges[first:], tokenizer.n_vocab))
         fires = Counter(_counted_ids(larger, beginning))
         tokens_after = fires.total()
         for id in reversed(new):

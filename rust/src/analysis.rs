@@ -1,4 +1,4 @@
-//! How often each id occurs.
+//! How often each id occurs: for `bpetite.analysis`.
 
 use std::collections::BTreeMap;
 
