@@ -170,7 +170,13 @@ def overlapping_subjects(
         libraries = [in_tokenizers(tokenizer, folder)]
         # If one literal begins another, tiktoken may find either.
         if not more:
-            libraries.insert(0, in_tiktoken(saved_encoding(tokenizer, folder)))
+            # Without a file: these ranks are public, so one with other special tokens is refused.
+            ranks = {tokenizer.token_bytes(id): id for id in tokenizer.ids if id < 100_000}
+            pattern = tokenizer.patterns[0]
+            encoding = tiktoken.Encoding(
+                "overlapping", pat_str=pattern, mergeable_ranks=ranks, special_tokens=ids
+            )
+            libraries.insert(0, in_tiktoken(encoding))
         yield Subject(f"{name}, special tokens {words}", tokenizer, libraries)
 
 
