@@ -171,10 +171,13 @@ def overlapping_subjects(
         # If one literal begins another, tiktoken may find either.
         if not more:
             # Without a file: these ranks are public, so one with other special tokens is refused.
-            ranks = {tokenizer.token_bytes(id): id for id in tokenizer.ids if id < 100_000}
-            pattern = tokenizer.patterns[0]
+            special_tokens = dict(tokenizer.special_tokens)
+            ordinary = {*tokenizer.ids} - {*special_tokens.values()}
             encoding = tiktoken.Encoding(
-                "overlapping", pat_str=pattern, mergeable_ranks=ranks, special_tokens=ids
+                "overlapping",
+                pat_str=tokenizer.patterns[0],
+                mergeable_ranks={tokenizer.token_bytes(id): id for id in ordinary},
+                special_tokens=special_tokens,
             )
             libraries.insert(0, in_tiktoken(encoding))
         yield Subject(f"{name}, special tokens {words}", tokenizer, libraries)
