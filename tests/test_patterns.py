@@ -307,7 +307,7 @@ def test_a_pattern_that_does_not_compile_is_refused(pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", ["GPT2 (", "cl100k_base["])
 def test_a_name_that_is_nearly_one_is_told_the_names(pattern: str) -> None:
-    with pytest.raises(ValueError, match="gpt2, cl100k, o200k, llama3, qwen2, words"):
+    with pytest.raises(ValueError, match=r"gpt2, cl100k, .*, kimi-k2, words"):
         Tokenizer.train("ab", 256, pattern=pattern)
 
 
@@ -517,7 +517,7 @@ def test_what_was_trained_is_loaded_again(pattern: str, tmp_path: Path) -> None:
 
 
 def test_vocabularies_of_different_patterns_are_not_equal() -> None:
-    assert len({Tokenizer.train("", 256, pattern=pattern) for pattern in [*NAMES, "a"]}) == 6
+    assert len({Tokenizer.train("", 256, pattern=pattern) for pattern in [*NAMES, "a"]}) == 8
 
 
 @pytest.mark.parametrize("pattern", slow_except([*NAMES, *OWN], "gpt2", "o200k", *OWN[:2]))

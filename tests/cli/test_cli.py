@@ -46,7 +46,7 @@ pytestmark = quick_once
 
 VERBS = (
     *("train", "encode", "decode", "stream", "count", "truncate", "chunk", "inspect"),
-    *("convert", "compare", "report"),
+    *("convert", "compare", "check", "report"),
     *("tokenize", "finish", "verify", "count-pieces", "serve", "demo"),
 )
 
@@ -210,7 +210,10 @@ def test_missing_model_is_named(arguments: list[str]) -> None:
 def test_folder_without_a_model_is_named() -> None:
     Path("inner").mkdir()
     result = in_process("encode", "--model", "inner", "--text", "x")
-    assert result == failure("inner: no tokenizer.json and no vocab.json in this folder")
+    assert result == failure(
+        "inner: no tokenizer.json, no tekken.json, no vocab.json, no tiktoken.model, no "
+        "tokenizer.model, no *.tiktoken in this folder"
+    )
 
 
 # Models in any format

@@ -30,6 +30,7 @@ UNDERNEATH = {
     "bpetite.analysis._explain.MAX_PIECE_BYTES",
     "bpetite.analysis._pipeline.pipeline_of",
     "bpetite.analysis._page.MAX_VOCABULARIES",
+    "bpetite.analysis._verifier.LIBRARIES",
     "bpetite.corpora._plan.PART_BYTES",
     "bpetite.corpora._storage.public",
     "bpetite.corpora._verify.first_documents",
@@ -37,6 +38,7 @@ UNDERNEATH = {
     "bpetite.formats._files.new_file",
     "bpetite.formats._reference.first_difference",
     "bpetite.formats._systems.file_key",
+    "bpetite.formats._tiktoken_names.encoding_of",
 }
 """What only commands need: bounds and defaults that their help shows, the first documents of a
 folder, what else a vocabulary does to texts, and the rules by which all of bpetite writes files,

@@ -23,9 +23,9 @@ from support.vocabularies import vocabulary
 from bpetite import Tokenizer
 from bpetite._pretokenizer import PATTERNS
 from bpetite._vocabulary import Vocabulary
+from bpetite.analysis import Verifier
 from bpetite.formats import (
     FORMATS,
-    Verifier,
     _gpt2,
     _huggingface,
     _tiktoken,
@@ -57,12 +57,15 @@ FILES = {
 }
 """All the files of each format."""
 
-OTHERS = FORMATS[1:]
-"""The formats with a reference library."""
+WRITTEN = tuple(format for format in FORMATS if format != "tekken")
+"""The formats of `save`."""
+
+OTHERS = WRITTEN[1:]
+"""Those with a reference library."""
 
 LIBRARIES = {"tiktoken": "tiktoken", "gpt2": "tokenizers", "huggingface": "tokenizers"}
 
-every_format = pytest.mark.parametrize("format", FORMATS)
+every_format = pytest.mark.parametrize("format", WRITTEN)
 every_other_format = pytest.mark.parametrize("format", OTHERS)
 
 
@@ -209,18 +212,43 @@ def test_other_files_are_refused_by_path(data: bytes, format: str | None, tmp_pa
     assert str(caught.value.args[0]).startswith(f"{path}: ")
 
 
+STREAM = (
+    "StreamVocabulary decodes by the tokenizer.json of the same model, and nothing here encodes"
+)
+
 OF_OTHER_KINDS = {
     "gzip": (gzip.compress(b"{}"), "compressed by gzip: decompress it first"),
     "zstd": (b"\x28\xb5\x2f\xfd\x00", "compressed by zstd: decompress it first"),
     "zip": (b"PK\x03\x04\x14", "a ZIP archive: take the vocabulary out of it first"),
     "sentencepiece": (
         b"\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02\n\x0c\n\x03<s>",
-        "a SentencePiece model: StreamVocabulary decodes by the tokenizer.json of the same model, "
-        "and nothing here encodes",
+        f"a SentencePiece model: {STREAM}",
+    ),
+    "sentencepiece unigram": (
+        b"\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02\x12\x06\x0a\x01a\x18\x01\x2d",
+        f"a SentencePiece model of type unigram: {STREAM}",
+    ),
+    "sentencepiece without a type": (
+        b"\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02\x12\x03\x0a\x01a",
+        f"a SentencePiece model of type unigram: {STREAM}",
+    ),
+    "sentencepiece bpe": (
+        b"\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02\x12\x0a\x55\0\0\0\0\x20\xff\x01\x18\x02",
+        f"a SentencePiece model of type BPE: {STREAM}",
     ),
     "gguf": (
         b"GGUF\x03\0\0\0\x01",
-        "a GGUF file: load the tokenizer.json of the same model instead",
+        "a GGUF file: load the tokenizer.json of the model that it was made from",
+    ),
+    "rwkv": (
+        b"1 '\\x00' 1\n2 '\\x01' 1\n257 b'\\xe4' 1\n",
+        "the trie of RWKV: nothing here encodes by it, since the longest token wins and no merges "
+        "are applied",
+    ),
+    "wordpiece": (
+        b"[PAD]\n[unused0]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\n##s\n",
+        "a vocabulary of WordPiece: nothing here encodes by it, since it is another algorithm than "
+        "BPE",
     ),
     "merges": (
         b"#version: 0.2\nh e\nhe n\n",
@@ -233,10 +261,6 @@ OF_OTHER_KINDS = {
     "git lfs": (
         b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n",
         "Git LFS's note of a file: fetch the file by git lfs pull",
-    ),
-    "tekken": (
-        b'{"config": {"pattern": "."}, "vocab": [{"rank": 0, "token_bytes": "AA=="}]}',
-        "a Tekken file of Mistral's: load the tokenizer.json of the same model instead",
     ),
     "config.json": (
         b'{"model_type": "llama", "vocab_size": 32000}',
@@ -275,10 +299,11 @@ def test_our_own_file_without_a_version_lacks_a_key(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_has_no_model_is_not_recognised(tmp_path: Path) -> None:
-    saved(SMALL, "tiktoken", tmp_path)
+    saved(SMALL, "bpetite", tmp_path)
     assert recognise(tmp_path) is None
     assert refusal(Tokenizer.load, tmp_path) == (
-        f"{tmp_path}: no tokenizer.json and no vocab.json in this folder"
+        f"{tmp_path}: no tokenizer.json, no tekken.json, no vocab.json, no tiktoken.model, no "
+        f"tokenizer.model, no *.tiktoken in this folder"
     )
     (tmp_path / "tokenizer.json").write_bytes(b'{"model": "x"}')
     assert recognise(tmp_path) is None
@@ -323,7 +348,7 @@ def test_the_format_may_be_given(format: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("format", ["", "GPT2", "json", "sentencepiece"])
 def test_an_unknown_format_is_refused(format: str, tmp_path: Path) -> None:
-    reason = f"the format {format!r} is none of bpetite, tiktoken, gpt2, huggingface"
+    reason = f"the format {format!r} is none of bpetite, tiktoken, gpt2, tekken, huggingface"
     assert refusal(Tokenizer.load, tmp_path / "x", format=format) == reason
     assert refusal(SMALL.save, tmp_path / "x", format=format) == reason
 
@@ -332,7 +357,7 @@ def test_an_unknown_format_is_refused(format: str, tmp_path: Path) -> None:
     ("format", "reason"),
     [
         ("gpt2", "no vocab.json"),
-        ("tiktoken", "nothing has the format tiktoken"),
+        ("tiktoken", "no tiktoken.model, no tokenizer.model, no *.tiktoken"),
         ("bpetite", "nothing has the format bpetite"),
     ],
 )
@@ -682,7 +707,8 @@ def test_other_ids_than_the_librarys_are_refused(
 ) -> None:
     path = saved(SMALL, format, tmp_path)
     module = MODULES[format]
-    monkeypatch.setattr(module, "reference_encode", wrong_ids(module.reference_encode))
+    name = "encode_like" if format == "tiktoken" else "reference_encode"
+    monkeypatch.setattr(module, name, wrong_ids(getattr(module, name)))
     library = LIBRARIES[format]
     assert refusal(Tokenizer.load, path, **given(SMALL, format)) == (
         f"{path}: {library} gives other ids for a probe text, at character 1 "

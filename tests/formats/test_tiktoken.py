@@ -6,7 +6,6 @@ import base64
 import hashlib
 import random
 import re
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -389,31 +388,6 @@ def test_anything_but_an_encoding_is_refused() -> None:
         Tokenizer.from_tiktoken(b"cl100k_base")
 
 
-def test_an_encoding_may_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    library = encoding({**BYTES, b"ab": 300}, WORDS)
-    names: list[str] = []
-
-    def get_encoding(name: str) -> tiktoken.Encoding:
-        names.append(name)
-        return library
-
-    monkeypatch.setattr(tiktoken, "get_encoding", get_encoding)
-    assert Tokenizer.from_tiktoken("ours") == Tokenizer.from_tiktoken(library)
-    assert names == ["ours"]
-
-
-def test_an_unknown_name_of_an_encoding_is_refused() -> None:
-    for name in ("no_such", "gpt-4o", ""):
-        with pytest.raises(ValueError, match=f"^tiktoken has no encoding '{name}', only gpt2, "):
-            Tokenizer.from_tiktoken(name)
-
-
-def test_a_name_of_an_encoding_needs_tiktoken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "tiktoken", None)
-    with pytest.raises(ImportError, match="the encoding 'ours' is looked up in tiktoken; install"):
-        Tokenizer.from_tiktoken("ours")
-
-
 @pytest.mark.parametrize(
     ("ranks", "special_tokens", "reason"),
     [
@@ -600,9 +574,9 @@ def test_a_public_file_is_known_by_its_sha256(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = written(tmp_path / "x.tiktoken", ranks_of(SMALL))
-    known = _tiktoken.Known(PATTERNS["gpt2"], dict(SMALL.special_tokens), "")
+    known = _tiktoken.Known("x", PATTERNS["gpt2"], dict(SMALL.special_tokens), "")
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    monkeypatch.setitem(_tiktoken._KNOWN, digest, known)
+    monkeypatch.setitem(_tiktoken.KNOWN, digest, known)
     assert Tokenizer.load(path) == SMALL
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
     assert Tokenizer.load(path) == SMALL
@@ -629,8 +603,8 @@ def test_public_ranks_with_what_load_would_lose_are_refused(
     path = tmp_path / "x.tiktoken"
     SMALL.save(path)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    known = _tiktoken.Known(PATTERNS["gpt2"], dict(SMALL.special_tokens), "")
-    monkeypatch.setitem(_tiktoken._KNOWN, digest, known)
+    known = _tiktoken.Known("x", PATTERNS["gpt2"], dict(SMALL.special_tokens), "")
+    monkeypatch.setitem(_tiktoken.KNOWN, digest, known)
     assert refusal(changed.save, path, overwrite=True) == (
         f"{path}: load knows these public ranks, and would lose the {what} of this vocabulary; "
         f"save it as .json or tokenizer.json, which hold all"
@@ -642,8 +616,8 @@ def test_public_ranks_with_what_load_would_lose_are_refused(
 def test_arguments_override_known_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path / "x.tiktoken", ranks_of(SMALL))
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    known = _tiktoken.Known(PATTERNS["gpt2"], dict(SMALL.special_tokens), "")
-    monkeypatch.setitem(_tiktoken._KNOWN, digest, known)
+    known = _tiktoken.Known("x", PATTERNS["gpt2"], dict(SMALL.special_tokens), "")
+    monkeypatch.setitem(_tiktoken.KNOWN, digest, known)
     pattern = Tokenizer.load(path, pattern="o200k")
     assert (pattern.patterns, pattern.special_tokens) == (
         (PATTERNS["o200k"],),
@@ -669,8 +643,7 @@ def test_known_values_are_tiktokens(monkeypatch: pytest.MonkeyPatch) -> None:
         pattern = Tokenizer.from_tiktoken(encoding(BYTES, definition["pat_str"])).patterns[0]
         said[digests[0]] = [(pattern, definition["special_tokens"])]
     known = {
-        digest: [(known.pattern, known.special_tokens)]
-        for digest, known in _tiktoken._KNOWN.items()
+        digest: [(known.pattern, known.special_tokens)] for digest, known in _tiktoken.KNOWN.items()
     }
     assert known == said
 

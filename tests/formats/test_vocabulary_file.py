@@ -777,8 +777,8 @@ WRONG_VALUES_2: list[tuple[tuple[str | int, ...], object, str]] = [
     (
         ("pretokenizer_pattern",),
         "(",
-        f"{PATTERN_2} {PORTABLE} (it is neither one of gpt2, cl100k, o200k, llama3, qwen2, words "
-        'nor a regular expression: missing ) at position 1), got "("',
+        f"{PATTERN_2} {PORTABLE} (it is neither one of gpt2, cl100k, o200k, llama3, qwen2, "
+        'qwen3.5, kimi-k2, words nor a regular expression: missing ) at position 1), got "("',
     ),
     (
         ("pretokenizer_pattern",),

@@ -79,8 +79,8 @@ def public_ranks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A .tiktoken file of TOKENIZER that bpetite knows as one of a public vocabulary."""
     name = saved(TOKENIZER, "tiktoken")
     digest = hashlib.sha256((folder / name).read_bytes()).hexdigest()
-    known = _tiktoken.Known(PATTERNS["gpt2"], dict(TOKENIZER.special_tokens), "")
-    monkeypatch.setitem(_tiktoken._KNOWN, digest, known)
+    known = _tiktoken.Known("x", PATTERNS["gpt2"], dict(TOKENIZER.special_tokens), "")
+    monkeypatch.setitem(_tiktoken.KNOWN, digest, known)
     return name
 
 

@@ -12,6 +12,7 @@ from typing import NoReturn, Protocol, TextIO
 
 import bpetite
 from bpetite._cli import (
+    check,
     chunk,
     compare,
     convert,
@@ -54,7 +55,7 @@ _MAKE_MODEL = "bpetite train README.md --vocab-size 512 --output model.json --fo
 
 _VERBS: list[Verb] = [
     *(train, encode, decode, stream, count, truncate, chunk, inspect, convert, compare),
-    *(report, tokenize, finish, verify, count_pieces, serve, demo),
+    *(check, report, tokenize, finish, verify, count_pieces, serve, demo),
 ]
 
 

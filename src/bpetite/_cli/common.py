@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from bpetite import Tokenizer
+from bpetite._cli.models import load_model, model_path
 from bpetite._corpus import utf8_fault
 from bpetite.corpora import BadDocumentError, Corpus
 from bpetite.corpora._storage import public
@@ -26,12 +27,16 @@ from bpetite.formats._systems import file_key
 STANDARD_INPUT = "-"
 
 ANY_MODEL = (
-    "a vocabulary file in any format: bpetite's own, .tiktoken, vocab.json with merges.txt, "
-    "tokenizer.json, or a model folder"
+    "a vocabulary file in any format (bpetite's own, tokenizer.json, tekken.json, .tiktoken, "
+    "vocab.json with merges.txt), a model folder, a name that tiktoken knows, such as gpt-4o, or "
+    "ORG/NAME for a model in the cache of Hugging Face"
 )
 
 READ_BYTES = 1 << 16
 """The most bytes that one read of standard input takes."""
+
+# A reference library needs a hundred times the memory of a text, and does not react to Ctrl-C.
+_SLICE_CHARACTERS = 1 << 18
 
 _BOM = "\ufeff"
 _BOM_BYTES = 3
@@ -240,7 +245,7 @@ def number(lowest: int, highest: int) -> Callable[[str], int]:
 
 def load(options: argparse.Namespace) -> Tokenizer:
     """Load the tokenizer that the option of `add_model` names."""
-    return Tokenizer.load(options.model)
+    return load_model(options.model)
 
 
 def text_argument(argument: str | list[str]) -> str:
@@ -277,6 +282,17 @@ def read_text(name: str) -> str:
         raise ValueError(f"{shown(name)} is not UTF-8 at byte {error.start} ({fault})") from None
 
 
+def slices(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the start of each slice, and the slice: whole lines, unless a line is too long."""
+    start = 0
+    while start < len(text):
+        end = start + _SLICE_CHARACTERS
+        if end < len(text):
+            end = text.rfind("\n", start, end) + 1 or end
+        yield start, text[start:end]
+        start = end
+
+
 def warn_of_bom(name: str, beginning: bytes) -> None:
     """Warn if an input begins with a byte order mark: few users know that it is in their file."""
     if beginning.startswith(_BOM.encode()):
@@ -309,9 +325,16 @@ def standard_input() -> io.BufferedReader:
 
 def is_model(name: str) -> bool:
     """Return whether a file is a vocabulary."""
+    if name == STANDARD_INPUT:
+        return False
+    if not os.path.exists(name):
+        try:
+            return model_path(name) != name
+        except FileNotFoundError:
+            return False
     # A pipe can be read only once, so it is a text.
     can_read_twice = os.path.isfile(name) or os.path.isdir(name)
-    return name != STANDARD_INPUT and can_read_twice and recognise(name) is not None
+    return can_read_twice and recognise(name) is not None
 
 
 def file_names(paths: Sequence[str]) -> list[str]:

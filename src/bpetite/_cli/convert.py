@@ -12,15 +12,14 @@ from pathlib import Path
 
 from bpetite import PATTERNS, Tokenizer
 from bpetite._cli import common
+from bpetite._cli.models import model_path
 from bpetite._web.display import pattern_names
-from bpetite.formats import FORMATS, Verifier, format_of_path, recognise
+from bpetite.analysis import Verifier
+from bpetite.formats import FORMATS, format_of_path, recognise
 from bpetite.formats._reference import first_difference
 
 HELP = "write a vocabulary in another format, unless that would change an id"
 EXAMPLE = "bpetite convert model.json tokenizer.json --force --verify README.md"
-
-# A reference library needs a hundred times the memory of a text, and does not react to Ctrl-C.
-_SLICE_CHARACTERS = 1 << 18
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--to",
         dest="output_format",
-        choices=FORMATS,
+        choices=[each for each in FORMATS if each != "tekken"],
         help="the format of OUT (default: tiktoken if the name ends in .tiktoken, gpt2 for "
         "vocab.json, huggingface for tokenizer.json or an existing folder, else bpetite)",
     )
@@ -108,12 +107,22 @@ def run(options: argparse.Namespace) -> None:
         output = str(Path(output))  # without a separator at the end
     else:
         common.check_output(output, options.force)
-    tokenizer = Tokenizer.load(
-        options.input,
-        format=options.input_format,
-        pattern=None if options.pattern is None else common.text_argument(options.pattern),
-        special_tokens=_special_tokens(options.special_token),
-    )
+    path = model_path(options.input)
+    if path is None:
+        for option in ("pattern", "special_token", "input_format"):
+            if getattr(options, option) is not None:
+                raise ValueError(
+                    f"{options.input}: a name of tiktoken's says the format, the pattern and the "
+                    f"special tokens; leave out --from, --pattern and --special-token"
+                )
+        tokenizer = Tokenizer.from_tiktoken(options.input)
+    else:
+        tokenizer = Tokenizer.load(
+            path,
+            format=options.input_format,
+            pattern=None if options.pattern is None else common.text_argument(options.pattern),
+            special_tokens=_special_tokens(options.special_token),
+        )
     given, tokenizer = tokenizer, _changed(tokenizer, options)
     with _trial_of(output) as trial:
         tokenizer.save(trial, format=format)
@@ -123,7 +132,7 @@ def run(options: argparse.Namespace) -> None:
                 common.check_output(file, options.force)
         read_back, notes = _read_back(tokenizer, trial, format)
         if options.verify:
-            source = _Side(options.input, given, options.input, options.input_format)
+            source = _Side(options.input, given, path or options.input, options.input_format)
             _verify(options.verify, source, _Side(output, read_back, trial, format))
     with warnings.catch_warnings(action="ignore"):  # the trial has shown them
         tokenizer.save(output, options.force, format=format)
@@ -260,7 +269,7 @@ def _verify(names: Iterable[str], source: _Side, target: _Side) -> None:
     is_sliced = False
     for name in names:
         text = common.read_text(name)
-        for start, slice in _slices(text):
+        for start, slice in common.slices(text):
             ids, ids_of_target = (side.tokenizer.encode(slice) for side in (source, target))
             difference = (
                 source.difference(slice)
@@ -282,14 +291,3 @@ def _verify(names: Iterable[str], source: _Side, target: _Side) -> None:
     common.say(
         f"compared {source} and {target}: {size:,} bytes, {count:,} ids{slices}, no difference"
     )
-
-
-def _slices(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the start of each slice, and the slice: whole lines, unless a line is too long."""
-    start = 0
-    while start < len(text):
-        end = start + _SLICE_CHARACTERS
-        if end < len(text):
-            end = text.rfind("\n", start, end) + 1 or end
-        yield start, text[start:end]
-        start = end

@@ -12,6 +12,7 @@ from typing import Any
 
 from bpetite import Tokenizer
 from bpetite._cli.common import add_model, load, read_text, say, text_argument, write
+from bpetite._cli.models import model_path
 from bpetite._web.display import Group, groups, pattern_names
 from bpetite.analysis import ExplainedPiece, explain, merge_ids
 from bpetite.analysis._explain import MAX_PIECE_BYTES
@@ -81,7 +82,8 @@ def run(options: argparse.Namespace) -> None:
         name = "tokens" if options.tokens else "merges"
         write(_dumps({name: [*rows]}) if options.json else _listed(rows))
         return
-    format = recognise(options.model) or FORMATS[0]
+    path = model_path(options.model)
+    format = "tiktoken" if path is None else recognise(path) or FORMATS[0]
     write(_dumps(_values(tokenizer, format)) if options.json else _figures(tokenizer, format))
 
 

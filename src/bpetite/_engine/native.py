@@ -34,7 +34,7 @@ read_merges = _native.NativeVocabulary.from_merges
 
 # `_native` has scanners for most patterns that have names, and for tiktoken's own cl100k.
 _NAME_OF_PATTERN = {
-    **{pattern: name for name, pattern in PATTERNS.items() if name != "words"},
+    **{PATTERNS[name]: name for name in _native.PATTERNS if name in PATTERNS},
     TIKTOKEN_CL100K: "cl100k_base",
 }
 

@@ -9,11 +9,13 @@ from bpetite.analysis._figures import Report
 from bpetite.analysis._page import page
 from bpetite.analysis._report import report
 from bpetite.analysis._split_ids import split_ids
+from bpetite.analysis._verifier import Verifier
 
 __all__ = [
     "ExplainedPiece",
     "MergeStep",
     "Report",
+    "Verifier",
     "embedding_map",
     "explain",
     "merge_ids",

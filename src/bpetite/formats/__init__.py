@@ -2,6 +2,7 @@
 
     bpetite      one JSON file, docs/vocabulary-file.md
     tiktoken     a .tiktoken file: base64 and rank
+    tekken       Mistral's tekken.json, which is read only
     gpt2         vocab.json, with merges.txt beside it
     huggingface  tokenizer.json, or a model folder with tokenizer_config.json too
 
@@ -9,11 +10,9 @@
 """
 
 from bpetite.formats._registry import FORMATS, format_of_path, recognise
-from bpetite.formats._verify import Verifier
 
 __all__ = [
     "FORMATS",
-    "Verifier",
     "format_of_path",
     "recognise",
 ]

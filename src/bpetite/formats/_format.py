@@ -28,8 +28,8 @@ class Format(ABC):
     name: ClassVar[str]
     file_name: ClassVar[str]
     """A shell pattern: `save` chooses the format for a file with such a name."""
-    folder_file: ClassVar[str | None] = None
-    """The name of the main file in a model folder; None for a format without such folders."""
+    folder_files: ClassVar[tuple[str, ...]] = ()
+    """Shell patterns of the main file in a model folder, the first choice first."""
     writes_folders: ClassVar[bool] = False
     """Whether `save` chooses the format for a folder."""
     is_json: ClassVar[bool] = True

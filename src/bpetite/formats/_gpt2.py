@@ -30,7 +30,7 @@ class Gpt2(Format):
 
     name = "gpt2"
     file_name = "vocab.json"
-    folder_file = "vocab.json"
+    folder_files = ("vocab.json",)
     has_pattern = False
 
     def is_certain(self, file: SourceFile) -> bool:
@@ -54,7 +54,7 @@ class Gpt2(Format):
         if pattern is not None:
             pattern = to_portable(pattern_of(pattern))
         merges = SourceFile(merges_path(file.path))
-        vocabulary = _read(file, merges, pattern, source.special_tokens)
+        vocabulary = read_pair(file, merges, pattern, source.special_tokens)
         if folder is not None:
             _check_folder(folder, is_pattern_given=pattern is not None)
             vocabulary = in_folder(folder, vocabulary)
@@ -66,7 +66,7 @@ class Gpt2(Format):
     def files(self, vocabulary: Vocabulary, path: str) -> dict[str, bytes]:
         data, merges_data = to_files(vocabulary)
         file, merges = SourceFile(path, data), SourceFile(merges_path(path), merges_data)
-        read_back = _read(file, merges)
+        read_back = read_pair(file, merges)
         check_round_trip(vocabulary, read_back, path)
         return {path: data, merges.path: merges_data}
 
@@ -87,12 +87,13 @@ def _check_folder(folder: Path, is_pattern_given: bool) -> None:
             file.refuse("tokenizer_class", kind, wanted)
 
 
-def _read(
+def read_pair(
     file: SourceFile,
     merges_file: SourceFile,
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
 ) -> Vocabulary:
+    """Return the vocabulary of a vocab.json and its merges, with defaults as in `Gpt2.read`."""
     document = file.document
     file.check_ids(document)
     pairs = _pairs(merges_file, document)

@@ -25,7 +25,7 @@ class HuggingFace(Format):
 
     name = "huggingface"
     file_name = "tokenizer.json"
-    folder_file = "tokenizer.json"
+    folder_files = ("tokenizer.json",)
     writes_folders = True
 
     def is_certain(self, file: SourceFile) -> bool:
@@ -70,6 +70,15 @@ def _portable_patterns(vocabulary: Vocabulary) -> list[str]:
     patterns = (pattern for pattern in vocabulary.patterns if pattern != MATCH_ALL)
     named = PRE_TOKENIZERS.values()
     return [pattern if pattern in named else to_portable(pattern) for pattern in patterns]
+
+
+def reference_of(vocabulary: Vocabulary) -> Reference:
+    """Return tokenizers as the reference of any vocabulary.
+
+    Raises ValueError if a tokenizer.json cannot hold it.
+    """
+    (data, *_) = HuggingFace().files(vocabulary, "tokenizer.json").values()
+    return Reference("tokenizers", lambda: reference_encode(data.decode()))
 
 
 def reference_encode(tokenizer_json: str) -> Encode:

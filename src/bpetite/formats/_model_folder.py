@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bpetite._pretokenizer import GPT2_PATTERN
+from bpetite._pretokenizer import GPT2_PATTERN, pattern_of
 from bpetite._vocabulary import Vocabulary, is_encodable
 from bpetite.formats._files import SourceFile, shown
+from bpetite.formats._portable_regex import to_portable
 
 _CONFIG = "tokenizer_config.json"
 _MAP = "special_tokens_map.json"
 _ADDED = "added_tokens.json"
+_IDS = "special_tokens.json"
+"""The ids of special tokens, next to ranks that lack them."""
 _TEMPLATE = "chat_template.jinja"
 _TEMPLATE_FOLDER = "additional_chat_templates"
 """The folder of chat templates that have names."""
@@ -106,6 +109,62 @@ def _configured(file: SourceFile, vocabulary: Vocabulary) -> Vocabulary:
             stages, normalizer = replace(stages, normalizers=vocabulary.normalizers), None
         vocabulary = replace(vocabulary, stages=stages, normalizer=normalizer)
     return replace(vocabulary, **added) if added else vocabulary
+
+
+def tokens_beside(
+    folder: Path, pattern: str | None, special_tokens: Mapping[str, int] | None
+) -> tuple[str | None, Mapping[str, int] | None, frozenset[str]]:
+    """Return the pattern and the special tokens of a folder whose vocabulary lacks them.
+
+    The third value is the special tokens that are text to whoever skips special tokens. More of
+    them may be given than the folder has, since the code of some models adds others.
+
+    Raises ValueError if the files and the arguments contradict each other.
+    """
+    found: dict[str, int] = {}
+    kept: list[str] = []
+    config = SourceFile(folder / _CONFIG)
+    if (folder / _CONFIG).exists():
+        for path, id, token in _added_tokens(config):
+            for flag in ("lstrip", "rstrip", "single_word"):
+                config.check_value(token.get(flag, False), f"{path}.{flag}", False)
+            literal = config.checked_string(token["content"], f"{path}.content")
+            if found.setdefault(literal, id) != id:
+                config.refuse(f"{path}.content", literal, "a token that no other id has")
+            if not token.get("special", False):
+                kept.append(literal)
+        if (given := config.document.get("pat_str")) is not None:
+            config.checked_string(given, "pat_str")
+            spellings = {pattern_of(pattern or given), given}
+            if len({to_portable(each, tiktoken=True) for each in spellings}) > 1:
+                config.refuse("pat_str", given, "the pattern that was given, or none given")
+            pattern = given
+    file = SourceFile(folder / _IDS)
+    if (folder / _IDS).exists():
+        file.check_ids(file.document)
+        for literal, id in file.document.items():
+            if found.setdefault(literal, id) != id:
+                file.refuse(f"[{shown(literal)}]", id, f"{found[literal]}, its id in {_CONFIG}")
+    for literal, id in found.items():
+        if special_tokens is not None and special_tokens.get(literal) != id:
+            raise ValueError(
+                f"{folder}: the files of this folder give {literal!r} the id {id}, and "
+                f"special_tokens do not; leave them out, or give all"
+            )
+    if special_tokens is None and found:
+        special_tokens = found
+    return pattern, special_tokens, frozenset(kept)
+
+
+def _added_tokens(config: SourceFile) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """Yield the path, the id and the fields of each entry of `added_tokens_decoder`."""
+    decoder = config.document.get("added_tokens_decoder", {})
+    for key, token in config.checked_object(decoder, "added_tokens_decoder").items():
+        path = f"added_tokens_decoder[{shown(key)}]"
+        is_id = key.isascii() and key.isdigit() and str(int(key[:20])) == key
+        if not is_id or not isinstance(token, dict) or "content" not in token:
+            config.refuse(path, token, "a token with its id as the key")
+        yield path, int(key), token
 
 
 def _literal_of(token: object) -> Any:

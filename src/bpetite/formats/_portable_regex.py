@@ -13,34 +13,17 @@ import re
 from itertools import accumulate
 
 from bpetite._automaton import digest_of
-from bpetite._pretokenizer import (
-    CONTRACTIONS,
-    LOWER,
-    PATTERNS,
-    SYMBOLS_AND_SPACES,
-    UPPER,
-    portable_pattern,
-    shown_pattern,
-)
+from bpetite._pretokenizer import PATTERNS, portable_pattern, shown_pattern
 from bpetite._unicode.patterns import items
-
-
-def _kimi(upper: str, lower: str) -> str:
-    before = r"[^\r\n\p{L}\p{N}]?"
-    return (
-        rf"[\p{{Han}}]+|{before}{upper}*{lower}+{CONTRACTIONS}?"
-        rf"|{before}{upper}+{lower}*{CONTRACTIONS}?|\p{{N}}{{1,3}}|{SYMBOLS_AND_SPACES}"
-    )
-
 
 # Spellings that Oniguruma and fancy-regex read alike, each with the portable pattern that it means.
 _SPELLINGS = {
     # bigscience/bloom, tokenizer.json: a set inside a set
     " ?[^(\\s|[.,!?…。，、।۔،])]+": " ?[^\\s(|.,!?…。，、।۔،)]+",
     # moonshotai/Kimi-K2-Instruct, tokenization_kimi.py: an intersection of sets
-    _kimi(rf"[{UPPER}&&[^\p{{Han}}]]", rf"[{LOWER}&&[^\p{{Han}}]]"): _kimi(
-        rf"(?:(?!\p{{Han}})[{UPPER}])", rf"(?:(?!\p{{Han}})[{LOWER}])"
-    ),
+    re.sub(r"\(\?:\(\?!(\\p\{Han\})\)\[([^]]+)\]\)", r"[\2&&[^\1]]", PATTERNS["kimi-k2"]): PATTERNS[
+        "kimi-k2"
+    ],
 }
 
 # The properties are general categories, which follow one version of Unicode here, and Han, which

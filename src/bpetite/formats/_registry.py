@@ -16,10 +16,11 @@ from bpetite.formats._gpt2 import Gpt2
 from bpetite.formats._huggingface import HuggingFace
 from bpetite.formats._others import check_beginning, refuse_object
 from bpetite.formats._reference import Reference
+from bpetite.formats._tekken import Tekken
 from bpetite.formats._tiktoken import Tiktoken
 
 # The first is the default. A file, a folder or a path to write is offered to the last one first.
-_FORMATS: tuple[Format, ...] = (Bpetite(), Tiktoken(), Gpt2(), HuggingFace())
+_FORMATS: tuple[Format, ...] = (Bpetite(), Tiktoken(), Gpt2(), Tekken(), HuggingFace())
 _BY_NAME = {each.name: each for each in _FORMATS}
 _JSON = [each for each in reversed(_FORMATS) if each.is_json]
 _NOT_JSON = [each for each in reversed(_FORMATS) if not each.is_json]
@@ -87,11 +88,16 @@ def _checked_special_tokens(special_tokens: Mapping[str, int]) -> dict[str, int]
 
 def _main_file(folder: Path, format: str | None) -> Path:
     """Return the path of a folder's file that has the vocabulary."""
-    names = [each.folder_file for each in _JSON if each.folder_file and format in (None, each.name)]
+    formats = (each for each in reversed(_FORMATS) if format in (None, each.name))
+    names = [name for each in formats for name in each.folder_files]
     for name in names:
-        if (folder / name).exists():
-            return folder / name
-    missing = f"no {' and no '.join(names)}" if names else f"nothing has the format {format}"
+        found = sorted(path for path in folder.glob(name) if not path.is_dir())
+        if len(found) > 1:
+            shown = " and ".join(path.name for path in found)
+            raise ValueError(f"{folder}: {shown} are in this folder; name the one to load")
+        if found:
+            return found[0]
+    missing = f"no {', no '.join(names)}" if names else f"nothing has the format {format}"
     raise ValueError(f"{folder}: {missing} in this folder")
 
 

@@ -1,4 +1,4 @@
-"""tiktoken's ranks: a .tiktoken file or a `tiktoken.Encoding`.
+"""tiktoken's ranks: a file of them, maybe in a model folder, or a `tiktoken.Encoding`.
 
 tiktoken joins any two neighbours whose bytes, joined, are a token, the lowest rank first. Merges
 name two ids instead. `_tiktoken_merges` finds the one merge that makes each token.
@@ -10,7 +10,8 @@ import base64
 import binascii
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import pairwise
 from operator import itemgetter
@@ -35,6 +36,7 @@ from bpetite.formats._format import (
     check_round_trip,
     refuse_vocabulary,
 )
+from bpetite.formats._model_folder import in_folder, tokens_beside
 from bpetite.formats._portable_regex import check_shared, to_portable
 from bpetite.formats._reference import Encode, Reference
 from bpetite.formats._tiktoken_merges import find_merges
@@ -43,6 +45,7 @@ from bpetite.formats._tiktoken_merges import find_merges
 class Known(NamedTuple):
     """What a public file lacks, but its SHA-256 tells."""
 
+    name: str
     pattern: str
     special_tokens: Mapping[str, int]
     digest: str
@@ -51,21 +54,21 @@ class Known(NamedTuple):
 
 # The public files by SHA-256 (openai/tiktoken, tiktoken_ext/openai_public.py).
 _END = "<|endoftext|>"
-_KNOWN = {
-    # r50k_base, GPT-2's vocabulary
+KNOWN = {
     "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930": Known(
+        "r50k_base",
         PATTERNS["gpt2"],
         {_END: 50256},
         "482425f87bcd42ea71e5cf56fadc922b2e1620841215581219293c2578293255",
     ),
-    # p50k_base
     "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069": Known(
+        "p50k_base",
         PATTERNS["gpt2"],
         {_END: 50256},
         "44bf607286983cfa8c4d18ad033b96d26c2732440ef017ba524ad42e5e1df187",
     ),
-    # cl100k_base
     "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7": Known(
+        "cl100k_base",
         TIKTOKEN_CL100K,
         {
             _END: 100257,
@@ -76,8 +79,8 @@ _KNOWN = {
         },
         "843b5257388a3600740b78c97ea05a1b2b0229433f3651f6304c5e3b2be8aa36",
     ),
-    # o200k_base
     "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d": Known(
+        "o200k_base",
         PATTERNS["o200k"],
         {_END: 199999, "<|endofprompt|>": 200018},
         "ebfa51c39d9cd398c74c32c62449fe83e11d518580f66113a1bea10e153b9776",
@@ -93,20 +96,24 @@ _NO_BYTES = b"="
 # To find the merge of a token takes up to a thousand times its bytes.
 _MAX_TOKEN_BYTES = 1 << 20
 
+# The first bytes of a token that are looked for, before the whole of it is.
+_START = 4
+
 _LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} [0-9]{1,10}\r?\n")
 _LINE_OF_BYTE = re.compile(rb"^([A-Za-z0-9+/][AQgw]==) [0-9]", re.MULTILINE)
 
 # The beginning of a file of ranks, even if a line or two are wrong. No JSON object begins so.
 _LIKELY = re.compile(rb"\s*+(?!\{)(?:.*\n){0,9}?[A-Za-z0-9+/]+=* +\d+\s*?(?:\n|$)")
 
-_from_base64 = partial(binascii.a2b_base64, strict_mode=True)
+from_base64 = partial(binascii.a2b_base64, strict_mode=True)
 
 
 class Tiktoken(Format):
-    """A file of ranks, without a pattern or special tokens."""
+    """A file of ranks, without a pattern or special tokens; a model folder may have them."""
 
     name = "tiktoken"
     file_name = "*.tiktoken"
+    folder_files = ("tiktoken.model", "tokenizer.model", "*.tiktoken")
     is_json = False
     has_pattern = False
 
@@ -121,11 +128,15 @@ class Tiktoken(Format):
         return bool(_LIKELY.match(file.data))
 
     def read(self, source: Source) -> tuple[Vocabulary, Reference | None]:
-        """Return the vocabulary of a .tiktoken file.
+        """Return the vocabulary of a file of ranks.
 
-        The default pattern and special tokens are those of the public file with the same bytes.
+        The default pattern and special tokens are those of the model folder, or else those of the
+        public file with the same bytes.
         """
         file, pattern, special_tokens = source.file, source.pattern, source.special_tokens
+        kept: frozenset[str] = frozenset()
+        if source.folder is not None:
+            pattern, special_tokens, kept = tokens_beside(source.folder, pattern, special_tokens)
         if pattern is not None:
             pattern = to_portable(pattern_of(pattern), tiktoken=True)
         ranks = _ranks(file)
@@ -142,8 +153,13 @@ class Tiktoken(Format):
             special_tokens = known.special_tokens if known else {}
         with file.path_in_errors():
             vocabulary = from_ranks(ranks, special_tokens, pattern)
+        if source.folder is not None:
+            vocabulary = in_folder(source.folder, replace(vocabulary, kept_special_tokens=kept))
+            file.check_unchanged()
+            if vocabulary.stages != NO_STAGES:
+                return vocabulary, None  # tiktoken does not read the folder
         digest = None
-        if known and known[:2] == (vocabulary.pattern, vocabulary.special_tokens):
+        if known and known[1:3] == (vocabulary.pattern, vocabulary.special_tokens):
             digest = known.digest
         return vocabulary, _reference(vocabulary, digest=digest)
 
@@ -168,7 +184,24 @@ def _reference(
 ) -> Reference | None:
     if not _matches_all(vocabulary.pattern):
         return None  # tiktoken drops unmatched text, so its ids differ by design
-    return Reference("tiktoken", lambda: reference_encode(vocabulary, encoding), digest)
+    return Reference(
+        "tiktoken",
+        lambda: reference_encode(vocabulary, encoding),
+        digest,
+        None if encoding else lambda ids: encode_like(vocabulary, ids),
+    )
+
+
+def reference_of(vocabulary: Vocabulary) -> Reference | None:
+    """Return tiktoken as the reference of any vocabulary; None if the pattern leaves text out.
+
+    Raises ValueError if tiktoken cannot hold the vocabulary.
+    """
+    file = SourceFile("the vocabulary", to_bytes(vocabulary))
+    check_merges(
+        vocabulary, from_ranks(_ranks(file), vocabulary.special_tokens, vocabulary.pattern)
+    )
+    return _reference(vocabulary)
 
 
 @lru_cache
@@ -180,7 +213,7 @@ def _known_of(data: bytes) -> Known | None:
     """Return what is known of a public file, with any line endings; None for other files."""
     import hashlib  # slow to import, and rarely needed
 
-    return _KNOWN.get(hashlib.sha256(data.replace(b"\r\n", b"\n")).hexdigest())
+    return KNOWN.get(hashlib.sha256(data.replace(b"\r\n", b"\n")).hexdigest())
 
 
 def _check_known(vocabulary: Vocabulary, file: SourceFile) -> None:
@@ -209,7 +242,7 @@ def _ranks_of_lines(file: SourceFile) -> dict[bytes, int]:
         wanted = "a token in base64, a space and its rank"
         try:
             encoded, rank = words
-            token = b"" if encoded == _NO_BYTES else _from_base64(encoded)
+            token = b"" if encoded == _NO_BYTES else from_base64(encoded)
             if (token or encoded == _NO_BYTES) and rank.isdigit() and len(rank) <= 10:
                 if token not in ranks:
                     ranks[token] = int(rank)
@@ -222,26 +255,10 @@ def _ranks_of_lines(file: SourceFile) -> dict[bytes, int]:
 
 
 def from_encoding(encoding: Any) -> tuple[Vocabulary, Reference | None]:
-    """Return the vocabulary of a `tiktoken.Encoding` or its name, and the Encoding as reference.
+    """Return the vocabulary of a `tiktoken.Encoding`, and the Encoding as reference.
 
-    Raises TypeError for any other object, ImportError for a name without tiktoken.
+    Raises TypeError for any other object.
     """
-    if isinstance(encoding, str):
-        try:
-            import tiktoken
-        except ImportError:
-            raise ImportError(
-                f"the encoding {encoding!r} is looked up in tiktoken; install it (pip install "
-                "tiktoken), or load a file of the vocabulary"
-            ) from None
-        try:
-            encoding = tiktoken.get_encoding(encoding)
-        except ValueError:
-            known = ", ".join(tiktoken.list_encoding_names())
-            raise ValueError(
-                f"tiktoken has no encoding {encoding!r}, only {known}; "
-                "tiktoken.encoding_name_for_model says which a model has"
-            ) from None
     try:
         ranks, special_tokens = encoding._mergeable_ranks, encoding._special_tokens
         pattern = encoding._pat_str
@@ -266,12 +283,19 @@ def from_ranks(
     Raises ValueError if a byte has no rank, two tokens share a rank, or a special token has the
     rank of another token or begins another special token.
     """
+    _check_literals(special_tokens)
+    return tokens_of_ranks(ranks, special_tokens, pattern)
+
+
+def tokens_of_ranks(
+    ranks: Mapping[bytes, int] | NativeVocabulary, special_tokens: Mapping[str, int], pattern: str
+) -> Vocabulary:
+    """Return what `from_ranks` does, for a library that looks for special tokens by itself."""
     if isinstance(ranks, Mapping):
         native = ENGINE.read_ranks(ranks, _MAX_RANK, _MAX_TOKEN_BYTES)
         if native is None:
             return _from_ranks(ranks, special_tokens, pattern)
         ranks = native
-    _check_literals(special_tokens)
     check_special_tokens(special_tokens, ranks.token)
     check_id_range(special_tokens.values())
     return Vocabulary((), special_tokens, pattern, native=ranks)
@@ -292,7 +316,6 @@ def _from_ranks(
     for byte in range(BYTE_COUNT):
         if bytes([byte]) not in ranks:
             raise ValueError(f"the single byte 0x{byte:02x} has no rank")
-    _check_literals(special_tokens)
     with_bytes = {rank: token for rank, token in tokens.items() if token}
     merges = find_merges(with_bytes)
     every_token_is_merged = BYTE_COUNT + len(merges) == len(with_bytes)
@@ -356,12 +379,36 @@ def reference_encode(vocabulary: Vocabulary, encoding: Any = None) -> Encode:
     Raises ImportError if no Encoding is given, and tiktoken is not installed.
     """
     if encoding is None:
-        import tiktoken
+        tokens = vocabulary.ordinary_tokens
+        return _encode_by(vocabulary, {token: id for id, token in tokens.items()})
+    return partial(encoding.encode, allowed_special="all")
 
-        encoding = tiktoken.Encoding(
-            "bpetite",
-            pat_str=vocabulary.pattern,
-            mergeable_ranks={token: id for id, token in vocabulary.ordinary_tokens.items()},
-            special_tokens=dict(vocabulary.special_tokens),
-        )
+
+def encode_like(vocabulary: Vocabulary, ids: Sequence[int]) -> Encode:
+    """Return how tiktoken encodes a text of these ids, from the ranks that it needs.
+
+    tiktoken looks for nothing but parts of the text. To take all ranks would be most of the time
+    of `Tokenizer.load`.
+    """
+    tokens = vocabulary.transient().ordinary_tokens
+    literals = {id: literal.encode() for literal, id in vocabulary.special_tokens.items()}
+    text = b"".join(literals.get(id) or tokens[id] for id in ids)
+    starts = {text[at : at + size] for at in range(len(text)) for size in range(2, _START + 1)}
+    ranks = {
+        token: id
+        for id, token in tokens.items()
+        if len(token) == 1 or (token[:_START] in starts and token in text)
+    }
+    return _encode_by(vocabulary, ranks)
+
+
+def _encode_by(vocabulary: Vocabulary, ranks: dict[bytes, int]) -> Encode:
+    import tiktoken
+
+    encoding = tiktoken.Encoding(
+        "bpetite",
+        pat_str=vocabulary.pattern,
+        mergeable_ranks=ranks,
+        special_tokens=dict(vocabulary.special_tokens),
+    )
     return partial(encoding.encode, allowed_special="all")

@@ -1,14 +1,12 @@
-"""Compare the ids of a tokenizer with those of a format's reference library."""
+"""Compare the ids of a loaded tokenizer with those of its format's reference library."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from itertools import islice
 from typing import Protocol
 
-from bpetite.formats._reference import PROBE, IncomparableError, Reference, first_difference
-from bpetite.formats._registry import AnyPath, read
+from bpetite.formats._reference import PROBE, Reference, first_difference
 
 # Special tokens that the text to compare contains.
 _MAX_PROBED_LITERALS = 100
@@ -45,35 +43,6 @@ def check_loaded(tokenizer: Tokenizer, reference: Reference | None, name: str) -
         raise ValueError(
             f"{name}: {reference.name} gives other ids for a probe text, at {difference}"
         )
-
-
-class Verifier:
-    """Compares the ids of a tokenizer with those of the reference library for the same file.
-
-    `path` is a file or a folder in any of FORMATS. `reference_library` is the name of the library
-    that owns the format; None for our own format, which has no other.
-    """
-
-    def __init__(self, tokenizer: Tokenizer, path: AnyPath, format: str | None = None) -> None:
-        self._tokenizer = tokenizer
-        self._path = os.fsdecode(path)
-        _, self._reference = read(
-            path, format, tokenizer.patterns[0], tokenizer.special_tokens, given=False
-        )
-        self.reference_library: str | None = self._reference.name if self._reference else None
-
-    def difference(self, text: str) -> str | None:
-        """Return where the ids of `text` first differ, and how; None if they are equal.
-
-        Raises ImportError if the library is not installed, ValueError if it refuses the file or
-        fails on the text.
-        """
-        if self._reference is None:
-            return None
-        try:
-            return _difference(self._tokenizer, self._reference, text)
-        except IncomparableError as error:
-            raise ValueError(f"{self._path}: {error}") from None
 
 
 def _difference(tokenizer: Tokenizer, reference: Reference, text: str) -> str | None:
