@@ -192,7 +192,7 @@ def test_memory_that_runs_out_is_one_line(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(count_command, "count_documents", failing)
     result = in_process(*COUNT, "three.txt", "many.txt", "none.txt")
-    assert result == Result(1, b"3 three.txt\n", ["bpetite: out of memory"])
+    assert result == Result(1, b"3 three.txt\n", ["bpetite: many.txt: out of memory"])
 
 
 # Progress

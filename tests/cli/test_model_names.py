@@ -84,7 +84,7 @@ def test_name_that_is_a_path_too_is_refused_with_both(cache: dict[str, str]) -> 
     assert encoded("./gpt-4o", cache).out.split() == IDS.split()
 
 
-def test_file_whose_name_begins_as_a_models_is_a_file(folder: Path) -> None:
+def test_file_whose_name_begins_as_a_models_is_a_file() -> None:
     Path("gpt-5.json").write_bytes(Path("model.json").read_bytes())
     assert in_process("count", "--model", "gpt-5.json", "--text", "ab").code == 0
 
