@@ -409,6 +409,13 @@ def test_time_is_linear_in_the_characters_of_a_pattern() -> None:
     assert best_time(lambda: seconds(8000), limit) < limit
 
 
+@pytest.mark.parametrize("empty", ["|", "a{0}"])
+def test_parts_without_a_character_count_too(empty: str) -> None:
+    begin = time.process_time()
+    assert automaton_of(f"c|(?:(?:{11_000 * empty})b){{999}}|[\\s\\S]") is None
+    assert time.process_time() - begin < 5
+
+
 def test_a_long_chain_of_states_becomes_no_table() -> None:
     """Its states are compared as often as it is long."""
     any = "[^a]{999}"

@@ -32,6 +32,7 @@ from bpetite._pattern_tree import SPACE, Node, NoTreeError, Ranges, pattern_tree
 _DEAD = -1
 _START = 0
 _MAX_PLACES = 20_000
+_MAX_ADDED = 3 * _MAX_PLACES  # places, groups and repetitions
 _MAX_STATES = 4000
 _MAX_VISITS = 400_000  # of places: it bounds the time
 _MAX_CLASSES = 200
@@ -287,10 +288,14 @@ class _Places:
 
     def __init__(self) -> None:
         self._places: list[Node] = [("match",)]
+        self._added = 0
         self.visits = 0
 
     def add(self, node: Node, then: int) -> int:
         """Add a node that leads to the place `then`; return its first place."""
+        self._added += 1  # some add no place, such as an empty alternative
+        if self._added > _MAX_ADDED:
+            raise NoTreeError(f"it has more than {_MAX_ADDED} parts with its counts written out")
         match node:
             case ("set", number):
                 return self._push(("set", number, then))
