@@ -14,7 +14,7 @@ import re
 import shutil
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -170,7 +170,7 @@ def _errors_of(url: object) -> Iterator[None]:
             raise _store_error(url, cause) from _cause(url, cause)
         name = public(str(url))
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name) from None
-    except MemoryError:
+    except (MemoryError, _ShortAnswerError):
         raise
     except Exception as error:
         raise _store_error(url, error) from _cause(url, error)
@@ -257,7 +257,33 @@ def opened(path: str) -> Any:
         file = place.fs.open(place.path, "rb", block_size=_READ_AHEAD_BYTES, cache_type="readahead")
     if isinstance(file, io.BytesIO):
         file = io.BytesIO(file.getvalue())  # the files of fsspec's memory share one position
+    elif (cache := getattr(file, "cache", None)) is not None and file.size is not None:
+        cache.fetcher = _whole(cache.fetcher, public(path), file.size)
     return StoreFile(path, file, place.fs)
+
+
+class _ShortAnswerError(OSError):
+    pass
+
+
+def _whole(fetch: Callable[[int, int], bytes], name: str, size: int) -> Callable[[int, int], bytes]:
+    """Return a function that fetches a range of a file, and raises OSError for a part of it.
+
+    Bytes that a server announced and does not send would be the end of the file to fsspec, or, if
+    the server ignores ranges, the first bytes once more.
+    """
+
+    def fetched(start: int, end: int) -> bytes:
+        data: bytes = fetch(start, end)
+        wanted = min(end, size) - start
+        if len(data) < wanted:
+            raise _ShortAnswerError(
+                f"{name}: the server sent {len(data)} of {wanted} bytes from byte {start} on, of "
+                f"{size} that it announced; try again, or download the file"
+            )
+        return data
+
+    return fetched
 
 
 class StoreFile(io.RawIOBase):
@@ -291,14 +317,7 @@ class StoreFile(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         with self._errors():
-            count: int = self._file.readinto(buffer)
-        size: int | None = getattr(self._file, "size", None)
-        if not count and len(buffer) and size is not None and self.tell() < size:
-            raise OSError(
-                f"{public(self._url)}: ends behind {self.tell()} of {size} bytes, which the server "
-                f"announced; try again"
-            )
-        return count
+            return self._file.readinto(buffer)  # type: ignore[no-any-return]
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         with self._errors():
