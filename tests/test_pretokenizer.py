@@ -300,6 +300,13 @@ def test_a_pattern_of_ones_own_may_leave_characters_out(pattern: str, matches: b
     assert Pretokenizer(pattern).matches_all() is matches
 
 
+def test_gaps_are_looked_for_in_short_texts() -> None:
+    """A look-ahead without a bound would read all characters behind each."""
+    begin = process_time()
+    assert Pretokenizer(r"(?=(?:\S\S)*(?!\S))a{1,2}|\d|[^\d]+").matches_all()
+    assert process_time() - begin < 60  # in one text, hours
+
+
 # Special literals
 
 

@@ -11,6 +11,7 @@ from support.cli import TOKENIZER, Result, failure, in_process, saved
 from support.cli import folder as folder  # a fixture
 from support.cli import public_ranks as public_ranks  # a fixture
 from support.engines import quick_once
+from support.programs import posix_only
 
 from bpetite.formats import _tiktoken_names
 
@@ -100,6 +101,15 @@ def test_name_that_is_not_in_tiktokens_cache_is_not_downloaded(folder: Path) -> 
 def test_model_in_the_cache_of_hugging_face(main: str | None, folder: Path) -> None:
     result = encoded("org/model", hub(folder, main=main))
     assert (result.code, result.out.split(), result.err) == (0, IDS.split(), [])
+
+
+@posix_only
+def test_name_of_the_main_branch_is_read_in_part(folder: Path) -> None:
+    cache = hub(folder)
+    main = folder / "hub" / "models--org--model" / "refs" / "main"
+    main.unlink(missing_ok=True)
+    main.symlink_to("/dev/zero")
+    assert encoded("org/model", cache).out.split() == IDS.split()
 
 
 def test_main_branch_counts_among_several_versions(folder: Path) -> None:

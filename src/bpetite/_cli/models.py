@@ -11,6 +11,7 @@ from bpetite.formats._tiktoken_names import encoding_of
 
 _HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*", re.ASCII)
 _FILES = (".json", ".tiktoken", ".model")
+_MAX_COMMIT_BYTES = 200
 _COMMIT = re.compile(r"[\w-]+", re.ASCII)
 
 
