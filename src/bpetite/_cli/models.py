@@ -70,7 +70,10 @@ def _snapshot(folder: Path, name: str) -> Path:
     """Return the folder of a model's files: those of its main branch, or the only ones."""
     main = folder / "refs" / "main"
     snapshots = folder / "snapshots"
-    commit = main.read_text("utf-8", "replace").strip() if main.exists() else ""
+    commit = ""
+    if main.is_file():
+        with main.open("rb") as file:
+            commit = file.read(_MAX_COMMIT_BYTES).decode("ascii", "replace").strip()
     if _COMMIT.fullmatch(commit) and (snapshots / commit).is_dir():
         return snapshots / commit
     found = sorted(snapshots.glob("*"))
