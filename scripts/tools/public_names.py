@@ -16,7 +16,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 LISTING = ROOT / "docs" / "public-names.txt"
 
-MODULES = ("bpetite", "bpetite.corpora", "bpetite.arrow", "bpetite.analysis", "bpetite.formats")
+MODULES = (
+    "bpetite",
+    "bpetite.corpora",
+    "bpetite.arrow",
+    "bpetite.analysis",
+    "bpetite.formats",
+    "bpetite.tiktoken",
+)
 """The public modules: the names in `__all__` of each are public."""
 
 TYPES = "types"
@@ -27,6 +34,7 @@ MADE_BY_CALLERS = {
     "bpetite.StreamVocabulary",
     "bpetite.corpora.Corpus",
     "bpetite.analysis.Verifier",
+    "bpetite.tiktoken.Encoding",
 }
 """Classes with a public constructor. Functions and methods return the objects of all others."""
 

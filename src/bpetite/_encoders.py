@@ -48,6 +48,8 @@ class Encoders:
         self, allowed_special: Specials, disallowed_special: Specials = ()
     ) -> tuple[TextEncoder, TextEncoder | None]:
         """Return an encoder by the allowed special tokens, and one that finds disallowed ones."""
+        if allowed_special == () and disallowed_special == "all":  # tiktoken's defaults
+            return self.encoder(Chosen()), self.usual
         if disallowed_special == () and type(allowed_special) in _COLLECTIONS:
             known = self._encoders.get(Chosen(frozenset(allowed_special)))
             if known is not None:

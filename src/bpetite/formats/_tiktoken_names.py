@@ -129,6 +129,21 @@ def from_name(name: str) -> tuple[Vocabulary, Reference | None]:
             f"tiktoken has no encoding and no model {name!r}; its encodings are "
             f"{', '.join(ENCODINGS)}, and Tokenizer.load reads a file"
         )
+    found = read_encoding(encoding)
+    if encoding == "o200k_harmony":
+        warnings.warn(
+            "o200k_harmony has two literals of the id 200018: here <|endofprompt|> is the special "
+            "token, and <|reserved_200018|> is text",
+            stacklevel=3,  # the caller of Tokenizer.from_tiktoken
+        )
+    return found
+
+
+def read_encoding(encoding: str) -> tuple[Vocabulary, Reference | None]:
+    """Return the vocabulary of an encoding, from tiktoken's cache, and its reference.
+
+    Raises FileNotFoundError if the file is not in the cache, ValueError if it has another content.
+    """
     ranks, _, special_tokens = ENCODINGS[encoding]
     file = _cached(f"{ranks}.tiktoken")
     if file is None:
@@ -138,12 +153,6 @@ def from_name(name: str) -> tuple[Vocabulary, Reference | None]:
         raise FileNotFoundError(
             f"{encoding} is not in tiktoken's cache, {cache_folder()}; tiktoken.get_encoding("
             f"{encoding!r}) downloads it once, or Tokenizer.load reads a copy of {ranks}.tiktoken"
-        )
-    if encoding == "o200k_harmony":
-        warnings.warn(
-            "o200k_harmony has two literals of the id 200018: here <|endofprompt|> is the special "
-            "token, and <|reserved_200018|> is text",
-            stacklevel=3,  # the caller of Tokenizer.from_tiktoken
         )
     return Tiktoken().read(Source(file, special_tokens=special_tokens))
 

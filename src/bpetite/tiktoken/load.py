@@ -1,0 +1,35 @@
+"""Ranks from a file of them, as other programs import this function of tiktoken."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from bpetite.formats._tiktoken import from_base64
+from bpetite.formats._tiktoken_names import cache_folder
+
+
+def load_tiktoken_bpe(tiktoken_bpe_file: str, expected_hash: str | None = None) -> dict[bytes, int]:
+    """Return the rank of each token in a file: a path, or an address that tiktoken has in cache.
+
+    Raises FileNotFoundError for an address that is not in the cache, since nothing is downloaded.
+    Raises ValueError if `expected_hash` is not the SHA-256 of the content, and for a line that is
+    not a token in base64 and its rank.
+    """
+    path = Path(tiktoken_bpe_file)
+    if "://" in tiktoken_bpe_file:
+        path = cache_folder() / hashlib.sha1(tiktoken_bpe_file.encode()).hexdigest()
+        if not path.exists():
+            raise FileNotFoundError(f"{path}: {tiktoken_bpe_file} is not in the cache")
+    data = path.read_bytes()
+    if expected_hash and hashlib.sha256(data).hexdigest() != expected_hash:
+        raise ValueError(f"{path}: the SHA-256 is not {expected_hash}; remove the file")
+    ranks = {}
+    for number, line in enumerate(data.splitlines(), 1):
+        if line:
+            try:
+                token, rank = line.split()
+                ranks[from_base64(token)] = int(rank)
+            except ValueError:
+                raise ValueError(f"{path}: line {number} is not a token and its rank") from None
+    return ranks

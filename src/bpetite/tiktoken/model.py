@@ -1,0 +1,36 @@
+"""Which encoding a model uses, by tiktoken's tables."""
+
+from __future__ import annotations
+
+from bpetite.formats._tiktoken_names import ENCODINGS
+from bpetite.tiktoken.core import Encoding
+from bpetite.tiktoken.registry import get_encoding
+
+_NAMES = {model: name for name, encoding in ENCODINGS.items() for model in encoding.models}
+
+MODEL_TO_ENCODING = {model: name for model, name in _NAMES.items() if model[-1] != "*"}
+"""The encoding of each model."""
+
+MODEL_PREFIX_TO_ENCODING = {model[:-1]: name for model, name in _NAMES.items() if model[-1] == "*"}
+"""The encoding of all models whose names begin so; the longest such beginning counts."""
+
+
+def encoding_name_for_model(model_name: str) -> str:
+    """Return the name of the encoding that a model uses.
+
+    >>> encoding_name_for_model("gpt-4o-2024-08-06")
+    'o200k_base'
+
+    Raises KeyError for an unknown model.
+    """
+    if model_name in MODEL_TO_ENCODING:
+        return MODEL_TO_ENCODING[model_name]
+    prefixes = [prefix for prefix in MODEL_PREFIX_TO_ENCODING if model_name.startswith(prefix)]
+    if not prefixes:
+        raise KeyError(f"no encoding is known for the model {model_name!r}; use get_encoding")
+    return MODEL_PREFIX_TO_ENCODING[max(prefixes, key=len)]
+
+
+def encoding_for_model(model_name: str) -> Encoding:
+    """Return the encoding that a model uses. Raises KeyError for an unknown model."""
+    return get_encoding(encoding_name_for_model(model_name))

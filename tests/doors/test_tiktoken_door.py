@@ -1,0 +1,566 @@
+"""`bpetite.tiktoken` returns what tiktoken returns, and raises errors of the same classes."""
+
+from __future__ import annotations
+
+import array
+import copy
+import hashlib
+import inspect
+import pickle
+import random
+import sys
+from collections.abc import Callable
+from functools import cache, partial
+from operator import methodcaller
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tiktoken
+import tiktoken.load
+import tiktoken.model
+from hypothesis import given
+from hypothesis import strategies as st
+from support import DATA
+from tools.public import public_encoding, public_file
+
+import bpetite.tiktoken as door
+from bpetite import Tokenizer
+from bpetite.formats._tiktoken_names import ENCODINGS
+from bpetite.tiktoken import core, load, model, registry
+from conftest import TEXTS
+
+GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
+WORDS = r"[^ ]+| +"
+
+BYTES = {bytes([byte]): byte for byte in range(256)}
+
+LITERALS = ("<|endoftext|>", "<|a|>", "<|b|>")
+
+Pair = tuple[tiktoken.Encoding, door.Encoding]
+
+
+def pair_of(**arguments: Any) -> Pair:
+    """Return tiktoken's Encoding and ours."""
+    return tiktoken.Encoding(**arguments), door.Encoding(**arguments)
+
+
+@cache
+def small(name: str) -> Pair:
+    """Return both Encodings of a vocabulary trained on TEXTS."""
+    pattern, specials = {
+        "gpt2": (GPT2, {LITERALS[0]: 1000}),
+        "words": (WORDS, {LITERALS[0]: 900, LITERALS[1]: 5000, LITERALS[2]: 902}),
+        "shared id": (GPT2, {LITERALS[0]: 800, LITERALS[1]: 300, LITERALS[2]: 799}),
+        "no special": (GPT2, {}),
+    }[name]
+    trained = Tokenizer.train([text * 3 for text in TEXTS.values()], 700, special_tokens=())
+    ranks = {trained.token_bytes(id): id for id in trained.ids}
+    arguments = {"pat_str": pattern, "mergeable_ranks": ranks, "special_tokens": specials}
+    return pair_of(name=name, **arguments)
+
+
+@cache
+def public(name: str) -> Pair:
+    """Return both Encodings of a public vocabulary."""
+    if not DATA.exists():
+        pytest.skip("needs the public files")
+    theirs = public_encoding(name, DATA)
+    ranks, specials = theirs._mergeable_ranks, theirs._special_tokens
+    return theirs, door.Encoding(
+        name, pat_str=theirs._pat_str, mergeable_ranks=ranks, special_tokens=specials
+    )
+
+
+SMALL = ("gpt2", "words", "shared id", "no special")
+PUBLIC = ("gpt2", "cl100k_base", "o200k_base", "o200k_harmony")
+
+
+@pytest.fixture(params=[*SMALL, *(f"public {name}" for name in PUBLIC)])
+def pair(request: pytest.FixtureRequest) -> Pair:
+    """Both Encodings of one vocabulary."""
+    name: str = request.param
+    return public(name.removeprefix("public ")) if name.startswith("public") else small(name)
+
+
+def outcome(call: Callable[[Any], Any], encoding: Any) -> Any:
+    """Return the result of a call, or the class of its error."""
+    try:
+        result = call(encoding)
+    except Exception as error:
+        return type(error)
+    return result.tolist() if isinstance(result, np.ndarray) else result
+
+
+def token_bytes(id: int, encoding: Any) -> Any:
+    """Return the bytes of an id."""
+    return encoding.decode_single_token_bytes(id)
+
+
+def check(pair: Pair, *calls: Callable[[Any], Any]) -> None:
+    """Check that calls give equal results, or errors of one class, for both Encodings."""
+    theirs, ours = pair
+    assert [outcome(call, ours) for call in calls] == [outcome(call, theirs) for call in calls]
+
+
+PARTS = (*LITERALS, "<|endofprompt|>", "<|reserved_200018|>", "<|", "\ud83d", "\udc4d", "\ud800")
+
+texts = st.lists(
+    st.sampled_from(PARTS)
+    | st.sampled_from(sorted(TEXTS.values())).map(lambda text: text[:20])
+    | st.text(max_size=8),
+    max_size=5,
+).map("".join)
+
+literals = st.frozensets(st.sampled_from((*LITERALS, "<|unknown|>", "a", "<|", "<|endofprompt|>")))
+allowed = st.sampled_from(["all", frozenset()]) | literals
+disallowed = st.sampled_from(["all", ()]) | literals | literals.map(list)
+
+
+@given(st.sampled_from(SMALL), texts, allowed, disallowed)
+def test_encode_gives_the_ids_of_tiktoken(name: str, text: str, yes: Any, no: Any) -> None:
+    options = {"allowed_special": yes, "disallowed_special": no}
+    batch = [text, "a", text[:3]]
+    check(
+        small(name),
+        lambda each: each.encode(text, **options),
+        lambda each: each.encode(text, allowed_special=yes),
+        lambda each: each.encode(text),
+        lambda each: each.encode_to_numpy(text, **options),
+        lambda each: each.encode_ordinary(text),
+        lambda each: each.encode_batch(batch, **options),
+        lambda each: each.encode_batch(batch, num_threads=1, disallowed_special=()),
+        lambda each: each.encode_ordinary_batch(batch, num_threads=2),
+        lambda each: each._encode_only_native_bpe(text),
+        lambda each: each._encode_bytes(text.encode("utf-8", "surrogatepass") + b"\xf0\x9f"),
+    )
+
+
+@given(st.sampled_from(SMALL), texts.filter(bool))
+def test_single_tokens_and_pieces_are_those_of_tiktoken(name: str, text: str) -> None:
+    data = text.encode("utf-8", "surrogatepass")
+    check(
+        small(name),
+        lambda each: each._encode_single_piece(text),
+        lambda each: each._encode_single_piece(data),
+        lambda each: each.encode_single_token(text),
+        lambda each: each.encode_single_token(data),
+        lambda each: each._encode_bytes(data),
+        lambda each: each._encode_bytes(data[1:-1]),
+    )
+
+
+@given(st.sampled_from(SMALL), texts, allowed)
+def test_unstable_ids_are_those_of_tiktoken(name: str, text: str, yes: Any) -> None:
+    def unstable(encoding: Any) -> Any:
+        stable, completions = encoding.encode_with_unstable(
+            text, allowed_special=yes, disallowed_special=()
+        )
+        return stable, {*map(tuple, completions)}
+
+    check(small(name), unstable)
+
+
+@given(st.sampled_from(SMALL), st.lists(st.integers(0, 1100), max_size=8), st.integers(0, 9999))
+def test_decode_gives_the_text_of_tiktoken(name: str, ids: list[int], id: int) -> None:
+    known = [each for each in ids if each < 700]
+    check(
+        small(name),
+        lambda each: each.decode(ids),
+        lambda each: each.decode(known),
+        lambda each: each.decode(known, "strict"),
+        lambda each: each.decode(known, errors="surrogateescape"),
+        lambda each: each.decode_bytes(known),
+        lambda each: each.decode_bytes(ids),
+        lambda each: each.decode_tokens_bytes(known),
+        lambda each: each.decode_tokens_bytes(ids),
+        lambda each: each.decode_with_offsets(known),
+        lambda each: each.decode_with_offsets(each.encode_ordinary("né 你🙂 " * (id % 3))),
+        lambda each: each.decode_batch([known, [], known[:1]]),
+        lambda each: each.decode_batch([known, ids], errors="strict", num_threads=1),
+        lambda each: each.decode_bytes_batch([known, []], num_threads=2),
+        lambda each: each.decode_single_token_bytes(id),
+        lambda each: each.is_special_token(id),
+    )
+
+
+TOKENS: tuple[Any, ...] = (
+    *((97, 98), b"ab", bytearray(b"ab"), range(97, 99), {97}, {97: 1}, "ab", None, 97, ["a"]),
+    *([True], [97.0], [-1], [2**32], [97, 2**40], [699_999_999], memoryview(b"ab"), [], [[97]]),
+    *(array.array("i", [97, 98]), np.array([97, 98]), np.array([97], "uint8"), np.array([97.0])),
+    np.array([[97]]),
+)
+
+
+@pytest.mark.parametrize("tokens", TOKENS, ids=repr)
+def test_sequences_of_ids_are_taken_as_in_tiktoken(tokens: Any) -> None:
+    check(
+        small("gpt2"),
+        lambda each: each.decode(tokens),
+        lambda each: each.decode_bytes(tokens),
+        lambda each: each.decode_tokens_bytes(tokens),
+        lambda each: each.decode_with_offsets(tokens),
+    )
+
+
+def test_an_iterator_is_no_sequence_of_ids() -> None:
+    check(
+        small("gpt2"),
+        lambda each: each.decode(iter([97])),
+        lambda each: each.decode_tokens_bytes(iter([97])),
+    )
+
+
+VALUES = ("a", b"a", bytearray(b"a"), memoryview(b"a"), [97], 97, None, 1.5, True, -1, "zzzz", ())
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_wrong_arguments_raise_the_class_of_tiktoken(value: Any) -> None:
+    check(
+        small("gpt2"),
+        lambda each: each.encode(value),
+        lambda each: each.encode(value, allowed_special="all"),
+        lambda each: each.encode_ordinary(value),
+        lambda each: each.encode_to_numpy(value),
+        lambda each: each.encode_single_token(value),
+        lambda each: each._encode_single_piece(value),
+        lambda each: each._encode_bytes(value),
+        lambda each: each.encode("a", allowed_special=value),
+        lambda each: each.encode("a", allowed_special=value, disallowed_special=()),
+        lambda each: each.encode("b", disallowed_special=value),
+        lambda each: each.decode_single_token_bytes(value),
+        lambda each: each.encode_batch([value]),
+        lambda each: each.encode_ordinary_batch([value]),
+        lambda each: each.encode_batch(value and [value, value]),
+        lambda each: each.is_special_token(value),
+        lambda each: each.decode([255], value),
+    )
+
+
+@pytest.mark.parametrize("count", [0, -1, None, "a", 3])
+def test_numbers_of_threads_are_those_of_tiktoken(count: Any) -> None:
+    check(
+        small("gpt2"),
+        lambda each: each.encode_batch(["a", "b"], num_threads=count),
+        lambda each: each.encode_ordinary_batch(["a", "b"], num_threads=count),
+        lambda each: each.decode_batch([[97], []], num_threads=count),
+        lambda each: each.decode_bytes_batch([[97], []], num_threads=count),
+    )
+
+
+def test_a_str_is_a_batch_of_its_characters() -> None:
+    check(small("gpt2"), lambda each: each.encode_batch("ab"))
+    check(small("gpt2"), lambda each: each.encode_ordinary_batch("ab"))
+
+
+def test_threads_of_a_batch_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[int] = []
+
+    def encode_batch(*_: object, threads: int, **__: object) -> list[object]:
+        given.append(threads)
+        return []
+
+    monkeypatch.setattr(Tokenizer, "encode_batch", encode_batch)
+    encoding = small("gpt2")[1]
+    encoding.encode_batch(["a"], num_threads=3)
+    encoding.encode_ordinary_batch(["a"], num_threads=5)
+    assert given == [3, 5]
+
+
+def test_values_are_those_of_tiktoken(pair: Pair) -> None:
+    check(
+        pair,
+        repr,
+        lambda each: each.name,
+        lambda each: each.n_vocab,
+        lambda each: each.max_token_value,
+        lambda each: each.eot_token,
+        lambda each: each.special_tokens_set,
+        lambda each: each.token_byte_values(),
+        lambda each: [outcome(partial(token_bytes, id), each) for id in IDS],
+        lambda each: [each.is_special_token(id) for id in IDS],
+    )
+
+
+IDS = (
+    *range(0, 2000, 7),
+    *range(50_250, 50_260),
+    *range(100_250, 100_280),
+    *range(199_990, 201_100),
+)
+
+
+TEXTS_AND_ODD_ONES = (*TEXTS.values(), "a\ud800b", "x\ud83d\udc4d<|endoftext|>")
+
+
+def test_texts_have_the_ids_of_tiktoken(pair: Pair) -> None:
+    texts = (*TEXTS_AND_ODD_ONES, "".join(TEXTS.values())[:5000])
+    options: tuple[dict[str, Any], ...] = (
+        {},
+        {"allowed_special": "all"},
+        {"disallowed_special": ()},
+    )
+
+    def ids(encoding: Any, method: str, **options: Any) -> Any:
+        return [outcome(methodcaller(method, t, **options), encoding) for t in texts]
+
+    for each in options:
+        check(pair, partial(ids, method="encode", **each))
+        check(pair, partial(ids, method="encode_to_numpy", **each))
+    check(pair, partial(ids, method="encode_ordinary"))
+
+
+def test_two_literals_of_one_id_both_count() -> None:
+    text = "a<|endofprompt|>b<|reserved_200018|>"
+    theirs, ours = public("o200k_harmony")
+    check(
+        (theirs, ours),
+        lambda each: each.encode(text, allowed_special="all"),
+        lambda each: each.encode(text),
+        lambda each: each.encode(text, allowed_special={"<|reserved_200018|>"}),
+        lambda each: each.encode(text, allowed_special={"<|endofprompt|>"}, disallowed_special=()),
+        lambda each: each.encode_batch([text, "a"], allowed_special="all"),
+        lambda each: each.encode_batch([text, "a"]),
+        lambda each: each.decode([200018]),
+        lambda each: each.decode([201088]),
+    )
+    assert ours.encode(text, allowed_special="all") == [64, 200018, 65, 200018]
+
+
+def test_public_unstable_ids_are_those_of_tiktoken() -> None:
+    theirs, ours = public("cl100k_base")
+    for text in ("hello fanta", "a\n \n ", "x 世", "", "  ", "it's 20", "naïve caf"):
+        stable, found = ours.encode_with_unstable(text)
+        expected = theirs.encode_with_unstable(text)
+        assert (stable, {*map(tuple, found)}) == (expected[0], {*map(tuple, expected[1])})
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"mergeable_ranks": {}},
+        {"mergeable_ranks": {**BYTES, "a": 300}},
+        {"mergeable_ranks": {**BYTES, b"ab": "1"}},
+        {"pat_str": "("},
+        {"pat_str": None},
+        {"special_tokens": None},
+        {"explicit_n_vocab": 5},
+        {"explicit_n_vocab": 258},
+        {"explicit_n_vocab": 257},
+        {"explicit_n_vocab": 0},
+        {"special_tokens": {"<|a|>": 400}, "explicit_n_vocab": 257},
+        {"special_tokens": {"a": 97}},
+        {"special_tokens": {"b": 97}},
+    ],
+    ids=repr,
+)
+def test_constructor_refuses_what_tiktoken_refuses(changed: dict[str, Any]) -> None:
+    arguments = {
+        "pat_str": WORDS,
+        "mergeable_ranks": BYTES,
+        "special_tokens": {"<|a|>": 256},
+        **changed,
+    }
+
+    def make(module: Any) -> str:
+        return repr(module.Encoding("small", **arguments))
+
+    assert outcome(make, door) == outcome(make, tiktoken)
+
+
+def test_a_pattern_that_leaves_text_out_is_refused() -> None:
+    with pytest.raises(ValueError, match="leaves text out, which tiktoken would drop"):
+        door.Encoding("small", pat_str=r"\p{L}+", mergeable_ranks=BYTES, special_tokens={})
+
+
+def test_signatures_are_those_of_tiktoken() -> None:
+    def parameters(function: Any) -> list[tuple[str, Any, Any]]:
+        found = inspect.signature(function).parameters.values()
+        return [(each.name, each.kind, each.default) for each in found]
+
+    names = [
+        name
+        for name in vars(tiktoken.Encoding)
+        if inspect.isfunction(getattr(tiktoken.Encoding, name))
+    ]
+    names.remove("__getstate__")
+    names.remove("__setstate__")
+    for name in names:
+        expected = parameters(getattr(tiktoken.Encoding, name))
+        assert (name, parameters(getattr(door.Encoding, name))) == (name, expected)
+    for name in door.__all__:
+        assert parameters(getattr(door, name)) == parameters(getattr(tiktoken, name))
+    assert parameters(load.load_tiktoken_bpe) == parameters(tiktoken.load.load_tiktoken_bpe)
+
+
+def test_names_of_models_are_those_of_tiktoken() -> None:
+    assert model.MODEL_TO_ENCODING == tiktoken.model.MODEL_TO_ENCODING
+    assert model.MODEL_PREFIX_TO_ENCODING == tiktoken.model.MODEL_PREFIX_TO_ENCODING
+    for name in ("gpt-4o-mini", "ft:gpt-4o:x", "ft:gpt-4:x", "gpt-4-turbo", "gpt-5.1", "gpt2"):
+        assert door.encoding_name_for_model(name) == tiktoken.encoding_name_for_model(name)
+    for name in ("cl100k_base", "llama", ""):
+        with pytest.raises(KeyError):
+            door.encoding_name_for_model(name)
+
+
+def test_names_of_encodings_are_those_of_tiktoken() -> None:
+    assert door.list_encoding_names() == tiktoken.list_encoding_names() == [*ENCODINGS]
+
+
+@pytest.mark.parametrize("name", [None, "unknown", 5])
+def test_an_unknown_encoding_is_a_value_error(name: Any) -> None:
+    with pytest.raises(ValueError, match="encoding"):
+        door.get_encoding(name)
+
+
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An empty cache, without encodings made before."""
+    monkeypatch.setattr(registry, "ENCODINGS", {})
+    monkeypatch.setattr(registry, "ENCODING_CONSTRUCTORS", None)
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def fill(cache_folder: Path, *files: str) -> None:
+    """Put public files into a cache, as tiktoken does."""
+    if not DATA.exists():
+        pytest.skip("needs the public files")
+    for file in files:
+        address = f"https://openaipublic.blob.core.windows.net/encodings/{file}"
+        name = hashlib.sha1(address.encode()).hexdigest()
+        cache_folder.joinpath(name).write_bytes(public_file(file, DATA))
+
+
+@pytest.mark.parametrize("name", ["cl100k_base", "o200k_base", "o200k_harmony"])
+def test_encodings_come_from_the_cache(name: str, names: Path) -> None:
+    fill(names, f"{ENCODINGS[name].file}.tiktoken")
+    encoding, expected = door.get_encoding(name), public(name)[0]
+    assert encoding._mergeable_ranks == expected._mergeable_ranks
+    assert encoding._special_tokens == expected._special_tokens
+    assert door.get_encoding(name) is encoding
+    text = "".join(TEXTS.values())
+    assert encoding.encode_ordinary(text) == expected.encode_ordinary(text)
+    assert pickle.loads(pickle.dumps(encoding)) is copy.copy(encoding) is encoding
+    again = door.Encoding(
+        "again",
+        pat_str=encoding._pat_str,
+        mergeable_ranks=encoding._mergeable_ranks,
+        special_tokens={"<|new|>": 300_000},
+    )
+    assert again.encode("men<|new|>", allowed_special="all")[-1] == 300_000
+
+
+def test_a_missing_file_is_asked_of_tiktoken(names: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tiktoken_ext import openai_public  # type: ignore[import-untyped]
+
+    arguments = {
+        "name": "p50k_base",
+        "pat_str": WORDS,
+        "mergeable_ranks": BYTES,
+        "special_tokens": {},
+    }
+    monkeypatch.setitem(openai_public.ENCODING_CONSTRUCTORS, "p50k_base", lambda: arguments)
+    assert door.encoding_for_model("text-davinci-003").encode("ab") == [97, 98]
+    monkeypatch.setitem(sys.modules, "tiktoken_ext.openai_public", None)
+    with pytest.raises(FileNotFoundError, match=f"^r50k_base is not in tiktoken's cache, {names}"):
+        door.get_encoding("r50k_base")
+
+
+@pytest.fixture
+def plugin(names: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of a plugin."""
+    import tiktoken_ext
+
+    monkeypatch.setattr(tiktoken_ext, "__path__", [*tiktoken_ext.__path__, str(names)])
+    monkeypatch.delitem(sys.modules, "tiktoken_ext.small_plugin", raising=False)
+    return names / "small_plugin.py"
+
+
+PLUGIN = """
+def small():
+    ranks = {bytes([byte]): byte for byte in range(256)}
+    return {"name": "small", "pat_str": "[^ ]+| +", "mergeable_ranks": ranks, "special_tokens": {}}
+
+ENCODING_CONSTRUCTORS = {NAME: small}
+"""
+
+
+def test_plugins_add_encodings(plugin: Path) -> None:
+    plugin.write_text(PLUGIN.replace("NAME", '"small"'))
+    assert door.list_encoding_names() == [*ENCODINGS, "small"]
+    assert door.get_encoding("small").encode("ab") == [97, 98]
+
+
+@pytest.mark.parametrize("content", ["", PLUGIN.replace("NAME", '"gpt2"')], ids=["none", "taken"])
+def test_a_bad_plugin_is_a_value_error(content: str, plugin: Path) -> None:
+    plugin.write_text(content)
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"^the plugin tiktoken_ext.small_plugin has "):
+            door.list_encoding_names()
+        sys.modules.pop("tiktoken_ext.small_plugin")
+
+
+@pytest.mark.parametrize(
+    "make", [copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))]
+)
+def test_copies_give_the_same_ids(make: Callable[[Any], Any]) -> None:
+    encoding = small("shared id")[1]
+    copied = make(encoding)
+    text = "".join(LITERALS) + "né 你🙂"
+    assert copied.encode(text, allowed_special="all") == encoding.encode(
+        text, allowed_special="all"
+    )
+    assert repr(copied) == repr(encoding)
+
+
+def test_ranks_are_read_as_by_tiktoken(tmp_path: Path) -> None:
+    path = tmp_path / "small.tiktoken"
+    path.write_bytes(b"YQ== 0\nYg== 1\n\nYWI= 2\n")
+    ranks = load.load_tiktoken_bpe(str(path))
+    assert ranks == tiktoken.load.load_tiktoken_bpe(str(path)) == {b"a": 0, b"b": 1, b"ab": 2}
+    with pytest.raises(ValueError, match="the SHA-256 is not 00"):
+        load.load_tiktoken_bpe(str(path), "00")
+    path.write_bytes(b"YQ== 0\nYg==\n")
+    with pytest.raises(ValueError, match="line 2 is not a token and its rank"):
+        load.load_tiktoken_bpe(str(path))
+
+
+def test_ranks_of_an_address_come_from_the_cache(names: Path) -> None:
+    address = "https://openaipublic.blob.core.windows.net/encodings/cl100k_base.tiktoken"
+    with pytest.raises(FileNotFoundError, match=f"{address} is not in the cache"):
+        load.load_tiktoken_bpe(address)
+    fill(names, "cl100k_base.tiktoken")
+    assert load.load_tiktoken_bpe(address) == public("cl100k_base")[0]._mergeable_ranks
+
+
+def test_our_tokenizer_takes_an_encoding_of_the_door() -> None:
+    encoding = small("gpt2")[1]
+    text = "".join(TEXTS.values())
+    assert Tokenizer.from_tiktoken(encoding).encode_ordinary(text) == encoding.encode_ordinary(text)
+
+
+def test_random_vocabularies_give_the_ids_of_tiktoken() -> None:
+    """Ranks of random tokens, which merges may never make, in random order."""
+    for seed in range(20):
+        rng = random.Random(seed)
+        tokens = {bytes(rng.choices(b"ab c", k=rng.randint(2, 5))) for _ in range(30)}
+        ids = rng.sample(range(600), 256 + len(tokens))
+        ranks = dict(zip([*BYTES, *sorted(tokens)], ids, strict=True))
+        pair = pair_of(
+            name="random", pat_str=WORDS, mergeable_ranks=ranks, special_tokens={"<|a|>": 700}
+        )
+        for _ in range(20):
+            text = "".join(rng.choices("ab c", k=rng.randint(1, 12)))
+            check(
+                pair,
+                methodcaller("encode", text),
+                methodcaller("_encode_single_piece", text),
+                methodcaller("_encode_bytes", text.encode() + b"\xff"),
+                methodcaller("_encode_only_native_bpe", text),
+            )
+
+
+def test_core_module_has_the_class() -> None:
+    assert core.Encoding is door.Encoding
