@@ -23,6 +23,7 @@ import tiktoken.model
 from hypothesis import given
 from hypothesis import strategies as st
 from support import DATA
+from support.engines import quick_once
 from tools.public import public_encoding, public_file
 
 import bpetite.tiktoken as door
@@ -30,6 +31,8 @@ from bpetite import Tokenizer
 from bpetite.formats._tiktoken_names import ENCODINGS
 from bpetite.tiktoken import core, load, model, registry
 from conftest import TEXTS
+
+pytestmark = quick_once
 
 GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
 WORDS = r"[^ ]+| +"

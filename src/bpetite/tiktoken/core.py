@@ -168,8 +168,7 @@ class Encoding:
             "allowed_special": allowed_special,
             "disallowed_special": disallowed_special,
         }
-        given = "".join(texts) if self._second_ids else ""
-        tokenizer, chosen = self._choose(given, texts, **options)
+        tokenizer, chosen = self._choose(texts, **options)
         if tokenizer is self._tokenizer:
             try:
                 ids: list[list[int]]
@@ -201,7 +200,7 @@ class Encoding:
         order. Raises UnicodeEncodeError for a lone surrogate.
         """
         ids = self._encode(text, allowed_special, disallowed_special)
-        tokenizer, chosen = self._choose(text, [text], allowed_special, ())
+        tokenizer, chosen = self._choose([text], allowed_special, ())
         raw, starts = tokenizer.encode_with_offsets(text, allowed_special=chosen["allowed_special"])
         special_ids = {*tokenizer.special_tokens.values()}
         tail = len([*takewhile(lambda id: id not in special_ids, reversed(raw))])
@@ -354,13 +353,11 @@ class Encoding:
         """
         if not isinstance(text, str):
             _refuse_text(text)
-        tokenizer, chosen = self._choose(text, [text], allowed_special, disallowed_special)
+        tokenizer, chosen = self._choose([text], allowed_special, disallowed_special)
         try:
             ids = tokenizer.encode(text, dtype=dtype, **chosen)
         except UnicodeEncodeError:
-            for literal in self._disallowed(allowed_special, disallowed_special):
-                if literal in text:
-                    _refuse(literal)
+            _refuse(_found(self._disallowed(allowed_special, disallowed_special), [text]))
             raise
         if tokenizer is self._tokenizer:
             return ids
@@ -369,20 +366,18 @@ class Encoding:
 
     def _choose(
         self,
-        given: str,
-        texts: Iterable[str],
+        texts: list[str],
         allowed_special: Literal["all"] | AbstractSet[str],
         disallowed_special: Literal["all"] | Collection[str],
     ) -> tuple[Tokenizer, dict[str, Any]]:
-        """Return the tokenizer for a text, and its arguments, which name no unknown literals.
+        """Return the tokenizer for texts, and its arguments, which name no unknown literals.
 
-        `given` is all of the texts, joined. Raises ValueError for a literal in a text that the
-        tokenizer would not find.
+        Raises ValueError for a disallowed literal that the tokenizer would not find.
         """
         if allowed_special is _NONE and disallowed_special == "all" and not self._second_ids:
             return self._tokenizer, {"allowed_special": (), "disallowed_special": "all"}
         tokenizer = self._tokenizer
-        if any(literal in given for literal in self._second_ids):
+        if _found(self._second_ids, texts):
             tokenizer = self._with_second_ids[0]
         known = tokenizer.special_tokens.keys()
         # The core is fastest with an empty tuple, and refuses names that it does not know.
@@ -395,9 +390,7 @@ class Encoding:
         disallowed: Any = () if allowed == "all" else "all"
         if disallowed_special != "all":
             literals = frozenset(disallowed_special or ())
-            for literal in literals - known:
-                if any(literal in text for text in texts):
-                    _refuse(literal)
+            _refuse(_found(literals - known, texts))
             disallowed = tuple(literals & known)
         return tokenizer, {"allowed_special": allowed, "disallowed_special": disallowed}
 
@@ -479,8 +472,15 @@ def _refuse_text(text: object) -> NoReturn:
     raise TypeError(f"text must be a str, got {type(text).__name__}")
 
 
-def _refuse(literal: str) -> NoReturn:
-    raise ValueError(
-        f"text has the disallowed special token {literal!r}; allow it with allowed_special="
-        f"{{{literal!r}}}, or take it for ordinary text with disallowed_special=()"
-    )
+def _found(literals: Iterable[str], texts: list[str]) -> list[str]:
+    """Return the literals that one of the texts has."""
+    return [literal for literal in literals if any(literal in text for text in texts)]
+
+
+def _refuse(literals: Iterable[str]) -> None:
+    """Raise ValueError for the first of some disallowed literals."""
+    for literal in literals:
+        raise ValueError(
+            f"text has the disallowed special token {literal!r}; allow it with allowed_special="
+            f"{{{literal!r}}}, or take it for ordinary text with disallowed_special=()"
+        )
