@@ -19,6 +19,9 @@ class Encoders(NamedTuple):
 
 _SPACES = b" \n\t"
 
+# Python takes them for white space, Unicode does not.
+_SEPARATORS = "\x1c\x1d\x1e\x1f"
+
 
 def spaces_at_end(tokens: Sequence[bytes], count: int) -> int:
     r"""Return how many tokens at the end may change, of which `count` are the last piece.
@@ -51,7 +54,7 @@ def completions(
             found.add(tuple(ids[: count + 1]))
     # White space at the end may be split from what is before it.
     head, last = _last_character(unstable)
-    if head and last.isspace():
+    if head and last.isspace() and last not in _SEPARATORS:
         parts = head, last.encode()
         found.add(tuple(id for part in parts for id in encoders.piece(part)))
     return [*map(list, found)]

@@ -374,8 +374,11 @@ class Encoding:
 
         Raises ValueError for a disallowed literal that the tokenizer would not find.
         """
-        if allowed_special is _NONE and disallowed_special == "all" and not self._second_ids:
-            return self._tokenizer, {"allowed_special": (), "disallowed_special": "all"}
+        if allowed_special is _NONE and disallowed_special in ("all", ()) and not self._second_ids:
+            return self._tokenizer, {
+                "allowed_special": (),
+                "disallowed_special": disallowed_special,
+            }
         tokenizer = self._tokenizer
         if _found(self._second_ids, texts):
             tokenizer = self._with_second_ids[0]
