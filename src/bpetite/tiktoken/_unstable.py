@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate, takewhile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate, pairwise, takewhile
 from typing import NamedTuple
 
 
@@ -13,7 +13,7 @@ class Encoders(NamedTuple):
 
     text: Callable[[str], list[int]]
     piece: Callable[[bytes], list[int]]
-    id_of: Callable[[bytes], int]
+    ranks: Mapping[bytes, int]
     bytes_of: Callable[[int], bytes]
 
 
@@ -45,7 +45,7 @@ def completions(
     The ids of such a text end with the first that reaches the end of `unstable`.
     """
     found: set[tuple[int, ...]]
-    found = {(encoders.id_of(token),) for token in _beginning(unstable, sorted_tokens)}
+    found = {(encoders.ranks[token],) for token in _beginning(unstable, sorted_tokens)}
     for at in range(1, len(unstable)):
         for token in _beginning(unstable[at:], sorted_tokens):
             ids = _encoded(unstable[:at] + token, encoders)
@@ -56,7 +56,7 @@ def completions(
     head, last = _last_character(unstable)
     if head and last.isspace() and last not in _SEPARATORS:
         parts = head, last.encode()
-        found.add(tuple(id for part in parts for id in encoders.piece(part)))
+        found.add(tuple(id for part in parts for id in _merged(part, encoders)))
     return [*map(list, found)]
 
 
@@ -71,7 +71,22 @@ def _encoded(data: bytes, encoders: Encoders) -> list[int]:
     try:
         return encoders.text(data.decode())
     except UnicodeDecodeError:
+        return _merged(data, encoders)
+
+
+def _merged(data: bytes, encoders: Encoders) -> list[int]:
+    """Return the ids of a piece. Here merges make a token too, which else is taken as it is."""
+    ranks = encoders.ranks
+    if data not in ranks:
         return encoders.piece(data)
+    parts = [data[at : at + 1] for at in range(len(data))]
+    while True:
+        joined = [left + right for left, right in pairwise(parts)]
+        found = [(ranks[token], at) for at, token in enumerate(joined) if token in ranks]
+        if not found:
+            return [ranks[part] for part in parts]
+        at = min(found)[1]
+        parts[at : at + 2] = [joined[at]]
 
 
 def _last_character(data: bytes) -> tuple[bytes, str]:

@@ -210,8 +210,8 @@ class Encoding:
         stable, unstable = ids[:-count], self.decode_bytes(ids[-count:])
         encoders = Encoders(
             self.encode_ordinary,
-            self._encode_single_piece,
-            self.encode_single_token,
+            self._tokenizer.encode_bytes,
+            self._mergeable_ranks,
             self.decode_single_token_bytes,
         )
         return stable, completions(unstable, self._sorted_tokens, encoders)
@@ -312,9 +312,7 @@ class Encoding:
 
     def _encode_single_piece(self, text_or_bytes: str | bytes) -> list[int]:
         """Return the ids of bytes that no pattern splits."""
-        data = _as_bytes(text_or_bytes)
-        rank = self._mergeable_ranks.get(data)
-        return self._tokenizer.encode_bytes(data) if rank is None else [rank]
+        return self._tokenizer.encode_bytes(_as_bytes(text_or_bytes))
 
     def _encode_only_native_bpe(self, text: str) -> list[int]:
         """Return the ids of a text that the installed `regex` splits by `pat_str`."""
