@@ -6,8 +6,10 @@ import array
 import copy
 import hashlib
 import inspect
+import os
 import pickle
 import random
+import subprocess
 import sys
 from collections.abc import Callable
 from functools import cache, partial
@@ -346,6 +348,15 @@ def test_public_unstable_ids_are_those_of_tiktoken() -> None:
         check(public("cl100k_base"), partial(unstable, text, "all"))
 
 
+def test_a_completion_merges_what_is_else_taken_whole() -> None:
+    ranks = {**BYTES, b"abc": 256}
+    theirs, ours = pair_of(
+        name="whole", pat_str=r"[\s\S]+", mergeable_ranks=ranks, special_tokens={}
+    )
+    found = unstable("abc\n", "all", ours)
+    assert found == unstable("abc\n", "all", theirs) == ([], {(97, 98, 99, 10)})
+
+
 @pytest.mark.parametrize(
     "changed",
     [
@@ -498,14 +509,14 @@ ENCODING_CONSTRUCTORS = {NAME: small}
 
 
 def test_plugins_add_encodings(plugin: Path) -> None:
-    plugin.write_text(PLUGIN.replace("NAME", '"small"'))
+    plugin.write_text(PLUGIN.replace("NAME", '"small"'), "utf-8")
     assert door.list_encoding_names() == [*ENCODINGS, "small"]
     assert door.get_encoding("small").encode("ab") == [97, 98]
 
 
 @pytest.mark.parametrize("content", ["", PLUGIN.replace("NAME", '"gpt2"')], ids=["none", "taken"])
 def test_a_bad_plugin_is_a_value_error(content: str, plugin: Path) -> None:
-    plugin.write_text(content)
+    plugin.write_text(content, "utf-8")
     for _ in range(2):
         with pytest.raises(ValueError, match=r"^the plugin tiktoken_ext.small_plugin has "):
             door.list_encoding_names()
@@ -571,6 +582,28 @@ def test_random_vocabularies_give_the_ids_of_tiktoken() -> None:
                 methodcaller("_encode_only_native_bpe", text),
                 partial(unstable, text, "all"),
             )
+
+
+def test_tiktoken_is_not_imported(tmp_path: Path) -> None:
+    program = """
+import sys
+import bpetite.tiktoken as tiktoken
+ranks = {bytes([byte]): byte for byte in range(256)}
+encoding = tiktoken.Encoding("x", pat_str="[^ ]+| +", mergeable_ranks=ranks, special_tokens={})
+assert encoding.decode(encoding.encode("a b")) == "a b"
+assert "gpt2" in tiktoken.list_encoding_names()
+try:
+    tiktoken.get_encoding("gpt2")
+except FileNotFoundError:
+    pass
+print([name for name in sys.modules if name == "tiktoken" or name.startswith("tiktoken.")])
+"""
+    environment = {**os.environ, "TIKTOKEN_CACHE_DIR": str(tmp_path)}
+    block = "import sys; sys.modules['tiktoken_ext'] = None\n"
+    result = subprocess.run(
+        [sys.executable, "-c", block + program], capture_output=True, env=environment, timeout=60
+    )
+    assert (result.stdout.strip(), result.stderr) == (b"[]", b"")
 
 
 def test_core_module_has_the_class() -> None:
