@@ -4,7 +4,7 @@ SOURCE is tiktoken's source distribution, packed or not; without it, pip downloa
 names the door has. `--vocabularies` names a folder with cl100k_base.tiktoken, o200k_base.tiktoken,
 gpt2_vocab.json and gpt2_merges.txt: they fill a cache, since nothing is downloaded for the tests.
 The other public files follow from GPT-2's, and all are checked by their hashes. The exit code is
-that of pytest.
+pytest's.
 
 PYTHONPATH=src:scripts python -m tools.check_tiktoken [SOURCE] [--vocabularies FOLDER]
 """

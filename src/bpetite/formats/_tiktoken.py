@@ -231,10 +231,11 @@ def _check_known(vocabulary: Vocabulary, file: SourceFile) -> None:
 
 
 def _ranks(file: SourceFile) -> Mapping[bytes, int] | NativeVocabulary:
-    return ENGINE.read_ranks(file.data, _MAX_RANK, _MAX_TOKEN_BYTES) or _ranks_of_lines(file)
+    return ENGINE.read_ranks(file.data, _MAX_RANK, _MAX_TOKEN_BYTES) or ranks_of_lines(file)
 
 
-def _ranks_of_lines(file: SourceFile) -> dict[bytes, int]:
+def ranks_of_lines(file: SourceFile) -> dict[bytes, int]:
+    """Return the rank of each token. Raises ValueError for a line that is wrong."""
     ranks: dict[bytes, int] = {}
     for number, line in enumerate(file.data.splitlines(), 1):
         if not (words := line.split()):

@@ -100,7 +100,8 @@ ENCODINGS = {
 }
 """The encodings of tiktoken by name."""
 
-_OF_MODEL = {model: name for name, encoding in ENCODINGS.items() for model in encoding.models}
+OF_MODEL = {model: name for name, encoding in ENCODINGS.items() for model in encoding.models}
+"""The encoding of each model, and of each beginning of such names, which ends in "*"."""
 
 
 def encoding_of(name: str) -> str | None:
@@ -109,12 +110,13 @@ def encoding_of(name: str) -> str | None:
     >>> encoding_of("o200k_base"), encoding_of("gpt-4o-2024-08-06"), encoding_of("llama3")
     ('o200k_base', 'o200k_base', None)
     """
-    if name in ENCODINGS:
-        return name
-    if name in _OF_MODEL:
-        return _OF_MODEL[name]
+    return name if name in ENCODINGS else encoding_of_model(name)
+
+
+def encoding_of_model(name: str) -> str | None:
+    """Return the encoding of a model; None for another name. The longest beginning counts."""
     beginnings = (name[:end] + "*" for end in range(len(name), 1, -1))
-    return next((_OF_MODEL[each] for each in beginnings if each in _OF_MODEL), None)
+    return next((OF_MODEL[each] for each in (name, *beginnings) if each in OF_MODEL), None)
 
 
 def from_name(name: str) -> tuple[Vocabulary, Reference | None]:

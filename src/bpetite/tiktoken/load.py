@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from bpetite.formats._tiktoken import from_base64
+from bpetite.formats._files import SourceFile
+from bpetite.formats._tiktoken import ranks_of_lines
 from bpetite.formats._tiktoken_names import cache_folder
 
 
@@ -21,15 +22,7 @@ def load_tiktoken_bpe(tiktoken_bpe_file: str, expected_hash: str | None = None) 
         path = cache_folder() / hashlib.sha1(tiktoken_bpe_file.encode()).hexdigest()
         if not path.exists():
             raise FileNotFoundError(f"{path}: {tiktoken_bpe_file} is not in the cache")
-    data = path.read_bytes()
-    if expected_hash and hashlib.sha256(data).hexdigest() != expected_hash:
+    file = SourceFile(path)
+    if expected_hash and hashlib.sha256(file.data).hexdigest() != expected_hash:
         raise ValueError(f"{path}: the SHA-256 is not {expected_hash}; remove the file")
-    ranks = {}
-    for number, line in enumerate(data.splitlines(), 1):
-        if line:
-            try:
-                token, rank = line.split()
-                ranks[from_base64(token)] = int(rank)
-            except ValueError:
-                raise ValueError(f"{path}: line {number} is not a token and its rank") from None
-    return ranks
+    return ranks_of_lines(file)

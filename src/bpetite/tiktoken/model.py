@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from bpetite.formats._tiktoken_names import ENCODINGS
+from bpetite.formats._tiktoken_names import OF_MODEL, encoding_of_model
 from bpetite.tiktoken.core import Encoding
 from bpetite.tiktoken.registry import get_encoding
 
-_NAMES = {model: name for name, encoding in ENCODINGS.items() for model in encoding.models}
-
-MODEL_TO_ENCODING = {model: name for model, name in _NAMES.items() if model[-1] != "*"}
+MODEL_TO_ENCODING = {model: name for model, name in OF_MODEL.items() if not model.endswith("*")}
 """The encoding of each model."""
 
-MODEL_PREFIX_TO_ENCODING = {model[:-1]: name for model, name in _NAMES.items() if model[-1] == "*"}
+MODEL_PREFIX_TO_ENCODING = {
+    model[:-1]: name for model, name in OF_MODEL.items() if model[-1] == "*"
+}
 """The encoding of all models whose names begin so; the longest such beginning counts."""
 
 
@@ -23,12 +23,10 @@ def encoding_name_for_model(model_name: str) -> str:
 
     Raises KeyError for an unknown model.
     """
-    if model_name in MODEL_TO_ENCODING:
-        return MODEL_TO_ENCODING[model_name]
-    prefixes = [prefix for prefix in MODEL_PREFIX_TO_ENCODING if model_name.startswith(prefix)]
-    if not prefixes:
+    name = encoding_of_model(model_name)
+    if name is None:
         raise KeyError(f"no encoding is known for the model {model_name!r}; use get_encoding")
-    return MODEL_PREFIX_TO_ENCODING[max(prefixes, key=len)]
+    return name
 
 
 def encoding_for_model(model_name: str) -> Encoding:
