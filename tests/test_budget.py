@@ -18,7 +18,7 @@ from unittest import mock
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support import DATA
+from support import DATA, reference
 from support.examples import few_examples, slow_except
 from support.times import best_time
 
@@ -174,9 +174,11 @@ def test_a_run_of_symbols_is_cut_as_long_as_fits(character: str, budget: int, le
 # Chunks
 
 
-def checked(tokenizer: Tokenizer, text: str, budget: int, overlap: int = 0) -> list[Chunk]:
+def checked(
+    tokenizer: Tokenizer, text: str, budget: int, overlap: int = 0, **options: Any
+) -> list[Chunk]:
     """Return the chunks of a text, which obey the laws of chunks."""
-    chunks = list(tokenizer.chunks(text, budget, overlap=overlap))
+    chunks = list(tokenizer.chunks(text, budget, overlap=overlap, **options))
     for chunk in chunks:
         assert chunk.text == text[chunk.start : chunk.end] != ""
         assert chunk.ids == tokenizer.encode(chunk.text)
@@ -272,6 +274,67 @@ def test_a_chunk_is_json() -> None:
         assert encoders.jsonable_encoder(chunk) == values
 
 
+# Chunks of lines
+
+KINDS = {"line": ("line",), "paragraph": ("paragraph", "line")}
+
+lines = st.lists(
+    st.sampled_from([*CHARACTERS, "\n", "\n\n", "\n \n", "\r\n\r\n", "a\n", "    b\n"]),
+    max_size=24,
+).map("".join)
+
+
+def check_ends(tokenizer: Tokenizer, text: str, budget: int, overlap: int, at: Any) -> None:
+    """Check that each chunk begins and ends as in the textbook, where that says anything."""
+    last_end = 0
+    for chunk in checked(tokenizer, text, budget, overlap, at=at):
+        places = (
+            (start, reference.preferred_end(text, start, last_end, budget, tokenizer.count, kind))
+            for kind in KINDS[at]
+            for start in (chunk.start, last_end)
+        )
+        expected = next((place for place in places if place[1]), None)
+        assert expected in (None, (chunk.start, chunk.end))
+        last_end = chunk.end
+
+
+@given(tokenizers, lines, st.integers(12, 20), st.integers(0, 11), st.sampled_from([*KINDS]))
+def test_chunks_end_at_the_last_line_within_the_budget(
+    tokenizer: Tokenizer, text: str, budget: int, overlap: int, at: str
+) -> None:
+    check_ends(tokenizer, text, budget, 0, at)
+    check_ends(tokenizer, text, budget, overlap, at)
+
+
+@pytest.mark.parametrize("at", KINDS)
+@pytest.mark.parametrize("text_case", TEXTS)
+def test_chunks_of_lines_of_every_kind_of_text(text_case: str, at: str) -> None:
+    text = TEXTS[text_case][:2000]
+    for budget in (12, 50):
+        check_ends(tokenizer_of("gpt2", with_literals=True), text, budget, 0, at)
+        check_ends(tokenizer_of("o200k"), text, budget, budget // 4, at)
+
+
+def test_chunks_prefer_paragraphs_to_lines_and_lines_to_words() -> None:
+    tokenizer = Tokenizer.train("", 256, special_tokens=())
+    text = "one\n\ntwo\nsix b c d\n \r\n\nten"
+    expected = {
+        "line": ["one\n\ntwo\n", "six b c d\n", " \r\n\nten"],
+        "paragraph": ["one\n\n", "two\n", "six b c d\n", " \r\n\nten"],
+    }
+    for at, texts in expected.items():
+        assert [chunk.text for chunk in checked(tokenizer, text, 10, at=at)] == texts
+
+
+def test_an_overlap_gives_way_to_a_whole_line() -> None:
+    tokenizer = Tokenizer.train("", 256, special_tokens=())
+    text = "a b\nc d\n1 2 3 4\n"
+    chunks = checked(tokenizer, text, 8, 4, at="line")
+    assert [chunk.text for chunk in chunks] == ["a b\nc d\n", "1 2 3 4\n"]
+    chunks = checked(tokenizer, text, 7, 2, at="line")
+    assert [chunk.text for chunk in chunks] == ["a b\n", "\nc d\n", "\n1 2 3", " 3 4\n"]
+
+
 # Ids around a text
 
 
@@ -345,6 +408,8 @@ def test_a_wrong_budget_is_refused() -> None:
         tokenizer.chunks("a", 3, overlap=3)
     with pytest.raises(ValueError, match='keep must be "start" or "end", got \'middle\''):
         tokenizer.truncate("a", 3, keep="middle")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match='at must be "line", "paragraph" or None, got \'word\''):
+        tokenizer.chunks("a", 3, at="word")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="which is not a special token of this vocabulary"):
         tokenizer.fits("a", 3, allowed_special={"<|no|>"})
 
@@ -402,10 +467,12 @@ def test_chunks_take_linear_time(unit: str, normalizer: str) -> None:
     assert best_time(lambda: seconds(8 * size), limit) < limit
 
 
-def characters_read(tokenizer: Tokenizer, text: str, budget: int, overlap: int) -> int:
+def characters_read(
+    tokenizer: Tokenizer, text: str, budget: int, overlap: int, at: Any = None
+) -> int:
     """Return how many characters are encoded, counted or searched for the chunks of a text."""
     cutter = tokenizer._encoders.cutter("all", tokenizer._joiner.characters)
-    encode, count, splitter = cutter.encode, cutter._count, cutter._splitter
+    encode, count, splitter = cutter.encode, cutter.count, cutter._splitter
     read = 0
 
     def reading(function: Any) -> Any:
@@ -422,10 +489,10 @@ def characters_read(tokenizer: Tokenizer, text: str, budget: int, overlap: int) 
             read, start = read + at - start, at
             yield at
 
-    cutter.encode, cutter._count = reading(encode), reading(count)
+    cutter.encode, cutter.count = reading(encode), reading(count)
     cutter._splitter = mock.Mock(wraps=splitter, splits=splits, has_splits=splitter.has_splits)
-    chunks = [*cutter.chunks(text, budget, overlap)]
-    assert chunks == [*tokenizer.chunks(text, budget, overlap=overlap)]
+    chunks = [*cutter.chunks(text, budget, overlap, at)]
+    assert chunks == [*tokenizer.chunks(text, budget, overlap=overlap, at=at)]
     return read
 
 
@@ -444,6 +511,16 @@ def test_chunks_of_text_that_nfc_changes_read_linearly(unit: str, overlap: int) 
         for size in (1_200, 2_400)
     )
     assert whole < 2.5 * half
+
+
+@pytest.mark.parametrize("unit", ["\n", "\n \n", "  x\n", "x", "x " * 99 + "\n"], ids=ascii)
+def test_chunks_of_lines_read_linearly(unit: str) -> None:
+    tokenizer = tokenizer_of("gpt2")
+    half, whole = (
+        characters_read(tokenizer, (unit * size)[:size], 20, 4, "paragraph")
+        for size in (4_000, 8_000)
+    )
+    assert whole < 2.5 * half < 500 * 4_000
 
 
 def test_bytes_of_a_run_show_that_it_exceeds_a_budget() -> None:

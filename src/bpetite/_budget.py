@@ -8,11 +8,14 @@ these two are tried one by one.
 
 from __future__ import annotations
 
+import re
 import sys
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import chain
+from typing import Final, Literal, NamedTuple
 
 from bpetite._arguments import raise_in_whole
 from bpetite._decoder import characters_in
@@ -82,6 +85,16 @@ _ANCHOR_SLACK = 2
 # Cuts of up to this length are counted from the safe split, without an anchor.
 _MAX_UNANCHORED = 2048
 
+# Of more ends of lines that may exceed the budget, not all are tried.
+_MAX_TRIED_ENDS = 32
+
+ChunkEnd = Literal["line", "paragraph"]
+
+# The ends that a chunk prefers, best first. A paragraph ends behind the blank lines after it.
+_LINE_END = re.compile(r"\n")
+_PARAGRAPH_END = re.compile(r"\n(?:[^\S\n]*+\n)++")
+PREFERRED_ENDS: Final = {"line": (_LINE_END,), "paragraph": (_PARAGRAPH_END, _LINE_END)}
+
 # Unicode Standard Annex 15 names the worst case of NFKD. That of NFD is 4, but costs nothing here.
 _MAX_DECOMPOSITION = 18
 
@@ -106,7 +119,7 @@ class TextCutter:
         dropped: bool,
     ) -> None:
         self.encode = encode
-        self._count = count
+        self.count = count
         self._bytes_of = bytes_of
         self.characters = characters
         self._splitter = splitter
@@ -117,12 +130,12 @@ class TextCutter:
         """Return whether a text has at most `budget` ids."""
         with positions_in(text):
             search = _SplitSearch(self._splitter, text)
-            return self._prefix(text, 0, budget, search).fits == len(text)
+            return self.prefix_cut(text, 0, budget, search).fits == len(text)
 
     def prefix(self, text: str, budget: int) -> int:
         """Return the length of the longest prefix with at most `budget` ids."""
         with positions_in(text):
-            cut = self._prefix(text, 0, budget, _SplitSearch(self._splitter, text))
+            cut = self.prefix_cut(text, 0, budget, _SplitSearch(self._splitter, text))
             return self._longest_prefix(text, 0, budget, cut)
 
     def suffix(self, text: str, budget: int) -> int:
@@ -131,28 +144,36 @@ class TextCutter:
             cut = self._suffix(text, 0, len(text), budget)
             return self._longest_suffix(text, len(text), budget, cut)
 
-    def chunks(self, text: str, budget: int, overlap: int) -> Iterator[Chunk]:
+    def chunks(
+        self, text: str, budget: int, overlap: int, at: ChunkEnd | None = None
+    ) -> Iterator[Chunk]:
         """Yield parts of at most `budget` ids, in order, that end at safe splits if they can.
 
-        A part begins with at most `overlap` ids of the part before. Raises ValueError for a
-        character with more than `budget` ids.
+        With `at`, they end where a line or a paragraph does if they can. A part begins with at most
+        `overlap` ids of the part before. Raises ValueError for a character with more than `budget`
+        ids.
         """
         with positions_in(text):
-            yield from self._chunks(text, budget, overlap)
+            yield from self._chunks(text, budget, overlap, at)
 
-    def _chunks(self, text: str, budget: int, overlap: int) -> Iterator[Chunk]:
+    def _chunks(self, text: str, budget: int, overlap: int, at: ChunkEnd | None) -> Iterator[Chunk]:
         search = _SplitSearch(self._splitter, text)
-        window = _Window(self, text, budget, search) if self._has_measure(text) else None
+        lines = _LineSearch(self, text, budget, search, at) if at else None
+        has_window = lines is None and self._has_measure(text)
+        window = _Window(self, text, budget, search) if has_window else None
         start = last_end = 0
         while start < len(text):
             if window is not None:
                 end, ids = window.chunk(start)
+            elif lines is not None:
+                start, end = lines.chunk(start, last_end)
+                ids = self.encode(text[start:end])
             else:
-                cut = self._prefix(text, start, budget, search)
-                end = start + (cut.fits or self._near_prefix(text, start, budget, cut))
+                cut = self.prefix_cut(text, start, budget, search)
+                end = start + (cut.fits or self.near_prefix(text, start, budget, cut))
                 ids = self.encode(text[start:end])
             if end == start:
-                count = self._count(text[start])
+                count = self.count(text[start])
                 raise ValueError(
                     f"the character {text[start]!r} at position {start} has {count} ids, more "
                     f"than the {budget} that max_tokens leaves for text"
@@ -184,7 +205,7 @@ class TextCutter:
 
     # The last safe split that fits
 
-    def _prefix(self, text: str, start: int, budget: int, search: _SplitSearch) -> _Cut:
+    def prefix_cut(self, text: str, start: int, budget: int, search: _SplitSearch) -> _Cut:
         """Return the cut of `text[start:]`; `start` is the start of a text or a safe split."""
         size = first_characters(budget)
         while True:
@@ -292,7 +313,7 @@ class TextCutter:
         """Return the number of ids of `text[start:end]`, None if it exceeds a budget."""
         if end - start > first_characters(budget) and self._exceeds(text, start, end, budget):
             return None  # so no long text is encoded for a small budget
-        count = self._count(text[start:end])
+        count = self.count(text[start:end])
         return count if count <= budget else None
 
     def _exceeds(self, text: str, start: int, end: int, budget: int) -> bool:
@@ -325,7 +346,7 @@ class TextCutter:
         fits = start + cut.fits
 
         def count(near: int, far: int) -> int:
-            return self._count(text[fits + near : fits + far])
+            return self.count(text[fits + near : fits + far])
 
         return cut.fits + _longest(count, cut.exceeds - cut.fits, budget - cut.ids)
 
@@ -334,17 +355,17 @@ class TextCutter:
         fits = end - cut.fits
 
         def count(near: int, far: int) -> int:
-            return self._count(text[fits - far : fits - near])
+            return self.count(text[fits - far : fits - near])
 
         return cut.fits + _longest(count, cut.exceeds - cut.fits, budget - cut.ids)
 
-    def _near_prefix(self, text: str, start: int, budget: int, cut: _Cut) -> int:
+    def near_prefix(self, text: str, start: int, budget: int, cut: _Cut) -> int:
         """Return the length of a long prefix of `text[start:]` that fits."""
-        return _near(lambda _, far: self._count(text[start : start + far]), cut.exceeds, budget)
+        return _near(lambda _, far: self.count(text[start : start + far]), cut.exceeds, budget)
 
     def _near_suffix(self, text: str, end: int, budget: int, cut: _Cut) -> int:
         """Return the length of a long suffix of `text[:end]` that fits."""
-        return _near(lambda _, far: self._count(text[end - far : end]), cut.exceeds, budget)
+        return _near(lambda _, far: self.count(text[end - far : end]), cut.exceeds, budget)
 
     def cut_inside(self, text: str, start: int, ids: memoryview, first: int, budget: int) -> int:
         """Return where a prefix of `text[start:]` ends that fits, at or before `budget` ids."""
@@ -352,11 +373,11 @@ class TextCutter:
         at = start + self.characters(ids[first : first + number])
         while at > start + 1:
             is_boundary = first + number == len(ids) or self.is_boundary(ids, first + number)
-            if is_boundary and self._count(text[start:at]) <= budget:
+            if is_boundary and self.count(text[start:at]) <= budget:
                 return at
             number -= 1
             at -= characters_in(self._bytes_of[ids[first + number]])
-        return start + (self._count(text[start : start + 1]) <= budget)
+        return start + (self.count(text[start : start + 1]) <= budget)
 
 
 class _SplitSearch:
@@ -477,6 +498,80 @@ class _Window:
                 break
             size *= 2
         self._at, self._first = start, 0
+
+
+class _LineSearch:
+    """Finds chunks of a text that end where a line or a paragraph does, if one can.
+
+    An end is taken although it is no safe split, so the text up to it is counted by itself.
+    """
+
+    def __init__(
+        self, cutter: TextCutter, text: str, budget: int, search: _SplitSearch, at: ChunkEnd
+    ) -> None:
+        self._cutter = cutter
+        self._text = text
+        self._budget = budget
+        self._search = search
+        self._kinds = [_Ends(text, pattern) for pattern in PREFERRED_ENDS[at]]
+
+    def chunk(self, start: int, last_end: int) -> tuple[int, int]:
+        """Return the start and the end of a chunk that goes on behind `last_end`.
+
+        It begins at `start`; or at `last_end`, without an overlap, if only so it can end as
+        preferred.
+        """
+        starts = (start,) if start == last_end else (start, last_end)
+        reaches = [(each, *self._reach(each)) for each in starts]
+        for ends in self._kinds:
+            for each, _, limit in reaches:
+                end = self._last_end(each, ends.between(last_end, limit))
+                if end:
+                    return each, end
+        return reaches[0][:2]
+
+    def _reach(self, start: int) -> tuple[int, int]:
+        """Return where a chunk ends that prefers no ends, and where one ends at most."""
+        cutter, text, budget = self._cutter, self._text, self._budget
+        cut = cutter.prefix_cut(text, start, budget, self._search)
+        if cut.exceeds == cut.fits:
+            return start + cut.fits, start + cut.fits
+        limit = cut.exceeds - 1
+        near = 0
+        if not cut.fits or limit - cut.fits > first_characters(budget):
+            near = limit = cutter.near_prefix(text, start, budget, cut)
+        return start + (cut.fits or near), start + max(cut.fits, limit)
+
+    def _last_end(self, start: int, ends: Sequence[int]) -> int:
+        """Return the last of some ends that is within the budget, 0 without one."""
+        low, high = 0, len(ends)
+        while high - low > _MAX_TRIED_ENDS:
+            middle = (low + high) // 2  # the count hardly ever falls
+            low, high = (middle, high) if self._fits(start, ends[middle]) else (low, middle)
+        return next((end for end in reversed(ends[low:high]) if self._fits(start, end)), 0)
+
+    def _fits(self, start: int, end: int) -> bool:
+        return self._cutter.count(self._text[start:end]) <= self._budget
+
+
+class _Ends:
+    """The ends of the matches of a pattern in a text, and the end of the text.
+
+    They are found once, and forgotten once they are passed.
+    """
+
+    def __init__(self, text: str, pattern: re.Pattern[str]) -> None:
+        self._found = chain((match.end() for match in pattern.finditer(text)), [len(text)])
+        self._known: list[int] = []
+
+    def between(self, start: int, end: int) -> list[int]:
+        """Return the ends behind `start`, which never falls, up to `end`."""
+        known = self._known
+        del known[: bisect_right(known, start)]
+        while (not known or known[-1] <= end) and (found := next(self._found, 0)):
+            if found > start:
+                known.append(found)
+        return known[: bisect_right(known, end)]
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from bpetite._arguments import (
     TextErrors,
     Unit,
 )
-from bpetite._budget import Chunk
+from bpetite._budget import PREFERRED_ENDS, Chunk, ChunkEnd
 from bpetite._decoder import as_list
 from bpetite._encoders import Encoders, encoded, framed, without_special
 from bpetite._engine import ENGINE
@@ -625,16 +625,23 @@ class Tokenizer(VocabularyView, MakesStreams):
         max_tokens: int,
         *,
         overlap: int = 0,
+        at: ChunkEnd | None = None,
         allowed_special: Specials = "all",
         add_special_tokens: bool = False,
         errors: TextErrors = "strict",
     ) -> Iterator[Chunk]:
-        """Yield parts of a text, in order, that have at most `max_tokens` ids each.
+        r"""Yield parts of a text, in order, that have at most `max_tokens` ids each.
 
         A chunk ends where a piece ends whatever comes before and behind, if there is such a place;
         else between two characters. Without `overlap` the chunks, joined, are the text. With it, a
         chunk begins with at most `overlap` ids of the one before. `chunk.ids` is what `encode`
         returns for `chunk.text`, and `chunk.text` is `text[chunk.start:chunk.end]`.
+
+        With `at="line"`, a chunk ends at the last end of a line that is within `max_tokens`, if
+        there is one; with `at="paragraph"`, at the last end of a paragraph, else of a line. A line
+        ends behind a newline, and a paragraph behind the blank lines after it. The chunk has no
+        overlap where only so it can end there. Among more than 32 ends of lines in text without a
+        place where a piece surely ends, a later one may be within `max_tokens`: not all are tried.
 
         With `add_special_tokens`, each chunk has the ids that `encode` then adds, and they count.
         With `errors="replace"`, positions refer to the text after replacement.
@@ -645,19 +652,23 @@ class Tokenizer(VocabularyView, MakesStreams):
         Chunk(text='ab ab', start=0, end=5, ids=[256, 257])
         Chunk(text=' ab,', start=5, end=9, ids=[257, 44])
         Chunk(text=' ab', start=9, end=12, ids=[257])
+        >>> [chunk.text for chunk in tokenizer.chunks("ab\nab ab\nab", 3, at="line")]
+        ['ab\n', 'ab ab\n', 'ab']
 
         Raises the errors of `encode`. Raises ValueError for a `max_tokens` below 1, for an
-        `overlap` that is not below `max_tokens`, and for a character with more than `max_tokens`
-        ids. The ids that `add_special_tokens` adds are taken from `max_tokens` first.
+        `overlap` that is not below `max_tokens`, for another `at`, and for a character with more
+        than `max_tokens` ids. The ids that `add_special_tokens` adds are taken from `max_tokens`
+        first.
         """
         # A generator would check the arguments at its first step only.
         prefix, suffix = self._encoders.frame(add_special_tokens)
         budget = _arguments.check_budget(1, max_tokens, len(prefix) + len(suffix))
         overlap = _arguments.check_overlap(overlap, budget)
         string = _arguments.as_str(_arguments.text_of(text, errors))
-        chunks = self._encoders.cutter(allowed_special, self._joiner.characters).chunks(
-            string, budget, overlap
-        )
+        if at is not None and at not in PREFERRED_ENDS:
+            raise ValueError(f'at must be "line", "paragraph" or None, got {at!r}')
+        cutter = self._encoders.cutter(allowed_special, self._joiner.characters)
+        chunks = cutter.chunks(string, budget, overlap, at)
         if not prefix and not suffix:
             return chunks
         return (

@@ -81,6 +81,14 @@ def test_chunks_of_a_text_have_their_places() -> None:
     assert lines("12", "--overlap", "3", stdin=TEXT.encode()) == found
 
 
+@pytest.mark.parametrize("at", ["line", "paragraph"])
+def test_chunks_end_where_lines_do_on_request(at: Any) -> None:
+    text = f"{TEXT}\n{TEXT}\n\n{TEXT}"
+    found = [line["text"] for line in lines("60", "--at", at, "--text", text)]
+    assert found == [chunk.text for chunk in TOKENIZER.chunks(text, 60, at=at)]
+    assert found != [line["text"] for line in lines("60", "--text", text)]
+
+
 def test_chunks_have_ids_on_request() -> None:
     ids = [chunk.ids for chunk in TOKENIZER.chunks(TEXT, 12)]
     assert [line["ids"] for line in lines("12", "--with-ids", "text.txt")] == ids

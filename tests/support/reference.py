@@ -155,6 +155,23 @@ def decode(ids: Iterable[int], merges: Sequence[Pair], special_tokens: Mapping[s
     return b"".join(token_of[id] for id in ids).decode()
 
 
+# Chunks
+
+ENDS = {"line": r"\n", "paragraph": r"\n(?:[^\S\n]*\n)+"}
+
+
+def preferred_end(
+    text: str, start: int, after: int, budget: int, count: Callable[[str], int], kind: str
+) -> int | None:
+    """Return the last end of this kind behind `after` up to which the text is within a budget.
+
+    The end of the text is one of every kind. None means that there is no such end.
+    """
+    ends = [*(match.end() for match in regex.finditer(ENDS[kind], text)), len(text)]
+    within = [end for end in ends if end > after and count(text[start:end]) <= budget]
+    return max(within, default=None)
+
+
 # Streams: the result of each step, found in the whole text
 
 # The last byte has 64 values in a row, so every 64th code point shows all prefixes.

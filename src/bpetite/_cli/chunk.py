@@ -13,8 +13,11 @@ HELP = """divide documents into chunks within a budget of tokens: a JSON object 
 
 Each line has the text of a chunk, where it starts and ends in its document, in characters, and the
 number of its tokens. If there are several documents, it has the number of the document too. A
-chunk ends between two words if it can. Each document is loaded into memory."""
-EXAMPLE = "bpetite chunk --model model.json --max-tokens 200 --overlap 20 README.md"
+chunk ends between two words if it can; with --at, behind a line or a paragraph if it can. Each
+document is loaded into memory."""
+EXAMPLE = """\
+bpetite chunk --model model.json --max-tokens 200 --overlap 20 README.md
+bpetite chunk --model model.json --max-tokens 200 --at paragraph README.md"""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -27,6 +30,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=common.number(0, 2**63),
         default=0,
         help="begin a chunk with at most N tokens of the one before (default: 0)",
+    )
+    parser.add_argument(
+        "--at",
+        choices=("line", "paragraph"),
+        help="end chunks where a line ends; or where a paragraph ends, else a line",
     )
     parser.add_argument("--with-ids", action="store_true", help="write the ids of each chunk too")
     common.add_special(parser)
@@ -44,6 +52,7 @@ def run(options: argparse.Namespace) -> None:
             text,
             options.max_tokens,
             overlap=options.overlap,
+            at=options.at,
             allowed_special=options.allowed_special,
         )
         for chunk in _with_number(number, chunks):
