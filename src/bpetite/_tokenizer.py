@@ -20,7 +20,7 @@ from bpetite._arguments import (
     TextErrors,
     Unit,
 )
-from bpetite._budget import PREFERRED_ENDS, Chunk, ChunkEnd
+from bpetite._budget import PREFERRED_ENDS, Chunk
 from bpetite._decoder import as_list
 from bpetite._encoders import Encoders, encoded, framed, without_special
 from bpetite._engine import ENGINE
@@ -625,7 +625,7 @@ class Tokenizer(VocabularyView, MakesStreams):
         max_tokens: int,
         *,
         overlap: int = 0,
-        at: ChunkEnd | None = None,
+        at: Literal["line", "paragraph"] | None = None,
         allowed_special: Specials = "all",
         add_special_tokens: bool = False,
         errors: TextErrors = "strict",

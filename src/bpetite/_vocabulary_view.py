@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from html import escape
 from typing import Self
 
+from bpetite._pretokenizer import PATTERNS
 from bpetite._token_tables import TokenTables
 from bpetite._vocabulary import Pair, Vocabulary, as_id
 from bpetite.formats._fingerprint import fingerprint
+
+# A model's special tokens may be a thousand reserved ones.
+_SHOWN_LITERALS = 8
 
 
 class VocabularyView:
@@ -211,6 +216,24 @@ class VocabularyView:
             groups.append(_counted(others, "other token"))
         groups.append(_counted(len(special_ids), "special token"))
         return f"<Tokenizer: {count} ids = {' + '.join(groups)}>"
+
+    def _repr_html_(self) -> str:
+        """Return the table that a notebook shows."""
+        names = {pattern: name for name, pattern in PATTERNS.items()}
+        literals = [*map(repr, self.special_tokens)]
+        if len(literals) > _SHOWN_LITERALS:
+            literals[_SHOWN_LITERALS:] = [f"{len(literals) - _SHOWN_LITERALS} more"]
+        rows = {
+            "Tokenizer": repr(self).removeprefix("<Tokenizer: ").removesuffix(">"),
+            "pattern": ", then ".join(names.get(each, each) for each in self.patterns),
+            "special tokens": ", ".join(literals) or "none",
+        }
+        left = ' style="text-align: left"'
+        cells = (
+            f"<tr><th{left}>{key}</th><td{left}>{escape(text)}</td></tr>"
+            for key, text in rows.items()
+        )
+        return f"<table>{''.join(cells)}</table>"
 
 
 def _counted(count: int, noun: str) -> str:

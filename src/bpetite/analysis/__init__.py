@@ -4,7 +4,8 @@
 """
 
 from bpetite.analysis._embedding_map import embedding_map
-from bpetite.analysis._explain import ExplainedPiece, MergeStep, explain, merge_ids
+from bpetite.analysis._explain import ExplainedPiece, MergeStep, merge_ids
+from bpetite.analysis._explanation import Explanation, explain
 from bpetite.analysis._figures import Report
 from bpetite.analysis._page import page
 from bpetite.analysis._report import report
@@ -13,6 +14,7 @@ from bpetite.analysis._verifier import Verifier
 
 __all__ = [
     "ExplainedPiece",
+    "Explanation",
     "MergeStep",
     "Report",
     "Verifier",

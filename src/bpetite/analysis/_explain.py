@@ -1,4 +1,4 @@
-"""A text in, its pieces out with every merge of each: what `encode` did, step by step."""
+"""A piece in, every merge of it out: what `encode` did, step by step."""
 
 from __future__ import annotations
 
@@ -65,6 +65,7 @@ class ExplainedPiece:
     def states(self) -> Iterator[tuple[int, ...]]:
         """Yield the ids before the first step, then those after each step.
 
+        >>> from bpetite.analysis import explain
         >>> tokenizer = Tokenizer.train("ab ab ab", 258)
         >>> [list(piece.states()) for piece in explain(tokenizer, " ab")]
         [[(32, 97, 98), (32, 256), (257,)]]
@@ -77,44 +78,6 @@ class ExplainedPiece:
             nodes[at : at + 2] = [number]
             ids[at : at + 2] = [step.id]
             yield tuple(ids)
-
-
-def explain(
-    tokenizer: Tokenizer, text: str, *, allowed_special: Literal["all"] | Collection[str] = "all"
-) -> Iterator[ExplainedPiece]:
-    """Return an iterator over the pieces of a text, each with the merges that made its ids.
-
-    A piece begins as single bytes. Of all pairs of adjacent ids, the leftmost one of the lowest
-    rank is merged, again and again. The ids of all pieces, joined, are those of `Tokenizer.encode`.
-    Each piece is explained when the iterator reaches it, and its cost is O(n log n) in its bytes.
-
-    `allowed_special` is that of `Tokenizer.encode`. The pieces of a vocabulary with NFC are those
-    of the normalized text.
-
-    >>> tokenizer = Tokenizer.train("the hen then met the ten men", 262)
-    >>> for piece in explain(tokenizer, "then the"):
-    ...     print(repr(piece.text), piece.ids)
-    ...     for step in piece.steps:
-    ...         print(step.pair, step.rank, step.id, step.token, step.lost)
-    'then' (116, 260)
-    (101, 110) 0 256 b'en' (104, 101)
-    (104, 256) 4 260 b'hen' None
-    ' the' (257, 259)
-    (32, 116) 1 257 b' t' (104, 101)
-    (104, 101) 3 259 b'he' None
-
-    Raises TypeError for a `tokenizer` that is no `Tokenizer` and for a text that is no `str`.
-    Raises UnicodeEncodeError for a lone surrogate. Raises ValueError for an unknown special token
-    in `allowed_special`, and for a vocabulary with end_of_word_suffix, continuing_subword_prefix or
-    a token of unknown bytes.
-    """
-    if not isinstance(tokenizer, Tokenizer):
-        raise TypeError(f"tokenizer must be a Tokenizer, got {type(tokenizer).__name__}")
-    if not isinstance(text, str):
-        raise TypeError(f"text must be a str, got {type(text).__name__}")
-    ids = tokenizer.encode(text, allowed_special=allowed_special)
-    literals = tokenizer.special_tokens if allowed_special == "all" else {*allowed_special}
-    return _explained(tokenizer, _pieces(tokenizer, text, literals), ids)
 
 
 def merge_ids(tokenizer: Tokenizer) -> list[int]:
@@ -142,10 +105,10 @@ def _ids_by_bytes(tokenizer: Tokenizer) -> dict[bytes, int]:
     return {tokenizer.token_bytes(id): id for id in ids}
 
 
-def _pieces(
+def pieces_of(
     tokenizer: Tokenizer, text: str, literals: Collection[str]
 ) -> Iterator[tuple[bytes, str | None]]:
-    """Yield each piece, or the bytes of a special literal and the literal."""
+    """Return an iterator over the pieces, or the bytes of a special literal and the literal."""
     vocabulary = vocabulary_of(tokenizer)
     if vocabulary.stages.has_words:
         raise ValueError(
@@ -157,7 +120,7 @@ def _pieces(
     return encoder.with_special_tokens(special_tokens).pieces(text)
 
 
-def _explained(
+def explained(
     tokenizer: Tokenizer, pieces: Iterator[tuple[bytes, str | None]], ids: Sequence[int]
 ) -> Iterator[ExplainedPiece]:
     """Yield the explanation of each piece; `ids` are those of all pieces."""

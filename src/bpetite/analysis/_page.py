@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from statistics import median
 from typing import NamedTuple
 
 from bpetite.analysis import _charts as charts
+from bpetite.analysis._drawing import environment
 from bpetite.analysis._figures import Report, TextFigures, Use, VocabularyFigures
 
 MAX_VOCABULARIES = 3
@@ -20,10 +20,6 @@ _MAX_LANGUAGES = 29
 
 _PASSAGE_TOKENS = 60
 """The tokens after which a passage ends at the next common cut."""
-
-_TOKEN_CHARACTERS = 40
-
-_SIGNS = {" ": "·", "\n": "↵", "\r": "↵", "\t": "→"}
 
 
 def page(report: Report, command: str = "") -> str:
@@ -40,31 +36,13 @@ def page(report: Report, command: str = "") -> str:
 
     Raises ValueError for more than three vocabularies, ModuleNotFoundError without Jinja.
     """
-    try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "a page needs Jinja, which is not installed: pip install jinja2", name=error.name
-        ) from None
     if len(report.vocabularies) > MAX_VOCABULARIES:
         raise ValueError(
             f"a page shows at most {MAX_VOCABULARIES} vocabularies side by side, got "
             f"{len(report.vocabularies)}; leave some out, or take the figures from `to_dict`"
         )
-    environment = Environment(
-        loader=PackageLoader("bpetite.analysis", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "number": lambda value: f"{value:,}",
-        "percent": _percent,
-        "size": _size,
-        "signs": _signs,
-    }
-    template = environment.get_template("page.html.jinja")
+    filters = {"number": lambda value: f"{value:,}", "percent": _percent, "size": _size}
+    template = environment("a page", **filters).get_template("page.html.jinja")
     return template.render(
         report=report,
         vocabularies=report.vocabularies,
@@ -286,43 +264,6 @@ def _columns(rows: Sequence[Sequence[bytes]]) -> Iterator[Column]:
             starts[number] = end
         counts = [*map(len, column)]
         yield Column(column, max(counts) == 1, max(counts), min(counts))
-
-
-class Sign(NamedTuple):
-    """A part of a token as the page shows it: text, a sign for a character, or bytes."""
-
-    kind: str
-    text: str
-
-
-def _signs(token: bytes) -> Iterator[Sign]:
-    r"""Yield the parts of a token, at most 40 characters of it.
-
-    >>> [sign.text for sign in _signs(b" a\n")]
-    ['·', 'a', '↵']
-    >>> [*_signs(b"\xe2\x80")]
-    [Sign(kind='hex', text='E2 80')]
-    """
-    try:
-        text = token.decode("utf-8")
-    except UnicodeDecodeError:
-        dots = "…" if len(token) > _TOKEN_CHARACTERS else ""
-        yield Sign("hex", token[:_TOKEN_CHARACTERS].hex(" ").upper() + dots)
-        return
-    plain = ""
-    for character in text[:_TOKEN_CHARACTERS]:
-        is_plain = character.isprintable() and character not in _SIGNS
-        if is_plain or (plain and unicodedata.category(character).startswith("M")):
-            plain += character
-            continue
-        if plain:
-            yield Sign("text", plain)
-            plain = ""
-        yield Sign("sign", _SIGNS.get(character, f"\\u{{{ord(character):x}}}"))
-    if plain:
-        yield Sign("text", plain)
-    if len(text) > _TOKEN_CHARACTERS:
-        yield Sign("sign", "…")
 
 
 def _curve_data(report: Report) -> str:
