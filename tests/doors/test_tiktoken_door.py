@@ -11,12 +11,14 @@ import pickle
 import random
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from functools import cache, partial
 from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
+import fuzzing.door
 import numpy as np
 import pytest
 import tiktoken
@@ -587,6 +589,27 @@ def test_random_vocabularies_give_the_ids_of_tiktoken() -> None:
                 methodcaller("_encode_only_native_bpe", text),
                 partial(unstable, text, "all"),
             )
+
+
+@pytest.mark.parametrize(
+    "first", [0, *(pytest.param(at, marks=pytest.mark.slow) for at in range(20, 200, 20))]
+)
+def test_random_calls_give_what_tiktoken_gives(first: int) -> None:
+    """`scripts/fuzz door` makes calls like these for a minute."""
+    counts: Counter[str] = Counter()
+    assert [fuzzing.door.difference(seed, None, counts) for seed in range(first, first + 20)] == [
+        None
+    ] * 20
+    assert counts["comparisons"] > 1000
+
+
+def test_the_first_bad_text_of_a_batch_is_told() -> None:
+    check(
+        small("letters"),
+        lambda each: each.encode_batch(["a", LITERALS[0], None]),
+        lambda each: each.encode_batch(["a", None, LITERALS[0]]),
+        lambda each: each.encode_ordinary_batch([None], num_threads=0),
+    )
 
 
 def test_tiktoken_is_not_imported(tmp_path: Path) -> None:

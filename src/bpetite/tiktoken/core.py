@@ -162,20 +162,21 @@ class Encoding:
 
         Raises ValueError for `num_threads` below 1.
         """
-        texts = _checked_texts(text)
         check_threads(num_threads)
+        texts = [*text]
         options: dict[str, Any] = {
             "allowed_special": allowed_special,
             "disallowed_special": disallowed_special,
         }
-        tokenizer, chosen = self._choose(texts, **options)
-        if tokenizer is self._tokenizer:
-            try:
-                ids: list[list[int]]
-                ids = tokenizer.encode_batch(texts, threads=num_threads, **chosen)
-                return ids
-            except UnicodeEncodeError:
-                pass
+        if all(isinstance(each, str) for each in texts):
+            tokenizer, chosen = self._choose(texts, **options)
+            if tokenizer is self._tokenizer:
+                try:
+                    ids: list[list[int]]
+                    ids = tokenizer.encode_batch(texts, threads=num_threads, **chosen)
+                    return ids
+                except UnicodeEncodeError:
+                    pass
         return [self.encode(each, **options) for each in texts]
 
     def encode_ordinary_batch(self, text: list[str], *, num_threads: int = 8) -> list[list[int]]:
@@ -183,6 +184,7 @@ class Encoding:
 
         Raises ValueError for `num_threads` below 1.
         """
+        check_threads(num_threads)
         return self._tokenizer.encode_batch(
             _checked_texts(text), allowed_special=(), errors="replace", threads=num_threads
         )
