@@ -239,13 +239,12 @@ class Tokenizer(VocabularyView, MakesStreams):
         token in either argument, and for a `dtype` that cannot hold all ids.
         Raises TypeError for a wrong type.
         """
-        if (
-            disallowed_special is _NONE
-            and threads is _ONE_THREAD
-            and errors is _STRICT
-            and not add_special_tokens
-        ):
-            if dtype is None:
+        if threads is _ONE_THREAD and errors is _STRICT and not add_special_tokens:
+            if disallowed_special is _ALL and allowed_special is _NONE:  # tiktoken's defaults
+                text, disallowed_special = without_special(text, self._encoders.usual), _NONE
+            if disallowed_special is not _NONE:
+                pass
+            elif dtype is None:
                 encode = self._encode  # a local name: faster than a method call on an attribute
                 if allowed_special is _ALL:
                     return encode(text)

@@ -20,8 +20,12 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-# The default argument, compared by identity: the usual call is then shorter.
+# The usual arguments, compared by identity: the usual calls are then shorter. Equal arguments that
+# are other objects take the longer way to the same result.
 _NONE: Final[AbstractSet[str]] = frozenset()
+_ALL: Final = "all"
+_EMPTY: Final = ()
+_REPLACE: Final = "replace"
 
 _IDS_END = 1 << 32
 
@@ -116,8 +120,20 @@ class Encoding:
         Raises TypeError for a wrong type.
         """
         try:
+            if self._second_ids or type(text) is not str:
+                pass
+            elif allowed_special is _NONE:
+                if disallowed_special is _ALL:
+                    return self._tokenizer.encode(
+                        text, allowed_special=(), disallowed_special="all"
+                    )
+                if disallowed_special is _EMPTY:
+                    return self._tokenizer.encode_ordinary(text)
+            elif allowed_special is _ALL and disallowed_special is _ALL:
+                return self._tokenizer.encode(text)
             ids: list[int] = self._encode(text, allowed_special, disallowed_special)
         except UnicodeEncodeError:
+            _refuse(_found(self._disallowed(allowed_special, disallowed_special), [text]))
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
             ids = self._encode(text, allowed_special, ())
         return ids
@@ -239,11 +255,18 @@ class Encoding:
         Raises KeyError for an unknown id, OverflowError for an id that is not from 0 to 2**32 - 1,
         and TypeError for a wrong type.
         """
+        if errors is _REPLACE and type(tokens) is list:
+            try:
+                return self._tokenizer.decode(tokens, errors="replace")
+            except (KeyError, TypeError):
+                pass
         return self.decode_bytes(tokens).decode("utf-8", errors=errors)
 
     def decode_bytes(self, tokens: Sequence[int]) -> bytes:
         """Return the bytes of ids, joined. Raises the errors of `decode`."""
-        if isinstance(tokens, (str, dict)) or not hasattr(tokens, "__getitem__"):
+        if type(tokens) is not list and (
+            isinstance(tokens, (str, dict)) or not hasattr(tokens, "__getitem__")
+        ):
             raise TypeError(f"tokens must be a sequence of int, got {type(tokens).__name__}")
         try:
             return self._tokenizer.decode_bytes(tokens)
@@ -374,11 +397,8 @@ class Encoding:
 
         Raises ValueError for a disallowed literal that the tokenizer would not find.
         """
-        if allowed_special is _NONE and disallowed_special in ("all", ()) and not self._second_ids:
-            return self._tokenizer, {
-                "allowed_special": (),
-                "disallowed_special": disallowed_special,
-            }
+        if allowed_special is _NONE and disallowed_special is _ALL and not self._second_ids:
+            return self._tokenizer, {"allowed_special": (), "disallowed_special": _ALL}
         tokenizer = self._tokenizer
         if _found(self._second_ids, texts):
             tokenizer = self._with_second_ids[0]
