@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 import bpetite
+import bpetite.tiktoken as door
 from bpetite import (
     CorpusWarning,
     DecodeStream,
@@ -83,6 +84,12 @@ class Objects:
         self.counts = PieceCounts.from_corpus(LONG_TEXT, threads=1)
         self.ids = self.tokenizer.encode(LONG_TEXT)  # the encoder of the Python engine is lazy
         self.tokenizer = pickle.loads(pickle.dumps(self.tokenizer))
+        self.encoding = door.Encoding(
+            "shared",
+            pat_str=self.tokenizer.patterns[0],
+            mergeable_ranks={token: id for id, token in enumerate(self.smaller.tokens[:300])},
+            special_tokens={END: 300, "<|other|>": 300},
+        )
 
     def path(self, name: str = "") -> Path:
         """Return a path that no other call returns."""
@@ -294,8 +301,36 @@ ARROW: dict[str, Use] = {
     "encode": lambda o: column(o).to_pylist(),
 }
 
+ENCODING: dict[str, Use] = {
+    "decode": lambda o: o.encoding.decode(o.encoding.encode_ordinary(LONG_TEXT)),
+    "decode_batch": lambda o: o.encoding.decode_batch([[97, 300], [98]], num_threads=2),
+    "decode_bytes": lambda o: o.encoding.decode_bytes([97, 300]),
+    "decode_bytes_batch": lambda o: o.encoding.decode_bytes_batch([[97, 300], [98]], num_threads=2),
+    "decode_single_token_bytes": lambda o: [*map(o.encoding.decode_single_token_bytes, range(300))],
+    "decode_tokens_bytes": lambda o: o.encoding.decode_tokens_bytes([97, 299]),
+    "decode_with_offsets": lambda o: o.encoding.decode_with_offsets([97, 300, 98]),
+    "encode": lambda o: [
+        o.encoding.encode(LONG_TEXT, allowed_special="all"),
+        o.encoding.encode(f"a<|other|>{END}\ud800", allowed_special={"<|other|>", END}),
+        o.encoding.encode("the hen\ud800"),
+    ],
+    "encode_batch": lambda o: o.encoding.encode_batch(TEXTS, num_threads=2, allowed_special="all"),
+    "encode_ordinary": lambda o: o.encoding.encode_ordinary(LONG_TEXT),
+    "encode_ordinary_batch": lambda o: o.encoding.encode_ordinary_batch(TEXTS, num_threads=2),
+    "encode_single_token": lambda o: [o.encoding.encode_single_token(each) for each in ("a", END)],
+    "encode_to_numpy": lambda o: o.encoding.encode_to_numpy(TEXT, allowed_special="all").tolist(),
+    "encode_with_unstable": lambda o: o.encoding.encode_with_unstable("the he")[0],
+    "eot_token": lambda o: o.encoding.eot_token,
+    "is_special_token": lambda o: o.encoding.is_special_token(300),
+    "n_vocab": lambda o: o.encoding.n_vocab,
+    "special_tokens_set": lambda o: sorted(o.encoding.special_tokens_set),
+    "token_byte_values": lambda o: o.encoding.token_byte_values(),
+    "copies": lambda o: pickle.loads(pickle.dumps(o.encoding)).encode("the hen"),
+}
+
 SHARED: dict[str, dict[str, Use]] = {
     "Tokenizer": TOKENIZER,
+    "Encoding": ENCODING,
     "PieceCounts": PIECE_COUNTS,
     "Corpus": CORPUS,
     "StreamVocabulary": STREAM_VOCABULARY,
@@ -306,6 +341,7 @@ SHARED: dict[str, dict[str, Use]] = {
 
 NEEDED_LIBRARIES = {
     "Tokenizer.from_tiktoken": ("tiktoken",),
+    "Encoding.encode_to_numpy": ("numpy",),
     **dict.fromkeys(["functions.page", "functions.report"], ("jinja2",)),
     **dict.fromkeys(["arrow.count", "arrow.decode", "arrow.encode"], ("pyarrow",)),
 }

@@ -355,6 +355,13 @@ def test_public_unstable_ids_are_those_of_tiktoken() -> None:
         check(public("cl100k_base"), partial(unstable, text, "all"))
 
 
+def test_white_space_that_is_a_special_token_is_stable() -> None:
+    pair = pair_of(
+        name="spaces", pat_str=GPT2, mergeable_ranks=BYTES, special_tokens={"\n \n": 300}
+    )
+    check(pair, partial(unstable, "a\n \n\n", "all"), partial(unstable, "\n \n \n \n ", "all"))
+
+
 def test_a_completion_merges_what_is_else_taken_whole() -> None:
     ranks = {**BYTES, b"abc": 256}
     theirs, ours = pair_of(

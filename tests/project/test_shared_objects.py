@@ -13,7 +13,7 @@ import pytest
 from fuzzing import threads
 
 import bpetite
-from bpetite import analysis, arrow, corpora
+from bpetite import analysis, arrow, corpora, tiktoken
 
 OWNED_BY_ONE_THREAD = ("DecodeStream", "DecodeStreamBatch", "EncodeStream")
 
@@ -64,9 +64,12 @@ def public(names: Iterable[str]) -> set[str]:
     return {name for name in names if not name.startswith("_")}
 
 
-@pytest.mark.parametrize("name", ["Tokenizer", "PieceCounts", "StreamVocabulary", "Corpus"])
+@pytest.mark.parametrize(
+    "name", ["Tokenizer", "PieceCounts", "StreamVocabulary", "Corpus", "Encoding"]
+)
 def test_threads_use_every_method_of_a_shared_object(name: str) -> None:
-    members = public(dir(getattr(bpetite, name, None) or getattr(corpora, name)))
+    [kind] = (vars(each)[name] for each in (bpetite, corpora, tiktoken) if name in vars(each))
+    members = public(dir(kind))
     assert members <= threads.SHARED[name].keys()
 
 
@@ -95,7 +98,7 @@ def test_threads_use_every_method_of_a_stream(tmp_path: Path) -> None:
 def test_every_public_class_is_shared_owned_or_plain_data() -> None:
     classes = {
         name
-        for module in (bpetite, corpora)
+        for module in (bpetite, corpora, tiktoken)
         for name in module.__all__
         if inspect.isclass(kind := getattr(module, name))
         and not issubclass(kind, Exception | tuple)

@@ -448,12 +448,15 @@ class Encoding:
         """Return how many ids at the end of a text may change if it goes on.
 
         These are the ids of the last piece and, if it begins with white space, all white space
-        before it. The text may be the end of what the ids stand for.
+        before it, up to a special token. The text may be the end of what the ids stand for.
         """
         if not text:
             return 0
         count = len(self._encode_single_piece(self._pieces_of(text)[-1]))
-        return spaces_at_end([*map(self.decode_single_token_bytes, ids)], count)
+        special_ids = {*self._tokenizer.special_tokens.values()}
+        is_special = special_ids.__contains__
+        tokens = [b"<" if is_special(id) else self.decode_single_token_bytes(id) for id in ids]
+        return spaces_at_end(tokens, count)
 
 
 def _parted(special_tokens: dict[str, int], ranks: set[int]) -> tuple[dict[str, int], ...]:
