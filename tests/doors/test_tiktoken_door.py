@@ -11,6 +11,8 @@ import pickle
 import random
 import subprocess
 import sys
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from functools import cache, partial
@@ -30,6 +32,7 @@ from support import DATA
 from support.engines import quick_once
 from tools.public import public_encoding, public_file
 
+import bpetite
 import bpetite.tiktoken as door
 from bpetite import Tokenizer
 from bpetite.formats._tiktoken_names import ENCODINGS
@@ -288,6 +291,51 @@ def test_threads_of_a_batch_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> No
     encoding.encode_batch(["a"], num_threads=3)
     encoding.encode_ordinary_batch(["a"], num_threads=5)
     assert given == [3, 5]
+
+
+def extra_threads(call: Callable[[], object]) -> int:
+    """Return the most threads that a call starts, -1 if this thread never runs meanwhile.
+
+    Python's switch interval is an hour, so this thread runs only if the call releases the GIL.
+    """
+    numbers = {len(os.listdir("/proc/self/task"))}
+    calling = max(numbers) + 1
+    found: list[int] = []
+    begun = threading.Event()
+
+    def run() -> None:
+        begun.set()
+        call()
+        found.append(max(numbers) - calling)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(3600)
+    try:
+        thread = threading.Thread(target=run)
+        thread.start()
+        begun.wait()
+        while thread.is_alive():
+            numbers.add(len(os.listdir("/proc/self/task")))
+            time.sleep(0.001)
+    finally:
+        sys.setswitchinterval(interval)
+    thread.join()
+    return found[0]
+
+
+@pytest.mark.skipif(bpetite.engine != "native", reason="the Python engine has one thread")
+@pytest.mark.skipif(sys.platform != "linux", reason="counts the threads of Linux")
+@pytest.mark.parametrize("method", ["encode_batch", "encode_ordinary_batch"])
+@pytest.mark.parametrize("count", [1, 3])
+def test_batches_use_so_many_threads_while_others_run(method: str, count: int) -> None:
+    texts = ["the hen then met ten men, né 你\n" * 10_000] * 12
+    encode = partial(getattr(small("letters")[1], method), texts, num_threads=count)
+    seen = -1
+    for _ in range(20):  # a busy machine may let this thread wait
+        seen = max(seen, extra_threads(encode))
+        if seen >= count - 1:
+            break
+    assert seen == count - 1
 
 
 def test_values_are_those_of_tiktoken(pair: Pair) -> None:
