@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -19,7 +20,15 @@ from support.examples import slow_except
 from support.programs import variables
 
 from bpetite import Tokenizer
-from bpetite.corpora import Corpus, TokenizeProgress, finish, tokenize, verify
+from bpetite.corpora import (
+    Corpus,
+    TokenizeProgress,
+    finish,
+    plan,
+    tokenize,
+    tokenize_parts,
+    verify,
+)
 from bpetite.corpora._folder import MANIFEST, Folder, Manifest
 from bpetite.corpora._token_files import FORMATS
 from bpetite.corpora._verify import first_documents
@@ -707,10 +716,10 @@ def test_a_receipt_of_another_format_is_named(tmp_path: Path) -> None:
     receipt = Path(".bpetite/receipts/00000.json")
     (tmp_path / "nanogpt" / receipt).write_bytes((tmp_path / "megatron" / receipt).read_bytes())
     (problem,) = verify(tmp_path / "nanogpt")
-    assert problem == f"{receipt}: foreign: the receipt of another format; remove it"
+    assert problem == f"{receipt}: foreign: the receipt of another run; remove it"
 
 
-def test_a_receipt_of_another_run_is_found_in_a_joined_file(tmp_path: Path) -> None:
+def test_a_receipt_of_another_run_is_refused(tmp_path: Path) -> None:
     folders = []
     for name in ("ten", "men"):
         (tmp_path / f"{name}.jsonl").write_text(json.dumps({"text": name}) + "\n")
@@ -720,4 +729,38 @@ def test_a_receipt_of_another_run_is_found_in_a_joined_file(tmp_path: Path) -> N
         assert verify(folders[-1]) == []
     receipt = Path(".bpetite/receipts/00000.json")
     (folders[0] / receipt).write_bytes((folders[1] / receipt).read_bytes())
-    assert verify(folders[0]) == ["manifest.json: shards is not what the plan and the receipts say"]
+    problem = f"{receipt}: foreign: the receipt of another run; remove it"
+    assert verify(folders[0]) == [problem]
+    (folders[0] / MANIFEST).unlink()
+    (tmp_path / "a.jsonl").write_bytes((tmp_path / "ten.jsonl").read_bytes())
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        tokenize(Corpus(tmp_path / "a.jsonl"), TOKENIZER, folders[0], "nanogpt")
+
+
+@pytest.mark.parametrize("format", sorted(FORMATS))
+@pytest.mark.parametrize("kept", ["nothing", "all but one file", "the manifest"])
+def test_token_files_that_are_gone_are_written_again(
+    kept: str, format: str, source: Path, folder: Path
+) -> None:
+    manifest = tokenize(Corpus(source), TOKENIZER, folder, format, part_bytes=4096)
+    before = contents(folder)
+    others = {MANIFEST, "vocabulary.json"}
+    gone = {
+        "nothing": [*before],
+        "all but one file": [MANIFEST, *sorted({*before} - others)[:1]],
+        "the manifest": [*{*before} - others],
+    }[kept]
+    for name in gone:
+        (folder / name).unlink()
+    with pytest.raises(ValueError, match="parts are not done, the first is part 0"):
+        finish(folder)
+    assert tokenize(Corpus(source), TOKENIZER, folder, format, part_bytes=4096) == manifest
+    assert contents(folder) == before
+    assert verify(folder) == []
+
+
+def test_parts_of_a_joined_folder_are_done(source: Path, folder: Path) -> None:
+    tokenize(Corpus(source), TOKENIZER, folder, "nanogpt", part_bytes=4096)
+    parts = plan(Corpus(source), TOKENIZER, folder, "nanogpt", part_bytes=4096)
+    assert tokenize_parts(parts)["documents"] == sum(map(bool, TEXTS))
+    assert not (folder / ".bpetite/shards").exists()

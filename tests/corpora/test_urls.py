@@ -195,11 +195,13 @@ def test_finished_parts_of_a_url_are_skipped(memory: str) -> None:
     assert verify(folder)[1:] == [
         f"{len(parts) - 2} of {len(parts)} parts are missing; the first is part 2"
     ]
-    put(f"{folder}/train_00000.bin", b"kept")
+    (shard,) = receipts[0]["shards"]
+    (size,) = (file["bytes"] for file in shard["files"] if file["name"] == "train_00000.bin")
+    put(f"{folder}/train_00000.bin", b"k" * size)
     assert [tokenize_part(part) for part in parts][:2] == receipts
     finish(folder)
     assert len(verify(folder)) == 1
-    assert "train_00000.bin: 4 bytes" in verify(folder)[0]
+    assert "train_00000.bin: damaged" in verify(folder)[0]
 
 
 def test_a_folder_of_another_run_is_refused_by_url(memory: str) -> None:

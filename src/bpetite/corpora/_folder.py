@@ -12,10 +12,11 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
@@ -41,6 +42,9 @@ VERSION = 1
 
 _READERS = 16
 """An object store takes some time to answer, but answers this many readers at once."""
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 Json = dict[str, Any]
 """An object of JSON."""
@@ -116,6 +120,11 @@ class Plan:
     settings: Settings
     parts: list[list[Source]]
 
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of the plan, which each receipt names."""
+        return _sha256(self.to_json())
+
     @classmethod
     def from_json(cls, document: Json) -> Plan:
         parts = [[Source(**source) for source in its] for its in document.pop("parts")]
@@ -166,6 +175,8 @@ class ShardFacts:
 class Receipt:
     """What was written for a part."""
 
+    plan: str
+    """`Plan.sha256`."""
     part: int
     counts: Counts
     shards: list[ShardFacts]
@@ -174,9 +185,17 @@ class Receipt:
 
     @classmethod
     def from_json(cls, document: Json) -> Receipt:
-        part, counts = document.pop("part"), Counts.taken(document)
+        plan, part = document.pop("plan"), document.pop("part")
+        counts = Counts.taken(document)
         shards = [*map(ShardFacts.from_json, document.pop("shards"))]
-        return cls(part, counts, shards, **{key: FileFacts(**it) for key, it in document.items()})
+        lists = {key: FileFacts(**facts) for key, facts in document.items()}
+        return cls(plan, part, counts, shards, **lists)
+
+    @property
+    def files(self) -> list[FileFacts]:
+        """All files of the part."""
+        lists = [] if self.bad_list is None else [self.bad_list]
+        return [*chain.from_iterable(shard.files for shard in self.shards), *lists]
 
     def to_json(self) -> Json:
         document = _document(self, "counts")
@@ -262,10 +281,8 @@ def foreign_receipts(plan: Plan, receipts: Mapping[int, Receipt]) -> Iterator[st
             yield f"{receipt_name(number)}: foreign: the plan has {count} parts; remove it"
         elif (part := receipt.part) != number:
             yield f"{receipt_name(number)}: foreign: the receipt of part {part}; remove it"
-        elif plan.settings.token_format.one_file and any(
-            len(shard.files) != 1 for shard in receipt.shards
-        ):
-            yield f"{receipt_name(number)}: foreign: the receipt of another format; remove it"
+        elif receipt.plan != plan.sha256:
+            yield f"{receipt_name(number)}: foreign: the receipt of another run; remove it"
 
 
 # Documents as bytes
@@ -280,8 +297,11 @@ def sealed(document: Json) -> bytes:
     >>> opened(sealed({"a": 1}), "name")
     {'a': 1}
     """
-    digest = hashlib.sha256(_encoded(document)).hexdigest()
-    return _encoded({**document, "sha256": digest})
+    return _encoded({**document, "sha256": _sha256(document)})
+
+
+def _sha256(document: Json) -> str:
+    return hashlib.sha256(_encoded(document)).hexdigest()
 
 
 def opened(data: bytes, name: str) -> Json:
@@ -344,6 +364,45 @@ class Folder:
         except FileNotFoundError:
             return None
 
+    def done(self, part: int, plan: Plan) -> Receipt | None:
+        """Return the receipt of a part, None unless the receipt and its files are there.
+
+        Raises ValueError for the receipt of another part or run.
+        """
+        receipt = self.found(receipt_name(part), Receipt)
+        if receipt is None:
+            return None
+        for problem in foreign_receipts(plan, {part: receipt}):
+            raise ValueError(f"{self}: {problem}")
+        # `finish` removes the shards that it has joined.
+        is_done = self.has(receipt.files) or self.manifest() is not None
+        return receipt if is_done else None
+
+    def manifest(self) -> Manifest | None:
+        """Return the manifest, None unless it and the files that it names are there."""
+        manifest = self.found(MANIFEST, Manifest)
+        if manifest is None:
+            return None
+        files = [*chain.from_iterable(shard.files for shard in manifest.shards)]
+        return manifest if self.has(files) else None
+
+    def has(self, files: list[FileFacts]) -> bool:
+        """Return whether files are there, each with its size."""
+        return all(self._in_parallel(self._has, files))
+
+    def _has(self, file: FileFacts) -> bool:
+        try:
+            return storage.size_of(self.path / file.name) == file.bytes
+        except FileNotFoundError:
+            return False
+
+    def _in_parallel(self, act: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """Do something with each item, in an object store with many at a time."""
+        if not self._is_remote:
+            return [*map(act, items)]
+        with ThreadPoolExecutor(_READERS) as threads:
+            return [*threads.map(act, items)]
+
     @contextmanager
     def unless_made(self, name: str) -> Iterator[None]:
         """Forgive the loss of new files if another process made the file `name` meanwhile.
@@ -362,11 +421,7 @@ class Folder:
         names = storage.names_in(place) if storage.exists(place) else []
         names = [name for name in names if re.fullmatch(r"[0-9]{5,}\.json", name)]
         paths = [f"{RECEIPTS}/{name}" for name in names]
-        if self._is_remote:
-            with ThreadPoolExecutor(_READERS) as readers:
-                documents = [*readers.map(self._receipt, paths)]
-        else:
-            documents = [*map(self._receipt, paths)]
+        documents = self._in_parallel(self._receipt, paths)
         numbers = (int(name.removesuffix(".json")) for name in names)
         return dict(sorted(zip(numbers, documents, strict=True)))
 

@@ -46,7 +46,7 @@ def tokenize_part(part: Part) -> dict[str, Any]:
     the errors of reading the corpus.
     """
     work = Work.of(part)
-    receipt = work.folder.found(work.name, Receipt)
+    receipt = work.receipt()
     if receipt is None:
         with work.folder.unless_made(work.name):
             return work.done(work.tokenizer()).to_json()
@@ -77,6 +77,10 @@ class Work:
         if plan.parts[part.number : part.number + 1] != [[source.public for source in sources]]:
             raise ValueError(f"{folder}: its plan has another part {part.number}; plan again")
         return cls(folder, plan, part.number, sources)
+
+    def receipt(self) -> Receipt | None:
+        """Return the receipt of the part if it is done, as `Folder.done` says."""
+        return self.folder.done(self.number, self._plan)
 
     def tokenizer(self) -> Tokenizer:
         """Return the folder's tokenizer. Raises ValueError if the plan names another."""
@@ -137,7 +141,7 @@ class Work:
             _check_sources(sources)
             report = corpus.report
             counts = Counts(documents, report.empty, report.bad, report.text_bytes, id_count)
-            self._new = Receipt(self.number, counts, splits.close())
+            self._new = Receipt(self._plan.sha256, self.number, counts, splits.close())
             yield _ALL_BYTES, report.text_bytes, id_count
         except BaseException:
             files.discard()

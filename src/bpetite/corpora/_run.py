@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from itertools import chain
 from threading import Thread
 from typing import Any, NamedTuple
 
@@ -106,7 +107,7 @@ def tokenize(
         shuffle=shuffle,
         part_bytes=part_bytes,
     )
-    if Folder(folder).found(MANIFEST, Manifest) is None:
+    if Folder(folder).manifest() is None:
         tokenize_parts(parts, workers=workers, executor=executor, progress=progress)
     return finish(folder)
 
@@ -119,7 +120,7 @@ def finish(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """
     place = Folder(folder)
     with place.unless_made(MANIFEST):
-        if place.found(MANIFEST, Manifest) is None:
+        if place.manifest() is None:
             _write_manifest(place)
     place.remove_leftovers()
     return place.read(MANIFEST, Manifest).to_json()
@@ -133,6 +134,9 @@ def _write_manifest(folder: Folder) -> None:
         raise ValueError(f"{folder}: {problem}")
     count = len(plan.parts)
     missing = [number for number in range(count) if number not in receipts]
+    files = [*chain.from_iterable(receipt.files for receipt in receipts.values())]
+    if not missing and not folder.has(files):
+        missing = [number for number, its in receipts.items() if not folder.has(its.files)]
     if missing:
         raise ValueError(
             f"{folder}: {len(missing)} of {count} parts are not done, the first is part "
@@ -242,7 +246,7 @@ def _tokenize_here(parts: Sequence[Part], tracker: _Tracker) -> None:
     try:
         for part in parts:
             work = Work.of(part)
-            if (receipt := work.folder.found(work.name, Receipt)) is not None:
+            if (receipt := work.receipt()) is not None:
                 tracker.end(part, receipt.counts.text_bytes, receipt.counts.ids)
                 continue
             advance = tracker.part(part)
