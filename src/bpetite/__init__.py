@@ -13,6 +13,7 @@ from bpetite._streaming.batch import DecodeStreamBatch, DecodeStreamBatchError
 from bpetite._streaming.encode_stream import EncodeStream
 from bpetite._streaming.events import StreamEvent
 from bpetite._streaming.mode import DecodeStreamError
+from bpetite._streaming.prompt import Change, Prompt
 from bpetite._streaming.stops import Tag
 from bpetite._streaming.stream import DecodeStream
 from bpetite._streaming.vocabulary import StreamVocabulary
@@ -21,6 +22,7 @@ from bpetite._tokenizer import Tokenizer
 
 __all__ = [
     "PATTERNS",
+    "Change",
     "Chunk",
     "CorpusWarning",
     "DecodeStream",
@@ -30,6 +32,7 @@ __all__ = [
     "EncodeStream",
     "PieceCounts",
     "PieceCountsHeader",
+    "Prompt",
     "SlowEngineWarning",
     "StreamEvent",
     "StreamVocabulary",

@@ -117,6 +117,23 @@ def check_parts(parts: Iterable[str]) -> list[str]:
     return list(parts)
 
 
+def segments_of(text: Text | Iterable[str]) -> list[str] | None:
+    """Return the segments of a text in segments, which need not be `str` yet; None for a text.
+
+    >>> segments_of("ab"), segments_of(["a", Trusted("b")])
+    (None, ['a', Trusted('b')])
+    """
+    if isinstance(text, (list, tuple)):
+        return [*text]
+    if isinstance(text, Text) or not isinstance(text, Iterable):
+        return None  # what is no text is refused as one
+    try:
+        memoryview(text)  # type: ignore[arg-type]
+    except TypeError:
+        return [*text]
+    return None
+
+
 def raise_in_part(parts: Iterable[str]) -> None:
     """Raise the error of the first part that is no `str` or has a lone surrogate, with a note."""
     for number, part in enumerate(parts):

@@ -511,6 +511,11 @@ class ChunkSplitter:
         """Whether any split is known."""
         return self._splits is not None
 
+    @property
+    def max_literal_length(self) -> int:
+        """The number of characters of the longest literal."""
+        return self._specials.max_length
+
     def is_split(self, text: str, at: int) -> bool:
         """Return whether a whole text may be split at a position, which is not its end."""
         return (

@@ -30,6 +30,7 @@ from bpetite._merge_rules import Forbidden
 from bpetite._pretokenizer import ChunkSplitter
 from bpetite._progress import ProgressCallback
 from bpetite._streaming.encode_stream import EncodeStream, TextSource
+from bpetite._streaming.prompt import Prompt, PromptSource
 from bpetite._streaming.stream import MakesStreams
 from bpetite._streaming.tables import TokenSource
 from bpetite._training import AnyCorpus, learn, options_of, texts_of
@@ -710,6 +711,18 @@ class Tokenizer(VocabularyView, MakesStreams):
         splitter = self._encoders.splitter(chosen)
         frame = self._encoders.frame(add_special_tokens)
         return EncodeStream(TextSource(self, options, encode, splitter, frame, replaces))
+
+    def prompt(self) -> Prompt:
+        """Return an empty prompt: a text that grows and changes, with its ids.
+
+        >>> prompt = Tokenizer.train("ab ab ab", 258).prompt()
+        >>> change = prompt.set("ab ab")
+        >>> prompt.append(" ab").first_changed, prompt.ids()
+        (2, [256, 257, 257])
+        """
+        encoders = self._encoders
+        splitter = encoders.splitter(Chosen(inverted=True))
+        return Prompt(PromptSource(self, encoders.usual, splitter, encoders.item_size))
 
     # Decoding
 
