@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from bpetite._engine.contract import TextEncoder
 
-_BLOCK_CHARACTERS = 4096
+_BLOCK_CHARACTERS = 8192
 """Up to this size, neighbours are joined: so there are few blocks, and each is encoded fast."""
 
 _ID_BYTES = 4
@@ -95,7 +95,7 @@ class Prompt:
 
     `set` compares the old text and the new one at the speed of memory, and encodes what changed
     with some thousand characters around it. `append` does without the comparison: its time is that
-    of the new text, of the last word, and of a reference for each 4,096 characters. `copy` takes
+    of the new text, of the last word, and of a reference for each 8,192 characters. `copy` takes
     the same short time for any text, since copies share what they have in common.
 
     This needs safe splits: places where a token ends in any case. A pattern that only `regex` can
@@ -331,9 +331,16 @@ class _Trust:
 
     def within(self, start: int, end: int) -> tuple[Span, ...]:
         """Return the trusted spans of the part from `start` to `end`, as a `Block` has them."""
-        spans = self._spans[bisect_right(self._ends, start) : bisect_left(self._starts, end)]
+        first, last = bisect_right(self._ends, start), bisect_left(self._starts, end)
+        if first == last:
+            return ()
         limit = end - start + 1
-        return tuple((max(a - start, -1), min(b - start, limit)) for a, b in spans)
+        if first + 1 == last:  # the usual case, and each block is asked for
+            a, b = self._spans[first]
+            return ((a - start if a >= start else -1, b - start if b <= end else limit),)
+        return tuple(
+            [(max(a - start, -1), min(b - start, limit)) for a, b in self._spans[first:last]]
+        )
 
 
 def _flattened(text: Text | Iterable[str]) -> tuple[list[str] | None, str, list[Span]]:
