@@ -12,6 +12,7 @@ from bpetite._progress import TrainingProgress
 from bpetite._streaming.batch import DecodeStreamBatch, DecodeStreamBatchError
 from bpetite._streaming.encode_stream import EncodeStream
 from bpetite._streaming.events import StreamEvent
+from bpetite._streaming.extending import ExtendIdsError
 from bpetite._streaming.mode import DecodeStreamError
 from bpetite._streaming.prompt import Change, Prompt
 from bpetite._streaming.stops import Tag
@@ -30,6 +31,7 @@ __all__ = [
     "DecodeStreamBatchError",
     "DecodeStreamError",
     "EncodeStream",
+    "ExtendIdsError",
     "PieceCounts",
     "PieceCountsHeader",
     "Prompt",

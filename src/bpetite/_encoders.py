@@ -10,7 +10,8 @@ from bpetite._arguments import Chosen, Dtype, Frame, Specials, Text
 from bpetite._budget import TextCutter
 from bpetite._engine import ENGINE
 from bpetite._engine.arrays import as_array, joined
-from bpetite._pretokenizer import ChunkSplitter, Pretokenizer
+from bpetite._pretokenizer import ChunkSplitter, Pretokenizer, SpecialSplitter
+from bpetite._stages import StagedSplitter, splitter_of
 from bpetite._tracing import Tracer
 from bpetite._unicode import is_nfc
 from bpetite._vocabulary import Vocabulary
@@ -35,13 +36,16 @@ class Encoders:
     `usual` is the encoder by which all special tokens are special.
     """
 
-    __slots__ = ("_encoders", "_splitters", "_tracers", "_vocabulary", "usual")
+    __slots__ = (
+        "_encoders", "_segment_splitters", "_splitters", "_tracers", "_vocabulary", "usual",
+    )  # fmt: skip
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
         self.usual = ENGINE.make_text_encoder(vocabulary)
         self._encoders: dict[Chosen, TextEncoder] = {}
         self._splitters: dict[Chosen, ChunkSplitter] = {}
+        self._segment_splitters: dict[Chosen, SpecialSplitter | StagedSplitter] = {}
         self._tracers: dict[Chosen, Tracer] = {}
 
     def choose(
@@ -88,6 +92,19 @@ class Encoders:
                 pretokenizer.forget_splits()  # the text itself does not show such literals
             splitter = ChunkSplitter(pretokenizer, literals, flags)
             _keep(self._splitters, chosen, splitter)
+        return splitter
+
+    def segment_splitter(self, chosen: Chosen) -> SpecialSplitter | StagedSplitter:
+        """Return what finds the chosen special tokens in a trusted segment.
+
+        Raises ValueError for a vocabulary that finds some in normalized text.
+        """
+        splitter = self._segment_splitters.get(chosen)
+        if splitter is None:
+            splitter = splitter_of(self._vocabulary, self._special_tokens(chosen))
+            if isinstance(splitter, StagedSplitter):
+                splitter = splitter.in_parts()
+            _keep(self._segment_splitters, chosen, splitter)
         return splitter
 
     def cutter(

@@ -495,8 +495,8 @@ class ChunkSplitter:
         end, size = len(data), _SPLIT_WINDOW_BYTES
         while True:
             lower = max(end - size, first)
-            window = _character_start(data, lower)
-            start = _character_start(data, max(window - self._context, 0))
+            window = character_start(data, lower)
+            start = character_start(data, max(window - self._context, 0))
             before = data[start:window].decode("utf-8", "surrogateescape")
             text = before + data[window:end].decode("utf-8", "surrogateescape")
             split = self._last_split_of(text, len(before), self._splits)
@@ -570,7 +570,7 @@ class ChunkSplitter:
         return 0
 
 
-def _character_start(data: bytes | bytearray, offset: int) -> int:
+def character_start(data: bytes | bytearray, offset: int) -> int:
     """Return the first offset from `offset` on where a character begins, if the bytes are UTF-8."""
     for start in range(offset, min(offset + _MAX_CHARACTER_BYTES, len(data))):
         if data[start] & 0xC0 != 0x80:

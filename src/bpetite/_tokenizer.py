@@ -30,6 +30,7 @@ from bpetite._merge_rules import Forbidden
 from bpetite._pretokenizer import ChunkSplitter
 from bpetite._progress import ProgressCallback
 from bpetite._streaming.encode_stream import EncodeStream, TextSource
+from bpetite._streaming.extending import Extender
 from bpetite._streaming.prompt import Prompt, PromptSource
 from bpetite._streaming.stream import MakesStreams
 from bpetite._streaming.tables import TokenSource
@@ -59,7 +60,8 @@ class Tokenizer(VocabularyView, MakesStreams):
 
     - make: `train`, `load`, `from_tiktoken`; keep: `save`
     - encode: `encode`, `encode_ordinary` for untrusted text, `encode_parts` for prompts,
-      `encode_batch`, `encode_with_offsets`, `encode_buffer`, `encode_bytes`, `encode_stream`
+      `encode_batch`, `encode_with_offsets`, `encode_buffer`, `encode_bytes`
+    - encode what grows: `prompt`, `encode_stream`, and `extend_ids` for sampled ids
     - cut to a budget: `count`, `fits`, `truncate`, `chunks`
     - decode: `decode`, `decode_bytes`, `decode_batch`, `decode_with_offsets`
     - stream a model's output: `stream`, `astream`, `decode_stream`
@@ -81,8 +83,8 @@ class Tokenizer(VocabularyView, MakesStreams):
     """
 
     __slots__ = (
-        "__weakref__", "_count", "_encode", "_encode_array", "_encoders", "_joiner",
-        "_token_source",
+        "__weakref__", "_count", "_encode", "_encode_array", "_encoders", "_extender",
+        "_joiner", "_token_source",
     )  # fmt: skip
 
     def _prepare(self) -> None:
@@ -91,6 +93,7 @@ class Tokenizer(VocabularyView, MakesStreams):
         self._encode = self._encoders.usual.encode
         self._encode_array = self._encoders.usual.encode_array
         self._count = self._encoders.usual.count
+        self._extender: Extender | None = None
         self._joiner = ENGINE.make_token_joiner(vocabulary)
         self._token_source = TokenSource(vocabulary)
 
@@ -706,11 +709,20 @@ class Tokenizer(VocabularyView, MakesStreams):
             "add_special_tokens": bool(add_special_tokens),
             "errors": errors,
         }
-        replaces = _arguments.check_text_errors(errors)
-        encode = self._encoders.encoder(chosen).encode
-        splitter = self._encoders.splitter(chosen)
-        frame = self._encoders.frame(add_special_tokens)
-        return EncodeStream(TextSource(self, options, encode, splitter, frame, replaces))
+        encoders = self._encoders
+        return EncodeStream(
+            TextSource(
+                self,
+                options,
+                encoders.encoder(chosen),
+                encoders.splitter(chosen),
+                encoders.frame(add_special_tokens),
+                _arguments.check_text_errors(errors),
+                self.special_tokens,
+                lambda: encoders.splitter(Chosen()),
+                lambda text: encoders.segment_splitter(chosen).split(text),
+            )
+        )
 
     def prompt(self) -> Prompt:
         """Return an empty prompt: a text that grows and changes, with its ids.
@@ -723,6 +735,54 @@ class Tokenizer(VocabularyView, MakesStreams):
         encoders = self._encoders
         splitter = encoders.splitter(Chosen(inverted=True))
         return Prompt(PromptSource(self, encoders.usual, splitter, encoders.item_size))
+
+    def extend_ids(
+        self, ids: Iterable[int], text: Text | Iterable[str], *, apart: bool = False
+    ) -> list[int]:
+        """Return the ids of a text that follows ids, which stay as they are.
+
+        `text` is a text as in `encode`, or segments as in `encode_parts`. A special literal counts
+        if all of it lies in the added text, or in one `Trusted` segment.
+
+        A token may span the end of `ids` and the added text, and then `ids` would have to change.
+        So the last piece of the text of `ids` is encoded with the added text. If its ids begin with
+        the given ones, the result is the others: from this piece on, all ids are those of the
+        joined text. Otherwise it raises ExtendIdsError. Ids before this piece may be any: a model
+        may have spelled a word by other tokens.
+
+        With `apart`, the text is encoded by itself, and nothing is checked.
+
+        >>> tokenizer = Tokenizer.train("ab ab ab", 258)
+        >>> tokenizer.extend_ids([97, 98, 257], " ab<|endoftext|>")
+        [257, 258]
+        >>> tokenizer.extend_ids([256, 32], "ab", apart=True)
+        [256]
+        >>> try:
+        ...     tokenizer.extend_ids([256, 32], "ab")
+        ... except ValueError as error:
+        ...     error.position
+        1
+
+        The time is that of the text and the last piece; with a pattern that only `regex` can
+        follow, of the text after the last special token. Raises ExtendIdsError, a ValueError with
+        the `position` of the id, and so for bytes in the last piece that are not UTF-8. Raises
+        KeyError and TypeError as `decode` does, and the errors of `encode` or `encode_parts`.
+        """
+        _arguments.check_ids(ids)
+        segments = _arguments.segments_of(text)
+        if segments is None:
+            string = _arguments.as_str(text)  # type: ignore[arg-type]
+            string.encode("utf-8")  # an error has its position in the text
+            segments = [_arguments.Trusted(string)]
+        _arguments.raise_in_part(segments)
+        if apart:
+            return self.encode_parts(segments)[0]
+        if self._extender is None:
+            splitter = self._encoders.splitter(Chosen())
+            usual = self._encoders.usual
+            self._extender = Extender(self._vocabulary, usual, self._joiner, splitter)
+        known: Any = ids if hasattr(ids, "__getitem__") else as_list(ids)
+        return self._extender.ids_after(known, segments)
 
     # Decoding
 

@@ -202,13 +202,14 @@ def test_a_step_that_is_not_unicode_changes_nothing(
 
 
 def test_an_interrupted_step_changes_nothing(tokenizer: Tokenizer) -> None:
-    def interrupted(_: bytes) -> list[int]:
-        raise KeyboardInterrupt
+    class Interrupted:
+        def encode(self, _: bytes) -> list[int]:
+            raise KeyboardInterrupt
 
     stream = tokenizer.encode_stream()
     ids = stream.step("it is")
     source = stream._source
-    stream._source = source._replace(encode=interrupted)
+    stream._source = source._replace(encoder=Interrupted())  # type: ignore[arg-type]
     with pytest.raises(KeyboardInterrupt):
         stream.step(" not a")
     stream._source = source
@@ -217,9 +218,12 @@ def test_an_interrupted_step_changes_nothing(tokenizer: Tokenizer) -> None:
 
 def test_values_of_wrong_types_are_refused(tokenizer: Tokenizer) -> None:
     stream = tokenizer.encode_stream()
-    for wrong in (None, 1, ["a"]):
-        with pytest.raises(TypeError, match="text must be a str or bytes-like, got"):
+    for wrong in (None, 1, memoryview(b"abcd").cast("I")):
+        with pytest.raises(TypeError, match="text must be"):
             stream.step(wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a part must be a str, got int") as caught:
+        stream.step(["a", 1])  # type: ignore[list-item]
+    assert caught.value.__notes__ == ["in part 1"]
     with pytest.raises(TypeError, match=r"made by Tokenizer\.encode_stream"):
         EncodeStream(tokenizer)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="allowed_special has '<x>', which is not a special token"):

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from bpetite._arguments import Frame, Specials, Text, TextErrors, as_bytes, replaced
+from bpetite._arguments import (
+    Frame,
+    Specials,
+    Text,
+    TextErrors,
+    Trusted,
+    as_bytes,
+    parts_of,
+    raise_in_part,
+    replaced,
+    segments_of,
+)
 from bpetite._pretokenizer import ChunkSplitter
 from bpetite._streaming.byte_decoders import unfinished
+
+if TYPE_CHECKING:
+    from bpetite._engine.contract import TextEncoder
 
 
 class MakesEncodeStreams(Protocol):
@@ -25,10 +39,25 @@ class TextSource(NamedTuple):
     tokenizer: MakesEncodeStreams
     options: Mapping[str, Any]
     """The arguments of `encode_stream`, which a pickled stream keeps."""
-    encode: Callable[[bytes], list[int]]
+    encoder: TextEncoder
     splitter: ChunkSplitter
     frame: Frame
     replaces: bool
+    id_of: Mapping[str, int]
+    """The special tokens."""
+    ordinary_splitter: Callable[[], ChunkSplitter]
+    """Returns a splitter by which no literal is special."""
+    split: Callable[[str], Iterator[tuple[str, str | None]]]
+    """Yields the text before each literal of a trusted segment, and the literal; None at the end"""
+
+    def encode(self, data: bytes, ordinary: int) -> list[int]:
+        """Return the ids of UTF-8 in whose first `ordinary` bytes no literal counts."""
+        if not ordinary:
+            return self.encoder.encode(data)
+        data.decode()  # an error has its position in all of them
+        segments = [data[:ordinary].decode(), Trusted(data[ordinary:].decode())]
+        ids: list[int] = self.encoder.encode_parts(segments, 0)[0]
+        return ids
 
 
 class EncodeStream:
@@ -43,16 +72,21 @@ class EncodeStream:
     ends of special literals alone, so `pending` grows up to the whole text. With a vocabulary that
     normalizes text (form C), `pending` begins at white space or behind a special literal.
 
+    A step with segments is for prompts with untrusted text, as in `encode_parts`: a literal counts
+    only in one `Trusted` segment. Steps with a text that follow each other are one such segment.
+
     A stream belongs to one thread at a time.
 
-    >>> from bpetite import Tokenizer
+    >>> from bpetite import Tokenizer, Trusted
     >>> stream = Tokenizer.train("ab ab ab", 258).encode_stream()
     >>> stream.step("ab a"), stream.step("b<|endof"), stream.step("text|>"), stream.flush()
     ([256], [257], [258], [])
+    >>> stream.step([Trusted("<|endoftext|>ab"), "<|endoftext|>"])[:4], stream.pending
+    ([258, 256, 60, 124], b'|>')
     """
 
     __slots__ = (
-        "_literals_searched", "_pending", "_prefix_ids",
+        "_literals_searched", "_ordinary", "_pending", "_prefix_ids",
         "_searched", "_size", "_source", "_unfinished",
     )  # fmt: skip
 
@@ -68,44 +102,83 @@ class EncodeStream:
         # Ctrl-C comes at calls, and here are none: it finds all fields old, or all new.
         self._prefix_ids = prefix_ids  # none after the first step
         self._pending = pending  # more bytes may follow, from a step that Ctrl-C ended
-        self._size = 0  # of the pending text
+        self._size = self._ordinary = 0  # of the pending text, and its part without literals
         # The bytes at its end that begin a character. If the stream replaces what is not Unicode,
         # they follow the pending text instead, and may be a high surrogate, which is a `str`.
         self._unfinished: Any = b""
         # The offsets up to which it has no split, and no literal that is complete.
         self._searched = self._literals_searched = 0
 
-    def step(self, text: Text) -> list[int]:
+    def step(self, text: Text | Iterable[str]) -> list[int]:
         """Return the ids that are final now and were not before.
 
-        `text` is a `str`, or UTF-8 in a buffer of bytes, which may end inside a character.
+        `text` is a `str`, or UTF-8 in a buffer of bytes, which may end inside a character. Or it is
+        segments as in `encode_parts`, whose literals count if `allowed_special` has them.
 
-        Raises the errors of `encode`. The position in a UnicodeDecodeError counts from the first
-        byte of the step, or of the character that an earlier step has begun. The stream is then as
-        it was before the step.
+        Raises the errors of `encode`, or for segments those of `encode_parts`. The position in a
+        UnicodeDecodeError counts from the first byte of the step, or of the character that an
+        earlier step has begun. The stream is then as it was before the step.
         """
+        if not isinstance(text, str):
+            segments = segments_of(text)
+            if segments is not None:
+                return self._step_segments(segments)
         begun = self._unfinished
         if self._source.replaces:
-            data, begun = _replaced_start(begun, text)
+            data, begun = _replaced_start(begun, text)  # type: ignore[arg-type]
         else:
-            data = as_bytes(text)
+            data = as_bytes(text)  # type: ignore[arg-type]
             if begun or not isinstance(text, str):
                 begun = _checked_end(begun + data if data else begun)
         pending = self._pending
         del pending[self._size :]
         pending += data
         end, literals_searched = self._final_end(pending)
-        ids = self._source.encode(bytes(memoryview(pending)[:end])) if end else []
+        ordinary = self._ordinary
+        ids = self._source.encode(bytes(memoryview(pending)[:end]), ordinary) if end else []
         if self._prefix_ids:
             ids = [*self._prefix_ids, *ids]
         rest = pending[end:] if end else pending
-        size = len(rest)
+        self._keep(rest, len(rest), max(ordinary - end, 0), begun, literals_searched - end)
+        return ids
+
+    def _keep(
+        self, rest: bytearray, size: int, ordinary: int, begun: str | bytes, searched: int
+    ) -> None:
+        """Take a new pending text, in which literals are found up to `searched`."""
         # As in `reset`, no call comes between the fields.
         self._prefix_ids = ()
         self._pending = rest
         self._size = self._searched = size
+        self._ordinary = ordinary
         self._unfinished = begun
-        self._literals_searched = literals_searched - end
+        self._literals_searched = searched
+
+    def _step_segments(self, segments: list[str]) -> list[int]:
+        source = self._source
+        encode = source.encoder.encode
+        if source.replaces:
+            segments = parts_of(segments, "replace")
+        raise_in_part(segments)
+        pending = self.pending
+        text = (replaced(pending) if source.replaces else pending.decode()).encode()
+        # No literal of the text before goes on in the segments.
+        texts = [text[: self._ordinary].decode()]
+        ids = [*self._prefix_ids]
+        for segment in (Trusted(text[self._ordinary :].decode()), *segments):
+            is_trusted = isinstance(segment, Trusted)
+            for before, literal in source.split(segment) if is_trusted else [(segment, None)]:
+                texts.append(before)
+                if literal is not None:
+                    ids += encode("".join(texts), True)
+                    ids.append(source.id_of[literal])
+                    texts = []
+        data = "".join(texts).encode()
+        end = source.ordinary_splitter().last_split(data)
+        ids += encode(data[:end], True)
+        rest = bytearray(data[end:])
+        size = len(rest)
+        self._keep(rest, size, size, b"", size)
         return ids
 
     def _final_end(self, pending: bytearray) -> tuple[int, int]:
@@ -113,7 +186,7 @@ class EncodeStream:
         splitter = self._source.splitter
         end = splitter.last_split(pending, self._searched)
         literal_end, searched = splitter.last_literal_end(
-            pending, max(end, self._literals_searched)
+            pending, max(end, self._literals_searched, self._ordinary)
         )
         return max(end, literal_end), searched
 
@@ -124,7 +197,8 @@ class EncodeStream:
         unless the stream replaces it. The stream is then as it was.
         """
         source, pending = self._source, self.pending
-        ids = source.encode(replaced(pending).encode() if source.replaces else pending)
+        text = replaced(pending).encode() if source.replaces else pending
+        ids = source.encode(text, self._ordinary)
         ids = [*self._prefix_ids, *ids, *source.frame[1]]
         self.reset()
         return ids
@@ -146,6 +220,7 @@ class EncodeStream:
         other._prefix_ids = self._prefix_ids
         other._pending = self._pending[: self._size]
         other._size = self._size
+        other._ordinary = self._ordinary
         other._unfinished = self._unfinished
         other._searched = self._searched
         other._literals_searched = self._literals_searched
@@ -159,7 +234,7 @@ class EncodeStream:
     def __reduce__(self) -> tuple[object, ...]:
         # The vocabulary is pickled too, but once for all streams that are pickled together.
         source, pending = self._source, bytes(self._pending[: self._size])
-        state = self._prefix_ids, pending, self._unfinished
+        state = self._prefix_ids, pending, self._unfinished, self._ordinary
         return _unpickled, (source.tokenizer, source.options, *state)
 
     def __repr__(self) -> str:
@@ -212,10 +287,12 @@ def _unpickled(
     prefix_ids: tuple[int, ...],
     pending: bytes,
     begun: str | bytes,
+    ordinary: int,
 ) -> EncodeStream:
     stream = tokenizer.encode_stream(**options)
     stream._prefix_ids = prefix_ids
     stream._pending += pending
     stream._size = len(pending)
     stream._unfinished = begun
+    stream._ordinary = ordinary
     return stream

@@ -107,8 +107,8 @@ class Prompt:
 
     >>> from bpetite import Tokenizer
     >>> prompt = Tokenizer.train("ab ab ab", 258).prompt()
-    >>> prompt.append("ab ab<|endoftext|>"), prompt.append(" ab").first_changed
-    (Change(first_changed=0, new_ids=<memory at 0x...>), 3)
+    >>> prompt.append("ab ab<|endoftext|>").first_changed, prompt.append(" ab").first_changed
+    (0, 3)
     >>> change = prompt.set("ab ab ab")
     >>> change.first_changed, change.new_ids.tolist(), prompt.ids()
     (2, [257], [256, 257, 257])

@@ -1,0 +1,137 @@
+"""Text added to ids that must stay as they are, such as ids that a model has sampled."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import TYPE_CHECKING, NamedTuple
+
+from bpetite._decoder import as_list
+from bpetite._pretokenizer import ChunkSplitter, Pretokenizer, character_start
+from bpetite._vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from bpetite._engine.contract import TextEncoder, TokenJoiner
+
+_FIRST_TAIL_IDS = 16
+
+
+class ExtendIdsError(ValueError):
+    """Ids cannot stay as they are before an added text; `Tokenizer.extend_ids` raises this.
+
+    `position` is the index of the first id that would be another one.
+    """
+
+    def __init__(self, position: int, reason: str) -> None:
+        super().__init__(position, reason)
+        self.position = position
+
+    def __str__(self) -> str:
+        return (
+            f"the id at position {self.position} {self.args[1]}; to keep it, pass apart=True, "
+            f"which encodes the added text by itself"
+        )
+
+
+class _Tail(NamedTuple):
+    """The last ids, which are ordinary, from a place where text may be split."""
+
+    first: int
+    """The index of the first of them."""
+    ids: list[int]
+    data: bytes
+    """Their bytes."""
+    start: int
+    """Where text may be split in these bytes, or the text between special tokens begins."""
+
+
+class Extender:
+    """Finds the ids that follow the ids of one vocabulary with a text.
+
+    `splitter` finds splits of text in which no literal is special.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        encoder: TextEncoder,
+        joiner: TokenJoiner,
+        splitter: ChunkSplitter,
+    ) -> None:
+        self._vocabulary = vocabulary
+        self._encoder = encoder
+        self._joiner = joiner
+        self._splitter = splitter
+        self._special_ids = frozenset(vocabulary.special_tokens.values())
+
+    def ids_after(self, ids: Sequence[int], segments: list[str]) -> list[int]:
+        """Return the ids of segments in the context of the text of `ids`.
+
+        Raises ExtendIdsError if the last piece of that text would have other ids.
+        """
+        first, tail, data, start = self._tail(ids)
+        if not tail:
+            return self._encoded(segments)
+        offsets = self._joiner.offsets(tail, True)
+        try:
+            text = data[start:].decode()
+        except UnicodeDecodeError as error:
+            index = bisect_right(offsets, start + error.start) - 1
+            raise ExtendIdsError(first + index, "has bytes that are not UTF-8") from None
+        canonical = self._encoded([text, *segments])
+        index = bisect_left(offsets, start)
+        if offsets[index:] and offsets[index] == start:
+            given = tail[index:]
+            if canonical[: len(given)] == given:
+                return canonical[len(given) :]
+        # Ids before the last piece need not be canonical.
+        before, size = self._before_last_piece(canonical, data[start:])
+        index = bisect_left(offsets, start + size)
+        if not offsets[index:] or offsets[index] > start + size:
+            raise ExtendIdsError(first + index - 1, "spans the last two pieces of the text")
+        given, expected = tail[index:], canonical[before:]
+        if expected[: len(given)] == given:
+            return expected[len(given) :]
+        pairs = enumerate(zip(given, expected, strict=False))
+        same = next((number for number, (one, two) in pairs if one != two), len(expected))
+        raise ExtendIdsError(first + index + same, "is not that of its text with the added text")
+
+    def _encoded(self, segments: list[str]) -> list[int]:
+        ids: list[int] = self._encoder.encode_parts(segments, 0)[0]
+        return ids
+
+    def _tail(self, ids: Sequence[int]) -> _Tail:
+        """Return the last ids from the last split on, or from the last special token on."""
+        size = _FIRST_TAIL_IDS
+        while True:
+            first = max(len(ids) - size, 0)
+            tail = as_list(ids[first:])
+            special = [index for index, id in enumerate(tail) if id in self._special_ids]
+            ordinary = special[-1] + 1 if special else 0
+            data = self._joiner.join(tail[ordinary:])
+            is_start = bool(special) or not first
+            start = 0 if is_start else character_start(data, 0)
+            split = self._splitter.last_split(data[start:])
+            if split or is_start:
+                return _Tail(first + ordinary, tail[ordinary:], data, start + split)
+            size *= 4
+
+    def _before_last_piece(self, ids: list[int], data: bytes) -> tuple[int, int]:
+        """Return the number of ids before the piece that has the last byte of `data`, and of bytes.
+
+        The text of `ids` begins with `data`. If pieces are not parts of this text, both are 0.
+        """
+        ordinary = [*takewhile(lambda id: id not in self._special_ids, ids)]
+        whole = self._joiner.join(ordinary)
+        pretokenizer = Pretokenizer.of(self._vocabulary)
+        start = 0
+        for block in pretokenizer.blocks(whole.decode()):
+            for piece in pretokenizer.split_exactly(block):
+                end = start + len(piece.encode("utf-8", "surrogateescape"))
+                if whole[start:end].decode("utf-8", "surrogateescape") != piece:
+                    return 0, 0
+                if end >= len(data):
+                    return bisect_left(self._joiner.offsets(ordinary, True), start), start
+                start = end
+        return 0, 0
