@@ -353,6 +353,10 @@ class Checker:
         starts = range(0, len(text), _STEP_CHARACTERS)
         steps = [stream.step(text[start : start + _STEP_CHARACTERS]) for start in starts]
         yield "encode_stream", [*chain.from_iterable(steps), *stream.flush()] == ids
+        prompt = tokenizer.prompt()
+        for start in reversed(starts):  # it grows at its beginning
+            prompt.set(text[start:])
+        yield "prompt", prompt.ids() == ids
         yield "fits", tokenizer.fits(text, len(ids))
         yield "fits in less", not (ids and tokenizer.fits(text, len(ids) - 1))
         beginning = tokenizer.truncate(text, len(ids) // 2)

@@ -41,6 +41,7 @@ from bpetite import (
     DecodeStream,
     DecodeStreamBatch,
     PieceCounts,
+    Prompt,
     StreamVocabulary,
     Tokenizer,
     Trusted,
@@ -129,6 +130,12 @@ async def given(ids: Sequence[int]) -> AsyncIterator[int]:
         yield id
 
 
+def edited(prompt: Prompt) -> list[object]:
+    """Edit a prompt, and return the changes and the ids."""
+    changes = [prompt.set(LONG_TEXT), prompt.append(PARTS), prompt.copy().set(TEXT)]
+    return [plain(changes), prompt.text, prompt.ids()]
+
+
 def saved_and_loaded(objects: Objects) -> object:
     """Save a tokenizer, and return the loaded one."""
     path = objects.path(".json")
@@ -160,6 +167,7 @@ TOKENIZER: dict[str, Use] = {
     "encode_with_offsets to arrays": lambda o: o.tokenizer.encode_with_offsets(
         TEXT, dtype="uint32"
     ),
+    "extend_ids": lambda o: o.tokenizer.extend_ids(o.ids, PARTS),
     "fingerprint": lambda o: o.tokenizer.fingerprint,
     "first_noncanonical": lambda o: o.tokenizer.first_noncanonical(o.ids),
     "fits": lambda o: o.tokenizer.fits(LONG_TEXT, 100),
@@ -188,6 +196,7 @@ TOKENIZER: dict[str, Use] = {
         Tokenizer.train([o.folder / "plain.txt"], 280),
     ],
     "truncate": lambda o: o.tokenizer.truncate(LONG_TEXT, 50, keep="end"),
+    "prompt": lambda o: edited(o.tokenizer.prompt()),
     "vocab_size": lambda o: o.tokenizer.vocab_size,
     "with_settings": lambda o: o.tokenizer.with_settings(chat_template="x"),
     "with_special_tokens": lambda o: o.tokenizer.with_special_tokens(["<|a|>"]),
@@ -423,6 +432,19 @@ def encode_stream_calls(rng: random.Random) -> dict[str, Callable[[Stream], obje
         "pending": lambda s: s.pending,
         "reset": lambda s: s.reset(),
         "step": lambda s: [s.step(LONG_TEXT[start : start + 50]), s.step(TEXT.encode()[:-9])],
+        "step with segments": lambda s: s.step(PARTS),
+    }
+
+
+def prompt_calls(rng: random.Random) -> dict[str, Callable[[Prompt], object]]:
+    """Return the calls of a Prompt, by the names of its methods."""
+    start = rng.randrange(len(LONG_TEXT))
+    return {
+        "append": lambda p: p.append(rng.choice([TEXT, PARTS])),
+        "copy": lambda p: p.copy().append(TEXT),
+        "ids": lambda p: p.ids("uint32"),
+        "set": lambda p: p.set(LONG_TEXT[start:] + TEXT),
+        "text": lambda p: p.text,
     }
 
 
@@ -497,6 +519,7 @@ def owned(objects: Objects) -> Iterator[tuple[str, Any, Callable[[random.Random]
             stream: Any = makes.decode_stream(**each)
             yield "DecodeStream", stream, partial(stream_calls, objects)
     yield "EncodeStream", tokenizer.encode_stream(), encode_stream_calls
+    yield "Prompt", tokenizer.prompt(), prompt_calls
     batch: Any = DecodeStreamBatch(tokenizer, stop="ten")
     yield "DecodeStreamBatch", batch, partial(batch_calls, objects)
     yield "list of ids", [*objects.ids], partial(list_calls, objects)
@@ -573,6 +596,10 @@ def faults_after(objects: Objects, streams: Sequence[tuple[str, Any, Any]]) -> I
             stream.reset()
             if [*stream.step(LONG_TEXT), *stream.flush()] != objects.tokenizer.encode(LONG_TEXT):
                 yield f"{name}: other ids after a reset"
+        elif name == "Prompt":
+            stream.set(LONG_TEXT)
+            if stream.ids() != objects.tokenizer.encode(LONG_TEXT):
+                yield f"{name}: other ids after another text"
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ import operator
 import pickle
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -16,11 +17,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support import DATA
 from support.examples import few_examples, slow_except
-from support.split_cases import TOKENIZERS, framed, own, tokenizer_of
+from support.split_cases import LITERALS, TOKENIZERS, framed, own, texts, tokenizer_of
 from support.times import best_time
 from tools.public import PUBLIC
 
-from bpetite import EncodeStream, Tokenizer
+from bpetite import EncodeStream, Tokenizer, Trusted
 from conftest import TEXTS
 
 Cut = tuple[int, bool]
@@ -76,6 +77,75 @@ def test_public_vocabularies(name: str, text: list[str], cuts: list[Cut]) -> Non
     tokenizer, joined = public(name), "".join(text)
     stream = tokenizer.encode_stream()
     assert emitted(stream, joined, cuts) + stream.flush() == tokenizer.encode(joined)
+
+
+# Segments
+
+
+steps = st.lists(texts | st.lists(texts | texts.map(Trusted), max_size=4), max_size=6)
+"""Texts, and segments."""
+
+
+@given(
+    name=st.sampled_from([*TOKENIZERS]),
+    allowed=st.sampled_from([None, (), LITERALS[1:2], LITERALS[:3]]),
+    steps=steps,
+    copies=st.booleans(),
+)
+def test_texts_and_segments_are_the_segments_of_one_text(
+    name: str, allowed: tuple[str, ...] | None, steps: list[str | list[str]], copies: bool
+) -> None:
+    tokenizer = framed(name)
+    chosen = (
+        tokenizer.special_tokens if allowed is None else {*allowed} & {*tokenizer.special_tokens}
+    )
+    stream = tokenizer.encode_stream(allowed_special=chosen, add_special_tokens=True)
+    segments: list[str] = []
+    ids: list[int] = []
+    was_text = False
+    for step in steps:
+        ids += stream.step(step)
+        if isinstance(step, list):
+            segments += step
+        elif was_text:
+            segments[-1] = Trusted(segments[-1] + step)
+        else:
+            segments.append(Trusted(step))
+        was_text = isinstance(step, str)
+        if copies:
+            stream = pickle.loads(pickle.dumps(stream.copy()))
+    special_tokens = {key: tokenizer.special_tokens[key] for key in chosen}
+    vocabulary = replace(tokenizer._vocabulary, special_tokens=special_tokens)
+    whole, _ = Tokenizer(vocabulary).encode_parts(segments, add_special_tokens=True)
+    assert ids + stream.flush() == whole
+
+
+def test_a_literal_of_a_trusted_segment_is_final(tokenizer: Tokenizer) -> None:
+    end = tokenizer.special_tokens["<|endoftext|>"]
+    stream = own(r"\w+|\W").encode_stream()
+    assert stream.step([Trusted("<|a b|>"), "<|a b|>"])[-1:] == [600]
+    assert stream.pending == b"<|a b|>"
+    stream = tokenizer.encode_stream()
+    stream.step("<|endof")  # no literal spans a text and a segment
+    assert end not in stream.step([Trusted("text|><|endoftext|"), ">"]) + stream.flush()
+
+
+def test_segments_that_are_not_unicode_change_nothing(tokenizer: Tokenizer) -> None:
+    stream = tokenizer.encode_stream()
+    ids = stream.step("it is")
+    with pytest.raises(UnicodeEncodeError) as caught:
+        stream.step([" so", "a\ud800"])
+    assert (caught.value.start, caught.value.__notes__) == (1, ["in part 1"])
+    ids += stream.step(b"\xe4")
+    with pytest.raises(UnicodeDecodeError):
+        stream.step([" so"])
+    assert ids + stream.step(b"\xbd\xa0") + stream.flush() == tokenizer.encode("it is你")
+
+
+def test_segments_are_replaced_each_by_itself(tokenizer: Tokenizer) -> None:
+    stream = tokenizer.encode_stream(errors="replace")
+    ids = stream.step(b"a\xe4") + stream.step(["b\ud83d", "\ude42"]) + stream.flush()
+    assert ids == tokenizer.encode("a\ufffdb\ufffd\ufffd")
 
 
 # Ids around a text, and replacement of what is not Unicode

@@ -263,11 +263,16 @@ class Prompt:
             rest_ids = _ids_of(rest)
             common = _common_ids(old + rest_ids, new + rest_ids)
             ids = [(new + rest_ids)[common:]]
-        around = [*blocks[max(first - 1, 0) : first], *parts, *rest[:1]]
-        # The last block of the text stays short.
-        end = around[-1:] if len(rest) < 2 else []
-        middle = [*_merged(around[: len(around) - len(end)]), *end]
-        self._state = (*blocks[: max(first - 1, 0)], *middle, *rest[1:]), count, goes_on
+        # The last block of the text stays short, so it is joined with no other.
+        if len(rest) > 1:
+            middle, end = [*parts, rest[0]], rest[1:]
+        else:
+            middle, end = (parts, rest) if rest else (parts[:-1], (*parts[-1:],))
+        middle = _merged(middle)
+        while first and middle and _fit(blocks[first - 1], middle[0]):
+            first -= 1
+            middle[0] = blocks[first].joined(middle[0])
+        self._state = (*blocks[:first], *middle, *end), count, goes_on
         return Change((kept + common) // _ID_BYTES, memoryview(bytearray().join(ids)).cast("I"))
 
     @overload
@@ -419,10 +424,20 @@ def _common_ids(one: bytes, two: bytes) -> int:
     return low * _ID_BYTES
 
 
+def _fit(one: Block, other: Block) -> bool:
+    """Return whether two neighbours become one block.
+
+    A long one is not copied for a short one. So copies of a prompt share it, and few short blocks
+    follow each other, since their sizes halve.
+    """
+    sizes = len(one.text), len(other.text)
+    return sum(sizes) <= _BLOCK_CHARACTERS and sizes[0] <= 2 * sizes[1]
+
+
 def _merged(blocks: Iterable[Block]) -> list[Block]:
     merged: list[Block] = []
     for block in blocks:
-        if merged and len(merged[-1].text) + len(block.text) <= _BLOCK_CHARACTERS:
+        if merged and _fit(merged[-1], block):
             merged[-1] = merged[-1].joined(block)
         else:
             merged.append(block)
