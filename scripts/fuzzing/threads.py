@@ -167,7 +167,7 @@ TOKENIZER: dict[str, Use] = {
     "encode_with_offsets to arrays": lambda o: o.tokenizer.encode_with_offsets(
         TEXT, dtype="uint32"
     ),
-    "extend_ids": lambda o: o.tokenizer.extend_ids(o.ids, PARTS),
+    "extend_ids": lambda o: o.tokenizer.extend_ids([*o.ids, *o.tokenizer.encode(END)], PARTS),
     "fingerprint": lambda o: o.tokenizer.fingerprint,
     "first_noncanonical": lambda o: o.tokenizer.first_noncanonical(o.ids),
     "fits": lambda o: o.tokenizer.fits(LONG_TEXT, 100),

@@ -15,7 +15,7 @@ from fuzzing import threads
 import bpetite
 from bpetite import analysis, arrow, corpora, tiktoken
 
-OWNED_BY_ONE_THREAD = ("DecodeStream", "DecodeStreamBatch", "EncodeStream")
+OWNED_BY_ONE_THREAD = ("DecodeStream", "DecodeStreamBatch", "EncodeStream", "Prompt")
 
 DATA = (
     *("Chunk", "PieceCountsHeader", "StreamEvent", "Tag", "TokenText"),

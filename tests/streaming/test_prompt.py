@@ -40,7 +40,7 @@ def parts(change: Change) -> tuple[int, list[int]]:
         ("ab", "", (0, [])),
     ],
 )
-def test_a_change_is_the_first_index_that_changed_with_the_ids_behind(
+def test_a_change_is_the_first_changed_index_and_the_ids_behind(
     old: str, new: str, change: tuple[int, list[int]]
 ) -> None:
     prompt = AB.prompt()
@@ -55,7 +55,7 @@ def test_ids_after_a_change_share_memory_with_arrays() -> None:
     assert array("I", change.new_ids) == array("I", [256, 257])
 
 
-def test_a_literal_counts_across_texts_and_not_across_segments() -> None:
+def test_a_literal_may_span_texts_but_not_segments() -> None:
     prompt = AB.prompt()
     assert parts(prompt.append("ab<|a")) == (0, AB.encode("ab<|a"))
     assert parts(prompt.append("|>")) == (1, [258])
@@ -98,7 +98,7 @@ def test_texts_of_all_kinds_in_equal_steps(tokenizer: Tokenizer, text_case: str,
     assert (prompt.ids(), prompt.text) == (tokenizer.encode(text), text)
 
 
-def test_long_texts_have_the_ids_of_one_encode_after_edits(tokenizer: Tokenizer) -> None:
+def test_edited_long_texts_have_the_ids_of_one_encode(tokenizer: Tokenizer) -> None:
     text = "".join(TEXTS.values()) * 9
     prompt = tokenizer.prompt()
     prompt.set(text)

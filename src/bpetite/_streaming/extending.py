@@ -89,7 +89,7 @@ class Extender:
         before, size = self._before_last_piece(canonical, data[start:])
         index = bisect_left(offsets, start + size)
         if not offsets[index:] or offsets[index] > start + size:
-            raise ExtendIdsError(first + index - 1, "spans the last two pieces of the text")
+            raise ExtendIdsError(first + index - 1, "spans two pieces of the joined text")
         given, expected = tail[index:], canonical[before:]
         if expected[: len(given)] == given:
             return expected[len(given) :]
