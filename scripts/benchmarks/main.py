@@ -27,6 +27,7 @@ from benchmarks import (
     corpora,
     decode,
     encode,
+    grow,
     load,
     models,
     own,
@@ -73,6 +74,7 @@ NATIVE = {
     "threads": Section(own.thread_rows, own.HEADER),
     "documents": Section(own.document_rows, own.HEADER),
     "chunks": Section(own.chunk_rows, own.HEADER),
+    "grow": Section(grow.grow_rows, grow.HEADER),
     "cases": Section(stream_cases.case_rows, stream_cases.HEADER),
     **BOTH,
 }
