@@ -300,6 +300,38 @@ def test_a_wrong_request_is_refused_before_the_answer(
     assert reason in "".join(answer[1])
 
 
+@once
+def test_a_conversation_keeps_its_prompt(module_of_model: ModuleType, tmp_path: Path) -> None:
+    """Its prompt is that of its messages, also if another conversation has its key."""
+    asks: list[list[int]] = []
+
+    async def generate(prompt_ids: list[int], _: int) -> AsyncIterator[tuple[int, float]]:
+        asks.append(prompt_ids)
+        yield END_ID, 0.0
+
+    module_of_model.generate = generate  # type: ignore[attr-defined]
+    server: Any = program("server.py", tmp_path)
+    server.MAX_PROMPTS = 2
+    turns = [{"role": "user", "content": f"the {END}"}, {"role": "assistant", "content": "hen"}]
+    talks: list[tuple[str | None, list[Any]]] = [
+        ("a", turns[:1]),
+        ("a", turns),
+        ("b", turns[1:]),
+        ("a", turns * 2),
+        ("c", turns),
+    ]
+    talks += [("a", turns[1:]), (None, turns)]
+    for key, messages in talks:
+        body = Request(1, [], 9, None, False).body()
+        asyncio.run(asked(server.app, body | {"messages": messages, "prompt_cache_key": key}))
+    prompts = [
+        server.prompt_of(server.ChatRequest(model="", messages=each, stream=True))
+        for _, each in talks
+    ]
+    assert asks == prompts
+    assert [*server.prompts] == ["c", "a"]
+
+
 # The detokenizer
 
 
