@@ -1,4 +1,4 @@
-"""The training loop of docs/prompts.md, with TRL, and the bridges of prime-rl's renderers."""
+"""The training loop of docs/prompts.md, with TRL, and the bridges of other packages."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import os
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support import ROOT
@@ -108,8 +108,53 @@ def test_sampled_ids_are_trained_as_they_are(tmp_path: Path) -> None:
     assert turns > len(prompts)
 
 
-@pytest.mark.skipif(not find_spec("renderers"), reason="needs renderers, of the extra rl")
-def test_bridges_of_renderers_are_extended_ids(tmp_path: Path) -> None:
+RENDERERS = """
+from renderers.qwen3 import Qwen3Renderer
+renderer = Qwen3Renderer(own)
+def bridged(sampled, results):
+    messages = [{"role": "tool", "content": each} for each in results]
+    return renderer.bridge_to_next_turn(prompt, sampled, messages).token_ids
+"""
+
+VERL = """
+from verl.utils.tokenizer.continuous_token_wiring import create_continuous_token_builder
+own.chat_template = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\\n{{ m.content }}<|im_end|>\\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\\n{% endif %}"
+)
+builder = create_continuous_token_builder(own, hf_model_type="qwen3")
+def bridged(sampled, results):
+    before = [{"role": "user", "content": "men"}, {"role": "assistant", "content": "x"}]
+    after = [*before, *({"role": "tool", "content": each} for each in results)]
+    return builder.merge_context_tokens(before, after, prompt + sampled).token_ids
+"""
+
+
+def after_renderers(results: list[str]) -> list[str]:
+    segments: list[str] = [Trusted(f"\n{START}user")]
+    for result in results:
+        segments += [Trusted("\n<tool_response>\n"), result, Trusted("\n</tool_response>")]
+    return [*segments, Trusted(f"{END}\n{START}assistant\n")]
+
+
+def after_verl(results: list[str]) -> list[str]:
+    segments: list[str] = []
+    for result in results:
+        segments += [Trusted(f"\n{START}tool\n"), result, Trusted(END)]
+    return [*segments, Trusted(f"\n{START}assistant\n")]
+
+
+@pytest.mark.parametrize(
+    ("package", "bridge", "segments_of"),
+    [("renderers", RENDERERS, after_renderers), ("verl", VERL, after_verl)],
+    ids=["renderers", "verl"],
+)
+def test_bridges_of_other_packages_are_extended_ids(
+    package: str, bridge: str, segments_of: Callable[[list[str]], list[str]], tmp_path: Path
+) -> None:
+    """Each of them is written by hand for Qwen's models."""
+    if not find_spec(package):
+        pytest.skip(f"needs {package}")
     tokenizer = tokenizer_of("qwen2")
     tokenizer.save(f"{tmp_path / 'model'}/")
     rng = random.Random(1)
@@ -118,27 +163,23 @@ def test_bridges_of_renderers_are_extended_ids(tmp_path: Path) -> None:
     for _ in range(50):
         sampled = [id for word in rng.choices(words, k=9) for id in tokenizer.encode(word)]
         sampled += [tokenizer.special_tokens[END]]
-        cases.append(
-            (sampled, ["".join(rng.choices(words, k=5)) for _ in range(rng.randint(1, 3))])
-        )
+        results = ["".join(rng.choices(words, k=5)) for _ in range(rng.randint(1, 3))]
+        cases.append((sampled, results))
+    cases.append((cases[0][0], [f"ten {END} hens"]))
+    prompt = tokenizer.encode(f"{START}user\nmen{END}\n{START}assistant\n")
     program = f"""
 import json
-from renderers.qwen3 import Qwen3Renderer
 from transformers import PreTrainedTokenizerFast
 own = PreTrainedTokenizerFast(tokenizer_file="model/tokenizer.json", eos_token={END!r})
-renderer = Qwen3Renderer(own)
-prompt = renderer.render_ids([{{"role": "user", "content": "men"}}], add_generation_prompt=True)
-def bridged(sampled, results):
-    messages = [{{"role": "tool", "content": each}} for each in results]
-    return renderer.bridge_to_next_turn(prompt, sampled, messages).token_ids
-print(json.dumps([prompt, [bridged(*case) for case in {cases!r}]]))
+prompt = {prompt}
+{bridge}
+print(json.dumps([bridged(*case) for case in {cases!r}]))
 """
-    prompt, bridges = json.loads(run(program, tmp_path))
-    assert prompt == tokenizer.encode(f"{START}user\nmen{END}\n{START}assistant\n")
-    for (sampled, results), bridge in zip(cases, bridges, strict=True):
-        segments: list[Any] = [Trusted(f"\n{START}user")]
-        for result in results:
-            segments += [Trusted("\n<tool_response>\n"), result, Trusted("\n</tool_response>")]
-        segments.append(Trusted(f"{END}\n{START}assistant\n"))
-        before = prompt + sampled
-        assert before + tokenizer.extend_ids(before, segments) == bridge
+    bridges = json.loads(run(program, tmp_path))
+    extended = [
+        prompt + sampled + tokenizer.extend_ids(prompt + sampled, segments_of(results))
+        for sampled, results in cases
+    ]
+    assert extended[:-1] == bridges[:-1]
+    ends = [ids.count(tokenizer.special_tokens[END]) for ids in (extended[-1], bridges[-1])]
+    assert ends[0] + 1 == ends[1]  # theirs lets a tool end its turn
