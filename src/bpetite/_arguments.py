@@ -22,7 +22,7 @@ Buffer = Any
 
 
 class Trusted(str):
-    """Text whose special literals count in `Tokenizer.encode_parts`.
+    """Text whose special literals count in segments, as `Tokenizer.encode_parts` takes them.
 
     It is a `str` in every other respect. A new string made of it, by `+`, `format` or a method, is
     an ordinary `str`, which is not trusted.

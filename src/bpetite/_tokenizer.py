@@ -691,7 +691,8 @@ class Tokenizer(VocabularyView, MakesStreams):
         """Return an `EncodeStream`, which turns a text that grows into ids that are final.
 
         A special literal in `allowed_special` becomes its id, also if it spans steps. Any other is
-        ordinary text.
+        ordinary text. A step may be segments, as in `encode_parts`: there, literals count only in
+        one `Trusted` segment.
 
         The ids that `add_special_tokens` adds before a text come with the first step, and the ids
         after it with `flush`. With `errors="replace"`, U+FFFD replaces lone surrogates and invalid

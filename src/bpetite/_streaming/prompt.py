@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, overload
@@ -319,7 +320,9 @@ class Prompt:
     def __reduce__(self) -> tuple[object, ...]:
         # The vocabulary is pickled too, but once for all prompts that are pickled together.
         blocks, *others = self._state
-        return _unpickled, (self._source.tokenizer, [*map(tuple, blocks)], *others)
+        # An array is pickled in a form that machines of either byte order read.
+        plain = [(text, trusted, array("I", ids)) for text, trusted, ids in blocks]
+        return _unpickled, (self._source.tokenizer, plain, *others)
 
     def __repr__(self) -> str:
         count = len(self)
@@ -446,10 +449,11 @@ def _merged(blocks: Iterable[Block]) -> list[Block]:
 
 def _unpickled(
     tokenizer: MakesPrompts,
-    blocks: list[tuple[str, tuple[Span, ...], bytes]],
+    blocks: list[tuple[str, tuple[Span, ...], array[int]]],
     count: int,
     goes_on: bool,
 ) -> Prompt:
     prompt = tokenizer.prompt()
-    prompt._state = tuple(Block(*each) for each in blocks), count, goes_on
+    restored = tuple(Block(text, trusted, bytes(ids)) for text, trusted, ids in blocks)
+    prompt._state = restored, count, goes_on
     return prompt
