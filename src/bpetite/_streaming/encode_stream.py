@@ -134,8 +134,11 @@ class EncodeStream:
         del pending[self._size :]
         pending += data
         end, literals_searched = self._final_end(pending)
-        ordinary = self._ordinary
-        ids = self._source.encode(bytes(memoryview(pending)[:end]), ordinary) if end else []
+        ordinary, ids = self._ordinary, []
+        if end:
+            final = bytes(memoryview(pending)[:end])
+            source = self._source
+            ids = source.encode(final, ordinary) if ordinary else source.encoder.encode(final)
         if self._prefix_ids:
             ids = [*self._prefix_ids, *ids]
         rest = pending[end:] if end else pending
