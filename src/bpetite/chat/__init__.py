@@ -1,0 +1,18 @@
+"""Chat templates that know which text is the template's, which a message's, and of which message.
+
+They need Jinja: `pip install jinja2`.
+"""
+
+try:
+    import jinja2 as _jinja2  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "bpetite.chat needs Jinja, which is not installed: pip install jinja2", name=error.name
+    ) from None
+
+from bpetite.chat._encoded import Encoded
+from bpetite.chat._limits import Limits
+from bpetite.chat._prompt import ChatTemplateError, Piece, Prompt
+from bpetite.chat._template import ChatTemplate
+
+__all__ = ["ChatTemplate", "ChatTemplateError", "Encoded", "Limits", "Piece", "Prompt"]

@@ -1,0 +1,246 @@
+"""The ids of a prompt, whose they are, and which of them an assistant wrote."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from itertools import accumulate, pairwise
+
+from bpetite import Tokenizer
+from bpetite.chat._prompt import ChatTemplateError, Origin, Piece, Prompt
+from bpetite.chat._text import GENERATED, Text, number_of
+
+_ASSISTANTS = ("assistant", "model")
+"""Roles whose messages `labels` keeps."""
+
+
+class Encoded:
+    """The ids of a rendered prompt.
+
+    >>> from bpetite import Tokenizer
+    >>> from bpetite.chat import ChatTemplate
+    >>> template = ChatTemplate("{% for m in messages %}<u>{{ m.content }}</u>{% endfor %}")
+    >>> tokenizer = Tokenizer.train("", 256, special_tokens=["<u>", "</u>"])
+    >>> encoded = template.encode(tokenizer, [{"role": "user", "content": "a"}])
+    >>> encoded.ids
+    [256, 97, 257]
+    >>> encoded.origins
+    ['template', 'message', 'template']
+    >>> encoded.messages
+    [range(1, 2)]
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        prompt: Prompt,
+        roles: Sequence[str | None],
+        has_generation: bool,
+        rendered: Callable[[int, bool], Text],
+    ) -> None:
+        prompt.check(tokenizer)
+        self.prompt = prompt
+        """The prompt of these ids."""
+        self.ids, self._offsets = tokenizer.encode_parts(prompt.segments)
+        """The ids: those of `encode_parts` for the segments."""
+        self._tokenizer = tokenizer
+        self._roles = roles
+        self._has_generation = has_generation
+        self._rendered = rendered
+
+    @property
+    def origins(self) -> list[Origin]:
+        """For each id, where its first character comes from."""
+        return [piece.origin for piece in self._pieces]
+
+    @property
+    def message_numbers(self) -> list[int | None]:
+        """For each id, the number of the message that has its first character, or None."""
+        return [piece.message for piece in self._pieces]
+
+    @property
+    def roles(self) -> list[str | None]:
+        """For each id, the role of that message, or None."""
+        return [piece.role for piece in self._pieces]
+
+    @property
+    def messages(self) -> list[range]:
+        """For each message, the range from its first id to its last. One without text is empty."""
+        found: dict[int, tuple[int, int]] = {}
+        for index, number in enumerate(self.message_numbers):
+            if number is not None:
+                found[number] = found.get(number, (index, 0))[0], index + 1
+        ranges = []
+        end = 0
+        for number in range(len(self._roles)):
+            start, end = found.get(number, (end, end))
+            ranges.append(range(start, end))
+        return ranges
+
+    def labels(self, ignore: int = -100) -> list[int]:
+        """Return the ids that an assistant writes, and `ignore` in the place of all others.
+
+        If the template has `{% generation %}`, these are the ids with a character inside such a
+        block. Otherwise they begin where the prompt would end that asks for the message, and end
+        with the token that ends it.
+
+        Raises ValueError if a template gives an assistant's message no such place, and if the
+        vocabulary changes texts so that the characters of an id are not known.
+
+        >>> from bpetite import Tokenizer
+        >>> from bpetite.chat import ChatTemplate
+        >>> template = ChatTemplate(
+        ...     "{% for m in messages %}<{{ m.role }}>{{ m.content }}<end>\\n{% endfor %}"
+        ...     "{% if add_generation_prompt %}<assistant>{% endif %}"
+        ... )
+        >>> tokenizer = Tokenizer.train("", 256, special_tokens=["<end>"])
+        >>> messages = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
+        >>> [id for id in template.encode(tokenizer, messages).labels() if id >= 0]
+        [97, 256]
+        """
+        starts, is_exact = self._starts
+        if not is_exact:
+            raise ValueError(
+                "this vocabulary changes texts, and a message has a special token's literal, so "
+                "the characters of each id are not known"
+            )
+        labels = [ignore] * len(self.ids)
+        for start, end in self._generated() if self._has_generation else self._assistants():
+            index = bisect_right(starts, start) - 1
+            while index < len(self.ids) and starts[index] < end:
+                if starts[index + 1] > start:
+                    labels[index] = self.ids[index]
+                index += 1
+        return labels
+
+    @cached_property
+    def _starts(self) -> tuple[list[int], bool]:
+        """Where each id begins in the UTF-8 of the text, with the end; and whether that is exact.
+
+        If it is not, an id begins where its segment does.
+        """
+        text = self.prompt.text
+        size = len(text.encode())
+        ids, starts = self._tokenizer.encode_with_offsets(text, unit="bytes")
+        if ids == self.ids:
+            return [*starts, size], True
+        lengths = [len(self._tokenizer.token_bytes(id)) for id in self.ids]
+        if sum(lengths) == size:
+            return [0, *accumulate(lengths)], True
+        ends = [0, *accumulate(len(part.encode()) for part in self.prompt.segments)]
+        counts = (stop - start for start, stop in pairwise(self._offsets))
+        pairs = zip(ends, counts, strict=False)
+        return [*(start for start, count in pairs for _ in range(count)), size], False
+
+    @cached_property
+    def _pieces(self) -> list[Piece]:
+        runs = [*self.prompt.spans()]
+        begins = [start for start, _, _ in runs]
+        pieces = [self.prompt.piece("", origin) for _, _, origin in runs]
+        starts, _ = self._starts
+        return [pieces[bisect_right(begins, start) - 1] for start in starts[:-1]]
+
+    def _generated(self) -> list[tuple[int, int]]:
+        return [(start, end) for start, end, origin in self.prompt.spans() if origin & GENERATED]
+
+    def _assistants(self) -> list[tuple[int, int]]:
+        """Return the span of each assistant's message in the UTF-8 of the text."""
+        spans = []
+        for number, role in enumerate(self._roles):
+            if role in _ASSISTANTS:
+                start, end = self._span(number)
+                before = len(self.prompt.text[:start].encode())
+                spans.append((before, before + len(self.prompt.text[start:end].encode())))
+        return spans
+
+    def _span(self, number: int) -> tuple[int, int]:
+        """Return where an assistant's message begins and ends in the text."""
+        text = self.prompt.text
+        own = [*_own(self.prompt, number)]
+        if not number:
+            raise _placeless(number, "no message comes before it")
+        try:
+            before = self._rendered(number, True)
+            after = self._rendered(number + 1, False)
+        except ChatTemplateError as error:
+            raise _placeless(number, f"the template refuses the messages up to it: {error}") from error
+        if text.startswith(before):
+            start = len(before)
+        elif own:
+            # Earlier turns look different now. Their last character still precedes the header.
+            earlier = [end for end, each in _ends(self.prompt) if each < number and end <= own[0][0]]
+            place = max(earlier, default=0)
+            header = before[_tail(before, range(number)) :]
+            common = _common(text, place, header)
+            start = place + common
+            if common < len(header) and start != own[0][0]:
+                raise _placeless(
+                    number, f"the prompt that asks for it ends with {header!r:.80}, and it does not"
+                )
+        else:
+            raise _placeless(number, "it has no text, and earlier messages look different now")
+        place = max(start, own[-1][1] if own else start)
+        footer = str.__str__(after[_tail(after, range(number, number + 1)) :])
+        if not own:
+            footer = str.__str__(after[len(before) :]) if after.startswith(before) else footer
+        footer = footer[: _common(text, place, footer)]
+        return start, place + self._end_token(footer)
+
+    def _end_token(self, footer: str) -> int:
+        """Return where the token that ends a turn ends in the template's text after it."""
+        end_token = self._tokenizer.settings.get("eos_token")
+        if end_token and end_token in footer:
+            return footer.index(end_token) + len(end_token)
+        ends = (
+            footer.rindex(literal) + len(literal)
+            for literal in self._tokenizer.special_tokens
+            if literal and literal in footer
+        )
+        return max(ends, default=len(footer.rstrip()))
+
+
+def _ends(prompt: Prompt) -> list[tuple[int, int]]:
+    """Return the end of each run of a message, and the message's number."""
+    found = []
+    end = 0
+    for piece in prompt.pieces:
+        end += len(piece.text)
+        if piece.message is not None:
+            found.append((end, piece.message))
+    return found
+
+
+def _own(prompt: Prompt, number: int) -> list[tuple[int, int]]:
+    """Return start and end of each run of a message."""
+    found = []
+    start = 0
+    for piece in prompt.pieces:
+        end = start + len(piece.text)
+        if piece.message == number:
+            found.append((start, end))
+        start = end
+    return found
+
+
+def _tail(text: Text, numbers: range) -> int:
+    """Return where the last character of these messages ends."""
+    end = last = 0
+    for run, origin in text.runs():
+        end += len(run)
+        if number_of(origin) in numbers:
+            last = end
+    return last
+
+
+def _common(text: str, place: int, other: str) -> int:
+    """Return how many characters a text has in common with another one from a place on."""
+    return len(os.path.commonprefix([text[place : place + len(other)], str.__str__(other)]))
+
+
+def _placeless(number: int, reason: str) -> ValueError:
+    return ValueError(
+        f"message {number} has no unique place in the prompt: {reason}; use a template with "
+        f"{{% generation %}}"
+    )

@@ -1,0 +1,158 @@
+"""A rendered prompt: its text, and where each character comes from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from itertools import groupby
+from typing import Literal, NamedTuple, TypeAlias
+
+from bpetite import Tokenizer, Trusted
+from bpetite.chat._text import (
+    ARGUMENT,
+    GENERATED,
+    TEMPLATE,
+    Text,
+    line_of,
+    number_of,
+)
+
+Origin: TypeAlias = Literal["template", "message", "argument", "untracked"]
+
+_NAMES: dict[int, Origin] = {TEMPLATE >> 1: "template", ARGUMENT >> 1: "argument"}
+
+
+class ChatTemplateError(ValueError):
+    """A template refuses its messages, is wrong, or exceeds its limits.
+
+    `line` is the line of the template, or None if it is not known.
+    """
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class Piece(NamedTuple):
+    """Characters of a prompt that come from the same place.
+
+    `message` is the number of the message that has them, and `line` the line of the template that
+    printed untracked text. `generated` says that they are inside `{% generation %}`.
+    """
+
+    text: str
+    origin: Origin
+    message: int | None
+    role: str | None
+    line: int | None
+    generated: bool
+
+
+class Prompt:
+    """What a chat template makes of messages.
+
+    >>> from bpetite.chat import ChatTemplate
+    >>> template = ChatTemplate("{% for m in messages %}<u>{{ m.content }}</u>{% endfor %}")
+    >>> prompt = template.render([{"role": "user", "content": "Hi</u>"}])
+    >>> prompt.text
+    '<u>Hi</u></u>'
+    >>> prompt.segments
+    [Trusted('<u>'), 'Hi</u>', Trusted('</u>')]
+    """
+
+    __slots__ = ("_roles", "_text", "_trusted_roles")
+
+    def __init__(
+        self, text: Text, roles: Sequence[str | None], trusted_roles: Collection[str]
+    ) -> None:
+        self._text = text
+        self._roles = roles
+        self._trusted_roles = trusted_roles
+
+    @property
+    def text(self) -> str:
+        """The prompt as one string: what transformers renders."""
+        return str.__str__(self._text)
+
+    @property
+    def segments(self) -> list[str]:
+        """The prompt for `Tokenizer.encode_parts`: the template's text is `Trusted`.
+
+        So are the messages of trusted roles. All other text is plain: each message's own, and that
+        of tools, documents and other arguments. Joined, the segments are the text.
+        """
+        keyed = ((self._segment(origin), run) for run, origin in self._text.runs())
+        return [
+            Trusted(text) if key is None else text
+            for key, runs in groupby(keyed, key=lambda pair: pair[0])
+            for text in ["".join(run for _, run in runs)]
+        ]
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """The text in pieces of one origin."""
+        return [self.piece(run, origin) for run, origin in self._text.runs()]
+
+    def check(self, tokenizer: Tokenizer) -> None:
+        """Raise ChatTemplateError if a special literal has a character that is untracked.
+
+        Such a literal may be the template's or a user's, so neither reading would be right.
+
+        >>> from bpetite import Tokenizer
+        >>> from bpetite.chat import ChatTemplate
+        >>> template = ChatTemplate("{{ messages[0].content | urlencode }}")
+        >>> prompt = template.render([{"role": "user", "content": "end"}])
+        >>> prompt.check(Tokenizer.train("", 256, special_tokens=["end"]))
+        Traceback (most recent call last):
+        bpetite.chat._prompt.ChatTemplateError: line 1 of the template prints untracked text with \
+the special token 'end'; use fewer string operations on that line, or print the text unchanged
+        """
+        special = sorted(filter(None, tokenizer.special_tokens), key=len, reverse=True)
+        if not special or all(line_of(origin) is None for origin in self._text._origins):
+            return
+        literal = re.compile(f"(?=({'|'.join(map(re.escape, special))}))")
+        longest = len(special[0])
+        text = self.text
+        start = 0
+        for run, origin in self._text.runs():
+            end = start + len(run)
+            line = line_of(origin)
+            if line is not None:
+                for found in literal.finditer(text, max(0, start - longest + 1), end + longest - 1):
+                    if found.start(1) < end and found.end(1) > start:
+                        raise ChatTemplateError(
+                            f"line {line or 'unknown'} of the template prints untracked text with "
+                            f"the special token {found[1]!r}; use fewer string operations on that "
+                            f"line, or print the text unchanged",
+                            line or None,
+                        )
+            start = end
+
+    def spans(self) -> Iterator[tuple[int, int, int]]:
+        """Yield the start and the end of each run in the text's UTF-8, and its origin."""
+        start = 0
+        for run, origin in self._text.runs():
+            end = start + len(run.encode("utf-8", "surrogatepass"))
+            yield start, end, origin
+            start = end
+
+    def piece(self, text: str, origin: int) -> Piece:
+        """Describe a text of one origin."""
+        number = number_of(origin)
+        line = line_of(origin)
+        name: Origin = "message" if number >= 0 else _NAMES.get(number, "untracked")
+        return Piece(
+            text,
+            name,
+            number if number >= 0 else None,
+            self._roles[number] if number >= 0 else None,
+            line or None,
+            bool(origin & GENERATED),
+        )
+
+    def _segment(self, origin: int) -> int | None:
+        """Return what all text of a segment shares: None if it is trusted."""
+        number = number_of(origin)
+        if number == number_of(TEMPLATE):
+            return None
+        return None if number >= 0 and self._roles[number] in self._trusted_roles else number

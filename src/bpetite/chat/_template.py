@@ -1,0 +1,262 @@
+"""A chat template: messages in, a prompt or its ids out."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypedDict, Unpack
+
+from jinja2.environment import Template
+from jinja2.exceptions import TemplateSyntaxError
+
+from bpetite import Tokenizer
+from bpetite.chat._encoded import Encoded
+from bpetite.chat._environment import ChatEnvironment
+from bpetite.chat._limits import WORK, LimitError, Limits, Work
+from bpetite.chat._messages import (
+    plain_data,
+    plain_documents,
+    plain_messages,
+    plain_tools,
+    tag_final,
+    untagged,
+)
+from bpetite.chat._prompt import ChatTemplateError, Prompt
+from bpetite.chat._text import TEMPLATE, Text, whole
+from bpetite.formats._files import SourceFile
+
+_CONFIG = "tokenizer_config.json"
+_MAP = "special_tokens_map.json"
+_TEMPLATE = "chat_template.jinja"
+_FOLDER = "additional_chat_templates"
+
+_DEFAULT = "default"
+_FOR_TOOLS = "tool_use"
+"""The name of the template that transformers takes if there are tools."""
+
+_TOKENS = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
+"""The special tokens that a config names, each with `_token` behind it."""
+
+_MAX_SOURCE_CHARACTERS = 1 << 20
+
+_GENERATION = re.compile(r"\{%[-+]?\s*generation\s*[-+]?%\}")
+
+
+class RenderOptions(TypedDict, total=False):
+    """The options of `ChatTemplate.render` and `encode`; any other name is the template's own."""
+
+    tools: Sequence[Any] | None
+    documents: Sequence[Any] | None
+    add_generation_prompt: bool
+    continue_final_message: bool | str
+    trusted_roles: Collection[str]
+
+
+class _Compiled(NamedTuple):
+    template: Template
+    source: str
+
+
+class ChatTemplate:
+    """A chat template in Jinja, as tokenizers of Hugging Face have one.
+
+    `source` is the template, or a dict of templates by name: "default", and "tool_use" if there
+    are tools. `special_tokens` such as `bos_token="<s>"` are for the template to print. `limits`
+    bounds what a rendering may use, since a template is a program that somebody else wrote.
+
+    Raises ChatTemplateError with the line for a source that is not valid.
+
+    >>> template = ChatTemplate(
+    ...     "{% for m in messages %}<|im_start|>{{ m.role }}\\n{{ m.content }}<|im_end|>\\n"
+    ...     "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\\n{% endif %}"
+    ... )
+    >>> prompt = template.render([{"role": "user", "content": "Hi"}], add_generation_prompt=True)
+    >>> prompt.text
+    '<|im_start|>user\\nHi<|im_end|>\\n<|im_start|>assistant\\n'
+    """
+
+    def __init__(
+        self, source: str | Mapping[str, str], *, limits: Limits | None = None, **special_tokens: str
+    ) -> None:
+        sources = {_DEFAULT: source} if isinstance(source, str) else {**source}
+        self.limits = limits or Limits()
+        """What a rendering may use."""
+        self._environment = ChatEnvironment()
+        self._tokens = {name: whole(text, TEMPLATE) for name, text in special_tokens.items()}
+        self._templates = {name: self._compiled(text) for name, text in sources.items()}
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str], *, limits: Limits | None = None) -> ChatTemplate:
+        """Load the template of a model folder, and the special tokens that it may print.
+
+        It is in `chat_template.jinja`, or else in `tokenizer_config.json`. Others, by name, are in
+        `additional_chat_templates`.
+
+        Raises FileNotFoundError for a folder without a template, and ValueError for a wrong file.
+        """
+        path = Path(folder)
+        sources: dict[str, str] = {}
+        tokens: dict[str, str] = {}
+        for name in (_MAP, _CONFIG):
+            if (path / name).exists():
+                file = SourceFile(path / name)
+                config = file.checked_object(file.document, "the file")
+                sources.update(_sources_of(file, config.get("chat_template")))
+                tokens.update(_tokens_of(config))
+        if (path / _TEMPLATE).exists():
+            sources[_DEFAULT] = SourceFile(path / _TEMPLATE).text()
+        for each in sorted((path / _FOLDER).glob("*.jinja")):
+            sources[each.stem] = SourceFile(each).text()
+        if not sources:
+            raise FileNotFoundError(f"{path}: neither {_TEMPLATE} nor a chat_template in {_CONFIG}")
+        return cls(sources, limits=limits, **tokens)
+
+    def render(
+        self, messages: Sequence[Any], **options: Unpack[RenderOptions]  # type: ignore[misc]
+    ) -> Prompt:
+        """Render messages: the text is the one of transformers' `apply_chat_template`.
+
+        A message is a dict, a dataclass or a model of pydantic. Messages of `trusted_roles` may
+        contain special literals. `tools` are JSON schemas. With `add_generation_prompt`, the prompt
+        ends with the beginning of an answer; with `continue_final_message`, it ends inside the last
+        message, or inside the field of it that is named. All further options are arguments of the
+        template, such as `enable_thinking`.
+
+        Raises ChatTemplateError if the template refuses the messages, with its own words, or if it
+        exceeds its limits; TypeError and ValueError for messages that no template could render.
+        """
+        arguments = {**options}
+        trusted_roles = arguments.pop("trusted_roles", ())
+        if isinstance(trusted_roles, str):
+            raise TypeError("trusted_roles must be a collection of roles, not one string")
+        data = plain_messages(getattr(messages, "messages", messages))
+        roles = _roles(data)
+        return Prompt(self._rendered(data, arguments), roles, frozenset(trusted_roles))
+
+    def encode(
+        self,
+        tokenizer: Tokenizer,
+        messages: Sequence[Any],
+        **options: Unpack[RenderOptions],  # type: ignore[misc]
+    ) -> Encoded:
+        """Render messages and encode the prompt: literals in messages stay text.
+
+        The options are those of `render`. Raises its errors, and ChatTemplateError with the line if
+        a special literal has a character of which nobody knows whose it is.
+        """
+        prompt = self.render(messages, **options)
+        messages = getattr(messages, "messages", messages)
+        more = {**options, "continue_final_message": False}
+        more.pop("trusted_roles", None)
+
+        def rendered(count: int, add_generation_prompt: bool) -> Text:
+            arguments = {**more, "add_generation_prompt": add_generation_prompt}
+            return self._rendered(plain_messages(messages[:count]), arguments)
+
+        source = self._chosen(options.get("tools")).source
+        has_generation = _GENERATION.search(source) is not None
+        return Encoded(tokenizer, prompt, _roles(plain_messages(messages)), has_generation, rendered)
+
+    def _rendered(self, messages: list[Any], arguments: dict[str, Any]) -> Text:
+        tools = arguments.pop("tools", None)
+        documents = arguments.pop("documents", None)
+        add_generation_prompt = arguments.pop("add_generation_prompt", False)
+        field = arguments.pop("continue_final_message", False)
+        template, source = self._chosen(tools)
+        final = ""
+        if field:
+            if add_generation_prompt:
+                raise ValueError(
+                    "continue_final_message and add_generation_prompt are not compatible"
+                )
+            final = tag_final(messages, field if isinstance(field, str) else "content", source)
+        values = {
+            **self._tokens,
+            **{name: plain_data(value) for name, value in arguments.items()},
+            "messages": messages,
+            "tools": plain_tools(tools),
+            "documents": plain_documents(documents),
+            "add_generation_prompt": add_generation_prompt,
+        }
+        token = WORK.set(Work(self.limits))
+        try:
+            text: Any = template.render(values)
+        except Exception as error:
+            raise ChatTemplateError(_words(error), _line(error)) from error
+        finally:
+            WORK.reset(token)
+        return untagged(text, final) if field else text
+
+    def _chosen(self, tools: Any) -> _Compiled:
+        if tools is not None and _FOR_TOOLS in self._templates:
+            return self._templates[_FOR_TOOLS]
+        if _DEFAULT in self._templates:
+            return self._templates[_DEFAULT]
+        names = ", ".join(map(repr, sorted(self._templates)))
+        raise ValueError(
+            f"no template is named 'default'; make a ChatTemplate of one of these: {names}"
+        )
+
+    def _compiled(self, source: str) -> _Compiled:
+        if len(source) > _MAX_SOURCE_CHARACTERS:
+            raise ChatTemplateError(f"a template has at most {_MAX_SOURCE_CHARACTERS:,} characters")
+        token = WORK.set(Work(self.limits))
+        try:
+            return _Compiled(self._environment.from_string(source), source)
+        except TemplateSyntaxError as error:
+            raise ChatTemplateError(error.message or "", error.lineno) from error
+        except LimitError as error:
+            raise ChatTemplateError(_words(error)) from error
+        except (RecursionError, MemoryError, SyntaxError, OverflowError):
+            raise ChatTemplateError("the template is nested too deeply") from None
+        finally:
+            WORK.reset(token)
+
+
+def _words(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+def _line(error: Exception) -> int | None:
+    """Return the line of the template that raised an error."""
+    line = None
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == "<template>":
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
+def _roles(messages: Sequence[Mapping[Any, Any]]) -> list[str | None]:
+    roles = (message.get("role") for message in messages)
+    return [str.__str__(role) if isinstance(role, str) else None for role in roles]
+
+
+def _sources_of(file: SourceFile, value: Any) -> dict[str, str]:
+    """Return the templates of a config: one, or a list of those that have names."""
+    if value is None:
+        return {}
+    if isinstance(value, str):
+        return {_DEFAULT: value}
+    sources = {}
+    for number, item in enumerate(file.checked_list(value, "chat_template")):
+        place = f"chat_template[{number}]"
+        file.checked_object(item, place)
+        name = file.checked_string(item.get("name"), f"{place}.name")
+        sources[name] = file.checked_string(item.get("template"), f"{place}.template")
+    return sources
+
+
+def _tokens_of(config: dict[str, Any]) -> dict[str, str]:
+    """Return the special tokens of a config: each a string, or an object with the content."""
+    found = {}
+    for name in (f"{each}_token" for each in _TOKENS):
+        value = config.get(name)
+        if isinstance(value, dict):
+            value = value.get("content")
+        if isinstance(value, str):
+            found[name] = value
+    return found

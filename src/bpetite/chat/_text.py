@@ -1,0 +1,579 @@
+"""Text that knows where each of its characters comes from.
+
+An origin is a number: that of a message, or one of the negative ones below. A text has runs of
+characters of one origin. Each operation of a template that takes texts apart or puts them together
+keeps the runs. Whatever else makes a string makes a plain `str`, which is untracked everywhere.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, SupportsIndex, TypeVar
+
+from jinja2.runtime import Undefined
+
+from bpetite.chat._limits import WORK, LimitError
+
+GENERATED = 1
+"""The lowest bit of an origin: the character is inside `{% generation %}`."""
+
+TEMPLATE = -1 << 1
+ARGUMENT = -2 << 1
+"""Tools, documents and other arguments of a rendering."""
+
+UNTRACKED = -3 << 1
+"""From an operation that hides where its result comes from. Minus the line, if it is known."""
+
+_new = str.__new__
+_cut = str.__getitem__
+_AnyText = TypeVar("_AnyText", bound="Text")
+
+
+def of_message(number: int) -> int:
+    """Return the origin of a message's text."""
+    return number << 1
+
+
+def number_of(origin: int) -> int:
+    """Return the number of the message that an origin is, or a negative number."""
+    return origin >> 1
+
+
+def line_of(origin: int) -> int | None:
+    """Return the line of the template where a text became untracked, 0 if it is not known.
+
+    None for a text that is tracked.
+    """
+    line = (UNTRACKED >> 1) - (origin >> 1)
+    return line if line >= 0 else None
+
+
+class Text(str):
+    """A `str` with the ends of its runs and their origins.
+
+    A new one is untracked, so that no operation of Python makes one that is trusted.
+    """
+
+    __slots__ = ("_ends", "_origins")
+    _ends: tuple[int, ...]
+    _origins: tuple[int, ...]
+
+    def __new__(cls: type[_AnyText], text: str = "") -> _AnyText:
+        """Make an untracked text."""
+        return whole(text, UNTRACKED, cls)
+
+    def __str__(self) -> str:
+        """Return the text itself: `str(text)` loses nothing."""
+        return self
+
+    def _other(self, value: Any) -> Any:
+        """Return what is written for another string in an operation on this one."""
+        return value
+
+    def _slice(self: _AnyText, start: int, stop: int) -> _AnyText:
+        if start >= stop:
+            return _made(type(self), "", (), ())
+        plain = _cut(self, slice(start, stop))
+        if len(self._origins) == 1:
+            return _made(type(self), plain, (stop - start,), self._origins)
+        first = bisect_right(self._ends, start)
+        last = bisect_left(self._ends, stop)
+        ends = [end - start for end in self._ends[first:last]]
+        return _made(
+            type(self), plain, (*ends, stop - start), self._origins[first : last + 1]
+        )
+
+    def __getitem__(self: _AnyText, key: SupportsIndex | slice) -> _AnyText:
+        if isinstance(key, slice):
+            start, stop, step = key.indices(len(self))
+            if step == 1:
+                return self._slice(start, stop)
+            if len(self._origins) == 1:
+                return whole(_cut(self, key), self._origins[0], type(self))
+            return joined([self._slice(i, i + 1) for i in range(start, stop, step)], type(self))
+        plain = _cut(self, key)
+        index = operator.index(key)
+        index += len(self) if index < 0 else 0
+        return whole(plain, self._origins[bisect_right(self._ends, index)], type(self))
+
+    def __iter__(self: _AnyText) -> Iterator[_AnyText]:
+        return (self[index] for index in range(len(self)))
+
+    def __add__(self: _AnyText, other: str) -> _AnyText:
+        if isinstance(other, Undefined):
+            return NotImplemented
+        if not isinstance(other, str):
+            str.__add__(self, other)  # raises the usual TypeError
+        return joined((self, self._other(other)), type(self))
+
+    def __radd__(self: _AnyText, other: str) -> _AnyText:
+        if not isinstance(other, str):
+            return NotImplemented
+        return joined((self._other(other), self), type(self))
+
+    def __mul__(self: _AnyText, count: SupportsIndex) -> _AnyText:
+        if isinstance(count, Undefined):
+            return NotImplemented
+        if not hasattr(count, "__index__"):
+            raise TypeError(f"can't multiply sequence by non-int of type {type(count).__name__!r}")
+        count = operator.index(count)
+        WORK.get().check(len(self) * count)
+        if len(self._origins) == 1:
+            return whole(str.__mul__(self, count), self._origins[0], type(self))
+        return joined([self] * count, type(self))
+
+    __rmul__ = __mul__
+
+    def __mod__(self, values: Any) -> Text:
+        return percent(self, values)
+
+    def __rmod__(self, text: Any) -> Any:
+        return Text(text) % self if isinstance(text, str) else NotImplemented
+
+    def lstrip(self: _AnyText, chars: str | None = None) -> _AnyText:
+        return self._slice(len(self) - len(str.lstrip(self, chars)), len(self))
+
+    def rstrip(self: _AnyText, chars: str | None = None) -> _AnyText:
+        return self._slice(0, len(str.rstrip(self, chars)))
+
+    def strip(self: _AnyText, chars: str | None = None) -> _AnyText:
+        left = len(self) - len(str.lstrip(self, chars))
+        return self._slice(left, left + len(str.strip(self, chars)))
+
+    def removeprefix(self: _AnyText, prefix: str) -> _AnyText:
+        return self._slice(len(self) - len(str.removeprefix(self, prefix)), len(self))
+
+    def removesuffix(self: _AnyText, suffix: str) -> _AnyText:
+        return self._slice(0, len(str.removesuffix(self, suffix)))
+
+    def _pieces(self: _AnyText, plain: Iterable[str], gap: int) -> list[_AnyText]:
+        """Return slices that are equal to parts in their order; after each, skip `gap`."""
+        pieces = []
+        position = 0
+        for part in plain:
+            position = str.index(self, part, position)
+            pieces.append(self._slice(position, position + len(part)))
+            position += len(part) + gap
+        return pieces
+
+    # A part begins at the first place that it can: after white space, or right after `sep`.
+    def split(
+        self: _AnyText, sep: str | None = None, maxsplit: SupportsIndex = -1
+    ) -> list[_AnyText]:
+        return self._pieces(str.split(self, sep, maxsplit), len(sep or ""))
+
+    def rsplit(
+        self: _AnyText, sep: str | None = None, maxsplit: SupportsIndex = -1
+    ) -> list[_AnyText]:
+        return self._pieces(str.rsplit(self, sep, maxsplit), len(sep or ""))
+
+    def splitlines(self: _AnyText, keepends: bool = False) -> list[_AnyText]:
+        whole_lines = self._pieces(str.splitlines(self, True), 0)
+        if keepends:
+            return whole_lines
+        ends = map(len, str.splitlines(self))
+        return [line._slice(0, end) for line, end in zip(whole_lines, ends, strict=True)]
+
+    def partition(self: _AnyText, sep: str) -> tuple[_AnyText, _AnyText, _AnyText]:
+        left, middle, right = self._pieces(str.partition(self, sep), 0)
+        return left, middle, right
+
+    def rpartition(self: _AnyText, sep: str) -> tuple[_AnyText, _AnyText, _AnyText]:
+        left, middle, right = self._pieces(str.rpartition(self, sep), 0)
+        return left, middle, right
+
+    def replace(self: _AnyText, old: str, new: str, count: SupportsIndex = -1) -> _AnyText:
+        found = str.count(self, old)
+        limit = operator.index(count)
+        found = found if limit < 0 else min(found, limit)
+        if not found:
+            return self._slice(0, len(self))
+        new = self._other(new)
+        WORK.get().check(len(self) + found * (len(new) - len(old)))
+        if len(self._origins) == 1 and isinstance(new, Text) and self._origins == new._origins:
+            return whole(str.replace(self, old, new, found), self._origins[0], type(self))
+        pieces: list[str] = []
+        position = 0
+        for _ in range(found):
+            # With an empty `old`, the next place is behind the next character.
+            start = str.index(self, old, position + (not old and bool(pieces)))
+            pieces += (self._slice(position, start), new)
+            position = start + len(old)
+        return joined([*pieces, self._slice(position, len(self))], type(self))
+
+    def join(self: _AnyText, parts: Iterable[str]) -> _AnyText:
+        parts = [*parts]
+        if not all(isinstance(part, str) for part in parts):
+            str.join(self, parts)  # raises the usual TypeError
+        parts = [self._other(part) for part in parts]
+        WORK.get().check(sum(map(len, parts)) + len(self) * (len(parts) - 1))
+        if self and parts:
+            between: list[str] = [self] * (2 * len(parts) - 1)
+            between[::2] = parts
+            parts = between
+        return joined(parts, type(self))
+
+    def _padded(self: _AnyText, plain: Callable[..., str], width: Any, fill: Any) -> _AnyText:
+        """Return the text with filling on both sides, which has one origin with the text."""
+        WORK.get().check(operator.index(width))
+        padded = plain(self, width, self._other(fill))
+        if len(self._origins) != 1:
+            return whole(padded, UNTRACKED, type(self))
+        return whole(padded, blend(self, fill), type(self))
+
+    def center(self: _AnyText, width: SupportsIndex, fillchar: str = " ") -> _AnyText:
+        return self._padded(str.center, width, fillchar)
+
+    def ljust(self: _AnyText, width: SupportsIndex, fillchar: str = " ") -> _AnyText:
+        return self._padded(str.ljust, width, fillchar)
+
+    def rjust(self: _AnyText, width: SupportsIndex, fillchar: str = " ") -> _AnyText:
+        return self._padded(str.rjust, width, fillchar)
+
+    def zfill(self: _AnyText, width: SupportsIndex) -> _AnyText:
+        WORK.get().check(operator.index(width))
+        return whole(str.zfill(self, width), UNTRACKED, type(self))
+
+    def like(self: _AnyText, plain: str) -> _AnyText:
+        """Return a text whose characters come from those at the same places here."""
+        if len(plain) == len(self):
+            return _made(type(self), plain, self._ends, self._origins)
+        return whole(plain, UNTRACKED, type(self))
+
+    def _mapped(self: _AnyText, change: Callable[[str], str]) -> _AnyText:
+        """Return the text with each letter changed; some letters become two or three."""
+        plain = change(self)
+        if len(plain) != len(self):
+            letters = [change(letter) for letter in str.__iter__(self)]
+            if str.join("", letters) == plain:
+                origins = (letter._origins[0] for letter in self)
+                pairs = zip(letters, origins, strict=True)
+                return joined([whole(each, origin) for each, origin in pairs], type(self))
+        return self.like(plain)
+
+    def lower(self: _AnyText) -> _AnyText:
+        return self._mapped(str.lower)
+
+    def upper(self: _AnyText) -> _AnyText:
+        return self._mapped(str.upper)
+
+    def casefold(self: _AnyText) -> _AnyText:
+        return self._mapped(str.casefold)
+
+    def swapcase(self: _AnyText) -> _AnyText:
+        return self._mapped(str.swapcase)
+
+    def title(self: _AnyText) -> _AnyText:
+        return self.like(str.title(self))
+
+    def capitalize(self: _AnyText) -> _AnyText:
+        return self.like(str.capitalize(self))
+
+    def runs(self) -> Iterator[tuple[str, int]]:
+        """Yield the text of each run, and its origin."""
+        start = 0
+        for end, origin in zip(self._ends, self._origins, strict=True):
+            yield _cut(self, slice(start, end)), origin
+            start = end
+
+    def changed(self, change: Callable[[int], int]) -> Text:
+        """Return the text with each origin changed."""
+        return joined([whole(run, change(origin)) for run, origin in self.runs()])
+
+
+class Safe(Text):
+    """What Jinja's filter `safe` returns: operations on it escape other strings for HTML."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        """Return the text without the mark."""
+        return _made(Text, str.__str__(self), self._ends, self._origins)
+
+    def __html__(self) -> Safe:
+        """Return the text: it is HTML."""
+        return self
+
+    def _other(self, value: Any) -> Any:
+        return escaped(value)
+
+
+def whole(plain: str, origin: int, cls: type[_AnyText] = Text) -> _AnyText:  # type: ignore[assignment]
+    """Return a text of one origin."""
+    return _made(cls, plain, (len(plain),), (origin,)) if plain else _made(cls, "", (), ())
+
+
+def _made(
+    cls: type[_AnyText], plain: str, ends: tuple[int, ...], origins: tuple[int, ...]
+) -> _AnyText:
+    WORK.get().make(len(plain))
+    text = _new(cls, plain)
+    text._ends = ends
+    text._origins = origins
+    return text
+
+
+def joined(parts: Iterable[str], cls: type[_AnyText] = Text) -> _AnyText:  # type: ignore[assignment]
+    """Return parts put together; a plain `str` among them is untracked."""
+    parts = [*parts]
+    WORK.get().check(sum(map(len, parts)))
+    ends: list[int] = []
+    origins: list[int] = []
+    end = 0
+    for part in parts:
+        if not part:
+            continue
+        runs = zip(part._ends, part._origins, strict=True) if isinstance(part, Text) else None
+        for stop, origin in runs or ((len(part), UNTRACKED),):
+            if origins and origins[-1] == origin:
+                ends[-1] = end + stop
+            else:
+                ends.append(end + stop)
+                origins.append(origin)
+        end += len(part)
+    return _made(cls, str.join("", parts), tuple(ends), tuple(origins))
+
+
+def blend(*parts: str) -> int:
+    """Return the one origin of strings, or untracked; a plain blank is of any origin."""
+    found = {
+        origin
+        for part in parts
+        if part != " " or isinstance(part, Text)
+        for origin in (part._origins if isinstance(part, Text) else (UNTRACKED,))
+    }
+    return found.pop() if len(found) == 1 else UNTRACKED
+
+
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "'": "&#39;", '"': "&#34;"}
+
+
+def escaped(value: Any) -> Safe:
+    """Return a text with entities for the characters of HTML, as Jinja's filter `escape`."""
+    if isinstance(value, Safe):
+        return value
+    text = as_text(value)
+    pieces: list[str] = []
+    position = 0
+    WORK.get().check(len(text) + 5 * sum(str.count(text, mark) for mark in _ENTITIES))
+    for found in re.finditer("[&<>'\"]", text):
+        pieces.append(text._slice(position, found.start()))
+        pieces.append(whole(_ENTITIES[found.group()], text[found.start()]._origins[0]))
+        position = found.end()
+    return joined([*pieces, text._slice(position, len(text))], Safe)
+
+
+def as_text(value: Any) -> Text:
+    """Return a value as `str` prints it, in a text."""
+    if isinstance(value, Text):
+        plain: Any = str(value)
+        return plain  # type: ignore[no-any-return]
+    if isinstance(value, (list, tuple, dict)):
+        return printed(value)
+    return Text(value if isinstance(value, str) else str(value))
+
+
+# Formats
+
+
+_CONVERSION = re.compile(r"%(?:\((?P<key>[^()]*)\))?(?P<shape>[-#0 +]*[\d.]*)[hlL]?(?P<kind>.)", re.S)
+_MAX_WIDTH = 1 << 16
+_WIDE = re.compile(r"\d{6}")
+
+
+def check_widths(text: str) -> None:
+    """Refuse a format that may ask for a width of a hundred thousand or more."""
+    if _WIDE.search(text):
+        raise LimitError("the template formats a value with a width of six digits")
+
+
+def percent(text: Text, values: Any) -> Text:
+    """Return `text % values`: the values of a plain %s keep their origins, others are untracked."""
+    check_widths(text)
+    items = values if isinstance(values, tuple) else (values,)
+    if "*" in text and any(isinstance(item, int) and abs(item) > _MAX_WIDTH for item in items):
+        raise LimitError(f"the template formats a value with a width of more than {_MAX_WIDTH:,}")
+    uses = text.count("%") if isinstance(values, dict) else 1
+    WORK.get().check(len(text) + uses * sum(weight(item) for item in items))
+    cls = type(text)
+    if isinstance(text, Safe):
+        values = _escaped_values(values)
+    plain = str.__mod__(text, values)
+    pieces: list[str] = []
+    position = used = 0
+    for found in _CONVERSION.finditer(text):
+        pieces.append(text._slice(position, found.start()))
+        position = found.end()
+        shape, kind, key = found["shape"], found["kind"], found["key"]
+        if kind == "%":
+            pieces.append(text._slice(position - 1, position))
+        else:
+            if key is None and used >= len(items):
+                break
+            value = items[used] if key is None else values[key]
+            used += key is None
+            value = escaped(value) if isinstance(text, Safe) else value
+            is_whole = kind == "s" and not shape
+            pieces.append(as_text(value) if is_whole else f"%{shape}{kind}" % (value,))
+    result = joined([*pieces, text._slice(position, len(text))], cls)
+    return result if result == plain else whole(plain, UNTRACKED, cls)
+
+
+def _escaped_values(values: Any) -> Any:
+    if isinstance(values, tuple):
+        return tuple(value if isinstance(value, (int, float)) else escaped(value) for value in values)
+    if isinstance(values, dict):
+        return {key: _escaped_values((value,))[0] for key, value in values.items()}
+    return _escaped_values((values,))
+
+
+# Containers
+
+
+class Dict(dict[Any, Any]):
+    """A dictionary that knows its weight and, if a message has it, its origin."""
+
+    __slots__ = ("_origin", "_weight")
+
+
+class List(list[Any]):
+    """A list, like `Dict`."""
+
+    __slots__ = ("_origin", "_weight")
+
+
+class Tuple(tuple[Any, ...]):
+    """A tuple, like `Dict`."""
+
+    _origin: int
+    _weight: int
+
+
+_KINDS: dict[type, Any] = {dict: Dict, list: List, tuple: Tuple}
+
+for _base, _kind in (*_KINDS.items(), (str, Text)):
+    # An error of a template names the types of values, so it has the words of transformers.
+    _kind.__name__ = _kind.__qualname__ = _base.__name__
+    _kind.__module__ = _base.__module__
+Safe.__name__ = Safe.__qualname__ = "Markup"
+Safe.__module__ = "markupsafe"
+
+
+def packed(value: Any, origin: int = UNTRACKED) -> Any:
+    """Return a container with its weight, which the limit of characters bounds."""
+    kind = _KINDS[next(kind for kind in _KINDS if isinstance(value, kind))]
+    made = kind(value)
+    made._weight = weight(value)
+    WORK.get().make(made._weight if origin == UNTRACKED else 8 * len(made))
+    made._origin = origin
+    return made
+
+
+def weight(value: Any) -> int:
+    """Return about how many characters a value has in print: more than the limit is refused.
+
+    Values inside others may be shared, so a few lines can make a list of a billion items.
+    """
+    return _weight(value, {}, WORK.get().check)
+
+
+def _weight(value: Any, known: dict[int, int], check: Callable[[int], None]) -> int:
+    if isinstance(value, (str, bytes)):
+        return len(value) + 1
+    found = getattr(value, "_weight", None) if type(value) in (Dict, List, Tuple) else None
+    if found is not None or not isinstance(value, (list, tuple, dict)):
+        return found or 1
+    found = known.get(id(value))
+    if found is None:
+        items: Iterable[Any] = value
+        if isinstance(value, dict):
+            items = (each for pair in value.items() for each in pair)
+        found = 1 + sum(_weight(item, known, check) for item in items)
+        check(found)
+        known[id(value)] = found
+    return found
+
+
+def printed(value: Any) -> Text:
+    """Return a container as `str` prints it."""
+    weight(value)
+    return _traced(str(value), value, _repr)
+
+
+def traced_json(plain: str, value: Any, encode: Callable[[str], str], sort_keys: bool) -> Text:
+    """Return the JSON of a value as a text: each string in it has the origins that it had."""
+    return _traced(plain, value, encode, sort_keys)
+
+
+def _repr(text: str) -> str:
+    return str.__repr__(text)
+
+
+_QUOTE = re.compile("['\"]")
+
+
+def _traced(
+    plain: str, value: Any, encode: Callable[[str], str], sort_keys: bool = False
+) -> Text:
+    """Return the print of a value with the origins of the strings inside.
+
+    What lies between strings has the origin of the container around it, if that is known. Since
+    numbers and brackets have no quotes, the next quote begins the next string. Should another
+    string be there than the one expected, all is untracked.
+    """
+    strings: list[tuple[str, int]] = []
+    try:
+        _collect(value, UNTRACKED, sort_keys, strings)
+    except TypeError:  # a key that is no string, or a value of an unknown type
+        return Text(plain)
+    pieces: list[str] = []
+    position = 0
+    root = last = getattr(value, "_origin", UNTRACKED)
+    for string, owner in strings:
+        written = encode(string)
+        quote = _QUOTE.search(plain, position)
+        if quote is None or not plain.startswith(written, quote.start()):
+            return Text(plain)
+        gap = plain[position : quote.start()]
+        pieces.append(whole(gap, owner if owner == last else UNTRACKED))
+        pieces.append(_encoded(string, written, owner, encode))
+        position = quote.start() + len(written)
+        last = owner
+    pieces.append(whole(plain[position:], root if root == last else UNTRACKED))
+    return joined(pieces)
+
+
+def _collect(value: Any, owner: int, sort_keys: bool, found: list[tuple[str, int]]) -> None:
+    """Add the strings of a value in the order of print, each with the origin of its container."""
+    if isinstance(value, str):
+        found.append((value, owner))
+    elif isinstance(value, dict):
+        owner = getattr(value, "_origin", UNTRACKED)
+        for key, item in sorted(value.items()) if sort_keys else value.items():
+            if not isinstance(key, str):
+                raise TypeError
+            found.append((key, owner))
+            _collect(item, owner, sort_keys, found)
+    elif isinstance(value, (list, tuple)):
+        owner = getattr(value, "_origin", UNTRACKED)
+        for item in value:
+            _collect(item, owner, sort_keys, found)
+    elif not isinstance(value, (int, float, type(None))):
+        raise TypeError  # it may print quotes
+
+
+def _encoded(string: str, written: str, owner: int, encode: Callable[[str], str]) -> Text:
+    """Return a string between quotes, escaped, with its origins."""
+    if not string:
+        return whole(written, owner)
+    if not isinstance(string, Text):
+        return Text(written)
+    if len(string._origins) == 1:
+        return whole(written, string._origins[0])
+    inner = [whole(encode(run)[1:-1], origin) for run, origin in string.runs()]
+    first, last = string._origins[0], string._origins[-1]
+    result = joined([whole(written[0], first), *inner, whole(written[-1], last)])
+    return result if result == written else Text(written)
