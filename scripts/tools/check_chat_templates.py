@@ -33,9 +33,9 @@ TOOLS = [
                 "type": "object",
                 "properties": {
                     "City": {"type": "string", "description": "Its name"},
-                    "days": {"type": "integer", "enum": [1, 2], "nullable": True},
-                    "units": {"type": ["string", "null"]},
-                    "where": {"type": "array", "items": {"type": "string"}},
+                    "Days": {"type": "integer", "enum": [1, 2], "nullable": True},
+                    "Units": {"type": ["string", "null"]},
+                    "Where": {"type": "array", "items": {"type": "string"}},
                 },
                 "required": ["City"],
             },
@@ -43,14 +43,16 @@ TOOLS = [
     }
 ]
 
-DOCUMENTS = [{"title": "About", "text": "A text, \"quoted\""}]
+DOCUMENTS = [{"title": "About", "text": 'A text, "quoted"'}]
 
 _FIRST = 0xE000
 """The first of the characters that stand for messages' text: Unicode keeps them free."""
 
 _PER_MESSAGE = 64
 
-LITERAL = re.compile(r"<\|[^|<>]*\|>|<｜[^｜<>]*｜>|\[/?[A-Z_]{3,}\]|</?[a-z_]+>|<(?:start|end)_of_turn>")
+LITERAL = re.compile(
+    r"<\|[^|<>]*\|>|<｜[^｜<>]*｜>|\[/?[A-Z_]{3,}\]|</?[a-z_]+>|<(?:start|end)_of_turn>"
+)
 
 
 def own(number: int, place: int) -> str:
@@ -100,7 +102,7 @@ def conversation(
                 "type": "function",
                 "function": {
                     "name": "weather",
-                    "arguments": {"City": own(number, 3 + call), "days": 2 + call},
+                    "arguments": {"City": own(number, 3 + call), "Days": 2 + call},
                 },
             }
             for call in range(calls)
@@ -162,7 +164,9 @@ def fault_of(prompt: Prompt) -> str | None:
         spans.append((start, end, piece.origin))
         start = end
     for found in LITERAL.finditer(prompt.text):
-        touched = {origin for start, end, origin in spans if start < found.end() and found.start() < end}
+        touched = {
+            origin for start, end, origin in spans if start < found.end() and found.start() < end
+        }
         if not touched <= {"template", "argument"}:
             return f"the literal {found.group()!r} is {touched}"
     return None

@@ -23,6 +23,7 @@ MODULES = (
     "bpetite.analysis",
     "bpetite.formats",
     "bpetite.tiktoken",
+    "bpetite.chat",
 )
 """The public modules: the names in `__all__` of each are public."""
 
@@ -35,6 +36,8 @@ MADE_BY_CALLERS = {
     "bpetite.corpora.Corpus",
     "bpetite.analysis.Verifier",
     "bpetite.tiktoken.Encoding",
+    "bpetite.chat.ChatTemplate",
+    "bpetite.chat.Limits",
 }
 """Classes with a public constructor. Functions and methods return the objects of all others."""
 

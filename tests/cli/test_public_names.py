@@ -10,6 +10,7 @@ import pytest
 
 import bpetite
 import bpetite.analysis
+import bpetite.chat
 import bpetite.corpora
 import bpetite.formats
 
@@ -18,6 +19,7 @@ PACKAGE = Path(bpetite.__file__).parent
 PUBLIC = {
     *(f"bpetite.{name}" for name in bpetite.__all__),
     *(f"bpetite.analysis.{name}" for name in bpetite.analysis.__all__),
+    *(f"bpetite.chat.{name}" for name in bpetite.chat.__all__),
     *(f"bpetite.corpora.{name}" for name in bpetite.corpora.__all__),
     *(f"bpetite.formats.{name}" for name in bpetite.formats.__all__),
 }

@@ -31,7 +31,7 @@ LAYERS = (
     ("_training", "_encoders", "_vocabulary_view"),
     ("_tokenizer",),
     ("__init__",),
-    ("tiktoken",),
+    ("tiktoken", "chat"),
     ("corpora", "arrow"),
     ("analysis",),
     ("_cli", "_web", "__main__"),
@@ -58,8 +58,14 @@ def test_corpora_uses_public_names_and_what_reads_documents() -> None:
     assert {name for name in used if not name.startswith(allowed)} <= {*bpetite.__all__}
 
 
+def test_chat_uses_public_names_and_what_reads_files() -> None:
+    used = {target for source, target in edges() if source.startswith("chat")}
+    allowed = ("chat", "formats._files.SourceFile")
+    assert {name for name in used if not name.startswith(allowed)} <= {*bpetite.__all__}
+
+
 def test_door_uses_public_names_and_what_reads_ranks() -> None:
-    used = {target for source, target in edges() if rank(source) == rank("tiktoken")}
+    used = {target for source, target in edges() if source.startswith("tiktoken")}
     allowed = ("tiktoken", "_arguments.check_threads", "_pretokenizer.Pretokenizer", "formats")
     assert {name for name in used if not name.startswith(allowed)} <= {*bpetite.__all__}
 
@@ -100,7 +106,7 @@ def test_contract_of_engines_has_at_most_36_operations() -> None:
     assert sum(isinstance(node, ast.FunctionDef) for each in classes for node in each.body) <= 36
 
 
-@pytest.mark.parametrize("package", ["corpora", "analysis", "bpetite.tiktoken"])
+@pytest.mark.parametrize("package", ["corpora", "analysis", "bpetite.tiktoken", "bpetite.chat"])
 def test_import_of_bpetite_loads_no_package_on_top(package: str) -> None:
     program = f"import sys, bpetite; print([name for name in sys.modules if {package!r} in name])"
     result = subprocess.run(

@@ -12,6 +12,7 @@ from typing import NoReturn, Protocol, TextIO
 
 import bpetite
 from bpetite._cli import (
+    chat,
     check,
     chunk,
     compare,
@@ -54,7 +55,7 @@ class Verb(Protocol):
 _MAKE_MODEL = "bpetite train README.md --vocab-size 512 --output model.json --force\n"
 
 _VERBS: list[Verb] = [
-    *(train, encode, decode, stream, count, truncate, chunk, inspect, convert, compare),
+    *(train, encode, decode, stream, chat, count, truncate, chunk, inspect, convert, compare),
     *(check, report, tokenize, finish, verify, count_pieces, serve, demo),
 ]
 

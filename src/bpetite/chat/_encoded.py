@@ -165,12 +165,16 @@ class Encoded:
             before = self._rendered(number, True)
             after = self._rendered(number + 1, False)
         except ChatTemplateError as error:
-            raise _placeless(number, f"the template refuses the messages up to it: {error}") from error
+            raise _placeless(
+                number, f"the template refuses the messages up to it: {error}"
+            ) from error
         if text.startswith(before):
             start = len(before)
         elif own:
             # Earlier turns look different now. Their last character still precedes the header.
-            earlier = [end for end, each in _ends(self.prompt) if each < number and end <= own[0][0]]
+            earlier = [
+                end for end, each in _ends(self.prompt) if each < number and end <= own[0][0]
+            ]
             place = max(earlier, default=0)
             header = before[_tail(before, range(number)) :]
             common = _common(text, place, header)

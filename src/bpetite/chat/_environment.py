@@ -52,13 +52,13 @@ _MAX_RARE_CHARACTERS = 10_000
 _MAX_PRECISION = 300
 _MAX_TIME_FORMAT = 1_000
 
-_NO_METHODS = ("encode", "expandtabs", "format_map", "maketrans", "translate")
+_NO_METHODS = ("encode", "expandtabs", "maketrans", "translate")
 
 _METHODS: dict[type, frozenset[str]] = {
-    str: frozenset(dir(str)) - {*_NO_METHODS} | {"format_map"},
+    str: frozenset(name for name in dir(str) if name[0] != "_") - {*_NO_METHODS},
     bytes: frozenset(),
     dict: frozenset(("copy", "get", "items", "keys", "values")),
-    (int): frozenset(("bit_length", "is_integer", "real", "imag")),
+    int: frozenset(("bit_length", "is_integer", "real", "imag")),
     float: frozenset(("is_integer", "real", "imag")),
 }
 """The methods that a template may call. Others of these types are unsafe: some allocate freely."""
@@ -89,6 +89,13 @@ class Generator(CodeGenerator):
             self.visit(item, frame)
             self.write(", ")
         self.write("))")
+
+    def visit_Add(self, node: nodes.Add, frame: Frame) -> None:
+        self.write("environment.add(")
+        self.visit(node.left, frame)
+        self.write(", ")
+        self.visit(node.right, frame)
+        self.write(")")
 
     def _output_child_pre(self, node: nodes.Expr, _frame: Frame, _finalize: Any) -> None:
         self.write(f"environment.emit({node.lineno}, ")
@@ -184,6 +191,7 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
     code_generator_class = Generator
     concat = staticmethod(joined)
     intercepted_binops = frozenset(("+", "*", "**", "%"))
+    """What no template computes before it is rendered. `Generator` writes `+` itself."""
 
     def __init__(self) -> None:
         loops = "jinja2.ext.loopcontrols"
@@ -219,11 +227,17 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
 
     def emit(self, line: int, value: Any) -> Text:
         """Return a value as the text that a template prints in a line."""
-        text = as_text(value)
-        for origin in text._origins:
-            if line_of(origin) == 0:
-                return text.changed(lambda each: each - 2 * line if line_of(each) == 0 else each)
+        text = value if type(value) is Text else as_text(value)
+        if UNTRACKED in text._origins:
+            return text.changed(lambda each: each - 2 * line if each == UNTRACKED else each)
         return text
+
+    def add(self, left: Any, right: Any) -> Any:
+        """Return what the operator `+` makes of two values."""
+        if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
+            WORK.get().check(len(left) + len(right))
+            return packed(left + right)
+        return (Text(left) if type(left) is str else left) + right
 
     def glue(self, values: tuple[Any, ...]) -> Text:
         """Return what the operator `~` makes of values."""
@@ -249,8 +263,6 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
             raise SecurityError("a template cannot format bytes")
         if type(left) is str:
             left = Text(left)
-        if operator == "+" and isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
-            WORK.get().check(len(left) + len(right))
         result = self.binop_table[operator](left, right)
         return packed(result) if isinstance(result, (list, tuple)) else result
 
@@ -268,17 +280,22 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
                 return obj[attribute]
             except KeyError:
                 return self.undefined(obj=obj, name=attribute)
+        if type(obj) is _Namespace and attribute[0] != "_":
+            found = getattr(obj, attribute, WORK)
+            return self.undefined(obj=obj, name=attribute) if found is WORK else found
         return super().getattr(Text(obj) if type(obj) is str else obj, attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         """Return an item, or else an attribute."""
+        if type(obj) is Dict and isinstance(argument, str) and argument in obj:
+            return obj[argument]
         return super().getitem(Text(obj) if type(obj) is str else obj, argument)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         """Return whether a template may use an attribute."""
         for kind, names in _METHODS.items():
             if isinstance(obj, kind):
-                return attr in names and super().is_safe_attribute(obj, attr, value)
+                return attr in names
         return super().is_safe_attribute(obj, attr, value)
 
     def wrap_str_format(self, value: Any) -> Callable[..., Text] | None:

@@ -69,7 +69,10 @@ def plain_messages(messages: Sequence[Any]) -> list[Any]:
 def plain_message(message: Any, number: int) -> Any:
     """Return a message as plain data. Its role is the template's own text if it is a known one."""
     origin = of_message(number)
-    data = plain_data(message, origin)
+    if isinstance(message, Mapping):
+        data = {_plain_key(key, origin): plain_data(message[key], origin) for key in message}
+    else:
+        data = plain_data(message, origin)
     if not isinstance(data, dict):
         raise TypeError(
             f"Chat messages should be dicts, dataclasses or pydantic models, but got {message!r}."
@@ -77,11 +80,22 @@ def plain_message(message: Any, number: int) -> Any:
     data = {key: value for key, value in data.items() if value is not None}
     role = data.get("role")
     if isinstance(role, str) and role in KNOWN_ROLES:
-        data["role"] = whole(str.__str__(role), TEMPLATE)
+        data["role"] = _KNOWN[str.__str__(role)]
     reasoning = next((data[key] for key in _REASONING if key in data), None)
     if reasoning is not None:
         data = {"thinking": reasoning, **data, "reasoning_content": reasoning}
     return packed(data, origin)
+
+
+_KNOWN = {
+    name: whole(name, TEMPLATE)
+    for name in (*KNOWN_ROLES, *_REASONING, "role", "content", "tool_calls", "name", "tool_call_id")
+}
+"""Names that are the same in all messages, as the template's own text."""
+
+
+def _plain_key(key: Any, origin: int) -> Any:
+    return _KNOWN.get(key) or plain_data(key, origin)
 
 
 def plain_tools(tools: Sequence[Any] | None) -> Any:

@@ -78,7 +78,11 @@ class ChatTemplate:
     """
 
     def __init__(
-        self, source: str | Mapping[str, str], *, limits: Limits | None = None, **special_tokens: str
+        self,
+        source: str | Mapping[str, str],
+        *,
+        limits: Limits | None = None,
+        **special_tokens: str,
     ) -> None:
         sources = {_DEFAULT: source} if isinstance(source, str) else {**source}
         self.limits = limits or Limits()
@@ -114,7 +118,9 @@ class ChatTemplate:
         return cls(sources, limits=limits, **tokens)
 
     def render(
-        self, messages: Sequence[Any], **options: Unpack[RenderOptions]  # type: ignore[misc]
+        self,
+        messages: Sequence[Any],
+        **options: Unpack[RenderOptions],  # type: ignore[misc]
     ) -> Prompt:
         """Render messages: the text is the one of transformers' `apply_chat_template`.
 
@@ -157,7 +163,9 @@ class ChatTemplate:
 
         source = self._chosen(options.get("tools")).source
         has_generation = _GENERATION.search(source) is not None
-        return Encoded(tokenizer, prompt, _roles(plain_messages(messages)), has_generation, rendered)
+        return Encoded(
+            tokenizer, prompt, _roles(plain_messages(messages)), has_generation, rendered
+        )
 
     def _rendered(self, messages: list[Any], arguments: dict[str, Any]) -> Text:
         tools = arguments.pop("tools", None)
