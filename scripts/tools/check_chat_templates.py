@@ -123,14 +123,14 @@ def conversation(
 
 def cases(is_quick: bool = False) -> Iterator[tuple[list[dict[str, Any]], dict[str, Any]]]:
     """Yield messages and options; the quick ones are each tenth of all."""
-    every = product(
+    every: Iterator[Any] = product(
         (False, True), (0, 1, 2), (False, True), ("text", "blocks", "image"), (False, True),
         (None, TOOLS), (None, DOCUMENTS), ({}, {"enable_thinking": False}, {"enable_thinking": True,
         "preserve_thinking": True, "reasoning_effort": "high", "date_string": "1 May 2026"}),
         ("none", "prompt", "continue"),
     )  # fmt: skip
     for number, case in enumerate(every):
-        *shape, tools, documents, more, end = case
+        shape, (tools, documents, more, end) = case[:5], case[5:]
         is_final = shape[-1]
         if (is_quick and number % 11) or (end == "continue") > is_final:
             continue

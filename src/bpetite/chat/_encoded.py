@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from itertools import accumulate, pairwise
 
@@ -36,7 +35,6 @@ class Encoded:
         self,
         tokenizer: Tokenizer,
         prompt: Prompt,
-        roles: Sequence[str | None],
         has_generation: bool,
         rendered: Callable[[int, bool], Text],
     ) -> None:
@@ -46,7 +44,7 @@ class Encoded:
         self.ids, self._offsets = tokenizer.encode_parts(prompt.segments)
         """The ids: those of `encode_parts` for the segments."""
         self._tokenizer = tokenizer
-        self._roles = roles
+        self._roles = prompt.roles
         self._has_generation = has_generation
         self._rendered = rendered
 
@@ -80,7 +78,7 @@ class Encoded:
         return ranges
 
     def labels(self, ignore: int = -100) -> list[int]:
-        """Return the ids that an assistant writes, and `ignore` in the place of all others.
+        r"""Return the ids that an assistant writes, and `ignore` in the place of all others.
 
         If the template has `{% generation %}`, these are the ids with a character inside such a
         block. Otherwise they begin where the prompt would end that asks for the message, and end
@@ -92,7 +90,7 @@ class Encoded:
         >>> from bpetite import Tokenizer
         >>> from bpetite.chat import ChatTemplate
         >>> template = ChatTemplate(
-        ...     "{% for m in messages %}<{{ m.role }}>{{ m.content }}<end>\\n{% endfor %}"
+        ...     "{% for m in messages %}<{{ m.role }}>{{ m.content }}<end>\n{% endfor %}"
         ...     "{% if add_generation_prompt %}<assistant>{% endif %}"
         ... )
         >>> tokenizer = Tokenizer.train("", 256, special_tokens=["<end>"])
@@ -240,7 +238,9 @@ def _tail(text: Text, numbers: range) -> int:
 
 def _common(text: str, place: int, other: str) -> int:
     """Return how many characters a text has in common with another one from a place on."""
-    return len(os.path.commonprefix([text[place : place + len(other)], str.__str__(other)]))
+    pairs = enumerate(zip(text[place : place + len(other)], str.__str__(other), strict=False))
+    first = next((count for count, (one, two) in pairs if one != two), None)
+    return min(len(text) - place, len(other)) if first is None else first
 
 
 def _placeless(number: int, reason: str) -> ValueError:

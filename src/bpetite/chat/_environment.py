@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from functools import wraps
@@ -33,11 +34,13 @@ from bpetite.chat._text import (
     check_widths,
     escaped,
     joined,
-    line_of,
+    joined_of,
     packed,
+    percent,
     traced_json,
     weight,
     whole,
+    whole_of,
 )
 
 _ITEM_COST = 8
@@ -74,23 +77,23 @@ class Generator(CodeGenerator):
     def _output_const_repr(self, group: Iterable[Any]) -> str:
         return self.environment.constant("".join(map(str, group)))
 
-    def visit_Const(self, node: nodes.Const, frame: Frame) -> None:
+    def visit_Const(self, node: nodes.Const, frame: Frame) -> None:  # noqa: N802
         if type(node.value) is str:
             self.write(self.environment.constant(node.value))
         else:
             super().visit_Const(node, frame)
 
-    def visit_TemplateData(self, node: nodes.TemplateData, _: Frame) -> None:
+    def visit_TemplateData(self, node: nodes.TemplateData, _: Frame) -> None:  # noqa: N802
         self.write(self.environment.constant(node.data))
 
-    def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:
+    def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:  # noqa: N802
         self.write("environment.glue((")
         for item in node.nodes:
             self.visit(item, frame)
             self.write(", ")
         self.write("))")
 
-    def visit_Add(self, node: nodes.Add, frame: Frame) -> None:
+    def visit_Add(self, node: nodes.BinExpr, frame: Frame) -> None:  # noqa: N802
         self.write("environment.add(")
         self.visit(node.left, frame)
         self.write(", ")
@@ -105,19 +108,19 @@ class Generator(CodeGenerator):
         visit(node, frame)
         self.write(")")
 
-    def visit_List(self, node: nodes.List, frame: Frame) -> None:
+    def visit_List(self, node: nodes.List, frame: Frame) -> None:  # noqa: N802
         self._packed(super().visit_List, node, frame)
 
-    def visit_Dict(self, node: nodes.Dict, frame: Frame) -> None:
+    def visit_Dict(self, node: nodes.Dict, frame: Frame) -> None:  # noqa: N802
         self._packed(super().visit_Dict, node, frame)
 
-    def visit_Tuple(self, node: nodes.Tuple, frame: Frame) -> None:
+    def visit_Tuple(self, node: nodes.Tuple, frame: Frame) -> None:  # noqa: N802
         if node.ctx == "load":
             self._packed(super().visit_Tuple, node, frame)
         else:
             super().visit_Tuple(node, frame)
 
-    def visit_Getitem(self, node: nodes.Getitem, frame: Frame) -> None:
+    def visit_Getitem(self, node: nodes.Getitem, frame: Frame) -> None:  # noqa: N802
         if isinstance(node.arg, nodes.Slice):
             self.write("environment.charge(")
             super().visit_Getitem(node, frame)
@@ -125,12 +128,12 @@ class Generator(CodeGenerator):
         else:
             super().visit_Getitem(node, frame)
 
-    def visit_For(self, node: nodes.For, frame: Frame) -> None:
+    def visit_For(self, node: nodes.For, frame: Frame) -> None:  # noqa: N802
         turn = nodes.ExprStmt(nodes.EnvironmentAttribute("turn", lineno=node.lineno))
         node.body.insert(0, turn.set_lineno(node.lineno))
         super().visit_For(node, frame)
 
-    def visit_ScopedEvalContextModifier(self, node: Any, _: Frame) -> None:
+    def visit_ScopedEvalContextModifier(self, node: Any, _: Frame) -> None:  # noqa: N802
         self.fail("autoescape is not supported in chat templates", node.lineno)
 
 
@@ -186,7 +189,7 @@ class _DictMaker:
 
 
 class ChatEnvironment(ImmutableSandboxedEnvironment):
-    """The environment of one template or of several: their strings are its `constants`."""
+    """The environment of a `ChatTemplate`: the strings of its templates are its `constants`."""
 
     code_generator_class = Generator
     concat = staticmethod(joined)
@@ -236,7 +239,7 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
         """Return what the operator `+` makes of two values."""
         if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
             WORK.get().check(len(left) + len(right))
-            return packed(left + right)
+            return packed(operator.add(left, right))
         return (Text(left) if type(left) is str else left) + right
 
     def glue(self, values: tuple[Any, ...]) -> Text:
@@ -253,20 +256,20 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
             WORK.get().make(_ITEM_COST * len(value))
         return value
 
-    def call_binop(self, _context: Context, operator: str, left: Any, right: Any) -> Any:
+    def call_binop(self, _context: Context, symbol: str, left: Any, right: Any) -> Any:
         """Return the result of an operator whose result may be long."""
-        if operator == "*":
+        if symbol == "*":
             check_product(left, right)
-        elif operator == "**":
+        elif symbol == "**":
             check_power(left, right)
-        elif operator == "%" and isinstance(left, bytes):
+        elif symbol == "%" and isinstance(left, bytes):
             raise SecurityError("a template cannot format bytes")
         if type(left) is str:
             left = Text(left)
-        result = self.binop_table[operator](left, right)
+        result = self.binop_table[symbol](left, right)
         return packed(result) if isinstance(result, (list, tuple)) else result
 
-    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: B902, N805
+    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
         """Call a function, method or macro."""
         WORK.get().turn()
         if isinstance(__obj, Macro):
@@ -320,8 +323,8 @@ class _Formatter(SandboxedFormatter):
         self._parts: list[str] = []
         self._origin = blend(text)
         plain = super().vformat(str.__str__(text), args, kwargs)
-        result = joined(self._parts, cls)
-        return result if result == plain else whole(plain, UNTRACKED, cls)
+        result = joined_of(cls, self._parts)
+        return result if result == plain else whole_of(cls, plain, UNTRACKED)
 
     def parse(self, text: Any) -> Iterator[Any]:
         for literal, name, spec, conversion in super().parse(text):
@@ -383,6 +386,8 @@ def _join(env: Any, value: Iterable[Any], d: Any = "", attribute: Any = None) ->
 
 
 def _indent(s: Any, width: Any = 4, first: bool = False, blank: bool = False) -> Text:
+    if not isinstance(s, str):
+        s + "\n"  # raises the usual error
     text: Text = s if isinstance(s, Safe) else as_text(s)
     count = len(width) if isinstance(width, str) else width
     WORK.get().check(len(text) + max(0, count) * (1 + len(str.splitlines(text))))
@@ -390,15 +395,14 @@ def _indent(s: Any, width: Any = 4, first: bool = False, blank: bool = False) ->
     before = as_text(width) if isinstance(width, str) else whole(" " * width, origin)
     lines = (text + "\n").splitlines()
     rest = [before + line if line or blank else line for line in lines[1:]]
-    result = whole("\n", origin, type(text)).join([*lines[:1], *rest])
+    result = whole_of(type(text), "\n", origin).join([*lines[:1], *rest])
     return before + result if first else result
 
 
 def _format(value: Any, *args: Any, **kwargs: Any) -> Text:
     if args and kwargs:
         raise FilterArgumentError("can't handle positional and keyword arguments at the same time")
-    text: Text = value if isinstance(value, Text) else as_text(value)
-    return text % (kwargs or args)
+    return percent(value if isinstance(value, Text) else as_text(value), kwargs or args)
 
 
 def _replace(s: Any, old: Any, new: Any, count: int | None = None) -> Text:
@@ -419,7 +423,7 @@ def _string(value: Any) -> Text:
 
 
 def _safe(value: Any) -> Text:
-    return joined([as_text(value)], Safe)
+    return joined_of(Safe, [as_text(value)])
 
 
 def _force_escape(value: Any) -> Text:

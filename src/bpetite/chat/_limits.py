@@ -86,9 +86,9 @@ class Work:
             raise LimitError(f"the template takes more than {self.limits.seconds:g} s")
 
 
-WORK: ContextVar[Work] = ContextVar(
-    "WORK", default=Work(Limits(turns=1 << 62, characters=1 << 55, seconds=float("inf")))
-)
+_UNBOUNDED = Work(Limits(turns=1 << 62, characters=1 << 55, seconds=float("inf")))
+
+WORK: ContextVar[Work] = ContextVar("WORK", default=_UNBOUNDED)  # noqa: B039
 """The work of the rendering that runs; without one, nothing is bounded."""
 
 

@@ -60,13 +60,14 @@ class Prompt:
     [Trusted('<u>'), 'Hi</u>', Trusted('</u>')]
     """
 
-    __slots__ = ("_roles", "_text", "_trusted_roles")
+    __slots__ = ("_text", "_trusted_roles", "roles")
 
     def __init__(
         self, text: Text, roles: Sequence[str | None], trusted_roles: Collection[str]
     ) -> None:
         self._text = text
-        self._roles = roles
+        self.roles = roles
+        """The role of each message, or None."""
         self._trusted_roles = trusted_roles
 
     @property
@@ -145,7 +146,7 @@ the special token 'end'; use fewer string operations on that line, or print the 
             text,
             name,
             number if number >= 0 else None,
-            self._roles[number] if number >= 0 else None,
+            self.roles[number] if number >= 0 else None,
             line or None,
             bool(origin & GENERATED),
         )
@@ -155,4 +156,4 @@ the special token 'end'; use fewer string operations on that line, or print the 
         number = number_of(origin)
         if number == number_of(TEMPLATE):
             return None
-        return None if number >= 0 and self._roles[number] in self._trusted_roles else number
+        return None if number >= 0 and self.roles[number] in self._trusted_roles else number

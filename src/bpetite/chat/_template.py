@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict, Unpack
+from typing import Any, NamedTuple
 
 from jinja2.environment import Template
 from jinja2.exceptions import TemplateSyntaxError
@@ -44,23 +44,13 @@ _MAX_SOURCE_CHARACTERS = 1 << 20
 _GENERATION = re.compile(r"\{%[-+]?\s*generation\s*[-+]?%\}")
 
 
-class RenderOptions(TypedDict, total=False):
-    """The options of `ChatTemplate.render` and `encode`; any other name is the template's own."""
-
-    tools: Sequence[Any] | None
-    documents: Sequence[Any] | None
-    add_generation_prompt: bool
-    continue_final_message: bool | str
-    trusted_roles: Collection[str]
-
-
 class _Compiled(NamedTuple):
     template: Template
     source: str
 
 
 class ChatTemplate:
-    """A chat template in Jinja, as tokenizers of Hugging Face have one.
+    r"""A chat template in Jinja, as tokenizers of Hugging Face have one.
 
     `source` is the template, or a dict of templates by name: "default", and "tool_use" if there
     are tools. `special_tokens` such as `bos_token="<s>"` are for the template to print. `limits`
@@ -69,12 +59,12 @@ class ChatTemplate:
     Raises ChatTemplateError with the line for a source that is not valid.
 
     >>> template = ChatTemplate(
-    ...     "{% for m in messages %}<|im_start|>{{ m.role }}\\n{{ m.content }}<|im_end|>\\n"
-    ...     "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\\n{% endif %}"
+    ...     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n"
+    ...     "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
     ... )
     >>> prompt = template.render([{"role": "user", "content": "Hi"}], add_generation_prompt=True)
     >>> prompt.text
-    '<|im_start|>user\\nHi<|im_end|>\\n<|im_start|>assistant\\n'
+    '<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n'
     """
 
     def __init__(
@@ -120,7 +110,13 @@ class ChatTemplate:
     def render(
         self,
         messages: Sequence[Any],
-        **options: Unpack[RenderOptions],  # type: ignore[misc]
+        *,
+        tools: Sequence[Any] | None = None,
+        documents: Sequence[Any] | None = None,
+        add_generation_prompt: bool = False,
+        continue_final_message: bool | str = False,
+        trusted_roles: Collection[str] = (),
+        **arguments: Any,
     ) -> Prompt:
         """Render messages: the text is the one of transformers' `apply_chat_template`.
 
@@ -133,45 +129,64 @@ class ChatTemplate:
         Raises ChatTemplateError if the template refuses the messages, with its own words, or if it
         exceeds its limits; TypeError and ValueError for messages that no template could render.
         """
-        arguments = {**options}
-        trusted_roles = arguments.pop("trusted_roles", ())
         if isinstance(trusted_roles, str):
             raise TypeError("trusted_roles must be a collection of roles, not one string")
         data = plain_messages(getattr(messages, "messages", messages))
-        roles = _roles(data)
-        return Prompt(self._rendered(data, arguments), roles, frozenset(trusted_roles))
+        text = self._rendered(
+            data,
+            tools=tools,
+            documents=documents,
+            add_generation_prompt=add_generation_prompt,
+            continue_final_message=continue_final_message,
+            **arguments,
+        )
+        return Prompt(text, _roles(data), frozenset(trusted_roles))
 
     def encode(
         self,
         tokenizer: Tokenizer,
         messages: Sequence[Any],
-        **options: Unpack[RenderOptions],  # type: ignore[misc]
+        *,
+        tools: Sequence[Any] | None = None,
+        documents: Sequence[Any] | None = None,
+        add_generation_prompt: bool = False,
+        continue_final_message: bool | str = False,
+        trusted_roles: Collection[str] = (),
+        **arguments: Any,
     ) -> Encoded:
         """Render messages and encode the prompt: literals in messages stay text.
 
         The options are those of `render`. Raises its errors, and ChatTemplateError with the line if
         a special literal has a character of which nobody knows whose it is.
         """
-        prompt = self.render(messages, **options)
+        arguments.update(tools=tools, documents=documents)
+        prompt = self.render(
+            messages,
+            add_generation_prompt=add_generation_prompt,
+            continue_final_message=continue_final_message,
+            trusted_roles=trusted_roles,
+            **arguments,
+        )
         messages = getattr(messages, "messages", messages)
-        more = {**options, "continue_final_message": False}
-        more.pop("trusted_roles", None)
 
         def rendered(count: int, add_generation_prompt: bool) -> Text:
-            arguments = {**more, "add_generation_prompt": add_generation_prompt}
-            return self._rendered(plain_messages(messages[:count]), arguments)
+            data = plain_messages(messages[:count])
+            return self._rendered(data, add_generation_prompt=add_generation_prompt, **arguments)
 
-        source = self._chosen(options.get("tools")).source
-        has_generation = _GENERATION.search(source) is not None
-        return Encoded(
-            tokenizer, prompt, _roles(plain_messages(messages)), has_generation, rendered
-        )
+        has_generation = _GENERATION.search(self._chosen(tools).source) is not None
+        return Encoded(tokenizer, prompt, has_generation, rendered)
 
-    def _rendered(self, messages: list[Any], arguments: dict[str, Any]) -> Text:
-        tools = arguments.pop("tools", None)
-        documents = arguments.pop("documents", None)
-        add_generation_prompt = arguments.pop("add_generation_prompt", False)
-        field = arguments.pop("continue_final_message", False)
+    def _rendered(
+        self,
+        messages: list[Any],
+        *,
+        tools: Sequence[Any] | None,
+        documents: Sequence[Any] | None,
+        add_generation_prompt: bool,
+        continue_final_message: bool | str = False,
+        **arguments: Any,
+    ) -> Text:
+        field = continue_final_message
         template, source = self._chosen(tools)
         final = ""
         if field:
@@ -195,7 +210,8 @@ class ChatTemplate:
             raise ChatTemplateError(_words(error), _line(error)) from error
         finally:
             WORK.reset(token)
-        return untagged(text, final) if field else text
+        result: Text = untagged(text, final) if field else text
+        return result
 
     def _chosen(self, tools: Any) -> _Compiled:
         if tools is not None and _FOR_TOOLS in self._templates:

@@ -63,7 +63,7 @@ class Text(str):
 
     def __new__(cls: type[_AnyText], text: str = "") -> _AnyText:
         """Make an untracked text."""
-        return whole(text, UNTRACKED, cls)
+        return whole_of(cls, text, UNTRACKED)
 
     def __str__(self) -> str:
         """Return the text itself: `str(text)` loses nothing."""
@@ -90,12 +90,12 @@ class Text(str):
             if step == 1:
                 return self._slice(start, stop)
             if len(self._origins) == 1:
-                return whole(_cut(self, key), self._origins[0], type(self))
-            return joined([self._slice(i, i + 1) for i in range(start, stop, step)], type(self))
+                return whole_of(type(self), _cut(self, key), self._origins[0])
+            return joined_of(type(self), [self._slice(i, i + 1) for i in range(start, stop, step)])
         plain = _cut(self, key)
         index = operator.index(key)
         index += len(self) if index < 0 else 0
-        return whole(plain, self._origins[bisect_right(self._ends, index)], type(self))
+        return whole_of(type(self), plain, self._origins[bisect_right(self._ends, index)])
 
     def __iter__(self: _AnyText) -> Iterator[_AnyText]:
         return (self[index] for index in range(len(self)))
@@ -116,12 +116,12 @@ class Text(str):
             return _made(
                 type(self), str.__add__(self, other), ends + stop, origins + other._origins
             )
-        return joined((self, other), type(self))
+        return joined_of(type(self), (self, other))
 
     def __radd__(self: _AnyText, other: str) -> _AnyText:
         if not isinstance(other, str):
             return NotImplemented
-        return joined((self._other(other), self), type(self))
+        return joined_of(type(self), (self._other(other), self))
 
     def __mul__(self: _AnyText, count: SupportsIndex) -> _AnyText:
         if isinstance(count, Undefined):
@@ -131,8 +131,8 @@ class Text(str):
         count = operator.index(count)
         WORK.get().check(len(self) * count)
         if len(self._origins) == 1:
-            return whole(str.__mul__(self, count), self._origins[0], type(self))
-        return joined([self] * count, type(self))
+            return whole_of(type(self), str.__mul__(self, count), self._origins[0])
+        return joined_of(type(self), [self] * count)
 
     __rmul__ = __mul__
 
@@ -169,17 +169,19 @@ class Text(str):
         return pieces
 
     # A part begins at the first place that it can: after white space, or right after `sep`.
-    def split(
+    def split(  # type: ignore[override]
         self: _AnyText, sep: str | None = None, maxsplit: SupportsIndex = -1
     ) -> list[_AnyText]:
         return self._pieces(str.split(self, sep, maxsplit), len(sep or ""))
 
-    def rsplit(
+    def rsplit(  # type: ignore[override]
         self: _AnyText, sep: str | None = None, maxsplit: SupportsIndex = -1
     ) -> list[_AnyText]:
         return self._pieces(str.rsplit(self, sep, maxsplit), len(sep or ""))
 
-    def splitlines(self: _AnyText, keepends: bool = False) -> list[_AnyText]:
+    def splitlines(  # type: ignore[override]
+        self: _AnyText, keepends: bool = False
+    ) -> list[_AnyText]:
         whole_lines = self._pieces(str.splitlines(self, True), 0)
         if keepends:
             return whole_lines
@@ -195,6 +197,8 @@ class Text(str):
         return left, middle, right
 
     def replace(self: _AnyText, old: str, new: str, count: SupportsIndex = -1) -> _AnyText:
+        if not isinstance(new, str):
+            str.replace(self, old, new)  # raises the usual TypeError
         found = str.count(self, old)
         limit = operator.index(count)
         found = found if limit < 0 else min(found, limit)
@@ -203,7 +207,7 @@ class Text(str):
         new = self._other(new)
         WORK.get().check(len(self) + found * (len(new) - len(old)))
         if len(self._origins) == 1 and isinstance(new, Text) and self._origins == new._origins:
-            return whole(str.replace(self, old, new, found), self._origins[0], type(self))
+            return whole_of(type(self), str.replace(self, old, new, found), self._origins[0])
         pieces: list[str] = []
         position = 0
         for _ in range(found):
@@ -211,7 +215,7 @@ class Text(str):
             start = str.index(self, old, position + (not old and bool(pieces)))
             pieces += (self._slice(position, start), new)
             position = start + len(old)
-        return joined([*pieces, self._slice(position, len(self))], type(self))
+        return joined_of(type(self), [*pieces, self._slice(position, len(self))])
 
     def join(self: _AnyText, parts: Iterable[str]) -> _AnyText:
         parts = [*parts]
@@ -223,15 +227,15 @@ class Text(str):
             between: list[str] = [self] * (2 * len(parts) - 1)
             between[::2] = parts
             parts = between
-        return joined(parts, type(self))
+        return joined_of(type(self), parts)
 
     def _padded(self: _AnyText, plain: Callable[..., str], width: Any, fill: Any) -> _AnyText:
         """Return the text with filling on both sides, which has one origin with the text."""
         WORK.get().check(operator.index(width))
         padded = plain(self, width, self._other(fill))
         if len(self._origins) != 1:
-            return whole(padded, UNTRACKED, type(self))
-        return whole(padded, blend(self, fill), type(self))
+            return whole_of(type(self), padded, UNTRACKED)
+        return whole_of(type(self), padded, blend(self, fill))
 
     def center(self: _AnyText, width: SupportsIndex, fillchar: str = " ") -> _AnyText:
         return self._padded(str.center, width, fillchar)
@@ -244,13 +248,13 @@ class Text(str):
 
     def zfill(self: _AnyText, width: SupportsIndex) -> _AnyText:
         WORK.get().check(operator.index(width))
-        return whole(str.zfill(self, width), UNTRACKED, type(self))
+        return whole_of(type(self), str.zfill(self, width), UNTRACKED)
 
     def like(self: _AnyText, plain: str) -> _AnyText:
         """Return a text whose characters come from those at the same places here."""
         if len(plain) == len(self):
             return _made(type(self), plain, self._ends, self._origins)
-        return whole(plain, UNTRACKED, type(self))
+        return whole_of(type(self), plain, UNTRACKED)
 
     def _mapped(self: _AnyText, change: Callable[[str], str]) -> _AnyText:
         """Return the text with each letter changed; some letters become two or three."""
@@ -260,7 +264,7 @@ class Text(str):
             if str.join("", letters) == plain:
                 origins = (letter._origins[0] for letter in self)
                 pairs = zip(letters, origins, strict=True)
-                return joined([whole(each, origin) for each, origin in pairs], type(self))
+                return joined_of(type(self), [whole(each, origin) for each, origin in pairs])
         return self.like(plain)
 
     def lower(self: _AnyText) -> _AnyText:
@@ -302,6 +306,13 @@ class Safe(Text):
         """Return the text without the mark."""
         return _made(Text, str.__str__(self), self._ends, self._origins)
 
+    def __repr__(self) -> str:
+        return f"Markup({str.__repr__(self)})"
+
+    def __radd__(self, other: str) -> Safe:
+        # Python asks the right operand first only if it has a method of its own.
+        return Text.__radd__(self, other)
+
     def __html__(self) -> Safe:
         """Return the text: it is HTML."""
         return self
@@ -310,8 +321,13 @@ class Safe(Text):
         return escaped(value)
 
 
-def whole(plain: str, origin: int, cls: type[_AnyText] = Text) -> _AnyText:  # type: ignore[assignment]
+def whole(plain: str, origin: int) -> Text:
     """Return a text of one origin."""
+    return whole_of(Text, plain, origin)
+
+
+def whole_of(cls: type[_AnyText], plain: str, origin: int) -> _AnyText:
+    """Return a text of one origin, of a class."""
     return _made(cls, plain, (len(plain),), (origin,)) if plain else _made(cls, "", (), ())
 
 
@@ -325,8 +341,13 @@ def _made(
     return text
 
 
-def joined(parts: Iterable[str], cls: type[_AnyText] = Text) -> _AnyText:  # type: ignore[assignment]
+def joined(parts: Iterable[str]) -> Text:
     """Return parts put together; a plain `str` among them is untracked."""
+    return joined_of(Text, parts)
+
+
+def joined_of(cls: type[_AnyText], parts: Iterable[str]) -> _AnyText:
+    """Return parts put together, as a text of a class."""
     parts = [*parts]
     WORK.get().check(sum(map(len, parts)))
     ends: list[int] = []
@@ -378,7 +399,7 @@ def escaped(value: Any) -> Safe:
         pieces.append(text._slice(position, found.start()))
         pieces.append(whole(_ENTITIES[found.group()], text[found.start()]._origins[0]))
         position = found.end()
-    return joined([*pieces, text._slice(position, len(text))], Safe)
+    return joined_of(Safe, [*pieces, text._slice(position, len(text))])
 
 
 def as_text(value: Any) -> Text:
@@ -435,8 +456,8 @@ def percent(text: Text, values: Any) -> Text:
             value = escaped(value) if isinstance(text, Safe) else value
             is_whole = kind == "s" and not shape
             pieces.append(as_text(value) if is_whole else f"%{shape}{kind}" % (value,))
-    result = joined([*pieces, text._slice(position, len(text))], cls)
-    return result if result == plain else whole(plain, UNTRACKED, cls)
+    result = joined_of(cls, [*pieces, text._slice(position, len(text))])
+    return result if result == plain else whole_of(cls, plain, UNTRACKED)
 
 
 def _escaped_values(values: Any) -> Any:

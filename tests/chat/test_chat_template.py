@@ -1,0 +1,327 @@
+"""A template renders what transformers renders, and knows whose each character is."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fuzzing import templates as random_templates
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.chats import CHATML, LITERALS, TEMPLATES, tokenizer
+from support.engines import once
+from tools import check_chat_templates as checks
+
+from bpetite import Tokenizer, Trusted
+from bpetite.chat import ChatTemplate, ChatTemplateError, Piece
+
+pytestmark = once
+
+USER = {"role": "user", "content": "Hi"}
+TOKENIZER = tokenizer()
+TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}
+
+
+@pytest.mark.parametrize("source", TEMPLATES.values(), ids=[n.replace(" ", "-") for n in TEMPLATES])
+def test_text_and_refusals_are_those_of_transformers(source: str) -> None:
+    pytest.importorskip("transformers")
+    counts, difference = checks.difference(source, is_quick=True)
+    assert difference is None
+    assert counts["equal"] > 5
+
+
+def collected() -> Iterator[Any]:
+    """Yield the templates of other people that the machine has: they are no part of this project."""
+    folder = os.environ.get("BPETITE_CHAT_TEMPLATES")
+    for path in sorted(Path(folder).rglob("*.jinja")) if folder else ():
+        yield pytest.param(path, id=f"{path.parent.name}/{path.stem}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [*collected()])
+def test_collected_template_renders_as_in_transformers(path: Path) -> None:
+    assert checks.difference(path.read_text("utf-8"), is_quick=True)[1] is None
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_template_renders_as_in_transformers(seed: int) -> None:
+    """`scripts/fuzz templates` tries many more."""
+    pytest.importorskip("transformers")
+    source_of = random_templates.random.Random(seed)
+    source = random_templates.template(source_of)
+    assert random_templates.fault(source, random_templates.conversation(source_of)) is None
+
+
+def test_most_characters_of_random_templates_are_tracked() -> None:
+    untracked = total = 0
+    for seed in range(200):
+        source_of = random_templates.random.Random(f"share {seed}")
+        source = random_templates.template(source_of)
+        try:
+            found = random_templates.untracked_share(
+                source, random_templates.conversation(source_of)
+            )
+        except ChatTemplateError:
+            continue
+        untracked += found[0]
+        total += found[1]
+    assert total > 1_000
+    assert untracked / total < 0.4
+
+
+# Trust
+
+TRAPS = st.lists(
+    st.sampled_from((*LITERALS, "a", " ", "\n", "<", "|>", "im_end", "</")), max_size=5
+)
+INJECTED = TRAPS.map("".join)
+KEYS = st.sampled_from([key for key in TEMPLATES if key not in ("letters", "roles in tags")])
+
+
+def asked(text: str, other: str) -> list[dict[str, Any]]:
+    return [
+        {"role": "user", "content": text},
+        {"role": "assistant", "content": other, "reasoning_content": text},
+        {"role": "user", "content": other},
+    ]
+
+
+@settings(max_examples=150)
+@given(KEYS, INJECTED, INJECTED, st.booleans())
+def test_no_special_id_covers_a_message(key: str, text: str, other: str, has_end: bool) -> None:
+    encoded = ChatTemplate(TEMPLATES[key], **TOKENS).encode(
+        TOKENIZER, asked(text, other), add_generation_prompt=has_end
+    )
+    special = set(TOKENIZER.special_tokens.values())
+    origins = zip(encoded.ids, encoded.origins, strict=True)
+    assert {origin for id, origin in origins if id in special} <= {"template"}
+    assert encoded.ids == TOKENIZER.encode_parts(encoded.prompt.segments)[0]
+    assert "".join(encoded.prompt.segments) == encoded.prompt.text
+
+
+@settings(max_examples=150)
+@given(KEYS, INJECTED)
+def test_a_literal_changes_nothing_outside_of_its_text(key: str, text: str) -> None:
+    """The template's special ids are those around a harmless text."""
+    template = ChatTemplate(TEMPLATES[key], **TOKENS)
+    special = set(TOKENIZER.special_tokens.values())
+    found = [
+        [id for id in template.encode(TOKENIZER, asked(each, "b")).ids if id in special]
+        for each in (f"x{text}x".replace("</think>", ""), "harmless")
+    ]
+    assert found[0] == found[1]
+
+
+@settings(max_examples=50)
+@given(KEYS)
+def test_ids_of_harmless_messages_are_those_of_the_text(key: str) -> None:
+    encoded = ChatTemplate(TEMPLATES[key], **TOKENS).encode(TOKENIZER, asked("the weather", "it"))
+    assert encoded.ids == TOKENIZER.encode(encoded.prompt.text)
+
+
+def test_literals_of_trusted_roles_count() -> None:
+    messages = [{"role": "system", "content": "a<|eot|>"}, {"role": "user", "content": "b<|eot|>"}]
+    template = ChatTemplate("{% for m in messages %}{{ m.content }}{% endfor %}")
+    assert template.render(messages).segments == ["a<|eot|>", "b<|eot|>"]
+    prompt = template.render(messages, trusted_roles=["system"])
+    assert prompt.segments == [Trusted("a<|eot|>"), "b<|eot|>"]
+    assert [type(segment) for segment in prompt.segments] == [Trusted, str]
+
+
+def test_names_of_known_roles_are_as_good_as_the_template() -> None:
+    template = ChatTemplate("{{ '<|' + messages[0].role + '|>' }}")
+    assert template.render([USER]).segments == [Trusted("<|user|>")]
+    assert template.render([{**USER, "role": "eve"}]).segments == [
+        *(Trusted("<|"), "eve", Trusted("|>"))
+    ]
+
+
+def test_tools_documents_and_arguments_are_untrusted() -> None:
+    template = ChatTemplate(
+        "{{ tools[0].a }}{{ documents[0].a }}{{ x }}{{ bos_token }}", bos_token="!"
+    )
+    prompt = template.render([USER], tools=[{"a": "1"}], documents=[{"a": "2"}], x="3")
+    assert prompt.segments == ["123", Trusted("!")]
+    assert [piece.origin for piece in prompt.pieces] == ["argument", "template"]
+
+
+def test_literal_in_untracked_text_is_refused_with_its_line() -> None:
+    template = ChatTemplate("a\n{{ messages[0].content | urlencode }}")
+    assert template.encode(TOKENIZER, [USER]).ids == TOKENIZER.encode("a\nHi")
+    small = Tokenizer.train("", 256, special_tokens=["Hi"])
+    with pytest.raises(ChatTemplateError, match="line 2 .* the special token 'Hi'") as caught:
+        template.encode(small, [USER])
+    assert caught.value.line == 2
+
+
+@pytest.mark.parametrize("source", ["{{ 'H' ~ x|urlencode }}", "{{ x|urlencode ~ 'i' }}"])
+def test_literal_that_is_untracked_in_part_is_refused(source: str) -> None:
+    small = Tokenizer.train("", 256, special_tokens=["Hi"])
+    for text in "Hi":
+        found = ChatTemplate(source)
+        if "Hi" in found.render([USER], x=text).text:
+            with pytest.raises(ChatTemplateError, match="untracked"):
+                found.encode(small, [USER], x=text)
+
+
+def test_pieces_describe_their_text() -> None:
+    prompt = ChatTemplate("<{{ messages[0].content }}>{{ 1 + 1 }}").render([USER])
+    assert prompt.pieces == [
+        Piece("<", "template", None, None, None, False),
+        Piece("Hi", "message", 0, "user", None, False),
+        Piece(">", "template", None, None, None, False),
+        Piece("2", "untracked", None, None, 1, False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "value"),
+    [
+        ("", '{"é": ["<a>", {"b": 1}], "c": "\\"q\\"\\n"}'),
+        ("ensure_ascii=true", '{"\\u00e9": ["<a>", {"b": 1}], "c": "\\"q\\"\\n"}'),
+        ("sort_keys=true, separators=(',', ':')", '{"c":"\\"q\\"\\n","é":["<a>",{"b":1}]}'),
+    ],
+    ids=["plain", "ascii", "sorted"],
+)
+def test_json_of_a_message_is_the_message_s(options: str, value: str) -> None:
+    data = {"é": ["<a>", {"b": 1}], "c": '"q"\n'}
+    prompt = ChatTemplate(f"{{{{ messages[0].data|tojson({options}) }}}}").render(
+        [{**USER, "data": data}]
+    )
+    assert prompt.pieces == [Piece(value, "message", 0, "user", None, False)]
+
+
+# Ids
+
+
+def test_ids_know_their_message_and_role() -> None:
+    messages = [USER, {"role": "assistant", "content": "the weather"}]
+    encoded = ChatTemplate(CHATML).encode(TOKENIZER, messages)
+    spans = [TOKENIZER.decode(encoded.ids[span.start : span.stop]) for span in encoded.messages]
+    assert spans == ["Hi", "the weather"]
+    roles = {role for role, number in zip(encoded.roles, encoded.message_numbers) if number == 1}
+    assert roles == {"assistant"}
+    assert encoded.origins[0] == "template"
+
+
+def test_message_without_text_has_an_empty_range() -> None:
+    messages = [USER, {"role": "assistant", "content": ""}, USER]
+    first, second, third = ChatTemplate(CHATML).encode(TOKENIZER, messages).messages
+    assert (len(second), second.start) == (0, first.stop)
+    assert third.start > first.stop
+
+
+# Messages
+
+
+@dataclass
+class Message:
+    role: str
+    content: str
+    name: None = None
+
+
+class Model:
+    def model_dump(self) -> dict[str, Any]:
+        return {"role": "user", "content": "Hi", "tool_calls": None}
+
+
+@pytest.mark.parametrize(
+    "message", [Message("user", "Hi"), Model(), USER], ids=["data", "model", "dict"]
+)
+def test_messages_may_be_objects(message: Any) -> None:
+    template = ChatTemplate("{{ messages[0].content }}{{ messages[0].keys()|list|length }}")
+    assert template.render([message]).text == "Hi2"
+
+
+@pytest.mark.parametrize(
+    ("messages", "error", "words"),
+    [
+        ([], ValueError, "empty conversation"),
+        ("Hi", TypeError, "messages must be a list of messages, got str"),
+        (
+            [1],
+            TypeError,
+            "Chat messages should be dicts, dataclasses or pydantic models, but got 1",
+        ),
+    ],
+    ids=["none", "a-string", "a-number"],
+)
+def test_wrong_messages_are_refused(messages: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        ChatTemplate("").render(messages)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"tools": [print]}, TypeError, "a tool must be a JSON schema in a dict, got builtin"),
+        ({"documents": ["a"]}, TypeError, "Documents should be a list of dicts"),
+        ({"trusted_roles": "system"}, TypeError, "not one string"),
+        (
+            {"add_generation_prompt": True, "continue_final_message": True},
+            ValueError,
+            "are not compatible",
+        ),
+    ],
+    ids=["tools", "documents", "roles", "both-ends"],
+)
+def test_wrong_options_are_refused(options: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        ChatTemplate("{{ messages[0].content }}").render([USER], **options)
+
+
+def test_template_refuses_in_its_own_words() -> None:
+    with pytest.raises(ChatTemplateError) as caught:
+        ChatTemplate("a\n{{ raise_exception('Only users!') }}").render([USER])
+    assert (str(caught.value), caught.value.line) == ("Only users!", 2)
+
+
+def test_wrong_syntax_has_its_line() -> None:
+    with pytest.raises(ChatTemplateError, match="unexpected '}'") as caught:
+        ChatTemplate("a\n{{ } }}")
+    assert caught.value.line == 2
+
+
+# Folders
+
+
+def test_folder_has_template_and_tokens(tmp_path: Path) -> None:
+    config = {
+        "bos_token": {"__type": "AddedToken", "content": "<s>"},
+        "eos_token": "</s>",
+        "chat_template": "{{ bos_token }}{{ messages[0].content }}{{ eos_token }}",
+    }
+    tmp_path.joinpath("tokenizer_config.json").write_text(json.dumps(config), "utf-8")
+    segments = ChatTemplate.load(tmp_path).render([USER]).segments
+    assert segments == [Trusted("<s>"), "Hi", Trusted("</s>")]
+    tmp_path.joinpath("chat_template.jinja").write_text("!{{ eos_token }}", "utf-8")
+    assert ChatTemplate.load(tmp_path).render([USER]).segments == [Trusted("!</s>")]
+
+
+def test_template_for_tools_is_used_with_tools(tmp_path: Path) -> None:
+    named = [{"name": "default", "template": "a"}, {"name": "tool_use", "template": "b"}]
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text(json.dumps({"chat_template": named}), "utf-8")
+    template = ChatTemplate.load(tmp_path)
+    assert template.render([USER]).text + template.render([USER], tools=[]).text == "ab"
+    tmp_path.joinpath("additional_chat_templates").mkdir()
+    tmp_path.joinpath("additional_chat_templates", "tool_use.jinja").write_text("c", "utf-8")
+    assert ChatTemplate.load(tmp_path).render([USER], tools=[]).text == "c"
+
+
+def test_folder_without_a_template_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"neither chat_template\.jinja nor"):
+        ChatTemplate.load(tmp_path)
+
+
+def test_config_with_a_wrong_template_names_the_field(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text('{"chat_template": [{"name": 1}]}', "utf-8")
+    with pytest.raises(ValueError, match=r"chat_template\[0\]\.name: expected a string"):
+        ChatTemplate.load(tmp_path)
