@@ -42,6 +42,9 @@ MADE_BY_CALLERS = {
 """Classes with a public constructor. Functions and methods return the objects of all others."""
 
 FOR_OTHER_MODULES = {
+    "bpetite.chat.Prompt.piece",
+    "bpetite.chat.Prompt.rendered",
+    "bpetite.chat.Prompt.spans",
     "bpetite.PieceCountsHeader.check_fits",
     "bpetite.PieceCountsHeader.checked_pattern",
     "bpetite.PieceCountsHeader.with_totals",

@@ -44,7 +44,6 @@ class Encoded:
         self.ids, self._offsets = tokenizer.encode_parts(prompt.segments)
         """The ids: those of `encode_parts` for the segments."""
         self._tokenizer = tokenizer
-        self._roles = prompt.roles
         self._has_generation = has_generation
         self._rendered = rendered
 
@@ -72,7 +71,7 @@ class Encoded:
                 found[number] = found.get(number, (index, 0))[0], index + 1
         ranges = []
         end = 0
-        for number in range(len(self._roles)):
+        for number in range(len(self.prompt.roles)):
             start, end = found.get(number, (end, end))
             ranges.append(range(start, end))
         return ranges
@@ -145,50 +144,42 @@ class Encoded:
 
     def _assistants(self) -> list[tuple[int, int]]:
         """Return the span of each assistant's message in the UTF-8 of the text."""
+        text = self.prompt.text
         spans = []
-        for number, role in enumerate(self._roles):
+        for number, role in enumerate(self.prompt.roles):
             if role in _ASSISTANTS:
                 start, end = self._span(number)
-                before = len(self.prompt.text[:start].encode())
-                spans.append((before, before + len(self.prompt.text[start:end].encode())))
+                before = len(text[:start].encode())
+                spans.append((before, before + len(text[start:end].encode())))
         return spans
 
     def _span(self, number: int) -> tuple[int, int]:
-        """Return where an assistant's message begins and ends in the text."""
-        text = self.prompt.text
-        own = [*_own(self.prompt, number)]
+        """Return where an assistant's message begins and ends in the text.
+
+        Two other prompts tell: the one that asks for the message, and the one that ends with it.
+        """
         if not number:
             raise _placeless(number, "no message comes before it")
         try:
-            before = self._rendered(number, True)
-            after = self._rendered(number + 1, False)
+            asking = self._rendered(number, True)
+            ending = self._rendered(number + 1, False)
         except ChatTemplateError as error:
             raise _placeless(
                 number, f"the template refuses the messages up to it: {error}"
             ) from error
-        if text.startswith(before):
-            start = len(before)
-        elif own:
-            # Earlier turns look different now. Their last character still precedes the header.
-            earlier = [
-                end for end, each in _ends(self.prompt) if each < number and end <= own[0][0]
-            ]
-            place = max(earlier, default=0)
-            header = before[_tail(before, range(number)) :]
-            common = _common(text, place, header)
-            start = place + common
-            if common < len(header) and start != own[0][0]:
-                raise _placeless(
-                    number, f"the prompt that asks for it ends with {header!r:.80}, and it does not"
-                )
-        else:
-            raise _placeless(number, "it has no text, and earlier messages look different now")
-        place = max(start, own[-1][1] if own else start)
-        footer = str.__str__(after[_tail(after, range(number, number + 1)) :])
-        if not own:
-            footer = str.__str__(after[len(before) :]) if after.startswith(before) else footer
-        footer = footer[: _common(text, place, footer)]
-        return start, place + self._end_token(footer)
+        text = self.prompt.rendered
+        start = _beginning(text, asking, number)
+        begin = _beginning(ending, asking, number)
+        own_end = max((end for _, end in _runs_of(ending, number)), default=begin)
+        place = start + own_end - begin
+        if text[start:place] != ending[begin:own_end]:
+            # The turn looks different now, so its text ends before the text of the next message.
+            later = (first for first, _ in _runs_of(text, number + 1, len(self.prompt.roles)))
+            bound = min((first for first in later if first > start), default=len(text))
+            own = (end for _, end in _runs_of(text, number) if start <= end <= bound)
+            place = max(own, default=start)
+        footer = str.__str__(ending[own_end:])
+        return start, place + self._end_token(footer[: _common(text, place, footer)])
 
     def _end_token(self, footer: str) -> int:
         """Return where the token that ends a turn ends in the template's text after it."""
@@ -203,37 +194,37 @@ class Encoded:
         return max(ends, default=len(footer.rstrip()))
 
 
-def _ends(prompt: Prompt) -> list[tuple[int, int]]:
-    """Return the end of each run of a message, and the message's number."""
-    found = []
-    end = 0
-    for piece in prompt.pieces:
-        end += len(piece.text)
-        if piece.message is not None:
-            found.append((end, piece.message))
-    return found
+def _beginning(text: Text, asking: Text, number: int) -> int:
+    """Return where a message begins: where the prompt that asks for it would end.
+
+    If earlier turns look different in that prompt, its template text after the last of them counts.
+    If this ends otherwise than it, the message begins where its own characters do.
+    """
+    if text.startswith(asking):
+        return len(asking)
+    own = min((start for start, _ in _runs_of(text, number)), default=None)
+    if own is None:
+        raise _placeless(number, "it has no text, and earlier messages look different now")
+    place = max((end for _, end in _runs_of(text, 0, number) if end <= own), default=0)
+    header = str.__str__(asking[max((end for _, end in _runs_of(asking, 0, number)), default=0) :])
+    common = _common(text, place, header)
+    if common < len(header) and place + common != own:
+        reason = f"the prompt that asks for it ends with {header!r:.80}, which it does not follow"
+        raise _placeless(number, reason)
+    return place + common
 
 
-def _own(prompt: Prompt, number: int) -> list[tuple[int, int]]:
-    """Return start and end of each run of a message."""
+def _runs_of(text: Text, first: int, stop: int | None = None) -> list[tuple[int, int]]:
+    """Return start and end of each run of a message, or of the messages up to `stop`."""
+    numbers = range(first, first + 1 if stop is None else stop)
     found = []
     start = 0
-    for piece in prompt.pieces:
-        end = start + len(piece.text)
-        if piece.message == number:
+    for run, origin in text.runs():
+        end = start + len(run)
+        if number_of(origin) in numbers:
             found.append((start, end))
         start = end
     return found
-
-
-def _tail(text: Text, numbers: range) -> int:
-    """Return where the last character of these messages ends."""
-    end = last = 0
-    for run, origin in text.runs():
-        end += len(run)
-        if number_of(origin) in numbers:
-            last = end
-    return last
 
 
 def _common(text: str, place: int, other: str) -> int:

@@ -60,12 +60,13 @@ class Prompt:
     [Trusted('<u>'), 'Hi</u>', Trusted('</u>')]
     """
 
-    __slots__ = ("_text", "_trusted_roles", "roles")
+    __slots__ = ("_trusted_roles", "rendered", "roles")
 
     def __init__(
         self, text: Text, roles: Sequence[str | None], trusted_roles: Collection[str]
     ) -> None:
-        self._text = text
+        self.rendered = text
+        """The text with the origins of its characters, for other modules of this package."""
         self.roles = roles
         """The role of each message, or None."""
         self._trusted_roles = trusted_roles
@@ -73,7 +74,7 @@ class Prompt:
     @property
     def text(self) -> str:
         """The prompt as one string: what transformers renders."""
-        return str.__str__(self._text)
+        return str.__str__(self.rendered)
 
     @property
     def segments(self) -> list[str]:
@@ -82,7 +83,7 @@ class Prompt:
         So are the messages of trusted roles. All other text is plain: each message's own, and that
         of tools, documents and other arguments. Joined, the segments are the text.
         """
-        keyed = ((self._segment(origin), run) for run, origin in self._text.runs())
+        keyed = ((self._segment(origin), run) for run, origin in self.rendered.runs())
         return [
             Trusted(text) if key is None else text
             for key, runs in groupby(keyed, key=lambda pair: pair[0])
@@ -92,7 +93,7 @@ class Prompt:
     @property
     def pieces(self) -> list[Piece]:
         """The text in pieces of one origin."""
-        return [self.piece(run, origin) for run, origin in self._text.runs()]
+        return [self.piece(run, origin) for run, origin in self.rendered.runs()]
 
     def check(self, tokenizer: Tokenizer) -> None:
         """Raise ChatTemplateError if a special literal has a character that is untracked.
@@ -109,13 +110,13 @@ class Prompt:
 the special token 'end'; use fewer string operations on that line, or print the text unchanged
         """
         special = sorted(filter(None, tokenizer.special_tokens), key=len, reverse=True)
-        if not special or all(line_of(origin) is None for origin in self._text._origins):
+        if not special or all(line_of(origin) is None for origin in self.rendered._origins):
             return
         literal = re.compile(f"(?=({'|'.join(map(re.escape, special))}))")
         longest = len(special[0])
         text = self.text
         start = 0
-        for run, origin in self._text.runs():
+        for run, origin in self.rendered.runs():
             end = start + len(run)
             line = line_of(origin)
             if line is not None:
@@ -132,7 +133,7 @@ the special token 'end'; use fewer string operations on that line, or print the 
     def spans(self) -> Iterator[tuple[int, int, int]]:
         """Yield the start and the end of each run in the text's UTF-8, and its origin."""
         start = 0
-        for run, origin in self._text.runs():
+        for run, origin in self.rendered.runs():
             end = start + len(run.encode("utf-8", "surrogatepass"))
             yield start, end, origin
             start = end
