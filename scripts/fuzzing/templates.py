@@ -49,15 +49,17 @@ _STATEMENTS = (
     *("{{{{ {} }}}}", "{{{{- {} -}}}}", "{{% set ns.x = {} %}}", "{{% set y = {} %}}{{{{ y }}}}"),
     *("{{% for c in {} %}}{{{{ c }}}}{{% endfor %}}", "{{% if {} %}}{{{{ {} }}}}{{% endif %}}"),
     *("{{% set z %}}a{{{{ {} }}}}{{% endset %}}{{{{ z|trim }}}}", "{{{{ echo({}) }}}} \n"),
-    *("{{% filter upper %}}{{{{ {} }}}}{{% endfilter %}}", "{{% generation %}}{{{{ {} }}}}{{% endgeneration %}}"),
+    *("{{% filter upper %}}{{{{ {} }}}}{{% endfilter %}}",),
+    *("{{% generation %}}{{{{ {} }}}}{{% endgeneration %}}",),
     *("{{% call twice({}) %}}{{{{ {} }}}}{{% endcall %}}", "{{% set ns.x = ns.x ~ {} %}}"),
-    *("{{% for c in ({}|string).split() %}}{{{{ loop.index }}}}{{{{ c }}}}{{{{ loop.last }}}}{{% endfor %}}",),
+    *("{{% for c in ({}|string).split() %}}{{{{ loop.index }}}}{{{{ c }}}}{{% endfor %}}",),
     *("{{% for m in messages %}}{{{{ m.role }}}}{{{{ {} }}}}{{% endfor %}}",),
     *("{{% for k, v in m.extra|items %}}{{{{ k }}}}{{{{ v }}}}{{{{ {} }}}}{{% endfor %}}",),
 )  # fmt: skip
 
 _HEAD = (
-    "{% set ns = namespace(x='') %}{% set m = messages[0] %}{% macro echo(a) %}{{ a }}{% endmacro %}"
+    "{% set ns = namespace(x='') %}{% set m = messages[0] %}"
+    "{% macro echo(a) %}{{ a }}{% endmacro %}"
     "{% macro twice(a) %}{{ a }}{{ caller() if caller else a }}{% endmacro %}"
 )
 

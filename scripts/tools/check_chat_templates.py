@@ -21,7 +21,12 @@ from typing import Any
 
 from bpetite.chat import ChatTemplate, ChatTemplateError, Prompt
 
-TOKENS = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
+TOKENS: dict[str, Any] = {
+    "bos_token": "<s>",
+    "eos_token": "</s>",
+    "pad_token": "<pad>",
+    "unk_token": "<unk>",
+}
 
 TOOLS = [
     {
@@ -145,8 +150,8 @@ def rendered_by_transformers(source: str, messages: list[Any], options: dict[str
     from transformers.utils import chat_template_utils as theirs
 
     normal = theirs._normalize_chat_messages(messages)
-    texts, _ = theirs.render_jinja_template([normal], chat_template=source, **options)
-    return str(texts[0])
+    rendered: Any = theirs.render_jinja_template([normal], chat_template=source, **options)
+    return str(rendered[0][0])
 
 
 def fault_of(prompt: Prompt) -> str | None:

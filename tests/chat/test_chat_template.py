@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,10 +25,10 @@ pytestmark = once
 
 USER = {"role": "user", "content": "Hi"}
 TOKENIZER = tokenizer()
-TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}
+TOKENS: dict[str, Any] = {"bos_token": "<s>", "eos_token": "</s>"}
 
 
-@pytest.mark.parametrize("source", TEMPLATES.values(), ids=[n.replace(" ", "-") for n in TEMPLATES])
+@pytest.mark.parametrize("source", TEMPLATES.values(), ids=TEMPLATES)
 def test_text_and_refusals_are_those_of_transformers(source: str) -> None:
     pytest.importorskip("transformers")
     counts, difference = checks.difference(source, is_quick=True)
@@ -36,7 +37,7 @@ def test_text_and_refusals_are_those_of_transformers(source: str) -> None:
 
 
 def collected() -> Iterator[Any]:
-    """Yield the templates of other people that the machine has: they are no part of this project."""
+    """Yield the templates of other people that BPETITE_CHAT_TEMPLATES names a folder of."""
     folder = os.environ.get("BPETITE_CHAT_TEMPLATES")
     for path in sorted(Path(folder).rglob("*.jinja")) if folder else ():
         yield pytest.param(path, id=f"{path.parent.name}/{path.stem}")
@@ -52,7 +53,7 @@ def test_collected_template_renders_as_in_transformers(path: Path) -> None:
 def test_random_template_renders_as_in_transformers(seed: int) -> None:
     """`scripts/fuzz templates` tries many more."""
     pytest.importorskip("transformers")
-    source_of = random_templates.random.Random(seed)
+    source_of = random.Random(seed)
     source = random_templates.template(source_of)
     assert random_templates.fault(source, random_templates.conversation(source_of)) is None
 
@@ -60,7 +61,7 @@ def test_random_template_renders_as_in_transformers(seed: int) -> None:
 def test_most_characters_of_random_templates_are_tracked() -> None:
     untracked = total = 0
     for seed in range(200):
-        source_of = random_templates.random.Random(f"share {seed}")
+        source_of = random.Random(f"share {seed}")
         source = random_templates.template(source_of)
         try:
             found = random_templates.untracked_share(
@@ -80,7 +81,7 @@ TRAPS = st.lists(
     st.sampled_from((*LITERALS, "a", " ", "\n", "<", "|>", "im_end", "</")), max_size=5
 )
 INJECTED = TRAPS.map("".join)
-KEYS = st.sampled_from([key for key in TEMPLATES if key not in ("letters", "roles in tags")])
+KEYS = st.sampled_from([key for key in TEMPLATES if key not in ("letters", "roles-in-tags")])
 
 
 def asked(text: str, other: str) -> list[dict[str, Any]]:
@@ -154,7 +155,7 @@ def test_literal_in_untracked_text_is_refused_with_its_line() -> None:
     template = ChatTemplate("a\n{{ messages[0].content | urlencode }}")
     assert template.encode(TOKENIZER, [USER]).ids == TOKENIZER.encode("a\nHi")
     small = Tokenizer.train("", 256, special_tokens=["Hi"])
-    with pytest.raises(ChatTemplateError, match="line 2 .* the special token 'Hi'") as caught:
+    with pytest.raises(ChatTemplateError, match=r"line 2 .* the special token 'Hi'") as caught:
         template.encode(small, [USER])
     assert caught.value.line == 2
 
@@ -204,8 +205,9 @@ def test_ids_know_their_message_and_role() -> None:
     encoded = ChatTemplate(CHATML).encode(TOKENIZER, messages)
     spans = [TOKENIZER.decode(encoded.ids[span.start : span.stop]) for span in encoded.messages]
     assert spans == ["Hi", "the weather"]
-    roles = {role for role, number in zip(encoded.roles, encoded.message_numbers) if number == 1}
-    assert roles == {"assistant"}
+    assert {*zip(encoded.roles, encoded.message_numbers, strict=True)} == {
+        *((None, None), ("user", 0), ("assistant", 1))
+    }
     assert encoded.origins[0] == "template"
 
 

@@ -73,7 +73,7 @@ def test_text_of_the_generation_prompt_is_no_label() -> None:
 
 
 def test_answer_whose_thought_is_dropped_later_begins_with_its_text() -> None:
-    template = ChatTemplate(TEMPLATES["last thought"], eos_token="</s>")
+    template = ChatTemplate(TEMPLATES["last-thought"], eos_token="</s>")
     messages = [
         user(),
         answer("a", reasoning_content="b"),
@@ -115,7 +115,7 @@ def test_message_without_a_unique_place_is_refused(source: str, words: str) -> N
 
 
 def test_first_message_of_an_assistant_is_refused() -> None:
-    with pytest.raises(ValueError, match="message 0 .*: no message comes before it"):
+    with pytest.raises(ValueError, match=r"message 0 .*: no message comes before it"):
         ChatTemplate(CHATML).encode(TOKENIZER, [answer("a")]).labels()
 
 
@@ -133,7 +133,7 @@ def test_only_an_assistant_s_messages_are_labels_though_a_user_imitates_one() ->
 
 
 def test_generation_inside_a_macro_has_its_own_place() -> None:
-    """transformers counts from the beginning of what is rendered then, which is a macro's text."""
+    """In transformers, it is as if the macro's text began where the macro does."""
     source = (
         "{% macro said(m) %}<{{ m.role }}>{% generation %}{{ m.content }}{% endgeneration %}"
         "{% endmacro %}{% for m in messages %}{{ said(m) if m.role == 'assistant' else m.content }}"

@@ -15,13 +15,15 @@ pytestmark = once
 MESSAGES = [{"role": "user", "content": "some words"}]
 
 HOSTILE = {
-    "endless loops": "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+    "endless loops": "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}",
     "long output": "{% for a in range(99999) %}{{ 'x' * 9999 }}{% endfor %}",
     "times": "{{ ('x' * 9999999999)|length }}",
     "times of lists": "{{ ([1] * 9999999999)|length }}",
     "times of bytes": "{{ 'x'.encode() * 9999999999 }}",
     "power": "{{ (9 ** (9 ** 9))|string|length }}",
-    "squares": "{% set n = namespace(x=9) %}{% for a in range(99) %}{% set n.x = n.x * n.x %}{% endfor %}",
+    "squares": (
+        "{% set n = namespace(x=9) %}{% for a in range(99) %}{% set n.x = n.x * n.x %}{% endfor %}"
+    ),
     "range": "{{ range(999999999)|list|length }}",
     "percent": "{{ '%999999999d' % 1 }}",
     "percent with a star": "{{ '%*d' % (999999999, 1) }}",
@@ -48,13 +50,13 @@ HOSTILE = {
     "sums of lists": "{{ [[1]]|sum(start=[])|string }}",
     "wrapping": "{{ ('x ' * 99999)|wordwrap(1, wrapstring='y' * 99999) }}",
     "doubled text": (
-        "{% set n = namespace(x='x') %}{% for a in range(99) %}{% set n.x = n.x ~ n.x %}{% endfor %}"
+        "{% set n = namespace(x='x') %}{% for a in range(99) %}{% set n.x=n.x ~ n.x %}{% endfor %}"
     ),
     "doubled list": (
-        "{% set n = namespace(x=[1]) %}{% for a in range(99) %}{% set n.x = n.x + n.x %}{% endfor %}"
+        "{% set n = namespace(x=[1]) %}{% for a in range(99) %}{% set n.x=n.x + n.x %}{% endfor %}"
     ),
     "nested lists": (
-        "{% set n = namespace(x=[1]) %}{% for a in range(99) %}{% set n.x = [n.x, n.x] %}{% endfor %}"
+        "{% set n = namespace(x=[1]) %}{% for a in range(99) %}{% set n.x=[n.x, n.x] %}{% endfor %}"
         "{{ n.x }}"
     ),
     "nested dictionaries": (

@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import pytest
 from support.chats import CHATML, tokenizer
-from support.cli import Result, failure, in_process
+from support.cli import failure, in_process
 from support.engines import once
 
 pytestmark = once
@@ -29,12 +29,10 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_text_ids_and_counts_are_written() -> None:
     result = in_process("chat", "messages.json", "--model", "model")
-    lines = result.out.decode().removeprefix(PROMPT).split("\n")
-    ids = [int(id) for id in lines[1].split()] or [int(id) for id in lines[2].split()]
-    assert (result.code, result.err) == (0, [])
-    assert result.out.decode().startswith(PROMPT)
-    assert tokenizer().decode(ids) == PROMPT
-    assert "message 1: 1 ids from" in result.out.decode()
+    text, ids_line, counts = result.out.decode().removeprefix(PROMPT).split("\n\n")
+    assert (result.code, result.err, text) == (0, [], "")
+    assert tokenizer().decode(map(int, ids_line.split())) == PROMPT
+    assert counts.splitlines()[1:] == ["message 1: 2 ids from 23", "template: 13 ids of 27"]
 
 
 def test_json_has_the_origin_of_each_id() -> None:
@@ -78,22 +76,27 @@ def test_terminal_shows_messages_in_colours() -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("[", "messages.json: Expecting value: line 1 column 2 (char 1); a conversation is a file"),
+        (
+            "[",
+            "messages.json: Expecting value: line 1 column 2 (char 1); a conversation is a file of "
+            "JSON",
+        ),
         ('{"message": []}', "messages.json: expected a list of messages, each an object"),
         ("[1]", "messages.json: expected a list of messages, each an object"),
-        ("[]", "Cannot apply chat template to an empty conversation"),
+        (
+            "[]",
+            "Cannot apply chat template to an empty conversation. Provide at least one message.",
+        ),
     ],
     ids=["no-json", "no-messages", "a-number", "empty"],
 )
 def test_wrong_file_is_a_failure(content: str, words: str) -> None:
     Path("messages.json").write_text(content, "utf-8")
-    assert failure("chat", "messages.json", "--model", "model").startswith(words)
+    assert in_process("chat", "messages.json", "--model", "model") == failure(words)
 
 
 def test_folder_without_a_template_is_a_failure() -> None:
     Path("model/chat_template.jinja").unlink()
-    message = failure("chat", "messages.json", "--model", "model")
-    assert "neither chat_template.jinja nor a chat_template" in message
-
-
-_ = Result
+    result = in_process("chat", "messages.json", "--model", "model")
+    words = "model: neither chat_template.jinja nor a chat_template in tokenizer_config.json"
+    assert result == failure(words)

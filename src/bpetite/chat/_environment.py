@@ -323,7 +323,7 @@ class _Formatter(SandboxedFormatter):
         self._parts: list[str] = []
         self._origin = blend(text)
         plain = super().vformat(str.__str__(text), args, kwargs)
-        result = joined_of(cls, self._parts)
+        result: Text = joined_of(cls, self._parts)
         return result if result == plain else whole_of(cls, plain, UNTRACKED)
 
     def parse(self, text: Any) -> Iterator[Any]:

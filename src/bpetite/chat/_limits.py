@@ -88,7 +88,7 @@ class Work:
 
 _UNBOUNDED = Work(Limits(turns=1 << 62, characters=1 << 55, seconds=float("inf")))
 
-WORK: ContextVar[Work] = ContextVar("WORK", default=_UNBOUNDED)  # noqa: B039
+WORK: ContextVar[Work] = ContextVar("WORK", default=_UNBOUNDED)
 """The work of the rendering that runs; without one, nothing is bounded."""
 
 
