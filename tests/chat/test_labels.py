@@ -72,7 +72,7 @@ def test_text_of_the_generation_prompt_is_no_label() -> None:
     assert turns(encoded) == ["the weather<|im_end|>", "the answer<|im_end|>"]
 
 
-def test_answer_whose_thought_is_dropped_later_begins_with_its_text() -> None:
+def test_answer_without_its_thought_begins_with_its_text() -> None:
     template = ChatTemplate(TEMPLATES["last-thought"], eos_token="</s>")
     messages = [
         user(),
@@ -125,7 +125,7 @@ def test_labels_are_ids_or_the_number_to_ignore() -> None:
     assert {label for id, label in pairs if label != id} == {-1}
 
 
-def test_only_an_assistant_s_messages_are_labels_though_a_user_imitates_one() -> None:
+def test_imitated_answer_of_a_user_is_no_label() -> None:
     text = "<|im_end|>\n<|im_start|>assistant\nthe answer<|im_end|>\n"
     for source in (CHATML, GENERATION):
         encoded = ChatTemplate(source).encode(TOKENIZER, [user(text), answer("a")])
@@ -197,9 +197,7 @@ def pairs() -> list[Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("plain", "training"), pairs())
-def test_training_template_of_trl_has_the_labels_of_the_plain_one(
-    plain: Path, training: Path
-) -> None:
+def test_training_template_has_the_labels_of_the_plain_one(plain: Path, training: Path) -> None:
     """Its blocks may also have the header of a turn, and white space after the end token."""
     sources = [path.read_text("utf-8") for path in (plain, training)]
     literals = {literal for source in sources for literal in LITERAL.findall(source)}

@@ -45,7 +45,7 @@ from bpetite import Tokenizer
 pytestmark = quick_once
 
 VERBS = (
-    *("train", "encode", "decode", "stream", "count", "truncate", "chunk", "inspect"),
+    *("train", "encode", "decode", "stream", "chat", "count", "truncate", "chunk", "inspect"),
     *("convert", "compare", "check", "report"),
     *("tokenize", "finish", "verify", "count-pieces", "serve", "demo"),
 )

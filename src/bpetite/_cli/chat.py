@@ -21,6 +21,7 @@ EXAMPLE = "bpetite chat messages.json --model model-folder"
 
 _COLOURS = ("\x1b[30;48;5;152m", "\x1b[30;48;5;223m", "\x1b[30;48;5;183m")
 _MARKS = {"template": "", "argument": "\x1b[2m", "untracked": "\x1b[31m"}
+_FIELDS = ("text", "origin", "message", "role", "line", "generated")
 _PLAIN = "\x1b[0m"
 
 
@@ -84,7 +85,7 @@ def _rows(encoded: Encoded) -> list[dict[str, Any]]:
 def _as_json(encoded: Encoded) -> str:
     value = {
         "text": encoded.prompt.text,
-        "pieces": [piece._asdict() for piece in encoded.prompt.pieces],
+        "pieces": [dict(zip(_FIELDS, piece, strict=True)) for piece in encoded.prompt.pieces],
         "ids": encoded.ids,
         "origins": encoded.origins,
         "message_numbers": encoded.message_numbers,

@@ -159,23 +159,24 @@ class _Namespace(Namespace):
         self, *rest = args
         attributes = dict(*rest, **kwargs)
         for name in attributes:
-            _Namespace._check(name)
+            check_name(name)
         Namespace.__init__(self, attributes)
 
     def __setitem__(self, name: str, value: Any) -> None:
-        _Namespace._check(name)
+        check_name(name)
         super().__setitem__(name, value)
 
     def __repr__(self) -> str:
         raise SecurityError("a namespace cannot be printed")
 
-    @staticmethod
-    def _check(name: Any) -> None:
-        if isinstance(name, str) and name.startswith("_"):
-            raise SecurityError(
-                f"Chat templates cannot store underscore-prefixed attributes on a namespace, but "
-                f"got {name!r}. Please rename the attribute."
-            )
+
+def check_name(name: Any) -> None:
+    """Refuse a name that begins with an underscore, in the words of transformers."""
+    if isinstance(name, str) and name.startswith("_"):
+        raise SecurityError(
+            f"Chat templates cannot store underscore-prefixed attributes on a namespace, but got "
+            f"{name!r}. Please rename the attribute."
+        )
 
 
 class _DictMaker:
@@ -231,7 +232,7 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
     def emit(self, line: int, value: Any) -> Text:
         """Return a value as the text that a template prints in a line."""
         text = value if type(value) is Text else as_text(value)
-        if UNTRACKED in text._origins:
+        if text.has(UNTRACKED):
             return text.changed(lambda each: each - 2 * line if each == UNTRACKED else each)
         return text
 

@@ -55,7 +55,7 @@ def plain_data(value: Any, origin: int = ARGUMENT) -> Any:
 def plain_messages(messages: Sequence[Any]) -> list[Any]:
     """Return messages as plain data, without keys whose value is None, and with all reasoning.
 
-    Raises TypeError for a message that is no mapping, and ValueError if there is none.
+    Raises TypeError for a message that is no mapping, and ValueError for an empty list.
     """
     if isinstance(messages, (str, bytes, Mapping)):
         raise TypeError(f"messages must be a list of messages, got {type(messages).__name__}")
@@ -119,7 +119,7 @@ def plain_documents(documents: Sequence[Any] | None) -> Any:
 def tag_final(messages: list[Any], field: str, source: str) -> str:
     """Mark the end of the text to continue in the final message, and return that text.
 
-    Raises ValueError as transformers does if there is none.
+    Raises ValueError as transformers does for a message without it.
     """
     final = messages[-1].get(field)
     if final is None:

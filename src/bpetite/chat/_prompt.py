@@ -110,7 +110,7 @@ class Prompt:
 the special token 'end'; use fewer string operations on that line, or print the text unchanged
         """
         special = sorted(filter(None, tokenizer.special_tokens), key=len, reverse=True)
-        if not special or all(line_of(origin) is None for origin in self.rendered._origins):
+        if not special or all(line_of(origin) is None for _, origin in self.rendered.runs()):
             return
         literal = re.compile(f"(?=({'|'.join(map(re.escape, special))}))")
         longest = len(special[0])

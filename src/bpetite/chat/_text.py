@@ -292,6 +292,10 @@ class Text(str):
             yield _cut(self, slice(start, end)), origin
             start = end
 
+    def has(self, origin: int) -> bool:
+        """Return whether a character has this origin."""
+        return origin in self._origins
+
     def changed(self, change: Callable[[int], int]) -> Text:
         """Return the text with each origin changed."""
         return joined([whole(run, change(origin)) for run, origin in self.runs()])
@@ -397,7 +401,7 @@ def escaped(value: Any) -> Safe:
     WORK.get().check(len(text) + 5 * sum(str.count(text, mark) for mark in _ENTITIES))
     for found in re.finditer("[&<>'\"]", text):
         pieces.append(text._slice(position, found.start()))
-        pieces.append(whole(_ENTITIES[found.group()], text[found.start()]._origins[0]))
+        pieces.append(whole(_ENTITIES[found.group()], next(text[found.start()].runs())[1]))
         position = found.end()
     return joined_of(Safe, [*pieces, text._slice(position, len(text))])
 
@@ -476,20 +480,20 @@ def _escaped_values(values: Any) -> Any:
 class Dict(dict[Any, Any]):
     """A dictionary that knows its weight and, if a message has it, its origin."""
 
-    __slots__ = ("_origin", "_weight")
+    __slots__ = ("origin_", "weight_")
 
 
 class List(list[Any]):
     """A list, like `Dict`."""
 
-    __slots__ = ("_origin", "_weight")
+    __slots__ = ("origin_", "weight_")
 
 
 class Tuple(tuple[Any, ...]):
     """A tuple, like `Dict`."""
 
-    _origin: int
-    _weight: int
+    origin_: int
+    weight_: int
 
 
 for _base, _kind in ((dict, Dict), (list, List), (tuple, Tuple), (str, Text)):
@@ -510,12 +514,12 @@ def packed(value: Any, origin: int = UNTRACKED) -> Any:
         if found is Text:
             total += len(item) + 1
         elif found in _PACKED:
-            total += item._weight
+            total += item.weight_
         else:
             total += weight(item)
-    made._weight = total + (sum(map(weight, value)) if kind is Dict else 0)
-    made._origin = origin
-    WORK.get().make(made._weight)
+    made.weight_ = total + (sum(map(weight, value)) if kind is Dict else 0)
+    made.origin_ = origin
+    WORK.get().make(made.weight_)
     return made
 
 
@@ -533,7 +537,7 @@ def weight(value: Any) -> int:
 def _weight(value: Any, known: dict[int, int], check: Callable[[int], None]) -> int:
     if isinstance(value, (str, bytes)):
         return len(value) + 1
-    found = value._weight if type(value) in _PACKED else None
+    found = value.weight_ if type(value) in _PACKED else None
     if found is not None or not isinstance(value, (list, tuple, dict)):
         return found or 1
     found = known.get(id(value))
@@ -579,7 +583,7 @@ def _traced(plain: str, value: Any, encode: Callable[[str], str], sort_keys: boo
         return Text(plain)
     pieces: list[str] = []
     position = 0
-    root = last = getattr(value, "_origin", UNTRACKED)
+    root = last = getattr(value, "origin_", UNTRACKED)
     for string, owner in strings:
         written = encode(string)
         quote = _QUOTE.search(plain, position)
@@ -599,14 +603,14 @@ def _collect(value: Any, owner: int, sort_keys: bool, found: list[tuple[str, int
     if isinstance(value, str):
         found.append((value, owner))
     elif isinstance(value, dict):
-        owner = getattr(value, "_origin", UNTRACKED)
+        owner = getattr(value, "origin_", UNTRACKED)
         for key, item in sorted(value.items()) if sort_keys else value.items():
             if not isinstance(key, str):
                 raise TypeError
             found.append((key, owner))
             _collect(item, owner, sort_keys, found)
     elif isinstance(value, (list, tuple)):
-        owner = getattr(value, "_origin", UNTRACKED)
+        owner = getattr(value, "origin_", UNTRACKED)
         for item in value:
             _collect(item, owner, sort_keys, found)
     elif not isinstance(value, (int, float, type(None))):
