@@ -79,7 +79,9 @@ def test_help_of_a_verb_ends_with_its_example(verb: str) -> None:
 
 @pytest.mark.parametrize(
     "verb",
-    slow_except([verb for verb in VERBS if verb not in ("chat", "demo", "serve")], "encode", "train"),
+    slow_except(
+        [verb for verb in VERBS if verb not in ("chat", "demo", "serve")], "encode", "train"
+    ),
 )
 def test_example_of_the_help_works(verb: str) -> None:
     """The tests of `demo` and `serve` run their own examples; `chat` needs a model folder."""

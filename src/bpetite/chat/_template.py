@@ -206,6 +206,8 @@ class ChatTemplate:
         token = WORK.set(Work(self.limits))
         try:
             text: Any = template.render(values)
+        except RecursionError:
+            raise ChatTemplateError("maximum recursion depth exceeded") from None
         except Exception as error:
             raise ChatTemplateError(_words(error), _line(error)) from error
         finally:
