@@ -1,0 +1,339 @@
+"""`bpetite.transformers.Tokenizer`, and `accelerate`: transformers' classes over an `Engine`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any, Self, TypeVar
+
+import tokenizers
+import transformers
+from transformers import BatchEncoding, PreTrainedTokenizerFast
+from transformers.tokenization_utils_base import TruncationStrategy
+from transformers.utils import PaddingStrategy
+
+from bpetite.formats._reference import PROBE, first_difference
+from bpetite.transformers._engine import Engine
+
+AnyTokenizer = TypeVar("AnyTokenizer", bound=PreTrainedTokenizerFast)
+
+IS_4 = transformers.__version__.startswith("4.")
+
+USUAL = {
+    *("add_special_tokens", "padding_strategy", "truncation_strategy", "max_length", "verbose"),
+    *("pad_to_multiple_of", "padding_side", "return_tensors", "return_attention_mask"),
+    "split_special_tokens",
+}
+"""The options that need no encodings. Any other is one of a usual call only if it is false."""
+
+CHECK_ONLY = (
+    *("BartTokenizerFast", "BloomTokenizerFast", "CodeGenTokenizerFast", "CohereTokenizerFast"),
+    *("GPT2TokenizerFast", "LongformerTokenizerFast", "RobertaTokenizerFast"),
+    "WhisperTokenizerFast",
+)
+"""Classes of version 4 whose `_batch_encode_plus` checks what only texts in words may break."""
+
+
+class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
+    """What `accelerate` puts before the class of a tokenizer.
+
+    A usual call takes a short way. Any other takes transformers' own way in a copy of the
+    tokenizer, in which the engine stands in for the library.
+    """
+
+    _engine_of_state: tuple[Engine, tuple[Any, ...]] | None = None
+    _encodes_plainly = True
+    _decodes_plainly = True
+
+    def _engine(self) -> Engine:
+        """Return the engine, made again if the library's tokenizer has changed.
+
+        Raises ValueError if the tokenizer cannot be honoured.
+        """
+        library = self._tokenizer
+        if isinstance(library, Engine):
+            return library
+        stages = library.normalizer, library.pre_tokenizer, library.post_processor, library.decoder
+        state = library.get_vocab_size(), *map(repr, stages)
+        if self._engine_of_state is None or self._engine_of_state[1] != state:
+            self._engine_of_state = Engine(library), state
+        return self._engine_of_state[0]
+
+    def _stand_in(self) -> Self:
+        """Return a copy of this tokenizer with the engine in place of the library."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__, _tokenizer=self._engine())
+        return other
+
+    def _is_stand_in(self) -> bool:
+        return isinstance(self._tokenizer, Engine)
+
+    def _add_tokens(self, new_tokens: Any, special_tokens: bool = False) -> int:
+        before = repr(self._tokenizer.get_added_tokens_decoder())
+        count: int = super()._add_tokens(new_tokens, special_tokens)
+        if count or repr(self._tokenizer.get_added_tokens_decoder()) != before:
+            self._engine_of_state = None
+        return count
+
+    # Encoding
+
+    def _encode_plus(self, text: Any, text_pair: Any = None, **options: Any) -> BatchEncoding:
+        if self._is_stand_in():
+            return super()._encode_plus(text, text_pair, **options)
+        is_batch = not isinstance(text, str)
+        if not text_pair and not (is_batch and (IS_4 or not isinstance(text, (list, tuple)))):
+            texts = [*text] if is_batch else [text]
+            if (columns := self._columns(texts, options)) is not None:
+                encodings = Encodings(self, texts, options)
+                tensors = options.get("return_tensors")
+                if not is_batch and tensors is None:
+                    columns = {name: rows[0] for name, rows in columns.items()}
+                return BatchEncoding(columns, encodings, tensor_type=tensors, n_sequences=1)
+        return self._stand_in()._encode_plus(text, text_pair, **options)
+
+    def _batch_encode_plus(self, batch_text_or_text_pairs: Any, **options: Any) -> BatchEncoding:
+        """Version 5 has no such method."""
+        if self._is_stand_in():
+            return super()._batch_encode_plus(batch_text_or_text_pairs, **options)
+        if isinstance(batch_text_or_text_pairs, (list, tuple)):
+            texts = [*batch_text_or_text_pairs]
+            if (columns := self._columns(texts, options)) is not None:
+                encodings = Encodings(self, texts, options)
+                tensors = options.get("return_tensors")
+                return BatchEncoding(columns, encodings, tensor_type=tensors, n_sequences=1)
+        return self._stand_in()._batch_encode_plus(batch_text_or_text_pairs, **options)
+
+    def _columns(
+        self, texts: list[Any], options: dict[str, Any]
+    ) -> dict[str, list[list[int]]] | None:
+        """Return the ids of a usual call, and the attention mask; None for another call."""
+        names = self.model_input_names
+        mask = options.get("return_attention_mask")
+        types = options.get("return_token_type_ids")
+        room = max_length = options.get("max_length")
+        truncation = options.get("truncation_strategy", TruncationStrategy.DO_NOT_TRUNCATE)
+        padding = options.get("padding_strategy", PaddingStrategy.DO_NOT_PAD)
+        if (
+            {*map(type, texts)} != {str}
+            or ("token_type_ids" in names if types is None else types)
+            or any(value and name not in USUAL for name, value in options.items())
+            or truncation is TruncationStrategy.ONLY_SECOND
+            or not self._encodes_plainly
+        ):
+            return None
+        engine = self._engine()
+        before, after = engine.frame if options.get("add_special_tokens", True) else ([], [])
+        if truncation is TruncationStrategy.DO_NOT_TRUNCATE:
+            room = None
+        elif room is None or (room := room - len(before) - len(after)) <= 0:
+            return None
+        splits_special = options.get("split_special_tokens")
+        if splits_special is None:
+            splits_special = not IS_4 and self.split_special_tokens
+        try:
+            rows = engine.ids(texts, bool(splits_special))
+        except UnicodeEncodeError:
+            return None
+        if room is not None:
+            kept = slice(room) if self.truncation_side == "right" else slice(-room, None)
+            rows = [row if len(row) <= room else row[kept] for row in rows]
+        if before or after:
+            rows = [before + row + after for row in rows]
+        sizes = [*map(len, rows)]
+        columns = {"input_ids": rows}
+        if "attention_mask" in names if mask is None else mask:
+            columns["attention_mask"] = [[1] * size for size in sizes]
+        if padding is not PaddingStrategy.DO_NOT_PAD:
+            fixed = max_length if padding is PaddingStrategy.MAX_LENGTH else None
+            length = max(sizes) if fixed is None else fixed
+            length += -length % (options.get("pad_to_multiple_of") or 1)
+            is_right = (options.get("padding_side") or self.padding_side) == "right"
+            for name, value in (("input_ids", self.pad_token_id), ("attention_mask", 0)):
+                if name in columns:
+                    columns[name] = [
+                        row + pads if is_right else pads + row
+                        for row in columns[name]
+                        for pads in [[value] * (length - len(row))]
+                    ]
+        longest = max(columns["input_ids"], key=len)
+        self._eventual_warn_about_too_long_sequence(
+            longest, max_length, options.get("verbose", True)
+        )
+        return columns
+
+    def _encodings(
+        self, engine: Engine, texts: list[str], options: dict[str, Any]
+    ) -> list[tokenizers.Encoding]:
+        """Return the encodings of a usual call.
+
+        Raises RuntimeError if the tokenizer has changed since the call.
+        """
+        if self._engine() is not engine:
+            raise RuntimeError(
+                "the tokenizer has changed since this call; take its words and tokens before that"
+            )
+        options = {**options, "return_tensors": None, "verbose": False}
+        tokenizer = self._stand_in()
+        encode = tokenizer._batch_encode_plus if IS_4 else tokenizer._encode_plus
+        return list(encode(texts, **options).encodings)
+
+    # Decoding
+
+    def _decode(
+        self,
+        token_ids: Any,
+        skip_special_tokens: bool = False,
+        clean_up_tokenization_spaces: bool | None = None,
+        **others: Any,
+    ) -> str:
+        options = {
+            "skip_special_tokens": skip_special_tokens,
+            "clean_up_tokenization_spaces": clean_up_tokenization_spaces,
+            **others,
+        }
+        if self._is_stand_in():
+            return str(super()._decode(token_ids, **options))
+        return self._stand_in()._decode(token_ids, **options)
+
+    def batch_decode(
+        self,
+        sequences: Any,
+        skip_special_tokens: bool = False,
+        clean_up_tokenization_spaces: bool | None = None,
+        **others: Any,
+    ) -> list[str]:
+        """Return the text of each list of ids, as transformers does."""
+        if (
+            self._decodes_plainly
+            and not others
+            and not clean_up_tokenization_spaces
+            and not (clean_up_tokenization_spaces is None and self.clean_up_tokenization_spaces)
+            and type(sequences) is list
+            and {*map(type, sequences)} == {list}
+        ):
+            try:
+                return self._engine().tokenizer.decode_batch(
+                    sequences, errors="replace", skip_special_tokens=skip_special_tokens
+                )
+            except (KeyError, TypeError):
+                pass
+        options = {"clean_up_tokenization_spaces": clean_up_tokenization_spaces, **others}
+        texts: list[str] = super().batch_decode(sequences, skip_special_tokens, **options)
+        return texts
+
+
+class Encodings(Sequence[tokenizers.Encoding]):
+    """The encodings of a call, which are made when one of them is first asked for."""
+
+    def __init__(self, tokenizer: Accelerated, texts: list[str], options: dict[str, Any]) -> None:
+        self._call = tokenizer, tokenizer._engine(), texts, options
+        self._made: list[tokenizers.Encoding] | None = None
+
+    def _all(self) -> list[tokenizers.Encoding]:
+        if self._made is None:
+            tokenizer, *arguments = self._call
+            self._made = tokenizer._encodings(*arguments)
+        return self._made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (self._all(),)
+
+    def __len__(self) -> int:
+        return len(self._call[2])
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._all()[index]
+
+
+class Tokenizer(Accelerated):
+    """A tokenizer of transformers whose ids and texts come from this package.
+
+    It is made as every other one, by `from_pretrained`, from a folder with a tokenizer.json.
+
+    >>> from tempfile import mkdtemp
+    >>> import bpetite
+    >>> folder = mkdtemp()
+    >>> bpetite.Tokenizer.train("ab ab ab", 258).save(f"{folder}/")
+    >>> tokenizer = Tokenizer.from_pretrained(folder)
+    >>> tokenizer(["ab ab", "ab"], padding=True, padding_side="left").input_ids
+    [[256, 257], [258, 256]]
+    """
+
+    @classmethod
+    def convert_to_native_format(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Return what version 5 makes a tokenizer of: the file as it is, for any class."""
+        found: dict[str, Any]
+        found = PreTrainedTokenizerFast.convert_to_native_format(*args, **kwargs)
+        return found
+
+    @classmethod
+    def from_pretrained(cls, *args: Any, **kwargs: Any) -> Self:
+        """Return the tokenizer of a folder; the arguments are those of transformers.
+
+        Raises ValueError, with the field, for a tokenizer.json that cannot be honoured, and the
+        errors of transformers.
+        """
+        tokenizer: Self = super().from_pretrained(*args, **kwargs)
+        tokenizer._engine()
+        return tokenizer
+
+
+def accelerate(tokenizer: AnyTokenizer) -> AnyTokenizer:
+    """Give the engine of this package to a loaded tokenizer, and return it.
+
+    It stays the same object, of a subclass with the same name, and does what it did. Tokens that
+    are added later, and other changes of its parts, are taken over at the next call.
+
+    >>> from transformers import PreTrainedTokenizerFast
+    >>> import bpetite
+    >>> from tempfile import mkdtemp
+    >>> folder = mkdtemp()
+    >>> bpetite.Tokenizer.train("ab ab ab", 258).save(f"{folder}/")
+    >>> tokenizer = accelerate(PreTrainedTokenizerFast.from_pretrained(folder))
+    >>> tokenizer("ab ab").input_ids
+    [256, 257]
+
+    Raises ValueError, with the reason, if its parts cannot be honoured or a text in many scripts
+    has other ids; the tokenizer then stays as it was. Raises TypeError for a tokenizer without a
+    `tokenizers.Tokenizer`.
+    """
+    if not isinstance(tokenizer, PreTrainedTokenizerFast):
+        raise TypeError(f"expected a fast tokenizer, got {type(tokenizer).__name__}")
+    before, own = type(tokenizer), tokenizer(PROBE).input_ids
+    tokenizer.__class__ = accelerated(before)
+    try:
+        found = tokenizer(PROBE).input_ids
+        if found != own:
+            raise ValueError("the ids of a text differ")
+    except ValueError:
+        tokenizer.__class__ = before
+        raise
+    return tokenizer
+
+
+@cache
+def accelerated(cls: type) -> type:
+    """Return the subclass, of the same name, with our engine."""
+    if issubclass(cls, Accelerated):
+        return cls
+
+    def has_stock(*names: str) -> bool:
+        return all(getattr(cls, name) is getattr(PreTrainedTokenizerFast, name) for name in names)
+
+    encoders = ("_encode_plus", "_batch_encode_plus") if IS_4 else ("_encode_plus",)
+    members = {
+        "__module__": cls.__module__,
+        "__qualname__": cls.__qualname__,
+        "__doc__": cls.__doc__,
+        "__reduce_ex__": lambda self, _protocol: (revived, (cls, self.__dict__)),
+        "_encodes_plainly": has_stock(*encoders) or cls.__name__ in CHECK_ONLY,
+        "_decodes_plainly": has_stock("batch_decode", "decode", "_decode"),
+    }
+    return type(cls.__name__, (Accelerated, cls), members)
+
+
+def revived(cls: type, state: dict[str, Any]) -> Any:
+    """Return a copied or unpickled tokenizer."""
+    tokenizer = object.__new__(accelerated(cls))
+    tokenizer.__dict__.update(state)
+    return tokenizer
