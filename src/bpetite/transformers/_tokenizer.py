@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, Self, TypeVar
 
@@ -13,6 +13,7 @@ from transformers.tokenization_utils_base import TruncationStrategy
 from transformers.utils import PaddingStrategy
 
 from bpetite.formats._reference import PROBE, first_difference
+from bpetite.transformers._columns import Call, columns_of
 from bpetite.transformers._engine import Engine
 
 AnyTokenizer = TypeVar("AnyTokenizer", bound=PreTrainedTokenizerFast)
@@ -22,7 +23,8 @@ IS_4 = transformers.__version__.startswith("4.")
 USUAL = {
     *("add_special_tokens", "padding_strategy", "truncation_strategy", "max_length", "verbose"),
     *("pad_to_multiple_of", "padding_side", "return_tensors", "return_attention_mask"),
-    "split_special_tokens",
+    *("split_special_tokens", "return_token_type_ids", "return_special_tokens_mask"),
+    "return_offsets_mapping",
 }
 """The options that need no encodings. Any other is one of a usual call only if it is false."""
 
@@ -80,89 +82,87 @@ class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
     def _encode_plus(self, text: Any, text_pair: Any = None, **options: Any) -> BatchEncoding:
         if self._is_stand_in():
             return super()._encode_plus(text, text_pair, **options)
-        is_batch = not isinstance(text, str)
-        if not text_pair and not (is_batch and (IS_4 or not isinstance(text, (list, tuple)))):
-            texts = [*text] if is_batch else [text]
-            if (columns := self._columns(texts, options)) is not None:
-                encodings = Encodings(self, texts, options)
-                tensors = options.get("return_tensors")
-                if not is_batch and tensors is None:
-                    columns = {name: rows[0] for name, rows in columns.items()}
-                return BatchEncoding(columns, encodings, tensor_type=tensors, n_sequences=1)
-        return self._stand_in()._encode_plus(text, text_pair, **options)
+        if isinstance(text, str):
+            texts = ([text], [text_pair]) if text_pair else ([text],)
+            encoding = self._usual(texts, options, is_batch=False)
+        elif IS_4 or not isinstance(text, (list, tuple)):
+            encoding = None
+        else:
+            texts = ([*text],) if text_pair is None else ([*text], [*text_pair])
+            encoding = self._usual(texts, options)
+        return encoding or self._stand_in()._encode_plus(text, text_pair, **options)
 
     def _batch_encode_plus(self, batch_text_or_text_pairs: Any, **options: Any) -> BatchEncoding:
         """Version 5 has no such method."""
+        batch = batch_text_or_text_pairs
         if self._is_stand_in():
-            return super()._batch_encode_plus(batch_text_or_text_pairs, **options)
-        if isinstance(batch_text_or_text_pairs, (list, tuple)):
-            texts = [*batch_text_or_text_pairs]
-            if (columns := self._columns(texts, options)) is not None:
-                encodings = Encodings(self, texts, options)
-                tensors = options.get("return_tensors")
-                return BatchEncoding(columns, encodings, tensor_type=tensors, n_sequences=1)
-        return self._stand_in()._batch_encode_plus(batch_text_or_text_pairs, **options)
+            return super()._batch_encode_plus(batch, **options)
+        texts: tuple[list[Any], ...] = ()
+        if isinstance(batch, (list, tuple)) and not options.get("is_split_into_words"):
+            are_pairs = {*map(type, batch)} == {tuple} and {*map(len, batch)} == {2}
+            texts = tuple(map(list, zip(*batch, strict=True))) if are_pairs else ([*batch],)
+        return self._usual(texts, options) or self._stand_in()._batch_encode_plus(batch, **options)
 
-    def _columns(
-        self, texts: list[Any], options: dict[str, Any]
-    ) -> dict[str, list[list[int]]] | None:
-        """Return the ids of a usual call, and the attention mask; None for another call."""
-        names = self.model_input_names
-        mask = options.get("return_attention_mask")
-        types = options.get("return_token_type_ids")
-        room = max_length = options.get("max_length")
-        truncation = options.get("truncation_strategy", TruncationStrategy.DO_NOT_TRUNCATE)
-        padding = options.get("padding_strategy", PaddingStrategy.DO_NOT_PAD)
-        if (
-            {*map(type, texts)} != {str}
-            or ("token_type_ids" in names if types is None else types)
-            or any(value and name not in USUAL for name, value in options.items())
-            or truncation is TruncationStrategy.ONLY_SECOND
-            or not self._encodes_plainly
-        ):
+    def _usual(
+        self, texts: Sequence[list[Any]], options: dict[str, Any], is_batch: bool = True
+    ) -> BatchEncoding | None:
+        """Return what a usual call does; None for another call."""
+        types = {type(text) for each in texts for text in each}
+        if types != {str} or len({*map(len, texts)}) != 1 or not self._encodes_plainly:
             return None
+        call = self._call(options)
         engine = self._engine()
-        before, after = engine.frame if options.get("add_special_tokens", True) else ([], [])
-        if truncation is TruncationStrategy.DO_NOT_TRUNCATE:
-            room = None
-        elif room is None or (room := room - len(before) - len(after)) <= 0:
+        if call is None or (columns := columns_of(engine, texts, call)) is None:
             return None
-        splits_special = options.get("split_special_tokens")
-        if splits_special is None:
-            splits_special = not IS_4 and self.split_special_tokens
-        try:
-            rows = engine.ids(texts, bool(splits_special))
-        except UnicodeEncodeError:
-            return None
-        if room is not None:
-            kept = slice(room) if self.truncation_side == "right" else slice(-room, None)
-            rows = [row if len(row) <= room else row[kept] for row in rows]
-        if before or after:
-            rows = [before + row + after for row in rows]
-        sizes = [*map(len, rows)]
-        columns = {"input_ids": rows}
-        if "attention_mask" in names if mask is None else mask:
-            columns["attention_mask"] = [[1] * size for size in sizes]
-        if padding is not PaddingStrategy.DO_NOT_PAD:
-            fixed = max_length if padding is PaddingStrategy.MAX_LENGTH else None
-            length = max(sizes) if fixed is None else fixed
-            length += -length % (options.get("pad_to_multiple_of") or 1)
-            is_right = (options.get("padding_side") or self.padding_side) == "right"
-            for name, value in (("input_ids", self.pad_token_id), ("attention_mask", 0)):
-                if name in columns:
-                    columns[name] = [
-                        row + pads if is_right else pads + row
-                        for row in columns[name]
-                        for pads in [[value] * (length - len(row))]
-                    ]
         longest = max(columns["input_ids"], key=len)
-        self._eventual_warn_about_too_long_sequence(
-            longest, max_length, options.get("verbose", True)
+        self._eventual_warn_about_too_long_sequence(longest, call.max_length, call.is_verbose)
+        tensors = options.get("return_tensors")
+        if not is_batch and tensors is None:
+            columns = {name: rows[0] for name, rows in columns.items()}
+        encodings = Encodings(self, engine, texts, options)
+        return BatchEncoding(columns, encodings, tensor_type=tensors, n_sequences=len(texts))
+
+    def _call(self, options: dict[str, Any]) -> Call | None:
+        """Return the options of a usual call; None for those of another one."""
+        given = {name: value for name, value in options.items() if value is not None}
+        if any(value for name, value in given.items() if name not in USUAL):
+            return None
+        names = self.model_input_names
+        wanted = {
+            "token_type_ids": given.get("return_token_type_ids", "token_type_ids" in names),
+            "attention_mask": given.get("return_attention_mask", "attention_mask" in names),
+            "special_tokens_mask": given.get("return_special_tokens_mask"),
+            "offset_mapping": given.get("return_offsets_mapping"),
+        }
+        padding = given.get("padding_strategy", PaddingStrategy.DO_NOT_PAD)
+        truncation = given.get("truncation_strategy", TruncationStrategy.DO_NOT_TRUNCATE)
+        max_length = given.get("max_length")
+        padding_length: int | None = 0
+        if padding is PaddingStrategy.DO_NOT_PAD:
+            padding_length = None
+        elif padding is PaddingStrategy.MAX_LENGTH:
+            padding_length = max_length or 0
+        truncates = truncation is not TruncationStrategy.DO_NOT_TRUNCATE
+        return Call(
+            names=[name for name, is_wanted in wanted.items() if is_wanted],
+            is_framed=given.get("add_special_tokens", True),
+            splits_special=given.get(
+                "split_special_tokens", not IS_4 and self.split_special_tokens
+            ),
+            max_length=max_length,
+            truncation=truncation.value if truncates else None,
+            truncation_side=self.truncation_side,
+            padding_length=padding_length,
+            pad_to_multiple_of=given.get("pad_to_multiple_of") or 1,
+            padding_side=given.get("padding_side", self.padding_side),
+            pad_id=None if padding_length is None else self.pad_token_id,
+            pad_type_id=self.pad_token_type_id,
+            has_arrays=str(given.get("return_tensors")) in ("np", "pt"),
+            is_verbose=given.get("verbose", True),
         )
-        return columns
 
     def _encodings(
-        self, engine: Engine, texts: list[str], options: dict[str, Any]
+        self, engine: Engine, texts: Sequence[list[str]], options: dict[str, Any]
     ) -> list[tokenizers.Encoding]:
         """Return the encodings of a usual call.
 
@@ -170,12 +170,14 @@ class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
         """
         if self._engine() is not engine:
             raise RuntimeError(
-                "the tokenizer has changed since this call; take its words and tokens before that"
+                "the tokenizer has changed since this call; ask for words and tokens before that"
             )
         options = {**options, "return_tensors": None, "verbose": False}
         tokenizer = self._stand_in()
-        encode = tokenizer._batch_encode_plus if IS_4 else tokenizer._encode_plus
-        return list(encode(texts, **options).encodings)
+        if IS_4:
+            batch = [*zip(*texts, strict=True)] if len(texts) > 1 else texts[0]
+            return list(tokenizer._batch_encode_plus(batch, **options).encodings)
+        return list(tokenizer._encode_plus(*texts, **options).encodings)
 
     # Decoding
 
@@ -225,8 +227,14 @@ class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
 class Encodings(Sequence[tokenizers.Encoding]):
     """The encodings of a call, which are made when one of them is first asked for."""
 
-    def __init__(self, tokenizer: Accelerated, texts: list[str], options: dict[str, Any]) -> None:
-        self._call = tokenizer, tokenizer._engine(), texts, options
+    def __init__(
+        self,
+        tokenizer: Accelerated,
+        engine: Engine,
+        texts: Sequence[list[str]],
+        options: dict[str, Any],
+    ) -> None:
+        self._call = tokenizer, engine, texts, options
         self._made: list[tokenizers.Encoding] | None = None
 
     def _all(self) -> list[tokenizers.Encoding]:
@@ -239,7 +247,7 @@ class Encodings(Sequence[tokenizers.Encoding]):
         return list, (self._all(),)
 
     def __len__(self) -> int:
-        return len(self._call[2])
+        return len(self._call[2][0])
 
     def __getitem__(self, index: Any) -> Any:
         return self._all()[index]
