@@ -143,14 +143,14 @@ def _padded(columns: Columns, call: Call) -> Columns:
     sizes = [*map(len, rows)]
     length = call.padding_length or max(sizes)
     length += -length % call.pad_to_multiple_of
-    length = max(length, *sizes)
     is_left = call.padding_side == "left"
     pads = {**PADS, "input_ids": call.pad_id, "token_type_ids": call.pad_type_id}
+    has_arrays = call.has_arrays and max(sizes) <= length
     padded: Columns = {}
     filled: Any = None
     for name, rows in columns.items():
         pad = pads[name]
-        if call.has_arrays and name != "offset_mapping":
+        if has_arrays and name != "offset_mapping":
             import numpy as np
 
             if filled is None:
