@@ -84,6 +84,7 @@ def columns_of(engine: Engine, texts: Sequence[list[str]], call: Call) -> Column
         if name == "attention_mask":
             columns[name] = [[1] * len(row) for row in rows]
         elif name == "offset_mapping":
+            spans = [[*map(engine.trimmed, *each)] for each in zip(ids, spans, strict=True)]
             columns[name] = _joined(form, spans, [[(0, 0)]] * len(form))
         else:
             of_form = [

@@ -112,9 +112,9 @@ class Engine:
     # Where the ids are in a text
 
     def spans(self, text: str, splits_special: bool) -> tuple[list[int], list[Span]]:
-        """Return the ids of a text, and the characters of each, as the template leaves them."""
+        """Return the ids of a text, and the characters of each."""
         ids, spans, _ = self._aligned(text, splits_special)
-        return ids, self._trimmed(ids, spans) if self._trims else spans
+        return ids, spans
 
     def _aligned(
         self, text: str, splits_special: bool
@@ -163,8 +163,10 @@ class Engine:
         for start in starts:
             yield bisect_right(bounds, start) - 1
 
-    def _trimmed(self, ids: list[int], spans: list[Span]) -> list[Span]:
-        """Return spans without the white space at their ends."""
+    def trimmed(self, ids: list[int], spans: list[Span]) -> list[Span]:
+        """Return spans as the post-processor leaves them: some trim white space at their ends."""
+        if not self._trims:
+            return spans
         found = []
         for index, (id, (start, end)) in enumerate(zip(ids, spans, strict=True)):
             before, after = self._spaces.get(id, (0, 0))

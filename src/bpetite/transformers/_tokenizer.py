@@ -286,6 +286,10 @@ class Tokenizer(Accelerated):
         return tokenizer
 
 
+# A saved folder names the class, so that AutoTokenizer finds it.
+Tokenizer.__name__ = PreTrainedTokenizerFast.__name__
+
+
 def accelerate(tokenizer: AnyTokenizer) -> AnyTokenizer:
     """Give the engine of this package to a loaded tokenizer, and return it.
 
