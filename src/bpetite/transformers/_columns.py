@@ -47,14 +47,17 @@ class Call:
 def columns_of(engine: Engine, texts: Sequence[list[str]], call: Call) -> Columns | None:
     """Return the columns of texts, or of two lists of texts that make pairs.
 
-    None if they cannot be truncated, or have no UTF-8: transformers then raises its own error.
+    None if they cannot be truncated, or have no UTF-8, so that transformers raises its own error;
+    and if their offsets are wanted although they are changed.
     """
     spans: list[list[Any]] = []
     try:
         if "offset_mapping" in call.names:
             found = [[engine.spans(text, call.splits_special) for text in each] for each in texts]
-            ids = [[row for row, _ in each] for each in found]
-            spans = [[row for _, row in each] for each in found]
+            rows = [[row for row in each if row is not None] for each in found]
+            if [*map(len, rows)] != [*map(len, texts)]:
+                return None
+            ids, spans = ([[row[part] for row in each] for each in rows] for part in range(2))
         else:
             ids = [engine.ids(each, call.splits_special) for each in texts]
     except UnicodeEncodeError:

@@ -111,28 +111,27 @@ class Engine:
 
     # Where the ids are in a text
 
-    def spans(self, text: str, splits_special: bool) -> tuple[list[int], list[Span]]:
-        """Return the ids of a text, and the characters of each."""
-        ids, spans, _ = self._aligned(text, splits_special)
-        return ids, spans
+    def spans(self, text: str, splits_special: bool) -> tuple[list[int], list[Span]] | None:
+        """Return the ids of a text, and the characters of each; None if the text is changed."""
+        (ids,) = self.ids([text], splits_special)
+        if self._changes(text, ids):
+            return None
+        return ids, self._aligned(text, ids, splits_special)[0]
+
+    def _changes(self, text: str, ids: list[int]) -> bool:
+        """Return whether a text may be changed before it is split."""
+        tokenizer = self.tokenizer
+        return self._moves_text or (
+            not tokenizer.lossless and tokenizer.decode(ids, errors="replace") != text
+        )
 
     def _aligned(
-        self, text: str, splits_special: bool
-    ) -> tuple[list[int], list[Span], Iterable[int]]:
-        """Return the ids of a text, the characters of each, and the number of its piece.
-
-        Where the text is changed before it is split, the library tells which characters they are.
-        """
-        allowed = self._allowed(splits_special)
-        ids, starts = self.tokenizer.encode_with_offsets(text, allowed_special=allowed)
-        if self._moves_text or (
-            not self.tokenizer.lossless and self.tokenizer.decode(ids, errors="replace") != text
-        ):
-            self._aligner.encode_special_tokens = splits_special
-            found = self._aligner.encode(text, add_special_tokens=False)
-            if found.ids != ids:
-                raise ValueError(f"tokenizers has other ids than bpetite for {text[:200]!r}")
-            return ids, found.offsets, found.word_ids
+        self, text: str, ids: list[int], splits_special: bool
+    ) -> tuple[list[Span], Iterable[int]]:
+        """Return the characters of each id of a text that is not changed, and its piece."""
+        _, starts = self.tokenizer.encode_with_offsets(
+            text, allowed_special=self._allowed(splits_special)
+        )
         inside = self._begins_inside
         ends = [
             start + 1 if id in inside else start
@@ -140,7 +139,7 @@ class Engine:
         ]
         spans = [*zip(starts, [*ends, len(text)], strict=False)]
         literal_ids = self._kept_ids if splits_special else self._literal_ids
-        return ids, spans, self._pieces(text, ids, starts, literal_ids)
+        return spans, self._pieces(text, ids, starts, literal_ids)
 
     def _pieces(
         self, text: str, ids: list[int], starts: list[int], literal_ids: set[int]
@@ -164,7 +163,7 @@ class Engine:
             yield bisect_right(bounds, start) - 1
 
     def trimmed(self, ids: list[int], spans: list[Span]) -> list[Span]:
-        """Return spans as the post-processor leaves them: some trim white space at their ends."""
+        """Return spans as the post-processor leaves them, maybe without white space at the ends."""
         if not self._trims:
             return spans
         found = []
@@ -204,7 +203,7 @@ class Engine:
         library.post_processor = None
         return library
 
-    # Encodings
+    # Encodings: where a text is changed, the library tells which characters its ids are
 
     def encode_batch(
         self, inputs: Sequence[Any], add_special_tokens: bool = True, is_pretokenized: bool = False
@@ -234,15 +233,24 @@ class Engine:
     def _encoding(self, place: int, words: list[str] | str) -> tokenizers.Encoding:
         """Return the encoding of a text, or of words, before the library finishes it."""
         splits_special = self.encode_special_tokens
-        if isinstance(words, str):
-            ids, spans, pieces = self._aligned(words, splits_special)
-        else:
-            rows = [self._aligned(word, splits_special) for word in words]
-            ids = [id for each, *_ in rows for id in each]
-            spans = [span for _, each, _ in rows for span in each]
-            pieces = [number for number, (each, *_) in enumerate(rows) for _ in each]
-        tokens = [*map(self._library.id_to_token, ids)]
-        return _encoding(ids, tokens, [*pieces], spans, place)
+        columns: list[list[Any]] = [[], [], [], []]
+        for number, text in enumerate([words] if isinstance(words, str) else words):
+            (ids,) = self.ids([text], splits_special)
+            pieces: Iterable[int | None]
+            if self._changes(text, ids):
+                self._aligner.encode_special_tokens = splits_special
+                found = self._aligner.encode(text, add_special_tokens=False)
+                if found.ids != ids:
+                    raise ValueError(f"tokenizers has other ids than bpetite for {text[:200]!r}")
+                tokens, pieces, spans = found.tokens, found.word_ids, found.offsets
+            else:
+                tokens = [*map(self._library.id_to_token, ids)]
+                spans, pieces = self._aligned(text, ids, splits_special)
+            if not isinstance(words, str):
+                pieces = [number] * len(ids)
+            for column, rows in zip(columns, (ids, tokens, pieces, spans), strict=True):
+                column += rows
+        return _encoding(*columns, place)
 
 
 def _form(processor: Any, n_texts: int, is_framed: bool) -> list[Place]:
