@@ -14,10 +14,10 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice, product
 from pathlib import Path
 from pydoc_data.topics import topics
@@ -27,7 +27,7 @@ from transformers import AutoTokenizer
 
 from bpetite.formats._reference import PROBE
 from bpetite.transformers import Tokenizer, accelerate
-from tools.check_models import ROWS, Packages, added_token
+from tools.check_models import ROWS, Packages
 from tools.venv import ROOT
 
 USUAL = (
@@ -183,11 +183,14 @@ def difference(theirs: Any, ours: Any, texts: list[str], step: int = 1) -> tuple
         options = {**options}
         theirs.truncation_side = ours.truncation_side = options.pop("side", "right")
         expected, found = (
-            plain(result(lambda each=each: each(*arguments, **options))) for each in (theirs, ours)
+            plain(result(partial(each, *arguments, **options))) for each in (theirs, ours)
         )
         count += 1
         if expected != found:
-            return count, f"{kind}, {options}, of {texts!r:.300}:\n{expected!r:.700}\n{found!r:.700}"
+            return (
+                count,
+                f"{kind}, {options}, of {texts!r:.300}:\n{expected!r:.700}\n{found!r:.700}",
+            )
     theirs.truncation_side = ours.truncation_side = "right"
     rows = theirs(texts).input_ids
     for skips, (name, value) in product(
@@ -207,12 +210,14 @@ def difference(theirs: Any, ours: Any, texts: list[str], step: int = 1) -> tuple
     for index in range(len(one.input_ids)):
         count += 1
         for name in ("token_to_chars", "token_to_word", "token_to_sequence"):
-            if result(lambda: getattr(one, name)(index)) != result(  # noqa: B023
-                lambda: getattr(two, name)(index)  # noqa: B023
+            if result(partial(getattr(one, name), index)) != result(
+                partial(getattr(two, name), index)
             ):
                 return count, f"{name}({index}) of {texts[0]!r}"
     for name in ("tokenize", "encode", "prepare_for_tokenization"):
-        if hasattr(theirs, name) and getattr(theirs, name)(texts[0]) != getattr(ours, name)(texts[0]):
+        if hasattr(theirs, name) and getattr(theirs, name)(texts[0]) != getattr(ours, name)(
+            texts[0]
+        ):
             return count, f"{name} of {texts[0]!r}"
         count += 1
     messages = [{"role": "user", "content": texts[0]}, {"role": "assistant", "content": texts[1]}]
@@ -223,7 +228,7 @@ def difference(theirs: Any, ours: Any, texts: list[str], step: int = 1) -> tuple
     ):
         count += 1
         expected, found = (
-            result(lambda each=each: each.apply_chat_template(messages, **options))
+            result(partial(each.apply_chat_template, messages, **options))
             for each in (theirs, ours)
         )
         if expected != found:
@@ -279,7 +284,8 @@ def main() -> None:
             ours = Tokenizer.from_pretrained(folder) if makes_own else accelerate(ours)
             for step in range(2):
                 if step:
-                    grow(theirs), grow(ours)
+                    grow(theirs)
+                    grow(ours)
                 for texts in groups_of_texts(theirs, text):
                     calls, fault = difference(theirs, ours, texts, options.step)
                     count += calls

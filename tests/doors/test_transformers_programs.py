@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,10 @@ from support.engines import once
 pytest.importorskip("torch")
 pytest.importorskip("trl")
 
-import torch  # noqa: E402
-from datasets import Dataset  # noqa: E402
-from tools.check_transformers import TEMPLATE  # noqa: E402
-from transformers import (  # noqa: E402
+import torch
+from datasets import Dataset
+from tools.check_transformers import TEMPLATE
+from transformers import (
     AutoTokenizer,
     DataCollatorForLanguageModeling,
     DataCollatorWithPadding,
@@ -30,11 +30,11 @@ from transformers import (  # noqa: E402
     TextStreamer,
     pipeline,
 )
-from trl import SFTConfig, SFTTrainer  # noqa: E402
+from trl import SFTConfig, SFTTrainer
 
-import bpetite  # noqa: E402
-from bpetite.transformers import Tokenizer, accelerate  # noqa: E402
-from conftest import TEXTS  # noqa: E402
+import bpetite
+from bpetite.transformers import Tokenizer, accelerate
+from conftest import TEXTS
 
 pytestmark = once
 
@@ -63,10 +63,10 @@ def pair(request: pytest.FixtureRequest, folder: Path) -> tuple[Any, Any]:
 
 
 @pytest.fixture
-def model() -> Iterator[Any]:
+def model() -> Any:
     torch.manual_seed(7)
     config = GPT2Config(vocab_size=448, n_positions=128, n_embd=16, n_layer=1, n_head=2)
-    yield GPT2LMHeadModel(config).eval()
+    return GPT2LMHeadModel(config).eval()
 
 
 def test_tensors_of_torch_are_the_same(pair: tuple[Any, Any]) -> None:
@@ -116,10 +116,11 @@ def test_stop_strings_stop_at_the_same_id(pair: tuple[Any, Any], model: Any) -> 
 
 
 def test_collators_make_the_same_batch(pair: tuple[Any, Any]) -> None:
-    for make in (
+    makers: tuple[Callable[[Any], Any], ...] = (
         lambda each: DataCollatorWithPadding(each, pad_to_multiple_of=8),
         lambda each: DataCollatorForLanguageModeling(each, mlm=False),
-    ):
+    )
+    for make in makers:
         theirs, ours = (make(each)([each(row) for row in ROWS]) for each in pair)
         assert {name: rows.tolist() for name, rows in ours.items()} == {
             name: rows.tolist() for name, rows in theirs.items()
@@ -142,9 +143,7 @@ def test_datasets_map_to_the_same_rows(pair: tuple[Any, Any], processes: int | N
     assert ours == theirs
 
 
-def test_sft_trainer_prepares_and_learns_the_same(
-    pair: tuple[Any, Any], folder: Path, tmp_path: Path
-) -> None:
+def test_sft_trainer_prepares_and_learns_the_same(pair: tuple[Any, Any], tmp_path: Path) -> None:
     chats = [
         [{"role": "user", "content": row}, {"role": "assistant", "content": row[::-1]}]
         for row in ROWS

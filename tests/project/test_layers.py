@@ -31,7 +31,7 @@ LAYERS = (
     ("_training", "_encoders", "_vocabulary_view"),
     ("_tokenizer",),
     ("__init__",),
-    ("tiktoken", "chat"),
+    ("tiktoken", "transformers", "chat"),
     ("corpora", "arrow"),
     ("analysis",),
     ("_cli", "_web", "__main__"),
@@ -70,6 +70,13 @@ def test_door_uses_public_names_and_what_reads_ranks() -> None:
     assert {name for name in used if not name.startswith(allowed)} <= {*bpetite.__all__}
 
 
+def test_door_for_transformers_uses_public_names_and_what_reads_tokenizer_json() -> None:
+    used = {target for source, target in edges() if source.startswith("transformers")}
+    tables = ("_pretokenizer.Pretokenizer", "_tokenizer.vocabulary_of")
+    allowed = ("transformers", "formats", *tables)
+    assert {name for name in used if not name.startswith(allowed)} <= {*bpetite.__all__}
+
+
 def test_analysis_uses_public_names_and_tables() -> None:
     """The trees of tokens need the tables of a vocabulary, and a verifier its libraries."""
     used = {target for source, target in edges() if rank(source) == rank("analysis")}
@@ -83,7 +90,10 @@ def test_analysis_uses_public_names_and_tables() -> None:
 
 
 def test_packages_on_top_read_no_private_attribute() -> None:
-    """A module reads those of its own classes alone; `_replace` is public in a named tuple."""
+    """A module reads those of its own classes alone; `_replace` is public in a named tuple.
+
+    An override calls the method that it overrides, of a class that is no part of this package.
+    """
     found = []
     for path in sorted(PACKAGE.rglob("*.py")):
         name = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
@@ -94,7 +104,9 @@ def test_packages_on_top_read_no_private_attribute() -> None:
             for node in ast.walk(ast.parse(path.read_text("utf-8")))
             if isinstance(node, ast.Attribute) and re.match("_[^_]", node.attr)
         ]
-        own = {attribute for owner, attribute in reads if owner in ("self", "cls")} | {"_replace"}
+        own = {attribute for owner, attribute in reads if owner in ("self", "cls", "super()")} | {
+            "_replace"
+        }
         found += [f"{name}: {owner}.{attr}" for owner, attr in reads if attr not in own]
     assert found == []
 
@@ -106,7 +118,9 @@ def test_contract_of_engines_has_at_most_36_operations() -> None:
     assert sum(isinstance(node, ast.FunctionDef) for each in classes for node in each.body) <= 36
 
 
-@pytest.mark.parametrize("package", ["corpora", "analysis", "bpetite.tiktoken", "bpetite.chat"])
+@pytest.mark.parametrize(
+    "package", ["corpora", "analysis", "bpetite.tiktoken", "transformers", "bpetite.chat"]
+)
 def test_import_of_bpetite_loads_no_package_on_top(package: str) -> None:
     program = f"import sys, bpetite; print([name for name in sys.modules if {package!r} in name])"
     result = subprocess.run(

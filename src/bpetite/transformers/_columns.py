@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from bpetite.transformers._engine import Engine
+from bpetite.transformers._engine import Engine, Span
 
 PADS = {
     "input_ids": None,  # the tokenizer has them
@@ -50,14 +50,17 @@ def columns_of(engine: Engine, texts: Sequence[list[str]], call: Call) -> Column
     None if they cannot be truncated, or have no UTF-8, so that transformers raises its own error;
     and if their offsets are wanted although they are changed.
     """
-    spans: list[list[Any]] = []
+    ids: list[list[list[int]]] = []
+    spans: list[list[list[Span]]] = []
     try:
         if "offset_mapping" in call.names:
             found = [[engine.spans(text, call.splits_special) for text in each] for each in texts]
-            rows = [[row for row in each if row is not None] for each in found]
-            if [*map(len, rows)] != [*map(len, texts)]:
-                return None
-            ids, spans = ([[row[part] for row in each] for each in rows] for part in range(2))
+            for each in found:
+                rows = [row for row in each if row is not None]
+                if len(rows) != len(each):
+                    return None
+                ids.append([row for row, _ in rows])
+                spans.append([row for _, row in rows])
         else:
             ids = [engine.ids(each, call.splits_special) for each in texts]
     except UnicodeEncodeError:
@@ -67,25 +70,26 @@ def columns_of(engine: Engine, texts: Sequence[list[str]], call: Call) -> Column
         if call.max_length is None:
             return None
         room = call.max_length - len(form) + len(texts)
-        for index, rows in enumerate(zip(*ids, strict=True)):
-            sizes = [*map(len, rows)]
+        for index, found_ids in enumerate(zip(*ids, strict=True)):
+            sizes = [*map(len, found_ids)]
             if sum(sizes) <= room:
                 continue
             kept = _kept_sizes(sizes, room, call.truncation)
             if kept is None:
                 return None
+            column: Any
             for column in (ids, spans):
                 for each, size in zip(column, kept, strict=False):
                     row = each[index]
                     start = max(len(row) - size, 0) if call.truncation_side == "left" else 0
                     each[index] = row[start : start + size]
     columns: Columns = {"input_ids": _joined(form, ids, [[place.id] for place in form])}
-    rows = columns["input_ids"]
+    sizes = [*map(len, columns["input_ids"])]
     for name in PADS:
         if name not in call.names:
             continue
         if name == "attention_mask":
-            columns[name] = [[1] * len(row) for row in rows]
+            columns[name] = [[1] * size for size in sizes]
         elif name == "offset_mapping":
             spans = [[*map(engine.trimmed, *each)] for each in zip(ids, spans, strict=True)]
             columns[name] = _joined(form, spans, [[(0, 0)]] * len(form))

@@ -1,4 +1,4 @@
-"""Engine: what a `tokenizers.Tokenizer` returns, with the ids, offsets and texts of this package."""
+"""Engine: what a `tokenizers.Tokenizer` returns, with ids, offsets and texts of this package."""
 
 from __future__ import annotations
 
@@ -218,10 +218,8 @@ class Engine:
         except (TypeError, UnicodeEncodeError):
             options = {"add_special_tokens": add_special_tokens, "is_pretokenized": is_pretokenized}
             return list(self._library.encode_batch(inputs, **options))  # which raises its own error
-        encodings = [
-            self._library.post_process(*each, add_special_tokens=add_special_tokens)
-            for each in unfinished
-        ]
+        finish: Any = self._library.post_process
+        encodings = [finish(*each, add_special_tokens=add_special_tokens) for each in unfinished]
         padding = self._library.padding
         if padding and padding["length"] is None and encodings:
             longest = max(map(len, encodings))
@@ -233,9 +231,10 @@ class Engine:
     def _encoding(self, place: int, words: list[str] | str) -> tokenizers.Encoding:
         """Return the encoding of a text, or of words, before the library finishes it."""
         splits_special = self.encode_special_tokens
-        columns: list[list[Any]] = [[], [], [], []]
+        columns: tuple[list[Any], ...] = ([], [], [], [])
         for number, text in enumerate([words] if isinstance(words, str) else words):
             (ids,) = self.ids([text], splits_special)
+            tokens: list[Any]
             pieces: Iterable[int | None]
             if self._changes(text, ids):
                 self._aligner.encode_special_tokens = splits_special
@@ -250,7 +249,8 @@ class Engine:
                 pieces = [number] * len(ids)
             for column, rows in zip(columns, (ids, tokens, pieces, spans), strict=True):
                 column += rows
-        return _encoding(*columns, place)
+        all_ids, all_tokens, all_pieces, all_spans = columns
+        return _encoding(all_ids, all_tokens, all_pieces, all_spans, place)
 
 
 def _form(processor: Any, n_texts: int, is_framed: bool) -> list[Place]:

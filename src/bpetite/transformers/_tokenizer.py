@@ -12,7 +12,7 @@ from transformers import BatchEncoding, PreTrainedTokenizerFast
 from transformers.tokenization_utils_base import TruncationStrategy
 from transformers.utils import PaddingStrategy
 
-from bpetite.formats._reference import PROBE, first_difference
+from bpetite.formats._reference import PROBE
 from bpetite.transformers._columns import Call, columns_of
 from bpetite.transformers._engine import Engine
 
@@ -146,15 +146,15 @@ class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
         return Call(
             names=[name for name, is_wanted in wanted.items() if is_wanted],
             is_framed=given.get("add_special_tokens", True),
-            splits_special=given.get(
-                "split_special_tokens", not IS_4 and self.split_special_tokens
+            splits_special=bool(
+                given.get("split_special_tokens", not IS_4 and self.split_special_tokens)
             ),
             max_length=max_length,
             truncation=truncation.value if truncates else None,
             truncation_side=self.truncation_side,
             padding_length=padding_length,
             pad_to_multiple_of=given.get("pad_to_multiple_of") or 1,
-            padding_side=given.get("padding_side", self.padding_side),
+            padding_side=str(given.get("padding_side", self.padding_side)),
             pad_id=None if padding_length is None else self.pad_token_id,
             pad_type_id=self.pad_token_type_id,
             has_arrays=str(given.get("return_tensors")) in ("np", "pt"),
@@ -239,8 +239,8 @@ class Encodings(Sequence[tokenizers.Encoding]):
 
     def _all(self) -> list[tokenizers.Encoding]:
         if self._made is None:
-            tokenizer, *arguments = self._call
-            self._made = tokenizer._encodings(*arguments)
+            tokenizer, engine, texts, options = self._call
+            self._made = tokenizer._encodings(engine, texts, options)
         return self._made
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -311,7 +311,8 @@ def accelerate(tokenizer: AnyTokenizer) -> AnyTokenizer:
     """
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         raise TypeError(f"expected a fast tokenizer, got {type(tokenizer).__name__}")
-    before, own = type(tokenizer), tokenizer(PROBE).input_ids
+    before: type = type(tokenizer)
+    own = tokenizer(PROBE).input_ids
     tokenizer.__class__ = accelerated(before)
     try:
         found = tokenizer(PROBE).input_ids
@@ -346,6 +347,6 @@ def accelerated(cls: type) -> type:
 
 def revived(cls: type, state: dict[str, Any]) -> Any:
     """Return a copied or unpickled tokenizer."""
-    tokenizer = object.__new__(accelerated(cls))
+    tokenizer: Any = object.__new__(accelerated(cls))
     tokenizer.__dict__.update(state)
     return tokenizer
