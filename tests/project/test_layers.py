@@ -70,7 +70,7 @@ def test_door_uses_public_names_and_what_reads_ranks() -> None:
     assert {name for name in used if not name.startswith(allowed)} <= {*bpetite.__all__}
 
 
-def test_door_for_transformers_uses_public_names_and_what_reads_tokenizer_json() -> None:
+def test_door_for_transformers_uses_public_names_and_formats() -> None:
     used = {target for source, target in edges() if source.startswith("transformers")}
     tables = ("_pretokenizer.Pretokenizer", "_tokenizer.vocabulary_of")
     allowed = ("transformers", "formats", *tables)

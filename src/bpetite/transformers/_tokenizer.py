@@ -161,7 +161,7 @@ class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
             is_verbose=given.get("verbose", True),
         )
 
-    def _encodings(
+    def encodings_of(
         self, engine: Engine, texts: Sequence[list[str]], options: dict[str, Any]
     ) -> list[tokenizers.Encoding]:
         """Return the encodings of a usual call.
@@ -240,7 +240,7 @@ class Encodings(Sequence[tokenizers.Encoding]):
     def _all(self) -> list[tokenizers.Encoding]:
         if self._made is None:
             tokenizer, engine, texts, options = self._call
-            self._made = tokenizer._encodings(engine, texts, options)
+            self._made = tokenizer.encodings_of(engine, texts, options)
         return self._made
 
     def __reduce__(self) -> tuple[Any, ...]:
