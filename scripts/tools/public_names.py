@@ -24,6 +24,7 @@ MODULES = (
     "bpetite.formats",
     "bpetite.tiktoken",
     "bpetite.chat",
+    "bpetite.transformers",
 )
 """The public modules: the names in `__all__` of each are public."""
 

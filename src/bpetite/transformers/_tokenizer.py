@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from typing import Any, Self, TypeVar
 
 import tokenizers
@@ -119,7 +119,8 @@ class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
         tensors = options.get("return_tensors")
         if not is_batch and tensors is None:
             columns = {name: rows[0] for name, rows in columns.items()}
-        encodings = Encodings(self, engine, texts, options)
+        make = partial(self._encodings, engine, texts, options)
+        encodings = Encodings(make, len(texts[0]))
         return BatchEncoding(columns, encodings, tensor_type=tensors, n_sequences=len(texts))
 
     def _call(self, options: dict[str, Any]) -> Call | None:
@@ -161,7 +162,7 @@ class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
             is_verbose=given.get("verbose", True),
         )
 
-    def encodings_of(
+    def _encodings(
         self, engine: Engine, texts: Sequence[list[str]], options: dict[str, Any]
     ) -> list[tokenizers.Encoding]:
         """Return the encodings of a usual call.
@@ -227,27 +228,21 @@ class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
 class Encodings(Sequence[tokenizers.Encoding]):
     """The encodings of a call, which are made when one of them is first asked for."""
 
-    def __init__(
-        self,
-        tokenizer: Accelerated,
-        engine: Engine,
-        texts: Sequence[list[str]],
-        options: dict[str, Any],
-    ) -> None:
-        self._call = tokenizer, engine, texts, options
+    def __init__(self, make: Callable[[], list[tokenizers.Encoding]], size: int) -> None:
+        self._make = make
+        self._size = size
         self._made: list[tokenizers.Encoding] | None = None
 
     def _all(self) -> list[tokenizers.Encoding]:
         if self._made is None:
-            tokenizer, engine, texts, options = self._call
-            self._made = tokenizer.encodings_of(engine, texts, options)
+            self._made = self._make()
         return self._made
 
     def __reduce__(self) -> tuple[Any, ...]:
         return list, (self._all(),)
 
     def __len__(self) -> int:
-        return len(self._call[2][0])
+        return self._size
 
     def __getitem__(self, index: Any) -> Any:
         return self._all()[index]
@@ -263,6 +258,7 @@ class Tokenizer(Accelerated):
     >>> folder = mkdtemp()
     >>> bpetite.Tokenizer.train("ab ab ab", 258).save(f"{folder}/")
     >>> tokenizer = Tokenizer.from_pretrained(folder)
+    >>> tokenizer.pad_token = "<|endoftext|>"
     >>> tokenizer(["ab ab", "ab"], padding=True, padding_side="left").input_ids
     [[256, 257], [258, 256]]
     """
