@@ -434,12 +434,16 @@ def test_a_column_with_the_path_of_a_struct_is_read(
     [
         (b"\x09\x00\xf3\x81\x80\x80\x80\x20\x00", "a list of 8589934593 items at byte 8"),
         (b"\x0b\x00\x00", "a value of the type 11 at byte 2"),
+        (b"\x05\x02\x04\x05\x00\x00", "the field 0 after 1"),
     ],
 )
 def test_parquet_footer_with_an_odd_field_is_corrupt(
     value: bytes, words: str, tmp_path: Path
 ) -> None:
-    """Readers skip a field that the format lacks, and take the low 32 bits of a length."""
+    """Readers skip a field that the format lacks, and take the low 32 bits of a length.
+
+    A field that is there twice could have one size for us, and another for them.
+    """
     pa = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "a.parquet"
@@ -810,6 +814,57 @@ def test_parquet_with_deltas_after_a_dictionary_is_read() -> None:
     assert list(lengths) == ["red", "blue"] * 2000 + [f"green{number}" for number in range(200)]
 
 
+@pytest.mark.parametrize(
+    ("encoding", "lie"),
+    [("DELTA_BYTE_ARRAY", ""), ("DELTA_BYTE_ARRAY", "encodings"), ("PLAIN", "size")],
+    ids=["none", "encodings", "size"],
+)
+def test_no_footer_of_parquet_hides_how_long_texts_are(
+    encoding: str, lie: str, tmp_path: Path
+) -> None:
+    """Of 100 texts of 1 MB, few are in memory at a time. A whole batch of them takes 200 MB."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+    parquet.write_table(
+        pa.table({"text": ["x" * 1_000_000] * 100}),
+        path,
+        use_dictionary=False,
+        column_encoding={"text": encoding},
+        compression="zstd",
+        write_batch_size=10,
+        write_statistics=False,
+    )
+    data = path.read_bytes()
+    assert len(data) < 1 << 14
+    size = parquet.read_metadata(path).row_group(0).column(0).total_uncompressed_size
+    # Numbers of Thrift have their sign in the lowest bit. PLAIN is 0.
+    old, new = {
+        "": (b"", b""),
+        "encodings": (b"\x19\x25\x06\x0e", b"\x19\x25\x06\x00"),
+        "size": (padded(2 * size, 4), padded(2 * 1000, 4)),
+    }[lie]
+    assert old in data
+    path.write_bytes(data.replace(old, new))
+    program = f"""
+import pyarrow
+from bpetite.corpora import Corpus
+from bpetite.corpora._inputs import parquet
+parquet._MAX_DECODED_BYTES = 1 << 22
+offsets = [batch.offsets for batch in Corpus({os.fspath(path)!r}).batches()]
+print(sum(each[-1] - each[0] for each in offsets))
+print(pyarrow.default_memory_pool().max_memory())
+"""
+    size, peak = map(int, output_of(program).split())
+    assert size == 100_000_000
+    assert peak < 1 << 26
+
+
+def padded(number: int, size: int) -> bytes:
+    """Return a number of Thrift in so many bytes."""
+    low = [number >> 7 * place & 127 | 128 for place in range(size)]
+    return bytes([*low[:-1], low[-1] & 127])
+
+
 def test_a_page_takes_no_more_memory_than_a_small_file_has(tmp_path: Path) -> None:
     """Its head claims 2 GB."""
     pytest.importorskip("pyarrow.parquet")
@@ -824,6 +879,19 @@ def test_a_page_takes_no_more_memory_than_a_small_file_has(tmp_path: Path) -> No
     before = pa.default_memory_pool().max_memory()
     assert "a.parquet is corrupt" in error_of(path)
     assert pa.default_memory_pool().max_memory() - before < 1 << 24
+
+
+def test_parquet_with_many_more_pages_than_texts_is_corrupt(tmp_path: Path) -> None:
+    """It has 100 pages of an index, 7 bytes each, for 3 texts."""
+    pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+    path.write_bytes(
+        b"PAR1" + b"\x15\2\x15\0\x15\0\0" * 100
+        + b"\x15\2\x19,H\4root\x15\2\0\x15\x0c%\0\x18\4text%\0\0\x16\6\x19\x1c\x19\x1c&\x08"
+        + b"\x1c\x15\x0c\x19\x15\0\x19\x18\4text\x15\0\x16\6\x16P\x16\xf8\x0a&\x08\0\0\x16P\x16\6"
+        + b"\0(\1x\0E\0\0\0PAR1"
+    )  # fmt: skip
+    assert "a.parquet is corrupt (it has 16 pages for 3 texts)" in error_of(path)
 
 
 def test_an_arrow_file_that_cannot_be_mapped_is_read(

@@ -6,7 +6,7 @@ import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from bpetite.corpora import _storage as storage
 from bpetite.corpora._found import DataError, Found
@@ -17,7 +17,7 @@ from bpetite.corpora._inputs.columns import (
     opened_by_arrow,
     pyarrow,
 )
-from bpetite.corpora._inputs.parquet_footer import Chunk, text_chunks
+from bpetite.corpora._inputs.parquet_footer import DICTIONARY_PAGE, Chunk, pages_of, text_chunks
 from bpetite.corpora._inputs.settings import Settings, Span
 from bpetite.corpora._inputs.source import Source
 
@@ -32,23 +32,16 @@ _READ_BYTES = 1 << 16
 _MAX_BYTES_AT_ONCE = 1 << 23
 
 _MAX_DECODED_BYTES = 1 << 29
-"""What a batch may decode from a dictionary at worst. With less, texts of the web in row groups of
-1,000, which are all different, would come in smaller batches than now."""
+"""What a batch may decode at worst. With less, texts of the web in row groups of 1,000, which are
+all different, would come in smaller batches than now."""
 
 _MAX_DELTA_ROWS = 128
 """Texts that begin as the one before may be stored as their ends alone, however long they are."""
 
-# The head of a page, in Thrift's compact protocol: each byte before a number names a field.
-_PAGE_HEAD_BYTES = 64
-_NUMBER = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
-_DICTIONARY_PAGE = re.compile(
-    rb"\x15\x04\x15(?P<bytes>%b)\x15%b(?:\x15%b\x3c|\x4c)\x15(?P<values>%b)" % ((_NUMBER,) * 4),
-    re.DOTALL,
-)
-_DATA_PAGES = (b"\x15\x00", b"\x15\x06")  # of the two versions
+_MAX_WALKED_BYTES_OF_URL = 1 << 18
+"""A walk over all heads of pages would download a file twice. So of a URL, most is believed."""
 
 # Encodings, by their numbers in the format.
-_DICTIONARIES = {2, 8}
 _DELTA_BYTE_ARRAY = 7
 _DELTAS = {6, _DELTA_BYTE_ARRAY}
 
@@ -60,6 +53,7 @@ def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
         raise DataError("unreadable", detail="Parquet must be a file and not compressed as a whole")
     with opened_by_arrow(span.path) as opened, arrow_errors():
         stored = opened
+        walked = _MAX_WALKED_BYTES_OF_URL if storage.is_url(span.path) else opened.size()
         if not storage.is_url(span.path) and opened.size() <= _MAX_BYTES_AT_ONCE:
             stored = pyarrow().BufferReader(opened.read())
         file = _parquet(stored)
@@ -71,11 +65,13 @@ def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
         if min(rows, default=0) < 0 or (not span.start and sum(rows) != metadata.num_rows):
             detail = f"its row groups have {sum(rows)} of its {metadata.num_rows} rows"
             raise DataError("corrupt", detail=detail)
-        columns = _columns(stored, file, range(span.start, end), settings)
+        columns = _columns(stored, file, range(span.start, end), settings, walked)
         yield from found_in(span.path, columns, row, settings.batch_bytes)
 
 
-def _columns(stored: Any, file: Any, groups: range, settings: Settings) -> Iterator[Any]:
+def _columns(
+    stored: Any, file: Any, groups: range, settings: Settings, walked: int
+) -> Iterator[Any]:
     """Yield the text column of some row groups, in batches of one size, whatever the groups are.
 
     Small batches stay in the cache. Their size follows from the stored size, which counts a text
@@ -87,13 +83,11 @@ def _columns(stored: Any, file: Any, groups: range, settings: Settings) -> Itera
     for group in groups:
         reader, chunk = file, chunks[group]
         count = file.metadata.row_group(group).num_rows
-        size = chunk.size if chunk else 0
         if chunk and chunk.values != count:
             detail = f"row group {group} has {count} rows, and {chunk.values} texts"
             raise DataError("corrupt", detail=detail)
+        size, longest, dictionary, values, encodings = _sizes_of(stored, chunk, walked)
         rows = min(max(settings.batch_bytes * count // max(size, 1), 1), _MAX_BATCH_ROWS)
-        values, dictionary = _dictionary_of(stored, chunk) if chunk else (0, 0)
-        encodings = chunk.encodings if chunk else ()
         # pyarrow cannot keep a dictionary that deltas follow.
         can_keep = dictionary and _DELTAS.isdisjoint(encodings)
         repeats = can_keep and count >= 4 * values and size - dictionary <= 4 * count
@@ -105,12 +99,13 @@ def _columns(stored: Any, file: Any, groups: range, settings: Settings) -> Itera
         if repeats:
             reader, rows = with_dictionary, _MAX_BATCH_ROWS
         elif is_large:
-            longest = dictionary
+            entry = dictionary
             # To read the dictionary twice takes no time where the texts are so much more.
             if can_keep and size > 16 * dictionary:
                 first = next(_batches(with_dictionary, 1, group, settings))
-                longest = max(lengths_of(first.dictionary), default=0)
-            rows = min(rows, max(_MAX_DECODED_BYTES // max(longest, 1), 1))
+                entry = max(lengths_of(first.dictionary), default=0)
+            longest = max(longest, entry)
+        rows = min(rows, max(_MAX_DECODED_BYTES // max(longest, 1), 1))
         if _DELTA_BYTE_ARRAY in encodings:
             rows = min(rows, _MAX_DELTA_ROWS)
         found = 0
@@ -129,29 +124,36 @@ def _batches(file: Any, rows: int, group: int, settings: Settings) -> Iterator[A
         yield batch.column(batch.schema.get_field_index(field))
 
 
-def _dictionary_of(stored: Any, chunk: Chunk) -> tuple[int, int]:
-    """Return the number of texts of a column chunk's dictionary, and its bytes; 0 without one.
+class _Sizes(NamedTuple):
+    """The sizes of a column chunk in bytes."""
 
-    A chunk begins with its dictionary. pyarrow does not tell its size, so the head of its page is
-    read here.
+    size: int = 0
+    longest: int = 0  # what a text takes at most, or in a page on average
+    dictionary: int = 0
+    values: int = 0  # of the dictionary
+    encodings: frozenset[int] = frozenset()
+
+
+def _sizes_of(stored: Any, chunk: Chunk | None, walked: int) -> _Sizes:
+    """Return the sizes of a column chunk, from the heads of its pages.
+
+    A text that is stored as its end is not longer than its page, where the first text is whole.
     """
-    offset = chunk.data_page
-    if chunk.dictionary_page is not None:
-        offset = min(offset, chunk.dictionary_page)
-    head = stored.read_at(_PAGE_HEAD_BYTES, offset)
-    if found := _DICTIONARY_PAGE.match(head):
-        return _varint(found["values"]), _varint(found["bytes"])
-    has_one = not head.startswith(_DATA_PAGES) or not _DICTIONARIES.isdisjoint(chunk.encodings)
-    return (1, chunk.size) if has_one else (0, 0)
-
-
-def _varint(data: bytes) -> int:
-    r"""Return a number of Thrift: 7 bits in a byte, lowest first, then the sign in the lowest bit.
-
-    >>> _varint(b"\xac\x02")
-    150
-    """
-    return sum((byte & 127) << 7 * place for place, byte in enumerate(data)) >> 1
+    if chunk is None:
+        return _Sizes()
+    size = longest = dictionary = values = 0
+    encodings = {*chunk.encodings}
+    for page in pages_of(stored, chunk, walked):
+        size += page.size
+        encodings.add(page.encoding)
+        if page.kind == DICTIONARY_PAGE:
+            dictionary += page.size
+            values += page.values
+        elif page.encoding == _DELTA_BYTE_ARRAY:
+            longest = max(longest, page.size)
+        else:
+            longest = max(longest, page.size // max(page.values, 1))
+    return _Sizes(max(size, chunk.size), longest, dictionary, values, frozenset(encodings))
 
 
 def spans(path: str, _size: int, settings: Settings, part_bytes: int) -> list[Span]:

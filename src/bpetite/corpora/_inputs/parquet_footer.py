@@ -1,4 +1,4 @@
-"""The footer of a Parquet file: where each row group has a column, and how large it is.
+"""The footer of a Parquet file, and the heads of its pages: where a column is, and how large.
 
 pyarrow parses footers too, but `RowGroupMetaData.column` of version 26 ends the process if the
 statistics of a column contradict each other. https://parquet.apache.org/docs/file-format/metadata/
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -28,20 +29,33 @@ class Chunk(NamedTuple):
     encodings: list[int]
     values: int
     size: int  # uncompressed
-    data_page: int  # the offset of the first
-    dictionary_page: int | None
+    stored: int  # compressed
+    start: int  # the offset of the first page
+
+
+class Page(NamedTuple):
+    """The head of a page. The other data of a column chunk is only told by the footer."""
+
+    kind: int
+    size: int  # uncompressed
+    values: int
+    encoding: int
+
+
+DICTIONARY_PAGE = 2
+
+_HEADS = {0: (5, 2), DICTIONARY_PAGE: (7, 2), 3: (8, 4)}
+"""By kind of page, the field of its own head, and in that, the field of the encoding."""
+
+_MIN_HEAD_BYTES, _MAX_HEAD_BYTES = 1 << 10, 1 << 24  # no more than pyarrow reads
 
 
 def text_chunks(stored: Any, groups: int, field: str) -> list[Chunk] | list[None]:
     """Return the text column of each row group of an open file; None if its name is hidden."""
     size = stored.size() - _END.size
     length, _ = _END.unpack(stored.read_at(_END.size, size))
-    try:
+    with _errors_in("its footer"):
         found = _chunks(stored.read_at(length, size - length), field)
-    except (LookupError, StopIteration, RecursionError):
-        raise DataError("corrupt", detail="its footer lacks something") from None
-    except ValueError as error:
-        raise DataError("corrupt", detail=f"its footer has {error}") from None
     if found is None:
         return [None] * groups
     if len(found) != groups:
@@ -49,17 +63,74 @@ def text_chunks(stored: Any, groups: int, field: str) -> list[Chunk] | list[None
     return found
 
 
+def pages_of(stored: Any, chunk: Chunk, limit: int) -> Iterator[Page]:
+    """Yield the pages that pyarrow would read of a column chunk, as far as they begin in a limit.
+
+    Their heads limit what pyarrow decodes; the sizes in the footer do not.
+    """
+    at, end = chunk.start, chunk.start + min(chunk.stored, limit)
+    count = values = 0
+    while values < chunk.values and at < end:
+        with _errors_in(f"the head of its page at byte {at}"):
+            page, length = _page_at(stored, at)
+        yield page
+        at += length
+        values += page.values if page.kind != DICTIONARY_PAGE else 0
+        count += 1
+        if count > 2 * chunk.values + 9:  # to skip pages takes pyarrow far less time
+            raise DataError("corrupt", detail=f"it has {count} pages for {chunk.values} texts")
+
+
+def _page_at(stored: Any, at: int) -> tuple[Page, int]:
+    """Return a page, and the bytes that it takes in the file."""
+    size = _MIN_HEAD_BYTES
+    while True:  # the head of a page has texts of its statistics
+        data = stored.read_at(size, at)
+        try:
+            return _page_of(data)
+        except IndexError:
+            if len(data) < size or size >= _MAX_HEAD_BYTES:
+                raise
+        size <<= 4
+
+
+def _page_of(data: bytes) -> tuple[Page, int]:
+    found = dict(_fields(data, 0))
+    end = _skip(data, 0, _STRUCT)
+    kind, size, stored = numbers = [_number(data, found[field, _I32]) for field in (1, 2, 3)]
+    values = encoding = 0
+    if kind in _HEADS:  # pyarrow skips others
+        field, number = _HEADS[kind]
+        own = dict(_fields(data, found[field, _STRUCT]))
+        values, encoding = (_number(data, own[each, _I32]) for each in (1, number))
+    for each in (*numbers, values, encoding):
+        if each not in range(1 << 31):
+            raise ValueError(f"the number {each}")
+    return Page(kind, max(size, stored), values, encoding), end + stored
+
+
+@contextmanager
+def _errors_in(what: str) -> Iterator[None]:
+    """Turn errors about bytes of Thrift into DataError."""
+    try:
+        yield
+    except (LookupError, StopIteration, RecursionError):
+        raise DataError("corrupt", detail=f"{what} lacks something") from None
+    except ValueError as error:
+        raise DataError("corrupt", detail=f"{what} has {error}") from None
+
+
 @lru_cache(maxsize=1)  # the parts of a file follow each other
 def _chunks(footer: bytes, field: str) -> list[Chunk] | None:
     whole = {}
-    for number, at in _fields(footer, 0):
-        whole[number] = at
-        if number == 4:  # to go on would skip all row groups
+    for key, at in _fields(footer, 0):
+        whole[key] = at
+        if key == (4, _LIST):  # to go on would skip all row groups
             break
-    leaf = _leaf_of(footer, whole[2], field.encode("utf-8", "surrogatepass"))
+    leaf = _leaf_of(footer, whole[2, _LIST], field.encode("utf-8", "surrogatepass"))
     if leaf is None:
         return None
-    return [_chunk_of(footer, group, leaf) for group in _items(footer, whole[4])]
+    return [_chunk_of(footer, group, leaf) for group in _items(footer, whole[4, _LIST])]
 
 
 def _leaf_of(data: bytes, schema: int, name: bytes) -> int | None:
@@ -70,42 +141,50 @@ def _leaf_of(data: bytes, schema: int, name: bytes) -> int | None:
     for element in elements:
         found = dict(_fields(data, element))
         if not inside:
-            length, at = _varint(data, found[4])
-            if 1 in found and data[at : at + length] == name:
+            length, at = _varint(data, found[4, _BINARY])
+            if (1, _I32) in found and data[at : at + length] == name:
                 return leaf
             inside = 1
-        inside += (_number(data, found[5]) if 5 in found else 0) - 1
-        leaf += 1 in found  # it has a type
+        inside += (_number(data, found[5, _I32]) if (5, _I32) in found else 0) - 1
+        leaf += (1, _I32) in found  # it has a type
     return None
 
 
 def _chunk_of(data: bytes, group: int, leaf: int) -> Chunk:
-    columns = next(at for field, at in _fields(data, group) if field == 1)
+    columns = next(at for key, at in _fields(data, group) if key == (1, _LIST))
     column = next(at for number, at in enumerate(_items(data, columns)) if number == leaf)
-    found = dict(_fields(data, next(at for field, at in _fields(data, column) if field == 3)))
-    encodings = [_varint(data, at)[0] >> 1 for at in _items(data, found[2])]
-    values, size, data_page = (_number(data, found[field]) for field in (5, 6, 9))
-    dictionary = _number(data, found[11]) if 11 in found else None
-    return Chunk(encodings, values, size, data_page, dictionary)
+    found = dict(_fields(data, dict(_fields(data, column))[3, _STRUCT]))
+    encodings = [_varint(data, at)[0] >> 1 for at in _items(data, found[2, _LIST], _I32)]
+    values, size, stored, start = (_number(data, found[field, _I64]) for field in (5, 6, 7, 9))
+    dictionary = _number(data, found[11, _I64]) if (11, _I64) in found else 0
+    # Some writers give 0 for no dictionary.
+    return Chunk(encodings, values, size, stored, dictionary if 0 < dictionary < start else start)
 
 
-def _fields(data: bytes, at: int) -> Iterator[tuple[int, int]]:
-    """Yield the number and the place of each field of a struct."""
+def _fields(data: bytes, at: int) -> Iterator[tuple[tuple[int, int], int]]:
+    """Yield the number and the type of each field of a struct, and its place.
+
+    Readers skip a field of a wrong type. Of fields that are there twice, they might take others.
+    """
     field = 0
     while head := data[at]:
         at += 1
         if head >> 4:
             field += head >> 4
         else:
-            number, at = _varint(data, at)
-            field = number >> 1
-        yield field, at
+            last, field = field, _number(data, at)
+            _, at = _varint(data, at)
+            if field >> 15 or 0 < last >= field:
+                raise ValueError(f"the field {field} after {last}")
+        yield (field, head & 15), at
         at = _skip(data, at, head & 15)
 
 
-def _items(data: bytes, at: int) -> Iterator[int]:
-    """Yield the place of each item of a list."""
+def _items(data: bytes, at: int, wanted: int = _STRUCT) -> Iterator[int]:
+    """Yield the place of each item of a list. Readers ignore the type that it gives."""
     kind, length, at = _list_head(data, at)
+    if length and kind != wanted:
+        raise ValueError(f"items of the type {kind} at byte {at}")
     for _ in range(length):
         yield at
         at = _skip(data, at, kind)
