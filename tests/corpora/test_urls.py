@@ -10,6 +10,7 @@ import threading
 import traceback
 import uuid
 from collections.abc import Iterator
+from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -422,6 +423,28 @@ def test_a_file_that_ends_before_its_size_is_an_error(server: str, on_bad: Any, 
     corpus = Corpus(f"http://{server}{path}?sig=secret", on_bad=on_bad)
     with pytest.raises(OSError, match=rf"{path}: the server sent 16 of 32 bytes from byte 0 on, "):
         print([*corpus])
+
+
+def test_a_server_that_sends_no_ranges_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first block of a file comes without ranges too."""
+    pytest.importorskip("aiohttp")
+    monkeypatch.setattr("bpetite.corpora._storage._READ_AHEAD_BYTES", 1 << 10)
+    (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS) * 100)
+    handler = partial(QuietHandler, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as httpd:
+        threading.Thread(target=httpd.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{httpd.server_port}/a.jsonl"
+        with pytest.raises(OSError, match="does not send parts of a file; download it") as caught:
+            list(Corpus(url))
+        httpd.shutdown()
+    assert url in str(caught.value)
+    assert "try again" not in str(caught.value)
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None: ...
 
 
 def test_a_request_that_is_refused_is_no_missing_file(server: str) -> None:

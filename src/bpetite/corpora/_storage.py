@@ -170,7 +170,7 @@ def _errors_of(url: object) -> Iterator[None]:
             raise _store_error(url, cause) from _cause(url, cause)
         name = public(str(url))
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name) from None
-    except (MemoryError, _ShortAnswerError):
+    except (MemoryError, _AnswerError):
         raise
     except Exception as error:
         raise _store_error(url, error) from _cause(url, error)
@@ -262,8 +262,8 @@ def opened(path: str) -> Any:
     return StoreFile(path, file, place.fs)
 
 
-class _ShortAnswerError(OSError):
-    pass
+class _AnswerError(OSError):
+    """A server sends other bytes than it was asked for."""
 
 
 def _whole(fetch: Callable[[int, int], bytes], name: str, size: int) -> Callable[[int, int], bytes]:
@@ -274,10 +274,16 @@ def _whole(fetch: Callable[[int, int], bytes], name: str, size: int) -> Callable
     """
 
     def fetched(start: int, end: int) -> bytes:
-        data: bytes = fetch(start, end)
+        try:
+            data = fetch(start, end)
+        except ValueError as error:
+            if type(error) is not ValueError or not _REDIRECTS.match(name):
+                raise
+            detail = "the server does not send parts of a file; download it"
+            raise _AnswerError(f"{name}: {detail}") from None
         wanted = min(end, size) - start
         if len(data) < wanted:
-            raise _ShortAnswerError(
+            raise _AnswerError(
                 f"{name}: the server sent {len(data)} of {wanted} bytes from byte {start} on, of "
                 f"{size} that it announced; try again, or download the file"
             )
