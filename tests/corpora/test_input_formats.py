@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Iterable
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
 from support.corpora import COMPRESSIONS, TEXTS, arrow, documents, jsonl, pa, parquet
+from support.times import best_time
 
 from bpetite import Tokenizer
 from bpetite.corpora import Batch, Corpus, tokenize, verify
@@ -173,3 +175,18 @@ def test_a_path_need_not_be_utf8(name: str, tmp_path: Path) -> None:
     for format in ("parquet", "olmo"):
         tokenize(corpus, tokenizer, folder / format, format, part_bytes=1_000, validation=0.5)
         assert verify(folder / format, deep=True) == []
+
+
+def test_a_long_separator_takes_linear_time(tmp_path: Path) -> None:
+    """Each byte of the text may begin a separator, up to its middle."""
+    separator = "a" * 8000 + "b" + "a" * 8000
+    text = "a" * 1_000_000
+    path = tmp_path / "a.txt"
+    path.write_text(text + separator + text)
+
+    def seconds_of_run() -> float:
+        start = time.perf_counter()
+        assert list(Corpus(path, separator=separator)) == [text, text]
+        return time.perf_counter() - start
+
+    assert best_time(seconds_of_run, 2) < 2

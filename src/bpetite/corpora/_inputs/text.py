@@ -72,13 +72,12 @@ def _separated(source: Source, span: Span, settings: Settings, separator: bytes)
     for block in blocks:
         searched = max(len(unfinished) - len(separator) + 1, 0)
         unfinished += block
-        end = unfinished.rfind(separator, searched)
-        if end < 0:
+        # Its time is linear. That of `rfind` is not, where bytes are nearly a long separator.
+        if unfinished.find(separator, searched) < 0:
             continue
-        with memoryview(unfinished) as view:
-            data = bytes(view[: end + len(separator)])
+        data = bytes(unfinished)
         documents = data.split(separator)
-        rest = documents.pop()  # not empty if separators may overlap
+        rest = documents.pop()
         del unfinished[: len(data) - len(rest)]
         yield _found(span, data[: len(data) - len(rest)], documents, settings, row, offset)
         row += len(documents)
