@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from support.engines import quick_once
+from support.programs import output_of
 
 from bpetite import Tokenizer
 from bpetite.formats import _files
@@ -98,6 +99,36 @@ def test_a_file_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(_files, "MAX_FILE_BYTES", 1000)
     with pytest.raises(ValueError, match="larger than 1000 bytes"):
         _ = SourceFile("/dev/zero").data
+
+
+@posix_only
+@pytest.mark.parametrize(
+    "name", ["tokenizer.json", "tokenizer_config.json", "added_tokens.json", "chat_template.jinja"]
+)
+def test_a_pipe_in_a_folder_is_refused(name: str, tmp_path: Path) -> None:
+    """Nobody may ever write to it."""
+    SMALL.save(tmp_path / "tokenizer.json")
+    (tmp_path / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / name)
+    program = f"""
+from bpetite import Tokenizer
+try:
+    Tokenizer.load({os.fspath(tmp_path)!r})
+except ValueError as error:
+    print(error)
+"""
+    expected = f"{tmp_path / name}: not a file but a pipe or a device; replace it by a file\n"
+    assert output_of(program, timeout=20) == expected
+
+
+@posix_only
+def test_a_pipe_that_is_named_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with ThreadPoolExecutor() as pool:
+        written = pool.submit(path.write_bytes, b"abc")
+        assert SourceFile(path).data == b"abc"
+        assert written.result() == 3
 
 
 def test_position_of_a_byte_outside_utf_8_is_named() -> None:

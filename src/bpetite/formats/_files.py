@@ -164,6 +164,16 @@ class SourceFile:
         return self.checked_object(document, "the file", "a JSON object")
 
 
+def file_in_folder(path: Path) -> SourceFile:
+    """Return a file that a folder has beside others, and that no user named.
+
+    Raises ValueError for a pipe or a device: it may never have an end, or a writer.
+    """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise ValueError(f"{path}: not a file but a pipe or a device; replace it by a file")
+    return SourceFile(path)
+
+
 def _version(status: os.stat_result) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from bpetite._pretokenizer import GPT2_PATTERN, pattern_of
 from bpetite._unicode.byte_characters import to_characters
 from bpetite._vocabulary import BYTE_COUNT, NO_STAGES, Vocabulary
-from bpetite.formats._files import SourceFile, shown
+from bpetite.formats._files import SourceFile, file_in_folder, shown
 from bpetite.formats._format import Format, Source, check_round_trip, refuse_vocabulary
 from bpetite.formats._model_folder import GPT2_CLASSES, in_folder
 from bpetite.formats._portable_regex import to_portable
@@ -53,7 +53,7 @@ class Gpt2(Format):
         file, folder, pattern = source.file, source.folder, source.pattern
         if pattern is not None:
             pattern = to_portable(pattern_of(pattern))
-        merges = SourceFile(merges_path(file.path))
+        merges = file_in_folder(Path(merges_path(file.path)))
         vocabulary = read_pair(file, merges, pattern, source.special_tokens)
         if folder is not None:
             _check_folder(folder, is_pattern_given=pattern is not None)
@@ -80,7 +80,7 @@ def _check_folder(folder: Path, is_pattern_given: bool) -> None:
         )
     config = folder / "tokenizer_config.json"
     if config.exists() and not is_pattern_given:
-        file = SourceFile(config)
+        file = file_in_folder(config)
         kind = file.document.get("tokenizer_class")
         if kind not in GPT2_CLASSES:
             wanted = "that of GPT-2, or a given pattern, which these files lack"

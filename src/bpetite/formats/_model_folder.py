@@ -12,7 +12,7 @@ from typing import Any
 
 from bpetite._pretokenizer import GPT2_PATTERN, pattern_of
 from bpetite._vocabulary import Vocabulary, is_encodable
-from bpetite.formats._files import SourceFile, shown
+from bpetite.formats._files import SourceFile, file_in_folder, shown
 from bpetite.formats._portable_regex import to_portable
 
 _CONFIG = "tokenizer_config.json"
@@ -72,10 +72,10 @@ def in_folder(folder: Path, vocabulary: Vocabulary) -> Vocabulary:
 
     Raises ValueError, naming the file and the field, if the files contradict each other.
     """
-    config = SourceFile(folder / _CONFIG) if (folder / _CONFIG).exists() else None
+    config = file_in_folder(folder / _CONFIG) if (folder / _CONFIG).exists() else None
     if config is not None:
         vocabulary = _configured(config, vocabulary)
-    files = [SourceFile(folder / name) for name in (_MAP, _ADDED) if (folder / name).exists()]
+    files = [file_in_folder(folder / name) for name in (_MAP, _ADDED) if (folder / name).exists()]
     for file in files:
         _check_literals(file, file.document, vocabulary)
     return replace(vocabulary, settings=_settings(folder, config, vocabulary))
@@ -123,7 +123,7 @@ def tokens_beside(
     """
     found: dict[str, int] = {}
     kept: list[str] = []
-    config = SourceFile(folder / _CONFIG)
+    config = file_in_folder(folder / _CONFIG)
     if (folder / _CONFIG).exists():
         for path, id, token in _added_tokens(config):
             for flag in ("lstrip", "rstrip", "single_word"):
@@ -139,7 +139,7 @@ def tokens_beside(
             if len({to_portable(each, tiktoken=True) for each in spellings}) > 1:
                 config.refuse("pat_str", given, "the pattern that was given, or none given")
             pattern = given
-    file = SourceFile(folder / _IDS)
+    file = file_in_folder(folder / _IDS)
     if (folder / _IDS).exists():
         file.check_ids(file.document)
         for literal, id in file.document.items():
@@ -186,11 +186,11 @@ def _check_literals(file: SourceFile, given: Mapping[str, Any], vocabulary: Voca
 def _settings(folder: Path, config: SourceFile | None, vocabulary: Vocabulary) -> dict[str, str]:
     settings = {} if config is None else _from_config(config, vocabulary)
     if (folder / _TEMPLATE).exists():
-        settings["chat_template"] = SourceFile(folder / _TEMPLATE).text()
+        settings["chat_template"] = file_in_folder(folder / _TEMPLATE).text()
     if not settings.get("chat_template", "none"):
         del settings["chat_template"]  # `settings_files` writes an empty file for no template
     for path in sorted((folder / _TEMPLATE_FOLDER).glob("*.jinja")):
-        settings[f"chat_template.{path.stem}"] = SourceFile(path).text()
+        settings[f"chat_template.{path.stem}"] = file_in_folder(path).text()
     return settings
 
 

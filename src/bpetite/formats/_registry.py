@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bpetite._vocabulary import MAX_ID, Vocabulary, is_encodable
 from bpetite.formats._bpetite import Bpetite
-from bpetite.formats._files import SourceFile, write_files
+from bpetite.formats._files import SourceFile, file_in_folder, write_files
 from bpetite.formats._format import Format, Source
 from bpetite.formats._gpt2 import Gpt2
 from bpetite.formats._huggingface import HuggingFace
@@ -55,7 +55,7 @@ def read(
         special_tokens = _checked_special_tokens(special_tokens)
     path = os.fsdecode(path)
     folder = Path(path) if os.path.isdir(path) else None
-    file = SourceFile(path if folder is None else _main_file(folder, format))
+    file = SourceFile(path) if folder is None else _main_file(folder, format)
     chosen = chosen or _recognised(file)
     if chosen.has_pattern and given:
         for name, value in (("pattern", pattern), ("special_tokens", special_tokens)):
@@ -86,8 +86,8 @@ def _checked_special_tokens(special_tokens: Mapping[str, int]) -> dict[str, int]
     return dict(special_tokens)
 
 
-def _main_file(folder: Path, format: str | None) -> Path:
-    """Return the path of a folder's file that has the vocabulary."""
+def _main_file(folder: Path, format: str | None) -> SourceFile:
+    """Return a folder's file that has the vocabulary."""
     formats = (each for each in reversed(_FORMATS) if format in (None, each.name))
     names = [name for each in formats for name in each.folder_files]
     for name in names:
@@ -96,7 +96,7 @@ def _main_file(folder: Path, format: str | None) -> Path:
             shown = " and ".join(path.name for path in found)
             raise ValueError(f"{folder}: {shown} are in this folder; name the one to load")
         if found:
-            return found[0]
+            return file_in_folder(found[0])
     missing = f"no {', no '.join(names)}" if names else f"nothing has the format {format}"
     raise ValueError(f"{folder}: {missing} in this folder")
 
@@ -122,7 +122,7 @@ def recognise(path: AnyPath) -> str | None:
     """
     try:
         if os.path.isdir(path):
-            path = _main_file(Path(path), None)
+            path = _main_file(Path(path), None).path
         if _is_plain_text(path):
             return None
         file = SourceFile(path)
