@@ -838,10 +838,6 @@ ROWS = [
 ]
 
 REFUSED = [
-    (
-        "Gemma 1 to 4, Llama 2, Mistral 7B, TinyLlama, Phi-3, CodeLlama, Yi",
-        "BPE with byte fallback: `model.byte_fallback` is true",
-    ),
     ("T5, XLM-R, BGE-M3, Jina 3, ALBERT", "`model.type` is Unigram, another algorithm"),
     ("BERT, DistilBERT, MiniLM, Nomic", "`model.type` is WordPiece, another algorithm"),
     ("GGUF of any model", "load the `tokenizer.json` of the model that it was made from"),

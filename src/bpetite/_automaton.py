@@ -135,6 +135,18 @@ class Automaton:
                 )
         return SafeSplits(self._classes, behind)
 
+    def reads_alike(self, first: str, second: str) -> bool:
+        """Return whether no match tells two characters apart."""
+        one, other = (
+            next(
+                number
+                for number, ranges in enumerate(self._classes)
+                if any(start <= ord(character) <= end for start, end in ranges)
+            )
+            for character in (first, second)
+        )
+        return all(row[one] == row[other] for row in self._ways)
+
     def canonical(self) -> tuple[object, ...]:
         """Return a value that two patterns share exactly if they match alike in every text.
 

@@ -26,6 +26,7 @@ def first(vocabulary: Vocabulary, vocab_size: int) -> Vocabulary:
 
     Raises ValueError for too large a size, and if the tokens of lowest rank need others.
     """
+    _check_removal(vocabulary)
     parts = token_parts(vocabulary)
     kept = {*vocabulary.single_bytes}
     for rank, (pair, id) in enumerate(zip(vocabulary.merges, vocabulary.merge_ids, strict=True)):
@@ -56,6 +57,7 @@ def prune(
 
     Raises ValueError for too large a size, and if tokens with a role of their own exceed it.
     """
+    _check_removal(vocabulary)
     parts = token_parts(vocabulary)
     _check_size(vocab_size, len(vocabulary.ordinary_tokens))
     kept = {*vocabulary.ordinary_tokens}
@@ -87,6 +89,19 @@ def prune(
     return _with_tokens(vocabulary, kept, parts)
 
 
+def _check_removal(vocabulary: Vocabulary) -> None:
+    if vocabulary.stages.has_words:
+        raise ValueError(
+            "tokens of this vocabulary cannot be removed, since its tokenizer.json has "
+            "end_of_word_suffix, continuing_subword_prefix or an unk_token that texts become"
+        )
+    if vocabulary.stages.byte_fallback:
+        raise ValueError(
+            "tokens of this vocabulary cannot be removed, since it has byte fallback: its merges "
+            "begin with characters"
+        )
+
+
 def _check_size(vocab_size: int, highest: int) -> None:
     if vocab_size > highest:
         raise ValueError(
@@ -102,11 +117,6 @@ def _with_tokens(
     The new ids have no gaps. They are in the order of the old ids. Only merges that texts use
     remain.
     """
-    if vocabulary.stages.has_words:
-        raise ValueError(
-            "tokens of this vocabulary cannot be removed, since its tokenizer.json has "
-            "end_of_word_suffix, continuing_subword_prefix or an unk_token that texts become"
-        )
     old_ids = sorted({*kept, *vocabulary.special_tokens.values()})
     new_ids = {old: new for new, old in enumerate(old_ids)}
     tokens = vocabulary.ordinary_tokens

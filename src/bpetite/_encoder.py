@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from bpetite._vocabulary import Pair, Vocabulary
 
@@ -75,8 +75,13 @@ class Encoder(dict[str, Sequence[int]]):
 
 def merger_of(vocabulary: Vocabulary) -> Callable[[bytes], Sequence[int]]:
     """Return the way from the bytes of one piece to its ids, by the rules of a vocabulary."""
-    first_ids, merged = _first_ids_of(vocabulary), vocabulary.merge_ids
+    first_ids, merged = first_ids_of(vocabulary), vocabulary.merge_ids
     rank_of = {pair: rank for rank, pair in enumerate(vocabulary.merges)}
+    made_of: dict[Pair, int] | None = None
+    if vocabulary.stages.tied:
+        made_of = dict(zip(vocabulary.merges, vocabulary.merge_ids, strict=True))
+        for number in vocabulary.stages.tied:
+            rank_of[vocabulary.merges[number]] = rank_of[vocabulary.merges[number - 1]]
     whole_pieces: dict[bytes, int] = {}
     if vocabulary.ignore_merges:
         whole_pieces = {token: id for id, token in vocabulary.ordinary_tokens.items()}
@@ -88,17 +93,24 @@ def merger_of(vocabulary: Vocabulary) -> Callable[[bytes], Sequence[int]]:
             return (id,)
         if dropped:
             piece = piece.translate(None, dropped)
-        return merge_ids(first_ids(piece), rank_of, merged)
+        return merge_ids(first_ids(piece), rank_of, merged, made_of)
 
     return merge
 
 
-def _first_ids_of(vocabulary: Vocabulary) -> Callable[[bytes], list[int]]:
+def first_ids_of(vocabulary: Vocabulary) -> Callable[[bytes], list[int]]:
     """Return the way from the bytes of one piece to the ids that merges begin with."""
     stages, byte_ids = vocabulary.stages, vocabulary.byte_ids
-    if not stages.has_words:
+    if not stages.has_words and not stages.byte_fallback:
         return lambda piece: list(map(byte_ids.__getitem__, piece))
     id_of = {token: id for id, token in vocabulary.ordinary_tokens.items()}
+    if stages.byte_fallback:
+        characters = _CharacterIds(id_of, byte_ids)
+        return lambda piece: [
+            *chain.from_iterable(
+                map(characters.__getitem__, piece.decode("utf-8", "surrogateescape"))
+            )
+        ]
     # By whether the byte is the first of a piece, and the last.
     ids_of = {
         (is_first, is_last): [
@@ -125,22 +137,45 @@ def _first_ids_of(vocabulary: Vocabulary) -> Callable[[bytes], list[int]]:
     return first_ids
 
 
-def merge_ids(ids: list[int], rank_of: Mapping[Pair, int], merged: Sequence[int]) -> list[int]:
+class _CharacterIds(dict[str, tuple[int, ...]]):
+    """The ids of each character: its token, or those of its bytes."""
+
+    def __init__(self, id_of: Mapping[bytes, int], byte_ids: Sequence[int]) -> None:
+        self._id_of = id_of
+        self._byte_ids = byte_ids
+
+    def __missing__(self, character: str) -> tuple[int, ...]:
+        token = character.encode("utf-8", "surrogateescape")
+        id = self._id_of.get(token)
+        ids = tuple(map(self._byte_ids.__getitem__, token)) if id is None else (id,)
+        return self.setdefault(character, ids)
+
+
+def merge_ids(
+    ids: list[int],
+    rank_of: Mapping[Pair, int],
+    merged: Sequence[int],
+    made_of: Mapping[Pair, int] | None = None,
+) -> list[int]:
     """Return the ids that merges make of the ids of one piece's bytes.
 
     Again and again, the leftmost pair of the lowest present rank becomes the id that `merged` has
     for this rank. With a trained vocabulary, one full pass for each rank gives the same ids,
-    because only later ranks use the id that a merge makes. `ids` may be changed.
+    because only later ranks use the id that a merge makes. `ids` may be changed. If `made_of` is
+    given, pairs may share a rank, and it has the id that each pair becomes.
 
     >>> merge_ids(list(b"aaab"), {(97, 97): 0, (256, 97): 1}, [256, 257])
     [257, 98]
     """
     merge = _merge_in_place if len(ids) <= _MAX_IN_PLACE_BYTES else _merge_with_heap
-    return merge(ids, rank_of, merged)
+    return merge(ids, rank_of, merged, made_of)
 
 
 def _merge_in_place(
-    ids: list[int], rank_of: Mapping[Pair, int], merged: Sequence[int]
+    ids: list[int],
+    rank_of: Mapping[Pair, int],
+    merged: Sequence[int],
+    made_of: Mapping[Pair, int] | None = None,
 ) -> list[int]:
     """Merge by searching a list of ranks for the lowest: quadratic, but in fast steps."""
     get_rank = rank_of.get
@@ -150,7 +185,7 @@ def _merge_in_place(
         if rank == _NO_RANK:
             break
         i = ranks.index(rank)
-        ids[i] = merged[rank]
+        ids[i] = merged[rank] if made_of is None else made_of[ids[i], ids[i + 1]]
         del ids[i + 1], ranks[i]
         if i > 0:
             ranks[i - 1] = get_rank((ids[i - 1], ids[i]), _NO_RANK)
@@ -160,7 +195,10 @@ def _merge_in_place(
 
 
 def _merge_with_heap(
-    ids: list[int], rank_of: Mapping[Pair, int], merged: Sequence[int]
+    ids: list[int],
+    rank_of: Mapping[Pair, int],
+    merged: Sequence[int],
+    made_of: Mapping[Pair, int] | None = None,
 ) -> list[int]:
     """Merge by a heap of ranks and positions: O(n log n) for every piece of n bytes.
 
@@ -183,7 +221,8 @@ def _merge_with_heap(
         j = after[i]
         if j == size or rank_of.get((ids[i], ids[j])) != rank:
             continue
-        ids[i], ids[j] = merged[rank], merged_away
+        ids[i] = merged[rank] if made_of is None else made_of[ids[i], ids[j]]
+        ids[j] = merged_away
         after[i] = k = after[j]
         if k < size:
             before[k] = i

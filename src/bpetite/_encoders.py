@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 from bpetite import _arguments
 from bpetite._arguments import Chosen, Dtype, Frame, Specials, Text
 from bpetite._budget import TextCutter
-from bpetite._engine import ENGINE
+from bpetite._engine import ENGINE, python
 from bpetite._engine.arrays import as_array, joined
 from bpetite._pretokenizer import ChunkSplitter, Pretokenizer, SpecialSplitter
-from bpetite._stages import StagedSplitter, splitter_of
+from bpetite._stages import INSIDE, SEGMENT, TEXT, StagedSplitter, splitter_of
 from bpetite._tracing import Tracer
 from bpetite._unicode import is_nfc
 from bpetite._vocabulary import Vocabulary
@@ -19,6 +19,7 @@ from bpetite._vocabulary import Vocabulary
 if TYPE_CHECKING:
     from bpetite._engine.contract import Ids, TextEncoder
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 NO_FRAME: Final[Frame] = ((), ())
@@ -44,7 +45,7 @@ class Encoders:
         self._vocabulary = vocabulary
         self.usual = ENGINE.make_text_encoder(vocabulary)
         self._encoders: dict[Chosen, TextEncoder] = {}
-        self._splitters: dict[Chosen, ChunkSplitter] = {}
+        self._splitters: dict[tuple[Chosen, bool], ChunkSplitter] = {}
         self._segment_splitters: dict[Chosen, SpecialSplitter | StagedSplitter] = {}
         self._tracers: dict[Chosen, Tracer] = {}
 
@@ -78,20 +79,38 @@ class Encoders:
             _keep(self._encoders, chosen, encoder)
         return encoder
 
-    def splitter(self, chosen: Chosen) -> ChunkSplitter:
-        """Return a splitter by which only the chosen special tokens are special."""
-        splitter = self._splitters.get(chosen)
+    def from_starts(self, chosen: Chosen) -> list[TextEncoder]:
+        """Return the encoders of texts that begin as TEXT, SEGMENT and INSIDE say."""
+        encoder = self.encoder(chosen)
+        if not self._vocabulary.stages.starts_text:
+            return [encoder] * 3
+        assert isinstance(encoder, python.TextEncoder)  # or the native engine's, which derives
+        return [encoder.starting(start) for start in (TEXT, SEGMENT, INSIDE)]
+
+    def splitter(self, chosen: Chosen, starts: bool = False) -> ChunkSplitter:
+        """Return a splitter by which only the chosen special tokens are special.
+
+        With `starts`, the parts are encoded as texts of their own.
+        """
+        key = chosen, starts
+        splitter = self._splitters.get(key)
         if splitter is None:
             vocabulary = self._vocabulary
-            literals = [*self._special_tokens(chosen)]
-            flags = {
-                flag for key, each in vocabulary.stages.flags if key in literals for flag in each
-            }
+            flags_of = dict(vocabulary.stages.flags)
+            literals = [
+                each
+                for each in self._special_tokens(chosen)
+                if "control" not in flags_of.get(each, ())
+            ]
+            flags = {flag for each in literals for flag in flags_of.get(each, ())}
             pretokenizer = Pretokenizer.of(vocabulary)
-            if vocabulary.normalizers and "normalized" in flags:
-                pretokenizer.forget_splits()  # the text itself does not show such literals
+            specials = splitter_of(vocabulary, literals)
+            if isinstance(specials, StagedSplitter) and not specials.shows_literals:
+                pretokenizer.forget_splits()
+            if starts and vocabulary.stages.starts_text:
+                pretokenizer.forget_splits()  # the ids of parts do not add up
             splitter = ChunkSplitter(pretokenizer, literals, flags)
-            _keep(self._splitters, chosen, splitter)
+            _keep(self._splitters, key, splitter)
         return splitter
 
     def segment_splitter(self, chosen: Chosen) -> SpecialSplitter | StagedSplitter:
@@ -123,7 +142,7 @@ class Encoders:
             encoder.count,
             bytes_of,
             characters,
-            self.splitter(chosen),
+            self.splitter(chosen, starts=True),
             (is_nfc if vocabulary.normalizer else None) if stages.keeps_text else is_unchanged,
             stages.may_drop,
         )
@@ -164,10 +183,10 @@ class Encoders:
         }
 
 
-def _keep(known: dict[Chosen, T], chosen: Chosen, new: T) -> None:
+def _keep(known: dict[K, T], key: K, new: T) -> None:
     if len(known) >= _MAX_ENCODERS:
         known.clear()
-    known[chosen] = new
+    known[key] = new
 
 
 @overload

@@ -52,6 +52,11 @@ class MergeOptions:
         if self.base is None:
             return None
         stages = self.base.stages
+        if stages.byte_fallback:
+            raise ValueError(
+                "the base cannot be trained further: it has byte fallback, so its merges begin "
+                "with characters, and training begins with bytes"
+            )
         if stages.normalizers or stages.steps or stages.has_words:
             raise ValueError(
                 "the base cannot be trained further: its tokenizer.json has stages that training "

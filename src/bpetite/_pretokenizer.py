@@ -11,8 +11,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from functools import partial
-from itertools import accumulate, chain, groupby, product, takewhile
-from operator import itemgetter
+from itertools import accumulate, chain, groupby, islice, pairwise, product, takewhile
+from operator import add, itemgetter
 from time import process_time
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -81,6 +81,9 @@ TIKTOKEN_CL100K = (
     r"|\s+(?![\s\S])|\s*[\r\n]|\s+(?!\S)|\s"
 )
 
+MATCH_ALL = r"[\s\S]+"
+"""The pattern that leaves a text in one piece."""
+
 _NAMED = frozenset(PATTERNS.values())
 
 _WHITE_SPACE = frozenset(WHITE_SPACE)
@@ -123,12 +126,14 @@ class Pretokenizer:
         *patterns: str,
         normalizer: Literal["NFC"] | None = None,
         steps: tuple[str, ...] = (),
+        cuts: Cuts | None = None,
     ) -> None:
-        """`steps` are those of `Stages`."""
+        """`steps` are those of `Stages`. Pieces are cut by `cuts` at last."""
         pattern = patterns[0]
         self._compiled = compile_regex(pattern)
         self._patterns = patterns
         self._steps = steps
+        self._cuts = cuts
         # Of the other steps, some change text, and some join or drop pieces of the first pattern.
         (self._first_pattern, *_), (first, *others) = cuts_of(patterns, steps)
         self._first_cuts = first == "isolated" and {*others} <= {"isolated", "bytes"}
@@ -144,12 +149,14 @@ class Pretokenizer:
     def of(cls, vocabulary: Vocabulary) -> Pretokenizer:
         """Return what splits the texts of a vocabulary."""
         normalizers = vocabulary.normalizers
+        has_cuts = vocabulary.stages.byte_fallback
         pretokenizer = cls(
             *vocabulary.patterns,
             normalizer="NFC" if normalizers == (("NFC",),) else None,
             steps=vocabulary.stages.steps,
+            cuts=Cuts(vocabulary.glued) if has_cuts else None,
         )
-        pretokenizer._has_splits &= len(normalizers) == bool(pretokenizer._normalizer)
+        pretokenizer._has_splits &= has_cuts or len(normalizers) == bool(pretokenizer._normalizer)
         return pretokenizer
 
     def forget_splits(self) -> None:
@@ -157,9 +164,12 @@ class Pretokenizer:
         self._has_splits = False
 
     def _splitter(self, patterns: Iterable[str]) -> Callable[[str], list[str]]:
+        splits = [_split_by(each) for each in patterns]
         if self._steps:
-            return _split_in_steps(self._steps, patterns)
-        return _split_in_turn([_split_by(each) for each in patterns])
+            splits = [_split_in_steps(self._steps, patterns)]
+        if self._cuts:
+            splits = [*(splits if self._first_pattern != MATCH_ALL else ()), self._cuts.split]
+        return _split_in_turn(splits)
 
     def split_exactly(self, text: str) -> list[str]:
         """Return the pieces of a text in order, by the categories of one version of Unicode.
@@ -200,18 +210,22 @@ class Pretokenizer:
             yield piece.encode("utf-8", "surrogateescape"), at if is_spread else spread(piece, at)
 
     @property
-    def safe_splits(self) -> SafeSplits | None:
+    def safe_splits(self) -> Splits | None:
         """Where a text may be split before the first pattern runs; None if no such place is known.
 
         The other patterns split each of its pieces by itself.
         """
+        if self._cuts and self._first_pattern == MATCH_ALL:
+            return self._cuts
         return safe_splits_of(self._first_pattern) if self._first_cuts else None
 
     @property
-    def raw_splits(self) -> SafeSplits | None:
+    def raw_splits(self) -> Splits | None:
         """Where a text may be split before it is normalized."""
         if not self._has_splits:
             return None
+        if self._cuts:
+            return self.safe_splits
         return safe_splits_of(self._first_pattern, self._normalizer is not None)
 
     needs_resplit: ClassVar[staticmethod[[str], bool]] = staticmethod(differs)
@@ -258,6 +272,43 @@ class Pretokenizer:
             unsplit = [chunk[split:]]
         yield "".join(unsplit)
 
+
+class Cuts:
+    """The places between two characters that no merge makes neighbours in a token.
+
+    No merge crosses such a place, because it would make a token that has both characters. So merges
+    on one side never depend on the other, whatever the order of their ranks. U+2581 counts as a
+    space, which it becomes.
+
+    >>> Cuts({"ab", " a"}).split("ab aba\u2581")
+    ['ab', ' ab', 'a', '\u2581']
+    """
+
+    def __init__(self, glued: Collection[str]) -> None:
+        """`glued` has each two characters in a row of the tokens that merges make."""
+        self._glued = glued
+
+    def find(self, text: str) -> Iterator[int]:
+        """Yield the cuts of a text."""
+        text, glued = text.replace("\u2581", " "), self._glued
+        pairs = map(add, text, islice(text, 1, None))
+        return (at for at, pair in enumerate(pairs, 1) if pair not in glued)
+
+    def first(self, text: str) -> int:
+        """Return the first cut of a text, or 0."""
+        return next(self.find(text), 0)
+
+    def is_split(self, text: str, at: int) -> bool:
+        """Return whether a place, which is not an end of the text, is a cut."""
+        return self.first(text[at - 1 : at + 1]) > 0
+
+    def split(self, text: str) -> list[str]:
+        """Return the pieces of a text."""
+        cuts = [0, *self.find(text), len(text)]
+        return [text[start:end] for start, end in pairwise(cuts)] if text else []
+
+
+Splits = SafeSplits | Cuts
 
 pattern_end: ContextVar[float | None] = ContextVar("pattern_end", default=None)
 """When a pattern raises TimeoutError, by `time.process_time`; None for never. Not a named one."""
@@ -559,7 +610,12 @@ class ChunkSplitter:
         behind = searched + len(text[:begun].encode())
         return (searched + len(text[:end].encode()) if end else 0), behind
 
-    def _last_split_of(self, text: str, least: int, splits: SafeSplits) -> int:
+    def ends_in_literal(self, data: bytes) -> bool:
+        """Return whether the last bytes of a text are a literal."""
+        *literals, (rest, _) = self._specials.split(data.decode())
+        return bool(literals) and not rest
+
+    def _last_split_of(self, text: str, least: int, splits: Splits) -> int:
         """Return the position of the last split that is at least `least`, or 0."""
         text = text.rstrip(_UNDECODED)  # the beginning of a character
         sure = self._specials.begun(text)

@@ -14,12 +14,18 @@ from itertools import repeat
 from bpetite._pretokenizer import SpecialSplitter, time_left
 from bpetite._unicode import WHITE_SPACE, WORD_SET, form_origins, lowercase, normalized
 from bpetite._unicode.patterns import exact_regex
-from bpetite._vocabulary import NO_STAGES, Vocabulary
+from bpetite._vocabulary import NO_STAGES, ONE_SPACE, Vocabulary
 
 Normalize = Callable[[str], str]
 
 FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 """The normalizers that are normal forms of Unicode."""
+
+TEXT, SEGMENT, INSIDE = range(3)
+"""Where a text to encode begins: as a whole text, behind a literal of it, or at a safe split."""
+
+_PREFIXES = ("Prepend", "Prefix")
+"""Normalizers that put a text before others: the first also before literals."""
 
 FLAGS = ("lstrip", "rstrip", "single_word", "normalized")
 """The flags of special tokens."""
@@ -51,11 +57,13 @@ def _function(name: str, *arguments: str) -> Normalize:
     if name == "Strip":
         left, right = "left" in arguments, "right" in arguments
         return lambda text: _stripped(text, left, right)
-    if name == "Prepend":
+    if name in _PREFIXES:
         (prefix,) = arguments
         return lambda text: text and prefix + text
     assert name == "Replace", name
     pattern, content = arguments
+    if (name, pattern, content) == ONE_SPACE:
+        return lambda text: text.replace(pattern, content)
     return lambda text: exact_regex(pattern, text).sub(lambda _: content, text, timeout=time_left())
 
 
@@ -75,7 +83,7 @@ def _origins(normalizer: tuple[str, ...], text: str, normal: str) -> Sequence[in
     if name == "Strip":
         start = len(text) - len(_stripped(text, "left" in arguments, False))
         return range(start, start + len(normal))
-    if name == "Prepend":
+    if name in _PREFIXES:
         return [*repeat(0, len(normal) - len(text)), *range(len(text))]
     pattern, content = arguments
     origins: list[int] = []
@@ -93,7 +101,7 @@ def normalized_literals(
 
     Raises ValueError for a literal of which nothing is left, or what is left of another one.
     """
-    normalize = normalizer_of(normalizers) or str
+    normalize = normalizer_of(each for each in normalizers if each[0] != "Prefix") or str
     literal_of: dict[str, str] = {}
     for literal in (literal for literal, each in flags if "normalized" in each):
         form = normalize(literal)
@@ -123,17 +131,60 @@ class StagedSplitter:
         flags = {key: value for key, value in vocabulary.stages.flags if key in literals}
         self._normalizers = vocabulary.normalizers
         self._normalize = normalizer_of(vocabulary.normalizers)
+        self._metaspace = vocabulary.stages.metaspace
+        self.start = TEXT
         later_of = normalized_literals(vocabulary.normalizers, flags.items())
         later = {*later_of.values()}
-        first_of = {literal: literal for literal in literals if literal not in later}
+        first_of = {
+            literal: literal
+            for literal in literals
+            if literal not in later and "control" not in flags.get(literal, ())
+        }
         self.searched: frozenset[str] = frozenset((*first_of, *later_of))
         """The texts that it searches for."""
         self._first = _FlaggedSplitter(first_of, flags)
         self._later = _FlaggedSplitter(later_of, flags)
+        has_spaces = vocabulary.stages.byte_fallback and self._normalize is not None
+        self.shows_literals: bool = all(
+            form == literal and not (has_spaces and " " in form)
+            for form, literal in later_of.items()
+        )
+        """Whether a text has the literals that are found in its normalized form."""
+        if has_spaces:
+            # Spaces are U+2581 to the library that owns the file, and so no white space.
+            self._later.white_space = WHITE_SPACE.replace(" ", "")
+
+    def starting(self, start: int) -> StagedSplitter:
+        """Return a splitter for a text that begins elsewhere: TEXT, SEGMENT or INSIDE."""
+        splitter = copy(self)
+        splitter.start = start
+        return splitter
 
     def normalized(self, text: str) -> str:
         """Return a text normalized, without a look at literals."""
-        return self._normalize(text) if self._normalize and text else text
+        return self._spaced(self._normalized(text, self.start), self.start)
+
+    def _normalized(self, text: str, start: int) -> str:
+        if not text or not self._normalize:
+            return text
+        normal = self._normalize(text)
+        return normal[1:] if self._unprefixes(start) else normal
+
+    def _unprefixes(self, start: int) -> bool:
+        """Return whether a space that normalizers put before a text does not belong there."""
+        names = {name for name, *_ in self._normalizers}
+        return (start == INSIDE and "Prepend" in names) or (start != TEXT and "Prefix" in names)
+
+    def _spaced(self, text: str, start: int) -> str:
+        """Return the text between two literals with the spaces that `metaspace` asks for."""
+        if not self._metaspace or not text:
+            return text
+        text = text.replace(*ONE_SPACE[1:])
+        return " " + text if self._puts_space(text, start) else text
+
+    def _puts_space(self, text: str, start: int) -> bool:
+        last = {"always": SEGMENT, "first": TEXT}.get(self._metaspace, -1)
+        return start <= last and not text.startswith(" ")
 
     def split(self, text: str, ordinary: bool = False) -> Iterator[tuple[str, str | None]]:
         """Yield each segment of normalized text with the literal after it; None after the last.
@@ -144,32 +195,53 @@ class StagedSplitter:
         if ordinary:
             yield self.normalized(text), None
             return
+        start = self.start
         for segment, literal in self._first.split(text):
+            normal = self._normalized(segment, start)
             if self._later.has_literals:
-                yield from self._later.split(self.normalized(segment))
-                segment = ""
-            yield self.normalized(segment), literal
+                for part, found in self._later.split(normal):
+                    yield self._spaced(part, start), found
+                    if part or found is not None:
+                        start = SEGMENT
+                normal = ""
+            yield self._spaced(normal, start), literal
+            if segment or literal is not None:
+                start = SEGMENT
 
     def traced(self, text: str) -> Iterator[tuple[str, Sequence[int], int | None]]:
         """Yield the segments of `split`, with where each character comes from, and each literal.
 
         That is where in `text` it, or what it replaces, begins.
         """
+        begins = self.start
         for start, at, literal in self._first.spans(text):
-            normal, origins = self._traced(text[start:at], range(start, at))
+            normal, origins = self._traced(text[start:at], range(start, at), begins)
             if self._later.has_literals:
                 for first, last, found in self._later.spans(normal):
                     at_found = None if found is None else origins[last]
-                    yield normal[first:last], origins[first:last], at_found
+                    yield (
+                        *self._spaced_at(normal[first:last], origins[first:last], begins),
+                        at_found,
+                    )
+                    if first < last or found is not None:
+                        begins = SEGMENT
                 normal, origins = "", ()
-            yield normal, origins, None if literal is None else at
+            yield *self._spaced_at(normal, origins, begins), None if literal is None else at
+            if start < at or literal is not None:
+                begins = SEGMENT
 
-    def _traced(self, text: str, origins: Sequence[int]) -> tuple[str, Sequence[int]]:
+    def _traced(self, text: str, origins: Sequence[int], start: int) -> tuple[str, Sequence[int]]:
         for normalizer in self._normalizers if text else ():
             normal = _function(*normalizer)(text)
             origins = [origins[at] for at in _origins(normalizer, text, normal)]
             text = normal
-        return text, origins
+        return (text[1:], origins[1:]) if text and self._unprefixes(start) else (text, origins)
+
+    def _spaced_at(
+        self, text: str, origins: Sequence[int], start: int
+    ) -> tuple[str, Sequence[int]]:
+        spaced = self._spaced(text, start)
+        return spaced, ([*origins[:1], *origins] if len(spaced) > len(text) else origins)
 
     def in_parts(self) -> StagedSplitter:
         """Return a splitter that normalizes nothing, for the parts of a text.
@@ -183,6 +255,7 @@ class StagedSplitter:
             )
         splitter = copy(self)
         splitter._normalize = None
+        splitter._metaspace = ""
         return splitter
 
     def first(self, text: str) -> tuple[str, int] | None:
@@ -203,6 +276,7 @@ class _FlaggedSplitter:
     def __init__(self, literal_of: dict[str, str], flags: dict[str, tuple[str, ...]]) -> None:
         self._splitter = SpecialSplitter(literal_of)
         self._literal_of = literal_of
+        self.white_space = WHITE_SPACE
         self._flags = {key: flags[key] for key in literal_of.values() if key in flags}
 
     @property
@@ -234,21 +308,18 @@ class _FlaggedSplitter:
                 continue
             if "lstrip" in flags:
                 at = max(at, start)
-                while at > start and text[at - 1] in WHITE_SPACE:
+                while at > start and text[at - 1] in self.white_space:
                     at -= 1
             if "rstrip" in flags:
                 if end >= space_end:
                     space_end = end
-                    while text[space_end : space_end + 1] in _ENDS:
+                    while space_end < len(text) and text[space_end] in self.white_space:
                         space_end += 1
                 end = space_end
             if at < end:  # otherwise the literal before took all of this one
                 yield start, at, literal
             start = end
         yield start, len(text), None
-
-
-_ENDS = {*WHITE_SPACE}
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from bpetite._encoder import merge_ids
+from bpetite._encoder import first_ids_of, merge_ids
 from bpetite._vocabulary import Pair, Vocabulary
 
 
@@ -28,6 +28,8 @@ def token_parts(vocabulary: Vocabulary) -> dict[int, tuple[int, ...]]:
     if len(parts) == sum(map((1).__lt__, map(len, tokens.values()))):
         return parts
     longer = {id: token for id, token in tokens.items() if len(token) > 1}
+    has_characters = vocabulary.stages.byte_fallback
+    first_ids = first_ids_of(vocabulary)
     byte_ids = vocabulary.byte_ids
     rank_of = {pair: rank for rank, pair in enumerate(vocabulary.merges)}
     pairs_of: defaultdict[int, list[Pair]] = defaultdict(list)
@@ -36,6 +38,8 @@ def token_parts(vocabulary: Vocabulary) -> dict[int, tuple[int, ...]]:
     for id in longer.keys() - parts.keys():
         ranks = [rank_of.pop(pair) for pair in pairs_of[id]]
         ids = [byte_ids[byte] for byte in longer[id]]
+        if has_characters and [id] != (characters := first_ids(longer[id])):
+            ids = characters
         parts[id] = tuple(merge_ids(ids, rank_of, vocabulary.merge_ids))
         rank_of.update(zip(pairs_of[id], ranks, strict=True))
     return parts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Literal, Unpack, overload
 
 from bpetite import _arguments, _derived
@@ -29,11 +30,12 @@ from bpetite._engine.documents import view_of_data, view_of_offsets
 from bpetite._merge_rules import Forbidden
 from bpetite._pretokenizer import ChunkSplitter
 from bpetite._progress import ProgressCallback
+from bpetite._streaming.byte_decoders import Utf8Decoder
 from bpetite._streaming.encode_stream import EncodeStream, TextSource
 from bpetite._streaming.extending import Extender
 from bpetite._streaming.prompt import Prompt, PromptSource
 from bpetite._streaming.stream import MakesStreams
-from bpetite._streaming.tables import TokenSource
+from bpetite._streaming.tables import MakeDecoder, TokenSource, stripping_decoder
 from bpetite._training import AnyCorpus, learn, options_of, texts_of
 from bpetite._vocabulary import Vocabulary
 from bpetite._vocabulary_view import VocabularyView
@@ -95,7 +97,9 @@ class Tokenizer(VocabularyView, MakesStreams):
         self._count = self._encoders.usual.count
         self._extender: Extender | None = None
         self._joiner = ENGINE.make_token_joiner(vocabulary)
-        self._token_source = TokenSource(vocabulary)
+        strips = vocabulary.stages.strips_start
+        decoder: MakeDecoder = partial(stripping_decoder, vocabulary) if strips else Utf8Decoder
+        self._token_source = TokenSource(vocabulary, decoder)
 
     # Training
 
@@ -715,7 +719,7 @@ class Tokenizer(VocabularyView, MakesStreams):
             TextSource(
                 self,
                 options,
-                encoders.encoder(chosen),
+                encoders.from_starts(chosen),
                 encoders.splitter(chosen),
                 encoders.frame(add_special_tokens),
                 _arguments.check_text_errors(errors),
@@ -734,7 +738,7 @@ class Tokenizer(VocabularyView, MakesStreams):
         (2, [256, 257, 257])
         """
         encoders = self._encoders
-        splitter = encoders.splitter(Chosen(inverted=True))
+        splitter = encoders.splitter(Chosen(inverted=True), starts=True)
         return Prompt(PromptSource(self, encoders.usual, splitter, encoders.item_size))
 
     def extend_ids(
@@ -778,6 +782,11 @@ class Tokenizer(VocabularyView, MakesStreams):
         _arguments.raise_in_part(segments)
         if apart:
             return self.encode_parts(segments)[0]
+        if self._vocabulary.stages.starts_text or self._vocabulary.stages.strips_start:
+            raise ValueError(
+                "extend_ids cannot tell whether this vocabulary puts a space before the text of "
+                "the ids; encode the joined text, or pass apart=True"
+            )
         if self._extender is None:
             splitter = self._encoders.splitter(Chosen())
             usual = self._encoders.usual

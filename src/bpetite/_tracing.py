@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, compress
 
 from bpetite._pretokenizer import Pretokenizer
-from bpetite._stages import StagedSplitter
+from bpetite._stages import TEXT, StagedSplitter
 from bpetite._vocabulary import Vocabulary
 
 
@@ -30,10 +30,13 @@ class Tracer:
         self._pretokenizer = Pretokenizer.of(vocabulary)
         self._splitter = StagedSplitter(vocabulary, special_tokens)
 
-    def offsets(self, text: str, ids: Collection[int], in_bytes: bool) -> list[int]:
+    def offsets(
+        self, text: str, ids: Collection[int], in_bytes: bool, start: int = TEXT
+    ) -> list[int]:
         """Return where a text has the first character, or byte, of each of its ids.
 
-        What replaces a part of the text begins where that begins.
+        What replaces a part of the text begins where that begins. `start` tells where the text
+        begins, as in `_stages`.
 
         Raises ValueError if a merge takes the token of an unknown byte, which may be several bytes.
         """
@@ -55,7 +58,7 @@ class Tracer:
 
         rest = iter(ids)
         offsets: list[int] = []
-        for segment, origins, literal_at in self._splitter.traced(text):
+        for segment, origins, literal_at in self._splitter.starting(start).traced(text):
             pieces: Iterable[tuple[bytes, Sequence[int]]]
             if self._splits:
                 pieces = self._pretokenizer.traced(segment, origins, spread)

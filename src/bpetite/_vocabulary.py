@@ -8,6 +8,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import chain
+from operator import add
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -240,7 +242,7 @@ class Stages:
     piece; from "bytes" on, patterns see the characters that stand for bytes."""
     flags: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Of special tokens: lstrip, rstrip, single_word, and normalized if the token is searched in
-    normalized text."""
+    normalized text, or control if it is found in no text."""
     literal_bytes: tuple[tuple[str, bytes], ...] = ()
     """The bytes of special tokens that are others than those of their literals."""
     prefix: bytes = b""
@@ -253,6 +255,16 @@ class Stages:
     """Whether several such bytes in a row become one token."""
     drops_unknown: bool = False
     """Whether a byte that has no token is dropped before pieces are merged."""
+    byte_fallback: bool = False
+    """Whether merges begin with characters: one that has no token becomes its bytes. The
+    normalizers then bring spaces into one form, and may put one before the text."""
+    metaspace: str = ""
+    """After literals are found, each U+2581 becomes a space. Then "always" puts one before the text
+    between literals unless it has one, "first" only at the start of the whole, "never" nowhere."""
+    strips_start: bool = False
+    """Whether decoding strips a space at the start."""
+    tied: tuple[int, ...] = ()
+    """The merges that have the rank of the merge before: the leftmost of their pairs is first."""
 
     @property
     def has_words(self) -> bool:
@@ -263,13 +275,14 @@ class Stages:
     def keeps_text(self) -> bool:
         """Whether the bytes of a text's ids are those of the text."""
         changes = self.normalizers or self.literal_bytes or self.has_words or "space" in self.steps
-        return not (changes or self.may_drop)
+        return not (changes or self.may_drop or self.byte_fallback)
 
     @property
     def moves_text(self) -> bool:
         """Whether text may be put in and left out, and yet the bytes of the ids be those of it."""
         names = {name for name, *_ in self.normalizers}
-        return bool(self.steps or self.flags or names & {"Strip", "Prepend", "Replace"})
+        changes = self.steps or self.flags or self.byte_fallback
+        return bool(changes or names & {"Strip", "Prepend", "Replace"})
 
     @property
     def may_drop(self) -> bool:
@@ -277,8 +290,14 @@ class Stages:
         unknown = self.drops_unknown or self.unknown_id is not None
         removes = any(step.endswith("removed") for step in self.steps)
         takes = any(flag.endswith("strip") for _, flags in self.flags for flag in flags)
-        names = {name for name, *_ in self.normalizers}
+        names = {each[0] for each in self.normalizers if each != ONE_SPACE}
         return unknown or removes or takes or not names.isdisjoint(("Strip", "Replace"))
+
+    @property
+    def starts_text(self) -> bool:
+        """Whether a text may begin with a space that it does not have after a safe split."""
+        is_put = self.metaspace in ("always", "first")
+        return self.byte_fallback and (is_put or len(self.normalizers) > 1)
 
     def document(self) -> dict[str, Any]:
         """Return the fields that have a value, for JSON."""
@@ -289,12 +308,21 @@ class Stages:
         return {key: value for key, value in document.items() if value != _NO_VALUES[key]}
 
 
+ONE_SPACE = ("Replace", "\u2581", " ")
+"""The normalizer of vocabularies with byte fallback: their tokens spell a space as U+2581."""
+
 NO_STAGES = Stages()
 
 _NO_VALUES: dict[str, Any] = {
     **{"normalizers": (), "steps": (), "flags": {}, "literal_bytes": {}},
     **{"prefix": "", "suffix": "", "unknown_id": None, "fuses_unknown": False},
-    "drops_unknown": False,
+    **{
+        "drops_unknown": False,
+        "byte_fallback": False,
+        "metaspace": "",
+        "strips_start": False,
+        "tied": (),
+    },
 }
 
 
@@ -489,6 +517,13 @@ class Vocabulary:
     def normalizers(self) -> tuple[tuple[str, ...], ...]:
         """All normalizers in turn, as `Stages` has them."""
         return ((self.normalizer,),) if self.normalizer else self.stages.normalizers
+
+    @lazy_property
+    def glued(self) -> frozenset[str]:
+        """Each two characters in a row of the tokens that merges make; only these may merge."""
+        tokens = self.ordinary_tokens
+        texts = [tokens[id].decode("utf-8") for id in {*self.merge_ids}]
+        return frozenset(chain.from_iterable(map(add, text, text[1:]) for text in texts))
 
     @property
     def is_plain(self) -> bool:

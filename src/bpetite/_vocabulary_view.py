@@ -87,7 +87,7 @@ class VocabularyView:
     def lossless(self) -> bool:
         """Whether `decode` returns every text as it was encoded.
 
-        Only a vocabulary from Hugging Face may not be lossless: one that normalizes text, drops
+        Only a vocabulary from elsewhere may not be lossless: one that normalizes text, drops
         parts of it, or puts a space before it, or whose special tokens take white space.
         """
         return self._vocabulary.normalizer is None and self._vocabulary.stages.keeps_text

@@ -57,7 +57,7 @@ FILES = {
 }
 """All the files of each format."""
 
-WRITTEN = tuple(format for format in FORMATS if format != "tekken")
+WRITTEN = tuple(format for format in FORMATS if format not in ("tekken", "sentencepiece"))
 """The formats of `save`."""
 
 OTHERS = WRITTEN[1:]
@@ -220,10 +220,6 @@ OF_OTHER_KINDS = {
     "gzip": (gzip.compress(b"{}"), "compressed by gzip: decompress it first"),
     "zstd": (b"\x28\xb5\x2f\xfd\x00", "compressed by zstd: decompress it first"),
     "zip": (b"PK\x03\x04\x14", "a ZIP archive: take the vocabulary out of it first"),
-    "sentencepiece": (
-        b"\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02\n\x0c\n\x03<s>",
-        f"a SentencePiece model: {STREAM}",
-    ),
     "sentencepiece unigram": (
         b"\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02\x12\x06\x0a\x01a\x18\x01\x2d",
         f"a SentencePiece model of type unigram: {STREAM}",
@@ -231,10 +227,6 @@ OF_OTHER_KINDS = {
     "sentencepiece without a type": (
         b"\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02\x12\x03\x0a\x01a",
         f"a SentencePiece model of type unigram: {STREAM}",
-    ),
-    "sentencepiece bpe": (
-        b"\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02\x12\x0a\x55\0\0\0\0\x20\xff\x01\x18\x02",
-        f"a SentencePiece model of type BPE: {STREAM}",
     ),
     "gguf": (
         b"GGUF\x03\0\0\0\x01",
@@ -346,9 +338,10 @@ def test_the_format_may_be_given(format: str, tmp_path: Path) -> None:
         assert str(path.with_suffix("")) in str(caught.value)
 
 
-@pytest.mark.parametrize("format", ["", "GPT2", "json", "sentencepiece"])
+@pytest.mark.parametrize("format", ["", "GPT2", "json", "unigram"])
 def test_an_unknown_format_is_refused(format: str, tmp_path: Path) -> None:
-    reason = f"the format {format!r} is none of bpetite, tiktoken, gpt2, tekken, huggingface"
+    known = "bpetite, tiktoken, gpt2, sentencepiece, tekken, huggingface"
+    reason = f"the format {format!r} is none of {known}"
     assert refusal(Tokenizer.load, tmp_path / "x", format=format) == reason
     assert refusal(SMALL.save, tmp_path / "x", format=format) == reason
 

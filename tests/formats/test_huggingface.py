@@ -505,7 +505,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "dropout false": (put("model", "dropout", to=False), "model.dropout: expected null or 0"),
     "byte_fallback": (
         put("model", "byte_fallback", to=True),
-        "model.byte_fallback: expected false or null, got true",
+        "pre_tokenizer: expected a Metaspace alone, if no normalizer makes spaces U+2581",
     ),
     "fuse_unk that is no bool": (put("model", "fuse_unk", to=1), "model.fuse_unk: expected false"),
     "unk_token that is no string": (

@@ -112,7 +112,7 @@ def test_folder_with_ranks_of_two_models_is_refused(tmp_path: Path) -> None:
 
 
 def test_tokenizer_model_of_sentencepiece_is_named(tmp_path: Path) -> None:
-    data = b"\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02\n\x0c\n\x03<s>"
+    data = b"\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02"
     (tmp_path / "tokenizer.model").write_bytes(data)
     assert refusal(tmp_path).startswith(f"{tmp_path / 'tokenizer.model'}: this is a SentencePiece")
 

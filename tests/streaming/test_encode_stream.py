@@ -279,7 +279,7 @@ def test_an_interrupted_step_changes_nothing(tokenizer: Tokenizer) -> None:
     stream = tokenizer.encode_stream()
     ids = stream.step("it is")
     source = stream._source
-    stream._source = source._replace(encoder=Interrupted())  # type: ignore[arg-type]
+    stream._source = source._replace(encoders=[Interrupted()] * 3)  # type: ignore[list-item]
     with pytest.raises(KeyboardInterrupt):
         stream.step(" not a")
     stream._source = source

@@ -1,12 +1,13 @@
 //! The pieces of a batch to ids, from the cache or by merging.
 
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use super::places::{Places, TokenLengths};
 use super::sink::{IdList, Sink};
 use crate::cache::{Cache, MAX_FEW_CJK_RUNS, MergePiece, Misses, Packed};
 use crate::interrupt::Interrupt;
-use crate::mem::growth::granted;
+use crate::mem::growth::{append, granted, push};
 use crate::merge::cjk::{CjkSplitter, TokenNeighbours};
 use crate::merge::words::{WordNeighbours, WordSplitter, Words};
 use crate::merge::{MergeScratch, MergeTable};
@@ -56,6 +57,10 @@ pub struct Job<'a, 'i, S> {
 pub struct PieceEncoder {
     pub merges: Arc<MergeTable>,
     pub id_of: Arc<Vec<u32>>,
+    /// The ids of tokens that have several: they are the beginning of a character.
+    ids_of: HashMap<TokenIndex, Vec<u32>>,
+    /// The first of these tokens.
+    first_several: TokenIndex,
     /// From this token on, each token equals its id.
     first_equal: TokenIndex,
     /// Made on first use; None if pieces must not be split.
@@ -71,7 +76,25 @@ impl PieceEncoder {
         let equal = id_of.iter().enumerate().rev().take_while(|&(token, &id)| token as u32 == id);
         let first_equal = (id_of.len() - equal.count()) as TokenIndex;
         let (neighbours, words, lengths) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        PieceEncoder { merges, id_of, first_equal, neighbours, words, lengths }
+        let ids_of = HashMap::new();
+        let first_several = TokenIndex::MAX;
+        PieceEncoder {
+            merges,
+            id_of,
+            ids_of,
+            first_several,
+            first_equal,
+            neighbours,
+            words,
+            lengths,
+        }
+    }
+
+    /// Sets the ids of tokens that have several.
+    pub fn expand(&mut self, ids_of: impl Fn(TokenIndex) -> Option<Vec<u32>>) {
+        let tokens = 0..self.id_of.len() as TokenIndex;
+        self.ids_of = tokens.filter_map(|token| Some((token, ids_of(token)?))).collect();
+        self.first_several = self.ids_of.keys().copied().min().unwrap_or(TokenIndex::MAX);
     }
 
     /// Returns the lengths of tokens.
@@ -115,12 +138,21 @@ struct CacheMiss<'a, 'i> {
 
 impl MergePiece for CacheMiss<'_, '_> {
     fn merge(&mut self, piece: &[u8], ids: &mut Vec<u32>) {
-        let PieceEncoder { merges, id_of, first_equal, .. } = self.encoder;
+        let PieceEncoder { merges, id_of, ids_of, first_several, first_equal, .. } = self.encoder;
         let tokens = merges.merge(piece, self.scratch, self.interrupt);
         let id =
             |&token: &TokenIndex| if token < *first_equal { id_of[token as usize] } else { token };
         granted(ids.try_reserve(tokens.len()));
-        ids.extend(tokens.iter().map(id));
+        if tokens.iter().all(|token| token < first_several) {
+            ids.extend(tokens.iter().map(id));
+            return;
+        }
+        for token in tokens {
+            match ids_of.get(token) {
+                Some(several) => append(ids, several),
+                None => push(ids, id(token)),
+            }
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::merge::words::has_words;
 use crate::merge::{MergeScratch, MergeTable};
 use crate::simd::Isa;
 use crate::split::{self, Pieces, Splitter};
-use crate::types::BATCH;
+use crate::types::{BATCH, TokenIndex};
 
 /// Encodes texts with one vocabulary. Many threads may use it at once.
 pub struct Encoder {
@@ -34,6 +34,14 @@ impl Encoder {
         split::prepare();
         let pieces = Arc::new(PieceEncoder::new(merges, id_of));
         Encoder { splitters, pieces, special: None, contexts: Arc::default() }.allowing(special)
+    }
+
+    /// Returns the encoder with several ids in the place of some tokens.
+    pub fn expanding(mut self, ids_of: impl Fn(TokenIndex) -> Option<Vec<u32>>) -> Encoder {
+        if let Some(pieces) = Arc::get_mut(&mut self.pieces) {
+            pieces.expand(ids_of);
+        }
+        self
     }
 
     /// Returns an encoder with other special tokens, which shares all else.

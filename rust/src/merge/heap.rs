@@ -75,7 +75,7 @@ pub fn merge_long(
             continue;
         }
         let next = after[here] as usize;
-        parts[here] = table.made_by(rank);
+        parts[here] = table.made_by(rank, parts[here], parts[next]);
         parts[next] = TAKEN;
         ranks[next] = NO_RANK;
         let behind = after[next];

@@ -17,28 +17,38 @@ pub use heap::{MergeScratch, merge_long};
 use pair_table::PairTable;
 pub use ranks::{NO_RANK, Ranks};
 use short::{MAX_STACK_PIECE, merge_short};
-use windows::{TokenLengths, merge_in_windows};
+use windows::merge_in_windows;
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use crate::interrupt::Interrupt;
 use crate::mem::growth::{collected, filled, push};
 use crate::tokens::{Tokens, WholePieces};
 use crate::types::{MAX_CACHED_PIECE, Rank, TokenIndex};
 
+/// The flag of the token of a rank that belongs to several.
+const SEVERAL: TokenIndex = 1 << 31;
+
 /// The merges of a vocabulary.
 pub struct MergeTable {
     token_of_byte: [TokenIndex; 256],
     max_byte_token: TokenIndex,
-    /// The number of merges.
+    /// The number of tokens that the table has room for.
+    tokens: usize,
+    /// The number of ranks.
     count: Rank,
     ranks: PairTable,
     /// The ranks of pairs of two bytes, which are most of the pairs looked up.
     ranks_of_bytes: Vec<Rank>,
     /// The token that each merge makes. None if merge r makes token 256 + r, for all r.
     made: Option<Vec<TokenIndex>>,
+    /// What pairs make whose rank belongs to several tokens. `made` has the flag `SEVERAL` there.
+    tied: HashMap<(TokenIndex, TokenIndex), TokenIndex>,
     /// Tokens by their bytes, if a whole piece that is a token is not merged.
     pub whole_pieces: Option<WholePieces>,
-    /// None if windows are not exact.
-    lengths: Option<TokenLengths>,
+    /// The lengths of tokens in bytes, made on first use; None if a token has several.
+    fixed_lengths: OnceLock<Option<Vec<u32>>>,
 }
 
 impl MergeTable {
@@ -56,8 +66,10 @@ impl MergeTable {
             ranks: PairTable::with_room(tokens, merges)?,
             ranks_of_bytes: filled(NO_RANK, 1 << 16),
             made: None,
+            tied: HashMap::new(),
             whole_pieces: None,
-            lengths: Some(TokenLengths::new(&token_of_byte, tokens)),
+            tokens,
+            fixed_lengths: OnceLock::new(),
         })
     }
 
@@ -75,6 +87,27 @@ impl MergeTable {
         if let Some(all_made) = &mut self.made {
             push(all_made, made);
         }
+        self.add_bytes(left, right, rank);
+        true
+    }
+
+    /// Adds a merge of the last rank: of its pairs, the leftmost in a piece is merged first.
+    pub fn push_tied(&mut self, left: TokenIndex, right: TokenIndex, made: TokenIndex) -> bool {
+        let Some(rank) = self.count.checked_sub(1) else { return false };
+        if !self.ranks.add(left, right, rank) {
+            return false;
+        }
+        let all_made = self.made.get_or_insert_with(|| collected(256..256 + self.count));
+        let first = &mut all_made[rank as usize];
+        if *first & !SEVERAL != made {
+            *first |= SEVERAL;
+            self.tied.insert((left, right), made);
+        }
+        self.add_bytes(left, right, rank);
+        true
+    }
+
+    fn add_bytes(&mut self, left: TokenIndex, right: TokenIndex, rank: Rank) {
         // Bytes are the first tokens of most vocabularies, so this is rare.
         if left.max(right) <= self.max_byte_token {
             for first in self.bytes_of(left) {
@@ -83,10 +116,6 @@ impl MergeTable {
                 }
             }
         }
-        if self.lengths.as_mut().is_some_and(|lengths| lengths.add(left, right, made).is_none()) {
-            self.lengths = None;
-        }
-        true
     }
 
     /// Yields the bytes that are this token: one, or none.
@@ -101,16 +130,17 @@ impl MergeTable {
         if self.whole_pieces.is_some() {
             return None;
         }
-        let made = (0..self.count).map(|rank| self.made_by(rank));
+        let pairs = self.pairs();
+        let made = pairs.iter().map(|&(rank, left, right)| self.made_by(rank, left, right));
         let max_token = made.chain(self.token_of_byte).max()?;
         let mut tokens = Tokens::with_room(max_token as usize + 1);
         for (byte, &token) in (0..=255).zip(&self.token_of_byte) {
             tokens.define(token, &[byte]);
         }
-        let is_made = (0..).zip(self.pairs()).all(|(rank, (left, right))| {
+        let is_made = pairs.into_iter().all(|(rank, left, right)| {
             !tokens.get(left).is_empty()
                 && !tokens.get(right).is_empty()
-                && tokens.define_joined(self.made_by(rank), left, right)
+                && tokens.define_joined(self.made_by(rank, left, right), left, right)
         });
         is_made.then_some(tokens)
     }
@@ -121,20 +151,27 @@ impl MergeTable {
             let all = 0..tokens.len() as TokenIndex;
             return collected(all.map(|token| tokens.get(token).len() as u32));
         }
+        let mut lengths = self.lengths_by_merges();
+        lengths.resize(tokens, 0);
+        lengths
+    }
+
+    fn lengths_by_merges(&self) -> Vec<u32> {
+        let tokens = self.tokens;
         let mut lengths = filled(0, tokens);
         self.token_of_byte.iter().for_each(|&token| lengths[token as usize] = 1);
         let pairs = self.pairs();
         let mut merges_of = filled(Vec::new(), tokens);
-        for (rank, &(left, right)) in (0_u32..).zip(&pairs) {
-            push(&mut merges_of[left as usize], rank);
-            push(&mut merges_of[right as usize], rank);
+        for (merge, &(_, left, right)) in pairs.iter().enumerate() {
+            push(&mut merges_of[left as usize], merge);
+            push(&mut merges_of[right as usize], merge);
         }
         // A merge may come before those of its parts, so each token leads to the merges that use it.
         let mut new: Vec<TokenIndex> = self.token_of_byte.to_vec();
         while let Some(token) = new.pop() {
-            for &rank in &merges_of[token as usize] {
-                let (left, right) = pairs[rank as usize];
-                let made = self.made_by(rank);
+            for &merge in &merges_of[token as usize] {
+                let (rank, left, right) = pairs[merge];
+                let made = self.made_by(rank, left, right);
                 let [left, right] = [left, right].map(|part| lengths[part as usize]);
                 if lengths[made as usize] == 0 && left > 0 && right > 0 {
                     lengths[made as usize] = u32::saturating_add(left, right);
@@ -145,12 +182,26 @@ impl MergeTable {
         lengths
     }
 
-    /// Returns the pair of each merge in rank order.
-    fn pairs(&self) -> Vec<(TokenIndex, TokenIndex)> {
-        let mut pairs = filled((0, 0), self.count as usize);
-        for (rank, left, right) in self.ranks.pairs() {
-            pairs[rank as usize] = (left, right);
+    /// Returns the lengths of tokens, by which windows are divided.
+    fn fixed_lengths(&self) -> Option<&[u32]> {
+        if self.fixed_lengths.get().is_none() {
+            let lengths = self.lengths_by_merges();
+            let length = |token: TokenIndex| lengths.get(token as usize).copied().unwrap_or(0);
+            let is_fixed = self.pairs().into_iter().all(|(rank, left, right)| {
+                let made = length(self.made_by(rank, left, right));
+                let (left, right) = (length(left), length(right));
+                left == 0 || right == 0 || made == left.saturating_add(right)
+            });
+            // `get_or_init` could wait for a thread that a forked process does not have.
+            let _ = self.fixed_lengths.set(is_fixed.then_some(lengths));
         }
+        self.fixed_lengths.get()?.as_deref()
+    }
+
+    /// Returns the rank and the pair of each merge in rank order.
+    fn pairs(&self) -> Vec<(Rank, TokenIndex, TokenIndex)> {
+        let mut pairs = self.ranks.pairs();
+        pairs.sort_unstable();
         pairs
     }
 
@@ -172,7 +223,7 @@ impl MergeTable {
             merge_short(self, piece, &mut tokens);
         } else if piece.len() <= MAX_CACHED_PIECE {
             merge_long(self, piece, scratch, &mut tokens, &mut Interrupt::never());
-        } else if let Some(lengths) = &self.lengths {
+        } else if let Some(lengths) = self.fixed_lengths() {
             merge_in_windows(self, piece, lengths, scratch, &mut tokens, interrupt);
         } else {
             merge_long(self, piece, scratch, &mut tokens, interrupt);
@@ -204,11 +255,13 @@ impl Ranks for MergeTable {
     }
 
     #[inline(always)]
-    fn made_by(&self, rank: Rank) -> TokenIndex {
-        match &self.made {
-            None => 256 + rank,
-            Some(made) => made[rank as usize],
+    fn made_by(&self, rank: Rank, left: TokenIndex, right: TokenIndex) -> TokenIndex {
+        let Some(made) = &self.made else { return 256 + rank };
+        let token = made[rank as usize];
+        if token & SEVERAL == 0 {
+            return token;
         }
+        self.tied.get(&(left, right)).copied().unwrap_or(token & !SEVERAL)
     }
 }
 
@@ -285,7 +338,7 @@ mod tests {
             }
         }
         let table = table_of(&merges);
-        assert!(table.lengths.is_some());
+        assert!(table.fixed_lengths().is_some());
         let mut rng = Rng::new(7);
         for round in 0..400 {
             let length = MAX_CACHED_PIECE + 1 + round * 17;
@@ -293,6 +346,81 @@ mod tests {
             let piece: Vec<u8> = (0..length)
                 .map(|i| if round % 3 == 0 { rng.below(2) } else { is_run_of_a(i).into() })
                 .map(|letter| b"ab"[letter])
+                .collect();
+            assert_eq!(merged(&table, &piece), merged_at_once(&table, &piece), "round {round}");
+        }
+    }
+
+    /// Merges in any order of ranks, up to three of one rank: these are tied to the one before.
+    fn random_merges(rng: &mut Rng) -> Vec<(Merge, bool)> {
+        let mut made: Vec<(Vec<u8>, TokenIndex)> = vec![(vec![b'a'], A), (vec![b'b'], B)];
+        let mut merges: Vec<Merge> = Vec::new();
+        for _ in 0..3 + rng.below(20) {
+            let (left, right) = (rng.below(made.len()), rng.below(made.len()));
+            let text = [made[left].0.clone(), made[right].0.clone()].concat();
+            let pair = (made[left].1, made[right].1);
+            if text.len() > 12 || merges.iter().any(|&(l, r, _)| (l, r) == pair) {
+                continue;
+            }
+            let known = made.iter().find(|(bytes, _)| *bytes == text).map(|&(_, token)| token);
+            let token = known.unwrap_or(256 + made.len() as TokenIndex);
+            if known.is_none() {
+                made.push((text, token));
+            }
+            merges.insert(rng.below(merges.len() + 1), (pair.0, pair.1, token));
+        }
+        let mut ties = 0;
+        let tied = merges.into_iter().enumerate().map(|(i, merge)| {
+            ties = if i > 0 && ties < 2 && rng.below(3) == 0 { ties + 1 } else { 0 };
+            (merge, ties > 0)
+        });
+        tied.collect()
+    }
+
+    /// The rule in its plainest form, with ties.
+    fn merged_by_ranks(piece: &[u8], merges: &[(Merge, bool)]) -> Vec<TokenIndex> {
+        let mut tokens: Vec<TokenIndex> = piece.iter().map(|&byte| byte.into()).collect();
+        loop {
+            let mut rank = 0;
+            let mut best = None;
+            for &((left, right, token), is_tied) in merges {
+                rank += usize::from(!is_tied);
+                if let Some(at) = tokens.windows(2).position(|pair| pair == [left, right])
+                    && best.is_none_or(|best: (usize, usize, TokenIndex)| {
+                        (rank, at) < (best.0, best.1)
+                    })
+                {
+                    best = Some((rank, at, token));
+                }
+            }
+            let Some((_, at, token)) = best else { return tokens };
+            tokens.splice(at..at + 2, [token]);
+        }
+    }
+
+    #[test]
+    fn any_order_of_ranks_is_followed_by_all_ways_of_merging() {
+        let mut rng = Rng::new(9);
+        for round in 0..if cfg!(miri) { 1 } else { 300 } {
+            let merges = random_merges(&mut rng);
+            let mut table = MergeTable::with_room(bytes(), 300, merges.len() + 1).expect("few");
+            for &((left, right, made), is_tied) in &merges {
+                let is_new = if is_tied {
+                    table.push_tied(left, right, made)
+                } else {
+                    table.push(left, right, made)
+                };
+                assert!(is_new);
+            }
+            let piece: Vec<u8> = (0..60).map(|_| b"aab"[rng.below(3)]).collect();
+            for length in [2, 5, 11, 32, 33, 60] {
+                let expected = merged_by_ranks(&piece[..length], &merges);
+                assert_eq!(merged(&table, &piece[..length]), expected, "round {round}");
+                assert_eq!(merged_at_once(&table, &piece[..length]), expected);
+            }
+            assert!(table.fixed_lengths().is_some());
+            let piece: Vec<u8> = (0..MAX_CACHED_PIECE + 1 + rng.below(2000))
+                .map(|i| if (i / 200).is_multiple_of(2) { b'a' } else { b"ab"[rng.below(2)] })
                 .collect();
             assert_eq!(merged(&table, &piece), merged_at_once(&table, &piece), "round {round}");
         }

@@ -19,6 +19,6 @@ pub trait Ranks {
     /// Brings the rank of a pair near, for `rank`.
     fn prefetch(&self, _left: TokenIndex, _right: TokenIndex) {}
 
-    /// Returns the token that a merge makes.
-    fn made_by(&self, rank: Rank) -> TokenIndex;
+    /// Returns the token that the merge of two tokens makes, which has this rank.
+    fn made_by(&self, rank: Rank, left: TokenIndex, right: TokenIndex) -> TokenIndex;
 }

@@ -31,7 +31,7 @@ pub fn merge_short(table: &impl Ranks, piece: &[u8], tokens: &mut Vec<TokenIndex
         if lowest == NO_RANK {
             break;
         }
-        let made = table.made_by(lowest);
+        let made = table.made_by(lowest, parts[at], parts[at + 1]);
         if at > 0 {
             table.prefetch(parts[at - 1], made);
         }

@@ -27,22 +27,25 @@
 //!
 //! With `x` instead of `e`, window 2 is `cd x`. It begins as expected, so `ab cd x` is exact.
 //!
-//! Why the result is exact, if no merge uses a token that a higher rank makes (`TokenLengths`):
+//! Why the result is exact, for any order of ranks. The rule merges the pair that is first by rank
+//! and then by position. Call two tokens *stable* if merging the bytes of both, alone, gives these
+//! two.
 //!
-//! 1. Merging goes rank by rank, because a merge makes possible only merges of higher ranks. Within
-//!    a rank it goes from left to right.
-//! 2. The two sides of a place that no merge crosses do not influence each other. So two neighbours
-//!    in a result are again the result of merging their own bytes. Call such neighbours *stable*.
-//! 3. A row of tokens with only stable neighbours is the result of merging its bytes. Otherwise
-//!    some merge is the first that crosses from a token to the next. Both tokens developed alone
-//!    until then, so the same merge would cross between their own bytes, and they are not stable.
-//! 4. All neighbours in the row of taken tokens are neighbours in the result of some window. The
+//! 1. Neighbours in a result are stable: no merge crossed an edge of either, so the choice of the
+//!    next merge in their bytes was that of their bytes alone.
+//! 2. A row of tokens with only stable neighbours is the result of merging its bytes. Otherwise some
+//!    merge is the first that crosses from a token to the next. Until then, each merge inside these
+//!    two was the first of all pairs of the row, and so the first of the pairs in their bytes alone.
+//!    The crossing merge is too, so it happens between their bytes alone: they are not stable.
+//! 3. All neighbours in the row of taken tokens are neighbours in the result of some window. The
 //!    last token taken from a window and the first of the next are so because of the expectation.
+//!
+//! The lengths of tokens must be known, since they tell where the next window begins.
 
 use super::heap::{MergeScratch, merge_long};
 use super::ranks::Ranks;
 use crate::interrupt::Interrupt;
-use crate::mem::growth::{append, filled, push};
+use crate::mem::growth::{append, push};
 use crate::types::{MAX_CACHED_PIECE, TokenIndex};
 
 /// The first length of a window, and the least that it shares with the next.
@@ -63,7 +66,7 @@ struct Window {
 pub fn merge_in_windows(
     table: &impl Ranks,
     piece: &[u8],
-    lengths: &TokenLengths,
+    lengths: &[u32],
     scratch: &mut MergeScratch,
     tokens: &mut Vec<TokenIndex>,
     interrupt: &mut Interrupt<'_>,
@@ -89,7 +92,7 @@ pub fn merge_in_windows(
         let (mut taken, mut margin) = (found.len(), 0);
         while taken > 0 && margin < MARGIN_BYTES {
             taken -= 1;
-            margin += lengths.bytes[found[taken] as usize] as usize;
+            margin += lengths[found[taken] as usize] as usize;
         }
         if taken == 0 {
             window.length *= 2;
@@ -101,36 +104,4 @@ pub fn merge_in_windows(
         window = Window { start: end - margin, length: WINDOW_BYTES, first, expected };
     }
     scratch.window = found;
-}
-
-/// The lengths of tokens, as long as no merge uses a token that its own or a higher rank makes.
-pub struct TokenLengths {
-    /// In bytes; 0 if no merge has made the token yet.
-    bytes: Vec<u32>,
-    is_used: Vec<bool>,
-}
-
-impl TokenLengths {
-    pub fn new(token_of_byte: &[TokenIndex; 256], tokens: usize) -> TokenLengths {
-        let mut lengths = TokenLengths { bytes: filled(0, tokens), is_used: filled(false, tokens) };
-        for &token in token_of_byte {
-            if let Some(bytes) = lengths.bytes.get_mut(token as usize) {
-                *bytes = 1;
-                lengths.is_used[token as usize] = true;
-            }
-        }
-        lengths
-    }
-
-    /// Adds the merge of the next rank, or returns None if windows are not exact with it.
-    pub fn add(&mut self, left: TokenIndex, right: TokenIndex, made: TokenIndex) -> Option<()> {
-        let mut length_of = |part: TokenIndex| {
-            *self.is_used.get_mut(part as usize)? = true;
-            Some(self.bytes[part as usize]).filter(|&length| length > 0)
-        };
-        let length = length_of(left)?.checked_add(length_of(right)?)?;
-        let is_used = *self.is_used.get(made as usize)?;
-        self.bytes[made as usize] = length;
-        (!is_used).then_some(())
-    }
 }

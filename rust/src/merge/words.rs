@@ -75,8 +75,8 @@ impl WordNeighbours {
         }
         let mut pairs = Vec::new();
         let (mut is_base, mut base_merges) = (true, 0);
-        for (rank, (left, right)) in (0..).zip(merges.pairs()) {
-            let made = merges.made_by(rank);
+        for (rank, left, right) in merges.pairs() {
+            let made = merges.made_by(rank, left, right);
             let is_at_break = is_word_break(*tokens.get(left).last()?, tokens.get(right)[0]);
             is_base &= !is_at_break;
             if is_base {

@@ -1,5 +1,6 @@
 //! Text to ids, for Python.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use pyo3::IntoPyObjectExt;
@@ -156,12 +157,15 @@ fn literals(special_tokens: &Bound<'_, PyDict>) -> PyResult<Vec<(String, u32)>> 
 #[pymethods]
 impl TextEncoder {
     /// `splitters` are names of patterns with a scanner, or automata. Each splits the pieces of the one
-    /// before. Without any, the encoder only merges.
+    /// before. Without any, the encoder only merges. `partial` has the ids that some ids of the
+    /// vocabulary become at last.
     #[new]
+    #[pyo3(signature = (vocabulary, special_tokens, splitters, partial = HashMap::new()))]
     fn new(
         vocabulary: &Bound<'_, NativeVocabulary>,
         special_tokens: &Bound<'_, PyDict>,
         splitters: Vec<Bound<'_, PyAny>>,
+        partial: HashMap<u32, Vec<u32>>,
     ) -> PyResult<TextEncoder> {
         let vocabulary = &vocabulary.get().0;
         let splitters = splitters.iter().map(splitter).collect::<PyResult<_>>()?;
@@ -177,6 +181,7 @@ impl TextEncoder {
                 Arc::clone(&vocabulary.id_of),
                 &special,
             )
+            .expanding(|token| partial.get(&vocabulary.id_of[token as usize]).cloned())
         })?;
         Ok(TextEncoder { encoder, integers })
     }

@@ -9,7 +9,7 @@ use pyo3::types::PyTuple;
 
 use super::interrupt::caught;
 use crate::split::automaton::{Automaton, Node, Set};
-use crate::split::{Kind, Pattern, Pieces, Splitter};
+use crate::split::{self, Kind, Pattern, Pieces, Splitter};
 
 /// The automaton of a pattern.
 #[pyclass(frozen, name = "Automaton", module = "bpetite._engine._native")]
@@ -62,10 +62,26 @@ impl PatternAutomaton {
     }
 }
 
-/// Returns a splitter: by the name of a pattern, or by an automaton.
+/// The cuts of a vocabulary whose merges begin with characters.
+#[pyclass(frozen, module = "bpetite._engine._native")]
+pub struct Cuts(Arc<split::Cuts>);
+
+#[pymethods]
+impl Cuts {
+    /// `pairs` has each two characters in a row of the tokens that merges make.
+    #[new]
+    fn new(pairs: Vec<String>) -> PyResult<Cuts> {
+        caught(|| Cuts(Arc::new(split::Cuts::new(&pairs))))
+    }
+}
+
+/// Returns a splitter: by the name of a pattern, by an automaton, or by cuts.
 pub fn splitter(pattern: &Bound<'_, PyAny>) -> PyResult<Splitter> {
     if let Ok(automaton) = pattern.cast::<PatternAutomaton>() {
         return Ok(Splitter::Automaton(Arc::clone(&automaton.get().0)));
+    }
+    if let Ok(cuts) = pattern.cast::<Cuts>() {
+        return Ok(Splitter::Cuts(Arc::clone(&cuts.get().0)));
     }
     let named = Pattern::of_name(pattern.extract()?).map(Splitter::Named);
     named.ok_or_else(|| PyValueError::new_err("the pattern has no scanner"))

@@ -32,20 +32,22 @@ type JsonItems<'py> = (Bound<'py, PyString>, Bound<'py, PyString>);
 #[pymethods]
 impl NativeVocabulary {
     /// Returns the vocabulary of valid fields. `tokens` has the bytes of tokens that no merge makes;
-    /// to ignore merges, of all tokens.
+    /// to ignore merges, of all tokens. `tied` has the merges of the rank of the one before.
     #[staticmethod]
+    #[pyo3(signature = (byte_ids, tokens, merges, merge_ids, ignore_merges, tied = Vec::new()))]
     fn from_fields(
         byte_ids: [u32; 256],
         tokens: &Bound<'_, PyDict>,
         merges: &Bound<'_, PyAny>,
         merge_ids: &Bound<'_, PyAny>,
         ignore_merges: bool,
+        tied: Vec<usize>,
     ) -> PyResult<Option<NativeVocabulary>> {
         let (merges, merge_ids) = (extracted(merges)?, extracted(merge_ids)?);
         let Some(entries) = caught(|| entries(tokens))? else { return Ok(None) };
         let entries = borrowed(&entries)?;
         make(tokens.py(), merges.len(), |_| {
-            Vocabulary::from_fields(&byte_ids, &entries, &merges, &merge_ids, ignore_merges)
+            Vocabulary::from_fields(&byte_ids, &entries, &merges, &merge_ids, ignore_merges, &tied)
         })
     }
 

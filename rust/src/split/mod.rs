@@ -1,9 +1,11 @@
 //! Where pieces end.
 //!
 //! For the named patterns, `rules` go one character at a time and are the reference, and `window`
-//! does 64 bytes at a time. For any other pattern, `automaton` has one mechanism.
+//! does 64 bytes at a time. For any other pattern, `automaton` has one mechanism. Without a pattern,
+//! `cuts` follow from the merges.
 
 pub mod automaton;
+mod cuts;
 mod rules;
 pub mod unicode;
 mod window;
@@ -13,6 +15,8 @@ use std::sync::Arc;
 use crate::mem::prefetch;
 use crate::simd::{Instructions, Isa, Work};
 use automaton::{Automaton, Reading};
+pub use cuts::Cuts;
+use cuts::FindCuts;
 use rules::Rules;
 use unicode::{LETTER, LOWER, NEWLINE, NUMBER, UPPER, WHITESPACE, classes};
 use window::Window;
@@ -49,13 +53,14 @@ impl Pattern {
 pub enum Splitter {
     Named(Pattern),
     Automaton(Arc<Automaton>),
+    Cuts(Arc<Cuts>),
 }
 
 impl Splitter {
     /// Returns whether a piece may have several words.
     pub fn may_join_words(&self) -> bool {
         match self {
-            Splitter::Named(_) => false,
+            Splitter::Named(_) | Splitter::Cuts(_) => false,
             Splitter::Automaton(automaton) => automaton.may_join_words,
         }
     }
@@ -66,6 +71,7 @@ impl Splitter {
 pub enum Kind<'a> {
     Named(Pattern),
     Automaton(&'a Automaton),
+    Cuts(&'a Cuts),
 }
 
 impl<'a> From<&'a Splitter> for Kind<'a> {
@@ -73,6 +79,7 @@ impl<'a> From<&'a Splitter> for Kind<'a> {
         match splitter {
             Splitter::Named(pattern) => Kind::Named(*pattern),
             Splitter::Automaton(automaton) => Kind::Automaton(automaton),
+            Splitter::Cuts(cuts) => Kind::Cuts(cuts),
         }
     }
 }
@@ -142,6 +149,7 @@ impl<'a> Pieces<'a> {
         let pattern = match kind {
             Kind::Named(pattern) => pattern,
             Kind::Automaton(automaton) => return pieces.next_ends_by(automaton, ends),
+            Kind::Cuts(cuts) => return pieces.next_cuts(cuts, ends),
         };
         match pattern {
             Pattern::Gpt2 => isa.run(FindEnds::<GPT2> { pieces, ends }),
@@ -178,10 +186,26 @@ impl<'a> Pieces<'a> {
         count
     }
 
+    fn next_cuts(&mut self, cuts: &Cuts, ends: &mut [u32]) -> usize {
+        let mut count = 0;
+        while ends.len() - count >= MIN_ROOM {
+            if self.at >= self.rules.text.len() {
+                let Some((&end, others)) = self.text_ends.split_first() else { break };
+                self.rules.text = &self.rules.whole[..end as usize];
+                self.text_ends = others;
+                continue;
+            }
+            let (text, at, room) = (self.rules.text, self.at, &mut ends[count..]);
+            count += self.isa.run(FindCuts { cuts, text, at, ends: room });
+            self.at = ends[count - 1] as usize;
+        }
+        count
+    }
+
     /// Returns whether no match has these two characters around `at`, or they are a safe split.
     pub fn is_apart(&self, at: usize) -> bool {
         match self.kind {
-            Kind::Named(_) => self.is_safe_split(at),
+            Kind::Named(_) | Kind::Cuts(_) => self.is_safe_split(at),
             Kind::Automaton(automaton) => automaton.is_apart(self.rules.text, at),
         }
     }
@@ -203,6 +227,7 @@ impl<'a> Pieces<'a> {
         let pattern = match self.kind {
             Kind::Named(pattern) => pattern,
             Kind::Automaton(automaton) => return automaton.is_safe_split(text, at),
+            Kind::Cuts(cuts) => return cuts.is_safe_split(text, at),
         };
         if at == 0 || at >= text.len() || text[at] & 0xC0 == 0x80 {
             return false;

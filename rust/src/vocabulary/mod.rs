@@ -33,21 +33,27 @@ impl Vocabulary {
     /// Returns the vocabulary of valid merges, or None if they are too many.
     ///
     /// `bytes_of` has the ids and the bytes of tokens that no merge makes; with `ignore_merges`, of
-    /// all tokens.
+    /// all tokens. `tied` has the merges of the rank of the one before, in ascending order.
     pub fn from_fields(
         byte_ids: &[u32; 256],
         bytes_of: &[(u32, &[u8])],
         pairs: &[(u32, u32)],
         made: &[u32],
         ignore_merges: bool,
+        tied: &[usize],
     ) -> Option<Vocabulary> {
         let index = IdIndex::new(all_ids(byte_ids, made, bytes_of));
         let token_of_byte = index.tokens_of(byte_ids)?;
         let mut table = MergeTable::with_room(token_of_byte, index.id_of.len(), pairs.len())?;
         let mut merges = with_room(pairs.len());
-        for (&(left, right), &id) in pairs.iter().zip(made) {
+        let mut tied = tied.iter().peekable();
+        for (merge, (&(left, right), &id)) in pairs.iter().zip(made).enumerate() {
             let [left, right, made] = index.tokens_of(&[left, right, id])?;
-            table.push(left, right, made);
+            if tied.next_if_eq(&&merge).is_some() {
+                table.push_tied(left, right, made);
+            } else {
+                table.push(left, right, made);
+            }
             merges.push((left, right, made));
         }
         if ignore_merges {
@@ -309,7 +315,7 @@ mod tests {
         ignore_merges: bool,
     ) -> Vocabulary {
         let byte_ids = std::array::from_fn(|byte| byte as u32);
-        Vocabulary::from_fields(&byte_ids, others, pairs, made, ignore_merges).unwrap()
+        Vocabulary::from_fields(&byte_ids, others, pairs, made, ignore_merges, &[]).unwrap()
     }
 
     #[test]

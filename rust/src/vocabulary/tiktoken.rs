@@ -128,7 +128,7 @@ impl Ranks for AnyJoin<'_> {
         token.filter(|&token| token != self.but).unwrap_or(NO_RANK)
     }
 
-    fn made_by(&self, rank: Rank) -> TokenIndex {
+    fn made_by(&self, rank: Rank, _: TokenIndex, _: TokenIndex) -> TokenIndex {
         rank
     }
 }

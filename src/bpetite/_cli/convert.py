@@ -34,7 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--to",
         dest="output_format",
-        choices=[each for each in FORMATS if each != "tekken"],
+        choices=[each for each in FORMATS if each not in ("tekken", "sentencepiece")],
         help="the format of OUT (default: tiktoken if the name ends in .tiktoken, gpt2 for "
         "vocab.json, huggingface for tokenizer.json or an existing folder, else bpetite)",
     )

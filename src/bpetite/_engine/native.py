@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import accumulate, count
 from typing import TYPE_CHECKING, Any
 
 from bpetite import _progress
@@ -19,7 +20,7 @@ from bpetite._engine.contract import FREE_LEARNING
 from bpetite._engine.staged import StagedEncoder, merge_of
 from bpetite._pattern_tree import byte_tree, pattern_tree
 from bpetite._piece_records import Totals
-from bpetite._pretokenizer import PATTERNS, TIKTOKEN_CL100K, cuts_of
+from bpetite._pretokenizer import MATCH_ALL, PATTERNS, TIKTOKEN_CL100K, cuts_of
 from bpetite._progress import Reporter
 from bpetite._vocabulary import NO_STAGES, Pair, Vocabulary, lazy_property
 
@@ -38,7 +39,7 @@ _NAME_OF_PATTERN = {
     TIKTOKEN_CL100K: "cl100k_base",
 }
 
-Splitter = str | _native.Automaton
+Splitter = str | _native.Automaton | _native.Cuts
 
 _MAX_PATTERNS = 16
 """The most patterns in turn: it bounds the time in which their automata are made."""
@@ -91,9 +92,12 @@ def splitters_of(vocabulary: Vocabulary) -> tuple[tuple[Splitter, ...], str]:
     if stages.has_words or not {*steps} <= {"isolated", "bytes"}:
         return (), "its tokenizer.json has stages that only Python follows"
     count = steps.index("bytes") if "bytes" in steps else len(patterns)
+    cuts = (_native.Cuts([*vocabulary.glued]),) if stages.byte_fallback else ()
+    if cuts and patterns == (MATCH_ALL,):
+        return cuts, ""
     firsts, reason = native_splitters_of(*patterns[:count])
     others, other_reason = native_splitters_of(*patterns[count:], of_bytes=True)
-    return (*firsts, *others), reason or other_reason
+    return (*firsts, *others, *cuts), reason or other_reason
 
 
 def regex_reason(vocabulary: Vocabulary) -> str | None:
@@ -126,10 +130,51 @@ def native_form(vocabulary: Vocabulary) -> _native.NativeVocabulary | None:
     )
 
 
+def character_form(
+    vocabulary: Vocabulary,
+) -> tuple[_native.NativeVocabulary | None, dict[int, list[int]]]:
+    """Return the native form of a vocabulary whose merges begin with characters.
+
+    Its merges begin with bytes, and those that make the characters come first. Such a merge joins
+    bytes of one character only, so all other merges find the characters as they would without.
+    What is left of a character without a token may be several bytes with an id of no token. The
+    second value has the ids of these bytes.
+    """
+    byte_ids, tokens = vocabulary.byte_ids, vocabulary.ordinary_tokens
+    id_of = {bytes([byte]): id for byte, id in enumerate(byte_ids)}
+    merges: list[Pair] = []
+    made: list[int] = []
+    partial: dict[int, list[int]] = {}
+    new_ids = count(vocabulary.n_vocab)
+    for id, token in tokens.items():
+        if len(token) == 1 or len(token.decode("utf-8")) > 1:
+            continue
+        for part in accumulate(bytes([byte]) for byte in token):
+            if part not in id_of:
+                id_of[part] = id if part == token else next(new_ids)
+                merges.append((id_of[part[:-1]], byte_ids[part[-1]]))
+                made.append(id_of[part])
+            if part != token and len(part) > 1:
+                partial[id_of[part]] = [byte_ids[byte] for byte in part]
+    form = _native.NativeVocabulary.from_fields(
+        byte_ids,
+        dict(vocabulary.other_tokens),
+        [*merges, *vocabulary.merges],
+        [*made, *vocabulary.merge_ids],
+        False,
+        [len(merges) + merge for merge in vocabulary.stages.tied],
+    )
+    return form, partial
+
+
 def make_text_encoder(vocabulary: Vocabulary) -> contract.TextEncoder:
     # Python splits text if only `regex` can.
     splitters, reason = splitters_of(vocabulary)
-    native_vocabulary = native_form(vocabulary)
+    partial: dict[int, list[int]] = {}
+    if vocabulary.stages.byte_fallback:
+        native_vocabulary, partial = character_form(vocabulary)
+    else:
+        native_vocabulary = native_form(vocabulary)
     if native_vocabulary is None:
         return python.TextEncoder(vocabulary)
     if vocabulary.stages.has_words:
@@ -138,6 +183,7 @@ def make_text_encoder(vocabulary: Vocabulary) -> contract.TextEncoder:
         native_vocabulary,
         dict(vocabulary.special_tokens),
         () if reason else splitters,
+        partial,
     )
     if reason:
         return python.TextEncoder(vocabulary, merge_of(vocabulary, encoder), _warning_of(reason))
@@ -181,7 +227,9 @@ class TokenJoiner(python.TokenJoiner):
         return super().offsets(ids, in_bytes) if offsets is None else offsets
 
 
-make_token_joiner = TokenJoiner
+def make_token_joiner(vocabulary: Vocabulary) -> contract.TokenJoiner:
+    joiner = TokenJoiner(vocabulary)
+    return python.StrippingJoiner(joiner) if vocabulary.stages.strips_start else joiner
 
 
 def count_pieces(

@@ -22,11 +22,12 @@ from bpetite._engine.fallback import REASON, count_work
 from bpetite._engine.trusted import first_tokens, segments
 from bpetite._pretokenizer import Pretokenizer
 from bpetite._progress import Reporter
-from bpetite._stages import StagedSplitter, splitter_of
+from bpetite._stages import SEGMENT, TEXT, StagedSplitter, splitter_of
 from bpetite._tracing import Tracer
 from bpetite._vocabulary import Pair, Vocabulary
 
 if TYPE_CHECKING:
+    from bpetite._engine import contract
     from bpetite._engine.contract import PlainState
 
 T = TypeVar("T")
@@ -117,6 +118,13 @@ class TextEncoder:
         encoder._use(special_tokens)
         return encoder
 
+    def starting(self, start: int) -> TextEncoder:
+        """Return an encoder for texts that begin elsewhere, as in `_stages`."""
+        encoder = copy(self)
+        if isinstance(self._splitter, StagedSplitter):
+            encoder._splitter = self._splitter.starting(start)
+        return encoder
+
     def first_special(self, text: str) -> tuple[str, int] | None:
         if found := self._splitter.first(text):
             text.encode("utf-8")  # a lone surrogate is the error that counts
@@ -149,18 +157,21 @@ class TextEncoder:
             tracer = Tracer(self._vocabulary, ())
         ids: list[int] = []
         offsets: list[int] = []
+        encoder, start = self, splitter.start if isinstance(splitter, StagedSplitter) else TEXT
         for text, starts, literal in segments(parts, splitter):
-            segment_ids = self.encode(text, True)
+            segment_ids = encoder.encode(text, True)
             if tracer is None:
                 tokens = map(self._vocabulary.tokens.bytes_of.__getitem__, segment_ids)
                 firsts = first_tokens(text, starts, tokens)
             else:
-                begins = tracer.offsets(text, segment_ids, in_bytes=False)
+                begins = tracer.offsets(text, segment_ids, in_bytes=False, start=start)
                 firsts = [bisect_left(begins, start) if start else 0 for start in starts]
             offsets += (len(ids) + first for first in firsts)
             ids += segment_ids
             if literal is not None:
                 ids.append(self._special_tokens[literal])
+                if start != SEGMENT and tracer is not None:
+                    encoder, start = self.starting(SEGMENT), SEGMENT
         offsets.append(len(ids))
         return (as_array(ids, item_size), as_array(offsets, 8)) if item_size else (ids, offsets)
 
@@ -207,7 +218,37 @@ class TokenJoiner:
         return byte_offsets(ids, bytes_of) if in_bytes else character_offsets(ids, bytes_of)
 
 
-make_token_joiner = TokenJoiner
+class StrippingJoiner:
+    """A `contract.TokenJoiner` that strips a space at the start of each text.
+
+    >>> joiner = StrippingJoiner(TokenJoiner(Vocabulary(((32, 98),), {}, "[a-z]+")))
+    >>> joiner.text([256, 256], "strict"), joiner.offsets([256, 256], True)
+    ('b b', [0, 1])
+    """
+
+    def __init__(self, joiner: contract.TokenJoiner) -> None:
+        self._joiner = joiner
+
+    def join(self, ids: Iterable[int], skip_special_tokens: bool = False) -> bytes:
+        return self._joiner.join(ids, skip_special_tokens).removeprefix(b" ")
+
+    def text(self, ids: Iterable[int], errors: str, skip_special_tokens: bool = False) -> str:
+        return self._joiner.text(ids, errors, skip_special_tokens).removeprefix(" ")
+
+    def characters(self, ids: memoryview) -> int:
+        return self._joiner.characters(ids)
+
+    def offsets(self, ids: Ids, in_bytes: bool) -> Ids:
+        offsets = self._joiner.offsets(ids, in_bytes)
+        if not self._joiner.join(ids).startswith(b" "):
+            return offsets
+        moved = [max(offset - 1, 0) for offset in offsets]
+        return moved if isinstance(offsets, list) else as_array(moved, 8)
+
+
+def make_token_joiner(vocabulary: Vocabulary) -> contract.TokenJoiner:
+    joiner = TokenJoiner(vocabulary)
+    return StrippingJoiner(joiner) if vocabulary.stages.strips_start else joiner
 
 
 def learn_merges(counts: Counts, limit: int, learning: Learning = FREE_LEARNING) -> list[Pair]:

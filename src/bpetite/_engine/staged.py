@@ -14,7 +14,7 @@ from bpetite._engine import python
 from bpetite._engine.arrays import as_array
 from bpetite._stages import StagedSplitter
 from bpetite._unicode import are_nfc, form_changes, is_nfc, with_changes
-from bpetite._vocabulary import IMPOSSIBLE_BYTES, Vocabulary
+from bpetite._vocabulary import IMPOSSIBLE_BYTES, Vocabulary, is_encodable
 
 if TYPE_CHECKING:
     from bpetite._engine import _native
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 _LOOK_AROUND = ("Strip", "Prepend", "Replace")
 """Normalizers that may leave a text as it is, and yet change a part of it."""
+
+
+_FIRST_PIECE_CHARACTERS = 64
+"""The start of a text in which its first piece is searched."""
 
 
 class StagedEncoder(python.TextEncoder):
@@ -37,21 +41,25 @@ class StagedEncoder(python.TextEncoder):
         self._ordinary = encoder.with_special_tokens({})
         self._is_nfc = vocabulary.normalizers == (("NFC",),)
         self._has_space = "space" in vocabulary.stages.steps
+        self._has_characters = vocabulary.stages.byte_fallback
         self._dropped = _dropped(vocabulary)
         super().__init__(vocabulary, merge_of(vocabulary, encoder), None)
 
     def _use(self, special_tokens: Mapping[str, int]) -> None:
         super()._use(special_tokens)
         assert isinstance(self._splitter, StagedSplitter)
-        self._native = self._native.with_special_tokens(dict(special_tokens))
+        stages = self._vocabulary.stages
+        found = dict(special_tokens)
+        for literal, flags in stages.flags:
+            if "control" in flags:
+                found.pop(literal, None)
+        self._native = self._native.with_special_tokens(found)
         # Tells whether a text has a literal of any search, or of the native encoder's.
-        texts = {*special_tokens, *self._splitter.searched}
+        texts = {*found, *self._splitter.searched}
         self._finder = self._native.with_special_tokens(dict.fromkeys(texts, 0))
         # Whether the native encoder finds literals in normal text as they are to be found.
-        stages = self._vocabulary.stages
-        looks_around = self._has_space or any(
-            name in _LOOK_AROUND for name, *_ in stages.normalizers
-        )
+        looks_around = self._has_space or stages.byte_fallback
+        looks_around |= any(name in _LOOK_AROUND for name, *_ in stages.normalizers)
         flagged = {literal for literal, _ in stages.flags}
         self._finds_literals = not looks_around and flagged.isdisjoint(special_tokens)
 
@@ -122,19 +130,61 @@ class StagedEncoder(python.TextEncoder):
         ]
         return memoryview(bytearray().join(parts)).cast(ids.format)
 
+    def _first_piece(self, text: Text, ordinary: bool) -> tuple[str, str] | None:
+        """Return the first piece of a text that only gets a space, without it and with it.
+
+        All else of the text is as it is, so the native encoder reads it where it stands. None for
+        other texts.
+        """
+        splits = self._pretokenizer.raw_splits if self._has_characters else None
+        if splits is None or not isinstance(text, (str, bytes)):
+            return None
+        has_other = "\u2581" in text if isinstance(text, str) else b"\xe2\x96\x81" in text
+        if has_other or not (ordinary or self._has_no_literal(text)):
+            return None
+        start = text[:_FIRST_PIECE_CHARACTERS]
+        if isinstance(start, bytes):
+            start = start.decode("utf-8", "ignore")
+        first = start[: splits.first(start)]
+        if not first or not is_encodable(first):
+            return None
+        return first, self._splitter.normalized(first)
+
+    def _has_no_literal(self, text: Text) -> bool:
+        assert isinstance(self._splitter, StagedSplitter)
+        return self._splitter.shows_literals and self._finder.first_special(text) is None
+
     def encode(self, text: Text, ordinary: bool = False, threads: int = 1) -> list[int]:
+        if (pieces := self._first_piece(text, ordinary)) is not None:
+            first, spaced = pieces
+            ids = self._native.encode(text, True, threads)
+            if first != spaced:
+                ids[: self._native.count(first, True)] = self._native.encode(spaced, True)
+            return ids
         plain = self._plain(text, ordinary)
         if plain is None:
             return self._by_segments(text, 4, ordinary).tolist()
         return self._native.encode(plain, ordinary, threads)
 
     def count(self, text: Text, ordinary: bool = False) -> int:
+        if (pieces := self._first_piece(text, ordinary)) is not None:
+            count = self._native.count
+            first, spaced = pieces
+            return count(text, True) - count(first, True) + count(spaced, True)
         plain = self._plain(text, ordinary)
         if plain is None:
             return len(self._by_segments(text, 4, ordinary))
         return self._native.count(plain, ordinary)
 
     def encode_array(self, text: Text, ordinary: bool, item_size: int, threads: int) -> memoryview:
+        if (pieces := self._first_piece(text, ordinary)) is not None:
+            first, spaced = pieces
+            ids = self._native.encode_array(text, True, item_size, threads)
+            if first == spaced:
+                return ids
+            new = self._native.encode_array(spaced, True, item_size, 1)
+            rest = ids[self._native.count(first, True) :]
+            return memoryview(bytearray().join((new, rest))).cast(ids.format)
         plain = self._plain(text, ordinary)
         if plain is None:
             return self._by_segments(text, item_size, ordinary)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from bpetite._arguments import (
@@ -18,6 +18,7 @@ from bpetite._arguments import (
     segments_of,
 )
 from bpetite._pretokenizer import ChunkSplitter
+from bpetite._stages import INSIDE, SEGMENT, TEXT
 from bpetite._streaming.byte_decoders import unfinished
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ class TextSource(NamedTuple):
     tokenizer: MakesEncodeStreams
     options: Mapping[str, Any]
     """The arguments of `encode_stream`, which a pickled stream keeps."""
-    encoder: TextEncoder
+    encoders: Sequence[TextEncoder]
+    """Of texts that begin as TEXT, SEGMENT and INSIDE say."""
     splitter: ChunkSplitter
     frame: Frame
     replaces: bool
@@ -50,14 +52,20 @@ class TextSource(NamedTuple):
     split: Callable[[str], Iterator[tuple[str, str | None]]]
     """Yields the text before each literal of a trusted segment, and the literal; None at the end"""
 
-    def encode(self, data: bytes, ordinary: int) -> list[int]:
+    def encode(self, data: bytes, ordinary: int, start: int) -> list[int]:
         """Return the ids of UTF-8 in whose first `ordinary` bytes no literal counts."""
         if not ordinary:
-            return self.encoder.encode(data)
+            return self.encoders[start].encode(data)
         data.decode()  # an error has its position in all of them
         segments = [data[:ordinary].decode(), Trusted(data[ordinary:].decode())]
-        ids: list[int] = self.encoder.encode_parts(segments, 0)[0]
+        ids: list[int] = self.encoders[start].encode_parts(segments, 0)[0]
         return ids
+
+    def start_behind(self, data: bytes, ordinary: int) -> int:
+        """Return where text begins behind such a text."""
+        if self.encoders[SEGMENT] is self.encoders[INSIDE]:
+            return SEGMENT  # as at any place
+        return SEGMENT if self.splitter.ends_in_literal(data[ordinary:]) else INSIDE
 
 
 class EncodeStream:
@@ -87,7 +95,7 @@ class EncodeStream:
 
     __slots__ = (
         "_literals_searched", "_ordinary", "_pending", "_prefix_ids",
-        "_searched", "_size", "_source", "_unfinished",
+        "_searched", "_size", "_source", "_start", "_unfinished",
     )  # fmt: skip
 
     def __init__(self, source: TextSource, /) -> None:
@@ -108,6 +116,7 @@ class EncodeStream:
         self._unfinished: Any = b""
         # The offsets up to which it has no split, and no literal that is complete.
         self._searched = self._literals_searched = 0
+        self._start = TEXT  # where the pending text begins
 
     def step(self, text: Text | Iterable[str]) -> list[int]:
         """Return the ids that are final now and were not before.
@@ -134,19 +143,27 @@ class EncodeStream:
         del pending[self._size :]
         pending += data
         end, literals_searched = self._final_end(pending)
-        ordinary, ids = self._ordinary, []
+        ordinary, start, ids = self._ordinary, self._start, []
         if end:
             final = bytes(memoryview(pending)[:end])
             source = self._source
-            ids = source.encode(final, ordinary) if ordinary else source.encoder.encode(final)
+            ids = source.encode(final, ordinary, start)
+            start = source.start_behind(final, ordinary)
         if self._prefix_ids:
             ids = [*self._prefix_ids, *ids]
         rest = pending[end:] if end else pending
-        self._keep(rest, len(rest), max(ordinary - end, 0), begun, literals_searched - end)
+        size, ordinary = len(rest), max(ordinary - end, 0)
+        self._keep(rest, size, ordinary, begun, literals_searched - end, start)
         return ids
 
     def _keep(
-        self, rest: bytearray, size: int, ordinary: int, begun: str | bytes, searched: int
+        self,
+        rest: bytearray,
+        size: int,
+        ordinary: int,
+        begun: str | bytes,
+        searched: int,
+        start: int,
     ) -> None:
         """Take a new pending text, in which literals are found up to `searched`."""
         # As in `reset`, no call comes between the fields.
@@ -156,10 +173,10 @@ class EncodeStream:
         self._ordinary = ordinary
         self._unfinished = begun
         self._literals_searched = searched
+        self._start = start
 
     def _step_segments(self, segments: list[str]) -> list[int]:
-        source = self._source
-        encode = source.encoder.encode
+        source, start = self._source, self._start
         if source.replaces:
             segments = parts_of(segments, "replace")
         raise_in_part(segments)
@@ -173,15 +190,17 @@ class EncodeStream:
             for before, literal in source.split(segment) if is_trusted else [(segment, None)]:
                 texts.append(before)
                 if literal is not None:
-                    ids += encode("".join(texts), True)
+                    ids += source.encoders[start].encode("".join(texts), True)
+                    start = SEGMENT
                     ids.append(source.id_of[literal])
                     texts = []
         data = "".join(texts).encode()
         end = source.ordinary_splitter().last_split(data)
-        ids += encode(data[:end], True)
+        ids += source.encoders[start].encode(data[:end], True)
+        start = INSIDE if end else start
         rest = bytearray(data[end:])
         size = len(rest)
-        self._keep(rest, size, size, b"", size)
+        self._keep(rest, size, size, b"", size, start)
         return ids
 
     def _final_end(self, pending: bytearray) -> tuple[int, int]:
@@ -201,7 +220,7 @@ class EncodeStream:
         """
         source, pending = self._source, self.pending
         text = replaced(pending).encode() if source.replaces else pending
-        ids = source.encode(text, self._ordinary)
+        ids = source.encode(text, self._ordinary, self._start)
         ids = [*self._prefix_ids, *ids, *source.frame[1]]
         self.reset()
         return ids
@@ -226,6 +245,7 @@ class EncodeStream:
         other._ordinary = self._ordinary
         other._unfinished = self._unfinished
         other._searched = self._searched
+        other._start = self._start
         other._literals_searched = self._literals_searched
         return other
 
@@ -237,7 +257,7 @@ class EncodeStream:
     def __reduce__(self) -> tuple[object, ...]:
         # The vocabulary is pickled too, but once for all streams that are pickled together.
         source, pending = self._source, bytes(self._pending[: self._size])
-        state = self._prefix_ids, pending, self._unfinished, self._ordinary
+        state = self._prefix_ids, pending, self._unfinished, self._ordinary, self._start
         return _unpickled, (source.tokenizer, source.options, *state)
 
     def __repr__(self) -> str:
@@ -291,6 +311,7 @@ def _unpickled(
     pending: bytes,
     begun: str | bytes,
     ordinary: int,
+    start: int,
 ) -> EncodeStream:
     stream = tokenizer.encode_stream(**options)
     stream._prefix_ids = prefix_ids
@@ -298,4 +319,5 @@ def _unpickled(
     stream._size = len(pending)
     stream._unfinished = begun
     stream._ordinary = ordinary
+    stream._start = start
     return stream

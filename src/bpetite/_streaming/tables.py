@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Hashable
 from typing import Any, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
-from bpetite._streaming.byte_decoders import ByteDecoder, Utf8Decoder
+from bpetite._streaming.byte_decoders import ByteDecoder, TextStartDecoder, Utf8Decoder
 from bpetite._vocabulary import TokenTable, lazy_property
 
 # The transitions that the streams of one table cache, some 16 MB. Beyond it the cache is cleared.
@@ -108,6 +108,12 @@ class StreamTable:
         """The id of each special token that can be skipped, by its bytes."""
         bytes_of = self._vocabulary.tokens.bytes_of
         return {bytes_of[id]: id for id in self._vocabulary.skipped_ids}
+
+
+def stripping_decoder(vocabulary: HasTokens, table: TokenTable, errors: str) -> ByteDecoder:
+    """Return the byte decoder of a vocabulary that strips a space at the start of each text."""
+    skipped = frozenset(() if table is vocabulary.tokens else vocabulary.skipped_ids)
+    return TextStartDecoder(Utf8Decoder(table, errors), table.bytes_of, skipped, {}, " ", 1)
 
 
 class TokenSource:

@@ -115,6 +115,11 @@ def pieces_of(
             "the merges of this vocabulary cannot be explained: the tokens of its bytes depend on "
             "their place in a word (end_of_word_suffix, continuing_subword_prefix or unk_token)"
         )
+    if vocabulary.stages.byte_fallback:
+        raise ValueError(
+            "the merges of this vocabulary cannot be explained: it has byte fallback, so they "
+            "begin with characters, and not with bytes"
+        )
     special_tokens = {literal: tokenizer.special_tokens[literal] for literal in literals}
     encoder = TextEncoder(vocabulary, list, None)  # nothing is merged
     return encoder.with_special_tokens(special_tokens).pieces(text)

@@ -37,6 +37,12 @@ def _rows(vocabulary: Vocabulary) -> Iterator[tuple[str, str]]:
         yield "normalizers", ", ".join(shown)
     if stages.steps:
         yield "steps", ", ".join(stages.steps)
+    if stages.byte_fallback:
+        yield "byte fallback", "merges begin with characters; one without a token is its bytes"
+    if stages.metaspace:
+        yield "metaspace", stages.metaspace
+    if stages.strips_start:
+        yield "decoding strips", "a space at the start"
     flags: dict[tuple[str, ...], list[str]] = {}
     for literal, each in stages.flags:
         flags.setdefault(each, []).append(literal)

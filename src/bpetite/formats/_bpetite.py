@@ -25,7 +25,7 @@ from bpetite._vocabulary import (
 )
 from bpetite.formats._files import ALL_IDS, MAX_FILE_BYTES, SourceFile, shown
 from bpetite.formats._format import Format, Source
-from bpetite.formats._stage_fields import check_first_tokens, read_stages
+from bpetite.formats._stage_fields import check_characters, check_first_tokens, read_stages
 
 
 class Bpetite(Format):
@@ -318,6 +318,8 @@ def _read_2(file: SourceFile, document: dict[str, Any]) -> Vocabulary:
         check_absent_bytes(absent_bytes, ids, has_unknown)
     if vocabulary.stages.has_words:
         check_first_tokens(file, vocabulary.stages, vocabulary.id_of)
+    if vocabulary.stages.byte_fallback:
+        check_characters(file, vocabulary)
     return vocabulary
 
 

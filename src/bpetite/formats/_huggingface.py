@@ -7,10 +7,11 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from bpetite._pretokenizer import MATCH_ALL
 from bpetite._vocabulary import Vocabulary
 from bpetite.formats._files import SourceFile
 from bpetite.formats._format import Format, Source, check_round_trip
-from bpetite.formats._huggingface_read import MATCH_ALL, PRE_TOKENIZERS, read
+from bpetite.formats._huggingface_read import PRE_TOKENIZERS, read
 from bpetite.formats._huggingface_write import to_bytes
 from bpetite.formats._model_folder import in_folder, settings_files
 from bpetite.formats._portable_regex import to_portable

@@ -13,7 +13,7 @@ from typing import Any
 
 from bpetite._automaton import automaton_of
 from bpetite._engine import ENGINE
-from bpetite._pretokenizer import GPT2_PATTERN
+from bpetite._pretokenizer import GPT2_PATTERN, MATCH_ALL
 from bpetite._stages import FLAGS, FORMS, normalized_literals
 from bpetite._unicode import WORD_SET
 from bpetite._unicode.byte_characters import is_byte_character, to_bytes, to_characters
@@ -22,6 +22,7 @@ from bpetite._vocabulary import (
     BYTE_COUNT,
     IMPOSSIBLE_BYTES,
     NO_STAGES,
+    ONE_SPACE,
     Stages,
     Vocabulary,
     check_absent_bytes,
@@ -31,9 +32,6 @@ from bpetite._vocabulary import (
 )
 from bpetite.formats._files import MAX_FILE_BYTES, SourceFile, shown
 from bpetite.formats._portable_regex import cutting, to_portable
-
-MATCH_ALL = r"[\s\S]+"
-"""The pattern that leaves a text in one piece."""
 
 VERSION_PREFIX = "#version"
 """The beginning of the first line of merges.txt."""
@@ -72,12 +70,14 @@ def read(file: SourceFile) -> Vocabulary:
         truncation=(None,),
         padding=(None,),
     )
+    if file.checked_object(document.get("model"), "model").get("byte_fallback"):
+        return _with_byte_fallback(file)
     normalizers = _normalizers(file)
     patterns, steps = _splits(file)
     decoder = _typed(file, document.get("decoder"), "decoder", "ByteLevel")
     file.check_fields(decoder, "decoder", _BYTE_LEVEL_FIELDS)
     model = file.checked_object(document.get("model"), "model")
-    _check_settings(file, model)
+    _check_settings(file, model, byte_fallback=(False, None))
     vocab = file.checked_object(model.get("vocab"), "model.vocab")
     file.check_ids(vocab, "model.vocab")
     words = _words(file, model, vocab)
@@ -462,7 +462,7 @@ def _template(
 # The model
 
 
-def _check_settings(file: SourceFile, model: dict[str, Any]) -> None:
+def _check_settings(file: SourceFile, model: dict[str, Any], **others: tuple[Any, ...]) -> None:
     file.check_fields(
         {"type": "BPE", **model},  # old files lack the type; a model with merges is BPE
         "model",
@@ -470,8 +470,7 @@ def _check_settings(file: SourceFile, model: dict[str, Any]) -> None:
         type=("BPE",),
         dropout=(None, 0, 0.0),
         fuse_unk=(False, True, None),
-        byte_fallback=(False, None),
-        ignore_merges=(False, True, None),
+        **{"ignore_merges": (False, True, None), **others},
     )
 
 
@@ -563,6 +562,167 @@ def _pairs_of_strings(merges: list[Any]) -> list[tuple[str, str]]:
     if {*map(type, merges)} == {list} and {*map(type, chain.from_iterable(merges))} <= {str}:
         return [(merge[0], merge[1]) for merge in merges if len(merge) == 2]
     return []
+
+
+# Byte fallback
+
+_SPACE = "\u2581"
+_PREPEND = {"type": "Prepend", "prepend": _SPACE}
+_REPLACE = {"type": "Replace", "pattern": {"String": " "}, "content": _SPACE}
+_DECODERS = (
+    {"type": "Replace", "pattern": {"String": _SPACE}, "content": " "},
+    {"type": "ByteFallback"},
+    {"type": "Fuse"},
+)
+_STRIP = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
+
+
+def _with_byte_fallback(file: SourceFile) -> Vocabulary:
+    """Return the vocabulary of a model that has bytes for characters without a token.
+
+    Its tokens spell a space as U+2581. Here they have spaces, and texts keep theirs.
+    """
+    document = file.document
+    model = document["model"]
+    _check_settings(
+        file,
+        model,
+        byte_fallback=(True,),
+        ignore_merges=(False, None),
+        continuing_subword_prefix=(None, ""),
+        end_of_word_suffix=(None, ""),
+    )
+    if not isinstance(model.get("unk_token"), (str, type(None))):
+        file.refuse("model.unk_token", model["unk_token"], "a string or null")
+    normalizers = _space_normalizers(file)
+    metaspace, patterns, steps = _space_splits(file, bool(normalizers))
+    decoders = [stage for stage, _ in _stages(file, "decoder", "decoders")]
+    if decoders not in ([*_DECODERS], [*_DECODERS, _STRIP]):
+        wanted = "a Replace of U+2581 by a space, ByteFallback, Fuse, and perhaps a Strip"
+        file.refuse("decoder", document.get("decoder"), wanted)
+    vocab = file.checked_object(model.get("vocab"), "model.vocab")
+    file.check_ids(vocab, "model.vocab")
+    byte_of = {f"<0x{byte:02X}>": byte for byte in range(BYTE_COUNT)}
+    for text in byte_of:
+        if text not in vocab:
+            wanted = "a token for each byte, or tokenizers has unk_token for some characters"
+            file.refuse("model.vocab", f"none for {text}", wanted)
+    pairs = _pairs(file, model.get("merges"), vocab, "")
+    merged = {*chain.from_iterable(pairs), *_joined(pairs, 0)}
+    for text in merged:
+        if text in byte_of or " " in text:
+            wanted = "merges of tokens of characters without a space"
+            file.refuse("model.merges", text, wanted)
+    added = _added_tokens(file, document.get("added_tokens", []), vocab)
+    special_tokens = {token["content"]: token["id"] for token in added}
+    for literal in special_tokens:
+        if literal in byte_of:
+            file.refuse("added_tokens", literal, "no tokens that stand for bytes")
+    stages = Stages(
+        normalizers,
+        tuple(steps) if {*steps} != {"isolated"} else (),
+        _flags(file, added, normalizers),
+        tuple(
+            (literal, literal.replace(_SPACE, " ").encode())
+            for literal in sorted(special_tokens)
+            if _SPACE in literal
+        ),
+        byte_fallback=True,
+        metaspace=metaspace,
+        strips_start=_STRIP in decoders,
+    )
+    tokens: dict[int, bytes] = {}
+    unused_tokens: dict[int, bytes] = {}
+    for text, id in vocab.items():
+        byte = byte_of.get(text)
+        if byte is not None:
+            character = chr(byte).replace(" ", _SPACE)
+            # Where a character of ASCII has a token, no text becomes that of its byte.
+            is_unused = byte < 0x80 and character in vocab
+            (unused_tokens if is_unused else tokens)[id] = bytes([byte])
+        elif not is_encodable(text):
+            file.token_bytes(text, "model.vocab")
+        elif " " in text:
+            unused_tokens[id] = text.encode()
+        elif text not in special_tokens or text in merged or len(text) == 1:
+            tokens[id] = text.replace(_SPACE, " ").encode()
+    prefix_ids, suffix_ids = _post_processor(file, {*vocab.values(), *special_tokens.values()})
+    with file.path_in_errors("model: "):
+        return Vocabulary.from_tokens(
+            tokens,
+            [(vocab[left], vocab[right]) for left, right in pairs],
+            special_tokens,
+            patterns[0],
+            unused_tokens=unused_tokens,
+            more_patterns=tuple(patterns[1:]),
+            stages=stages,
+            kept_special_tokens=frozenset(
+                token["content"] for token in added if not token["special"]
+            ),
+            prefix_ids=prefix_ids,
+            suffix_ids=suffix_ids,
+        )
+
+
+def _space_normalizers(file: SourceFile) -> tuple[tuple[str, ...], ...]:
+    """Return the normalizers, for texts that keep their spaces."""
+    found = [stage for stage, _ in _stages(file, "normalizer", "normalizers")]
+    if not found:
+        return ()
+    prepend = [("Prepend", " ")] if _PREPEND in found else []
+    if found not in ([_REPLACE], [_PREPEND, _REPLACE], [_REPLACE, _PREPEND]):
+        wanted = "null, or a Replace of a space by U+2581, with at most a Prepend of U+2581"
+        file.refuse("normalizer", file.document["normalizer"], f"{wanted}, for byte fallback")
+    return *prepend, ONE_SPACE
+
+
+def _space_splits(file: SourceFile, has_spaces: bool) -> tuple[str, list[str], list[str]]:
+    """Return what Metaspace does, the patterns that split text, and the steps of `Stages`.
+
+    `has_spaces` tells whether normalizers have made spaces U+2581 before.
+    """
+    stages = _stages(file, "pre_tokenizer", "pretokenizers")
+    if not has_spaces:
+        if len(stages) != 1 or stages[0][0].get("type") != "Metaspace":
+            wanted = "a Metaspace alone, if no normalizer makes spaces U+2581"
+            file.refuse("pre_tokenizer", file.document.get("pre_tokenizer"), wanted)
+        return _metaspace(file, *stages[0])
+    patterns: list[str] = []
+    steps: list[str] = []
+    for stage, path in stages:
+        split = _typed(file, stage, path, "Split")
+        pattern, step = _split(file, split, path)
+        if split["pattern"] == {"String": " "} and step != "not removed":
+            continue  # no text has one any more
+        if not _sees_no_spaces(pattern):
+            file.refuse(f"{path}.pattern", split["pattern"], "one that spaces do not concern")
+        patterns.append(pattern)
+        steps.append(step)
+    return "", patterns or [MATCH_ALL], steps or ["isolated"]
+
+
+def _metaspace(
+    file: SourceFile, stage: dict[str, Any], path: str
+) -> tuple[str, list[str], list[str]]:
+    stage = {"prepend_scheme": "always", "split": True, **stage}
+    file.check_fields(
+        stage,
+        path,
+        "type add_prefix_space str_rep",
+        replacement=(_SPACE,),
+        prepend_scheme=("always", "first", "never"),
+        split=_BOOL,
+    )
+    if stage.get("add_prefix_space", True) is not True and stage["prepend_scheme"] != "never":
+        file.refuse(f"{path}.add_prefix_space", stage["add_prefix_space"], "true, or none")
+    pattern = " [^ ]*|[^ ]+" if stage["split"] else MATCH_ALL
+    return stage["prepend_scheme"], [pattern], ["isolated"]
+
+
+def _sees_no_spaces(pattern: str) -> bool:
+    """Return whether a pattern has the same matches if each U+2581 is a space."""
+    automaton = automaton_of(pattern)
+    return automaton is not None and automaton.reads_alike(_SPACE, " ")
 
 
 # Added tokens

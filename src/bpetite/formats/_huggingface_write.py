@@ -8,13 +8,12 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
-from bpetite._pretokenizer import GPT2_PATTERN
+from bpetite._pretokenizer import GPT2_PATTERN, MATCH_ALL
 from bpetite._unicode.byte_characters import is_byte_character, to_characters
 from bpetite._vocabulary import Vocabulary
 from bpetite.formats._format import refuse_vocabulary
 from bpetite.formats._huggingface_read import (
     BEHAVIORS,
-    MATCH_ALL,
     PRE_TOKENIZERS,
     VERSION_PREFIX,
     may_be_pieces,
@@ -38,6 +37,8 @@ def to_bytes(vocabulary: Vocabulary) -> bytes:
 
 
 def _document(vocabulary: Vocabulary) -> dict[str, Any]:
+    if vocabulary.stages.byte_fallback:
+        _refuse("byte fallback, which is read and not written; keep the file, or save our own")
     texts = {id: to_characters(token) for id, token in vocabulary.ordinary_tokens.items()}
     texts |= {id: token.decode() for id, token in vocabulary.unused_tokens.items()}
     if len(set(texts.values())) < len(texts):

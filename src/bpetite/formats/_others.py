@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import suppress
 from typing import NoReturn
 
 from bpetite.formats._files import SourceFile, shown
@@ -13,7 +11,6 @@ _TOKENIZER_JSON = "load the tokenizer.json of the same model instead"
 _STREAM = (
     "StreamVocabulary decodes by the tokenizer.json of the same model, and nothing here encodes"
 )
-_SENTENCEPIECE = rb"\n[\x05-\x7f]\n.[^\n]+?\x15.{4}"
 _FOLDER = "load its folder, which has the vocabulary too"
 
 # How a file begins, what it is, and what to do.
@@ -52,64 +49,9 @@ _KEYS = (
 
 def check_beginning(file: SourceFile) -> None:
     """Raise ValueError for a file that begins as one of another kind does."""
-    if re.match(_SENTENCEPIECE, file.data, re.DOTALL):
-        kind = _SENTENCEPIECE_TYPES.get(_sentencepiece_type(file.data), "")
-        raise ValueError(f"{file.path}: this is a SentencePiece model{kind}: {_STREAM}")
     for beginning, what, advice in _BEGINNINGS:
         if re.match(beginning, file.data, re.DOTALL):
             raise ValueError(f"{file.path}: this is {what}: {advice}")
-
-
-_SENTENCEPIECE_TYPES = {
-    1: " of type unigram",
-    2: " of type BPE",
-    3: " of words",
-    4: " of characters",
-}
-_TRAINER_SPEC, _MODEL_TYPE = 2, 3
-
-
-def _sentencepiece_type(data: bytes) -> int:
-    """Return the number of a SentencePiece model's algorithm, 0 if the file does not say."""
-    with suppress(IndexError):
-        for field, value in _fields(data):
-            if field == _TRAINER_SPEC and isinstance(value, bytes):
-                # Without the field, it is the first type.
-                found = (each for number, each in _fields(value) if number == _MODEL_TYPE)
-                kind = next(found, 1)
-                return kind if isinstance(kind, int) else 0
-    return 0
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield the numbers and values of the fields in a message of Protocol Buffers.
-
-    >>> [*_fields(bytes([0x08, 0x96, 0x01, 0x12, 1, 97]))]
-    [(1, 150), (2, b'a')]
-
-    Raises IndexError if the message ends too early.
-    """
-    at = 0
-    while at < len(data):
-        tag, at = _varint(data, at)
-        value: int | bytes
-        if tag & 7 == 0:
-            value, at = _varint(data, at)
-        else:
-            size, at = _varint(data, at) if tag & 7 == 2 else ({1: 8, 5: 4}.get(tag & 7, 0), at)
-            value = data[at : at + size]
-            at += size
-        yield tag >> 3, value
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a number of at most ten bytes, and where it ends."""
-    value = 0
-    for place in range(10):
-        value |= (data[at + place] & 0x7F) << (7 * place)
-        if data[at + place] < 0x80:
-            return value, at + place + 1
-    raise IndexError
 
 
 def refuse_object(file: SourceFile) -> NoReturn:

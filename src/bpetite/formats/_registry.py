@@ -16,11 +16,19 @@ from bpetite.formats._gpt2 import Gpt2
 from bpetite.formats._huggingface import HuggingFace
 from bpetite.formats._others import check_beginning, refuse_object
 from bpetite.formats._reference import Reference
+from bpetite.formats._sentencepiece import SentencePiece
 from bpetite.formats._tekken import Tekken
 from bpetite.formats._tiktoken import Tiktoken
 
 # The first is the default. A file, a folder or a path to write is offered to the last one first.
-_FORMATS: tuple[Format, ...] = (Bpetite(), Tiktoken(), Gpt2(), Tekken(), HuggingFace())
+_FORMATS: tuple[Format, ...] = (
+    Bpetite(),
+    Tiktoken(),
+    Gpt2(),
+    SentencePiece(),
+    Tekken(),
+    HuggingFace(),
+)
 _BY_NAME = {each.name: each for each in _FORMATS}
 _JSON = [each for each in reversed(_FORMATS) if each.is_json]
 _NOT_JSON = [each for each in reversed(_FORMATS) if not each.is_json]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from bpetite._stages import FLAGS, FORMS, normalized_literals
 from bpetite._unicode.byte_characters import is_byte_character
-from bpetite._vocabulary import BYTE_COUNT, IMPOSSIBLE_BYTES, Stages
+from bpetite._vocabulary import BYTE_COUNT, IMPOSSIBLE_BYTES, ONE_SPACE, Stages, Vocabulary
 from bpetite.formats._files import SourceFile, shown
 
 _BEHAVIORS = ("isolated", "removed", "merged_with_previous", "merged_with_next", "contiguous")
 _STEPS = {*_BEHAVIORS, *(f"not {each}" for each in _BEHAVIORS[1:])}
 
-_ARGUMENTS = {**dict.fromkeys((*FORMS, "Lowercase"), 0), "Prepend": 1, "Replace": 2}
+_METASPACES = ("always", "first", "never")
+
+_ARGUMENTS = {**dict.fromkeys((*FORMS, "Lowercase"), 0), "Prepend": 1, "Prefix": 1, "Replace": 2}
 """The number of arguments of each normalizer but Strip."""
 
 
@@ -30,8 +33,8 @@ def read_stages(
     steps = file.checked_list(document.get("steps", []), "stages.steps")
     flags = _of_literals(file, document, "flags", special_tokens)
     for literal, each in flags.items():
-        if not each or each != [flag for flag in FLAGS if flag in each]:
-            wanted = f"some of {', '.join(FLAGS)}, in this order"
+        if not each or each not in ([flag for flag in FLAGS if flag in each], ["control"]):
+            wanted = f"control, or some of {', '.join(FLAGS)}, in this order"
             file.refuse(f"stages.flags[{shown(literal)}]", each, wanted)
     literal_bytes = _of_literals(file, document, "literal_bytes", special_tokens)
     for literal, each in literal_bytes.items():
@@ -41,8 +44,13 @@ def read_stages(
     unknown_id = document.get("unknown_id")
     if unknown_id is not None and type(unknown_id) is not int:
         file.refuse("stages.unknown_id", unknown_id, "the id of a token")
-    for name in ("fuses_unknown", "drops_unknown"):
+    for name in ("fuses_unknown", "drops_unknown", "byte_fallback", "strips_start"):
         file.check_value(document.get(name, False), f"stages.{name}", True, False)
+    file.check_value(document.get("metaspace", ""), "stages.metaspace", "", *_METASPACES)
+    tied = file.checked_list(document.get("tied", []), "stages.tied")
+    for number, merge in enumerate(tied):
+        if type(merge) is not int or merge <= (tied[number - 1] if number else 0):
+            file.refuse(f"stages.tied[{number}]", merge, "merges in ascending order, from 1 on")
     stages = Stages(
         tuple(
             _normalizer(file, each, f"stages.normalizers[{number}]")
@@ -56,7 +64,18 @@ def read_stages(
         unknown_id,
         document.get("fuses_unknown", False),
         document.get("drops_unknown", False),
+        document.get("byte_fallback", False),
+        document.get("metaspace", ""),
+        document.get("strips_start", False),
+        tuple(tied),
     )
+    if stages.byte_fallback:
+        prefixes = (("Prepend", " "),), (("Prefix", " "),), ()
+        allowed = ((), *((*prefix, ONE_SPACE) for prefix in prefixes))
+        if stages.has_words or stages.drops_unknown or stages.normalizers not in allowed:
+            file.refuse("stages.byte_fallback", True, "false beside other stages of tokens")
+    elif stages.metaspace or stages.strips_start or stages.tied:
+        file.refuse("stages.byte_fallback", False, "true beside metaspace, strips_start and tied")
     if stages.drops_unknown and stages.has_words:
         file.refuse("stages.drops_unknown", True, "false beside an affix or a token")
     if not document or document.keys() != stages.document().keys():
@@ -80,6 +99,25 @@ def check_first_tokens(file: SourceFile, stages: Stages, id_of: Mapping[bytes, i
                     file.refuse("stages", list(token), "affixes that tokens have for each byte")
 
 
+def check_characters(file: SourceFile, vocabulary: Vocabulary) -> None:
+    """Refuse byte fallback if merges do not begin with characters, or a byte has no token."""
+    tokens = vocabulary.ordinary_tokens
+    is_whole = {id: len(each) > 1 or each.isascii() for id, each in tokens.items()}
+    for id, token in tokens.items():
+        if is_whole[id]:
+            try:
+                token.decode("utf-8")
+            except UnicodeDecodeError:
+                file.refuse("stages.byte_fallback", list(token), "tokens of whole characters")
+    for id in chain.from_iterable(vocabulary.merges):
+        if not is_whole[id]:
+            file.refuse("stages.byte_fallback", list(tokens[id]), "merges of whole characters")
+    if vocabulary.stages.tied[-1:] >= (len(vocabulary.merges),):
+        file.refuse("stages.tied", vocabulary.stages.tied[-1], "merges of the file")
+    if vocabulary.absent_bytes or vocabulary.ignore_merges:
+        file.refuse("stages.byte_fallback", True, "false without all bytes, or with ignore_merges")
+
+
 def _of_literals(
     file: SourceFile, document: Mapping[str, Any], name: str, special_tokens: Mapping[str, int]
 ) -> dict[str, list[Any]]:
@@ -100,7 +138,7 @@ def _normalizer(file: SourceFile, given: object, path: str) -> tuple[str, ...]:
     sides = [side for side in ("left", "right") if side in arguments]
     if arguments != sides if name == "Strip" else _ARGUMENTS.get(name) != len(arguments):
         file.refuse(path, given, f"one of Strip, {', '.join(_ARGUMENTS)}, with its arguments")
-    if given == ["Prepend", ""]:
+    if name in ("Prepend", "Prefix") and arguments == [""]:
         file.refuse(path, given, "a prefix that is not empty")
     if name == "Replace":
         file.checked_pattern(arguments[0], f"{path}[1]")

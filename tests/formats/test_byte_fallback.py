@@ -1,0 +1,229 @@
+"""tokenizer.json with byte fallback: ids and texts of tokenizers, or the file is refused."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.byte_fallback import (
+    DECODERS,
+    LITERALS,
+    SETTINGS,
+    SPACE,
+    STRIP,
+    document_of,
+    metaspace,
+    random_document,
+    random_text,
+    splits,
+    write,
+)
+
+from bpetite import Tokenizer, Trusted
+
+tokenizers = pytest.importorskip("tokenizers")
+
+LLAMA = SETTINGS["Llama 2, Phi-3"]
+PAIRS = [(SPACE, "t"), ("h", "e"), (f"{SPACE}t", "he"), ("é", "t"), ("中", "文"), (SPACE, SPACE)]
+
+
+def small(tmp_path: Path, **settings: Any) -> Tokenizer:
+    return Tokenizer.load(write(document_of(f"{SPACE}the中文é", PAIRS, **settings), tmp_path))
+
+
+def judge_of(document: dict[str, Any]) -> Any:
+    return tokenizers.Tokenizer.from_str(json.dumps(document))
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_ids_and_texts_are_those_of_tokenizers(name: str, tmp_path: Path) -> None:
+    rng = random.Random(name)
+    for _ in range(6):
+        document = random_document(rng, **SETTINGS[name])
+        tokenizer = Tokenizer.load(write(document, tmp_path))
+        judge = judge_of(document)
+        for _ in range(120):
+            text = random_text(rng, document)
+            ids = judge.encode(text, add_special_tokens=False).ids
+            assert tokenizer.encode(text) == ids, text
+            assert tokenizer.count(text) == len(ids)
+            if SETTINGS[name].get("flags", {}).get("normalized"):
+                continue  # tokenizers 0.23 decodes such literals in their normal form
+            for skips in (True, False):
+                decoded = judge.decode(ids, skip_special_tokens=skips)
+                assert tokenizer.decode(ids, skip_special_tokens=skips) == decoded, text
+                stream = tokenizer.decode_stream(skip_special_tokens=skips)
+                assert "".join(map(stream.step, ids)) + stream.flush() == decoded
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_text_in_steps_has_the_ids_of_the_whole(name: str, tmp_path: Path) -> None:
+    rng = random.Random(name)
+    document = random_document(rng, **SETTINGS[name])
+    tokenizer = Tokenizer.load(write(document, tmp_path))
+    for _ in range(200):
+        text = random_text(rng, document, count=14)
+        for allowed in ("all", ()):
+            stream = tokenizer.encode_stream(allowed_special=allowed)
+            ids = []
+            at = 0
+            while at < len(text):
+                end = at + rng.randrange(1, 6)
+                ids += stream.step(text[at:end])
+                if rng.random() < 0.2:
+                    stream = rng.choice((stream.copy(), pickle.loads(pickle.dumps(stream))))
+                at = end
+            assert ids + stream.flush() == tokenizer.encode(text, allowed_special=allowed), text
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_chunks_and_beginnings_fit_their_budget(name: str, tmp_path: Path) -> None:
+    rng = random.Random(name)
+    document = random_document(rng, **SETTINGS[name])
+    tokenizer = Tokenizer.load(write(document, tmp_path))
+    for _ in range(40):
+        text = random_text(rng, document, count=30)
+        budget = rng.randrange(6, 12)
+        chunks = [*tokenizer.chunks(text, budget)]
+        assert "".join(chunk.text for chunk in chunks) == text
+        for chunk in chunks:
+            assert chunk.ids == tokenizer.encode(chunk.text)
+            assert len(chunk) <= budget
+        lengths = [tokenizer.count(text[:end]) for end in range(len(text) + 1)]
+        longest = max(end for end, count in enumerate(lengths) if count <= budget)
+        assert tokenizer.truncate(text, budget) == text[:longest]
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_parts_have_the_ids_of_the_flat_text(name: str, tmp_path: Path) -> None:
+    rng = random.Random(name)
+    document = random_document(rng, **SETTINGS[name])
+    tokenizer = Tokenizer.load(write(document, tmp_path))
+    if SETTINGS[name].get("flags", {}).get("normalized") and "normalizer" in SETTINGS[name]:
+        with pytest.raises(ValueError, match="finds special tokens in normalized text"):
+            tokenizer.encode_parts([Trusted("a")])
+        return
+    for _ in range(100):
+        parts = [random_text(rng, document, count=4) for _ in range(4)]
+        text = "".join(parts)
+        plain = [each for each in parts if not any(literal in each for literal in LITERALS)]
+        if plain != parts or any(literal in text for literal in LITERALS):
+            continue
+        ids, offsets = tokenizer.encode_parts(parts)
+        assert ids == tokenizer.encode(text)
+        assert offsets[0] == 0
+        assert offsets[-1] == len(ids)
+
+
+def test_offsets_are_those_of_tokenizers_where_text_is_whole(tmp_path: Path) -> None:
+    rng = random.Random(5)
+    for name in ("Gemma", "Metaspace never, split False"):
+        document = random_document(rng, **SETTINGS[name])
+        tokenizer, judge = Tokenizer.load(write(document, tmp_path)), judge_of(document)
+        for _ in range(100):
+            text = random_text(rng, document)
+            ids, offsets = tokenizer.encode_with_offsets(text)
+            encoding = judge.encode(text, add_special_tokens=False)
+            assert (ids, offsets) == (encoding.ids, [start for start, _ in encoding.offsets])
+
+
+def test_a_space_put_before_a_text_is_at_its_start(tmp_path: Path) -> None:
+    tokenizer = small(tmp_path, **LLAMA)
+    ids, offsets = tokenizer.encode_with_offsets("the中x▁t")
+    assert [tokenizer.token_bytes(id) for id in ids] == [b" the", "中".encode(), b"x", b" t"]
+    assert offsets == [0, 3, 4, 5]
+    assert tokenizer.encode_with_offsets("é中x▁t", unit="bytes")[1] == [0, 0, 2, 5, 6]
+
+
+def test_an_unknown_character_is_its_bytes(tmp_path: Path) -> None:
+    tokenizer = small(tmp_path, **LLAMA)
+    ids = tokenizer.encode("語\n")
+    assert [tokenizer.token_bytes(id) for id in ids[1:]] == [b"\xe8", b"\xaa", b"\x9e", b"\n"]
+    bytes_of = [*map(tokenizer.token_bytes, tokenizer.encode_bytes("中".encode() + b"\xe4\xb8"))]
+    assert bytes_of == ["中".encode(), b"\xe4", b"\xb8"]
+    assert tokenizer.decode(ids) == "語\n"
+
+
+def test_the_token_of_a_byte_that_no_text_has_is_decoded(tmp_path: Path) -> None:
+    tokenizer = small(tmp_path, **LLAMA)
+    id = 2 + ord("t")
+    assert tokenizer.decode([id]) == "t"
+    assert tokenizer.encode("t") != [id]
+    assert tokenizer.token_id(b"t") != id
+
+
+def test_no_such_vocabulary_is_lossless(tmp_path: Path) -> None:
+    for settings in SETTINGS.values():
+        tokenizer = small(tmp_path, **settings)
+        assert not tokenizer.lossless
+        assert tokenizer.decode(tokenizer.encode(f"t{SPACE}he")) == "t he"
+
+
+def test_our_own_file_keeps_all(tmp_path: Path) -> None:
+    rng = random.Random(3)
+    for name, settings in SETTINGS.items():
+        document = random_document(rng, **settings)
+        tokenizer = Tokenizer.load(write(document, tmp_path))
+        tokenizer.save(tmp_path / "own.json", overwrite=True)
+        again = Tokenizer.load(tmp_path / "own.json")
+        assert again == tokenizer, name
+        assert again.fingerprint == tokenizer.fingerprint
+        texts = [random_text(rng, document) for _ in range(30)]
+        assert again.encode_batch(texts) == tokenizer.encode_batch(texts)
+
+
+def test_what_needs_merges_of_bytes_is_refused_by_name(tmp_path: Path) -> None:
+    tokenizer = small(tmp_path, **LLAMA)
+    with pytest.raises(ValueError, match="it has byte fallback"):
+        Tokenizer.train("the the", 300, base=tokenizer)
+    with pytest.raises(ValueError, match="it has byte fallback"):
+        tokenizer.with_vocab_size(260)
+    with pytest.raises(ValueError, match="byte fallback, which is read and not written"):
+        tokenizer.save(tmp_path / "tokenizer2" / "tokenizer.json", format="huggingface")
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "a byte has no token": ({"model": {"vocab": {"<0x41>": None}}}, "none for <0x41>"),
+    "merges are ignored": ({"model": {"ignore_merges": True}}, "model.ignore_merges"),
+    "words have an end": ({"model": {"end_of_word_suffix": "</w>"}}, "end_of_word_suffix"),
+    "words have a prefix": ({"model": {"continuing_subword_prefix": "##"}}, "subword_prefix"),
+    "merges are left out at random": ({"model": {"dropout": 0.1}}, "model.dropout"),
+    "spaces stay": ({"normalizer": None}, "a Metaspace alone"),
+    "text is normalized": ({"normalizer": {"type": "NFKC"}}, "normalizer"),
+    "text is split at letters": (
+        {"pre_tokenizer": {**splits(" "), "pattern": {"Regex": "\\s+"}}},
+        "one that spaces do not concern",
+    ),
+    "two kinds of spaces": ({"pre_tokenizer": metaspace("first", False)}, "Split"),
+    "bytes are decoded otherwise": ({"decoder": {"type": "ByteLevel"}}, "decoder"),
+    "nothing is stripped but the end": (
+        {"decoder": {"type": "Sequence", "decoders": [*DECODERS, {**STRIP, "stop": 1}]}},
+        "decoder",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", WRONG)
+def test_a_file_with_another_meaning_is_refused(fault: str, tmp_path: Path) -> None:
+    changes, message = WRONG[fault]
+    document = document_of("the", [("t", "h")], **LLAMA)
+    for field, change in changes.items():
+        if field == "model":
+            vocab = document["model"]["vocab"]
+            document["model"] |= {**change, "vocab": vocab}
+            for text in change.get("vocab", ()):
+                vocab["other"] = vocab.pop(text)
+        else:
+            document[field] = change
+    with pytest.raises(ValueError, match=message):
+        Tokenizer.load(write(document, tmp_path))
+
+
+def test_a_merge_of_a_byte_is_refused(tmp_path: Path) -> None:
+    document = document_of("the", [("t", "<0x41>")], **LLAMA)
+    with pytest.raises(ValueError, match="merges of tokens of characters"):
+        Tokenizer.load(write(document, tmp_path))

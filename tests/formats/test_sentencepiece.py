@@ -1,0 +1,157 @@
+"""SentencePiece models of type BPE: ids and texts of sentencepiece, or the file is refused."""
+
+from __future__ import annotations
+
+import io
+import random
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bpetite import Tokenizer
+
+sentencepiece = pytest.importorskip("sentencepiece")
+
+SPACE = "\u2581"
+USER_DEFINED = ["[REF]", "[REF]s", "[a b]", SPACE * 3, f"a{SPACE}b"]
+CONTROL = ["[INST]", "[/INST]"]
+
+_PARTS = ["th", "e", "n", "o", "r", "中", "文", "字", "é", "t", "x", "1", "00", " ", "\t", "aa"]
+
+
+@cache
+def model(**options: Any) -> bytes:
+    """Return a small model, trained by sentencepiece."""
+    rng = random.Random(1)
+    words = ["".join(rng.choices(_PARTS, k=rng.randrange(1, 6))) for _ in range(80)]
+    lines = (" ".join(rng.choices(words, k=12)) for _ in range(300))
+    settings = {
+        "model_type": "bpe",
+        "vocab_size": 360,
+        "byte_fallback": True,
+        "normalization_rule_name": "identity",
+        "remove_extra_whitespaces": False,
+        "character_coverage": 0.999,
+        "max_sentencepiece_length": 8,
+        "control_symbols": CONTROL,
+        **{key: [*value] if type(value) is tuple else value for key, value in options.items()},
+    }
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=lines, model_writer=written, minloglevel=2, num_threads=1, **settings
+    )
+    return written.getvalue()
+
+
+def loaded(data: bytes, folder: Path) -> Tokenizer:
+    path = folder / "tokenizer.model"
+    path.write_bytes(data)
+    return Tokenizer.load(path)
+
+
+def random_text(rng: random.Random, pieces: list[str]) -> str:
+    others = ["<s>", *CONTROL, *USER_DEFINED, " ", "     ", "\n", "Ж", "🙂", "\0", SPACE, "<0x41>"]
+    return "".join(
+        rng.choice(rng.choice((pieces, pieces, others))).replace(SPACE, " ")
+        for _ in range(rng.randrange(12))
+    )
+
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "Llama 2, Mistral 1": {},
+    "Mistral 3": {"user_defined_symbols": tuple(USER_DEFINED[:2])},
+    "Gemma": {"user_defined_symbols": tuple(USER_DEFINED), "add_dummy_prefix": False},
+    "user-defined spaces and a prefix": {"user_defined_symbols": tuple(USER_DEFINED)},
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_ids_and_texts_are_those_of_sentencepiece(name: str, tmp_path: Path) -> None:
+    data = model(**SETTINGS[name])
+    tokenizer = loaded(data, tmp_path)
+    judge = sentencepiece.SentencePieceProcessor(model_proto=data)
+    pieces = [judge.id_to_piece(id) for id in range(judge.vocab_size())]
+    rng = random.Random(name)
+    for _ in range(400):
+        text = random_text(rng, pieces)
+        ids = judge.encode(text)
+        assert tokenizer.encode(text) == ids, text
+        assert tokenizer.count(text) == len(ids)
+        assert tokenizer.decode(ids) == judge.decode(ids), text
+        stream = tokenizer.encode_stream()
+        found = []
+        for start in range(0, len(text), 3):
+            found += stream.step(text[start : start + 3])
+        assert found + stream.flush() == ids, text
+        out = tokenizer.decode_stream()
+        assert "".join(map(out.step, ids)) + out.flush() == judge.decode(ids)
+        assert len(tokenizer.encode_with_offsets(text)[1]) == len(ids)
+    for count in range(1, 100):
+        assert tokenizer.encode(" " * count) == judge.encode(" " * count)
+
+
+def test_tokens_of_one_score_merge_from_left_to_right(tmp_path: Path) -> None:
+    # All pairs have the rank of the longest token's score, as if no corpus had told them apart.
+    data = model()
+    judge = sentencepiece.SentencePieceProcessor(model_proto=data)
+    scores = [judge.get_score(id) for id in range(judge.vocab_size()) if judge.get_score(id) < -1]
+    assert len(scores) > 20
+    changed = data
+    for score in scores:
+        changed = changed.replace(_float(score), _float(scores[-1]))
+    assert changed != data
+    tokenizer = loaded(changed, tmp_path)
+    judge = sentencepiece.SentencePieceProcessor(model_proto=changed)
+    pieces = [judge.id_to_piece(id) for id in range(judge.vocab_size())]
+    rng = random.Random(2)
+    for _ in range(400):
+        text = random_text(rng, pieces)
+        assert tokenizer.encode(text) == judge.encode(text), text
+    tokenizer.save(tmp_path / "own.json")
+    again = Tokenizer.load(tmp_path / "own.json")
+    assert again == tokenizer
+    assert again.encode("the then other") == tokenizer.encode("the then other")
+
+
+def _float(value: float) -> bytes:
+    import struct
+
+    return b"\x15" + struct.pack("<f", value)
+
+
+def test_control_pieces_are_special_tokens_that_no_text_has(tmp_path: Path) -> None:
+    tokenizer = loaded(model(**SETTINGS["Mistral 3"]), tmp_path)
+    id = tokenizer.special_tokens["[INST]"]
+    assert id not in tokenizer.encode("[INST]")
+    assert tokenizer.decode([id], skip_special_tokens=True) == ""
+    found = tokenizer.special_tokens["[REF]"]
+    assert tokenizer.encode("[REF]")[-1] == found
+    assert tokenizer.decode([found], skip_special_tokens=True) == "[REF]"
+    assert found not in tokenizer.encode_ordinary("[REF]")
+    with pytest.raises(ValueError, match="no SentencePiece model is written"):
+        tokenizer.save(tmp_path / "new.model", format="sentencepiece")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"model_type": "unigram", "vocab_size": 320}, "a SentencePiece model of type unigram"),
+        ({"byte_fallback": False, "vocab_size": 90}, "trainer_spec.byte_fallback"),
+        ({"normalization_rule_name": "nmt_nfkc"}, "precompiled_charsmap: expected none"),
+        ({"remove_extra_whitespaces": True}, "normalizer_spec.remove_extra_whitespaces"),
+        ({"treat_whitespace_as_suffix": True}, "trainer_spec.treat_whitespace_as_suffix"),
+    ],
+)
+def test_another_kind_of_model_is_refused_by_name(
+    options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        loaded(model(**options), tmp_path)
+
+
+def test_half_a_model_is_refused(tmp_path: Path) -> None:
+    data = model()
+    with pytest.raises(ValueError, match="no valid SentencePiece model"):
+        loaded(data[: len(data) // 2], tmp_path)
