@@ -81,6 +81,40 @@ def test_text_in_steps_has_the_ids_of_the_whole(name: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", SETTINGS)
+def test_prompts_and_segments_have_the_ids_of_the_whole(name: str, tmp_path: Path) -> None:
+    rng = random.Random(name)
+    document = random_document(rng, **SETTINGS[name])
+    tokenizer = Tokenizer.load(write(document, tmp_path))
+    is_found_later = "normalizer" in SETTINGS[name] and SETTINGS[name].get("flags", {}).get(
+        "normalized"
+    )
+    for _ in range(60):
+        texts = [random_text(rng, document, count=5) for _ in range(4)]
+        prompt = tokenizer.prompt()
+        for number, text in enumerate(texts):
+            prompt.append(text)
+            assert prompt.ids() == tokenizer.encode("".join(texts[: number + 1]))
+        prompt.set(texts[1] + texts[0])
+        assert prompt.ids() == tokenizer.encode(texts[1] + texts[0])
+        if is_found_later:
+            continue
+        segments = [Trusted(text) if rng.random() < 0.5 else text for text in texts]
+        stream = tokenizer.encode_stream()
+        ids = [id for segment in segments for id in stream.step([segment])] + stream.flush()
+        assert ids == tokenizer.encode_parts(segments)[0], segments
+
+
+def test_ids_are_not_extended_where_a_space_may_be_put_before_them(tmp_path: Path) -> None:
+    tokenizer = small(tmp_path, **LLAMA)
+    with pytest.raises(ValueError, match="puts a space before the text of"):
+        tokenizer.extend_ids(tokenizer.encode("the"), "t")
+    assert tokenizer.extend_ids([5], "the", apart=True) == tokenizer.encode("the")
+    gemma = small(tmp_path, **SETTINGS["Gemma"])
+    ids = gemma.encode("the 中")
+    assert ids + gemma.extend_ids(ids, "語 the") == gemma.encode("the 中語 the")
+
+
+@pytest.mark.parametrize("name", SETTINGS)
 def test_chunks_and_beginnings_fit_their_budget(name: str, tmp_path: Path) -> None:
     rng = random.Random(name)
     document = random_document(rng, **SETTINGS[name])

@@ -184,7 +184,9 @@ class StagedEncoder(python.TextEncoder):
                 return ids
             new = self._native.encode_array(spaced, True, item_size, 1)
             rest = ids[self._native.count(first, True) :]
-            return memoryview(bytearray().join((new, rest))).cast(ids.format)
+            found: Any = memoryview(bytearray().join((new, rest)))
+            joined: memoryview = found.cast(ids.format)
+            return joined
         plain = self._plain(text, ordinary)
         if plain is None:
             return self._by_segments(text, item_size, ordinary)
