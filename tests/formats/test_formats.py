@@ -221,7 +221,7 @@ OF_OTHER_KINDS = {
     "zstd": (b"\x28\xb5\x2f\xfd\x00", "compressed by zstd: decompress it first"),
     "zip": (b"PK\x03\x04\x14", "a ZIP archive: take the vocabulary out of it first"),
     "sentencepiece unigram": (
-        b"\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02\x12\x06\x0a\x01a\x18\x01\x2d",
+        b"\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02\x12\x0a\x0a\x01a\x18\x01\x2d\0\0\0\0",
         f"a SentencePiece model of type unigram: {STREAM}",
     ),
     "sentencepiece without a type": (
