@@ -15,7 +15,7 @@ import sys
 import time
 from typing import Any
 
-from bpetite.chat import ChatTemplate, ChatTemplateError, Limits, Prompt
+from bpetite.chat import ChatTemplate, ChatTemplateError, Limits, RenderedPrompt
 
 _OF_TEMPLATE = 0xF000
 _OF_MESSAGES = 0xE000
@@ -118,7 +118,7 @@ def conversation(random: random.Random) -> list[dict[str, Any]]:
     ]
 
 
-def fault_of(prompt: Prompt) -> str | None:
+def fault_of(prompt: RenderedPrompt) -> str | None:
     """Return which character has the wrong origin, or None."""
     for piece in prompt.pieces:
         for character in piece.text:

@@ -26,7 +26,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from bpetite.chat import ChatTemplate, ChatTemplateError, Prompt
+from bpetite.chat import ChatTemplate, ChatTemplateError, RenderedPrompt
 
 TOKENS: dict[str, Any] = {
     "bos_token": "<s>",
@@ -163,7 +163,7 @@ def rendered_by_transformers(source: str, messages: list[Any], options: dict[str
     return str(rendered[0][0])
 
 
-def fault_of(prompt: Prompt) -> str | None:
+def fault_of(prompt: RenderedPrompt) -> str | None:
     """Return what is wrong with the origins of a prompt, or None."""
     for piece in prompt.pieces:
         numbers = {number_of(character) for character in piece.text} - {None}

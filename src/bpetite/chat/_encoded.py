@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import accumulate, pairwise
 
 from bpetite import Tokenizer
-from bpetite.chat._prompt import ChatTemplateError, Origin, Piece, Prompt
+from bpetite.chat._prompt import ChatTemplateError, Origin, Piece, RenderedPrompt
 from bpetite.chat._text import GENERATED, Text, number_of
 
 _ASSISTANTS = ("assistant", "model")
@@ -34,7 +34,7 @@ class Encoded:
     def __init__(
         self,
         tokenizer: Tokenizer,
-        prompt: Prompt,
+        prompt: RenderedPrompt,
         has_generation: bool,
         rendered: Callable[[int, bool], Text],
     ) -> None:

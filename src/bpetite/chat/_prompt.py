@@ -48,7 +48,7 @@ class Piece(NamedTuple):
     generated: bool
 
 
-class Prompt:
+class RenderedPrompt:
     """What a chat template makes of messages.
 
     >>> from bpetite.chat import ChatTemplate

@@ -23,7 +23,7 @@ from bpetite.chat._messages import (
     tag_final,
     untagged,
 )
-from bpetite.chat._prompt import ChatTemplateError, Prompt
+from bpetite.chat._prompt import ChatTemplateError, RenderedPrompt
 from bpetite.chat._text import TEMPLATE, Text, whole
 from bpetite.formats._files import SourceFile
 
@@ -117,7 +117,7 @@ class ChatTemplate:
         continue_final_message: bool | str = False,
         trusted_roles: Collection[str] = (),
         **arguments: Any,
-    ) -> Prompt:
+    ) -> RenderedPrompt:
         """Render messages: the text is the one of transformers' `apply_chat_template`.
 
         A message is a dict, a dataclass or a model of pydantic. Messages of `trusted_roles` may
@@ -140,7 +140,7 @@ class ChatTemplate:
             continue_final_message=continue_final_message,
             **arguments,
         )
-        return Prompt(text, _roles(data), frozenset(trusted_roles))
+        return RenderedPrompt(text, _roles(data), frozenset(trusted_roles))
 
     def encode(
         self,
