@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import groupby
 from math import isnan
 from typing import Any, NamedTuple
@@ -41,6 +42,12 @@ class SentencePiece(Format):
     is_json = False
 
     def is_certain(self, file: SourceFile) -> bool:
+        """Return whether the file is a model of type BPE."""
+        with suppress(ValueError):
+            return self.is_likely(file) and _message(file)[1].get(_MODEL_TYPE, 1) == _BPE
+        return False
+
+    def is_likely(self, file: SourceFile) -> bool:
         """Return whether the file begins with a piece and a score."""
         return bool(_BEGINNING.match(file.data))
 
