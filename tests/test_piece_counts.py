@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from bpetite import _piece_records as records_module
 from bpetite._engine import ENGINE
 from bpetite._piece_counts import counts as counts_module
 from bpetite._piece_counts import file as file_module
+from bpetite._piece_counts.shares import share_weights
 from bpetite._piece_records import MAX_COUNT, RecordError, write_records
 from bpetite._pretokenizer import Pretokenizer
 from conftest import TEXTS
@@ -702,3 +704,39 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, how: str) -> None:
     assert (ended.stdout, ended.stderr) == (f"{errno.EFBIG} {tmp_path / 'out'}\n", "")
     assert sorted(os.listdir(tmp_path)) == ["given", "out"]
     assert (tmp_path / "out").read_bytes() == b"old"
+
+
+def test_weights_of_a_mixture_have_the_ratio_of_share_to_size() -> None:
+    """They are exact if they are small, and otherwise right to a part in 131,072."""
+    assert share_weights([100, 100], ["1/3", "2/3"]) == [1, 2]
+    assert share_weights([10**12, 10**9, 7 * 10**11], [0.3, 0.01, 0.69]) == [21, 700, 69]
+    sizes, shares = [10**12 + 39, 10**9 + 7, 123_456_789], [Fraction("0.3"), None, Fraction("0.01")]
+    weights = share_weights(sizes, shares)
+    assert min(weights) == 1 << 16
+    total = sum(size * weight for size, weight in zip(sizes, weights, strict=True))
+    for size, weight, share in zip(sizes, weights, [0.3, 0.69, 0.01], strict=True):
+        assert abs(size * weight / total / share - 1) < 1 / 131_072
+
+
+@pytest.mark.parametrize(
+    ("shares", "fault"),
+    [
+        ([0.5, 0.6], "shares must add up to 1, got 11/10"),
+        ([0.5, 0.4], "shares must add up to 1, got 9/10"),
+        ([0, 1], "a share must be above 0 and below 1, such as 0.3 or 1/3, got 0"),
+        ([float("nan"), None], "got nan"),
+        (["a third", None], "got a third"),
+        (["1/0", None], "got 1/0"),
+        ([0.5], "shorter"),
+    ],
+)
+def test_wrong_shares_are_refused(shares: list[Any], fault: str) -> None:
+    counts = [PieceCounts.from_corpus("a b"), PieceCounts.from_corpus("c d e")]
+    with pytest.raises(ValueError, match=re.escape(fault)):
+        PieceCounts.mixture(counts, shares)
+
+
+def test_an_empty_text_has_no_share() -> None:
+    counts = [PieceCounts.from_corpus("a b"), PieceCounts.from_corpus("")]
+    with pytest.raises(ValueError, match="is empty, so it cannot have a share"):
+        PieceCounts.mixture(counts, [0.5, 0.5])

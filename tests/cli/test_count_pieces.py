@@ -254,3 +254,59 @@ def test_damaged_counts_are_one_line() -> None:
     assert isinstance(result, Result)
     assert (result.code, result.out, len(result.err)) == (1, b"", 1)
     assert result.err[0].startswith("bpetite: a.counts: ")
+
+
+# Shares
+
+
+@pytest.mark.parametrize("share", ["0.4", "2/5", "4e-1"])
+@pytest.mark.parametrize("names", [["a.counts", "b.counts"], ["a.counts", "b.txt"]], ids=" ".join)
+def test_a_share_is_one_of_the_bytes(names: list[str], share: str) -> None:
+    mixture = PieceCounts.load("a.counts") * 19 + PieceCounts.load("b.counts") * 55
+    assert 5 * 55 * len(OTHER.encode()) == 2 * mixture.header.text_bytes
+    expected = Tokenizer.train(mixture, 280)
+    assert trained(*names, "--share", f"{names[1]}={share}") == expected
+    assert trained(*names, "--share", f"{names[0]}=0.6", "--force") == expected
+
+
+def test_sums_of_counts_have_shares() -> None:
+    counts = [PieceCounts.load(name) for name in ("a.counts", "b.counts")]
+    found = counted("a.counts", "b.counts", "--share", "a.counts=0.5", "--share", "b.counts=0.5")
+    assert found == PieceCounts.mixture(counts, [0.5, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        (["--share", "c.txt=0.3"], "--share c.txt=0.3: c.txt is not an input"),
+        (["--share", "a.txt=1"], "a share must be above 0 and below 1, such as 0.3 or 1/3, got 1"),
+        (
+            ["--share", "a.txt=0.7", "--share", "b.txt=0.7"],
+            "shares must add up to 1, got 7/5",
+        ),
+        (
+            ["--share", "a.txt=0.3", "--weight", "b.txt=2"],
+            "--share works without --weight and --min-count",
+        ),
+        (
+            ["--share", "a.txt=0.3", "--min-count", "2"],
+            "--share works without --weight and --min-count",
+        ),
+        (
+            ["--share", "a.txt=0.3", "--on-bad", "skip", "--bad-log", "log"],
+            "--bad-log needs texts of one weight; count each source by count-pieces",
+        ),
+    ],
+)
+def test_wrong_shares_are_refused(options: list[str], fault: str) -> None:
+    assert in_process(*TRAIN, "a.txt", "b.txt", *options) == failure(fault)
+
+
+def test_shares_are_for_files_of_counts() -> None:
+    result = in_process(*COUNT, "a.txt", "b.txt", "--share", "a.txt=0.3")
+    assert result == failure("--share is for files of piece counts; count each source first")
+
+
+def test_a_share_without_a_file_is_wrong_usage() -> None:
+    result = in_process(*TRAIN, "a.txt", "--share", "0.3")
+    assert (result.code, "must be FILE=SHARE" in result.err[-1]) == (2, True)

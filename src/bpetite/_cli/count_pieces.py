@@ -79,17 +79,21 @@ def _counts(options: argparse.Namespace, names: list[str]) -> PieceCounts:
     are_counts = [*map(pieces.are_counts, names)]
     pattern = pieces.pattern(options)
     weights = pieces.weights(options, names)
+    pieces.check_shares(options, names)
     if all(are_counts):
         for name in names:
             pattern = PieceCounts.read_header(name).checked_pattern(pattern)
+        if options.share:
+            return pieces.mixture(options, {name: PieceCounts.load(name) for name in names})
         return pieces.total(PieceCounts.load(name) * weights[name] for name in names)
     if any(are_counts):
         raise ValueError(
             f"{names[are_counts.index(True)]} has piece counts, but "
             f"{names[are_counts.index(False)]} has text; count the text first, then add the counts"
         )
-    if options.weight:
-        raise ValueError("--weight is for files of piece counts; count each source first")
+    for option in ("weight", "share"):
+        if getattr(options, option):
+            raise ValueError(f"--{option} is for files of piece counts; count each source first")
     common.check_inputs(names, options.quiet)
     corpus = common.corpus(options, names)
     if options.part is not None:

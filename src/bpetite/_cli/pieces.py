@@ -7,12 +7,14 @@ import os
 from collections.abc import Iterable
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, TypeVar
 
 from bpetite import PATTERNS, PieceCounts, PieceCountsHeader
 from bpetite._cli import common
 from bpetite._piece_counts.file import is_counts_file
 from bpetite.corpora._storage import public
+
+Given = TypeVar("Given")
 
 _MAX_COUNT = 2**64 - 1
 
@@ -34,6 +36,15 @@ def add_options(parser: argparse.ArgumentParser, weighted: str = "input") -> Non
         help=f"count this {weighted} N times, as if it were there N times; repeatable",
     )
     parser.add_argument(
+        "--share",
+        metavar="FILE=SHARE",
+        action="append",
+        default=[],
+        type=_share,
+        help=f"give this {weighted} a share of the bytes of text, such as 0.3 or 1/3, by a weight; "
+        "inputs without a share divide the rest by their sizes; repeatable",
+    )
+    parser.add_argument(
         "--min-count",
         metavar="N",
         type=common.number(1, _MAX_COUNT),
@@ -50,6 +61,13 @@ def _weight(text: str) -> tuple[str, int]:
     return name, int(weight)
 
 
+def _share(text: str) -> tuple[str, str]:
+    name, equals, share = text.rpartition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} must be FILE=SHARE, with a share such as 0.3")
+    return name, share
+
+
 def pattern(options: argparse.Namespace) -> str | None:
     """Return the pattern that the user gave."""
     return None if options.pattern is None else common.text_argument(options.pattern)
@@ -63,13 +81,33 @@ def are_counts(name: str) -> bool:
 
 def weights(options: argparse.Namespace, names: list[str]) -> dict[str, int]:
     """Return the weight of each input. Raises ValueError for a weight of none of them."""
-    weights = dict.fromkeys(names, 1)
-    for name, weight in options.weight:
-        if name not in weights:
+    return dict.fromkeys(names, 1) | _given(options.weight, "--weight", names)
+
+
+def _given(pairs: list[tuple[str, Given]], option: str, names: list[str]) -> dict[str, Given]:
+    """Return what an option gives to inputs. Raises ValueError for what is none of them."""
+    for name, value in pairs:
+        if name not in names:
             name = public(name)
-            raise ValueError(f"--weight {name}={weight}: {name} is not an input")
-        weights[name] = weight
-    return weights
+            raise ValueError(f"{option} {name}={value}: {name} is not an input")
+    return dict(pairs)
+
+
+def mixture(options: argparse.Namespace, counts: dict[str, PieceCounts]) -> PieceCounts:
+    """Return the counts of inputs, each with its share."""
+    shares = _given(options.share, "--share", [*counts])
+    return PieceCounts.mixture([*counts.values()], [*map(shares.get, counts)])
+
+
+def check_shares(options: argparse.Namespace, names: list[str]) -> None:
+    """Raise ValueError for what would change the meaning of shares."""
+    if options.share:
+        if options.weight or options.min_count > 1:
+            raise ValueError("--share works without --weight and --min-count")
+        if len({*names}) < len(names):
+            raise ValueError("--share needs inputs of different names")
+        # Shares that do not add up are found before the work.
+        mixture(options, dict.fromkeys(names, PieceCounts.from_items([("a", 1)])))
 
 
 def total(parts: Iterable[PieceCounts]) -> PieceCounts:

@@ -203,7 +203,8 @@ def _trained(
     if options.balance:
         tokenizer, corpus_bytes = _balanced(options, names, pattern, rules, progress)
         return tokenizer, None, corpus_bytes
-    if not (stored or options.weight or options.min_count > 1):
+    pieces.check_shares(options, names)
+    if not (stored or options.weight or options.share or options.min_count > 1):
         corpus = common.corpus(options, texts)
         with common.reading(corpus, options):
             tokenizer = Tokenizer.train(
@@ -243,8 +244,8 @@ def _balanced(
 ) -> tuple[Tokenizer, int]:
     """Return the vocabulary of several languages, an input each, and the size of the inputs."""
     developments = dict(options.balance)
-    if options.weight or options.min_count > 1 or options.bad_log is not None:
-        raise ValueError("--balance works without --weight, --min-count and --bad-log")
+    if options.weight or options.share or options.min_count > 1 or options.bad_log is not None:
+        raise ValueError("--balance works without --weight, --share, --min-count and --bad-log")
     if {*developments} != {*names} or not len(developments) == len(names) == len(options.balance):
         names_of_one = ", ".join(sorted({*developments} ^ {*names}))
         raise ValueError(
@@ -298,8 +299,20 @@ def _counts(
     """Return the piece counts of all inputs: of files that store them, and of texts."""
     weights = pieces.weights(options, stored + texts)
     text_weights = sorted({weights[name] for name in texts})
-    if options.bad_log is not None and len(text_weights) > 1:
+    if options.bad_log is not None and (len(text_weights) > 1 or options.share):
         raise ValueError("--bad-log needs texts of one weight; count each source by count-pieces")
+
+    def counted(corpus: Corpus) -> PieceCounts:
+        with common.reading(corpus, options):
+            return PieceCounts.from_corpus(
+                corpus, pattern="gpt2" if pattern is None else pattern, progress=progress
+            )
+
+    if options.share:
+        each = {name: common.corpus(options, [name]) for name in texts}
+        loaded = {name: PieceCounts.load(name) for name in stored}
+        counts = {name: counted(corpus) for name, corpus in each.items()}
+        return pieces.mixture(options, loaded | counts)
     corpora = {
         weight: common.corpus(options, [name for name in texts if weights[name] == weight])
         for weight in text_weights
@@ -309,11 +322,7 @@ def _counts(
         for name in stored:
             yield PieceCounts.load(name) * weights[name]
         for weight, corpus in corpora.items():
-            with common.reading(corpus, options):
-                counts = PieceCounts.from_corpus(
-                    corpus, pattern="gpt2" if pattern is None else pattern, progress=progress
-                )
-            yield counts * weight
+            yield counted(corpus) * weight
 
     return pieces.total(parts())
 

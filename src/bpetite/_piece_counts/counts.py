@@ -16,6 +16,7 @@ from bpetite._piece_counts.file import (
     opened,
     write_counts,
 )
+from bpetite._piece_counts.shares import Share, share_weights
 from bpetite._piece_records import MAX_COUNT, RecordError, read_records, shown, write_records
 from bpetite._pretokenizer import pattern_of, portable_pattern
 from bpetite._progress import ProgressCallback, Reporter
@@ -133,6 +134,27 @@ class PieceCounts:
         return self._merged([self], [weight], 1)
 
     __rmul__ = __mul__
+
+    @classmethod
+    def mixture(cls, counts: Sequence[PieceCounts], shares: Sequence[Share | None]) -> PieceCounts:
+        """Return a sum of counts of which each has a share of the bytes of text.
+
+        The weights of the sum are whole numbers. A share is a number above 0 and below 1, or its
+        digits: 0.3 is three tenths, and "1/3" is a third. Texts with the share None divide the rest
+        by their sizes. Weights are exact if the smallest of them is at most 65,536 then. Otherwise
+        it is 65,536, and the others are the nearest whole numbers: a share of 0.3 is between
+        0.299997 and 0.300003.
+
+        >>> english, code = map(PieceCounts.from_corpus, ("to be or not to be", "x = 1"))
+        >>> PieceCounts.mixture([english, code], [0.7, 0.3]) == english * 35 + code * 54
+        True
+
+        Raises ValueError for shares that do not add up to 1, or leave nothing for the others, for
+        counts of an empty text or another pattern, and for lists of different lengths; and
+        OverflowError for a count above 64 bits.
+        """
+        weights = share_weights([each.header.text_bytes for each in counts], shares)
+        return cls._merged(counts, weights, 1)
 
     def prune(self, min_count: int) -> PieceCounts:
         """Return the counts without pieces that occur less than `min_count` times.
