@@ -82,6 +82,10 @@ class Objects:
             self.file.write_text('{"text": "the hen then"}\n{"text": "é🙂 ten"}\n' * 20)
             (folder / "plain.txt").write_text(LONG_TEXT, newline="")
         self.corpus = corpora.Corpus(self.file)
+        self.token_files = self.path()
+        corpora.tokenize(self.corpus, self.tokenizer, self.token_files, "nanogpt")
+        self.token_folder = corpora.open(self.token_files)
+        self.blocks = self.token_folder.blocks(20, seed=3)
         self.counts = PieceCounts.from_corpus(LONG_TEXT, threads=1)
         self.ids = self.tokenizer.encode(LONG_TEXT)  # the encoder of the Python engine is lazy
         self.tokenizer = pickle.loads(pickle.dumps(self.tokenizer))
@@ -209,6 +213,7 @@ PIECE_COUNTS: dict[str, Use] = {
     "header": lambda o: o.counts.header,
     "items": lambda o: o.counts.items(),
     "load": lambda o: PieceCounts.load(counts_file(o)),
+    "mixture": lambda o: PieceCounts.mixture([o.counts, o.counts * 2], [0.3, None]),
     "partition": lambda o: o.counts.partition(3),
     "prune": lambda o: (o.counts + o.counts * 2).prune(4),
     "read_header": lambda o: PieceCounts.read_header(counts_file(o)),
@@ -271,6 +276,14 @@ def by_threads(objects: Objects) -> object:
         return tokenized(objects, part_bytes=300, executor=executor)
 
 
+TOKEN_FOLDER: dict[str, Use] = {
+    "blocks": lambda o: [*map(plain, o.token_folder.blocks(50, seed=1))],
+    "documents": lambda o: [*map(plain, o.token_folder)],
+    "ids": lambda o: o.token_folder.ids,
+}
+
+BLOCKS: dict[str, Use] = {"slices": lambda o: [*map(plain, o.blocks[::2])]}
+
 FUNCTIONS: dict[str, Use] = {
     "count": lambda o: [corpora.count(o.tokenizer, each) for each in (o.corpus, TEXTS)],
     "embedding_map": lambda o: analysis.embedding_map(o.tokenizer, o.smaller),
@@ -280,10 +293,12 @@ FUNCTIONS: dict[str, Use] = {
     ],
     "explain": explained,
     "merge_ids": lambda o: analysis.merge_ids(o.tokenizer),
+    "open": lambda o: [*map(plain, corpora.open(o.token_files))],
     "page": page,
     "report": page,
     "finish": tokenized_in_parts,
     "plan": tokenized_in_parts,
+    "repair": lambda o: corpora.repair(o.token_files, o.tokenizer),
     "tokenize": by_threads,
     "tokenize_part": tokenized_in_parts,
     "tokenize_parts": tokenized_in_parts,
@@ -342,6 +357,8 @@ SHARED: dict[str, dict[str, Use]] = {
     "Encoding": ENCODING,
     "PieceCounts": PIECE_COUNTS,
     "Corpus": CORPUS,
+    "TokenFolder": TOKEN_FOLDER,
+    "Blocks": BLOCKS,
     "StreamVocabulary": STREAM_VOCABULARY,
     "functions": FUNCTIONS,
     "arrow": ARROW,

@@ -50,7 +50,7 @@ class Reader:
     has_end: bool = True
     by_document: bool = True
     is_recipe: bool = False
-    """Whether the library's own writer wrote the files, by a program of docs/corpora.md."""
+    """Whether the library's own writer wrote the files, by a program of the docs."""
 
 
 LLMC_SOURCE = r"""
@@ -218,11 +218,11 @@ def difference(
 
 
 def recipe(format: str) -> str:
-    """Return the program in docs/corpora.md that writes files by another library."""
-    page = (ROOT / "docs" / "corpora.md").read_text("utf-8")
+    """Return the program in docs/interoperability.md that writes files by another library."""
+    page = (ROOT / "docs" / "interoperability.md").read_text("utf-8")
     found = re.search(rf"```python\n(# {format}\.py\n.*?)```", page, re.DOTALL)
     if found is None:
-        raise ValueError(f"docs/corpora.md has no program {format}.py")
+        raise ValueError(f"docs/interoperability.md has no program {format}.py")
     return found[1]
 
 

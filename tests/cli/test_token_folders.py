@@ -179,3 +179,34 @@ def test_workers_leave_interrupts_to_the_command() -> None:
     )
     assert Path("blocked").read_text(encoding="utf-8") == "True"
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def test_a_repair_lists_what_it_removes() -> None:
+    assert in_process(*TOKENIZE, "megatron").code == 0
+    before = contents("tokens")
+    Path("tokens/train_00000.bin").write_bytes(b"")
+    path = Path("tokens/train_00000.bin")
+    result = in_process("verify", "tokens", "--repair")
+    removed = ["manifest.json", ".bpetite/receipts/00000.json"]
+    removed += ["train_00000.bin", "train_00000.idx"]
+    assert (result.code, json.loads(result.out)) == (0, {"output": "tokens", "removed": removed})
+    size = len(before[path.name])
+    assert result.err == [
+        f"bpetite: {path}: 0 bytes, not {size}",
+        "bpetite: run the same `bpetite tokenize` again: it writes what is missing",
+    ]
+    assert in_process(*TOKENIZE, "megatron").code == 0
+    assert contents("tokens") == before
+
+
+def test_a_repair_leaves_foreign_files_and_fails() -> None:
+    assert in_process(*TOKENIZE, "megatron").code == 0
+    Path("tokens/notes.txt").write_text("notes", encoding="utf-8")
+    result = in_process("verify", "tokens", "--repair")
+    assert (result.code, result.err) == (
+        1,
+        [
+            f"bpetite: {Path('tokens/notes.txt')}: foreign: the manifest does not name it",
+            "bpetite: tokens: 1 problem is left",
+        ],
+    )

@@ -65,7 +65,7 @@ def public(names: Iterable[str]) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "name", ["Tokenizer", "PieceCounts", "StreamVocabulary", "Corpus", "Encoding"]
+    "name", ["Tokenizer", "PieceCounts", "StreamVocabulary", "Corpus", "TokenFolder", "Encoding"]
 )
 def test_threads_use_every_method_of_a_shared_object(name: str) -> None:
     [kind] = (vars(each)[name] for each in (bpetite, corpora, tiktoken) if name in vars(each))

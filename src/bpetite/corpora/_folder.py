@@ -273,16 +273,17 @@ def _inlined(fields: Json, name: str) -> Json:
     return dict(chain.from_iterable(pairs))
 
 
-def foreign_receipts(plan: Plan, receipts: Mapping[int, Receipt]) -> Iterator[str]:
-    """Yield a sentence about each receipt that is not of a part of the plan, as its name says."""
+def foreign_receipts(plan: Plan, receipts: Mapping[int, Receipt]) -> Iterator[tuple[str, str]]:
+    """Yield the name of each receipt that is not of a part of the plan, and a sentence about it."""
     count = len(plan.parts)
     for number, receipt in receipts.items():
+        name = receipt_name(number)
         if number >= count:
-            yield f"{receipt_name(number)}: foreign: the plan has {count} parts; remove it"
+            yield name, f"{name}: foreign: the plan has {count} parts; remove it"
         elif (part := receipt.part) != number:
-            yield f"{receipt_name(number)}: foreign: the receipt of part {part}; remove it"
+            yield name, f"{name}: foreign: the receipt of part {part}; remove it"
         elif receipt.plan != plan.sha256:
-            yield f"{receipt_name(number)}: foreign: the receipt of another run; remove it"
+            yield name, f"{name}: foreign: the receipt of another run; remove it"
 
 
 # Documents as bytes
@@ -329,7 +330,16 @@ def receipt_name(part: int) -> str:
     return f"{RECEIPTS}/{part:05d}.json"
 
 
+def receipt_number(name: str) -> int:
+    """Return the part of a receipt by its name."""
+    return int(name.removeprefix(f"{RECEIPTS}/").removesuffix(".json"))
+
+
 # The folder
+
+
+class VersionError(ValueError):
+    """Another bpetite wrote a document."""
 
 
 class Folder:
@@ -348,7 +358,7 @@ class Folder:
         document = opened(storage.read(path), str(path))
         version = document.pop("version", None)
         if version != VERSION:
-            raise ValueError(f"{path}: version {version}; this bpetite reads {VERSION}")
+            raise VersionError(f"{path}: version {version}; this bpetite reads {VERSION}")
         try:
             return kind.from_json(document)
         except (KeyError, TypeError, AttributeError):
@@ -372,7 +382,7 @@ class Folder:
         receipt = self.found(receipt_name(part), Receipt)
         if receipt is None:
             return None
-        for problem in foreign_receipts(plan, {part: receipt}):
+        for _, problem in foreign_receipts(plan, {part: receipt}):
             raise ValueError(f"{self}: {problem}")
         # `finish` removes the shards that it has joined.
         is_done = self.has(receipt.files) or self.manifest() is not None
@@ -417,13 +427,16 @@ class Folder:
 
     def receipts(self) -> dict[int, Receipt]:
         """Return the receipt of each finished part, by the number in its name, in order."""
+        paths = self.receipt_names()
+        documents = self._in_parallel(self._receipt, paths)
+        return dict(sorted(zip(map(receipt_number, paths), documents, strict=True)))
+
+    def receipt_names(self) -> list[str]:
+        """Return the names of the receipts that are there, in order."""
         place = self.path / RECEIPTS
         names = storage.names_in(place) if storage.exists(place) else []
-        names = [name for name in names if re.fullmatch(r"[0-9]{5,}\.json", name)]
-        paths = [f"{RECEIPTS}/{name}" for name in names]
-        documents = self._in_parallel(self._receipt, paths)
-        numbers = (int(name.removesuffix(".json")) for name in names)
-        return dict(sorted(zip(numbers, documents, strict=True)))
+        found = (name for name in names if re.fullmatch(r"[0-9]{5,}\.json", name))
+        return [f"{RECEIPTS}/{name}" for name in found]
 
     def _receipt(self, name: str) -> Receipt:
         return self.read(name, Receipt)

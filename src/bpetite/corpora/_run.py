@@ -130,7 +130,7 @@ def _write_manifest(folder: Folder) -> None:
     """Write the manifest of a folder, after joining the shards of a format of one file."""
     plan = folder.read(PLAN, Plan)
     receipts = folder.receipts()
-    for problem in foreign_receipts(plan, receipts):
+    for _, problem in foreign_receipts(plan, receipts):
         raise ValueError(f"{folder}: {problem}")
     count = len(plan.parts)
     missing = [number for number in range(count) if number not in receipts]

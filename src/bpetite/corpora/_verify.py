@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import tempfile
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice, pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from bpetite import Tokenizer
 from bpetite.corpora import _storage as storage
@@ -23,6 +24,7 @@ from bpetite.corpora._folder import (
     Receipt,
     Settings,
     ShardFacts,
+    VersionError,
     foreign_receipts,
     receipt_name,
 )
@@ -49,54 +51,133 @@ def verify(
     Raises OSError from the system, for example if the folder is not readable.
     """
     place = Folder(folder)
-    if not storage.is_folder(str(place)):
-        raise NotADirectoryError(f"{place}: not a folder")
-    return list(_problems(place, tokenizer, deep))
+    check_folder(place)
+    return [problem.text for problem in problems_of(place, tokenizer, deep)]
 
 
-def _problems(folder: Folder, tokenizer: Tokenizer | None, deep: bool) -> Iterator[str]:
+class Problem(NamedTuple):
+    """Something wrong with a folder."""
+
+    text: str
+    documents: tuple[str, ...] = ()
+    """The names of what to remove from a folder, so that `tokenize` puts it right."""
+
+
+def checked_manifest(folder: Folder) -> Manifest:
+    """Return the manifest of a folder, after the checks that read no content: all receipts are
+    there, and all files have their sizes. Raises ValueError or NotADirectoryError.
+    """
+    check_folder(folder)
+    try:
+        manifest = folder.read(MANIFEST, Manifest)
+    except FileNotFoundError as error:
+        raise ValueError("; ".join(_unfinished(folder, error.filename))) from None
+    present = {*folder.receipt_names()}
+    for name in map(receipt_name, range(len(manifest.parts))):
+        if name not in present:
+            raise ValueError(f"{folder.path / name}: missing; verify the folder")
+    for shard in manifest.shards:
+        for problem in _file_problems(folder, shard.files, reads=False):
+            raise ValueError(f"{problem}; verify the folder")
+    return manifest
+
+
+def check_folder(folder: Folder) -> None:
+    """Raise NotADirectoryError if a folder is none."""
+    if not storage.is_folder(str(folder)):
+        raise NotADirectoryError(f"{folder}: not a folder")
+
+
+def problems_of(folder: Folder, tokenizer: Tokenizer | None, deep: bool) -> Iterator[Problem]:
+    """Yield all problems of a folder; those of its documents alone if one cannot be read."""
     try:
         manifest = folder.read(MANIFEST, Manifest)
         plan = folder.read(PLAN, Plan)
         receipts = folder.receipts()
     except FileNotFoundError as error:
-        yield from _unfinished(folder, error.filename)
+        for text in _unfinished(folder, error.filename):
+            yield Problem(text, (MANIFEST,))
         return
-    except ValueError as error:
-        yield str(error)
-        return
-    try:
-        own = folder.load_tokenizer()
-    except (OSError, ValueError, KeyError) as error:
-        yield f"the vocabulary cannot be read: {error}"
+    except ValueError:
+        yield from damaged_documents(folder)
         return
     settings = manifest.settings
     fingerprint = settings.tokenizer.fingerprint
-    if own.fingerprint != fingerprint:
-        yield f"{VOCABULARY} is another vocabulary than the manifest names"
+    own = yield from _own_tokenizer(folder, settings)
     if tokenizer is not None and tokenizer.fingerprint != fingerprint:
-        yield f"the tokenizer is {tokenizer.fingerprint}, the files are of {fingerprint}"
+        yield Problem(f"the tokenizer is {tokenizer.fingerprint}, the files are of {fingerprint}")
     foreign = [*foreign_receipts(plan, receipts)]
-    yield from foreign
+    for name, text in foreign:
+        yield Problem(text, (name,))
     if not foreign:
         yield from _differences(manifest, plan, receipts)
-    yield from _list_problems(folder, receipts)
+    yield from _list_problems(folder, receipts, len(plan.parts))
+    owners = {
+        shard.name: receipt_name(number)
+        for number, receipt in receipts.items()
+        for shard in receipt.shards
+    }
     whole = []
     for shard in manifest.shards:
         problems = [*_file_problems(folder, shard.files)]
-        yield from problems
+        for text in problems:
+            yield Problem(text, (owners.get(shard.name, MANIFEST),))
         if not problems:
             whole.append(shard)
-    yield from _foreign(folder, manifest)
+    yield from map(Problem, _foreign(folder, manifest))
+    if own is None:
+        return
     boundaries: list[int] = []  # of shards that may cut a document, so that only all together tell
     for shard in whole:
-        yield from _shard_problems(folder, settings, shard, own, boundaries)
+        for text in _shard_problems(folder, settings, shard, own, boundaries):
+            yield Problem(text, (owners.get(shard.name, MANIFEST),))
     expected = manifest.totals.documents
     documents = sum(boundaries) // settings.boundaries
     if len(boundaries) == len(manifest.shards) and documents != expected:
-        yield f"{folder}: {documents} documents, not {expected}"
+        text = f"{folder}: {documents} documents, not {expected}"
+        yield Problem(text, (*map(receipt_name, receipts),))
     if deep and not foreign:
         yield from _source_problems(folder, plan, receipts, own)
+
+
+def _own_tokenizer(
+    folder: Folder, settings: Settings
+) -> Generator[Problem, None, Tokenizer | None]:
+    """Yield what is wrong with the vocabulary; return it if it can be read."""
+    try:
+        own = folder.load_tokenizer()
+    except (OSError, ValueError, KeyError) as error:
+        yield Problem(f"the vocabulary cannot be read: {error}", (VOCABULARY,))
+        return None
+    if own.fingerprint != settings.tokenizer.fingerprint:
+        text = f"{VOCABULARY} is another vocabulary than the manifest names"
+        yield Problem(text, (VOCABULARY,))
+    return own
+
+
+def damaged_documents(folder: Folder) -> Iterator[Problem]:
+    """Yield the documents that cannot be read, although they are there."""
+    kinds = {MANIFEST: Manifest, PLAN: Plan, **dict.fromkeys(folder.receipt_names(), Receipt)}
+    for name, kind in kinds.items():
+        try:
+            folder.found(name, kind)
+        except VersionError as error:
+            yield Problem(str(error))
+        except ValueError as error:
+            yield Problem(str(error), (name,))
+
+
+def unfinished_problems(folder: Folder) -> Iterator[Problem]:
+    """Yield what is wrong with the parts of a folder without a manifest."""
+    plan, receipts = folder.read(PLAN, Plan), folder.receipts()
+    yield from _own_tokenizer(folder, plan.settings)
+    for name, text in foreign_receipts(plan, receipts):
+        yield Problem(text, (name,))
+    yield from _list_problems(folder, receipts, len(plan.parts))
+    for number, receipt in receipts.items():
+        for shard in receipt.shards:
+            for text in _file_problems(folder, shard.files):
+                yield Problem(text, (receipt_name(number),))
 
 
 def _unfinished(folder: Folder, missing: str) -> Iterator[str]:
@@ -116,21 +197,29 @@ def _unfinished(folder: Folder, missing: str) -> Iterator[str]:
         yield f"{len(parts)} of {count} parts are missing; the first is part {parts[0]}"
 
 
-def _differences(manifest: Manifest, plan: Plan, receipts: dict[int, Receipt]) -> Iterator[str]:
+def _differences(manifest: Manifest, plan: Plan, receipts: dict[int, Receipt]) -> Iterator[Problem]:
     """Compare the manifest with the plan and the receipts that it was made of."""
     missing = [number for number in range(len(plan.parts)) if number not in receipts]
     if missing:
         first = receipt_name(missing[0])
-        yield f"{len(missing)} receipts are missing; the first is {first}"
+        yield Problem(f"{len(missing)} receipts are missing; the first is {first}", (MANIFEST,))
         return
     expected = Manifest.of(plan, receipts)
     if manifest.settings.token_format.one_file:
         manifest = _nameless(manifest, manifest.shards)
         expected = _nameless(expected, [*_joined(expected.shards)])
+    known = {shard.name: shard for shard in manifest.shards}
+    # The manifest or the receipt may be wrong, so both must go.
+    others = [
+        receipt_name(number)
+        for (number, receipt), part in zip(receipts.items(), manifest.parts, strict=False)
+        if receipt.counts != part.counts or receipt.shards != [*map(known.get, part.shards)]
+    ]
     found = manifest.to_json()
     for key, value in expected.to_json().items():
         if found[key] != value:
-            yield f"{MANIFEST}: {key} is not what the plan and the receipts say"
+            text = f"{MANIFEST}: {key} is not what the plan and the receipts say"
+            yield Problem(text, (MANIFEST, *others))
 
 
 def _nameless(manifest: Manifest, shards: list[ShardFacts]) -> Manifest:
@@ -157,25 +246,28 @@ def _joined(shards: list[ShardFacts]) -> Iterator[ShardFacts]:
             yield ShardFacts("", split, documents, ids, [FileFacts("", size, f"{crc:08x}")])
 
 
-def _list_problems(folder: Folder, receipts: dict[int, Receipt]) -> Iterator[str]:
-    """Check the lists of bad documents: each receipt names its own."""
-    lists = [receipt.bad_list for receipt in receipts.values() if receipt.bad_list is not None]
-    yield from _file_problems(folder, lists)
+def _list_problems(folder: Folder, receipts: dict[int, Receipt], parts: int) -> Iterator[Problem]:
+    """Check the lists of bad documents: each receipt names its own. The next run writes others."""
+    known = {f"{BAD}/{part:05d}.jsonl" for part in range(parts) if part not in receipts}
+    for number, receipt in receipts.items():
+        if receipt.bad_list is not None:
+            known.add(receipt.bad_list.name)
+            for text in _file_problems(folder, [receipt.bad_list]):
+                yield Problem(text, (receipt_name(number),))
     place = folder.path / BAD
-    known = {file.name for file in lists}
     for name in storage.names_in(place) if storage.exists(place) else []:
         if f"{BAD}/{name}" not in known:
-            yield f"{place / name}: foreign: no receipt names it"
+            yield Problem(f"{place / name}: foreign: no receipt names it")
 
 
-def _file_problems(folder: Folder, files: list[FileFacts]) -> Iterator[str]:
+def _file_problems(folder: Folder, files: list[FileFacts], *, reads: bool = True) -> Iterator[str]:
     for file in files:
         path = folder.path / file.name
         try:
             size = storage.size_of(path)
             if size != file.bytes:
                 yield f"{path}: {size} bytes, not {file.bytes}"
-            elif f"{crc32_of(path):08x}" != file.crc32:
+            elif reads and f"{crc32_of(path):08x}" != file.crc32:
                 yield f"{path}: damaged: its content does not fit its CRC-32"
         except OSError as error:
             yield f"{path}: {error.strerror or error}"
@@ -264,7 +356,7 @@ def occurrences(ids: memoryview, id: int | None) -> int:
 
 def _source_problems(
     folder: Folder, plan: Plan, receipts: dict[int, Receipt], tokenizer: Tokenizer
-) -> Iterator[str]:
+) -> Iterator[Problem]:
     """Encode the sources of each part again, and compare what the receipts say of both."""
     scratch = None if storage.is_remote(folder.path) else folder.path / ".bpetite"
     with tempfile.TemporaryDirectory(dir=scratch) as again:
@@ -272,13 +364,14 @@ def _source_problems(
             try:
                 found = Work(Folder(again), plan, number, plan.parts[number]).done(tokenizer)
             except (OSError, ValueError) as error:
-                yield f"part {number}: its sources cannot be read: {error}"
+                yield Problem(f"part {number}: its sources cannot be read: {error}")
                 continue
             before = receipt.to_json()
             different = [key for key, value in found.to_json().items() if before.get(key) != value]
             if different:
                 names = ", ".join(different)
-                yield f"part {number}: encoded again, its sources give other {names}"
+                text = f"part {number}: encoded again, its sources give other {names}"
+                yield Problem(text, (receipt_name(number),))
             for file in chain.from_iterable(shard.files for shard in found.shards):
                 Path(again, file.name).unlink()
 

@@ -12,6 +12,7 @@ from bpetite.corpora._token_files.raw import documents, mapped, mapped_ids
 from bpetite.corpora._token_files.token_format import (
     ITEM_SIZES,
     Found,
+    Mapped,
     Shard,
     ShardWriter,
     TokenFormat,
@@ -70,12 +71,22 @@ class Datatrove(TokenFormat):
         ids = mapped_ids(folder / f"{shard.name}.ds", shard.dtype)
         return documents(ids, path, _offsets(path))
 
+    def mapped(self, folder: Path, shard: Shard) -> Mapped:
+        ids = mapped_ids(folder / f"{shard.name}.ds", shard.dtype)
+        return Mapped(ids, _index(folder / f"{shard.name}.ds.index").cast("Q")[:-1])
 
-def _offsets(path: Path) -> Iterator[Sequence[int]]:
-    """Yield the offsets of the documents in an index, block by block."""
+
+def _index(path: Path) -> memoryview:
+    """Return the bytes of an index."""
     data = mapped(path)
     if len(data) % 8:
         raise ValueError(f"{path}: its size is no multiple of 8 bytes")
+    return data
+
+
+def _offsets(path: Path) -> Iterator[Sequence[int]]:
+    """Yield the offsets of the documents in an index, block by block."""
+    data = _index(path)
     end = 0
     for start in range(0, len(data), _BLOCK_BYTES):
         offsets = [end, *in_file_order(data[start : start + _BLOCK_BYTES].cast("Q"))]

@@ -18,7 +18,14 @@ from bpetite.corpora._token_files.raw import (
     mapped,
     mapped_ids,
 )
-from bpetite.corpora._token_files.token_format import Found, Shard, ShardWriter, TokenFormat, Tokens
+from bpetite.corpora._token_files.token_format import (
+    Found,
+    Mapped,
+    Shard,
+    ShardWriter,
+    TokenFormat,
+    Tokens,
+)
 
 HEADER_BYTES = 1024
 MAX_FILE_BYTES = (1 << 31) - 1
@@ -65,8 +72,11 @@ class Llmc(TokenFormat):
         return Writer(shard, files.create(shard.name + self.extension))
 
     def read(self, folder: Path, shard: Shard) -> Iterator[Found]:
+        return blocks(self.mapped(folder, shard).ids)
+
+    def mapped(self, folder: Path, shard: Shard) -> Mapped:
         path = folder / (shard.name + self.extension)
         ids = mapped_ids(path, shard.dtype, HEADER_BYTES)
         if mapped(path)[:HEADER_BYTES] != header(shard.dtype, len(ids)):
             raise ValueError(f"{path}: not the header of {len(ids)} ids of {shard.dtype}")
-        return blocks(ids)
+        return Mapped(ids, None)

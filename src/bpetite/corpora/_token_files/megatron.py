@@ -21,6 +21,7 @@ from bpetite.corpora._token_files.raw import documents, mapped, mapped_ids
 from bpetite.corpora._token_files.token_format import (
     ITEM_SIZES,
     Found,
+    Mapped,
     Shard,
     ShardWriter,
     TokenFormat,
@@ -93,9 +94,14 @@ class Megatron(TokenFormat):
         ids = mapped_ids(folder / f"{shard.name}.bin", shard.dtype)
         return documents(ids, path, _offsets(path, shard))
 
+    def mapped(self, folder: Path, shard: Shard) -> Mapped:
+        ids = mapped_ids(folder / f"{shard.name}.bin", shard.dtype)
+        _, positions, _ = _index(folder / f"{shard.name}.idx", shard)
+        return Mapped(ids, positions.cast("q")[1:], ITEM_SIZES[shard.dtype])
 
-def _offsets(path: Path, shard: Shard) -> Iterator[Sequence[int]]:
-    """Yield the offsets of the documents in an index, in ids, block by block."""
+
+def _index(path: Path, shard: Shard) -> tuple[memoryview, memoryview, memoryview]:
+    """Return the bytes of the three arrays of an index."""
     data = mapped(path)
     if len(data) < _HEADER.size:
         raise ValueError(f"{path}: cut short within its header")
@@ -104,8 +110,14 @@ def _offsets(path: Path, shard: Shard) -> Iterator[Sequence[int]]:
         raise ValueError(f"{path}: not the header of an index of {shard.dtype} ids")
     if len(data) != _HEADER.size + 4 * count + 8 * count + 8 * (count + 1):
         raise ValueError(f"{path}: its size does not fit {count} documents")
-    all_lengths, rest = data[_HEADER.size :][: 4 * count], data[_HEADER.size + 4 * count :]
-    all_pointers, all_numbers = rest[: 8 * count], rest[8 * count :]
+    lengths, rest = data[_HEADER.size :][: 4 * count], data[_HEADER.size + 4 * count :]
+    return lengths, rest[: 8 * count], rest[8 * count :]
+
+
+def _offsets(path: Path, shard: Shard) -> Iterator[Sequence[int]]:
+    """Yield the offsets of the documents in an index, in ids, block by block."""
+    all_lengths, all_pointers, all_numbers = _index(path, shard)
+    count = len(all_lengths) // 4
     end = 0
     for first in range(0, count, _BLOCK):
         lengths = in_file_order(all_lengths[4 * first : 4 * (first + _BLOCK)].cast("i"))

@@ -15,7 +15,14 @@ from typing import Any
 
 from bpetite.corpora._new_files import NewFile, NewFiles
 from bpetite.corpora._token_files.raw import documents, mapped_ids
-from bpetite.corpora._token_files.token_format import Found, Shard, ShardWriter, TokenFormat, Tokens
+from bpetite.corpora._token_files.token_format import (
+    Found,
+    Mapped,
+    Shard,
+    ShardWriter,
+    TokenFormat,
+    Tokens,
+)
 
 _BLOCK_DOCUMENTS = 1 << 14
 
@@ -78,6 +85,9 @@ class Olmo(TokenFormat):
         path = folder / f"{shard.name}.csv.gz"
         ids = mapped_ids(folder / f"{shard.name}.npy", shard.dtype)
         return documents(ids, path, _offsets(path))
+
+    def mapped(self, folder: Path, shard: Shard) -> Mapped:
+        return Mapped(mapped_ids(folder / f"{shard.name}.npy", shard.dtype), None)
 
 
 def _offsets(path: Path) -> Iterator[Sequence[int]]:

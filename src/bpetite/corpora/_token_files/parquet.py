@@ -11,9 +11,20 @@ from typing import Any, Literal
 
 from bpetite.corpora._extra import import_extra
 from bpetite.corpora._new_files import NewFile, NewFiles
-from bpetite.corpora._token_files.token_format import Found, Shard, ShardWriter, TokenFormat, Tokens
+from bpetite.corpora._token_files.datatrove import Datatrove
+from bpetite.corpora._token_files.token_format import (
+    Found,
+    Mapped,
+    Shard,
+    ShardWriter,
+    TokenFormat,
+    Tokens,
+)
 
 _PURPOSE = "a Parquet file"
+
+COPIES = ".bpetite/opened"
+"""Where copies of Parquet files lie that can be mapped."""
 
 ROW_GROUP_BYTES = 32 << 20
 """The bytes of ids in a row group: readers of single rows load a whole group."""
@@ -119,6 +130,25 @@ class Parquet(TokenFormat):
             raise
         except (OSError, arrow.ArrowException, KeyError) as error:
             raise ValueError(f"{path}: {error}") from None
+
+    def mapped(self, folder: Path, shard: Shard) -> Mapped:
+        """Map a copy of the shard as datatrove has it, which the first call makes.
+
+        The name of a copy has the size and the time of its file, so a new file has a new copy.
+        """
+        status = (folder / f"{shard.name}.parquet").stat()
+        copy = shard._replace(name=f"{COPIES}/{shard.name}-{status.st_size}-{status.st_mtime_ns}")
+        if not (folder / f"{copy.name}.ds.index").exists():
+            files = NewFiles(folder)
+            try:
+                writer = Datatrove().writer(copy, files)
+                for ids, offsets in self.read(folder, shard):
+                    writer.write(Tokens(ids, offsets or (), (), ()))
+                writer.close()
+                files.put_in_place()
+            finally:
+                files.discard()
+        return Datatrove().mapped(folder, copy)
 
 
 def _integers(ids: Any) -> memoryview:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import mmap
 import os
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from bpetite.corpora._new_files import NewFile, NewFiles, in_file_order
 from bpetite.corpora._token_files.token_format import (
     ITEM_SIZES,
     Found,
+    Mapped,
     Shard,
     ShardWriter,
     TokenFormat,
@@ -19,6 +22,11 @@ from bpetite.corpora._token_files.token_format import (
 )
 
 _BLOCK_IDS = 1 << 20
+
+KEEPS_HANDLES = sys.version_info < (3, 13) and os.name != "nt"
+"""Whether a mapped file counts as an open one, of which the system allows some hundreds."""
+
+_NO_HANDLE: dict[str, Any] = {} if KEEPS_HANDLES or os.name == "nt" else {"trackfd": False}
 
 
 class RawWriter(ShardWriter):
@@ -45,6 +53,9 @@ class RawFormat(TokenFormat):
 
     def read(self, folder: Path, shard: Shard) -> Iterator[Found]:
         return blocks(mapped_ids(folder / (shard.name + self.extension), shard.dtype))
+
+    def mapped(self, folder: Path, shard: Shard) -> Mapped:
+        return Mapped(mapped_ids(folder / (shard.name + self.extension), shard.dtype), None)
 
 
 def blocks(ids: memoryview) -> Iterator[Found]:
@@ -78,4 +89,4 @@ def mapped(path: Path) -> memoryview:
     if os.path.getsize(path) == 0:
         return memoryview(b"")
     with open(path, "rb") as file:
-        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ, **_NO_HANDLE))

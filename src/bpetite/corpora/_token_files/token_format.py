@@ -48,6 +48,16 @@ class Found(NamedTuple):
     """Where each document begins in `ids`, and where the last one ends; None if unknown."""
 
 
+class Mapped(NamedTuple):
+    """A shard that is mapped, not loaded, and where its documents end if its files say so."""
+
+    ids: memoryview
+    ends: memoryview | None
+    """Where each document but the last ends, counted in units; None if not stored."""
+    units: int = 1
+    """The units of an id."""
+
+
 class Shard(NamedTuple):
     """What a writer needs to know of its shard."""
 
@@ -102,3 +112,7 @@ class TokenFormat(ABC):
 
         Raises ValueError if a file is not what its reader expects.
         """
+
+    @abstractmethod
+    def mapped(self, folder: Path, shard: Shard) -> Mapped:
+        """Return a shard without reading its ids. Raises ValueError if its header does not fit."""

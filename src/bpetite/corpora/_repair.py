@@ -1,0 +1,140 @@
+"""A damaged folder of token files made an unfinished one: `tokenize` writes the rest again."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from bpetite import Tokenizer
+from bpetite.corpora import _storage as storage
+from bpetite.corpora._folder import (
+    BAD,
+    MANIFEST,
+    PLAN,
+    RECEIPTS,
+    UNJOINED,
+    VOCABULARY,
+    Folder,
+    Manifest,
+    Plan,
+    Receipt,
+    receipt_number,
+)
+from bpetite.corpora._splits import TRAINING, VALIDATION
+from bpetite.corpora._token_files.parquet import COPIES
+from bpetite.corpora._verify import (
+    Problem,
+    check_folder,
+    damaged_documents,
+    problems_of,
+    unfinished_problems,
+)
+
+
+class Repair(NamedTuple):
+    """What `repair` found and removed."""
+
+    repaired: list[str]
+    """The problems that the next `tokenize` puts right, one sentence each."""
+    removed: list[str]
+    """The files that were removed, by their names in the folder."""
+    left: list[str]
+    """The problems that are still there: files that bpetite did not write, for example."""
+
+
+def repair(
+    folder: str | os.PathLike[str], tokenizer: Tokenizer | None = None, *, deep: bool = False
+) -> Repair:
+    """Remove from a folder of token files what must be written again.
+
+    After it, the same `tokenize` completes the folder. The problems are those of `verify`, which
+    has the same arguments. Of a part with a problem, the receipt is removed, and the files that the
+    receipt names; then the manifest. Of a format that is one file, all parts are removed. A damaged
+    plan is made again from the manifest; without both, all parts are removed.
+
+    Only documents of the folder and files that a receipt names by the part's own names are removed.
+
+    Raises ValueError if the folder has neither a plan nor a manifest of bpetite, or if another
+    version wrote it, NotADirectoryError, and OSError from the system.
+    """
+    place = Folder(folder)
+    check_folder(place)
+    damaged = [*damaged_documents(place)]
+    for problem in damaged:
+        if not problem.documents:
+            raise ValueError(problem.text)
+    unreadable = {name for problem in damaged for name in problem.documents}
+    manifest = None if MANIFEST in unreadable else place.found(MANIFEST, Manifest)
+    plan = None if PLAN in unreadable else place.found(PLAN, Plan)
+    if plan is None and PLAN not in unreadable:
+        if manifest is None:
+            raise ValueError(f"{place}: not a folder of token files")
+        damaged.append(Problem(f"{place.path / PLAN}: missing", (PLAN,)))
+    if plan is None and manifest is not None:
+        place.write(PLAN, Plan(manifest.settings, [part.sources for part in manifest.parts]))
+        unreadable.discard(PLAN)
+    elif plan is None:
+        unreadable |= {VOCABULARY, *place.receipt_names()}
+    found, removed = damaged, _removed(place, unreadable)
+
+    def settle(problems: Iterable[Problem]) -> None:
+        some = [*problems]
+        found.extend(some)
+        removed.extend(_removed(place, {name for each in some for name in each.documents}))
+
+    if storage.exists(place.path / PLAN):
+        settle(problems_of(place, tokenizer, deep))
+    if storage.exists(place.path / PLAN) and not storage.exists(place.path / MANIFEST):
+        settings = place.read(PLAN, Plan).settings
+        if settings.token_format.one_file and not storage.exists(place.path / UNJOINED):
+            joined = (split + settings.token_format.extension for split in (TRAINING, VALIDATION))
+            removed += _removed(place, {*place.receipt_names(), *joined})
+        settle(unfinished_problems(place))
+    if removed and storage.exists(place.path / COPIES):
+        storage.remove_folder(place.path / COPIES)
+        removed.append(COPIES)
+    repaired, left = (
+        [
+            *dict.fromkeys(
+                problem.text for problem in found if bool(problem.documents) == is_repaired
+            )
+        ]
+        for is_repaired in (True, False)
+    )
+    return Repair(repaired, removed, left)
+
+
+def _removed(folder: Folder, names: set[str]) -> list[str]:
+    """Remove files by their names, and with a receipt the manifest and the files of the part.
+
+    Return the names of those that were there. What says that others are whole goes first.
+    """
+    receipts = sorted(name for name in names if name.startswith(f"{RECEIPTS}/"))
+    others = names - {*receipts, MANIFEST}
+    for name in receipts:
+        number = receipt_number(name)
+        try:
+            receipt = folder.found(name, Receipt)
+        except ValueError:
+            continue  # the next run writes over the files
+        if receipt is not None:
+            others |= {file.name for file in receipt.files if _is_of_part(file.name, number)}
+    first = [MANIFEST] if receipts or MANIFEST in names else []
+    removed = []
+    for name in (*first, *receipts, *sorted(others)):
+        if storage.exists(folder.path / name):
+            storage.remove_file(folder.path / name)
+            removed.append(name)
+    return removed
+
+
+def _is_of_part(name: str, number: int) -> bool:
+    """Return whether a name is one that `tokenize` gives to a file of a part.
+
+    >>> _is_of_part("train_00002.bin", 2), _is_of_part("../notes.txt", 2)
+    (True, False)
+    """
+    shard = rf"({UNJOINED}/)?({TRAINING}|{VALIDATION})_{number:05d}(_\d{{5,}})?\.[a-z.]+"
+    return re.fullmatch(rf"{shard}|{BAD}/{number:05d}\.jsonl", name) is not None
