@@ -104,7 +104,7 @@ def test_prompts_and_segments_have_the_ids_of_the_whole(name: str, tmp_path: Pat
         assert ids == tokenizer.encode_parts(segments)[0], segments
 
 
-def test_ids_are_not_extended_where_a_space_may_be_put_before_them(tmp_path: Path) -> None:
+def test_ids_are_not_extended_where_a_space_may_precede(tmp_path: Path) -> None:
     tokenizer = small(tmp_path, **LLAMA)
     with pytest.raises(ValueError, match="puts a space before the text of"):
         tokenizer.extend_ids(tokenizer.encode("the"), "t")
