@@ -6,17 +6,21 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bpetite import Tokenizer
 from bpetite._cli.common import STANDARD_INPUT, read_text, write
-from bpetite.chat import ChatTemplate, Encoded
+
+if TYPE_CHECKING:
+    from bpetite.chat import Encoded
 
 HELP = """render a conversation with a model's chat template, and show whose text is whose
 
 FILE is JSON: a list of messages, or an object whose "messages" has them and whose other fields are
 arguments of the template, such as "tools". On a terminal, the template's text is plain, each
-message has a colour, tools and other arguments are dim, and untracked text is red."""
+message has a colour, tools and other arguments are dim, and untracked text is red.
+
+This verb needs Jinja: pip install jinja2"""
 EXAMPLE = "bpetite chat messages.json --model model-folder"
 
 _COLOURS = ("\x1b[30;48;5;152m", "\x1b[30;48;5;223m", "\x1b[30;48;5;183m")
@@ -50,6 +54,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write the text, the ids and the counts, or all of it as JSON."""
+    from bpetite.chat import ChatTemplate  # which needs Jinja
+
     messages, arguments = _conversation(options.file)
     template = ChatTemplate.load(options.model)
     tokenizer = Tokenizer.load(Path(options.model))

@@ -12,7 +12,17 @@ except ModuleNotFoundError as error:
 
 from bpetite.chat._encoded import Encoded
 from bpetite.chat._limits import Limits
+from bpetite.chat._prefix import KeptPrefix, keeps_prefix
 from bpetite.chat._prompt import ChatTemplateError, Piece, RenderedPrompt
 from bpetite.chat._template import ChatTemplate
 
-__all__ = ["ChatTemplate", "ChatTemplateError", "Encoded", "Limits", "Piece", "RenderedPrompt"]
+__all__ = [
+    "ChatTemplate",
+    "ChatTemplateError",
+    "Encoded",
+    "KeptPrefix",
+    "Limits",
+    "Piece",
+    "RenderedPrompt",
+    "keeps_prefix",
+]
