@@ -943,7 +943,8 @@ def test_wrong_value_of_version_2_is_refused(
 
 
 A_NORMALIZER = (
-    "expected one of Strip, NFC, NFD, NFKC, NFKD, Lowercase, Prepend, Replace, with its arguments"
+    "expected one of Strip, NFC, NFD, NFKC, NFKD, Lowercase, Prepend, Prefix, Replace, with its "
+    "arguments"
 )
 
 WRONG_STAGES: list[tuple[Any, str]] = [
@@ -960,8 +961,8 @@ WRONG_STAGES: list[tuple[Any, str]] = [
     ({"steps": ["isolated", "isolated"]}, "stages.steps: expected behaviors, "),
     ({"steps": ["removed"]}, "stages.steps: expected a behavior for each of 2 patterns"),
     ({"flags": {"<|x|>": ["lstrip"]}}, 'stages.flags: expected special tokens, got "<|x|>"'),
-    ({"flags": {"bc": ["rstrip", "lstrip"]}}, 'stages.flags["bc"]: expected some of '),
-    ({"flags": {"bc": [[]]}}, 'stages.flags["bc"]: expected some of '),
+    ({"flags": {"bc": ["rstrip", "lstrip"]}}, 'stages.flags["bc"]: expected control, or some of '),
+    ({"flags": {"bc": [[]]}}, 'stages.flags["bc"]: expected control, or some of '),
     ({"literal_bytes": {"bc": [256]}}, 'stages.literal_bytes["bc"]: expected a list of integers'),
     ({"prefix": 1}, "stages.prefix: expected a string in Unicode, got 1"),
     ({"suffix": " "}, 'stages.suffix: expected ASCII without spaces, got " "'),

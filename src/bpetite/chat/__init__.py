@@ -5,9 +5,9 @@ They need Jinja: `pip install jinja2`.
 
 try:
     import jinja2 as _jinja2  # noqa: F401
-except ModuleNotFoundError as error:
+except ModuleNotFoundError as _error:
     raise ModuleNotFoundError(
-        "bpetite.chat needs Jinja, which is not installed: pip install jinja2", name=error.name
+        "bpetite.chat needs Jinja, which is not installed: pip install jinja2", name=_error.name
     ) from None
 
 from bpetite.chat._encoded import Encoded

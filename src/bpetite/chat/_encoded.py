@@ -39,9 +39,10 @@ class Encoded:
         rendered: Callable[[int, bool], Text],
     ) -> None:
         prompt.check(tokenizer)
-        self.prompt = prompt
+        self.prompt: RenderedPrompt = prompt
         """The prompt of these ids."""
-        self.ids, self._offsets = tokenizer.encode_parts(prompt.segments)
+        ids, self._offsets = tokenizer.encode_parts(prompt.segments)
+        self.ids: list[int] = ids
         """The ids: those of `encode_parts` for the segments."""
         self._tokenizer = tokenizer
         self._has_generation = has_generation

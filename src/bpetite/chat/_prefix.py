@@ -10,9 +10,9 @@ from bpetite import Tokenizer
 from bpetite.chat._prompt import ChatTemplateError
 from bpetite.chat._template import ChatTemplate
 
-Message = dict[str, Any]
+_Message = dict[str, Any]
 
-_TOOL: Message = {
+_TOOL: _Message = {
     "type": "function",
     "function": {
         "name": "weather",
@@ -24,7 +24,7 @@ _TOOL: Message = {
         },
     },
 }
-_CALL: Message = {
+_CALL: _Message = {
     "id": "weather01",
     "type": "function",
     "function": {"name": "weather", "arguments": {"town": "Bern"}},
@@ -34,7 +34,7 @@ _CALL: Message = {
 class KeptPrefix(NamedTuple):
     """What `keeps_prefix` found; it is true if the template keeps all ids."""
 
-    messages: list[Message] | None = None
+    messages: list[dict[str, Any]] | None = None
     """The shortest conversation found whose last message changes ids before it; None if none did"""
     prompts: tuple[str, str] | None = None
     """The text of the prompt without that message, and of the prompt with it."""
@@ -45,7 +45,7 @@ class KeptPrefix(NamedTuple):
         return self.messages is None
 
 
-def keeps_prefix(template: ChatTemplate, tokenizer: Tokenizer, **options: Any) -> KeptPrefix:
+def keeps_prefix(template: ChatTemplate, tokenizer: Tokenizer, **arguments: Any) -> KeptPrefix:
     """Find out whether a template keeps the ids of earlier turns when a message is added.
 
     If it does, a server may keep what its model has computed for them, and a training loop may
@@ -53,7 +53,7 @@ def keeps_prefix(template: ChatTemplate, tokenizer: Tokenizer, **options: Any) -
     system message, reasoning, and calls of a tool; those that the template refuses are left out.
     After each message of an assistant, the prompt must begin with the prompt so far, and so must
     the prompt with the answer to a generation prompt. Text that only the end of a conversation has,
-    such as Phi-3's last token, counts too. `options` are those of `ChatTemplate.encode`, such as
+    such as Phi-3's last token, counts too. `arguments` are those of `ChatTemplate.encode`, such as
     `enable_thinking`.
 
     Raises ChatTemplateError if the template refuses all of these conversations.
@@ -77,7 +77,7 @@ def keeps_prefix(template: ChatTemplate, tokenizer: Tokenizer, **options: Any) -
                 continue
             shorter, longer = messages[:count], messages[: count + 1]
             with_tools = {"tools": [_TOOL]} if any("tool_calls" in m for m in messages) else {}
-            given = {**with_tools, **options}
+            given = {**with_tools, **arguments}
             try:
                 before = template.encode(
                     tokenizer, shorter, **{**given, "add_generation_prompt": is_answer}
@@ -97,13 +97,13 @@ def keeps_prefix(template: ChatTemplate, tokenizer: Tokenizer, **options: Any) -
     return KeptPrefix()
 
 
-def _conversations() -> Iterator[list[Message]]:
+def _conversations() -> Iterator[list[_Message]]:
     """Yield conversations of two turns: what an assistant says in the first one differs."""
     system = {"role": "system", "content": "Be brief."}
     first = {"role": "user", "content": "Is it cold?"}
     second = {"role": "user", "content": "And in Rome?"}
     answer = "No, 25 degrees."
-    reasonings: tuple[Message, ...] = (
+    reasonings: tuple[_Message, ...] = (
         {},
         {"reasoning_content": "I look it up."},
         {"thinking": "I look it up."},
@@ -111,7 +111,7 @@ def _conversations() -> Iterator[list[Message]]:
         {"content": f"<think>\nI look it up.\n</think>\n\n{answer}"},
     )
     for has_system, reasoning, calls in product((False, True), reasonings, (0, 1, 2)):
-        said: list[Message] = []
+        said: list[_Message] = []
         for number in range(calls):
             call = {**_CALL, "id": f"weather{number:02d}"}
             thought = {key: value for key, value in reasoning.items() if key != "content"}

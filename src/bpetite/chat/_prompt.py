@@ -65,9 +65,9 @@ class RenderedPrompt:
     def __init__(
         self, text: Text, roles: Sequence[str | None], trusted_roles: Collection[str]
     ) -> None:
-        self.rendered = text
+        self.rendered: Text = text
         """The text with the origins of its characters, for other modules of this package."""
-        self.roles = roles
+        self.roles: Sequence[str | None] = roles
         """The role of each message, or None."""
         self._trusted_roles = trusted_roles
 

@@ -75,7 +75,7 @@ class ChatTemplate:
         **special_tokens: str,
     ) -> None:
         sources = {_DEFAULT: source} if isinstance(source, str) else {**source}
-        self.limits = limits or Limits()
+        self.limits: Limits = limits or Limits()
         """What a rendering may use."""
         self._environment = ChatEnvironment()
         self._tokens = {name: whole(text, TEMPLATE) for name, text in special_tokens.items()}
