@@ -90,7 +90,7 @@ def test_the_same_run_completes_a_repaired_folder(
     [
         ["manifest.json", ".bpetite/plan.json"],
         ["manifest.json", ".bpetite/receipts/00001.json", "train_00002.bin"],
-        [".bpetite/plan.json", "vocabulary.json", "train_00000.idx", "val_00001.bin"],
+        [".bpetite/plan.json", "vocabulary.json", "train_00000.idx", "train_00001.bin"],
     ],
     ids=["plan", "receipt", "vocabulary"],
 )
