@@ -516,7 +516,7 @@ class _LineSearch:
         self._kinds = [_Ends(text, pattern) for pattern in PREFERRED_ENDS[at]]
 
     def chunk(self, start: int, last_end: int) -> tuple[int, int]:
-        """Return the start and the end of a chunk that goes on behind `last_end`.
+        """Return the start and the end of a chunk that goes on after `last_end`.
 
         It begins at `start`; or at `last_end`, without an overlap, if only so it can end as
         preferred.
@@ -565,7 +565,7 @@ class _Ends:
         self._known: list[int] = []
 
     def between(self, start: int, end: int) -> list[int]:
-        """Return the ends behind `start`, which never falls, up to `end`."""
+        """Return the ends after `start`, which never falls, up to `end`."""
         known = self._known
         del known[: bisect_right(known, start)]
         while (not known or known[-1] <= end) and (found := next(self._found, 0)):

@@ -22,7 +22,7 @@ FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 """The normalizers that are normal forms of Unicode."""
 
 TEXT, SEGMENT, INSIDE = range(3)
-"""Where a text to encode begins: as a whole text, behind a literal of it, or at a safe split."""
+"""Where a text to encode begins: as a whole text, after a literal of it, or at a safe split."""
 
 _PREFIXES = ("Prepend", "Prefix")
 """Normalizers that put a text before others: the first also before literals."""

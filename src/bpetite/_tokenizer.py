@@ -646,9 +646,10 @@ class Tokenizer(VocabularyView, MakesStreams):
 
         With `at="line"`, a chunk ends at the last end of a line that is within `max_tokens`, if
         there is one; with `at="paragraph"`, at the last end of a paragraph, else of a line. A line
-        ends behind a newline, and a paragraph behind the blank lines after it. The chunk has no
-        overlap where only so it can end there. Among more than 32 ends of lines in text without a
-        place where a piece surely ends, a later one may be within `max_tokens`: not all are tried.
+        ends after its newline, and a paragraph after the blank lines that follow it. A chunk gives
+        up its overlap if only so it can end there. If more than 32 lines end in text without a
+        place where a piece surely ends, not all ends are tried, and a later one may have been
+        within `max_tokens`.
 
         With `add_special_tokens`, each chunk has the ids that `encode` then adds, and they count.
         With `errors="replace"`, positions refer to the text after replacement.

@@ -13,7 +13,7 @@ HELP = """divide documents into chunks within a budget of tokens: a JSON object 
 
 Each line has the text of a chunk, where it starts and ends in its document, in characters, and the
 number of its tokens. If there are several documents, it has the number of the document too. A
-chunk ends between two words if it can; with --at, behind a line or a paragraph if it can. Each
+chunk ends between two words if it can; with --at, after a line or a paragraph if it can. Each
 document is loaded into memory."""
 EXAMPLE = """\
 bpetite chunk --model model.json --max-tokens 200 --overlap 20 README.md

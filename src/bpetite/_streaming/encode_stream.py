@@ -62,7 +62,7 @@ class TextSource(NamedTuple):
         return ids
 
     def start_behind(self, data: bytes, ordinary: int) -> int:
-        """Return where text begins behind such a text."""
+        """Return where the text after such a text begins: SEGMENT or INSIDE."""
         if self.encoders[SEGMENT] is self.encoders[INSIDE]:
             return SEGMENT  # as at any place
         return SEGMENT if self.splitter.ends_in_literal(data[ordinary:]) else INSIDE

@@ -58,7 +58,7 @@ class Block(NamedTuple):
     text: str
     trusted: tuple[Span, ...]
     """The trusted spans, in characters. One that goes on before the block begins at -1, and one
-    that goes on behind it ends one character behind the text."""
+    that goes on after it ends one character after the text."""
     ids: bytes
 
     def joined(self, other: Block) -> Block:

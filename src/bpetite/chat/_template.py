@@ -37,7 +37,7 @@ _FOR_TOOLS = "tool_use"
 """The name of the template that transformers takes if there are tools."""
 
 _TOKENS = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
-"""The special tokens that a config names, each with `_token` behind it."""
+"""The special tokens that a config names, each with `_token` appended."""
 
 _MAX_SOURCE_CHARACTERS = 1 << 20
 
