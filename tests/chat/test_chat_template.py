@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ pytestmark = once
 
 USER = {"role": "user", "content": "Hi"}
 TOKENIZER = tokenizer()
+MARKUP = re.compile(r"<[^\s<>{}'\"]{1,32}>|\[/?[A-Z_]{3,20}\]")
 TOKENS: dict[str, Any] = {"bos_token": "<s>", "eos_token": "</s>"}
 
 
@@ -47,6 +49,28 @@ def collected() -> Iterator[Any]:
 @pytest.mark.parametrize("path", [*collected()])
 def test_collected_template_renders_as_in_transformers(path: Path) -> None:
     assert checks.difference(path.read_text("utf-8"), is_quick=True)[1] is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [*collected()])
+@settings(max_examples=30)
+@given(data=st.data())
+def test_collected_template_admits_no_special_token(path: Path, data: st.DataObject) -> None:
+    """Every literal of the template is special, and messages have literals."""
+    source = path.read_text("utf-8")
+    literals = sorted({*MARKUP.findall(source), *TOKENS.values()})
+    special = Tokenizer.train("", 256, special_tokens=literals)
+    text = st.lists(st.sampled_from([*literals, "a", " ", "\n", "<"]), max_size=8).map("".join)
+    said = asked(data.draw(text), data.draw(text))
+    try:
+        encoded = ChatTemplate(source, **TOKENS).encode(special, said, add_generation_prompt=True)
+    except ChatTemplateError:
+        return  # a refusal admits nothing
+    special_ids = {*special.special_tokens.values()}
+    pairs = zip(encoded.ids, encoded.origins, strict=True)
+    assert {origin for id, origin in pairs if id in special_ids} <= {"template"}
+    assert encoded.ids == special.encode_parts(encoded.prompt.segments)[0]
+    assert special.decode(encoded.ids) == encoded.prompt.text
 
 
 @pytest.mark.parametrize("seed", range(60))
