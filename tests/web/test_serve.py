@@ -29,7 +29,7 @@ from support.vocabularies import vocabulary
 
 from bpetite import Tokenizer
 from bpetite._web import app
-from bpetite._web.app import MAX_BYTES, MAX_REPLAYED, Model, application
+from bpetite._web.app import MAX_BYTES, MAX_SHOWN, Model, application
 from bpetite._web.explained import MAX_DRAWN_BYTES
 from bpetite._web.server import MAX_CONNECTIONS
 from bpetite._web.training import MAX_STEPS
@@ -108,11 +108,13 @@ def test_every_answer_has_the_security_headers(method: str, path: str, status: i
 def test_models_are_described() -> None:
     assert client(TOKENIZER, BYTES).get("/models").json() == {
         "models": [
-            {"name": "0.json", "ids": 292, "pattern": "gpt2"},
-            {"name": "1.json", "ids": 257, "pattern": "gpt2"},
+            {"name": "0.json", "ids": 292, "merges": 34, "pattern": "gpt2"},
+            {"name": "1.json", "ids": 257, "merges": 0, "pattern": "gpt2"},
         ],
         "max_bytes": MAX_BYTES,
+        "max_shown": MAX_SHOWN,
         "max_training_bytes": 1000,
+        "max_merges": MAX_STEPS,
     }
 
 
@@ -128,9 +130,9 @@ def test_tokens_come_in_groups_of_whole_characters() -> None:
             "bytes": 18,
             "groups": [
                 ["ab", [[256, "61 62"]], False],
-                ["é", [[195, "c3"], [169, "a9"]], False],
-                ["<|endoftext|>", [[257, b"<|endoftext|>".hex(" ")]], True],
-                ["\n", [[10, "0a"]], False],
+                ["é", [[195, "C3"], [169, "A9"]], False],
+                ["<|endoftext|>", [[257, b"<|endoftext|>".hex(" ").upper()]], True],
+                ["\n", [[10, "0A"]], False],
             ],
         }
     ]
@@ -182,8 +184,8 @@ def test_piece_of_a_token_is_explained() -> None:
         ],
         "roots": [6, 7],
         "tokens": {
-            **{str(byte): f"{byte:02x}" for byte in (32, 101, 104, 110, 116)},
-            **{"256": "65 6e", "257": "20 74", "260": "68 65 6e"},
+            **{str(byte): f"{byte:02X}" for byte in (32, 101, 104, 110, 116)},
+            **{"256": "65 6E", "257": "20 74", "260": "68 65 6E"},
         },
     }
 
@@ -213,7 +215,7 @@ def test_vocabulary_is_sorted_and_searched() -> None:
     assert ids("find=en&sort=rank") == with_en
     assert ids("find=65%206e") == ids("find=en")
     assert ids("find=0x656e") == ids("find=en")
-    assert ids("find=%23260") == [260]
+    assert ids("find=%23260") == ids("find=%230,260") == [260]
     assert ids("find=%23999") == []
     assert sorted(ids("show=used")) == sorted(tokenizer.encode("then"))
     assert ids("sort=uses")[:2] == [116, 260]
@@ -226,7 +228,7 @@ def test_vocabulary_is_sorted_and_searched() -> None:
 def test_token_has_its_merge_and_wholes() -> None:
     tokenizer = Tokenizer.train("the hen then met the ten men", 262)
     found = client(tokenizer).post("/token?id=256", content="ten ten").json()
-    assert found["row"] == [256, "65 6e", "Latin", 0, found["row"][4], found["row"][5]]
+    assert found["row"] == [256, "65 6E", "Latin", 0, found["row"][4], found["row"][5]]
     assert found["merges"] == [[0, 101, 110]]
     assert found["row"][4] == sum(256 in pair for pair in tokenizer.merges)
     assert found["row"][5] == tokenizer.encode("ten ten").count(256)
@@ -294,55 +296,55 @@ def test_invalid_question_is_refused(path: str, reason: str) -> None:
 
 
 def test_long_replay_ends_early() -> None:
-    steps, end = events(client(BYTES).post("/stream", content="a" * 20_000).text)
-    assert (len(steps), end) == (MAX_REPLAYED, {"streamed": "", "tokens": 20_000})
-
-
-def events(answer: str) -> tuple[list[dict[str, object]], dict[str, object]]:
-    """Return the events of a replay, and the last one."""
-    *steps, end, nothing = answer.split("\n\n")
-    assert nothing == ""
-    return (
-        [json.loads(step.removeprefix("data: ")) for step in steps],
-        json.loads(end.removeprefix("event: end\ndata: ")),
-    )
+    found = client(BYTES).post("/stream", content="a" * 20_000).json()
+    assert (len(found["steps"]), found["tokens"], found["rest"]) == (MAX_SHOWN, 20_000, "")
 
 
 def test_replay_decodes_each_token_alone_and_streamed() -> None:
-    answer = client(BYTES).post("/stream", content="aé\n")
-    assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
-    assert events(answer.text) == (
-        [
-            {"id": 97, "bytes": "61", "alone": "a", "streamed": "a", "pending": ""},
-            {"id": 195, "bytes": "c3", "alone": "\ufffd", "streamed": "", "pending": "c3"},
-            {"id": 169, "bytes": "a9", "alone": "\ufffd", "streamed": "é", "pending": ""},
-            {"id": 10, "bytes": "0a", "alone": "\n", "streamed": "\n", "pending": ""},
+    assert client(BYTES).post("/stream", content="aé\n").json() == {
+        "tokens": 4,
+        "steps": [
+            [97, "61", "a", "a", ""],
+            [195, "C3", "\ufffd", "", "C3"],
+            [169, "A9", "\ufffd", "é", ""],
+            [10, "0A", "\n", "\n", ""],
         ],
-        {"streamed": "", "tokens": 4},
-    )
+        "rest": "",
+    }
 
 
 def test_streamed_text_equals_the_text(text_case: str) -> None:
-    steps, end = events(client(BYTES, TOKENIZER).post("/stream?model=1", content=text_case).text)
-    assert [step["id"] for step in steps] == TOKENIZER.encode(text_case)
-    assert "".join(str(step["streamed"]) for step in [*steps, end]) == text_case
+    found = client(BYTES, TOKENIZER).post("/stream?model=1", content=text_case).json()
+    ids = TOKENIZER.encode(text_case)[:MAX_SHOWN]
+    assert [step[0] for step in found["steps"]] == ids
+    streamed = "".join(step[3] for step in found["steps"]) + found["rest"]
+    assert streamed == TOKENIZER.decode(ids, errors="replace")
 
 
-def test_replay_pauses_between_tokens() -> None:
-    started = time.monotonic()
-    paced = client(BYTES).post("/stream?pause=50", content="abc")
-    assert time.monotonic() - started > 0.1
-    assert paced.text == client(BYTES).post("/stream", content="abc").text
+# The vocabulary that the page has trained
+
+
+def test_trained_vocabulary_is_one_more_model() -> None:
+    browser = client(BYTES)
+    learnt = Tokenizer.train("the hen then", 258)
+    query = "corpus=the%20hen%20then&merges=2"
+    one, two = browser.post(f"/tokens?{query}", content="then").json()
+    assert (one["tokens"], two["tokens"]) == (4, learnt.count("then"))
+    assert browser.post(f"/ids?{query}&model=1", content="hen").json() == learnt.encode("hen")
+    row = browser.post(f"/token?{query}&model=1&id=257", content="then").json()["row"]
+    assert row[1] == learnt.token_bytes(257).hex(" ").upper()
+    assert len(browser.post("/tokens", content="then").json()) == 1
 
 
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
-        ("pause=1001", "pause must be a number from 0 to 1000"),
-        ("pause=-1", "pause must be a number from 0 to 1000"),
-        ("pause=1e2", "pause must be a number from 0 to 1000"),
-        ("pause=" + "1" * 5000, "pause must be a number from 0 to 1000"),
-        ("pause=٣", "pause must be a number from 0 to 1000"),
+        ("corpus=a&merges=101", "merges must be a number from 0 to 100"),
+        ("corpus=a&merges=-1", "merges must be a number from 0 to 100"),
+        ("corpus=a&merges=1e2", "merges must be a number from 0 to 100"),
+        ("corpus=a&merges=" + "1" * 5000, "merges must be a number from 0 to 100"),
+        ("corpus=a&merges=٣", "merges must be a number from 0 to 100"),
+        ("corpus=" + "é" * 501, "corpus may have 1000 bytes"),
         ("model=1", "model must be a number from 0 to 0"),
         ("model=x", "model must be a number from 0 to 0"),
         ("ordinary=2", "ordinary must be a number from 0 to 1"),
@@ -555,23 +557,20 @@ def test_leaving_and_ctrl_c_are_no_errors() -> None:
         refused.close()
 
         in_the_body = connected(port, post("/tokens", 1000) + "half of")
-        at_once = connected(port, post("/stream?pause=1000", 3) + "aé")
-        in_the_stream = connected(port, post("/stream?pause=5", 4) + "abcd")
-        received(in_the_stream, b'"id": 97')
-        for connection in (in_the_body, at_once, in_the_stream):
+        at_once = connected(port, post("/stream", 3) + "aé")
+        in_the_answer = connected(port, post("/ids", 999_999) + "abc" * 333_333)
+        received(in_the_answer, b"[")
+        for connection in (in_the_body, at_once, in_the_answer):
             reset = struct.pack("ii", 1, 0)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
             connection.close()
 
-        waiting = connected(port, post("/stream?pause=1000", 30) + "abcde" * 6)
-        received(waiting, b'"id": 97')
-        reading_no_more = connected(port, post("/stream", 60_000) + "abc" * 20_000)
-        received(reading_no_more, b'"id": ')
+        reading_no_more = connected(port, post("/ids", 1_999_998) + "abc" * 666_666)
+        received(reading_no_more, b"[")
         started = time.monotonic()
         assert interrupted(process) == (130, b"bpetite: interrupted\n")
-        assert time.monotonic() - started < 20  # all texts would take 30
-        for connection in (waiting, reading_no_more):
-            connection.close()
+        assert time.monotonic() - started < 20  # it does not wait for the reader
+        reading_no_more.close()
 
 
 HASTY = (

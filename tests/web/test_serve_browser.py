@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -127,17 +128,13 @@ def verdict(page: Page) -> Locator:
     return page.locator("#verdict")
 
 
-def start_replay(page: Page, text: str, pause: str) -> None:
-    """Type a text and begin to replay it."""
+def replay(page: Page, text: str) -> None:
+    """Type a text and replay it to its end at once."""
     write(page, text)
     view(page, "Stream")
-    page.get_by_role("combobox", name="pause").select_option(pause)
-    page.get_by_role("button", name="Play").click()
-
-
-def replay(page: Page, text: str, pause: str = "0") -> None:
-    """Type a text and replay it to the end."""
-    start_replay(page, text, pause)
+    stream = page.locator("#stream")
+    expect(stream.get_by_role("button", name="Play")).to_be_enabled()
+    stream.get_by_role("button", name="last step").click()
     expect(verdict(page)).to_contain_text("The streamed text")
 
 
@@ -147,9 +144,9 @@ def shown(page: Page, name: str) -> str:
 
 
 def tokens(page: Page, model: str) -> list[str]:
-    """Return the tokens of a model on the page."""
+    """Return the tokens of a model on the page; those that share a character are one."""
     listbox = page.get_by_role("listbox", name=f"Tokens of {model}")
-    return listbox.get_by_role("option").all_text_contents()
+    return listbox.locator(".token").all_text_contents()
 
 
 def test_tokens_of_both_models_follow_the_typing(page: Page) -> None:
@@ -166,11 +163,12 @@ def test_tokens_of_both_models_follow_the_typing(page: Page) -> None:
 def test_neighbours_differ_in_colour(page: Page) -> None:
     box(page).fill("a🙂b")
     listbox = page.get_by_role("listbox", name="Tokens of bytes.json")
-    expect(listbox.get_by_role("option")).to_have_count(3)
+    expect(listbox.get_by_role("option")).to_have_count(6)
     colours = listbox.get_by_role("option").evaluate_all(
         "tokens => tokens.map((token) => getComputedStyle(token).backgroundColor)"
     )
-    assert len(set(colours)) == 3
+    assert len(set(colours)) == 4
+    assert all(one != two for one, two in pairwise(colours))
     assert listbox.locator(".shared i").count() == 4
 
 
@@ -188,12 +186,14 @@ def test_pointing_at_a_token_shows_ids_and_bytes(page: Page) -> None:
     listbox = page.get_by_role("listbox", name="Tokens of bytes.json")
     detail = page.locator(".detail").nth(1)
     expect(page.locator(".summary").nth(1)).to_contain_text("7 tokens")
-    listbox.get_by_role("option", name="🙂").hover()
-    expect(detail).to_have_text("🙂4 tokens:240 (f0)159 (9f)153 (99)130 (82)")
+    listbox.get_by_role("group", name="🙂").get_by_text("🙂").hover()
+    expect(detail).to_have_text("🙂token 1 of 4id 240F0")
+    listbox.locator(".bricks i").nth(2).hover()
+    expect(detail).to_have_text("🙂token 3 of 4id 15399")
     listbox.get_by_role("option", name="·").hover()
-    expect(detail).to_have_text("·32 (20)")
+    expect(detail).to_have_text("·id 3220")
     listbox.get_by_role("option", name="<|endoftext|>").hover()
-    expect(detail).to_contain_text("special256 (3c 7c 65")
+    expect(detail).to_contain_text("specialid 2563C 7C 65")
     page.get_by_role("heading", name="bpetite", exact=True).hover()
     expect(detail).to_contain_text("Point at a token")
 
@@ -214,24 +214,34 @@ def test_replay_loses_characters_only_alone(page: Page) -> None:
     assert shown(page, "Each token alone") == alone
     assert "\ufffd" in alone
     steps = len(TOKENIZER.encode(TEXT))
-    lost = alone.count("\ufffd")
-    expect(verdict(page)).to_have_text(
-        f"{steps} tokens. The streamed text equals your text; decoded alone, the tokens have "
-        f"\ufffd {lost} times."
-    )
-    expect(page.locator("#steps tbody tr")).to_have_count(steps)
+    expect(verdict(page)).to_have_text(f"{steps} tokens. The streamed text equals your text.")
+    expect(page.locator("#lost")).to_have_text("\ufffd {} times".format(alone.count("\ufffd")))
+    expect(page.locator("#strip .chip")).to_have_count(steps)
 
 
-def test_each_step_of_a_replay_is_a_row(page: Page) -> None:
+def test_stream_is_played_and_stepped(page: Page) -> None:
+    write(page, "é!")
     view(page, "Stream")
-    page.locator("#stream").get_by_role("combobox", name="vocabulary").select_option("bytes.json")
-    replay(page, "é!", pause="20")
-    rows = page.locator("#steps tbody tr").all()
-    assert [row.locator("td").all_text_contents() for row in rows] == [
-        ["1", "195", "c3", "\ufffd", "pending c3"],
-        ["2", "169", "a9", "\ufffd", "é"],
+    stream = page.locator("#stream")
+    stream.get_by_role("combobox", name="vocabulary").select_option("bytes.json")
+    expect(page.locator("#stream output")).to_have_text("token 0 of 3")
+    stream.get_by_role("button", name="one step on").click()
+    assert (shown(page, "Each token alone"), shown(page, "DecodeStream")) == ("\ufffd", "")
+    expect(page.locator("#pending")).to_have_text("pending: C3")
+    assert page.locator("#strip .now").all_text_contents() == ["C3"]
+    stream.get_by_role("combobox", name="pace").select_option("fast")
+    stream.get_by_role("button", name="Play").click()
+    expect(page.locator("#stream output")).to_have_text("token 3 of 3")
+    expect(stream.get_by_role("button", name="Play")).to_be_visible()
+    assert [row.locator("td").all_text_contents() for row in page.locator("#steps tr").all()] == [
+        ["1", "195", "C3", "\ufffd", "pending C3"],
+        ["2", "169", "A9", "\ufffd", "é"],
         ["3", "33", "21", "!", "!"],
     ]
+    page.locator("#strip .chip").nth(1).click()
+    expect(page.locator("#stream output")).to_have_text("token 2 of 3")
+    page.reload()
+    expect(page.locator("#stream output")).to_have_text("token 2 of 3")
 
 
 def test_html_in_a_text_is_text(page: Page) -> None:
@@ -244,33 +254,14 @@ def test_html_in_a_text_is_text(page: Page) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", ["Enter", "Escape"])
-def test_replay_can_stop_and_start_again(page: Page, key: str) -> None:
-    """The fixture `page` checks that the server reports no error."""
-    start_replay(page, "hello " * 200, "20")
-    expect(page.locator("#steps tbody tr").nth(1)).to_be_attached()
-    page.get_by_role("button", name="Stop").press(key)
-    expect(page.get_by_role("button", name="Play")).to_be_visible()
-    replay(page, "né")
-    assert shown(page, "DecodeStream") == "né"
-
-
-@pytest.mark.slow
-def test_leaving_during_a_replay_is_no_error(page: Page) -> None:
-    start_replay(page, TEXT, "20")
-    expect(page.locator("#steps tbody tr").nth(1)).to_be_attached()
-    page.reload()
-    expect(verdict(page)).to_have_text("Press Play.")
-
-
-@pytest.mark.slow
 def test_new_text_ends_the_replay_of_the_old_one(page: Page) -> None:
-    start_replay(page, "hello " * 200, "20")
-    expect(page.locator("#steps tbody tr").nth(1)).to_be_attached()
+    write(page, "hello " * 200)
+    view(page, "Stream")
+    page.locator("#stream").get_by_role("button", name="Play").click()
+    expect(page.locator("#steps tr").nth(1)).to_be_attached()
     write(page, "né")
     view(page, "Stream")
-    expect(page.get_by_role("button", name="Play")).to_be_visible()
-    expect(page.locator("#outputs")).to_be_hidden()
+    expect(page.locator("#stream output")).to_have_text("token 0 of 2")
     replay(page, "né")
     assert shown(page, "DecodeStream") == "né"
 
@@ -285,22 +276,25 @@ def test_keyboard_reaches_everything(page: Page) -> None:
     while not listbox.get_by_role("option", name="h").evaluate("each => each.matches(':focus')"):
         page.keyboard.press("Tab")  # one stop for all tokens of a model
     detail = page.locator(".detail").nth(1)
-    expect(detail).to_have_text("h104 (68)")
+    expect(detail).to_have_text("hid 10468")
     told = []
     for key in ("ArrowRight", "ArrowRight", "End", "ArrowRight", "ArrowLeft", "Home"):
         page.keyboard.press(key)
         told.append(detail.text_content())
     assert told == [
-        "é2 tokens:195 (c3)169 (a9)",
-        "·32 (20)",
-        "o111 (6f)",
-        "o111 (6f)",
-        "n110 (6e)",
-        "h104 (68)",
+        "étoken 1 of 2id 195C3",
+        "étoken 2 of 2id 169A9",
+        "oid 1116F",
+        "oid 1116F",
+        "nid 1106E",
+        "hid 10468",
     ]
     page.keyboard.press("Enter")
     expect(page.get_by_role("region", name="Merge tree")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(listbox.get_by_role("option", name="h")).to_be_focused()
     page.keyboard.press("4")
+    expect(page.locator("#stream output")).to_have_text("token 0 of 6")
     page.keyboard.press("Space")
     expect(verdict(page)).to_contain_text("equals your text")
     assert shown(page, "DecodeStream") == "hé no"
@@ -308,9 +302,9 @@ def test_keyboard_reaches_everything(page: Page) -> None:
     expect(page.get_by_role("searchbox")).to_be_focused()
     page.keyboard.press("Escape")
     page.keyboard.press("3")
-    expect(page.locator("#training output")).to_have_text("step 0 of 13")
+    expect(page.locator("#training output")).to_have_text("merge 0 of 13")
     page.keyboard.press("ArrowRight")
-    expect(page.locator("#training output")).to_have_text("step 1 of 13")
+    expect(page.locator("#training output")).to_have_text("merge 1 of 13")
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
     page.keyboard.press("Escape")
@@ -320,10 +314,11 @@ def test_keyboard_reaches_everything(page: Page) -> None:
 def test_focused_token_has_an_accessible_name(page: Page) -> None:
     box(page).fill("é")
     expect(page.locator(".summary").nth(1)).to_have_text("2 tokens 1.00 bytes per token")
-    token = page.get_by_role("listbox", name="Tokens of bytes.json").get_by_role("option")
+    tokens = page.get_by_role("listbox", name="Tokens of bytes.json").get_by_role("option")
+    token = tokens.nth(1)
     token.click()
     expect(token).to_be_focused()
-    expect(token).to_have_accessible_name('"é": id 195, bytes c3; id 169, bytes a9')
+    expect(token).to_have_accessible_name("é, token 2 of 2, id 169, A9")
     expect(token).to_have_attribute("aria-selected", "true")
 
 
@@ -347,17 +342,23 @@ def test_phone_needs_no_sideways_scrolling(page: Page) -> None:
     view(page, "Tokens")
     assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
     page.get_by_role("listbox", name="Tokens of bytes.json").get_by_text("你").tap()
-    expect(page.locator(".detail").nth(1)).to_have_text("你3 tokens:228 (e4)189 (bd)160 (a0)")
+    expect(page.locator(".detail").nth(1)).to_have_text("你token 1 of 3id 228E4")
 
 
 LUMINANCE = """(selector) => {
-  const colour = (name) => getComputedStyle(document.querySelector(selector))[name];
-  const light = (text) => {
-    const parts = text.match(/[\\d.]+/g).slice(0, 3).map((part) => part / 255);
-    const linear = parts.map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+  const parts = (text) => text.match(/[\\d.]+/g).map(Number);
+  const shown = document.querySelector(selector);
+  let back = shown;
+  while (parts(getComputedStyle(back).backgroundColor)[3] === 0) back = back.parentElement;
+  const ground = parts(getComputedStyle(back).backgroundColor);
+  const [red, green, blue, alpha = 1] = parts(getComputedStyle(shown).color);
+  const ink = [red, green, blue].map((part, at) => alpha * part + (1 - alpha) * ground[at]);
+  const light = (colour) => {
+    const linear = colour.map((part) => part / 255)
+      .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
   };
-  return [light(colour("backgroundColor")), light(colour("color"))];
+  return [light(ground), light(ink)];
 }"""
 """The relative luminance of the background and of the text of an element."""
 
@@ -369,8 +370,9 @@ LUMINANCE = """(selector) => {
     ids=["light", "dark"],
 )
 def test_contrast_in_light_and_dark(page: Page, is_dark: bool) -> None:
-    replay(page, "one two three four 🙃 <|endoftext|>")
-    for part in ("body", "textarea", ".lost", *(f".token.hue-{hue}" for hue in range(4))):
+    replay(page, "one two three four      🙃 <|endoftext|>")
+    hues = [f".token.hue-{hue}" for hue in range(4)]
+    for part in ("body", "textarea", ".lost", *hues, *(f"{hue} .mark" for hue in hues)):
         back, text = page.evaluate(LUMINANCE, part)
         contrast = (max(back, text) + 0.05) / (min(back, text) + 0.05)
         assert ((back < text), contrast > 4.5) == (is_dark, True), part
@@ -379,9 +381,10 @@ def test_contrast_in_light_and_dark(page: Page, is_dark: bool) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [{"reduced_motion": "reduce"}], indirect=True)
 def test_reduced_motion_stops_animations(page: Page) -> None:
-    expect(page.locator("#pause")).to_have_value("0")
-    start_replay(page, TEXT, "300")
-    expect(page.locator("#steps tbody tr")).to_have_count(1)
+    write(page, TEXT)
+    view(page, "Stream")
+    page.locator("#stream").get_by_role("button", name="Play").click()
+    expect(verdict(page)).to_contain_text("equals your text")  # it goes to the end at once
     assert page.evaluate("document.getAnimations().length") == 0
 
 
@@ -425,11 +428,17 @@ def test_click_on_a_token_shows_its_tree(page: Page) -> None:
     listbox.get_by_role("option").last.click()
     (piece,) = (piece for piece in explain(TOKENIZER, "hello world") if piece.text == " world")
     rows = page.locator("#merges tbody tr")
-    expect(rows).to_have_count(len(piece.steps))
+    expect(rows).to_have_count(len(piece.steps) + 1)
+    expect(rows.last).to_have_text("One token is left: the piece is done.")
+    facts = page.locator("#facts")
+    expect(facts).to_contain_text(f"rank {piece.steps[-1].rank} of {len(TOKENIZER.merges)}, from")
+    expect(facts).to_contain_text("6 bytes 20 77 6F 72 6C 64")
     expect(page.locator("#tree .node")).to_have_count(len(piece.byte_ids) + len(piece.steps))
-    seen = [row.locator("td").all_text_contents() for row in rows.all()]
+    seen = [row.locator("td").all_text_contents() for row in rows.all()[:-1]]
     for number, (cells, step) in enumerate(zip(seen, piece.steps, strict=True), 1):
-        lost = f" rank {step.lost_rank}" if step.lost else "no other"
+        waits = step.lost and step.lost in [later.pair for later in piece.steps[number:]]
+        fate = "waits" if waits else "its part is taken"
+        lost = f" rank {step.lost_rank}: {fate}" if step.lost else "no other pair is a merge"
         assert (cells[0], cells[2], cells[3]) == (str(number), str(step.rank), str(step.id))
         assert cells[4] == step.token.hex(" ").upper()
         assert cells[5].endswith(lost)
@@ -479,7 +488,7 @@ def test_address_brings_everything_back(page: Page) -> None:
     page.get_by_label("special tokens are ordinary text").check()
     box(page).fill("hello né\n")  # last, so no later answer replaces the tokens
     listbox = page.get_by_role("listbox", name="Tokens of bytes.json")
-    expect(listbox.get_by_role("option")).to_have_count(9)
+    expect(listbox.get_by_role("option")).to_have_count(10)
     listbox.get_by_role("option", name="n").click()
     expect(page.locator("#facts")).to_contain_text("in bytes.json")
     page.reload()
@@ -593,7 +602,7 @@ def test_vocabulary_knows_the_tokens_of_the_text(page: Page) -> None:
 def test_training_is_played_and_stepped(page: Page) -> None:
     view(page, "Training")
     page.get_by_role("textbox", name="Training").fill("ab ab abc")
-    expect(page.locator("#training output")).to_have_text("step 0 of 3")
+    expect(page.locator("#training output")).to_have_text("merge 0 of 3")
     expect(page.locator("#winner")).to_have_text(
         "a b has the highest count, 3. The merge has rank 0 and makes the id 256."
     )
@@ -602,7 +611,7 @@ def test_training_is_played_and_stepped(page: Page) -> None:
     assert page.locator("#learnt li").all_text_contents() == ["0ab"]
     page.locator("#training").get_by_role("button", name="one step on").click()
     page.locator("#training").get_by_role("button", name="Play").click()
-    expect(page.locator("#training output")).to_have_text("step 3 of 3")
+    expect(page.locator("#training output")).to_have_text("merge 3 of 3")
     expect(page.locator("#winner")).to_contain_text("No pair is left")
 
 
@@ -621,14 +630,43 @@ def test_long_training_text_is_refused(page: Page) -> None:
     view(page, "Training")
     page.get_by_role("textbox", name="Training").fill("x" * 1001)
     expect(page.get_by_role("alert")).to_have_text("The text has 1,001 bytes; 1,000 can be sent.")
-    expect(page.locator(".piece")).to_have_count(0)
+    expect(page.locator("#corpus-size")).to_have_text("1,001 of at most 1,000 bytes")
+    expect(page.locator("#trained")).to_be_hidden()
+
+
+def test_learnt_merges_encode_the_text(page: Page) -> None:
+    write(page, "the hen")
+    view(page, "Training")
+    page.locator("#training").get_by_role("button", name="last step").click()
+    page.get_by_role("button", name="Use these 13 merges in Tokens").click()
+    name = "learnt in Training: 13 merges"
+    expect(page.get_by_role("heading", name=name)).to_be_visible()
+    learnt = Tokenizer.train("the hen then met the ten men", 269)
+    expect(page.locator(".ids code").nth(2)).to_have_text(
+        " ".join(map(str, learnt.encode("the hen")))
+    )
+    page.reload()
+    expect(page.get_by_role("heading", name=name)).to_be_visible()
+    page.get_by_role("button", name="Remove").click()
+    expect(page.get_by_role("heading", name=name)).to_have_count(0)
+
+
+@pytest.mark.slow
+def test_words_have_definitions(page: Page) -> None:
+    view(page, "Training")
+    word = page.locator("#training .term").first
+    expect(word.locator(".definition")).to_be_hidden()
+    word.hover()
+    expect(word.locator(".definition")).to_contain_text("cuts a text into pieces")
+    page.locator("#training .term").nth(2).focus()
+    expect(page.locator("#training .term").nth(2).locator(".definition")).to_be_visible()
 
 
 def test_learnt_token_leads_to_its_step(page: Page) -> None:
     view(page, "Training")
     page.locator("#training").get_by_role("button", name="last step").click()
     page.locator("#learnt").get_by_role("button").nth(2).click()
-    expect(page.locator("#training output")).to_have_text("step 2 of 13")
+    expect(page.locator("#training output")).to_have_text("merge 2 of 13")
     expect(page.locator("#winner")).to_contain_text("The merge has rank 2 and makes the id 258.")
 
 
@@ -646,7 +684,7 @@ def test_training_has_no_steps_before_its_answer(page: Page) -> None:
     page.keyboard.press(",")
     waiting[0].continue_()
     page.unroute("**/training*")
-    expect(page.locator("#training output")).to_have_text("step 0 of 13")
+    expect(page.locator("#training output")).to_have_text("merge 0 of 13")
 
 
 @pytest.mark.slow

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import json
 import re
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import islice
@@ -26,7 +24,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -34,7 +32,7 @@ from bpetite import Tokenizer
 from bpetite._pretokenizer import pattern_end
 from bpetite._web.display import groups_of_ids, pattern_names
 from bpetite._web.explained import explained
-from bpetite._web.training import MAX_TRAINING_BYTES, training_steps
+from bpetite._web.training import MAX_STEPS, MAX_TRAINING_BYTES, learnt, training_steps
 from bpetite._web.vocabulary import SHOWS, SORTS, Browser
 
 P = ParamSpec("P")
@@ -42,9 +40,6 @@ T = TypeVar("T")
 
 MAX_BYTES = 1 << 21
 """The longest text, in bytes of UTF-8."""
-
-MAX_PAUSE = 1000
-"""The longest pause of a replay between two tokens, in milliseconds."""
 
 MAX_BODY_SECONDS = 5.0
 """The longest wait for the whole body of a request."""
@@ -55,15 +50,13 @@ MAX_PATTERN_SECONDS = 5.0
 Such a pattern may take hours for some megabytes. A thread cannot be stopped from outside.
 """
 
-MAX_REPLAYED = 10_000
-"""The most tokens of a replay."""
+MAX_SHOWN = 4000
+"""The most tokens of a list or a replay: a browser needs seconds for the layout of many more."""
 
 MAX_EXPLAINED = 16_000
 """The last token that can be explained, since all pieces before it are explained too."""
 
-_MAX_GROUPS = 4000  # a browser needs seconds for the layout of many more groups of tokens
 _MAX_FIND_CHARACTERS = 100
-_EVENTS_PER_CHUNK = 256  # of a replay without a pause
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]+)(?::\d+)?", re.ASCII | re.IGNORECASE)
 
 _HEADERS = {
@@ -165,7 +158,10 @@ def _files() -> Iterator[tuple[str, Response]]:
 
 
 class _Answers:
-    """The answers to the page: JSON, and events."""
+    """The answers to the page, in JSON.
+
+    A question with a `corpus` has one model more, which has learnt `merges` from this small text.
+    """
 
     def __init__(self, models: Sequence[Model]) -> None:
         self._models = models
@@ -176,6 +172,7 @@ class _Answers:
             {
                 "name": model.name,
                 "ids": len(model.tokenizer.ids),
+                "merges": len(model.tokenizer.merges),
                 "pattern": " or ".join(pattern_names(*model.tokenizer.patterns)),
             }
             for model in self._models
@@ -184,17 +181,17 @@ class _Answers:
             {
                 "models": described,
                 "max_bytes": MAX_BYTES,
+                "max_shown": MAX_SHOWN,
                 "max_training_bytes": MAX_TRAINING_BYTES,
+                "max_merges": MAX_STEPS,
             }
         )
 
     async def tokens(self, request: Request) -> Response:
         """Return the groups of tokens of the body, a text, for each model."""
-        text = await _text(request)
-        ordinary = _is_ordinary(request)
-        found = await _work(
-            lambda: [_tokens(model.tokenizer, text, ordinary) for model in self._models]
-        )
+        tokenizers = self._tokenizers(request)
+        text, ordinary = await _text(request), _is_ordinary(request)
+        found = await _work(lambda: [_tokens(each, text, ordinary) for each in tokenizers])
         return JSONResponse(found)
 
     async def ids(self, request: Request) -> Response:
@@ -216,7 +213,6 @@ class _Answers:
     async def vocabulary(self, request: Request) -> Response:
         """Return tokens of a vocabulary, with their uses in the body, a text."""
         tokenizer = self._tokenizer(request)
-        model = _number(request, "model", len(self._models) - 1)
         find = request.query_params.get("find", "")
         if len(find) > _MAX_FIND_CHARACTERS:
             raise HTTPException(400, f"find may have {_MAX_FIND_CHARACTERS} characters")
@@ -226,19 +222,18 @@ class _Answers:
 
         def rows() -> dict[str, Any]:
             uses = Counter(_encoded(tokenizer, text, ordinary))
-            return self._browser(model).rows(find, sort, show, uses, start)
+            return self._browser(request, tokenizer).rows(find, sort, show, uses, start)
 
         return JSONResponse(await _work(rows))
 
     async def token(self, request: Request) -> Response:
         """Return a token of a vocabulary, its parts, and its uses in the body, a text."""
         tokenizer = self._tokenizer(request)
-        model = _number(request, "model", len(self._models) - 1)
         id = _number(request, "id", 10**9 - 1)
         text, ordinary = await _text(request), _is_ordinary(request)
 
         def detail() -> dict[str, Any] | None:
-            browser = self._browser(model)
+            browser = self._browser(request, tokenizer)
             uses = Counter(_encoded(tokenizer, text, ordinary))
             return browser.detail(id, uses) if id in browser else None
 
@@ -253,21 +248,32 @@ class _Answers:
         return JSONResponse(await _work(training_steps, text))
 
     async def stream(self, request: Request) -> Response:
-        """Return an event for each id of the body, a text, and for the text it completes."""
+        """Return what each id of the body, a text, gives when it is decoded."""
         tokenizer = self._tokenizer(request)
-        pause = _number(request, "pause", MAX_PAUSE)
         text, ordinary = await _text(request), _is_ordinary(request)
-        ids = await _work(_encoded, tokenizer, text, ordinary)
-        return _Events(_paced(_replay(tokenizer, ids), pause), media_type="text/event-stream")
+        return JSONResponse(await _work(_replay, tokenizer, text, ordinary))
+
+    def _tokenizers(self, request: Request) -> list[Tokenizer]:
+        found = [model.tokenizer for model in self._models]
+        corpus = request.query_params.get("corpus")
+        if corpus is not None:
+            if len(corpus.encode("utf-8", "replace")) > MAX_TRAINING_BYTES:
+                raise HTTPException(400, f"corpus may have {MAX_TRAINING_BYTES} bytes")
+            found.append(learnt(corpus, _number(request, "merges", MAX_STEPS)))
+        return found
 
     def _tokenizer(self, request: Request) -> Tokenizer:
-        return self._models[_number(request, "model", len(self._models) - 1)].tokenizer
+        tokenizers = self._tokenizers(request)
+        return tokenizers[_number(request, "model", len(tokenizers) - 1)]
 
-    def _browser(self, model: int) -> Browser:
-        """Return the browser of a model, made when it is first needed."""
-        found = self._browsers.get(model)
+    def _browser(self, request: Request, tokenizer: Tokenizer) -> Browser:
+        """Return the browser of a model, which is made once unless the page has trained it."""
+        number = int(request.query_params.get("model", "0"))
+        if number == len(self._models):
+            return Browser(tokenizer)
+        found = self._browsers.get(number)
         if found is None:
-            found = self._browsers[model] = Browser(self._models[model].tokenizer)
+            found = self._browsers[number] = Browser(tokenizer)
         return found
 
 
@@ -333,7 +339,7 @@ def _encoded(tokenizer: Tokenizer, text: str, ordinary: bool) -> list[int]:
 
 def _tokens(tokenizer: Tokenizer, text: str, ordinary: bool) -> dict[str, Any]:
     ids = _encoded(tokenizer, text, ordinary)
-    found = islice(groups_of_ids(tokenizer, ids), _MAX_GROUPS)
+    found = islice(groups_of_ids(tokenizer, ids), MAX_SHOWN)
     return {
         "tokens": len(ids),
         "bytes": len(text.encode("utf-8")),
@@ -345,36 +351,21 @@ def _tokens(tokenizer: Tokenizer, text: str, ordinary: bool) -> dict[str, Any]:
 
 
 def _hex(tokenizer: Tokenizer, id: int) -> str:
-    return tokenizer.token_bytes(id).hex(" ")
+    return tokenizer.token_bytes(id).hex(" ").upper()
 
 
-def _replay(tokenizer: Tokenizer, ids: Sequence[int]) -> Iterator[str]:
-    """Yield an event for each id: decoded alone, and by a stream. The last event has the rest."""
+def _replay(tokenizer: Tokenizer, text: str, ordinary: bool) -> dict[str, Any]:
+    """Return a step for each id: id, bytes, decoded alone, by a stream, and the bytes it keeps."""
+    ids = _encoded(tokenizer, text, ordinary)
     stream = tokenizer.decode_stream()
-    for id in ids[:MAX_REPLAYED]:
-        streamed = stream.step(id)
-        step = {
-            "id": id,
-            "bytes": _hex(tokenizer, id),
-            "alone": tokenizer.decode([id], errors="replace"),
-            "streamed": streamed,
-            "pending": stream.pending.hex(" "),
-        }
-        yield f"data: {json.dumps(step)}\n\n"
-    end = {"streamed": stream.flush(), "tokens": len(ids)}
-    yield f"event: end\ndata: {json.dumps(end)}\n\n"
-
-
-async def _paced(events: Iterator[str], pause: int) -> AsyncIterator[str]:
-    """Yield single events, each followed by a pause in milliseconds; without a pause, chunks."""
-    while chunk := "".join(islice(events, 1 if pause else _EVENTS_PER_CHUNK)):
-        yield chunk
-        await asyncio.sleep(pause / 1000)
-
-
-class _Events(StreamingResponse):
-    """A response that closes its generator as soon as it ends, for whatever reason."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with aclosing(self.body_iterator):  # type: ignore[type-var]
-            await super().__call__(scope, receive, send)
+    steps = [
+        (
+            id,
+            _hex(tokenizer, id),
+            tokenizer.decode([id], errors="replace"),
+            stream.step(id),
+            stream.pending.hex(" ").upper(),
+        )
+        for id in ids[:MAX_SHOWN]
+    ]
+    return {"tokens": len(ids), "steps": steps, "rest": stream.flush()}

@@ -52,5 +52,5 @@ def explained(tokenizer: Tokenizer, text: str, at: int, ordinary: bool) -> dict[
         "byte_ids": piece.byte_ids if is_drawn else (),
         "steps": steps,
         "roots": piece.roots if is_drawn else (),
-        "tokens": {id: tokenizer.token_bytes(id).hex(" ") for id in sorted(ids)},
+        "tokens": {id: tokenizer.token_bytes(id).hex(" ").upper() for id in sorted(ids)},
     }

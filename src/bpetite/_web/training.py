@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +14,7 @@ MAX_TRAINING_BYTES = 1000
 """The longest text to learn from, in bytes of UTF-8."""
 
 MAX_STEPS = 100
+"""The most merges of a training."""
 
 _MAX_PAIRS = 9  # of each step's table
 _BYTES = Tokenizer.train("", 256)
@@ -59,8 +61,18 @@ def training_steps(text: str) -> dict[str, Any]:
     return {
         "counts": list(counts.values()),
         "states": states,
-        "tokens": {id: token.hex(" ") for id, token in tokens.items() if id >= 256},
+        "tokens": {id: token.hex(" ").upper() for id, token in tokens.items() if id >= 256},
     }
+
+
+@lru_cache(maxsize=8)
+def learnt(text: str, merges: int) -> Tokenizer:
+    """Return the tokenizer that has learnt at most so many merges from a text.
+
+    >>> learnt("ab ab", 1).merges
+    ((97, 98),)
+    """
+    return Tokenizer.train(text, 256 + merges)
 
 
 def _replaced(ids: list[int], pair: tuple[int, int], new_id: int) -> list[int]:

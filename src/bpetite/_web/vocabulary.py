@@ -63,7 +63,7 @@ class Browser:
     ) -> dict[str, Any]:
         """Return the number of tokens that are found, and some of them from `start` on.
 
-        `find` is a text, bytes such as "e2 80" or "0x20", or an id such as "#300". `uses` has the
+        `find` is a text, bytes such as "e2 80" or "0x20", or an id such as "#1,300". `uses` has the
         number of times that each id occurs in the user's text.
         """
         ids = [id for id in self._found(find) if self._is_shown(id, show, uses)]
@@ -90,12 +90,12 @@ class Browser:
             "merges": merges,
             "tree": tree[:_MAX_LISTED],
             "wholes": wholes[:_MAX_LISTED],
-            "tokens": {each: self._tokens[each].hex(" ") for each in sorted(shown)},
+            "tokens": {each: self._tokens[each].hex(" ").upper() for each in sorted(shown)},
         }
 
     def _found(self, find: str) -> Iterator[int]:
-        if re.fullmatch(r"#[0-9]{1,10}", find):
-            yield from self._tokens.keys() & {int(find[1:])}
+        if re.fullmatch(r"#[0-9][0-9,]*", find):
+            yield from self._tokens.keys() & {int(find[1:].replace(",", ""))}
             return
         in_hex = _HEX.fullmatch(find)
         sought = bytes.fromhex(in_hex[1] or in_hex[2]) if in_hex else find.encode("utf-8")
@@ -131,7 +131,7 @@ class Browser:
         merges = self._merges.get(id)
         return [
             id,
-            self._tokens[id].hex(" "),
+            self._tokens[id].hex(" ").upper(),
             self._scripts[id],
             merges[0][0] if merges else None,
             len(self._wholes.get(id, ())),

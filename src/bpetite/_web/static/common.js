@@ -53,7 +53,7 @@ export function visible(text, flat = false) {
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 export const fromHex = (hex) => Uint8Array.from(hex.split(" "), (byte) => parseInt(byte, 16));
-export const toHex = (byte) => byte.toString(16).padStart(2, "0");
+export const toHex = (byte) => byte.toString(16).padStart(2, "0").toUpperCase();
 
 // The text of a token, or null if its bytes are no whole characters.
 export function textOf(hex) {
@@ -66,7 +66,7 @@ export function textOf(hex) {
 
 export function tokenParts(hex) {
   const text = textOf(hex);
-  return text === null ? [hex.toUpperCase()] : visible(text, true);
+  return text === null ? [hex] : visible(text, true);
 }
 
 export const tokenText = (hex) =>
@@ -79,10 +79,26 @@ export function chip(hex, hue = 0, target = null) {
   made.dir = "auto";
   if (target !== null) {
     made.type = "button";
-    made.title = `id ${target}: ${hex}`;
+    made.title = typeof target === "function" ? hex : `id ${figure(target)}: ${hex}`;
     const act = typeof target === "function" ? target : () => go("vocabulary", { id: target });
     made.addEventListener("click", act);
   }
+  return made;
+}
+
+// Words with a definition, which appears under the pointer and at the focus
+
+const TERMS = {
+  pattern: "The regular expression that cuts a text into pieces.",
+  piece: "A stretch of text that is encoded by itself: the pattern cuts a text into pieces, such " +
+    "as words, and no token crosses from one piece into the next.",
+  rank: "The place of a merge in the order in which merges were learnt. The lowest rank is merged " +
+    "first.",
+};
+
+export function term(name, word = name) {
+  const made = element("span", "term", word, element("span", "definition", TERMS[name]));
+  made.tabIndex = 0;
   return made;
 }
 
@@ -113,18 +129,27 @@ const DEFAULTS = {
   id: null,
   corpus: "the hen then met the ten men",
   merge: 0,
+  learnt: null, // merges of the corpus that one more vocabulary has
+  token: 0,
 };
-const NUMBERS = ["ordinary", "of", "at", "step", "id", "merge"];
+const NUMBERS = ["ordinary", "of", "at", "step", "id", "merge", "learnt", "token"];
 const OF_VIEW = {
   tokens: ["text", "ordinary", "of", "at", "step"],
   vocabulary: ["text", "ordinary", "of", "find", "sort", "show", "id"],
   training: ["corpus", "merge"],
-  stream: ["text", "ordinary", "of"],
+  stream: ["text", "ordinary", "of", "token"],
 };
 
 export const state = { view: "tokens", ...DEFAULTS };
-export const server = { models: [], maxBytes: Infinity, maxTrainingBytes: Infinity };
+export const server = { models: [] }; // and its limits, once it has answered
 const drawers = {};
+
+export const models = () => state.learnt === null ? server.models : [...server.models, {
+  name: `learnt in Training: ${plural(state.learnt, "merge")}`,
+  ids: 257 + state.learnt, // single bytes, merges, and <|endoftext|>
+  merges: state.learnt,
+  pattern: "gpt2",
+}];
 
 export const onView = (view, draw) => (drawers[view] = draw);
 
@@ -136,7 +161,11 @@ export function go(view, change = {}) {
     $(`tab-${each}`).setAttribute("aria-selected", each === view);
     $(`tab-${each}`).tabIndex = each === view ? 0 : -1;
   }
-  for (const select of document.querySelectorAll("select.of")) select.value = state.of;
+  for (const select of document.querySelectorAll("select.of")) {
+    select.replaceChildren(...models().map(({ name }, index) => new Option(name, index)));
+    select.hidden = models().length === 1;
+    select.value = state.of;
+  }
   say("");
   saveAddress();
   return drawers[view]();
@@ -144,7 +173,8 @@ export function go(view, change = {}) {
 
 export function saveAddress() {
   const query = new URLSearchParams();
-  for (const name of OF_VIEW[state.view]) {
+  const learnt = state.learnt === null ? [] : ["learnt", "corpus"];
+  for (const name of new Set([...OF_VIEW[state.view], ...learnt])) {
     const value = state[name];
     if (value === DEFAULTS[name] || value === null) continue;
     if (name === "text" && size(value) > MAX_LINK_BYTES) query.set("kept", 1);
@@ -184,7 +214,8 @@ export function readAddress() {
     else if (name in DEFAULTS) state[name] = value;
   }
   if (found.has("kept")) state.text = keptText() ?? DEFAULTS.text;
-  if (state.of >= server.models.length) state.of = 0;
+  if (state.learnt > server.maxMerges) state.learnt = null;
+  if (state.of >= models().length) state.of = 0;
   for (const name of ["sort", "show"]) {
     if (![...$(name).options].some((option) => option.value === state[name])) {
       state[name] = DEFAULTS[name];
@@ -195,7 +226,8 @@ export function readAddress() {
 // The server
 
 export async function ask(path, query, text, signal) {
-  const known = { ordinary: state.ordinary, ...query };
+  const learnt = state.learnt === null ? {} : { corpus: state.corpus, merges: state.learnt };
+  const known = { ordinary: state.ordinary, ...learnt, ...query };
   const address = `${path}?${new URLSearchParams(known)}`;
   const answer = await fetch(address, { method: "POST", body: text, signal });
   if (!answer.ok) throw new Error(await answer.text());

@@ -1,10 +1,10 @@
 // The page sends typed text to the server and shows the answers: four views, one state, and keys.
 
 import {
-  $, VIEWS, copy, fail, go, readAddress, server, state,
+  $, VIEWS, copy, fail, go, readAddress, server, state, term,
 } from "./common.js";
-import { copyIds, startTokens } from "./tokens.js";
-import { startStream, stopReplay, toggleReplay } from "./stream.js";
+import { copyIds, focusToken, startTokens } from "./tokens.js";
+import { startStream, streamPlayer } from "./stream.js";
 import { startTraining, trainingPlayer } from "./training.js";
 import { treePlayer } from "./tree.js";
 import { startVocabulary } from "./vocabulary.js";
@@ -25,10 +25,10 @@ function toggleTheme() {
   root.dataset.theme = isDark ? "light" : "dark";
 }
 
+const PLAYERS = { tokens: treePlayer, training: trainingPlayer, stream: streamPlayer };
+
 function stop() {
-  stopReplay();
-  treePlayer()?.stop();
-  trainingPlayer().stop();
+  for (const player of Object.values(PLAYERS)) player()?.stop();
 }
 
 function show(view) {
@@ -41,9 +41,7 @@ async function search() {
   $("find").focus();
 }
 
-function player() {
-  return { tokens: treePlayer, training: trainingPlayer }[state.view]?.();
-}
+const player = () => PLAYERS[state.view]?.();
 
 const MOVES = { ArrowLeft: "back", ArrowRight: "next", Home: "first", End: "last" };
 
@@ -52,7 +50,8 @@ function key(event) {
   const { key, target } = event;
   if (key === "Escape") {
     stop();
-    if (target.matches("textarea, input, select")) target.blur();
+    if (target.closest("#made")) focusToken();
+    else if (target.matches("textarea, input, select")) target.blur();
     return;
   }
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
@@ -69,10 +68,9 @@ function key(event) {
   if (commands[key]) commands[key]();
   else if (/^[1-4]$/.test(key)) show(VIEWS[key - 1]);
   else if (key === " " && !target.closest("button, input")) {
-    if (state.view === "stream") toggleReplay();
-    else if (player()) player().toggle();
-    else return;
-  } else if (MOVES[key] && state.view === "training" && !target.closest("input, [role=tab]")) {
+    if (!player()) return;
+    player().toggle();
+  } else if (MOVES[key] && ["training", "stream"].includes(state.view) && !target.closest("input, [role=tab]")) {
     const button = player().root.querySelector(`[data-do=${MOVES[key]}]`);
     if (!button.disabled) player().move(MOVES[key]);
   } else return;
@@ -96,11 +94,9 @@ function startTabs() {
 
 function startOf() {
   for (const select of document.querySelectorAll("select.of")) {
-    select.append(...server.models.map(({ name }, index) => new Option(name, index)));
-    select.hidden = server.models.length === 1;
     select.addEventListener("change", () => {
       stop();
-      go(state.view, { of: Number(select.value), at: null, step: null, id: null });
+      go(state.view, { of: Number(select.value), at: null, step: null, id: null, token: 0 });
     });
   }
 }
@@ -111,11 +107,16 @@ async function start() {
     Object.assign(server, {
       models: found.models,
       maxBytes: found.max_bytes,
+      maxShown: found.max_shown,
       maxTrainingBytes: found.max_training_bytes,
+      maxMerges: found.max_merges,
     });
   } catch (error) {
     fail(error);
     return;
+  }
+  for (const word of document.querySelectorAll("dfn")) {
+    word.replaceWith(term(word.dataset.of ?? word.textContent, word.textContent));
   }
   startTabs();
   startOf();

@@ -1,14 +1,18 @@
 // Steps from 0 to a last one, played or by hand.
 
-import { $ } from "./common.js";
+import { $, figure } from "./common.js";
+
+const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 
 export class Player {
-  constructor(place, label, pause, draw) {
+  constructor(place, label, noun, pause, draw) {
     this.root = $("player-template").content.cloneNode(true).firstElementChild;
     this.root.setAttribute("aria-label", label);
     $(place).append(this.root);
     this.range = this.root.querySelector("input");
-    this.pause = pause; // milliseconds
+    this.pace = this.root.querySelector("select");
+    this.noun = noun; // of a step
+    this.pause = pause; // milliseconds, at medium pace
     this.draw = draw;
     this.at = 0;
     this.timer = 0;
@@ -18,6 +22,7 @@ export class Player {
       else if (command) this.move(command);
     });
     this.range.addEventListener("input", () => this.jump(Number(this.range.value)));
+    this.pace.addEventListener("change", () => this.timer && this.run());
     this.reset(0, 0);
   }
 
@@ -44,7 +49,8 @@ export class Player {
 
   show() {
     this.range.value = this.at;
-    this.root.querySelector("output").textContent = `step ${this.at} of ${this.last}`;
+    this.root.querySelector("output").textContent =
+      `${this.noun} ${figure(this.at)} of ${figure(this.last)}`;
     const limits = { first: 0, back: 0, next: this.last, last: this.last };
     for (const [command, limit] of Object.entries(limits)) {
       this.root.querySelector(`[data-do=${command}]`).disabled = this.at === limit;
@@ -67,12 +73,21 @@ export class Player {
   }
 
   play() {
+    if (stillness.matches) {
+      this.set(this.last);
+      return;
+    }
     if (this.at === this.last) this.set(0);
     this.label("Pause");
+    this.run();
+  }
+
+  run() {
+    clearInterval(this.timer);
     this.timer = setInterval(() => {
       this.set(this.at + 1);
       if (this.at === this.last) this.stop();
-    }, this.pause);
+    }, this.pause * Number(this.pace.value));
   }
 
   stop() {

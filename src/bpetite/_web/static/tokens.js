@@ -1,15 +1,15 @@
 // The view of tokens: a text, its tokens in each vocabulary, their ids, and the tree of one piece.
 
 import {
-  $, EXAMPLES, HUES, copy, element, fail, figure, ask, isTooLong, onView, plural, question,
-  saveAddress, say, server, size, state, visible,
+  $, EXAMPLES, HUES, copy, element, fail, figure, ask, go, isTooLong, models, onView, plural,
+  question, saveAddress, say, server, size, state, term, visible,
 } from "./common.js";
 import { hideTree, showTree } from "./tree.js";
 
 const TYPING_PAUSE = 60; // milliseconds without a key before a request
 const BYTES_PER_PAUSE = 4096; // each adds a millisecond
 const MAX_LISTED_IDS = 400;
-const HINT = "Point at a token, or use the arrow keys. Click or Enter shows how it was made.";
+const HINT = "Point at a token. A click or Enter shows how it is made.";
 
 class Panel {
   constructor(model, number) {
@@ -17,11 +17,12 @@ class Panel {
     this.name = model.name;
     this.section = $("model-template").content.cloneNode(true).firstElementChild;
     this.find("h2").textContent = model.name;
-    this.find(".figures").textContent =
-      plural(model.ids, "id") + (model.pattern ? `, pattern ${model.pattern}` : "");
+    this.find(".figures").append(plural(model.ids, "id"),
+      ...(model.pattern ? [", ", term("pattern"), ` ${model.pattern}`] : []));
     this.list = this.find(".tokens");
     this.list.setAttribute("aria-label", `Tokens of ${model.name}`);
-    this.groups = [];
+    this.tokens = []; // the elements
+    this.groups = []; // of each token: its characters, with all their tokens
     this.current = 0; // the token that Tab moves to
     this.describe();
     this.list.addEventListener("pointerover", (event) => this.describe(this.token(event.target)));
@@ -31,6 +32,9 @@ class Panel {
     this.list.addEventListener("click", (event) => this.click(event.target));
     this.list.addEventListener("keydown", (event) => this.key(event));
     this.find(".copy").addEventListener("click", () => this.copyIds());
+    this.find(".remove").hidden = number < server.models.length;
+    this.find(".remove").addEventListener("click", () =>
+      go("tokens", { learnt: null, of: 0, at: null, step: null }));
   }
 
   find(selector) {
@@ -40,8 +44,6 @@ class Panel {
   show({ tokens, bytes, groups }) {
     const hadFocus = this.focused();
     this.section.classList.remove("stale");
-    this.groups = groups;
-    this.count = tokens;
     this.find(".count").textContent = plural(tokens, "token");
     const ids = groups.flatMap(([, ids]) => ids.map(([id]) => id));
     const each = tokens ? `${(bytes / tokens).toFixed(2)} bytes per token` : "";
@@ -50,44 +52,44 @@ class Panel {
     this.find(".each").textContent = each + cut;
     this.showIds(ids.slice(0, MAX_LISTED_IDS), tokens);
     const shown = document.createDocumentFragment();
-    let number = 0;
-    groups.forEach(([text, ids, special], index) => {
-      const token = this.group(text, ids, special, number);
-      token.dataset.index = index;
+    this.tokens = [];
+    this.groups = [];
+    for (const [text, ids, special] of groups) {
+      const first = this.tokens.length;
       if (/^\s/.test(text)) shown.append(element("wbr")); // break lines before a space
-      shown.append(token);
-      number += ids.length;
-    });
+      shown.append(this.group(text, ids, special));
+      for (const each of ids) this.groups.push({ text, ids, special, first, each });
+    }
     this.list.replaceChildren(shown);
-    this.tokens = this.list.querySelectorAll(".token");
-    this.current = Math.min(this.current, Math.max(groups.length - 1, 0));
-    if (groups.length) this.tokens[this.current].tabIndex = 0;
-    if (hadFocus) this.go(this.tokens[this.current]);
+    this.current = Math.min(this.current, Math.max(this.tokens.length - 1, 0));
+    if (this.tokens.length) this.tokens[this.current].tabIndex = 0;
+    if (hadFocus) this.go(this.current);
     this.describe(this.focused());
     this.mark();
   }
 
-  group(text, ids, special, number) {
-    const token = element("span", "token", ...visible(text));
-    token.setAttribute("role", "option");
-    token.dataset.number = number; // of its first token
-    token.tabIndex = -1;
-    if (special) token.classList.add("special");
-    if (ids.length === 1) {
-      token.classList.add(`hue-${number % HUES}`);
+  // The element of one or more whole characters: a token, or a frame with a brick for each token.
+  group(text, ids, special) {
+    const isShared = ids.length > 1;
+    const tokens = ids.map(() => {
+      const token = element(isShared ? "i" : "span", `hue-${this.tokens.length % HUES}`);
+      token.setAttribute("role", "option");
+      token.dataset.number = this.tokens.length;
+      token.tabIndex = -1;
+      this.tokens.push(token);
       return token;
-    }
-    const bricks = ids.map((_, part) => {
-      const brick = element("i", `hue-${(number + part) % HUES}`);
-      brick.dataset.number = number + part;
-      return brick;
     });
-    const below = element("span", "bricks", ...bricks);
-    below.setAttribute("aria-hidden", "true");
+    if (!isShared) {
+      tokens[0].classList.add("token");
+      if (special) tokens[0].className = "token special";
+      tokens[0].append(...visible(text));
+      return tokens[0];
+    }
     const character = element("span", "character", ...visible(text));
-    token.classList.add("shared");
-    token.replaceChildren(character, below);
-    return token;
+    const frame = element("span", "token shared", character, element("span", "bricks", ...tokens));
+    frame.setAttribute("role", "group");
+    frame.setAttribute("aria-label", text);
+    return frame;
   }
 
   showIds(ids, count) {
@@ -108,51 +110,48 @@ class Panel {
 
   // Mark the token whose tree is shown.
   mark() {
-    for (const marked of this.list.querySelectorAll("[aria-selected]")) {
-      marked.removeAttribute("aria-selected");
-    }
-    if (state.of !== this.number || state.at === null) return;
-    const index = [...this.tokens].findLastIndex(({ dataset }) => Number(dataset.number) <= state.at);
-    this.tokens[index]?.setAttribute("aria-selected", "true");
+    this.list.querySelector("[aria-selected]")?.removeAttribute("aria-selected");
+    if (state.of === this.number) this.tokens[state.at]?.setAttribute("aria-selected", "true");
   }
 
   // Underline the tokens of the piece that is shown.
   markPiece(range) {
-    for (const token of this.tokens ?? []) {
-      const number = Number(token.dataset.number);
-      const isIn = range && state.of === this.number && number >= range[0] && number < range[1];
-      token.classList.toggle("peer", Boolean(isIn));
-    }
+    for (const peer of this.list.querySelectorAll(".peer")) peer.classList.remove("peer");
+    if (!range || state.of !== this.number) return;
+    for (const token of this.tokens.slice(...range)) token.closest(".token").classList.add("peer");
   }
 
+  // The token of an element: the first one if the element is a character of several tokens.
   token(target) {
-    return target.closest?.(".token");
+    const selector = "[role=option]";
+    return target.closest?.(selector) ?? target.closest?.(".shared")?.querySelector(selector);
   }
 
   focused() {
     return this.list.contains(document.activeElement) ? this.token(document.activeElement) : null;
   }
 
-  go(token) {
-    if (!token) return;
+  go(number) {
     this.tokens[this.current].tabIndex = -1;
-    this.current = Number(token.dataset.index);
+    this.current = number;
+    const token = this.tokens[number];
     token.tabIndex = 0;
-    token.setAttribute("aria-label", this.words(token));
+    token.setAttribute("aria-label", this.words(number).join(", "));
     token.focus();
   }
 
   click(target) {
     const token = this.token(target);
     if (!token) return;
-    this.go(token);
-    choose(this.number, Number(target.closest("[data-number]").dataset.number));
+    this.go(Number(token.dataset.number));
+    choose(this.number, this.current);
   }
 
-  words(token) {
-    const [text, ids] = this.groups[token.dataset.index];
-    const parts = ids.map(([id, bytes]) => `id ${id}, bytes ${bytes}`);
-    return `${JSON.stringify(text)}: ${parts.join("; ")}`;
+  // The facts of a token in words, after its characters.
+  words(number) {
+    const { text, ids, special, first, each: [id, bytes] } = this.groups[number];
+    const part = ids.length > 1 ? [`token ${number - first + 1} of ${ids.length}`] : [];
+    return [text, ...(special ? ["special"] : []), ...part, `id ${figure(id)}`, bytes];
   }
 
   describe(token) {
@@ -161,20 +160,15 @@ class Panel {
       detail.replaceChildren(HINT);
       return;
     }
-    const [text, ids, special] = this.groups[token.dataset.index];
-    const notes = [];
-    if (special) notes.push(element("span", "", "special"));
-    if (ids.length > 1) notes.push(element("span", "", `${ids.length} tokens:`));
+    const [text, ...words] = this.words(Number(token.dataset.number));
     detail.replaceChildren(
-      element("span", "", element("b", "", ...visible(text, true).slice(0, 100))),
-      ...notes,
-      ...ids.slice(0, 50).map(([id, bytes]) => element("span", "", `${id} (${bytes})`)),
+      element("bdi", "", ...visible(text, true).slice(0, 100)),
+      ...words.map((each) => element("span", "", each.slice(0, 150))),
     );
   }
 
   key(event) {
-    const token = this.focused();
-    if (!token || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (!this.focused() || event.ctrlKey || event.metaKey || event.altKey) return;
     const last = this.tokens.length - 1;
     const forward = getComputedStyle(this.list).direction === "rtl" ? -1 : 1;
     const to = {
@@ -185,20 +179,21 @@ class Panel {
       Home: () => 0,
       End: () => last,
     }[event.key];
-    if (to) this.go(this.tokens[Math.min(Math.max(to(), 0), last)]);
-    else if (event.key === "Enter") choose(this.number, Number(token.dataset.number), true);
+    if (to) this.go(Math.min(Math.max(to(), 0), last));
+    else if (event.key === "Enter") choose(this.number, this.current, true);
     else return;
     event.preventDefault();
   }
 
   // The token nearest to the current one, on the next line (step 1) or the previous one (-1).
   line(step) {
-    const from = this.tokens[this.current].getClientRects()[0];
+    const place = (index) => this.tokens[index].closest(".token").getClientRects()[0];
+    const from = place(this.current);
     let best = this.current;
     let bestTop = null;
     let nearest = Infinity;
     for (let index = this.current + step; this.tokens[index]; index += step) {
-      const box = this.tokens[index].getClientRects()[0];
+      const box = place(index);
       if (Math.abs(box.top - from.top) < from.height) continue;
       bestTop ??= box.top;
       if (Math.abs(box.top - bestTop) > from.height) break;
@@ -229,7 +224,8 @@ export async function tokenise() {
   const text = state.text;
   saveAddress();
   say("");
-  $("size").textContent = `${plural([...text].length, "character")}, ${plural(size(text), "byte")}`;
+  $("size").textContent = `${plural([...text].length, "character")}, ${figure(size(text))} of at ` +
+    `most ${plural(server.maxBytes, "byte")}`;
   for (const chip of $("examples").children) {
     chip.setAttribute("aria-pressed", EXAMPLES[chip.textContent] === text);
   }
@@ -254,7 +250,7 @@ async function showPiece() {
 }
 
 function change(text) {
-  Object.assign(state, { text, at: null, step: null });
+  Object.assign(state, { text, at: null, step: null, token: 0 });
   for (const panel of panels) panel.section.classList.add("stale");
   hideTree();
 }
@@ -263,9 +259,17 @@ export function copyIds() {
   panels[state.of].copyIds();
 }
 
-export function startTokens() {
-  panels = server.models.map((model, number) => new Panel(model, number));
+// Go back from the tree to its token.
+export function focusToken() {
+  panels[state.of].go(state.at);
+}
+
+function startPanels() {
+  panels = models().map((model, number) => new Panel(model, number));
   $("models").replaceChildren(...panels.map((panel) => panel.section));
+}
+
+export function startTokens() {
   for (const [name, text] of Object.entries(EXAMPLES)) {
     const chip = element("button", "", name);
     chip.type = "button";
@@ -287,6 +291,8 @@ export function startTokens() {
     tokenise();
   });
   onView("tokens", () => {
+    if (models().some(({ name }, index) => panels[index]?.name !== name)
+      || panels.length !== models().length) startPanels();
     if ($("text").value !== state.text) $("text").value = state.text;
     $("ordinary").checked = state.ordinary === 1;
     return tokenise();

@@ -1,8 +1,8 @@
 // The view of training: a small text, the pairs of each step, the winner, and the pieces it changes.
 
 import {
-  $, chip, element, figure, isTooLong, onView, plural, question, row, saveAddress, say, server,
-  state, toHex, tokenParts,
+  $, chip, element, figure, go, isTooLong, onView, plural, question, row, saveAddress, say, server,
+  size, state, toHex, tokenParts,
 } from "./common.js";
 import { Player } from "./player.js";
 
@@ -23,9 +23,11 @@ const pairOf = (left, right) => [chip(hexOf(left), 0), " ", chip(hexOf(right), 1
 async function train() {
   say("");
   player.stop();
-  if (isTooLong(state.corpus, server.maxTrainingBytes)) {
+  $("corpus-size").textContent =
+    `${figure(size(state.corpus))} of at most ${plural(server.maxTrainingBytes, "byte")}`;
+  $("trained").hidden = isTooLong(state.corpus, server.maxTrainingBytes);
+  if ($("trained").hidden) {
     askTraining.cancel();
-    clear();
     return;
   }
   const answer = await askTraining("/training", {}, state.corpus);
@@ -33,13 +35,6 @@ async function train() {
   found = answer;
   player.reset(found.states.length - 1, state.merge);
   draw(player.at);
-}
-
-function clear() {
-  player.reset(0, 0);
-  for (const id of ["pieces", "learnt", "pairs", "winner", "more-pairs", "token-count", "id-count"]) {
-    $(id).replaceChildren();
-  }
 }
 
 function draw(at) {
@@ -56,7 +51,7 @@ function draw(at) {
     const note = index === 0 ? "wins" : count === winner[2] ? "ties" : "";
     return row([
       element("td", "", ...pairOf(left, right)),
-      element("td", "number quiet", `${left}, ${right}`),
+      element("td", "number quiet", `${figure(left)}, ${figure(right)}`),
       element("td", "number", figure(count), bar),
       element("td", "quiet", note),
     ], index ? "" : "now");
@@ -65,6 +60,7 @@ function draw(at) {
   $("more-pairs").textContent = others ? `and ${plural(others, "more pair")}` : "";
   $("token-count").textContent = figure(now.tokens);
   $("id-count").textContent = figure(256 + at);
+  $("use").textContent = `Use ${at === 1 ? "this merge" : `these ${figure(at)} merges`} in Tokens`;
   const learnt = Array.from({ length: at }, (_, rank) => {
     const made = chip(hexOf(256 + rank), rank === at - 1 ? 1 : 0, () => player.jump(rank));
     made.title = `id ${256 + rank}: show how it was learnt`;
@@ -108,13 +104,15 @@ function sentence(now, winner, at) {
 }
 
 export function startTraining() {
-  player = new Player("training-player", "steps of training", STEP_PAUSE, draw);
+  player = new Player("training-player", "steps of training", "merge", STEP_PAUSE, draw);
   $("corpus").addEventListener("input", () => {
-    Object.assign(state, { corpus: $("corpus").value, merge: 0 });
+    Object.assign(state, { corpus: $("corpus").value, merge: 0, learnt: null, of: 0 });
     player.stop();
     clearTimeout(timer);
     timer = setTimeout(train, TYPING_PAUSE);
   });
+  $("use").addEventListener("click", () =>
+    go("tokens", { learnt: player.at, of: server.models.length, at: null, step: null, id: null }));
   onView("training", () => {
     if ($("corpus").value !== state.corpus) $("corpus").value = state.corpus;
     return train();

@@ -1,8 +1,8 @@
 // The merge tree of one piece: its bytes at the bottom, a box for each merge, and a table of steps.
 
 import {
-  $, HUES, chip, element, figure, go, plural, question, row, saveAddress, server, state, textOf,
-  toHex, tokenParts, tokenText, visible,
+  $, HUES, chip, element, figure, go, models, plural, question, row, saveAddress, state, term,
+  textOf, toHex, tokenParts, tokenText, visible,
 } from "./common.js";
 import { Player } from "./player.js";
 
@@ -12,9 +12,9 @@ const LEVEL = 58;
 const BOX = 24;
 const CHARACTER = 8.6; // the width of a character of a box
 const MAX_CHARACTERS = 60; // of the piece in words
-const SMALL_CHARACTER = 5.8;
-const LEAD = "A piece begins as bytes. Of all pairs of neighbours that are merges, the lowest rank " +
-  "is merged first, and so on until no pair is left.";
+const LABEL = 14; // below a box
+const LEAD = () => ["A ", term("piece"), " begins as bytes. Of all pairs of neighbours that are " +
+  "merges, the lowest ", term("rank"), " is merged first, and so on until no pair is left."];
 const INVITATION = "Click a token to see the merges that made it.";
 const REASONS = {
   whole: "This piece is a token of the vocabulary, so it is taken whole: no merge makes it.",
@@ -35,7 +35,7 @@ export function hideTree() {
   $("made-lead").textContent = INVITATION;
 }
 
-// Show the piece of the chosen token; return the numbers of its first token and of that behind it.
+// Show the piece of the chosen token; return the numbers of its first token and of the next piece's.
 export async function showTree() {
   if (state.at === null) {
     hideTree();
@@ -44,7 +44,7 @@ export async function showTree() {
   const found = await askPiece("/explain", { model: state.of, at: state.at }, state.text);
   if (!found || state.at === null) return null;
   shown = found;
-  player ??= new Player("tree-player", "steps of the tree", 900, (at) => {
+  player ??= new Player("tree-player", "steps of the tree", "step", 900, (at) => {
     state.step = at;
     saveAddress();
     mark(at);
@@ -53,7 +53,7 @@ export async function showTree() {
   const reason = REASONS[shown.kind] ??
     `This piece has ${plural(shown.bytes, "byte")}; a tree of at most ${shown.max_bytes} is drawn.`;
   const isMerged = shown.kind === "merged";
-  $("made-lead").textContent = isMerged ? LEAD : reason;
+  $("made-lead").replaceChildren(...(isMerged ? LEAD() : [reason]));
   $("made-body").hidden = false;
   player.root.hidden = !shown.steps.length;
   $("tree").parentElement.hidden = !isMerged;
@@ -66,21 +66,30 @@ export async function showTree() {
 }
 
 function drawFacts() {
-  const id = shown.ids[state.at - shown.first];
+  const number = state.at - shown.first;
+  const id = shown.ids[number];
+  const bytes = shown.tokens[id];
+  const step = shown.steps[shown.roots[number] - shown.byte_ids.length];
   const characters = [...shown.piece];
   const beginning = characters.slice(0, MAX_CHARACTERS).join("");
   const isCut = characters.length > MAX_CHARACTERS;
-  const piece = element("b", "mono", ...visible(beginning, true), isCut ? "…" : "");
-  piece.dir = "auto";
+  const piece = element("bdi", "mono", ...visible(beginning, true), isCut ? "…" : "");
   const count = shown.ids.length;
-  const others = `${count > 1 ? `one of ${plural(count, "token")} in ` : ""}the piece `;
+  const place = count > 1 ? `token ${figure(number + 1)} of ${figure(count)} in the piece ` : "the piece ";
+  const { merges, name } = models()[state.of];
+  const fact = (...parts) => element("span", "", ...parts);
+  const bold = (text) => element("b", "", text);
+  const look = element("button", "link", `in ${name}`);
+  look.type = "button";
+  look.addEventListener("click", () => go("vocabulary", { id }));
   $("facts").replaceChildren(
-    chip(shown.tokens[id], state.at, id),
-    element("span", "", "id ", element("b", "", figure(id))),
-    element("span", "", others, piece),
-    element("span", "", plural(shown.bytes, "byte")),
-    ...(shown.kind === "merged" ? [element("span", "", plural(shown.steps.length, "merge"))] : []),
-    element("span", "", `in ${server.models[state.of].name}`),
+    chip(bytes, state.at),
+    fact("id ", bold(figure(id))),
+    fact(`${plural(bytes.split(" ").length, "byte")} `, element("b", "mono", bytes)),
+    ...(step ? [fact("rank ", bold(figure(step.rank)), ` of ${figure(merges)}, from `,
+      ...pair(step.pair))] : []),
+    fact(place, piece),
+    look,
   );
 }
 
@@ -111,8 +120,6 @@ function svg(name, attributes, ...children) {
   return made;
 }
 
-const note = (x, y, text) => svg("text", { class: "small", x, y }, text);
-
 function drawTree() {
   const tree = $("tree");
   if (shown.kind !== "merged") {
@@ -122,7 +129,7 @@ function drawTree() {
   const all = nodes();
   const top = Math.max(...all.map((node) => node.level));
   const width = shown.byte_ids.length * LEAF;
-  const height = top * LEVEL + BOX + 38;
+  const height = top * LEVEL + BOX + LABEL + 24;
   tree.setAttribute("viewBox", `0 0 ${width} ${height}`);
   tree.setAttribute("width", `${width / REM}rem`); // larger type, larger tree
   tree.setAttribute("height", `${height / REM}rem`);
@@ -131,7 +138,7 @@ function drawTree() {
   const hue = new Map(shown.roots.map((root, index) => [root, (shown.first + index) % HUES]));
   const edges = all.flatMap((node) =>
     node.parts.map((part) => {
-      const from = y(node) + BOX;
+      const from = y(node) + BOX + LABEL + 4;
       const middle = (from + y(part)) / 2;
       const path = `M${node.x} ${from}C${node.x} ${middle} ${part.x} ${middle} ${part.x} ${y(part)}`;
       return svg("path", { class: "edge", d: path, "data-step": node.step });
@@ -140,24 +147,17 @@ function drawTree() {
   const boxes = all.map((node, number) => {
     const isByte = node.byte !== undefined;
     const isText = textOf(shown.tokens[node.id]) !== null;
-    const label = isByte && !isText ? toHex(node.byte).toUpperCase() : tokenText(shown.tokens[node.id]);
+    const label = isByte && !isText ? toHex(node.byte) : tokenText(shown.tokens[node.id]);
     const w = Math.min(Math.max(label.length * CHARACTER + 12, 28), isByte ? LEAF - 4 : Infinity);
-    const isChosen = number === shown.roots[state.at - shown.first];
+    const below = isByte ? (isText ? toHex(node.byte) : "") : `rank ${figure(node.rank)}`;
     const group = svg("g", { class: "node", "data-step": node.step },
       svg("rect", { x: node.x - w / 2, y: y(node), width: w, height: BOX, rx: 4 }),
       svg("text", { x: node.x, y: y(node) + 17 }, label),
-      svg("title", {}, `id ${node.id}: ${shown.tokens[node.id]}`),
+      svg("text", { class: "small", x: node.x, y: y(node) + BOX + LABEL }, below),
+      svg("title", {}, `id ${figure(node.id)}: ${shown.tokens[node.id]}`),
     );
     if (hue.has(number)) group.classList.add(`hue-${hue.get(number)}`);
-    group.classList.toggle("chosen", isChosen);
-    if (isByte && isText) group.append(note(node.x, y(node) + BOX + 15, toHex(node.byte).toUpperCase()));
-    if (!isByte) {
-      const rank = `rank ${figure(node.rank)}`;
-      const half = rank.length * SMALL_CHARACTER / 2; // the label breaks the line to the box above
-      const place = { x: node.x - half, y: y(node) - 14, width: 2 * half, height: 13 };
-      group.prepend(svg("rect", { class: "gap", ...place }));
-      group.append(note(node.x, y(node) - 4, rank));
-    }
+    group.classList.toggle("chosen", number === shown.roots[state.at - shown.first]);
     group.addEventListener("click", () => go("vocabulary", { id: node.id }));
     return group;
   });
@@ -175,7 +175,10 @@ function drawTable() {
     const at = places.indexOf(step.parts[0]);
     places.splice(at, 2, shown.byte_ids.length + index);
     ids.splice(at, 2, step.id);
-    const lost = step.lost ? [...pair(step.lost), ` rank ${figure(step.lost_rank)}`] : ["no other"];
+    const waits = step.lost && ids.some((id, at) => id === step.lost[0] && ids[at + 1] === step.lost[1]);
+    const fate = waits ? "waits" : "its part is taken";
+    const lost = step.lost ? [...pair(step.lost), ` rank ${figure(step.lost_rank)}: ${fate}`]
+      : ["no other pair is a merge"];
     const after = ids.map((id, place) =>
       element("span", place === at ? "now" : "", ...tokenParts(shown.tokens[id])));
     const jump = element("button", "jump", String(index + 1));
@@ -186,11 +189,16 @@ function drawTable() {
       element("td", "", ...pair(step.pair)),
       element("td", "number", figure(step.rank)),
       element("td", "number", figure(step.id)),
-      element("td", "mono quiet", shown.tokens[step.id].toUpperCase()),
+      element("td", "mono quiet", shown.tokens[step.id]),
       element("td", "quiet", ...lost),
       element("td", "after mono", ...after),
     ]);
   });
+  const end = element("td", "quiet", ids.length > 1
+    ? `No pair of the ${figure(ids.length)} tokens is a merge: the piece is done.`
+    : "One token is left: the piece is done.");
+  end.colSpan = 6;
+  rows.push(row([element("td"), end]));
   $("merges").querySelector("tbody").replaceChildren(...rows);
 }
 
@@ -208,6 +216,6 @@ function mark(at) {
   }
   [...$("merges").querySelector("tbody").rows].forEach((each, index) => {
     each.classList.toggle("now", index + 1 === at);
-    each.classList.toggle("off", index + 1 > at);
+    each.classList.toggle("off", Math.min(index + 1, shown.steps.length) > at);
   });
 }

@@ -15,12 +15,14 @@ let mostUses = 1;
 let drawn = ""; // what the table shows
 
 const drawing = () =>
-  JSON.stringify([state.of, state.find, state.sort, state.show, state.text, state.ordinary]);
+  JSON.stringify([state.of, state.find, state.sort, state.show, state.text, state.ordinary,
+    state.learnt]);
 
 async function draw(start = 0) {
   const query = {
     model: state.of, find: state.find.replaceAll("·", " "), sort: state.sort, show: state.show, start,
   };
+  if (!drawn) $("hits").textContent = "loading";
   const answer = await askRows("/vocabulary", query, state.text);
   if (!answer) return;
   const { found, rows, used } = answer;
@@ -36,6 +38,8 @@ async function draw(start = 0) {
   const hits = `${plural(found, "token")} of ${figure(answer.ids)}`;
   $("hits").textContent = `${hits}; ${figure(used)} in your text`;
   $("nothing").hidden = found > 0;
+  $("nothing").textContent = /^#[\d,]+$/.test(state.find) ? "No token has this id."
+    : "No token has these bytes. A text with them is still encoded: by shorter tokens.";
   $("more").hidden = ids.length === found;
   $("more").textContent = `Show more of the other ${figure(found - ids.length)}`;
   if (state.id === null && ids.length) state.id = ids[0];
@@ -105,7 +109,7 @@ function drawDetail({ row, merges, tree, wholes: some, tokens }) {
       element("span", "", "id ", element("b", "", figure(id))),
       ...(rank === null ? [] : [element("span", "", "rank ", element("b", "", figure(rank)))]),
       element("span", "", plural(length, "byte")), element("span", "", script)),
-    element("p", "mono quiet", bytes.toUpperCase()),
+    element("p", "mono quiet", bytes),
     element("h3", "", ["No merge", "Learnt from the pair"][merges.length] ?? "Merges that make it"),
     ...(made.length ? made : [element("p", "quiet", unmade)]),
     ...(tree.length > 1 ? [element("h3", "", "All its merges, first to last"), chips(tree)] : []),
