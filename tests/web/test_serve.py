@@ -111,10 +111,9 @@ def test_models_are_described() -> None:
             {"name": "0.json", "ids": 292, "merges": 34, "pattern": "gpt2"},
             {"name": "1.json", "ids": 257, "merges": 0, "pattern": "gpt2"},
         ],
-        "max_bytes": MAX_BYTES,
-        "max_shown": MAX_SHOWN,
-        "max_training_bytes": 1000,
-        "max_merges": MAX_STEPS,
+        "maxBytes": MAX_BYTES,
+        "maxTrainingBytes": 1000,
+        "maxMerges": MAX_STEPS,
     }
 
 

@@ -180,10 +180,9 @@ class _Answers:
         return JSONResponse(
             {
                 "models": described,
-                "max_bytes": MAX_BYTES,
-                "max_shown": MAX_SHOWN,
-                "max_training_bytes": MAX_TRAINING_BYTES,
-                "max_merges": MAX_STEPS,
+                "maxBytes": MAX_BYTES,
+                "maxTrainingBytes": MAX_TRAINING_BYTES,
+                "maxMerges": MAX_STEPS,
             }
         )
 

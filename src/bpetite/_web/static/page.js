@@ -36,11 +36,6 @@ function show(view) {
   go(view);
 }
 
-async function search() {
-  if (state.view !== "vocabulary") show("vocabulary");
-  $("find").focus();
-}
-
 const player = () => PLAYERS[state.view]?.();
 
 const MOVES = { ArrowLeft: "back", ArrowRight: "next", Home: "first", End: "last" };
@@ -57,7 +52,10 @@ function key(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
   if (target.closest("textarea, select, dialog, input:not([type=checkbox], [type=range])")) return;
   const commands = {
-    "/": search,
+    "/": () => {
+      show("vocabulary");
+      $("find").focus();
+    },
     "?": () => $("help").showModal(),
     c: () => state.view === "tokens" && copyIds(),
     l: larger,
@@ -103,14 +101,7 @@ function startOf() {
 
 async function start() {
   try {
-    const found = await (await fetch("/models")).json();
-    Object.assign(server, {
-      models: found.models,
-      maxBytes: found.max_bytes,
-      maxShown: found.max_shown,
-      maxTrainingBytes: found.max_training_bytes,
-      maxMerges: found.max_merges,
-    });
+    Object.assign(server, await (await fetch("/models")).json());
   } catch (error) {
     fail(error);
     return;

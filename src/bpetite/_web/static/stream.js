@@ -52,7 +52,9 @@ function draw(at) {
   write($("streamed"), streamed);
   $("lost").textContent = `\ufffd ${lost === 1 ? "once" : `${figure(lost)} times`}`;
   $("pending").textContent = pending ? `pending: ${pending}` : "no byte is pending";
-  $("verdict").textContent = isLast ? verdict(streamed) : "";
+  const isCut = found.steps.length < found.tokens;
+  const cut = `The first ${figure(found.steps.length)} of ${plural(found.tokens, "token")} are replayed. `;
+  $("verdict").textContent = (isCut ? cut : "") + (isLast ? verdict(streamed, isCut) : "");
   const first = Math.max(at - ROWS, 0);
   $("steps").replaceChildren(...steps.slice(first).map((step, index) => stepRow(first + index, step)));
   $("steps").lastElementChild?.classList.add("now");
@@ -74,14 +76,13 @@ function stepRow(index, [id, bytes, alone, streamed, pending]) {
   ]);
 }
 
-function verdict(streamed) {
-  const [shown, all] = [found.steps.length, found.tokens];
+function verdict(streamed, isCut) {
   const sent = state.text.toWellFormed();
-  const isCut = shown < all;
-  const same = isCut ? sent.startsWith(streamed.replace(/\ufffd$/u, "")) : streamed === sent;
-  const equal = isCut ? "begins as your text" : "equals your text";
-  return `${isCut ? `The first ${figure(shown)} of ` : ""}${plural(all, "token")}. The streamed text ` +
-    `${same ? equal : "is your text as this vocabulary normalises it"}.`;
+  if (isCut && sent.startsWith(streamed.replace(/\ufffd$/u, ""))) {
+    return "The streamed text begins as your text.";
+  }
+  return streamed === sent ? "The streamed text equals your text."
+    : "The streamed text is your text as this vocabulary normalises it.";
 }
 
 export function startStream() {

@@ -71,11 +71,12 @@ class Panel {
   // The element of one or more whole characters: a token, or a frame with a brick for each token.
   group(text, ids, special) {
     const isShared = ids.length > 1;
-    const tokens = ids.map(() => {
+    const tokens = ids.map((_, part) => {
       const token = element(isShared ? "i" : "span", `hue-${this.tokens.length % HUES}`);
       token.setAttribute("role", "option");
       token.dataset.number = this.tokens.length;
       token.tabIndex = -1;
+      if (isShared) token.setAttribute("aria-label", `${text}, token ${part + 1} of ${ids.length}`);
       this.tokens.push(token);
       return token;
     });
