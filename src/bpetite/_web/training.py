@@ -67,7 +67,7 @@ def training_steps(text: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=8)
 def learnt(text: str, merges: int) -> Tokenizer:
-    """Return the tokenizer that has learnt at most so many merges from a text.
+    """Return the tokenizer that has learnt at most `merges` merges from a text.
 
     >>> learnt("ab ab", 1).merges
     ((97, 98),)
