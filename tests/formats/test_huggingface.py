@@ -1333,26 +1333,40 @@ def test_any_marks_have_the_normal_form_of_tokenizers(name: str, text: str) -> N
     assert forms(name, other=False)(text) == forms(name, other=True)(text)
 
 
+# From Han on, thousands of neighbours are of one kind.
+SOME_CODES = [*CODES[:0x3000], *CODES[0x3000:0x20000:4], *CODES[0x20000::16]]
+
+characters_of_all_kinds = pytest.mark.parametrize(
+    "codes",
+    [
+        pytest.param(SOME_CODES, id="some characters"),
+        pytest.param(CODES, id="all characters", marks=pytest.mark.slow),
+    ],
+)
+
+
 @once
+@characters_of_all_kinds
 @pytest.mark.parametrize("name", PRE_TOKENIZERS)
-def test_characters_are_split_as_in_tokenizers(name: str) -> None:
+def test_characters_are_split_as_in_tokenizers(name: str, codes: list[int]) -> None:
     """Each character, between two letters."""
     split = getattr(pre_tokenizers, name)().pre_tokenize_str
     step = "not removed" if name == "Whitespace" else "removed"
     step = "isolated" if name == "Punctuation" else step
     pretokenizer = Pretokenizer(PRE_TOKENIZERS[name], steps=(step,))
-    for start in range(0, len(CODES), 1000):
-        text = "a".join(map(chr, CODES[start : start + 1000]))
+    for start in range(0, len(codes), 1000):
+        text = "a".join(map(chr, codes[start : start + 1000]))
         assert pretokenizer.split(text) == [piece for piece, _ in split(text)]
 
 
 @once
-def test_characters_of_words_and_spaces_are_those_of_tokenizers() -> None:
+@characters_of_all_kinds
+def test_characters_of_words_and_spaces_are_those_of_tokenizers(codes: list[int]) -> None:
     library = tokenizers.Tokenizer(models.BPE({"a": 0}, []))
     alone = tokenizers.AddedToken("<a>", single_word=True)
     library.add_tokens([alone, tokenizers.AddedToken("<b>", lstrip=True)])
-    for start in range(0, len(CODES), 1000):
-        text = "".join(map(chr, CODES[start : start + 1000]))
+    for start in range(0, len(codes), 1000):
+        text = "".join(map(chr, codes[start : start + 1000]))
         found = library.encode("".join(f"{character}<a> " for character in text))
         words = {*exact_regex(WORD_SET, text).findall(text)}
         ends = [end for id, (_, end) in zip(found.ids, found.offsets, strict=True) if id]
