@@ -28,7 +28,7 @@ def test_files_that_differed_are_equal(seed: int, tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::bpetite.SlowEngineWarning")
 @pytest.mark.parametrize(
-    "seed", [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 60))]
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 60))]
 )
 def test_assembled_files_have_the_ids_of_tokenizers(seed: int, tmp_path: Path) -> None:
     checker = Checker(tmp_path)
