@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 from support import ROOT
-from support.engines import native_only
+from support.engines import native_only, quick_once
 
 import bpetite
 from bpetite._engine.choice import INSTALL_NATIVE, INSTRUCTION_SETS
+
+pytestmark = quick_once  # each test names the engine of the program that it runs
 
 SAY = "import bpetite; print(bpetite.engine)"
 
@@ -55,8 +57,10 @@ def test_the_native_engine_is_the_default_if_it_exists(wanted: str | None, engin
     assert run(wanted) == (0, engine)
 
 
-@pytest.mark.parametrize("wanted", ["Python", "Native", "rust", " ", "python,native"])
-@pytest.mark.parametrize("program", [SAY, SAY_WITHOUT_NATIVE], ids=["here", "without native"])
+@pytest.mark.parametrize(
+    ("wanted", "program"),
+    [("Python", SAY), ("Native", SAY_WITHOUT_NATIVE), (" ", SAY), ("python,native", SAY)],
+)
 def test_an_unknown_engine_is_an_error(wanted: str, program: str) -> None:
     assert run(wanted, program) == (1, f"ImportError: {MUST_BE.format(wanted)}")
 
