@@ -8,18 +8,21 @@ import os
 import shutil
 import subprocess
 import sys
+from argparse import ArgumentParser
 from collections.abc import Mapping
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import BinaryIO
 from unittest.mock import patch
 
 import pytest
 
-from bpetite import PATTERNS, Tokenizer
-from bpetite._cli import main
+from bpetite import PATTERNS, Tokenizer, _cli
+from bpetite._cli.common import MODEL_VARIABLE
 from bpetite.formats import _tiktoken
 
 TEXT = "Hello hello world, café naïve, 你好你好 🙂🙂 " * 3
@@ -51,10 +54,18 @@ def failure(line: str) -> Result:
     return Result(1, b"", [f"bpetite: {line}"])
 
 
+@cache
+def model_json() -> bytes:
+    """Return the file of TOKENIZER: to save it for each test would wait for the disk each time."""
+    with TemporaryDirectory() as place:
+        TOKENIZER.save(Path(place, "model.json"))
+        return Path(place, "model.json").read_bytes()
+
+
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Change to a new folder that has only model.json."""
-    TOKENIZER.save(tmp_path / "model.json")
+    (tmp_path / "model.json").write_bytes(model_json())
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -84,6 +95,16 @@ def public_ranks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return name
 
 
+make_parser = _cli._parser
+
+
+@cache
+def parser_of(model: str | None) -> ArgumentParser:
+    """Return the parser of the command, which takes longer to make than most runs take."""
+    del model  # the default of --model, which the parser takes from the environment
+    return make_parser()
+
+
 class Input(io.BytesIO):
     """Bytes on standard input."""
 
@@ -108,9 +129,11 @@ def in_process(
         stack.enter_context(redirect_stderr(stderr if stderr_open else None))
         reader = None if source is None else io.TextIOWrapper(io.BufferedReader(source), "utf-8")
         stack.enter_context(patch.object(sys, "stdin", reader))
+        parser = parser_of(os.environ.get(MODEL_VARIABLE))
+        stack.enter_context(patch.object(_cli, "_parser", lambda: parser))
         code: int | str | None
         try:
-            code = main(arguments)
+            code = _cli.main(arguments)
         except SystemExit as exit:
             code = exit.code
         if stdout is not None:
