@@ -19,6 +19,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from support import DATA, reference
+from support.engines import quick_once
 from support.examples import few_examples, slow_except
 from support.times import best_time
 
@@ -93,6 +94,7 @@ def test_truncate_keeps_the_longest_end(tokenizer: Tokenizer, text: str, budget:
     assert tokenizer.truncate(text, budget, keep="end") == expected
 
 
+@quick_once
 @few_examples
 @given(
     texts.filter(bool), st.sampled_from(["e\u0301", "\u0301", " a\u0323\u0301", "\u212a"]), budgets
@@ -127,6 +129,7 @@ def test_budgets_of_text_that_becomes_longer(marks: int, parts: list[str], budge
     assert tokenizer.truncate(text, budget, keep="end") == expected
 
 
+@quick_once
 @pytest.mark.parametrize("text_case", TEXTS)
 @pytest.mark.parametrize("pattern", slow_except(["gpt2", "o200k"], "o200k"))
 def test_every_budget_of_every_kind_of_text(text_case: str, pattern: str) -> None:
@@ -160,6 +163,7 @@ def test_a_long_stretch_is_cut_as_a_short_one(
         assert tokenizer.truncate(text, budget, keep="end") == expected
 
 
+@quick_once
 @pytest.mark.parametrize(
     ("character", "budget", "length"), [("=", 4, 272), (" ", 4, 512), ("*", 5, 336), ("-", 5, 352)]
 )
@@ -198,6 +202,7 @@ def test_chunks_cover_the_text(tokenizer: Tokenizer, text: str, budget: int, ove
     checked(tokenizer, text, budget, overlap)
 
 
+@quick_once
 @pytest.mark.parametrize("budget", [12, 50, 400])
 @pytest.mark.parametrize("text_case", TEXTS)
 def test_chunks_of_every_kind_of_text(text_case: str, budget: int) -> None:
@@ -306,6 +311,7 @@ def test_chunks_end_at_the_last_line_within_the_budget(
     check_ends(tokenizer, text, budget, overlap, at)
 
 
+@quick_once
 @pytest.mark.parametrize("at", KINDS)
 @pytest.mark.parametrize("text_case", TEXTS)
 def test_chunks_of_lines_of_every_kind_of_text(text_case: str, at: str) -> None:
@@ -449,6 +455,7 @@ NORMALIZERS = {
 }
 
 
+@quick_once
 @pytest.mark.parametrize("normalizer", NORMALIZERS)
 @pytest.mark.parametrize("unit", ["It is sunny. ", "a", "你", "the hen e\u0301 ", "e\u0301"])
 def test_chunks_take_linear_time(unit: str, normalizer: str) -> None:
@@ -502,6 +509,7 @@ def with_a_long_token(normalizer: Any = None) -> Tokenizer:
     return Tokenizer(replace(trained._vocabulary, normalizer=normalizer))
 
 
+@quick_once
 @pytest.mark.parametrize("overlap", [0, 3])
 @pytest.mark.parametrize("unit", ["e\u0301", "か\u3099"])
 def test_chunks_of_text_that_nfc_changes_read_linearly(unit: str, overlap: int) -> None:
@@ -513,6 +521,7 @@ def test_chunks_of_text_that_nfc_changes_read_linearly(unit: str, overlap: int) 
     assert whole < 2.5 * half
 
 
+@quick_once
 @pytest.mark.parametrize("unit", ["\n", "\n \n", "  x\n", "x", "x " * 99 + "\n"], ids=ascii)
 def test_chunks_of_lines_read_linearly(unit: str) -> None:
     tokenizer = tokenizer_of("gpt2")
