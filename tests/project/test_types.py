@@ -91,6 +91,7 @@ def test_pyright_accepts_the_programs_of_the_pages(programs: list[str]) -> None:
     assert (errors, report["summary"]["filesAnalyzed"]) == ([], len(programs))
 
 
+@pytest.mark.slow  # mypy --strict refuses names without types
 @needs_pyright
 def test_public_names_have_known_types() -> None:
     options = ("--verifytypes", "bpetite", "--ignoreexternal", "--outputjson")
