@@ -14,7 +14,7 @@ import pytest
 import tokenizers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.engines import once
+from support.engines import once, quick_once
 from support.examples import few_examples
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, trainers
 
@@ -452,6 +452,7 @@ def test_honoured_file_gives_ids_and_texts_of_tokenizers(change: Change, tmp_pat
     check_equal(tokenizer, library(value), TEXTS)
 
 
+@quick_once
 @pytest.mark.parametrize("change", HONOURED.values(), ids=HONOURED)
 def test_honoured_file_survives_save_and_load(change: Change, tmp_path: Path) -> None:
     tokenizer = Tokenizer.load(written(tmp_path, changed(change)))
@@ -461,6 +462,7 @@ def test_honoured_file_survives_save_and_load(change: Change, tmp_path: Path) ->
         assert Tokenizer.load(path) == tokenizer
 
 
+@quick_once
 @pytest.mark.parametrize("change", HONOURED.values(), ids=HONOURED)
 def test_merges_of_either_spelling_give_one_vocabulary(change: Change, tmp_path: Path) -> None:
     """The native engine reads strings itself, and leaves pairs to Python."""
@@ -473,6 +475,7 @@ def test_merges_of_either_spelling_give_one_vocabulary(change: Change, tmp_path:
     assert Tokenizer.load(written(tmp_path, value)) == tokenizer
 
 
+@quick_once
 @pytest.mark.parametrize("change", HONOURED.values(), ids=HONOURED)
 def test_honoured_file_survives_a_save_by_tokenizers(change: Change, tmp_path: Path) -> None:
     value = changed(change)
