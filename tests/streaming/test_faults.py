@@ -299,38 +299,6 @@ def test_a_state_without_a_vocabulary_goes_on() -> None:
     assert DecodeStream.from_state(BYTES, state).step(0xA9) == "é"
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("pending", "zz"),
-        ("pending", "80"),
-        ("decoder_state", "x"),
-        ("withheld", "\ud800"),
-        ("tokens", -1),
-        ("characters", "1"),
-        ("stop_reason", "x"),
-        ("text_after_stop", "x"),
-        ("failed", 1),
-        ("stops_paused", 1),
-        ("vocabulary", 5),
-        ("errors", "none"),
-        ("stop", [5]),
-        ("stop_ids", ["a"]),
-        ("tags", "\ud800"),
-        ("min_tokens", -1),
-        ("max_stop_bytes", -1),
-        ("unknown", 5),
-        ("include_stop", 1),
-        ("skip_special_tokens", 1),
-        ("version", 0),
-    ],
-)
-def test_an_error_of_a_state_names_the_field(field: str, value: object) -> None:
-    state = BYTES.decode_stream(stop="END").to_state() | {field: value}
-    with pytest.raises((ValueError, TypeError), match=field):
-        DecodeStream.from_state(BYTES, state)
-
-
 # Options are declared once
 
 

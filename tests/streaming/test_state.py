@@ -192,12 +192,19 @@ def test_a_state_has_the_names_of_the_properties(name: str) -> None:
         ({"stop_ids": ["a"]}, TypeError),
         ({"unknown": 5}, ValueError),
         ({"skip_special_tokens": "no"}, TypeError),
+        ({"decoder_state": "x"}, ValueError),
+        ({"characters": "1"}, TypeError),
+        ({"vocabulary": 5}, ValueError),
+        ({"tags": "\ud800"}, UnicodeEncodeError),
+        ({"min_tokens": -1}, ValueError),
+        ({"max_stop_bytes": -1}, ValueError),
+        ({"include_stop": 1}, TypeError),
     ],
     ids=repr,
 )
-def test_a_wrong_state_is_refused(change: dict[str, Any], error: type[Exception]) -> None:
+def test_wrong_field_of_a_state_is_named(change: dict[str, Any], error: type[Exception]) -> None:
     state = BYTES.decode_stream(stop="END", stop_ids=97).to_state()
-    with pytest.raises(error):
+    with pytest.raises(error, match="|".join(change)):
         DecodeStream.from_state(BYTES, state | change)
 
 
