@@ -88,39 +88,7 @@ def test_streams_with_other_stop_ids_do_not_disturb_each_other() -> None:
     assert texts == [("a", "a"), ("", "b"), ("", "")]
 
 
-def test_include_stop_shows_the_text_of_a_stop_id() -> None:
-    stream = BYTES.decode_stream(stop_ids=END_ID, include_stop=True)
-    assert (stream.step([97, END_ID, 98]), stream.stop_reason) == (f"a{END}", END_ID)
-
-
 # The end after max_tokens
-
-
-def test_a_stop_on_the_last_id_is_the_reason() -> None:
-    events = [
-        BYTES.decode_stream(max_tokens=3, **stop).step_event([*b"END, no"])
-        for stop in ({"stop": "END"}, {"stop_ids": ord("D")}, {})
-    ]
-    assert [(event.finish_reason, event.stop_reason, event.ids_read) for event in events] == [
-        ("stop", "END", 3), ("stop", ord("D"), 3), ("length", None, 3),
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("limit", [1, 4, 5, 9])
-def test_a_stream_ends_with_max_tokens_as_if_ids_ended(limit: int) -> None:
-    ids = [*"aEé".encode(), *b"NEND", 0xC3]
-    ended = BYTES.decode_stream(stop="END", max_tokens=limit)
-    whole = BYTES.decode_stream(stop="END")
-    one, other = ended.step_event(ids), whole.step_event(ids[:limit])
-    end = other if other.finish_reason else whole.flush_event()
-    expected = [*other.pieces, *end.pieces] if end is not other else [*other.pieces]
-    assert ("".join(one.pieces), one.tokens) == ("".join(expected), other.tokens)
-    assert (one.finish_reason, one.stop_reason) == (end.finish_reason, end.stop_reason)
-
-
-def test_a_prompt_does_not_count_as_tokens() -> None:
-    stream = BYTES.decode_stream([*b"prompt"], max_tokens=2)
-    assert (stream.step([97, 98, 99]), stream.finish_reason) == ("ab", "length")
 
 
 def test_a_state_beyond_max_tokens_is_refused() -> None:
