@@ -43,7 +43,7 @@ def steps_of(data: bytes, cuts: list[Cut]) -> Iterator[str | bytes]:
 # Laws
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 64, 5000])
+@pytest.mark.parametrize("size", [1, 7, 5000])
 def test_texts_of_all_kinds_in_equal_steps(tokenizer: Tokenizer, text_case: str, size: int) -> None:
     data = text_case.encode()
     stream = tokenizer.encode_stream()
