@@ -9,11 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import reference
+from support.engines import quick_once
 from support.vocabularies import vocabulary
 
 from bpetite import PATTERNS, Tokenizer
 from bpetite.analysis import ExplainedPiece, MergeStep, explain, merge_ids
 from bpetite.analysis._explain import MAX_PIECE_BYTES
+
+pytestmark = quick_once
+
 
 TEXT = "the hen then met the ten men, aaaa aaaaaaaaaa naïve 你好你好 🙂🙂 "
 TOKENIZER = Tokenizer.train(TEXT * 2, 300)

@@ -16,12 +16,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.engines import quick_once
 from support.vocabularies import vocabulary
 
 from bpetite import Tokenizer
 from bpetite.analysis import Report, report
 from bpetite.analysis._figures import CountedToken, VocabularyFigures, gini
 from bpetite.corpora import Batch, Corpus
+
+pytestmark = quick_once
+
 
 WORDS = st.lists(
     st.sampled_from(["ab", "abab", "né", "你好", "x\n", "  ", "a'b", "🙂"]), max_size=30

@@ -5,11 +5,15 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.engines import quick_once
 from support.vocabularies import vocabulary
 
 from bpetite import Tokenizer
 from bpetite._vocabulary import Vocabulary
 from bpetite.analysis._merge_trees import MergeTrees
+
+pytestmark = quick_once
+
 
 TEXTS = st.lists(st.sampled_from(["ab", "abab", "né", "你好", "\n", " ", "🙂"]), max_size=40).map(
     "".join

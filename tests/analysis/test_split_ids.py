@@ -8,9 +8,12 @@ import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.engines import quick_once
 
 from bpetite import Tokenizer
 from bpetite.analysis import split_ids
+
+pytestmark = quick_once
 
 
 @given(st.text(), st.floats(0, 1), st.integers(0))

@@ -10,11 +10,15 @@ from typing import Any
 
 import pytest
 import tokenizers
+from support.engines import quick_once
 
 from bpetite import Tokenizer
 from bpetite.analysis import Verifier
 from bpetite.analysis import _verifier as module
 from bpetite.formats._reference import Reference
+
+pytestmark = quick_once
+
 
 SMALL = Tokenizer.train(
     "the hen then met 123 the ten men 2023 été", 290, special_tokens=["<a>", "<b>"]

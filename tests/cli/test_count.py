@@ -14,11 +14,15 @@ from typing import Any, NoReturn
 import pytest
 from support.cli import BOM_WARNING, RAW, TOKENIZER, Result, failure, in_process
 from support.cli import folder as folder  # a fixture
+from support.engines import quick_once
 from support.programs import posix_only
 
 from bpetite import Tokenizer, corpora
 from bpetite._cli import count as count_command
 from bpetite._cli import main, progress
+
+pytestmark = quick_once
+
 
 COUNT = ("count", "--model", "model.json")
 

@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 from support.cli import TOKENIZER, Input, Result, in_process, start
 from support.cli import folder as folder  # a fixture
+from support.engines import quick_once
+
+pytestmark = quick_once
+
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
