@@ -92,10 +92,11 @@ def test_ids_around_a_text_are_none_that_is_disallowed() -> None:
     assert framed == [A_ID, A_ID, AB, END_ID]
 
 
-def test_a_trained_vocabulary_puts_nothing_around_a_text(text_case: str) -> None:
-    ids = SMALL.encode(text_case)
-    assert SMALL.encode(text_case, add_special_tokens=True) == ids
-    assert SMALL.count(text_case, add_special_tokens=True) == len(ids)
+@pytest.mark.parametrize("text", ["", f"ab é{A}"])
+def test_a_trained_vocabulary_puts_nothing_around_a_text(text: str) -> None:
+    ids = SMALL.encode(text)
+    assert SMALL.encode(text, add_special_tokens=True) == ids
+    assert SMALL.count(text, add_special_tokens=True) == len(ids)
 
 
 def test_encode_batch_encodes_each_text() -> None:
@@ -245,10 +246,6 @@ def test_a_str_may_be_of_a_subclass() -> None:
 )
 def test_what_is_not_allowed_is_ordinary_text(allowed: Any, ids: list[int]) -> None:
     assert SMALL.encode(END + A, allowed_special=allowed) == ids
-
-
-def test_nothing_is_refused_by_default() -> None:
-    assert SMALL.encode(f"{END}{A}", allowed_special=()) == [*END.encode(), *A.encode()]
 
 
 @pytest.mark.parametrize(
@@ -684,10 +681,10 @@ def test_a_pickle_holds_little_more_than_the_merges(tokenizer: Tokenizer) -> Non
     assert len(pickle.dumps(tokenizer)) <= 10 * len(tokenizer.merges) + 400
 
 
-def test_a_pickle_does_not_grow_with_use(text_case: str) -> None:
+def test_a_pickle_does_not_grow_with_use() -> None:
     tokenizer = Tokenizer.train("the hen then met the ten men", 270)
     before = pickle.dumps(tokenizer)
-    ids = tokenizer.encode(text_case)
+    ids = tokenizer.encode("the hen é🙂 " * 300)
     tokenizer.decode(ids, skip_special_tokens=True)
     tokenizer.decode_stream(ids).flush()
     tokenizer.token_id(b"a")
