@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import few_examples
-from support.streams import BYTES, END_ID, REPLACED
+from support.streams import BYTES, REPLACED
 
 from bpetite import DecodeStreamBatch, DecodeStreamBatchError, DecodeStreamError
 
@@ -23,26 +23,6 @@ def batch_of(keys: Iterable[K], **options: Any) -> DecodeStreamBatch[K]:
     for key in keys:
         streams.add(key)
     return streams
-
-
-def test_each_key_has_a_stream_of_its_own() -> None:
-    streams = batch_of("ab")
-    steps = [
-        streams.step({"a": a, "b": b}) for a, b in zip(b"\xc3\xa9x", b"y\xc3\xa8", strict=True)
-    ]
-    assert steps == [{"a": "", "b": "y"}, {"a": "é", "b": ""}, {"a": "x", "b": "è"}]
-
-
-@pytest.mark.parametrize("ids", [97, [97], (97,), [97, 98], []], ids=repr)
-def test_a_step_takes_an_id_or_several(ids: Any) -> None:
-    text = "a" if ids == 97 else "".join(map(chr, ids))
-    assert batch_of([7]).step({7: ids}) == {7: text}
-
-
-def test_a_stream_need_not_be_in_every_step() -> None:
-    streams = batch_of("ab")
-    steps = [{"a": 0xC3}, {"b": 97}, {}, {"a": 0xA9}]
-    assert [streams.step(step) for step in steps] == [{"a": ""}, {"b": "a"}, {}, {"a": "é"}]
 
 
 def test_finish_returns_what_is_held_and_forgets_the_stream() -> None:
@@ -77,12 +57,6 @@ def test_a_step_takes_any_mapping() -> None:
     assert streams.step(MappingProxyType({"a": 97})) == {"a": "a"}
     with pytest.raises(KeyError, match="'c'"):
         streams.step(MappingProxyType({"c": 97}))
-
-
-def test_the_options_are_for_all() -> None:
-    streams = batch_of("ab", stop="!", skip_special_tokens=True)
-    assert streams.step({"a": [97, END_ID, 33], "b": 98}) == {"a": "a", "b": "b"}
-    assert {key: streams[key].stop_reason for key in streams} == {"a": "!", "b": None}
 
 
 def test_an_iterator_of_stops_is_for_all() -> None:
