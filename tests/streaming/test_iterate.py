@@ -336,52 +336,6 @@ def test_an_event_is_json() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("items", "options", "last"),
-    [
-        pytest.param([], {}, StreamEvent((), (), 0, "length"), id="no ids"),
-        pytest.param([97, 0xF0], {}, StreamEvent((REPLACED,), (), 2, "length"), id="bad bytes"),
-        pytest.param(
-            [*b"aEN"], {"stop": "END"}, StreamEvent(("EN",), (), 3, "length"), id="withheld"
-        ),
-        pytest.param(
-            [[0, 0]],
-            {"stop_ids": 0},
-            StreamEvent((), (TokenText(0, b"\0", 0, 0, ""),), 1, "stop", 0),
-            id="the stop id 0",
-        ),
-        pytest.param(
-            [*b"E", END_ID],
-            {"stop_ids": END_ID, "stop": "END"},
-            StreamEvent(("E",), (TokenText(END_ID, END.encode(), 0, 0, ""),), 2, "stop", END_ID),
-            id="withheld at a stop id",
-        ),
-        pytest.param(
-            [120, 0xC3],
-            {"stop": f"x{REPLACED}"},
-            StreamEvent((), (), 2, "stop", f"x{REPLACED}"),
-            id="a stop that the end completes",
-        ),
-        pytest.param(
-            [*b"!!"],
-            {"stop": "!", "min_tokens": 1},
-            StreamEvent((), (TokenText(33, b"!", 1, 1, ""),), 2, "stop", "!"),
-            id="min_tokens",
-        ),
-        pytest.param(
-            [*b"aEN", 97],
-            {"stop": "END", "max_tokens": 3},
-            StreamEvent(("EN",), (TokenText(78, b"N", 1, 1, ""),), 3, "length"),
-            id="max_tokens",
-        ),
-    ],
-)
-def test_last_event_tells_how_the_stream_ended(
-    items: Any, options: dict[str, Any], last: StreamEvent
-) -> None:
-    assert events_of(items, **options)[-1] == last
-
-
 items_of_all_kinds = st.lists(
     st.one_of(
         st.sampled_from([*b"ab<!>", *"é🙂".encode(), 0xFF, END_ID]),

@@ -102,22 +102,6 @@ def test_a_state_beyond_max_tokens_is_refused() -> None:
 # Tags
 
 
-def test_a_server_routes_reasoning_and_answer() -> None:
-    stream = BYTES.decode_stream(tags=["<think>", "</think>"], stop="\n\n")
-    routed: dict[str, str] = {"": "", "<think>": "", "</think>": ""}
-    part = ""
-    for id in b"<think>one\n\ntwo</think>three\n\nfour":
-        for piece in stream.step_event(id).pieces:
-            match piece:
-                case Tag():
-                    part = piece
-                    stream.pause_stops() if part == "<think>" else stream.resume_stops()
-                case text:
-                    routed[part] += text
-    assert routed == {"": "", "<think>": "one\n\ntwo", "</think>": "three"}
-    assert (stream.stop_reason, stream.text_after_stop) == ("\n\n", "")
-
-
 def test_of_a_stop_and_a_tag_that_are_the_same_the_stop_is_found() -> None:
     stream = BYTES.decode_stream(tags="<b>", stop="<b>")
     assert (stream.step_event(list(b"a<b>c")).pieces, stream.stop_reason) == (("a",), "<b>")
