@@ -264,10 +264,6 @@ def test_training_on_counts_of_every_kind_of_text(folder: Path, pattern: str) ->
     assert trained(pickle.loads(pickle.dumps(counts)), folder / "v1", 500) == expected
 
 
-def test_training_on_counts_of_one_kind_of_text(text_case: str, folder: Path) -> None:
-    assert trained(counts_of(text_case), folder / "v1") == trained(text_case, folder / "v2")
-
-
 def test_training_on_heavy_counts(real_texts: list[str], folder: Path) -> None:
     """Counts above 32 bits: weights do not change which pair has the highest count."""
     heavy = counts_of(*real_texts) * 2**40
