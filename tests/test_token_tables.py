@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import ROOT
 from support.vocabularies import vocabulary
 
 from bpetite import Tokenizer
@@ -53,67 +50,6 @@ def test_tokens_of_ids_that_run_too_far_are_refused() -> None:
     with pytest.raises(ValueError, match="ids of this vocabulary run to 4294967295, too far"):
         _ = FAR.tokens
     assert FAR.ids_with_prefix(b"ab") == [2**32 - 1]
-
-
-class Wrapped:
-    """A tokenizer as `llguidance.TokenizerWrapper` reads it."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self.tokens = tokenizer.tokens
-        self.eos_token_id = tokenizer.special_tokens[END]
-        self.bos_token_id = None
-        self.special_token_ids = list(tokenizer.special_tokens.values())
-        self._tokenizer = tokenizer
-
-    def __call__(self, text: bytes) -> list[int]:
-        return self._tokenizer.encode_ordinary(text)
-
-
-def test_llguidance_takes_tokens() -> None:
-    """Allows exactly the ids whose bytes a grammar of two letters takes."""
-    import llguidance  # here, since the other tests run without it
-
-    wrapper = llguidance.TokenizerWrapper(Wrapped(SMALL))
-    twin = llguidance.LLTokenizer(wrapper, n_vocab=SMALL.n_vocab)
-    assert twin.tokenize_str("ab abab") == SMALL.encode("ab abab")
-    assert twin.decode_str(SMALL.encode("ab abab")) == "ab abab"
-    matcher = llguidance.LLMatcher(twin, llguidance.LLMatcher.grammar_from_regex("[ab]+"))
-    mask = matcher.compute_logit_bias()
-    allowed = [id for id in range(SMALL.n_vocab) if mask[id]]
-    assert allowed == [id for id in SMALL.ids if {*SMALL.token_bytes(id)} <= {*b"ab"}]
-
-
-def test_xgrammar_takes_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Allows exactly the ids whose bytes go on with one of some strings, and the end behind one."""
-    xgrammar = pytest.importorskip("xgrammar")
-    monkeypatch.chdir(tmp_path)
-    tokenizer = Tokenizer.train("ab abab é é 🙂 🙂", 266, special_tokens=[END, "<|a|>"])
-    tokenizer.save("model.json")
-    page = (ROOT / "docs" / "encoding.md").read_text("utf-8")
-    [program] = re.findall(r"```python\n(# needs: pip install xgrammar\n.*?)```", page, re.DOTALL)
-    names: dict[str, Any] = {}
-    exec(program, names)
-    tokens, end, info = names["tokens"], names["end"], names["info"]
-    strings = ["ab", "abab é", "é🙂 ab", "<|a|>"]
-    grammar = "root ::= " + " | ".join(f'"{string}"' for string in strings)
-    compiled = xgrammar.GrammarCompiler(info).compile_grammar(grammar)
-    encoded = [string.encode() for string in strings]
-    for string in strings:
-        matcher = xgrammar.GrammarMatcher(compiled)
-        before = b""
-        for id in [*tokenizer.encode_ordinary(string), end]:
-            mask = xgrammar.allocate_token_bitmask(1, tokenizer.n_vocab)
-            matcher.fill_next_token_bitmask(mask)
-            words = mask[0].tolist()
-            allowed = [id for id in range(tokenizer.n_vocab) if words[id // 32] >> id % 32 & 1]
-            assert allowed == [
-                id
-                for id, token in enumerate(tokens)
-                if (token and any(whole.startswith(before + token) for whole in encoded))
-                or (id == end and before in encoded)
-            ]
-            assert matcher.accept_token(id)
-            before += tokens[id]
 
 
 # The ids of tokens that begin alike
