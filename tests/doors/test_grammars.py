@@ -127,22 +127,20 @@ def random_schema(rng: random.Random, depth: int = 2) -> dict[str, Any]:
         return {"type": kind, "items": random_schema(rng, depth - 1), "minItems": 1, "maxItems": 3}
     if kind == "object":
         names = rng.sample(["a", "é🙂", "ab ab", "true"], rng.randint(1, 3))
-        fields = {name: random_schema(rng, depth - 1) for name in names}
-        return {
-            "type": kind,
-            "properties": fields,
-            "required": names,
-            "additionalProperties": False,
-        }
+        return object_of({name: random_schema(rng, depth - 1) for name in names})
     return {"type": kind}
+
+
+def object_of(fields: dict[str, Any]) -> dict[str, Any]:
+    required = {"required": [*fields], "additionalProperties": False}
+    return {"type": "object", "properties": fields, **required}
 
 
 def test_text_generated_by_a_grammar_is_valid(matcher_of: Callable[[str, str], Matcher]) -> None:
     """A model without sense chooses among the allowed ids; the text satisfies the schema."""
     rng = random.Random(0)
     for _ in range(40):
-        schema = {"type": "object", "properties": {"é": random_schema(rng)}, "required": ["é"]}
-        schema["additionalProperties"] = False
+        schema = object_of({"é": random_schema(rng)})
         matcher = matcher_of("json_schema", json.dumps(schema))
         ids = list[int]()
         while END_ID not in (allowed := matcher.allowed()):

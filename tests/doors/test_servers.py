@@ -45,7 +45,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture(scope="module")
-def plugins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def plugins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Install the programs of the page as packages whose plugins the servers find."""
     folder = tmp_path_factory.mktemp("installed")
     for server, group in (("vllm", "vllm.general_plugins"), ("sglang", "sglang.srt.plugins")):
@@ -57,11 +57,14 @@ def plugins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         (about / "entry_points.txt").write_text(f"[{group}]\nbpetite = {name}:register\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(folder))
-        yield
+        yield folder
 
 
 def test_page_has_its_programs(tmp_path: Path) -> None:
-    assert [*PROGRAMS] == ["bpetite_vllm.py", "bpetite_sglang.py", "grammars.py"]
+    assert [*PROGRAMS] == [
+        *("bpetite_vllm.py", "bpetite_sglang.py"),
+        *("for_llguidance.py", "for_xgrammar.py", "for_outlines.py"),
+    ]
     assert faults_of(PROGRAMS, tmp_path) == ""
 
 
@@ -97,15 +100,15 @@ class Case(NamedTuple):
         if ends_by_id:
             steps[-1] = [*steps[-1], specials[0]]
         stop = rng.choice([[], [], ["STOP"], ["é"], ["🙂 m", "e t"], ["n"]])
-        flags = [rng.random() < 0.5 for _ in range(2)]
-        return cls(some_ids(2), steps, stop, rng.choice([0, 0, 3]), *flags, ends_by_id)
+        min_tokens, keeps_stop, skips = rng.choice([0, 0, 3]), *rng.choices([False, True], k=2)
+        return cls(some_ids(2), steps, stop, min_tokens, keeps_stop, skips, ends_by_id)
 
 
 # vLLM
 
 
 @pytest.fixture
-def theirs(plugins: None) -> Iterator[Any]:
+def theirs(plugins: Path) -> Iterator[Any]:
     """Load the plugin into vLLM, and return vLLM's own detokenizer."""
     pytest.importorskip("vllm")
     from vllm import plugins as loader
@@ -114,7 +117,8 @@ def theirs(plugins: None) -> Iterator[Any]:
     own = detokenizer.FastIncrementalDetokenizer
     loader.plugins_loaded = False
     loader.load_general_plugins()
-    assert detokenizer.FastIncrementalDetokenizer.__module__ == "bpetite_vllm"
+    [program] = plugins.glob("bpetite_vllm.py")
+    assert detokenizer.FastIncrementalDetokenizer.__module__ == program.stem
     yield own
     detokenizer.FastIncrementalDetokenizer = own
 
@@ -142,9 +146,8 @@ def vllm_request(case: Case) -> Any:
     return request
 
 
-def test_vllm_encodes_with_our_engine(
-    folder: Path, theirs: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("theirs")
+def test_vllm_encodes_with_our_engine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own, ours = (vllm_tokenizer(folder, mode) for mode in ("hf", "bpetite"))
     text = "".join(WORDS)
     assert ours.encode(text) == own.encode(text)
@@ -164,8 +167,9 @@ def test_vllm_streams_as_with_its_own_detokenizer(folder: Path, theirs: Any) -> 
     for _ in range(600):
         case = Case.random(tokenizer, rng)
         request = vllm_request(case)
-        pair = theirs(tokenizer, request), IncrementalDetokenizer.from_new_request(
-            tokenizer, request
+        pair = (
+            theirs(tokenizer, request),
+            IncrementalDetokenizer.from_new_request(tokenizer, request),
         )
         assert type(pair[1]).__module__ == "bpetite_vllm"
         texts = ["", ""]
@@ -188,6 +192,7 @@ def test_vllm_streams_as_with_its_own_detokenizer(folder: Path, theirs: Any) -> 
     assert n_stops > 60
 
 
+@pytest.mark.usefixtures("theirs")
 @pytest.mark.parametrize(
     ("stop", "keeps_stop", "min_tokens", "text", "reason"),
     [
@@ -206,7 +211,6 @@ def test_vllm_stops(
     min_tokens: int,
     text: str,
     reason: str | None,
-    theirs: Any,
     tmp_path: Path,
 ) -> None:
     """Each answer, from the ids of the engine to the outputs of vLLM's own output processor."""
@@ -230,22 +234,21 @@ def test_vllm_stops(
             break
     assert found == text
     assert reasons[-1] == (("stop", reason) if reason else ("length", None))
-    assert {each for each in reasons[:-1]} <= {(None, None)}
+    assert set(reasons[:-1]) <= {(None, None)}
 
 
+@pytest.mark.usefixtures("theirs")
 @pytest.mark.parametrize(
     ("prompt", "ids", "text"),
     [
-        pytest.param(b"a\xf0\x9f", [0x99, 0x82, 0x62], "🙂b", id="a prompt ends inside a character"),
+        pytest.param(b"a\xf0\x9f", [0x99, 0x82, 0x62], "🙂b", id="a prompt ends in a character"),
         pytest.param(b"", [0x61, 999_999, 0x62], "ab", id="an id that the vocabulary lacks"),
         pytest.param(b"", [0xFF] * 80 + [0x61], "\ufffd" * 80 + "a", id="stray bytes"),
-        pytest.param(b"\xe4\xbd", [0x61, 0xE4, 0xBD, 0xA0], "\ufffda你", id="bytes of no character"),
-        pytest.param(b"", [0xE4, 0xBD], "\ufffd", id="an answer ends inside a character"),
+        pytest.param(b"\xe4\xbd", [0x61, 0xE4, 0xBD, 0xA0], "\ufffda你", id="half a character"),
+        pytest.param(b"", [0xE4, 0xBD], "\ufffd", id="an answer ends in a character"),
     ],
 )
-def test_vllm_shows_every_byte(
-    prompt: bytes, ids: list[int], text: str, theirs: Any, tmp_path: Path
-) -> None:
+def test_vllm_shows_every_byte(prompt: bytes, ids: list[int], text: str, tmp_path: Path) -> None:
     bpetite.Tokenizer.train("", 256, special_tokens=[END]).save(tmp_path)
     from vllm.v1.engine.detokenizer import IncrementalDetokenizer
 
@@ -264,7 +267,7 @@ def test_vllm_shows_every_byte(
 
 
 @pytest.fixture
-def managers(plugins: None, folder: Path) -> Iterator[tuple[Any, Any]]:
+def managers(plugins: Path, folder: Path) -> Iterator[tuple[Any, Any]]:
     """Return SGLang's manager of detokenization, and the one of the plugin."""
     pytest.importorskip("sglang")
     from sglang.srt import plugins as loader
@@ -285,7 +288,7 @@ def managers(plugins: None, folder: Path) -> Iterator[tuple[Any, Any]]:
     before = module.get_tokenizer, own._decode_batch_token_id_output
     loader._plugins_loaded = False
     loader.load_plugins()
-    assert own._decode_batch_token_id_output is not before[1]
+    assert own._decode_batch_token_id_output is not before[1], f"no plugin of {plugins}"
     yield theirs, manager(own, module.get_tokenizer(str(folder)))
     module.get_tokenizer, own._decode_batch_token_id_output = before
     import sglang.srt.utils.hf_transformers_utils as utils
@@ -325,7 +328,7 @@ def test_sglang_streams_as_with_its_own_detokenizer(managers: tuple[Any, Any]) -
             at[name] += 1
             if at[name] == len(case.steps):
                 del at[name]
-                reason = {"type": "stop", "matched": ids[-1]} if case.ends_by_id else {"type": "length"}
+                reason = {"type": "stop", "matched": ids[-1] if case.ends_by_id else None}
             rows.append((ids, len(case.prompt_ids), reason, case.keeps_stop, case.skips))
         ids, offsets, reasons, keep, skip = map(list, zip(*rows, strict=True))
         for texts, manager in zip(found, managers, strict=True):

@@ -527,7 +527,9 @@ def test_tool_messages_and_reasoning_reach_the_template(server: Server) -> None:
     ("changes", "status", "param", "code", "reason"),
     [
         pytest.param({"stop": ""}, 400, None, None, "empty string", id="an empty stop"),
-        pytest.param({"stop": START}, 400, None, None, f"stop_ids=[{START_ID}]", id="a skipped token"),
+        pytest.param(
+            {"stop": START}, 400, None, None, f"stop_ids=[{START_ID}]", id="a skipped token"
+        ),
         pytest.param({"max_tokens": 0}, 400, "max_tokens", None, "equal to 1", id="no tokens"),
         pytest.param({"n": 2}, 400, "n", None, "should be 1", id="two answers"),
         pytest.param({"messages": []}, 400, None, None, "empty conversation", id="no messages"),
