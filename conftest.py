@@ -22,6 +22,8 @@ settings.load_profile("fast")
 
 ENGINE = "engine_of_the_run"
 
+collect_ignore = ["docs/server.py"]  # it imports a model, which only its test has
+
 LIBRARIES = ("duckdb", "polars", "pyarrow")
 """Libraries of examples that have no wheels for some Pythons and machines."""
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 from support.byte_fallback import SETTINGS, SPACE, document_of
 from support.engines import once
-from support.pages import faults_of, programs_of
+from support.pages import programs_of
 
 import bpetite
 
@@ -58,14 +58,6 @@ def plugins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(folder))
         yield folder
-
-
-def test_page_has_its_programs(tmp_path: Path) -> None:
-    assert [*PROGRAMS] == [
-        *("bpetite_vllm.py", "bpetite_sglang.py"),
-        *("for_llguidance.py", "for_xgrammar.py", "for_outlines.py"),
-    ]
-    assert faults_of(PROGRAMS, tmp_path) == ""
 
 
 class Case(NamedTuple):

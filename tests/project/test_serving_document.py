@@ -7,6 +7,7 @@ import contextlib
 import importlib.util
 import json
 import random
+import re
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -27,7 +28,6 @@ from support.pages import faults_of, programs_of
 from bpetite import StreamVocabulary, Tokenizer
 
 tokenizers = pytest.importorskip("tokenizers")
-openai = pytest.importorskip("openai")
 
 PROGRAMS = programs_of("serving.md")
 SERVER = ROOT / "docs" / "server.py"
@@ -60,14 +60,19 @@ TOOL = {"type": "function", "function": {"name": "hen", "parameters": {"type": "
 
 
 @once
-def test_page_shows_its_programs(tmp_path: Path) -> None:
+def test_pages_show_their_programs(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "serving.md").read_text("utf-8")
     assert [*PROGRAMS] == ["detokenizer.py"]
-    assert faults_of(PROGRAMS, tmp_path) == ""
-    shown = [each.split("\n```")[0] for each in page.split("```python\n")[1:] if "# …" in each]
-    parts = [part.strip("\n") for each in shown for part in each.split("# …\n")]
-    assert len(parts) > 3
-    assert [part for part in parts if part not in SERVER.read_text("utf-8")] == []
+    engines = programs_of("engines.md")
+    assert [*engines] == [
+        *("bpetite_vllm.py", "bpetite_sglang.py"),
+        *("for_llguidance.py", "for_xgrammar.py", "for_outlines.py"),
+    ]
+    assert faults_of({**PROGRAMS, **engines}, tmp_path) == ""
+    section = page.partition("## An endpoint")[2].partition("## The detokenizer")[0]
+    shown = re.findall(r"```python\n(.*?)\n```", section, re.DOTALL)
+    parts = [part for each in shown for part in each.split("\n# …\n")]
+    assert [part in SERVER.read_text("utf-8") for part in parts] == [True] * 4
 
 
 def module_of(path: Path) -> Any:
@@ -196,6 +201,7 @@ class Server(NamedTuple):
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Server:
     """The program of the page, and its module `model`: the test gives it a `generate`."""
+    pytest.importorskip("openai")
     model: Any = ModuleType("model")
     model.NAME, model.CONTEXT, model.generate = "hen", 500, None
     monkeypatch.setitem(sys.modules, "model", model)
@@ -272,6 +278,8 @@ class Transport(httpx2.AsyncBaseTransport):
 @contextlib.asynccontextmanager
 async def in_process(app: Any) -> AsyncIterator[Any]:
     """Return OpenAI's client of an app."""
+    import openai  # here, since other tests run without it
+
     http = httpx2.AsyncClient(transport=Transport(app))
     async with openai.AsyncOpenAI(
         api_key="-", base_url="http://hen/v1", http_client=http, max_retries=0
@@ -282,6 +290,8 @@ async def in_process(app: Any) -> AsyncIterator[Any]:
 @contextlib.asynccontextmanager
 async def over_sockets(app: Any) -> AsyncIterator[Any]:
     """Return OpenAI's client of an app that uvicorn runs."""
+    import openai
+
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     running = uvicorn.Server(uvicorn.Config(app, log_level="critical"))
@@ -554,6 +564,8 @@ def test_tool_messages_and_reasoning_reach_the_template(server: Server) -> None:
 def test_a_wrong_request_is_refused_before_the_answer(
     changes: Any, status: int, param: str | None, code: str | None, reason: str, server: Server
 ) -> None:
+    import openai
+
     async def ask(is_stream: bool) -> Any:
         body = Request(1, [], {}).body() | changes
         async with in_process(server.program.app) as client:
@@ -573,6 +585,8 @@ def test_a_wrong_request_is_refused_before_the_answer(
 def test_a_model_that_fails_is_an_error_of_the_server(
     how: Any, server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
+    import openai
+
     async def generate(*_: Any) -> AsyncIterator[tuple[int, float]]:
         yield 97, 0.0
         raise RuntimeError("no memory")
