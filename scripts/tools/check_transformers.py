@@ -27,7 +27,7 @@ from transformers import AutoTokenizer
 
 from bpetite.formats._reference import PROBE
 from bpetite.transformers import Tokenizer, accelerate
-from tools.check_models import ROWS, Packages
+from tools.check_models import FAMILIES, Packages
 from tools.venv import ROOT
 
 USUAL = (
@@ -48,8 +48,7 @@ def folder_of(name: str, cache: Path) -> Path:
     if (folder / "tokenizer_config.json").exists():
         return folder
     folder.mkdir(parents=True, exist_ok=True)
-    (row,) = (row for row in ROWS if row.name == name)
-    loaded = row.load(Packages(cache), folder)
+    loaded = FAMILIES[name](Packages(cache), folder)
     path = folder / "tokenizer.json"
     if not path.exists():
         loaded.tokenizer.save(folder)
