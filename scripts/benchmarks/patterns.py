@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
-import pickle
 import statistics
 import tempfile
-from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +19,7 @@ from benchmarks.measure import (
     many_times,
     new_process,
     now,
+    size_of,
     timed,
 )
 from benchmarks.pieces import words
@@ -44,9 +41,6 @@ SHORT_BYTES = (40, 100, 200, 500)
 
 OTHER_PIECES = 0.3
 """How much a mean piece may differ from cl100k's. Beyond that, to merge it is other work."""
-
-WHOLE = r"(?:.|\n)+"
-"""A pattern that leaves each text whole."""
 
 HEADER = ("pattern, work", "piece", "yardstick", "its figure", "bpetite", "ratio", "target")
 
@@ -123,7 +117,7 @@ def encode_rows(
     bench: Bench, ranks: Path, patterns: Mapping[str, str], unnamed: dict[str, Subject]
 ) -> Iterator[Row]:
     """Compare whole texts, cold and warm. Collect the vocabularies whose pattern has no name."""
-    yardsticks = Yardsticks(bench, ranks)
+    named = load(ranks, "cl100k")
     for name, pattern in patterns.items():
         start, step = now(), "load"
         try:
@@ -141,8 +135,8 @@ def encode_rows(
             unnamed[name] = ours
         for text_name, text in bench.samples.items():
             sample = first_bytes(text, SLOW_SAMPLE_BYTES) if way == "regex" else text
-            target = FLOOR if name in unnamed else None
-            yield from yardsticks.rows(f"{name} ({way}), {text_name}", ours, sample, target)
+            what = f"{name} ({way}), {text_name}"
+            yield from whole_rows(bench, what, named, ours, sample, way == "scanner")
 
 
 def splitter_of(subject: Subject) -> str:
@@ -154,61 +148,25 @@ def splitter_of(subject: Subject) -> str:
     return "scanner" if isinstance(splitters[0], str) else "automaton"
 
 
-class Yardsticks:
-    """The yardsticks of whole texts, and the vocabularies that they need.
-
-    If the mean piece is like cl100k's, the yardstick is cl100k's pattern. Else it is the time that
-    these pieces take if they are handed in already split: as the documents of `encode_buffer`, with
-    a pattern that leaves each of them whole. No other call takes pieces without a `str` for each.
-    A document costs far more than a piece, so the pieces of the most similar named pattern are
-    handed in as well: the yardstick is this pattern's time for the text, times the ratio of both.
-    """
-
-    def __init__(self, bench: Bench, ranks: Path) -> None:
-        self._repeats = bench.repeats
-        self._named = [load(ranks, name) for name in ("cl100k", "words")]
-        self._whole = load(ranks, WHOLE)
-
-    def rows(self, what: str, ours: Subject, text: str, target: Target | None) -> Iterator[Row]:
-        """Compare the ids with those of the pieces, then the speeds."""
-        data, bounds = text.encode("utf-8"), bounds_of(ours, text)
-        ids, _ = self._whole.tokenizer.encode_buffer(data, bounds, dtype="uint32")
-        if ids != ours.tokenizer.encode(text, dtype="uint32"):
-            yield row((what, "", "", "", "other ids", ""), FLOOR.check(what, 0))
-            return
-        # The ratio of the mean pieces is that of their numbers, since the text is the same.
-        sample = first_bytes(text, MB)
-        count, *others = (len(bounds_of(each, sample)) for each in (ours, *self._named))
-        is_like = abs(others[0] / count - 1) <= OTHER_PIECES
-        nearest = (
-            0 if is_like else min((0, 1), key=lambda each: abs(math.log(others[each] / count)))
-        )
-        rival = self._named[nearest]
-        of_rival = array("q") if is_like else bounds_of(rival, text)
-        turns = []
-        for _ in range(self._repeats):
-            theirs = cold_and_warm(rival.pickled, text, "array")
-            if not is_like:
-                pieces, its = self._handed_in(data, bounds), self._handed_in(data, of_rival)
-                theirs = theirs[0] * pieces[0] / its[0], theirs[1] * pieces[1] / its[1]
-            turns.append([*zip(theirs, cold_and_warm(ours.pickled, text, "array"), strict=True)])
-        yardstick = rival.name + ("" if is_like else " with these pieces")
-        piece, show = f"{len(data) / (len(bounds) - 1):.3g} bytes", in_megabytes(len(data))
-        for state, of_state in zip(STATES, zip(*turns, strict=True), strict=True):
-            yield ratio_row(f"{what}, {state}", piece, yardstick, show, of_state, target)
-
-    def _handed_in(self, data: bytes, bounds: array[int]) -> tuple[float, float]:
-        """Encode pieces as documents with a fresh tokenizer; return the seconds, cold and warm."""
-        encode = pickle.loads(self._whole.pickled).encode_buffer
-        clock = timed(partial(encode, data, bounds, dtype="uint32", threads=1))
-        cold, _, warm = clock(), clock(), clock()
-        return cold, warm
+def whole_rows(
+    bench: Bench, what: str, named: Subject, ours: Subject, text: str, is_named: bool
+) -> Iterator[Row]:
+    """Compare the speeds of a text. Pieces of quite another length than cl100k's have no floor."""
+    mean, usual = mean_piece(ours, text), mean_piece(named, text)
+    turns = [
+        [*zip(*(cold_and_warm(each.pickled, text, "array") for each in (named, ours)), strict=True)]
+        for _ in range(bench.repeats)
+    ]
+    is_like = abs(mean / usual - 1) <= OTHER_PIECES
+    target, show = FLOOR if is_like and not is_named else None, in_megabytes(size_of(text))
+    for state, of_state in zip(STATES, zip(*turns, strict=True), strict=True):
+        yield ratio_row(f"{what}, {state}", f"{mean:.3g} bytes", named.name, show, of_state, target)
 
 
-def bounds_of(subject: Subject, text: str) -> array[int]:
-    """Return the start of each piece in bytes, and the end of the last, as `regex` splits."""
-    pieces = Pretokenizer(*subject.tokenizer.patterns).split_exactly(text)
-    return array("q", accumulate((len(piece.encode()) for piece in pieces), initial=0))
+def mean_piece(subject: Subject, text: str) -> float:
+    """Return the mean size in bytes of the pieces that `regex` makes of the first megabyte."""
+    sample = first_bytes(text, MB)
+    return size_of(sample) / len(Pretokenizer(*subject.tokenizer.patterns).split_exactly(sample))
 
 
 # Training, loading, and short texts

@@ -9,19 +9,16 @@ A difference is printed with its seed, and the exit code is 1.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import re
-import sys
 import tempfile
-import time
 import warnings
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from itertools import chain, count
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from unicodedata import combining
@@ -32,54 +29,19 @@ from bpetite import PATTERNS, SlowEngineWarning, Tokenizer
 from bpetite._tokenizer import vocabulary_of
 from bpetite._unicode.byte_characters import to_characters
 from bpetite._vocabulary import IMPOSSIBLE_BYTES
+from fuzzing.rounds import parser_of, run
 
 Document = dict[str, Any]
 
 _BEHAVIORS = ("Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous")
 _REGEXES = (
-    r"\s+",
-    r"\p{N}{1,3}",
-    r"[^\s\p{L}\p{N}]+",
-    r"\p{L}+|\P{L}",
-    "[0-9][0-9][0-9]",
-    "[一-龥]+",
-    "-",
-    r"'s|'t|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+",
-    *PATTERNS.values(),
+    *(r"\s+", r"\p{N}{1,3}", r"[^\s\p{L}\p{N}]+", r"\p{L}+|\P{L}", "[0-9][0-9][0-9]", "[一-龥]+"),
+    *("-", r"'s|'t|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+", *PATTERNS.values()),
 )
 _LITERALS = (
-    *(
-        "<s>",
-        "</s>",
-        "<a>",
-        "<A>",
-        "<mask>",
-        "<|x|>",
-        "<|x|>y",
-        "x|>",
-        "[MASK]",
-        "a",
-        "ab",
-        " ",
-        "  ",
-    ),
-    *(
-        "\n",
-        " b",
-        "b ",
-        "é",
-        "õ",
-        "ÿ",
-        "ＡＢ",
-        "ﬁ",
-        "e\u0301",
-        "K",
-        "\u212a",
-        "12",
-        "½",
-        "|DSML|",
-        "<|/t|>",
-    ),
+    *("<s>", "</s>", "<a>", "<A>", "<mask>", "<|x|>", "<|x|>y", "x|>", "[MASK]", "a", "ab", " "),
+    *("  ", "\n", " b", "b ", "é", "õ", "ÿ", "ＡＢ", "ﬁ", "e\u0301", "K", "\u212a", "12", "½"),
+    *("|DSML|", "<|/t|>"),
 )
 _TEXT = (
     *"abcdABÉéeE \n\t.,-_'!?<>|12345½²Ⅷ१é漢字かな你好한국Ωςσİıſßﬁ\u00a0\u3000\u0301\u0323\u0308",
@@ -262,10 +224,8 @@ class Checker:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.texts = 0
-        """The number of texts compared."""
-        self.refusals: Counter[str] = Counter()
-        """How often each reason was given."""
+        self.counts: Counter[str] = Counter()
+        """The number of texts compared, and how often each refusal was given."""
 
     def faults(self, seed: int) -> Iterator[str]:
         """Yield what is wrong with one file and its texts."""
@@ -278,7 +238,7 @@ class Checker:
             tokenizer = Tokenizer.load(path)
         except ValueError as error:
             reason = re.sub(r"^.*tokenizer.json: |\[\d+\]|'.*'|got .*", "", str(error))
-            self.refusals[reason] += 1
+            self.counts[f"refused: {reason}"] += 1
             if "gives other ids" in reason:
                 yield f"refused: {error}"
             return
@@ -290,7 +250,7 @@ class Checker:
             ids = ids_of(library, text)
             if ids is None:
                 continue
-            self.texts += 1
+            self.counts["texts"] += 1
             yield from (
                 f"{name} of {text!r}"
                 for name, is_right in self._claims(tokenizer, library, again, document, text, ids)
@@ -306,7 +266,7 @@ class Checker:
         try:
             tokenizer.save(folder, overwrite=True, format="huggingface")
         except ValueError as error:
-            self.refusals[f"save: {str(error).rpartition(':')[2][:60]}"] += 1
+            self.counts[f"refused: save: {str(error).rpartition(':')[2][:60]}"] += 1
             return None, None
         path = folder / "tokenizer.json"
         return Tokenizer.load(path), tokenizers.Tokenizer.from_file(str(path))
@@ -381,25 +341,11 @@ def ids_of(library: tokenizers.Tokenizer, text: str) -> list[int] | None:
 
 def main() -> None:
     """Check files until time is up."""
-    parser = argparse.ArgumentParser(prog="scripts/fuzz assembled", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60, help="how long (default 60)")
-    parser.add_argument("--seed", type=int, default=0, help="the seed of the first file")
-    options = parser.parse_args()
+    options = parser_of("assembled", __doc__).parse_args()
     warnings.simplefilter("ignore", SlowEngineWarning)
-    end, faults, files = time.monotonic() + options.seconds, 0, 0
     with tempfile.TemporaryDirectory() as folder:
         checker = Checker(Path(folder))
-        for seed in count(options.seed):
-            if time.monotonic() > end:
-                break
-            files += 1
-            for fault in checker.faults(seed):
-                print(f"seed {seed}: {fault}")
-                faults += 1
-    print(f"{files:,} files, {checker.texts:,} texts, {faults:,} differences")
-    for reason, number in checker.refusals.most_common():
-        print(f"{number:7,} refused: {reason}")
-    sys.exit(bool(faults))
+        run(options, lambda seed: "; ".join(checker.faults(seed)), checker.counts)
 
 
 if __name__ == "__main__":

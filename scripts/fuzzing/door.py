@@ -13,17 +13,14 @@ A difference is printed with its seed, and the exit code is 1.
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import sys
-import time
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from itertools import count
 from operator import attrgetter, methodcaller
 from pathlib import Path
 from pydoc_data.topics import topics
@@ -37,6 +34,7 @@ from tools.shrink import shrunk
 import bpetite.tiktoken as door
 from bpetite import PATTERNS, Tokenizer
 from fuzzing.inputs import Subject, any_text, mixed_texts
+from fuzzing.rounds import parser_of, run
 
 Call = Callable[[Any], Any]
 
@@ -293,9 +291,7 @@ def difference(seed: int, data: Path | None, counts: Counter[str]) -> str | None
 
 def main() -> None:
     """Compare until time is up or a result differs."""
-    parser = argparse.ArgumentParser(prog="scripts/fuzz door", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60, help="how long (default: 60)")
-    parser.add_argument("--seed", type=int, help="of the first round (default: random)")
+    parser = parser_of("door", __doc__)
     parser.add_argument(
         "--data", type=Path, metavar="FOLDER", help="a folder with files of public vocabularies"
     )
@@ -303,18 +299,9 @@ def main() -> None:
     # tiktoken's panics write to file 2, and are counted; what Python says stays visible.
     sys.stderr = os.fdopen(os.dup(2), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    first = random.randrange(10**9) if options.seed is None else options.seed
-    end = time.monotonic() + options.seconds
     counts: Counter[str] = Counter()
-    for seed in count(first):
-        if counts["rounds"] and time.monotonic() > end:
-            break
-        counts["rounds"] += 1
-        if found := difference(seed, options.data, counts):
-            sys.exit(f"seed {seed}: {found}")
-    for what, number in sorted(counts.items()):
-        print(f"{number:12,} {what}")
-    print(f"no difference from tiktoken {tiktoken.__version__}; the first seed was {first}")
+    print(f"tiktoken {tiktoken.__version__}", flush=True)
+    run(options, lambda seed: difference(seed, options.data, counts), counts)
 
 
 if __name__ == "__main__":

@@ -32,20 +32,9 @@ from typing import Any
 
 from bpetite import Tokenizer
 from bpetite.corpora import TOKEN_FORMATS, Corpus, finish, plan, tokenize, tokenize_parts, verify
+from fuzzing.rounds import parser_of, run
 
-WORDS = [
-    "the",
-    "hen",
-    "then,",
-    "met",
-    "don't",
-    "你好!",
-    "<|endoftext|>",
-    "aéb",
-    "🙂",
-    "\n\n",
-    "  x",
-]
+WORDS = ["the", "hen", "then,", "met", "don't", "你好!", "<|endoftext|>", "aéb🙂", "\n\n", "  x"]
 END = "<|endoftext|>"
 ENGINES = ("processes", "executor of threads", "executor of processes", "shares")
 PYTHONS_OWN_POOLS = ("executor of processes", "shares")
@@ -57,9 +46,7 @@ MAX_SECONDS = 300
 
 def main() -> None:
     """Run rounds until time is up or files differ."""
-    parser = argparse.ArgumentParser(prog="scripts/fuzz soak", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=3600, help="default: 3600, an hour")
-    parser.add_argument("--seed", type=int, help="of the first round; the next ones count on")
+    parser = parser_of("soak", __doc__, seconds=3600)
     parser.add_argument("--work", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if not hasattr(os, "killpg"):
@@ -67,21 +54,16 @@ def main() -> None:
     if arguments.work is not None:
         work(**json.loads(arguments.work))
         return
-    seed = random.randrange(10**9) if arguments.seed is None else arguments.seed
-    end = time.monotonic() + arguments.seconds
     counts: Counter[str] = Counter()
-    while not counts or time.monotonic() < end:
+
+    def fault_of(seed: int) -> str | None:
         with tempfile.TemporaryDirectory(prefix="bpetite-soak-") as folder:
             try:
-                fault = do_round(random.Random(seed), Path(folder), counts)
+                return do_round(random.Random(seed), Path(folder), counts)
             except subprocess.TimeoutExpired:
-                fault = f"a process has not ended in {MAX_SECONDS} s"
-        if fault is not None:
-            sys.exit(f"seed {seed}: {fault}")
-        seed += 1
-    for what, count in sorted(counts.items()):
-        print(f"{count:8,} {what}")
-    print(f"no difference; the next seed is {seed}")
+                return f"a process has not ended in {MAX_SECONDS} s"
+
+    run(arguments, fault_of, counts)
 
 
 def do_round(rng: random.Random, folder: Path, counts: Counter[str]) -> str | None:

@@ -8,14 +8,12 @@ template itself have characters of their own, so whoever prints one is known.
 
 from __future__ import annotations
 
-import argparse
-import itertools
 import random
-import sys
-import time
+from collections import Counter
 from typing import Any
 
 from bpetite.chat import ChatTemplate, ChatTemplateError, Limits, RenderedPrompt
+from fuzzing.rounds import parser_of, run
 
 _OF_TEMPLATE = 0xF000
 _OF_MESSAGES = 0xE000
@@ -163,27 +161,18 @@ def untracked_share(source: str, messages: list[dict[str, Any]]) -> tuple[int, i
     return sum(size for size, is_untracked in counts if is_untracked), sum(s for s, _ in counts)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Try random templates for some seconds; print what differs."""
-    parser = argparse.ArgumentParser(prog="scripts/fuzz templates", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--seed", type=int, default=None)
-    options = parser.parse_args(arguments)
-    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
-    end = time.monotonic() + options.seconds
-    faults = 0
-    for count in itertools.count(1):
-        source_of = random.Random(f"{seed} {count}")
-        source, messages = template(source_of), conversation(source_of)
-        found = fault(source, messages)
-        if found:
-            faults += 1
-            print(f"seed {seed}, template {count}: {found}\n{source}\n{messages}", flush=True)
-        if time.monotonic() > end or faults >= 10:
-            print(f"{count:,} templates from seed {seed}, {faults} with a fault")
-            return int(faults > 0)
-    raise AssertionError
+def fault_of_seed(seed: int) -> str | None:
+    """Return how bpetite differs from transformers on the template of a seed, or None."""
+    rng = random.Random(seed)
+    source, messages = template(rng), conversation(rng)
+    found = fault(source, messages)
+    return found and f"{found}\n{source}\n{messages}"
+
+
+def main() -> None:
+    """Try random templates until time is up or one differs."""
+    run(parser_of("templates", __doc__).parse_args(), fault_of_seed, Counter())
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

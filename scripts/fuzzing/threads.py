@@ -12,7 +12,6 @@ A difference is printed with its seed, and the exit code is 1.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import copy
 import pickle
@@ -21,7 +20,6 @@ import sys
 import sysconfig
 import tempfile
 import threading
-import time
 import warnings
 from array import array
 from collections import Counter
@@ -48,6 +46,7 @@ from bpetite import (
     analysis,
     corpora,
 )
+from fuzzing.rounds import parser_of, run
 
 END = "<|endoftext|>"
 TEXT = f"It's the hen: then, met the ten men's.\r\n\tDon't! 你好世界 {END} 12345 é🙂 \n\n"
@@ -621,9 +620,7 @@ def faults_after(objects: Objects, streams: Sequence[tuple[str, Any, Any]]) -> I
 
 def main() -> None:
     """Run rounds until time is up or a result differs."""
-    parser = argparse.ArgumentParser(prog="scripts/fuzz threads", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60, help="default: 60")
-    parser.add_argument("--seed", type=int, help="of the first round; the next ones count on")
+    parser = parser_of("threads", __doc__)
     parser.add_argument("--threads", type=int, default=8, help="default: 8")
     arguments = parser.parse_args()
     print(f"Python {sys.version.split()[0]}, {bpetite.engine} engine, GIL: {has_gil()}", flush=True)
@@ -631,19 +628,15 @@ def main() -> None:
         print(f"not installed, so without their uses: {', '.join(libraries)}", flush=True)
     sys.setswitchinterval(1e-6)
     warnings.simplefilter("ignore", CorpusWarning)  # texts here are short
-    seed = random.randrange(10**9) if arguments.seed is None else arguments.seed
-    end = time.monotonic() + arguments.seconds
     counts: Counter[str] = Counter()
-    while not counts["rounds"] or time.monotonic() < end:
+
+    def fault_of(seed: int) -> str:
         with tempfile.TemporaryDirectory(prefix="bpetite-threads-") as folder:
             faults = do_round(seed, Path(folder), arguments.threads, counts)
-        if faults:
-            sys.exit("\n".join([f"seed {seed}:", *sorted({*faults})]))
-        counts["rounds"] += 1
-        seed += 1
-    for what, number in sorted(counts.items()):
-        print(f"{number:10,} {what}")
-    print(f"no difference; the next seed is {seed}; GIL: {has_gil()}")
+        return "\n".join(sorted({*faults}))
+
+    run(arguments, fault_of, counts)
+    print(f"GIL: {has_gil()}")
 
 
 def has_gil() -> bool:

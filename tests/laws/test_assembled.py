@@ -35,4 +35,4 @@ def test_assembled_files_have_the_ids_of_tokenizers(seed: int, tmp_path: Path) -
     first = seed * FILES
     faults = {number: [*checker.faults(number)] for number in range(first, first + FILES)}
     assert {number: found for number, found in faults.items() if found} == {}
-    assert checker.texts > FILES
+    assert checker.counts["texts"] > FILES
