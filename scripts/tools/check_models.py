@@ -717,6 +717,10 @@ def page(text: str, results: dict[str, Document]) -> str:
     return "".join(lines)
 
 
+def file_at(path: Path) -> Loader:
+    return lambda _packages, _folder: by_file(path)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument(
@@ -730,7 +734,7 @@ def main() -> None:
     names = options.only or FAMILIES
     families = {name: load for name, load in FAMILIES.items() if name in names}
     for path in sorted(options.files.glob("*/tokenizer.json")) if options.files else ():
-        families[path.parent.name] = lambda _packages, _folder, path=path: by_file(path)
+        families[path.parent.name] = file_at(path)
     if options.worker:
         json.dump([*checked(families, Packages(options.cache))], sys.stdout)
         return

@@ -142,7 +142,6 @@ def test_example_of_the_help_works(verb: str) -> None:
         ["convert", "model.json", "new.json", "--special-token", "<a>=" + "1" * 5000],
         ["compare"],
         ["compare", "model.json"],
-        ["compare", "model.json", "model.json", "--csv", "--differences", "3"],
         ["serve"],
         ["serve", "model.json"],
         ["serve", "--model", "model.json", "--port", "-1"],

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import threading
@@ -124,25 +122,6 @@ def test_each_of_several_texts_has_rows() -> None:
         "more.txt        ab.json     258       2         2.00       33.3%",
         "all             bytes.json  257       8         1.00      100.0%",
         "all             ab.json     258       5         1.60       40.0%",
-    ]
-
-
-def test_csv_has_a_row_for_each_text_and_model() -> None:
-    Path('a,"b".txt').write_bytes("né".encode())
-    Path("empty.txt").write_bytes(b"")
-    result = in_process("compare", "bytes.json", "ab.json", 'a,"b".txt', "empty.txt", "--csv")
-    assert list(csv.DictReader(io.StringIO(result.out.decode("utf-8")))) == [
-        {
-            "text": text,
-            "model": model,
-            "ids": ids,
-            "bytes": tokens,
-            "tokens": tokens,
-            "bytes_per_token": ratio,
-            "equal_cuts": "1.0",
-        }
-        for text, tokens, ratio in (('a,"b".txt', "3", "1.0"), ("empty.txt", "0", ""))
-        for model, ids in (("bytes.json", "257"), ("ab.json", "258"))
     ]
 
 

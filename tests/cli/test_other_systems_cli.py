@@ -50,7 +50,7 @@ def test_help_is_for_every_console(verb: str) -> None:
             for arguments in (
                 ("inspect", "--model", "model.json", "--steps", WIDE),
                 ("inspect", "--model", "model.json", "世界.txt"),
-                ("compare", "model.json", "model.json", "世界.txt", "--csv"),
+                ("compare", "model.json", "model.json", "世界.txt", "--json"),
                 ("report", "model.json", "世界.txt", "--quiet"),
                 ("count", "--model", "model.json", "世界.txt"),
             )

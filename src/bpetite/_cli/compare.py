@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import json
 import os
 import sys
@@ -57,12 +55,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="count the cuts that each model shares with the first, and show the first N stretches "
         "of text between shared cuts that both split differently, with their tokens",
     )
-    formats = parser.add_mutually_exclusive_group()
-    formats.add_argument(
+    parser.add_argument(
         "--json", action="store_true", help="write a JSON object instead of a table"
-    )
-    formats.add_argument(
-        "--csv", action="store_true", help="write comma-separated values: a row per text and model"
     )
     parser.add_argument(
         "--assert-equal",
@@ -73,8 +67,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write the figures of each text, and of all together."""
-    if options.csv and options.differences is not None:
-        options.parser.error("--csv has no stretches of text; with --differences, use --json")
     names, texts = [*options.models], [*options.others]
     while texts and is_model(texts[0]):
         names.append(texts.pop(0))
@@ -89,8 +81,6 @@ def run(options: argparse.Namespace) -> None:
             difference = f"{shown(name)}: {found}"
     if options.json:
         write(_json(models, compared, options.differences))
-    elif options.csv:
-        write(_csv(models, compared))
     else:
         write(_table(models, compared) + _differences(models, options.differences))
     if options.assert_equal and difference is not None:
@@ -223,21 +213,6 @@ def _table(models: list[_Model], texts: list[_Text]) -> str:
     if len(texts) > 1:
         return table(rows, 2)
     return table([row[1:] for row in rows[: len(models) + 1]])
-
-
-def _csv(models: list[_Model], texts: list[_Text]) -> str:
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(("text", "model", "ids", "bytes", "tokens", "bytes_per_token", "equal_cuts"))
-    for place, text in enumerate(texts):
-        for model in models:
-            tokens = model.texts[place].tokens
-            names = (_name(shown(text.name)), _name(model.name))
-            ratio = text.size / tokens if tokens else None
-            share = _share(model, models[0], place)
-            size = len(model.tokenizer.ids)
-            writer.writerow((*names, size, text.size, tokens, ratio, share))
-    return file.getvalue()
 
 
 def _differences(models: list[_Model], count: int | None) -> str:
