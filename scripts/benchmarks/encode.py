@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 import statistics
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -114,13 +114,15 @@ def encode_rows(bench: Bench) -> Iterator[Row]:
             yield contest.row(f"{subject.name}, {name}, {way}, {state}", low, fastest)
 
 
-def contests_of(bench: Bench, subject: Subject, text: str) -> Contests:
+def contests_of(
+    bench: Bench, subject: Subject, text: str, loaded: Mapping[Library, Calls] | None = None
+) -> Contests:
     """Let all libraries encode a text in turns, each turn with a fresh object, cold then warm.
 
-    Libraries without a cache use one object in all turns.
+    Libraries without a cache use one object in all turns. `loaded` are others than all.
     """
     contests = {key: Contest(size_of(text)) for key in product(WAYS, STATES)}
-    loaded = dict(openable(subject))
+    loaded = dict(openable(subject)) if loaded is None else loaded
     for calls in loaded.values():  # the first call of some libraries imports more modules
         for encode in (calls.ids, calls.array or calls.ids):
             encode("warm up")

@@ -6,15 +6,14 @@ import json
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
 from pathlib import Path
 
 from tools import venv
 
-from benchmarks.encode import BPETITE, SLOW_SAMPLE_BYTES, STATES, Contest, ids_in
-from benchmarks.measure import Bench, Subject, first_bytes, say, size_of, timed
+from benchmarks.encode import contests_of
+from benchmarks.measure import Bench, Subject, say
 from benchmarks.patterns import all_patterns_of
-from benchmarks.peers import LIBRARIES, Calls, Library, open_bpetite
+from benchmarks.peers import LIBRARIES, Calls, Library
 from benchmarks.table import Row
 from bpetite import Tokenizer
 
@@ -38,7 +37,7 @@ WITH_PATTERNS = {
 
 
 def model_rows(bench: Bench) -> Iterator[Row]:
-    """Compare arrays of whole texts by Qwen's vocabulary, and by tokens with other patterns."""
+    """Compare whole texts by Qwen's vocabulary, and by tokens with other patterns."""
     patterns = all_patterns_of(bench)
     try:
         yield from rows_of(bench, open_qwen(bench.environments))
@@ -95,29 +94,5 @@ def rows_of(bench: Bench, subject: Subject) -> Iterator[Row]:
                 reason = str(error).partition("\n")[0][:70].replace("|", r"\|")
                 yield Row((f"{subject.name}, {library.name}", f"fails: {reason}"))
     for name, text in bench.samples.items():
-        for state, contest in contests_of(bench, subject, rivals, text).items():
-            yield contest.row(f"{subject.name}, {name}, array, {state}")
-
-
-def contests_of(
-    bench: Bench, subject: Subject, rivals: Mapping[Library, Calls], text: str
-) -> dict[str, Contest]:
-    """Let libraries with the same ids encode a text in turns, each with a fresh object."""
-    slow, size = first_bytes(text, SLOW_SAMPLE_BYTES), size_of(text)
-    works = {each: slow if each.is_slow else text for each in (BPETITE, *rivals)}
-    ids = open_bpetite(subject).encoder("array")
-    wrong = {
-        each.name
-        for each, calls in rivals.items()
-        if ids_in(calls.encoder("array")(works[each])) != ids_in(ids(works[each]))
-    }
-    lists = {each.name for each, calls in rivals.items() if calls.array is None}
-    contests = {state: Contest(size, is_wrong=wrong, in_brackets=lists) for state in STATES}
-    for _, library in product(range(bench.repeats), works):
-        if library.name not in wrong:
-            calls = rivals[library] if library.has_no_cache else library.open(subject)
-            clock = timed(calls.encoder("array"), works[library])
-            cold, _, warm = clock(), clock(), clock()
-            for state, seconds in zip(STATES, (cold, warm), strict=True):
-                contests[state].add(library.name, seconds * size / size_of(works[library]))
-    return contests
+        for (way, state), contest in contests_of(bench, subject, text, rivals).items():
+            yield contest.row(f"{subject.name}, {name}, {way}, {state}")

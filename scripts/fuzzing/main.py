@@ -181,23 +181,16 @@ class Fuzzer:
         rng = random.Random(f"{self._seed} {number}")
         subject = self._subjects[number % len(self._subjects)]
         kind = rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
-        if kind == "text":
-            texts = [any_text(rng, subject, self._real) for _ in range(150)]
-            self._compare("text", subject, texts, number)
-        elif kind == "bytes":
-            inputs = [any_bytes(rng, subject, self._real) for _ in range(100)]
-            self._compare(kind, subject, inputs, number)
-        elif kind == "ids":
-            self._compare(kind, subject, [any_ids(rng, subject) for _ in range(80)], number)
-        elif kind == "corpus":
-            corpora = [any_corpus(rng, subject, self._real) for _ in range(4)]
-            self._compare(kind, subject, corpora, number)
-        elif kind == "lines":
-            lines = [any_lines(rng, subject, self._real) for _ in range(150)]
-            self._compare(kind, subject, lines, number)
-        else:
-            files = [any_file(rng, self._files) for _ in range(40)]
-            self._compare(kind, subject, files, number)
+        makers: dict[str, tuple[int, Callable[[], object]]] = {
+            "text": (150, lambda: any_text(rng, subject, self._real)),
+            "bytes": (100, lambda: any_bytes(rng, subject, self._real)),
+            "ids": (80, lambda: any_ids(rng, subject)),
+            "corpus": (4, lambda: any_corpus(rng, subject, self._real)),
+            "lines": (150, lambda: any_lines(rng, subject, self._real)),
+            "file": (40, lambda: any_file(rng, self._files)),
+        }
+        count, make = makers[kind]
+        self._compare(kind, subject, [make() for _ in range(count)], number)
 
     def _compare(self, kind: str, subject: Subject, inputs: Sequence[Value], number: int) -> None:
         answers = self._answers(kind, subject, inputs)
