@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,8 +30,13 @@ _BLOCK_CHARACTERS = 8192
 
 _ID_BYTES = 4
 
+_ON = sys.maxsize
+
 Span = tuple[int, int]
 """Where trusted text begins and ends."""
+
+_ALL: tuple[Span, ...] = ((-1, _ON),)
+"""The trusted spans of a block amid one."""
 
 _State = tuple[tuple["Block", ...], int, bool]
 """The blocks, the number of their ids, and whether a text goes on the last trusted span."""
@@ -58,7 +64,7 @@ class Block(NamedTuple):
     text: str
     trusted: tuple[Span, ...]
     """The trusted spans, in characters. One that goes on before the block begins at -1, and one
-    that goes on after it ends one character after the text."""
+    that goes on after it ends at `_ON`."""
     ids: bytes
 
     def joined(self, other: Block) -> Block:
@@ -67,7 +73,7 @@ class Block(NamedTuple):
         trusted = [*self.trusted]
         for start, end in other.trusted:
             first = trusted.pop()[0] if start < 0 and trusted else size + start
-            trusted.append((first, size + end))
+            trusted.append((first, min(size + end, _ON)))
         return Block(self.text + other.text, tuple(trusted), self.ids + other.ids)
 
 
@@ -148,12 +154,9 @@ class Prompt:
                 break
             first, start = first + 1, end
         last, end = len(blocks), len(new)
-        while last > first:
-            block = blocks[last - 1]
-            begin = end - len(block.text)
-            if begin < start or new[begin:end] != block.text:
-                break
-            if trust.within(begin, end) != block.trusted:
+        for block in reversed(blocks[first:]):
+            begin = max(end - len(block.text), start)
+            if new[begin:end] != block.text or trust.within(begin, end) != block.trusted:
                 break
             last, end = last - 1, begin
         # Text that changed may join what was apart.
@@ -336,18 +339,18 @@ class _Trust:
         self._spans = spans
         self._starts = [start for start, _ in spans]
         self._ends = [end for _, end in spans]
+        self._near = 0, 0  # the last span found: the next block is often amid it too
 
     def within(self, start: int, end: int) -> tuple[Span, ...]:
         """Return the trusted spans of the part from `start` to `end`, as a `Block` has them."""
-        first, last = bisect_right(self._ends, start), bisect_left(self._starts, end)
-        if first == last:
-            return ()
-        limit = end - start + 1
-        if first + 1 == last:  # the usual case, and each block is asked for
-            a, b = self._spans[first]
-            return ((a - start if a >= start else -1, b - start if b <= end else limit),)
+        first, last = self._near
+        if first < start and end < last:
+            return _ALL
+        found = self._spans[bisect_right(self._ends, start) : bisect_left(self._starts, end)]
+        if found:
+            self._near = found[-1]
         return tuple(
-            [(max(a - start, -1), min(b - start, limit)) for a, b in self._spans[first:last]]
+            [(a - start if a >= start else -1, b - start if b <= end else _ON) for a, b in found]
         )
 
 
