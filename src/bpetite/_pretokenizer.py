@@ -542,18 +542,17 @@ class ChunkSplitter:
         """
         if self._splits is None:
             return 0
-        first = max(searched - self._context, 0)
-        end, size = len(data), _SPLIT_WINDOW_BYTES
+        least, size = max(searched - self._context, 0), _SPLIT_WINDOW_BYTES
         while True:
-            lower = max(end - size, first)
-            window = character_start(data, lower)
-            start = character_start(data, max(window - self._context, 0))
-            before = data[start:window].decode("utf-8", "surrogateescape")
-            text = before + data[window:end].decode("utf-8", "surrogateescape")
-            split = self._last_split_of(text, len(before), self._splits)
+            lower = max(len(data) - size, least)
+            start = lower - self._context
+            start = character_start(data, start) if start > 0 else 0
+            before = len(data[start:lower].decode("utf-8", "ignore")) if lower else 0
+            text = data[start:].decode("utf-8", "surrogateescape")
+            split = self._last_split_of(text, before, self._splits)
             if split:
                 return start + len(text[:split].encode("utf-8", "surrogateescape"))
-            if lower == first:
+            if lower == least:
                 return 0
             size *= 4
 
@@ -618,11 +617,12 @@ class ChunkSplitter:
     def _last_split_of(self, text: str, least: int, splits: Splits) -> int:
         """Return the position of the last split that is at least `least`, or 0."""
         text = text.rstrip(_UNDECODED)  # the beginning of a character
-        sure = self._specials.begun(text)
         start = max(least - 1, 0)
-        for end in reversed([start + split for split in splits.find(text[start:])]):
-            if end <= sure - self._has_flags and not self._is_taken(text, end):
-                return end
+        found = [start + split for split in splits.find(text[start:])]
+        sure = self._specials.begun(text) - self._has_flags if found else 0
+        for split in reversed(found):
+            if split <= sure and not self._is_taken(text, split):
+                return split
         return 0
 
 

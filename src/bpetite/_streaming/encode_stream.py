@@ -52,20 +52,21 @@ class TextSource(NamedTuple):
     split: Callable[[str], Iterator[tuple[str, str | None]]]
     """Yields the text before each literal of a trusted segment, and the literal; None at the end"""
 
-    def encode(self, data: bytes, ordinary: int, start: int) -> list[int]:
-        """Return the ids of UTF-8 in whose first `ordinary` bytes no literal counts."""
-        if not ordinary:
-            return self.encoders[start].encode(data)
-        data.decode()  # an error has its position in all of them
-        segments = [data[:ordinary].decode(), Trusted(data[ordinary:].decode())]
-        ids: list[int] = self.encoders[start].encode_parts(segments, 0)[0]
-        return ids
+    def encode(self, data: bytes, ordinary: int, start: int) -> tuple[list[int], int]:
+        """Return the ids of UTF-8 in whose first `ordinary` bytes no literal counts.
 
-    def start_behind(self, data: bytes, ordinary: int) -> int:
-        """Return where the text after such a text begins: SEGMENT or INSIDE."""
-        if self.encoders[SEGMENT] is self.encoders[INSIDE]:
-            return SEGMENT  # as at any place
-        return SEGMENT if self.splitter.ends_in_literal(data[ordinary:]) else INSIDE
+        The second value says where the text after it begins: SEGMENT or INSIDE.
+        """
+        encoders = self.encoders
+        if ordinary:
+            data.decode()  # an error has its position in all of them
+            segments = [data[:ordinary].decode(), Trusted(data[ordinary:].decode())]
+            ids = encoders[start].encode_parts(segments, 0)[0]
+        else:
+            ids = encoders[start].encode(data)
+        if encoders[SEGMENT] is encoders[INSIDE]:
+            return ids, SEGMENT  # as at any place
+        return ids, SEGMENT if self.splitter.ends_in_literal(data[ordinary:]) else INSIDE
 
 
 class EncodeStream:
@@ -146,14 +147,12 @@ class EncodeStream:
         ordinary, start, ids = self._ordinary, self._start, []
         if end:
             final = bytes(memoryview(pending)[:end])
-            source = self._source
-            ids = source.encode(final, ordinary, start)
-            start = source.start_behind(final, ordinary)
+            ids, start = self._source.encode(final, ordinary, start)
+            ordinary = max(ordinary - end, 0)
         if self._prefix_ids:
             ids = [*self._prefix_ids, *ids]
         rest = pending[end:] if end else pending
-        size, ordinary = len(rest), max(ordinary - end, 0)
-        self._keep(rest, size, ordinary, begun, literals_searched - end, start)
+        self._keep(rest, len(rest), ordinary, begun, literals_searched - end, start)
         return ids
 
     def _keep(
@@ -220,7 +219,7 @@ class EncodeStream:
         """
         source, pending = self._source, self.pending
         text = replaced(pending).encode() if source.replaces else pending
-        ids = source.encode(text, self._ordinary, self._start)
+        ids, _ = source.encode(text, self._ordinary, self._start)
         ids = [*self._prefix_ids, *ids, *source.frame[1]]
         self.reset()
         return ids
