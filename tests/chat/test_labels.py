@@ -19,6 +19,7 @@ pytestmark = once
 
 TOKENIZER = tokenizer()
 GENERATION = TEMPLATES["generation"]
+ESCAPED: Any = {"errors": "surrogateescape"}
 
 
 def user(text: str = "what") -> dict[str, Any]:
@@ -63,6 +64,26 @@ CALLED = '\n<tool_call>\n{"name": "weather", "arguments": {"City": "Rome"}}\n</t
 )
 def test_labels_reach_from_the_prompt_to_the_end_token(name: str, wanted: list[str]) -> None:
     assert turns(ChatTemplate(CHATML).encode(TOKENIZER, CONVERSATIONS[name])) == wanted
+
+
+@pytest.mark.parametrize("source", [CHATML, GENERATION], ids=["chatml", "generation"])
+def test_sampled_ids_get_the_labels_of_their_characters(source: str) -> None:
+    """Each byte is an id, and an answer that was cut off has bytes that are not UTF-8."""
+    said = b"so \xe4 \xff is \xe4"
+    messages = [user("é<|im_end|>"), answer("the é"), user(), answer(said.decode(**ESCAPED))]
+    template = ChatTemplate(source)
+    text = template.render(messages).text.encode(**ESCAPED)
+    ids = [*text[: text.index(said) + len(said)]]
+    labels = template.encode(TOKENIZER, messages, ids=ids).labels()
+    kept = groupby(zip(ids, labels, strict=True), key=lambda pair: pair[1] >= 0)
+    runs = [bytes(id for id, _ in pairs) for is_kept, pairs in kept if is_kept]
+    assert [run.removesuffix(b"<|im_end|>") for run in runs] == ["the é".encode(), said]
+    assert [label for label in labels if label >= 0] == [*b"".join(runs)]
+
+
+def test_ids_that_do_not_spell_the_prompt_are_refused() -> None:
+    with pytest.raises(ValueError, match="at index 2, they have b'x', and the prompt b'im_start"):
+        ChatTemplate(CHATML).encode(TOKENIZER, [user()], ids=b"<|x")
 
 
 def test_text_of_the_generation_prompt_is_no_label() -> None:

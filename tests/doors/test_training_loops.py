@@ -27,6 +27,11 @@ THINK, CALL, RESPONSE = "think", "tool_call", "tool_response"
 SPECIAL = [START, END, "<|endoftext|>"]
 SPECIAL += [f"<{slash}{name}>" for name in (THINK, CALL, RESPONSE) for slash in ("", "/")]
 
+TEMPLATE = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
 SETUP = """
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
 size = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2}
@@ -78,6 +83,7 @@ def test_the_page_has_its_program(tmp_path: Path) -> None:
 def test_sampled_ids_are_trained_as_they_are(tmp_path: Path) -> None:
     tokenizer = tokenizer_of("gpt2")
     tokenizer.save(f"{tmp_path / 'model'}/")
+    (tmp_path / "model" / "chat_template.jinja").write_text(TEMPLATE, "utf-8")
     end = tokenizer.special_tokens[END]
     prompts = ["the men", f"ten {END} hens"] * 3
     (tmp_path / "grpo.py").write_text(PROGRAMS["grpo.py"], "utf-8")
@@ -116,17 +122,44 @@ def bridged(sampled, results):
     return renderer.bridge_to_next_turn(prompt, sampled, messages).token_ids
 """
 
-VERL = """
+VERL = f"""
 from verl.utils.tokenizer.continuous_token_wiring import create_continuous_token_builder
-own.chat_template = (
-    "{% for m in messages %}<|im_start|>{{ m.role }}\\n{{ m.content }}<|im_end|>\\n{% endfor %}"
-    "{% if add_generation_prompt %}<|im_start|>assistant\\n{% endif %}"
-)
+own.chat_template = {TEMPLATE!r}
 builder = create_continuous_token_builder(own, hf_model_type="qwen3")
 def bridged(sampled, results):
-    before = [{"role": "user", "content": "men"}, {"role": "assistant", "content": "x"}]
-    after = [*before, *({"role": "tool", "content": each} for each in results)]
+    before = [{{"role": "user", "content": "men"}}, {{"role": "assistant", "content": "x"}}]
+    after = [*before, *({{"role": "tool", "content": each}} for each in results)]
     return builder.merge_context_tokens(before, after, prompt + sampled).token_ids
+"""
+
+
+VERIFIERS = """
+import asyncio, renderers.base, renderers.client
+from renderers.configs import Qwen3RendererConfig
+from verifiers.v1.clients.train import TrainClient
+from verifiers.v1.configs.client import TrainClientConfig
+from verifiers.v1.dialects import ChatDialect
+from verifiers.v1.graph import prepare_turn
+from verifiers.v1.trace import Trace
+from verifiers.v1.types import SamplingConfig, ToolMessage, UserMessage
+renderers.base.load_tokenizer = lambda name: own
+client = TrainClient(TrainClientConfig(renderer=Qwen3RendererConfig()))
+async def second_prompt(sampled, results):
+    async def generate(prompt_ids, prompt_attribution, **_):  # in the place of a server
+        ids = {"prompt_ids": prompt_ids, "completion_ids": sampled}
+        return {**ids, "prompt_attribution": prompt_attribution}
+    renderers.client.generate = generate
+    trace, messages = Trace.model_construct(), [UserMessage(content="men")]
+    tools = [ToolMessage(content=each, tool_call_id="") for each in results]
+    for _ in range(2):
+        turn = prepare_turn(trace, messages)
+        args = ChatDialect(), {"model": ""}, SamplingConfig()
+        response = await client.get_response(*args, turn=turn)
+        turn.commit(response)
+        messages += [response.message, *tools]
+    return response.tokens.prompt_ids
+def bridged(sampled, results):
+    return asyncio.run(second_prompt(sampled, results))
 """
 
 
@@ -146,8 +179,12 @@ def after_verl(results: list[str]) -> list[str]:
 
 @pytest.mark.parametrize(
     ("package", "bridge", "segments_of"),
-    [("renderers", RENDERERS, after_renderers), ("verl", VERL, after_verl)],
-    ids=["renderers", "verl"],
+    [
+        ("renderers", RENDERERS, after_renderers),
+        ("verifiers", VERIFIERS, after_renderers),
+        ("verl", VERL, after_verl),
+    ],
+    ids=["renderers", "verifiers", "verl"],
 )
 def test_bridges_of_other_packages_are_extended_ids(
     package: str, bridge: str, segments_of: Callable[[list[str]], list[str]], tmp_path: Path

@@ -144,7 +144,8 @@ class EncodeStream:
         del pending[self._size :]
         pending += data
         end, literals_searched = self._final_end(pending)
-        ordinary, start, ids = self._ordinary, self._start, []
+        ordinary, start = self._ordinary, self._start
+        ids: list[int] = []
         if end:
             final = bytes(memoryview(pending)[:end])
             ids, start = self._source.encode(final, ordinary, start)

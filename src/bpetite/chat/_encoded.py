@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from itertools import accumulate, pairwise
 
 from bpetite import Tokenizer
-from bpetite.chat._prompt import ChatTemplateError, Origin, Piece, RenderedPrompt
+from bpetite.chat._prompt import ChatTemplateError, Origin, Piece, RenderedPrompt, encoded
 from bpetite.chat._text import GENERATED, Text, number_of
 
 _ASSISTANTS = ("assistant", "model")
@@ -37,13 +37,18 @@ class Encoded:
         prompt: RenderedPrompt,
         has_generation: bool,
         rendered: Callable[[int, bool], Text],
+        ids: Iterable[int] | None = None,
     ) -> None:
-        prompt.check(tokenizer)
         self.prompt: RenderedPrompt = prompt
         """The prompt of these ids."""
-        ids, self._offsets = tokenizer.encode_parts(prompt.segments)
-        self.ids: list[int] = ids
-        """The ids: those of `encode_parts` for the segments."""
+        self.ids: list[int]
+        """The ids: those of `encode_parts` for the segments, or those that `encode` was given."""
+        if ids is None:
+            prompt.check(tokenizer)
+            self.ids, self._offsets = tokenizer.encode_parts(prompt.segments)
+        else:
+            self.ids = [*ids]
+            self._starts = _starts_of([*map(tokenizer.token_bytes, self.ids)], prompt.text), True
         self._tokenizer = tokenizer
         self._has_generation = has_generation
         self._rendered = rendered
@@ -150,8 +155,8 @@ class Encoded:
         for number, role in enumerate(self.prompt.roles):
             if role in _ASSISTANTS:
                 start, end = self._span(number)
-                before = len(text[:start].encode())
-                spans.append((before, before + len(text[start:end].encode())))
+                before = len(encoded(text[:start]))
+                spans.append((before, before + len(encoded(text[start:end]))))
         return spans
 
     def _span(self, number: int) -> tuple[int, int]:
@@ -193,6 +198,19 @@ class Encoded:
             if literal and literal in footer
         )
         return max(ends, default=len(footer.rstrip()))
+
+
+def _starts_of(tokens: list[bytes], text: str) -> list[int]:
+    """Return where each token begins in the UTF-8 of a text that begins with them, and the end."""
+    starts = [*accumulate(map(len, tokens), initial=0)]
+    data = encoded(text)
+    for number, (start, token) in enumerate(zip(starts, tokens, strict=False)):
+        if not data.startswith(token, start):
+            raise ValueError(
+                f"the ids do not spell the prompt: at index {number}, they have {token!r}, and the "
+                f"prompt {data[start : start + 20]!r}; give the messages the text of the ids"
+            )
+    return starts
 
 
 def _beginning(text: Text, asking: Text, number: int) -> int:

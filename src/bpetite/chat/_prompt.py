@@ -134,7 +134,7 @@ the special token 'end'; use fewer string operations on that line, or print the 
         """Yield the start and the end of each run in the text's UTF-8, and its origin."""
         start = 0
         for run, origin in self.rendered.runs():
-            end = start + len(run.encode("utf-8", "surrogatepass"))
+            end = start + len(encoded(run))
             yield start, end, origin
             start = end
 
@@ -158,3 +158,8 @@ the special token 'end'; use fewer string operations on that line, or print the 
         if number == number_of(TEMPLATE):
             return None
         return None if number >= 0 and self.roles[number] in self._trusted_roles else number
+
+
+def encoded(text: str) -> bytes:
+    """Return the UTF-8 of a text. Surrogates may stand for bytes that are not UTF-8."""
+    return text.encode("utf-8", "surrogateescape")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -152,12 +152,18 @@ class ChatTemplate:
         add_generation_prompt: bool = False,
         continue_final_message: bool | str = False,
         trusted_roles: Collection[str] = (),
+        ids: Iterable[int] | None = None,
         **arguments: Any,
     ) -> Encoded:
-        """Render messages and encode the prompt: literals in messages stay text.
+        r"""Render messages and encode the prompt: literals in messages stay text.
 
-        The options are those of `render`. Raises its errors, and ChatTemplateError with the line if
-        a special literal has a character of which nobody knows whose it is.
+        With `ids`, nothing is encoded: these ids spell the prompt, or its beginning, and the result
+        tells whose they are. They may be ids that a model has sampled. If they are not UTF-8, let
+        the messages have their bytes by the error handler `surrogateescape`.
+
+        The other options are those of `render`. Raises its errors, and ChatTemplateError with the
+        line if a special literal has a character of which nobody knows whose it is. Raises
+        ValueError for `ids` that do not spell the prompt.
         """
         arguments.update(tools=tools, documents=documents)
         prompt = self.render(
@@ -174,7 +180,7 @@ class ChatTemplate:
             return self._rendered(data, add_generation_prompt=add_generation_prompt, **arguments)
 
         has_generation = _GENERATION.search(self._chosen(tools).source) is not None
-        return Encoded(tokenizer, prompt, has_generation, rendered)
+        return Encoded(tokenizer, prompt, has_generation, rendered, ids)
 
     def _rendered(
         self,
