@@ -46,15 +46,60 @@ BLOCK_CHARACTERS = (1, 8, 60, 8192)
 
 
 @dataclass
-class Editor:
-    """A prompt, with what it was given and its last ids."""
+class Followed:
+    """A prompt, what it was given, and its last ids."""
 
-    rng: random.Random
     tokenizer: Tokenizer
-    real: list[str]
     prompt: Prompt
     given: Given = ""
     ids: list[int] = field(default_factory=list)
+
+    @property
+    def segments(self) -> list[str]:
+        """What it was given, in segments."""
+        return self.given if isinstance(self.given, list) else [Trusted(self.given)]
+
+    def append(self, added: Given) -> str | None:
+        """Add a text or segments; return what is wrong afterwards."""
+        if isinstance(added, str) and isinstance(self.given, str):
+            self.given += added
+        elif "".join(added):
+            more = [Trusted(added)] if isinstance(added, str) else added
+            self.given = [*self.segments, *more]
+        return self.fault(self.prompt.append(added))
+
+    def set(self, given: Given) -> str | None:
+        """Set the text; return what is wrong afterwards."""
+        self.given = given
+        return self.fault(self.prompt.set(given))
+
+    def fault(self, change: Change) -> str | None:
+        """Return what is wrong after a change."""
+        given = self.given
+        if isinstance(given, str):
+            ids = self.tokenizer.encode(given)
+        else:
+            ids = self.tokenizer.encode_parts(given)[0]
+        pairs = enumerate(zip(self.ids, ids, strict=False))
+        least = min(len(self.ids), len(ids))
+        first = next((at for at, (one, two) in pairs if one != two), least)
+        found = (self.prompt.ids(), self.prompt.text, len(self.prompt))
+        expected = (ids, "".join(given), len(ids))
+        if found != expected:
+            return f"{given!r} has {expected}, found {found}"
+        if (change.first_changed, change.new_ids.tolist()) != (first, ids[first:]):
+            return f"{given!r} changed from {first}, not {change.first_changed}"
+        self.ids = ids
+        return None
+
+
+@dataclass
+class Editor:
+    """Edits a prompt at random."""
+
+    rng: random.Random
+    real: list[str]
+    followed: Followed
 
     def text(self) -> str:
         """Return some text."""
@@ -76,90 +121,65 @@ class Editor:
             at = end
         return found
 
-    def append(self) -> Change:
+    def append(self) -> str | None:
         """Add a text."""
-        text = self.text()
-        if isinstance(self.given, str):
-            self.given += text
-        elif text:
-            return self.append_segments(Trusted(text))
-        return self.prompt.append(text)
+        return self.followed.append(self.text())
 
-    def append_segments(self, *segments: str) -> Change:
-        """Add segments, or others."""
-        added = [*segments] or self.segments(self.text())
-        if "".join(added):
-            before = [Trusted(self.given)] if isinstance(self.given, str) else self.given
-            self.given = [*before, *added]
-        return self.prompt.append(added)
+    def append_segments(self) -> str | None:
+        """Add segments."""
+        return self.followed.append(self.segments(self.text()))
 
-    def edit(self) -> Change:
+    def edit(self) -> str | None:
         """Replace a part of the text."""
-        rng, text = self.rng, "".join(self.given)
+        rng, given = self.rng, self.followed.given
+        text = "".join(given)
         start = rng.choice([0, len(text), rng.randint(0, len(text)), max(len(text) - 9, 0)])
         end = start + rng.choice([0, 0, 1, 2, 9, 40, 200])
         text = text[:start] + self.text() + text[end:]
-        return self.set(text if isinstance(self.given, str) else self.segments(text))
+        return self.followed.set(text if isinstance(given, str) else self.segments(text))
 
-    def edit_segments(self) -> Change:
+    def edit_segments(self) -> str | None:
         """Replace some segments."""
-        segments = [Trusted(self.given)] if isinstance(self.given, str) else self.given
+        segments = self.followed.segments
         start = self.rng.randint(0, len(segments))
         end = start + self.rng.randint(0, 3)
-        return self.set([*segments[:start], *self.segments(self.text()), *segments[end:]])
+        new = self.segments(self.text())
+        return self.followed.set([*segments[:start], *new, *segments[end:]])
 
-    def restart(self) -> Change:
+    def restart(self) -> str | None:
         """Set another text, or the same as the other kind."""
-        text = self.rng.choice([self.text(), "".join(self.given)])
-        return self.set(text if self.rng.random() < 0.5 else self.segments(text))
+        text = self.rng.choice([self.text(), "".join(self.followed.given)])
+        return self.followed.set(text if self.rng.random() < 0.5 else self.segments(text))
 
-    def set(self, given: Given) -> Change:
-        """Set the text."""
-        self.given = given
-        return self.prompt.set(given)
-
-    def fail(self) -> Change:
+    def fail(self) -> str | None:
         """Fail, which changes nothing."""
         bad = self.text() + "\ud800" + self.text()
-        for call in (self.prompt.set, self.prompt.append):
+        prompt = self.followed.prompt
+        for call in (prompt.set, prompt.append):
             try:
                 call(self.rng.choice([bad, self.segments(bad)]))
             except UnicodeEncodeError:
                 continue
-            raise AssertionError("a lone surrogate was taken")
-        return self.prompt.append("")
+            return f"{bad!r} was taken"
+        return self.followed.append("")
 
     def fault(self) -> str | None:
         """Make an edit; return what is wrong afterwards."""
-        edits: list[Callable[[], Change]] = [
-            *(self.append, self.append_segments, self.edit, self.edit, self.edit_segments),
-        ]
+        followed = self.followed
+        edits = [self.append, self.append_segments, self.edit, self.edit, self.edit_segments]
         if self.rng.random() < 0.1:
             edits = [self.restart, self.fail]
         if self.rng.random() < 0.05:
-            other = self.prompt.copy()
+            other = followed.prompt.copy()
             other.set(self.text() + other.text)  # changes the copy alone
         if self.rng.random() < 0.001:  # with a large vocabulary, it takes long
-            self.prompt = pickle.loads(pickle.dumps((self.tokenizer, self.prompt)))[1]
+            pair = followed.tokenizer, followed.prompt
+            followed.prompt = pickle.loads(pickle.dumps(pair))[1]
         edit = self.rng.choice(edits)
-        change = edit()
-        given = self.given
-        if isinstance(given, str):
-            ids = self.tokenizer.encode(given)
-        else:
-            ids = self.tokenizer.encode_parts(given)[0]
-        pairs = enumerate(zip(self.ids, ids, strict=False))
-        least = min(len(self.ids), len(ids))
-        first = next((at for at, (one, two) in pairs if one != two), least)
-        found = (self.prompt.ids(), self.prompt.text, len(self.prompt))
-        expected = (ids, "".join(given), len(ids))
-        if found != expected:
-            return f"{edit.__name__}: {given!r} has {expected}, found {found}"
-        if (change.first_changed, change.new_ids.tolist()) != (first, ids[first:]):
-            return f"{edit.__name__}: {given!r} changed from {first}, not {change.first_changed}"
-        self.ids = ids
-        if len(expected[1]) > 3_000:
-            self.given, self.ids, self.prompt = "", [], self.tokenizer.prompt()
+        if fault := edit():
+            return f"{edit.__name__}: {fault}"
+        if len(followed.prompt.text) > 3_000:
+            self.followed = Followed(followed.tokenizer, followed.tokenizer.prompt())
         return None
 
 
@@ -220,7 +240,7 @@ def main() -> None:
         name, make = every[seed % len(every)]
         module._BLOCK_CHARACTERS = rng.choice(BLOCK_CHARACTERS)
         tokenizer = make()
-        editor = Editor(rng, tokenizer, real, tokenizer.prompt())
+        editor = Editor(rng, real, Followed(tokenizer, tokenizer.prompt()))
         for _ in range(EDITS_OF_ROUND):
             if fault := editor.fault():
                 sys.exit(f"seed {seed}, vocabulary {name}: {fault}")

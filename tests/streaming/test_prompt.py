@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from fuzzing.prompts import Editor, makers
+from fuzzing.prompts import Editor, Followed, makers
 from support.times import best_time
 
 from bpetite import Change, Prompt, Tokenizer, Trusted
@@ -69,33 +69,7 @@ def test_a_literal_may_span_texts_but_not_segments() -> None:
     assert prompt.ids()[-1] == 259
 
 
-def test_a_thinking_tag_is_taken_back_at_each_turn() -> None:
-    chat = Tokenizer.train(
-        "the men met ten hens then", 270, special_tokens=["<|im_start|>", "<|im_end|>"]
-    )
-    prompt = chat.prompt()
-    turns: list[str] = []
-    for question, answer in [("ten men", "then"), ("the hens", "ten"), ("men", "met")]:
-        turns += [Trusted("<|im_start|>user\n"), question, Trusted("<|im_end|>\n")]
-        ask = Trusted("<|im_start|>assistant\n<think>\n")
-        before = prompt.ids()
-        change = prompt.set([*turns, ask])
-        ids = chat.encode_parts([*turns, ask])[0]
-        assert before[: change.first_changed] + change.new_ids.tolist() == ids == prompt.ids()
-        turns += [Trusted("<|im_start|>assistant\n"), answer, Trusted("<|im_end|>\n")]
-    assert prompt.text == "".join([*turns[:-3], ask])
-
-
 # The ids
-
-
-@pytest.mark.parametrize("size", [1, 7, 5000])
-def test_texts_of_all_kinds_in_equal_steps(tokenizer: Tokenizer, text_case: str, size: int) -> None:
-    text = text_case[:600]
-    prompt = tokenizer.prompt()
-    for start in range(0, len(text), size):
-        prompt.append(text[start : start + size])
-    assert (prompt.ids(), prompt.text) == (tokenizer.encode(text), text)
 
 
 def test_edited_long_texts_have_the_ids_of_one_encode(tokenizer: Tokenizer) -> None:
@@ -148,7 +122,8 @@ def test_random_edits_of_trained_vocabularies(number: int) -> None:
     """`scripts/fuzz prompts` makes more, with the public vocabularies too."""
     _, make = [*makers(None)][number]
     tokenizer = make()
-    editor = Editor(Random(number), tokenizer, [*filter(None, TEXTS.values())], tokenizer.prompt())
+    followed = Followed(tokenizer, tokenizer.prompt())
+    editor = Editor(Random(number), [*filter(None, TEXTS.values())], followed)
     assert [fault for _ in range(150) if (fault := editor.fault())] == []
 
 

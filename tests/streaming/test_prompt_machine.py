@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
 import pytest
+from fuzzing.prompts import Followed, Given
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -21,7 +22,7 @@ from hypothesis.stateful import (
 )
 from support.split_cases import TOKENIZERS, texts
 
-from bpetite import Change, Prompt, Tokenizer, Trusted
+from bpetite import Prompt, Tokenizer, Trusted
 
 MOVES: list[Callable[[Prompt], Prompt]] = [
     Prompt.copy,
@@ -30,52 +31,8 @@ MOVES: list[Callable[[Prompt], Prompt]] = [
     lambda prompt: pickle.loads(pickle.dumps(prompt)),
 ]
 
-Given = str | list[str]
-
 segments = st.lists(texts | texts.map(Trusted), max_size=5)
 places = st.integers(0, 99)
-
-
-@dataclass
-class Followed:
-    """A prompt, what it was given, and its ids."""
-
-    prompt: Prompt
-    tokenizer: Tokenizer
-    given: Given = ""
-    ids: list[int] = field(default_factory=list)
-
-    @property
-    def as_segments(self) -> list[str]:
-        if isinstance(self.given, str):
-            return [Trusted(self.given)] if self.given else []
-        return self.given
-
-    def append(self, added: Given) -> None:
-        if isinstance(added, str) and isinstance(self.given, str):
-            self.given += added
-        elif added and "".join(added):
-            self.given = [
-                *self.as_segments,
-                *([Trusted(added)] if isinstance(added, str) else added),
-            ]
-        self.check(self.prompt.append(added))
-
-    def set(self, given: Given) -> None:
-        self.given = given
-        self.check(self.prompt.set(given))
-
-    def check(self, change: Change) -> None:
-        if isinstance(self.given, str):
-            ids = self.tokenizer.encode(self.given)
-        else:
-            ids = self.tokenizer.encode_parts(self.given)[0]
-        assert (self.prompt.ids(), len(self.prompt)) == (ids, len(ids))
-        assert self.prompt.text == "".join(self.given)
-        first = change.first_changed
-        assert self.ids[:first] + change.new_ids.tolist() == ids
-        assert self.ids[first : first + 1] != ids[first : first + 1] or first == len(ids)
-        self.ids = ids
 
 
 class PromptMachine(RuleBasedStateMachine):
@@ -96,7 +53,7 @@ class PromptMachine(RuleBasedStateMachine):
         self.patch.start()
         make, *arguments = TOKENIZERS[name]
         tokenizer: Tokenizer = make(*arguments)
-        return Followed(tokenizer.prompt(), tokenizer)
+        return Followed(tokenizer, tokenizer.prompt())
 
     def teardown(self) -> None:
         if self.patch:
@@ -104,11 +61,11 @@ class PromptMachine(RuleBasedStateMachine):
 
     @rule(followed=prompts, added=texts | segments)
     def append(self, followed: Followed, added: Given) -> None:
-        followed.append(added)
+        assert followed.append(added) is None
 
     @rule(followed=prompts, given=texts | segments)
     def set(self, followed: Followed, given: Given) -> None:
-        followed.set(given)
+        assert followed.set(given) is None
 
     @rule(followed=prompts, start=places, size=st.integers(0, 20), text=texts)
     def edit(self, followed: Followed, start: int, size: int, text: str) -> None:
@@ -116,15 +73,14 @@ class PromptMachine(RuleBasedStateMachine):
         whole = "".join(followed.given)
         start = min(start, len(whole))
         before, after = whole[:start], whole[start + size :]
-        if isinstance(followed.given, str):
-            followed.set(before + text + after)
-        else:
-            followed.set([Trusted(before), text, Trusted(after)])
+        parts = [Trusted(before), text, Trusted(after)]
+        given = before + text + after if isinstance(followed.given, str) else parts
+        assert followed.set(given) is None
 
     @rule(followed=prompts, start=places, end=places, new=segments)
     def edit_segments(self, followed: Followed, start: int, end: int, new: list[str]) -> None:
-        given = followed.as_segments
-        followed.set([*given[:start], *new, *given[max(start, end) :]])
+        given = followed.segments
+        assert followed.set([*given[:start], *new, *given[max(start, end) :]]) is None
 
     @rule(followed=prompts)
     def set_again(self, followed: Followed) -> None:
@@ -137,7 +93,7 @@ class PromptMachine(RuleBasedStateMachine):
         for call in (followed.prompt.set, followed.prompt.append):
             with pytest.raises(UnicodeEncodeError):
                 call(bad if alone else ["a", bad])
-        followed.check(followed.prompt.append(""))
+        assert followed.append("") is None
 
     @rule(target=prompts, followed=prompts, move=st.sampled_from(MOVES))
     def copy(self, followed: Followed, move: Callable[[Prompt], Prompt]) -> Followed:
