@@ -53,24 +53,29 @@ class Followed:
     prompt: Prompt
     given: Given = ""
     ids: list[int] = field(default_factory=list)
+    goes_on: bool = False
+    """Whether a text goes on the last of the segments."""
 
     @property
     def segments(self) -> list[str]:
         """What it was given, in segments."""
-        return self.given if isinstance(self.given, list) else [Trusted(self.given)]
+        return [*self.given] if isinstance(self.given, list) else [Trusted(self.given)]
 
     def append(self, added: Given) -> str | None:
         """Add a text or segments; return what is wrong afterwards."""
         if isinstance(added, str) and isinstance(self.given, str):
             self.given += added
         elif "".join(added):
-            more = [Trusted(added)] if isinstance(added, str) else added
-            self.given = [*self.segments, *more]
+            before, more = self.segments, [Trusted(added)] if isinstance(added, str) else added
+            if isinstance(added, str) and self.goes_on:
+                more = [Trusted(before.pop() + added)]
+            self.given = [*before, *more]
+            self.goes_on = isinstance(added, str)
         return self.fault(self.prompt.append(added))
 
     def set(self, given: Given) -> str | None:
         """Set the text; return what is wrong afterwards."""
-        self.given = given
+        self.given, self.goes_on = given, False
         return self.fault(self.prompt.set(given))
 
     def fault(self, change: Change) -> str | None:
