@@ -43,10 +43,8 @@ TEMPLATE = (
 
 
 def folder_of(name: str, cache: Path) -> Path:
-    """Return the folder of a family; make it if it is missing."""
+    """Make the folder of a family, and return it."""
     folder = cache / "folders" / name.replace(" ", "-").replace(",", "")
-    if (folder / "tokenizer_config.json").exists():
-        return folder
     folder.mkdir(parents=True, exist_ok=True)
     loaded = FAMILIES[name](Packages(cache), folder)
     path = folder / "tokenizer.json"

@@ -1,22 +1,16 @@
-"""What a usual call returns: ids with special tokens around them, cut and padded, in columns."""
+"""What a usual call returns: ids with special tokens around them, maybe cut, in columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import product
 from typing import Any
 
 from bpetite.transformers._engine import Engine, Span
 
-PADS = {
-    "input_ids": None,  # the tokenizer has them
-    "token_type_ids": None,
-    "attention_mask": 0,
-    "special_tokens_mask": 1,
-    "offset_mapping": (0, 0),
-}
-"""The names of all columns, in transformers' order, and what pads them."""
+NAMES = ("token_type_ids", "attention_mask", "special_tokens_mask", "offset_mapping")
+"""The columns besides input_ids, in transformers' order."""
 
 Columns = dict[str, Any]
 
@@ -33,15 +27,9 @@ class Call:
     truncation: str | None
     """longest_first, only_first or only_second; None to truncate nothing."""
     truncation_side: str
-    padding_length: int | None
-    """The length of all rows, 0 for that of the longest; None to pad nothing."""
-    pad_to_multiple_of: int
-    padding_side: str
-    pad_id: Any
-    pad_type_id: int
-    has_arrays: bool
-    """Whether columns that are padded are arrays of numpy."""
-    is_verbose: bool
+    overflows: bool
+    """Whether the rest of a text that is cut gets rows of its own."""
+    stride: int
 
 
 def columns_of(engine: Engine, texts: Sequence[list[str]], call: Call) -> Columns | None:
@@ -66,30 +54,32 @@ def columns_of(engine: Engine, texts: Sequence[list[str]], call: Call) -> Column
     except UnicodeEncodeError:
         return None
     form = engine.form(len(texts), call.is_framed)
+    samples: Sequence[int] = range(len(texts[0]))
     if call.truncation is not None:
         if call.max_length is None:
             return None
         room = call.max_length - len(form) + len(texts)
-        for index, found_ids in enumerate(zip(*ids, strict=True)):
-            sizes = [*map(len, found_ids)]
-            if sum(sizes) <= room:
-                continue
-            kept = _kept_sizes(sizes, room, call.truncation)
-            if kept is None:
+        if call.stride and call.stride > call.max_length - len(engine.form(len(texts), True)):
+            return None
+        cuts: list[tuple[int, tuple[slice, ...]]] = []
+        for sample, found_ids in enumerate(zip(*ids, strict=True)):
+            parts = _parts([*map(len, found_ids)], room, call)
+            if parts is None:
                 return None
-            column: Any
-            for column in (ids, spans):
-                for each, size in zip(column, kept, strict=False):
-                    row = each[index]
-                    start = max(len(row) - size, 0) if call.truncation_side == "left" else 0
-                    each[index] = row[start : start + size]
+            cuts += ((sample, part) for part in parts)
+        samples = [sample for sample, _ in cuts]
+        column: Any
+        for column in (ids, spans):
+            column[:] = (
+                [rows[sample][part[text]] for sample, part in cuts]
+                for text, rows in enumerate(column)
+            )
     columns: Columns = {"input_ids": _joined(form, ids, [[place.id] for place in form])}
-    sizes = [*map(len, columns["input_ids"])]
-    for name in PADS:
+    for name in NAMES:
         if name not in call.names:
             continue
         if name == "attention_mask":
-            columns[name] = [[1] * size for size in sizes]
+            columns[name] = [[1] * len(row) for row in columns["input_ids"]]
         elif name == "offset_mapping":
             spans = [[*map(engine.trimmed, *each)] for each in zip(ids, spans, strict=True)]
             columns[name] = _joined(form, spans, [[(0, 0)]] * len(form))
@@ -106,7 +96,9 @@ def columns_of(engine: Engine, texts: Sequence[list[str]], call: Call) -> Column
                 ]
                 for row in zip(*ids, strict=True)
             ]
-    return columns if call.padding_length is None else _padded(columns, call)
+    if call.overflows:
+        columns["overflow_to_sample_mapping"] = [*samples]
+    return columns
 
 
 def _joined(form: Any, texts: Sequence[list[Any]], others: list[list[Any]]) -> list[list[Any]]:
@@ -126,7 +118,33 @@ def _joined(form: Any, texts: Sequence[list[Any]], others: list[list[Any]]) -> l
     return rows
 
 
-def _kept_sizes(sizes: list[int], room: int, strategy: str) -> list[int] | None:
+def _parts(sizes: list[int], room: int, call: Call) -> list[tuple[slice, ...]] | None:
+    """Return which ids of one text, or two, each row of them has.
+
+    None if the library would raise an error, or combine parts of both texts.
+    """
+    if sum(sizes) <= room:
+        return [tuple(slice(size) for size in sizes)]
+    kept = _kept_sizes(sizes, room, call.truncation)
+    if kept is None:
+        return None
+    windows = []
+    for size, width in zip(sizes, kept, strict=True):
+        is_cut, step = size > width, width - call.stride
+        if is_cut and step <= 0 and (call.overflows or call.stride):
+            return None
+        starts = range(0, size - width + step, step) if is_cut and call.overflows else range(1)
+        if call.truncation_side == "right":
+            windows.append([slice(start, start + width) for start in starts])
+        else:
+            ends = [size - start for start in starts]
+            windows.append([slice(max(end - width, 0), end) for end in ends])
+    if min(map(len, windows)) > 1 and len(windows) > 1:
+        return None
+    return [*product(*windows)]
+
+
+def _kept_sizes(sizes: list[int], room: int, strategy: str | None) -> list[int] | None:
     """Return what the library keeps of one text or two; None if it would raise an error."""
     if room <= 0:
         return None
@@ -144,32 +162,3 @@ def _kept_sizes(sizes: list[int], room: int, strategy: str) -> list[int] | None:
     kept = [*sizes]
     kept[place] -= sum(sizes) - room
     return kept
-
-
-def _padded(columns: Columns, call: Call) -> Columns:
-    rows = columns["input_ids"]
-    sizes = [*map(len, rows)]
-    length = call.padding_length or max(sizes)
-    length += -length % call.pad_to_multiple_of
-    is_left = call.padding_side == "left"
-    pads = {**PADS, "input_ids": call.pad_id, "token_type_ids": call.pad_type_id}
-    has_arrays = call.has_arrays and max(sizes) <= length
-    padded: Columns = {}
-    filled: Any = None
-    for name, rows in columns.items():
-        pad = pads[name]
-        if has_arrays and name != "offset_mapping":
-            import numpy as np
-
-            if filled is None:
-                places = np.arange(length)
-                ends = np.array(sizes)[:, None]
-                filled = places >= length - ends if is_left else places < ends
-            padded[name] = np.full(filled.shape, pad)
-            padded[name][filled] = np.fromiter(chain.from_iterable(rows), np.int64, sum(sizes))
-            continue
-        padded[name] = [
-            [pad] * (length - len(row)) + row if is_left else row + [pad] * (length - len(row))
-            for row in rows
-        ]
-    return padded

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from itertools import chain
 from typing import Any, Self, TypeVar
 
 import tokenizers
 import transformers
 from transformers import BatchEncoding, PreTrainedTokenizerFast
+from transformers.data.data_collator import pad_without_fast_tokenizer_warning
 from transformers.tokenization_utils_base import TruncationStrategy
 from transformers.utils import PaddingStrategy
 
 from bpetite.formats._reference import PROBE
-from bpetite.transformers._columns import Call, columns_of
+from bpetite.transformers._columns import Call, Columns, columns_of
 from bpetite.transformers._engine import Engine
 
 AnyTokenizer = TypeVar("AnyTokenizer", bound=PreTrainedTokenizerFast)
@@ -24,9 +26,9 @@ USUAL = {
     *("add_special_tokens", "padding_strategy", "truncation_strategy", "max_length", "verbose"),
     *("pad_to_multiple_of", "padding_side", "return_tensors", "return_attention_mask"),
     *("split_special_tokens", "return_token_type_ids", "return_special_tokens_mask"),
-    "return_offsets_mapping",
+    *("return_offsets_mapping", "return_overflowing_tokens", "stride"),
 }
-"""The options that need no encodings. Any other is one of a usual call only if it is false."""
+"""The options that the short way has. Any other is one of a usual call only if it is false."""
 
 CHECK_ONLY = (
     *("BartTokenizerFast", "BloomTokenizerFast", "CodeGenTokenizerFast", "CohereTokenizerFast"),
@@ -37,15 +39,12 @@ CHECK_ONLY = (
 
 
 class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
-    """What `accelerate` puts before the class of a tokenizer.
+    """What `accelerate` puts between the class of a tokenizer and transformers' own.
 
-    A usual call takes a short way. Any other takes transformers' own way in a copy of the
-    tokenizer, in which the engine stands in for the library.
+    A usual call takes a short way. Any other takes transformers' own way.
     """
 
     _engine_of_state: tuple[Engine, tuple[Any, ...]] | None = None
-    _encodes_plainly = True
-    _decodes_plainly = True
 
     def _engine(self) -> Engine:
         """Return the engine, made again if the library's tokenizer has changed.
@@ -53,22 +52,15 @@ class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
         Raises ValueError if the tokenizer cannot be honoured.
         """
         library = self._tokenizer
-        if isinstance(library, Engine):
-            return library
         stages = library.normalizer, library.pre_tokenizer, library.post_processor, library.decoder
-        state = library.get_vocab_size(), *map(repr, stages)
-        if self._engine_of_state is None or self._engine_of_state[1] != state:
-            self._engine_of_state = Engine(library), state
+        parts = tuple(map(repr, stages))
+        if (
+            self._engine_of_state is None
+            or self._engine_of_state[1] != parts
+            or (library.id_to_token(self._engine_of_state[0].tokenizer.n_vocab) is not None)
+        ):
+            self._engine_of_state = Engine(library), parts
         return self._engine_of_state[0]
-
-    def _stand_in(self) -> Self:
-        """Return a copy of this tokenizer with the engine in place of the library."""
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__, _tokenizer=self._engine())
-        return other
-
-    def _is_stand_in(self) -> bool:
-        return isinstance(self._tokenizer, Engine)
 
     def _add_tokens(self, new_tokens: Any, special_tokens: bool = False) -> int:
         before = repr(self._tokenizer.get_added_tokens_decoder())
@@ -80,54 +72,65 @@ class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
     # Encoding
 
     def _encode_plus(self, text: Any, text_pair: Any = None, **options: Any) -> BatchEncoding:
-        if self._is_stand_in():
-            return super()._encode_plus(text, text_pair, **options)
+        encoding = None
         if isinstance(text, str):
             texts = ([text], [text_pair]) if text_pair else ([text],)
-            encoding = self._usual(texts, options, is_batch=False)
-        elif IS_4 or not isinstance(text, (list, tuple)):
-            encoding = None
-        else:
+            if not IS_4 or self._has_stock_batches():
+                encoding = self._usual(texts, options, is_batch=False)
+        elif not IS_4 and isinstance(text, (list, tuple)):
             texts = ([*text],) if text_pair is None else ([*text], [*text_pair])
             encoding = self._usual(texts, options)
-        return encoding or self._stand_in()._encode_plus(text, text_pair, **options)
+        return encoding or super()._encode_plus(text, text_pair, **options)
+
+    def _has_stock_batches(self) -> bool:
+        """Return whether a single text needs no `_batch_encode_plus` of the class."""
+        cls = type(self)
+        is_own = cls._batch_encode_plus is Accelerated._batch_encode_plus
+        return is_own or cls.__name__ in CHECK_ONLY
 
     def _batch_encode_plus(self, batch_text_or_text_pairs: Any, **options: Any) -> BatchEncoding:
         """Version 5 has no such method."""
         batch = batch_text_or_text_pairs
-        if self._is_stand_in():
-            return super()._batch_encode_plus(batch, **options)
         texts: tuple[list[Any], ...] = ()
         if isinstance(batch, (list, tuple)) and not options.get("is_split_into_words"):
             are_pairs = {*map(type, batch)} == {tuple} and {*map(len, batch)} == {2}
             texts = tuple(map(list, zip(*batch, strict=True))) if are_pairs else ([*batch],)
-        return self._usual(texts, options) or self._stand_in()._batch_encode_plus(batch, **options)
+        return self._usual(texts, options) or super()._batch_encode_plus(batch, **options)
 
     def _usual(
         self, texts: Sequence[list[Any]], options: dict[str, Any], is_batch: bool = True
     ) -> BatchEncoding | None:
         """Return what a usual call does; None for another call."""
         types = {type(text) for each in texts for text in each}
-        if types != {str} or len({*map(len, texts)}) != 1 or not self._encodes_plainly:
+        if types != {str} or len({*map(len, texts)}) != 1:
             return None
-        call = self._call(options)
-        engine = self._engine()
-        if call is None or (columns := columns_of(engine, texts, call)) is None:
+        given = {name: value for name, value in options.items() if value is not None}
+        padding = given.get("padding_strategy", PaddingStrategy.DO_NOT_PAD)
+        pads = padding is not PaddingStrategy.DO_NOT_PAD
+        # `pad` pads the first of these names with the id.
+        if (pads and self.model_input_names[0] != "input_ids") or any(
+            value for name, value in given.items() if name not in USUAL
+        ):
             return None
-        longest = max(columns["input_ids"], key=len)
-        self._eventual_warn_about_too_long_sequence(longest, call.max_length, call.is_verbose)
-        tensors = options.get("return_tensors")
-        if not is_batch and tensors is None:
+        engine, call = self._engine(), self._call(given)
+        columns = columns_of(engine, texts, call)
+        if columns is None:
+            return None
+        rows = columns["input_ids"]
+        self._eventual_warn_about_too_long_sequence(
+            max(rows, key=len), call.max_length, given.get("verbose", True)
+        )
+        if pads:
+            columns = self._padded(columns, padding, given)
+        tensors = given.get("return_tensors")
+        if not is_batch and tensors is None and not call.overflows:
             columns = {name: rows[0] for name, rows in columns.items()}
         make = partial(self._encodings, engine, texts, options)
-        encodings = Encodings(make, len(texts[0]))
+        encodings = Encodings(make, len(rows))
         return BatchEncoding(columns, encodings, tensor_type=tensors, n_sequences=len(texts))
 
-    def _call(self, options: dict[str, Any]) -> Call | None:
-        """Return the options of a usual call; None for those of another one."""
-        given = {name: value for name, value in options.items() if value is not None}
-        if any(value for name, value in given.items() if name not in USUAL):
-            return None
+    def _call(self, given: dict[str, Any]) -> Call:
+        """Return the options of a usual call."""
         names = self.model_input_names
         wanted = {
             "token_type_ids": given.get("return_token_type_ids", "token_type_ids" in names),
@@ -135,14 +138,7 @@ class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
             "special_tokens_mask": given.get("return_special_tokens_mask"),
             "offset_mapping": given.get("return_offsets_mapping"),
         }
-        padding = given.get("padding_strategy", PaddingStrategy.DO_NOT_PAD)
         truncation = given.get("truncation_strategy", TruncationStrategy.DO_NOT_TRUNCATE)
-        max_length = given.get("max_length")
-        padding_length: int | None = 0
-        if padding is PaddingStrategy.DO_NOT_PAD:
-            padding_length = None
-        elif padding is PaddingStrategy.MAX_LENGTH:
-            padding_length = max_length or 0
         truncates = truncation is not TruncationStrategy.DO_NOT_TRUNCATE
         return Call(
             names=[name for name, is_wanted in wanted.items() if is_wanted],
@@ -150,22 +146,45 @@ class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
             splits_special=bool(
                 given.get("split_special_tokens", not IS_4 and self.split_special_tokens)
             ),
-            max_length=max_length,
+            max_length=given.get("max_length"),
             truncation=truncation.value if truncates else None,
             truncation_side=self.truncation_side,
-            padding_length=padding_length,
-            pad_to_multiple_of=given.get("pad_to_multiple_of") or 1,
-            padding_side=str(given.get("padding_side", self.padding_side)),
-            pad_id=None if padding_length is None else self.pad_token_id,
-            pad_type_id=self.pad_token_type_id,
-            has_arrays=str(given.get("return_tensors")) in ("np", "pt"),
-            is_verbose=given.get("verbose", True),
+            overflows=bool(given.get("return_overflowing_tokens")),
+            stride=given.get("stride", 0),
         )
+
+    def _padded(self, columns: Columns, padding: Any, given: dict[str, Any]) -> Columns:
+        """Return padded columns, as arrays if tensors are wanted: from lists, these take longer."""
+        padded = pad_without_fast_tokenizer_warning(
+            self,
+            columns,
+            padding=padding,
+            max_length=given.get("max_length"),
+            pad_to_multiple_of=given.get("pad_to_multiple_of"),
+            padding_side=given.get("padding_side"),
+            return_attention_mask="attention_mask" in columns,
+        )
+        sizes = [*map(len, padded["input_ids"])]
+        if "offset_mapping" in columns:  # `pad` leaves offsets as they are
+            is_left = given.get("padding_side", self.padding_side) == "left"
+            padded["offset_mapping"] = [
+                [(0, 0)] * (size - len(row)) + row
+                if is_left
+                else row + [(0, 0)] * (size - len(row))
+                for row, size in zip(columns["offset_mapping"], sizes, strict=True)
+            ]
+        if str(given.get("return_tensors")) in ("np", "pt") and len({*sizes}) == 1:
+            import numpy as np
+
+            for name in {*padded} - {"offset_mapping", "overflow_to_sample_mapping"}:
+                ids = np.fromiter(chain.from_iterable(padded[name]), np.int64, sum(sizes))
+                padded[name] = ids.reshape(len(sizes), -1)
+        return dict(padded)
 
     def _encodings(
         self, engine: Engine, texts: Sequence[list[str]], options: dict[str, Any]
     ) -> list[tokenizers.Encoding]:
-        """Return the encodings of a usual call.
+        """Return the library's encodings of a usual call.
 
         Raises RuntimeError if the tokenizer has changed since the call.
         """
@@ -174,11 +193,10 @@ class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
                 "the tokenizer has changed since this call; ask for words and tokens before that"
             )
         options = {**options, "return_tensors": None, "verbose": False}
-        tokenizer = self._stand_in()
         if IS_4:
             batch = [*zip(*texts, strict=True)] if len(texts) > 1 else texts[0]
-            return list(tokenizer._batch_encode_plus(batch, **options).encodings)
-        return list(tokenizer._encode_plus(*texts, **options).encodings)
+            return list(super()._batch_encode_plus(batch, **options).encodings)
+        return list(super()._encode_plus(*texts, **options).encodings)
 
     # Decoding
 
@@ -189,14 +207,12 @@ class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
         clean_up_tokenization_spaces: bool | None = None,
         **others: Any,
     ) -> str:
-        options = {
-            "skip_special_tokens": skip_special_tokens,
-            "clean_up_tokenization_spaces": clean_up_tokenization_spaces,
-            **others,
-        }
-        if self._is_stand_in():
-            return str(super()._decode(token_ids, **options))
-        return self._stand_in()._decode(token_ids, **options)
+        ids = [token_ids] if isinstance(token_ids, int) else token_ids
+        texts = self._texts([ids], skip_special_tokens, clean_up_tokenization_spaces, others)
+        if texts is not None:
+            return texts[0]
+        options = {"clean_up_tokenization_spaces": clean_up_tokenization_spaces, **others}
+        return str(super()._decode(token_ids, skip_special_tokens, **options))
 
     def batch_decode(
         self,
@@ -206,22 +222,36 @@ class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
         **others: Any,
     ) -> list[str]:
         """Return the text of each list of ids, as transformers does."""
-        if (
-            self._decodes_plainly
-            and not others
-            and not clean_up_tokenization_spaces
-            and not (clean_up_tokenization_spaces is None and self.clean_up_tokenization_spaces)
-            and type(sequences) is list
-            and {*map(type, sequences)} == {list}
-        ):
-            try:
-                return self._engine().tokenizer.decode_batch(
-                    sequences, errors="replace", skip_special_tokens=skip_special_tokens
-                )
-            except (KeyError, TypeError):
-                pass
+        cls = type(self)
+        if cls._decode is Accelerated._decode and cls.decode is PreTrainedTokenizerFast.decode:
+            found = self._texts(
+                sequences, skip_special_tokens, clean_up_tokenization_spaces, others
+            )
+            if found is not None:
+                return found
         options = {"clean_up_tokenization_spaces": clean_up_tokenization_spaces, **others}
         texts: list[str] = super().batch_decode(sequences, skip_special_tokens, **options)
+        return texts
+
+    def _texts(
+        self, rows: Any, skip_special_tokens: bool, cleans: bool | None, others: dict[str, Any]
+    ) -> list[str] | None:
+        """Return the text of each list of ids; None where transformers' own way decides."""
+        if type(rows) is not list or {*map(type, rows)} != {list} or any(others.values()):
+            return None
+        try:
+            texts = self._engine().tokenizer.decode_batch(
+                rows, errors="replace", skip_special_tokens=skip_special_tokens
+            )
+        except (KeyError, TypeError):
+            return None
+        if not (self.clean_up_tokenization_spaces if cleans is None else cleans):
+            return texts
+        # Version 5 only warns, unless the tokenizer insists.
+        name = "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output"
+        if getattr(self, name, True):
+            return [*map(self.clean_up_tokenization, texts)]
+        super()._decode([], clean_up_tokenization_spaces=True)
         return texts
 
 
@@ -325,20 +355,15 @@ def accelerated(cls: type) -> type:
     """Return the subclass, of the same name, with our engine."""
     if issubclass(cls, Accelerated):
         return cls
-
-    def has_stock(*names: str) -> bool:
-        return all(getattr(cls, name) is getattr(PreTrainedTokenizerFast, name) for name in names)
-
-    encoders = ("_encode_plus", "_batch_encode_plus") if IS_4 else ("_encode_plus",)
+    # What the class overrides comes first, and finds ours where it calls transformers' own.
+    bases = (Accelerated,) if cls is PreTrainedTokenizerFast else (cls, Accelerated)
     members = {
         "__module__": cls.__module__,
         "__qualname__": cls.__qualname__,
         "__doc__": cls.__doc__,
         "__reduce_ex__": lambda self, _protocol: (revived, (cls, self.__dict__)),
-        "_encodes_plainly": has_stock(*encoders) or cls.__name__ in CHECK_ONLY,
-        "_decodes_plainly": has_stock("batch_decode", "decode", "_decode"),
     }
-    return type(cls.__name__, (Accelerated, cls), members)
+    return type(cls.__name__, bases, members)
 
 
 def revived(cls: type, state: dict[str, Any]) -> Any:
