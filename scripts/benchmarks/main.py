@@ -26,6 +26,7 @@ import bpetite
 from benchmarks import (
     corpora,
     decode,
+    doors,
     encode,
     grow,
     load,
@@ -76,6 +77,7 @@ NATIVE = {
     "chunks": Section(own.chunk_rows, own.HEADER),
     "grow": Section(grow.grow_rows, grow.HEADER),
     "cases": Section(stream_cases.case_rows, stream_cases.HEADER),
+    "doors": Section(doors.door_rows, doors.HEADER),
     **BOTH,
 }
 """The tables of the native engine."""

@@ -1,0 +1,110 @@
+"""The tokenizer of transformers with our engine, beside its own and other libraries' doors."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from benchmarks.encode import texts_of
+from benchmarks.measure import Bench, new_process, timed
+from benchmarks.peers import is_installed, module
+from benchmarks.table import Row, Target, in_milliseconds, times_faster
+
+AUTO = "AutoTokenizer"
+DOORS = ("bpetite", AUTO, "fastokens", "gigatoken", "snaptokens")
+HEADER = ("ms: call", *DOORS, "× AutoTokenizer", "× fastest")
+
+N_TEXTS, TEXT_BYTES, PROMPT_BYTES = 1000, 500, 122_000
+
+CALLS: dict[str, tuple[Callable[[Any, Any], Any], float]] = {
+    "1,000 texts of 500 bytes": (lambda door, texts: door(texts), 20),
+    "the same, padded, numpy": (
+        lambda door, texts: door(texts, padding=True, return_tensors="np"),
+        4,
+    ),
+    "`pad` of their ids": (lambda door, ids: door.pad({"input_ids": ids}, padding=True), 0),
+    "a prompt of 122,000 bytes": (lambda door, texts: door("".join(texts)), 50),
+    "`batch_decode` of the ids": (lambda door, ids: door.batch_decode(ids), 8),
+}
+"""Each call, and how many times as fast as AutoTokenizer it must be; 0 for what is not ours."""
+
+
+def door_rows(bench: Bench) -> Iterator[Row]:
+    """Compare calls, each with other texts in each turn, as a service has them."""
+    subject, data = bench.subject("GPT-2"), bench.samples["english"].encode()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        (folder / "tokenizer.json").write_bytes(subject.json)
+        end = min(subject.tokenizer.special_tokens, key=subject.tokenizer.special_tokens.__getitem__)
+        config = {"tokenizer_class": "PreTrainedTokenizerFast", "pad_token": end}
+        (folder / "tokenizer_config.json").write_text(json.dumps(config))
+        processes = {
+            name: stack.enter_context(new_process())
+            for name in DOORS
+            if name == AUTO or is_installed(name)
+        }
+        for what, (_, low) in CALLS.items():
+            seconds: dict[str, list[float]] = {name: [] for name in processes}
+            results: dict[str, str] = {}
+            for turn in range(bench.repeats + 1):
+                texts = texts_of(data, TEXT_BYTES, turn * N_TEXTS * TEXT_BYTES)
+                count = PROMPT_BYTES // TEXT_BYTES if "prompt" in what else N_TEXTS
+                work: Any = [next(texts) for _ in range(count)]
+                if "ids" in what:
+                    work = subject.tokenizer.encode_batch(work)
+                for name, process in processes.items():
+                    took, result = process.submit(measured, name, str(folder), what, work).result()
+                    if turn:
+                        seconds[name].append(took)
+                    else:
+                        results[name] = result
+            yield row_of(what, low, seconds, results)
+
+
+def row_of(what: str, low: float, seconds: dict[str, list[float]], results: dict[str, str]) -> Row:
+    """Return the median times of all doors that give AutoTokenizer's result."""
+    equal = {name: each for name, each in seconds.items() if results[name] == results[AUTO]}
+    medians = {name: sorted(each)[len(each) // 2] for name, each in equal.items()}
+    fastest = min(medians.keys() - {"bpetite", AUTO}, key=medians.__getitem__, default=AUTO)
+    cells = [what]
+    for name in DOORS:
+        missing = results[name] or "no such call" if name in results else ""
+        cells.append(in_milliseconds(medians[name])[:-3] if name in medians else missing)
+    times, best = (times_faster(seconds["bpetite"], seconds[name]) for name in (AUTO, fastest))
+    cells += [f"{times:.1f}", f"{best:.2f} ({fastest})"]
+    return Row(cells, [Target(low=low, unit=f" × {AUTO}").check(what, times)] if low else [])
+
+
+def measured(name: str, folder: str, what: str, work: Any) -> tuple[float, str]:
+    """Return the seconds of a call in this process, and a digest of its result, "" for none."""
+    call, _ = CALLS[what]
+    found: list[Any] = []
+    door = opened(name, folder)
+    try:
+        took = timed(lambda: found.append(call(door, work)))()
+    except AttributeError:
+        return 0, ""
+    rows = found[0] if isinstance(found[0], list) else found[0]["input_ids"]
+    rows = rows.tolist() if hasattr(rows, "tolist") else rows
+    return took, hashlib.sha256(repr(rows).encode()).hexdigest()
+
+
+@cache
+def opened(name: str, folder: str) -> Any:
+    """Return the tokenizer of a door; some libraries change transformers in this process."""
+    from transformers import AutoTokenizer
+
+    from bpetite.transformers import accelerate
+
+    if name in ("fastokens", "snaptokens"):
+        module(name).patch_transformers()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    if name == "gigatoken":
+        return module("gigatoken").Tokenizer(tokenizer).as_hf()
+    return accelerate(tokenizer) if name == "bpetite" else tokenizer
