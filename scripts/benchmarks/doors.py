@@ -28,6 +28,13 @@ CALLS: dict[str, tuple[Callable[[Any, Any], Any], float]] = {
         lambda door, texts: door(texts, padding=True, return_tensors="np"),
         4,
     ),
+    "the same, in parts of 64 ids": (
+        lambda door, texts: door(
+            texts, truncation=True, max_length=64, stride=8, return_overflowing_tokens=True
+        ),
+        1,
+    ),
+    "the same, with offsets": (lambda door, texts: door(texts, return_offsets_mapping=True), 1),
     "`pad` of their ids": (lambda door, ids: door.pad({"input_ids": ids}, padding=True), 0),
     "a prompt of 122,000 bytes": (lambda door, texts: door("".join(texts)), 50),
     "`batch_decode` of the ids": (lambda door, ids: door.batch_decode(ids), 8),
@@ -41,7 +48,9 @@ def door_rows(bench: Bench) -> Iterator[Row]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         (folder / "tokenizer.json").write_bytes(subject.json)
-        end = min(subject.tokenizer.special_tokens, key=subject.tokenizer.special_tokens.__getitem__)
+        end = min(
+            subject.tokenizer.special_tokens, key=subject.tokenizer.special_tokens.__getitem__
+        )
         config = {"tokenizer_class": "PreTrainedTokenizerFast", "pad_token": end}
         (folder / "tokenizer_config.json").write_text(json.dumps(config))
         processes = {
@@ -88,7 +97,7 @@ def measured(name: str, folder: str, what: str, work: Any) -> tuple[float, str]:
     door = opened(name, folder)
     try:
         took = timed(lambda: found.append(call(door, work)))()
-    except AttributeError:
+    except (AttributeError, NotImplementedError, TypeError):
         return 0, ""
     rows = found[0] if isinstance(found[0], list) else found[0]["input_ids"]
     rows = rows.tolist() if hasattr(rows, "tolist") else rows

@@ -3,10 +3,10 @@
 The folders of models are made as `tools.check_models` makes their files. On each of them, the
 tokenizer of `bpetite.transformers.Tokenizer.from_pretrained` and an accelerated one are called with
 every argument, on real text, on random text, and on the vocabulary's own literals, and must return
-what `AutoTokenizer` returns. `--speed` then measures all on the same texts.
+what `AutoTokenizer` returns.
 
-PYTHONPATH=src:scripts python -m tools.check_transformers [--cache FOLDER] [--text FILE]
-    [--only NAME ...] [--speed]
+PYTHONPATH=src:scripts python -m tools.check_transformers [--cache FOLDER] [--only NAME ...]
+    [--step N]
 """
 
 from __future__ import annotations
@@ -190,14 +190,15 @@ def difference(theirs: Any, ours: Any, texts: list[str], step: int = 1) -> tuple
             )
     theirs.truncation_side = ours.truncation_side = "right"
     rows = theirs(texts).input_ids
-    for skips, (name, value) in product(
-        (False, True), (("batch_decode", rows), ("decode", rows[0]), ("batch_decode", [[], [5]]))
+    for skips, cleans, (name, value) in product(
+        (False, True),
+        (None, True),
+        (("batch_decode", rows), ("decode", rows[0]), ("batch_decode", [[], [5]])),
     ):
         count += 1
-        if getattr(theirs, name)(value, skip_special_tokens=skips) != getattr(ours, name)(
-            value, skip_special_tokens=skips
-        ):
-            return count, f"{name} of {value}"
+        decoding = {"skip_special_tokens": skips, "clean_up_tokenization_spaces": cleans}
+        if getattr(theirs, name)(value, **decoding) != getattr(ours, name)(value, **decoding):
+            return count, f"{name} of {value}, {decoding}"
     one, two = theirs(texts[0]), ours(texts[0])
     for at in range(len(texts[0])):
         count += 1
@@ -251,74 +252,36 @@ def grow(tokenizer: Any) -> None:
     tokenizer.add_special_tokens({"additional_special_tokens": ["<|new|>", "<|other|>"]})
 
 
-def best(call: Callable[[], Any], count: int = 5) -> float:
-    """Return the milliseconds of the fastest call."""
-    times = []
-    for _ in range(count):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return min(times) * 1000
-
-
-def measure(theirs: Any, ours: Any, text: str) -> None:
-    """Print the milliseconds of some calls, the fastest of five, and their ratio."""
-    texts = [text[at : at + 500] for at in range(0, 500_000, 500)]
-    ids = ours(texts).input_ids
-    calls: dict[str, Callable[[Any], Any]] = {
-        "1,000 texts": lambda each: each(texts),
-        "padded, numpy": lambda each: each(texts, padding=True, return_tensors="np"),
-        "cut, padded": lambda each: each(
-            texts, truncation=True, max_length=100, padding="max_length"
-        ),
-        "pairs": lambda each: each(texts, texts),
-        "offsets": lambda each: each(texts, return_offsets_mapping=True),
-        "overflow": lambda each: each(
-            texts, truncation=True, max_length=64, stride=8, return_overflowing_tokens=True
-        ),
-        "122,000 characters": lambda each: each(text[:122_000]),
-        "two words": lambda each: each("hi there"),
-        "batch_decode": lambda each: each.batch_decode(ids),
-    }
-    for name, call in calls.items():
-        slow, fast = best(partial(call, theirs)), best(partial(call, ours))
-        print(f"  {name:<20}{slow:>10.2f} ms{fast:>10.3f} ms{slow / fast:>8.1f} x", flush=True)
+def compare(folder: Path, step: int) -> tuple[int, str]:
+    """Return the number of calls on a folder, and the first that differs, "" for none."""
+    count = 0
+    for makes_own in (True, False):
+        theirs, ours = (AutoTokenizer.from_pretrained(folder) for _ in range(2))
+        ours = Tokenizer.from_pretrained(folder) if makes_own else accelerate(ours)
+        for grows in (False, True):
+            if grows:
+                grow(theirs)
+                grow(ours)
+            for texts in groups_of_texts(theirs, "\n\n".join(topics.values())):
+                calls, fault = difference(theirs, ours, texts, step)
+                count += calls
+                if fault:
+                    return count, fault
+    return count, ""
 
 
 def main() -> None:
     assert __doc__ is not None
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--cache", type=Path, default=ROOT / ".venv" / "models")
-    parser.add_argument("--text", type=Path, help="a file of real text")
     parser.add_argument("--only", nargs="*", default=USUAL, help="families of docs/models.md")
     parser.add_argument("--step", type=int, default=1, help="make one call in so many")
-    parser.add_argument("--speed", action="store_true")
     options = parser.parse_args()
-    text = options.text.read_text("utf-8") if options.text else "\n\n".join(topics.values())
     faults = 0
     for name in options.only:
-        folder = folder_of(name, options.cache)
         start = time.perf_counter()
-        count, fault = 0, ""
-        for makes_own in (True, False):
-            theirs, ours = (AutoTokenizer.from_pretrained(folder) for _ in range(2))
-            ours = Tokenizer.from_pretrained(folder) if makes_own else accelerate(ours)
-            for step in range(2):
-                if step:
-                    grow(theirs)
-                    grow(ours)
-                for texts in groups_of_texts(theirs, text):
-                    calls, fault = difference(theirs, ours, texts, options.step)
-                    count += calls
-                    if fault:
-                        break
-                if fault:
-                    break
-            if fault:
-                break
+        count, fault = compare(folder_of(name, options.cache), options.step)
         faults += bool(fault)
-        if options.speed:
-            measure(AutoTokenizer.from_pretrained(folder), Tokenizer.from_pretrained(folder), text)
         seconds = time.perf_counter() - start
         print(f"{name}: {count:,} calls, {fault or 'equal'} ({seconds:.1f} s)", flush=True)
     sys.exit(bool(faults))

@@ -69,19 +69,19 @@ def ensure(extra: str = "", native: str = "") -> None:
 
 
 def environment(folder: Path, *installs: Sequence[str]) -> Path:
-    """Return the Python of an environment for other libraries; make it if it is missing.
+    """Return the Python of an environment for other libraries; make it if it lacks one of them.
 
     Each of `installs` has the arguments of a `pip install`. Raises CalledProcessError if one fails.
     """
     python = folder / PYTHON.relative_to(FOLDER)
-    stamp = folder / "installed"
-    if not stamp.exists():
-        say(f"installing in {folder}: {' '.join(chain(*installs))}")
+    stamp, wanted = folder / "installed", " ".join(chain(*installs))
+    if not stamp.exists() or stamp.read_text() != wanted:
+        say(f"installing in {folder}: {wanted}")
         if not python.exists():
             venv.create(folder, **NEW)
         for packages in installs:
             subprocess.run([python, *INSTALL, *packages], check=True)
-        stamp.touch()
+        stamp.write_text(wanted)
     return python
 
 

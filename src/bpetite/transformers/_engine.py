@@ -44,16 +44,18 @@ class Engine:
 
         Raises ValueError, with the field, if it cannot be honoured.
         """
-        fields = json.loads(library.to_str())
+        document = library.to_str()
+        if library.truncation or library.padding:  # the last call's, which are no part of it
+            document = json.dumps({**json.loads(document), "truncation": None, "padding": None})
         with TemporaryDirectory() as folder:
             path = Path(folder, "tokenizer.json")
-            # Truncation and padding are the last call's, and no part of the tokenizer.
-            path.write_text(json.dumps({**fields, "truncation": None, "padding": None}), "utf-8")
+            path.write_text(document, "utf-8")
             try:
                 self.tokenizer = Tokenizer.load(path)
             except ValueError as error:
                 raise ValueError(str(error).replace(str(path), "the tokenizer")) from None
-        self._kept = [each["content"] for each in fields["added_tokens"] if not each["special"]]
+        added = library.get_added_tokens_decoder().values()
+        self._kept = [each.content for each in added if not each.special]
         self._moves_text = vocabulary_of(self.tokenizer).stages.moves_text
         processor = library.post_processor
         self._forms = {
