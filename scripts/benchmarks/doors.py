@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.encode import texts_of
 from benchmarks.measure import Bench, new_process, timed
@@ -22,24 +22,31 @@ HEADER = ("ms: call", *DOORS, "× AutoTokenizer", "× fastest")
 
 N_TEXTS, TEXT_BYTES, PROMPT_BYTES = 1000, 500, 122_000
 
-CALLS: dict[str, tuple[Callable[[Any, Any], Any], float]] = {
-    "1,000 texts of 500 bytes": (lambda door, texts: door(texts), 20),
-    "the same, padded, numpy": (
-        lambda door, texts: door(texts, padding=True, return_tensors="np"),
-        4,
+
+class Work(NamedTuple):
+    """A call to measure."""
+
+    call: Callable[[Any, Any], Any]
+    """Takes a tokenizer, and texts or their ids."""
+    low: float = 0
+    """How many times as fast as AutoTokenizer it must be; 0 if the time is not ours."""
+    takes_ids: bool = False
+
+
+PARTS = {"truncation": True, "max_length": 64, "stride": 8, "return_overflowing_tokens": True}
+
+CALLS = {
+    "1,000 texts of 500 bytes": Work(lambda door, texts: door(texts), 20),
+    "the same, padded, numpy": Work(
+        lambda door, texts: door(texts, padding=True, return_tensors="np"), 4
     ),
-    "the same, in parts of 64 ids": (
-        lambda door, texts: door(
-            texts, truncation=True, max_length=64, stride=8, return_overflowing_tokens=True
-        ),
-        1,
+    "`pad` of their ids": Work(
+        lambda door, ids: door.pad({"input_ids": ids}, padding=True), takes_ids=True
     ),
-    "the same, with offsets": (lambda door, texts: door(texts, return_offsets_mapping=True), 1),
-    "`pad` of their ids": (lambda door, ids: door.pad({"input_ids": ids}, padding=True), 0),
-    "a prompt of 122,000 bytes": (lambda door, texts: door("".join(texts)), 50),
-    "`batch_decode` of the ids": (lambda door, ids: door.batch_decode(ids), 8),
+    "the same, in parts of 64 ids": Work(lambda door, texts: door(texts, **PARTS), 1),
+    "a prompt of 122,000 bytes": Work(lambda door, texts: door("".join(texts)), 50),
+    "`batch_decode` of the ids": Work(lambda door, ids: door.batch_decode(ids), 8, True),
 }
-"""Each call, and how many times as fast as AutoTokenizer it must be; 0 for what is not ours."""
 
 
 def door_rows(bench: Bench) -> Iterator[Row]:
@@ -58,14 +65,14 @@ def door_rows(bench: Bench) -> Iterator[Row]:
             for name in DOORS
             if name == AUTO or is_installed(name)
         }
-        for what, (_, low) in CALLS.items():
+        for what, (_, low, takes_ids) in CALLS.items():
             seconds: dict[str, list[float]] = {name: [] for name in processes}
             results: dict[str, str] = {}
             for turn in range(bench.repeats + 1):
                 texts = texts_of(data, TEXT_BYTES, turn * N_TEXTS * TEXT_BYTES)
                 count = PROMPT_BYTES // TEXT_BYTES if "prompt" in what else N_TEXTS
                 work: Any = [next(texts) for _ in range(count)]
-                if "ids" in what:
+                if takes_ids:
                     work = subject.tokenizer.encode_batch(work)
                 for name, process in processes.items():
                     took, result = process.submit(measured, name, str(folder), what, work).result()
@@ -83,7 +90,7 @@ def row_of(what: str, low: float, seconds: dict[str, list[float]], results: dict
     fastest = min(medians.keys() - {"bpetite", AUTO}, key=medians.__getitem__, default=AUTO)
     cells = [what]
     for name in DOORS:
-        missing = results[name] or "no such call" if name in results else ""
+        missing = ("other ids" if results[name] else "no such call") if name in results else ""
         cells.append(in_milliseconds(medians[name])[:-3] if name in medians else missing)
     times, best = (times_faster(seconds["bpetite"], seconds[name]) for name in (AUTO, fastest))
     cells += [f"{times:.1f}", f"{best:.2f} ({fastest})"]
@@ -92,11 +99,10 @@ def row_of(what: str, low: float, seconds: dict[str, list[float]], results: dict
 
 def measured(name: str, folder: str, what: str, work: Any) -> tuple[float, str]:
     """Return the seconds of a call in this process, and a digest of its result, "" for none."""
-    call, _ = CALLS[what]
     found: list[Any] = []
     door = opened(name, folder)
     try:
-        took = timed(lambda: found.append(call(door, work)))()
+        took = timed(lambda: found.append(CALLS[what].call(door, work)))()
     except (AttributeError, NotImplementedError, TypeError):
         return 0, ""
     rows = found[0] if isinstance(found[0], list) else found[0]["input_ids"]

@@ -54,13 +54,15 @@ class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
         library = self._tokenizer
         stages = library.normalizer, library.pre_tokenizer, library.post_processor, library.decoder
         parts = tuple(map(repr, stages))
+        known = self._engine_of_state
+        # The library gives new tokens the next id. To count its tokens, version 0.22 lists them.
         if (
-            self._engine_of_state is None
-            or self._engine_of_state[1] != parts
-            or (library.id_to_token(self._engine_of_state[0].tokenizer.n_vocab) is not None)
+            known is None
+            or known[1] != parts
+            or library.id_to_token(known[0].tokenizer.n_vocab) is not None
         ):
-            self._engine_of_state = Engine(library), parts
-        return self._engine_of_state[0]
+            known = self._engine_of_state = Engine(library), parts
+        return known[0]
 
     def _add_tokens(self, new_tokens: Any, special_tokens: bool = False) -> int:
         before = repr(self._tokenizer.get_added_tokens_decoder())
@@ -73,10 +75,9 @@ class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
 
     def _encode_plus(self, text: Any, text_pair: Any = None, **options: Any) -> BatchEncoding:
         encoding = None
-        if isinstance(text, str):
+        if isinstance(text, str) and (not IS_4 or self._has_stock_batches()):
             texts = ([text], [text_pair]) if text_pair else ([text],)
-            if not IS_4 or self._has_stock_batches():
-                encoding = self._usual(texts, options, is_batch=False)
+            encoding = self._usual(texts, options, is_batch=False)
         elif not IS_4 and isinstance(text, (list, tuple)):
             texts = ([*text],) if text_pair is None else ([*text], [*text_pair])
             encoding = self._usual(texts, options)
