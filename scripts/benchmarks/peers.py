@@ -165,7 +165,11 @@ def open_tokenizers(subject: Subject) -> Calls:
 def open_gigatoken(subject: Subject) -> Calls:
     """Return the calls of gigatoken, whose arrays are numpy's and awkward's."""
     numpy = module("numpy")
-    twin = module("gigatoken").Tokenizer.from_json(subject.json)
+    kind = module("gigatoken").Tokenizer
+    if subject.model:
+        twin = kind.from_sentencepiece(subject.model)
+    else:
+        twin = kind.from_json(subject.json)
     return Calls(
         ids=lambda text: twin.encode_batch_list([text], parallel=False)[0],
         array=twin.encode,
@@ -207,7 +211,11 @@ def calls_of_fastokens(twin: Any) -> Calls:
 
 def open_splintr(subject: Subject) -> Calls:
     """Return the calls of splintr, which decodes this format to text only."""
-    twin = module("splintr").from_json_bytes(subject.json)
+    splintr = module("splintr")
+    if subject.model:  # which it has built in
+        twin = splintr.Tokenizer.from_pretrained("mistral_v1")
+    else:
+        twin = splintr.from_json_bytes(subject.json)
     return Calls(
         ids=twin.encode,
         array=twin.encode_flat,
@@ -215,6 +223,22 @@ def open_splintr(subject: Subject) -> Calls:
         array_of_batch=twin.encode_batch_flat,
         to_text=twin.decode,
     )
+
+
+def open_kitoken(subject: Subject) -> Calls:
+    kind = module("kitoken").Kitoken
+    if subject.model:
+        twin = kind.from_sentencepiece_file(subject.model)
+    else:
+        twin = kind.from_tokenizers(subject.json)
+    return Calls(ids=lambda text: twin.encode(text, False))
+
+
+def open_sentencepiece(subject: Subject) -> Calls:
+    if not subject.model:
+        raise LookupError("it reads only SentencePiece models")
+    twin = module("sentencepiece").SentencePieceProcessor(model_file=subject.model)
+    return Calls(ids=twin.encode, to_text=twin.decode)
 
 
 def open_toktok(subject: Subject) -> Calls:
@@ -255,6 +279,8 @@ LIBRARIES = (
     Library("toktok", "toktok-rs", open_toktok),
     Library("splintr", "splintr-rs", open_splintr),
     Library("quicktok", "quicktok-v1", open_quicktok, has_no_cache=True),
+    Library("kitoken", "kitoken", open_kitoken, has_no_cache=True, is_slow=True),
+    Library("sentencepiece", "sentencepiece", open_sentencepiece, has_no_cache=True, is_slow=True),
 )
 """Libraries that encode or decode."""
 

