@@ -11,6 +11,11 @@
 //! they share a bit. Characters that share a group follow all that one of them may follow. Some cuts
 //! are not seen then, which costs time and changes no id. Places beside other characters are looked
 //! at one by one.
+//!
+//! # Pieces of several parts
+//!
+//! A cut may be left out, since a piece merges as its parts do. Blocks leave some out, so that one
+//! look-up in the cache finds the tokens of two parts.
 
 use crate::hash::GOLDEN_RATIO;
 use crate::simd::{Block, Instructions, Work};
@@ -143,9 +148,14 @@ impl Character {
 
     #[inline(always)]
     fn hash(self, next: Character) -> usize {
-        let both = u64::from(self.number) << 32 | u64::from(next.number);
-        (both.wrapping_mul(GOLDEN_RATIO) >> (64 - HASH_BITS)) as usize
+        hash_of(self.number, next.number)
     }
+}
+
+#[inline(always)]
+fn hash_of(left: u32, right: u32) -> usize {
+    let both = u64::from(left) << 32 | u64::from(right);
+    (both.wrapping_mul(GOLDEN_RATIO) >> (64 - HASH_BITS)) as usize
 }
 
 /// Writes where pieces end from `at` on, as long as there is room for 64 ends, and returns their
@@ -157,11 +167,9 @@ pub struct FindCuts<'a, 'b> {
     pub ends: &'b mut [u32],
 }
 
-/// With more places of 64 that are not between characters of ASCII, characters are looked at in turn.
-const MAX_SINGLE_PLACES: u32 = 24;
-
-/// The number of bytes that are then looked at.
-const SINGLE_BYTES: usize = 256;
+/// The bytes before a block that its first character may follow, and those after that its last
+/// character may have, with one to spare.
+const AROUND: usize = 4;
 
 impl Work for FindCuts<'_, '_> {
     type Result = usize;
@@ -169,49 +177,26 @@ impl Work for FindCuts<'_, '_> {
     #[inline(always)]
     fn run<I: Instructions>(self, isa: I) -> usize {
         let FindCuts { cuts, text, at, ends } = self;
-        let Groups { follow, own } = &*cuts.groups;
         let mut count = 0;
         // All places before it are known.
         let mut place = at + 1;
         while let Some((room, _)) = ends[count..].split_first_chunk_mut::<64>() {
             let mut limit = text.len();
-            if I::FINDS_WINDOWS
-                && let Some(block) = text[place.min(limit)..].first_chunk::<64>()
-                && let Some(before) = text[place - 1..].first_chunk::<64>()
-            {
-                let outside = |block: &Block| isa.within(isa.load(block), 0x80, 0x80);
-                let single = outside(block) | outside(before);
-                if single.count_ones() <= MAX_SINGLE_PLACES {
-                    let mut shared: Block = [0; 64];
-                    for (follow, own) in follow.iter().zip(own) {
-                        let (mut left, mut right): (Block, Block) = ([0; 64], [0; 64]);
-                        isa.look_up(before, follow, &mut left);
-                        isa.look_up(block, own, &mut right);
-                        for ((shared, left), right) in shared.iter_mut().zip(left).zip(right) {
-                            *shared |= left & right;
-                        }
-                    }
-                    let mut found = isa.within(isa.load(&shared), 0, 1) & !single;
-                    let mut starts = single & !isa.within(isa.load(block), 0x80, 0x40);
-                    while starts != 0 {
-                        let bit = starts.trailing_zeros();
-                        let middle = place + bit as usize;
-                        let left = Character::before(text, middle);
-                        let is_cut = cuts.is_cut(left, Character::at(text, middle));
-                        found |= u64::from(is_cut) << bit;
-                        starts &= starts - 1;
-                    }
+            if I::FINDS_WINDOWS {
+                if place < AROUND {
+                    limit = AROUND;
+                } else if let Some(window) = text[(place - AROUND).min(limit)..].first_chunk() {
+                    let found = cuts.find(isa, window);
                     isa.write_offsets(found, place as u32, room);
                     count += found.count_ones() as usize;
                     place += 64;
                     continue;
                 }
-                limit = place + SINGLE_BYTES;
             }
-            let mut left = Character::before(text, place);
             while place < text.len() && text[place] & 0xC0 == 0x80 {
                 place += 1;
             }
+            let mut left = Character::before(text, place);
             loop {
                 if count == ends.len() {
                     return count;
@@ -234,6 +219,66 @@ impl Work for FindCuts<'_, '_> {
     }
 }
 
+impl Cuts {
+    /// Returns the cuts of the block in the middle of a window, without some that follow a byte.
+    #[inline(always)]
+    fn find(&self, isa: impl Instructions, window: &[u8; AROUND + 64 + AROUND]) -> u64 {
+        let block_at = |start: usize| -> &Block {
+            window[start..].first_chunk().unwrap_or_else(|| unreachable!("it has more bytes"))
+        };
+        let (before, block) = (block_at(AROUND - 1), block_at(AROUND));
+        let mut shared: Block = [0; 64];
+        for (follow, own) in self.groups.follow.iter().zip(&self.groups.own) {
+            let (mut left, mut right): (Block, Block) = ([0; 64], [0; 64]);
+            isa.look_up(before, follow, &mut left);
+            isa.look_up(block, own, &mut right);
+            for ((shared, left), right) in shared.iter_mut().zip(left).zip(right) {
+                *shared |= left & right;
+            }
+        }
+        let outside = |block: &Block| isa.within(isa.load(block), 0x80, 0x80);
+        let single = outside(block) | outside(before);
+        let mut found = isa.within(isa.load(&shared), 0, 1) & !single;
+        let mut starts = single & !isa.within(isa.load(block), 0x80, 0x40);
+        while starts != 0 {
+            let bit = starts.trailing_zeros();
+            found |= u64::from(self.is_cut_between(window, bit as usize)) << bit;
+            starts &= starts - 1;
+        }
+        let is = |first, count| isa.within(isa.load(block), first, count);
+        join_single_bytes(found, is(b'0', 10), is(b'\n', 1))
+    }
+
+    /// Returns whether there is a cut before byte `at` of a block. Nothing depends on other places,
+    /// so that the processor looks at several at a time.
+    #[inline(always)]
+    fn is_cut_between(&self, window: &[u8; AROUND + 64 + AROUND], at: usize) -> bool {
+        let [a, b, c, d, e, f, g, h] = *window[at & 63..].first_chunk().unwrap_or(&[0; 8]);
+        let (left, right) = (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]));
+        // The bits of bytes that begin a character
+        let begins = |bytes: u32| (bytes & 0xC0C0_C0C0) ^ 0x8080_8080;
+        let left = left >> (24 - (begins(left).leading_zeros() & !7).min(24));
+        let right_bits = ((begins(right) & !0xFF).trailing_zeros() & !7).min(32);
+        let right = (u64::from(right) & !(u64::MAX << right_bits)) as u32;
+        let hash = hash_of(left, right);
+        self.pairs[hash / 64] >> (hash % 64) & 1 == 0
+    }
+}
+
+/// Leaves out cuts between two digits, and before line feeds, that follow a piece of one byte.
+///
+/// So two are looked up as one. There are so few such pairs that all of them stay in the cache's
+/// first level. Of cuts in a row, every other one is left out.
+#[inline(always)]
+fn join_single_bytes(found: u64, digits: u64, newlines: u64) -> u64 {
+    const EVEN: u64 = u64::MAX / 3;
+    let runs = found & found << 1 & (newlines | digits & digits << 1);
+    // An addition carries through the runs that begin at an even place, and clears them.
+    let even_starts = runs & !(runs << 1) & EVEN;
+    let from_even = runs & !runs.wrapping_add(even_starts);
+    found & !(from_even & EVEN | runs & !from_even & !EVEN)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{Kind, Pieces, all_pieces};
@@ -250,13 +295,27 @@ mod tests {
         assert_eq!(found, ["abc", "a", " ab", " ", " ", "中文a", "文", "b", "🙂", "é"]);
     }
 
+    /// Asserts that pieces are cut at safe splits, at each that does not follow a single byte.
+    fn assert_cut(pieces: &[&str], parts: &[&str]) {
+        let mut parts = parts.iter();
+        for piece in pieces {
+            let part = parts.next().expect("a part for each piece");
+            if piece != part {
+                let next = parts.next().expect("a second part");
+                assert_eq!(*piece, [*part, *next].concat());
+                assert_eq!(part.len(), 1, "{piece:?}");
+            }
+        }
+        assert_eq!(parts.next(), None);
+    }
+
     #[test]
     fn texts_side_by_side_are_cut_alone() {
         let mut rng = Rng::new(8);
         let cuts = Cuts::new(&["ab", "ba", "é中", "a "].map(str::to_string));
         for _ in 0..if cfg!(miri) { 5 } else { 300 } {
             let texts: Vec<String> =
-                (0..8).map(|_| rng.text(&["a", "b", " ", "é", "中"], 90)).collect();
+                (0..8).map(|_| rng.text(&["a", "b", " ", "é", "中", "1"], 90)).collect();
             let whole = texts.concat();
             let ends: Vec<u32> = texts
                 .iter()
@@ -266,17 +325,18 @@ mod tests {
                 })
                 .collect();
             let pieces = Pieces::of_texts(Kind::Cuts(&cuts), whole.as_bytes(), 0, &ends);
-            let alone = texts
-                .iter()
-                .flat_map(|text| all_pieces(Pieces::new(Kind::Cuts(&cuts), text), text));
-            assert!(all_pieces(pieces, &whole).into_iter().eq(alone), "{texts:?}");
+            let alone =
+                |text| Pieces::with_isa(Kind::Cuts(&cuts), str::as_bytes(text), Isa::Scalar);
+            let parts: Vec<&str> =
+                texts.iter().flat_map(|text| all_pieces(alone(text), text)).collect();
+            assert_cut(&all_pieces(pieces, &whole), &parts);
         }
     }
 
     #[test]
     fn each_cut_is_a_safe_split() {
         let mut rng = Rng::new(6);
-        let characters = ["a", "b", " ", "é", "中", "🙂"];
+        let characters = ["a", "b", " ", "é", "中", "🙂", "1", "\n"];
         let mut character = || characters[rng.below(characters.len())];
         let pairs: Vec<String> = (0..12).map(|_| [character(), character()].concat()).collect();
         let cuts = Cuts::new(&pairs);
@@ -292,8 +352,23 @@ mod tests {
             parts.retain(|part| !part.is_empty());
             for isa in Isa::all() {
                 let pieces = Pieces::with_isa(Kind::Cuts(&cuts), text.as_bytes(), isa);
-                assert_eq!(all_pieces(pieces, &text), parts);
+                assert_cut(&all_pieces(pieces, &text), &parts);
             }
         }
+    }
+
+    #[test]
+    fn every_other_cut_in_a_row_is_left_out() {
+        for (found, kept) in [
+            (0b1000_0000_0000, 0b1000_0000_0000),
+            (0b1_0110, 0b1_0010),
+            (0b1111_1111, 0b0101_0101),
+            (0b1_1111_1110, 0b0_1010_1010),
+        ] {
+            assert_eq!(join_single_bytes(found, 0, u64::MAX), kept, "{found:b}");
+        }
+        let (digits, newlines) = (0b0110, 0b1000);
+        assert_eq!(join_single_bytes(0b1111, digits, 0), 0b1011);
+        assert_eq!(join_single_bytes(0b1111, 0, newlines), 0b0111);
     }
 }

@@ -183,7 +183,11 @@ class StagedEncoder(python.TextEncoder):
             if first == spaced:
                 return ids
             new = self._native.encode_array(spaced, True, item_size, 1)
-            rest = ids[self._native.count(first, True) :]
+            count = self._native.count(first, True)
+            if len(new) == count:  # the usual case needs no copy
+                ids[:count] = new
+                return ids
+            rest = ids[count:]
             found: Any = memoryview(bytearray().join((new, rest)))
             joined: memoryview = found.cast(ids.format)
             return joined
