@@ -163,7 +163,8 @@ def parse_arguments() -> argparse.Namespace:
     folder(
         "--data",
         help="a folder with english.txt, code.txt and any other *.txt in UTF-8, and optionally "
-        f"{files}, for patterns {patterns.FILE}, for fallback {models.PHI}; by default, the texts that come with Python",
+        f"{files}, for patterns {patterns.FILE}, and for fallback {models.PHI}; by default, "
+        "the texts that come with Python",
     )
     parser.add_argument(
         "--only",

@@ -32,10 +32,10 @@ HARD = {
     "spaces": " ",
     "ab": "ab",
     "random letters": ascii_lowercase,
-    "random ASCII": [*map(chr, range(0x20, 0x7F))],
-    "random Chinese": [*map(chr, range(0x4E00, 0x9FA6))],
+    "random ASCII": "".join(map(chr, range(0x20, 0x7F))),
+    "random Chinese": "".join(map(chr, range(0x4E00, 0x9FA6))),
     "random digits": digits,
-    "emoji": [*map(chr, range(0x1F600, 0x1F640))],
+    "emoji": "".join(map(chr, range(0x1F600, 0x1F640))),
     "U+2581": "\u2581",
 }
 """Texts to repeat, and characters to draw from."""
@@ -115,8 +115,9 @@ def fallback_text_rows(bench: Bench) -> Iterator[Row]:
     texts = {**bench.samples, **{name: first_bytes(text, MB) for name, text in hard.items()}}
     for name, text in texts.items():
         target = OF_CL100K.get(name) or (OF_HARD if name in HARD else None)
+        pair = named, phi
         turns = [
-            [*zip(*(cold_and_warm(each.pickled, text, "array") for each in (named, phi)))]
+            [*zip(*(cold_and_warm(each.pickled, text, "array") for each in pair), strict=True)]
             for _ in range(bench.repeats)
         ]
         show = in_megabytes(size_of(text))

@@ -166,10 +166,8 @@ def open_gigatoken(subject: Subject) -> Calls:
     """Return the calls of gigatoken, whose arrays are numpy's and awkward's."""
     numpy = module("numpy")
     kind = module("gigatoken").Tokenizer
-    if subject.model:
-        twin = kind.from_sentencepiece(subject.model)
-    else:
-        twin = kind.from_json(subject.json)
+    model = subject.model
+    twin = kind.from_sentencepiece(model) if model else kind.from_json(subject.json)
     return Calls(
         ids=lambda text: twin.encode_batch_list([text], parallel=False)[0],
         array=twin.encode,
@@ -226,11 +224,10 @@ def open_splintr(subject: Subject) -> Calls:
 
 
 def open_kitoken(subject: Subject) -> Calls:
-    kind = module("kitoken").Kitoken
-    if subject.model:
-        twin = kind.from_sentencepiece_file(subject.model)
-    else:
-        twin = kind.from_tokenizers(subject.json)
+    if not subject.model and not subject.file:
+        raise LookupError("it reads the files of models, and is compared with these alone")
+    kind, model = module("kitoken").Kitoken, subject.model
+    twin = kind.from_sentencepiece_file(model) if model else kind.from_tokenizers(subject.file)
     return Calls(ids=lambda text: twin.encode(text, False))
 
 
