@@ -155,3 +155,18 @@ def test_half_a_model_is_refused(tmp_path: Path) -> None:
     data = model()
     with pytest.raises(ValueError, match="no valid SentencePiece model"):
         loaded(data[: len(data) // 2], tmp_path)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        pytest.param(b"\x12\x04\x9a\x02\x01x", id="byte_fallback as a string"),
+        pytest.param(b"\x12\x03\xe0\x02\x05", id="unk_surface as a number"),
+        pytest.param(b"\x0a\x0a\x0a\x05ttttt\x1a\x01x", id="type of a piece as a string"),
+    ],
+)
+def test_a_value_of_another_type_counts_as_left_out(message: bytes, tmp_path: Path) -> None:
+    data = model() + message
+    judge = sentencepiece.SentencePieceProcessor(model_proto=data)
+    ids = [*judge.encode("the"), judge.unk_id()]
+    assert loaded(data, tmp_path).decode(ids) == judge.decode(ids)

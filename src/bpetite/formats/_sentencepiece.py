@@ -30,6 +30,8 @@ _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _BYTE = 1, 2, 3, 4, 6
 _MODEL_TYPE, _BPE = 3, 2
 _TYPES = {1: " of type unigram", 3: " of words", 4: " of characters"}
 _UNKNOWN_TEXT = 44
+_TEXTS = {_PIECE: {1, 2}, _TRAINER: {_UNKNOWN_TEXT}, _NORMALIZER: {1, 2}, _DENORMALIZER: {2}}
+"""The fields that are read as bytes; the others are numbers."""
 
 _SPACE = "\u2581"
 
@@ -191,13 +193,18 @@ def _message(file: SourceFile) -> tuple[list[_Piece], dict[int, Any], dict[int, 
     specs: dict[int, dict[int, Any]] = {_TRAINER: {}, _NORMALIZER: {}, _DENORMALIZER: {}}
     try:
         for field, value in _fields(file.data):
-            if not isinstance(value, bytes):
+            if not isinstance(value, bytes) or field not in _TEXTS:
                 continue
-            inner = dict(_fields(value))
+            # To Protocol Buffers, a value of another type is that of an unknown field.
+            inner = {
+                number: value
+                for number, value in _fields(value)
+                if (number in _TEXTS[field]) is isinstance(value, bytes)
+            }
             if field == _PIECE:
                 (score,) = struct.unpack("<f", inner.get(2, bytes(4)))
                 pieces.append(_Piece(inner[1].decode("utf-8"), score, inner.get(3, _NORMAL)))
-            elif field in specs:
+            else:
                 specs[field] |= inner
     except (IndexError, KeyError, ValueError, AttributeError, struct.error) as error:
         reason = str(error) or type(error).__name__
