@@ -105,6 +105,18 @@ def test_hostile_template_is_refused_in_time_and_memory(source: str) -> None:
     assert most < 300 << 20
 
 
+def test_letters_that_become_two_take_no_object_each() -> None:
+    template = ChatTemplate("{{ ('ß' * 1000000)|upper }}")
+    tracemalloc.start()
+    try:
+        text = template.render(MESSAGES).text
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert text == "SS" * 1_000_000
+    assert most < 20 << 20
+
+
 def test_limits_have_defaults() -> None:
     assert Limits() == Limits(turns=1_000_000, characters=16 << 20, seconds=10.0)
 

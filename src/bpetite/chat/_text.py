@@ -260,11 +260,9 @@ class Text(str):
         """Return the text with each letter changed; some letters become two or three."""
         plain = change(self)
         if len(plain) != len(self):
-            letters = [change(letter) for letter in str.__iter__(self)]
-            if str.join("", letters) == plain:
-                origins = (letter._origins[0] for letter in self)
-                pairs = zip(letters, origins, strict=True)
-                return joined_of(type(self), [whole(each, origin) for each, origin in pairs])
+            parts = [whole(change(run), origin) for run, origin in self.runs()]
+            if str.join("", parts) == plain:
+                return joined_of(type(self), parts)
         return self.like(plain)
 
     def lower(self: _AnyText) -> _AnyText:
