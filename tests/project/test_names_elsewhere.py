@@ -1,4 +1,4 @@
-"""The table of other libraries' names in docs/encoding.md: both sides of each row are equal."""
+"""The table of other libraries' names in docs/moving.md: both sides of each row are equal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support import ROOT
 from bpetite import Tokenizer
 
 SECTION = (
-    (ROOT / "docs" / "encoding.md")
+    (ROOT / "docs" / "moving.md")
     .read_text("utf-8")
     .partition("\n## Names in other libraries\n")[2]
     .partition("\n## ")[0]

@@ -92,7 +92,7 @@ CHANGES: Mapping[str, tuple[Callable[[Any], Any], Any, Any]] = {
         UnicodeEncodeError,
     ),
 }
-"""What a call gives here instead of tiktoken's result, as docs/encoding.md says under "Traps"."""
+"""What a call gives here instead of tiktoken's result, as docs/moving.md says under "Traps"."""
 
 
 def outcome(call: Callable[[Any], Any], library: Any) -> Any:
@@ -129,7 +129,7 @@ def test_shared_names_mean_the_same(tokenizer: Tokenizer, encoding: Any) -> None
 
 
 def test_tokenizers_leaves_special_tokens_out(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    """The other trap of docs/encoding.md: `encode` adds ids there, if the vocabulary has them."""
+    """The other trap of docs/moving.md: `encode` adds ids there, if the vocabulary has them."""
     tokenizer.save(tmp_path, format="huggingface")
     other = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     ids = tokenizer.encode(CHAT)

@@ -1,4 +1,4 @@
-"""The programs of docs/interoperability.md in which other libraries divide text by our counts."""
+"""The programs of docs/moving.md in which other libraries divide text by our counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bpetite import Tokenizer
 pytestmark = once
 
 SECTION = (
-    (ROOT / "docs" / "interoperability.md")
+    (ROOT / "docs" / "moving.md")
     .read_text("utf-8")
     .partition("\n## Splitters of other libraries\n")[2]
     .partition("\n## ")[0]

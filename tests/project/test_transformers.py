@@ -1,4 +1,4 @@
-"""The recipe of docs/interoperability.md for transformers: equal ids and decoded text."""
+"""The recipe of docs/transformers.md for transformers: equal ids and decoded text."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from conftest import TEXTS
 transformers = pytest.importorskip("transformers", exc_type=ImportError)
 
 SECTION = (
-    (ROOT / "docs" / "interoperability.md")
+    (ROOT / "docs" / "transformers.md")
     .read_text("utf-8")
-    .partition("\n## A tokenizer for transformers\n")[2]
+    .partition("\n## Your own vocabulary in transformers\n")[2]
     .partition("\n## ")[0]
 )
 

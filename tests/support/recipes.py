@@ -1,4 +1,4 @@
-"""Runs the programs of docs/clusters.md as a user does, with a worker that dies in the middle."""
+"""Runs the programs of docs/cluster-programs.md as a user does, with a worker that dies in the middle."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from bpetite.corpora import Corpus, tokenize
 from support.engines import once
 from support.pages import programs_of
 
-RECIPES = programs_of("clusters.md")
+RECIPES = programs_of("cluster-programs.md")
 """Each program of the page by its name."""
 
 PART_BYTES = 40_000
