@@ -1,4 +1,4 @@
-"""Runs the programs of docs/cluster-programs.md as a user does, with a worker that dies in the middle."""
+"""Runs the programs of docs/cluster-programs.md as a user does; a worker dies in the middle."""
 
 from __future__ import annotations
 
