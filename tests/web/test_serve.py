@@ -652,7 +652,7 @@ def test_second_head_of_a_connection_has_a_deadline() -> None:
     arguments = ("--model", "model.json", "--port", "0")
     get = "GET /models HTTP/1.1\nHost: localhost\n"
     with served(*arguments, command=HASTY) as (_, port, _), connected(port, get + "\n") as again:
-        received(again, b"max_bytes")
+        received(again, b"maxBytes")
         again.sendall(get.encode())
         while again.recv(1 << 16):  # without a deadline, this times out
             pass
