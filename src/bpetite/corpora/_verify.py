@@ -181,9 +181,12 @@ def unfinished_problems(folder: Folder) -> Iterator[Problem]:
 
 
 def _unfinished(folder: Folder, missing: str) -> Iterator[str]:
-    """Explain a folder without a manifest."""
+    """Explain a folder without a manifest, or without a plan."""
     if not storage.exists(folder.path / PLAN):
-        yield f"{folder}: not a folder of token files"
+        if storage.exists(folder.path / MANIFEST):
+            yield f"{folder.path / PLAN}: missing"
+        else:
+            yield f"{folder}: not a folder of token files"
         return
     yield f"{missing}: missing; the run that wrote this folder has not ended"
     try:
