@@ -5,7 +5,7 @@ import logging
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import aclosing, suppress
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
 from model import CONTEXT, NAME, generate
-from pydantic import AliasChoices, BaseModel, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from bpetite import DecodeStream, Prompt, Tag, Tokenizer, TokenText
 from bpetite.chat import ChatTemplate
@@ -34,7 +34,9 @@ class TextPart(BaseModel):
     text: str
 
 
-class Message(BaseModel, extra="allow"):
+class Message(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | list[TextPart] | None = None
     tool_calls: list[dict[str, Any]] | None = None
@@ -174,7 +176,7 @@ class Answer:
         choice |= {"message": message, "logprobs": {"content": scores} if scores else None}
         return self.head | {"choices": [choice], "usage": self.usage()}
 
-    async def lines(self) -> AsyncIterator[str]:
+    async def lines(self) -> AsyncGenerator[str, None]:
         head = self.head | {"object": "chat.completion.chunk"}
         head |= {"usage": None} if self.options.include_usage else {}
         first = {"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}
@@ -190,12 +192,12 @@ class Answer:
             logging.exception("the model failed")
             yield line(failure("the model failed", "server_error"))
 
-    async def choices(self) -> AsyncIterator[dict[str, Any]]:
+    async def choices(self) -> AsyncGenerator[dict[str, Any], None]:
         logprobs: list[float] = []  # of the ids of one event
         scores: list[dict[str, Any]] = []
         part, call, n_calls = THINK[0] if self.thinks else None, "", 0
 
-        async def ids() -> AsyncIterator[int]:
+        async def ids() -> AsyncGenerator[int, None]:
             async with aclosing(self.source) as pairs:
                 async for id, logprob in pairs:
                     logprobs.append(logprob)

@@ -218,11 +218,11 @@ def difference(
 
 
 def recipe(format: str) -> str:
-    """Return the program in docs/cluster-programs.md that writes files by another library."""
-    page = (ROOT / "docs" / "cluster-programs.md").read_text("utf-8")
+    """Return the program in docs/interoperability.md that writes files by another library."""
+    page = (ROOT / "docs" / "interoperability.md").read_text("utf-8")
     found = re.search(rf"```python\n(# {format}\.py\n.*?)```", page, re.DOTALL)
     if found is None:
-        raise ValueError(f"docs/cluster-programs.md has no program {format}.py")
+        raise ValueError(f"docs/interoperability.md has no program {format}.py")
     return found[1]
 
 
