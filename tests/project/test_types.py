@@ -74,7 +74,7 @@ def test_mypy_accepts_the_programs_with_other_packages(page: str, tmp_path: Path
         options += [f"[mypy-{package}.*]", "follow_imports = skip", "ignore_missing_imports = True"]
     (tmp_path / "mypy.ini").write_text("\n".join(options))
     found = []
-    programs = programs_of(page)
+    programs = {**programs_of(page)}
     if page == "serving.md":
         programs["server.py"] = (ROOT / "docs" / "server.py").read_text("utf-8")
     for name, program in programs.items():
