@@ -95,10 +95,10 @@ def test_script_compares_patterns_without_a_name(tmp_path: Path) -> None:
 
 
 README_FIGURES = (
-    ("cl100k, english, list, cold", "bpetite"),
     ("english, 16 MB, bpetite", "seconds"),
     ("english, 16 MB, tokenizers", "seconds"),
     ("English, 0", "bpetite"),
+    ("cl100k, english, list, cold", "bpetite"),
     ("english, warm", "bpetite"),
     ("english, .jsonl, Megatron 0.16.1, the loop of preprocess_data.py", "bpetite"),
     ("english, .jsonl, Megatron 0.16.1, the loop of preprocess_data.py", "library"),
