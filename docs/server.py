@@ -150,7 +150,7 @@ def encoded(segments: list[str], key: str | None) -> list[int]:
 
 
 class Answer:
-    """An answer in choices: each has text that is final, and what belongs to it."""
+    """Yields an answer in choices: final text, and the log-probabilities of its tokens."""
 
     def __init__(
         self, request: ChatRequest, n_prompt: int, stream: DecodeStream, source: Any, thinks: bool
