@@ -385,7 +385,7 @@ def test_read_only_folder_is_named() -> None:
 def test_gpt2_needs_the_name_vocab_json() -> None:
     result = in_process("convert", "model.json", "out/new.json", "--to", "gpt2")
     assert result == failure(
-        "out/new.json: expected a name that ends in vocab.json; merges.txt goes beside it"
+        "out/new.json: expected a name that ends in vocab.json; merges.txt goes next to it"
     )
 
 

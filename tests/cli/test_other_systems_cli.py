@@ -156,7 +156,7 @@ def test_output_that_windows_refuses_is_found_before_the_work(verb: str, name: s
     os.chmod("model.json", stat.S_IREAD)
     size = ("--vocab-size", "257") if verb == "train" else ()
     result = in_process(verb, "missing.txt", *size, "--output", name, "--force")
-    reason = "is read-only" if name == "model.json" else "no name of a file on Windows"
+    reason = "is read-only" if name == "model.json" else "not a valid file name on Windows"
     assert (result.code, len(result.err)) == (1, 1)
     assert result.err[0].startswith(f"bpetite: {name}: {reason}")
 

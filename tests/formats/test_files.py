@@ -91,7 +91,8 @@ def test_a_larger_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(_files, "MAX_FILE_BYTES", size - 1)
     with pytest.raises(ValueError, match="larger than") as caught:
         Tokenizer.load(path)
-    assert caught.value.args == (f"{path}: larger than {size - 1} bytes, so no vocabulary file",)
+    reason = f"larger than {size - 1} bytes, so this is not a vocabulary file"
+    assert caught.value.args == (f"{path}: {reason}",)
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="needs a file without an end")

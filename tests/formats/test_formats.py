@@ -234,17 +234,16 @@ OF_OTHER_KINDS = {
     ),
     "rwkv": (
         b"1 '\\x00' 1\n2 '\\x01' 1\n257 b'\\xe4' 1\n",
-        "the trie of RWKV: nothing here encodes by it, since the longest token wins and no merges "
-        "are applied",
+        "the trie of RWKV: bpetite cannot encode by it, since its longest token wins and it "
+        "applies no merges",
     ),
     "wordpiece": (
         b"[PAD]\n[unused0]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\n##s\n",
-        "a vocabulary of WordPiece: nothing here encodes by it, since it is another algorithm than "
-        "BPE",
+        "a vocabulary of WordPiece: bpetite cannot encode by it, since its algorithm is not BPE",
     ),
     "merges": (
         b"#version: 0.2\nh e\nhe n\n",
-        "the merges of GPT-2's two files: load the vocab.json beside it",
+        "the merges of GPT-2's two files: load the vocab.json next to it",
     ),
     "piece counts": (
         b'{"format": "bpetite piece counts", "version": 1}\n\0',
@@ -649,7 +648,7 @@ def test_a_setting_that_a_model_folder_cannot_say_is_refused(tmp_path: Path) -> 
     tokenizer = Tokenizer(vocabulary({}, [], settings={"mood": "good"}))
     said = refusal(tokenizer.save, tmp_path / "new", format="huggingface")
     config = tmp_path / "new" / "tokenizer_config.json"
-    assert said == f"{config}: it cannot hold all of {{'mood': 'good'}}"
+    assert said == f"{config}: this file cannot hold all of {{'mood': 'good'}}"
     assert files(tmp_path) == {}
 
 
@@ -978,7 +977,9 @@ def test_foreign_folder_of_two_files_needs_its_pattern(name: str, tmp_path: Path
     tokenizer.save(tmp_path / "vocab.json")
     config = tmp_path / "tokenizer_config.json"
     config.write_text(json.dumps({"tokenizer_class": name}), "utf-8")
-    with pytest.raises(ValueError, match=r"tokenizer_config\.json: tokenizer_class: expected that"):
+    with pytest.raises(
+        ValueError, match=r"tokenizer_config\.json: tokenizer_class: expected the class"
+    ):
         Tokenizer.load(tmp_path)
     assert Tokenizer.load(tmp_path, pattern="qwen2").encode("ab 20") == [256, 32, 50, 48]
     config.write_text(json.dumps({"tokenizer_class": "GPT2Tokenizer"}), "utf-8")

@@ -322,7 +322,7 @@ def test_missing_merges_are_named(tmp_path: Path) -> None:
 def test_a_name_that_tells_no_merges_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path, VOCAB, MERGES, "other.json")
     assert refusal(Tokenizer.load, path) == (
-        f"{path}: expected a name that ends in vocab.json; merges.txt goes beside it"
+        f"{path}: expected a name that ends in vocab.json; merges.txt goes next to it"
     )
 
 

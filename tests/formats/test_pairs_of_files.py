@@ -177,7 +177,7 @@ def test_savers_of_one_pair_take_turns(path: Path) -> None:
             except FileNotFoundError:
                 pass  # between the old pair and the new one
             except ValueError as error:
-                if "another program replaced it meanwhile" not in str(error):
+                if "another program replaced this file" not in str(error):
                     raise
 
     results_of(partial(save, OLD), partial(save, NEW), partial(save, OLD), load)
@@ -251,7 +251,7 @@ def test_reader_notices_a_new_pair(path: Path, monkeypatch: pytest.MonkeyPatch) 
             return merges_path(vocab_path)
 
         patch.setattr(_gpt2, "merges_path", replaced)
-        message = re.escape(f"{path}: another program replaced it meanwhile; load it again")
+        message = re.escape(f"{path}: another program replaced this file; load it again")
         with pytest.raises(ValueError, match=f"^{message}$"):
             Tokenizer.load(path)
     assert Tokenizer.load(path) == NEW

@@ -91,8 +91,8 @@ def test_more_special_tokens_may_be_given(tmp_path: Path) -> None:
     loaded = Tokenizer.load(folder, pattern="qwen3.5", special_tokens=more)
     assert dict(loaded.special_tokens) == more
     assert refusal(folder, pattern="qwen3.5", special_tokens={"<think>": 270}) == (
-        f"{folder}: the files of this folder give '<|im_end|>' the id 265, and special_tokens do "
-        "not; leave them out, or give all"
+        f"{folder}: the files of this folder give '<|im_end|>' the id 265, but the given "
+        "special_tokens do not; leave special_tokens out, or give all of them"
     )
 
 

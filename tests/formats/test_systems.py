@@ -44,7 +44,7 @@ def names(folder: Path) -> list[str]:
 )
 def test_names_that_windows_lacks_are_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_systems, "IS_WINDOWS", True)
-    with pytest.raises(OSError, match="no name of a file on Windows") as caught:
+    with pytest.raises(OSError, match="not a valid file name on Windows") as caught:
         check_name(name)
     assert (caught.value.errno, caught.value.filename) == (errno.EINVAL, name)
 
@@ -71,7 +71,7 @@ def test_other_systems_have_files_of_any_name(tmp_path: Path) -> None:
 @needs_proc
 @as_on_windows
 def test_save_refuses_the_name_of_a_device(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="no name of a file on Windows"):
+    with pytest.raises(OSError, match="not a valid file name on Windows"):
         SMALL.save(tmp_path / "aux.json")
     assert names(tmp_path) == []
 

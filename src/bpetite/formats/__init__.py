@@ -3,7 +3,7 @@
     bpetite      one JSON file, docs/vocabulary-file.md
     tiktoken     a .tiktoken file: base64 and rank
     tekken       Mistral's tekken.json, which is read only
-    gpt2         vocab.json, with merges.txt beside it
+    gpt2         vocab.json, with merges.txt next to it
     huggingface  tokenizer.json, or a model folder with tokenizer_config.json too
 
 `Tokenizer.load` recognises a format by its content; `Tokenizer.save` goes by the path.

@@ -28,7 +28,7 @@ ALL_IDS = range(MAX_ID + 1)
 
 
 class SourceFile:
-    """A file to read, unless `data` is given. Errors name file, path of the value, and value."""
+    """A file to read; `data` gives its content. Errors name file, path of the value, and value."""
 
     def __init__(self, path: str | os.PathLike[str], data: bytes | None = None) -> None:
         self.path = os.fspath(path)
@@ -71,7 +71,7 @@ class SourceFile:
         return pattern
 
     def check_value(self, value: object, path: str, *allowed: object) -> None:
-        """Refuse a value that is none of `allowed`; true is not 1 here."""
+        """Refuse any value but `allowed`; unlike in Python, true is not 1."""
         if value not in allowed or type(value) not in map(type, allowed):
             self.refuse(path, value, " or ".join(map(json.dumps, allowed)))
 
@@ -91,7 +91,7 @@ class SourceFile:
             self.check_value(given.get(field), f"{prefix}{field}", *values)
 
     def check_ids(self, ids: Mapping[Any, Any], path: str = "", allowed: range = ALL_IDS) -> None:
-        """Refuse a value that is not an id of `allowed`, or that two keys have."""
+        """Refuse a value outside `allowed`, and one that two keys have."""
         values = ids.values()
         are_ids = set(map(type, values)) == {int} and min(values) in allowed
         if are_ids and max(values) in allowed and len(set(values)) == len(values):
@@ -131,16 +131,16 @@ class SourceFile:
                 error.filename = self.path  # the system names no file in an error of a read
                 raise
         if len(data) > MAX_FILE_BYTES:
-            reason = f"larger than {MAX_FILE_BYTES} bytes, so no vocabulary file"
+            reason = f"larger than {MAX_FILE_BYTES} bytes, so this is not a vocabulary file"
             raise ValueError(f"{self.path}: {reason}")
         return data
 
     def check_unchanged(self) -> None:
-        """Raise ValueError if the file was replaced after it was read: others may be new too."""
+        """Raise ValueError if the file was replaced since: other files may be new too."""
         with contextlib.suppress(FileNotFoundError):
             if _version(os.stat(reachable(self.path))) == self._version:
                 return
-        raise ValueError(f"{self.path}: another program replaced it meanwhile; load it again")
+        raise ValueError(f"{self.path}: another program replaced this file; load it again")
 
     def text(self) -> str:
         """Return the content as text; raise ValueError if it is not UTF-8."""
@@ -165,9 +165,9 @@ class SourceFile:
 
 
 def file_in_folder(path: Path) -> SourceFile:
-    """Return a file that a folder has beside others, and that no user named.
+    """Return a file that was found in a folder, and that no user named.
 
-    Raises ValueError for a pipe or a device: it may never have an end, or a writer.
+    Raises ValueError for a pipe or a device, because reading it might never end.
     """
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise ValueError(f"{path}: not a file but a pipe or a device; replace it by a file")
@@ -250,9 +250,9 @@ def new_file(path: str, overwrite: bool = False) -> Iterator[BinaryIO]:
 
 
 def check_target(path: str, overwrite: bool) -> None:
-    """Raise OSError if there is a file of this name that may not, or cannot, be replaced.
+    """Raise OSError if a file of this name exists that must not be replaced, or cannot be.
 
-    On Windows, OSError too for a name that no file can have.
+    On Windows, OSError also for a name that no file can have.
     """
     check_name(path)
     try:
@@ -358,7 +358,7 @@ def _locked(folder: Path) -> Iterator[None]:
             descriptor = os.open(folder, os.O_RDONLY)
             stack.callback(os.close, descriptor)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            # To close it is not enough: a child forked meanwhile shares the lock.
+            # Closing it is not enough, since a child that was forked meanwhile shares the lock.
             stack.callback(fcntl.flock, descriptor, fcntl.LOCK_UN)
         yield
 
@@ -367,7 +367,7 @@ def _locked(folder: Path) -> Iterator[None]:
 def _created(name: Path) -> Iterator[BinaryIO]:
     """Create a file to write; at the end, it is on disk as a whole.
 
-    On Linux it has no name until then, so even a killed process leaves nothing behind.
+    On Linux it has no name until then, so that even a killed process leaves no file.
     """
     descriptor = _open_nameless(name.parent)
     if descriptor is None:

@@ -20,8 +20,8 @@ _PART_ITEMS = 1 << 12
 def fingerprint(vocabulary: Vocabulary) -> str:
     """Return "sha256:" and the hash of a JSON document that describes a vocabulary.
 
-    Files in other formats give the same document, if they keep the meaning of the vocabulary. So
-    the document omits merges that no text uses, and what concerns decoding alone.
+    Files in other formats give the same document if they keep the meaning of the vocabulary.
+    Therefore the document omits merges that no text uses, and whatever concerns decoding alone.
 
     >>> fingerprint(Vocabulary(((97, 98),), {}, "."))
     'sha256:26e2ddd51837b5782f8a1ac923815d87cad16db487bad9ba4dcd2ca1d65f425d'
@@ -51,16 +51,16 @@ def fingerprint(vocabulary: Vocabulary) -> str:
 
 
 def _items(vocabulary: Vocabulary) -> tuple[Iterator[str], Iterator[str], bool]:
-    """Return the JSON of the tokens, that of the merges that texts use, and `ignore_merges`."""
+    """Return the JSON of the tokens, the JSON of the merges that texts use, and `ignore_merges`."""
     native = None if vocabulary.absent_bytes else vocabulary.native
     if native is not None and (items := native.json_items()):
         tokens, merges = items
         return iter([tokens]), filter(None, [merges]), False
     parts = token_parts(vocabulary)
     pairs = zip(vocabulary.merges, vocabulary.merge_ids, strict=True)
-    # If each token has one merge and `ignore_merges` is false, all are used. Then no file of
-    # another format lists fewer.
-    has_words = vocabulary.stages.has_words  # so texts merge otherwise than the bytes of a token
+    # If each token has one merge and `ignore_merges` is false, texts use all merges, so no file of
+    # another format lists fewer. With words, texts do not merge as the bytes of a token do.
+    has_words = vocabulary.stages.has_words
     used = [f"[{pair[0]},{pair[1]},{id}]" for pair, id in pairs if has_words or parts[id] == pair]
     return (
         (f'[{id},"{token.hex()}"]' for id, token in vocabulary.ordinary_tokens.items()),

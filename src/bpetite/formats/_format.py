@@ -34,7 +34,7 @@ class Format(ABC):
     """Whether `save` chooses the format for a folder."""
     is_json: ClassVar[bool] = True
     has_pattern: ClassVar[bool] = True
-    """Whether the files hold the pattern and the special tokens, so that `load` takes neither."""
+    """Whether the files hold the pattern and the special tokens, so that `load` refuses both."""
 
     @abstractmethod
     def is_certain(self, file: SourceFile) -> bool:
@@ -46,7 +46,7 @@ class Format(ABC):
 
     @abstractmethod
     def read(self, source: Source) -> tuple[Vocabulary, Reference | None]:
-        """Return the vocabulary, and the library to compare with, or None without one.
+        """Return the vocabulary, and the library to compare it with, if there is one.
 
         Raises ValueError for every fault, naming the file, the path of the value and the value;
         KeyError for a missing key of our own format.
@@ -54,7 +54,7 @@ class Format(ABC):
 
     @abstractmethod
     def files(self, vocabulary: Vocabulary, path: str) -> dict[str, bytes]:
-        """Return the bytes of each file to write, once they read back as this vocabulary.
+        """Return the bytes of each file to write, after they have read back as this vocabulary.
 
         The main file comes first. If `path` is not among them, it is a folder to make.
 
@@ -73,7 +73,7 @@ _FIELDS = (
 def check_round_trip(
     vocabulary: Vocabulary, read_back: Vocabulary, path: str, fields: Iterable[str] = _FIELDS
 ) -> None:
-    """Raise ValueError if a field of the vocabulary differs once it is read back."""
+    """Raise ValueError if a field of the vocabulary differs after it was read back."""
     for field in fields:
         if getattr(vocabulary, field) != getattr(read_back, field):
             field = field.replace("_", " ")
@@ -81,5 +81,5 @@ def check_round_trip(
 
 
 def refuse_vocabulary(files: str, what: str) -> NoReturn:
-    """Raise the ValueError for a vocabulary with something that the files of a format lack."""
+    """Raise the ValueError for a vocabulary that has more than the files of a format can hold."""
     raise ValueError(f"{files} cannot hold this vocabulary: it has {what}")

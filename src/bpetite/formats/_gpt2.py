@@ -26,7 +26,7 @@ _BYTE_CHARACTERS = frozenset(to_characters(bytes(range(BYTE_COUNT))))
 
 
 class Gpt2(Format):
-    """Two files without a pattern, in which special tokens look like any other."""
+    """Two files without a pattern, in which special tokens look like ordinary ones."""
 
     name = "gpt2"
     file_name = "vocab.json"
@@ -45,10 +45,10 @@ class Gpt2(Format):
         return ids > len(file.document) // 2 > 50
 
     def read(self, source: Source) -> tuple[Vocabulary, Reference | None]:
-        """Return the vocabulary of a vocab.json and the merges.txt beside it.
+        """Return the vocabulary of a vocab.json and the merges.txt next to it.
 
         The default pattern is GPT-2's. The default special tokens are the entries of vocab.json
-        that no merge makes or uses, unless they are written as bytes beyond printable ASCII are.
+        that no merge makes or uses, unless they are spelled in characters of bytes beyond ASCII.
         """
         file, folder, pattern = source.file, source.folder, source.pattern
         if pattern is not None:
@@ -83,7 +83,7 @@ def _check_folder(folder: Path, is_pattern_given: bool) -> None:
         file = file_in_folder(config)
         kind = file.document.get("tokenizer_class")
         if kind not in GPT2_CLASSES:
-            wanted = "that of GPT-2, or a given pattern, which these files lack"
+            wanted = "the class of GPT-2, or a given pattern, since these files lack one"
             file.refuse("tokenizer_class", kind, wanted)
 
 
@@ -136,7 +136,7 @@ def _pairs(file: SourceFile, vocab: Mapping[str, int]) -> dict[tuple[str, str], 
 
 
 def _merged(pairs: Iterable[tuple[str, str]]) -> frozenset[str]:
-    """Return the tokens that are bytes, and those that a merge makes or uses."""
+    """Return the tokens that are bytes, or that a merge makes or uses."""
     return _BYTE_CHARACTERS.union(chain.from_iterable((*pair, "".join(pair)) for pair in pairs))
 
 
@@ -161,7 +161,7 @@ def merges_path(vocab_path: str) -> str:
         if vocab_path.endswith(end):
             return vocab_path.removesuffix(end) + merges_end
     raise ValueError(
-        f"{vocab_path}: expected a name that ends in vocab.json; merges.txt goes beside it"
+        f"{vocab_path}: expected a name that ends in vocab.json; merges.txt goes next to it"
     )
 
 
@@ -197,10 +197,9 @@ def to_files(vocabulary: Vocabulary) -> tuple[bytes, bytes]:
 
 
 def reference_encode(file: SourceFile, vocabulary: Vocabulary) -> Encode:
-    """Return how tokenizers encodes a text, having read the two files itself.
+    """Return how tokenizers encodes a text after it has read the two files itself.
 
-    Raises ImportError if it is not installed, and ValueError if the files are no longer those of
-    the vocabulary.
+    Raises ImportError if it is not installed, and ValueError if the files were replaced meanwhile.
     """
     import tokenizers
     from tokenizers import models, pre_tokenizers

@@ -15,10 +15,7 @@ from bpetite.formats._huggingface_read import PRE_TOKENIZERS, read
 from bpetite.formats._huggingface_write import to_bytes
 from bpetite.formats._model_folder import in_folder, settings_files
 from bpetite.formats._portable_regex import to_portable
-from bpetite.formats._reference import Encode, Reference
-
-_START = 4
-"""The first characters of a token that are looked for, before the whole of it is."""
+from bpetite.formats._reference import Encode, Reference, finder
 
 
 class HuggingFace(Format):
@@ -91,24 +88,24 @@ def reference_encode(tokenizer_json: str) -> Encode:
 
 
 def _encode_like(file: SourceFile, ids: Sequence[int]) -> Encode:
-    """Return how tokenizers encodes a text of these ids, from the part of a file that it needs.
+    """Return how tokenizers encodes a text of these ids, from as much of a file as that needs.
 
-    For tokenizers to read the whole file would take most of the time of `Tokenizer.load`.
+    If tokenizers read the whole file, that would take most of the time of `Tokenizer.load`.
     """
     model = file.document["model"]
     if any(model.get(f) for f in ("continuing_subword_prefix", "end_of_word_suffix", "unk_token")):
         return reference_encode(file.text())
-    document, id_of = _part(file.document, ids)
+    document, id_of = _reduced(file.document, ids)
     encode = reference_encode(json.dumps(document))
     return lambda text: [id_of[number] for number in encode(text)]
 
 
-def _part(document: dict[str, Any], ids: Sequence[int]) -> tuple[dict[str, Any], list[int]]:
-    """Return a tokenizer.json with new ids, and the old id of each new one.
+def _reduced(document: dict[str, Any], ids: Sequence[int]) -> tuple[dict[str, Any], list[int]]:
+    """Return a smaller tokenizer.json with new ids, and the old id of each new one.
 
-    It has the tokens of one byte, and those that a text of `ids` may need: a merge makes a token
-    only where the text has its characters. If tokenizers reads or changes the text otherwise, the
-    bytes alone spell another text, so its ids are others in any case.
+    It keeps the tokens of one byte and the tokens that a text of `ids` contains, because a merge
+    makes a token only where the text has its characters. If tokenizers reads the text differently,
+    its ids differ from `ids` with the smaller file as well as with the whole one.
     """
     model, added = document["model"], document.get("added_tokens", [])
     vocab: dict[str, int] = model["vocab"]
@@ -116,9 +113,8 @@ def _part(document: dict[str, Any], ids: Sequence[int]) -> tuple[dict[str, Any],
     all_ids = vocab | {token["content"]: token["id"] for token in added}
     used = {*ids}
     token_of = {id: token for token, id in all_ids.items() if id in used}
-    text = "".join(token_of.get(id, "") for id in ids)
-    starts = {text[at : at + size] for at in range(len(text)) for size in range(2, _START + 1)}
-    kept = [each for each in vocab if len(each) == 1 or (each[:_START] in starts and each in text)]
+    is_in_text = finder("".join(token_of.get(id, "") for id in ids))
+    kept = [each for each in vocab if len(each) == 1 or is_in_text(each)]
     # tokenizers gives the literals outside the vocab the next ids.
     literals.sort(key=lambda literal: literal not in vocab)
     new_ids = {token: id for id, token in enumerate(dict.fromkeys((*kept, *literals)))}
@@ -128,10 +124,10 @@ def _part(document: dict[str, Any], ids: Sequence[int]) -> tuple[dict[str, Any],
         if (merge.replace(" ", "", 1) if type(merge) is str else "".join(merge)) in new_ids
     ]
     new_vocab = {token: id for token, id in new_ids.items() if token in vocab}
-    part = {
+    reduced = {
         **document,
         "added_tokens": [{**token, "id": new_ids[token["content"]]} for token in added],
         "post_processor": None,  # it names ids, and only adds special tokens
         "model": {**model, "vocab": new_vocab, "merges": merges},
     }
-    return part, [all_ids[token] for token in new_ids]
+    return reduced, [all_ids[token] for token in new_ids]

@@ -51,11 +51,11 @@ def _document(vocabulary: Vocabulary) -> dict[str, Any]:
         if is_spelled and literal not in dict(vocabulary.stages.literal_bytes):
             _refuse(f"the special token {literal!r}, which would be decoded as other bytes")
     pairs = [(texts[left], texts[right]) for left, right in vocabulary.merges]
-    # All versions read strings, but drop one that looks like the first line of merges.txt. Pairs
-    # need version 0.20.
+    # All versions read strings, but they drop one that looks like the first line of merges.txt.
+    # Only version 0.20 and later read pairs.
     needs_pairs = any(left.startswith(VERSION_PREFIX) for left, _ in pairs)
     merges = list(map(list, pairs)) if needs_pairs else list(map(" ".join, pairs))
-    # Special tokens are in the vocab too. One outside it would get the next free id.
+    # Special tokens are in the vocab too, because one outside it would get the next free id.
     ordinary = set(texts)
     texts |= {id: literal for literal, id in vocabulary.special_tokens.items()}
     in_vocab = sorted(texts)
@@ -68,8 +68,8 @@ def _document(vocabulary: Vocabulary) -> dict[str, Any]:
         if vocabulary.ignore_merges and id not in ordinary and spells_piece(literal, anywhere)
     }
     if (kept or hidden) and in_vocab[-1] < len(in_vocab):
-        # No gaps: the next free id is the token's own. Version 0.13 never finds a kept special
-        # token that is in the vocab, so those at the end stay outside.
+        # Without gaps, the next free id is the token's own. Version 0.13 never finds a kept special
+        # token that is in the vocab, so the last special tokens stay outside.
         while in_vocab[-1] not in ordinary:
             in_vocab.pop()
     for id in hidden.intersection(in_vocab):
@@ -134,12 +134,12 @@ def _pre_tokenizer(patterns: tuple[str, ...], steps: tuple[str, ...]) -> dict[st
     waiting = [*patterns]
     level = {**_BYTE_LEVEL, "use_regex": False}
     stages = []
-    for step, behind in zip(steps, [*steps[1:], ""], strict=True):
+    for step, following in zip(steps, [*steps[1:], ""], strict=True):
         if step == "space":
             level["add_prefix_space"] = True
         elif step == "bytes":
             stages.append(level)
-        elif step == "isolated" and behind == "bytes" and waiting[0] == GPT2_PATTERN:
+        elif step == "isolated" and following == "bytes" and waiting[0] == GPT2_PATTERN:
             waiting.pop(0)
             level["use_regex"] = True
         elif (pattern := waiting.pop(0)) != MATCH_ALL or step != "isolated":

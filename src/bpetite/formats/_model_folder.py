@@ -1,4 +1,4 @@
-"""The files of a model folder beside its vocabulary: settings and chat templates."""
+"""The files of a model folder apart from its vocabulary: settings and chat templates."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ _A_TOKEN = (
 )
 
 _INPUT_NAMES = ["input_ids", "attention_mask"]
-"""The inputs of a model, unless the folder names others; version 4 would add token_type_ids."""
+"""The default inputs of a model. transformers 4 would add token_type_ids if none were named."""
 
 _NO_LIMIT = 1e30
-"""transformers writes this `model_max_length`, or a little more, for none."""
+"""From this `model_max_length` on, transformers means that there is no limit."""
 
 _JSON_SETTINGS = ("model_input_names", "model_max_length")
-"""Settings whose text is JSON, since they are no strings in the config."""
+"""Settings that are not strings in the config, so that our text of them is JSON."""
 
 _END = "<|endoftext|>"
-"""The special token of a trained vocabulary, which ends a text."""
+"""The special token that ends a text in a trained vocabulary."""
 
 GPT2_CLASSES = (None, "GPT2Tokenizer", "GPT2TokenizerFast")
 """The classes whose default `eos_token` is `_END`; None if config.json decides, as for GPT-2."""
@@ -53,7 +53,7 @@ _SPACE_CLASSES = (
     *("GPT2", "Roberta", "Bart", "LED", "Longformer"),
     *("Deberta", "Blenderbot", "CodeGen"),
 )
-"""What the names of classes begin with that give their `add_prefix_space` to a ByteLevel."""
+"""Classes whose names begin so pass their `add_prefix_space` on to a ByteLevel."""
 
 _SPACED = ("space", "isolated")
 
@@ -61,14 +61,14 @@ _NO_TOKEN = ""
 """The setting `eos_token` of a folder that has none, though `_END` is a token."""
 
 _NAMED = "chat_template."
-"""The beginning of the setting of a chat template that has a name."""
+"""The setting of a chat template with a name begins so."""
 
 
 def in_folder(folder: Path, vocabulary: Vocabulary) -> Vocabulary:
-    """Return a vocabulary with what its folder says, and its settings.
+    """Return a vocabulary with the settings of its folder.
 
-    The vocabulary decides the ids of a text. The config may add the ids around it, and for some
-    classes a space before it.
+    The vocabulary decides the ids of a text, but the config may add ids around the text and, for
+    some classes, a space before it.
 
     Raises ValueError, naming the file and the field, if the files contradict each other.
     """
@@ -82,7 +82,7 @@ def in_folder(folder: Path, vocabulary: Vocabulary) -> Vocabulary:
 
 
 def _configured(file: SourceFile, vocabulary: Vocabulary) -> Vocabulary:
-    """Return a vocabulary with what a tokenizer_config.json adds to the ids of texts."""
+    """Return a vocabulary with what a tokenizer_config.json puts around texts."""
     config = file.document
     added: dict[str, Any] = {}
     for field, name, ids in (
@@ -111,13 +111,13 @@ def _configured(file: SourceFile, vocabulary: Vocabulary) -> Vocabulary:
     return replace(vocabulary, **added) if added else vocabulary
 
 
-def tokens_beside(
+def tokens_in_folder(
     folder: Path, pattern: str | None, special_tokens: Mapping[str, int] | None
 ) -> tuple[str | None, Mapping[str, int] | None, frozenset[str]]:
-    """Return the pattern and the special tokens of a folder whose vocabulary lacks them.
+    """Return the pattern and the special tokens of a folder whose vocabulary file lacks them.
 
-    The third value is the special tokens that are text to whoever skips special tokens. More of
-    them may be given than the folder has, since the code of some models adds others.
+    The third value has the special tokens that `skip_special_tokens` keeps. The arguments may name
+    more special tokens than the folder does, because the code of some models adds others.
 
     Raises ValueError if the files and the arguments contradict each other.
     """
@@ -148,8 +148,8 @@ def tokens_beside(
     for literal, id in found.items():
         if special_tokens is not None and special_tokens.get(literal) != id:
             raise ValueError(
-                f"{folder}: the files of this folder give {literal!r} the id {id}, and "
-                f"special_tokens do not; leave them out, or give all"
+                f"{folder}: the files of this folder give {literal!r} the id {id}, but the given "
+                f"special_tokens do not; leave special_tokens out, or give all of them"
             )
     if special_tokens is None and found:
         special_tokens = found
@@ -172,7 +172,7 @@ def _literal_of(token: object) -> Any:
 
 
 def _check_literals(file: SourceFile, given: Mapping[str, Any], vocabulary: Vocabulary) -> None:
-    """Refuse a literal in a map of special tokens, or in a list of added ones, that has no id."""
+    """Refuse a literal without an id in a map of special tokens or a list of added tokens."""
     for name, value in given.items():
         is_id = type(value) is int
         tokens = [*value.values()] if name == _EXTRA and isinstance(value, dict) else value
@@ -225,13 +225,13 @@ def with_settings(vocabulary: Vocabulary, changes: Mapping[str, str | None]) -> 
 
 
 def settings_files(folder: str, vocabulary: Vocabulary) -> dict[str, bytes]:
-    """Return the files to write beside a tokenizer.json.
+    """Return the files to write next to a tokenizer.json.
 
     Raises ValueError if they cannot hold the settings, or if other files would override them.
     """
     config = SourceFile(os.path.join(folder, _CONFIG), _to_config(vocabulary, vocabulary.settings))
     if _from_config(config, vocabulary) != vocabulary.settings:
-        raise ValueError(f"{config.path}: it cannot hold all of {dict(vocabulary.settings)}")
+        raise ValueError(f"{config.path}: this file cannot hold all of {dict(vocabulary.settings)}")
     if list(Path(folder, _TEMPLATE_FOLDER).glob("*.jinja")):
         raise ValueError(
             f"{folder}: the templates in its {_TEMPLATE_FOLDER} would apply to this vocabulary; "

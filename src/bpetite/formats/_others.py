@@ -1,4 +1,4 @@
-"""Files that no format here reads: what they are, by their content, and what to do."""
+"""Files that no format here reads: the content tells what they are, and the error what to do."""
 
 from __future__ import annotations
 
@@ -6,12 +6,6 @@ import re
 from typing import NoReturn
 
 from bpetite.formats._files import SourceFile, shown
-
-_TOKENIZER_JSON = "load the tokenizer.json of the same model instead"
-_STREAM = (
-    "StreamVocabulary decodes by the tokenizer.json of the same model, and nothing here encodes"
-)
-_FOLDER = "load its folder, which has the vocabulary too"
 
 # How a file begins, what it is, and what to do.
 _BEGINNINGS = (
@@ -26,40 +20,42 @@ _BEGINNINGS = (
     (
         rb"\d{1,9} b?(?:'[^\n]*'|\"[^\n]*\") \d{1,9}\r?\n",
         "the trie of RWKV",
-        "nothing here encodes by it, since the longest token wins and no merges are applied",
+        "bpetite cannot encode by it, since its longest token wins and it applies no merges",
     ),
     (
         rb".{0,20000}?\[UNK\]\r?\n\[CLS\]\r?\n\[SEP\]\r?\n",
         "a vocabulary of WordPiece",
-        "nothing here encodes by it, since it is another algorithm than BPE",
+        "bpetite cannot encode by it, since its algorithm is not BPE",
     ),
-    (rb"#version", "the merges of GPT-2's two files", "load the vocab.json beside it"),
+    (rb"#version", "the merges of GPT-2's two files", "load the vocab.json next to it"),
     (rb'\{"format": "bpetite piece counts"', "piece counts", "train on PieceCounts.load of it"),
     (rb"version https://git-lfs", "Git LFS's note of a file", "fetch the file by git lfs pull"),
 )
 
-# Some keys of a JSON object, what it is, and what to do.
-_KEYS = (
-    ({"model_type"}, "the configuration of a model", _FOLDER),
-    ({"tokenizer_class"}, "the settings of a model folder", _FOLDER),
-    ({"added_tokens_decoder"}, "the settings of a model folder", _FOLDER),
-    ({"eos_token"}, "the settings of a model folder", _FOLDER),
-)
+# What a JSON object with one of these keys is.
+_KINDS = {
+    "model_type": "the configuration of a model",
+    **dict.fromkeys(
+        ("tokenizer_class", "added_tokens_decoder", "eos_token"), "the settings of a model folder"
+    ),
+}
 
 
 def check_beginning(file: SourceFile) -> None:
-    """Raise ValueError for a file that begins as one of another kind does."""
+    """Raise ValueError for a file whose beginning is that of another kind of file."""
     for beginning, what, advice in _BEGINNINGS:
         if re.match(beginning, file.data, re.DOTALL):
             raise ValueError(f"{file.path}: this is {what}: {advice}")
 
 
 def refuse_object(file: SourceFile) -> NoReturn:
-    """Raise the ValueError for a JSON object that is a file of no format."""
+    """Raise the ValueError for a JSON object that has none of our formats."""
     keys = file.document.keys()
-    for known, what, advice in _KEYS:
-        if known <= keys:
-            raise ValueError(f"{file.path}: this is {what}: {advice}")
+    for key, what in _KINDS.items():
+        if key in keys:
+            raise ValueError(
+                f"{file.path}: this is {what}: load its folder, which has the vocabulary too"
+            )
     raise ValueError(
         f"{file.path}: no vocabulary: expected a tokenizer.json, a vocab.json, a .tiktoken file or "
         f"a file of bpetite, got JSON with the keys {shown([*keys])}"

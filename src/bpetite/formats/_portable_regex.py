@@ -1,7 +1,7 @@
 r"""Which patterns mean the same to every engine that reads a format.
 
 The engines are `regex` here, Oniguruma in tokenizers, and fancy-regex in tiktoken. They agree on
-the usual parts of BPE patterns, and differ elsewhere: "^" and "$" are ends of lines to Oniguruma,
+what most BPE patterns need, and differ elsewhere: "^" and "$" are ends of lines to Oniguruma,
 "\w" and "\b" have another set of letters in each, "\h" is a hexadecimal digit to one and a space
 to another, a set inside a set is a union to one and a bracket to another, "{2}?" is optional to
 one and just "{2}" to another, and without case Oniguruma takes "ss" for "ß".
@@ -26,8 +26,8 @@ _SPELLINGS = {
     ],
 }
 
-# The properties are general categories, which follow one version of Unicode here, and Han, which
-# is as stable.
+# The properties are general categories, which follow one version of Unicode here, and Han, which is
+# equally stable.
 _PROPERTY = "C[cfno]?|L[ulmot]?|M[nce]?|N[dlo]?|P[cdseifo]?|S[mcko]?|Z[slp]?|Han"
 _CLASS = rf"\\(?:[sSdD]|[pP]\{{(?:{_PROPERTY})\}})"
 _SAME_CLASS = {r"\p{Nd}": r"\d", r"\P{Nd}": r"\D"}
@@ -66,8 +66,8 @@ def to_portable(pattern: str, *, tiktoken: bool = False) -> str:
 def _without_possessives(pattern: str, tiktoken: bool) -> str:
     r"""Return a pattern without possessive quantifiers, if they change none of its matches.
 
-    To tiktoken, "$" is the end of the text, and counts may be possessive too. Oniguruma repeats
-    what has a count and a "+".
+    In tiktoken, "$" is the end of the text, and counts may be possessive too. Oniguruma takes a "+"
+    after a count for another repeat.
 
     >>> _without_possessives(r"\p{L}++| ?\P{L}", False)
     '\\p{L}+| ?\\P{L}'
@@ -87,7 +87,7 @@ def _without_possessives(pattern: str, tiktoken: bool) -> str:
 
 
 def cutting(pattern: str) -> str:
-    r"""Return a pattern whose pieces end where a look-ahead holds, for a look-ahead.
+    r"""Return the pattern whose pieces end where a look-ahead holds; any other pattern as it is.
 
     >>> cutting(r"(?=\d)"), cutting(r"(?=\d)|a")
     ('[\\s\\S](?:(?!\\d)[\\s\\S])*', '(?=\\d)|a')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
+from typing import AnyStr
 
 PROBE = (
     "Hello world, it's 2026! I'll, WE'VE, they'd; naïve café, Ĳsselmeer, ǅ, ſ's\n"
@@ -40,10 +41,9 @@ class Reference:
         self._encode: Encode | None = None
 
     def for_ids(self, ids: Sequence[int]) -> Reference:
-        """Return a reference for a text that has these ids, if the library has them too.
+        """Return a quicker reference, which may know only the tokens that a text of `ids` contains.
 
-        It may read only the part of the file that such a text needs; if the library has other ids
-        for the text, they may be others still.
+        It gives `ids` if and only if the library does. Other ids may differ from the library's.
         """
         make_encode_like = self._make_encode_like
         if make_encode_like is None:
@@ -76,6 +76,21 @@ class Reference:
             if type(error).__name__ != "PanicException":
                 raise
             raise IncomparableError(f"{self.name} cannot be compared with: it panics") from None
+
+
+_START = 4
+
+
+def finder(text: AnyStr) -> Callable[[AnyStr], bool]:
+    """Return the function that tells whether a token of two items or more is in `text`.
+
+    It looks up the first items of the token, since a vocabulary has few tokens of any text.
+
+    >>> [*filter(finder("abcdef"), ("ab", "ba", "bcdef"))]
+    ['ab', 'bcdef']
+    """
+    starts = {text[at : at + size] for at in range(len(text)) for size in range(2, _START + 1)}
+    return lambda token: token[:_START] in starts and token in text
 
 
 def ids_digest(text: str, ids: Iterable[int]) -> str:

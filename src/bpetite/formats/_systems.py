@@ -28,25 +28,25 @@ _MAX_PATH = 259
 _ANY_LENGTH = "\\\\?\\"
 
 _ADDED_CHARACTERS = 80
-"""At least the length of the longest name that bpetite makes below or beside a given path."""
+"""At least the length of the longest name that bpetite makes next to or below a given path."""
 
 _DEVICES = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[1-9¹²³]) *(\..*)?", re.I)
 _NOT_IN_NAMES = re.compile(r'[<>:"|?*\x00-\x1f]|[. ]$')
 
 
 def check_name(path: str) -> None:
-    """On Windows, raise OSError for a path whose last part is no name of a file."""
+    """On Windows, raise OSError for a path whose last part cannot be the name of a file."""
     name = ntpath.basename(path)
     if IS_WINDOWS and (_DEVICES.fullmatch(name) or _NOT_IN_NAMES.search(name)):
         reason = (
-            "no name of a file on Windows; choose one that is no device such as nul or aux, has "
-            'none of < > : " | ? *, and does not end in a dot or a space'
+            "not a valid file name on Windows; avoid device names such as nul and aux, the "
+            'characters < > : " | ? *, and a dot or a space at the end'
         )
         raise OSError(errno.EINVAL, reason, path)
 
 
 def reachable(path: str) -> str:
-    """Return a path by which the system reaches a file, and those that bpetite puts beside it.
+    """Return a path by which the system reaches a file, and the files that bpetite puts next to it.
 
     On Windows, a long path begins with a mark, and then is absolute and has no slashes.
     """
@@ -61,8 +61,7 @@ def reachable(path: str) -> str:
 def file_key(path: str | os.PathLike[str]) -> str:
     """Return a text that is equal for two paths of one file, whether or not it exists.
 
-    File systems of Windows and macOS take names for equal that differ in case, or in the form of
-    Unicode.
+    Windows and macOS take two names for one if they differ only in case or in the form of Unicode.
     """
     real = os.path.realpath(path)
     return unicodedata.normalize("NFC", real).casefold() if IGNORES_CASE else real
@@ -74,9 +73,9 @@ def replace(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
 
 
 def repeated(action: Callable[P, R], *arguments: P.args, **options: P.kwargs) -> R:
-    """Do what Windows may refuse for a moment, until it succeeds or a second has passed.
+    """Repeat an action that Windows may refuse for a moment, for a second at most.
 
-    Windows renames no file that a program has open, and opens none that is just being replaced.
+    Windows refuses to rename a file that a program has open, and to open one while it is replaced.
     """
     last_attempt = time.monotonic() + _IN_USE_SECONDS
     while True:
@@ -91,7 +90,7 @@ def repeated(action: Callable[P, R], *arguments: P.args, **options: P.kwargs) ->
 def sync(descriptor: int) -> None:
     """Write an open file to disk."""
     if sys.platform == "darwin":
-        # There, fsync leaves the bytes in the cache of the disk. Some file systems know no more.
+        # fsync would leave the bytes in the cache of the disk, which is all some file systems do.
         with contextlib.suppress(OSError):
             import fcntl
 

@@ -1,6 +1,6 @@
 """Mistral's tekken.json: special tokens first, then tiktoken's ranks up to the vocabulary's size.
 
-mistral-common owns the format. It encodes ordinary text only, and puts special tokens in by name.
+mistral-common owns the format. It encodes ordinary text only; programs add special tokens by name.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _DEFAULT_TOKENS = (
 )
 
 _MAX_SPECIAL_TOKENS = 1 << 16
-"""Public files have 1,000; the file may name far fewer than its number says."""
+"""Public files have 1,000. A bound is needed because the file gives only a number for most."""
 
 _ENTRY = {"rank", "token_bytes", "token_str"}
 
 
 class Tekken(Format):
-    """A tekken.json, which is read and never written: its first ids are special tokens."""
+    """A tekken.json, which is only read: it needs special tokens as its first ids."""
 
     name = "tekken"
     file_name = "tekken.json"
@@ -83,7 +83,7 @@ class Tekken(Format):
 def _special_tokens(
     file: SourceFile, version: str, count: int
 ) -> tuple[dict[str, int], frozenset[str]]:
-    """Return all special tokens, and those that are text to whoever skips special tokens."""
+    """Return all special tokens, and the ones that `skip_special_tokens` keeps."""
     given = file.document.get("special_tokens")
     if given is None:
         if version not in _WITH_DEFAULT_TOKENS:

@@ -1,7 +1,7 @@
-"""tiktoken's ranks: a file of them, maybe in a model folder, or a `tiktoken.Encoding`.
+"""tiktoken's ranks: a file, which may lie in a model folder, or a `tiktoken.Encoding`.
 
-tiktoken joins any two neighbours whose bytes, joined, are a token, the lowest rank first. Merges
-name two ids instead. `_tiktoken_merges` finds the one merge that makes each token.
+tiktoken joins any two neighbours whose joined bytes are a token, and starts with the lowest rank.
+Our merges name two ids instead, so `_tiktoken_merges` finds the one merge that makes each token.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from bpetite.formats._format import (
     check_round_trip,
     refuse_vocabulary,
 )
-from bpetite.formats._model_folder import in_folder, tokens_beside
+from bpetite.formats._model_folder import in_folder, tokens_in_folder
 from bpetite.formats._portable_regex import check_shared, to_portable
-from bpetite.formats._reference import Encode, Reference
+from bpetite.formats._reference import Encode, Reference, finder
 from bpetite.formats._tiktoken_merges import find_merges
 
 
@@ -93,11 +93,8 @@ _MAX_RANK = MAX_ID - 1
 # How Whisper's files spell a token of no bytes.
 _NO_BYTES = b"="
 
-# To find the merge of a token takes up to a thousand times its bytes.
+# Finding the merge of a token takes up to a thousand times as many bytes as the token has.
 _MAX_TOKEN_BYTES = 1 << 20
-
-# The first bytes of a token that are looked for, before the whole of it is.
-_START = 4
 
 _LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} [0-9]{1,10}\r?\n")
 _LINE_OF_BYTE = re.compile(rb"^([A-Za-z0-9+/][AQgw]==) [0-9]", re.MULTILINE)
@@ -130,13 +127,13 @@ class Tiktoken(Format):
     def read(self, source: Source) -> tuple[Vocabulary, Reference | None]:
         """Return the vocabulary of a file of ranks.
 
-        The default pattern and special tokens are those of the model folder, or else those of the
-        public file with the same bytes.
+        The default pattern and special tokens come from the model folder or, if the file is a
+        public one, from what is known of it.
         """
         file, pattern, special_tokens = source.file, source.pattern, source.special_tokens
         kept: frozenset[str] = frozenset()
         if source.folder is not None:
-            pattern, special_tokens, kept = tokens_beside(source.folder, pattern, special_tokens)
+            pattern, special_tokens, kept = tokens_in_folder(source.folder, pattern, special_tokens)
         if pattern is not None:
             pattern = to_portable(pattern_of(pattern), tiktoken=True)
         ranks = _ranks(file)
@@ -217,7 +214,7 @@ def _known_of(data: bytes) -> Known | None:
 
 
 def _check_known(vocabulary: Vocabulary, file: SourceFile) -> None:
-    """Raise ValueError if `read` takes the file for a public one that lacks what is here."""
+    """Raise ValueError if `read` would take the file for a public one, and so lose something."""
     if not (known := _known_of(file.data)):
         return
     read_back = Vocabulary((), known.special_tokens, known.pattern)
@@ -291,7 +288,7 @@ def from_ranks(
 def tokens_of_ranks(
     ranks: Mapping[bytes, int] | NativeVocabulary, special_tokens: Mapping[str, int], pattern: str
 ) -> Vocabulary:
-    """Return what `from_ranks` does, for a library that looks for special tokens by itself."""
+    """Do as `from_ranks` does, but let one special token begin another."""
     if isinstance(ranks, Mapping):
         native = ENGINE.read_ranks(ranks, _MAX_RANK, _MAX_TOKEN_BYTES)
         if native is None:
@@ -329,8 +326,8 @@ def _check_literals(special_tokens: Mapping[str, int]) -> None:
     for shorter, longer in pairwise(sorted(special_tokens)):
         if longer.startswith(shorter):
             raise ValueError(
-                f"the special token {shorter!r} begins {longer!r}: tiktoken does not determine "
-                f"which of the two it finds in a text"
+                f"the special token {shorter!r} begins {longer!r}, and tiktoken may find either of "
+                f"the two in a text; leave one out, or use another format"
             )
 
 
@@ -362,8 +359,8 @@ def to_bytes(vocabulary: Vocabulary) -> bytes:
 def check_merges(vocabulary: Vocabulary, read_back: Vocabulary) -> None:
     """Raise ValueError if the vocabulary that reads back from `to_bytes` gives other ids.
 
-    The vocabulary may have merges that tiktoken never uses, of pairs that never meet. If merges
-    make every token of `read_back`, the rule `ignore_merges` changes nothing.
+    The vocabulary may have merges of pairs that never meet, which tiktoken never uses. If merges
+    make every token of `read_back`, `ignore_merges` changes nothing.
     """
     used = set(read_back.merges)
     merges = tuple(pair for pair in vocabulary.merges if pair in used)
@@ -388,18 +385,13 @@ def reference_encode(vocabulary: Vocabulary, encoding: Any = None) -> Encode:
 def encode_like(vocabulary: Vocabulary, ids: Sequence[int]) -> Encode:
     """Return how tiktoken encodes a text of these ids, from the ranks that it needs.
 
-    tiktoken looks for nothing but parts of the text. To take all ranks would be most of the time
-    of `Tokenizer.load`.
+    tiktoken looks only for substrings of the text. If it took all ranks, that would be most of the
+    time of `Tokenizer.load`.
     """
     tokens = vocabulary.transient().ordinary_tokens
     literals = {id: literal.encode() for literal, id in vocabulary.special_tokens.items()}
-    text = b"".join(literals.get(id) or tokens[id] for id in ids)
-    starts = {text[at : at + size] for at in range(len(text)) for size in range(2, _START + 1)}
-    ranks = {
-        token: id
-        for id, token in tokens.items()
-        if len(token) == 1 or (token[:_START] in starts and token in text)
-    }
+    is_in_text = finder(b"".join(literals.get(id) or tokens[id] for id in ids))
+    ranks = {token: id for id, token in tokens.items() if len(token) == 1 or is_in_text(token)}
     return _encode_by(vocabulary, ranks)
 
 

@@ -1,11 +1,11 @@
 """The merge that makes each token of tiktoken's ranks.
 
-tiktoken may join any two neighbours whose bytes are a token. Even so, only one pair can make a
-given token. As long as nothing is joined across the edges of its bytes, they merge in every text
-as they merge alone, so the same two parts remain at the end. That pair is the token's merge.
+tiktoken may join any two neighbours whose bytes are a token, and yet only one pair can make a given
+token: as long as nothing is joined across the edges of its bytes, they merge in every text as they
+merge alone, so the same two tokens remain before the last step. That pair is the token's merge.
 
-The bytes of some tokens never merge into them. No merge makes such a token; but tiktoken looks up
-a whole piece before it joins anything, so a piece with these bytes still becomes the token.
+The bytes of some tokens never merge into the token, so no merge makes it. A piece with these bytes
+still becomes the token, because tiktoken looks up a whole piece before it joins anything.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ class _Pairs:
         self._tokens = tokens
         # The index of the token that each pair makes, for all pairs found so far.
         self._made: dict[Pair, int] = {}
-        # The tokens made from tokens of lower indexes alone, and the two parts of each. A byte is
-        # both its parts. So are the other tokens, but their parts are never read.
+        # The tokens that are made from tokens of lower indexes alone, and the left and the right
+        # token of each. A byte counts as its own left and right. All other tokens do too, although
+        # nothing reads theirs.
         self._plain = {token: byte for byte, token in enumerate(tokens[:BYTE_COUNT])}
         self._left_part = list(range(len(tokens)))
         self._right_part = list(range(len(tokens)))
@@ -80,8 +81,8 @@ class _Pairs:
         """Return whether the bytes of two tokens, side by side, merge into these two tokens.
 
         They do, unless a right end of the left token and a left end of the right one are joined
-        first. The loop goes backwards in time: it takes apart the token that was made last. Its
-        inner part, now beside the other token, must not be joined with it before that time.
+        first. The loop goes backwards in time and takes apart the token that was made last. The
+        half of it that now touches the other token must not be joined with that one earlier.
         """
         get = self._made.get
         limit = len(self._tokens)

@@ -1,6 +1,6 @@
-"""The names that tiktoken knows, and its cache of downloaded files, which is read and never filled.
+"""The names that tiktoken 0.14 knows, and its cache of downloaded files, which is only read.
 
-tiktoken itself is not needed. Its names are those of version 0.14.
+tiktoken itself is not needed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _HASHES = {
 """The SHA-256 of each public file."""
 
 
-class Encoding(NamedTuple):
+class NamedEncoding(NamedTuple):
     """What a name stands for."""
 
     file: str
@@ -52,12 +52,12 @@ class Encoding(NamedTuple):
     models: tuple[str, ...] = ()
     """Names of models, and beginnings of such names, which end in "*"."""
     special_tokens: Mapping[str, int] | None = None
-    """None for those that the file's hash tells."""
+    """None if the hash of the file tells them."""
 
 
 ENCODINGS = {
-    "gpt2": Encoding("r50k_base", ("gpt2", "gpt-2")),
-    "r50k_base": Encoding(
+    "gpt2": NamedEncoding("r50k_base", ("gpt2", "gpt-2")),
+    "r50k_base": NamedEncoding(
         "r50k_base",
         (
             *("davinci", "curie", "babbage", "ada"),
@@ -67,19 +67,19 @@ ENCODINGS = {
             *("code-search-babbage-code-001", "code-search-ada-code-001"),
         ),
     ),
-    "p50k_base": Encoding(
+    "p50k_base": NamedEncoding(
         "p50k_base",
         (
             *("text-davinci-003", "text-davinci-002", "davinci-codex", "cushman-codex"),
             *(f"code-{name}-00{n}" for name in ("davinci", "cushman") for n in (1, 2)),
         ),
     ),
-    "p50k_edit": Encoding(
+    "p50k_edit": NamedEncoding(
         "p50k_base",
         ("text-davinci-edit-001", "code-davinci-edit-001"),
         {_END: 50256, **{literal: 50281 + place for place, literal in enumerate(_FIM)}},
     ),
-    "cl100k_base": Encoding(
+    "cl100k_base": NamedEncoding(
         "cl100k_base",
         (
             *("gpt-4", "gpt-3.5-turbo", "gpt-3.5", "gpt-35-turbo", "davinci-002", "babbage-002"),
@@ -88,7 +88,7 @@ ENCODINGS = {
             *("ft:gpt-4*", "ft:gpt-3.5-turbo*", "ft:davinci-002*", "ft:babbage-002*"),
         ),
     ),
-    "o200k_base": Encoding(
+    "o200k_base": NamedEncoding(
         "o200k_base",
         (
             *("o1", "o3", "o4-mini", "gpt-5", "gpt-4.1", "gpt-4o"),
@@ -96,7 +96,7 @@ ENCODINGS = {
             *("chatgpt-4o-*", "gpt-4o-*", "ft:gpt-4o*"),
         ),
     ),
-    "o200k_harmony": Encoding("o200k_base", ("gpt-oss-*",), _HARMONY),
+    "o200k_harmony": NamedEncoding("o200k_base", ("gpt-oss-*",), _HARMONY),
 }
 """The encodings of tiktoken by name."""
 
