@@ -433,7 +433,7 @@ from bpetite import Tokenizer
 from bpetite.corpora import Corpus, _part, tokenize
 
 source, folder, marks, times = sys.argv[1:]
-real = _part.Work.written
+real = _part.PartWork.written
 
 def written(work, *others):
     for number in range(int(times)):
@@ -443,7 +443,7 @@ def written(work, *others):
             os.kill(os.getpid(), signal.SIGKILL)
     return real(work, *others)
 
-_part.Work.written = written  # in the workers too: each imports this file
+_part.PartWork.written = written  # in the workers too: each imports this file
 
 if __name__ == "__main__":
     tokenizer = Tokenizer.load(sys.argv[1] + "/../model.json")
@@ -506,7 +506,8 @@ def test_a_part_that_kills_its_workers_is_named(source: Path, tmp_path: Path) ->
     ended = killing(source, tmp_path / "tokens", times=99)
     assert ended.returncode == 1
     message = ended.stderr.splitlines()[-1]
-    assert message.startswith("ChildProcessError: 3 workers died that had part ")
+    assert message.startswith("ChildProcessError: part ")
+    assert " failed: 3 workers died while running it or waiting for it: " in message
     assert "; look for a lack of memory, or for a script without " in message
     assert tokenize_part(planned(source, tmp_path / "tokens")[3])["part"] == 3
 

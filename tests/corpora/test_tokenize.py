@@ -221,7 +221,7 @@ def test_a_literal_in_the_text_is_ordinary_text(format: str, tmp_path: Path, fol
         ("megatron", {"validation": 1.5}, "validation must be a fraction or a number"),
         ("megatron", {"validation": -1}, "validation must be a fraction or a number"),
         ("megatron", {"validation": float("nan")}, "validation must be a fraction or a number"),
-        ("megatron", {"validation": 10**6}, "documents too few"),
+        ("megatron", {"validation": 10**6}, "of the 1000000 documents for validation"),
         ("megatron", {"part_bytes": 0}, "part_bytes must be"),
     ],
 )
@@ -606,7 +606,7 @@ def test_verify_says_what_is_wrong(name: str, change: Any, word: str, finished: 
 def test_verify_knows_the_tokenizer(finished: Path) -> None:
     other = Tokenizer.train("ab", 256)
     assert verify(finished, other) == [
-        f"the tokenizer is {other.fingerprint}, the files are of {TOKENIZER.fingerprint}"
+        f"the tokenizer is {other.fingerprint}, but {TOKENIZER.fingerprint} made the files"
     ]
 
 

@@ -57,7 +57,7 @@ def dying(function):
         os.kill(os.getpid(), signal.SIGKILL)
     return wrapper
 
-work = bpetite.corpora._part.Work
+work = bpetite.corpora._part.PartWork
 work.placed = dying(work.placed)
 bpetite.PieceCounts.from_corpus = dying(bpetite.PieceCounts.from_corpus)
 try:

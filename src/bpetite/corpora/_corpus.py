@@ -17,9 +17,9 @@ from bpetite.corpora import _storage as storage
 from bpetite.corpora._found import BadDocument, BadDocumentError, DataError, bad_file, shown
 from bpetite.corpora._inputs import FORMATS, LINE_FORMATS
 from bpetite.corpora._inputs.compression import Compression
-from bpetite.corpora._inputs.settings import Format, Settings, Span
+from bpetite.corpora._inputs.settings import Format, ReadSettings, Span
 from bpetite.corpora._inputs.source import BLOCK_BYTES, STANDARD_INPUT
-from bpetite.corpora._reading import Item
+from bpetite.corpora._reading import ReadItem
 from bpetite.formats._systems import file_key
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -175,11 +175,11 @@ class Corpus:
             if (batch := item.found.batch) is not None
         )
 
-    def items(self) -> Iterator[Item]:
+    def items(self) -> Iterator[ReadItem]:
         """Yield batches with the numbers of their spans, and how far the corpus is read."""
         return self._read(self._settings)
 
-    def _read(self, settings: Settings) -> Iterator[Item]:
+    def _read(self, settings: ReadSettings) -> Iterator[ReadItem]:
         self.report = report = Report()
         log = _Log(self._bad_log)
         # A thread that waits for a pipe could not be stopped.
@@ -209,7 +209,6 @@ class Corpus:
         return {file.path: file.format for file in self.files}
 
     def _file(self, path: str) -> CorpusFile:
-        """Describe a file."""
         format = self._settings.format or reading.format_by_name(storage.public(path))
         if not storage.is_file(path):
             if path != STANDARD_INPUT:
@@ -267,7 +266,7 @@ class CorpusFile:
     compression: Compression | None
     size: int | None
     """The size in bytes as stored; None for a pipe."""
-    _settings: Settings = field(default_factory=Settings, repr=False)
+    _settings: ReadSettings = field(default_factory=ReadSettings, repr=False)
 
     def __repr__(self) -> str:  # without secrets
         return (
@@ -277,7 +276,7 @@ class CorpusFile:
 
     @property
     def skips_bad(self) -> bool:
-        """Whether a file that cannot be read is counted and not an error."""
+        """Whether a file that cannot be read is counted instead of raising an error."""
         return self._settings.skips_bad
 
     def rows_before(self, starts: Sequence[int]) -> list[int]:
@@ -304,8 +303,8 @@ class CorpusFile:
 
 
 @dataclass(frozen=True)
-class Source:
-    """A span of a file that a part has, and the facts by which the file is known again."""
+class PartSource:
+    """A span of a file that belongs to a part, and facts to recognize the file by."""
 
     path: str
     size: int
@@ -313,11 +312,11 @@ class Source:
     start: int
     end: int | None
     bytes: int
-    """The size of the span, about."""
+    """The approximate size of the span."""
     first_row: int
 
     @property
-    def public(self) -> Source:
+    def public(self) -> PartSource:
         """The source as a plan has it: without secrets of its URL."""
         return replace(self, path=storage.public(self.path))
 
@@ -390,12 +389,14 @@ def _in_folder(folder: str, has_format: bool) -> list[str]:
         kinds = "/".join(sorted(map(str, structured)))
         raise ValueError(
             f"{storage.public(unknown)}: the folder {storage.public(folder)} has {kinds} files, "
-            f"and the name of this one does not tell its format; name the files, or use a glob"
+            f"but the name of this one does not tell its format; name the files, or use a glob"
         )
     return files
 
 
-def parts_of(corpus: Corpus, part_bytes: int, *, counts_rows: bool = False) -> list[list[Source]]:
+def parts_of(
+    corpus: Corpus, part_bytes: int, *, counts_rows: bool = False
+) -> list[list[PartSource]]:
     """Return the sources of each part in order: a part ends when its sources have `part_bytes`.
 
     A span of a whole file may be divided. A file that the corpus has twice gives its sources twice.
@@ -405,8 +406,8 @@ def parts_of(corpus: Corpus, part_bytes: int, *, counts_rows: bool = False) -> l
     Raises ValueError for standard input and pipes, which cannot be read twice.
     """
     file_of = {file.path: file for file in corpus.files}
-    sources: dict[Span, list[Source]] = {}
-    parts: list[list[Source]] = []
+    sources: dict[Span, list[PartSource]] = {}
+    parts: list[list[PartSource]] = []
     room = 0
     for span in corpus.spans:
         if span not in sources:
@@ -432,13 +433,13 @@ def _divided(file: CorpusFile, part_bytes: int) -> tuple[Span, ...]:
         return (Span(file.path),)
 
 
-def _sources_of(file: CorpusFile, spans: tuple[Span, ...], counts_rows: bool) -> list[Source]:
+def _sources_of(file: CorpusFile, spans: tuple[Span, ...], counts_rows: bool) -> list[PartSource]:
     """Return spans of a file as sources, each with the size of the file and of the span."""
     size = file.size
     if size is None:
         raise ValueError(
-            f"{shown(file.path)}: a run that goes on after a "
-            "kill must read its input again, so it needs files"
+            f"{shown(file.path)}: it cannot be read twice, as a run that continues after a kill "
+            "must; write it to a file first"
         )
     starts = [span.start for span in spans]
     rows = file.rows_before(starts) if counts_rows and any(starts) else [0] * len(spans)
@@ -449,7 +450,7 @@ def _sources_of(file: CorpusFile, spans: tuple[Span, ...], counts_rows: bool) ->
         for _, start, end in spans
     ]
     return [
-        Source(span.path, size, sample, span.start, span.end, its_bytes, row)
+        PartSource(span.path, size, sample, span.start, span.end, its_bytes, row)
         for span, its_bytes, row in zip(spans, sizes, rows, strict=True)
     ]
 
@@ -464,14 +465,14 @@ def positive(size: int, name: str) -> int:
 # Bad documents
 
 
-def _without_secrets(item: Item) -> Item:
+def _without_secrets(item: ReadItem) -> ReadItem:
     bad = [document._replace(path=storage.public(document.path)) for document in item.found.bad]
     return item._replace(found=item.found._replace(bad=bad))
 
 
 def _checked(
     format: Format | None, text_field: str, separator: str | None, on_bad: OnBad
-) -> Settings:
+) -> ReadSettings:
     """Return settings for these arguments of `Corpus`. Raises ValueError or TypeError."""
     if format is not None and format not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
@@ -489,7 +490,7 @@ def _checked(
             raise ValueError(f"separator is for text, not for the format {format}")
     elif format == "lines":
         separator = "\n"
-    return Settings(
+    return ReadSettings(
         format, text_field, separator.encode("utf-8") if separator else None, on_bad == "skip"
     )
 

@@ -20,7 +20,7 @@ _NO_DOCUMENTS = array("Q", [0])
 
 
 class Block(NamedTuple):
-    """The ids of some documents: those of document i are `ids[offsets[i] : offsets[i + 1]]`."""
+    """The ids of some documents: document i has `ids[offsets[i] : offsets[i + 1]]`."""
 
     ids: memoryview
     """Four bytes each, or two."""
@@ -47,7 +47,7 @@ def encode(
     long document of a corpus comes in parts, so a text file of one document may be larger than
     memory, unless the vocabulary has a pattern without a name: its pieces may be of any length.
 
-    `begin` and `end` go before and behind each document. Each is a special literal or an id.
+    `begin` and `end` go before and after each document. Each is a special literal or an id.
     Special literals in the documents are ordinary text, unless `allowed_special` has them. `dtype`,
     `errors` and `threads` are as in `Tokenizer.encode`; a corpus has an `errors` of its own.
 
@@ -117,7 +117,7 @@ def _blocks(
 def _runs(
     tokenizer: Tokenizer, documents: Iterable[Text] | Batches, errors: TextErrors
 ) -> Iterator[DocumentRun]:
-    """Return documents in runs. The ids of a document are those of its parts."""
+    """Return documents in runs. A document may come in parts, whose ids are its ids."""
     replaces = _arguments.check_text_errors(errors)
     if isinstance(documents, Batches):
         corpus_of(documents, _arguments.replaced if replaces else None)  # refuses `errors`

@@ -1,4 +1,4 @@
-"""A folder of token files, and what it says of itself: its plan, a receipt per part, the manifest.
+"""The folder of token files: its plan, a receipt for each part, and the manifest.
 
 vocabulary.json                with the plan
 .bpetite/plan.json             before the first part: the settings, and the sources of each part
@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from bpetite import Tokenizer
 from bpetite.corpora import _storage as storage
-from bpetite.corpora._corpus import Source
+from bpetite.corpora._corpus import PartSource
 from bpetite.corpora._new_files import TEMPORARY_FOLDER, FileFacts, NewFiles
 from bpetite.corpora._token_files import FORMATS
 from bpetite.corpora._token_files.token_format import Shard, TokenFormat
@@ -41,7 +41,7 @@ UNJOINED = ".bpetite/shards"
 VERSION = 1
 
 _READERS = 16
-"""An object store takes some time to answer, but answers this many readers at once."""
+"""An object store answers slowly, but it answers this many readers at once."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -74,7 +74,7 @@ class VocabularyFacts:
 
 @dataclass(frozen=True)
 class Settings:
-    """What the files of all parts depend on, apart from the sources of each."""
+    """The arguments of a run that all parts share: with the sources, they determine the files."""
 
     format: str
     dtype: str
@@ -94,7 +94,6 @@ class Settings:
 
     @property
     def token_format(self) -> TokenFormat:
-        """The format of the token files."""
         return FORMATS[self.format]
 
     @property
@@ -103,7 +102,6 @@ class Settings:
         return 2 if self.begin is not None and self.begin == self.end else 1
 
     def shard(self, name: str) -> Shard:
-        """Return a shard by its name."""
         return Shard(name, self.dtype, self.tokenizer.fingerprint)
 
     def new_shard(self, part: int, split: str, number: int) -> Shard:
@@ -118,7 +116,7 @@ class Plan:
     """The settings of a run, and the sources of each part."""
 
     settings: Settings
-    parts: list[list[Source]]
+    parts: list[list[PartSource]]
 
     @cached_property
     def sha256(self) -> str:
@@ -127,7 +125,7 @@ class Plan:
 
     @classmethod
     def from_json(cls, document: Json) -> Plan:
-        parts = [[Source(**source) for source in its] for its in document.pop("parts")]
+        parts = [[PartSource(**source) for source in its] for its in document.pop("parts")]
         return cls(Settings.from_json(document), parts)
 
     def to_json(self) -> Json:
@@ -146,12 +144,11 @@ class Counts:
 
     @classmethod
     def taken(cls, document: Json) -> Counts:
-        """Return the numbers of a document, which lacks them then."""
+        """Take the numbers out of a document."""
         return cls(*map(document.pop, cls.__dataclass_fields__))
 
     @classmethod
     def total(cls, receipts: Iterable[Receipt]) -> Counts:
-        """Return the sums of receipts."""
         each = [vars(receipt.counts).values() for receipt in receipts]
         return cls(*map(sum, zip(*each, strict=True)))
 
@@ -193,7 +190,6 @@ class Receipt:
 
     @property
     def files(self) -> list[FileFacts]:
-        """All files of the part."""
         lists = [] if self.bad_list is None else [self.bad_list]
         return [*chain.from_iterable(shard.files for shard in self.shards), *lists]
 
@@ -208,13 +204,13 @@ class Receipt:
 class PartFacts:
     """What a manifest says of a part."""
 
-    sources: list[Source]
+    sources: list[PartSource]
     counts: Counts
     shards: list[str]
 
     @classmethod
     def from_json(cls, document: Json) -> PartFacts:
-        sources = [Source(**source) for source in document.pop("sources")]
+        sources = [PartSource(**source) for source in document.pop("sources")]
         return cls(sources, Counts.taken(document), **document)
 
 
@@ -250,12 +246,12 @@ class Manifest:
 
 
 def _document(facts: Any, inlined: str) -> Json:
-    """Return a document of a folder: the fields of a dataclass, with one field's own inlined."""
+    """Return a document of a folder: the fields of a dataclass, one of which is inlined."""
     return {"version": VERSION, **_inlined(plain(facts), inlined)}
 
 
 def plain(value: Any) -> Any:
-    """Return dataclasses as JSON, as `dataclasses.asdict` does in five times the time."""
+    """Return dataclasses as JSON, five times as fast as `dataclasses.asdict`."""
     if isinstance(value, list):
         return [*map(plain, value)]
     if not hasattr(value, "__dataclass_fields__"):
@@ -274,7 +270,7 @@ def _inlined(fields: Json, name: str) -> Json:
 
 
 def foreign_receipts(plan: Plan, receipts: Mapping[int, Receipt]) -> Iterator[tuple[str, str]]:
-    """Yield the name of each receipt that is not of a part of the plan, and a sentence about it."""
+    """Yield the name of each receipt that does not belong to the plan, and a sentence about it."""
     count = len(plan.parts)
     for number, receipt in receipts.items():
         name = receipt_name(number)
@@ -415,9 +411,9 @@ class Folder:
 
     @contextmanager
     def unless_made(self, name: str) -> Iterator[None]:
-        """Forgive the loss of new files if another process made the file `name` meanwhile.
+        """Ignore the loss of new files if another process has written the file `name` meanwhile.
 
-        That process may have finished the folder, and then it removed all files not in place.
+        That process may have finished the folder and removed all files that were not in place.
         """
         try:
             yield
@@ -529,7 +525,7 @@ class Folder:
             files.discard()
 
     def remove_leftovers(self) -> None:
-        """Remove what a finished folder needs no more, and what killed processes left in it."""
+        """Remove what a finished folder no longer needs, and what killed processes left in it."""
         storage.remove_folder(self.path / UNJOINED)
         storage.remove_folder(self.path / TEMPORARY_FOLDER)
         if not self._is_remote:

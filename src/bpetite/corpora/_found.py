@@ -24,7 +24,7 @@ class BadDocument(NamedTuple):
     """What `row` counts; "file" if the whole file, or its rest, cannot be read."""
     row: int | None
     """The position in the file, from 0. None for a file, and for a line that is skipped in a later
-    span of a file: its byte is known, but its number only if all lines before are counted."""
+    span: its byte is known, but not its number, for the lines before it are not counted."""
     byte: int | None
     """The offset in the file, after decompression unless the file is cut; None if unknown."""
     reason: str
@@ -107,7 +107,7 @@ def shown(path: str) -> str:
 
 
 def without(documents: Iterable[bytes], rows: Sequence[int], bad: set[int]) -> Batch:
-    """Return the batch of some documents, without those of the numbers in `bad`."""
+    """Return the batch of some documents, without the ones whose numbers are in `bad`."""
     kept = [document for number, document in enumerate(documents) if number not in bad]
     kept_rows = array("Q", (row for number, row in enumerate(rows) if number not in bad))
     return batch_of(kept, memoryview(kept_rows))

@@ -1,21 +1,26 @@
-"""New files that appear whole: written under other names, then renamed together, in order."""
+"""New files that appear whole: they are written under other names, then renamed together."""
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import sys
 import tempfile
-import zlib
 from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from bpetite.formats._files import sync_folder
 from bpetite.formats._systems import replace, sync
+
+try:
+    from isal.isal_zlib import crc32  # four times as fast
+except ImportError:
+    from zlib import crc32
 
 TEMPORARY_FOLDER = ".bpetite/new"
 """Below the output folder: the same file system, so a rename is one step."""
@@ -26,7 +31,7 @@ _READ_BYTES = 1 << 20
 
 @contextmanager
 def path_in_errors(path: Path) -> Iterator[None]:
-    """Put a path into an error of the system without one, such as that of a full disk."""
+    """Put a path into an error of the system that lacks one, such as a full disk."""
     try:
         yield
     except OSError as error:
@@ -66,7 +71,6 @@ class NewFile:
                 view = view[self._file.write(view) :]
 
     def append_file(self, path: Path) -> None:
-        """Append the content of a file."""
         with path.open("rb") as file:
             while data := file.read(_READ_BYTES):
                 self.write(data)
@@ -98,15 +102,34 @@ class NewFile:
         return FileFacts(self.name, self.bytes, f"{crc:08x}")
 
 
-class NewFiles:
-    """The files of one part. None has its name before `put_in_place`; then all have.
+class FileObject(io.RawIOBase):
+    """A new file, for libraries that write to a file object."""
 
-    A killed process leaves files in `TEMPORARY_FOLDER` alone. When a folder is finished, all files
-    there are removed. So a worker whose part others did meanwhile has a FileNotFoundError.
+    def __init__(self, file: NewFile) -> None:
+        self._file = file
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._file.bytes
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data)
+        self._file.write(view)
+        return view.nbytes
+
+
+class NewFiles:
+    """The files of one part, which get their names together, in `put_in_place`.
+
+    Until then they are in `TEMPORARY_FOLDER`, where a killed process leaves them. When a folder is
+    finished, all files there are removed, so a worker whose part others have done meanwhile gets a
+    FileNotFoundError.
 
     With `upload`, files are written to the system's folder for temporary files, then uploaded in
-    order. A process that is killed between two uploads leaves the first ones; the next run writes
-    over them. The receipt, which counts, comes after all.
+    order. A process that is killed between two uploads leaves the first ones, and the next run
+    writes over them. Only the receipt, which comes last, makes them count.
     """
 
     def __init__(self, folder: Path, upload: Callable[[Path, Path], None] | None = None) -> None:
@@ -177,15 +200,6 @@ class NewFiles:
             self._local = None
 
 
-def crc32(data: bytes | memoryview, start: int = 0) -> int:
-    """Return the CRC-32 of data that follows data with the CRC-32 `start`.
-
-    >>> crc32(b"b", crc32(b"a")) == crc32(b"ab")
-    True
-    """
-    return _crc32(data, start)
-
-
 def crc32_joined(first: int, second: int, second_bytes: int) -> int:
     """Return the CRC-32 of two files as one, from the CRC-32 of each and the second one's size.
 
@@ -202,7 +216,6 @@ def crc32_joined(first: int, second: int, second_bytes: int) -> int:
 
 
 def crc32_of(path: Path) -> int:
-    """Return the CRC-32 of a file."""
     total = 0
     with path.open("rb") as file:
         while data := file.read(_READ_BYTES):
@@ -210,22 +223,10 @@ def crc32_of(path: Path) -> int:
     return total
 
 
-def _fastest_crc32() -> Callable[[bytes | memoryview, int], int]:
-    """Return isal's function, four times as fast as zlib's, if isal is installed."""
-    try:
-        from isal import isal_zlib
-    except ImportError:
-        return zlib.crc32
-    return isal_zlib.crc32
-
-
-_crc32 = _fastest_crc32()
-
-
 def in_file_order(numbers: bytes | memoryview | array[int]) -> memoryview:
-    """Return integers of this machine in the byte order of files, or those of a file in its own.
+    """Swap the bytes of integers on a big-endian machine, for files are little-endian everywhere.
 
-    Files are little-endian on every machine, so a big-endian one swaps bytes both ways.
+    It serves both ways: from the machine to a file and back.
     """
     view = memoryview(numbers)
     if sys.byteorder == "little" or view.itemsize == 1:

@@ -21,7 +21,7 @@ from bpetite.corpora._token_files.token_format import Mapped
 from bpetite.corpora._verify import checked_manifest
 
 _MAX_MAPPED_SHARDS = 64 if KEEPS_HANDLES else None
-"""A shard has two mapped files, and some systems allow 256 open ones."""
+"""A shard has two mapped files, and some systems allow only 256 open files."""
 
 _SEARCHED_IDS = 1 << 20
 
@@ -81,7 +81,7 @@ class TokenFolder:
         self._first_ids = [*accumulate((shard.ids for shard in shards), initial=0)]
         self._first_documents = [*accumulate((shard.documents for shard in shards), initial=0)]
         settings = manifest.settings
-        # Of a method, the cache would keep its folder, and so all that is mapped.
+        # A cached method would keep its folder alive, and so every mapped file.
         self._mapped = lru_cache(_MAX_MAPPED_SHARDS)(partial(_mapped, place, settings, shards))
         self._starts: dict[int, array[int]] = {}
         """Where documents begin, of shards whose files do not say so."""
@@ -151,7 +151,7 @@ class TokenFolder:
         return PackedBlock(ids, memoryview(array("i", offsets)))
 
     def _boundaries(self, ids: memoryview) -> Iterable[int]:
-        """Return where a document ends and another begins, as the tokens around documents say."""
+        """Return where a document ends and the next begins, found by the tokens around them."""
         searched = self._end + self._begin
         if self._numpy is not None:  # it reads ten times as fast
             numbers = self._numpy.frombuffer(ids, ids.format)  # in a sixth of the time of `asarray`

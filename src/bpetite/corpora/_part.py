@@ -1,4 +1,4 @@
-"""A part of a plan in, its token files and a receipt out."""
+"""Writing one part of a plan: its token files, then its receipt."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import compress, pairwise
 from typing import Any, Literal
 
 from bpetite import Tokenizer
-from bpetite.corpora._corpus import Corpus, Source
+from bpetite.corpora._corpus import Corpus, PartSource
 from bpetite.corpora._folder import (
     BAD,
     VOCABULARY,
@@ -45,7 +45,7 @@ def tokenize_part(part: Part) -> dict[str, Any]:
     Raises FileNotFoundError if the folder has no plan, ValueError if it was changed by hand, and
     the errors of reading the corpus.
     """
-    work = Work.of(part)
+    work = PartWork.of(part)
     receipt = work.receipt()
     if receipt is None:
         with work.folder.unless_made(work.name):
@@ -54,10 +54,10 @@ def tokenize_part(part: Part) -> dict[str, Any]:
     return receipt.to_json()
 
 
-class Work:
-    """A part with the plan of its folder: everything that its files depend on."""
+class PartWork:
+    """A part and the plan of its folder: together they determine the files."""
 
-    def __init__(self, folder: Folder, plan: Plan, number: int, sources: list[Source]) -> None:
+    def __init__(self, folder: Folder, plan: Plan, number: int, sources: list[PartSource]) -> None:
         self.folder = folder
         self._plan = plan
         self.number = number
@@ -69,11 +69,11 @@ class Work:
         self._new: Receipt | None = None
 
     @classmethod
-    def of(cls, part: Part) -> Work:
+    def of(cls, part: Part) -> PartWork:
         """Return a part with its plan. Raises ValueError if the folder has another plan."""
         folder = Folder(part.folder)
         plan = folder.plan()
-        sources = [Source(**source) for source in part.sources]
+        sources = [PartSource(**source) for source in part.sources]
         if plan.parts[part.number : part.number + 1] != [[source.public for source in sources]]:
             raise ValueError(f"{folder}: its plan has another part {part.number}; plan again")
         return cls(folder, plan, part.number, sources)
@@ -99,7 +99,7 @@ class Work:
         return self.placed()
 
     def written(self, tokenizer: Tokenizer) -> Generator[Step, None, None]:
-        """Write the files under temporary names, and yield how far that has come."""
+        """Write the files under temporary names; yield the progress."""
         settings, sources, files = self._plan.settings, self._sources, self._files
         try:
             splits = _Splits(settings, self.number, files)
@@ -161,8 +161,8 @@ class Work:
         self._files.discard()
 
 
-def _check_sources(sources: Sequence[Source]) -> None:
-    """Raise ValueError if a file is another one than when the plan was made."""
+def _check_sources(sources: Sequence[PartSource]) -> None:
+    """Raise ValueError if a file has changed since the plan was made."""
     for source in {source.path: source for source in sources}.values():
         source.check()
 
@@ -204,8 +204,9 @@ class _Splits:
         """
         if self._validation is not None and self._validation.missing:
             raise ValueError(
-                f"the first part has {self._validation.missing} documents too few for "
-                f"{self._settings.validation} of validation; give a fraction, or larger parts"
+                f"the first part lacks {self._validation.missing} of the "
+                f"{self._settings.validation} documents for validation; give a fraction, or "
+                "larger parts"
             )
         for taker in self._takers.values():
             taker.close()
@@ -229,7 +230,7 @@ class _Splits:
 class _Sharder:
     """Writes documents to one shard after another, each of at most `max_ids` ids.
 
-    Only a document that has more ids itself makes a larger shard, unless the format cuts it.
+    Only a longer document makes a larger shard, unless the format cuts documents.
     """
 
     def __init__(self, settings: Settings, part: int, split: str, files: NewFiles) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from bpetite import Tokenizer
 from bpetite.corpora import _storage as storage
-from bpetite.corpora._corpus import Corpus, Source, parts_of
+from bpetite.corpora._corpus import Corpus, PartSource, parts_of
 from bpetite.corpora._folder import PLAN, Folder, Plan, Settings, VocabularyFacts, plain
 from bpetite.corpora._token_files import FORMATS
 from bpetite.corpora._token_files.token_format import TokenFormat
@@ -35,8 +35,8 @@ class Part(NamedTuple):
     """The folder of token files. Workers see it, and the sources, under the same paths."""
     number: int
     sources: list[dict[str, Any]]
-    """The path of each input file, its range, and the bytes of the range. The plan has the same,
-    with URLs that lack their user and their query."""
+    """The path of each input file, its range, and the bytes of the range. The plan file has the
+    same, but its URLs lack their user and their query."""
 
     def __repr__(self) -> str:  # without secrets: schedulers log their tasks
         sources = [{**source, "path": storage.public(source["path"])} for source in self.sources]
@@ -44,7 +44,7 @@ class Part(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """The size of the sources as they are stored. A part takes about as long as it is large."""
+        """The size of the sources as stored. The time for a part grows with it."""
         return sum(source["bytes"] for source in self.sources)
 
 
@@ -114,13 +114,13 @@ def plan(
     return [Part(str(place), number, plain(part)) for number, part in enumerate(parts)]
 
 
-def _public(parts: list[list[Source]]) -> list[list[Source]]:
+def _public(parts: list[list[PartSource]]) -> list[list[PartSource]]:
     """Return parts as a plan has them: without secrets of URLs."""
     return [[source.public for source in part] for part in parts]
 
 
-def _check_queries(parts: list[list[Source]]) -> None:
-    """Raise ValueError if two URLs differ in what a plan leaves out alone."""
+def _check_queries(parts: list[list[PartSource]]) -> None:
+    """Raise ValueError if two URLs differ only in what a plan leaves out."""
     urls: dict[str, str] = {}
     for source in chain.from_iterable(parts):
         name = source.public.path
@@ -131,7 +131,7 @@ def _check_queries(parts: list[list[Source]]) -> None:
             )
 
 
-def _counted(folder: Folder, parts: list[list[Source]]) -> list[list[Source]] | None:
+def _counted(folder: Folder, parts: list[list[PartSource]]) -> list[list[PartSource]] | None:
     """Return parts with the rows that a plan of this folder counted, if it has these parts."""
     present = folder.found(PLAN, Plan)
     if present is None or [*map(len, present.parts)] != [*map(len, parts)]:

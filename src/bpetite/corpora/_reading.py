@@ -1,4 +1,4 @@
-"""How a file is read: its format, its spans, and what a thread ahead of its consumer finds."""
+"""Reading files: their formats, their spans, and a thread that reads ahead of the consumer."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from bpetite.corpora._found import DataError, Found, bad_file, shown
 from bpetite.corpora._inputs import FORMATS_BY_SUFFIX, LINE_FORMATS, READERS, SPANS, arrow, parquet
 from bpetite.corpora._inputs.compression import Compression
 from bpetite.corpora._inputs.jsonl import first_byte, lines_before
-from bpetite.corpora._inputs.settings import Format, Settings, Span
-from bpetite.corpora._inputs.source import Source, compression_by_name, without_suffix
+from bpetite.corpora._inputs.settings import Format, ReadSettings, Span
+from bpetite.corpora._inputs.source import InputFile, compression_by_name, without_suffix
 
 _PEEK_BYTES = 1 << 16
 
 _MAX_WAITING = 2
 
-# The thread is looked at this often, in seconds. Also, Ctrl-C ends a wait on every system.
+# Seconds between two looks at the thread. A wait with a limit can be ended by Ctrl-C everywhere.
 _WAIT_SECONDS = 0.2
 
 
-class Item(NamedTuple):
+class ReadItem(NamedTuple):
     """What was found in a file, and how far the corpus is read."""
 
     found: Found
@@ -44,7 +44,7 @@ def format_by_name(path: str) -> Format | None:
     return FORMATS_BY_SUFFIX.get(suffix.lower())
 
 
-def _format_by_content(source: Source) -> Format:
+def _format_by_content(source: InputFile) -> Format:
     """Return the format of an open file: text, unless its beginning is that of another."""
     beginning = source.peek(_PEEK_BYTES)
     if beginning.startswith(parquet.MAGIC):
@@ -57,12 +57,12 @@ def _format_by_content(source: Source) -> Format:
 def looked_into(path: str, format: Format | None) -> tuple[Format | None, Compression | None]:
     """Return the format and the compression of a file; leave errors in its content to the reader.
 
-    `format` is the one that the user or the name says. The file is opened if more is to be known.
+    `format` comes from the user or the name. The file is opened if that is not enough.
     """
     compression = compression_by_name(path)
     if compression is None or format is None:
         try:
-            with Source(path) as source:
+            with InputFile(path) as source:
                 compression = source.compression
                 format = format or _format_by_content(source)
         except DataError:
@@ -70,14 +70,16 @@ def looked_into(path: str, format: Format | None) -> tuple[Format | None, Compre
     return format, compression
 
 
-def spans(path: str, size: int, format: Format, settings: Settings, part_bytes: int) -> list[Span]:
+def spans(
+    path: str, size: int, format: Format, settings: ReadSettings, part_bytes: int
+) -> list[Span]:
     """Return the spans of a regular file without compression; one if it cannot be divided."""
     divide = SPANS.get(format)
     return [Span(path)] if divide is None else divide(path, size, settings, part_bytes)
 
 
 def rows_before(
-    path: str, format: Format | None, settings: Settings, starts: Sequence[int]
+    path: str, format: Format | None, settings: ReadSettings, starts: Sequence[int]
 ) -> list[int]:
     """Return the rows of a file before spans with these starts, if readers do not count them."""
     if format in LINE_FORMATS:
@@ -88,8 +90,8 @@ def rows_before(
 
 
 def read(
-    spans: Iterable[Span], formats: Mapping[str, Format | None], settings: Settings
-) -> Generator[Item, None, None]:
+    spans: Iterable[Span], formats: Mapping[str, Format | None], settings: ReadSettings
+) -> Generator[ReadItem, None, None]:
     """Yield what is found in spans of files, one after the other."""
     before = 0  # bytes of the files that are done
     for number, span in enumerate(spans):
@@ -97,23 +99,23 @@ def read(
         try:
             format = formats.get(span.path)
             start = first_byte(span) if format in LINE_FORMATS else 0
-            with Source(span.path, start) as source:
+            with InputFile(span.path, start) as source:
                 reader = READERS[format or _format_by_content(source)]
                 if format == "text" and settings.format is None:
                     warn_of_json_lines(shown(span.path), source.peek(_PEEK_BYTES))
                 for found in reader(source, span, settings):
                     read_bytes = source.stored_bytes
-                    yield Item(found, number, before + read_bytes)
+                    yield ReadItem(found, number, before + read_bytes)
         except MemoryError as error:
             detail = f" ({error})" if error.args else ""
             raise MemoryError(f"{shown(span.path)}: out of memory{detail}") from None
         except OSError as error:
             if error.strerror and error.filename is None:
-                error.filename = shown(span.path)  # as of a thread that pyarrow does not get
+                error.filename = shown(span.path)  # e.g. pyarrow could not start a thread
             raise
         except DataError as error:
             bad = Found(None, bad=[bad_file(span.path, error)])
-            yield Item(bad, number, before + read_bytes)
+            yield ReadItem(bad, number, before + read_bytes)
         before += read_bytes
 
 
@@ -126,8 +128,9 @@ Each = TypeVar("Each")
 def read_ahead(make: Callable[[], Iterator[Each]]) -> Generator[Each, None, None]:
     """Yield the items of an iterator that another thread runs, at most two items ahead.
 
-    An error of the iterator reaches the consumer behind the items before it. If the consumer stops,
-    the thread closes the iterator and ends. On one processor, or without threads, none starts.
+    An error of the iterator reaches the consumer after the items before it. If the consumer stops,
+    the thread closes the iterator and ends. With one processor or without threads, the iterator
+    runs in the caller's thread.
     """
     queue: _Queue[Each] = _Queue()
     thread = threading.Thread(

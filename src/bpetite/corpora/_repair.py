@@ -1,4 +1,4 @@
-"""A damaged folder of token files made an unfinished one: `tokenize` writes the rest again."""
+"""Repair of a token folder: what is damaged is removed, and `tokenize` writes it again."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def repair(
     """Remove from a folder of token files what must be written again.
 
     After it, the same `tokenize` completes the folder. The problems are those of `verify`, which
-    has the same arguments. Of a part with a problem, the receipt is removed, and the files that the
-    receipt names; then the manifest. Of a format that is one file, all parts are removed. A damaged
-    plan is made again from the manifest; without both, all parts are removed.
+    has the same arguments. If a part has a problem, its receipt, the files that the receipt names
+    and the manifest are removed. If the format is one file for all parts, all parts are removed. A
+    damaged plan is made again from the manifest; if both are lost, all parts are removed.
 
-    Only documents of the folder and files that a receipt names by the part's own names are removed.
+    Other files stay, even if a receipt names them.
 
     Raises ValueError if the folder has neither a plan nor a manifest of bpetite, or if another
     version wrote it, NotADirectoryError, and OSError from the system.
@@ -109,7 +109,7 @@ def repair(
 def _removed(folder: Folder, names: set[str]) -> list[str]:
     """Remove files by their names, and with a receipt the manifest and the files of the part.
 
-    Return the names of those that were there. What says that others are whole goes first.
+    Return the names of those that were there. Files that vouch for others go first.
     """
     receipts = sorted(name for name in names if name.startswith(f"{RECEIPTS}/"))
     others = names - {*receipts, MANIFEST}

@@ -1,4 +1,4 @@
-"""A corpus in, a folder of token files out: planned in parts, each written whole, then finished."""
+"""Tokenizing a corpus to a folder: it is planned in parts, which are written, then joined."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from bpetite.corpora._folder import (
     ShardFacts,
     foreign_receipts,
 )
-from bpetite.corpora._part import Step, Work, tokenize_part
+from bpetite.corpora._part import PartWork, Step, tokenize_part
 from bpetite.corpora._plan import PART_BYTES, Part, plan
 from bpetite.corpora._splits import TRAINING, VALIDATION
 
 _MAX_WORKERS = 61 if os.name == "nt" else sys.maxsize
-"""The most processes that Python waits for at a time; Windows allows 63 objects."""
+"""Windows lets Python wait for 63 objects at a time, two of which are not processes."""
 
 MAX_DEATHS = 3
-"""The run ends when this number of workers have died that had a part, or would have had it next."""
+"""The run ends when this many workers have died while they ran a part or waited for it."""
 
 
 class TokenizeProgress(NamedTuple):
@@ -75,19 +75,19 @@ def tokenize(
     goes on where it was: finished parts are skipped, and the result has the same bytes.
 
     - `format`: megatron, datatrove, llmc, nanogpt, olmo or parquet. It decides the dtype.
-    - `end`, `begin`: literals of special tokens to write behind or before each document. If a
-      format does not store where documents end, the end-of-text token of the vocabulary is the
-      default. Special literals in the text itself are ordinary text.
+    - `end`, `begin`: special literals to write after and before each document. For formats that do
+      not store where documents end, the default is the vocabulary's end-of-text token. Special
+      literals in the text itself are ordinary text.
     - `shard_tokens`: a new file starts before the current one exceeds this number of ids.
-    - `validation`: a fraction of the documents, or the number of the first ones, for a split of
-      their own. A fraction depends on file and row of a document alone.
+    - `validation`: a fraction of the documents, or a number of first documents, for the split
+      `val`. With a fraction, the split of a document depends on its file and row alone.
     - `shuffle`: a seed for the order of documents within each part.
     - `part_bytes`: the size of a part. Large files are divided, small ones are put together.
-    - `workers`: the number of processes. Each has a thread that reads beside one that encodes. A
-      script that asks for several needs `if __name__ == "__main__":`, as for all of Python's.
-    - `executor`: what runs the parts instead of own processes: any executor of the kind of
-      `concurrent.futures`, such as that of a Dask client. It has at most two parts a worker at a
-      time. Its workers must see the folder and the files of the corpus under the same paths.
+    - `workers`: the number of processes. Each reads in one thread and encodes in another. As always
+      with several processes in Python, a script needs `if __name__ == "__main__":`.
+    - `executor`: runs the parts instead of processes of this run: any executor of the kind of
+      `concurrent.futures`, such as a Dask client's. It gets at most two parts a worker at a time.
+      Its workers must see the folder and the files of the corpus under the same paths.
 
     If a worker process dies, its parts are done again. `plan` has what other schedulers need.
 
@@ -201,7 +201,7 @@ def tokenize_parts(
         _tokenize_here(parts, tracker)
     else:
         _tokenize_by_workers(parts, workers, executor, tracker)
-    works = map(Work.of, parts)
+    works = map(PartWork.of, parts)
     receipts = [work.folder.found(work.name, Receipt) for work in works]
     return {**vars(Counts.total(filter(None, receipts)))}
 
@@ -215,7 +215,7 @@ class _Tracker:
         self._done = [0, 0, 0]
 
     def part(self, part: Part) -> Callable[[Step], None]:
-        """Return what takes the steps of a part."""
+        """Return a function that takes the steps of a part."""
         size = part.bytes
         last = [0, 0, 0]
 
@@ -234,7 +234,6 @@ class _Tracker:
         self.part(part)((part.bytes, text_bytes, ids))
 
     def show(self) -> None:
-        """Report the progress of all parts together."""
         if self._report is not None:
             done_bytes, text_bytes, ids = self._done
             self._report(TokenizeProgress(done_bytes, self._total_bytes, text_bytes, ids))
@@ -245,7 +244,7 @@ def _tokenize_here(parts: Sequence[Part], tracker: _Tracker) -> None:
     placing: Future[None] | None = None
     try:
         for part in parts:
-            work = Work.of(part)
+            work = PartWork.of(part)
             if (receipt := work.receipt()) is not None:
                 tracker.end(part, receipt.counts.text_bytes, receipt.counts.ids)
                 continue
@@ -270,7 +269,7 @@ def _tokenize_here(parts: Sequence[Part], tracker: _Tracker) -> None:
             wait([placing])
 
 
-def _placing(work: Work) -> Future[None]:
+def _placing(work: PartWork) -> Future[None]:
     """Place a part in a thread; at once in a browser, which has no threads."""
     future: Future[None] = Future()
 
@@ -317,15 +316,14 @@ def _tokenize_by_workers(
                 if most == MAX_DEATHS:
                     part = next(part for part in lost if part.number == number)
                     raise ChildProcessError(
-                        f"{most} workers died that had part {number}, or would have had it next: "
-                        f"{_described(part)}; look for a lack of memory, or for a script "
+                        f"part {number} failed: {most} workers died while running it or waiting "
+                        f"for it: {_described(part)}; look for a lack of memory, or for a script "
                         'without `if __name__ == "__main__":`'
                     ) from cause
                 waiting.extendleft(sorted(lost, reverse=True))
 
 
 def _described(part: Part) -> str:
-    """Return the sources of a part for a message."""
     first = part.sources[0]
     others = f" and {len(part.sources) - 1} more files" if len(part.sources) > 1 else ""
     return f"{storage.public(first['path'])} from {first['start']}{others}"
@@ -333,9 +331,9 @@ def _described(part: Part) -> str:
 
 @contextmanager
 def _interrupts_kept_from_processes() -> Iterator[None]:
-    """Let processes that start meanwhile inherit a mask: a terminal sends Ctrl-C to them too.
+    """Keep Ctrl-C from processes that start meanwhile, for this process ends them.
 
-    This process ends them.
+    A terminal sends Ctrl-C to all processes, but they inherit a mask.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
@@ -380,7 +378,6 @@ class _Pool:
         return ProcessPoolExecutor(workers, spawn, _begin_worker)
 
     def submit(self, part: Part) -> None:
-        """Start a part."""
         others = {*multiprocessing.active_children()}
         try:
             with _interrupts_kept_from_processes():
@@ -412,8 +409,8 @@ class _Pool:
     def _terminate(self) -> None:
         """End the own processes.
 
-        An executor ends them too when one dies, but Python 3.11 forgets one that starts just then,
-        and would wait for it for ever.
+        An executor ends them too when one dies, but Python 3.11 forgets a process that starts just
+        then, and would wait for it forever.
         """
         for process in self._processes & {*multiprocessing.active_children()}:
             process.terminate()

@@ -1,4 +1,4 @@
-"""An order of numbers by a seed, of which each place is computed alone: no list is in memory."""
+"""An order of numbers by a seed. Each place is computed on its own, so no list is in memory."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _SHUFFLED_IDS = 1 << 18
 
 
 class Shuffler:
-    """Collects the documents of a part on disk, then gives them on in an order by a seed."""
+    """Collects the documents of a part on disk, then passes them on in an order by a seed."""
 
     def __init__(self, files: NewFiles, seed: str, give: Callable[[Tokens], None]) -> None:
         self._file = files.scratch()
@@ -34,7 +34,6 @@ class Shuffler:
         self._sources: list[str] = []
 
     def write(self, tokens: Tokens) -> None:
-        """Collect documents."""
         self._format = "H" if tokens.ids.itemsize == 2 else "I"
         with path_in_errors(self._folder):
             self._file.write(tokens.ids)
@@ -44,7 +43,7 @@ class Shuffler:
         self._sources += tokens.sources
 
     def close(self) -> None:
-        """Give all documents on, in their new order."""
+        """Pass all documents on, in their new order."""
         with path_in_errors(self._folder):
             self._file.flush()
         if self._starts[-1]:
@@ -106,7 +105,7 @@ class Validation:
 
     @property
     def missing(self) -> int:
-        """The number of first documents that there were not."""
+        """How many validation documents are still missing."""
         return max(self._left, 0)
 
     def divided(self, tokens: Tokens) -> Iterator[tuple[str, Tokens]]:

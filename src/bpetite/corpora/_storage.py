@@ -64,7 +64,6 @@ def public(path: str) -> str:
 
 
 def _without_secrets(url: str) -> str:
-    """Return a URL without its user and its query."""
     kind, mark, rest = url.partition("://")
     # A file of another store, or a pattern of files, may have a question mark in its name.
     is_query = r"[?#]" if kind.lower() in ("http", "https") else r"\?(?=[^/]*=)"
@@ -87,7 +86,7 @@ def _public_words(error: Exception, url: str) -> str:
 
 
 def _may_show_secrets(url: str) -> bool:
-    """Return whether errors about a URL may have secrets, its own or those of another URL.
+    """Return whether errors about a URL may have secrets of this URL or of another one.
 
     A library may split or change a URL before it shows it, and a server may redirect to a URL with
     a signature.
@@ -199,7 +198,7 @@ def _store_error(url: object, error: Exception) -> OSError:
     elif number is None and isinstance(error, TimeoutError):
         number = errno.ETIMEDOUT
     elif not isinstance(number, int) or number == errno.EPIPE:
-        # The command line takes a broken pipe for the end of its reader, which is a success.
+        # The command line takes a broken pipe for a reader that has enough, which is a success.
         number = errno.EIO
     said = _public_words(error, str(url))
     what = f"{type(error).__name__}: {said}" if said else type(error).__name__
@@ -234,8 +233,7 @@ _SAMPLES, _SAMPLE_BYTES = 16, 1 << 12
 def sample_of(path: str, size: int) -> str | None:
     """Return the CRC-32 of some blocks of a file, the first and the last included, in hexadecimal.
 
-    Another file of the same size has another one, as a rule; a copy has the same. None for a URL: a
-    store takes too long for it.
+    It tells most files of one size apart. None for a URL: a store takes too long for it.
     """
     if is_url(path):
         return None
@@ -403,7 +401,6 @@ def _walk(folder: str, parents: tuple[tuple[int, int], ...]) -> Iterator[str]:
 
 
 def exists(path: Path) -> bool:
-    """Return whether a path is there."""
     with _errors_of(path) if is_remote(path) else nullcontext():
         return path.exists()
 

@@ -1,4 +1,4 @@
-"""A folder of token files against its manifest: what is missing, damaged, foreign or wrong."""
+"""Verification of a token folder: which files are missing, damaged, foreign or wrong."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from bpetite.corpora._folder import (
     receipt_name,
 )
 from bpetite.corpora._new_files import FileFacts, crc32_joined, crc32_of
-from bpetite.corpora._part import Work
+from bpetite.corpora._part import PartWork
 from bpetite.corpora._splits import TRAINING, VALIDATION
-from bpetite.corpora._token_files.token_format import Found
+from bpetite.corpora._token_files.token_format import TokenBlock
 
 _BLOCK_IDS = 1 << 20
 
@@ -43,9 +43,9 @@ def verify(
 ) -> list[str]:
     """Return the problems of a folder of token files, one sentence each; none if all is right.
 
-    Checked are the manifest and the vocabulary, the name, size and CRC-32 of each file, lists of
-    bad documents included, the numbers of documents and ids, every id, and the begin and end token
-    of each document. `tokenizer` is the one that the folder should be of. `deep` encodes the
+    It checks the manifest and the vocabulary; the name, size and CRC-32 of each file, lists of bad
+    documents included; the numbers of documents and ids; every id; and the begin and end token of
+    each document. `tokenizer` is the one that should have made the folder. `deep` encodes the
     sources again and compares the files.
 
     Raises OSError from the system, for example if the folder is not readable.
@@ -60,7 +60,7 @@ class Problem(NamedTuple):
 
     text: str
     documents: tuple[str, ...] = ()
-    """The names of what to remove from a folder, so that `tokenize` puts it right."""
+    """The files to remove from the folder, so that `tokenize` writes them again."""
 
 
 def checked_manifest(folder: Folder) -> Manifest:
@@ -89,7 +89,7 @@ def check_folder(folder: Folder) -> None:
 
 
 def problems_of(folder: Folder, tokenizer: Tokenizer | None, deep: bool) -> Iterator[Problem]:
-    """Yield all problems of a folder; those of its documents alone if one cannot be read."""
+    """Yield all problems of a folder, or only the unreadable documents if there are any."""
     try:
         manifest = folder.read(MANIFEST, Manifest)
         plan = folder.read(PLAN, Plan)
@@ -105,7 +105,7 @@ def problems_of(folder: Folder, tokenizer: Tokenizer | None, deep: bool) -> Iter
     fingerprint = settings.tokenizer.fingerprint
     own = yield from _own_tokenizer(folder, settings)
     if tokenizer is not None and tokenizer.fingerprint != fingerprint:
-        yield Problem(f"the tokenizer is {tokenizer.fingerprint}, the files are of {fingerprint}")
+        yield Problem(f"the tokenizer is {tokenizer.fingerprint}, but {fingerprint} made the files")
     foreign = [*foreign_receipts(plan, receipts)]
     for name, text in foreign:
         yield Problem(text, (name,))
@@ -127,7 +127,7 @@ def problems_of(folder: Folder, tokenizer: Tokenizer | None, deep: bool) -> Iter
     yield from map(Problem, _foreign(folder, manifest))
     if own is None:
         return
-    boundaries: list[int] = []  # of shards that may cut a document, so that only all together tell
+    boundaries: list[int] = []  # if shards may cut a document, only the sum can be checked
     for shard in whole:
         for text in _shard_problems(folder, settings, shard, own, boundaries):
             yield Problem(text, (owners.get(shard.name, MANIFEST),))
@@ -201,7 +201,7 @@ def _unfinished(folder: Folder, missing: str) -> Iterator[str]:
 
 
 def _differences(manifest: Manifest, plan: Plan, receipts: dict[int, Receipt]) -> Iterator[Problem]:
-    """Compare the manifest with the plan and the receipts that it was made of."""
+    """Compare the manifest with the plan and the receipts that it was made from."""
     missing = [number for number in range(len(plan.parts)) if number not in receipts]
     if missing:
         first = receipt_name(missing[0])
@@ -327,7 +327,7 @@ def _shard_problems(
             yield f"{path}: {documents} documents, not {shard.documents}"
 
 
-def _read(folder: Folder, settings: Settings, shard: ShardFacts) -> Iterator[Found]:
+def _read(folder: Folder, settings: Settings, shard: ShardFacts) -> Iterator[TokenBlock]:
     """Yield the documents of a shard. Raises ValueError if its reader would not read it."""
     with storage.on_disk(folder.path, [file.name for file in shard.files]) as local:
         try:
@@ -337,7 +337,7 @@ def _read(folder: Folder, settings: Settings, shard: ShardFacts) -> Iterator[Fou
 
 
 def _frame_problems(
-    path: Path, found: Found, first: int, begin: int | None, end: int | None
+    path: Path, found: TokenBlock, first: int, begin: int | None, end: int | None
 ) -> Iterator[str]:
     """Find the first document that lacks its begin or end token."""
     ids = found.ids
@@ -365,7 +365,7 @@ def _source_problems(
     with tempfile.TemporaryDirectory(dir=scratch) as again:
         for number, receipt in receipts.items():
             try:
-                found = Work(Folder(again), plan, number, plan.parts[number]).done(tokenizer)
+                found = PartWork(Folder(again), plan, number, plan.parts[number]).done(tokenizer)
             except (OSError, ValueError) as error:
                 yield Problem(f"part {number}: its sources cannot be read: {error}")
                 continue
@@ -394,7 +394,7 @@ def first_documents(folder: str | os.PathLike[str], count: int) -> Iterator[str]
 
 
 def _documents(
-    blocks: Iterable[Found], boundary: int | None, begins: bool, boundaries: int
+    blocks: Iterable[TokenBlock], boundary: int | None, begins: bool, boundaries: int
 ) -> Iterator[Sequence[int]]:
     """Yield the ids of each document.
 
@@ -403,7 +403,7 @@ def _documents(
     """
     document = array("I")
     seen = 0
-    found: Found | None = None
+    found: TokenBlock | None = None
     try:
         for found in blocks:
             if found.offsets is not None:

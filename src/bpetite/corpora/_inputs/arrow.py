@@ -21,8 +21,8 @@ from bpetite.corpora._inputs.columns import (
     pyarrow,
 )
 from bpetite.corpora._inputs.parquet import arrow_errors
-from bpetite.corpora._inputs.settings import Settings, Span
-from bpetite.corpora._inputs.source import Source
+from bpetite.corpora._inputs.settings import ReadSettings, Span
+from bpetite.corpora._inputs.source import InputFile
 
 FILE_MAGIC = b"ARROW1"
 STREAM_MAGIC = b"\xff\xff\xff\xff"
@@ -34,8 +34,7 @@ _HEAD_BYTES = 8
 _STREAM_END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
-def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
-    """Yield the documents of a range of record batches, or of a stream."""
+def read(source: InputFile, span: Span, settings: ReadSettings) -> Iterator[Found]:
     is_file = source.peek(len(FILE_MAGIC)) == FILE_MAGIC
     if not is_file or source.compression or not storage.is_file(span.path):
         yield from _read_stream(source, is_file, settings, span.path)
@@ -55,11 +54,11 @@ def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
 
 
 def _check_batches(path: str, count: int) -> None:
-    """Raise DataError if a file has more batches than its footer, which says what is read."""
+    """Raise DataError if a file has more batches than its footer names: pyarrow ignores them."""
     found = 0
     with opened_by_arrow(path, is_mapped=True) as file:
         file.seek(_HEAD_BYTES)
-        # Some writers end without a mark, and the footer follows, which is no message.
+        # Some writers set no end mark, so the footer follows, which is not a message.
         with suppress(pyarrow().ArrowInvalid, OSError):
             for message in pyarrow(".ipc").MessageReader.open_stream(file):
                 found += message.type == "record batch"
@@ -67,7 +66,7 @@ def _check_batches(path: str, count: int) -> None:
         raise DataError("corrupt", detail=f"its footer has {count} of its {found} record batches")
 
 
-def rows_before(path: str, settings: Settings, starts: Sequence[int]) -> list[int]:
+def rows_before(path: str, settings: ReadSettings, starts: Sequence[int]) -> list[int]:
     """Return the number of rows of a file before each of some record batches."""
     with _opened(path, settings.text_field, is_mapped=True) as file:
         batches = (file.get_batch(number) for number in range(max(starts)))
@@ -75,7 +74,9 @@ def rows_before(path: str, settings: Settings, starts: Sequence[int]) -> list[in
     return [rows[start] for start in starts]
 
 
-def _read_stream(source: Source, is_file: bool, settings: Settings, path: str) -> Iterator[Found]:
+def _read_stream(
+    source: InputFile, is_file: bool, settings: ReadSettings, path: str
+) -> Iterator[Found]:
     ipc = pyarrow(".ipc")
     if is_file:
         source.read(_HEAD_BYTES)
@@ -131,7 +132,7 @@ def _with_empty_nulls(column: Any) -> Any:
     return type(column).from_buffers(column.type, len(column), buffers, offset=column.offset)
 
 
-def _last_bytes(source: Source) -> bytes:
+def _last_bytes(source: InputFile) -> bytes:
     """Return the last bytes of a file, after reading all of it."""
     last = b""
     for block in source.blocks(1 << 16):
@@ -140,11 +141,11 @@ def _last_bytes(source: Source) -> bytes:
 
 
 class _Recorded:
-    """A source for pyarrow that records the last bytes read, and an error of the system."""
+    """A file for pyarrow that records the last bytes read, and an error of the system."""
 
     closed = False
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: InputFile) -> None:
         self._source = source
         self.last = b""
         self.error: OSError | None = None
@@ -165,7 +166,7 @@ class _Recorded:
         """Do nothing: a file that is read has nothing to flush."""
 
 
-def spans(path: str, size: int, settings: Settings, part_bytes: int) -> list[Span]:
+def spans(path: str, size: int, settings: ReadSettings, part_bytes: int) -> list[Span]:
     """Return spans of about `part_bytes`, if all batches are of one size."""
     with storage.opened(path) as file:
         if file.read(len(FILE_MAGIC)) != FILE_MAGIC:

@@ -25,7 +25,6 @@ def pyarrow(module: str = "") -> Any:
 
 @contextmanager
 def opened_by_arrow(path: str, is_mapped: bool = False) -> Iterator[Any]:
-    """Open a file for pyarrow."""
     if storage.is_url(path):
         stored = storage.opened(path)
         with errors_of_reads(stored), pyarrow().PythonFile(stored, mode="r") as file:
@@ -44,7 +43,7 @@ def opened_by_arrow(path: str, is_mapped: bool = False) -> Iterator[Any]:
 
 @contextmanager
 def errors_of_reads(file: Any) -> Iterator[None]:
-    """Raise the `error` of a file, if it has one, in place of what pyarrow makes of it."""
+    """Raise the `error` of a file, if it has one, instead of pyarrow's error about it."""
     try:
         yield
     except DataError:
@@ -150,7 +149,6 @@ def _place_of(column: Any) -> tuple[object, ...]:
 
 
 def lengths_of(column: Any) -> Sequence[int]:
-    """Return the number of bytes of each text."""
     pa = pyarrow()
     if pa.types.is_null(column.type) or not len(column):
         return [0] * len(column)
@@ -186,7 +184,6 @@ def _plain(column: Any) -> Any:
 
 
 def is_view(kind: Any) -> bool:
-    """Return whether a column of a type has views of texts."""
     types = pyarrow().types
     return bool(types.is_string_view(kind) or types.is_binary_view(kind))
 
@@ -233,7 +230,7 @@ def _found(path: str, column: Any, first_row: int) -> Found:
 
 
 def _offsets(buffer: Any, is_large: bool, first: int, count: int) -> memoryview:
-    """Return some offsets of a column as 64 bits, without pyarrow.compute, which takes a while."""
+    """Return some offsets of a column as 64 bits; to import pyarrow.compute would be slower."""
     width = 8 if is_large else 4  # the buffer may be longer, by any number of bytes
     offsets = memoryview(buffer).cast("B")[width * first : width * (first + count)]
     return offsets.cast("Q") if is_large else memoryview(array("Q", offsets.cast("i")))

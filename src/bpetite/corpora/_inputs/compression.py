@@ -66,14 +66,13 @@ def is_data_error(error: Exception) -> bool:
 
 
 def _is_of_memory(error: Exception) -> bool:
-    """Return whether an error of a decompressor says that there is too little memory."""
     if type(error) is zlib.error:  # for isal, which needs no more memory, -4 means wrong bytes
         return str(error).startswith("Error -4 ")
     return "Allocation error" in str(error)
 
 
 class _GzipStream:
-    """The bytes of the members of a gzip file, joined. Zeros may stand between members."""
+    """The members of a gzip file, decompressed and joined. Zeros may stand between them."""
 
     def __init__(self, file: io.RawIOBase) -> None:
         self._file = file
@@ -102,7 +101,7 @@ class _GzipStream:
         return 0
 
     def _next_member(self) -> None:
-        """Begin the member behind the current one, if there is one."""
+        """Begin the next member, if there is one."""
         self._input = self._member.unused_data.lstrip(b"\0")
         while not self._input and (data := self._file.read(_READ_BYTES)):
             self._input = data.lstrip(b"\0")

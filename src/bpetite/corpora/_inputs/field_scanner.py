@@ -94,7 +94,6 @@ class FieldScanner:
         return memoryview(data), memoryview(offsets), memoryview(rows), refused
 
     def _take_lines(self, block: memoryview, is_last: bool) -> list[bytes]:
-        """Return the lines that end in a block, with their newlines."""
         pending = self._pending
         length = len(pending)
         pending += block
@@ -151,7 +150,6 @@ _DECODER = json.JSONDecoder(parse_int=_skip_number, parse_float=_skip_number)
 
 
 def _parse(string: str) -> object:
-    """Return the value of JSON; raise ValueError for other text."""
     try:
         return _DECODER.decode(string)
     except RecursionError:
@@ -174,7 +172,7 @@ def _parse_deep(string: str) -> dict[str, object] | None:
     """
     members: dict[str, object] = {}
     name = ""  # of the current member of the outermost object
-    closers: list[str] = []  # those of the open arrays and objects
+    closers: list[str] = []  # of the open arrays and objects
     at = _skip_spaces(string, 0)
     is_object = string.startswith("{", at)
     while True:
@@ -210,7 +208,7 @@ def _parse_deep(string: str) -> dict[str, object] | None:
 
 
 def _read_name(string: str, at: int) -> tuple[str, int]:
-    """Return the name at an index, and the index of the value behind the colon."""
+    """Return the name at an index, and the index of the value after the colon."""
     if not string.startswith('"', at):
         raise ValueError("a name is missing")
     name, at = _DECODER.raw_decode(string, at)
@@ -221,7 +219,6 @@ def _read_name(string: str, at: int) -> tuple[str, int]:
 
 
 def _skip_spaces(string: str, at: int) -> int:
-    """Return the index of the next character that is no white space of JSON."""
     match = _SPACES.match(string, at)
     assert match is not None  # it matches nothing, too
     return match.end()

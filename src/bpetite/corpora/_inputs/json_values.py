@@ -1,6 +1,6 @@
-"""A file of JSON: lines, or one array or object, or several one behind the other.
+"""A file of JSON: lines, or arrays and objects that follow one another.
 
-Python's `json` reads arrays and objects that are not lines, so this is slower than JSON Lines.
+Python's `json` reads values that span several lines, so these are slower than JSON Lines.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from bpetite._corpus import is_json_line, utf8_fault
 from bpetite.corpora._found import BadDocument, DataError, Found, batch_of
 from bpetite.corpora._inputs import jsonl
-from bpetite.corpora._inputs.settings import Settings, Span
-from bpetite.corpora._inputs.source import BLOCK_BYTES, Source
+from bpetite.corpora._inputs.settings import ReadSettings, Span
+from bpetite.corpora._inputs.source import BLOCK_BYTES, InputFile
 
 _WHITE_SPACE = re.compile(r"[ \t\r\n]*")
 
@@ -24,13 +24,12 @@ _MAX_UNFINISHED_CHARACTERS = 16
 _BATCH_BAD_ROWS = 1 << 10
 
 
-def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
-    """Yield the documents of a file: of its lines, or of the objects in its arrays."""
+def read(source: InputFile, span: Span, settings: ReadSettings) -> Iterator[Found]:
     is_lines = is_json_line(source.peek(BLOCK_BYTES))
     return (jsonl.read if is_lines else _values)(source, span, settings)
 
 
-def _values(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
+def _values(source: InputFile, span: Span, settings: ReadSettings) -> Iterator[Found]:
     documents: list[bytes] = []
     rows: list[int] = []
     bad: list[BadDocument] = []
@@ -86,7 +85,7 @@ def _elements(text: _Characters) -> Iterator[object]:
 class _Characters:
     """The characters of a file, read as they are needed."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: InputFile) -> None:
         self._blocks = source.blocks(BLOCK_BYTES)
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._text = ""
@@ -139,7 +138,7 @@ class _Characters:
                 raise DataError("not JSON", self._byte(error.pos), error.msg) from None
             except RecursionError:
                 raise DataError("not JSON", self._byte(self._at), "values nest too deep") from None
-            # A number may go on behind the characters read.
+            # A number may continue after the characters read so far.
             if end < len(self._text) or not self._read():
                 self._value_at, self._at = self._at, end
                 return value

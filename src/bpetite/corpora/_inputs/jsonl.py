@@ -8,12 +8,11 @@ from itertools import pairwise
 from bpetite._corpus import MARK_BYTES, Batch, encoding_hint
 from bpetite.corpora._found import BadDocument, Found
 from bpetite.corpora._inputs.field_scanner import make_field_scanner
-from bpetite.corpora._inputs.settings import Settings, Span
-from bpetite.corpora._inputs.source import BLOCK_BYTES, Source
+from bpetite.corpora._inputs.settings import ReadSettings, Span
+from bpetite.corpora._inputs.source import BLOCK_BYTES, InputFile
 
 
-def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
-    """Yield the documents of the lines that begin in a span of a file."""
+def read(source: InputFile, span: Span, settings: ReadSettings) -> Iterator[Found]:
     scanner = make_field_scanner(settings.text_field)
     hint = "" if span.start else encoding_hint(source.peek(MARK_BYTES))
     first_line: int | None = None
@@ -36,7 +35,7 @@ def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
             yield Found(Batch(data, offsets, rows) if len(rows) else None, bad=bad)
 
 
-def spans(path: str, size: int, _settings: Settings, part_bytes: int) -> list[Span]:
+def spans(path: str, size: int, _settings: ReadSettings, part_bytes: int) -> list[Span]:
     """Return spans of bytes; a line may cross their ends."""
     return spans_by_bytes(path, size, part_bytes)
 
@@ -44,7 +43,7 @@ def spans(path: str, size: int, _settings: Settings, part_bytes: int) -> list[Sp
 # Files of lines
 
 
-def line_blocks(source: Source, span: Span, size: int) -> Iterator[memoryview]:
+def line_blocks(source: InputFile, span: Span, size: int) -> Iterator[memoryview]:
     """Yield the lines that begin in a span of a file, in blocks, each valid until the next.
 
     `source` is open at `first_byte(span)`.
@@ -58,7 +57,7 @@ def line_blocks(source: Source, span: Span, size: int) -> Iterator[memoryview]:
             is_inside = begin > 0
         end = len(block)
         if span.end is not None and offset + end >= span.end:
-            # The last line is the one that has the byte before the end.
+            # The byte before the end belongs to the last line.
             end = find(block, b"\n", max(span.end - 1 - offset, 0)) + 1
         if is_inside and begin < (end or len(block)):
             yield block[begin : end or len(block)]
@@ -79,7 +78,7 @@ def lines_before(path: str, starts: Iterable[int]) -> list[int]:
     """
     found = []
     newlines = offset = 0  # newlines before the offset
-    with Source(path) as source:
+    with InputFile(path) as source:
         blocks = source.blocks(BLOCK_BYTES)
         block = b""
         for start in starts:
@@ -94,10 +93,10 @@ def lines_before(path: str, starts: Iterable[int]) -> list[int]:
     return found
 
 
-def first_row_of(span: Span, settings: Settings) -> int | None:
-    """Return the number of lines before a span, for messages; None if it costs too much.
+def first_row_of(span: Span, settings: ReadSettings) -> int | None:
+    """Return the number of lines before a span, for messages; None if counting costs too much.
 
-    A run that skips bad lines may ask in every span, and would read the file as often.
+    A run that skips bad lines may ask in every span, and each time the file would be read again.
     """
     if not span.start:
         return 0
@@ -108,7 +107,7 @@ def first_line_of(span: Span) -> int:
     """Return the offset in the file of the first line that begins in a span."""
     if not span.start:
         return 0
-    with Source(span.path, first_byte(span)) as source:
+    with InputFile(span.path, first_byte(span)) as source:
         begin = source.offset
         for block in source.blocks(1 << 16):
             data = bytes(block)

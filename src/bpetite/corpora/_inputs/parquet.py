@@ -17,37 +17,42 @@ from bpetite.corpora._inputs.columns import (
     opened_by_arrow,
     pyarrow,
 )
-from bpetite.corpora._inputs.parquet_footer import DICTIONARY_PAGE, Chunk, pages_of, text_chunks
-from bpetite.corpora._inputs.settings import Settings, Span
-from bpetite.corpora._inputs.source import Source
+from bpetite.corpora._inputs.parquet_footer import (
+    DICTIONARY_PAGE,
+    ColumnChunk,
+    pages_of,
+    text_chunks,
+)
+from bpetite.corpora._inputs.settings import ReadSettings, Span
+from bpetite.corpora._inputs.source import InputFile
 
 MAGIC = b"PAR1"
 
 _MAX_BATCH_ROWS = 1 << 16
 
-# More takes more memory, and no less time.
+# A larger value takes more memory and saves no time.
 _READ_BYTES = 1 << 16
 
 # Such a file is read at once. A page that is read from disk takes the memory that its head claims.
 _MAX_BYTES_AT_ONCE = 1 << 23
 
 _MAX_DECODED_BYTES = 1 << 29
-"""What a batch may decode at worst. With less, texts of the web in row groups of 1,000, which are
-all different, would come in smaller batches than now."""
+"""What a batch may decode at worst. A lower bound would make batches smaller even for web texts in
+row groups of 1,000, which are all different."""
 
 _MAX_DELTA_ROWS = 128
-"""Texts that begin as the one before may be stored as their ends alone, however long they are."""
+"""With deltas, a file stores only the end of a text that begins like the one before it, and either
+may be long."""
 
 _MAX_WALKED_BYTES_OF_URL = 1 << 18
-"""A walk over all heads of pages would download a file twice. So of a URL, most is believed."""
+"""To read all heads of pages of a URL would download the file twice, so most are not checked."""
 
 # Encodings, by their numbers in the format.
 _DELTA_BYTE_ARRAY = 7
 _DELTAS = {6, _DELTA_BYTE_ARRAY}
 
 
-def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
-    """Yield the documents of a range of row groups."""
+def read(source: InputFile, span: Span, settings: ReadSettings) -> Iterator[Found]:
     if source.compression or not storage.is_file(span.path):
         # Its metadata is at its end.
         raise DataError("unreadable", detail="Parquet must be a file and not compressed as a whole")
@@ -70,13 +75,13 @@ def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
 
 
 def _columns(
-    stored: Any, file: Any, groups: range, settings: Settings, walked: int
+    stored: Any, file: Any, groups: range, settings: ReadSettings, walked: int
 ) -> Iterator[Any]:
     """Yield the text column of some row groups, in batches of one size, whatever the groups are.
 
-    Small batches stay in the cache. Their size follows from the stored size, which counts a text
-    of a dictionary once. So if rows repeat texts, the column keeps its dictionary; else a batch has
-    fewer rows where it could have many of a dictionary's longest text.
+    Small batches stay in the cache. The number of rows is computed from the stored size, which
+    counts a text of a dictionary once. Rows that repeat texts could therefore make a batch far too
+    large. So their column keeps its dictionary, or the batch has fewer rows.
     """
     with_dictionary = None
     chunks = text_chunks(stored, file.metadata.num_row_groups, settings.text_field)
@@ -100,7 +105,7 @@ def _columns(
             reader, rows = with_dictionary, _MAX_BATCH_ROWS
         elif is_large:
             entry = dictionary
-            # To read the dictionary twice takes no time where the texts are so much more.
+            # The texts are so much larger that reading the dictionary twice costs no time.
             if can_keep and size > 16 * dictionary:
                 first = next(_batches(with_dictionary, 1, group, settings))
                 entry = max(lengths_of(first.dictionary), default=0)
@@ -116,8 +121,7 @@ def _columns(
             raise DataError("corrupt", detail=f"row group {group} has {found} of its {count} rows")
 
 
-def _batches(file: Any, rows: int, group: int, settings: Settings) -> Iterator[Any]:
-    """Yield the text column of a row group."""
+def _batches(file: Any, rows: int, group: int, settings: ReadSettings) -> Iterator[Any]:
     field = settings.text_field
     batches = file.iter_batches(rows, row_groups=[group], columns=[field], use_threads=False)
     for batch in batches:  # it has the fields of structs with this path too
@@ -125,8 +129,6 @@ def _batches(file: Any, rows: int, group: int, settings: Settings) -> Iterator[A
 
 
 class _Sizes(NamedTuple):
-    """The sizes of a column chunk in bytes."""
-
     size: int = 0
     longest: int = 0  # what a text takes at most, or in a page on average
     dictionary: int = 0
@@ -134,7 +136,7 @@ class _Sizes(NamedTuple):
     encodings: frozenset[int] = frozenset()
 
 
-def _sizes_of(stored: Any, chunk: Chunk | None, walked: int) -> _Sizes:
+def _sizes_of(stored: Any, chunk: ColumnChunk | None, walked: int) -> _Sizes:
     """Return the sizes of a column chunk, from the heads of its pages.
 
     A text that is stored as its end is not longer than its page, where the first text is whole.
@@ -156,7 +158,7 @@ def _sizes_of(stored: Any, chunk: Chunk | None, walked: int) -> _Sizes:
     return _Sizes(max(size, chunk.size), longest, dictionary, values, frozenset(encodings))
 
 
-def spans(path: str, _size: int, settings: Settings, part_bytes: int) -> list[Span]:
+def spans(path: str, _size: int, settings: ReadSettings, part_bytes: int) -> list[Span]:
     """Return spans whose text column has about `part_bytes`, uncompressed."""
     with opened_by_arrow(path) as stored, arrow_errors():
         file = _parquet(stored)

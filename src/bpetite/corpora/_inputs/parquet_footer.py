@@ -23,7 +23,7 @@ _STRUCT = 12
 _SIZES = {_TRUE: 0, _FALSE: 0, _BYTE: 1, _DOUBLE: 8}
 
 
-class Chunk(NamedTuple):
+class ColumnChunk(NamedTuple):
     """A column in a row group."""
 
     encodings: list[int]
@@ -34,7 +34,7 @@ class Chunk(NamedTuple):
 
 
 class Page(NamedTuple):
-    """The head of a page. The other data of a column chunk is only told by the footer."""
+    """The head of a page, which limits what pyarrow decodes; the footer only informs."""
 
     kind: int
     size: int  # uncompressed
@@ -45,12 +45,12 @@ class Page(NamedTuple):
 DICTIONARY_PAGE = 2
 
 _HEADS = {0: (5, 2), DICTIONARY_PAGE: (7, 2), 3: (8, 4)}
-"""By kind of page, the field of its own head, and in that, the field of the encoding."""
+"""For each kind of page: the field that holds its own head, and in it the field of the encoding."""
 
 _MIN_HEAD_BYTES, _MAX_HEAD_BYTES = 1 << 10, 1 << 24  # no more than pyarrow reads
 
 
-def text_chunks(stored: Any, groups: int, field: str) -> list[Chunk] | list[None]:
+def text_chunks(stored: Any, groups: int, field: str) -> list[ColumnChunk] | list[None]:
     """Return the text column of each row group of an open file; None if its name is hidden."""
     size = stored.size() - _END.size
     length, _ = _END.unpack(stored.read_at(_END.size, size))
@@ -63,11 +63,8 @@ def text_chunks(stored: Any, groups: int, field: str) -> list[Chunk] | list[None
     return found
 
 
-def pages_of(stored: Any, chunk: Chunk, limit: int) -> Iterator[Page]:
-    """Yield the pages that pyarrow would read of a column chunk, as far as they begin in a limit.
-
-    Their heads limit what pyarrow decodes; the sizes in the footer do not.
-    """
+def pages_of(stored: Any, chunk: ColumnChunk, limit: int) -> Iterator[Page]:
+    """Yield the pages that pyarrow would read of a column chunk, if they begin before a limit."""
     at, end = chunk.start, chunk.start + min(chunk.stored, limit)
     count = values = 0
     while values < chunk.values and at < end:
@@ -77,7 +74,7 @@ def pages_of(stored: Any, chunk: Chunk, limit: int) -> Iterator[Page]:
         at += length
         values += page.values if page.kind != DICTIONARY_PAGE else 0
         count += 1
-        if count > 2 * chunk.values + 9:  # to skip pages takes pyarrow far less time
+        if count > 2 * chunk.values + 9:  # pyarrow skips pages far faster than this does
             raise DataError("corrupt", detail=f"it has {count} pages for {chunk.values} texts")
 
 
@@ -111,7 +108,6 @@ def _page_of(data: bytes) -> tuple[Page, int]:
 
 @contextmanager
 def _errors_in(what: str) -> Iterator[None]:
-    """Turn errors about bytes of Thrift into DataError."""
     try:
         yield
     except (LookupError, StopIteration, RecursionError):
@@ -121,7 +117,7 @@ def _errors_in(what: str) -> Iterator[None]:
 
 
 @lru_cache(maxsize=1)  # the parts of a file follow each other
-def _chunks(footer: bytes, field: str) -> list[Chunk] | None:
+def _chunks(footer: bytes, field: str) -> list[ColumnChunk] | None:
     whole = {}
     for key, at in _fields(footer, 0):
         whole[key] = at
@@ -150,7 +146,7 @@ def _leaf_of(data: bytes, schema: int, name: bytes) -> int | None:
     return None
 
 
-def _chunk_of(data: bytes, group: int, leaf: int) -> Chunk:
+def _chunk_of(data: bytes, group: int, leaf: int) -> ColumnChunk:
     columns = next(at for key, at in _fields(data, group) if key == (1, _LIST))
     column = next(at for number, at in enumerate(_items(data, columns)) if number == leaf)
     found = dict(_fields(data, dict(_fields(data, column))[3, _STRUCT]))
@@ -158,7 +154,9 @@ def _chunk_of(data: bytes, group: int, leaf: int) -> Chunk:
     values, size, stored, start = (_number(data, found[field, _I64]) for field in (5, 6, 7, 9))
     dictionary = _number(data, found[11, _I64]) if (11, _I64) in found else 0
     # Some writers give 0 for no dictionary.
-    return Chunk(encodings, values, size, stored, dictionary if 0 < dictionary < start else start)
+    return ColumnChunk(
+        encodings, values, size, stored, dictionary if 0 < dictionary < start else start
+    )
 
 
 def _fields(data: bytes, at: int) -> Iterator[tuple[tuple[int, int], int]]:

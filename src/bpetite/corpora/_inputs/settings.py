@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple, Protocol
 
 from bpetite.corpora._found import Found
-from bpetite.corpora._inputs.source import BLOCK_BYTES, Source
+from bpetite.corpora._inputs.source import BLOCK_BYTES, InputFile
 from bpetite.corpora._storage import public
 
 Format = Literal["text", "lines", "jsonl", "json", "parquet", "arrow"]
 
 
-class Settings(NamedTuple):
+class ReadSettings(NamedTuple):
     """How to read a corpus; all values are checked."""
 
     format: Format | None = None
@@ -39,7 +39,7 @@ class Span(NamedTuple):
 class Read(Protocol):
     """The function `read` of each module here that reads a format."""
 
-    def __call__(self, source: Source, span: Span, settings: Settings, /) -> Iterator[Found]:
+    def __call__(self, source: InputFile, span: Span, settings: ReadSettings, /) -> Iterator[Found]:
         """Yield the documents of a span of an open file.
 
         Raises DataError if the rest of the file is unreadable.
@@ -49,5 +49,7 @@ class Read(Protocol):
 class Spans(Protocol):
     """The function `spans` of each module here whose files can be divided."""
 
-    def __call__(self, path: str, size: int, settings: Settings, part_bytes: int, /) -> list[Span]:
+    def __call__(
+        self, path: str, size: int, settings: ReadSettings, part_bytes: int, /
+    ) -> list[Span]:
         """Return the spans of a regular file without compression, of about `part_bytes` each."""

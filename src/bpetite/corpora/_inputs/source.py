@@ -27,7 +27,7 @@ _SUFFIXES: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".zstd": "zs
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
-# Other formats, to say what a file is. None of these beginnings is UTF-8, or text of any use.
+# Other formats, so that an error can name them. No useful text begins with these bytes.
 _OTHER_MAGIC = {
     b"BZh": "bzip2",
     b"\xfd7zXZ\0": "xz",
@@ -38,7 +38,7 @@ _OTHER_MAGIC = {
 MAGIC_BYTES = 6
 
 
-class Source:
+class InputFile:
     """An open file, decompressed. `start` is an offset in a file without compression."""
 
     def __init__(self, path: str, start: int = 0) -> None:
@@ -57,7 +57,7 @@ class Source:
         self.offset: int = start
         """The offset of the next byte, after decompression."""
 
-    def __enter__(self) -> Source:
+    def __enter__(self) -> InputFile:
         return self
 
     def __exit__(
@@ -97,7 +97,6 @@ class Source:
         return taken
 
     def _read(self, buffer: memoryview, has_more: bool) -> int:
-        """Read some bytes. An error waits for the next call if the caller `has_more` bytes."""
         if self._error is None:
             try:
                 return self._stream.readinto(buffer)
@@ -108,7 +107,6 @@ class Source:
         return 0
 
     def read(self, size: int = -1) -> bytes:
-        """Return up to `size` bytes, or all."""
         if size < 0:
             return b"".join(map(bytes, self.blocks(BLOCK_BYTES)))
         block = next(self.blocks(size), b"") if size else b""
@@ -134,7 +132,7 @@ def _compression(path: str, raw: _RawFile) -> Compression | None:
     found = compression_of(raw.peek(MAGIC_BYTES))
     named = compression_by_name(path)
     if named not in (None, found):
-        raise DataError(f"no {named} file", 0, "its first bytes are others; see its name")
+        raise DataError(f"no {named} file", 0, "its first bytes do not fit its name; rename it")
     return found
 
 
@@ -172,8 +170,6 @@ def without_suffix(path: str) -> str:
 
 
 class _RawFile(io.RawIOBase):
-    """An open file as it is stored."""
-
     def __init__(self, path: str, start: int) -> None:
         self._path = path
         self._is_standard_input = path == STANDARD_INPUT

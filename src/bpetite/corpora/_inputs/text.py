@@ -9,20 +9,18 @@ from bpetite._corpus import Batch
 from bpetite.corpora import _storage as storage
 from bpetite.corpora._found import BadDocument, DataError, Found, Unit, batch_of, without
 from bpetite.corpora._inputs.jsonl import first_line_of, first_row_of, line_blocks, spans_by_bytes
-from bpetite.corpora._inputs.settings import Settings, Span
-from bpetite.corpora._inputs.source import Source
+from bpetite.corpora._inputs.settings import ReadSettings, Span
+from bpetite.corpora._inputs.source import InputFile
 from bpetite.corpora._inputs.utf8 import unfinished_bytes, utf8_error
 
 
-def read(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
-    """Yield the documents of a file, or of a span of it if a newline ends each document."""
+def read(source: InputFile, span: Span, settings: ReadSettings) -> Iterator[Found]:
     if settings.separator is None:
         return _whole(source, span, settings)
     return _separated(source, span, settings, settings.separator)
 
 
-def _whole(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
-    """Yield the one document of a file."""
+def _whole(source: InputFile, span: Span, settings: ReadSettings) -> Iterator[Found]:
     is_file = storage.is_file(span.path)
     if not settings.has_segments or (settings.skips_bad and not is_file):
         document = bytearray()  # to join blocks would take twice the memory
@@ -31,8 +29,8 @@ def _whole(source: Source, span: Span, settings: Settings) -> Iterator[Found]:
         yield Found(_segment(document))
         return
     if settings.skips_bad:
-        # A document that was found in part could not be taken back. So the file is read twice.
-        with Source(span.path) as first:
+        # A document that turns out to be bad could not be taken back, so the file is read twice.
+        with InputFile(span.path) as first:
             for _ in _checked(first, settings):
                 pass
     for data in _checked(source, settings):
@@ -44,7 +42,7 @@ def _segment(data: bytes | bytearray) -> Batch:
     return Batch(memoryview(data), memoryview(array("Q", (0, len(data)))), range(1))
 
 
-def _checked(source: Source, settings: Settings) -> Iterator[bytes]:
+def _checked(source: InputFile, settings: ReadSettings) -> Iterator[bytes]:
     """Yield the bytes of a file in blocks of whole characters."""
     unfinished = b""
     for block in source.blocks(settings.batch_bytes):
@@ -61,7 +59,9 @@ def _check(data: bytes, offset: int) -> None:
         raise DataError("not UTF-8", offset + error[0], error[1])
 
 
-def _separated(source: Source, span: Span, settings: Settings, separator: bytes) -> Iterator[Found]:
+def _separated(
+    source: InputFile, span: Span, settings: ReadSettings, separator: bytes
+) -> Iterator[Found]:
     """Yield the documents that a separator ends; the last one may lack it."""
     if separator == b"\n":
         blocks = line_blocks(source, span, settings.batch_bytes)
@@ -72,7 +72,7 @@ def _separated(source: Source, span: Span, settings: Settings, separator: bytes)
     for block in blocks:
         searched = max(len(unfinished) - len(separator) + 1, 0)
         unfinished += block
-        # Its time is linear. That of `rfind` is not, where bytes are nearly a long separator.
+        # `rfind` may take quadratic time where the text nearly repeats a long separator.
         if unfinished.find(separator, searched) < 0:
             continue
         data = bytes(unfinished)
@@ -88,7 +88,7 @@ def _separated(source: Source, span: Span, settings: Settings, separator: bytes)
 
 
 def _found(
-    span: Span, data: bytes, documents: list[bytes], settings: Settings, row: int, offset: int
+    span: Span, data: bytes, documents: list[bytes], settings: ReadSettings, row: int, offset: int
 ) -> Found:
     """Return the documents of `data`, which is at an offset in the span."""
     rows = range(row, row + len(documents))
@@ -110,7 +110,7 @@ def _found(
     return Found(without(documents, rows, {*bad}), bad=[*bad.values()])
 
 
-def spans(path: str, size: int, settings: Settings, part_bytes: int) -> list[Span]:
+def spans(path: str, size: int, settings: ReadSettings, part_bytes: int) -> list[Span]:
     """Return spans of bytes if a newline ends each document, or else the file as one span."""
     if settings.separator != b"\n":
         return [Span(path)]

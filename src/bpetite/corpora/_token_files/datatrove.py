@@ -11,10 +11,10 @@ from bpetite.corpora._new_files import NewFiles, in_file_order
 from bpetite.corpora._token_files.raw import documents, mapped, mapped_ids
 from bpetite.corpora._token_files.token_format import (
     ITEM_SIZES,
-    Found,
     Mapped,
     Shard,
     ShardWriter,
+    TokenBlock,
     TokenFormat,
     Tokens,
 )
@@ -66,7 +66,7 @@ class Datatrove(TokenFormat):
     def writer(self, shard: Shard, files: NewFiles) -> ShardWriter:
         return Writer(shard, files)
 
-    def read(self, folder: Path, shard: Shard) -> Iterator[Found]:
+    def read(self, folder: Path, shard: Shard) -> Iterator[TokenBlock]:
         path = folder / f"{shard.name}.ds.index"
         ids = mapped_ids(folder / f"{shard.name}.ds", shard.dtype)
         return documents(ids, path, _offsets(path))
@@ -77,7 +77,6 @@ class Datatrove(TokenFormat):
 
 
 def _index(path: Path) -> memoryview:
-    """Return the bytes of an index."""
     data = mapped(path)
     if len(data) % 8:
         raise ValueError(f"{path}: its size is no multiple of 8 bytes")

@@ -19,10 +19,10 @@ from bpetite.corpora._token_files.raw import (
     mapped_ids,
 )
 from bpetite.corpora._token_files.token_format import (
-    Found,
     Mapped,
     Shard,
     ShardWriter,
+    TokenBlock,
     TokenFormat,
     Tokens,
 )
@@ -35,7 +35,6 @@ _MAGIC_AND_VERSION = {"uint16": (20240520, 1), "uint32": (20240801, 7)}
 
 
 def header(dtype: str, count: int) -> bytes:
-    """Return the header of a file with `count` ids."""
     return struct.pack("<3i", *_MAGIC_AND_VERSION[dtype], count).ljust(HEADER_BYTES, b"\0")
 
 
@@ -71,7 +70,7 @@ class Llmc(TokenFormat):
     def writer(self, shard: Shard, files: NewFiles) -> ShardWriter:
         return Writer(shard, files.create(shard.name + self.extension))
 
-    def read(self, folder: Path, shard: Shard) -> Iterator[Found]:
+    def read(self, folder: Path, shard: Shard) -> Iterator[TokenBlock]:
         return blocks(self.mapped(folder, shard).ids)
 
     def mapped(self, folder: Path, shard: Shard) -> Mapped:

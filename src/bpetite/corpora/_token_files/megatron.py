@@ -20,10 +20,10 @@ from bpetite.corpora._new_files import NewFiles, in_file_order
 from bpetite.corpora._token_files.raw import documents, mapped, mapped_ids
 from bpetite.corpora._token_files.token_format import (
     ITEM_SIZES,
-    Found,
     Mapped,
     Shard,
     ShardWriter,
+    TokenBlock,
     TokenFormat,
     Tokens,
 )
@@ -76,7 +76,7 @@ class Writer(ShardWriter):
 
 
 class Megatron(TokenFormat):
-    """A document of no ids is fine."""
+    """Its readers accept a document without ids."""
 
     name = "megatron"
     extension = ".bin"
@@ -89,7 +89,7 @@ class Megatron(TokenFormat):
     def writer(self, shard: Shard, files: NewFiles) -> ShardWriter:
         return Writer(shard, files)
 
-    def read(self, folder: Path, shard: Shard) -> Iterator[Found]:
+    def read(self, folder: Path, shard: Shard) -> Iterator[TokenBlock]:
         path = folder / f"{shard.name}.idx"
         ids = mapped_ids(folder / f"{shard.name}.bin", shard.dtype)
         return documents(ids, path, _offsets(path, shard))

@@ -11,15 +11,14 @@ import io
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
-from bpetite.corpora._new_files import NewFile, NewFiles
+from bpetite.corpora._new_files import FileObject, NewFiles
 from bpetite.corpora._token_files.raw import documents, mapped_ids
 from bpetite.corpora._token_files.token_format import (
-    Found,
     Mapped,
     Shard,
     ShardWriter,
+    TokenBlock,
     TokenFormat,
     Tokens,
 )
@@ -34,7 +33,7 @@ class Writer(ShardWriter):
         self._tokens = files.create(f"{shard.name}.npy")
         self._table = files.create(f"{shard.name}.csv.gz")
         # Without a time and a name in its header, equal rows give equal files.
-        self._gzip = gzip.GzipFile("", "wb", 6, _Target(self._table), mtime=0)
+        self._gzip = gzip.GzipFile("", "wb", 6, FileObject(self._table), mtime=0)
         self._text = io.TextIOWrapper(self._gzip, "utf-8", "surrogateescape", newline="")
         self._rows = csv.writer(self._text)
         self._count = 0
@@ -54,23 +53,8 @@ class Writer(ShardWriter):
         self._tokens.close()
 
 
-class _Target(io.RawIOBase):
-    """A new file as `gzip` writes to it."""
-
-    def __init__(self, file: NewFile) -> None:
-        self._file = file
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        view = memoryview(data)
-        self._file.write(view)
-        return view.nbytes
-
-
 class Olmo(TokenFormat):
-    """Each document ends with the end-of-text token, by which OLMo's trainer finds it."""
+    """OLMo's trainer finds where a document ends by the end-of-text token."""
 
     name = "olmo"
     extension = ".npy"
@@ -81,7 +65,7 @@ class Olmo(TokenFormat):
     def writer(self, shard: Shard, files: NewFiles) -> ShardWriter:
         return Writer(shard, files)
 
-    def read(self, folder: Path, shard: Shard) -> Iterator[Found]:
+    def read(self, folder: Path, shard: Shard) -> Iterator[TokenBlock]:
         path = folder / f"{shard.name}.csv.gz"
         ids = mapped_ids(folder / f"{shard.name}.npy", shard.dtype)
         return documents(ids, path, _offsets(path))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from array import array
 from collections.abc import Iterator
@@ -10,18 +9,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bpetite.corpora._extra import import_extra
-from bpetite.corpora._new_files import NewFile, NewFiles
+from bpetite.corpora._new_files import FileObject, NewFiles
 from bpetite.corpora._token_files.datatrove import Datatrove
 from bpetite.corpora._token_files.token_format import (
-    Found,
     Mapped,
     Shard,
     ShardWriter,
+    TokenBlock,
     TokenFormat,
     Tokens,
 )
-
-_PURPOSE = "a Parquet file"
 
 COPIES = ".bpetite/opened"
 """Where copies of Parquet files lie that can be mapped."""
@@ -34,16 +31,13 @@ class Writer(ShardWriter):
     """Collects ids for a row group, and writes it."""
 
     def __init__(self, shard: Shard, files: NewFiles) -> None:
-        arrow, parquet = (
-            import_extra("pyarrow", _PURPOSE),
-            import_extra("pyarrow.parquet", _PURPOSE),
-        )
+        arrow, parquet = _modules()
         self._arrow = arrow
         self._type = arrow.list_(arrow.field("item", arrow.type_for_alias(shard.dtype)))
         self._schema = arrow.schema([arrow.field("input_ids", self._type, nullable=False)])
         self._file = files.create(f"{shard.name}.parquet")
         self._writer = parquet.ParquetWriter(
-            _Target(self._file),
+            FileObject(self._file),
             self._schema,
             compression="zstd",
             use_dictionary=False,
@@ -76,23 +70,6 @@ class Writer(ShardWriter):
         self._batches, self._bytes = [], 0
 
 
-class _Target(io.RawIOBase):
-    """A new file as pyarrow writes to it."""
-
-    def __init__(self, file: NewFile) -> None:
-        self._file = file
-
-    def writable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._file.bytes
-
-    def write(self, data: Any) -> int:
-        self._file.write(memoryview(data))
-        return len(data)
-
-
 class Parquet(TokenFormat):
     """Each row is a document."""
 
@@ -104,11 +81,8 @@ class Parquet(TokenFormat):
     def writer(self, shard: Shard, files: NewFiles) -> ShardWriter:
         return Writer(shard, files)
 
-    def read(self, folder: Path, shard: Shard) -> Iterator[Found]:
-        arrow, parquet = (
-            import_extra("pyarrow", _PURPOSE),
-            import_extra("pyarrow.parquet", _PURPOSE),
-        )
+    def read(self, folder: Path, shard: Shard) -> Iterator[TokenBlock]:
+        arrow, parquet = _modules()
         path = folder / f"{shard.name}.parquet"
         try:
             with (
@@ -125,7 +99,7 @@ class Parquet(TokenFormat):
                     ids = column.values.slice(offsets[0], offsets[-1] - offsets[0])
                     if column.null_count or ids.null_count:
                         raise ValueError(f"{path}: a document or an id is null")
-                    yield Found(_integers(ids), [offset - offsets[0] for offset in offsets])
+                    yield TokenBlock(_integers(ids), [offset - offsets[0] for offset in offsets])
         except MemoryError:  # pyarrow's is an ArrowException too
             raise
         except (OSError, arrow.ArrowException, KeyError) as error:
@@ -149,6 +123,11 @@ class Parquet(TokenFormat):
             finally:
                 files.discard()
         return Datatrove().mapped(folder, copy)
+
+
+def _modules() -> tuple[Any, Any]:
+    arrow = import_extra("pyarrow", "a Parquet file")
+    return arrow, import_extra("pyarrow.parquet", "a Parquet file")
 
 
 def _integers(ids: Any) -> memoryview:

@@ -13,10 +13,10 @@ from typing import Any
 from bpetite.corpora._new_files import NewFile, NewFiles, in_file_order
 from bpetite.corpora._token_files.token_format import (
     ITEM_SIZES,
-    Found,
     Mapped,
     Shard,
     ShardWriter,
+    TokenBlock,
     TokenFormat,
     Tokens,
 )
@@ -30,8 +30,6 @@ _NO_HANDLE: dict[str, Any] = {} if KEEPS_HANDLES or os.name == "nt" else {"track
 
 
 class RawWriter(ShardWriter):
-    """Appends ids to one file."""
-
     def __init__(self, file: NewFile) -> None:
         self.file = file
 
@@ -51,33 +49,35 @@ class RawFormat(TokenFormat):
     def writer(self, shard: Shard, files: NewFiles) -> ShardWriter:
         return RawWriter(files.create(shard.name + self.extension))
 
-    def read(self, folder: Path, shard: Shard) -> Iterator[Found]:
+    def read(self, folder: Path, shard: Shard) -> Iterator[TokenBlock]:
         return blocks(mapped_ids(folder / (shard.name + self.extension), shard.dtype))
 
     def mapped(self, folder: Path, shard: Shard) -> Mapped:
         return Mapped(mapped_ids(folder / (shard.name + self.extension), shard.dtype), None)
 
 
-def blocks(ids: memoryview) -> Iterator[Found]:
+def blocks(ids: memoryview) -> Iterator[TokenBlock]:
     """Yield ids of a file without boundaries, a bounded number at a time."""
     for start in range(0, len(ids), _BLOCK_IDS):
-        yield Found(in_file_order(ids[start : start + _BLOCK_IDS]), None)
+        yield TokenBlock(in_file_order(ids[start : start + _BLOCK_IDS]), None)
 
 
-def documents(ids: memoryview, path: Path, batches: Iterable[Sequence[int]]) -> Iterator[Found]:
+def documents(
+    ids: memoryview, path: Path, batches: Iterable[Sequence[int]]
+) -> Iterator[TokenBlock]:
     """Yield the ids of documents by their offsets in all ids of a file, which come in batches."""
     end = 0
     for offsets in batches:
         start, end = offsets[0], offsets[-1]
         if end > len(ids) or any(first > last for first, last in pairwise(offsets)):
-            raise ValueError(f"{path}: its documents do not fit the {len(ids)} ids beside it")
-        yield Found(in_file_order(ids[start:end]), [offset - start for offset in offsets])
+            raise ValueError(f"{path}: its offsets do not fit the {len(ids)} ids of the shard")
+        yield TokenBlock(in_file_order(ids[start:end]), [offset - start for offset in offsets])
     if end != len(ids):
         raise ValueError(f"{path}: its documents end at id {end}, not at {len(ids)}")
 
 
 def mapped_ids(path: Path, dtype: str, header_bytes: int = 0) -> memoryview:
-    """Return the ids of a file behind its header, without loading it, in the file's byte order."""
+    """Map the ids that follow the header of a file, in the file's byte order."""
     data = mapped(path)[header_bytes:]
     if len(data) % ITEM_SIZES[dtype]:
         raise ValueError(f"{path}: its size does not fit {dtype} ids")
@@ -85,7 +85,6 @@ def mapped_ids(path: Path, dtype: str, header_bytes: int = 0) -> memoryview:
 
 
 def mapped(path: Path) -> memoryview:
-    """Return the bytes of a file without loading it."""
     if os.path.getsize(path) == 0:
         return memoryview(b"")
     with open(path, "rb") as file:

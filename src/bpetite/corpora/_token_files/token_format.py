@@ -40,7 +40,7 @@ class Tokens(NamedTuple):
         )
 
 
-class Found(NamedTuple):
+class TokenBlock(NamedTuple):
     """Documents that a shard has."""
 
     ids: memoryview
@@ -49,13 +49,13 @@ class Found(NamedTuple):
 
 
 class Mapped(NamedTuple):
-    """A shard that is mapped, not loaded, and where its documents end if its files say so."""
+    """A shard that is mapped into memory, and where its documents end if its files say so."""
 
     ids: memoryview
     ends: memoryview | None
     """Where each document but the last ends, counted in units; None if not stored."""
     units: int = 1
-    """The units of an id."""
+    """How many units an id has."""
 
 
 class Shard(NamedTuple):
@@ -90,7 +90,7 @@ class TokenFormat(ABC):
     keeps_empty: ClassVar[bool]
     """Whether its readers take a document without text."""
     begins_documents: ClassVar[bool] = False
-    """Whether its readers expect the end-of-text token before each document, not behind it."""
+    """Whether its readers expect the end-of-text token before each document, not after it."""
     max_shard_ids: ClassVar[int | None] = None
     """The most ids that its readers take in a file; None without a bound."""
     cuts_documents: ClassVar[bool] = False
@@ -107,7 +107,7 @@ class TokenFormat(ABC):
         """Return a writer of a new shard."""
 
     @abstractmethod
-    def read(self, folder: Path, shard: Shard) -> Iterator[Found]:
+    def read(self, folder: Path, shard: Shard) -> Iterator[TokenBlock]:
         """Yield the documents of a shard, some at a time, as its reader finds them.
 
         Raises ValueError if a file is not what its reader expects.
