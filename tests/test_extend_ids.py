@@ -43,9 +43,9 @@ def test_the_last_piece_goes_on_with_the_text(ids: list[int], text: Any, rest: l
 @pytest.mark.parametrize(
     ("ids", "text", "position", "reason"),
     [
-        ([256, 32], "ab", 1, "is not that of its text with the added text"),
-        ([257, 97], "b", 1, "is not that of its text with the added text"),
-        ([257, 97, 98], " x", 1, "is not that of its text with the added text"),
+        ([256, 32], "ab", 1, "would change with the added text"),
+        ([257, 97], "b", 1, "would change with the added text"),
+        ([257, 97, 98], " x", 1, "would change with the added text"),
         ([256, 257, *"🙂".encode()[:2]], "ab", 2, "has bytes that are not UTF-8"),
     ],
 )

@@ -50,9 +50,7 @@ def test_flush_counts_the_characters_it_returns() -> None:
 def test_a_state_after_a_stop_of_another_stream_is_refused() -> None:
     stream = BYTES.decode_stream(stop="a")
     stream.step(97)
-    with pytest.raises(
-        ValueError, match="'stop_reason' is 'a', at which this stream does not stop"
-    ):
+    with pytest.raises(ValueError, match="is 'a', which this stream does not stop at"):
         DecodeStream.from_state(BYTES, {**stream.to_state(), "stop": ["zz"]})
 
 

@@ -609,8 +609,11 @@ CUSTOM = decoders.Decoder.custom(OwnDecoder())
     [
         (None, "None cannot be streamed: tokens are joined with spaces"),
         (decoders.WordPiece(), "WordPiece cannot be streamed: it puts spaces between words"),
-        (decoders.BPEDecoder(), "BPEDecoder cannot be streamed: the end of a word is a space, but"),
-        (decoders.CTC(), "CTC cannot be streamed: tokens that are repeated are one"),
+        (
+            decoders.BPEDecoder(),
+            "BPEDecoder cannot be streamed: it ends each word with a space, but",
+        ),
+        (decoders.CTC(), "CTC cannot be streamed: it drops repeated tokens"),
         (decoders.Replace(REGEX, "b"), "Replace cannot be .*: its pattern is a regular expression"),
         (decoders.Strip(" ", 0, 1), "Strip cannot be streamed: the end of the text is not known"),
         (CUSTOM, "Decoder.custom cannot be streamed: it cannot be described"),

@@ -49,7 +49,7 @@ class DecodeStreamBatch(Generic[K]):
 
     @takes_options
     def __init__(self, tokenizer: MakesStreams, **options: Unpack[StreamOptions]) -> None:
-        # An iterator can be read once, and each stream reads its options.
+        # Each stream reads its options, so an iterator must become a tuple.
         lists = {name: [*each] for name, each in options.items() if isinstance(each, Iterator)}
         self._options = cast(StreamOptions, options | lists)
         tokenizer.decode_stream(**self._options)  # wrong options raise here, not at the first step
@@ -59,8 +59,8 @@ class DecodeStreamBatch(Generic[K]):
     def step(self, ids: Mapping[K, Ids]) -> dict[K, str]:
         """Return the text of `DecodeStream.step` for each key.
 
-        Raises KeyError if a key has no stream; no other stream has then made its step. Raises
-        DecodeStreamBatchError if some streams raise; it has the results of the others.
+        Raises KeyError, before any stream makes its step, if a key has no stream. Raises
+        DecodeStreamBatchError, which has the results of the other streams, if some streams raise.
         """
         return self._each("step", ids)
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, Protocol
 from bpetite._vocabulary import TokenTable, as_id
 
 Pending = Hashable
-"""What a byte decoder keeps of the tokens so far. b"" is nothing, once the text has begun. Every
-other value is truthy, and not None."""
+"""What a byte decoder remembers of the tokens so far. b"" stands for nothing, once the text has
+begun; all other values are truthy."""
 
 # The proper prefixes of a valid character, at the end of some bytes (The Unicode Standard,
 # table 3-7, "Well-Formed UTF-8 Byte Sequences"). E0 80 and ED A0 begin no character, so they do
@@ -39,7 +39,7 @@ _REPLACEMENT = "\ufffd"
 # however long the run is.
 _SEGMENT_BYTES = 64
 
-# A run of one character is common, so its transitions are cached. A longer one hardly recurs.
+# A run of one character is common, so its transitions are cached. A longer run hardly ever recurs.
 _MAX_CACHED_RUN_BYTES = 4
 
 
@@ -59,7 +59,7 @@ def strip_start(text: str, character: str, limit: int) -> str:
 
 
 class ByteDecoder(Protocol):
-    """Makes text of tokens, one by one. All it knows of earlier tokens is a `Pending` value."""
+    """Turns tokens into text, one by one. It knows earlier tokens only by a `Pending` value."""
 
     @property
     def initial(self) -> Pending:
@@ -78,14 +78,14 @@ class ByteDecoder(Protocol):
         """Return the text of what is pending at the end; raises as `decode` does."""
 
     def to_parts(self, pending: Any) -> tuple[bytes, str]:
-        """Return the pending bytes, and in a few words what else there is; mostly nothing."""
+        """Return the pending bytes, and any other decoder state as a short string, usually ""."""
 
     def from_parts(self, data: bytes, decoder_state: str) -> Pending:
-        """Return what `to_parts` was given; ValueError for parts that it never returns."""
+        """Return the value with these parts; ValueError if `to_parts` never returns them."""
 
 
 class Utf8Decoder:
-    """The decoder of tokens that are bytes, cut anywhere; `errors` is for those not UTF-8.
+    """The decoder of tokens that are any bytes; `errors` says what becomes of bytes not UTF-8.
 
     The beginning of a character is pending: 0 to 3 bytes.
     """
@@ -132,7 +132,7 @@ class Run:
     They are linked segments of whole characters, and the last bytes.
     """
 
-    before: tuple[Any, str] | None  # the last segment, and the link to those before it
+    before: tuple[Any, str] | None  # the link to earlier segments, and the last segment
     last: bytes
     size: int  # of the whole run, in bytes
 
@@ -155,8 +155,8 @@ _BROKEN = "broken"  # a run that is not UTF-8: each further byte of it is one U+
 class ByteRunDecoder:
     """The decoder of vocabularies with byte fallback, as `tokenizers` decodes them.
 
-    Byte tokens in a row are one text or, if that is not UTF-8, one U+FFFD each. So a run waits for
-    a token behind it, as bytes or, if it is long, as a `Run`. All other tokens are text.
+    Byte tokens in a row are one text or, if that is not UTF-8, one U+FFFD each. So a run is kept
+    until another token follows: as bytes or, if it is long, as a `Run`. Other tokens are text.
     """
 
     utf8: Utf8Decoder
@@ -229,16 +229,17 @@ def _start_of(pending: Pending) -> _TextStart:
 
 
 def is_cacheable(pending: Pending) -> bool:
-    """Return whether this is pending in many streams, so that transitions are cached."""
+    """Return whether this is so common that its transitions are cached."""
     return not isinstance(_start_of(pending).inner, Run)
 
 
 @dataclass(eq=False)
 class TextStartDecoder:
-    """The decoder of vocabularies whose text begins in its own way; a prompt is a beginning too.
+    """The decoder of vocabularies that treat the start of a text in a special way.
 
-    `first_bytes_of` has the bytes of a token as the first of all, if they differ. Where text
-    begins, up to `strips` times `character` is stripped. `inner` decodes all later text.
+    `first_bytes_of` has the bytes of a token as the first of all, if they differ. At the start of
+    the text, up to `strips` times `character` is stripped. `inner` decodes all later text. If there
+    is a prompt, the text starts with it.
     """
 
     inner: ByteDecoder
@@ -254,7 +255,7 @@ class TextStartDecoder:
 
     def after_prompt(self, prompt_ids: Sequence[int]) -> Pending:
         pending = self.inner.after_prompt(prompt_ids)
-        # Read from the end, where most prompts have text, to the beginning only if they have none.
+        # It is read from its end: most prompts have text there, so the rest need not be read.
         enough = self.strips * len(self.character.encode("utf-8")) + 3
         tokens: list[bytes] = []
         size = 0

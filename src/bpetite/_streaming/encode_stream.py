@@ -35,7 +35,7 @@ class MakesEncodeStreams(Protocol):
 
 
 class TextSource(NamedTuple):
-    """What the streams of one tokenizer share if they have the same options."""
+    """The data that all streams of one tokenizer with the same options share."""
 
     tokenizer: MakesEncodeStreams
     options: Mapping[str, Any]
@@ -53,7 +53,7 @@ class TextSource(NamedTuple):
     """Yields the text before each literal of a trusted segment, and the literal; None at the end"""
 
     def encode(self, data: bytes, ordinary: int, start: int) -> tuple[list[int], int]:
-        """Return the ids of UTF-8 in whose first `ordinary` bytes no literal counts.
+        """Return the ids of UTF-8; in its first `ordinary` bytes, no literal counts.
 
         The second value says where the text after it begins: SEGMENT or INSIDE.
         """
@@ -74,15 +74,17 @@ class EncodeStream:
 
     `Tokenizer.encode_stream` makes a stream. All steps and `flush()`, joined, are the result of
     `encode` for the joined text. Returned ids never change, whatever text follows. The stream
-    keeps back the text behind the last place where a token ends in any case: usually a word. A
-    step costs as much as its own text and the pending text, however long the text before is.
+    keeps back the text after the last safe split, a place where a token ends in any case: usually
+    it keeps back a word. A step costs as much as its own text and the pending text, however long
+    the text before is.
 
-    Such places follow from the pattern. With a pattern that only `regex` can follow, they are the
-    ends of special literals alone, so `pending` grows up to the whole text. With a vocabulary that
-    normalizes text (form C), `pending` begins at white space or behind a special literal.
+    Where safe splits are depends on the pattern. With a pattern that only `regex` can follow, they
+    are the ends of special literals alone, so `pending` may grow to the whole text. With a
+    vocabulary that normalizes text to form C, `pending` begins at white space or after a special
+    literal.
 
     A step with segments is for prompts with untrusted text, as in `encode_parts`: a literal counts
-    only in one `Trusted` segment. Steps with a text that follow each other are one such segment.
+    only within one `Trusted` segment. Successive steps with a text are one such segment.
 
     A stream belongs to one thread at a time.
 
@@ -96,7 +98,7 @@ class EncodeStream:
 
     __slots__ = (
         "_literals_searched", "_ordinary", "_pending", "_prefix_ids",
-        "_searched", "_size", "_source", "_start", "_unfinished",
+        "_size", "_source", "_start", "_unfinished",
     )  # fmt: skip
 
     def __init__(self, source: TextSource, /) -> None:
@@ -110,13 +112,13 @@ class EncodeStream:
         prefix_ids, pending = self._source.frame[0], bytearray()
         # Ctrl-C comes at calls, and here are none: it finds all fields old, or all new.
         self._prefix_ids = prefix_ids  # none after the first step
-        self._pending = pending  # more bytes may follow, from a step that Ctrl-C ended
-        self._size = self._ordinary = 0  # of the pending text, and its part without literals
+        self._pending = pending  # after `_size`, it may have bytes of a step that Ctrl-C ended
+        self._size = 0  # the pending text has no split up to here
+        self._ordinary = 0  # up to here, no literal counts
+        self._literals_searched = 0  # up to here, no literal is complete
         # The bytes at its end that begin a character. If the stream replaces what is not Unicode,
         # they follow the pending text instead, and may be a high surrogate, which is a `str`.
         self._unfinished: Any = b""
-        # The offsets up to which it has no split, and no literal that is complete.
-        self._searched = self._literals_searched = 0
         self._start = TEXT  # where the pending text begins
 
     def step(self, text: Text | Iterable[str]) -> list[int]:
@@ -125,7 +127,7 @@ class EncodeStream:
         `text` is a `str`, or UTF-8 in a buffer of bytes, which may end inside a character. Or it is
         segments as in `encode_parts`, whose literals count if `allowed_special` has them.
 
-        Raises the errors of `encode`, or for segments those of `encode_parts`. The position in a
+        Raises the errors of `encode`, or of `encode_parts` for segments. The position in a
         UnicodeDecodeError counts from the first byte of the step, or of the character that an
         earlier step has begun. The stream is then as it was before the step.
         """
@@ -165,11 +167,11 @@ class EncodeStream:
         searched: int,
         start: int,
     ) -> None:
-        """Take a new pending text, in which literals are found up to `searched`."""
+        """Take a new pending text, which has been searched for literals up to `searched`."""
         # As in `reset`, no call comes between the fields.
         self._prefix_ids = ()
         self._pending = rest
-        self._size = self._searched = size
+        self._size = size
         self._ordinary = ordinary
         self._unfinished = begun
         self._literals_searched = searched
@@ -182,7 +184,7 @@ class EncodeStream:
         raise_in_part(segments)
         pending = self.pending
         text = (replaced(pending) if source.replaces else pending.decode()).encode()
-        # No literal of the text before goes on in the segments.
+        # No literal begins in the text before and ends in the segments.
         texts = [text[: self._ordinary].decode()]
         ids = [*self._prefix_ids]
         for segment in (Trusted(text[self._ordinary :].decode()), *segments):
@@ -206,7 +208,7 @@ class EncodeStream:
     def _final_end(self, pending: bytearray) -> tuple[int, int]:
         """Return where the final text ends, and up to where literals are found."""
         splitter = self._source.splitter
-        end = splitter.last_split(pending, self._searched)
+        end = splitter.last_split(pending, self._size)
         literal_end, searched = splitter.last_literal_end(
             pending, max(end, self._literals_searched, self._ordinary)
         )
@@ -237,16 +239,11 @@ class EncodeStream:
         return pending + (replaced(begun).encode() if isinstance(begun, str) else begun)
 
     def copy(self) -> EncodeStream:
-        """Return a stream that goes on from here by itself; the cost is that of `pending`."""
-        other = EncodeStream(self._source)
+        """Return a stream that continues from here on its own. `pending` is copied."""
+        other, searched = EncodeStream(self._source), self._literals_searched
+        pending, begun = self._pending[: self._size], self._unfinished
+        other._keep(pending, self._size, self._ordinary, begun, searched, self._start)
         other._prefix_ids = self._prefix_ids
-        other._pending = self._pending[: self._size]
-        other._size = self._size
-        other._ordinary = self._ordinary
-        other._unfinished = self._unfinished
-        other._searched = self._searched
-        other._start = self._start
-        other._literals_searched = self._literals_searched
         return other
 
     __copy__ = copy
@@ -268,7 +265,7 @@ class EncodeStream:
 def _checked_end(data: bytes) -> bytes:
     """Return the bytes at the end of UTF-8 that begin a character.
 
-    Raises UnicodeDecodeError if no bytes behind `data` make it UTF-8.
+    Raises UnicodeDecodeError if `data` is not the beginning of UTF-8.
     """
     try:
         data.decode()
@@ -281,9 +278,9 @@ def _checked_end(data: bytes) -> bytes:
 
 
 def _replaced_start(begun: str | bytes, text: Text) -> tuple[bytes, str | bytes]:
-    """Return the UTF-8 of what waited and a text, as `replaced` has it, and what waits now.
+    """Return the UTF-8 of what waited and of a text, as `replaced` has it, and what waits now.
 
-    A high surrogate waits, or bytes that begin a character.
+    Either a high surrogate or bytes that begin a character may wait.
     """
     end: str | bytes
     if isinstance(text, str):
@@ -314,10 +311,6 @@ def _unpickled(
     start: int,
 ) -> EncodeStream:
     stream = tokenizer.encode_stream(**options)
+    stream._keep(bytearray(pending), len(pending), ordinary, begun, 0, start)
     stream._prefix_ids = prefix_ids
-    stream._pending += pending
-    stream._size = len(pending)
-    stream._unfinished = begun
-    stream._ordinary = ordinary
-    stream._start = start
     return stream

@@ -16,14 +16,12 @@ class StreamEvent:
     """What one push of ids did to a stream: its text, its tokens, and whether the stream ended.
 
     `pieces` is the text that became complete: each tag is a `Tag` of its own. `tokens` has the ids
-    that were read, with the offsets of their text; ids behind the end are not read. `ids_read` is
-    the number of ids so far, the last of them a stop id, the end of a stop string or the last of
-    `max_tokens`.
+    that were read, with the offsets of their text; ids after the end are not read. `ids_read` is
+    the number of ids so far.
 
-    The last event, and no other, has a `finish_reason`: "stop" after a stop, and "length" after
-    `max_tokens` ids or when the source of the ids ended first. `stop_reason` is then the stop
-    string or the stop id, or None. Its pieces end with the text of `flush`, which belongs to no
-    token.
+    Only the last event has a `finish_reason`: "stop" after a stop, and "length" after `max_tokens`
+    ids or when the source of the ids ended first. `stop_reason` is then the stop string or the stop
+    id, or None. Its pieces end with the text of `flush`, which belongs to no token.
 
     >>> from bpetite import Tokenizer
     >>> stream = Tokenizer.train("", 256).decode_stream(stop_ids=0)
@@ -88,6 +86,6 @@ def _token(mode: Watching, id: int, start: int, pieces: tuple[str, ...]) -> Toke
 
 def flush_event(mode: Watching) -> StreamEvent:
     """End the text, and return the event of the end."""
-    ids_read = mode.ids_read  # before the text ends, which resets it
+    ids_read = mode.ids_read  # the end of the text resets it
     pieces = tuple(mode.flush_pieces())
     return StreamEvent(pieces, (), ids_read, mode.finish_reason or "length", mode.stop_reason)

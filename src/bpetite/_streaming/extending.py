@@ -20,7 +20,7 @@ _FIRST_TAIL_IDS = 16
 class ExtendIdsError(ValueError):
     """Ids cannot stay as they are before an added text; `Tokenizer.extend_ids` raises this.
 
-    `position` is the index of the first id that would be another one.
+    `position` is the index of the first id that would change.
     """
 
     def __init__(self, position: int, reason: str) -> None:
@@ -47,7 +47,7 @@ class _Tail(NamedTuple):
 
 
 class Extender:
-    """Finds the ids that follow the ids of one vocabulary with a text.
+    """Finds the ids of a text that is added to ids of one vocabulary.
 
     `splitter` finds splits of text in which no literal is special.
     """
@@ -85,7 +85,7 @@ class Extender:
             given = tail[index:]
             if canonical[: len(given)] == given:
                 return canonical[len(given) :]
-        # Ids before the last piece need not be canonical.
+        # The ids before the last piece may differ from those that `encode` would give.
         before, size = self._before_last_piece(canonical, data[start:])
         index = bisect_left(offsets, start + size)
         if not offsets[index:] or offsets[index] > start + size:
@@ -95,7 +95,7 @@ class Extender:
             return expected[len(given) :]
         pairs = enumerate(zip(given, expected, strict=False))
         same = next((number for number, (one, two) in pairs if one != two), len(expected))
-        raise ExtendIdsError(first + index + same, "is not that of its text with the added text")
+        raise ExtendIdsError(first + index + same, "would change with the added text")
 
     def _encoded(self, segments: list[str]) -> list[int]:
         ids: list[int] = self._encoder.encode_parts(segments, 0)[0]
@@ -118,7 +118,7 @@ class Extender:
             size *= 4
 
     def _before_last_piece(self, ids: list[int], data: bytes) -> tuple[int, int]:
-        """Return the number of ids before the piece that has the last byte of `data`, and of bytes.
+        """Return how many ids, and how many bytes, come before the last piece of `data`.
 
         The text of `ids` begins with `data`. If pieces are not parts of this text, both are 0.
         """

@@ -1,8 +1,8 @@
 """Read tokenizers of tiktoken, tokenizers and transformers, as far as streams need them.
 
 This module imports none of these libraries: a user who has a tokenizer has imported its library.
-The library's own description of its decoder gives the rules of decoding. An unknown rule is
-refused, and so is a rule by which a token's text depends on later tokens.
+The rules of decoding come from the library's own description of its decoder. An unknown rule is
+refused, as is a rule that makes the text of a token depend on later tokens.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bpetite._streaming.tables import TokenSource
 from bpetite._unicode.byte_characters import to_bytes
 from bpetite._vocabulary import TokenTable, as_id, check_id_range, lazy_property
 
-Source = Mapping[int, bytes] | object
+ForeignVocabulary = Mapping[int, bytes] | object
 """A mapping of ids to bytes, a tiktoken.Encoding, a tokenizers.Tokenizer or a fast tokenizer of
 transformers."""
 
@@ -33,8 +33,8 @@ _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2}|\+[0-9A-Fa-f])>")
 
 _REASONS = {
     "WordPiece": "it puts spaces between words and takes some out again",
-    "BPEDecoder": "the end of a word is a space, but not behind the last token",
-    "CTC": "tokens that are repeated are one",
+    "BPEDecoder": "it ends each word with a space, but not the last one",
+    "CTC": "it drops repeated tokens",
 }
 
 
@@ -47,7 +47,7 @@ class ForeignTokens:
     """
 
     bytes_of: Mapping[int, bytes]
-    skipped_ids: frozenset[int] = frozenset()  # those of special tokens
+    skipped_ids: frozenset[int] = frozenset()  # of special tokens
     byte_ids: frozenset[int] = frozenset()  # of byte tokens that are decoded in runs
     first_bytes_of: Mapping[int, bytes] = field(default_factory=dict)  # see TextStartDecoder
     strips: int = 0
@@ -74,7 +74,7 @@ class ForeignTokens:
         specials = frozenset(map(as_id, special_ids))
         for id in sorted(specials - bytes_of.keys()):
             raise ValueError(
-                f"the special id {id} has no bytes in the vocabulary: give it those of its literal"
+                f"the special id {id} has no bytes in the vocabulary; add the bytes of its literal"
             )
         return cls(dict(bytes_of), specials)
 
@@ -84,7 +84,7 @@ class ForeignTokens:
         table = TokenTable(self.bytes_of)
         for id in self.byte_ids:
             if id < len(table.text_of):
-                table.text_of[id] = None  # no text before its run has ended
+                table.text_of[id] = None  # its text depends on the rest of its run
         return table
 
     @lazy_property
@@ -102,7 +102,7 @@ class ForeignTokens:
         """Return the byte decoder of one of the tables."""
         skipped = frozenset() if table is self.tokens else self.skipped_ids
         utf8 = Utf8Decoder(table, errors)
-        # To replace a whole run is a way to replace. Other errors are for single bytes.
+        # Only "replace" applies to whole runs; the other values of `errors` are for single bytes.
         in_runs = self.byte_ids and errors == "replace"
         inner: ByteDecoder = ByteRunDecoder(utf8, self.byte_ids, skipped) if in_runs else utf8
         if not (self.first_bytes_of or self.strips):
@@ -120,7 +120,7 @@ class ForeignTokens:
 
 
 def source_of(
-    vocabulary: Source, special_ids: Iterable[int], *, buffer_byte_runs: bool
+    vocabulary: ForeignVocabulary, special_ids: Iterable[int], *, buffer_byte_runs: bool
 ) -> TokenSource:
     """Return the source of a vocabulary's streams.
 
@@ -142,7 +142,7 @@ def source_of(
             f"got {type(vocabulary).__name__}"
         )
     if [*special_ids]:
-        raise ValueError(f"special_ids are for a mapping: {library} knows those of its tokenizer")
+        raise ValueError(f"special_ids are for a mapping; leave them out: {library} knows its own")
     if library == "tiktoken":
         return _of_tiktoken(vocabulary).source()
     tokenizer: Any = vocabulary
@@ -186,7 +186,7 @@ def _backend(tokenizer: Any) -> Any:
             )
     forced = "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output"
     ignored = (
-        hasattr(tokenizer, forced)  # a version that cleans up no text of BPE but by this
+        hasattr(tokenizer, forced)  # a version that cleans up text of BPE only if this is set
         and not getattr(tokenizer, forced)
         and type(tokenizer.backend_tokenizer.model).__name__ == "BPE"
     )
@@ -245,9 +245,10 @@ class _Texts:
 
     def __init__(self, string_of: Mapping[int, str]) -> None:
         self._ids = [*string_of]
-        self._texts = [[*string_of.values()]]  # and behind it, if they differ, as the first token
-        self._byte_rule = ""  # the rule that makes bytes of strings
-        self._is_joined = False  # whether the tokens are one text already
+        # The second list, if there is one, has the texts of tokens at the beginning.
+        self._texts = [[*string_of.values()]]
+        self._byte_rule = ""  # the rule that turns strings into bytes
+        self._is_joined = False  # whether the tokens were joined to one text
         self._strips = 0
         self._character = " "
 
@@ -284,7 +285,7 @@ class _Texts:
     def _take_strip(self, rule: dict[str, Any]) -> None:
         character, limit = rule["content"], rule["start"]
         if rule["stop"]:
-            _refuse("Strip", "the end of the text is not known before it comes")
+            _refuse("Strip", "it strips the end of the text, which a stream does not know")
         if self._is_joined:
             if self._strips and self._character != character:
                 _refuse("Strip", "it strips one character after another")
@@ -329,7 +330,7 @@ def _from_level(text: str) -> bytes:
     try:
         return to_bytes(text)
     except ValueError:
-        return text.encode("utf-8")  # not all are characters of bytes: it is its own text
+        return text.encode("utf-8")  # a character stands for no byte, so it is plain text
 
 
 def _refuse(decoder: str, reason: str) -> NoReturn:

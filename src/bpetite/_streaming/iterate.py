@@ -29,7 +29,7 @@ class Steps(NamedTuple, Generic[R]):
 
 
 def results(steps: Steps[R], ids: Iterable[Ids]) -> Generator[R, None, None]:
-    """Yield the results of the step for each item of `ids`, and those of the end."""
+    """Yield the results of the step for each item of `ids`, then the results of the end."""
     generator = _results(steps, iter(ids))
     next(generator)  # into its `try`: to close it closes the source, even if nothing was read
     return cast("Generator[R, None, None]", generator)

@@ -1,4 +1,4 @@
-"""What the two modes of a stream have in common: `Plain` decodes, `Watching` does all else too."""
+"""The base of the two modes of a stream: `Plain` only decodes; `Watching` also counts and stops."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ class DecodeStreamError(UnicodeDecodeError):
     """Bytes that are not UTF-8, in a stream with errors="strict".
 
     `id` is the id whose token revealed them, or None if it was `flush`. `index` is the number of
-    ids before it in the stream. `text` is the valid text before them that no step returned: with
-    all returned text, it is the text of the stream. `object` is the pending bytes and the token,
-    `object[start:end]` the bytes that are no character.
+    ids before it in the stream. `text` is the valid text before them that no step returned.
+    `object` is the pending bytes and the token; `object[start:end]` are the wrong bytes.
     """
 
     id: int | None = None
@@ -47,7 +46,7 @@ class Mode:
     finish_reason: Literal["stop", "length"] | None = None
     stop_reason: str | int | None = None
     text_after_stop: str = ""
-    failed: bool = False  # by bytes that are not UTF-8: so are all further steps
+    failed: bool = False  # at bytes that are not UTF-8; all further steps raise too
     stops_paused: bool = False
 
     def __init__(
@@ -68,7 +67,7 @@ class Mode:
 
     @abstractmethod
     def step(self, ids: Ids) -> str:
-        """Return the text that became complete."""
+        """Return the text that the ids completed."""
 
     def _step_several(self, ids: object) -> str:
         if are_several(ids):
@@ -76,7 +75,7 @@ class Mode:
         return self._step_one(as_id(ids))
 
     def _step_one(self, id: int) -> str:
-        """Make a step that is not known yet."""
+        """Make a step whose transition is not cached."""
         return "".join(self.advance(id))
 
     @abstractmethod
@@ -101,7 +100,7 @@ class Mode:
         return pieces
 
     def changed(self, change: Callable[[Self], R]) -> R:
-        """Change a copy, and go to its position: the stream is in no other between."""
+        """Change a copy, then go to its position, so that an interrupt finds no half change."""
         after = self.copy()
         try:
             result = change(after)
@@ -116,7 +115,7 @@ class Mode:
         """End the text; return what was pending and withheld, in pieces."""
 
     def set_stops_paused(self, paused: bool) -> None:
-        """Look for no stop strings, or for them again; a plain stream has none."""
+        """Stop or resume the search for stop strings; a plain stream has none."""
 
     @property
     def pending(self) -> bytes:
@@ -138,7 +137,7 @@ class Mode:
 
     @abstractmethod
     def become(self, other: Any) -> None:
-        """Go to the position of a mode of the same class and options; store the fields in a row."""
+        """Go to the position of a mode of the same class and options, without a call in between."""
 
     @abstractmethod
     def position(self) -> Position:

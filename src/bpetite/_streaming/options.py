@@ -2,8 +2,8 @@
 
 To add an option, add it to `StreamOptions` (type, check and documentation) and to `Options`
 (checked type and default). Type checkers need both types: callers pass one, streams read the other.
-All methods that take options, and `to_state`, have it from here. If it needs a count or the text,
-add it to `are_plain` too: `watching.py` has its effect, while `plain.py` only decodes.
+All methods that take options, and `to_state`, read it here. If it needs a count or the text, add it
+to `are_plain` too, and implement it in `watching.py`, since `plain.py` only decodes.
 
 Describe it in `docs/streaming.md`, and write `docs/public-names.txt` again with
 `scripts/tools/public_names.py`. If it changes the text, `streamed` in `tests/support/reference.py`
@@ -116,19 +116,19 @@ class StreamOptions(TypedDict, total=False):
     """The options of a stream, as keyword arguments."""
 
     errors: Annotated[str, Option(_checked_errors, (
-        'What becomes of bytes that are not UTF-8, as in `bytes.decode`: "replace", "ignore", '
+        'How to handle bytes that are not UTF-8, as in `bytes.decode`: "replace", "ignore", '
         '"backslashreplace" or "strict".'
     ))]  # fmt: skip
     skip_special_tokens: Annotated[bool, Option(_checked_flag, (
         "Whether special tokens have no text, instead of their literals."
     ))]  # fmt: skip
     unknown: Annotated[Literal["raise", "skip"], Option(_checked_unknown, (
-        'What becomes of an id that the vocabulary lacks: "raise" for a KeyError, "skip" for no '
+        'How to handle an id that the vocabulary lacks: "raise" for a KeyError, "skip" for no '
         "text. A model that is padded to more ids may sample such an id."
     ))]  # fmt: skip
     stop: Annotated[str | Iterable[str] | None, Option(_checked_strings, (
-        "A string, or several, that end the stream. The text ends before the first of them; of "
-        "those that end at the same character, the longest counts."
+        "A string, or several, that end the stream. The text ends before the first of them; if "
+        "several end at the same character, the longest counts."
     ))]  # fmt: skip
     include_stop: Annotated[bool, Option(_checked_flag, (
         "Whether the text ends with the stop string, or with the text of the stop id, instead of "
@@ -141,8 +141,8 @@ class StreamOptions(TypedDict, total=False):
         "The number of ids within which no stop counts."
     ))]  # fmt: skip
     max_tokens: Annotated[int | None, Option(_checked_bound, (
-        'The number of ids with which the stream ends, if no stop came before: `finish_reason` is '
-        'then "length". None for no bound. The prompt does not count.'
+        'The most ids, not counting the prompt: after them, the stream ends with the '
+        '`finish_reason` "length". None for no bound.'
     ))]  # fmt: skip
     tags: Annotated[str | Iterable[str] | None, Option(_checked_strings, (
         "A string, or several, that `step_event` returns apart from text, each as a `Tag`."
@@ -180,7 +180,7 @@ class Options(NamedTuple):
         checked = cls(**values)
         if checked.max_tokens is not None and checked.min_tokens > checked.max_tokens:
             raise ValueError(
-                f"min_tokens is {checked.min_tokens}, more than max_tokens, {checked.max_tokens}"
+                f"min_tokens ({checked.min_tokens}) is above max_tokens ({checked.max_tokens})"
             )
         if checked.stop or checked.tags:
             checked._check_strings(source)
@@ -208,7 +208,7 @@ class Options(NamedTuple):
 
     @property
     def are_plain(self) -> bool:
-        """Whether neither a count nor anything in the text matters."""
+        """Whether a stream need neither count nor search its text."""
         watches = self.stop or self.stop_ids or self.tags or self.max_tokens is not None
         return not watches and self.errors != "strict"
 

@@ -25,10 +25,9 @@ else:
 class PlainState(dict[int, "PlainTransition"]):
     """The state of a stream that only decodes: what is pending, mostly bytes.
 
-    `text_of` has the texts of the ids that lead to no other state; it is empty of texts while
-    something is pending. `state[id]` is the text of any id and the next state. It is found when it
-    is first asked for; KeyError for an unknown id. A stream is in an initial state until its first
-    step.
+    `text_of` has the texts of the ids that leave the state unchanged, so none while something is
+    pending. `state[id]` is the text of any id and the next state, computed on first use; KeyError
+    for an unknown id. A stream is in an initial state until its first step.
     """
 
     automaton: PlainAutomaton
@@ -53,7 +52,7 @@ class PlainAutomaton:
         self._bytes_of = table.tokens.bytes_of
         self._cache = table.cache
         text_of = table.tokens.text_of
-        # Native steps know UTF-8 that is cut anywhere, and no other replacement than U+FFFD.
+        # Native steps decode UTF-8 only, and replace wrong bytes only by U+FFFD.
         is_native = isinstance(self.decoder, Utf8Decoder) and errors == "replace"
         native_tokens = ENGINE.make_native_tokens(text_of, self._bytes_of) if is_native else None
         self._native_tokens = native_tokens
@@ -101,8 +100,8 @@ class PlainAutomaton:
 class Plain(PlainSteps, Mode):
     """A stream that only decodes: it neither counts nor looks for stops or tags.
 
-    A stream that begins to count goes on in another mode, its `successor`. A step through a bound
-    method of the old mode is then made there.
+    A stream that begins to count continues in another mode, its `successor`. A caller that still
+    holds the old mode's `step` is passed on to it.
     """
 
     __slots__ = ("_automaton", "_successor", "options", "table")

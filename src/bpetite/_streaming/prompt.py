@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bpetite._engine.contract import TextEncoder
 
 _BLOCK_CHARACTERS = 8192
-"""Up to this size, neighbours are joined: so there are few blocks, and each is encoded fast."""
+"""Neighbours up to this size are joined. So there are few blocks, and each is encoded fast."""
 
 _ID_BYTES = 4
 
@@ -36,10 +36,10 @@ Span = tuple[int, int]
 """Where trusted text begins and ends."""
 
 _ALL: tuple[Span, ...] = ((-1, _ON),)
-"""The trusted spans of a block amid one."""
+"""The trusted spans of a block that is inside one."""
 
-_State = tuple[tuple["Block", ...], int, bool]
-"""The blocks, the number of their ids, and whether a text goes on the last trusted span."""
+_State = tuple[tuple["PromptBlock", ...], int, bool]
+"""The blocks, the number of their ids, and whether a text would continue the last trusted span."""
 
 
 class Change(NamedTuple):
@@ -55,11 +55,11 @@ class Change(NamedTuple):
     first_changed: int
     """The index of the first id that changed; the number of ids if none did."""
     new_ids: memoryview
-    """The ids from there to the end, as uint32: `old[:first_changed]` and these are all ids."""
+    """The ids from there to the end, as uint32. All ids are `old[:first_changed]`, then these."""
 
 
-class Block(NamedTuple):
-    """A part of the text between two safe splits, so that its ids are those of its text alone."""
+class PromptBlock(NamedTuple):
+    """The text between two safe splits, and its ids, which do not depend on the text around it."""
 
     text: str
     trusted: tuple[Span, ...]
@@ -67,14 +67,14 @@ class Block(NamedTuple):
     that goes on after it ends at `_ON`."""
     ids: bytes
 
-    def joined(self, other: Block) -> Block:
+    def joined(self, other: PromptBlock) -> PromptBlock:
         """Return this block and the next one as one."""
         size = len(self.text)
         trusted = [*self.trusted]
         for start, end in other.trusted:
             first = trusted.pop()[0] if start < 0 and trusted else size + start
             trusted.append((first, min(size + end, _ON)))
-        return Block(self.text + other.text, tuple(trusted), self.ids + other.ids)
+        return PromptBlock(self.text + other.text, tuple(trusted), self.ids + other.ids)
 
 
 class MakesPrompts(Protocol):
@@ -97,17 +97,17 @@ class Prompt:
     r"""A text that grows and changes, with its ids; `Tokenizer.prompt` makes an empty one.
 
     After `set(text)` the ids are those of `encode(text)`, and after `set(segments)` those of
-    `encode_parts(segments)`: a special literal then counts only in one `Trusted` segment. Each call
-    returns a `Change`: the first index that changed, and the ids from there on.
+    `encode_parts(segments)`: a special literal then counts only within one `Trusted` segment. Each
+    call returns a `Change`: the first index that changed, and the ids from there on.
 
     `set` compares the old text and the new one at the speed of memory, and encodes what changed
-    with some thousand characters around it. `append` does without the comparison: its time is that
-    of the new text, of the last word, and of a reference for each 8,192 characters. `copy` takes
-    the same short time for any text, since copies share what they have in common.
+    with some thousand characters around it. `append` needs no comparison: it encodes the new text
+    and the last word, and copies a reference for each 8,192 characters. `copy` takes the same short
+    time for any text, since copies share their text.
 
-    This needs safe splits: places where a token ends in any case. A pattern that only `regex` can
-    follow has none, nor has a vocabulary that normalizes in other ways than to form C. There, every
-    call encodes the whole text again. Between two safe splits, the text is encoded as a whole.
+    This needs safe splits: places where a token ends in any case. If the pattern can only be
+    followed by `regex`, or if the vocabulary normalizes in another way than to form C, there are
+    none, and every call encodes the whole text again.
 
     If a call raises an error, the prompt stays as it was. A prompt belongs to one thread at a time;
     other threads may use its copies.
@@ -159,7 +159,7 @@ class Prompt:
             if new[begin:end] != block.text or trust.within(begin, end) != block.trusted:
                 break
             last, end = last - 1, begin
-        # Text that changed may join what was apart.
+        # Changed text may remove a safe split at its sides.
         while 0 < start < len(new) and not is_split(new, start):
             first -= 1
             start -= len(blocks[first].text)
@@ -172,8 +172,8 @@ class Prompt:
     def append(self, text: Text | Iterable[str]) -> Change:
         """Add text, or segments, at the end of the prompt.
 
-        A text that follows a text goes on with it, and special literals may span both. After
-        segments, a text is a `Trusted` segment of its own.
+        A text that follows a text continues it, so special literals may span both. After segments,
+        a text is a `Trusted` segment of its own.
 
         >>> from bpetite import Tokenizer
         >>> prompt = Tokenizer.train("ab ab ab", 258).prompt()
@@ -190,7 +190,7 @@ class Prompt:
         if not added:
             return Change(count, as_array([], _ID_BYTES))
         first = len(blocks)
-        region = Block("", (), b"")
+        region = PromptBlock("", (), b"")
         while first:
             first -= 1
             region = blocks[first].joined(region)
@@ -209,7 +209,7 @@ class Prompt:
         parts = self._encoded(new, trust, 0, len(new), True, segments, added)
         return self._replace(state, first, len(blocks), parts, segments is None)
 
-    def _before(self, blocks: Sequence[Block], at: int) -> str:
+    def _before(self, blocks: Sequence[PromptBlock], at: int) -> str:
         """Return the end of the text before a block, in which a literal may begin."""
         texts: list[str] = []
         size = self._source.splitter.max_literal_length + 1
@@ -228,7 +228,7 @@ class Prompt:
         is_last: bool,
         segments: list[str] | None,
         given: str,
-    ) -> list[Block]:
+    ) -> list[PromptBlock]:
         """Return the blocks of `text[start:end]`, from a safe split to a safe split.
 
         If it `is_last`, its last block is short, for text to come. Errors are those of the given
@@ -244,7 +244,7 @@ class Prompt:
                     ids = encoder.encode_array(part, False, _ID_BYTES, 1)
                 else:
                     ids, _ = encoder.encode_parts(parts, _ID_BYTES)
-                blocks.append(Block(part, trusted, bytes(ids)))
+                blocks.append(PromptBlock(part, trusted, bytes(ids)))
         except UnicodeEncodeError as error:
             if segments is None:
                 raise_in_whole(given, error)
@@ -253,9 +253,9 @@ class Prompt:
         return blocks
 
     def _replace(
-        self, state: _State, first: int, last: int, parts: list[Block], goes_on: bool
+        self, state: _State, first: int, last: int, parts: list[PromptBlock], goes_on: bool
     ) -> Change:
-        """Put blocks in the place of `blocks[first:last]` of a state."""
+        """Replace `blocks[first:last]` of a state."""
         blocks, count, _ = state
         rest = blocks[last:]
         old, new = _ids_of(blocks[first:last]), _ids_of(parts)
@@ -267,7 +267,7 @@ class Prompt:
             rest_ids = _ids_of(rest)
             common = _common_ids(old + rest_ids, new + rest_ids)
             ids = [(new + rest_ids)[common:]]
-        # The last block of the text stays short, so it is joined with no other.
+        # The last block of the text must stay short, so it is not joined with another one.
         if len(rest) > 1:
             middle, end = [*parts, rest[0]], rest[1:]
         else:
@@ -310,7 +310,7 @@ class Prompt:
         return "".join(block.text for block in self._state[0])
 
     def copy(self) -> Prompt:
-        """Return a prompt that goes on from here by itself, in constant time."""
+        """Return a prompt that continues from here on its own, in constant time."""
         other = Prompt(self._source)
         other._state = self._state
         return other
@@ -339,10 +339,10 @@ class _Trust:
         self._spans = spans
         self._starts = [start for start, _ in spans]
         self._ends = [end for _, end in spans]
-        self._near = 0, 0  # the last span found: the next block is often amid it too
+        self._near = 0, 0  # the last span found: the next block is often inside it too
 
     def within(self, start: int, end: int) -> tuple[Span, ...]:
-        """Return the trusted spans of the part from `start` to `end`, as a `Block` has them."""
+        """Return the trusted spans from `start` to `end`, as a `PromptBlock` has them."""
         first, last = self._near
         if first < start and end < last:
             return _ALL
@@ -355,7 +355,7 @@ class _Trust:
 
 
 def _flattened(text: Text | Iterable[str]) -> tuple[list[str] | None, str, list[Span]]:
-    """Return the segments, if it has some, the whole text, and its trusted spans."""
+    """Return the segments, if there are any, the whole text, and its trusted spans."""
     segments = segments_of(text)
     if segments is None:
         whole = as_str(text)  # type: ignore[arg-type]
@@ -412,12 +412,12 @@ def _segments(text: str, trusted: tuple[Span, ...]) -> Iterator[str]:
         yield text[at:]
 
 
-def _ids_of(blocks: Iterable[Block]) -> bytes:
+def _ids_of(blocks: Iterable[PromptBlock]) -> bytes:
     return b"".join([block.ids for block in blocks])
 
 
 def _common_ids(one: bytes, two: bytes) -> int:
-    """Return the number of bytes of the ids with which both begin, at the speed of memory."""
+    """Return how many bytes the common ids at the beginning of both have, at memory speed."""
     low, high = 0, min(len(one), len(two)) // _ID_BYTES
     while low < high:
         # The first half that may differ; each halving copies half as much.
@@ -430,18 +430,18 @@ def _common_ids(one: bytes, two: bytes) -> int:
     return low * _ID_BYTES
 
 
-def _fit(one: Block, other: Block) -> bool:
+def _fit(one: PromptBlock, other: PromptBlock) -> bool:
     """Return whether two neighbours become one block.
 
-    A long one is not copied for a short one. So copies of a prompt share it, and few short blocks
-    follow each other, since their sizes halve.
+    A long block is not copied to add a short one, so copies of a prompt share it. The sizes of
+    short blocks in a row at least halve, so there are few of them.
     """
     sizes = len(one.text), len(other.text)
     return sum(sizes) <= _BLOCK_CHARACTERS and sizes[0] <= 2 * sizes[1]
 
 
-def _merged(blocks: Iterable[Block]) -> list[Block]:
-    merged: list[Block] = []
+def _merged(blocks: Iterable[PromptBlock]) -> list[PromptBlock]:
+    merged: list[PromptBlock] = []
     for block in blocks:
         if merged and _fit(merged[-1], block):
             merged[-1] = merged[-1].joined(block)
@@ -457,6 +457,6 @@ def _unpickled(
     goes_on: bool,
 ) -> Prompt:
     prompt = tokenizer.prompt()
-    restored = tuple(Block(text, trusted, bytes(ids)) for text, trusted, ids in blocks)
+    restored = tuple(PromptBlock(text, trusted, bytes(ids)) for text, trusted, ids in blocks)
     prompt._state = restored, count, goes_on
     return prompt

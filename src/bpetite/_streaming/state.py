@@ -16,8 +16,8 @@ class Position(NamedTuple):
     """The position of a stream, whatever its options are."""
 
     pending: bytes = b""
-    decoder_state: str = ""  # what the byte decoder knows beside the pending bytes
-    withheld: str = ""  # with text that is withheld no longer, but was not returned
+    decoder_state: str = ""  # what the byte decoder knows apart from the pending bytes
+    withheld: str = ""  # and text that was released but not returned yet
     tokens: int | None = None  # None if they were not counted
     characters: int = 0
     stop_reason: str | int | None = None
@@ -71,8 +71,8 @@ def check_vocabulary(state: Mapping[str, Any], table: StreamTable) -> None:
     """Raise ValueError for the state of a stream of another vocabulary."""
     if "vocabulary" in state and state["vocabulary"] != table.fingerprint:
         raise ValueError(
-            f"state is of another vocabulary: its 'vocabulary' is {state['vocabulary']!r}, here it "
-            f"is {table.fingerprint!r}; use the tokenizer that made the stream"
+            f"state is of another vocabulary: its 'vocabulary' is {state['vocabulary']!r}, but "
+            f"this one is {table.fingerprint!r}; use the tokenizer that made the stream"
         )
 
 
@@ -84,20 +84,20 @@ def position_in(state: Mapping[str, Any]) -> Position:
             continue
         value = values[name] = state[name]
         if type(value) not in types:
-            raise TypeError(f"state has a {type(value).__name__} as {name!r}: {value!r}")
+            raise TypeError(f"state[{name!r}] has the wrong type {type(value).__name__}: {value!r}")
         if name in ("tokens", "characters") and value < 0:
-            raise ValueError(f"state has a negative number as {name!r}: {value}")
+            raise ValueError(f"state[{name!r}] is negative: {value}")
         if isinstance(value, str) and not is_encodable(value):
-            raise ValueError(f"state has text that is not Unicode as {name!r}: {value!r}")
+            raise ValueError(f"state[{name!r}] is not Unicode: {value!r}")
     uncounted = [name for name in values if name not in ("pending", "decoder_state")]
     if "tokens" not in values and uncounted:
-        raise ValueError(f"state has no count of tokens, but {', '.join(map(repr, uncounted))}")
+        raise ValueError(f"state has {', '.join(map(repr, uncounted))}, but no count of tokens")
     if "pending" in values:
         try:
             values["pending"] = bytes.fromhex(values["pending"])
         except ValueError:
             raise ValueError(
-                f"state has {values['pending']!r} as 'pending', which is not hexadecimal"
+                f"state['pending'] is not hexadecimal: {values['pending']!r}"
             ) from None
     position = Position(**values)
     if position.text_after_stop and not isinstance(position.stop_reason, str):

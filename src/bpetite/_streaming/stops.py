@@ -26,8 +26,8 @@ class Tag(str):
 class Node:
     """A node of the trie: a prefix of a string that the matcher finds, or the whole string.
 
-    `fail` is the node of the longest proper suffix of `text` that is a prefix too; the root has
-    none. `found` is the longest string that ends here.
+    `fail` is the node of the longest proper suffix of `text` that is also a prefix of a string;
+    the root has none. `found` is the longest string that ends here.
     """
 
     string: str
@@ -38,7 +38,7 @@ class Node:
 
     @property
     def text(self) -> str:
-        """The prefix. To keep it in each node would take the square of the string's length."""
+        """The prefix. Stored in each node, it would take quadratic memory."""
         return self.string[: self.length]
 
     def __repr__(self) -> str:
@@ -58,8 +58,8 @@ class Matcher:
     """Finds the stop string or tag that ends first and, of several that end there, the longest.
 
     This is the automaton of Aho and Corasick: on average, a character costs the same for any number
-    of strings. The node alone is kept between scans. Its text is withheld: the longest suffix of
-    the text so far that is a proper prefix of some string.
+    of strings. Only the node is kept between scans. The text of the node, which is the longest
+    suffix of the text so far that is a proper prefix of some string, is withheld.
 
     >>> matcher = Matcher(["END"], ["<b>"])
     >>> matcher.scan(matcher.root, "a <b> EN")

@@ -39,7 +39,7 @@ class DecodeStream:
     result of `decode` for the same ids and arguments, up to the first stop. A stream keeps back
     only a proper prefix of a valid character (at most 3 bytes), and the longest end of the text
     that is a proper prefix of a stop string or a tag. Returned text never changes. A stream belongs
-    to one thread at a time; all streams share the tables behind it.
+    to one thread at a time, but streams of one vocabulary share its tables.
 
     >>> from bpetite import Tokenizer
     >>> stream = Tokenizer.train("", 256).decode_stream()
@@ -49,7 +49,7 @@ class DecodeStream:
     'à la'
     """
 
-    # `step` is that of the mode, so that a step is one call.
+    # `step` is the mode's own method, so that a step is one call.
     __slots__ = {"_mode": None, "_source": None, "step": Step.__call__.__doc__}
 
     _mode: Mode
@@ -82,8 +82,8 @@ class DecodeStream:
         Text is in pieces, in which each tag is a `Tag` of its own, never split. Offsets are in
         characters from the beginning of the stream, without the prompt's text. Each token begins
         where the one before ends, and `text[start:end]` is what the id returned. So a character
-        belongs to the token that completes it, and text that was withheld for a stop string to the
-        token that showed that it is none. Returned offsets never change.
+        belongs to the token that completes it. Withheld text belongs to the token that ruled the
+        stop string out. Returned offsets never change.
 
         The event of the step that ends the stream has a `finish_reason`, and the text of `flush`.
         If the model ends first, call `flush_event`.
@@ -97,16 +97,16 @@ class DecodeStream:
         >>> event.pieces, event.ids_read, event.finish_reason
         ((Tag('<b>'),), 6, 'length')
 
-        Raises as `step` does, and ValueError if earlier steps were not counted: a stream without
-        options counts only if its first call is `step_event`, if only with no ids.
+        Raises as `step` does, and ValueError if earlier steps were not counted. A stream without
+        options counts only if its first call is `step_event`; `step_event([])` is enough.
         """
         return step_event(self._counting(), ids)
 
     def flush_event(self) -> StreamEvent:
         """Return the last event, for ids that end before the stream does: the text of `flush`.
 
-        Its `finish_reason` is "length". If the stream has ended, it is that of the end once more,
-        and there is no more text.
+        Its `finish_reason` is "length". If the stream has ended already, the event repeats its
+        `finish_reason`, without text.
         """
         return flush_event(self._counting())
 
@@ -120,8 +120,8 @@ class DecodeStream:
 
     def _leave(self, mode: Plain, successor: Watching) -> Watching:
         step, retired = successor.step, mode._automaton.retired
-        # The retired state knows no text, so the old mode leaves its steps to its successor. There
-        # is no call in between, since an interrupt could come at one.
+        # The retired state knows no text, so the old mode passes its steps on to its successor. An
+        # interrupt could come at a call, so there is none in between.
         mode._state, mode._successor = retired, successor
         self._mode, self.step = successor, step
         return successor
@@ -139,9 +139,9 @@ class DecodeStream:
     def texts(self, ids: Iterable[Ids]) -> Generator[str, None, None]:
         """Yield the text of each step that has some, and of `flush` at the end.
 
-        `ids` yields an id, or several, at a time. It is read no further than to the stream's end.
-        If it has a method `close`, as a generator has, it is closed at the end, at an error and
-        when this iterator is closed. Each tag is yielded by itself, as a `Tag`.
+        `ids` yields an id, or several, at a time. It is read only up to the stream's end. If it has
+        a method `close`, as a generator has, it is closed at the end, at an error and when this
+        iterator is closed. Each tag is yielded by itself, as a `Tag`.
 
         >>> from bpetite import Tokenizer
         >>> stream = Tokenizer.train("", 256).decode_stream(stop="!")
@@ -176,8 +176,8 @@ class DecodeStream:
     def events(self, ids: Iterable[Ids]) -> Generator[StreamEvent, None, None]:
         """Yield the `step_event` of each item of `ids`, and a `flush_event` if they end first.
 
-        The last event, and no other, has a `finish_reason`. The texts of all events, joined, are
-        those of `texts`. `ids` is read and closed as there.
+        Only the last event has a `finish_reason`. The events have the same text as `texts` yields,
+        and `ids` is read and closed in the same way.
 
         >>> from bpetite import Tokenizer
         >>> stream = Tokenizer.train("", 256).decode_stream(stop="!")
@@ -228,14 +228,13 @@ class DecodeStream:
 
     @property
     def text_after_stop(self) -> str:
-        """The complete text behind the stop string, in the token that ended it; "" before."""
+        """The complete text after the stop string, in the token that ended it; "" before a stop."""
         return self._mode.text_after_stop
 
     def pause_stops(self) -> None:
-        """Look for no stop strings, and withhold no text for them, until `resume_stops()`.
+        """Ignore stop strings, and withhold no text for them, until `resume_stops()` or `reset()`.
 
-        Text that is withheld for one now comes with the next step. `reset()` resumes stops too.
-        Stop ids and tags are not affected.
+        Text that is withheld for one comes with the next step. Stop ids and tags are not affected.
         """
         self._mode.set_stops_paused(True)
 
@@ -264,17 +263,17 @@ class DecodeStream:
         return self._mode.withheld
 
     def reset(self) -> None:
-        """Drop pending bytes, withheld text, an end and a failure: as a new stream, no prompt."""
+        """Make this a new stream without a prompt, with the same options."""
         self._mode.reset()
 
     def copy(self) -> DecodeStream:
-        """Return a stream that goes on from here by itself; the cost is that of a step.
+        """Return a stream that continues from here on its own. It costs as much as a step.
 
-        To take back tokens later, make a copy before them, and go on with it.
+        To take back tokens later, make a copy before them, and continue with it.
         """
         other = DecodeStream.__new__(DecodeStream)
-        other._source, other._mode = self._source, self._mode.copy()
-        other.step = other._mode.step
+        other._source = self._source
+        other._enter(self._mode.copy())
         return other
 
     __copy__ = copy
@@ -286,7 +285,9 @@ class DecodeStream:
         mode = self._mode
         if position.stop_reason not in (None, *mode.options.stop, *mode.options.stop_ids):
             stop = position.stop_reason
-            raise ValueError(f"'stop_reason' is {stop!r}, at which this stream does not stop")
+            raise ValueError(
+                f"state['stop_reason'] is {stop!r}, which this stream does not stop at"
+            )
         if isinstance(mode, Plain) and (position.tokens or position.failed):
             watching = Watching(mode.table, mode.options)
             watching.go_to(position)
@@ -297,8 +298,8 @@ class DecodeStream:
     def to_state(self) -> dict[str, Any]:
         """Return the options and the position, for `from_state`: a small JSON value.
 
-        At most 300 bytes as JSON, beside `withheld` or `text_after_stop`, and the stop strings,
-        stop ids and tags that were given. Of the vocabulary it has a short hash.
+        As JSON it has at most 300 bytes, plus `withheld` or `text_after_stop` and the given stop
+        strings, stop ids and tags. It has a short hash of the vocabulary.
 
         >>> from bpetite import Tokenizer
         >>> stream = Tokenizer.train("", 256).decode_stream(stop="END")
@@ -314,7 +315,7 @@ class DecodeStream:
 
     @classmethod
     def from_state(cls, tokenizer: MakesStreams, state: Mapping[str, Any]) -> DecodeStream:
-        """Return a stream that goes on where another was at `to_state`, here or elsewhere.
+        """Return a stream that continues where another was at `to_state`, here or elsewhere.
 
         Raises ValueError for the state of another vocabulary, and ValueError, TypeError or KeyError
         for a value that `to_state` does not return.
@@ -355,13 +356,10 @@ class MakesStreams:
         """Return a `DecodeStream`, which turns ids that come one by one into text.
 
         The text of `prompt_ids` is never returned, except for a character that begins in the prompt
-        and ends after it. A stream costs the same for any length of the prompt.
+        and ends after it. The length of the prompt costs nothing.
 
         >>> from bpetite import Tokenizer
         >>> tokenizer = Tokenizer.train("ab ab ab", 258)
-        >>> stream = tokenizer.decode_stream()
-        >>> [stream.step(id) for id in (256, 195, 169)]
-        ['ab', '', 'é']
         >>> stream = tokenizer.decode_stream(stop="END")
         >>> [stream.step(id) for id in b"an END, or not"][:6], stream.stop_reason
         (['a', 'n', ' ', '', '', ''], 'END')
@@ -379,8 +377,8 @@ class MakesStreams:
     ) -> Generator[str, None, None]:
         """Yield the text of ids as they come: `DecodeStream.texts` of a new stream.
 
-        The options are those of `decode_stream`. `ids` is read no further than to a stop. If it is
-        a generator, it is closed at a stop, at an error, and when this iterator is closed. For more
+        The options are those of `decode_stream`. `ids` is read only up to a stop. If it is a
+        generator, it is closed at a stop, at an error, and when this iterator is closed. For more
         than text, such as `stop_reason` at the end, make the stream and call its `events`.
 
         >>> from bpetite import Tokenizer

@@ -21,13 +21,13 @@ _FINGERPRINT_DIGITS = 16
 
 
 A = TypeVar("A")
-"""An automaton. Its method `clear` clears all transitions, which are only found again."""
+"""An automaton. Its method `clear` drops all transitions, which are computed again when needed."""
 
 
 class TransitionCache:
     """The automata of all streams over one table, and a bound on their transitions.
 
-    It has no lock, which a forked process could find locked for ever. Each access to its
+    It has no lock, since a forked process could find it locked forever. Each access to its
     dictionaries is atomic, and a lost race makes an automaton or clears a transition once more.
     """
 
@@ -42,7 +42,7 @@ class TransitionCache:
         automaton: A | None = automata.get(key)
         if automaton is None:
             made = make()
-            self._in_use[id(made)] = made  # before others find it, even if an interrupt comes
+            self._in_use[id(made)] = made  # first, so that no interrupt leaves it out
             automaton = automata.setdefault(key, made)
         elif len(automata) >= _MAX_AUTOMATA:
             automata[key] = automata.pop(key, automaton)  # the last used is the last
@@ -79,7 +79,7 @@ MakeDecoder = Callable[[TokenTable, str], ByteDecoder]
 
 
 class StreamTable:
-    """What all streams share that treat the special tokens of one vocabulary alike."""
+    """The data of all streams that treat the special tokens of one vocabulary alike."""
 
     def __init__(self, vocabulary: HasTokens, make_decoder: MakeDecoder, *, skips: bool) -> None:
         self._vocabulary = vocabulary

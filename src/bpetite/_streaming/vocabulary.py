@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bpetite._streaming.foreign import Source, source_of
+from bpetite._streaming.foreign import ForeignVocabulary, source_of
 from bpetite._streaming.stream import MakesStreams
 
 
@@ -16,9 +16,9 @@ class StreamVocabulary(MakesStreams):
     know their own. Later changes to a tokenizer are not seen.
 
     A stream's steps and `flush()`, joined, are the result of the library's `decode` for the same
-    ids, all of them in the vocabulary (and the same `skip_special_tokens`, where the library has
-    that). If a decoder strips a space at the beginning, the stream strips it too, but not behind
-    a prompt that has text.
+    ids, if the vocabulary has them all, and for the same `skip_special_tokens`, if the library has
+    that. If a decoder strips a space at the beginning, the stream strips it too, but not after a
+    prompt that has text.
 
     Vocabularies with byte fallback write rare characters as byte tokens (`<0xE4>`). tokenizers
     decodes a run of byte tokens as a whole: if any byte is not UTF-8, each becomes one U+FFFD. So a
@@ -32,15 +32,19 @@ class StreamVocabulary(MakesStreams):
     ['n', '', 'é']
 
     Raises ValueError, with the reason, for a tokenizer whose text is not the concatenation of its
-    tokens' texts (WordPiece, spaces that are cleaned up) and for `special_ids` beside a library's
-    tokenizer. Raises ValueError, too, for a mapping that is empty, has an id below 0 or above
-    2**32 - 1, or lacks a special id. Raises TypeError for any other object.
+    tokens' texts (WordPiece, spaces that are cleaned up), for `special_ids` with a library's
+    tokenizer, and for a mapping that is empty, has an id below 0 or above 2**32 - 1, or lacks a
+    special id. Raises TypeError for any other object.
     """
 
     __slots__ = ("_token_source",)
 
     def __init__(
-        self, vocabulary: Source, special_ids: Iterable[int] = (), *, buffer_byte_runs: bool = True
+        self,
+        vocabulary: ForeignVocabulary,
+        special_ids: Iterable[int] = (),
+        *,
+        buffer_byte_runs: bool = True,
     ) -> None:
         self._token_source = source_of(vocabulary, special_ids, buffer_byte_runs=buffer_byte_runs)
 

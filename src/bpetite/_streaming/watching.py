@@ -20,9 +20,9 @@ from bpetite._streaming.tables import StreamTable
 class WatchState:
     """The state of a watching stream: what is pending, and the matcher's node.
 
-    The stream withholds the text of the node. `whole` has 1 for each id that is known to be whole
-    text and to lead to no other state. `transitions` has the other ids, as far as streams met them.
-    `released` is text that is withheld no longer and comes with the next step. A stopped or failed
+    The stream withholds the text of the node. `whole[id]` is 1 once the id is known to be complete
+    text that leaves the state unchanged; `transitions` has the other ids that streams have met.
+    `released` is text that is no longer withheld and comes with the next step. A stopped or failed
     stream is in a dead end, a state without transitions.
     """
 
@@ -112,7 +112,7 @@ class WatchAutomaton:
         return transition
 
     def scan(self, state: WatchState, text: str, pending: Pending = b"") -> tuple[Scan, WatchState]:
-        """Return what complete text leads to, and the next state, with `pending` behind it."""
+        """Return the scan of complete text, and the next state, in which `pending` is pending."""
         scan = self.matcher.scan(state.node, text)
         if state.released:
             scan = scan._replace(pieces=join_texts((state.released, *scan.pieces)))
@@ -133,7 +133,7 @@ _FAILED = (
 )
 
 
-@dataclass(slots=True)  # if it were frozen, to make one would take three times as long
+@dataclass(slots=True)  # a frozen one would take three times as long to make
 class TokenText:
     """A token of a stream, and the text that was returned for it.
 
@@ -154,8 +154,8 @@ class Watching(Mode):
     """A stream that counts, and looks for stops and tags.
 
     The step of a whole token is one look-up here too. Python interrupts only where a function is
-    called or returns, or where a loop begins again. So whatever changes several fields stores them
-    in a row, without a call in between. Anything longer is a change of a copy, by `changed`.
+    called or returns, or where a loop begins again. So code that changes several fields stores them
+    one after the other, without a call in between; longer changes are made to a copy, by `changed`.
     """
 
     __slots__ = (
@@ -197,7 +197,7 @@ class Watching(Mode):
         stops = () if stops_paused else options.stop
         finds_stops = tokens >= options.min_tokens or not stops
         matcher = matcher_of(stops, options.tags, finds_stops)
-        # No automaton serves streams with other stop ids: these have no transitions.
+        # Stop ids have no transitions, so streams with other stop ids need another automaton.
         return table.cache.automaton(
             (options.errors, matcher, options.stop_ids),
             lambda: WatchAutomaton(table, options.errors, matcher),
@@ -233,7 +233,7 @@ class Watching(Mode):
         return self._step_several(ids)
 
     def _step_list(self, ids: list[Any]) -> str | None:
-        """Make the steps of several ids; None, and no step, if one of them is unusual."""
+        """Make the steps of several ids; return None, without a step, if one of them is unusual."""
         if self.finish_reason is not None and not self.failed:  # so that steps change nothing
             return "" if countOf(map(type, ids), int) == len(ids) else None
         if 0 < self._until_due <= len(ids):
@@ -272,7 +272,7 @@ class Watching(Mode):
         return self.changed(lambda after: after._advance(id)) if pieces is None else pieces
 
     def advance_within(self, id: int) -> tuple[str, ...] | None:
-        """Make a step that ends nothing; None, and no step, if it may end the stream."""
+        """Make a step; return None, without a step, if it may end the stream."""
         state, until_due = self._state, self._until_due - 1
         if id in self.options.stop_ids or not until_due:
             return None
@@ -353,7 +353,7 @@ class Watching(Mode):
 
     def _flush_pieces(self) -> list[str]:
         if self.ids_read == self.options.min_tokens > 0 and self.stop_reason is None:
-            self._switch(self.ids_read - 1)  # stops that end here came with the first min_tokens
+            self._switch(self.ids_read - 1)  # stops that end here are within the min_tokens
         automaton = self._automaton
         try:
             text = automaton.decoder.finish(self._state.pending)
@@ -380,7 +380,7 @@ class Watching(Mode):
             self._switch(self.ids_read)
 
     def _switch(self, tokens: int) -> None:
-        """Go on with the automaton that is due after `tokens` tokens."""
+        """Continue with the automaton that is due after `tokens` tokens."""
         self._automaton = self._automaton_after(tokens, self.stops_paused)
         has_ended = self.failed or self.finish_reason is not None
         pending, unreturned = self._state.pending, self._state.text
@@ -409,7 +409,10 @@ class Watching(Mode):
     def go_to(self, position: Position) -> None:
         tokens = position.tokens
         if tokens is None:
-            raise ValueError("tokens are not counted in that stream, and are in this one")
+            raise ValueError(
+                "the state has no token counts, but this stream needs them; take the state of a "
+                "stream that counts"
+            )
         self.changed(lambda after: after._go_to(position, tokens))
 
     def _go_to(self, position: Position, tokens: int) -> None:
