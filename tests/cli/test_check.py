@@ -62,8 +62,8 @@ def test_place_of_a_difference_in_a_text(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_own_format_needs_to_be_told_what_to_compare_with() -> None:
     assert in_process("check", "model.json") == failure(
-        "model.json: no other library owns this format, or it leaves text out; name what to "
-        "compare with: --against tokenizers, say"
+        "model.json: no other library owns this format, or it leaves text out; say what to "
+        "compare with, for example --against tokenizers"
     )
 
 

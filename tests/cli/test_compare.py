@@ -436,7 +436,7 @@ def test_changed_text_has_no_differences(composing: str) -> None:
     result = in_process(*command, stdin="e\u0301".encode())
     assert result.out.decode().splitlines()[3:] == [
         "",
-        f"{composing}: no cuts to share, since a model changes the text",
+        f"{composing}: cuts cannot be compared, since a model changes the text",
     ]
     result = in_process(*command, "--json", stdin="e\u0301".encode())
     _, model = json.loads(result.out)["models"]

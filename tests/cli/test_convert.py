@@ -184,7 +184,7 @@ def test_public_vocabulary_needs_no_options(public_ranks: str) -> None:
     assert Tokenizer.load("out/new.json") == TOKENIZER
     result = in_process("convert", "out/new.json", "out/again.tiktoken")
     assert result.err[0].endswith(
-        "this file does not record the pattern and the special tokens, but bpetite knows those of "
+        "this file does not record the pattern and the special tokens, but bpetite knows both for "
         "this public vocabulary"
     )
 
@@ -259,7 +259,7 @@ def test_first_tokens_and_new_special_tokens() -> None:
     ("options", "reason"),
     [
         (["--add-special-token=<|pad|>"], "'<|pad|>' is a special token already, with the id 291"),
-        (["--add-special-token=x=97"], "the id 97 of 'x' is that of b'a'"),
+        (["--add-special-token=x=97"], "the id 97 of 'x' is also the id of b'a'"),
         (["--add-special-token=x=400", "--add-special-token=x=401"], "token 'x' has two ids"),
         (["--add-special-token=x", "--add-special-token=x"], "token 'x' is given twice"),
         (["--add-special-token="], "a special token must not be empty"),

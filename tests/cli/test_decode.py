@@ -282,11 +282,11 @@ def test_binary_files_may_be_empty(format: str) -> None:
 @pytest.mark.parametrize(
     ("format", "data", "reason"),
     [
-        ("u16", BINARY["u16"][:-1], "bytes, but each id has 2; the file may be cut"),
-        ("u32", BINARY["u32"][:-2], "bytes, but each id has 4; the file may be cut"),
-        ("npy", BINARY["npy <u2"][:-2], "bytes of ids, but its header tells of"),
-        ("npy", BINARY["npy <u2"][:128], "has 0 bytes of ids, but its header tells of"),
-        ("npy", BINARY["npy <u2"] + b"\0\0", "bytes of ids, but its header tells of"),
+        ("u16", BINARY["u16"][:-1], "bytes, which is not a multiple of the 2 bytes of an id"),
+        ("u32", BINARY["u32"][:-2], "bytes, which is not a multiple of the 4 bytes of an id"),
+        ("npy", BINARY["npy <u2"][:-2], "bytes of ids, but its header says"),
+        ("npy", BINARY["npy <u2"][:128], "has 0 bytes of ids, but its header says"),
+        ("npy", BINARY["npy <u2"] + b"\0\0", "bytes of ids, but its header says"),
         ("npy", BINARY["npy <u2"][:50], "its .npy header cannot be read; the file may be cut"),
         ("npy", BINARY["u16"], "not a .npy file"),
         ("npy", b"", "not a .npy file"),

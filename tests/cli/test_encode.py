@@ -181,7 +181,7 @@ def _large() -> str:
 def test_ids_that_do_not_fit_are_refused_before_the_work() -> None:
     arguments = ["encode", "--model", _large(), "--text", "~"]
     line = (
-        "--format u16 holds ids up to 65535, but those of this vocabulary run to 70000; "
+        "--format u16 holds ids up to 65535, but this vocabulary has ids up to 70000; "
         "use --format u32"
     )
     assert in_process(*arguments, "--format", "u16") == failure(line)

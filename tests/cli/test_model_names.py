@@ -71,7 +71,7 @@ def test_names_work_where_models_do(cache: dict[str, str]) -> None:
 def test_name_with_what_it_tells_already_is_refused(cache: dict[str, str]) -> None:
     result = in_process("convert", "gpt-4o", "new.json", "--pattern", "gpt2", variables=cache)
     assert result == failure(
-        "gpt-4o: a name of tiktoken's says the format, the pattern and the special tokens; leave "
+        "gpt-4o: tiktoken's name decides the format, the pattern and the special tokens; leave "
         "out --from, --pattern and --special-token"
     )
 
@@ -118,8 +118,7 @@ def test_main_branch_counts_among_several_versions(folder: Path) -> None:
     (folder / "hub" / "models--org--model" / "refs" / "main").unlink()
     snapshots = folder / "hub" / "models--org--model" / "snapshots"
     assert encoded("org/model", {"HF_HUB_CACHE": str(folder / "hub")}) == failure(
-        f"org/model: {snapshots} has 2 versions, and no main branch tells which one; give the "
-        "path of one"
+        f"org/model: {snapshots} has 2 versions and no main branch; give the path of one version"
     )
 
 

@@ -1,4 +1,4 @@
-"""The command line: arguments in, text out. It uses the public names of bpetite alone."""
+"""The command line: arguments in, text out."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Verb(Protocol):
     HELP: str
     """A summary in one line; then, after an empty line, details."""
     EXAMPLE: str
-    """Commands. If none makes the model.json that they read, the help begins with one that does."""
+    """Commands. If they read model.json but none makes it, the help puts such a command first."""
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments and options of the verb."""
@@ -98,14 +98,14 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _discard_buffer(stream: TextIO | None) -> None:
-    """Send buffered output nowhere: at exit, writing it would fail or block again."""
+    """Discard buffered output: writing it at exit would fail or block again."""
     if stream is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """Exit with usage and message; add how to give a model, or a value like an option."""
+        """Exit with usage and message; say how to give a model, or a value that begins with "-"."""
         if message.endswith("expected one argument"):
             option = message.removeprefix("argument ").partition(":")[0].rpartition("/")[2]
             message += f"; write {option}=VALUE if the value begins with a hyphen"

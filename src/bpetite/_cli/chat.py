@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 HELP = """render a conversation with a model's chat template, and show whose text is whose
 
-FILE is JSON: a list of messages, or an object whose "messages" has them and whose other fields are
+FILE is JSON: a list of messages, or an object with the list in "messages", whose other fields are
 arguments of the template, such as "tools". On a terminal, the template's text is plain, each
 message has a colour, tools and other arguments are dim, and untracked text is red.
 
@@ -47,7 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="ROLE",
         action="append",
         default=[],
-        help="let special tokens count in messages of this role; may be given again",
+        help="recognise special tokens in messages of this role; repeatable",
     )
     parser.add_argument("--json", action="store_true", help="write a JSON object instead")
 

@@ -1,4 +1,4 @@
-"""The verb `check`: a model and texts in, the first id that another library or model has not."""
+"""The verb `check`: a model and texts in, the first difference from another library out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bpetite.analysis import Verifier
 from bpetite.analysis._verifier import LIBRARIES
 
 HELP = """\
-show the first id of a model that another library or model gives otherwise, and why
+show the first id in which a model differs from another library or model, and why
 
 The texts are tokens of the vocabulary, white space, characters of every script
 and all special tokens, then TEXT. Known causes are a class of transformers that
@@ -55,8 +55,8 @@ def run(options: argparse.Namespace) -> None:
     library = verifier.reference_library
     if library is None:
         raise ValueError(
-            f"{options.model}: no other library owns this format, or it leaves text out; name what "
-            f"to compare with: --against tokenizers, say"
+            f"{options.model}: no other library owns this format, or it leaves text out; say what "
+            f"to compare with, for example --against tokenizers"
         )
     try:
         found = verifier.check()

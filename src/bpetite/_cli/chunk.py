@@ -11,10 +11,10 @@ from bpetite._cli import common, truncate
 
 HELP = """divide documents into chunks within a budget of tokens: a JSON object for each
 
-Each line has the text of a chunk, where it starts and ends in its document, in characters, and the
-number of its tokens. If there are several documents, it has the number of the document too. A
-chunk ends between two words if it can; with --at, after a line or a paragraph if it can. Each
-document is loaded into memory."""
+The object has the chunk's text, its start and end in the document, in characters, and its number of
+tokens; if there are several documents, also the number of the document. A chunk ends between two
+words if it can; with --at, after a line or a paragraph if it can. Each document is loaded into
+memory."""
 EXAMPLE = """\
 bpetite chunk --model model.json --max-tokens 200 --overlap 20 README.md
 bpetite chunk --model model.json --max-tokens 200 --at paragraph README.md"""

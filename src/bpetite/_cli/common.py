@@ -46,7 +46,7 @@ _BOM_BYTES = 3
 
 
 MODEL_VARIABLE = "BPETITE_MODEL"
-"""The environment variable that names the vocabulary file where the option is left out."""
+"""The environment variable that names the vocabulary if the option is left out."""
 
 
 def add_model(parser: argparse.ArgumentParser, more: str = "", **changed: Any) -> None:
@@ -55,7 +55,7 @@ def add_model(parser: argparse.ArgumentParser, more: str = "", **changed: Any) -
     parser.add_argument(
         *("--model", "-m"),
         metavar="FILE",
-        help=f"{ANY_MODEL}{more}; may be left out if the variable {MODEL_VARIABLE} names one",
+        help=f"{ANY_MODEL}{more} (default: the variable {MODEL_VARIABLE})",
         **{"default": default, "required": default is None, **changed},
     )
 
@@ -189,7 +189,7 @@ def corpus(options: argparse.Namespace, names: list[str]) -> Corpus:
 
 @contextmanager
 def reading(corpus: Corpus, options: argparse.Namespace) -> Iterator[None]:
-    """Say how to read a file that has no text field, and which documents were skipped."""
+    """Add to an error how to read a file without a text field; say which documents were skipped."""
     try:
         yield
     except BadDocumentError as error:
@@ -390,7 +390,7 @@ def output(options: argparse.Namespace) -> Iterator[BinaryIO]:
 
 
 def is_quiet(options: argparse.Namespace) -> bool:
-    """Return whether progress is unwanted, or would be between results on a terminal."""
+    """Return whether progress is unwanted, or would mix with results on a terminal."""
     has_results = options.output is None and sys.stdout is not None and sys.stdout.isatty()
     return options.quiet or has_results
 

@@ -28,10 +28,10 @@ from bpetite.formats._reference import first_difference
 HELP = """\
 show side by side how models split texts: tokens, bytes per token, equal cuts
 
-Of several texts, each has its rows, and so have all of them together.
+With several texts, the table has rows for each text and for the total.
 A cut is a position between two tokens, in bytes from the beginning of a text.
-Equal cuts are the cuts that this model shares with the first model, divided by
-the cuts of either. If a model changes the text, the table has "-" instead."""
+Equal cuts are the cuts that both this model and the first one make, divided by
+the cuts that at least one makes; "-" if a model changes the text."""
 EXAMPLE = """\
 bpetite train README.md --vocab-size 300 --output small.json --force
 bpetite compare model.json small.json README.md
@@ -104,7 +104,7 @@ class _Counts(NamedTuple):
 
 
 class _Stretch(NamedTuple):
-    """Some bytes of a text between two cuts that two models share, and no such cut inside."""
+    """The bytes of a text between two neighbouring cuts that two models share."""
 
     text: str
     start: int
@@ -222,7 +222,7 @@ def _differences(models: list[_Model], count: int | None) -> str:
     for other in others if count is not None else ():
         name, first_name = _name(other.name), _name(first.name)
         if _share(other, first) is None:
-            lines += ["", f"{name}: no cuts to share, since a model changes the text"]
+            lines += ["", f"{name}: cuts cannot be compared, since a model changes the text"]
             continue
         common = other.total.common_cuts
         own, firsts = (

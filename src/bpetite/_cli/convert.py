@@ -112,7 +112,7 @@ def run(options: argparse.Namespace) -> None:
         for option in ("pattern", "special_token", "input_format"):
             if getattr(options, option) is not None:
                 raise ValueError(
-                    f"{options.input}: a name of tiktoken's says the format, the pattern and the "
+                    f"{options.input}: tiktoken's name decides the format, the pattern and the "
                     f"special tokens; leave out --from, --pattern and --special-token"
                 )
         tokenizer = Tokenizer.from_tiktoken(options.input)
@@ -171,14 +171,14 @@ def _trial_of(output: str) -> Iterator[str]:
     """Yield a temporary path for OUT on the same disk; errors name the real path."""
     is_folder = os.path.isdir(output)
     name = "model" if is_folder else os.path.basename(output)
-    beside = output if is_folder else os.path.dirname(output) or "."
-    if not os.path.isdir(beside):
-        raise OSError(f"{output}: the folder {beside} does not exist")
+    folder = output if is_folder else os.path.dirname(output) or "."
+    if not os.path.isdir(folder):
+        raise OSError(f"{output}: the folder {folder} does not exist")
     try:
-        folder = tempfile.TemporaryDirectory(prefix=".bpetite-", dir=beside)
+        temporary = tempfile.TemporaryDirectory(prefix=".bpetite-", dir=folder)
     except OSError:
-        raise OSError(f"{output}: the folder {beside} is not writable") from None
-    with folder as path:
+        raise OSError(f"{output}: the folder {folder} is not writable") from None
+    with temporary as path:
         trial = os.path.join(path, name)
         if is_folder:
             os.mkdir(trial)
@@ -210,7 +210,7 @@ def _read_back(tokenizer: Tokenizer, path: str, format: str) -> tuple[Tokenizer,
     with suppress(ValueError):
         read_back = Tokenizer.load(path, format=format)
         if (read_back.patterns, read_back.special_tokens) == (tokenizer.patterns, special_tokens):
-            return read_back, [f"{missing}, but bpetite knows those of this public vocabulary"]
+            return read_back, [f"{missing}, but bpetite knows both for this public vocabulary"]
     read_back = Tokenizer.load(path, format=format, pattern=pattern, special_tokens=special_tokens)
     options = ["--pattern", *(pattern_names(pattern) or [pattern])[:1]]
     for literal, id in special_tokens.items():
@@ -219,7 +219,7 @@ def _read_back(tokenizer: Tokenizer, path: str, format: str) -> tuple[Tokenizer,
 
 
 def _losses(tokenizer: Tokenizer, read_back: Tokenizer) -> Iterator[str]:
-    """Yield what the format cannot record, though no id of a text depends on it."""
+    """Yield what the format cannot record, although all texts keep their ids."""
     if lost := [name for name in tokenizer.settings if name not in read_back.settings]:
         yield f"lost: {', '.join(lost)} of the model folder"
     both = (tokenizer, read_back)

@@ -16,9 +16,9 @@ from bpetite.corpora._storage import public
 
 HELP = """count the tokens of each input, as wc counts words
 
-A file may be larger than memory, unless the vocabulary has a pattern without a name. A file that
-cannot be read has a line on standard error, the others are counted, and the exit code is 1. With
---on-bad skip, the count of a file without a readable document is "-"."""
+A file may be larger than memory, unless the vocabulary has a pattern without a name. If a file
+cannot be read, a line on standard error says so, the others are counted, and the exit code is 1.
+With --on-bad skip, the count of a file without a readable document is "-"."""
 EXAMPLE = "bpetite count --model model.json README.md"
 
 _Count = tuple[int | None, str]
@@ -41,10 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write a line for each input, and the total if there are several.
-
-    An input that cannot be read has a line on standard error instead.
-    """
+    """Write a line for each input, and the total if there are several."""
     tokenizer = common.load(options)
     counts: list[_Count] = []
     try:

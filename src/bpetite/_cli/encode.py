@@ -41,7 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--begin", metavar="LITERAL", help="the special token to write before each document"
     )
     parser.add_argument(
-        "--end", metavar="LITERAL", help="the special token to write behind each document"
+        "--end", metavar="LITERAL", help="the special token to write after each document"
     )
     common.add_corpus(parser)
 
@@ -85,7 +85,7 @@ def _blocks(tokenizer: Tokenizer, options: argparse.Namespace, dtype: _Dtype) ->
 
 
 def _withheld(blocks: Iterator[Block]) -> Iterator[Block]:
-    """Yield blocks, but a part of a document only when its next part has arrived.
+    """Yield blocks, but a block that ends inside a document only when the next one has arrived.
 
     So a short document with an error at its end has no output.
     """
@@ -107,6 +107,6 @@ def _dtype(tokenizer: Tokenizer, format: str) -> _Dtype:
     if format == "npy":
         return "uint32"
     raise ValueError(
-        f"--format u16 holds ids up to {_UINT16_IDS - 1}, but those of this vocabulary run to "
+        f"--format u16 holds ids up to {_UINT16_IDS - 1}, but this vocabulary has ids up to "
         f"{tokenizer.n_vocab - 1}; use --format u32"
     )

@@ -34,7 +34,7 @@ def _message(error: BaseException) -> str:
 def decoding_failure(error: UnicodeDecodeError, offset: int = 0) -> ValueError:
     """Return an error that says which byte of the tokens is not UTF-8, and what to do.
 
-    `offset` is the number of bytes before those of the error.
+    `offset` is the number of bytes before the ones that the error has.
     """
     message = str(error)
     if offset:

@@ -19,7 +19,7 @@ from bpetite.analysis._explain import MAX_PIECE_BYTES
 from bpetite.analysis._pipeline import pipeline_of
 from bpetite.formats import FORMATS, recognise
 
-HELP = "show the figures of a vocabulary, its tokens or merges, or those of a text"
+HELP = "show the figures, tokens or merges of a vocabulary, or the tokens or merges of a text"
 EXAMPLE = """\
 bpetite inspect --model model.json --text "Hello world"
 bpetite inspect --model model.json --merges"""
@@ -64,7 +64,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write the tokens of the text or, without a text, those or the figures of the vocabulary."""
+    """Write the tokens of the text; without a text, the tokens or the figures of the vocabulary."""
     tokenizer = load(options)
     if options.steps is not None:
         steps = text_argument(options.steps)
@@ -151,7 +151,7 @@ def _values(tokenizer: Tokenizer, format: str) -> dict[str, Any]:
 
 
 def _is_input_redirected() -> bool:
-    """Tell whether standard input is a pipe, or a file that is not empty."""
+    """Return whether standard input is a pipe, or a file that is not empty."""
     try:
         status = os.fstat(sys.stdin.fileno())
     except (AttributeError, OSError):  # standard input is closed, or not a file of the system
@@ -248,7 +248,7 @@ def _row(group: Group) -> str:
 
 
 def _steps(tokenizer: Tokenizer, text: str) -> str:
-    """Return the steps of each piece of a text; those of an equal piece are written once."""
+    """Return the steps of each piece of a text. Equal pieces are written once."""
     blocks: list[str] = []
     seen: set[str] = set()
     for piece in explain(tokenizer, text):

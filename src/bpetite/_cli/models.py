@@ -79,7 +79,7 @@ def _snapshot(folder: Path, name: str) -> Path:
     found = sorted(snapshots.glob("*"))
     if len(found) != 1:
         raise ValueError(
-            f"{name}: {snapshots} has {len(found)} versions, and no main branch tells which one; "
-            f"give the path of one"
+            f"{name}: {snapshots} has {len(found)} versions and no main branch; give the path of "
+            f"one version"
         )
     return found[0]

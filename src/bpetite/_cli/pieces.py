@@ -75,7 +75,7 @@ def pattern(options: argparse.Namespace) -> str | None:
 
 def are_counts(name: str) -> bool:
     """Return whether an input is a file of piece counts."""
-    # Whoever reads a missing file, or a URL, says what is wrong with it.
+    # The reader of a missing file, or of a URL, raises an error about it.
     return os.path.exists(name) and is_counts_file(name)
 
 
@@ -100,20 +100,20 @@ def mixture(options: argparse.Namespace, counts: dict[str, PieceCounts]) -> Piec
 
 
 def check_shares(options: argparse.Namespace, names: list[str]) -> None:
-    """Raise ValueError for what would change the meaning of shares."""
+    """Raise ValueError for options that shares cannot be used with."""
     if options.share:
         if options.weight or options.min_count > 1:
             raise ValueError("--share works without --weight and --min-count")
         if len({*names}) < len(names):
             raise ValueError("--share needs inputs of different names")
-        # Shares that do not add up are found before the work.
+        # Raise the error of shares that do not add up before the work.
         mixture(options, dict.fromkeys(names, PieceCounts.from_items([("a", 1)])))
 
 
 def total(parts: Iterable[PieceCounts]) -> PieceCounts:
-    """Return the sum of counts: of pairs, of pairs of pairs, and so on.
+    """Return the sum of counts, added in pairs.
 
-    If each were added to the sum of all before, many parts would cost squares.
+    To add each to the sum of all before it would take quadratic time.
     """
     sums: list[tuple[int, PieceCounts]] = []
     for part in parts:

@@ -153,7 +153,7 @@ _BAR_DELAY = 1.0  # seconds
 
 
 class ByteBar:
-    """Shows a bar on a terminal, unless the work ends soon: the bytes of input that are read."""
+    """Shows on a terminal how many bytes of input are read, unless the work ends soon."""
 
     def __init__(self, quiet: bool, total: int | None = None) -> None:
         self._shows = not quiet and sys.stderr.isatty()
@@ -184,7 +184,7 @@ class ByteBar:
 
 
 class Watched:
-    """A corpus that shows on a bar how far it is read."""
+    """A corpus whose progress a bar shows."""
 
     def __init__(self, corpus: Corpus, bar: ByteBar) -> None:
         self._corpus = corpus

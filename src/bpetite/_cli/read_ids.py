@@ -219,7 +219,7 @@ class _Words:
         return ids
 
     def _parsed(self, text: str) -> list[int]:
-        # `int` takes signs, underscores and digits of other scripts, which are no ids.
+        # `int` also takes signs, underscores and digits of other scripts.
         if text.isascii() and not any(sign in text for sign in "+-_"):
             try:
                 return [*map(int, text.split())]
@@ -244,10 +244,10 @@ def parse_words(text: str, first_line: int = 1, source: str = "") -> Iterator[in
 
 
 class _Layout(NamedTuple):
-    """How a file has ids as integers."""
+    """How a file stores ids as integers."""
 
     typecode: str
-    """That of `array`, for integers that are little-endian in the file."""
+    """The typecode of `array`, for integers that are little-endian in the file."""
     n_ids: int | None = None
     """The number of ids, if a header tells."""
 
@@ -259,12 +259,12 @@ class _Layout(NamedTuple):
         """Raise ValueError if ids cannot have this number of bytes."""
         if self.n_ids is None and size % self.item_size:
             raise ValueError(
-                f"has {size} bytes, but each id has {self.item_size}; the file may be cut, or "
-                f"--format may be another"
+                f"has {size} bytes, which is not a multiple of the {self.item_size} bytes of an "
+                f"id; the file may be cut, or --format may be wrong"
             )
         if self.n_ids is not None and size != self.n_ids * self.item_size:
             raise ValueError(
-                f"has {size} bytes of ids, but its header tells of {self.n_ids * self.item_size}; "
+                f"has {size} bytes of ids, but its header says {self.n_ids * self.item_size}; "
                 f"the file may be cut"
             )
 

@@ -125,7 +125,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _corpus(name: str, options: argparse.Namespace, folder: str) -> Corpus:
-    """Return a corpus that can be read several times: of a pipe, it is that of a copy."""
+    """Return a corpus that can be reread; a pipe is first copied to a temporary file."""
     common.check_inputs([name], options.quiet)
     if name != common.STANDARD_INPUT and not stat.S_ISFIFO(_mode(name)):
         return common.corpus(options, [name])
@@ -144,12 +144,12 @@ def _mode(name: str) -> int:
 
 
 def _labels(paths: list[str]) -> list[str]:
-    """Return short names of files: without folder and suffix, if they differ without.
+    """Return short names of files: without folder and suffix, if these names differ.
 
     >>> _labels(["a/en.txt", "a/de.txt"]), _labels(["a.json", "a.tiktoken", "-"])
     (['en', 'de'], ['a.json', 'a.tiktoken', 'standard input'])
 
-    The query of a URL may be a secret, so files that differ in it alone have numbers:
+    The query of a URL may be a secret, so files that differ only there have numbers:
 
     >>> _labels(["http://me:secret@host/a.txt?sig=b/c", "http://host/a.txt?sig=d"])
     ['http://host/a.txt', 'http://host/a.txt (2)']

@@ -24,7 +24,7 @@ bpetite tokenize README.md --model model.json --format megatron --output tokens"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    # A run that goes on after a kill must read its input again: it needs files.
+    # A run that continues after a kill must read its input again, so it needs files.
     files_help = common.FILES_HELP.partition("; -")[0]
     parser.add_argument("files", metavar="FILE", nargs="+", help=files_help)
     common.add_model(parser)
@@ -41,7 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--end",
         metavar="LITERAL",
-        help="the special token to write behind each document (default: the vocabulary's "
+        help="the special token to write after each document (default: the vocabulary's "
         "end-of-text, for formats that do not store where documents end)",
     )
     parser.add_argument(
@@ -65,7 +65,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--shuffle",
         metavar="SEED",
         type=int,
-        help="shuffle the documents within each part by this number",
+        help="shuffle the documents within each part, in an order that this number decides",
     )
     parser.add_argument(
         "--part-bytes",

@@ -65,7 +65,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     literals.add_argument(
         "--no-special-tokens",
         action="store_true",
-        help="add no special token, as before more training with --base",
+        help="add no special token, for a vocabulary to train further with --base",
     )
     pieces.add_options(parser)
     _add_rules(parser)
@@ -87,8 +87,8 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         type=_two_files,
-        help="the development text of an input, of equal meaning in all languages; each merge is "
-        "then learnt for the input whose development text has the most ids; once for each input",
+        help="the development text of an input, with the same meaning in all languages; each merge "
+        "is learnt for the input whose development text has the most ids; once for each input",
     )
     rules.add_argument(
         "--min-pair-count",
@@ -108,7 +108,8 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
         metavar="TOKEN",
         action="append",
         default=[],
-        help="make this token first, and what it is made of; repeatable",
+        help="require this token; it and what it is made of are learnt before any other merge; "
+        "repeatable",
     )
     rules.add_argument(
         "--forbid",
@@ -280,7 +281,7 @@ def _text_bytes(source: Corpus | PieceCounts) -> int:
 
 
 class _AllRightError(Exception):
-    """Training begins to read its corpus, so it has found nothing wrong with other arguments."""
+    """Training begins to read its corpus, so all other arguments are right."""
 
 
 def _nothing() -> Iterator[str]:

@@ -13,9 +13,9 @@ from bpetite._corpus import utf8_fault
 
 HELP = """cut a text to a budget of tokens
 
-The result is the longest beginning of the text, or end, that is within the budget. It is cut
-between characters. No more of a long file is read than its beginning needs. For its end, all of it
-is loaded into memory."""
+The result is the longest beginning, or end, of the text that is within the budget, cut between two
+characters. Of a long file, only as much as the beginning needs is read; for the end, all of it is
+loaded into memory."""
 EXAMPLE = """\
 bpetite truncate --model model.json --max-tokens 20 README.md
 bpetite truncate --model model.json --max-tokens 20 --keep end README.md"""
@@ -82,7 +82,7 @@ def _text(tokenizer: Tokenizer, options: argparse.Namespace) -> str:
 def _beginning(
     tokenizer: Tokenizer, options: argparse.Namespace, name: str, file: io.BufferedReader
 ) -> str:
-    """Return a beginning of a file that does not fit, and as much again; or all of it."""
+    """Return enough of a file to exceed the budget, and as much again; or all of it."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     text, size, is_enough = "", _FIRST_BYTES, False
     while not is_enough:

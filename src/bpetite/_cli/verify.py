@@ -14,9 +14,9 @@ from bpetite.corpora._verify import first_documents
 
 HELP = """check a folder of token files: sizes, hashes, ids, documents, missing and foreign files
 
-Writes a summary in JSON, or the texts of --head instead. Problems go to standard error, a line
-each, and the exit code is 1. With --repair, the summary lists the removed files, and the exit code
-is 1 if problems are left that only you can solve."""
+Writes a summary in JSON, or with --head the first texts. If there are problems, they go to standard
+error, a line each, and the exit code is 1. With --repair, the summary lists the removed files, and
+the exit code is 1 if problems are left that only you can solve."""
 EXAMPLE = """\
 bpetite train README.md --vocab-size 512 --output model.json
 bpetite tokenize README.md --model model.json --format megatron --output tokens
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _repair(options: argparse.Namespace, tokenizer: Tokenizer | None) -> None:
-    """Remove what must be written again, and write what that was."""
+    """Remove what must be written again, and list it."""
     repaired, removed, left = repair(options.folder, tokenizer, deep=options.deep)
     for problem in repaired + left:
         common.say(problem)

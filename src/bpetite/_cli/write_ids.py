@@ -17,15 +17,15 @@ class IdWriter(Protocol):
         """Write the ids of some documents. The last one may go on in the next segment."""
 
     def finish(self) -> None:
-        """Write what only the end of the ids decides."""
+        """Complete the file after the last ids."""
 
 
 class _Text:
-    """Writes ids as decimal numbers, with text before, between and behind those of a document."""
+    """Writes ids as decimal numbers, with text before, between and after the ids of a document."""
 
-    def __init__(self, file: BinaryIO, before: bytes, between: bytes, behind: bytes) -> None:
+    def __init__(self, file: BinaryIO, before: bytes, between: bytes, after: bytes) -> None:
         self._file = file
-        self._before, self._between, self._behind = before, between, behind
+        self._before, self._between, self._after = before, between, after
         self._is_open = self._has_ids = False  # of the document that is not complete
         self._words = _Words()
 
@@ -42,8 +42,8 @@ class _Text:
                 self._has_ids = True
             self._is_open = number == last and not is_complete
             if not self._is_open:
-                if self._has_ids or self._between != b"\n":  # no ids are no lines
-                    self._file.write(self._behind)
+                if self._has_ids or self._between != b"\n":  # without ids, there is no line
+                    self._file.write(self._after)
                 self._has_ids = False
 
     def finish(self) -> None:
