@@ -128,7 +128,7 @@ def test_config_that_asks_for_a_token_around_a_text_is_named(
     found = Verifier(Tokenizer.load(folder), folder, against="transformers").check()
     assert found == (
         f"with special tokens, bpetite puts [{SMALL.special_tokens['<a>']}, ...] around a text, "
-        "transformers puts nothing; tokenizer_config.json asks for them, and tokenizer.json does "
+        "transformers puts nothing; tokenizer_config.json asks for them, but tokenizer.json does "
         "not"
     )
 

@@ -1,6 +1,7 @@
 """The page of the verb `serve`, as an ASGI application: tokenizers in, answers to a browser out.
 
-Rule 1: the page loads nothing from other sites, and no other site's page can use this server.
+Rule 1: the page loads nothing from other sites, and the pages of other sites cannot use this
+server.
 Rule 2: every request has bounds on bytes and time, which are checked before the work.
 Rule 3: a browser may leave at any moment without an error.
 """
@@ -54,7 +55,7 @@ MAX_SHOWN = 4000
 """The most tokens of a list or a replay: a browser needs seconds for the layout of many more."""
 
 MAX_EXPLAINED = 16_000
-"""The last token that can be explained, since all pieces before it are explained too."""
+"""The last token that can be explained: all pieces before it are explained too."""
 
 _MAX_FIND_CHARACTERS = 100
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]+)(?::\d+)?", re.ASCII | re.IGNORECASE)
@@ -89,8 +90,8 @@ class Model:
 def application(models: Sequence[Model], loopback: bool) -> ASGIApp:
     """Return the application; with `loopback`, it serves only requests to names of this machine.
 
-    An attacker can point another site's name at this machine. Pages of that site then have the
-    same origin as this server, so only the name in the request gives the attack away.
+    An attacker can point the name of another site at this machine. Pages of that site then have the
+    same origin as this server, so only the name in the request reveals the attack.
     """
     answers = _Answers(models)
     routes = [
@@ -108,7 +109,7 @@ def application(models: Sequence[Model], loopback: bool) -> ASGIApp:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a name or an address always means this machine.
+    """Return whether a name or an address always means this machine.
 
     >>> [is_loopback(host) for host in ("localhost", "127.0.0.2", "::1", "0.0.0.0", "a.org")]
     [True, True, True, False, False]
@@ -141,7 +142,7 @@ class _Guard:
         name = _HOST.fullmatch(host)
         if not name or (self._loopback and not is_loopback(name[1].strip("[]").lower())):
             return PlainTextResponse("this host is not served here\n", 421)
-        own_origins = (f"http://{host}", f"https://{host}")  # the second one, behind a proxy
+        own_origins = (f"http://{host}", f"https://{host}")  # a proxy may add HTTPS
         origins = headers.getlist("origin")
         if len(origins) > 1 or any(origin not in own_origins for origin in origins):
             return PlainTextResponse("other sites are not served here\n", 403)
@@ -160,7 +161,7 @@ def _files() -> Iterator[tuple[str, Response]]:
 class _Answers:
     """The answers to the page, in JSON.
 
-    A question with a `corpus` has one model more, which has learnt `merges` from this small text.
+    If a request has a `corpus`, a model that has learnt `merges` from this small text is added.
     """
 
     def __init__(self, models: Sequence[Model]) -> None:
@@ -247,7 +248,7 @@ class _Answers:
         return JSONResponse(await _work(training_steps, text))
 
     async def stream(self, request: Request) -> Response:
-        """Return what each id of the body, a text, gives when it is decoded."""
+        """Return the decoded text of each id of the body, a text."""
         tokenizer = self._tokenizer(request)
         text, ordinary = await _text(request), _is_ordinary(request)
         return JSONResponse(await _work(_replay, tokenizer, text, ordinary))

@@ -1,4 +1,4 @@
-"""How people are shown a text's tokens and a pattern's names, on the page and on a terminal."""
+"""Tokens of a text and names of a pattern, as the page and a terminal show them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The merges of the piece that a token is in, as the page draws them."""
+"""The merges of the piece that has a token, as the page draws them."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ _KIND = regex.compile(
 
 
 class Browser:
-    """The tokens of one tokenizer, with all that does not depend on a text found once."""
+    """The tokens of one tokenizer, and facts about them that do not depend on a text."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         special = {*tokenizer.special_tokens.values()}

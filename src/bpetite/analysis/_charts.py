@@ -67,7 +67,7 @@ def curve_plot(uses: Sequence[Use], max_size: int, max_ratio: float) -> Plot:
 
 
 def _labelled(curves: list[Curve]) -> list[Curve]:
-    """Put each label beside the end of its curve, where it covers no other end or label."""
+    """Put each label next to the end of its curve, where it covers no other end or label."""
     taken = [curve.end for curve in curves]
     found = []
     for curve in sorted(curves, key=lambda curve: -curve.end[0]):
@@ -87,7 +87,7 @@ def _labelled(curves: list[Curve]) -> list[Curve]:
 
 
 def _covers(label: Point, points: list[Point]) -> bool:
-    """Return whether a label covers one of some points."""
+    """Return whether a label covers any of the points."""
     x, y = label[0] + _LABEL_WIDTH / 2, label[1] - 4.5
     return any(
         abs(point[0] - x) < _LABEL_WIDTH * 0.75 and abs(point[1] - y) < _LABEL_HEIGHT
@@ -142,7 +142,6 @@ LORENZ_BOX = (30.0, 230.0)
 
 
 def lorenz_path(values: tuple[int, ...]) -> str:
-    """Return the Lorenz curve of costs."""
     shares = lorenz(values)
     x = _scale(0, len(shares) - 1, *LORENZ_BOX)
     y = _scale(0, 1, LORENZ_BOX[1], LORENZ_BOX[0])
@@ -180,7 +179,6 @@ def length_bars(
 
 
 def highest_share(lengths: Iterable[Sequence[tuple[int, int]]]) -> float:
-    """Return the highest share of a length."""
     return max((max(_shares(each)) for each in lengths), default=0.0) or 1.0
 
 

@@ -1,4 +1,4 @@
-"""How often ids occur, in Rust if it is there, and characters and words."""
+"""Counts of ids, characters and words, natively if possible."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def characters_and_words(data: Block, offsets: memoryview) -> tuple[int, int]:
     marks = text.translate(_SPACES_AND_OTHERS)
     words = marks.count(b" x")
     for start, end in pairwise(offsets):
-        # The words after a space are counted.
+        # Words are counted by the spaces before them.
         begin = max(start - first - 1, 0)
         words += start < end and b" " not in marks[begin : start - first + 1]
     return len(text.translate(None, _CONTINUATION_BYTES)), words

@@ -1,4 +1,4 @@
-"""A token in, what HTML shows of it out, for pages and notebooks."""
+"""How pages and notebooks show a token in HTML."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SIGNS = {" ": "·", "\n": "↵", "\r": "↵", "\t": "→"}
 
 
 def environment(what: str, **filters: Callable[..., Any]) -> Environment:
-    """Return what fills the templates of this package, and escapes all text in them.
+    """Return Jinja's environment for the templates of this package; it escapes all text.
 
     Raises ModuleNotFoundError without Jinja, which `what` needs.
     """

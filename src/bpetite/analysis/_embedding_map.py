@@ -1,4 +1,4 @@
-"""Which rows of an embedding table stay, if another vocabulary takes its place."""
+"""Which rows of an embedding table can be kept when the vocabulary is replaced."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def embedding_map(old: Tokenizer, new: Tokenizer) -> tuple[list[int], dict[int, 
     the same meaning, or -1. Two ordinary ids have the same meaning if their bytes are equal, and
     two special ids if their literals are.
 
-    The second result is for tokens without such an id. It has the ids of `old` that spell the
-    token: the bytes of these ids, joined, are the token's. The mean of their rows is a usual start.
-    An id that `new` does not use is -1 in the first result, and not in the second.
+    The second result has each token without such an id, and the ids of `old` whose bytes, joined,
+    are the token. The mean of their rows is a usual initial value. An id that `new` does not use
+    is -1 in the first result and missing in the second.
 
     >>> old = Tokenizer.train("ab ab ab", 258)
     >>> rows, parts = embedding_map(old, Tokenizer.train("abc abc", 259))

@@ -1,4 +1,4 @@
-"""A text in, its pieces out with every merge of each, for programs and notebooks."""
+"""The pieces of a text with all merges of each, for programs and notebooks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Explanation(Iterator[ExplainedPiece]):
     """An iterator over the pieces of a text: what `explain` returns.
 
     As the value of a notebook's cell, it shows the tokens in colours and a table of the merges, if
-    Jinja is installed. That begins with the first piece, however many the iterator has yielded.
+    Jinja is installed. The table begins with the first piece, even if the iterator is past it.
 
     >>> found = explain(Tokenizer.train("ab ab ab", 258), "ab ab")
     >>> len([*found]), [*found], "2 tokens" in found._repr_html_()
@@ -91,8 +91,8 @@ def explain(
     rank is merged, again and again. The ids of all pieces, joined, are those of `Tokenizer.encode`.
     Each piece is explained when the iterator reaches it, and its cost is O(n log n) in its bytes.
 
-    `allowed_special` is that of `Tokenizer.encode`. The pieces of a vocabulary with NFC are those
-    of the normalized text.
+    `allowed_special` is as in `Tokenizer.encode`. If the vocabulary normalizes text to NFC, the
+    pieces are of the normalized text.
 
     >>> tokenizer = Tokenizer.train("the hen then met the ten men", 262)
     >>> for piece in explain(tokenizer, "then the"):

@@ -48,7 +48,7 @@ class NextMerges:
     @property
     def saved(self) -> float:
         """The share of tokens that the merges save."""
-        return _ratio(self.curve[0] - self.curve[-1], self.curve[0])
+        return ratio(self.curve[0] - self.curve[-1], self.curve[0])
 
 
 @dataclass(frozen=True)
@@ -66,31 +66,31 @@ class Use:
     lengths: tuple[tuple[int, int], ...]
     """The tokens of the text by their length: pairs (bytes, number of tokens)."""
     curve: tuple[tuple[int, int], ...]
-    """Pairs (size, tokens): what the vocabulary of that many bytes and merges needs."""
+    """Pairs (size, tokens): the tokens of the text if the vocabulary is cut at that size."""
     next: NextMerges | None
-    """None if it was not asked for, or if the vocabulary cannot be continued."""
+    """None if `next_merges` is 0, or if the vocabulary cannot be continued."""
     sample: tuple[bytes, ...]
     """The tokens of `text.beginning`."""
 
     @property
     def bytes_per_token(self) -> float:
         """Bytes of the text divided by its tokens."""
-        return _ratio(self.text.bytes, self.tokens)
+        return ratio(self.text.bytes, self.tokens)
 
     @property
     def characters_per_token(self) -> float:
         """Characters of the text divided by its tokens."""
-        return _ratio(self.text.characters, self.tokens)
+        return ratio(self.text.characters, self.tokens)
 
     @property
     def words_per_token(self) -> float:
         """Words of the text divided by its tokens."""
-        return _ratio(self.text.words, self.tokens)
+        return ratio(self.text.words, self.tokens)
 
     @property
     def rare_share(self) -> float:
         """The share of rare ids among all ids."""
-        return _ratio(self.rare, self.often + self.rare + self.never)
+        return ratio(self.rare, self.often + self.rare + self.never)
 
 
 @dataclass(frozen=True)
@@ -120,8 +120,8 @@ class VocabularyFigures:
 
     @property
     def parity(self) -> tuple[float, ...]:
-        """The tokens of each parallel text divided by those of the first."""
-        return tuple(_ratio(tokens, self.parallel_tokens[0]) for tokens in self.parallel_tokens)
+        """The tokens of each parallel text, divided by the tokens of the first one."""
+        return tuple(ratio(tokens, self.parallel_tokens[0]) for tokens in self.parallel_tokens)
 
     @property
     def gini(self) -> float | None:
@@ -131,7 +131,7 @@ class VocabularyFigures:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The tokens that the first vocabulary and another one share."""
+    """How many tokens the first vocabulary and another one share, and which they do not."""
 
     name: str
     """The name of the other vocabulary."""
@@ -157,7 +157,7 @@ class Report:
     texts: tuple[TextFigures, ...]
     vocabularies: tuple[VocabularyFigures, ...]
     comparisons: tuple[Comparison, ...]
-    """The first vocabulary beside each other one."""
+    """The first vocabulary compared with each of the others."""
     parallel: tuple[str, ...]
     """The names of the parallel texts. Parity is relative to the first."""
 
@@ -178,7 +178,7 @@ def gini(values: tuple[int, ...]) -> float:
     # In ascending order, the value of rank i from 1 is above i - 1 values and below n - i.
     n = len(values)
     weighted = sum((2 * rank - n - 1) * value for rank, value in enumerate(sorted(values), 1))
-    return _ratio(weighted, n * sum(values))
+    return ratio(weighted, n * sum(values))
 
 
 def lorenz(values: tuple[int, ...]) -> list[float]:
@@ -188,10 +188,11 @@ def lorenz(values: tuple[int, ...]) -> list[float]:
     [0.0, 0.25, 1.0]
     """
     total = sum(values)
-    return [_ratio(part, total) for part in accumulate(sorted(values), initial=0)]
+    return [ratio(part, total) for part in accumulate(sorted(values), initial=0)]
 
 
-def _ratio(part: int, whole: int) -> float:
+def ratio(part: float, whole: float) -> float:
+    """Return a quotient; 0 if the divisor is."""
     return part / whole if whole else 0.0
 
 

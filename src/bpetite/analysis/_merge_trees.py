@@ -1,11 +1,12 @@
 """The trees of a vocabulary's tokens: the parts of each token, the parts of these, and so on.
 
-Each occurrence of an id in a text is one occurrence of its whole tree, because `token_parts` are
-those of every text. Therefore ids alone tell how often each merge fires in a text. If every merge
-has parts of lower rank, the tokens of the text without the merges from rank r on are the trees, cut
-where a merge of rank r or above made a node. Example, with the merges ab and abab: the tokens of
-"ababab" are abab and ab. The merge abab fires once. The merge ab fires three times, two of them
-below abab. So the text has 6 tokens with bytes alone, 3 with one merge, and 2 with both.
+A token has the same parts in every text, so each occurrence of an id is one occurrence of its whole
+tree. Therefore the ids of a text tell how often each merge fires in it. If every merge has parts of
+lower rank, a vocabulary without the merges from rank r on gives the nodes that are left when the
+trees are cut at each node that a merge of rank r or above made. Example, with the merges ab and
+abab: the tokens of "ababab" are abab and ab. The merge abab fires once. The merge ab fires three
+times, two of them below abab. So the text has 6 tokens with bytes alone, 3 with one merge, and 2
+with both.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class MergeTrees:
         return len(self._made)
 
     def unmade(self) -> set[int]:
-        """Return the ids of longer tokens than a byte that no merge makes."""
+        """Return the ids of tokens of several bytes that no merge makes."""
         return {*self._parts}.difference(self._made)
 
     def tokens_by_size(self, counts: Mapping[int, int]) -> list[int]:
@@ -73,7 +74,7 @@ class MergeTrees:
 
     @lazy_property
     def _nested(self) -> int:
-        """How many merges of lowest rank need no token of higher rank."""
+        """How many of the first merges need only tokens of lower rank."""
         known = {*self._tokens} - {*self._parts}
         for rank, id in enumerate(self._made):
             if not known.issuperset(self._parts[id]):

@@ -1,4 +1,4 @@
-"""A report in, a page in HTML out."""
+"""The page in HTML of a report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from bpetite.analysis import _charts as charts
 from bpetite.analysis._drawing import environment
-from bpetite.analysis._figures import Report, TextFigures, Use, VocabularyFigures
+from bpetite.analysis._figures import Report, TextFigures, Use, VocabularyFigures, ratio
 
 MAX_VOCABULARIES = 3
 """The vocabularies that the page has marks, lines and colours for."""
@@ -19,7 +19,7 @@ _MAX_LANGUAGES = 29
 """The languages in the chart of parity. The table has all of them."""
 
 _PASSAGE_TOKENS = 60
-"""The tokens after which a passage ends at the next common cut."""
+"""A passage ends at the first common cut after this many tokens."""
 
 
 def page(report: Report, command: str = "") -> str:
@@ -83,7 +83,7 @@ def _heads(report: Report) -> Iterator[Head]:
         yield Head(f"{use.bytes_per_token:.2f}", "bytes-per-token", "bytes per token", rest)
     if report.texts and others and (cut := _at_common_size(first, others[0], 0)):
         size, share = cut
-        rest = f"{report.texts[0].name} beside {others[0].name}, both cut at {size:,} ids"
+        rest = f"{report.texts[0].name}, compared with {others[0].name}, at {size:,} ids"
         yield Head(_signed(share), "curve", "tokens", f"of {rest}")
     uses = [use for use in first.uses if use.next is not None]
     if uses:
@@ -106,7 +106,7 @@ def _heads(report: Report) -> Iterator[Head]:
 
 
 class _Findings:
-    """The sentence beside each figure."""
+    """The sentence next to each figure."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -118,11 +118,11 @@ class _Findings:
         if self._others:
             other = self._others[0]
             changes = [
-                (_ratio(use.tokens, base.tokens) - 1, use.text.name)
+                (ratio(use.tokens, base.tokens) - 1, use.text.name)
                 for use, base in zip(first.uses, other.uses, strict=True)
             ]
             parts = [_more_or_fewer(share, f"of {name}") for share, name in changes]
-            return f"Beside {other.name}, {first.name} needs {_listed(parts)}."
+            return f"Compared with {other.name}, {first.name} needs {_listed(parts)}."
         if len(first.uses) == 1:
             use = first.uses[0]
             return f"A token of {use.text.name} has {use.bytes_per_token:.2f} bytes."
@@ -158,7 +158,8 @@ class _Findings:
             f"{median(each.parity[1:] or (1.0,)):.1f} times as much with {each.name}"
             for each in self._report.vocabularies
         ]
-        return f"Beside {self._report.parallel[0]}, the median language costs {_listed(parts)}."
+        first = self._report.parallel[0]
+        return f"Compared with {first}, the median language costs {_listed(parts)}."
 
     @property
     def lengths(self) -> str:
@@ -201,7 +202,7 @@ class _Findings:
     def differences(self) -> str:
         size = self._first.size
         parts = [
-            f"{each.common:,} ({_percent(_ratio(each.common, size))}) are in {each.name}"
+            f"{each.common:,} ({_percent(ratio(each.common, size))}) are in {each.name}"
             for each in self._report.comparisons
         ]
         return f"Of the {size:,} tokens of {self._first.name}, {_listed(parts)} too."
@@ -293,7 +294,7 @@ def _at_common_size(
 
 
 def _last_doubling(use: Use) -> float | None:
-    """Return the share of tokens that a vocabulary saves beside one of half its size."""
+    """Return the share of tokens that a vocabulary saves compared with one of half its size."""
     last, tokens = use.curve[-1]
     before = [count for size, count in use.curve if size * 2 <= last]
     return 1 - tokens / before[-1] if before and before[-1] else None
@@ -329,10 +330,6 @@ def _more_or_fewer(share: float, tokens: str) -> str:
     ('4.2% fewer tokens of code', '0% more tokens of code')
     """
     return f"{_percent(abs(share))} {'fewer' if share < 0 else 'more'} tokens {tokens}"
-
-
-def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole else 0.0
 
 
 def _signed(share: float) -> str:

@@ -38,7 +38,7 @@ def _rows(vocabulary: Vocabulary) -> Iterator[tuple[str, str]]:
     if stages.steps:
         yield "steps", ", ".join(stages.steps)
     if stages.byte_fallback:
-        yield "byte fallback", "merges begin with characters; one without a token is its bytes"
+        yield "byte fallback", "merges begin with characters; bytes replace one without a token"
     if stages.metaspace:
         yield "metaspace", stages.metaspace
     if stages.strips_start:

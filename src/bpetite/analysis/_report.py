@@ -1,4 +1,4 @@
-"""Vocabularies and texts in, the figures of a report out."""
+"""The figures of a report, from vocabularies and texts."""
 
 from __future__ import annotations
 
@@ -58,18 +58,17 @@ def report(
     `parallel` has one text in several languages, the language of reference first. Parity and the
     Gini coefficient are figures of these texts.
 
-    `next_merges` more merges are learnt on the first `next_bytes` bytes of each text. They tell
-    whether a larger vocabulary would pay. 0 leaves them out, and so does a vocabulary with several
-    patterns, which cannot be continued.
+    `next_merges` more merges are learnt on the first `next_bytes` bytes of each text, to tell
+    whether a larger vocabulary would pay. They are left out if `next_merges` is 0, and for a
+    vocabulary with several patterns, which cannot be continued.
 
     >>> found = report({"small": Tokenizer.train("ab ab ab", 258)}, {"line": "ab ab c"})
     >>> use = found.vocabularies[0].uses[0]
     >>> use.tokens, use.bytes_per_token, use.curve
     (4, 1.75, ((256, 7), (258, 4)))
 
-    Raises ValueError without a tokenizer or a text, and for a number that is too low. Raises
-    TypeError for another value, the errors of `corpora.encode`, and those of the
-    corpora.
+    Raises ValueError without a tokenizer or a text, and for a number that is too low; TypeError for
+    another value; and the errors of `corpora.encode` and of the corpora.
     """
     parallel = {} if parallel is None else parallel
     for argument, value in (("tokenizers", tokenizers), ("texts", texts), ("parallel", parallel)):
@@ -97,7 +96,7 @@ def report(
     measured: dict[str, TextFigures] = {}
     for subject in subjects:
         for text, corpus in corpora.items():
-            # The last pass over a corpus is whole, so that its own report is of all documents.
+            # The last pass reads the whole corpus, so that `Corpus.report` counts all documents.
             more = subject.next_merges(corpus, next_merges, next_bytes)
             reader = Measured(corpus)
             counts = subject.count_ids(corpus if text in measured else reader)
@@ -156,7 +155,6 @@ class _Subject:
         self._ids = [id for id in self.tokens if id not in self._special_ids]
 
     def count_ids(self, corpus: Batches) -> dict[int, int]:
-        """Return how often each id occurs in a corpus, in ascending order of ids."""
         return _counted_ids(self.tokenizer, corpus)
 
     def add_use(
@@ -166,7 +164,7 @@ class _Subject:
         sizes: list[int],
         more: NextMerges | None,
     ) -> None:
-        """Take the counts of a text's ids."""
+        """Add the counts of a text's ids."""
         self.total.update(counts)
         rare = sum(map(_OFTEN.__gt__, counts.values()))
         lengths: Counter[int] = Counter()
@@ -218,7 +216,7 @@ class _Subject:
         )
 
     def figures(self) -> VocabularyFigures:
-        """Return the figures of all that was taken."""
+        """Return the figures of all texts that were added."""
         tokens = self.tokens
         never = [id for id in self._ids if id not in self.total]
         partial = dict.fromkeys(_partial(tokens, self._ids))
@@ -249,7 +247,7 @@ class _Subject:
         )
 
     def _unreachable(self, ids: list[int]) -> list[int]:
-        """Return the ids of these tokens in UTF-8 that their bytes, encoded alone, do not give."""
+        """Return the ids of tokens in UTF-8 whose bytes, encoded alone, give other ids."""
         tokens = [self.tokens[id] for id in ids]
         offsets = array("Q", accumulate(map(len, tokens), initial=0))
         arrays = self.tokenizer.encode_buffer(b"".join(tokens), offsets, threads=None)

@@ -1,4 +1,4 @@
-"""Other ids of the same text, for training."""
+"""Alternative ids of the same text, for training."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def split_ids(tokenizer: Tokenizer, ids: Iterable[int], share: float, *, seed: i
         number = as_id(seed)
     except TypeError:
         raise TypeError(f"seed must be an integer, got {type(seed).__name__}") from None
-    if number < 0:  # Random would take it for -number
+    if number < 0:  # `Random` would drop the sign
         raise ValueError(f"seed must be at least 0, got {number}")
     check_ids(ids)
     plain = [*map(as_id, ids)]
@@ -45,9 +45,9 @@ def split_ids(tokenizer: Tokenizer, ids: Iterable[int], share: float, *, seed: i
     return [*_split(plain, _parts(tokenizer), share, Random(number).random)]
 
 
-@lru_cache(maxsize=4)  # for a call for each document
+@lru_cache(maxsize=4)  # callers have many documents
 def _parts(tokenizer: Tokenizer) -> dict[int, Pair]:
-    """Return the parts of each id that a merge makes; of several merges, those of the first."""
+    """Return the parts of each id that a merge makes. If several make it, the first counts."""
     vocabulary = vocabulary_of(tokenizer)
     return dict(reversed([*zip(vocabulary.merge_ids, vocabulary.merges, strict=True)]))
 

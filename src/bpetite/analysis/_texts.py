@@ -1,4 +1,4 @@
-"""Texts in, their sizes out: in bounded memory, while an encoder reads them."""
+"""The sizes of texts, measured in bounded memory while an encoder reads them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Measured:
         self._documents += count - self._is_open
         self._bytes += end - start
         self._characters += characters
-        # A word that the segments share is counted in both.
+        # A word that continues in the next segment was counted in both.
         self._words += words - (self._in_word and start < offsets[1] and data[start] not in SPACES)
         if offsets[-2] < end:
             self._in_word = data[end - 1] not in SPACES

@@ -1,4 +1,4 @@
-"""Ids of a tokenizer next to those of another library or model: the first difference, its cause."""
+"""Comparison of a tokenizer's ids with another library or model: the first difference, and why."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FRAME = ("post_processor",)
 
 _MAX_FRAME = 8
 _MAX_CUTS = 200
-"""The most cuts to shorten a text: some twenty are the rule, since each halves it."""
+"""The most cuts to shorten a text. About twenty are usual, since each halves it."""
 _TOKENS_A_TEXT = 40
 _MAX_TOKENS = 20_000
 _MAX_LITERALS = 300
@@ -49,9 +49,9 @@ class Verifier:
     """Compares the ids of a tokenizer with those of another library, or of another model.
 
     `model` is the file or the folder that the tokenizer came from, or a name that tiktoken knows.
-    `against` is tokenizers, transformers, tiktoken, mistral-common, or another `Tokenizer`. Without
-    it, it is the library that owns the model's format; for our own format, that is none, and no
-    text has a difference. `reference_library` is its name, or None.
+    `against` is tokenizers, transformers, tiktoken, mistral-common, or another `Tokenizer`. The
+    default is the library that owns the model's format; no library owns ours, so no text has a
+    difference. `reference_library` is the name of the library, or None.
 
     >>> from bpetite import Tokenizer
     >>> tokenizer = Tokenizer.train("ab ab ab", 258)
@@ -60,8 +60,8 @@ class Verifier:
     >>> verifier.difference("ab")
     "character 0 (line 1, column 1): bpetite has 256 'ab', the other model has 97 'a'"
 
-    Raises ValueError for a file that is refused, for a library that does not read such a model,
-    and for another library than these.
+    Raises ValueError for a file that is refused, for a library that does not read such a model, and
+    for an unknown library.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class Verifier:
             "a", add_special_tokens=True
         ):
             return None
-        return "tokenizer_config.json asks for them, and tokenizer.json does not"
+        return "tokenizer_config.json asks for them, but tokenizer.json does not"
 
     def _ids(self, text: str) -> list[int]:
         return self._tokenizer.encode(text)
@@ -193,7 +193,7 @@ class Verifier:
             return None if is_equal else f"{other.name} has another pattern"
         if replaced := other.replaced(_STAGES):
             return replaced
-        # A character that Unicode added later than most: libraries know it or not.
+        # A recent character of Unicode, which some libraries do not know.
         newer = [each for each in text if ucd_3_2_0.category(each) == "Cn"]
         old = "".join(stand_in(each) if each in newer else each for each in text)
         if newer and not self._differs(old):
@@ -227,7 +227,7 @@ def _around(framed: list[int], ids: list[int]) -> str:
 
 
 class Other:
-    """What a tokenizer is compared with."""
+    """The other side of a comparison."""
 
     encode_framed: Encode | None = None
     """How a text is encoded with special tokens around it, if that is compared too."""
@@ -241,7 +241,7 @@ class Other:
         self.token_bytes = token_bytes
 
     def replaced(self, stages: tuple[str, ...]) -> str | None:  # noqa: ARG002
-        """Return which of some stages of the file are others here, in words."""
+        """Return in words which stages of the file this side replaces."""
         return None
 
 
@@ -256,7 +256,7 @@ def _of_tokenizer(other: Tokenizer) -> Other:
 def _of_library(
     tokenizer: Tokenizer, model: str, format: str | None, library: str | None
 ) -> Other | None:
-    """Return a library; None for the one that owns our own format."""
+    """Return a library; None for our own format, which no other library owns."""
     if library == "transformers":
         return _Transformers(model, tokenizer)
     if not os.path.exists(model) and encoding_of(model):
@@ -296,7 +296,7 @@ def _reference_of(tokenizer: Tokenizer, model: str, library: str) -> Reference:
     reference = tokenizers_of(vocabulary) if library == "tokenizers" else tiktoken_of(vocabulary)
     if reference is None:
         raise ValueError(
-            f"{model}: {library} drops text that the pattern does not match, so its ids are others"
+            f"{model}: {library} drops text that the pattern does not match, so its ids differ"
         )
     return reference
 
