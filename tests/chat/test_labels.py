@@ -82,7 +82,9 @@ def test_sampled_ids_get_the_labels_of_their_characters(source: str) -> None:
 
 
 def test_ids_that_do_not_spell_the_prompt_are_refused() -> None:
-    with pytest.raises(ValueError, match="at index 2, they have b'x', and the prompt b'im_start"):
+    with pytest.raises(
+        ValueError, match="at index 2, they have b'x', but the prompt has b'im_start"
+    ):
         ChatTemplate(CHATML).encode(TOKENIZER, [user()], ids=b"<|x")
 
 
@@ -118,7 +120,7 @@ def test_template_without_end_token_ends_with_the_text() -> None:
         (
             "{% for m in messages %}({{ m.role }}){{ m.content }}{% endfor %}"
             "{% if add_generation_prompt %}[assistant]{% endif %}",
-            r"message 1 has no unique place in the prompt: the prompt that asks for it ends with",
+            r"message 1 has no unique place in the prompt: it does not follow",
         ),
         (
             "{% if messages|length == 1 %}{{ raise_exception('Too short') }}{% endif %}"

@@ -1,4 +1,4 @@
-"""Chat templates that know which text is the template's, which a message's, and of which message.
+"""Chat templates that know where each character comes from: the template, or which message.
 
 They need Jinja: `pip install jinja2`.
 """

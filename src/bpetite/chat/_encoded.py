@@ -42,7 +42,7 @@ class Encoded:
         self.prompt: RenderedPrompt = prompt
         """The prompt of these ids."""
         self.ids: list[int]
-        """The ids: those of `encode_parts` for the segments, or those that `encode` was given."""
+        """The ids, from `encode_parts` for the segments, or as `encode` was given them."""
         if ids is None:
             prompt.check(tokenizer)
             self.ids, self._offsets = tokenizer.encode_parts(prompt.segments)
@@ -83,13 +83,13 @@ class Encoded:
         return ranges
 
     def labels(self, ignore: int = -100) -> list[int]:
-        r"""Return the ids that an assistant writes, and `ignore` in the place of all others.
+        r"""Return the ids that an assistant writes, and `ignore` instead of all others.
 
         If the template has `{% generation %}`, these are the ids with a character inside such a
-        block. Otherwise they begin where the prompt would end that asks for the message, and end
-        with the token that ends it.
+        block. Otherwise they begin where the prompt that asks for the message would end, and end
+        with the token that ends the message.
 
-        Raises ValueError if a template gives an assistant's message no such place, and if the
+        Raises ValueError if an assistant's message has no such place in the prompt, and if the
         vocabulary changes texts so that the characters of an id are not known.
 
         >>> from bpetite import Tokenizer
@@ -120,9 +120,9 @@ class Encoded:
 
     @cached_property
     def _starts(self) -> tuple[list[int], bool]:
-        """Where each id begins in the UTF-8 of the text, with the end; and whether that is exact.
+        """Where each id begins in the UTF-8 of the text, with the end; and whether this is exact.
 
-        If it is not, an id begins where its segment does.
+        If it is not exact, an id begins where its segment does.
         """
         text = self.prompt.text
         size = len(text.encode())
@@ -162,7 +162,8 @@ class Encoded:
     def _span(self, number: int) -> tuple[int, int]:
         """Return where an assistant's message begins and ends in the text.
 
-        Two other prompts tell: the one that asks for the message, and the one that ends with it.
+        Two other prompts are rendered for this: one that asks for the message, and one that ends
+        with it.
         """
         if not number:
             raise _placeless(number, "no message comes before it")
@@ -179,7 +180,7 @@ class Encoded:
         own_end = max((end for _, end in _runs_of(ending, number)), default=begin)
         place = start + own_end - begin
         if text[start:place] != ending[begin:own_end]:
-            # The turn looks different now, so its text ends before the text of the next message.
+            # Later messages have changed the turn, so its text ends where the next message begins.
             later = (first for first, _ in _runs_of(text, number + 1, len(self.prompt.roles)))
             bound = min((first for first in later if first > start), default=len(text))
             own = (end for _, end in _runs_of(text, number) if start <= end <= bound)
@@ -188,7 +189,7 @@ class Encoded:
         return start, place + self._end_token(footer[: _common(text, place, footer)])
 
     def _end_token(self, footer: str) -> int:
-        """Return where the token that ends a turn ends in the template's text after it."""
+        """Return where the token that ends a turn ends in the text after the turn."""
         end_token = self._tokenizer.settings.get("eos_token")
         if end_token and end_token in footer:
             return footer.index(end_token) + len(end_token)
@@ -201,14 +202,14 @@ class Encoded:
 
 
 def _starts_of(tokens: list[bytes], text: str) -> list[int]:
-    """Return where each token begins in the UTF-8 of a text that begins with them, and the end."""
+    """Return where each token begins in the UTF-8 of a text, and the end; the text begins so."""
     starts = [*accumulate(map(len, tokens), initial=0)]
     data = encoded(text)
     for number, (start, token) in enumerate(zip(starts, tokens, strict=False)):
         if not data.startswith(token, start):
             raise ValueError(
-                f"the ids do not spell the prompt: at index {number}, they have {token!r}, and the "
-                f"prompt {data[start : start + 20]!r}; give the messages the text of the ids"
+                f"the ids do not spell the prompt: at index {number}, they have {token!r}, but the "
+                f"prompt has {data[start : start + 20]!r}; give the messages the text of the ids"
             )
     return starts
 
@@ -216,19 +217,19 @@ def _starts_of(tokens: list[bytes], text: str) -> list[int]:
 def _beginning(text: Text, asking: Text, number: int) -> int:
     """Return where a message begins: where the prompt that asks for it would end.
 
-    If earlier turns look different in that prompt, its template text after the last of them counts.
-    If this ends otherwise than it, the message begins where its own characters do.
+    If earlier turns look different in that prompt, only its text after them is compared. If the
+    text before the message ends in another way, the message begins with its own characters.
     """
     if text.startswith(asking):
         return len(asking)
     own = min((start for start, _ in _runs_of(text, number)), default=None)
     if own is None:
-        raise _placeless(number, "it has no text, and earlier messages look different now")
+        raise _placeless(number, "it has no text, and later messages have changed earlier ones")
     place = max((end for _, end in _runs_of(text, 0, number) if end <= own), default=0)
     header = str.__str__(asking[max((end for _, end in _runs_of(asking, 0, number)), default=0) :])
     common = _common(text, place, header)
     if common < len(header) and place + common != own:
-        reason = f"the prompt that asks for it ends with {header!r:.80}, which it does not follow"
+        reason = f"it does not follow {header!r:.80}, with which the prompt that asks for it ends"
         raise _placeless(number, reason)
     return place + common
 
@@ -247,7 +248,7 @@ def _runs_of(text: Text, first: int, stop: int | None = None) -> list[tuple[int,
 
 
 def _common(text: str, place: int, other: str) -> int:
-    """Return how many characters a text has in common with another one from a place on."""
+    """Return how many characters of a text, from a place on, another text begins with."""
     pairs = enumerate(zip(text[place : place + len(other)], str.__str__(other), strict=False))
     first = next((count for count, (one, two) in pairs if one != two), None)
     return min(len(text) - place, len(other)) if first is None else first

@@ -47,7 +47,7 @@ _ITEM_COST = 8
 """The bytes of an item in a list, counted as characters."""
 
 _MAX_ITEMS = 100_000
-"""The most slices, and the most items that fill a batch: as many as Jinja's range has."""
+"""The most slices, and the most items that fill a batch: the limit of Jinja's `range`."""
 
 _MAX_RARE_CHARACTERS = 10_000
 """The most characters for filters whose time or result may be quadratic."""
@@ -64,7 +64,7 @@ _METHODS: dict[type, frozenset[str]] = {
     int: frozenset(("bit_length", "is_integer", "real", "imag")),
     float: frozenset(("is_integer", "real", "imag")),
 }
-"""The methods that a template may call. Others of these types are unsafe: some allocate freely."""
+"""The methods that a template may call. Other methods of these types may allocate freely."""
 
 _DICT_NAMES = frozenset(dir(Dict))
 
@@ -180,7 +180,7 @@ def check_name(name: Any) -> None:
 
 
 class _DictMaker:
-    """The global `dict`, as in transformers: no class, whose attributes lead elsewhere."""
+    """The global `dict`, as in transformers: a class would have attributes that lead elsewhere."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return packed(dict(*args, **kwargs))
@@ -190,16 +190,16 @@ class _DictMaker:
 
 
 class ChatEnvironment(ImmutableSandboxedEnvironment):
-    """The environment of a `ChatTemplate`: the strings of its templates are its `constants`."""
+    """The environment of a `ChatTemplate`; `constants` has the strings of its templates."""
 
     code_generator_class = Generator
     concat = staticmethod(joined)
     intercepted_binops = frozenset(("+", "*", "**", "%"))
-    """What no template computes before it is rendered. `Generator` writes `+` itself."""
+    """Operators that Jinja must not compute while it compiles. `Generator` writes `+` itself."""
 
     def __init__(self) -> None:
         loops = "jinja2.ext.loopcontrols"
-        # The optimizer would write lists of strings as they are, so they would be untracked.
+        # The optimizer would write lists of plain strings, which are untracked.
         super().__init__(
             trim_blocks=True,
             lstrip_blocks=True,
@@ -222,11 +222,11 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
             self.constants.append(whole(text, TEMPLATE))
         return f"environment.constants[{self._numbers[text]}]"
 
-    # What compiled templates call
+    # Called by compiled templates
 
     @property
     def turn(self) -> None:
-        """Count a turn of a loop: a statement that reads an attribute is the shortest one."""
+        """Count a turn of a loop. As a property, it is called by the shortest statement."""
         WORK.get().turn()
 
     def emit(self, line: int, value: Any) -> Text:
@@ -237,14 +237,14 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
         return text
 
     def add(self, left: Any, right: Any) -> Any:
-        """Return what the operator `+` makes of two values."""
+        """Return `left + right`."""
         if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
             WORK.get().check(len(left) + len(right))
             return packed(operator.add(left, right))
         return (Text(left) if type(left) is str else left) + right
 
     def glue(self, values: tuple[Any, ...]) -> Text:
-        """Return what the operator `~` makes of values."""
+        """Return the values joined by the operator `~`."""
         return joined([as_text(value) for value in values])
 
     def pack(self, value: Any) -> Any:
@@ -274,7 +274,7 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
         """Call a function, method or macro."""
         WORK.get().turn()
         if isinstance(__obj, Macro):
-            weight((*args, *kwargs.values()))  # it gets them in a tuple
+            weight((*args, *kwargs.values()))  # a macro gets them in a tuple
         return super().call(__context, __obj, *args, **kwargs)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
@@ -303,7 +303,7 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
         return super().is_safe_attribute(obj, attr, value)
 
     def wrap_str_format(self, value: Any) -> Callable[..., Text] | None:
-        """Return what stands for the method `format` of a string."""
+        """Return a replacement for the method `format` of a string."""
         is_method = isinstance(value, BuiltinMethodType) and isinstance(value.__self__, str)
         if not is_method or value.__name__ not in ("format", "format_map"):
             return None
@@ -362,7 +362,7 @@ def _tojson(
 ) -> Text:
     spaces = indent if isinstance(indent, int) else len(indent or "")
     longest = max(spaces, *map(len, separators or ("",)))
-    # No more items than characters, none deeper than Python's stack of a thousand calls.
+    # Items are bounded by the characters, and their depth by Python's stack of a thousand calls.
     deep = min(weight(value), 1_000)
     WORK.get().check(weight(value) * (1 + max(0, longest) * (deep if longest > 16 else 1)))
     plain = json.dumps(

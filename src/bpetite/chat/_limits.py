@@ -1,4 +1,4 @@
-"""What one rendering may use: a template is a stranger's program."""
+"""The limits of a rendering: a template is a stranger's program."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 from jinja2.exceptions import SecurityError
 
 _STRING_COST = 64
-"""What a string costs beside its characters, so that many short ones are bounded too."""
+"""The cost of a string in addition to its characters, so that many short ones are bounded too."""
 
 _MADE_PER_OUTPUT = 32
-"""How many times the characters of the longest output all strings of a rendering may have."""
+"""All strings of a rendering together may have this many times `Limits.characters`."""
 
 _CLOCK_STEPS = 256
 """The steps between two looks at the clock."""
 
 _LONG = 1 << 16
-"""The characters of a string that is worth a look at the clock."""
+"""The length of a string after which the clock is looked at."""
 
 _MAX_INTEGER_BITS = 1 << 14
 """The most bits of a product or a power: what Python can still print."""
@@ -29,9 +29,9 @@ _MAX_INTEGER_BITS = 1 << 14
 class Limits:
     """What one rendering may use before it fails.
 
-    `turns` counts turns of loops and calls. `characters` bounds the output and any other string,
-    and all strings of a rendering together may have 32 times as many. `seconds` is looked at
-    between operations, each of which takes some milliseconds at most.
+    `turns` bounds turns of loops and calls. `characters` bounds the output and any other string,
+    and all strings of a rendering together may have 32 times as many. `seconds` is checked between
+    operations, each of which takes some milliseconds at most.
 
     >>> Limits(seconds=1)
     Limits(turns=1000000, characters=16777216, seconds=1)
@@ -43,7 +43,7 @@ class Limits:
 
 
 class LimitError(SecurityError):
-    """A template wants more than its limits. `SecurityError` is none that Jinja's code catches."""
+    """A template exceeds its limits. Jinja's own code does not catch a `SecurityError`."""
 
 
 class Work:

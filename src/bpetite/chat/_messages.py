@@ -12,20 +12,20 @@ from bpetite.chat._text import ARGUMENT, TEMPLATE, of_message, packed, whole
 KNOWN_ROLES = frozenset(
     ("system", "developer", "user", "assistant", "tool", "function", "ipython", "model")
 )
-"""Roles whose names are as good as the template's own text: many templates print them in tags."""
+"""Roles that are treated as the template's own text, since many templates print them in tags."""
 
 _REASONING = ("reasoning_content", "thinking", "reasoning")
 """The names of a message's reasoning in the order in which transformers looks for them."""
 
 _TAG = "CONTINUE_FINAL_MESSAGE_TAG "
-"""What transformers appends to the text to continue, so that it can find the end of it."""
+"""transformers appends this to the text to continue, to find its end."""
 
 
 def plain_data(value: Any, origin: int = ARGUMENT) -> Any:
     """Return a value of JSON's types, each string in it with an origin.
 
-    Dataclasses, models of pydantic and numbers of numpy become what they hold, as in transformers.
-    Any other object becomes its type's name in angle brackets.
+    Dataclasses, models of pydantic and numbers of numpy are converted, as in transformers. Any
+    other object becomes its type's name in angle brackets.
     """
     if value is None or isinstance(value, bool):
         return value

@@ -1,4 +1,4 @@
-"""Whether the ids of a conversation stay as they are when messages follow."""
+"""Whether the ids of a conversation stay the same when messages follow."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class KeptPrefix(NamedTuple):
     """What `keeps_prefix` found; it is true if the template keeps all ids."""
 
     messages: list[dict[str, Any]] | None = None
-    """The shortest conversation found whose last message changes ids before it; None if none did"""
+    """The shortest conversation found whose last message changes ids before it, or None."""
     prompts: tuple[str, str] | None = None
     """The text of the prompt without that message, and of the prompt with it."""
     first_changed: int | None = None
@@ -50,11 +50,11 @@ def keeps_prefix(template: ChatTemplate, tokenizer: Tokenizer, **arguments: Any)
 
     If it does, a server may keep what its model has computed for them, and a training loop may
     append to sampled ids. Conversations of up to seven messages are rendered: with and without a
-    system message, reasoning, and calls of a tool; those that the template refuses are left out.
-    After each message of an assistant, the prompt must begin with the prompt so far, and so must
-    the prompt with the answer to a generation prompt. Text that only the end of a conversation has,
-    such as Phi-3's last token, counts too. `arguments` are those of `ChatTemplate.encode`, such as
-    `enable_thinking`.
+    system message, reasoning, and calls of a tool. Conversations that the template refuses are left
+    out. After each message of an assistant, the new prompt must begin with the prompt so far; the
+    same holds for an answer after a generation prompt. Text that only the end of a conversation
+    has, such as Phi-3's last token, counts too. `arguments` are passed to `ChatTemplate.encode`,
+    such as `enable_thinking`.
 
     Raises ChatTemplateError if the template refuses all of these conversations.
 
@@ -98,7 +98,7 @@ def keeps_prefix(template: ChatTemplate, tokenizer: Tokenizer, **arguments: Any)
 
 
 def _conversations() -> Iterator[list[_Message]]:
-    """Yield conversations of two turns: what an assistant says in the first one differs."""
+    """Yield conversations of two turns, with different messages of the assistant in the first."""
     system = {"role": "system", "content": "Be brief."}
     first = {"role": "user", "content": "Is it cold?"}
     second = {"role": "user", "content": "And in Rome?"}

@@ -49,7 +49,7 @@ class Piece(NamedTuple):
 
 
 class RenderedPrompt:
-    """What a chat template makes of messages.
+    """The prompt that a chat template makes of messages.
 
     >>> from bpetite.chat import ChatTemplate
     >>> template = ChatTemplate("{% for m in messages %}<u>{{ m.content }}</u>{% endfor %}")
@@ -80,8 +80,8 @@ class RenderedPrompt:
     def segments(self) -> list[str]:
         """The prompt for `Tokenizer.encode_parts`: the template's text is `Trusted`.
 
-        So are the messages of trusted roles. All other text is plain: each message's own, and that
-        of tools, documents and other arguments. Joined, the segments are the text.
+        So are the messages of trusted roles. All other text is plain: messages, tools, documents
+        and other arguments. Joined, the segments are the text.
         """
         keyed = ((self._segment(origin), run) for run, origin in self.rendered.runs())
         return [
@@ -98,7 +98,7 @@ class RenderedPrompt:
     def check(self, tokenizer: Tokenizer) -> None:
         """Raise ChatTemplateError if a special literal has a character that is untracked.
 
-        Such a literal may be the template's or a user's, so neither reading would be right.
+        Such a literal may come from the template or from a user, so no reading of it is safe.
 
         >>> from bpetite import Tokenizer
         >>> from bpetite.chat import ChatTemplate
@@ -153,7 +153,7 @@ the special token 'end'; use fewer string operations on that line, or print the 
         )
 
     def _segment(self, origin: int) -> int | None:
-        """Return what all text of a segment shares: None if it is trusted."""
+        """Return the key by which text is put into segments: None for all trusted text."""
         number = number_of(origin)
         if number == number_of(TEMPLATE):
             return None

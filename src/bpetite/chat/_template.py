@@ -1,4 +1,4 @@
-"""A chat template: messages in, a prompt or its ids out."""
+"""Chat templates, which turn messages into a prompt or its ids."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ChatTemplate:
 
     `source` is the template, or a dict of templates by name: "default", and "tool_use" if there
     are tools. `special_tokens` such as `bos_token="<s>"` are for the template to print. `limits`
-    bounds what a rendering may use, since a template is a program that somebody else wrote.
+    bounds a rendering, since a template is a program that somebody else wrote.
 
     Raises ChatTemplateError with the line for a source that is not valid.
 
@@ -76,7 +76,7 @@ class ChatTemplate:
     ) -> None:
         sources = {_DEFAULT: source} if isinstance(source, str) else {**source}
         self.limits: Limits = limits or Limits()
-        """What a rendering may use."""
+        """The limits of a rendering."""
         self._environment = ChatEnvironment()
         self._tokens = {name: whole(text, TEMPLATE) for name, text in special_tokens.items()}
         self._templates = {name: self._compiled(text) for name, text in sources.items()}
@@ -85,7 +85,7 @@ class ChatTemplate:
     def load(cls, folder: str | os.PathLike[str], *, limits: Limits | None = None) -> ChatTemplate:
         """Load the template of a model folder, and the special tokens that it may print.
 
-        It is in `chat_template.jinja`, or else in `tokenizer_config.json`. Others, by name, are in
+        It is in `chat_template.jinja`, or else in `tokenizer_config.json`. Named templates are in
         `additional_chat_templates`.
 
         Raises FileNotFoundError for a folder without a template, and ValueError for a wrong file.
@@ -118,13 +118,13 @@ class ChatTemplate:
         trusted_roles: Collection[str] = (),
         **arguments: Any,
     ) -> RenderedPrompt:
-        """Render messages: the text is the one of transformers' `apply_chat_template`.
+        """Render messages to the same text as transformers' `apply_chat_template`.
 
         A message is a dict, a dataclass or a model of pydantic. Messages of `trusted_roles` may
         contain special literals. `tools` are JSON schemas. With `add_generation_prompt`, the prompt
         ends with the beginning of an answer; with `continue_final_message`, it ends inside the last
-        message, or inside the field of it that is named. All further options are arguments of the
-        template, such as `enable_thinking`.
+        message, or inside the named field of it. All further options are arguments of the template,
+        such as `enable_thinking`.
 
         Raises ChatTemplateError if the template refuses the messages, with its own words, or if it
         exceeds its limits; TypeError and ValueError for messages that no template could render.
@@ -157,13 +157,13 @@ class ChatTemplate:
     ) -> Encoded:
         r"""Render messages and encode the prompt: literals in messages stay text.
 
-        With `ids`, nothing is encoded: these ids spell the prompt, or its beginning, and the result
-        tells whose they are. They may be ids that a model has sampled. If they are not UTF-8, let
-        the messages have their bytes by the error handler `surrogateescape`.
+        With `ids`, nothing is encoded: these ids, which a model may have sampled, spell the prompt
+        or its beginning, and the result tells where each comes from. If they are not UTF-8, decode
+        them with the error handler `surrogateescape` for the messages.
 
         The other options are those of `render`. Raises its errors, and ChatTemplateError with the
-        line if a special literal has a character of which nobody knows whose it is. Raises
-        ValueError for `ids` that do not spell the prompt.
+        line if a special literal has a character of unknown origin. Raises ValueError for `ids`
+        that do not spell the prompt.
         """
         arguments.update(tools=tools, documents=documents)
         prompt = self.render(

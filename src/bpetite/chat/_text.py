@@ -1,8 +1,8 @@
 """Text that knows where each of its characters comes from.
 
-An origin is a number: that of a message, or one of the negative ones below. A text has runs of
-characters of one origin. Each operation of a template that takes texts apart or puts them together
-keeps the runs. Whatever else makes a string makes a plain `str`, which is untracked everywhere.
+An origin is the number of a message, or one of the negative numbers below. A text has runs of
+characters of one origin. All operations with which a template divides or joins texts keep the runs.
+Any other operation makes a plain `str`, which is untracked everywhere.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ARGUMENT = -2 << 1
 """Tools, documents and other arguments of a rendering."""
 
 UNTRACKED = -3 << 1
-"""From an operation that hides where its result comes from. Minus the line, if it is known."""
+"""Text from an operation that hides where it comes from; minus the line, if it is known."""
 
 _new = str.__new__
 _cut = str.__getitem__
@@ -38,7 +38,7 @@ def of_message(number: int) -> int:
 
 
 def number_of(origin: int) -> int:
-    """Return the number of the message that an origin is, or a negative number."""
+    """Return the number of the message that an origin stands for, or a negative number."""
     return origin >> 1
 
 
@@ -54,7 +54,7 @@ def line_of(origin: int) -> int | None:
 class Text(str):
     """A `str` with the ends of its runs and their origins.
 
-    A new one is untracked, so that no operation of Python makes one that is trusted.
+    A new one is untracked, so that an operation of Python cannot make a trusted text.
     """
 
     __slots__ = ("_ends", "_origins")
@@ -66,11 +66,11 @@ class Text(str):
         return whole_of(cls, text, UNTRACKED)
 
     def __str__(self) -> str:
-        """Return the text itself: `str(text)` loses nothing."""
+        """Return the text itself, so that `str(text)` keeps the origins."""
         return self
 
     def _other(self, value: Any) -> Any:
-        """Return what is written for another string in an operation on this one."""
+        """Return the other operand of an operation as a text."""
         return value
 
     def _slice(self: _AnyText, start: int, stop: int) -> _AnyText:
@@ -211,7 +211,7 @@ class Text(str):
         pieces: list[str] = []
         position = 0
         for _ in range(found):
-            # With an empty `old`, the next place is behind the next character.
+            # With an empty `old`, the next place is after the next character.
             start = str.index(self, old, position + (not old and bool(pieces)))
             pieces += (self._slice(position, start), new)
             position = start + len(old)
@@ -300,7 +300,7 @@ class Text(str):
 
 
 class Safe(Text):
-    """What Jinja's filter `safe` returns: operations on it escape other strings for HTML."""
+    """The result of Jinja's filter `safe`: operations on it escape other strings for HTML."""
 
     __slots__ = ()
 
@@ -316,7 +316,7 @@ class Safe(Text):
         return Text.__radd__(self, other)
 
     def __html__(self) -> Safe:
-        """Return the text: it is HTML."""
+        """Return the text, which is HTML already."""
         return self
 
     def _other(self, value: Any) -> Any:
@@ -376,7 +376,7 @@ def joined_of(cls: type[_AnyText], parts: Iterable[str]) -> _AnyText:
 
 
 def blend(*parts: str) -> int:
-    """Return the one origin of strings, or untracked; a plain blank is of any origin."""
+    """Return the origin that all strings share, or untracked. A plain blank has any origin."""
     found = {
         origin
         for part in parts
@@ -525,9 +525,9 @@ _PACKED = frozenset((Dict, List, Tuple))
 
 
 def weight(value: Any) -> int:
-    """Return about how many characters a value has in print: more than the limit is refused.
+    """Return about how many characters a value has in print; refuse more than the limit.
 
-    Values inside others may be shared, so a few lines can make a list of a billion items.
+    Containers may share their items, so a few lines can make a list of a billion items.
     """
     return _weight(value, {}, WORK.get().check)
 
@@ -556,7 +556,7 @@ def printed(value: Any) -> Text:
 
 
 def traced_json(plain: str, value: Any, encode: Callable[[str], str], sort_keys: bool) -> Text:
-    """Return the JSON of a value as a text: each string in it has the origins that it had."""
+    """Return the JSON of a value as a text in which each string keeps its origins."""
     return _traced(plain, value, encode, sort_keys)
 
 
@@ -570,9 +570,9 @@ _QUOTE = re.compile("['\"]")
 def _traced(plain: str, value: Any, encode: Callable[[str], str], sort_keys: bool = False) -> Text:
     """Return the print of a value with the origins of the strings inside.
 
-    What lies between strings has the origin of the container around it, if that is known. Since
-    numbers and brackets have no quotes, the next quote begins the next string. Should another
-    string be there than the one expected, all is untracked.
+    Text between strings has the origin of the container around it, if that is known. Since numbers
+    and brackets have no quotes, the next quote begins the next string. If it is not the expected
+    string, all text is untracked.
     """
     strings: list[tuple[str, int]] = []
     try:
