@@ -131,7 +131,7 @@ def _pyarrow() -> Any:
 
 
 def _chunks(column: Any) -> tuple[Any, bool]:
-    """Return a column as a ChunkedArray, and whether it was a single array."""
+    """Return a column as a ChunkedArray, and whether it was an Array."""
     pa = _pyarrow()
     if isinstance(column, pa.ChunkedArray):
         return column, False
@@ -151,7 +151,7 @@ def _chunks(column: Any) -> tuple[Any, bool]:
 
 
 def _joined(arrays: Iterator[Any], type: Any, is_array: bool) -> Any:
-    """Return one column: as few copies as `is_array` allows."""
+    """Return arrays as one column. Only if it `is_array`, they are copied."""
     parts = list(arrays)
     if is_array and len(parts) == 1:
         return parts[0]
@@ -195,7 +195,7 @@ def _plain(chunk: Any) -> Any:
 
 
 def _slices(chunk: Any, max_bytes: int) -> Iterator[_Texts]:
-    """Yield the texts of a chunk in slices; one at least, so that an empty column has a type."""
+    """Yield the texts of a chunk in slices: at least one, so that an empty column has a type."""
     is_null = chunk.is_null() if chunk.null_count else None
     if is_null is not None and _null_bytes(chunk):
         chunk = chunk.fill_null("" if "string" in str(chunk.type) else b"")

@@ -1,4 +1,4 @@
-"""Which ids may change if a text goes on, by tiktoken's rules."""
+"""Which ids may change if more text follows, by tiktoken's rules."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _encoded(data: bytes, encoders: Encoders) -> list[int]:
 
 
 def _merged(data: bytes, encoders: Encoders) -> list[int]:
-    """Return the ids of a piece. Here merges make a token too, which else is taken as it is."""
+    """Return the ids of a piece by merges alone, even if the piece is a token."""
     ranks = encoders.ranks
     if data not in ranks:
         return encoders.piece(data)

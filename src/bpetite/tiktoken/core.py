@@ -1,4 +1,4 @@
-"""`Encoding`, by a `bpetite.Tokenizer` that gives the same ids."""
+"""`Encoding`, on top of a `bpetite.Tokenizer` that gives the same ids."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-# The usual arguments, compared by identity: the usual calls are then shorter. Equal arguments that
-# are other objects take the longer way to the same result.
+# The usual arguments. They are compared by identity, which makes the usual calls faster; equal
+# arguments that are other objects take the longer way to the same result.
 _NONE: Final[AbstractSet[str]] = frozenset()
 _ALL: Final = "all"
 _EMPTY: Final = ()
@@ -212,7 +212,7 @@ class Encoding:
         allowed_special: Literal["all"] | AbstractSet[str] = _NONE,
         disallowed_special: Literal["all"] | Collection[str] = "all",
     ) -> tuple[list[int], list[list[int]]]:
-        """Return the ids that stay if the text goes on, and what may replace the others.
+        """Return the ids that stay if more text follows, and what may replace the others.
 
         Each completion is a list of ids whose bytes begin with the rest of the text. They have no
         order. Raises UnicodeEncodeError for a lone surrogate.
@@ -295,7 +295,7 @@ class Encoding:
     ) -> list[str]:
         """Return the text of each list of ids, as `decode` does.
 
-        No threads are started, since decoding takes less time than starting them.
+        It starts no threads, since decoding takes less time than starting them.
         """
         check_threads(num_threads)
         return [self.decode(tokens, errors) for tokens in batch]
@@ -324,7 +324,7 @@ class Encoding:
         return {*self._special_tokens}
 
     def is_special_token(self, token: int) -> bool:
-        """Return whether an id is that of a special token. Raises AssertionError unless an int."""
+        """Return whether an id is a special token. Raises AssertionError unless it is an int."""
         assert isinstance(token, int), f"token must be an int, got {type(token).__name__}"
         return token in self._special_ids
 
@@ -333,7 +333,7 @@ class Encoding:
         """The highest id plus one."""
         return self.max_token_value + 1
 
-    # What some programs use although it is private
+    # Private names that some programs use
 
     def _encode_single_piece(self, text_or_bytes: str | bytes) -> list[int]:
         """Return the ids of bytes that no pattern splits."""
@@ -361,7 +361,7 @@ class Encoding:
         stable = ids[: len(ids) - self._unstable_count(ids, valid)]
         return stable + self._encode_single_piece(text[len(self.decode_bytes(stable)) :])
 
-    # How
+    # Helpers
 
     def _encode(
         self,
@@ -403,7 +403,7 @@ class Encoding:
         if _found(self._second_ids, texts):
             tokenizer = self._with_second_ids[0]
         known = tokenizer.special_tokens.keys()
-        # The core is fastest with an empty tuple, and refuses names that it does not know.
+        # `Tokenizer` is fastest with an empty tuple, and refuses unknown literals.
         allowed: Any = "all"
         if allowed_special != "all":
             if not isinstance(allowed_special, (set, frozenset)):
@@ -430,7 +430,7 @@ class Encoding:
 
     @cached_property
     def _with_second_ids(self) -> tuple[Tokenizer, dict[int, int]]:
-        """A tokenizer that knows every literal, some by other ids, and the real ids of those."""
+        """A tokenizer that knows every literal, and the real ids of literals with other ids."""
         free = range(self.max_token_value + 1, _IDS_END)
         stand_ins = dict(zip(self._second_ids, free, strict=False))
         real = {id: self._second_ids[literal] for literal, id in stand_ins.items()}
@@ -445,10 +445,10 @@ class Encoding:
         return Pretokenizer(*self._tokenizer.patterns).split_exactly
 
     def _unstable_count(self, ids: list[int], text: str) -> int:
-        """Return how many ids at the end of a text may change if it goes on.
+        """Return how many ids at the end of a text may change if more text follows.
 
         These are the ids of the last piece and, if it begins with white space, all white space
-        before it, up to a special token. The text may be the end of what the ids stand for.
+        before it, up to a special token. The text may be only the end of the text of the ids.
         """
         if not text:
             return 0
@@ -460,7 +460,7 @@ class Encoding:
 
 
 def _parted(special_tokens: dict[str, int], ranks: set[int]) -> tuple[dict[str, int], ...]:
-    """Return the special tokens of an id of their own, and those whose id another token has."""
+    """Return the special tokens with an id of their own, and the ones that share an id."""
     own: dict[str, int] = {}
     taken = set(ranks)
     for literal, id in special_tokens.items():

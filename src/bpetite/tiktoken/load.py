@@ -1,4 +1,4 @@
-"""Ranks from a file of them, as other programs import this function of tiktoken."""
+"""`load_tiktoken_bpe`, which other programs import from tiktoken."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ ENCODINGS: dict[str, Encoding] = {}
 """The encodings that were made, by name."""
 
 ENCODING_CONSTRUCTORS: dict[str, Constructor] | None = None
-"""What makes each encoding; None until the plugins are found."""
+"""The constructor of each encoding; None until plugins have been searched."""
 
 _PLUGINS = "tiktoken_ext"
 _PUBLIC_PLUGIN = f"{_PLUGINS}.openai_public"
@@ -111,7 +111,7 @@ def _public(name: str) -> dict[str, Any]:
 
 
 def _reduced(encoding: Encoding) -> tuple[Any, ...]:
-    """Return how to pickle or copy an encoding; one that has a name here goes by it."""
+    """Return how to pickle or copy an encoding. If its name is known here, the name is enough."""
     if ENCODINGS.get(encoding.name) is encoding:
         return get_encoding, (encoding.name,)
     return encoding.__reduce__()

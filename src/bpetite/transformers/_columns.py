@@ -1,4 +1,4 @@
-"""What a usual call returns: ids with special tokens around them, maybe cut, in columns."""
+"""The columns that a usual call returns: ids with special tokens around them, perhaps truncated."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from bpetite.transformers._engine import Engine, Span
 
 NAMES = ("token_type_ids", "attention_mask", "special_tokens_mask", "offset_mapping")
-"""The columns besides input_ids, in transformers' order."""
+"""All columns but input_ids, in transformers' order."""
 
 Columns = dict[str, Any]
 
@@ -20,7 +20,7 @@ class Call:
     """The options of a call, with transformers' defaults filled in."""
 
     names: Sequence[str]
-    """The columns that are wanted besides input_ids."""
+    """The columns to return, without input_ids."""
     is_framed: bool
     splits_special: bool
     max_length: int | None
@@ -35,8 +35,8 @@ class Call:
 def columns_of(engine: Engine, texts: Sequence[list[str]], call: Call) -> Columns | None:
     """Return the columns of texts, or of two lists of texts that make pairs.
 
-    None if they cannot be truncated, or have no UTF-8, so that transformers raises its own error;
-    and if their offsets are wanted although they are changed.
+    None if they cannot be truncated or are not Unicode, so that transformers raises its own error;
+    also None if offsets are wanted although the texts are changed.
     """
     ids: list[list[list[int]]] = []
     spans: list[list[list[Span]]] = []
@@ -102,7 +102,7 @@ def columns_of(engine: Engine, texts: Sequence[list[str]], call: Call) -> Column
 
 
 def _joined(form: Any, texts: Sequence[list[Any]], others: list[list[Any]]) -> list[list[Any]]:
-    """Return the rows of texts with those of special tokens around them."""
+    """Return the rows of texts with the rows of special tokens around them."""
     if len(form) == 1:
         return texts[0]
     parts = [
@@ -119,7 +119,7 @@ def _joined(form: Any, texts: Sequence[list[Any]], others: list[list[Any]]) -> l
 
 
 def _parts(sizes: list[int], room: int, call: Call) -> list[tuple[slice, ...]] | None:
-    """Return which ids of one text, or two, each row of them has.
+    """Return which ids of one text or two are in each of their rows.
 
     None if the library would raise an error, or combine parts of both texts.
     """
@@ -145,7 +145,7 @@ def _parts(sizes: list[int], room: int, call: Call) -> list[tuple[slice, ...]] |
 
 
 def _kept_sizes(sizes: list[int], room: int, strategy: str | None) -> list[int] | None:
-    """Return what the library keeps of one text or two; None if it would raise an error."""
+    """Return how many ids of one text or two the library keeps; None if it would raise an error."""
     if room <= 0:
         return None
     if strategy == "longest_first":

@@ -29,7 +29,7 @@ Span = tuple[int, int]
 
 
 class Place(NamedTuple):
-    """What a template has in one place: one of the texts, or the id of a special token."""
+    """One item of a template: one of the texts, or the id of a special token."""
 
     text: int | None
     id: int
@@ -37,7 +37,7 @@ class Place(NamedTuple):
 
 
 class Engine:
-    """What this package makes of a library's tokenizer."""
+    """A library's tokenizer, computed by this package."""
 
     def __init__(self, library: tokenizers.Tokenizer) -> None:
         """Read the library's tokenizer as it is now.
@@ -45,7 +45,7 @@ class Engine:
         Raises ValueError, with the field, if it cannot be honoured.
         """
         document = library.to_str()
-        if library.truncation or library.padding:  # the last call's, which are no part of it
+        if library.truncation or library.padding:  # from the last call
             document = json.dumps({**json.loads(document), "truncation": None, "padding": None})
         with TemporaryDirectory() as folder:
             path = Path(folder, "tokenizer.json")
@@ -70,7 +70,7 @@ class Engine:
             self._trims_first, self._trims = first != (0, 2), second != (2, 4)
 
     def form(self, n_texts: int, is_framed: bool) -> list[Place]:
-        """Return what a template makes of one text, or two, with or without special tokens."""
+        """Return the items of the template for one text or two, with or without special tokens."""
         return self._forms[n_texts, is_framed]
 
     def ids(self, texts: Sequence[str], splits_special: bool) -> list[list[int]]:
@@ -106,7 +106,7 @@ class Engine:
         return {id for id, token in tokens if token and token[0] & 0xC0 == 0x80}
 
     def trimmed(self, ids: list[int], spans: list[Span]) -> list[Span]:
-        """Return spans as the post-processor leaves them, maybe without white space at the ends."""
+        """Return spans after the post-processor, which may trim white space."""
         if not self._trims:
             return spans
         found = []
@@ -120,7 +120,7 @@ class Engine:
 
     @cached_property
     def _spaces(self) -> dict[int, Span]:
-        """How many characters of white space a token begins and ends with, where there are any."""
+        """With how many characters of white space each token begins and ends, if with any."""
         literal_ids = {*self.tokenizer.special_tokens.values()}
         found = {}
         for id, token in enumerate(self.tokenizer.tokens):
@@ -134,7 +134,7 @@ class Engine:
 
 
 def _form(processor: Any, n_texts: int, is_framed: bool) -> list[Place]:
-    """Return what a post-processor makes of one text, or two: it is tried on texts of one id."""
+    """Return the items that a post-processor makes of one text or two, by a trial with two ids."""
     texts = [_encoding([_NO_IDS[text]], [""], [(0, 0)], text) for text in range(n_texts)]
     if processor is None:
         return [Place(text, 0, text) for text in range(n_texts)]

@@ -28,20 +28,20 @@ USUAL = {
     *("split_special_tokens", "return_token_type_ids", "return_special_tokens_mask"),
     *("return_offsets_mapping", "return_overflowing_tokens", "stride"),
 }
-"""The options that the short way has. Any other is one of a usual call only if it is false."""
+"""The options of a usual call. Any other option must be false in it."""
 
 CHECK_ONLY = (
     *("BartTokenizerFast", "BloomTokenizerFast", "CodeGenTokenizerFast", "CohereTokenizerFast"),
     *("GPT2TokenizerFast", "LongformerTokenizerFast", "RobertaTokenizerFast"),
     "WhisperTokenizerFast",
 )
-"""Classes of version 4 whose `_batch_encode_plus` checks what only texts in words may break."""
+"""Classes of version 4 whose `_batch_encode_plus` only checks texts that are given in words."""
 
 
 class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
-    """What `accelerate` puts between the class of a tokenizer and transformers' own.
+    """The class that `accelerate` puts between a tokenizer's class and transformers' own.
 
-    A usual call takes a short way. Any other takes transformers' own way.
+    It answers usual calls, and leaves all others to transformers.
     """
 
     _engine_of_state: tuple[Engine, tuple[Any, ...]] | None = None
@@ -101,7 +101,7 @@ class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
     def _usual(
         self, texts: Sequence[list[Any]], options: dict[str, Any], is_batch: bool = True
     ) -> BatchEncoding | None:
-        """Return what a usual call does; None for another call."""
+        """Return the result of a usual call; None for another call."""
         types = {type(text) for each in texts for text in each}
         if types != {str} or len({*map(len, texts)}) != 1:
             return None
@@ -155,7 +155,7 @@ class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
         )
 
     def _padded(self, columns: Columns, padding: Any, given: dict[str, Any]) -> Columns:
-        """Return padded columns, as arrays if tensors are wanted: from lists, these take longer."""
+        """Return padded columns, as arrays if tensors are wanted, which is faster than lists."""
         padded = pad_without_fast_tokenizer_warning(
             self,
             columns,
@@ -237,7 +237,7 @@ class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
     def _texts(
         self, rows: Any, skip_special_tokens: bool, cleans: bool | None, others: dict[str, Any]
     ) -> list[str] | None:
-        """Return the text of each list of ids; None where transformers' own way decides."""
+        """Return the text of each list of ids; None to leave the call to transformers."""
         if type(rows) is not list or {*map(type, rows)} != {list} or any(others.values()):
             return None
         try:
@@ -282,7 +282,7 @@ class Encodings(Sequence[tokenizers.Encoding]):
 class Tokenizer(Accelerated):
     """A tokenizer of transformers whose ids and texts come from this package.
 
-    It is made as every other one, by `from_pretrained`, from a folder with a tokenizer.json.
+    As usual, `from_pretrained` makes it, from a folder with a tokenizer.json.
 
     >>> from tempfile import mkdtemp
     >>> import bpetite
@@ -296,7 +296,7 @@ class Tokenizer(Accelerated):
 
     @classmethod
     def convert_to_native_format(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return what version 5 makes a tokenizer of: the file as it is, for any class."""
+        """Return the arguments from which version 5 makes a tokenizer: the file, for any class."""
         found: dict[str, Any]
         found = PreTrainedTokenizerFast.convert_to_native_format(*args, **kwargs)
         return found
@@ -320,8 +320,8 @@ Tokenizer.__name__ = PreTrainedTokenizerFast.__name__
 def accelerate(tokenizer: AnyTokenizer) -> AnyTokenizer:
     """Give the engine of this package to a loaded tokenizer, and return it.
 
-    It stays the same object, of a subclass with the same name, and does what it did. Tokens that
-    are added later, and other changes of its parts, are taken over at the next call.
+    It stays the same object, but gets a subclass with the same name. Tokens that are added later,
+    and other changes of its parts, take effect at the next call.
 
     >>> from transformers import PreTrainedTokenizerFast
     >>> import bpetite
@@ -333,8 +333,8 @@ def accelerate(tokenizer: AnyTokenizer) -> AnyTokenizer:
     [256, 257]
 
     Raises ValueError, with the reason, if its parts cannot be honoured or a text in many scripts
-    has other ids; the tokenizer then stays as it was. Raises TypeError for a tokenizer without a
-    `tokenizers.Tokenizer`.
+    has other ids, and TypeError for a tokenizer without a `tokenizers.Tokenizer`; the tokenizer
+    then stays as it was.
     """
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         raise TypeError(f"expected a fast tokenizer, got {type(tokenizer).__name__}")
@@ -356,7 +356,7 @@ def accelerated(cls: type) -> type:
     """Return the subclass, of the same name, with our engine."""
     if issubclass(cls, Accelerated):
         return cls
-    # What the class overrides comes first, and finds ours where it calls transformers' own.
+    # The methods of the class come first; where they call transformers' own, they find ours.
     bases = (Accelerated,) if cls is PreTrainedTokenizerFast else (cls, Accelerated)
     members = {
         "__module__": cls.__module__,
