@@ -353,7 +353,7 @@ def test_padding_skips_reserved_literals_that_exist() -> None:
         ({"<|pad|>": 273}, ValueError, "'<|pad|>' is a special token already, with the id 273"),
         (["x", "x"], ValueError, "'x' is given twice"),
         ([""], ValueError, "must not be empty"),
-        ({"x": 97}, ValueError, "the id 97 of 'x' is that of b'a'"),
+        ({"x": 97}, ValueError, "the id 97 of 'x' is also the id of b'a'"),
         ({"x": 273}, ValueError, "'x' and '<|pad|>' have the id 273"),
         ({"x": 500, "y": 500}, ValueError, "'y' and 'x' have the id 500"),
         ({"x": -1}, ValueError, "the id -1 is not from 0"),

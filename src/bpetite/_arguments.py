@@ -14,7 +14,7 @@ from bpetite._vocabulary import BYTE_COUNT, Vocabulary, as_id, check_literal_siz
 # Texts
 
 Text = str | bytes | bytearray | memoryview | mmap
-"""A `str`, or UTF-8 in a buffer of bytes. Any other such buffer works too, a numpy array say."""
+"""A `str`, or UTF-8 in a buffer of bytes. Other buffers of bytes work too, such as numpy arrays."""
 
 
 Buffer = Any
@@ -24,8 +24,8 @@ Buffer = Any
 class Trusted(str):
     """Text whose special literals count in segments, as `Tokenizer.encode_parts` takes them.
 
-    It is a `str` in every other respect. A new string made of it, by `+`, `format` or a method, is
-    an ordinary `str`, which is not trusted.
+    Otherwise it is like any `str`. A new string made of it, by `+`, `format` or a method, is an
+    ordinary `str`, which is not trusted.
 
     >>> Trusted("<|user|>")
     Trusted('<|user|>')
@@ -61,7 +61,7 @@ def as_str(text: Text) -> str:
 
 
 def as_bytes(text: Text) -> bytes:
-    r"""Return a text in UTF-8. That of a buffer is not checked.
+    r"""Return a text in UTF-8. A buffer is not checked.
 
     >>> as_bytes("é") == as_bytes(memoryview(b"\xc3\xa9"))
     True
@@ -126,7 +126,7 @@ def segments_of(text: Text | Iterable[str]) -> list[str] | None:
     if isinstance(text, (list, tuple)):
         return [*text]
     if isinstance(text, Text) or not isinstance(text, Iterable):
-        return None  # what is no text is refused as one
+        return None  # whatever is neither is refused as a text
     try:
         memoryview(text)  # type: ignore[arg-type]
     except TypeError:
@@ -162,7 +162,7 @@ def check_text_errors(errors: object) -> bool:
 def replaced(text: Text) -> str:
     r"""Return a text with U+FFFD for each lone surrogate, and for bytes that are not UTF-8.
 
-    A high surrogate and the low one behind it become their character, as tiktoken has it.
+    A high surrogate followed by a low one becomes their character, as in tiktoken.
 
     >>> replaced("a\ud800") == replaced(b"a\xff") == "a\ufffd"
     True
@@ -310,11 +310,11 @@ def _unknown_special(fault: str, special_tokens: Iterable[str]) -> ValueError:
 
 
 Frame = tuple[tuple[int, ...], tuple[int, ...]]
-"""The ids before and behind those of a text."""
+"""The prefix and suffix ids of each text."""
 
 
 def frame_of(vocabulary: Vocabulary, begin: str | int | None, end: str | int | None) -> Frame:
-    """Return the frame that `begin` and `end`, special literals or ids, put around documents.
+    """Return the frame of `begin` and `end`, which are special literals or ids.
 
     >>> frame_of(Vocabulary((), {"<|a|>": 256}, "..."), None, "<|a|>")
     ((), (256,))
@@ -382,7 +382,7 @@ def check_required(require: Iterable[str]) -> list[str]:
 
 
 def check_forbidden(forbid: Any) -> Forbidden | None:
-    """Return what says which tokens training may not make; None if the pattern decides."""
+    """Return a checked `forbid`, which names tokens not to make; None if the pattern decides."""
     if forbid is None:
         return None
     if callable(forbid) or (isinstance(forbid, re.Pattern) and isinstance(forbid.pattern, bytes)):
@@ -450,7 +450,7 @@ def check_at_least(lowest: int, value: object, name: str) -> int:
 
 
 def check_budget(lowest: int, max_tokens: object, frame_size: int) -> int:
-    """Return how many ids are left for a text within `max_tokens`, next to those of its frame."""
+    """Return how many of `max_tokens` ids are left for a text, after its frame."""
     number = check_at_least(lowest, max_tokens, "max_tokens")
     if number < lowest + frame_size:
         raise ValueError(
@@ -523,8 +523,8 @@ def item_size_of(dtype: Dtype, vocabulary: Vocabulary) -> int:
         raise error(f"dtype must be uint32 or uint16, got {dtype!r}")
     if size == 2 and vocabulary.n_vocab > 1 << 16:
         raise ValueError(
-            f"dtype uint16 holds ids up to {(1 << 16) - 1}, but those of this vocabulary run to "
-            f"{vocabulary.n_vocab - 1}: use uint32"
+            f"dtype uint16 holds ids up to {(1 << 16) - 1}, but this vocabulary has ids up to "
+            f"{vocabulary.n_vocab - 1}; use uint32"
         )
     return size
 
@@ -533,21 +533,21 @@ def item_size_of(dtype: Dtype, vocabulary: Vocabulary) -> int:
 
 
 class PartOptions(TypedDict, total=False):
-    """The arguments of `Tokenizer.encode_parts` beside `dtype`."""
+    """The arguments of `Tokenizer.encode_parts` without `dtype`."""
 
     add_special_tokens: bool
     errors: TextErrors
 
 
 class OffsetOptions(PartOptions, total=False):
-    """Those of `encode_with_offsets`."""
+    """The arguments of `encode_with_offsets` without `dtype`."""
 
     unit: Unit
     allowed_special: Specials
 
 
 class EncodeOptions(PartOptions, total=False):
-    """Those of `encode` and `encode_batch`."""
+    """The arguments of `encode` and `encode_batch` without `dtype`."""
 
     allowed_special: Specials
     disallowed_special: Specials

@@ -1,8 +1,8 @@
 """Texts cut to a number of ids: prefixes, suffixes and chunks that fit a budget.
 
 The number of ids does not always grow with the text: "toke" may have more ids than "token". But at
-a safe split, where a piece ends whatever comes before and behind, the ids of both sides add up. So
-the safe splits before and behind the budget are found by adding up. Only the few characters between
+a safe split, where a piece ends in any case, the ids of both sides add up. So the last safe split
+within the budget and the next one are found by adding up ids, and only the few characters between
 these two are tried one by one.
 """
 
@@ -25,7 +25,7 @@ from bpetite._vocabulary import TokenBytes
 
 @dataclass(init=False)
 class Chunk:
-    """A part of a text, `whole[start:end]`, with its ids: a dataclass. `len` counts the ids.
+    """A part of a text, `whole[start:end]`, and its ids, which `len` counts. It is a dataclass.
 
     >>> import dataclasses
     >>> chunk = Chunk("ab", 3, 5, [256])
@@ -49,8 +49,8 @@ class Chunk:
 
     @property  # type: ignore[no-redef] # a field that is made when it is read
     def ids(self) -> list[int]:
-        """What `encode` returns for the part alone, in a new list."""
-        # To make a list takes longer than to encode the part, and many users want the text alone.
+        """The ids that `encode` returns for the part alone, in a new list."""
+        # To make a list takes longer than to encode the part, and many users only want the text.
         return self._ids.tolist() if isinstance(self._ids, memoryview) else [*self._ids]
 
     def __len__(self) -> int:
@@ -85,17 +85,17 @@ _ANCHOR_SLACK = 2
 # Cuts of up to this length are counted from the safe split, without an anchor.
 _MAX_UNANCHORED = 2048
 
-# Of more ends of lines that may exceed the budget, not all are tried.
+# The most ends of lines that are tried if they may exceed the budget.
 _MAX_TRIED_ENDS = 32
 
 ChunkEnd = Literal["line", "paragraph"]
 
-# The ends that a chunk prefers, best first. A paragraph ends behind the blank lines after it.
+# The ends that a chunk prefers, best first. A paragraph ends after the blank lines that follow it.
 _LINE_END = re.compile(r"\n")
 _PARAGRAPH_END = re.compile(r"\n(?:[^\S\n]*+\n)++")
 PREFERRED_ENDS: Final = {"line": (_LINE_END,), "paragraph": (_PARAGRAPH_END, _LINE_END)}
 
-# Unicode Standard Annex 15 names the worst case of NFKD. That of NFD is 4, but costs nothing here.
+# Unicode Standard Annex 15 names the worst case of NFKD. For NFD, it is 4, which fits too.
 _MAX_DECOMPOSITION = 18
 
 
@@ -103,9 +103,9 @@ class TextCutter:
     """Cuts texts by the ids of `encode`, in a buffer. `count` returns the number of these ids.
 
     `bytes_of` has the bytes of each id, and `characters` returns the number of characters that
-    begin in the bytes of several. `is_unchanged` returns whether the normalizer leaves a text as it
-    is; then its ids have the bytes of the text. None means that there is no normalizer. If text
-    may be `dropped`, its length says nothing about the number of its ids.
+    begin in the bytes of several. `is_unchanged` returns whether the normalizer leaves a text
+    unchanged, so that its ids have the bytes of the text; None means that there is no normalizer.
+    If text may be `dropped`, its length says nothing about the number of its ids.
     """
 
     def __init__(
@@ -198,7 +198,7 @@ class TextCutter:
         return new_start if new_start > start else next(self._splitter.splits(text, start, end))
 
     def _has_measure(self, text: str) -> bool:
-        """Return whether the ids of a text lead to its safe splits."""
+        """Return whether safe splits of a text can be found from its ids."""
         if not self._splitter.has_splits:
             return False
         return self._is_unchanged is None or self._is_unchanged(text)
@@ -243,11 +243,11 @@ class TextCutter:
                 while within < len(ids) and not self.is_split(text, at, ids, within):
                     at += characters_in(self._bytes_of[ids[within]])
                     within += 1
-                fits, behind = end - at, len(ids) - within
+                fits, used = end - at, len(ids) - within
                 if number or first == start:
-                    return _Cut(fits, behind, end - above)
-                rest = self._suffix_by_counts(text, start, at, budget - behind)
-                return _Cut(fits + rest.fits, behind + rest.ids, fits + rest.exceeds)
+                    return _Cut(fits, used, end - above)
+                rest = self._suffix_by_counts(text, start, at, budget - used)
+                return _Cut(fits + rest.fits, used + rest.ids, fits + rest.exceeds)
             size *= 2
 
     def split_before(
@@ -260,12 +260,12 @@ class TextCutter:
         """
         bytes_of, is_split = self._bytes_of, self._splitter.is_split
         at = start + self.characters(ids[first : first + number])
-        behind = bytes_of[ids[first + number]]
-        # This is `self.is_split`: a call for each id would be slow.
-        while number > 0 and (behind[0] & 0xC0 == 0x80 or not is_split(text, at)):
+        token = bytes_of[ids[first + number]]
+        # `self.is_split`, inlined: a call for each id would be slow.
+        while number > 0 and (token[0] & 0xC0 == 0x80 or not is_split(text, at)):
             number -= 1
-            behind = bytes_of[ids[first + number]]
-            at -= characters_in(behind)
+            token = bytes_of[ids[first + number]]
+            at -= characters_in(token)
         return number, (at if number else start)
 
     def _split_after(self, text: str, start: int, ids: memoryview, number: int) -> int | None:
@@ -282,12 +282,12 @@ class TextCutter:
         return self.is_boundary(ids, index) and self._splitter.is_split(text, at)
 
     def is_boundary(self, ids: memoryview, index: int) -> bool:
-        """Return whether `ids[index]` begins with a character, not inside one."""
+        """Return whether `ids[index]` begins at the start of a character."""
         return self._bytes_of[ids[index]][0] & 0xC0 != 0x80
 
-    # The text between two safe splits is counted if the ids of a window do not lead to a safe split
-    # that exceeds the budget. Texts that a normalizer changes have no such windows, and patterns
-    # that only `regex` can follow have no safe splits.
+    # The text between two safe splits is counted if the ids of a window lead to no safe split above
+    # the budget. Texts that a normalizer changes have no such windows, and patterns that only
+    # `regex` can follow have no safe splits.
 
     def prefix_by_counts(self, text: str, start: int, budget: int, search: _SplitSearch) -> _Cut:
         fits, ids = start, 0
@@ -333,7 +333,7 @@ class TextCutter:
         return len(data) > budget * max(lengths[byte] for byte in set(data))
 
     def exceeding_characters(self, budget: int) -> int:
-        """Return a number of characters that every text within a budget is below."""
+        """Return a number of characters that exceeds every text within a budget."""
         if self._dropped:
             return sys.maxsize
         per_byte = _MAX_DECOMPOSITION if self._is_unchanged else 1
@@ -383,7 +383,7 @@ class TextCutter:
 class _SplitSearch:
     """Finds the safe splits of a text, and searches each long stretch without one only once.
 
-    There is no split between `_start` and `_end`. Whether one is at `_end` is not known.
+    There is no split between `_start` and `_end`. There may be one at `_end`.
     """
 
     def __init__(self, splitter: ChunkSplitter, text: str) -> None:
@@ -417,7 +417,7 @@ class _SplitSearch:
 class _Window:
     """The ids of a long part of a text, from which chunks are taken.
 
-    The ids up to the last safe split of the part are those of any longer text.
+    The ids up to its last safe split stay the same in any longer text.
     """
 
     def __init__(self, cutter: TextCutter, text: str, budget: int, search: _SplitSearch) -> None:
@@ -468,7 +468,7 @@ class _Window:
         return None
 
     def _go_to(self, start: int) -> None:
-        """Let the ids of `start` be at hand, and more than the budget of them if there are."""
+        """Load a window at `start` that holds more ids than the budget, unless the text ends."""
         cutter, text = self._cutter, self._text
         is_known = self._at == start
         has_enough = self._end == len(text) or (
@@ -476,7 +476,7 @@ class _Window:
         )
         if is_known and has_enough and self._ids:
             return
-        # A chunk that had no safe split needs a window of its own, so that one is small.
+        # If the last chunk had no safe split, the next one needs a new window too, so it is small.
         size = max(self._size, _WINDOW_CHARACTERS) if is_known else self._size
         while True:
             self._end = min(start + size, len(text))
@@ -491,7 +491,7 @@ class _Window:
                 self._ids = self._ids[:number]
                 self._end = end
                 break
-            # The next safe split is far. The ids behind the last one are a hint for `cut_inside`.
+            # The next safe split is far. The ids after the last one are a hint for `cut_inside`.
             if len(self._ids) > self._budget and (
                 number == 0 or size >= cutter.exceeding_characters(self._budget)
             ):
@@ -503,7 +503,7 @@ class _Window:
 class _LineSearch:
     """Finds chunks of a text that end where a line or a paragraph does, if one can.
 
-    An end is taken although it is no safe split, so the text up to it is counted by itself.
+    Such an end need not be a safe split, so the text up to it is counted by itself.
     """
 
     def __init__(
@@ -516,10 +516,10 @@ class _LineSearch:
         self._kinds = [_Ends(text, pattern) for pattern in PREFERRED_ENDS[at]]
 
     def chunk(self, start: int, last_end: int) -> tuple[int, int]:
-        """Return the start and the end of a chunk that goes on after `last_end`.
+        """Return the start and the end of a chunk that continues after `last_end`.
 
-        It begins at `start`; or at `last_end`, without an overlap, if only so it can end as
-        preferred.
+        It begins at `start`, or at `last_end`, without an overlap, if it can only end as preferred
+        that way.
         """
         starts = (start,) if start == last_end else (start, last_end)
         reaches = [(each, *self._reach(each)) for each in starts]
@@ -531,7 +531,7 @@ class _LineSearch:
         return reaches[0][:2]
 
     def _reach(self, start: int) -> tuple[int, int]:
-        """Return where a chunk ends that prefers no ends, and where one ends at most."""
+        """Return where a chunk without preferred ends would end, and where any chunk must end."""
         cutter, text, budget = self._cutter, self._text, self._budget
         cut = cutter.prefix_cut(text, start, budget, self._search)
         if cut.exceeds == cut.fits:
@@ -546,7 +546,7 @@ class _LineSearch:
         """Return the last of some ends that is within the budget, 0 without one."""
         low, high = 0, len(ends)
         while high - low > _MAX_TRIED_ENDS:
-            middle = (low + high) // 2  # the count hardly ever falls
+            middle = (low + high) // 2  # a longer text hardly ever has fewer ids
             low, high = (middle, high) if self._fits(start, ends[middle]) else (low, middle)
         return next((end for end in reversed(ends[low:high]) if self._fits(start, end)), 0)
 
@@ -557,7 +557,7 @@ class _LineSearch:
 class _Ends:
     """The ends of the matches of a pattern in a text, and the end of the text.
 
-    They are found once, and forgotten once they are passed.
+    They are found once, and dropped when `start` has passed them.
     """
 
     def __init__(self, text: str, pattern: re.Pattern[str]) -> None:
@@ -591,8 +591,8 @@ def first_characters(budget: int) -> int:
 def _longest(count: Callable[[int, int], int], length: int, budget: int) -> int:
     """Return the most characters next to a safe split, at most `length`, that fit a budget.
 
-    `count(near, far)` is the number of ids of the characters from one distance to another. Of a
-    long text, the last `_MAX_TRIED_CUTS` cuts behind one that fits are tried.
+    `count(near, far)` is the number of ids of the characters from one distance to another. In a
+    long text, only the last `_MAX_TRIED_CUTS` cuts after one that fits are tried.
     """
     if budget <= 0:
         return 0
@@ -611,7 +611,7 @@ def _longest(count: Callable[[int, int], int], length: int, budget: int) -> int:
 
 
 def _near(count: Callable[[int, int], int], length: int, budget: int) -> int:
-    """Return a number of characters that fit, near the most: the count hardly ever falls."""
+    """Return a number of characters that fit, close to the most, by bisection."""
     low, high = 0, min(first_characters(budget), length)
     while count(0, high) <= budget:
         if high == length:
@@ -624,9 +624,9 @@ def _near(count: Callable[[int, int], int], length: int, budget: int) -> int:
 
 
 def _anchor(count: Callable[[int, int], int], low: int) -> int:
-    """Return an offset before `low` where the ids of both sides add up, 0 without one at hand.
+    """Return an offset before `low` where the ids of both sides add up, 0 if none is near.
 
-    Behind it, a cut costs no more than the few characters from there.
+    To try a later cut then costs only the few characters from there.
     """
     ids = count(0, low)
     for anchor in range(low - _ANCHOR_DISTANCE, max(low - _ANCHOR_DISTANCE - _MAX_ANCHORS, 0), -1):

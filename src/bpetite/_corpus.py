@@ -1,4 +1,4 @@
-"""Texts, files or batches in, documents out: each an iterator of chunks of text, or of bytes."""
+"""The documents of a corpus of texts, files or batches: each in chunks of text or of bytes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MAX_PATH_CHARACTERS = 4096
 
 
 class CorpusWarning(UserWarning):
-    """A corpus is probably not the one that was meant.
+    """A corpus is probably a mistake.
 
     Its documents are names of files, its text is JSON Lines, or it has too few pairs for the
     vocabulary.
@@ -52,9 +52,8 @@ class Batch(NamedTuple):
 class Batches(Protocol):
     """A corpus that comes in batches, such as `bpetite.corpora.Corpus`.
 
-    It may have a method `segments` too. Its items are pairs: a batch, and whether the last document
-    of the batch ends there. The next batch continues an unfinished document. So a document may be
-    larger than memory.
+    It may have a method `segments` too, which yields pairs: a batch, and whether its last document
+    ends there. If not, the next batch continues the document, so it may be larger than memory.
     """
 
     def batches(self) -> Iterable[Batch]:
@@ -86,7 +85,7 @@ class TextCorpus:
     def __init__(
         self, corpus: str | File | Iterable[Document], as_text: Callable[[Any], str] | None = None
     ) -> None:
-        """`as_text`, if given, returns the text of a `str` or bytes, and mends what is wrong."""
+        """`as_text`, if given, returns the text of a `str` or bytes, and repairs it."""
         documents: Any = (corpus,) if isinstance(corpus, str) or _is_file(corpus) else corpus
         if isinstance(documents, (bytes, bytearray)) or not isinstance(documents, Iterable):
             raise TypeError(
@@ -118,7 +117,7 @@ class TextCorpus:
                 yield _decoded(name, self._read(name, document))
 
     def encoded(self) -> Iterator[tuple[str, Iterator[bytes]]]:
-        """Yield the name of each document and its bytes in chunks; those of files are unchecked."""
+        """Yield the name of each document and its bytes in chunks. Bytes of files are unchecked."""
         for name, document in self._named_documents():
             if isinstance(document, str):
                 chunks = self._chunks(name, document, _ENCODE_CHARACTERS)
@@ -352,10 +351,10 @@ Run = tuple[memoryview, memoryview]
 
 
 def normal_run(data: memoryview, offsets: memoryview, normal: Callable[[str], Any]) -> Run | None:
-    r"""Return documents of which `normal` has replaced those that are not in normal form C.
+    r"""Return documents, with `normal` applied to the ones that are not in normal form C.
 
-    `normal` returns a `str`, or its UTF-8. If it returns None, so does this function. Documents
-    that are wrong in some way are returned as they are.
+    `normal` returns a `str`, or its UTF-8. If it returns None, so does this function. Wrong
+    documents are returned unchanged.
 
     >>> offsets = memoryview(array("Q", [0, 1, 4, 5]))
     >>> data, offsets = normal_run(memoryview("ae\u0301b".encode()), offsets, nfc)
@@ -371,7 +370,7 @@ def normal_run(data: memoryview, offsets: memoryview, normal: Callable[[str], An
         return data, offsets
     parts: list[memoryview | bytes] = []
     moved = array("Q")
-    shift = -start  # of the offsets behind what is copied
+    shift = -start  # of the offsets after the last copied part
     copied = start
     for number in _numbers_in(spans, offsets):
         first, last = offsets[number], offsets[number + 1]
@@ -419,7 +418,7 @@ def corpus_of(
 
 
 def _warn_of_path(name: str, text: str) -> None:
-    """Warn if a document is the name of a file: other libraries take such names."""
+    """Warn if a document is the name of a file, which other libraries would read."""
     if len(text) > _MAX_PATH_CHARACTERS or "\n" in text or "\0" in text:
         return
     try:
@@ -448,7 +447,7 @@ def is_json_line(beginning: bytes) -> bool:
     >>> is_json_line(b'\n{"text": "a"}\n{"te'), is_json_line(b'{\n"text": "a"}')
     (True, False)
 
-    Of a line that is longer than `beginning`, only the first field is looked at.
+    If the line is longer than `beginning`, only its first field is checked.
     """
     text = beginning.removeprefix(codecs.BOM_UTF8).lstrip(b" \t\r\n")
     if not text.startswith(b"{"):

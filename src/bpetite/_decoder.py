@@ -1,4 +1,4 @@
-"""Ids to the bytes of their tokens."""
+"""The bytes and offsets of ids."""
 
 from __future__ import annotations
 

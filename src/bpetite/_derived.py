@@ -1,4 +1,4 @@
-"""Vocabularies that are made of another one, and the ids that two vocabularies share."""
+"""Vocabularies derived from another one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def first(vocabulary: Vocabulary, vocab_size: int) -> Vocabulary:
     >>> first(Vocabulary(((97, 98), (32, 256)), {"<|end|>": 258}, "..."), 257)
     Vocabulary(merges=((97, 98),), special_tokens=mappingproxy({'<|end|>': 257}), ...
 
-    Raises ValueError for too large a size, and if the tokens of lowest rank need others.
+    Raises ValueError if the size is too large, and if the tokens of lowest rank need other tokens.
     """
     _check_removal(vocabulary)
     parts = token_parts(vocabulary)
@@ -55,7 +55,8 @@ def prune(
     the lowest count, and of equal counts the one with the highest rank. Its parts then take its
     place in texts, so they get its count too.
 
-    Raises ValueError for too large a size, and if tokens with a role of their own exceed it.
+    Raises ValueError if the size is too large, and if bytes, special tokens and the tokens around
+    texts exceed it.
     """
     _check_removal(vocabulary)
     parts = token_parts(vocabulary)
@@ -70,7 +71,7 @@ def prune(
     removable = parts.keys() - vocabulary.special_tokens.values()
     removable -= {*vocabulary.prefix_ids, *vocabulary.suffix_ids}
     totals = Counter(counts)
-    # A leaf's count is final, since no token that it is a part of remains.
+    # The count of a leaf is final, since it is no part of a remaining token.
     leaves = [(totals[id], -rank_of[id], id) for id in removable if not uses[id]]
     heapq.heapify(leaves)
     while len(kept) > vocab_size:

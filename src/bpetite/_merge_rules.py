@@ -25,7 +25,7 @@ _FORBIDDEN_BY_PATTERN = {PATTERNS["words"]: _MORE_THAN_FOUR_WORDS}
 
 @dataclass(frozen=True)
 class MergeOptions:
-    """The arguments of training that say more than how many merges to learn."""
+    """The arguments of training that decide which merges to learn."""
 
     base: Vocabulary | None = None
     min_count: int = 1
@@ -103,7 +103,7 @@ class MergeOptions:
 
 
 class MergeRules:
-    """Says which pairs training may merge. Training must merge each pair that it takes, at once.
+    """Decides which pairs training may merge. Training must merge each pair that `takes` accepts.
 
     >>> rules = MergeRules(Vocabulary((), {}, "..."), MergeOptions(max_token_bytes=2))
     >>> rules.takes(97, 98), rules.takes(256, 99), rules.takes(98, 99)
@@ -121,7 +121,7 @@ class MergeRules:
     def takes(self, left: int, right: int) -> bool:
         """Return whether a pair may be merged, and give its token the next id if so."""
         token = self._bytes_of[left] + self._bytes_of[right]
-        # A base from elsewhere may have the token by other merges. No two ids may share bytes.
+        # A base from elsewhere may make the token by other merges, and ids may not share bytes.
         if token in self._known or not self._allows(token):
             return False
         self._bytes_of[self._next_id] = token
@@ -158,8 +158,8 @@ def _with_merges(base: Vocabulary, merges: Sequence[Pair], ids: Iterable[int]) -
 def with_required(base: Vocabulary, tokens: Iterable[bytes]) -> Vocabulary:
     """Return a vocabulary in which each of these pieces is one token.
 
-    Missing tokens are merged from left to right, on top of the merges so far. So later tokens do
-    not change earlier ones.
+    Missing tokens are merged from left to right, on top of the merges so far, so that later tokens
+    leave earlier ones unchanged.
 
     >>> with_required(Vocabulary(((98, 99),), {}, "..."), [b"abc", b"abcd"]).merges
     ((98, 99), (97, 256), (257, 100))
@@ -191,7 +191,7 @@ def with_required(base: Vocabulary, tokens: Iterable[bytes]) -> Vocabulary:
 def _merged(ids: list[int], pair: Pair, id: int) -> list[int]:
     """Return ids with one merge done, from left to right.
 
-    A search for the left id takes less time than to join the bytes of the new token.
+    To search for the left id is faster than to look at each pair.
 
     >>> _merged([1, 1, 2, 1, 3, 1, 2, 1], (1, 2), 9)
     [1, 9, 1, 3, 9, 1]

@@ -23,7 +23,7 @@ MAX_PIECE_BYTES = 2**31 - 1
 
 
 class RecordError(ValueError):
-    """A record that is wrong, at an offset in its run."""
+    """An invalid record, at an offset in its run."""
 
     def __init__(self, offset: int, reason: str) -> None:
         super().__init__(reason)

@@ -17,8 +17,8 @@ Stage = Literal["counting", "merging"]
 class TrainingProgress:
     """The progress of a stage of training.
 
-    `stage` is "counting" or "merging". Counting measures `done` and `total` in bytes of UTF-8,
-    merging in merges. `total` is None if it is unknown. Each stage ends with one report of its
+    `stage` is "counting", which measures `done` and `total` in bytes of UTF-8, or "merging", which
+    measures them in merges. `total` is None if it is unknown. The last report of a stage has its
     final `done`. Merging begins with a report of 0, and ends below its total if no pair is left.
 
     >>> seen = []
@@ -44,7 +44,7 @@ class Reporter:
     stage: Stage
     total: int | None
     before: int = 0
-    """What was done before the work that reports now."""
+    """The amount done by earlier work, which is added to each report."""
     _next: float = 0.0
 
     def __post_init__(self) -> None:

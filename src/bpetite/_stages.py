@@ -1,7 +1,7 @@
-"""Text in, normalized text and special literals out, by the `Stages` of a vocabulary.
+"""Normalized text and special literals, by the `Stages` of a vocabulary.
 
-The rules are those of huggingface/tokenizers: literals that are not normalized are found first, the
-text between them is normalized, and the other literals are found in that.
+The rules are the ones of huggingface/tokenizers: literals that are not normalized are found first,
+the text between them is normalized, and the other literals are found in the normalized text.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FLAGS = ("lstrip", "rstrip", "single_word", "normalized")
 
 
 def normalizer_of(normalizers: Iterable[tuple[str, ...]]) -> Normalize | None:
-    """Return what the normalizers of `Stages` make of a text that is not empty.
+    """Return a function that applies the normalizers of `Stages` to a text that is not empty.
 
     >>> normalizer_of([("NFKC",), ("Prepend", "_"), ("Lowercase",)])("ﬁT")
     '_fit'
@@ -99,7 +99,7 @@ def normalized_literals(
 ) -> dict[str, str]:
     """Return the literals that have the flag normalized, by the text that is searched for.
 
-    Raises ValueError for a literal of which nothing is left, or what is left of another one.
+    Raises ValueError for a literal that becomes empty, or equal to another one.
     """
     normalize = normalizer_of(each for each in normalizers if each[0] != "Prefix") or str
     literal_of: dict[str, str] = {}
@@ -115,7 +115,7 @@ def normalized_literals(
 def splitter_of(
     vocabulary: Vocabulary, literals: Collection[str]
 ) -> SpecialSplitter | StagedSplitter:
-    """Return what splits the special literals of a vocabulary off a text."""
+    """Return the splitter that finds the special literals of a vocabulary."""
     if vocabulary.normalizers or vocabulary.stages != NO_STAGES:
         return StagedSplitter(vocabulary, literals)
     return SpecialSplitter(literals)
@@ -161,7 +161,7 @@ class StagedSplitter:
         return splitter
 
     def normalized(self, text: str) -> str:
-        """Return a text normalized, without a look at literals."""
+        """Return a text normalized, without searching for literals."""
         return self._spaced(self._normalized(text, self.start), self.start)
 
     def _normalized(self, text: str, start: int) -> str:
@@ -171,7 +171,7 @@ class StagedSplitter:
         return normal[1:] if self._unprefixes(start) else normal
 
     def _unprefixes(self, start: int) -> bool:
-        """Return whether a space that normalizers put before a text does not belong there."""
+        """Return whether a space that normalizers put before a text must be removed."""
         names = {name for name, *_ in self._normalizers}
         return (start == INSIDE and "Prepend" in names) or (start != TEXT and "Prefix" in names)
 
@@ -191,7 +191,7 @@ class StagedSplitter:
 
         In `ordinary` text, no literal counts.
         """
-        text.encode("utf-8")  # a lone surrogate is the error that counts
+        text.encode("utf-8")  # the error of a lone surrogate comes first
         if ordinary:
             yield self.normalized(text), None
             return
@@ -209,9 +209,9 @@ class StagedSplitter:
                 start = SEGMENT
 
     def traced(self, text: str) -> Iterator[tuple[str, Sequence[int], int | None]]:
-        """Yield the segments of `split`, with where each character comes from, and each literal.
+        """Yield the segments of `split`, with the origin of each character and of the literal.
 
-        That is where in `text` it, or what it replaces, begins.
+        An origin is the position in `text` where the character, or the text it replaces, begins.
         """
         begins = self.start
         for start, at, literal in self._first.spans(text):

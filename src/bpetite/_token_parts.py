@@ -1,7 +1,7 @@
-"""The parts of each token: what its bytes are just before they become the token.
+"""The parts of each token: the ids of its bytes just before they become the token.
 
-Its bytes merge in every text as they merge alone: no merge crosses the token's edges before the
-token exists. So one pair at most makes a token, however many merges a file lists for it.
+The bytes of a token merge in every text as they merge alone, since no merge crosses the token's
+edges before the token exists. So at most one pair makes a token, however many merges a file lists.
 """
 
 from __future__ import annotations

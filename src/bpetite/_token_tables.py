@@ -18,7 +18,7 @@ def row_count(vocabulary: Vocabulary) -> int:
     count = vocabulary.n_vocab
     if count > _MAX_ROWS:
         raise ValueError(
-            f"the ids of this vocabulary run to {count - 1}, too far for a row for each id; "
+            f"the ids of this vocabulary run to {count - 1}, which is too many for a row for each; "
             f"call token_bytes for each of `ids`"
         )
     return count

@@ -1,4 +1,4 @@
-"""Tokenizer: arguments in, stages in order, results out. Only this module knows the order."""
+"""`Tokenizer`, which calls the stages in order. Only this module knows the order."""
 
 from __future__ import annotations
 
@@ -140,11 +140,13 @@ class Tokenizer(VocabularyView, MakesStreams):
         - `balance`: a development text for each name in `corpus`, which then is a mapping; each
           merge is the most frequent pair of the language whose development text has the most ids
         - `base`: a vocabulary whose ids all stay; new ids follow its highest
-        - `min_pair_count`: no pair is merged that occurs less often
+        - `min_pair_count`: pairs that occur less often are not merged
         - `max_token_bytes`: no new token is longer
-        - `require`: these tokens are made first, with the tokens that they need; no rule binds them
-        - `forbid`: no new token is one of these, has a match of this compiled expression of bytes,
-          or makes this pure function of bytes true; by default, words forbids more than four words
+        - `require`: these tokens are made first, with the tokens that they need; other rules do not
+          apply to them
+        - `forbid`: tokens not to make: a list of them, a compiled expression of bytes that they
+          match, or a pure function of bytes that is true for them; by default, the pattern words
+          forbids more than four words
         - `whole_characters`: a new token is whole characters, or a part of one
         - `errors`: "replace" puts U+FFFD in place of lone surrogates and invalid UTF-8
         - `progress`: is called with a `TrainingProgress`
@@ -157,21 +159,11 @@ class Tokenizer(VocabularyView, MakesStreams):
 
         >>> Tokenizer.train(["to be", "or not to be"], 260, special_tokens=()).merges
         ((32, 98), (116, 111), (256, 101), (32, 110))
-        >>> from io import BytesIO
-        >>> Tokenizer.train(["ab ab", BytesIO(b"ab ab")], 258).merges
-        ((97, 98), (32, 256))
-        >>> base = Tokenizer.train("ab ab", 257)
-        >>> larger = Tokenizer.train("cd cd", 258, base=base)
-        >>> base.encode("ab<|endoftext|>cd"), larger.encode("ab<|endoftext|>cd")
-        ([256, 257, 99, 100], [256, 257, 258])
-        >>> texts = {"one": "ab ab ab", "other": "cd"}
-        >>> Tokenizer.train(texts, 257, balance={"one": "b", "other": "cd"}).merges
-        ((99, 100),)
 
         Raises ValueError for a `vocab_size` below 256, or below the ordinary tokens of `base` with
         the required ones; for `threads` below 1; for a special token that is empty, too long or
         given twice; and for a pattern that does not compile, can match the empty string,
-        backtracks, has possessive quantifiers or atomic groups, or is not that of the counts.
+        backtracks, has possessive quantifiers or atomic groups, or differs from the counts' own.
         Raises ValueError for a required token that the pattern splits or the base normalizes, for
         counted pieces that the base normalizes, for a base with several patterns without a
         `pattern` or with other stages of a tokenizer.json, if the names in `corpus` and `balance`
@@ -432,11 +424,11 @@ class Tokenizer(VocabularyView, MakesStreams):
     ) -> tuple[list[int], list[int]] | tuple[memoryview, memoryview]:
         """Return the ids of a text in parts, of which some are trusted, and where each part begins.
 
-        A special literal becomes its id only if it lies in one `Trusted` part. In any other `str`,
-        and across parts, it is ordinary text. All else is encoded as one text, so a token may span
-        parts. The ids are those of `encode("".join(parts))` if every special literal of that text
-        lies in one trusted part. The flags `lstrip`, `rstrip` and `single_word` of a special token
-        see only its own part, so no white space of another part is lost.
+        A special literal becomes its id only if it lies within one `Trusted` part. In any other
+        `str`, and across parts, it is ordinary text. All other text is encoded as one, so a token
+        may span parts. The ids equal `encode("".join(parts))` if every special literal of that text
+        lies within one trusted part. The flags `lstrip`, `rstrip` and `single_word` of a special
+        token see only its own part, so no white space of another part is lost.
 
         The ids of part i are `ids[offsets[i] : offsets[i + 1]]`. There is one offset more than
         parts: the first is 0, the last the number of all ids. An id belongs to the part of its
@@ -483,9 +475,9 @@ class Tokenizer(VocabularyView, MakesStreams):
         >>> Tokenizer.train("ab ab ab", 258).encode_bytes(b"ab\xff ab")
         [256, 255, 257]
 
-        Raises TypeError for a value that is not a buffer of bytes, and a `str` is none. Raises
-        ValueError for a byte without a token: a vocabulary from elsewhere may lack those that no
-        UTF-8 has.
+        Raises TypeError for a value that is not a buffer of bytes, such as a `str`. Raises
+        ValueError for a byte without a token: a vocabulary from elsewhere may lack bytes that are
+        never in UTF-8.
         """
         with _arguments.view_of(data) as view:
             given = bytes(view)
@@ -511,7 +503,7 @@ class Tokenizer(VocabularyView, MakesStreams):
         `offsets` is a buffer of int32, int64 or uint64: an array.array, an array of numpy, or the
         offsets of a string column of Arrow. They never decrease, and need not begin at 0.
 
-        `begin` and `end` go before and behind each document. Each is a special literal or an id.
+        `begin` and `end` go before and after each document. Each is a special literal or an id.
         Special literals in the data are ordinary text, unless `allowed_special` has them.
 
         The result is that of `encode_batch` with a `dtype`: the ids of document i, with `begin` and
@@ -601,13 +593,13 @@ class Tokenizer(VocabularyView, MakesStreams):
         add_special_tokens: bool = False,
         errors: TextErrors = "strict",
     ) -> str:
-        """Return the longest beginning of a text, or end, that has at most `max_tokens` ids.
+        """Return the longest beginning, or end, of a text that has at most `max_tokens` ids.
 
         It is cut between characters. `count` of the result, with the same arguments, never exceeds
         `max_tokens`. With `errors="replace"`, it is a part of the text after replacement.
 
-        A safe split is a place where a piece ends whatever comes before and behind. In more than
-        512 characters without a safe split, a longer result may fit: not all cuts are tried there.
+        A safe split is a place where a piece ends in any case, whatever text is around it. In more
+        than 512 characters without one, not all cuts are tried, so a longer result may fit.
 
         >>> tokenizer = Tokenizer.train("ab ab ab", 258)
         >>> tokenizer.truncate("ab ab, ab", 2), tokenizer.truncate("ab ab, ab", 2, keep="end")
@@ -639,20 +631,19 @@ class Tokenizer(VocabularyView, MakesStreams):
     ) -> Iterator[Chunk]:
         r"""Yield parts of a text, in order, that have at most `max_tokens` ids each.
 
-        A chunk ends where a piece ends whatever comes before and behind, if there is such a place;
-        else between two characters. Without `overlap` the chunks, joined, are the text. With it, a
-        chunk begins with at most `overlap` ids of the one before. `chunk.ids` is what `encode`
-        returns for `chunk.text`, and `chunk.text` is `text[chunk.start:chunk.end]`.
+        A chunk ends at a safe split (see `truncate`) if it contains one, otherwise between two
+        characters. Without `overlap`, the chunks, joined, are the text. With it, a chunk begins
+        with at most `overlap` ids of the one before. `chunk.text` is `text[chunk.start:chunk.end]`,
+        and `chunk.ids` are its ids by `encode`.
 
         With `at="line"`, a chunk ends at the last end of a line that is within `max_tokens`, if
         there is one; with `at="paragraph"`, at the last end of a paragraph, else of a line. A line
         ends after its newline, and a paragraph after the blank lines that follow it. A chunk gives
-        up its overlap if only so it can end there. If more than 32 lines end in text without a
-        place where a piece surely ends, not all ends are tried, and a later one may have been
-        within `max_tokens`.
+        up its overlap if it could not end there otherwise. If more than 32 lines end in text
+        without a safe split, not all of these ends are tried, so a later one may also have fit.
 
-        With `add_special_tokens`, each chunk has the ids that `encode` then adds, and they count.
-        With `errors="replace"`, positions refer to the text after replacement.
+        With `add_special_tokens`, each chunk has the ids that `encode` adds, and they count. With
+        `errors="replace"`, positions refer to the text after replacement.
 
         >>> tokenizer = Tokenizer.train("ab ab ab", 258)
         >>> for chunk in tokenizer.chunks("ab ab ab, ab", 2):
@@ -665,8 +656,7 @@ class Tokenizer(VocabularyView, MakesStreams):
 
         Raises the errors of `encode`. Raises ValueError for a `max_tokens` below 1, for an
         `overlap` that is not below `max_tokens`, for another `at`, and for a character with more
-        than `max_tokens` ids. The ids that `add_special_tokens` adds are taken from `max_tokens`
-        first.
+        than `max_tokens` ids, less the ids that `add_special_tokens` adds.
         """
         # A generator would check the arguments at its first step only.
         prefix, suffix = self._encoders.frame(add_special_tokens)
@@ -695,9 +685,9 @@ class Tokenizer(VocabularyView, MakesStreams):
     ) -> EncodeStream:
         """Return an `EncodeStream`, which turns a text that grows into ids that are final.
 
-        A special literal in `allowed_special` becomes its id, also if it spans steps. Any other is
-        ordinary text. A step may be segments, as in `encode_parts`: there, literals count only in
-        one `Trusted` segment.
+        A special literal in `allowed_special` becomes its id, even if it spans steps. Any other is
+        ordinary text. A step may be segments, as in `encode_parts`: there, a literal counts only
+        within one `Trusted` segment.
 
         The ids that `add_special_tokens` adds before a text come with the first step, and the ids
         after it with `flush`. With `errors="replace"`, U+FFFD replaces lone surrogates and invalid
@@ -750,11 +740,11 @@ class Tokenizer(VocabularyView, MakesStreams):
         `text` is a text as in `encode`, or segments as in `encode_parts`. A special literal counts
         if all of it lies in the added text, or in one `Trusted` segment.
 
-        A token may span the end of `ids` and the added text, and then `ids` would have to change.
-        So the last piece of the text of `ids` is encoded with the added text. If its ids begin with
-        the given ones, the result is the others: from this piece on, all ids are those of the
-        joined text. Otherwise it raises ExtendIdsError. Ids before this piece may be any: a model
-        may have spelled a word by other tokens.
+        If a token spanned the end of `ids` and the added text, `ids` would have to change. So the
+        last piece of the text of `ids` is encoded with the added text. If its ids begin with the
+        given ones, the result is the rest of them: from this piece on, the ids are the same as for
+        the joined text. Otherwise it raises ExtendIdsError. The ids before this piece may be any: a
+        model may have spelled a word by other tokens.
 
         With `apart`, the text is encoded by itself, and nothing is checked.
 
@@ -763,16 +753,12 @@ class Tokenizer(VocabularyView, MakesStreams):
         [257, 258]
         >>> tokenizer.extend_ids([256, 32], "ab", apart=True)
         [256]
-        >>> try:
-        ...     tokenizer.extend_ids([256, 32], "ab")
-        ... except ValueError as error:
-        ...     error.position
-        1
 
-        The time is that of the text and the last piece; with a pattern that only `regex` can
-        follow, of the text after the last special token. Raises ExtendIdsError, a ValueError with
-        the `position` of the id, and so for bytes in the last piece that are not UTF-8. Raises
-        KeyError and TypeError as `decode` does, and the errors of `encode` or `encode_parts`.
+        The time grows with the text and the last piece; with a pattern that only `regex` can
+        follow, with all text after the last special token. Raises ExtendIdsError, a ValueError with
+        the `position` of the id that would change, also for bytes in the last piece that are not
+        UTF-8. Raises KeyError and TypeError as `decode` does, and the errors of `encode` or
+        `encode_parts`.
         """
         _arguments.check_ids(ids)
         segments = _arguments.segments_of(text)
@@ -947,10 +933,9 @@ class Tokenizer(VocabularyView, MakesStreams):
         Both its parts then get its count, since texts use them instead. These counts are estimates:
         in a text, a part may merge with its neighbour.
 
-        Every other token stays, with its merge: its bytes become it as before. Bytes, special
-        tokens and the ids that `add_special_tokens` puts around texts are never removed. The new
-        ids have no gaps and are in the order of the old ones. Merges that no text uses are left
-        out.
+        All other tokens stay, and so do their merges. Bytes, special tokens and the ids that
+        `add_special_tokens` puts around texts are never removed. The new ids have no gaps and are
+        in the order of the old ones. Merges that no text uses are left out.
 
         >>> tokenizer = Tokenizer.train("ab ab ab cd cd", 260)
         >>> tokenizer.merges
@@ -961,7 +946,7 @@ class Tokenizer(VocabularyView, MakesStreams):
 
         The time is O(n log n) for n tokens. Raises KeyError for a count of an unknown id. Raises
         ValueError for a negative count, and for a `vocab_size` below 256, above the number of
-        ordinary tokens, or below the number of those that stay.
+        ordinary tokens, or below the number of tokens that must stay.
         """
         size = _arguments.check_vocab_size(vocab_size)
         checked = _arguments.check_counts(counts, self._vocabulary.tokens.bytes_of)
@@ -1022,9 +1007,10 @@ class Tokenizer(VocabularyView, MakesStreams):
         `format` is bpetite, tiktoken, gpt2 or huggingface. Without it, the path decides:
 
         - a name that ends in .tiktoken: `tiktoken`. It holds no pattern and no special tokens.
-        - vocab.json: `gpt2`, with merges.txt beside it. It holds no pattern, so only GPT-2's works.
-        - tokenizer.json, an existing folder or a path that ends in a slash: `huggingface`, with
-          tokenizer_config.json beside it. Only a folder holds `settings`.
+        - vocab.json: `gpt2`, and merges.txt in its folder. Neither holds a pattern, so only GPT-2's
+          works.
+        - tokenizer.json, an existing folder or a path that ends in a slash: `huggingface`, and
+          tokenizer_config.json in the same folder. Only a folder holds `settings`.
         - any other path: `bpetite`, one JSON file.
 
         With format="huggingface", any path that does not end in .json is a folder.
@@ -1067,9 +1053,9 @@ class Tokenizer(VocabularyView, MakesStreams):
     def from_tiktoken(cls, encoding: object) -> Tokenizer:
         """Return the tokenizer that gives the ids of a `tiktoken.Encoding`, or of its name.
 
-        A name is that of an encoding, "o200k_base", or of a model, "gpt-4o", which tiktoken 0.14
-        knows. Its file is read from tiktoken's cache, for which tiktoken need not be installed.
-        Nothing is downloaded.
+        The name may be of an encoding ("o200k_base") or of a model ("gpt-4o") that tiktoken 0.14
+        knows. Its file is read from tiktoken's cache, and tiktoken need not be installed. Nothing
+        is downloaded.
 
         Raises ValueError for an unknown name and for a pattern with another meaning here. Raises
         FileNotFoundError if the cache lacks the file, TypeError for a value that is neither.
@@ -1085,14 +1071,12 @@ class Tokenizer(VocabularyView, MakesStreams):
         check_loaded(tokenizer, reference, name)
         return tokenizer
 
-    # What it is made of
-
 
 def vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:
-    """Return the vocabulary of a tokenizer, for packages on top that need its tables."""
+    """Return the vocabulary of a tokenizer, for other packages that need its tables."""
     return tokenizer._vocabulary
 
 
 def splitter_of(tokenizer: Tokenizer) -> ChunkSplitter:
-    """Return what tells where a document may be split, for packages that read it in parts."""
+    """Return the splitter that finds safe splits, for packages that read documents in parts."""
     return tokenizer._encoders.splitter(Chosen(inverted=True))

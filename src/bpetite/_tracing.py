@@ -1,4 +1,4 @@
-"""Where in a text its ids begin, if normalizers or other stages change the text."""
+"""The positions in a text where its ids begin, if normalizers or other stages change the text."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Tracer:
     def offsets(
         self, text: str, ids: Collection[int], in_bytes: bool, start: int = TEXT
     ) -> list[int]:
-        """Return where a text has the first character, or byte, of each of its ids.
+        """Return the position of the first character, or byte, of each id in a text.
 
-        What replaces a part of the text begins where that begins. `start` tells where the text
+        A replacement has the position of the text that it replaces. `start` says how the text
         begins, as in `_stages`.
 
         Raises ValueError if a merge takes the token of an unknown byte, which may be several bytes.

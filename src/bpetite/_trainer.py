@@ -1,4 +1,4 @@
-"""Piece counts in, merges out: the tie rule is here."""
+"""Learning merges from piece counts. The rule for ties is here."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def learn_merges(
     (left id, right id).
 
     To continue a vocabulary, `ids_of` returns the ids that a piece has in it; by default they are
-    the bytes of the piece. The merge of rank r makes the id `first_id` + r. A pair that `takes`
-    refuses is passed over. No pair is merged whose count is below `min_count`.
+    the bytes of the piece. The merge of rank r makes the id `first_id` + r. Pairs that `takes`
+    refuses, and pairs with a count below `min_count`, are not merged.
 
     >>> learn_merges({"ab": 1, " ab": 2}, 10)
     [(97, 98), (32, 256)]
@@ -56,8 +56,8 @@ def learn_balanced(
 ) -> list[Pair]:
     """Return merges as `learn_merges`, chosen for one language at a time.
 
-    Each language has the piece counts of its text, and those of a development text. Each step takes
-    the language whose development text has the most ids, the first of several, and merges its most
+    Each language has the piece counts of its text and of a development text. Each step takes the
+    language whose development text has the most ids, the first of several, and merges its most
     frequent pair in all languages. If it has no pair left, the next language follows.
 
     >>> learn_balanced([({"ab": 9}, {"a": 1}), ({"cd": 1}, {"cd": 1})], 2)
@@ -190,15 +190,15 @@ class _Corpus:
 
             weight = weights[first]
             self.id_count -= weight
-            before, behind = ids[first - 1], ids[last + 1]
+            before, after = ids[first - 1], ids[last + 1]
             if before != _EDGE:
                 change[before, left] -= weight
                 change[before, new_id] += weight
                 slots[before, new_id].append(first - length[before])
-            if behind != _EDGE:
-                change[right, behind] -= weight
-                change[new_id, behind] += weight
-                slots[new_id, behind].append(first)
+            if after != _EDGE:
+                change[right, after] -= weight
+                change[new_id, after] += weight
+                slots[new_id, after].append(first)
 
         # No adjacent ids are `pair` any longer: a run such as "aaa" leaves at most one "a".
         self.pair_counts.pop(pair, None)

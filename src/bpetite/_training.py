@@ -1,4 +1,4 @@
-"""Training: texts in, a vocabulary out."""
+"""Training a vocabulary from texts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bpetite._unicode import is_nfc
 from bpetite._vocabulary import MAX_ID, Vocabulary
 
 AnyCorpus = str | File | Iterable[Document] | Batches | PieceCounts
-"""What `Tokenizer.train` learns from."""
+"""The corpora that `Tokenizer.train` accepts."""
 
 
 # No text is that long, and counts have 64 bits.
@@ -27,7 +27,7 @@ _MAX_COUNT = 2**63
 
 
 class Texts(NamedTuple):
-    """What training reads."""
+    """The texts that training reads."""
 
     texts: list[DocumentCorpus | PieceCounts]
     developments: dict[str, DocumentCorpus | PieceCounts]
@@ -125,7 +125,7 @@ def learn(
         languages = [*zip(counts[:number], counts[number:], strict=True)]
         merges = ENGINE.learn_balanced(languages, merge_limit, learning)
     else:
-        # `pop` gives the only reference away, so that the counts can be freed early.
+        # `pop` passes on the only reference, so that the counts can be freed early.
         merges = ENGINE.learn_merges(counts.pop(), merge_limit, learning)
     merging.tell(len(merges))
     if len(merges) < merge_limit:

@@ -29,7 +29,7 @@ ABSENT_IDS = {
     byte: MAX_ID - place
     for place, byte in enumerate(sorted(range(BYTE_COUNT), key=lambda b: b not in IMPOSSIBLE_BYTES))
 }
-"""What `byte_ids` has for an absent byte. No text becomes the id, and nobody sees it."""
+"""The id of each absent byte in `byte_ids`. No text has it, so users never see it."""
 
 MAX_LITERAL_BYTES = 4096
 """The bytes that a special token may have. Public vocabularies have at most some 50."""
@@ -62,7 +62,7 @@ else:
 
 
 def as_id(value: object) -> int:
-    """Return an integer of any type, numpy's say, as a plain int. A bool is no integer here.
+    """Return an integer of any type, such as numpy's, as a plain int. A bool is refused.
 
     >>> as_id(97)
     97
@@ -208,7 +208,7 @@ def check_special_tokens(
         if literal_of.setdefault(id, literal) != literal:
             raise ValueError(f"{literal!r} and {literal_of[id]!r} have the id {id}")
         if (token := token_of(id)) not in (None, bytes_of.get(literal, literal.encode())):
-            raise ValueError(f"the id {id} of {literal!r} is that of {token!r}")
+            raise ValueError(f"the id {id} of {literal!r} is also the id of {token!r}")
 
 
 def check_id_range(ids: Iterable[int]) -> None:
@@ -232,23 +232,23 @@ def check_absent_bytes(absent_bytes: bytes, ids: Iterable[int], has_unknown: boo
 
 @dataclass(frozen=True)
 class Stages:
-    """What a tokenizer.json does to a text beside splitting it by patterns, as plain data."""
+    """How a tokenizer.json changes a text apart from splitting it by patterns, as plain data."""
 
     normalizers: tuple[tuple[str, ...], ...] = ()
     """Each a name and its arguments: ("NFKC",), ("Replace", pattern, text), ("Prepend", text)."""
     steps: tuple[str, ...] = ()
-    """What happens to each piece in turn. The name of a behavior, after "not " if the matches and
-    the text between them change places, takes the next pattern; "space" puts a space before the
+    """The steps that each piece goes through. The name of a behavior uses the next pattern, and
+    "not " before it swaps the matches and the text between them; "space" puts a space before the
     piece; from "bytes" on, patterns see the characters that stand for bytes."""
     flags: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Of special tokens: lstrip, rstrip, single_word, and normalized if the token is searched in
     normalized text, or control if it is found in no text."""
     literal_bytes: tuple[tuple[str, bytes], ...] = ()
-    """The bytes of special tokens that are others than those of their literals."""
+    """The bytes of special tokens, if they differ from their literals."""
     prefix: bytes = b""
-    """What the tokens of all bytes but the first of a piece begin with."""
+    """The tokens of all bytes but the first of a piece begin with it."""
     suffix: bytes = b""
-    """What the token of the last byte of a piece ends in."""
+    """The token of the last byte of a piece ends with it."""
     unknown_id: int | None = None
     """The token for a byte that has none."""
     fuses_unknown: bool = False
@@ -268,18 +268,18 @@ class Stages:
 
     @property
     def has_words(self) -> bool:
-        """Whether the first tokens of a piece are others than those of its bytes."""
+        """Whether a byte's token depends on its place in a piece."""
         return bool(self.prefix or self.suffix or self.unknown_id is not None)
 
     @property
     def keeps_text(self) -> bool:
-        """Whether the bytes of a text's ids are those of the text."""
+        """Whether the ids of a text have the bytes of the text."""
         changes = self.normalizers or self.literal_bytes or self.has_words or "space" in self.steps
         return not (changes or self.may_drop or self.byte_fallback)
 
     @property
     def moves_text(self) -> bool:
-        """Whether text may be put in and left out, and yet the bytes of the ids be those of it."""
+        """Whether text may be added and removed although its ids have its bytes."""
         names = {name for name, *_ in self.normalizers}
         changes = self.steps or self.flags or self.byte_fallback
         return bool(changes or names & {"Strip", "Prepend", "Replace"})
@@ -334,10 +334,10 @@ def _fault_of(
     for rank, pair in enumerate(merges):
         for part in pair:
             if part not in tokens:
-                return f"the merge of rank {rank} has the part {part}, no token's id"
+                return f"the merge of rank {rank} has the part {part}, which is not an id"
         token = tokens[pair[0]] + tokens[pair[1]][cut:]
         if token not in made:
-            return f"the merge of rank {rank} makes {token!r}, which is no token"
+            return f"the merge of rank {rank} makes {token!r}, which is not a token"
         if pair in seen:
             return f"the merge of rank {rank} is given before, with a lower rank"
         seen.add(pair)
@@ -408,7 +408,7 @@ class Vocabulary:
     ) -> Vocabulary:
         """Return the vocabulary of tokens with known bytes. No two ids share their bytes.
 
-        `others` are fields of the class that do not follow from the tokens and merges.
+        `others` are the fields of the class that the tokens and merges do not determine.
 
         >>> vocabulary = Vocabulary.from_tokens(
         ...     {**{id: bytes([255 - id]) for id in range(256)}, 300: b"ab"},
@@ -520,7 +520,7 @@ class Vocabulary:
 
     @lazy_property
     def glued(self) -> frozenset[str]:
-        """Each two characters in a row of the tokens that merges make; only these may merge."""
+        """All pairs of neighbouring characters inside tokens that merges make."""
         tokens = self.ordinary_tokens
         texts = [tokens[id].decode("utf-8") for id in {*self.merge_ids}]
         return frozenset(chain.from_iterable(map(add, text, text[1:]) for text in texts))
@@ -536,7 +536,7 @@ class Vocabulary:
     @lazy_property
     def n_vocab(self) -> int:
         """The highest id plus one."""
-        # Not by `tokens`, which would stay in memory.
+        # Without `tokens`, which would stay in memory.
         merge_ids = self.merge_ids if self.native is None else self.native.merge_ids()
         others = (*self.other_tokens, *self.unused_tokens, *self.special_tokens.values())
         groups = (self.single_bytes, merge_ids, others)

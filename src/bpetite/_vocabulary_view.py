@@ -1,4 +1,4 @@
-"""What a tokenizer is made of: its tokens and ids, its merges, patterns and settings."""
+"""The attributes of a tokenizer: its tokens and ids, its merges, patterns and settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHOWN_LITERALS = 8
 
 
 class VocabularyView:
-    """A vocabulary, to look at. It never changes, and two are equal if their vocabularies are."""
+    """The read-only attributes of a vocabulary; two views are equal if their vocabularies are."""
 
     __slots__ = ("_fingerprint", "_tables", "_vocabulary")
 
@@ -35,7 +35,7 @@ class VocabularyView:
 
     @abstractmethod
     def _prepare(self) -> None:
-        """Make what works with the vocabulary."""
+        """Make the parts that work with the vocabulary."""
 
     @property
     def vocab_size(self) -> int:
@@ -94,17 +94,16 @@ class VocabularyView:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """What else a model folder says (bos_token, chat_template), unchanged; read-only."""
+        """Other settings of a model folder (bos_token, chat_template), unchanged; read-only."""
         return self._vocabulary.settings
 
     @property
     def fingerprint(self) -> str:
         """A name of the vocabulary: "sha256:" and 64 digits.
 
-        Tokenizers with one fingerprint give the same ids. A file in another format has
-        the same fingerprint if it keeps everything that decides ids: pattern, special tokens and
-        the ids around texts.
-        Settings and other things that do not decide ids are left out.
+        Tokenizers with one fingerprint give the same ids. A file in another format has the same
+        fingerprint if it keeps everything that decides ids: pattern, special tokens and the ids
+        around texts. Settings and other things that do not decide ids are left out.
 
         >>> from bpetite import Tokenizer
         >>> tokenizer = Tokenizer.train("ab ab ab", 258)

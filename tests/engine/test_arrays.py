@@ -179,7 +179,7 @@ def test_two_bytes_hold_ids_up_to_65535(highest: int, fits: bool) -> None:
         with pytest.raises(ValueError, match="uint16") as caught:
             refused("", dtype="uint16")
         assert str(caught.value) == (
-            f"dtype uint16 holds ids up to 65535, but those of this vocabulary run to {highest}: "
+            f"dtype uint16 holds ids up to 65535, but this vocabulary has ids up to {highest}; "
             f"use uint32"
         )
 

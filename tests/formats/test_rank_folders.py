@@ -145,7 +145,7 @@ REFUSED: dict[str, tuple[dict[str, object], str]] = {
     ),
     "id of an ordinary token": (
         {"special_tokens": {"<a>": 97}},
-        "tiktoken.model: the id 97 of '<a>' is that of b'a'",
+        "tiktoken.model: the id 97 of '<a>' is also the id of b'a'",
     ),
     "id in words": (
         {"special_tokens": {"<a>": "265"}},

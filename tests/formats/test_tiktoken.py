@@ -393,7 +393,7 @@ def test_anything_but_an_encoding_is_refused() -> None:
     [
         ({}, {"<a": 300, "<a>": 301}, "the special token '<a' begins '<a>', and tiktoken may find"),
         ({}, {"b": 300, "a": 301, "abc": 302, "ab": 303}, "the special token 'a' begins 'ab'"),
-        ({}, {"<a>": 97}, "the id 97 of '<a>' is that of b'a'"),
+        ({}, {"<a>": 97}, "the id 97 of '<a>' is also the id of b'a'"),
         ({}, {"<a>": 300, "<b>": 300}, "'<b>' and '<a>' have the id 300"),
         ({b"ab": MAX_ID}, {}, "the rank 4294967295 is above the highest allowed, 4294967294"),
     ],
@@ -554,7 +554,7 @@ def test_the_pattern_of_an_unknown_file_has_to_be_given(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("special_tokens", "reason"),
     [
-        ({"<a>": 97}, "the id 97 of '<a>' is that of b'a'"),
+        ({"<a>": 97}, "the id 97 of '<a>' is also the id of b'a'"),
         ({"<a>": 300, "<a": 301}, "the special token '<a' begins '<a>'"),
         ({"<a>": 300, "<b>": 300}, "'<b>' and '<a>' have the id 300"),
     ],

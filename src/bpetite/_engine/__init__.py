@@ -14,7 +14,7 @@ ENGINE: Engine[Any]
 """The engine that does the work."""
 
 NATIVE: Any = import_module("bpetite._engine._native") if engine == "native" else None
-"""What Rust exports, for the twins of packages on top; None if Python does the work."""
+"""Rust's module, for packages that have native twins of functions; None without it."""
 
 if TYPE_CHECKING:
     from bpetite._engine import native, python

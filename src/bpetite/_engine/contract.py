@@ -1,6 +1,6 @@
 """What an engine provides, as Protocols: mypy checks both engines against `Engine`.
 
-The engines return the same results and raise the same errors. They differ in speed alone.
+The engines return the same results and raise the same errors. They differ only in speed.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class TextEncoder(Protocol):
     """Turns text into ids by one vocabulary; safe to share between threads.
 
     A special literal becomes its id, unless the text is `ordinary`. `threads` is an upper bound,
-    and never changes the ids. An id in a buffer has `item_size` bytes, 4 or 2. The ids of each text
-    of a batch stand between the two parts of a frame.
+    and never changes the ids. An id in a buffer has `item_size` bytes, 4 or 2. In a batch, the two
+    parts of the frame go around the ids of each text.
 
     Every method raises UnicodeEncodeError for a lone surrogate, and what `as_str` raises.
     """
@@ -44,8 +44,8 @@ class TextEncoder(Protocol):
     ) -> Any:
         """Return the ids of each text: lists for an `item_size` of 0, else two buffers.
 
-        These have the ids of all texts, and the offset of each text, in ids. The first text that is
-        refused raises its error.
+        The buffers have the ids of all texts, and the offset of each text, in ids. The first text
+        that is refused raises its error.
         """
 
     def encode_buffer(
@@ -71,7 +71,7 @@ class TextEncoder(Protocol):
         """Return the ids of any bytes, merged as one piece."""
 
     def with_special_tokens(self, special_tokens: dict[str, int], /) -> TextEncoder:
-        """Return an encoder that differs in its special tokens alone."""
+        """Return an encoder with other special tokens."""
 
     def first_special(self, text: str, /) -> tuple[str, int] | None:
         """Return the first special literal in a text and its position in characters, or None."""
@@ -93,10 +93,10 @@ class TokenJoiner(Protocol):
         """Return the number of characters that begin in the bytes of these known ids."""
 
     def offsets(self, ids: Ids, in_bytes: bool, /) -> Ids:
-        """Return, for each of these known ids, where in the bytes of all its first byte is.
+        """Return, for each of these known ids, the position of its first byte in all their bytes.
 
-        That is an offset in bytes, or the index of a character. For characters, the bytes of the
-        ids, joined, must be UTF-8. The offsets of a buffer are one too, of eight bytes each.
+        It is an offset in bytes, or the index of a character. For characters, the bytes of the ids,
+        joined, must be UTF-8. If the ids are a buffer, so are the offsets, of eight bytes each.
         """
 
 
@@ -112,7 +112,7 @@ class PlainState(Protocol):
 
     @property
     def pending(self) -> Hashable:
-        """What waits for the next token: bytes, if there are native tokens."""
+        """The value that is pending: bytes, if there are native tokens."""
 
     @property
     def text_of(self) -> list[str | None]:
@@ -139,7 +139,7 @@ class PlainSteps(Protocol):
         """Return the text that became complete."""
 
     def _step_list(self, ids: list[Any], /) -> str | None:
-        """Make the steps of several ids; None, and no step, if one of them is unusual."""
+        """Make the steps of several ids; return None, without a step, if one of them is unusual."""
 
 
 Block: TypeAlias = bytes | bytearray | memoryview | mmap
@@ -150,13 +150,13 @@ class Learning(NamedTuple):
     """How an engine learns merges."""
 
     report: Callable[[int], object] | None = None
-    """Called with the number of merges: with 0 first, if any are wanted."""
+    """Called with the number of merges so far, first with 0 unless no merges are wanted."""
     base: Vocabulary | None = None
     """Merges are learnt on top of it, and the first makes the id `base.n_vocab`."""
     takes: Callable[[int, int], bool] | None = None
     """Returns whether the pair of two ids may be merged. If so, the pair is the next merge."""
     min_count: int = 1
-    """No pair is merged whose count is lower."""
+    """Pairs with a lower count are not merged."""
 
 
 FREE_LEARNING = Learning()
@@ -216,7 +216,7 @@ class Engine(Protocol[Counts]):
     ) -> list[Pair]:
         """Return merges as `learn_merges`, chosen as `_trainer.learn_balanced` does.
 
-        Each language has the counts of its text, and those of its development text.
+        Each language has the counts of its text, and the counts of its development text.
         """
 
     def find_merges(
@@ -224,7 +224,7 @@ class Engine(Protocol[Counts]):
     ) -> tuple[bytes, bytes, bytes] | None:
         """Return the ids of merges that are spelled "a b", as integers of four bytes.
 
-        These are the left and the right id of each merge; the ids that they make, in runs of a
+        The result is the left and the right id of each merge; the ids that they make, in runs of a
         first id and a length; and the ids of other tokens, which no merge makes before another uses
         them. None leaves the merges, and the wording of their errors, to Python.
         """

@@ -1,4 +1,4 @@
-"""One warning per process for each reason that much text goes through Python."""
+"""The warning that much text goes through Python: once per process for each reason."""
 
 from __future__ import annotations
 

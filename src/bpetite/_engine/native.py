@@ -1,7 +1,7 @@
-"""The native engine: what takes time is done in Rust, with the same results as in Python.
+"""The native engine: Rust does the slow work, with the same results as Python.
 
-This module only connects the parts of `_native`. The Python code that both engines share finds
-and words the errors of users.
+This module only connects the parts of `_native`. Errors of users are found and worded by the Python
+code that both engines share.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def native_splitters_of(*patterns: str, of_bytes: bool = False) -> tuple[tuple[S
 def _joined(trees: list[Any], of_bytes: bool) -> _native.Automaton | None:
     """Return the one automaton of patterns in turn, or None.
 
-    If an automaton does not take some patterns, it does not take these and more.
+    If some patterns are too much for one automaton, so are these and more.
     """
     try:
         return _native.Automaton(trees, of_bytes)
@@ -86,7 +86,7 @@ def _joined(trees: list[Any], of_bytes: bool) -> _native.Automaton | None:
 def splitters_of(vocabulary: Vocabulary) -> tuple[tuple[Splitter, ...], str]:
     """Return what splits the texts of a vocabulary, or the reason that `regex` has to."""
     patterns, stages = vocabulary.patterns, vocabulary.stages
-    # A space before a text is no matter of its pieces.
+    # A space before a text does not change how it is split.
     steps = stages.steps[1:] if stages.steps[:1] == ("space",) else stages.steps
     patterns, steps = cuts_of(patterns, steps)
     if stages.has_words or not {*steps} <= {"isolated", "bytes"}:
@@ -135,10 +135,10 @@ def character_form(
 ) -> tuple[_native.NativeVocabulary | None, dict[int, list[int]]]:
     """Return the native form of a vocabulary whose merges begin with characters.
 
-    Its merges begin with bytes, and those that make the characters come first. Such a merge joins
-    bytes of one character only, so all other merges find the characters as they would without.
-    What is left of a character without a token may be several bytes with an id of no token. The
-    second value has the ids of these bytes.
+    The native form has merges that begin with bytes, so it first has merges that make the
+    characters. Each of these joins bytes of one character only, so the other merges find the
+    characters as before. Of a character without a token, they may make several bytes that are no
+    token; the second value has the ids of the bytes of each such result.
     """
     byte_ids, tokens = vocabulary.byte_ids, vocabulary.ordinary_tokens
     id_of = {bytes([byte]): id for byte, id in enumerate(byte_ids)}

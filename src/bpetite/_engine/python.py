@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Join = Callable[[Iterable[Sequence[int]]], T]
-"""What is made of the ids of pieces."""
+"""Makes a result of the ids of pieces."""
 
 Counts = Counter[str]
 
@@ -127,7 +127,7 @@ class TextEncoder:
 
     def first_special(self, text: str) -> tuple[str, int] | None:
         if found := self._splitter.first(text):
-            text.encode("utf-8")  # a lone surrogate is the error that counts
+            text.encode("utf-8")  # the error of a lone surrogate comes first
         return found
 
     def encode_array(self, text: Text, ordinary: bool, item_size: int, _threads: int) -> memoryview:

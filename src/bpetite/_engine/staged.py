@@ -1,6 +1,6 @@
 """A native encoder for texts that are normalized, and for special literals with flags.
 
-The native engine knows neither, but most texts have no such literals and are normal already.
+The native engine can do neither, but most texts have no such literals and are normal already.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _FIRST_PIECE_CHARACTERS = 64
 class StagedEncoder(python.TextEncoder):
     """A `contract.TextEncoder` of a vocabulary with normalizers, flags, or a space before texts.
 
-    Where `_plain` has no text for the native encoder, Python finds the special literals, and the
+    If `_plain` finds no text for the native encoder, Python finds the special literals, and the
     native encoder gets the text between them.
     """
 
     def __init__(self, vocabulary: Vocabulary, encoder: _native.TextEncoder) -> None:
-        """`encoder` is that of the same vocabulary, and only splits and merges."""
+        """`encoder`, of the same vocabulary, only splits and merges."""
         self._native = encoder
         self._ordinary = encoder.with_special_tokens({})
         self._is_nfc = vocabulary.normalizers == (("NFC",),)
@@ -54,10 +54,10 @@ class StagedEncoder(python.TextEncoder):
             if "control" in flags:
                 found.pop(literal, None)
         self._native = self._native.with_special_tokens(found)
-        # Tells whether a text has a literal of any search, or of the native encoder's.
+        # Finds whether a text has a literal of any search, or of the native encoder.
         texts = {*found, *self._splitter.searched}
         self._finder = self._native.with_special_tokens(dict.fromkeys(texts, 0))
-        # Whether the native encoder finds literals in normal text as they are to be found.
+        # Whether the native encoder finds the right literals in normal text.
         looks_around = self._has_space or stages.byte_fallback
         looks_around |= any(name in _LOOK_AROUND for name, *_ in stages.normalizers)
         flagged = {literal for literal, _ in stages.flags}
@@ -133,8 +133,8 @@ class StagedEncoder(python.TextEncoder):
     def _first_piece(self, text: Text, ordinary: bool) -> tuple[str, str] | None:
         """Return the first piece of a text that only gets a space, without it and with it.
 
-        All else of the text is as it is, so the native encoder reads it where it stands. None for
-        other texts.
+        The rest of the text is unchanged, so the native encoder reads it in place. None for other
+        texts.
         """
         splits = self._pretokenizer.raw_splits if self._has_characters else None
         if splits is None or not isinstance(text, (str, bytes)):
@@ -225,7 +225,7 @@ class StagedEncoder(python.TextEncoder):
 
 
 def _dropped(vocabulary: Vocabulary) -> bytes:
-    """Return the bytes that texts may have and that are dropped."""
+    """Return the bytes of UTF-8 that the vocabulary drops."""
     if not vocabulary.stages.drops_unknown:
         return b""
     return vocabulary.absent_bytes.translate(None, IMPOSSIBLE_BYTES)

@@ -19,7 +19,7 @@ class Segment(NamedTuple):
     starts: list[int]
     """Where parts begin in the text, in characters."""
     literal: str | None
-    """The special literal behind the text; None behind the last."""
+    """The special literal after the text; None after the last text."""
 
 
 def segments(parts: Iterable[str], splitter: SpecialSplitter | StagedSplitter) -> Iterator[Segment]:
@@ -46,9 +46,9 @@ def segments(parts: Iterable[str], splitter: SpecialSplitter | StagedSplitter) -
 
 
 def first_tokens(text: str, starts: Sequence[int], tokens: Iterable[bytes]) -> list[int]:
-    r"""Return, for each start, the index of the first token that begins there or behind.
+    r"""Return, for each start, the index of the first token that begins there or later.
 
-    `starts` are ascending positions in a text, in characters. `tokens` are those of the text.
+    `starts` are ascending positions in a text, in characters. `tokens` are the text's tokens.
 
     >>> first_tokens("é ab", [0, 2, 3, 4], [b"\xc3", b"\xa9", b" a", b"b"])
     [0, 3, 3, 4]

@@ -1,4 +1,4 @@
-"""PieceCounts: how often each piece occurs in a text. Training needs nothing else of the text."""
+"""PieceCounts: how often each piece occurs in a text, which is all that training needs."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _ITEMS_IN_BLOCK = 1 << 18
 class PieceCounts:
     """How often each piece occurs in a text: all that training needs of it.
 
-    Make them with `PieceCounts.from_corpus` or `PieceCounts.load`. They add up: the counts of the
-    parts of a corpus, in any order, give the counts of the whole. So several machines can count,
-    and `Tokenizer.train` on the sum gives the vocabulary of all text.
+    `PieceCounts.from_corpus` and `PieceCounts.load` make them. They add up: the counts of the parts
+    of a corpus, in any order, give the counts of the whole. So several machines can count, and
+    `Tokenizer.train` on the sum gives the vocabulary of all text.
 
     Piece counts are immutable, and can be pickled. A piece takes some 15 bytes of memory.
 
@@ -84,7 +84,7 @@ class PieceCounts:
         total = None if progress is None else documents.total_bytes()
         reporter = Reporter(progress, "counting", total)
         counts = [ENGINE.count_pieces(documents, header.pattern, reporter, threads)]
-        # `pop` gives the only reference away, so that the engine can free the counts early.
+        # `pop` passes on the only reference, so that the engine can free the counts early.
         records = ENGINE.records_of(counts.pop())
         reporter.tell(documents.bytes_read)
         return cls._merged([cls(header, records)], [1], 1)
@@ -93,9 +93,8 @@ class PieceCounts:
     def from_items(cls, items: Iterable[tuple[str, int]], *, pattern: str = "gpt2") -> PieceCounts:
         """Return the counts of pieces that come with their numbers, in any order.
 
-        This is the way back from `items`, for counts that another system has added up. Numbers of
-        equal pieces are added. `pattern` must be the one that split the text: bpetite does not
-        check that.
+        It is the inverse of `items`, for counts that another system has added up. Numbers of equal
+        pieces are added. `pattern` must be the pattern that split the text, which is not checked.
 
         >>> counts = PieceCounts.from_corpus("to be or not to be")
         >>> PieceCounts.from_items(reversed([*counts.items()])) == counts
@@ -137,13 +136,12 @@ class PieceCounts:
 
     @classmethod
     def mixture(cls, counts: Sequence[PieceCounts], shares: Sequence[Share | None]) -> PieceCounts:
-        """Return a sum of counts of which each has a share of the bytes of text.
+        """Return the sum of counts, weighted so that each has a share of the bytes of text.
 
-        The weights of the sum are whole numbers. A share is a number above 0 and below 1, or its
-        digits: 0.3 is three tenths, and "1/3" is a third. Texts with the share None divide the rest
-        by their sizes. Weights are exact if the smallest of them is at most 65,536 then. Otherwise
-        it is 65,536, and the others are the nearest whole numbers: a share of 0.3 is between
-        0.299997 and 0.300003.
+        A share is a number above 0 and below 1, or its digits: 0.3 is three tenths, and "1/3" is a
+        third. Texts with the share None divide the rest by their sizes. The weights are whole
+        numbers. They are exact if the smallest can be at most 65,536; otherwise it is 65,536, and
+        the others are rounded: a share of 0.3 is between 0.299997 and 0.300003.
 
         >>> english, code = map(PieceCounts.from_corpus, ("to be or not to be", "x = 1"))
         >>> PieceCounts.mixture([english, code], [0.7, 0.3]) == english * 35 + code * 54
@@ -159,7 +157,7 @@ class PieceCounts:
     def prune(self, min_count: int) -> PieceCounts:
         """Return the counts without pieces that occur less than `min_count` times.
 
-        The result is smaller, but a vocabulary trained on it is not that of the whole text: rare
+        The result is smaller, but training on it gives another vocabulary than the whole text: rare
         pieces decide merges too, even early ones. So prune once, after all counts are added. The
         header says how much was dropped.
 
@@ -175,9 +173,9 @@ class PieceCounts:
     def partition(self, count: int) -> list[PieceCounts]:
         """Divide the counts into `count` parts, each with the pieces of certain hashes.
 
-        A piece has the same part in all counts, and the parts of a sum are the sums of the parts.
-        So several machines can add up and prune, each one part. The header of the first part has
-        all `dropped_pieces` of an earlier pruning.
+        A piece is in the same part of all counts, and the parts of a sum are the sums of the parts.
+        So several machines can add up and prune one part each. The header of the first part has all
+        `dropped_pieces` of an earlier pruning.
 
         >>> counts = PieceCounts.from_corpus("to be or not to be")
         >>> parts = counts.partition(2)

@@ -27,7 +27,7 @@ _MAX_HEADER_BYTES = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class PieceCountsHeader:
-    """What a file of piece counts says before its records.
+    """The header of a file of piece counts.
 
     >>> from bpetite import PieceCounts
     >>> header = PieceCounts.from_corpus("to be or not to be").header
@@ -150,7 +150,7 @@ class CountsFile:
         return header
 
     def records(self) -> bytes:
-        """Return the records. Raises ValueError if the hash is not theirs."""
+        """Return the records. Raises ValueError if the hash does not fit them."""
         try:
             records = self._file.read()
         except OSError as error:
@@ -162,7 +162,8 @@ class CountsFile:
     def check(self, totals: Totals) -> None:
         """Raise ValueError for other totals than the header's, and then for its pattern.
 
-        The file is whole then. A damaged pattern might take long to try.
+        The pattern comes last, when the file is known to be whole: to try a damaged pattern might
+        take long.
         """
         if self.header.with_totals(totals) != self.header:
             raise self._damaged("the totals differ from the content")
@@ -179,7 +180,7 @@ class CountsFile:
 
 
 def is_counts_file(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path is a file that begins as files of piece counts do."""
+    """Return whether a path is a file that begins like a file of piece counts."""
     name = reachable(os.fspath(path))
     if not os.path.isfile(name):
         return False

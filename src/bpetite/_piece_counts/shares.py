@@ -10,7 +10,7 @@ from math import lcm
 Share = str | float | Decimal | Fraction
 
 _SCALE = 1 << 16
-"""The smallest weight, if there are no exact ones: all shares are right to a part in 131,072."""
+"""The smallest weight if there are no exact ones, so shares are right to one part in 131,072."""
 
 
 def exact_share(share: Share) -> Fraction:
@@ -31,8 +31,8 @@ def exact_share(share: Share) -> Fraction:
 def share_weights(sizes: Sequence[int], shares: Sequence[Share | None]) -> list[int]:
     """Return how often to take texts of these sizes, so that they have these shares of the whole.
 
-    Texts without a share divide the rest by their sizes. The weights are exact if the smallest of
-    them is at most 65,536 then; otherwise it is 65,536, and the others are the nearest numbers.
+    Texts without a share divide the rest by their sizes. The weights are exact if the smallest can
+    be at most 65,536; otherwise it is 65,536, and the others are rounded.
 
     >>> share_weights([100, 300, 300], [0.4, None, None])
     [4, 1, 1]

@@ -1,4 +1,4 @@
-"""Characters in, their categories out: one version of Unicode on every machine.
+"""The categories of characters, by one version of Unicode on every machine.
 
 `regex` follows Unicode, so an update of `regex` may change how a pattern splits a text. bpetite
 has the general categories of one version, VERSION, which tiktoken and tokenizers use too. A
@@ -28,7 +28,7 @@ _MAX_CACHED_CHARACTERS = 50_000
 def compile_regex(pattern: str) -> regex.Pattern[str]:
     """Compile a pattern of the package `regex`.
 
-    Its import takes a tenth of bpetite's, and the native engine splits by named patterns without.
+    Importing it takes a tenth of bpetite's own import, and named patterns need it only in Python.
     """
     import regex
 
@@ -94,7 +94,7 @@ def differs(text: str) -> bool:
 def differing(text: str) -> frozenset[str]:
     """Return the characters of a text for which `differs` is true, and those near them.
 
-    A script has its own range, so the next text of the same script has no others.
+    "Near" means the range of a script, so that later texts of a script give the same set.
 
     >>> differing("naïve")
     frozenset()
@@ -106,7 +106,7 @@ def differing(text: str) -> frozenset[str]:
     return frozenset(filter(_differs.__getitem__, chain.from_iterable(near)))
 
 
-# Many scripts have a range that begins at a multiple of this, and no more code points.
+# Many scripts have a range of at most this many code points, which begins at a multiple of it.
 _NEAR_CODE_POINTS = 1 << 8
 
 
@@ -171,9 +171,9 @@ _SINCE_9 = re.compile(
 )
 
 
-# A text is normalized in blocks. Otherwise one character whose form depends on its neighbours would
-# cost a slow look at all of the text. A block has at least this length, and ends at the next place
-# that `_joins_none` or `_JOINS_NONE_BYTE` finds.
+# A text is normalized in blocks; otherwise one character whose form depends on its neighbours would
+# slow down the whole text. A block has at least this length, and ends at the next place that
+# `_joins_none` or `_JOINS_NONE_BYTE` finds.
 _BLOCK_CHARACTERS = 4096
 _PART_CHARACTERS = 256
 _BLOCK_BYTES = 1 << 16
@@ -189,8 +189,8 @@ def _joins_none() -> re.Pattern[str]:
 
 _JOINS_NONE_BYTE = re.compile(rb"[\0-\x7f\xe5-\xe9\xeb\xec]")
 
-# Scripts with vowel signs that may join with the letter before. To see that they do not takes long,
-# so words that are in normal form are kept.
+# Scripts with vowel signs that may join with the letter before. To find that they do not takes
+# long, so words in normal form are cached.
 _JOINING = re.compile("[\u0900-\u0dff\u0f00-\u109f\u1b00-\u1bff]")
 _MAX_NFC_WORDS = 1 << 16
 _MAX_WORD_CHARACTERS = 64
@@ -243,9 +243,9 @@ def form_changes(text: str, form: Form) -> Iterator[Change]:
                 yield start + first, start + last, new
 
 
-# Python sorts combining marks by insertion, so a long run of them takes quadratic time. No mark is
-# of `\w` or `\s`, so this finds each such run; runs of symbols do no harm. A usual part is shorter
-# than what `_python_nfc` searches.
+# Python sorts combining marks by insertion, so a long run of them takes quadratic time. Marks are
+# neither `\w` nor `\s`, so this finds each such run; it is no harm that it finds runs of symbols
+# too. Usual parts are shorter than the runs that `_python_nfc` searches for.
 _LONG_RUN = re.compile(r"[^\w\s]{33,}")
 
 
@@ -256,14 +256,14 @@ def _python_form(text: str, form: Form) -> str:
 
 
 def _with_marks_in_order(match: re.Match[str]) -> str:
-    """Return characters decomposed, and the marks between two others by their combining class."""
+    """Return characters decomposed, with each run of marks sorted by combining class."""
     characters = chain.from_iterable(normalize("NFD", character) for character in match[0])
     runs = groupby(characters, lambda character: combining(character) > 0)
     return "".join(chain.from_iterable(sorted(run, key=combining) for _, run in runs))
 
 
 def _is_nfc_block(text: str) -> bool:
-    # A few characters tell the script. Their distance is unlikely to be a period of the text.
+    # A few characters show the script; an odd distance between them avoids periods of the text.
     if not _JOINING.search(text[::61]):
         return is_normalized("NFC", text)
     # A text is in normal form if each word is, since a space joins with nothing.
@@ -392,10 +392,10 @@ def form_origins(text: str, form: Form) -> list[int]:
         # A normal form keeps the number of characters that a text has in its decomposed form.
         part = text[start:stop]
         before = [*accumulate(_decomposed_lengths(part, decomposed), initial=0)]
-        behind = accumulate(_decomposed_lengths(normal, decomposed), initial=0)
+        ends = accumulate(_decomposed_lengths(normal, decomposed), initial=0)
         origins += range(end, start)
         origins += (
-            start + bisect_right(before, at) - 1 for _, at in zip(normal, behind, strict=False)
+            start + bisect_right(before, at) - 1 for _, at in zip(normal, ends, strict=False)
         )
         end = stop
     return [*origins, *range(end, len(text))]

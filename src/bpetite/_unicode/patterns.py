@@ -1,7 +1,6 @@
-"""Patterns in, the same patterns out, with the character classes of one version of Unicode.
+"""Correction of patterns, so that their character classes follow one version of Unicode.
 
-This module reads the syntax of patterns and corrects their classes. The named patterns are in
-`_pretokenizer.py`.
+The named patterns are in `_pretokenizer.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Item(NamedTuple):
-    """What `regex` reads as one thing, such as a set, a quantifier or the beginning of a group."""
+    """A unit of a pattern, such as a set, a quantifier or the beginning of a group."""
 
     text: str
     start: int
@@ -181,7 +180,7 @@ def _corrected(item: Item, stand_ins: dict[str, tuple[str, str]], samples: str) 
             # A class that has both stand-ins, or neither, does not depend on the category.
             if (character if other and (ours in having) == (other in having) else ours) in having
         )
-        return rf"\p{{Cs}}{named}\p{{Cs}}"  # a "-" beside a class names itself
+        return rf"\p{{Cs}}{named}\p{{Cs}}"  # a "-" next to a class stands for itself
 
     part = item.text if item.kind == "set" else f"[{item.text}]"
     named = _CLASS_IN_SET.sub(as_named, part)
