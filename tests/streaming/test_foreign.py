@@ -615,7 +615,7 @@ CUSTOM = decoders.Decoder.custom(OwnDecoder())
         ),
         (decoders.CTC(), "CTC cannot be streamed: it drops repeated tokens"),
         (decoders.Replace(REGEX, "b"), "Replace cannot be .*: its pattern is a regular expression"),
-        (decoders.Strip(" ", 0, 1), "Strip cannot be streamed: the end of the text is not known"),
+        (decoders.Strip(" ", 0, 1), "Strip cannot be streamed: it strips the end of the text"),
         (CUSTOM, "Decoder.custom cannot be streamed: it cannot be described"),
         ([decoders.Fuse(), decoders.Replace("ab", "c")], "Replace cannot .*: it comes when tokens"),
         ([decoders.ByteFallback(), decoders.Metaspace()], "Metaspace .*: it comes when tokens"),

@@ -122,7 +122,7 @@ def test_a_counting_stream_goes_on_as_one_of_text_alone() -> None:
 def test_a_stream_that_does_not_count_goes_on_as_none_that_does() -> None:
     stream = BYTES.decode_stream()
     stream.step(97)
-    with pytest.raises(ValueError, match="not counted"):
+    with pytest.raises(ValueError, match="no token counts"):
         with_options(stream, stop=["END"])
 
 
@@ -212,7 +212,7 @@ def test_wrong_field_of_a_state_is_named(change: dict[str, Any], error: type[Exc
     "more", [{"withheld": "EN"}, {"characters": 2}, {"stops_paused": True}], ids=repr
 )
 def test_a_state_without_a_count_refuses_what_needs_one(more: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=f"no count of tokens, but '{next(iter(more))}'"):
+    with pytest.raises(ValueError, match=f"state has '{next(iter(more))}', but no count of tokens"):
         DecodeStream.from_state(BYTES, {"version": 1} | more)
 
 
@@ -230,7 +230,7 @@ def test_a_state_without_a_version_is_none() -> None:
 def test_a_state_without_a_needed_count_is_refused() -> None:
     state = BYTES.decode_stream(stop="END").to_state()
     del state["tokens"]
-    with pytest.raises(ValueError, match="not counted"):
+    with pytest.raises(ValueError, match="no token counts"):
         DecodeStream.from_state(BYTES, state)
 
 
