@@ -61,14 +61,15 @@ def test_messages_of_a_trusted_role_may_have_special_tokens() -> None:
     assert value["ids"] == tokenizer().encode(PROMPT)
 
 
-def test_terminal_shows_messages_in_colours() -> None:
-    with patch("bpetite._cli.chat.sys.stdout") as stdout:
-        stdout.isatty.return_value = True
-        from bpetite._cli import chat
-        from bpetite.chat import ChatTemplate
+def test_terminal_shows_messages_in_colours_unless_no_color_is_set() -> None:
+    from bpetite._cli import chat
+    from bpetite.chat import ChatTemplate
 
-        encoded = ChatTemplate(CHATML).encode(tokenizer(), MESSAGES)
+    encoded = ChatTemplate(CHATML).encode(tokenizer(), MESSAGES)
+    with patch("sys.stdout.isatty", lambda: True), patch.dict("os.environ", {"TERM": "xterm"}):
         shown = chat._shown(encoded)
+        with patch.dict("os.environ", {"NO_COLOR": "1"}):
+            assert "\x1b" not in chat._shown(encoded)
     assert "user\n\x1b[30;48;5;152mHi<|im_end|>\x1b[0m<|im_end|>" in shown
     assert "\x1b[30;48;5;223mthe\x1b[0m" in shown
 

@@ -16,7 +16,7 @@ from support.cli import TEXT, TOKENIZER, Result, folder, in_process, run  # noqa
 from support.engines import quick_once
 from support.windows import needs_proc, windows  # noqa: F401 - a fixture
 
-from bpetite._cli import _VERBS, common, demo, inspect, main
+from bpetite._cli import _VERBS, common, demo, main
 from bpetite._cli.errors import is_closed_pipe
 
 pytestmark = quick_once
@@ -86,13 +86,13 @@ def test_message_has_escapes_for_what_a_console_lacks() -> None:
 def test_old_consoles_of_windows_get_no_colors(
     monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], has_colors: bool
 ) -> None:
-    for name in (*inspect._COLORED_CONSOLES, "NO_COLOR"):
+    for name in (*common._COLORED_CONSOLES, "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setattr(os, "name", "nt")
-    assert inspect._shows_colors() == has_colors
+    assert common.shows_colors() == has_colors
 
 
 # Commands and paths

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bpetite import Tokenizer
-from bpetite._cli.common import STANDARD_INPUT, read_text, write
+from bpetite._cli.common import COLORS, PLAIN, STANDARD_INPUT, read_text, shows_colors, write
 
 if TYPE_CHECKING:
     from bpetite.chat import Encoded
@@ -23,10 +22,8 @@ message has a colour, tools and other arguments are dim, and untracked text is r
 This verb needs Jinja: pip install jinja2"""
 EXAMPLE = "bpetite chat messages.json --model model-folder"
 
-_COLOURS = ("\x1b[30;48;5;152m", "\x1b[30;48;5;223m", "\x1b[30;48;5;183m")
 _MARKS = {"template": "", "argument": "\x1b[2m", "untracked": "\x1b[31m"}
 _FIELDS = ("text", "origin", "message", "role", "line", "generated")
-_PLAIN = "\x1b[0m"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -102,14 +99,13 @@ def _as_json(encoded: Encoded) -> str:
 
 def _shown(encoded: Encoded) -> str:
     """Return the text, the ids and a line for each message, as people read them."""
-    has_colours = sys.stdout.isatty()
     text = encoded.prompt.text
-    if has_colours:
+    if shows_colors():
         text = ""
         for piece in encoded.prompt.pieces:
             number = piece.message
-            mark = _MARKS.get(piece.origin) if number is None else _COLOURS[number % len(_COLOURS)]
-            text += f"{mark}{piece.text}{_PLAIN}" if mark else piece.text
+            mark = _MARKS.get(piece.origin) if number is None else COLORS[number % len(COLORS)]
+            text += f"{mark}{piece.text}{PLAIN}" if mark else piece.text
     own = encoded.origins.count("message")
     lines = [
         f"message {row['message']}: {row['ids']} ids from {row['range'][0]}\n"

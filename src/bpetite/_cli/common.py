@@ -403,6 +403,23 @@ def write(result: str) -> None:
     sys.stdout.buffer.write(result.encode("utf-8", "surrogateescape"))
 
 
+COLORS = ("\x1b[30;48;5;152m", "\x1b[30;48;5;223m", "\x1b[30;48;5;183m")
+"""The escapes that begin colored backgrounds, in turn."""
+
+PLAIN = "\x1b[0m"
+"""The escape that ends a color."""
+
+_COLORED_CONSOLES = ("WT_SESSION", "TERM", "TERM_PROGRAM", "ANSICON", "ConEmuANSI")
+"""Variables that terminals on Windows set. Its older console writes the escapes as text."""
+
+
+def shows_colors() -> bool:
+    """Return whether standard output is a terminal that shows colors, and the user wants them."""
+    if sys.stdout is None or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return False
+    return os.name != "nt" or any(map(os.environ.get, _COLORED_CONSOLES))
+
+
 def table(rows: Sequence[Sequence[str]], names: int = 1) -> str:
     r"""Return rows as lines. The first columns, `names` of them, are aligned to the left.
 

@@ -11,7 +11,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from bpetite import Tokenizer
-from bpetite._cli.common import add_model, load, read_text, say, text_argument, write
+from bpetite._cli.common import (
+    COLORS,
+    PLAIN,
+    add_model,
+    load,
+    read_text,
+    say,
+    shows_colors,
+    text_argument,
+    write,
+)
 from bpetite._cli.models import model_path
 from bpetite._web.display import Group, groups, pattern_names
 from bpetite.analysis import ExplainedPiece, explain, merge_ids
@@ -32,9 +42,7 @@ _KINDS = {
     "special": ": a special token",
     "long": f": longer than {MAX_PIECE_BYTES:,} bytes, too long for steps",
 }
-_BACKGROUNDS = ("\x1b[30;48;5;152m", "\x1b[30;48;5;223m", "\x1b[30;48;5;183m")
 _SPECIAL = "\x1b[7m"
-_PLAIN = "\x1b[0m"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -216,10 +224,10 @@ def _token(token: bytes) -> str:
 def _tokens(tokenizer: Tokenizer, text: str) -> str:
     """Return the tokens of a text side by side, then the ids and bytes of each group."""
     found = list(groups(tokenizer, text))
-    if _shows_colors():
+    if shows_colors():
         view = "".join(
-            f"{_SPECIAL if group.special else _BACKGROUNDS[i % len(_BACKGROUNDS)]}"
-            f"{_visible(group.text)}{_PLAIN}" + "\n" * group.text.count("\n")
+            f"{_SPECIAL if group.special else COLORS[i % len(COLORS)]}"
+            f"{_visible(group.text)}{PLAIN}" + "\n" * group.text.count("\n")
             for i, group in enumerate(found)
         )
     else:
@@ -229,17 +237,6 @@ def _tokens(tokenizer: Tokenizer, text: str) -> str:
     ratio = f", {size / count:.2f} bytes per token" if count else ""
     lines = [view, "", *map(_row, found), f"{count} tokens, {size} bytes{ratio}"]
     return "\n".join(lines) + "\n"
-
-
-_COLORED_CONSOLES = ("WT_SESSION", "TERM", "TERM_PROGRAM", "ANSICON", "ConEmuANSI")
-"""Variables that terminals on Windows set. Its older console writes the escapes as text."""
-
-
-def _shows_colors() -> bool:
-    """Return whether standard output is a terminal that shows colors, and the user wants them."""
-    if sys.stdout is None or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
-        return False
-    return os.name != "nt" or any(map(os.environ.get, _COLORED_CONSOLES))
 
 
 def _row(group: Group) -> str:
