@@ -83,11 +83,11 @@ def test_json_has_the_figures_of_the_library() -> None:
 
 
 def test_page_is_that_of_the_library() -> None:
-    command = ("report", "ab.json", "ab.txt", "--parallel", "cd.txt", "--next-bytes", "3")
+    command = ("report", "ab.json", "ab.txt", "--parallel", "cd.txt", "--next", "3")
     result = in_process(*command, "--html", "page.html")
     assert (result.code, result.err) == (0, [])
     found = report(
-        {"ab": AB}, {"ab": Corpus("ab.txt")}, parallel={"cd": Corpus("cd.txt")}, next_bytes=3
+        {"ab": AB}, {"ab": Corpus("ab.txt")}, parallel={"cd": Corpus("cd.txt")}, next_merges=3
     )
     shown = " ".join(("bpetite", *command, "--html", "page.html"))
     assert Path("page.html").read_text("utf-8") == page(found, shown)

@@ -33,7 +33,6 @@ bpetite report model.json README.md
 bpetite report model.json README.md --html report.html --force"""
 
 _NEXT_MERGES = 1000
-_NEXT_BYTES = 1 << 20
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -58,15 +57,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=common.number(0, sys.maxsize),
         default=_NEXT_MERGES,
-        help="learn N more merges on the beginning of each text, and show what they would save; "
+        help="learn N more merges on the first MiB of each text, and show what they would save; "
         f"0 learns none (default: {_NEXT_MERGES})",
-    )
-    parser.add_argument(
-        "--next-bytes",
-        metavar="N",
-        type=common.number(1, sys.maxsize),
-        default=_NEXT_BYTES,
-        help=f"the length of that beginning (default: {_NEXT_BYTES})",
     )
     parser.add_argument(
         "--json", action="store_true", help="write all figures as a JSON object instead of tables"
@@ -112,7 +104,6 @@ def run(options: argparse.Namespace) -> None:
                 _watched(texts, corpora, bar),
                 parallel=_watched(options.parallel, languages, bar),
                 next_merges=options.next,
-                next_bytes=options.next_bytes,
             )
     if options.html is not None:
         with new_file(options.html, options.force) as file:
@@ -179,7 +170,6 @@ def _command(options: argparse.Namespace) -> str:
         words += ["--parallel", *map(public, options.parallel)]
     for option, value, default in (
         ("--next", options.next, _NEXT_MERGES),
-        ("--next-bytes", options.next_bytes, _NEXT_BYTES),
         ("--input-format", options.input_format, None),
         ("--text-field", options.text_field, "text"),
         ("--html", options.html, None),
