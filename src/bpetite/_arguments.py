@@ -288,7 +288,6 @@ def choose_specials(
 
 
 def _chosen(special_tokens: Mapping[str, int], specials: Specials, name: str) -> Chosen:
-    """Return the special tokens that an argument names."""
     if isinstance(specials, str) and specials == "all":
         return Chosen(inverted=True)
     if isinstance(specials, str) or not isinstance(specials, Iterable):
@@ -489,8 +488,6 @@ def _integer(value: object, required: str) -> int:
 
 
 class _NumpyDtype(Protocol):
-    """An instance of `numpy.dtype`."""
-
     @property
     def name(self) -> str: ...
     @property

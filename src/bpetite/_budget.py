@@ -54,7 +54,6 @@ class Chunk:
         return self._ids.tolist() if isinstance(self._ids, memoryview) else [*self._ids]
 
     def __len__(self) -> int:
-        """Return the number of ids."""
         return len(self._ids)
 
     def __reduce__(self) -> tuple[type[Chunk], tuple[str, int, int, list[int]]]:

@@ -166,7 +166,6 @@ class TextCorpus:
             yield chunk, data
 
     def _read(self, name: str, file: File) -> Iterator[bytes]:
-        """Yield the bytes of a file in chunks."""
         chunks = self._read_unchecked(name, file)
         if self._as_text is None:
             return chunks
@@ -470,7 +469,6 @@ def warn(message: str) -> None:
 
 
 def _decoded(name: str, chunks: Iterable[bytes]) -> Iterator[str]:
-    """Yield the text of a document that comes in chunks of UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     offset = 0  # in the document, of the next bytes to decode
     for data in chunks:

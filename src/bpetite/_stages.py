@@ -74,7 +74,6 @@ def _stripped(text: str, left: bool, right: bool) -> str:
 
 
 def _origins(normalizer: tuple[str, ...], text: str, normal: str) -> Sequence[int]:
-    """Return where in a text each character of its normalized form comes from."""
     name, *arguments = normalizer
     if name in FORMS:
         return form_origins(text, name)  # type: ignore[arg-type]

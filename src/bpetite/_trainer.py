@@ -105,8 +105,6 @@ def _learn(
 
 
 class _Learner:
-    """A corpus, and the pairs that may be merged next."""
-
     def __init__(
         self, corpus: _Corpus, takes: Callable[[int, int], bool] | None, min_count: int
     ) -> None:

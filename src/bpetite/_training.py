@@ -185,14 +185,12 @@ def _total(corpora: Iterable[DocumentCorpus | PieceCounts]) -> int | None:
 
 
 def _size_of(corpus: DocumentCorpus | PieceCounts) -> int:
-    """Return the number of bytes of a text that was read."""
     return corpus.header.text_bytes if isinstance(corpus, PieceCounts) else corpus.bytes_read
 
 
 def _counts(
     corpus: DocumentCorpus | PieceCounts, pattern: str, counting: Reporter, threads: int
 ) -> Any:
-    """Return the piece counts of a corpus, as the engine takes them."""
     if isinstance(corpus, PieceCounts):
         counting.before += corpus.header.text_bytes
         return ENGINE.counts_of(corpus._records)

@@ -221,7 +221,6 @@ def _offsets(chunk: Any) -> Any:
 
 
 def _null_bytes(chunk: Any) -> int:
-    """Return the number of bytes under nulls, which Arrow permits."""
     pa, offsets = _pyarrow(), _offsets(chunk)
     in_texts = pa.compute.sum(pa.compute.binary_length(chunk).cast("int64")).as_py() or 0
     total: int = offsets[-1] - offsets[0]
@@ -229,7 +228,6 @@ def _null_bytes(chunk: Any) -> int:
 
 
 def _int32(starts: memoryview) -> Any:
-    """Return offsets of 64 bits as an array of int32."""
     pa = _pyarrow()
     buffers = [None, pa.py_buffer(starts)]
     return pa.Array.from_buffers(pa.int64(), len(starts), buffers).cast("int32")

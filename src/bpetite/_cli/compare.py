@@ -88,16 +88,12 @@ def run(options: argparse.Namespace) -> None:
 
 
 class _Text(NamedTuple):
-    """A text that was compared."""
-
     name: str
     size: int
     """In bytes."""
 
 
 class _Counts(NamedTuple):
-    """The figures of a model for a text, or for all of them."""
-
     tokens: int
     cuts: int
     common_cuts: int
@@ -125,17 +121,14 @@ class _Model:
         self.length_of = cache(lambda id: len(self.tokenizer.token_bytes(id)))
 
     def cuts_in(self, ids: list[int]) -> Iterator[int]:
-        """Yield the cuts of a text, in bytes from its beginning."""
         return accumulate(map(self.length_of, islice(ids, max(len(ids) - 1, 0))))
 
     def shown_tokens(self, ids: list[int]) -> str:
-        """Return the tokens of ids as messages show them."""
         tokens = map(self.tokenizer.token_bytes, ids)
         return " ".join(repr(token.decode("utf-8", "backslashreplace")) for token in tokens)
 
     @property
     def total(self) -> _Counts:
-        """The figures of all texts together."""
         return _Counts(*map(sum, zip(*self.texts, strict=True)))
 
 

@@ -141,7 +141,6 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _changed(tokenizer: Tokenizer, options: argparse.Namespace) -> Tokenizer:
-    """Return the tokenizer of OUT."""
     if options.vocab_size is not None:
         tokenizer = tokenizer.with_vocab_size(options.vocab_size)
     new = [(common.text_argument(literal), id) for literal, id in options.add_special_token]
@@ -193,7 +192,6 @@ def _trial_of(output: str) -> Iterator[str]:
 
 
 def _files(trial: str, output: str) -> list[str]:
-    """Return the paths of the files of OUT."""
     is_folder = os.path.isdir(trial)
     names = os.listdir(trial if is_folder else os.path.dirname(trial))
     folder = output if is_folder else os.path.dirname(output)

@@ -66,7 +66,6 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _write(counts: Sequence[_Count], options: argparse.Namespace) -> None:
-    """Write a line for each number of ids and its name."""
     columns = [("-" if count is None else str(count), name) for count, name in counts]
     width = max((len(count) for count, _ in columns), default=0)
     for count, name in columns:

@@ -66,7 +66,6 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _outputs(options: argparse.Namespace) -> list[str]:
-    """Return the files to write: the output, or its partitions."""
     count = options.partitions
     if count is None:
         return [options.output]

@@ -62,7 +62,6 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _blocks(tokenizer: Tokenizer, options: argparse.Namespace, dtype: _Dtype) -> Iterator[Block]:
-    """Yield the ids of all documents."""
     begin, end = map(common.literal_argument, (options.begin, options.end))
 
     def blocks(documents: list[str] | Watched) -> Iterator[Block]:

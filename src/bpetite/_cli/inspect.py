@@ -96,7 +96,6 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _rows_of_tokens(tokenizer: Tokenizer) -> Iterator[dict[str, Any]]:
-    """Yield each token in the order of ids."""
     special_ids = set(tokenizer.special_tokens.values())
     for id in tokenizer.ids:
         yield {"id": id, **_row_of(tokenizer.token_bytes(id)), "special": id in special_ids}
@@ -138,7 +137,6 @@ def _dumps(value: object) -> str:
 
 
 def _values(tokenizer: Tokenizer, format: str) -> dict[str, Any]:
-    """Return the figures of a vocabulary, for JSON."""
     figures, pipeline = _Figures(tokenizer), pipeline_of(tokenizer)
     return {
         "format": format,

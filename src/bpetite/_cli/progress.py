@@ -92,8 +92,6 @@ def _amount(stage: str, amount: float) -> str:
 
 
 class _Bars(Display):
-    """Shows a bar for each stage."""
-
     def __init__(self) -> None:
         self._bar: tqdm[Any] | None = None
         self._stage = ""

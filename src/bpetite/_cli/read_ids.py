@@ -207,7 +207,6 @@ class _Words:
         """The beginning of an id whose end has not arrived."""
 
     def feed(self, chunk: str, is_last: bool) -> list[int]:
-        """Return the ids that are complete."""
         text, self._rest = self._rest + chunk, ""
         if text and not is_last and not text[-1].isspace():
             self._rest = text.rsplit(None, 1)[-1]
@@ -269,7 +268,6 @@ class _Layout(NamedTuple):
             )
 
     def ids(self, data: bytes) -> memoryview:
-        """Return a view of the ids."""
         if sys.byteorder == "little":
             return memoryview(data).cast(self.typecode)  # type: ignore[call-overload, no-any-return]
         ids = array(self.typecode, data)

@@ -180,7 +180,6 @@ def _command(options: argparse.Namespace) -> str:
 
 
 def _texts(found: Report) -> str:
-    """Return the table of texts, with a row for each vocabulary."""
     figures = ("bytes/token", "characters/token", "words/token", "never", "rare", "next merges")
     lines = [("text", "vocabulary", "tokens", *figures)]
     for place, text in enumerate(found.texts):
@@ -203,7 +202,6 @@ def _texts(found: Report) -> str:
 
 
 def _vocabularies(found: Report) -> str:
-    """Return the table of vocabularies."""
     rows = [("vocabulary", "ids", "never", "unreachable", "partial", "shared", "longest")]
     shared = ["-", *(f"{comparison.common:,}" for comparison in found.comparisons)]
     for vocabulary, common_tokens in zip(found.vocabularies, shared, strict=True):

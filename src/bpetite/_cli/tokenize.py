@@ -88,7 +88,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _amount(text: str) -> float | int:
-    """Return a fraction or a whole number."""
     try:
         return int(text) if text.isdigit() else float(text)
     except ValueError:

@@ -140,7 +140,6 @@ def _forbidden(text: str) -> re.Pattern[bytes]:
 
 
 def _rules(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of training that say which merges to learn."""
     literals = [] if options.no_special_tokens else options.special_token or ["<|endoftext|>"]
     return {
         "special_tokens": [*map(common.text_argument, literals)],
@@ -275,7 +274,6 @@ def _balanced(
 
 
 def _text_bytes(source: Corpus | PieceCounts) -> int:
-    """Return the size of a text that was read."""
     counted = source.header if isinstance(source, PieceCounts) else source.report
     return counted.text_bytes
 

@@ -314,7 +314,6 @@ def learn_balanced(
 def _learner(
     texts: list[Counts], developments: list[Counts], learning: contract.Learning
 ) -> _native.MergeLearner | None:
-    """Return the native learner; None if the base has no native form."""
     _, base, takes, min_count = learning
     native_base = None if base is None else native_form(base)
     if base is not None and native_base is None:

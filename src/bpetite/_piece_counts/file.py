@@ -110,7 +110,6 @@ class CountsFile:
         self.header, self._hash = self._read_header(line)
 
     def _read_header(self, line: bytes) -> tuple[PieceCountsHeader, str]:
-        """Return the header and the hash of a file's first line."""
         if not line.startswith(_BEGINNING):
             raise ValueError(f"{self.name}: not a file of piece counts")
         try:

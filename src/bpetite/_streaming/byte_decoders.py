@@ -298,7 +298,6 @@ class TextStartDecoder:
         return left, 0 if left else strips - len(text)
 
     def _stripped(self, error: UnicodeDecodeError, strips: int) -> UnicodeDecodeError:
-        """Return an error without the text that is stripped."""
         data, start, end = error.object, error.start, error.end
         good, _ = self._strip(data[:start].decode("utf-8"), strips)
         cut = start - len(good.encode("utf-8"))

@@ -299,7 +299,6 @@ class _Texts:
             ]
 
     def tokens(self, special_ids: frozenset[int], buffer_byte_runs: bool) -> ForeignTokens:
-        """Return the tokens with these texts."""
         to_bytes = _from_level if self._byte_rule == "ByteLevel" else str.encode
         bytes_of = dict(zip(self._ids, map(to_bytes, self._texts[0]), strict=True))
         byte_of: dict[int, bytes] = {}

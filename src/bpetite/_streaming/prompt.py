@@ -255,7 +255,6 @@ class Prompt:
     def _replace(
         self, state: _State, first: int, last: int, parts: list[PromptBlock], goes_on: bool
     ) -> Change:
-        """Replace `blocks[first:last]` of a state."""
         blocks, count, _ = state
         rest = blocks[last:]
         old, new = _ids_of(blocks[first:last]), _ids_of(parts)
@@ -333,8 +332,6 @@ class Prompt:
 
 
 class _Trust:
-    """The trusted spans of a text."""
-
     def __init__(self, spans: list[Span]) -> None:
         self._spans = spans
         self._starts = [start for start, _ in spans]

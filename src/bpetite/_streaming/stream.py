@@ -111,7 +111,6 @@ class DecodeStream:
         return flush_event(self._counting())
 
     def _counting(self) -> Watching:
-        """Return the mode of the stream, which counts from here on."""
         mode = self._mode
         if not isinstance(mode, Watching):
             assert isinstance(mode, Plain)

@@ -37,7 +37,6 @@ def compile_regex(pattern: str) -> regex.Pattern[str]:
 
 @cache
 def _runs() -> tuple[list[int], list[str]]:
-    """Return the first code point and the category of each run in RUNS."""
     runs = re.findall(r"([A-Z][a-z])(\d+)", RUNS)
     starts = list(accumulate((int(length) for _, length in runs), initial=0))
     return starts[:-1], [name for name, _ in runs]

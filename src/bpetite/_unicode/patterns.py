@@ -166,7 +166,6 @@ def _corrected(item: Item, stand_ins: dict[str, tuple[str, str]], samples: str) 
     """
 
     def members(part: str, candidates: str) -> set[str]:
-        """Return the characters that a set has by the installed `regex`."""
         return {*compile_regex(item.alone(part)).findall(candidates)}
 
     def as_named(each: re.Match[str]) -> str:
@@ -194,7 +193,6 @@ _CLASS_IN_SET = re.compile(rf"(?P<kind>{_CLASS}|{_POSIX})|\\.", re.DOTALL)
 
 
 def _named(characters: Iterable[str]) -> str:
-    """Return characters for the inside of a set, neighbours as ranges."""
     named: list[list[int]] = []
     for code in sorted(map(ord, characters)):
         if named and named[-1][1] == code - 1:

@@ -150,7 +150,6 @@ class _Guard:
 
 
 def _files() -> Iterator[tuple[str, Response]]:
-    """Yield the path and the answer of each file of the page."""
     for file in (files("bpetite._web") / "static").iterdir():
         media_type = _MEDIA_TYPES.get(PurePath(file.name).suffix)
         if media_type:
@@ -195,7 +194,6 @@ class _Answers:
         return JSONResponse(found)
 
     async def ids(self, request: Request) -> Response:
-        """Return all ids of the body, a text."""
         tokenizer = self._tokenizer(request)
         text, ordinary = await _text(request), _is_ordinary(request)
         return JSONResponse(await _work(_encoded, tokenizer, text, ordinary))
@@ -243,7 +241,6 @@ class _Answers:
         return JSONResponse(found)
 
     async def training(self, request: Request) -> Response:
-        """Return the training of a vocabulary from the body, a small text."""
         text = await _text(request, MAX_TRAINING_BYTES)
         return JSONResponse(await _work(training_steps, text))
 
@@ -278,7 +275,6 @@ class _Answers:
 
 
 async def _work(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Return the result of a function that runs in a thread."""
     # The limit counts from here, not from the start of the thread: many slow requests at once end
     # together, so that others wait no longer than for one.
     pattern_end.set(time.process_time() + MAX_PATTERN_SECONDS)

@@ -76,7 +76,6 @@ def learnt(text: str, merges: int) -> Tokenizer:
 
 
 def _replaced(ids: list[int], pair: tuple[int, int], new_id: int) -> list[int]:
-    """Return ids with each pair replaced, from left to right and without overlap."""
     result: list[int] = []
     for id in ids:
         if result and (result[-1], id) == pair:

@@ -118,7 +118,6 @@ class Browser:
         return orders[sort]
 
     def _rank(self, id: int) -> tuple[int, int]:
-        """Return the rank of a token, with single bytes first and special tokens last."""
         if self._scripts[id] == "special":
             return 1 << 40, id
         merges = self._merges.get(id)

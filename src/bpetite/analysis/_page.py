@@ -72,7 +72,6 @@ class Head(NamedTuple):
 
 
 def _heads(report: Report) -> Iterator[Head]:
-    """Yield the figures that are at the top of the page."""
     first, *others = report.vocabularies
     if report.texts:
         use = first.uses[0]
@@ -268,7 +267,6 @@ def _columns(rows: Sequence[Sequence[bytes]]) -> Iterator[Column]:
 
 
 def _curve_data(report: Report) -> str:
-    """Return the points of all curves for the script of the page, as JSON in HTML."""
     curves = [
         {
             "text": text.name,

@@ -164,7 +164,6 @@ class _Subject:
         sizes: list[int],
         more: NextMerges | None,
     ) -> None:
-        """Add the counts of a text's ids."""
         self.total.update(counts)
         rare = sum(map(_OFTEN.__gt__, counts.values()))
         lengths: Counter[int] = Counter()
@@ -216,7 +215,6 @@ class _Subject:
         )
 
     def figures(self) -> VocabularyFigures:
-        """Return the figures of all texts that were added."""
         tokens = self.tokens
         never = [id for id in self._ids if id not in self.total]
         partial = dict.fromkeys(_partial(tokens, self._ids))
@@ -256,7 +254,6 @@ class _Subject:
         return [id for id, start, end in alone if end - start > 1 or found[start] != id]
 
     def counted(self, ids: Iterable[int]) -> tuple[CountedToken, ...]:
-        """Return ids with their tokens and counts."""
         return tuple(CountedToken(id, self.tokens[id], self.total[id]) for id in ids)
 
     def most_frequent_without(self, tokens: set[bytes]) -> tuple[CountedToken, ...]:
@@ -266,7 +263,6 @@ class _Subject:
 
 
 def _counted_ids(tokenizer: Tokenizer, corpus: Batches) -> dict[int, int]:
-    """Return how often each id occurs in a corpus, in ascending order of ids."""
     return count_ids(block.ids for block in encode(tokenizer, corpus, threads=None))
 
 

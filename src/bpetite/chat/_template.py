@@ -252,7 +252,6 @@ def _words(error: Exception) -> str:
 
 
 def _line(error: Exception) -> int | None:
-    """Return the line of the template that raised an error."""
     line = None
     trace = error.__traceback__
     while trace is not None:

@@ -62,7 +62,6 @@ class Text(str):
     _origins: tuple[int, ...]
 
     def __new__(cls: type[_AnyText], text: str = "") -> _AnyText:
-        """Make an untracked text."""
         return whole_of(cls, text, UNTRACKED)
 
     def __str__(self) -> str:

@@ -507,8 +507,6 @@ def _checked_log(log: BadLog, spans: Iterable[Span]) -> str | IO[str] | None:
 
 
 class _Log:
-    """The file that names bad documents, one in each line."""
-
     def __init__(self, log: str | IO[str] | None) -> None:
         self._is_own = isinstance(log, str)
         self._file = log if not isinstance(log, str) else _new_log(log)

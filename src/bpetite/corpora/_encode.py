@@ -146,7 +146,6 @@ def _split_again(
 
 
 def _runs_of_texts(texts: Iterable[Text], replaces: bool) -> Iterator[DocumentRun]:
-    """Yield texts in runs of about _BLOCK_BYTES."""
     waiting: list[bytes] = []
     offsets = array("Q", [0])
     for number, text in enumerate(texts):
@@ -165,7 +164,6 @@ def _runs_of_texts(texts: Iterable[Text], replaces: bool) -> Iterator[DocumentRu
 
 
 def _utf8(text: Text) -> bytes:
-    """Return the UTF-8 of a text, checked."""
     if isinstance(text, str):
         return text.encode("utf-8")
     data = _arguments.as_bytes(text)

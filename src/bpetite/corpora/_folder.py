@@ -567,5 +567,4 @@ def _name_of(key: str, present: Any, value: Any) -> str:
 
 
 def _described(parts: Any) -> list[str]:
-    """Return the path and the size of each source."""
     return [f"{source['path']} of {source['size']} bytes" for part in parts for source in part]

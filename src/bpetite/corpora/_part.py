@@ -246,7 +246,6 @@ class _Sharder:
         self._documents = self._ids = 0
 
     def write(self, tokens: Tokens) -> None:
-        """Write documents to this shard and the next ones."""
         if self._max_ids is None:
             self._append(tokens, len(tokens.rows))
         elif self._format.cuts_documents:
@@ -256,7 +255,6 @@ class _Sharder:
                 tokens = self._write_some(tokens, self._max_ids)
 
     def close(self) -> None:
-        """Complete the last shard."""
         if self._writer is not None:
             self._writer.close()
             self.facts.append(ShardFacts(self._name, self._split, self._documents, self._ids))

@@ -162,8 +162,6 @@ def _usable_processors() -> int:
 
 
 class _Queue(Generic[Each]):
-    """Items between two threads."""
-
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._waiting: deque[Each] = deque()
@@ -219,7 +217,6 @@ class _Queue(Generic[Each]):
             raise self._error
 
     def stop(self) -> None:
-        """Tell the thread that no more items are wanted."""
         with self._changed:
             self._is_stopped = True
             self._waiting.clear()

@@ -215,7 +215,6 @@ class _Tracker:
         self._done = [0, 0, 0]
 
     def part(self, part: Part) -> Callable[[Step], None]:
-        """Return a function that takes the steps of a part."""
         size = part.bytes
         last = [0, 0, 0]
 

@@ -236,7 +236,6 @@ def _nameless(manifest: Manifest, shards: list[ShardFacts]) -> Manifest:
 
 
 def _joined(shards: list[ShardFacts]) -> Iterator[ShardFacts]:
-    """Yield what the shards of each split are as one file."""
     for split in (TRAINING, VALIDATION):
         documents = ids = size = crc = 0
         for shard in (shard for shard in shards if shard.split == split):

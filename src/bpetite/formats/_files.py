@@ -315,7 +315,6 @@ class _NewFile:
                 sync_folder(self.target.parent)
 
     def move_old_back(self) -> None:
-        """Undo `move_old_aside`."""
         with contextlib.suppress(FileNotFoundError):
             replace(self.old, self.target)
 

@@ -506,7 +506,6 @@ def _words(file: SourceFile, model: dict[str, Any], vocab: Mapping[str, int]) ->
 
 
 def _first_tokens(words: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the tokens that the bytes of a piece become before they merge."""
     prefix, suffix = words["prefix"].decode(), words["suffix"].decode()
     for start, end in {("", ""), ("", suffix), (prefix, ""), (prefix, suffix)}:
         for byte in range(BYTE_COUNT):
@@ -665,7 +664,6 @@ def _with_byte_fallback(file: SourceFile) -> Vocabulary:
 
 
 def _space_normalizers(file: SourceFile) -> tuple[tuple[str, ...], ...]:
-    """Return the normalizers, for texts that keep their spaces."""
     found = [stage for stage, _ in _stages(file, "normalizer", "normalizers")]
     if not found:
         return ()

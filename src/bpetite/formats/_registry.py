@@ -95,7 +95,6 @@ def _checked_special_tokens(special_tokens: Mapping[str, int]) -> dict[str, int]
 
 
 def _main_file(folder: Path, format: str | None) -> SourceFile:
-    """Return a folder's file that has the vocabulary."""
     formats = (each for each in reversed(_FORMATS) if format in (None, each.name))
     names = [name for each in formats for name in each.folder_files]
     for name in names:

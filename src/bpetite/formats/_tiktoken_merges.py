@@ -47,7 +47,6 @@ class _Pairs:
         self._right_part = list(range(len(tokens)))
 
     def find(self) -> list[Pair]:
-        """Return the pairs."""
         index_of = {token: index for index, token in enumerate(self._tokens)}
         same = range(len(self._tokens))  # in `merge_ids` a rank here is the index that it makes
         for index, token in enumerate(self._tokens[BYTE_COUNT:], BYTE_COUNT):

@@ -61,7 +61,6 @@ def completions(
 
 
 def _beginning(prefix: bytes, sorted_tokens: Sequence[bytes]) -> Iterator[bytes]:
-    """Return the tokens that begin with a prefix."""
     start = bisect_left(sorted_tokens, prefix)
     tokens = (sorted_tokens[at] for at in range(start, len(sorted_tokens)))
     return takewhile(lambda token: token.startswith(prefix), tokens)

@@ -422,7 +422,6 @@ class Encoding:
         allowed_special: Literal["all"] | AbstractSet[str],
         disallowed_special: Literal["all"] | Collection[str],
     ) -> AbstractSet[str]:
-        """Return the literals that raise."""
         if disallowed_special != "all":
             return frozenset(disallowed_special or ())
         allowed = self.special_tokens_set if allowed_special == "all" else allowed_special
@@ -499,12 +498,10 @@ def _refuse_text(text: object) -> NoReturn:
 
 
 def _found(literals: Iterable[str], texts: list[str]) -> list[str]:
-    """Return the literals that one of the texts has."""
     return [literal for literal in literals if any(literal in text for text in texts)]
 
 
 def _refuse(literals: Iterable[str]) -> None:
-    """Raise ValueError for the first of some disallowed literals."""
     for literal in literals:
         raise ValueError(
             f"text has the disallowed special token {literal!r}; allow it with allowed_special="

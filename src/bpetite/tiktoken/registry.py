@@ -92,7 +92,6 @@ def _plugins() -> Iterator[str]:
 
 
 def _public(name: str) -> dict[str, Any]:
-    """Return the arguments of one of tiktoken's encodings."""
     try:
         vocabulary = read_encoding(name)[0]
     except FileNotFoundError as error:

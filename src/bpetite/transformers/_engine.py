@@ -101,7 +101,6 @@ class Engine:
 
     @cached_property
     def _begins_inside(self) -> set[int]:
-        """The ids of tokens that begin inside a character."""
         tokens = enumerate(self.tokenizer.tokens)
         return {id for id, token in tokens if token and token[0] & 0xC0 == 0x80}
 

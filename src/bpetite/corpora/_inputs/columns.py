@@ -109,7 +109,6 @@ class _Cutter:
         self._longest = 0
 
     def cuts(self, column: Any) -> Iterable[tuple[int, int]]:
-        """Return ranges of rows whose texts have about `batch_bytes`."""
         rows = len(column)
         if pyarrow().types.is_dictionary(column.type):
             self._measure(column.dictionary)

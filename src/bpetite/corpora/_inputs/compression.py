@@ -101,7 +101,6 @@ class _GzipStream:
         return 0
 
     def _next_member(self) -> None:
-        """Begin the next member, if there is one."""
         self._input = self._member.unused_data.lstrip(b"\0")
         while not self._input and (data := self._file.read(_READ_BYTES)):
             self._input = data.lstrip(b"\0")

@@ -83,8 +83,6 @@ def _elements(text: _Characters) -> Iterator[object]:
 
 
 class _Characters:
-    """The characters of a file, read as they are needed."""
-
     def __init__(self, source: InputFile) -> None:
         self._blocks = source.blocks(BLOCK_BYTES)
         self._decoder = codecs.getincrementaldecoder("utf-8")()
@@ -100,7 +98,6 @@ class _Characters:
         return self._text[self._at : self._at + 1]
 
     def byte_of_value(self) -> int:
-        """Return the offset of the last value in the file."""
         return self._byte(self._value_at)
 
     def _byte(self, at: int) -> int:

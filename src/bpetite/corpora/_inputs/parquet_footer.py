@@ -79,7 +79,6 @@ def pages_of(stored: Any, chunk: ColumnChunk, limit: int) -> Iterator[Page]:
 
 
 def _page_at(stored: Any, at: int) -> tuple[Page, int]:
-    """Return a page, and the bytes that it takes in the file."""
     size = _MIN_HEAD_BYTES
     while True:  # the head of a page has texts of its statistics
         data = stored.read_at(size, at)
@@ -199,7 +198,6 @@ def _list_head(data: bytes, at: int) -> tuple[int, int, int]:
 
 
 def _skip(data: bytes, at: int, kind: int) -> int:
-    """Return where a value ends."""
     if _I16 <= kind <= _I64:
         while data[at] > 127:
             at += 1

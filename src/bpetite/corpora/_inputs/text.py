@@ -90,7 +90,6 @@ def _separated(
 def _found(
     span: Span, data: bytes, documents: list[bytes], settings: ReadSettings, row: int, offset: int
 ) -> Found:
-    """Return the documents of `data`, which is at an offset in the span."""
     rows = range(row, row + len(documents))
     if utf8_error(data) is None:
         return Found(batch_of(documents, rows))

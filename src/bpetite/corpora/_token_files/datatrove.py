@@ -84,7 +84,6 @@ def _index(path: Path) -> memoryview:
 
 
 def _offsets(path: Path) -> Iterator[Sequence[int]]:
-    """Yield the offsets of the documents in an index, block by block."""
     data = _index(path)
     end = 0
     for start in range(0, len(data), _BLOCK_BYTES):

@@ -101,7 +101,6 @@ class Megatron(TokenFormat):
 
 
 def _index(path: Path, shard: Shard) -> tuple[memoryview, memoryview, memoryview]:
-    """Return the bytes of the three arrays of an index."""
     data = mapped(path)
     if len(data) < _HEADER.size:
         raise ValueError(f"{path}: cut short within its header")
@@ -115,7 +114,6 @@ def _index(path: Path, shard: Shard) -> tuple[memoryview, memoryview, memoryview
 
 
 def _offsets(path: Path, shard: Shard) -> Iterator[Sequence[int]]:
-    """Yield the offsets of the documents in an index, in ids, block by block."""
     all_lengths, all_pointers, all_numbers = _index(path, shard)
     count = len(all_lengths) // 4
     end = 0

@@ -75,7 +75,6 @@ class Olmo(TokenFormat):
 
 
 def _offsets(path: Path) -> Iterator[Sequence[int]]:
-    """Yield the offsets of the documents in a table, block by block."""
     offsets = [0]
     try:
         with gzip.open(path, "rt", encoding="utf-8", errors="surrogateescape", newline="") as file:
