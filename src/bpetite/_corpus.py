@@ -483,11 +483,7 @@ def check_utf8(name: str, offset: int, data: bytes) -> None:
 
 
 def _decode(
-    decoder: codecs.IncrementalDecoder,
-    data: bytes,
-    offset: int,
-    name: str,
-    final: bool = False,
+    decoder: codecs.IncrementalDecoder, data: bytes, offset: int, name: str, final: bool = False
 ) -> str:
     """Decode the bytes of a file from `offset` on; `final` says that no bytes follow."""
     pending, _ = decoder.getstate()  # the first bytes of a character that the last chunk split

@@ -954,10 +954,7 @@ class Tokenizer(VocabularyView, MakesStreams):
         return Tokenizer(vocabulary), old_ids
 
     def with_special_tokens(
-        self,
-        special_tokens: Iterable[str] | Mapping[str, int],
-        *,
-        pad_to_multiple_of: int = 1,
+        self, special_tokens: Iterable[str] | Mapping[str, int], *, pad_to_multiple_of: int = 1
     ) -> Tokenizer:
         """Return a tokenizer with more special tokens. The ids of all others stay.
 

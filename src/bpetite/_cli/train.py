@@ -35,12 +35,7 @@ EXAMPLE = "bpetite train README.md --vocab-size 512 --output model.json"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "files",
-        metavar="FILE",
-        nargs="*",
-        help=common.FILES_HELP,
-    )
+    parser.add_argument("files", metavar="FILE", nargs="*", help=common.FILES_HELP)
     parser.add_argument(
         "--input", metavar="FILE", action="append", default=[], help="one more file to train on"
     )
@@ -208,11 +203,7 @@ def _trained(
         corpus = common.corpus(options, texts)
         with common.reading(corpus, options):
             tokenizer = Tokenizer.train(
-                corpus,
-                options.vocab_size,
-                pattern=pattern,
-                progress=progress,
-                **rules,
+                corpus, options.vocab_size, pattern=pattern, progress=progress, **rules
             )
         return tokenizer, None, progress.corpus_bytes
     given, base = pattern, rules["base"]

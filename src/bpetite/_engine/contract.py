@@ -176,12 +176,7 @@ class Engine(Protocol[Counts]):
         """Return why `regex` splits the texts of a vocabulary; None if something faster does."""
 
     def count_pieces(
-        self,
-        corpus: DocumentCorpus,
-        pattern: str,
-        reporter: Reporter,
-        threads: int | None,
-        /,
+        self, corpus: DocumentCorpus, pattern: str, reporter: Reporter, threads: int | None, /
     ) -> Counts:
         """Return how often each piece occurs in a corpus, which is read once.
 

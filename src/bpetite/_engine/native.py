@@ -180,10 +180,7 @@ def make_text_encoder(vocabulary: Vocabulary) -> contract.TextEncoder:
     if vocabulary.stages.has_words:
         return python.TextEncoder(vocabulary, None, _warning_of(reason))
     encoder = _native.TextEncoder(
-        native_vocabulary,
-        dict(vocabulary.special_tokens),
-        () if reason else splitters,
-        partial,
+        native_vocabulary, dict(vocabulary.special_tokens), () if reason else splitters, partial
     )
     if reason:
         return python.TextEncoder(vocabulary, merge_of(vocabulary, encoder), _warning_of(reason))
@@ -233,10 +230,7 @@ def make_token_joiner(vocabulary: Vocabulary) -> contract.TokenJoiner:
 
 
 def count_pieces(
-    corpus: DocumentCorpus,
-    pattern: str,
-    reporter: Reporter,
-    threads: int | None,
+    corpus: DocumentCorpus, pattern: str, reporter: Reporter, threads: int | None
 ) -> Counts:
     # This thread reads; `threads` others count.
     splitters, reason = native_splitters_of(pattern)

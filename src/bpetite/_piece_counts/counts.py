@@ -10,12 +10,7 @@ from itertools import islice
 from bpetite._arguments import TextErrors, check_text_errors, check_threads, replaced
 from bpetite._corpus import Batches, Document, File, corpus_of
 from bpetite._engine import ENGINE
-from bpetite._piece_counts.file import (
-    PieceCountsHeader,
-    joined_header,
-    opened,
-    write_counts,
-)
+from bpetite._piece_counts.file import PieceCountsHeader, joined_header, opened, write_counts
 from bpetite._piece_counts.shares import Share, share_weights
 from bpetite._piece_records import MAX_COUNT, RecordError, read_records, shown, write_records
 from bpetite._pretokenizer import pattern_of, portable_pattern

@@ -158,11 +158,7 @@ class _Subject:
         return _counted_ids(self.tokenizer, corpus)
 
     def add_use(
-        self,
-        text: TextFigures,
-        counts: dict[int, int],
-        sizes: list[int],
-        more: NextMerges | None,
+        self, text: TextFigures, counts: dict[int, int], sizes: list[int], more: NextMerges | None
     ) -> None:
         self.total.update(counts)
         rare = sum(map(_OFTEN.__gt__, counts.values()))

@@ -17,13 +17,7 @@ from bpetite._unicode import stand_in
 from bpetite._unicode.data import VERSION
 from bpetite.formats import recognise
 from bpetite.formats._huggingface import reference_of as tokenizers_of
-from bpetite.formats._reference import (
-    PROBE,
-    Encode,
-    IncomparableError,
-    Reference,
-    first_difference,
-)
+from bpetite.formats._reference import PROBE, Encode, IncomparableError, Reference, first_difference
 from bpetite.formats._registry import AnyPath, read
 from bpetite.formats._tiktoken import reference_of as tiktoken_of
 from bpetite.formats._tiktoken_names import encoding_of, from_name

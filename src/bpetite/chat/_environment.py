@@ -201,10 +201,7 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
         loops = "jinja2.ext.loopcontrols"
         # The optimizer would write lists of plain strings, which are untracked.
         super().__init__(
-            trim_blocks=True,
-            lstrip_blocks=True,
-            optimized=False,
-            extensions=[_Generation, loops],
+            trim_blocks=True, lstrip_blocks=True, optimized=False, extensions=[_Generation, loops]
         )
         self.constants: list[Text] = []
         self._numbers: dict[str, int] = {}
@@ -366,11 +363,7 @@ def _tojson(
     deep = min(weight(value), 1_000)
     WORK.get().check(weight(value) * (1 + max(0, longest) * (deep if longest > 16 else 1)))
     plain = json.dumps(
-        value,
-        ensure_ascii=ensure_ascii,
-        indent=indent,
-        separators=separators,
-        sort_keys=sort_keys,
+        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
     )
     between = "".join((indent if isinstance(indent, str) else "", *(separators or ())))
     if '"' in between or "'" in between:

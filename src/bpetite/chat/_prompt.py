@@ -8,14 +8,7 @@ from itertools import groupby
 from typing import Literal, NamedTuple, TypeAlias
 
 from bpetite import Tokenizer, Trusted
-from bpetite.chat._text import (
-    ARGUMENT,
-    GENERATED,
-    TEMPLATE,
-    Text,
-    line_of,
-    number_of,
-)
+from bpetite.chat._text import ARGUMENT, GENERATED, TEMPLATE, Text, line_of, number_of
 
 Origin: TypeAlias = Literal["template", "message", "argument", "untracked"]
 

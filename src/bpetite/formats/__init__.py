@@ -11,8 +11,4 @@
 
 from bpetite.formats._registry import FORMATS, format_of_path, recognise
 
-__all__ = [
-    "FORMATS",
-    "format_of_path",
-    "recognise",
-]
+__all__ = ["FORMATS", "format_of_path", "recognise"]

@@ -13,11 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bpetite.corpora._new_files import NewFile, NewFiles
-from bpetite.corpora._token_files.raw import (
-    blocks,
-    mapped,
-    mapped_ids,
-)
+from bpetite.corpora._token_files.raw import blocks, mapped, mapped_ids
 from bpetite.corpora._token_files.token_format import (
     Mapped,
     Shard,
