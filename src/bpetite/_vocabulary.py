@@ -300,12 +300,15 @@ class Stages:
         return self.byte_fallback and (is_put or len(self.normalizers) > 1)
 
     def document(self) -> dict[str, Any]:
-        """Return the fields that have a value, for JSON."""
+        """Return the fields that differ from the defaults, for JSON."""
         document = {each.name: getattr(self, each.name) for each in fields(self)}
-        document["flags"] = dict(self.flags)
-        document["literal_bytes"] = {key: list(value) for key, value in self.literal_bytes}
-        document |= {"prefix": self.prefix.decode(), "suffix": self.suffix.decode()}
-        return {key: value for key, value in document.items() if value != _NO_VALUES[key]}
+        document = {key: value for key, value in document.items() if value != _DEFAULTS[key]}
+        if self.flags:
+            document["flags"] = dict(self.flags)
+        if self.literal_bytes:
+            document["literal_bytes"] = {key: list(value) for key, value in self.literal_bytes}
+        decoded = {key: document[key].decode() for key in ("prefix", "suffix") if key in document}
+        return document | decoded
 
 
 ONE_SPACE = ("Replace", "\u2581", " ")
@@ -313,17 +316,7 @@ ONE_SPACE = ("Replace", "\u2581", " ")
 
 NO_STAGES = Stages()
 
-_NO_VALUES: dict[str, Any] = {
-    **{"normalizers": (), "steps": (), "flags": {}, "literal_bytes": {}},
-    **{"prefix": "", "suffix": "", "unknown_id": None, "fuses_unknown": False},
-    **{
-        "drops_unknown": False,
-        "byte_fallback": False,
-        "metaspace": "",
-        "strips_start": False,
-        "tied": (),
-    },
-}
+_DEFAULTS = vars(NO_STAGES)
 
 
 def _fault_of(
