@@ -147,7 +147,6 @@ def raise_in_part(parts: Iterable[str]) -> None:
 
 
 TextErrors = Literal["strict", "replace"]
-"""What to do with text that is not Unicode."""
 
 
 def check_text_errors(errors: object) -> bool:
@@ -192,7 +191,6 @@ def _replaced_part(part: str) -> str:
 
 
 Unit = Literal["characters", "bytes"]
-"""What the offsets in a text count."""
 
 
 def check_unit(unit: object) -> bool:

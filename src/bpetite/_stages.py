@@ -28,7 +28,6 @@ _PREFIXES = ("Prepend", "Prefix")
 """Normalizers that put a text before others: the first also before literals."""
 
 FLAGS = ("lstrip", "rstrip", "single_word", "normalized")
-"""The flags of special tokens."""
 
 
 def normalizer_of(normalizers: Iterable[tuple[str, ...]]) -> Normalize | None:

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from bpetite._engine.contract import Engine
 
 ENGINE: Engine[Any]
-"""The engine that does the work."""
 
 NATIVE: Any = import_module("bpetite._engine._native") if engine == "native" else None
 """Rust's module, for packages that have native twins of functions; None without it."""

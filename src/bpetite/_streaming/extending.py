@@ -41,7 +41,6 @@ class _Tail(NamedTuple):
     """The index of the first of them."""
     ids: list[int]
     data: bytes
-    """Their bytes."""
     start: int
     """Where text may be split in these bytes, or the text between special tokens begins."""
 

@@ -33,7 +33,6 @@ from bpetite._streaming.tables import StreamTable, TokenSource
 from bpetite._vocabulary import as_id
 
 Ids = int | Iterable[int]
-"""An id or several."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -229,7 +228,6 @@ _DEFAULTS = Options()
 _HINTS = get_type_hints(StreamOptions, include_extras=True)
 
 OPTIONS: dict[str, Option] = {name: hint.__metadata__[0] for name, hint in _HINTS.items()}
-"""Each option by its name."""
 
 
 def _to_json(value: Any) -> Any:

@@ -144,7 +144,6 @@ def _last_of(category: str) -> str:
 
 
 Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
-"""A normal form of Unicode."""
 
 # The characters that Unicode has added since version 9 and that normal forms affect: they have a
 # combining class or are in a decomposition. The normal forms of tokenizers are those of Unicode 9,

@@ -14,7 +14,6 @@ MAX_TRAINING_BYTES = 1000
 """The longest text to learn from, in bytes of UTF-8."""
 
 MAX_STEPS = 100
-"""The most merges of a training."""
 
 _MAX_PAIRS = 9  # of each step's table
 _BYTES = Tokenizer.train("", 256)

@@ -47,7 +47,6 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 Json = dict[str, Any]
-"""An object of JSON."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from bpetite._unicode.data import VERSION as UNICODE_VERSION
 from bpetite._vocabulary import NO_STAGES, Vocabulary
 
 _VERSION = 1
-"""The version of the hashed document."""
 
 _PART_ITEMS = 1 << 12
 

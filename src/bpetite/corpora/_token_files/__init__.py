@@ -17,4 +17,3 @@ FORMATS = MappingProxyType(
         for format in (Megatron(), Datatrove(), Llmc(), NanoGpt(), Olmo(), Parquet())
     }
 )
-"""All formats, by name."""
