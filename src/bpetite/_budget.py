@@ -63,12 +63,9 @@ class Chunk:
 class _Cut(NamedTuple):
     """A safe split that fits a budget, and the next one, which does not."""
 
-    fits: int
-    """The number of characters within the budget."""
-    ids: int
-    """The number of their ids."""
-    exceeds: int
-    """The number of characters up to the next split. It is `fits` if all text fits."""
+    fits: int  # the number of characters within the budget
+    ids: int  # the number of their ids
+    exceeds: int  # the number of characters up to the next split. It is `fits` if all text fits.
 
 
 # The first window for a budget has room for long tokens, so that few texts need a second one.

@@ -14,8 +14,7 @@ from bpetite._vocabulary import Vocabulary, check_id_range, check_special_tokens
 Parts = Mapping[int, tuple[int, ...]]
 """The parts of each token, from `token_parts`."""
 
-_RESERVED = "<|reserved_{}|>"
-"""The literals of the special tokens that pad a vocabulary."""
+_RESERVED = "<|reserved_{}|>"  # the literals of the special tokens that pad a vocabulary
 
 
 def first(vocabulary: Vocabulary, vocab_size: int) -> Vocabulary:

@@ -22,8 +22,7 @@ __all__ = ["count", "decode", "encode"]
 _ENCODED_BYTES = 1 << 30
 """The most bytes of text in one call of the engine, so that 32 bits suffice for offsets of ids."""
 
-_COUNTED_BYTES = 1 << 24
-"""The most bytes of text whose ids are in memory while they are counted."""
+_COUNTED_BYTES = 1 << 24  # the most bytes of text whose ids are in memory while they are counted
 
 _ID_FORMATS = {
     **{"uint8": "B", "uint16": "H", "uint32": "I", "uint64": "Q"},
@@ -167,8 +166,7 @@ class _Texts(NamedTuple):
 
     data: Any
     offsets: Any
-    is_null: Any
-    """An array of bool; None if all are texts."""
+    is_null: Any  # an array of bool; None if all are texts
 
 
 def _by_slices(column: Any, function: Callable[[_Texts], Any], type: Any, max_bytes: int) -> Any:

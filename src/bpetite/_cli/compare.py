@@ -89,8 +89,7 @@ def run(options: argparse.Namespace) -> None:
 
 class _Text(NamedTuple):
     name: str
-    size: int
-    """In bytes."""
+    size: int  # in bytes
 
 
 class _Counts(NamedTuple):
@@ -104,8 +103,7 @@ class _Stretch(NamedTuple):
 
     text: str
     start: int
-    ids: list[int]
-    """The ids of the first model."""
+    ids: list[int]  # the ids of the first model
     other_ids: list[int]
 
 

@@ -138,12 +138,9 @@ class _JsonArrays:
     """Takes the ids of JSON arrays from a text that arrives in chunks."""
 
     def __init__(self, offset: int) -> None:
-        self._offset = offset
-        """The position of `_rest` in the text."""
-        self._rest = ""
-        """An array without its end. A zero stands for the ids that were taken."""
-        self._taken = 0
-        """The ids at the beginning of `_rest` that were taken: 0 or 1."""
+        self._offset = offset  # the position of `_rest` in the text
+        self._rest = ""  # an array without its end. A zero stands for the ids that were taken.
+        self._taken = 0  # the ids at the beginning of `_rest` that were taken: 0 or 1
         self._decoder = json.JSONDecoder()
 
     def feed(self, chunk: str, is_last: bool) -> list[int]:
@@ -203,8 +200,7 @@ class _Words:
 
     def __init__(self, line: int) -> None:
         self._line = line
-        self._rest = ""
-        """The beginning of an id whose end has not arrived."""
+        self._rest = ""  # the beginning of an id whose end has not arrived
 
     def feed(self, chunk: str, is_last: bool) -> list[int]:
         text, self._rest = self._rest + chunk, ""
@@ -245,10 +241,8 @@ def parse_words(text: str, first_line: int = 1, source: str = "") -> Iterator[in
 class _Layout(NamedTuple):
     """How a file stores ids as integers."""
 
-    typecode: str
-    """The typecode of `array`, for integers that are little-endian in the file."""
-    n_ids: int | None = None
-    """The number of ids, if a header tells."""
+    typecode: str  # the typecode of `array`, for integers that are little-endian in the file
+    n_ids: int | None = None  # the number of ids, if a header tells
 
     @property
     def item_size(self) -> int:

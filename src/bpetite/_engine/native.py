@@ -41,8 +41,7 @@ _NAME_OF_PATTERN = {
 
 Splitter = str | _native.Automaton | _native.Cuts
 
-_MAX_PATTERNS = 16
-"""The most patterns in turn: it bounds the time in which their automata are made."""
+_MAX_PATTERNS = 16  # the most patterns in turn: it bounds the time in which their automata are made
 
 
 @lru_cache(maxsize=64)

@@ -24,8 +24,7 @@ _LOOK_AROUND = ("Strip", "Prepend", "Replace")
 """Normalizers that may leave a text as it is, and yet change a part of it."""
 
 
-_FIRST_PIECE_CHARACTERS = 64
-"""The start of a text in which its first piece is searched."""
+_FIRST_PIECE_CHARACTERS = 64  # the start of a text in which its first piece is searched
 
 
 class StagedEncoder(python.TextEncoder):

@@ -37,12 +37,10 @@ class ExtendIdsError(ValueError):
 class _Tail(NamedTuple):
     """The last ids, which are ordinary, from a place where text may be split."""
 
-    first: int
-    """The index of the first of them."""
+    first: int  # the index of the first of them
     ids: list[int]
     data: bytes
-    start: int
-    """Where text may be split in these bytes, or the text between special tokens begins."""
+    start: int  # where text may be split in these bytes, or the text between special tokens begins
 
 
 class Extender:

@@ -35,8 +35,7 @@ _ON = sys.maxsize
 Span = tuple[int, int]
 """Where trusted text begins and ends."""
 
-_ALL: tuple[Span, ...] = ((-1, _ON),)
-"""The trusted spans of a block that is inside one."""
+_ALL: tuple[Span, ...] = ((-1, _ON),)  # the trusted spans of a block that is inside one
 
 _State = tuple[tuple["PromptBlock", ...], int, bool]
 """The blocks, the number of their ids, and whether a text would continue the last trusted span."""

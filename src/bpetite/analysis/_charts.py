@@ -12,8 +12,7 @@ Point = tuple[float, float]
 
 _LABEL_HEIGHT = 11.0
 _LABEL_WIDTH = 24.0
-_MAX_BYTES_SHOWN = 16
-"""The length of the longest tokens with a bar of their own."""
+_MAX_BYTES_SHOWN = 16  # the length of the longest tokens with a bar of their own
 
 
 class Tick(NamedTuple):

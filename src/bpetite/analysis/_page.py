@@ -15,11 +15,9 @@ from bpetite.analysis._figures import Report, TextFigures, Use, VocabularyFigure
 MAX_VOCABULARIES = 3
 """The vocabularies that the page has marks, lines and colours for."""
 
-_MAX_LANGUAGES = 29
-"""The languages in the chart of parity. The table has all of them."""
+_MAX_LANGUAGES = 29  # the languages in the chart of parity. The table has all of them.
 
-_PASSAGE_TOKENS = 60
-"""A passage ends at the first common cut after this many tokens."""
+_PASSAGE_TOKENS = 60  # a passage ends at the first common cut after this many tokens
 
 
 def page(report: Report, command: str = "") -> str:

@@ -26,17 +26,13 @@ from bpetite.analysis._merge_trees import MergeTrees
 from bpetite.analysis._texts import Beginning, Measured, WholeText
 from bpetite.corpora import encode
 
-_OFTEN = 10
-"""The fewest occurrences of an id that is not rare."""
+_OFTEN = 10  # the fewest occurrences of an id that is not rare
 
-_SHOWN = 12
-"""The most tokens in a list of examples."""
+_SHOWN = 12  # the most tokens in a list of examples
 
-_GROUP = 64
-"""The tokens that are checked together."""
+_GROUP = 64  # the tokens that are checked together
 
-_SIZES_PER_OCTAVE = 4
-"""The points of a curve while the vocabulary doubles."""
+_SIZES_PER_OCTAVE = 4  # the points of a curve while the vocabulary doubles
 
 Text = str | Batches
 """A text that is one document, or a corpus such as `bpetite.corpora.Corpus`."""

@@ -28,8 +28,7 @@ _STAGES = ("pre_tokenizer", "normalizer", "added_tokens", "model")
 _FRAME = ("post_processor",)
 
 _MAX_FRAME = 8
-_MAX_CUTS = 200
-"""The most cuts to shorten a text. About twenty are usual, since each halves it."""
+_MAX_CUTS = 200  # the most cuts to shorten a text. About twenty are usual, since each halves it.
 _TOKENS_A_TEXT = 40
 _MAX_TOKENS = 20_000
 _MAX_LITERALS = 300

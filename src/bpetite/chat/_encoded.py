@@ -11,8 +11,7 @@ from bpetite import Tokenizer
 from bpetite.chat._prompt import ChatTemplateError, Origin, Piece, RenderedPrompt, encoded
 from bpetite.chat._text import GENERATED, Text, number_of
 
-_ASSISTANTS = ("assistant", "model")
-"""Roles whose messages `labels` keeps."""
+_ASSISTANTS = ("assistant", "model")  # roles whose messages `labels` keeps
 
 
 class Encoded:

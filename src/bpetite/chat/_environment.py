@@ -43,8 +43,7 @@ from bpetite.chat._text import (
     whole_of,
 )
 
-_ITEM_COST = 8
-"""The bytes of an item in a list, counted as characters."""
+_ITEM_COST = 8  # the bytes of an item in a list, counted as characters
 
 _MAX_ITEMS = 100_000
 """The most slices, and the most items that fill a batch: the limit of Jinja's `range`."""

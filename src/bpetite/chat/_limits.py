@@ -15,14 +15,11 @@ _STRING_COST = 64
 _MADE_PER_OUTPUT = 32
 """All strings of a rendering together may have this many times `Limits.characters`."""
 
-_CLOCK_STEPS = 256
-"""The steps between two looks at the clock."""
+_CLOCK_STEPS = 256  # the steps between two looks at the clock
 
-_LONG = 1 << 16
-"""The length of a string after which the clock is looked at."""
+_LONG = 1 << 16  # the length of a string after which the clock is looked at
 
-_MAX_INTEGER_BITS = 1 << 14
-"""The most bits of a product or a power: what Python can still print."""
+_MAX_INTEGER_BITS = 1 << 14  # the most bits of a product or a power: what Python can still print
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

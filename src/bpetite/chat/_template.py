@@ -33,8 +33,7 @@ _TEMPLATE = "chat_template.jinja"
 _FOLDER = "additional_chat_templates"
 
 _DEFAULT = "default"
-_FOR_TOOLS = "tool_use"
-"""The name of the template that transformers takes if there are tools."""
+_FOR_TOOLS = "tool_use"  # the name of the template that transformers takes if there are tools
 
 _TOKENS = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
 """The special tokens that a config names, each with `_token` appended."""

@@ -40,8 +40,7 @@ UNJOINED = ".bpetite/shards"
 
 VERSION = 1
 
-_READERS = 16
-"""An object store answers slowly, but it answers this many readers at once."""
+_READERS = 16  # an object store answers slowly, but it answers this many readers at once
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -27,8 +27,7 @@ from bpetite.corpora._plan import Part
 from bpetite.corpora._splits import TRAINING, VALIDATION, Shuffler, Validation
 from bpetite.corpora._token_files.token_format import ShardWriter, Tokens
 
-_ALL_BYTES = 1 << 62
-"""More bytes than a part has: the part is done."""
+_ALL_BYTES = 1 << 62  # more bytes than a part has: the part is done
 
 
 Step = tuple[int, int, int]
@@ -61,8 +60,7 @@ class PartWork:
         self.folder = folder
         self._plan = plan
         self.number = number
-        self._sources = sources
-        """As the plan has them, with whole URLs."""
+        self._sources = sources  # as the plan has them, with whole URLs
         self.name = receipt_name(number)
         """Of its receipt."""
         self._files = folder.new_files()

@@ -16,8 +16,7 @@ from bpetite.corpora._token_files.token_format import Tokens
 TRAINING, VALIDATION = "train", "val"
 """The splits, which shard names begin with."""
 
-_SHUFFLED_IDS = 1 << 18
-"""The ids that shuffling copies before it writes them."""
+_SHUFFLED_IDS = 1 << 18  # the ids that shuffling copies before it writes them
 
 
 class Shuffler:

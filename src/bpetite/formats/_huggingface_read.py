@@ -42,8 +42,7 @@ _AROUND = "TemplateProcessing", "RobertaProcessing", "BertProcessing"
 _STRIPS = FLAGS[:3]
 _IMPOSSIBLE = {bytes([byte]) for byte in IMPOSSIBLE_BYTES}
 
-_Around = tuple[tuple[int, ...], tuple[int, ...]]
-"""The ids before and behind a text."""
+_Around = tuple[tuple[int, ...], tuple[int, ...]]  # the ids before and after a text
 
 # A literal that is in a text exactly if it is in the text's normal form C: no character of Unicode
 # becomes one of the literal's, and none joins its last one.
@@ -416,7 +415,7 @@ def _post_processor(file: SourceFile, known_ids: set[int]) -> _Around:
 def _class_and_separator(
     file: SourceFile, stage: dict[str, Any], path: str, known_ids: set[int]
 ) -> _Around:
-    """Return the ids of RobertaProcessing or BertProcessing: one before a text, one behind it."""
+    """Return the ids of RobertaProcessing or BertProcessing: one before a text, one after it."""
     # The others concern offsets alone.
     others = " trim_offsets add_prefix_space" if stage["type"] == "RobertaProcessing" else ""
     file.check_fields(stage, path, "type cls sep" + others)

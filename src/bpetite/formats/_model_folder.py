@@ -18,11 +18,9 @@ from bpetite.formats._portable_regex import to_portable
 _CONFIG = "tokenizer_config.json"
 _MAP = "special_tokens_map.json"
 _ADDED = "added_tokens.json"
-_IDS = "special_tokens.json"
-"""The ids of special tokens, next to ranks that lack them."""
+_IDS = "special_tokens.json"  # the ids of special tokens, next to ranks that lack them
 _TEMPLATE = "chat_template.jinja"
-_TEMPLATE_FOLDER = "additional_chat_templates"
-"""The folder of chat templates that have names."""
+_TEMPLATE_FOLDER = "additional_chat_templates"  # the folder of chat templates that have names
 
 _CONFIG_TOKENS = ("bos_token", "eos_token", "pad_token", "unk_token")
 
@@ -37,14 +35,12 @@ _A_TOKEN = (
 _INPUT_NAMES = ["input_ids", "attention_mask"]
 """The default inputs of a model. transformers 4 would add token_type_ids if none were named."""
 
-_NO_LIMIT = 1e30
-"""From this `model_max_length` on, transformers means that there is no limit."""
+_NO_LIMIT = 1e30  # from this `model_max_length` on, transformers means that there is no limit
 
 _JSON_SETTINGS = ("model_input_names", "model_max_length")
 """Settings that are not strings in the config, so that our text of them is JSON."""
 
-_END = "<|endoftext|>"
-"""The special token that ends a text in a trained vocabulary."""
+_END = "<|endoftext|>"  # the special token that ends a text in a trained vocabulary
 
 GPT2_CLASSES = (None, "GPT2Tokenizer", "GPT2TokenizerFast")
 """The classes whose default `eos_token` is `_END`; None if config.json decides, as for GPT-2."""
@@ -57,11 +53,9 @@ _SPACE_CLASSES = (
 
 _SPACED = ("space", "isolated")
 
-_NO_TOKEN = ""
-"""The setting `eos_token` of a folder that has none, though `_END` is a token."""
+_NO_TOKEN = ""  # the setting `eos_token` of a folder that has none, though `_END` is a token
 
-_NAMED = "chat_template."
-"""The setting of a chat template with a name begins so."""
+_NAMED = "chat_template."  # the setting of a chat template with a name begins so
 
 
 def in_folder(folder: Path, vocabulary: Vocabulary) -> Vocabulary:

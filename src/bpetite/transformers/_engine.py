@@ -19,8 +19,7 @@ _SPACES = frozenset(" \t\n\v\f\r\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000") |
 }
 """White space, as Rust has it."""
 
-_SPACE = "Ġ"
-"""A space in the library's alphabet of bytes."""
+_SPACE = "Ġ"  # a space in the library's alphabet of bytes
 
 _NO_IDS = 2**32 - 2, 2**32 - 1
 """Ids that no vocabulary has: they stand for the two sequences of a template."""
