@@ -206,7 +206,7 @@ def check_unit(unit: object) -> bool:
 
 Errors = Literal["strict", "replace", "ignore", "backslashreplace"]
 ERRORS = ("strict", "replace", "ignore", "backslashreplace")
-"""What to do with bytes that are not UTF-8: names and results are those of `bytes.decode`."""
+"""What to do with bytes that are not UTF-8: names and results as in `bytes.decode`."""
 
 
 def check_errors(errors: object) -> None:

@@ -131,10 +131,10 @@ class Tokenizer(VocabularyView, MakesStreams):
         A document is a `str`, its UTF-8 in bytes, or a file of UTF-8: a path (`os.PathLike`) or an
         open binary file, which is read in chunks. A `str` is always text, never a path.
 
-        - `vocab_size`: the number of bytes and merges, with those of `base`, without special tokens
-        - `pattern`: what splits text into pieces: a name (gpt2, cl100k, o200k, llama3, qwen2,
-          qwen3.5, kimi-k2, words) or an expression of `regex`; by default that of the counts or
-          the base, else gpt2
+        - `vocab_size`: the number of bytes and merges, including `base`, without special tokens
+        - `pattern`: splits text into pieces: a name (gpt2, cl100k, o200k, llama3, qwen2, qwen3.5,
+          kimi-k2, words) or an expression of `regex`; by default the pattern of the counts or the
+          base, else gpt2
         - `special_tokens`: get the ids after the last merge, in this order; in the corpus, their
           literals are ordinary text
         - `balance`: a development text for each name in `corpus`, which then is a mapping; each
@@ -311,8 +311,8 @@ class Tokenizer(VocabularyView, MakesStreams):
         """Return the ids of a text, as `encode` does, and where in the text each id begins.
 
         With the unit characters, an offset is the index of the character that has the first byte
-        of the id. Ids that share a character share its index. With the unit bytes, an offset is
-        that of the first byte in the UTF-8 of the text. With `dtype`, both are buffers, and an
+        of the id. Ids that share a character share its index. With the unit bytes, it is the
+        position of the first byte in the UTF-8 of the text. With `dtype`, both are buffers, and an
         offset has eight bytes.
 
         The text of id i is `text[offsets[i] : offsets[i + 1]]`, unless the id is a part of a
@@ -467,7 +467,7 @@ class Tokenizer(VocabularyView, MakesStreams):
         r"""Return the ids of any bytes, merged as one piece: they need not be UTF-8.
 
         No pattern splits them, no literal is special, and nothing is normalized. So the ids can
-        differ from those of `encode`, and `decode_bytes` returns the bytes in any case. Programs
+        differ from the ids by `encode`, and `decode_bytes` returns the bytes in any case. Programs
         that constrain a model's output need this. The time is O(n log n) for n bytes.
 
         >>> Tokenizer.train("ab ab ab", 258).encode_bytes(b"ab\xff ab")
@@ -504,7 +504,7 @@ class Tokenizer(VocabularyView, MakesStreams):
         `begin` and `end` go before and after each document. Each is a special literal or an id.
         Special literals in the data are ordinary text, unless `allowed_special` has them.
 
-        The result is that of `encode_batch` with a `dtype`: the ids of document i, with `begin` and
+        The result is as in `encode_batch` with a `dtype`: the ids of document i, with `begin` and
         `end`, are `ids[starts[i] : starts[i + 1]]`. No object is made for a document.
 
         >>> from array import array
@@ -891,8 +891,8 @@ class Tokenizer(VocabularyView, MakesStreams):
         """Return the smaller tokenizer that is nested in this one: its merges of lowest rank.
 
         `vocab_size` counts bytes and merges, as in `train`. If this vocabulary was trained here,
-        the result equals that of training to `vocab_size` on the same corpus, and its file is the
-        same byte for byte. So one training gives vocabularies of all sizes.
+        training to `vocab_size` on the same corpus gives the same tokenizer, and the same bytes of
+        its file. So one training gives vocabularies of all sizes.
 
         Special tokens, pattern and settings stay. In any vocabulary the new ids have no gaps and
         are in the order of the old ones; `analysis.embedding_map` finds them. Tokens that no merge

@@ -48,7 +48,7 @@ else:
     class lazy_property:  # noqa: N801 - as `property`
         """A `cached_property` without a lock, which in Python 3.11 a fork could leave locked.
 
-        If threads derive the value at once, all of them get the one that was stored first.
+        If threads derive the value at once, all of them get the value that was stored first.
         """
 
         def __init__(self, derive):
@@ -359,9 +359,9 @@ class Vocabulary:
     _merge_ids: tuple[int, ...] = ()  # if empty, BYTE_COUNT + rank, or what `native` holds
     # Tokens that no merge makes, or that are used as a part before the merge that makes them.
     other_tokens: Mapping[int, bytes] = field(default_factory=dict)
-    # Tokens that no text becomes: of no bytes, or of bytes that may be those of another token.
+    # Tokens that no text becomes: without bytes, or with bytes that another token may have.
     unused_tokens: Mapping[int, bytes] = field(default_factory=dict)
-    # Bytes without a token, of which no UTF-8 has any; `byte_ids` has ABSENT_IDS for them.
+    # Bytes without a token, which UTF-8 never has; `byte_ids` has ABSENT_IDS for them.
     absent_bytes: bytes = b""
     # Whether a piece that is a token becomes that token, without a look at the merges.
     ignore_merges: bool = False

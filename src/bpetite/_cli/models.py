@@ -67,7 +67,7 @@ def _hub_folder(name: str) -> Path | None:
 
 
 def _snapshot(folder: Path, name: str) -> Path:
-    """Return the folder of a model's files: those of its main branch, or the only ones."""
+    """Return the folder of a model's files: of its main branch, or of its only version."""
     main = folder / "refs" / "main"
     snapshots = folder / "snapshots"
     commit = ""

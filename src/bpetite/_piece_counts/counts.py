@@ -65,7 +65,7 @@ class PieceCounts:
     ) -> PieceCounts:
         """Count the pieces of a corpus.
 
-        The arguments are those of `Tokenizer.train`. In the corpus, a special literal is ordinary
+        The arguments are as in `Tokenizer.train`. In the corpus, a special literal is ordinary
         text.
 
         >>> dict(PieceCounts.from_corpus(["a b", "a"]).items())

@@ -34,7 +34,7 @@ class DecodeStreamBatchError(ExceptionGroup[Exception]):
 class DecodeStreamBatch(Generic[K]):
     """Many streams by their keys, with one step for all: `add` makes one, and `finish` ends it.
 
-    The options are those of `Tokenizer.decode_stream`, for all streams. `add` can change them.
+    The options are as in `Tokenizer.decode_stream`, for all streams. `add` can change them.
 
     >>> from bpetite import Tokenizer
     >>> streams = DecodeStreamBatch(Tokenizer.train("", 256), stop="!")
@@ -102,7 +102,7 @@ class DecodeStreamBatch(Generic[K]):
     def add(
         self, key: K, prompt_ids: Sequence[int] = (), **options: Unpack[StreamOptions]
     ) -> DecodeStream:
-        """Make the stream of a key. Its prompt and options are added to those of the batch.
+        """Make the stream of a key. Its prompt and options add to the options of the batch.
 
         Raises ValueError if the key has a stream, and as `Tokenizer.decode_stream` does.
         """

@@ -376,7 +376,7 @@ class MakesStreams:
     ) -> Generator[str, None, None]:
         """Yield the text of ids as they come: `DecodeStream.texts` of a new stream.
 
-        The options are those of `decode_stream`. `ids` is read only up to a stop. If it is a
+        The options are as in `decode_stream`. `ids` is read only up to a stop. If it is a
         generator, it is closed at a stop, at an error, and when this iterator is closed. For more
         than text, such as `stop_reason` at the end, make the stream and call its `events`.
 

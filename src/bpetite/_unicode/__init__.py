@@ -146,7 +146,7 @@ def _last_of(category: str) -> str:
 Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
 
 # The characters that Unicode has added since version 9 and that normal forms affect: they have a
-# combining class or are in a decomposition. The normal forms of tokenizers are those of Unicode 9,
+# combining class or are in a decomposition. tokenizers has the normal forms of Unicode 9,
 # so they do not change these characters.
 _SINCE_9 = re.compile(
     "(["

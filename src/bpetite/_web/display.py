@@ -23,7 +23,7 @@ def groups(
 ) -> Iterator[Group]:
     """Return the tokens of a text in order, with tokens that share a character in one group.
 
-    `allowed_special` is that of `Tokenizer.encode`.
+    `allowed_special` is as in `Tokenizer.encode`.
 
     >>> [(group.ids, group.text) for group in groups(Tokenizer.train("ab ab ab", 257), "abé")]
     [([256], 'ab'), ([195, 169], 'é')]

@@ -160,7 +160,7 @@ class ChatTemplate:
         or its beginning, and the result tells where each comes from. If they are not UTF-8, decode
         them with the error handler `surrogateescape` for the messages.
 
-        The other options are those of `render`. Raises its errors, and ChatTemplateError with the
+        The other options are as in `render`. Raises its errors, and ChatTemplateError with the
         line if a special literal has a character of unknown origin. Raises ValueError for `ids`
         that do not spell the prompt.
         """

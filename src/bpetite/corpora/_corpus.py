@@ -344,7 +344,7 @@ class PartSource:
 def listed(paths: Paths, has_format: bool) -> list[str]:
     """Return the files that paths, folders and globs name.
 
-    The order is that of `paths`. The files of a folder or a glob are sorted. `has_format` says that
+    The order is as in `paths`. The files of a folder or a glob are sorted. `has_format` says that
     the user has named the format. Raises OSError for a path or a glob without a file.
     """
     if isinstance(paths, (str, os.PathLike)):

@@ -76,7 +76,7 @@ def count(
 ) -> int:
     r"""Return the number of ids of all documents, in bounded memory.
 
-    The arguments are those of `encode`, and the result is the length of all its ids.
+    The arguments are as in `encode`, and the result is the length of all its ids.
 
     >>> count(Tokenizer.train("ab ab ab", 258), ["ab ab", "ab"])
     3

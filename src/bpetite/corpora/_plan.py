@@ -63,7 +63,7 @@ def plan(
 ) -> list[Part]:
     r"""Prepare a folder for the ids of a corpus; return its parts, for a scheduler.
 
-    The arguments are those of `tokenize`. The folder receives the plan and the vocabulary. Any
+    The arguments are as in `tokenize`. The folder receives the plan and the vocabulary. Any
     worker that sees the folder can then do any part by `tokenize_part`. When all parts are done,
     `finish` completes the folder. To plan again changes nothing.
 

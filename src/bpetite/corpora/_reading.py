@@ -29,7 +29,7 @@ class ReadItem(NamedTuple):
 
     found: Found
     number: int
-    """Of the span, among those of the corpus."""
+    """The number of the span in the corpus."""
     bytes_read: int
     """Of all files up to here, as they are stored."""
 
@@ -45,7 +45,7 @@ def format_by_name(path: str) -> Format | None:
 
 
 def _format_by_content(source: InputFile) -> Format:
-    """Return the format of an open file: text, unless its beginning is that of another."""
+    """Return the format of an open file: text, unless it begins like another."""
     beginning = source.peek(_PEEK_BYTES)
     if beginning.startswith(parquet.MAGIC):
         return "parquet"

@@ -49,7 +49,7 @@ def repair(
 ) -> Repair:
     """Remove from a folder of token files what must be written again.
 
-    After it, the same `tokenize` completes the folder. The problems are those of `verify`, which
+    After it, the same `tokenize` completes the folder. The problems are found as in `verify`, which
     has the same arguments. If a part has a problem, its receipt, the files that the receipt names
     and the manifest are removed. If the format is one file for all parts, all parts are removed. A
     damaged plan is made again from the manifest; if both are lost, all parts are removed.

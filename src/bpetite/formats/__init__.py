@@ -1,4 +1,4 @@
-"""Vocabularies in files: our own format and those of other libraries.
+"""Vocabularies in files: our own format and the formats of other libraries.
 
     bpetite      one JSON file, docs/vocabulary-file.md
     tiktoken     a .tiktoken file: base64 and rank

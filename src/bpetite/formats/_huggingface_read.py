@@ -1,7 +1,7 @@
 """Read Hugging Face's tokenizer.json, if it is byte-level BPE.
 
-Each field is honoured or refused. No field that could change an id or a text is ignored. The rules
-are those of huggingface/tokenizers, 0.13 to 0.23.
+Each field that could change an id or a text is honoured or refused. The rules follow
+huggingface/tokenizers, 0.13 to 0.23.
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ def _stages(file: SourceFile, name: str, parts: str) -> list[tuple[dict[str, Any
     return stages
 
 
-# The punctuation of tokenizers: that of ASCII, and that of Unicode 8.
+# The punctuation of tokenizers: of ASCII, and of Unicode 8.
 _PUNCTUATION_PATTERN = (
     r"(?!["
     r"\u061d\u09fd\u0a76\u0c77\u0c84\u1b4e\u1b4f\u1b7d-\u1b7f\u2e43-\u2e4f\u2e52-\u2e5d"
@@ -635,7 +635,7 @@ def _with_byte_fallback(file: SourceFile) -> Vocabulary:
         byte = byte_of.get(text)
         if byte is not None:
             character = chr(byte).replace(" ", _SPACE)
-            # Where a character of ASCII has a token, no text becomes that of its byte.
+            # Where a character of ASCII has a token, no text becomes its byte's token.
             is_unused = byte < 0x80 and character in vocab
             (unused_tokens if is_unused else tokens)[id] = bytes([byte])
         elif not is_encodable(text):

@@ -42,7 +42,7 @@ _KINDS = {
 
 
 def check_beginning(file: SourceFile) -> None:
-    """Raise ValueError for a file whose beginning is that of another kind of file."""
+    """Raise ValueError for a file that begins like another kind of file."""
     for beginning, what, advice in _BEGINNINGS:
         if re.match(beginning, file.data, re.DOTALL):
             raise ValueError(f"{file.path}: this is {what}: {advice}")

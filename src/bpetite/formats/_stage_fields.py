@@ -73,11 +73,11 @@ def read_stages(
         prefixes = (("Prepend", " "),), (("Prefix", " "),), ()
         allowed = ((), *((*prefix, ONE_SPACE) for prefix in prefixes))
         if stages.has_words or stages.drops_unknown or stages.normalizers not in allowed:
-            file.refuse("stages.byte_fallback", True, "false beside other stages of tokens")
+            file.refuse("stages.byte_fallback", True, "false with other stages of tokens")
     elif stages.metaspace or stages.strips_start or stages.tied:
-        file.refuse("stages.byte_fallback", False, "true beside metaspace, strips_start and tied")
+        file.refuse("stages.byte_fallback", False, "true with metaspace, strips_start and tied")
     if stages.drops_unknown and stages.has_words:
-        file.refuse("stages.drops_unknown", True, "false beside an affix or a token")
+        file.refuse("stages.drops_unknown", True, "false with an affix or a token")
     if not document or document.keys() != stages.document().keys():
         file.refuse("stages", [*document], "fields that have a value, each")
     with file.path_in_errors("stages: "):

@@ -1,4 +1,4 @@
-"""Encodings by name: those of tiktoken, and those of plugins for it."""
+"""Encodings by name, from tiktoken and from plugins for it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def get_encoding(encoding_name: str) -> Encoding:
 
 
 def list_encoding_names() -> list[str]:
-    """Return the names of all encodings, with those of plugins.
+    """Return the names of all encodings, from plugins too.
 
     >>> list_encoding_names()[:2]
     ['gpt2', 'r50k_base']

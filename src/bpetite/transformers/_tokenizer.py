@@ -303,7 +303,7 @@ class Tokenizer(Accelerated):
 
     @classmethod
     def from_pretrained(cls, *args: Any, **kwargs: Any) -> Self:
-        """Return the tokenizer of a folder; the arguments are those of transformers.
+        """Return the tokenizer of a folder; the arguments are the same as in transformers.
 
         Raises ValueError, with the field, for a tokenizer.json that cannot be honoured, and the
         errors of transformers.

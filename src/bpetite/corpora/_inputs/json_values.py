@@ -101,7 +101,7 @@ class _Characters:
         return self._byte(self._value_at)
 
     def _byte(self, at: int) -> int:
-        """Return the offset of a character, which is not before that of the last call."""
+        """Return the offset of a character, which is not before the one of the last call."""
         self._bytes += len(self._text[self._counted : at].encode())
         self._counted = at
         return self._bytes
