@@ -696,16 +696,16 @@ class Tokenizer(VocabularyView, MakesStreams):
         Raises ValueError for an unknown special token, TypeError for a wrong type.
         """
         chosen = self._encoders.chosen(allowed_special)
-        options: dict[str, Any] = {
-            "allowed_special": "all" if chosen.inverted else chosen.literals,
-            "add_special_tokens": bool(add_special_tokens),
-            "errors": errors,
-        }
+        make = partial(
+            self.encode_stream,
+            allowed_special="all" if chosen.inverted else chosen.literals,
+            add_special_tokens=bool(add_special_tokens),
+            errors=errors,
+        )
         encoders = self._encoders
         return EncodeStream(
             TextSource(
-                self,
-                options,
+                make,
                 encoders.from_starts(chosen),
                 encoders.splitter(chosen),
                 encoders.frame(add_special_tokens),
@@ -726,7 +726,7 @@ class Tokenizer(VocabularyView, MakesStreams):
         """
         encoders = self._encoders
         splitter = encoders.splitter(Chosen(inverted=True), starts=True)
-        return Prompt(PromptSource(self, encoders.usual, splitter, encoders.item_size))
+        return Prompt(PromptSource(self.prompt, encoders.usual, splitter, encoders.item_size))
 
     def extend_ids(
         self, ids: Iterable[int], text: Text | Iterable[str], *, apart: bool = False

@@ -85,7 +85,7 @@ def weights(options: argparse.Namespace, names: list[str]) -> dict[str, int]:
 
 
 def _given(pairs: list[tuple[str, Given]], option: str, names: list[str]) -> dict[str, Given]:
-    """Return what an option gives to inputs. Raises ValueError for what is none of them."""
+    """Return the values that an option gives to inputs. Raises ValueError for another name."""
     for name, value in pairs:
         if name not in names:
             name = public(name)

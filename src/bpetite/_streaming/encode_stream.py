@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bpetite._arguments import (
     Frame,
-    Specials,
     Text,
-    TextErrors,
     Trusted,
     as_bytes,
     parts_of,
@@ -25,21 +23,11 @@ if TYPE_CHECKING:
     from bpetite._engine.contract import TextEncoder
 
 
-class MakesEncodeStreams(Protocol):
-    """A Tokenizer."""
-
-    def encode_stream(
-        self, *, allowed_special: Specials, add_special_tokens: bool, errors: TextErrors
-    ) -> EncodeStream:
-        """Return a new stream."""
-
-
 class TextSource(NamedTuple):
     """The data that all streams of one tokenizer with the same options share."""
 
-    tokenizer: MakesEncodeStreams
-    options: Mapping[str, Any]
-    """The arguments of `encode_stream`, which a pickled stream keeps."""
+    make: Callable[[], EncodeStream]
+    """Makes a stream of the same tokenizer and options, for pickles."""
     encoders: Sequence[TextEncoder]
     """Of texts that begin as TEXT, SEGMENT and INSIDE say."""
     splitter: ChunkSplitter
@@ -255,7 +243,7 @@ class EncodeStream:
         # The vocabulary is pickled too, but once for all streams that are pickled together.
         source, pending = self._source, bytes(self._pending[: self._size])
         state = self._prefix_ids, pending, self._unfinished, self._ordinary, self._start
-        return _unpickled, (source.tokenizer, source.options, *state)
+        return _unpickled, (source.make, *state)
 
     def __repr__(self) -> str:
         size = len(self.pending)
@@ -302,15 +290,14 @@ def _replaced_start(begun: str | bytes, text: Text) -> tuple[bytes, str | bytes]
 
 
 def _unpickled(
-    tokenizer: MakesEncodeStreams,
-    options: Mapping[str, Any],
+    make: Callable[[], EncodeStream],
     prefix_ids: tuple[int, ...],
     pending: bytes,
     begun: str | bytes,
     ordinary: int,
     start: int,
 ) -> EncodeStream:
-    stream = tokenizer.encode_stream(**options)
+    stream = make()
     stream._keep(bytearray(pending), len(pending), ordinary, begun, 0, start)
     stream._prefix_ids = prefix_ids
     return stream

@@ -6,7 +6,7 @@ import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 from bpetite._arguments import (
     Dtype,
@@ -76,17 +76,11 @@ class PromptBlock(NamedTuple):
         return PromptBlock(self.text + other.text, tuple(trusted), self.ids + other.ids)
 
 
-class MakesPrompts(Protocol):
-    """A Tokenizer."""
-
-    def prompt(self) -> Prompt:
-        """Return a new prompt."""
-
-
 class PromptSource(NamedTuple):
     """What all prompts of one tokenizer share."""
 
-    tokenizer: MakesPrompts
+    make: Callable[[], Prompt]
+    """Makes an empty prompt of the same tokenizer, for pickles."""
     encoder: TextEncoder
     splitter: ChunkSplitter
     item_size: Callable[[Dtype | None], int]
@@ -323,7 +317,7 @@ class Prompt:
         blocks, *others = self._state
         # An array is pickled in a form that machines of either byte order read.
         plain = [(text, trusted, array("I", ids)) for text, trusted, ids in blocks]
-        return _unpickled, (self._source.tokenizer, plain, *others)
+        return _unpickled, (self._source.make, plain, *others)
 
     def __repr__(self) -> str:
         count = len(self)
@@ -447,12 +441,12 @@ def _merged(blocks: Iterable[PromptBlock]) -> list[PromptBlock]:
 
 
 def _unpickled(
-    tokenizer: MakesPrompts,
+    make: Callable[[], Prompt],
     blocks: list[tuple[str, tuple[Span, ...], array[int]]],
     count: int,
     goes_on: bool,
 ) -> Prompt:
-    prompt = tokenizer.prompt()
+    prompt = make()
     restored = tuple(PromptBlock(text, trusted, bytes(ids)) for text, trusted, ids in blocks)
     prompt._state = restored, count, goes_on
     return prompt
