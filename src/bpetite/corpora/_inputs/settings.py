@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Literal, NamedTuple, Protocol
+from collections.abc import Callable, Iterator
+from typing import Literal, NamedTuple
 
 from bpetite.corpora._found import Found
 from bpetite.corpora._inputs.source import BLOCK_BYTES, InputFile
@@ -36,20 +36,10 @@ class Span(NamedTuple):
         return f"Span(path={public(self.path)!r}, start={self.start}, end={self.end})"
 
 
-class Read(Protocol):
-    """The function `read` of each module here that reads a format."""
+Read = Callable[[InputFile, Span, ReadSettings], Iterator[Found]]
+"""Yields the documents of a span of an open file: the function `read` of each format's module.
+Raises DataError if the rest of the file is unreadable."""
 
-    def __call__(self, source: InputFile, span: Span, settings: ReadSettings, /) -> Iterator[Found]:
-        """Yield the documents of a span of an open file.
-
-        Raises DataError if the rest of the file is unreadable.
-        """
-
-
-class Spans(Protocol):
-    """The function `spans` of each module here whose files can be divided."""
-
-    def __call__(
-        self, path: str, size: int, settings: ReadSettings, part_bytes: int, /
-    ) -> list[Span]:
-        """Return the spans of a regular file without compression, of about `part_bytes` each."""
+Spans = Callable[[str, int, ReadSettings, int], list[Span]]
+"""Returns the spans of a regular file by its path, its size, the settings and the bytes of a span:
+the function `spans` of each module whose files can be divided."""
