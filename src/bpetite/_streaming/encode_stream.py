@@ -41,7 +41,7 @@ class TextSource(NamedTuple):
     """Yields the text before each literal of a trusted segment, and the literal; None at the end"""
 
     def encode(self, data: bytes, ordinary: int, start: int) -> tuple[list[int], int]:
-        """Return the ids of UTF-8; in its first `ordinary` bytes, no literal counts.
+        """Return the ids of UTF-8 in whose first `ordinary` bytes no literal counts.
 
         The second value says where the text after it begins: SEGMENT or INSIDE.
         """

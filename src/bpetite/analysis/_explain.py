@@ -1,4 +1,4 @@
-"""The merges that `encode` made in a piece, step by step."""
+"""A piece in, every merge of it out: what `encode` did, step by step."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class MergeStep:
     parts: tuple[int, int]
     """The two nodes that the merge joins: see `ExplainedPiece.roots`."""
     lost: tuple[int, int] | None
-    """The best other pair before the step, None if no other pair could be merged."""
+    """The best other pair before the step, None if there was no other pair of a merge."""
     lost_rank: int | None
     """The rank of that pair's merge."""
 
@@ -45,9 +45,9 @@ class ExplainedPiece:
     kind: Literal["merged", "whole", "special", "long"]
     """Where the ids come from; only a "merged" piece has steps.
 
-    A "merged" piece went through its merges, if it has any. A "whole" piece is a token of a
-    vocabulary that looks up whole pieces before it merges. A "special" piece is a special literal.
-    A "long" piece has more than MAX_PIECE_BYTES bytes.
+    A "merged" piece went through its merges, if it has any. A "whole" piece is a token that its
+    merges do not make; the vocabulary takes such tokens without a merge. A "special" piece is a
+    special literal. A "long" piece has more than MAX_PIECE_BYTES bytes.
     """
     ids: tuple[int, ...]
     """The ids of the piece, as `Tokenizer.encode` returns them."""
@@ -58,12 +58,12 @@ class ExplainedPiece:
     roots: tuple[int, ...]
     """The node of each id in the merge trees of a "merged" piece.
 
-    Node n is the byte n of the piece. The nodes after the last byte are the steps in order, and
+    Node n is the byte n of the piece. The nodes behind the last byte are the steps in order, and
     each has two `parts`, which are nodes too.
     """
 
     def states(self) -> Iterator[tuple[int, ...]]:
-        """Yield the ids before the first step, then the ids after each step.
+        """Yield the ids before the first step, then those after each step.
 
         >>> from bpetite.analysis import explain
         >>> tokenizer = Tokenizer.train("ab ab ab", 258)
@@ -83,8 +83,8 @@ class ExplainedPiece:
 def merge_ids(tokenizer: Tokenizer) -> list[int]:
     """Return the id that each merge makes, in the order of `Tokenizer.merges`.
 
-    In a trained vocabulary, each merge makes its own id, even if two make the same bytes. In other
-    vocabularies, several merges may make one id.
+    In a trained vocabulary, two merges may make the same bytes and different ids, which follow
+    from their ranks. In any other, several merges may make one id.
 
     >>> merge_ids(Tokenizer.train("ab ab ab", 258))
     [256, 257]
@@ -99,7 +99,7 @@ def merge_ids(tokenizer: Tokenizer) -> list[int]:
 
 
 def _ids_by_bytes(tokenizer: Tokenizer) -> dict[bytes, int]:
-    """Return the id of each token's bytes. If two tokens share them, the ordinary one counts."""
+    """Return the id of each token's bytes; a special token may share those of an ordinary one."""
     special = {*tokenizer.special_tokens.values()}
     ids = sorted(tokenizer.ids, key=lambda id: (id not in special, -id))
     return {tokenizer.token_bytes(id): id for id in ids}
@@ -118,7 +118,7 @@ def pieces_of(
     if vocabulary.stages.byte_fallback:
         raise ValueError(
             "the merges of this vocabulary cannot be explained: it has byte fallback, so they "
-            "begin with characters instead of bytes"
+            "begin with characters, and not with bytes"
         )
     special_tokens = {literal: tokenizer.special_tokens[literal] for literal in literals}
     encoder = TextEncoder(vocabulary, list, None)  # nothing is merged
@@ -128,7 +128,7 @@ def pieces_of(
 def explained(
     tokenizer: Tokenizer, pieces: Iterator[tuple[bytes, str | None]], ids: Sequence[int]
 ) -> Iterator[ExplainedPiece]:
-    """Yield the explanation of each piece; `ids` has the ids of all pieces."""
+    """Yield the explanation of each piece; `ids` are those of all pieces."""
     merging = _merging_of(tokenizer)
     start = 0
     for data, literal in pieces:
@@ -160,7 +160,7 @@ class _Merging:
         self._made_by = merge_ids(tokenizer)
         self._token = tokenizer.token_bytes
         id_of = _ids_by_bytes(tokenizer)
-        # A byte without a token is in no text.
+        # No text has a byte without a token.
         self._byte_ids = [id_of.get(bytes([byte]), -1) for byte in range(256)]
 
     def run(
@@ -176,7 +176,7 @@ class _Merging:
         byte_ids = tuple(map(self._byte_ids.__getitem__, data))
         ids: list[int | None] = [*byte_ids]  # None: a part of the token before it
         nodes = list(range(size))
-        after = list(range(1, size + 1))  # the byte after the token that begins at each byte
+        after = list(range(1, size + 1))  # the byte behind the token that begins at each byte
         before = list(range(-1, size - 1))  # where the token before it begins
         ranks: list[int] = []
         places: dict[int, list[int]] = {}
@@ -191,7 +191,7 @@ class _Merging:
             heapq.heappush(places[rank], at)
 
         def lowest() -> int | None:
-            """Return the lowest rank of a pair; the first place of its heap has such a pair."""
+            """Return the lowest rank that a pair has now; its first place is such a pair's."""
             while ranks:
                 found = places[ranks[0]]
                 pair = self._merges[ranks[0]]
@@ -242,7 +242,7 @@ class _Merging:
 
 
 _MERGING: WeakKeyDictionary[Tokenizer, _Merging] = WeakKeyDictionary()
-"""The tables of each tokenizer: to make them takes as long as to explain a page of text."""
+"""The tables of each tokenizer, which take as long to make as a page of text."""
 
 
 def _merging_of(tokenizer: Tokenizer) -> _Merging:

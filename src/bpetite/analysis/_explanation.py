@@ -88,11 +88,11 @@ def explain(
     """Return an iterator over the pieces of a text, each with the merges that made its ids.
 
     A piece begins as single bytes. Of all pairs of adjacent ids, the leftmost one of the lowest
-    rank is merged, again and again. The ids of all pieces, joined, equal `Tokenizer.encode`.
+    rank is merged, again and again. The ids of all pieces, joined, are those of `Tokenizer.encode`.
     Each piece is explained when the iterator reaches it, and its cost is O(n log n) in its bytes.
 
-    `allowed_special` is as in `Tokenizer.encode`. If the vocabulary normalizes text to NFC, the
-    pieces are of the normalized text.
+    `allowed_special` is that of `Tokenizer.encode`. The pieces of a vocabulary with NFC are those
+    of the normalized text.
 
     >>> tokenizer = Tokenizer.train("the hen then met the ten men", 262)
     >>> for piece in explain(tokenizer, "then the"):
