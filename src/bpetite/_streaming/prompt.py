@@ -37,7 +37,7 @@ Span = tuple[int, int]
 
 _ALL: tuple[Span, ...] = ((-1, _ON),)  # the trusted spans of a block that is inside one
 
-_State = tuple[tuple["PromptBlock", ...], int, bool]
+_State = tuple[tuple["Block", ...], int, bool]
 """The blocks, the number of their ids, and whether a text would continue the last trusted span."""
 
 
@@ -57,8 +57,8 @@ class Change(NamedTuple):
     """The ids from there to the end, as uint32. All ids are `old[:first_changed]`, then these."""
 
 
-class PromptBlock(NamedTuple):
-    """The text between two safe splits, and its ids, which do not depend on the text around it."""
+class Block(NamedTuple):
+    """A part of the text between two safe splits, so that its ids are those of its text alone."""
 
     text: str
     trusted: tuple[Span, ...]
@@ -66,14 +66,14 @@ class PromptBlock(NamedTuple):
     that goes on after it ends at `_ON`."""
     ids: bytes
 
-    def joined(self, other: PromptBlock) -> PromptBlock:
+    def joined(self, other: Block) -> Block:
         """Return this block and the next one as one."""
         size = len(self.text)
         trusted = [*self.trusted]
         for start, end in other.trusted:
             first = trusted.pop()[0] if start < 0 and trusted else size + start
             trusted.append((first, min(size + end, _ON)))
-        return PromptBlock(self.text + other.text, tuple(trusted), self.ids + other.ids)
+        return Block(self.text + other.text, tuple(trusted), self.ids + other.ids)
 
 
 class PromptSource(NamedTuple):
@@ -98,9 +98,9 @@ class Prompt:
     and the last word, and copies a reference for each 8,192 characters. `copy` takes the same short
     time for any text, since copies share their text.
 
-    This needs safe splits: places where a token ends in any case. If the pattern can only be
-    followed by `regex`, or if the vocabulary normalizes in another way than to form C, there are
-    none, and every call encodes the whole text again.
+    This needs safe splits: places where a token ends in any case. A pattern that only `regex` can
+    follow has none, nor has a vocabulary that normalizes in other ways than to form C. There, every
+    call encodes the whole text again. Between two safe splits, the text is encoded as a whole.
 
     If a call raises an error, the prompt stays as it was. A prompt belongs to one thread at a time;
     other threads may use its copies.
@@ -152,7 +152,7 @@ class Prompt:
             if new[begin:end] != block.text or trust.within(begin, end) != block.trusted:
                 break
             last, end = last - 1, begin
-        # Changed text may remove a safe split at its sides.
+        # Text that changed may join what was apart.
         while 0 < start < len(new) and not is_split(new, start):
             first -= 1
             start -= len(blocks[first].text)
@@ -183,7 +183,7 @@ class Prompt:
         if not added:
             return Change(count, as_array([], _ID_BYTES))
         first = len(blocks)
-        region = PromptBlock("", (), b"")
+        region = Block("", (), b"")
         while first:
             first -= 1
             region = blocks[first].joined(region)
@@ -202,7 +202,7 @@ class Prompt:
         parts = self._encoded(new, trust, 0, len(new), True, segments, added)
         return self._replace(state, first, len(blocks), parts, segments is None)
 
-    def _before(self, blocks: Sequence[PromptBlock], at: int) -> str:
+    def _before(self, blocks: Sequence[Block], at: int) -> str:
         """Return the end of the text before a block, in which a literal may begin."""
         texts: list[str] = []
         size = self._source.splitter.max_literal_length + 1
@@ -221,7 +221,7 @@ class Prompt:
         is_last: bool,
         segments: list[str] | None,
         given: str,
-    ) -> list[PromptBlock]:
+    ) -> list[Block]:
         """Return the blocks of `text[start:end]`, from a safe split to a safe split.
 
         If it `is_last`, its last block is short, for text to come. Errors are those of the given
@@ -237,7 +237,7 @@ class Prompt:
                     ids = encoder.encode_array(part, False, _ID_BYTES, 1)
                 else:
                     ids, _ = encoder.encode_parts(parts, _ID_BYTES)
-                blocks.append(PromptBlock(part, trusted, bytes(ids)))
+                blocks.append(Block(part, trusted, bytes(ids)))
         except UnicodeEncodeError as error:
             if segments is None:
                 raise_in_whole(given, error)
@@ -246,7 +246,7 @@ class Prompt:
         return blocks
 
     def _replace(
-        self, state: _State, first: int, last: int, parts: list[PromptBlock], goes_on: bool
+        self, state: _State, first: int, last: int, parts: list[Block], goes_on: bool
     ) -> Change:
         blocks, count, _ = state
         rest = blocks[last:]
@@ -332,7 +332,7 @@ class _Trust:
         self._near = 0, 0  # the last span found: the next block is often inside it too
 
     def within(self, start: int, end: int) -> tuple[Span, ...]:
-        """Return the trusted spans from `start` to `end`, as a `PromptBlock` has them."""
+        """Return the trusted spans from `start` to `end`, as a `Block` has them."""
         first, last = self._near
         if first < start and end < last:
             return _ALL
@@ -402,7 +402,7 @@ def _segments(text: str, trusted: tuple[Span, ...]) -> Iterator[str]:
         yield text[at:]
 
 
-def _ids_of(blocks: Iterable[PromptBlock]) -> bytes:
+def _ids_of(blocks: Iterable[Block]) -> bytes:
     return b"".join([block.ids for block in blocks])
 
 
@@ -420,7 +420,7 @@ def _common_ids(one: bytes, two: bytes) -> int:
     return low * _ID_BYTES
 
 
-def _fit(one: PromptBlock, other: PromptBlock) -> bool:
+def _fit(one: Block, other: Block) -> bool:
     """Return whether two neighbours become one block.
 
     A long block is not copied to add a short one, so copies of a prompt share it. The sizes of
@@ -430,8 +430,8 @@ def _fit(one: PromptBlock, other: PromptBlock) -> bool:
     return sum(sizes) <= _BLOCK_CHARACTERS and sizes[0] <= 2 * sizes[1]
 
 
-def _merged(blocks: Iterable[PromptBlock]) -> list[PromptBlock]:
-    merged: list[PromptBlock] = []
+def _merged(blocks: Iterable[Block]) -> list[Block]:
+    merged: list[Block] = []
     for block in blocks:
         if merged and _fit(merged[-1], block):
             merged[-1] = merged[-1].joined(block)
@@ -447,6 +447,6 @@ def _unpickled(
     goes_on: bool,
 ) -> Prompt:
     prompt = make()
-    restored = tuple(PromptBlock(text, trusted, bytes(ids)) for text, trusted, ids in blocks)
+    restored = tuple(Block(text, trusted, bytes(ids)) for text, trusted, ids in blocks)
     prompt._state = restored, count, goes_on
     return prompt
