@@ -150,7 +150,7 @@ def _chunks(column: Any) -> tuple[Any, bool]:
 
 
 def _joined(arrays: Iterator[Any], type: Any, is_array: bool) -> Any:
-    """Return arrays as one column. Only if it `is_array`, they are copied."""
+    """Return arrays as one column: an Array, for which several are copied, or a ChunkedArray."""
     parts = list(arrays)
     if is_array and len(parts) == 1:
         return parts[0]

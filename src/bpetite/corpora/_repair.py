@@ -50,11 +50,11 @@ def repair(
     """Remove from a folder of token files what must be written again.
 
     After it, the same `tokenize` completes the folder. The problems are found as in `verify`, which
-    has the same arguments. If a part has a problem, its receipt, the files that the receipt names
-    and the manifest are removed. If the format is one file for all parts, all parts are removed. A
-    damaged plan is made again from the manifest; if both are lost, all parts are removed.
+    has the same arguments. If a part has a problem, the manifest, the receipt of the part and its
+    files are removed. If the format is one file for all parts, all parts are removed. A damaged
+    plan is made again from the manifest; if both are lost, all parts are removed.
 
-    Other files stay, even if a receipt names them.
+    Files with names of other kinds stay, even if a receipt names them.
 
     Raises ValueError if the folder has neither a plan nor a manifest of bpetite, or if another
     version wrote it, NotADirectoryError, and OSError from the system.
