@@ -210,7 +210,6 @@ ERRORS = ("strict", "replace", "ignore", "backslashreplace")
 
 
 def check_errors(errors: object) -> None:
-    """Raise TypeError or ValueError unless `errors` is one of ERRORS."""
     if not isinstance(errors, str):
         raise TypeError(f"errors must be a str, got {type(errors).__name__}")
     if errors not in ERRORS:
@@ -468,7 +467,6 @@ def check_overlap(overlap: object, max_tokens: int) -> int:
 
 
 def check_vocab_size(vocab_size: object) -> int:
-    """Return a valid number of bytes and merges."""
     size = _integer(vocab_size, "vocab_size must be an integer")
     if size < BYTE_COUNT:
         raise ValueError(

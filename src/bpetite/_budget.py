@@ -123,7 +123,6 @@ class TextCutter:
         self._dropped = dropped
 
     def fits(self, text: str, budget: int) -> bool:
-        """Return whether a text has at most `budget` ids."""
         with positions_in(text):
             search = _SplitSearch(self._splitter, text)
             return self.prefix_cut(text, 0, budget, search).fits == len(text)

@@ -44,12 +44,10 @@ NO_TOTALS = Totals(0, 0, 0, 0)
 
 
 def sum_totals(totals: Totals, more: Totals) -> Totals:
-    """Return the totals of two sets of records."""
     return Totals(*map(add, totals, more))
 
 
 def write_records(counts: Mapping[str, int]) -> bytes:
-    """Return the records of piece counts."""
     records = bytearray()
     for piece in sorted(counts):  # the order of code points is the order of bytes in UTF-8
         data = piece.encode("utf-8")
@@ -66,7 +64,6 @@ def read_records(records: bytes) -> Iterator[tuple[str, int]]:
 
 
 def counts_of(records: bytes) -> Counter[str]:
-    """Return the counts of records that are valid."""
     return Counter(dict(read_records(records)))
 
 
@@ -191,7 +188,6 @@ def _number(data: bytes, start: int) -> tuple[int, int]:
 
 
 def number_bytes(value: int) -> bytes:
-    """Return a number in LEB128."""
     data = bytearray()
     while value >= 0x80:
         data.append(value & 0x7F | 0x80)

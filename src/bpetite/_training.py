@@ -27,8 +27,6 @@ _MAX_COUNT = 2**63
 
 
 class Texts(NamedTuple):
-    """The texts that training reads."""
-
     texts: list[DocumentCorpus | PieceCounts]
     developments: dict[str, DocumentCorpus | PieceCounts]
     """The development text of each language; empty if there is one text."""

@@ -467,12 +467,10 @@ class Vocabulary:
 
     @lazy_property
     def merges(self) -> tuple[Pair, ...]:
-        """The merges in rank order."""
         return self._merges if self.native is None else self.native.merges()
 
     @lazy_property
     def merge_ids(self) -> tuple[int, ...]:
-        """The id that each merge makes."""
         if self.native is not None:
             return self.native.merge_ids()
         return self._merge_ids or tuple(range(BYTE_COUNT, BYTE_COUNT + len(self.merges)))
@@ -503,12 +501,10 @@ class Vocabulary:
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """All patterns in turn."""
         return (self.pattern, *self.more_patterns)
 
     @property
     def normalizers(self) -> tuple[tuple[str, ...], ...]:
-        """All normalizers in turn, as `Stages` has them."""
         return ((self.normalizer,),) if self.normalizer else self.stages.normalizers
 
     @lazy_property

@@ -50,7 +50,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write the text, the ids and the counts, or all of it as JSON."""
     from bpetite.chat import ChatTemplate  # which needs Jinja
 
     messages, arguments = _conversation(options.file)

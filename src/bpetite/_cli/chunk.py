@@ -43,7 +43,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write a line for each chunk."""
     if options.overlap >= options.max_tokens:
         options.parser.error("--overlap must be below --max-tokens")
     tokenizer = common.load(options)

@@ -268,7 +268,6 @@ def text_argument(argument: str | list[str]) -> str:
 
 
 def literal_argument(argument: str | None) -> str | None:
-    """Return the special literal of an option, if the option was given."""
     return None if argument is None else text_argument(argument)
 
 
@@ -308,7 +307,6 @@ def shown(name: str) -> str:
 
 
 def read(name: str) -> bytes:
-    """Return all bytes of a file or of standard input."""
     if name != STANDARD_INPUT:
         return Path(name).read_bytes()
     # Python handles Ctrl-C between two calls; a single read() would block until the end.

@@ -66,7 +66,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write the figures of each text, and of all together."""
     names, texts = [*options.models], [*options.others]
     while texts and is_model(texts[0]):
         names.append(texts.pop(0))

@@ -41,7 +41,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write a line for each input, and the total if there are several."""
     tokenizer = common.load(options)
     counts: list[_Count] = []
     try:

@@ -41,7 +41,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write the counts, and a report in JSON."""
     names = options.files or [common.STANDARD_INPUT]
     outputs = _outputs(options)
     for output in outputs:

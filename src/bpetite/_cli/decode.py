@@ -57,7 +57,6 @@ def add_decoding(parser: argparse.ArgumentParser, default_errors: str) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write the text of all ids."""
     if options.output is not None:
         common.check_output(options.output, options.force)
     tokenizer = common.load(options)

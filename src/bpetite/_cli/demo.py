@@ -38,7 +38,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Show each step, and save the vocabulary."""
     check_output(options.output, replace=True)
     documents = list(_documents())
     size = sum(len(document.encode("utf-8")) for document in documents)

@@ -47,7 +47,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write the ids of each document."""
     if options.output is not None:
         common.check_output(options.output, options.force)
     elif options.format == "npy":

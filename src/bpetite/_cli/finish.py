@@ -23,6 +23,5 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write the manifest, then a summary in JSON."""
     started = time.monotonic()
     write_summary(options.folder, finish(options.folder), started)

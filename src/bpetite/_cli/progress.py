@@ -119,7 +119,6 @@ class TokenizeBar:
         self._next_line = self._start + _TOKENIZE_LINE_INTERVAL
 
     def show(self, progress: TokenizeProgress) -> None:
-        """Show the progress."""
         if not self._shows:
             return
         now = time.monotonic()
@@ -162,7 +161,6 @@ class ByteBar:
         self._start = time.time()
 
     def advance(self, size: int) -> None:
-        """Show that more bytes are read."""
         self._done += size
         if not self._shows or time.time() - self._start < _BAR_DELAY:
             return
@@ -193,7 +191,6 @@ class Watched:
         return self._corpus.batches()
 
     def segments(self) -> Iterator[tuple[Batch, bool]]:
-        """Yield the segments of the corpus."""
         done = 0
         for segment in self._corpus.segments():
             stored = self._corpus.report.stored_bytes

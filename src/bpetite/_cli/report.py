@@ -72,7 +72,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write the tables or the JSON, and the page."""
     # No other verb needs this package.
     from bpetite.analysis import page, report
     from bpetite.analysis._page import MAX_VOCABULARIES

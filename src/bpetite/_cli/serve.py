@@ -50,7 +50,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Serve the page until a signal ends the process."""
     try:
         # No other verb needs these packages.
         from bpetite._web.app import Model, application, is_loopback

@@ -26,7 +26,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write each character as soon as it is complete."""
     stream = common.load(options).decode_stream(
         errors=options.errors, skip_special_tokens=options.skip_special_tokens
     )

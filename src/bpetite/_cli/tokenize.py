@@ -97,7 +97,6 @@ def _amount(text: str) -> float | int:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write the folder, or a share of its parts, then a summary in JSON."""
     corpus = common.corpus(options, options.files)
     started = time.monotonic()
     with TokenizeBar(options.quiet) as bar, common.reading(corpus, options):

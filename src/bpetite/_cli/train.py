@@ -148,7 +148,6 @@ def _rules(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Train, save the vocabulary, and write a report in JSON."""
     names = options.files + options.input or [common.STANDARD_INPUT]
     common.check_output(options.output, options.force)
     started = time.monotonic()

@@ -80,7 +80,6 @@ class ForeignTokens:
 
     @lazy_property
     def tokens(self) -> TokenTable:
-        """Every id with its bytes."""
         table = TokenTable(self.bytes_of)
         for id in self.byte_ids:
             if id < len(table.text_of):
@@ -99,7 +98,6 @@ class ForeignTokens:
         return table
 
     def decoder(self, table: TokenTable, errors: str) -> ByteDecoder:
-        """Return the byte decoder of one of the tables."""
         skipped = frozenset() if table is self.tokens else self.skipped_ids
         utf8 = Utf8Decoder(table, errors)
         # Only "replace" applies to whole runs; the other values of `errors` are for single bytes.

@@ -119,17 +119,14 @@ class Mode:
 
     @property
     def pending(self) -> bytes:
-        """The bytes that are pending."""
         pending: bytes = self._automaton.decoder.to_parts(self._state.pending)[0]
         return pending
 
     @property
     def withheld(self) -> str:
-        """The text that is withheld."""
         return ""
 
     def copy(self) -> Self:
-        """Return a mode at the same position."""
         kind = type(self)
         other = kind.__new__(kind)
         other.become(self)

@@ -89,7 +89,6 @@ class PlainAutomaton:
         return transition
 
     def clear(self) -> None:
-        """Clear all transitions."""
         states = [*self._state_of.values(), *self._initial_state_of.values()]
         if len(self._state_of) > tables.MAX_TRANSITIONS:  # only runs have that many states
             self._state_of = {b"": self._nothing_pending}

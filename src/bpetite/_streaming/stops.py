@@ -46,8 +46,6 @@ class Node:
 
 
 class Scan(NamedTuple):
-    """The result of a scan."""
-
     pieces: tuple[str, ...]  # tags, and the text that is part of no match
     node: Node  # its text is withheld
     stop: str | None = None

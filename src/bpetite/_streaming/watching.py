@@ -35,7 +35,6 @@ class WatchState:
 
     @property
     def text(self) -> str:
-        """The text that was not returned yet."""
         return self.released + self.node.text
 
 
@@ -121,7 +120,6 @@ class WatchAutomaton:
         return scan, self._state(pending, scan.node)
 
     def clear(self) -> None:
-        """Clear all states and transitions."""
         states = [self._root, *self._state_of.values()]
         self._state_of.clear()
         for state in states:
@@ -260,7 +258,6 @@ class Watching(Mode):
 
     @property
     def ids_read(self) -> int:
-        """The number of ids so far."""
         return self._due - self._until_due
 
     def advance(self, id: int) -> tuple[str, ...]:

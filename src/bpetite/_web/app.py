@@ -81,8 +81,6 @@ _MEDIA_TYPES = {
 
 @dataclass(frozen=True)
 class Model:
-    """A tokenizer and its name on the page."""
-
     name: str
     tokenizer: Tokenizer
 

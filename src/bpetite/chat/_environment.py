@@ -267,7 +267,6 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
         return packed(result) if isinstance(result, (list, tuple)) else result
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
-        """Call a function, method or macro."""
         WORK.get().turn()
         if isinstance(__obj, Macro):
             weight((*args, *kwargs.values()))  # a macro gets them in a tuple

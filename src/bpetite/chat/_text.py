@@ -33,7 +33,6 @@ _AnyText = TypeVar("_AnyText", bound="Text")
 
 
 def of_message(number: int) -> int:
-    """Return the origin of a message's text."""
     return number << 1
 
 
@@ -290,7 +289,6 @@ class Text(str):
             start = end
 
     def has(self, origin: int) -> bool:
-        """Return whether a character has this origin."""
         return origin in self._origins
 
     def changed(self, change: Callable[[int], int]) -> Text:

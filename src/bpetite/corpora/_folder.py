@@ -362,7 +362,6 @@ class Folder:
             ) from None
 
     def found(self, name: str, kind: type[Document]) -> Document | None:
-        """Return a document, None if it is missing."""
         try:
             return self.read(name, kind)
         except FileNotFoundError:

@@ -155,7 +155,6 @@ class PartWork:
         return self.folder.put_in_place(self._files, self._new)
 
     def discard(self) -> None:
-        """Remove the files that are not in place."""
         self._files.discard()
 
 

@@ -472,13 +472,11 @@ def on_disk(folder: Path, names: Iterable[str]) -> Iterator[Path]:
 
 
 def remove_file(path: Path) -> None:
-    """Remove a file, if it is there."""
     with _errors_of(path) if is_remote(path) else nullcontext(), suppress(FileNotFoundError):
         path.unlink()
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder with all its files, if it is there."""
     if not is_remote(folder):
         shutil.rmtree(folder, ignore_errors=True)
         return

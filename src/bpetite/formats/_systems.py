@@ -88,7 +88,6 @@ def repeated(action: Callable[P, R], *arguments: P.args, **options: P.kwargs) ->
 
 
 def sync(descriptor: int) -> None:
-    """Write an open file to disk."""
     if sys.platform == "darwin":
         # fsync would leave the bytes in the cache of the disk, which is all some file systems do.
         with contextlib.suppress(OSError):

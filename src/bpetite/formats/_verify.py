@@ -12,8 +12,6 @@ _MAX_PROBED_LITERALS = 100
 
 
 class Encodes(Protocol):
-    """What a comparison needs of a `Tokenizer`."""
-
     @property
     def special_tokens(self) -> Mapping[str, int]: ...
     def encode(self, text: str) -> list[int]: ...

@@ -24,8 +24,6 @@ _SIZES = {_TRUE: 0, _FALSE: 0, _BYTE: 1, _DOUBLE: 8}
 
 
 class ColumnChunk(NamedTuple):
-    """A column in a row group."""
-
     encodings: list[int]
     values: int
     size: int  # uncompressed
