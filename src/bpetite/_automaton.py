@@ -1,21 +1,21 @@
 r"""The automaton of a pattern: where pieces always end, and which patterns are equal.
 
-The automaton reads classes of characters: those of one class are in the same sets of the pattern.
-A state is all ways that a backtracking matcher would go on, the preferred first. Each step sees the
-class of the next character, and so decides a look at it, and whether a match ends before it. Ways
-behind one that matches are dropped, so the last end on the way is the end of the match. Rust has
-the same automaton: `split/automaton/matcher.rs`.
+The automaton reads classes of characters: all characters of a class are in the same sets of the
+pattern. A state is the list of all ways in which a backtracking matcher could continue, the
+preferred one first. Each step sees the class of the next character, so it can decide a look-ahead,
+and whether a match ends before the character. Ways after one that matches are dropped, so the last
+end on the way is the end of the match. Rust has the same automaton: `split/automaton/matcher.rs`.
 
 # Safe splits
 
 Between a character of class A and one of class B, a text may be split before the pattern runs, if
 
-1. no state behind A goes on with B: no match crosses the place, not even one that would fail later;
+1. no state after A continues with B: no match crosses the place, even one that would fail later;
 2. each of these states ends a match before B exactly if it does at the end of the text;
 3. a match always begins with A or with B, if no match before has A: no gap between matches crosses.
 
 By 1 and 3, a piece ends there. By 2, matches of the first side alone end where they do in the text.
-A pattern looks at no character before its match, so the second side has the pieces of the text too.
+A pattern never looks at characters before its match, so the second side alone has the same pieces.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _MAX_KINDS = 90
 
 class _Way(NamedTuple):
     next: int
-    """The state behind the character, or _DEAD."""
+    """The state after the character, or _DEAD."""
     accepts: bool
     """Whether a match ends before the character, if the way leads to no later end."""
 
@@ -70,7 +70,7 @@ class Automaton:
         places = _Places()
         states: list[tuple[int, ...]] = [(places.add(tree, _Places.MATCH),)]
         number_of: dict[tuple[int, ...], int] = {states[0]: _START}
-        # By state and class, and behind the last class for the end of the text.
+        # By state and class; after the last class comes the end of the text.
         self._ways: list[list[_Way]] = []
         while len(self._ways) < len(states):
             row = []
@@ -112,7 +112,7 @@ class Automaton:
         """Return where a text may be split before the pattern runs.
 
         If a normalizer runs before the pattern, it may join a character to the one before, and so
-        change the class of either. It leaves white space and ASCII behind a newline.
+        change the class of either. White space, and ASCII after a newline, stay unchanged.
         """
         count = len(self._classes)
         behind = []
@@ -347,7 +347,7 @@ class _Places:
         return len(self._places) - 1
 
     def after(self, state: tuple[int, ...], is_in: frozenset[int]) -> tuple[tuple[int, ...], bool]:
-        """Return the places behind a character in some sets, and whether a match ends before it.
+        """Return the places after a character in some sets, and whether a match ends before it.
 
         The end of the text is in no set.
         """

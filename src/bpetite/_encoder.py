@@ -14,7 +14,7 @@ _MAX_CACHED_CHARACTERS = 128
 # The cache is cleared at this many units: 200,000 words of two ids (some 40 MB), or fewer of more
 # ids. Words repeat so often that the frequent ones soon are in the cache again.
 _MAX_CACHE_UNITS = 2_000_000
-_UNITS_PER_PIECE = 8  # beside one unit for each id
+_UNITS_PER_PIECE = 8  # in addition to one unit for each id
 
 # Shorter pieces are merged in place: each merge searches the whole piece. Longer pieces take a
 # heap, which costs more for each merge but is never quadratic.
@@ -206,7 +206,7 @@ def _merge_with_heap(
     skipped, if another merge has taken a part of its pair.
     """
     size = len(ids)
-    after = list(range(1, size + 1))  # after[i]: the position of the token behind the one at i
+    after = list(range(1, size + 1))  # after[i]: the position of the token after the one at i
     before = list(range(-1, size - 1))
     # An entry is rank * size + position: one int, which compares faster than a pair.
     heap = [
@@ -226,8 +226,8 @@ def _merge_with_heap(
         after[i] = k = after[j]
         if k < size:
             before[k] = i
-            if (rank_behind := rank_of.get((ids[i], ids[k]))) is not None:
-                heapq.heappush(heap, rank_behind * size + i)
+            if (rank_after := rank_of.get((ids[i], ids[k]))) is not None:
+                heapq.heappush(heap, rank_after * size + i)
         if (h := before[i]) >= 0 and (rank_before := rank_of.get((ids[h], ids[i]))) is not None:
             heapq.heappush(heap, rank_before * size + h)
     return [id for id in ids if id != merged_away]
