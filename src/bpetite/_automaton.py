@@ -10,7 +10,7 @@ end on the way is the end of the match. Rust has the same automaton: `split/auto
 
 Between a character of class A and one of class B, a text may be split before the pattern runs, if
 
-1. no state after A continues with B: no match crosses the place, even one that would fail later;
+1. no state after A continues with B: no match crosses the place, not even one that fails later;
 2. each of these states ends a match before B exactly if it does at the end of the text;
 3. a match always begins with A or with B, if no match before has A: no gap between matches crosses.
 
