@@ -61,7 +61,7 @@ def test_messages_of_a_trusted_role_may_have_special_tokens() -> None:
     assert value["ids"] == tokenizer().encode(PROMPT)
 
 
-def test_terminal_shows_messages_in_colours_unless_no_color_is_set() -> None:
+def test_terminal_shows_colours_unless_no_color_is_set() -> None:
     from bpetite._cli import chat
     from bpetite.chat import ChatTemplate
 
