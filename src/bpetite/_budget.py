@@ -619,7 +619,7 @@ def _near(count: Callable[[int, int], int], length: int, budget: int) -> int:
 
 
 def _anchor(count: Callable[[int, int], int], low: int) -> int:
-    """Return an offset before `low` where the ids of both sides add up, 0 if none is near.
+    """Return an offset before `low` where the ids of both sides add up, 0 without a near one.
 
     To try a later cut then costs only the few characters from there.
     """

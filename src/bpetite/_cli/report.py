@@ -41,7 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "others",
         metavar="TEXT",
         nargs="*",
-        help="more models, then texts; the first file that is not a model is the first text. "
+        help="more models, then texts (the first file that is not a model is the first text): "
         + common.FILES_HELP,
     )
     parser.add_argument(
