@@ -119,8 +119,8 @@ class DecodeStream:
 
     def _leave(self, mode: Plain, successor: Watching) -> Watching:
         step, retired = successor.step, mode._automaton.retired
-        # The retired state knows no text, so the old mode passes its steps on to its successor. These
-        # fields are set without a call in between, since an interrupt could come at a call.
+        # The retired state knows no text, so the old mode passes its steps on to its successor.
+        # Both are set without a call in between, since an interrupt could come at a call.
         mode._state, mode._successor = retired, successor
         self._mode, self.step = successor, step
         return successor
