@@ -293,12 +293,6 @@ def test_both_sides_of_a_safe_split_have_the_pieces_of_the_whole(pattern: str, t
         assert pieces(pattern, head) + pieces(pattern, tail) == whole
 
 
-@pytest.mark.parametrize("name", ["gpt2", "cl100k", "o200k", "qwen2", "qwen3.5", "tekken"])
-def test_words_and_numbers_are_split_safely(name: str) -> None:
-    splits = automaton(SERVED[name]).safe_splits("some words\nand 12 more, a1b")
-    assert len(splits) >= 4
-
-
 # Refusals
 
 
@@ -349,12 +343,6 @@ def test_too_many_patterns_in_turn_are_split_by_regex() -> None:
     tokenizer = Tokenizer(Vocabulary((), {}, patterns[0], more_patterns=patterns[1:]))
     assert pipeline_of(tokenizer).regex_reason == "it has more than 16 patterns in turn"
     assert tokenizer.encode("aab") == [97, 97, 98]
-
-
-def test_a_refused_pattern_is_split_by_regex() -> None:
-    pattern = r"\w+|\W"
-    tokenizer = Tokenizer.train("ab ab ab", 258, pattern=pattern)
-    assert tokenizer.encode("ab ab") == [256, 32, 256]
 
 
 # Time

@@ -16,37 +16,25 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from support import DATA, reference
+from support import DATA, reference, split_cases
 from support.engines import quick_once
 from support.examples import few_examples, slow_except
+from support.split_cases import CHARACTERS, LITERALS
 from support.times import best_time
 
 import bpetite
 from bpetite import PATTERNS, Chunk, Tokenizer
-from bpetite._vocabulary import Stages, Vocabulary
+from bpetite._vocabulary import Stages
 from conftest import TEXTS
-
-CHARACTERS = [
-    *" \n\t\xa0'’.-<|>aSsé你1½🙂",
-    *("\u0301", "e\u0301", "\u0344", "\U000105c9", "\r\n", "'s", "<|a b|>", "<|a", "aaa", "bcd"),
-]
-LITERALS = ("<|a b|>", "<|a", "aa", "🙂")
 
 texts = st.lists(st.sampled_from(CHARACTERS), max_size=24).map("".join)
 budgets = st.integers(0, 12)
 
 
-@cache
 def tokenizer_of(pattern: str, with_literals: bool = False, normalizer: Any = None) -> Tokenizer:
-    """Return a tokenizer whose tokens are as long as the pattern allows."""
-    text = " ".join(map("".join, itertools.pairwise(CHARACTERS))) * 3
-    trained = Tokenizer.train(text, 400, pattern=pattern)
-    merges = trained.merges
-    literals = LITERALS if with_literals else ()
-    special_tokens = {literal: 256 + len(merges) + i for i, literal in enumerate(literals)}
-    return Tokenizer(Vocabulary(merges, special_tokens, trained.patterns[0], normalizer=normalizer))
+    return split_cases.tokenizer_of(pattern, LITERALS if with_literals else (), normalizer)
 
 
 @cache
@@ -78,20 +66,20 @@ def longest_suffix(tokenizer: Tokenizer, text: str, budget: int) -> str:
     return next(suffix for suffix in suffixes if len(tokenizer.encode(suffix)) <= budget)
 
 
-@given(tokenizers, texts, budgets)
-def test_fits_is_counting(tokenizer: Tokenizer, text: str, budget: int) -> None:
+def check_budget(tokenizer: Tokenizer, text: str, budget: int) -> None:
+    """Check `fits`, and both ends that `truncate` keeps."""
     assert tokenizer.fits(text, budget) == (tokenizer.count(text) <= budget)
-
-
-@given(tokenizers, texts, budgets)
-def test_truncate_keeps_the_longest_start(tokenizer: Tokenizer, text: str, budget: int) -> None:
     assert tokenizer.truncate(text, budget) == longest_prefix(tokenizer, text, budget)
-
-
-@given(tokenizers, texts, budgets)
-def test_truncate_keeps_the_longest_end(tokenizer: Tokenizer, text: str, budget: int) -> None:
     expected = longest_suffix(tokenizer, text, budget)
     assert tokenizer.truncate(text, budget, keep="end") == expected
+
+
+@settings(max_examples=2 * settings().max_examples)
+@given(tokenizers, texts, budgets)
+def test_truncate_keeps_the_longest_start_or_end(
+    tokenizer: Tokenizer, text: str, budget: int
+) -> None:
+    check_budget(tokenizer, text, budget)
 
 
 @quick_once
@@ -104,12 +92,9 @@ def test_a_normal_form_beyond_the_budget_changes_nothing(
 ) -> None:
     tokenizer = tokenizer_of("gpt2", with_literals=True, normalizer="NFC")
     unit = unicodedata.normalize("NFC", unit)
-    text = unit * (700 // len(unit))
-    before, behind = other + text, text + other
-    assert tokenizer.fits(behind, budget) == (tokenizer.count(behind) <= budget)
-    assert tokenizer.truncate(behind, budget) == longest_prefix(tokenizer, behind, budget)
-    expected = longest_suffix(tokenizer, before, budget)
-    assert tokenizer.truncate(before, budget, keep="end") == expected
+    text = unit * (250 // len(unit))
+    check_budget(tokenizer, text + other, budget)
+    check_budget(tokenizer, other + text, budget)
 
 
 @few_examples
@@ -122,26 +107,7 @@ def test_a_normal_form_beyond_the_budget_changes_nothing(
 def test_budgets_of_text_that_becomes_longer(marks: int, parts: list[str], budget: int) -> None:
     trained = Tokenizer.train("ab", 257, special_tokens=())
     tokenizer = Tokenizer(replace(trained._vocabulary, normalizer="NFC"))
-    text = "\u0958" * marks + "".join(parts)
-    assert tokenizer.fits(text, budget) == (tokenizer.count(text) <= budget)
-    assert tokenizer.truncate(text, budget) == longest_prefix(tokenizer, text, budget)
-    expected = longest_suffix(tokenizer, text, budget)
-    assert tokenizer.truncate(text, budget, keep="end") == expected
-
-
-@quick_once
-@pytest.mark.parametrize("text_case", TEXTS)
-@pytest.mark.parametrize("pattern", slow_except(["gpt2", "o200k"], "o200k"))
-def test_every_budget_of_every_kind_of_text(text_case: str, pattern: str) -> None:
-    text = TEXTS[text_case][:400]
-    tokenizer = tokenizer_of(pattern, with_literals=True)
-    counts = [tokenizer.count(text[:end]) for end in range(len(text) + 1)]
-    from_end = [tokenizer.count(text[start:]) for start in range(len(text) + 1)]
-    for budget in range(0, counts[-1] + 1, 1 + counts[-1] // 15):
-        end = max(end for end, count in enumerate(counts) if count <= budget)
-        start = min(start for start, count in enumerate(from_end) if count <= budget)
-        assert tokenizer.truncate(text, budget) == text[:end]
-        assert tokenizer.truncate(text, budget, keep="end") == text[start:]
+    check_budget(tokenizer, "\u0958" * marks + "".join(parts), budget)
 
 
 @few_examples
@@ -158,9 +124,7 @@ def test_a_long_stretch_is_cut_as_a_short_one(
         mock.patch("bpetite._budget._MAX_TRIED_CUTS", 48),
         mock.patch("bpetite._budget._ANCHOR_DISTANCE", 16),
     ):
-        assert tokenizer.truncate(text, budget) == longest_prefix(tokenizer, text, budget)
-        expected = longest_suffix(tokenizer, text, budget)
-        assert tokenizer.truncate(text, budget, keep="end") == expected
+        check_budget(tokenizer, text, budget)
 
 
 @quick_once
@@ -236,7 +200,7 @@ def test_a_word_that_fits_alone_is_one_chunk() -> None:
 
 
 def test_chunks_are_those_of_any_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = TEXTS["english"][:30_000] if "english" in TEXTS else "It is sunny today. " * 2000
+    text = TEXTS["english"] * 30
     tokenizer = tokenizer_of("gpt2")
     expected = list(tokenizer.chunks(text, 30, overlap=7))
     for size in (1, 100, 1000):
@@ -309,16 +273,6 @@ def test_chunks_end_at_the_last_line_within_the_budget(
 ) -> None:
     check_ends(tokenizer, text, budget, 0, at)
     check_ends(tokenizer, text, budget, overlap, at)
-
-
-@quick_once
-@pytest.mark.parametrize("at", KINDS)
-@pytest.mark.parametrize("text_case", TEXTS)
-def test_chunks_of_lines_of_every_kind_of_text(text_case: str, at: str) -> None:
-    text = TEXTS[text_case][:2000]
-    for budget in (12, 50):
-        check_ends(tokenizer_of("gpt2", with_literals=True), text, budget, 0, at)
-        check_ends(tokenizer_of("o200k"), text, budget, budget // 4, at)
 
 
 def test_chunks_prefer_paragraphs_to_lines_and_lines_to_words() -> None:
@@ -457,7 +411,10 @@ NORMALIZERS = {
 
 @quick_once
 @pytest.mark.parametrize("normalizer", NORMALIZERS)
-@pytest.mark.parametrize("unit", ["It is sunny. ", "a", "你", "the hen e\u0301 ", "e\u0301"])
+@pytest.mark.parametrize(
+    "unit",
+    slow_except(["It is sunny. ", "a", "你", "the hen e\u0301 ", "e\u0301"], "a", "e\u0301"),
+)
 def test_chunks_take_linear_time(unit: str, normalizer: str) -> None:
     plain = tokenizer_of("gpt2")._vocabulary
     tokenizer = Tokenizer(replace(plain, stages=NORMALIZERS[normalizer]))
@@ -516,7 +473,7 @@ def test_chunks_of_text_that_nfc_changes_read_linearly(unit: str, overlap: int) 
     tokenizer = with_a_long_token("NFC")
     half, whole = (
         characters_read(tokenizer, "x " + unit * (size // len(unit)), 10, overlap)
-        for size in (1_200, 2_400)
+        for size in (600, 1_200)
     )
     assert whole < 2.5 * half
 
@@ -526,10 +483,9 @@ def test_chunks_of_text_that_nfc_changes_read_linearly(unit: str, overlap: int) 
 def test_chunks_of_lines_read_linearly(unit: str) -> None:
     tokenizer = tokenizer_of("gpt2")
     half, whole = (
-        characters_read(tokenizer, (unit * size)[:size], 20, 4, "paragraph")
-        for size in (1_000, 2_000)
+        characters_read(tokenizer, (unit * size)[:size], 20, 4, "paragraph") for size in (400, 800)
     )
-    assert whole < 2.2 * half < 440 * 1_000
+    assert whole < 2.2 * half < 440 * 400
 
 
 def test_bytes_of_a_run_show_that_it_exceeds_a_budget() -> None:
@@ -584,9 +540,3 @@ def test_a_small_budget_keeps_no_list_of_a_long_text() -> None:
         assert tracemalloc.get_traced_memory()[1] < len(text)
     finally:
         tracemalloc.stop()
-
-
-def test_real_text_is_cut_into_chunks(real_texts: list[str]) -> None:
-    tokenizer = tokenizer_of("cl100k")
-    for text in real_texts:
-        checked(tokenizer, text, 64, 8)

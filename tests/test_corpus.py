@@ -1,37 +1,13 @@
 """Texts and files to documents: read in chunks, and checked."""
 
 import io
-from array import array
 from collections.abc import Iterable, Iterator
-from itertools import accumulate
-from typing import Any
 
 import pytest
+from support.batches import Batched, Segmented, batch_of
 
 from bpetite import Tokenizer, TrainingProgress
 from bpetite._corpus import Batch
-
-
-def counting_of(corpus: str | Iterable[str]) -> list[TrainingProgress]:
-    seen: list[TrainingProgress] = []
-    Tokenizer.train(corpus, 256, progress=seen.append)
-    return [progress for progress in seen if progress.stage == "counting"]
-
-
-@pytest.mark.parametrize("kind", [list, tuple, iter])
-def test_the_total_of_several_texts_is_unknown(kind: Any) -> None:
-    assert counting_of(kind(["ab", "é", "ef"]))[-1] == TrainingProgress("counting", 6, None)
-
-
-@pytest.mark.parametrize("kind", [str, lambda text: [text]])
-def test_the_total_of_a_text_is_its_bytes(kind: Any) -> None:
-    assert counting_of(kind("aé🙂" * 5000))[-1] == TrainingProgress("counting", 35000, 35000)
-
-
-@pytest.mark.parametrize("documents", [("ab", None), [5]])
-def test_a_document_of_another_type_is_named_with_progress_too(documents: Any) -> None:
-    with pytest.raises(TypeError, match=r"document \d of the corpus must be a str, bytes, a path"):
-        Tokenizer.train(documents, 256, progress=lambda _: None)
 
 
 def test_progress_that_cannot_be_called_is_refused_at_once() -> None:
@@ -68,33 +44,6 @@ def test_a_file_that_is_open_as_text_is_refused() -> None:
 
 
 TEXTS = ["ab ab", "", "é" * 70_000 + " ab", "🙂", "ab"]
-
-
-def batch_of(documents: list[bytes], begin: int = 0) -> Batch:
-    ends = accumulate(map(len, documents), initial=begin)
-    data = b"x" * begin + b"".join(documents) + b"x"
-    return Batch(memoryview(data), memoryview(array("Q", ends)), range(len(documents)))
-
-
-class Batched:
-    """A corpus in batches of two documents."""
-
-    def __init__(self, documents: list[bytes]) -> None:
-        self.documents = documents
-
-    def batches(self) -> Iterator[Batch]:
-        for start in range(0, len(self.documents), 2):
-            yield batch_of(self.documents[start : start + 2], begin=start)
-
-
-class Segmented(Batched):
-    """A corpus in batches of some bytes, whose documents go on in the next batch."""
-
-    def segments(self) -> Iterator[tuple[Batch, bool]]:
-        for document in self.documents:
-            for start in range(0, len(document), 3):
-                yield batch_of([document[start : start + 3]]), False
-            yield batch_of([b""]), True
 
 
 @pytest.mark.parametrize("kind", [Batched, Segmented])

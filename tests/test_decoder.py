@@ -64,12 +64,6 @@ ids_of_many = st.lists(st.sampled_from(sorted(TOKENS)), max_size=60)
 # Joining
 
 
-def test_a_long_sequence_is_joined_in_order() -> None:
-    assert len(IDS) > 4 * 4096
-    assert BYTES.decode_bytes(IDS) == TEXT.encode()
-    assert BYTES.decode(IDS) == TEXT
-
-
 @pytest.mark.parametrize("first", [97, 301, 306, 400, 500, 70_000])
 @pytest.mark.parametrize("others", [97, 302, 401, 2**32 - 1])
 @pytest.mark.parametrize("count", slow_except([11_000, 13_000], 11_000))
@@ -371,18 +365,6 @@ def test_bad_bytes_have_their_position_in_the_whole() -> None:
 
 
 # `errors`: bytes that are not UTF-8
-
-
-@pytest.mark.parametrize(
-    ("errors", "text"),
-    [
-        ("replace", "a\ufffd\ufffd\ufffdb"),
-        ("ignore", "ab"),
-        ("backslashreplace", r"a\xf0\x9f\xff\xc3b"),
-    ],
-)
-def test_errors_says_what_becomes_of_bad_bytes(errors: str, text: str) -> None:
-    assert BYTES.decode([97, 0xF0, 0x9F, 0xFF, 0xC3, 98], errors=errors) == text
 
 
 # Offsets

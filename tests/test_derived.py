@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -11,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tiktoken
 import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
+from support.peers import as_tiktoken
 from support.vocabularies import vocabulary
 
 from bpetite import Tokenizer
@@ -72,16 +71,6 @@ def test_first_is_training_to_that_size(documents: list[str], size: int, pattern
     large = trained(documents, 290, pattern)
     size = min(size, 256 + len(large.merges))
     assert large.with_vocab_size(size) == trained(documents, size, pattern)
-
-
-@pytest.mark.parametrize("pattern", ["gpt2", "o200k"])
-def test_file_of_first_is_that_of_training(
-    real_texts: list[str], pattern: str, tmp_path: Path
-) -> None:
-    large = trained(real_texts, 700, pattern)
-    for size in (256, 257, 500, 700):
-        expected = file_of(trained(real_texts, size, pattern), tmp_path)
-        assert file_of(large.with_vocab_size(size), tmp_path) == expected
 
 
 def test_first_of_a_loaded_file_is_the_same(tmp_path: Path) -> None:
@@ -154,9 +143,11 @@ def test_first_keeps_how_text_is_split_and_framed() -> None:
 
 
 @pytest.mark.parametrize("size", [255, 273])
-def test_first_refuses_a_size_outside_the_vocabulary(size: int) -> None:
+def test_a_size_outside_the_vocabulary_is_refused(size: int) -> None:
     with pytest.raises(ValueError, match="vocab_size"):
         SMALL.with_vocab_size(size)
+    with pytest.raises(ValueError, match="vocab_size"):
+        SMALL.without_rare({}, size)
 
 
 def test_first_refuses_merges_that_need_higher_ranks() -> None:
@@ -231,15 +222,6 @@ def test_counts_are_a_mapping_or_rows() -> None:
     assert SMALL.without_rare(dict(used), 264) == pruned
 
 
-def test_count_of_a_leaf_goes_to_both_parts() -> None:
-    """Without the count of " abx", " ab" would go before "cd"."""
-    tokens = {256: b"ab", 257: b" ab", 258: b" abx", 259: b"cd"}
-    tokenizer = foreign(tokens, [(97, 98), (32, 256), (257, 120), (99, 100)])
-    counts = {258: 5, 259: 6, 257: 2}
-    assert tokenizer.without_rare(counts, 259)[1][256:] == [256, 257, 259]
-    assert tokenizer.without_rare(counts, 258)[1][256:] == [256, 257]
-
-
 def test_pruned_vocabulary_of_shuffled_ids_is_the_same() -> None:
     other = shuffled()
     counts, others = (Counter(each.encode(TEXT)) for each in (SMALL, other))
@@ -269,12 +251,6 @@ def test_tokens_with_a_role_of_their_own_stay() -> None:
     )
     with pytest.raises(ValueError, match="but 259 tokens are bytes, special, or around"):
         tokenizer.without_rare({}, 258)
-
-
-@pytest.mark.parametrize("size", [255, 273])
-def test_prune_refuses_a_size_outside_the_vocabulary(size: int) -> None:
-    with pytest.raises(ValueError, match="vocab_size"):
-        SMALL.without_rare({}, size)
 
 
 @pytest.mark.parametrize(
@@ -428,15 +404,7 @@ def test_other_libraries_give_the_same_ids(
 ) -> None:
     derived.save(tmp_path / "tokenizer.json")
     theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
-    special_ids = {*derived.special_tokens.values()}
-    encoding = tiktoken.Encoding(
-        "derived",
-        pat_str=derived.patterns[0],
-        mergeable_ranks={
-            derived.token_bytes(id): id for id in derived.ids if id not in special_ids
-        },
-        special_tokens=dict(derived.special_tokens),
-    )
+    encoding = as_tiktoken(derived)
     text = "".join([TEXT, *derived.special_tokens, *real_texts])[:60_000]
     ids = derived.encode(text)
     assert theirs.encode(text, add_special_tokens=False).ids == ids
@@ -508,15 +476,6 @@ def test_settings_are_set_and_removed() -> None:
         "chat_template.tool": SETTINGS["chat_template.tool"],
     }
     assert tokenizer.with_settings(**dict.fromkeys(SETTINGS)) == SMALL
-
-
-def test_files_keep_settings(tmp_path: Path) -> None:
-    tokenizer = SMALL.with_settings(**SETTINGS)
-    for name in ("x.json", "folder/"):
-        tokenizer.save(f"{tmp_path}/{name}")
-        assert Tokenizer.load(f"{tmp_path}/{name}") == tokenizer
-    config = json.loads((tmp_path / "folder" / "tokenizer_config.json").read_text("utf-8"))
-    assert config["eos_token"] == "<|endoftext|>"
 
 
 def test_transformers_reads_settings_and_reserved_tokens(tmp_path: Path) -> None:

@@ -8,11 +8,10 @@ from time import process_time
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import reference
 from support.engines import python_only
-from support.examples import few_examples
 from support.reference import Pair
 from support.times import best_time
 from support.vocabularies import gpt2_characters
@@ -48,41 +47,16 @@ def test_every_kind_of_text_has_the_ids_of_the_textbook(small: Tokenizer, text_c
     assert small.encode(text_case) == reference.encode(text_case, small.merges)
 
 
-def test_all_merges_of_a_vocabulary_are_those_of_the_textbook(tokenizer: Tokenizer) -> None:
-    text = "Special methods: don't override __getattribute__ in a class's 你好世界 🙂 body!\n    "
-    assert tokenizer.encode(text) == reference.encode(text, tokenizer.merges)
-
-
-@given(data=st.data())
-def test_text_from_tokens_has_the_ids_of_the_textbook(
-    small: Tokenizer, data: st.DataObject
-) -> None:
-    ids = data.draw(st.lists(st.integers(0, small.n_vocab - 1), max_size=30))
-    text = small.decode(ids, errors="replace")
-    assume(not differs(text))  # the textbook cuts by the installed `regex`
-    assert small.encode(text) == reference.encode(text, small.merges)
-
-
-@given(text=st.text(st.characters(codec="utf-8").filter(lambda c: not differs(c)), max_size=30))
-def test_noise_has_the_ids_of_the_textbook(small: Tokenizer, text: str) -> None:
-    assert small.encode(text) == reference.encode(text, small.merges)
-
-
-@pytest.mark.parametrize("unit", ["a", " ", "\n", "-", "0", "你", "🙂", "ab", "a ", "aab"])
-@pytest.mark.parametrize("length", [SHORT - 1, SHORT, SHORT + 1, 1000, 10_000])
-def test_a_run_has_the_ids_of_the_textbook(unit: str, length: int) -> None:
-    text = (unit * length)[:length]
-    merges = Tokenizer.train(text[:50], 264).merges
-    assert with_merges(merges).encode(text) == reference.encode(text, merges)
-
-
-@few_examples
-@given(letter=st.sampled_from("a -你"), length=st.integers(1, 10_000), trained=st.integers(2, 5000))
+@given(
+    unit=st.sampled_from(["a", " ", "\n", "-", "0", "你", "🙂", "ab", "a ", "aab"]),
+    length=st.integers(1, 300) | st.integers(1, 10_000),
+    trained=st.integers(2, 500),
+)
 def test_runs_of_any_length_have_the_ids_of_the_textbook(
-    letter: str, length: int, trained: int
+    unit: str, length: int, trained: int
 ) -> None:
-    merges = Tokenizer.train(letter * trained, 264).merges
-    text = letter * length
+    merges = Tokenizer.train(unit * trained, 264).merges
+    text = (unit * length)[:length]
     assert with_merges(merges).encode(text) == reference.encode(text, merges)
 
 
@@ -103,23 +77,22 @@ any_merges = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_siz
 )
 
 
-@given(any_merges, st.text("abé", max_size=60))
+pieces = st.one_of(
+    st.text("abé", max_size=60),
+    st.text("ab", min_size=SHORT - 2, max_size=SHORT + 2),  # where a piece becomes a long one
+    st.builds(
+        lambda unit, length: (unit * length)[:length],
+        st.text("abé", min_size=1, max_size=8),
+        st.integers(SHORT + 1, 300),
+    ),
+)
+
+
+@settings(max_examples=2 * settings().max_examples)
+@given(any_merges, pieces)
 def test_any_merges_give_the_ids_of_the_textbook(merges: list[Pair], text: str) -> None:
     """No training gives such merges, but a file may: two ids with the same bytes, for example."""
     assert with_merges(merges).encode(text) == reference.encode(text, merges)
-
-
-@given(any_merges, st.text("abé", min_size=1, max_size=8), st.integers(SHORT + 1, 400))
-def test_any_merges_give_the_ids_of_the_textbook_in_a_long_piece(
-    merges: list[Pair], unit: str, length: int
-) -> None:
-    piece = (unit * length)[:length]
-    assert with_merges(merges).encode(piece) == reference.encode(piece, merges)
-
-
-@given(any_merges, st.text("ab", min_size=SHORT - 2, max_size=SHORT + 2))
-def test_no_id_changes_where_a_piece_becomes_a_long_one(merges: list[Pair], piece: str) -> None:
-    assert with_merges(merges).encode(piece) == reference.encode(piece, merges)
 
 
 # Vocabularies in which any id stands for anything
@@ -166,17 +139,8 @@ def slowly_encoded(piece: str, vocabulary: Vocabulary) -> list[int]:
     return reference.merged(ids, vocabulary.merges, vocabulary.merge_ids)
 
 
-@given(vocabularies(), st.text("abé", max_size=40))
+@given(vocabularies(), pieces)
 def test_any_vocabulary_gives_the_ids_of_the_textbook(vocabulary: Vocabulary, piece: str) -> None:
-    assert Tokenizer(vocabulary).encode(piece) == slowly_encoded(piece, vocabulary)
-
-
-@few_examples
-@given(vocabularies(), st.text("abé", min_size=1, max_size=8), st.integers(SHORT + 1, 250))
-def test_a_long_piece_has_the_ids_of_the_textbook(
-    vocabulary: Vocabulary, unit: str, length: int
-) -> None:
-    piece = (unit * length)[:length]
     assert Tokenizer(vocabulary).encode(piece) == slowly_encoded(piece, vocabulary)
 
 
@@ -326,55 +290,28 @@ def test_a_piece_that_cannot_be_encoded_leaves_nothing_behind() -> None:
 # The cost, in steps: the same on every machine
 
 
-class Steps:
+class Counted:
     """The number of look-ups and comparisons of ranks."""
 
-    def __init__(self) -> None:
-        self.count = 0
+    steps = 0
+
+    @classmethod
+    def counting(cls, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that counts its calls."""
+
+        def called(*arguments: Any) -> Any:
+            cls.steps += 1
+            return function(*arguments)
+
+        return called
 
 
-class Rank(int):
-    """A rank whose comparisons are counted."""
-
-    steps: Steps
-
-    def __lt__(self, other: int) -> bool:
-        self.steps.count += 1
-        return super().__lt__(other)
-
-    def __gt__(self, other: int) -> bool:
-        self.steps.count += 1
-        return super().__gt__(other)
-
-    def __eq__(self, other: object) -> bool:
-        self.steps.count += 1
-        return super().__eq__(other)
-
-    def __ne__(self, other: object) -> bool:
-        self.steps.count += 1
-        return super().__ne__(other)
-
-    __hash__ = int.__hash__
-
-
-class Ranks(dict[Pair, int]):
-    """The rank of each pair. Look-ups and comparisons of ranks are counted."""
-
-    def __init__(self, merges: Sequence[Pair]) -> None:
-        super().__init__({pair: Rank(rank) for rank, pair in enumerate(merges)})
-        self.steps = Rank.steps = Steps()
-
-    def get(self, *args: Any) -> Any:
-        self.steps.count += 1
-        return super().get(*args)
-
-    def __getitem__(self, pair: Pair) -> int:
-        self.steps.count += 1
-        return super().__getitem__(pair)
-
-    def __contains__(self, pair: object) -> bool:
-        self.steps.count += 1
-        return super().__contains__(pair)
+COMPARISONS = ("__lt__", "__gt__", "__eq__", "__ne__")
+compared = {name: Counted.counting(getattr(int, name)) for name in COMPARISONS}
+Rank: Any = type("Rank", (int,), {**compared, "__hash__": int.__hash__})
+LOOK_UPS = ("get", "__getitem__", "__contains__")
+looked_up = {name: Counted.counting(getattr(dict, name)) for name in LOOK_UPS}
+Ranks: Any = type("Ranks", (dict,), looked_up)
 
 
 def letters(alphabet: Sequence[str]) -> Callable[[int], str]:
@@ -400,10 +337,11 @@ def test_the_cost_of_a_long_piece_follows_its_length(make: Callable[[int], str])
     steps = {}
     for length in (3000, 6000):
         piece = make(length).encode()
-        rank_of = Ranks(merges)
+        rank_of = Ranks({pair: Rank(rank) for rank, pair in enumerate(merges)})
+        Counted.steps = 0
         ids = merge_ids(list(piece), rank_of, range(256, 256 + len(merges)))
         assert b"".join(map(bytes_of, ids)) == piece
-        steps[length] = rank_of.steps.count
+        steps[length] = Counted.steps
         # A look-up for each pair in the beginning, and for each of the two that a merge makes;
         # when the turn of one of these comes, a look-up and a comparison; and few for the heap.
         assert len(piece) - 1 <= steps[length] <= 10 * len(piece)

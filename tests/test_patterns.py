@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import unicodedata
-from collections.abc import Callable
 from functools import cache
 from itertools import chain, pairwise
 from pathlib import Path
@@ -20,13 +19,12 @@ from typing import Any
 
 import pytest
 import tiktoken
-import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 from support.engines import quick_once
 from support.examples import slow_except
+from support.peers import as_tiktoken, split_of
 from support.programs import variables
-from tokenizers import pre_tokenizers
 
 from bpetite import Tokenizer
 from bpetite._corpus import _READ_BYTES
@@ -102,24 +100,9 @@ def trained(pattern: str) -> Tokenizer:
 # The pieces
 
 
-def test_the_default_is_gpt2() -> None:
-    assert Tokenizer.train("", 256).patterns[0] == PATTERNS["gpt2"]
-
-
 @every_name
 def test_a_name_stands_for_its_pattern(name: str) -> None:
     assert Tokenizer.train("", 256, pattern=name).patterns[0] == PATTERNS[name]
-
-
-@every_name
-def test_the_pieces_of_a_named_pattern_are_the_text(name: str, inputs: list[str]) -> None:
-    assert ["".join(pretokenizer(name).split(text)) for text in inputs] == inputs
-
-
-@some_names
-def test_every_code_point_is_in_a_piece(name: str) -> None:
-    text = "".join(map(chr, [*range(0xD800), *range(0xE000, sys.maxunicode + 1)]))
-    assert "".join(pretokenizer(name).split(text)) == text
 
 
 def split_in_chunks(cutter: Pretokenizer, text: str, cuts: list[int]) -> list[str]:
@@ -133,13 +116,6 @@ def split_in_chunks(cutter: Pretokenizer, text: str, cuts: list[int]) -> list[st
 @given(text=texts, cuts=st.lists(st.integers(0, 60), max_size=12))
 def test_the_pieces_do_not_depend_on_the_chunks(name: str, text: str, cuts: list[int]) -> None:
     assert split_in_chunks(pretokenizer(name), text, cuts) == pretokenizer(name).split(text)
-
-
-@every_name
-def test_a_text_may_come_character_by_character(name: str) -> None:
-    cutter = pretokenizer(name)
-    for text in MIXED[:8] + LINES:
-        assert split_in_chunks(cutter, text, list(range(len(text)))) == cutter.split(text)
 
 
 @some_names
@@ -172,19 +148,6 @@ def tiktokens_pattern(name: str) -> str:
     return "|".join(re.findall(r'r"""(.*?)"""', source, re.DOTALL))
 
 
-def as_tiktoken(tokenizer: Tokenizer, pattern: str) -> tiktoken.Encoding:
-    """Return a tiktoken Encoding with the same vocabulary, and its own pattern."""
-    ids = range(256 + len(tokenizer.merges))
-    ranks = {tokenizer.token_bytes(id): id for id in ids}
-    assert len(ranks) == len(ids)  # it has one id for each token's bytes, unlike us
-    return tiktoken.Encoding(
-        "bpetite",
-        pat_str=pattern,
-        mergeable_ranks=ranks,
-        special_tokens=dict(tokenizer.special_tokens),
-    )
-
-
 @cache
 def tiktoken_of(name: str) -> tiktoken.Encoding:
     return as_tiktoken(trained(name), tiktokens_pattern(name))
@@ -215,13 +178,6 @@ def test_ids_of_any_text_are_tiktokens(name: str, text: str) -> None:
     assert trained(name).encode_ordinary(text) == tiktoken_of(name).encode_ordinary(text)
 
 
-@cache
-def split_of(pattern: str) -> Callable[[str], list[str]]:
-    """Return a function that splits text by a pattern as tokenizers does."""
-    split = pre_tokenizers.Split(tokenizers.Regex(pattern), "isolated")
-    return lambda text: [piece for piece, _ in split.pre_tokenize_str(text)]
-
-
 # llama3 has the pattern of cl100k.
 @pytest.mark.parametrize("name", slow_except(NAMES, *({*NAMES} - {"llama3"})))
 def test_pieces_are_those_of_tokenizers(name: str, inputs: list[str]) -> None:
@@ -249,15 +205,6 @@ OWN = [
     r"(?i)[a-e]+",
     "ab",
 ]
-
-
-@pytest.mark.parametrize("pattern", OWN)
-def test_text_between_matches_is_a_piece(pattern: str, inputs: list[str]) -> None:
-    cutter = Pretokenizer(portable_pattern(pattern))
-    for text in inputs[:-1]:
-        pieces = cutter.split(text)
-        assert "".join(pieces) == text
-        assert all(pieces)
 
 
 @pytest.mark.parametrize(
@@ -313,7 +260,11 @@ def test_a_name_that_is_nearly_one_is_told_the_names(pattern: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", ["a*", "(?=a)", "", r"\b", "a|", "(?:)", "$", "x?", r"\s*", "^"]
+    "pattern",
+    [
+        *("a*", "(?=a)", "", r"\b", "a|", "(?:)", "$", "x?", r"\s*", "^"),
+        *("(?=q)|.", r"\d+|(?=q)", r"\w+|(?<=q)1?"),  # at some character
+    ],
 )
 def test_a_pattern_that_matches_the_empty_string_is_refused(pattern: str) -> None:
     with pytest.raises(ValueError, match="can match the empty string") as error:
@@ -387,18 +338,13 @@ def test_items_that_only_look_possessive_are_accepted(pattern: str) -> None:
 
 @pytest.mark.parametrize(
     "pattern",
-    [r"(?r)\w+", "(?r).", "(?r:ab)|c", "a(?r)b", r"(?=ab\K)a|b", r"\w(?=b\K)", r"(?:a(?=b\K)|b)"],
+    [
+        *(r"(?r)\w+", "(?r).", "(?r:ab)|c", "a(?r)b", r"(?=ab\K)a|b", r"\w(?=b\K)"),
+        *(r"(?:a(?=b\K)|b)", r"(?L)\w+", r"a|(?L)\w"),
+    ],
 )
-def test_a_pattern_that_does_not_go_forward_is_refused(pattern: str) -> None:
-    """Such pieces, joined, are not the text."""
-    with pytest.raises(ValueError, match="the pattern") as error:
-        Tokenizer.train("ab", 256, pattern=pattern)
-    assert repr(pattern) in str(error.value)
-
-
-@pytest.mark.parametrize("pattern", [r"(?L)\w+", r"a|(?L)\w"])
-def test_a_pattern_whose_pieces_depend_on_the_machine_is_refused(pattern: str) -> None:
-    """The locale decides which characters are letters."""
+def test_a_pattern_that_goes_back_or_needs_a_locale_is_refused(pattern: str) -> None:
+    """Such pieces, joined, are not the text, or depend on the machine."""
     with pytest.raises(ValueError, match="the pattern") as error:
         Tokenizer.train("ab", 256, pattern=pattern)
     assert repr(pattern) in str(error.value)
@@ -498,16 +444,6 @@ def test_a_pattern_that_backtracks_is_refused(pattern: str) -> None:
 # Training, saving, loading
 
 
-@pytest.mark.parametrize("pattern", slow_except([*NAMES, *OWN], "gpt2", "o200k", *OWN[:2]))
-def test_what_was_trained_is_loaded_again(pattern: str, tmp_path: Path) -> None:
-    tokenizer = trained(pattern)
-    tokenizer.save(tmp_path / "vocabulary.json")
-    loaded = Tokenizer.load(tmp_path / "vocabulary.json")
-    assert (loaded, loaded.patterns[0]) == (tokenizer, tokenizer.patterns[0])
-    texts = MIXED[::2]
-    assert [loaded.encode(text) for text in texts] == [tokenizer.encode(text) for text in texts]
-
-
 def test_vocabularies_of_different_patterns_are_not_equal() -> None:
     assert len({Tokenizer.train("", 256, pattern=pattern) for pattern in [*NAMES, "a"]}) == 8
 
@@ -534,12 +470,6 @@ def test_a_word_that_is_no_name_is_no_pattern_either(name: str) -> None:
 def test_a_lone_surrogate_in_a_pattern_is_refused() -> None:
     with pytest.raises(ValueError, match="has a lone surrogate"):
         Tokenizer.train("ab", 256, pattern="\ud800|a")
-
-
-@pytest.mark.parametrize("pattern", [r"(?=q)|.", r"\d+|(?=q)", r"\w+|(?<=q)1?"])
-def test_an_empty_match_at_a_named_character_is_refused(pattern: str) -> None:
-    with pytest.raises(ValueError, match="can match the empty string"):
-        Tokenizer.train("ab", 256, pattern=pattern)
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,14 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
-import tiktoken
 from hypothesis import example, given
 from hypothesis import strategies as st
+from support.peers import as_tiktoken
 from support.texts import BUFFERS, CALLS, FORMS, mapped
 
 from bpetite import Tokenizer
@@ -20,6 +21,8 @@ from bpetite._vocabulary import Vocabulary
 A, END = "<|a|>", "<|endoftext|>"
 
 SMALL = Tokenizer.train("ab ab ab", 258, special_tokens=[END, A])
+
+TIKTOKEN = as_tiktoken(SMALL)
 
 TEXT = f"ab é{END} 🙂 {A}\n  ab 你"
 
@@ -39,16 +42,13 @@ def test_a_buffer_has_the_ids_of_its_text(tokenizer: Tokenizer, text_case: str) 
     assert found == dict.fromkeys(found, tokenizer.encode(text_case))
 
 
-def test_a_buffer_has_as_many_ids_as_its_text(tokenizer: Tokenizer, text_case: str) -> None:
-    counts = {kind: tokenizer.count(make(text_case.encode())) for kind, make in BUFFERS.items()}
-    assert counts == dict.fromkeys(BUFFERS, tokenizer.count(text_case))
-
-
-def test_a_buffer_has_the_ordinary_ids_of_its_text(tokenizer: Tokenizer, text_case: str) -> None:
-    found = {
-        kind: tokenizer.encode_ordinary(make(text_case.encode())) for kind, make in BUFFERS.items()
-    }
-    assert found == dict.fromkeys(BUFFERS, tokenizer.encode_ordinary(text_case))
+def test_a_buffer_has_the_count_and_ordinary_ids_of_its_text(
+    tokenizer: Tokenizer, text_case: str
+) -> None:
+    expected = tokenizer.count(text_case), tokenizer.encode_ordinary(text_case)
+    for make in BUFFERS.values():
+        data = make(text_case.encode())
+        assert (tokenizer.count(data), tokenizer.encode_ordinary(data)) == expected
 
 
 @pytest.mark.parametrize("allowed", ["all", (), {END}, {A}, [A, END]], ids=str)
@@ -131,14 +131,23 @@ def decoding_error(function: Callable[[Any], object], data: Any) -> tuple[object
     return error.encoding, error.object, error.start, error.end, error.reason
 
 
-@pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
 @pytest.mark.parametrize("before", BEFORE.values(), ids=BEFORE.keys())
-def test_bytes_not_utf8_have_their_position_in_the_buffer(before: bytes, bad: bytes) -> None:
-    data = before + bad
-    error = decoding_error(bytes.decode, data)
-    assert error[2] == len(before)
-    found = {way: decoding_error(partial(call, SMALL), data) for way, call in CALLS.items()}
-    assert found == dict.fromkeys(CALLS, error)
+def test_bytes_not_utf8_have_their_position_in_the_buffer(before: bytes) -> None:
+    for bad in BAD.values():
+        data = before + bad
+        error = decoding_error(bytes.decode, data)
+        assert error[2] == len(before)
+        found = {way: decoding_error(partial(call, SMALL), data) for way, call in CALLS.items()}
+        assert found == dict.fromkeys(CALLS, error)
+
+
+@pytest.mark.parametrize("before", BEFORE.values(), ids=BEFORE.keys())
+def test_a_lone_surrogate_is_placed_in_the_text(before: bytes) -> None:
+    for surrogate, call in product(["\ud800", "\udfff", "\ud83d\ude42"], CALLS.values()):
+        text = f"{before.decode()}{surrogate} ab{END}"
+        with pytest.raises(UnicodeEncodeError) as caught:
+            call(SMALL, text)
+        assert (caught.value.object, caught.value.start) == (text, len(before.decode()))
 
 
 @buffer
@@ -184,6 +193,10 @@ REPLACING: dict[str, Callable[..., object]] = {
     "encode to an array with nothing allowed": lambda *args, **options: Tokenizer.encode(
         *args, dtype="uint32", allowed_special=(), **options
     ).tolist(),
+    **{
+        f"{name} with a literal allowed": partial(FORMS[name], allowed_special={A})
+        for name in ("encode_batch", "encode_batch to arrays")
+    },
     "count": Tokenizer.count,
     "fits": lambda tokenizer, text, **options: [
         tokenizer.fits(text, size, **options) for size in range(9)
@@ -228,10 +241,7 @@ def test_errors_replace_decodes_bytes_that_are_not_utf8(
 def test_replaced_ids_are_those_of_a_batch_and_of_tiktoken(text: str) -> None:
     ids = SMALL.encode(text, errors="replace")
     assert [ids] == SMALL.encode_batch([text], errors="replace")
-    tokens = {SMALL.token_bytes(id): id for id in range(258)}
-    other = tiktoken.Encoding("small", pat_str=SMALL.patterns[0], mergeable_ranks=tokens,
-                              special_tokens={**SMALL.special_tokens})  # fmt: skip
-    assert ids == other.encode(text, allowed_special="all")
+    assert ids == TIKTOKEN.encode(text, allowed_special="all")
 
 
 @replacing
@@ -249,9 +259,10 @@ def test_errors_are_strict_unless_they_are_replaced(call: Callable[..., object])
 
 
 def test_a_disallowed_literal_after_a_surrogate_is_refused() -> None:
-    for call in (SMALL.encode, partial(SMALL.encode, dtype="uint32"), SMALL.count):
+    calls: list[Callable[..., object]] = [*FORMS.values(), Tokenizer.count]
+    for call in calls:
         with pytest.raises(ValueError, match=r"special token '<\|a\|>' at character 1"):
-            call(f"\ud800{A}", errors="replace", disallowed_special={A}, allowed_special=())
+            call(SMALL, f"\ud800{A}", errors="replace", disallowed_special={A}, allowed_special=())
 
 
 # What is no text

@@ -16,7 +16,7 @@ from support.examples import few_examples
 
 from bpetite import Tokenizer
 from bpetite._encoder import merge_ids
-from bpetite._vocabulary import MAX_ID, Pair, Stages, Vocabulary, as_id, is_encodable
+from bpetite._vocabulary import MAX_ID, Pair, Stages, Vocabulary
 from bpetite.analysis import explain
 
 PATTERN = r"\S+|\s+"
@@ -31,14 +31,14 @@ def vocabulary_of(
     return Vocabulary.from_tokens(tokens, merges, special_tokens or {}, PATTERN)
 
 
+NO_NEWLINE = {id: token for id, token in BYTES_OF.items() if id != 10}
+TWICE = [(97, 98), (98, 99), (97, 98)]
+
+
 @pytest.mark.parametrize(
     ("tokens", "merges", "message"),
     [
-        (
-            {id: token for id, token in BYTES_OF.items() if id != 10},
-            [],
-            "no id stands for the single byte 0x0a",
-        ),
+        (NO_NEWLINE, [], "no id stands for the single byte 0x0a"),
         ({}, [], "no id stands for the single byte 0x00"),
         ({**BYTES_OF, 300: b"a"}, [], "ids 97 and 300 have the same bytes"),
         ({**TOKENS, 400: b"abc"}, [], "ids 320 and 400 have the same bytes"),
@@ -48,24 +48,7 @@ def vocabulary_of(
         ({**WITHOUT_FF, 2**32 - 1: b"xyz"}, [], "ids above 4294967039 need tokens for all bytes"),
         ({**TOKENS, -1: b"xyz"}, [], "the id -1 is not from 0 to 4294967295"),
         ({**TOKENS, 2**32: b"xyz"}, [], "the id 4294967296 is not from 0 to 4294967295"),
-        (
-            TOKENS,
-            [(97, 98), (98, 99), (97, 98)],
-            "the merge of rank 2 is given before, with a lower rank",
-        ),
-    ],
-    ids=[
-        "byte without id",
-        "no tokens",
-        "byte twice",
-        "token twice",
-        "part that is no token",
-        "negative part",
-        "merge that makes no token",
-        "token without bytes",
-        "negative id",
-        "id too high",
-        "pair given twice",
+        (TOKENS, TWICE, "the merge of rank 2 is given before, with a lower rank"),
     ],
 )
 def test_tokens_that_make_no_vocabulary_are_refused(
@@ -86,15 +69,6 @@ def test_tokens_that_make_no_vocabulary_are_refused(
         ({"a": 98}, "the id 98 of 'a' is also the id of b'b'"),
         ({"ab": 300, "<|a|>": 2**32}, "the id 4294967296 is not from 0 to 4294967295"),
         ({"<|a|>": -1}, "the id -1 is not from 0 to 4294967295"),
-    ],
-    ids=[
-        "empty",
-        "lone surrogate",
-        "shared id",
-        "id of another token",
-        "id of another byte",
-        "id too high",
-        "negative id",
     ],
 )
 def test_special_tokens_that_make_no_vocabulary_are_refused(
@@ -331,22 +305,6 @@ def test_decoding_keeps_a_special_token_that_is_kept() -> None:
     assert tokenizer.decode_bytes(ids) == b"<s>a<think>ab<s>b<think>"
 
 
-@pytest.mark.parametrize(
-    ("skip", "texts"),
-    [
-        (True, ["", "", "", "é", "<think>", "", "\ufffd<think>", "ab"]),
-        (False, ["<s>", "", "\ufffd<s>", "\ufffd", "<think>", "", "\ufffd<think>", "ab"]),
-    ],
-)
-def test_a_stream_keeps_a_special_token_that_is_kept(skip: bool, texts: list[str]) -> None:
-    """One that is skipped does not disturb what is held; one that is kept ends it."""
-    tokenizer = Tokenizer(TWO_KINDS)
-    stream = tokenizer.decode_stream(skip_special_tokens=skip)
-    ids = [400, 0xC3, 400, 0xA9, 401, 0xC3, 401, 300]
-    assert [stream.step(id) for id in ids] == texts
-    assert "".join(texts) == tokenizer.decode(ids, errors="replace", skip_special_tokens=skip)
-
-
 @given(st.lists(st.sampled_from([97, 0xC3, 0xA9, 300, 400, 401]), max_size=12), st.booleans())
 def test_a_stream_and_decoding_keep_the_same(ids: list[int], skip: bool) -> None:
     tokenizer = Tokenizer(TWO_KINDS)
@@ -382,28 +340,6 @@ def test_id_of_is_the_lowest_whatever_the_order_of_ids(seed: int) -> None:
 
 
 # Small things
-
-
-@pytest.mark.parametrize(("value", "wanted"), [(0, 0), (-1, -1), (2**40, 2**40)])
-def test_an_integer_is_an_id(value: int, wanted: int) -> None:
-    assert as_id(value) == wanted
-
-
-@pytest.mark.parametrize(
-    ("value", "got"),
-    [(True, "the bool True"), (1.0, "float 1.0"), ("1", "str '1'"), (None, "NoneType None")],
-)
-def test_only_integers_are_ids(value: object, got: str) -> None:
-    with pytest.raises(TypeError) as caught:
-        as_id(value)
-    assert caught.value.args == (f"an id must be an integer, got {got}",)
-
-
-@pytest.mark.parametrize(
-    ("text", "encodable"), [("", True), ("é🙂", True), ("\ud83d\ude42", False), ("a\udfff", False)]
-)
-def test_lone_surrogates_are_not_encodable(text: str, encodable: bool) -> None:
-    assert is_encodable(text) is encodable
 
 
 # What a native core has

@@ -8,7 +8,6 @@ import hashlib
 import inspect
 import os
 import pickle
-import random
 import subprocess
 import sys
 import threading
@@ -26,8 +25,6 @@ import pytest
 import tiktoken
 import tiktoken.load
 import tiktoken.model
-from hypothesis import example, given
-from hypothesis import strategies as st
 from support import DATA
 from support.engines import quick_once
 from tools.public import public_encoding, public_file
@@ -127,82 +124,6 @@ def check(pair: Pair, *calls: Callable[[Any], Any]) -> None:
     """Check that calls give equal results, or errors of one class, for both Encodings."""
     theirs, ours = pair
     assert [outcome(call, ours) for call in calls] == [outcome(call, theirs) for call in calls]
-
-
-PARTS = (*LITERALS, "<|endofprompt|>", "<|reserved_200018|>", "<|", "\ud83d", "\udc4d", "\ud800")
-
-texts = st.lists(
-    st.sampled_from(PARTS)
-    | st.sampled_from(sorted(TEXTS.values())).map(lambda text: text[:20])
-    | st.text(max_size=8),
-    max_size=5,
-).map("".join)
-
-literals = st.frozensets(st.sampled_from((*LITERALS, "<|unknown|>", "a", "<|", "<|endofprompt|>")))
-allowed = st.sampled_from(["all", frozenset()]) | literals
-disallowed = st.sampled_from(["all", ()]) | literals | literals.map(list)
-
-
-@given(st.sampled_from(NAMES), texts, allowed, disallowed)
-def test_encode_gives_the_ids_of_tiktoken(name: str, text: str, yes: Any, no: Any) -> None:
-    options = {"allowed_special": yes, "disallowed_special": no}
-    batch = [text, "a", text[:3]]
-    check(
-        both(name),
-        lambda each: each.encode(text, **options),
-        lambda each: each.encode(text, allowed_special=yes),
-        lambda each: each.encode(text),
-        lambda each: each.encode_to_numpy(text, **options),
-        lambda each: each.encode_ordinary(text),
-        lambda each: each.encode_batch(batch, **options),
-        lambda each: each.encode_batch(batch, num_threads=1, disallowed_special=()),
-        lambda each: each.encode_ordinary_batch(batch, num_threads=2),
-        lambda each: each._encode_only_native_bpe(text),
-        lambda each: each._encode_bytes(text.encode("utf-8", "surrogatepass") + b"\xf0\x9f"),
-    )
-
-
-@given(st.sampled_from(NAMES), texts.filter(bool))
-def test_single_tokens_and_pieces_are_those_of_tiktoken(name: str, text: str) -> None:
-    data = text.encode("utf-8", "surrogatepass")
-    check(
-        both(name),
-        lambda each: each._encode_single_piece(text),
-        lambda each: each._encode_single_piece(data),
-        lambda each: each.encode_single_token(text),
-        lambda each: each.encode_single_token(data),
-        lambda each: each._encode_bytes(data),
-        lambda each: each._encode_bytes(data[1:-1]),
-    )
-
-
-@given(st.sampled_from(SMALL), texts, allowed)
-@example("letters", "e\x1c \x1f", "all")
-def test_unstable_ids_are_those_of_tiktoken(name: str, text: str, yes: Any) -> None:
-    check(small(name), partial(unstable, text, yes))
-
-
-@given(st.sampled_from(NAMES), st.lists(st.integers(0, 1100), max_size=8), st.integers(0, 9999))
-def test_decode_gives_the_text_of_tiktoken(name: str, ids: list[int], id: int) -> None:
-    known = [each for each in ids if each < 700]
-    check(
-        both(name),
-        lambda each: each.decode(ids),
-        lambda each: each.decode(known),
-        lambda each: each.decode(known, "strict"),
-        lambda each: each.decode(known, errors="surrogateescape"),
-        lambda each: each.decode_bytes(known),
-        lambda each: each.decode_bytes(ids),
-        lambda each: each.decode_tokens_bytes(known),
-        lambda each: each.decode_tokens_bytes(ids),
-        lambda each: each.decode_with_offsets(known),
-        lambda each: each.decode_with_offsets(each.encode_ordinary("né 你🙂 " * (id % 3))),
-        lambda each: each.decode_batch([known, [], known[:1]]),
-        lambda each: each.decode_batch([known, ids], errors="strict", num_threads=1),
-        lambda each: each.decode_bytes_batch([known, []], num_threads=2),
-        lambda each: each.decode_single_token_bytes(id),
-        lambda each: each.is_special_token(id),
-    )
 
 
 def named(value: object) -> str:
@@ -396,11 +317,6 @@ def test_two_literals_of_one_id_both_count() -> None:
         lambda each: each.decode([201088]),
     )
     assert ours.encode(text, allowed_special="all") == [64, 200018, 65, 200018]
-
-
-def test_public_unstable_ids_are_those_of_tiktoken() -> None:
-    for text in ("hello fanta", "a\n \n ", "x 世", "", "  ", "it's 20", "naïve caf"):
-        check(public("cl100k_base"), partial(unstable, text, "all"))
 
 
 def test_white_space_that_is_a_special_token_is_stable() -> None:
@@ -622,28 +538,6 @@ def test_our_tokenizer_takes_an_encoding_of_the_door() -> None:
     encoding = small("letters")[1]
     text = "".join(TEXTS.values())
     assert Tokenizer.from_tiktoken(encoding).encode_ordinary(text) == encoding.encode_ordinary(text)
-
-
-def test_random_vocabularies_give_the_ids_of_tiktoken() -> None:
-    """Ranks of random tokens, which merges may never make, in random order."""
-    for seed in range(20):
-        rng = random.Random(seed)
-        tokens = {bytes(rng.choices(b"ab \n", k=rng.randint(2, 5))) for _ in range(30)}
-        ids = rng.sample(range(600), 256 + len(tokens))
-        ranks = dict(zip([*BYTES, *sorted(tokens)], ids, strict=True))
-        pair = pair_of(
-            name="random", pat_str=WORDS, mergeable_ranks=ranks, special_tokens={"<|a|>": 700}
-        )
-        for _ in range(20):
-            text = "".join(rng.choices("ab \n", k=rng.randint(1, 12)))
-            check(
-                pair,
-                methodcaller("encode", text),
-                methodcaller("_encode_single_piece", text),
-                methodcaller("_encode_bytes", text.encode() + b"\xff"),
-                methodcaller("_encode_only_native_bpe", text),
-                partial(unstable, text, "all"),
-            )
 
 
 @pytest.mark.parametrize(

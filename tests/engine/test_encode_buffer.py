@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from array import array
-from collections.abc import Callable
-from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
@@ -14,10 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support.engines import native_only
-from support.examples import few_examples, slow_except
+from support.examples import few_examples
 from support.texts import BUFFERS, mapped
-from support.times import best_time
 from support.vocabularies import vocabulary
 
 from bpetite import PATTERNS, Tokenizer
@@ -125,17 +119,6 @@ def test_documents_of_all_sizes_have_their_ids(
     texts = [text[i : i + size] for i in range(0, len(text), size)]
     found = parts(tokenizer.encode_buffer(*joined(texts)))
     assert found == [tokenizer.encode_ordinary(text) for text in texts]
-
-
-@pytest.mark.parametrize("name", ["gpt2", "o200k"])
-def test_every_split_of_a_text_is_an_end(tokenizers: dict[str, Tokenizer], name: str) -> None:
-    tokenizer = tokenizers[name]
-    text = "It's  the\n\n 123,4 é 中文! \u3000x'LL /\r\n a"
-    pairs = [(text[:i], text[i:]) for i in range(len(text) + 1)]
-    texts = [part for pair in pairs for part in pair]
-    assert parts(tokenizer.encode_buffer(*joined(texts))) == [
-        tokenizer.encode_ordinary(text) for text in texts
-    ]
 
 
 def test_long_documents_stand_between_short_ones(tokenizers: dict[str, Tokenizer]) -> None:
@@ -440,107 +423,4 @@ def test_bytes_not_utf8_name_their_document(
 
 # Interrupts
 
-PROGRAM = """
-import _thread, signal, sys, threading, time
-from array import array
-from bpetite import Tokenizer
-
-tokenizer = Tokenizer.train("the hen met the ten men " * 9, 270)
-data = b"the hen met the ten men " * 4_000_000
-offsets = array("q", range(0, len(data) + 1, 24))
-signal.signal(signal.SIGINT, signal.default_int_handler)
-
-def interrupt():
-    time.sleep(seconds / 4)
-    _thread.interrupt_main()
-
-def encode():
-    tokenizer.encode_buffer(data, offsets, threads=int(sys.argv[1]))
-
-begin = time.perf_counter()
-encode()
-seconds = time.perf_counter() - begin
-begin = time.perf_counter()
-threading.Thread(target=interrupt, daemon=True).start()
-try:
-    encode()
-except KeyboardInterrupt:
-    print((time.perf_counter() - begin) / seconds)
-"""
-
-
-@native_only
-@pytest.mark.parametrize("threads", slow_except([1, 2], 2))
-def test_an_interrupt_ends_the_work(threads: int) -> None:
-    """It comes after a quarter of the time of a whole call."""
-
-    def share() -> float:
-        command = [sys.executable, "-W", "ignore", "-c", PROGRAM, str(threads)]
-        ended = subprocess.run(command, capture_output=True, check=True, timeout=100)
-        return float(ended.stdout)
-
-    assert best_time(share, enough=0.8) < 0.8
-
-
 # Replacing what is not Unicode
-
-REPLACED: list[tuple[str | bytes, str]] = [
-    ("a\ud800b", "a\ufffdb"),
-    ("\udfff\ud800", "\ufffd\ufffd"),
-    ("\ud83d\ude42", "🙂"),
-    ("a\ud800" + A, "a\ufffd" + A),
-    (b"a\xff\xe4\xbd", "a\ufffd\ufffd"),
-    (b"ab", "ab"),
-    ("é", "é"),
-]
-
-
-def in_batch(tokenizer: Tokenizer, texts: list[Any], **options: Any) -> list[list[int]]:
-    """Return the ids of a batch in one array, as lists."""
-    return parts(tokenizer.encode_batch(texts, dtype="uint32", **options))
-
-
-BATCHES: dict[str, Callable[..., list[list[int]]]] = {
-    "encode_batch": Tokenizer.encode_batch,
-    "encode_batch to an array": in_batch,
-}
-
-
-@pytest.mark.parametrize("call", BATCHES.values(), ids=BATCHES)
-@pytest.mark.parametrize("allowed", ["all", (), {A}], ids=str)
-@pytest.mark.parametrize("name", ["gpt2", "own"])
-def test_replacements_stand_for_what_is_no_unicode(
-    tokenizers: dict[str, Tokenizer], call: Any, allowed: Any, name: str
-) -> None:
-    tokenizer = tokenizers[name]
-    texts, expected = zip(*REPLACED, strict=True)
-    found = call(tokenizer, texts, allowed_special=allowed, errors="replace")
-    assert found == [tokenizer.encode(text, allowed_special=allowed) for text in expected]
-
-
-@pytest.mark.parametrize("call", BATCHES.values(), ids=BATCHES)
-def test_errors_are_strict_by_default(small: Tokenizer, call: Any) -> None:
-    for errors in ({}, {"errors": "strict"}):
-        with pytest.raises(UnicodeEncodeError) as caught:
-            call(small, ["a", "b\ud800"], **errors)
-        assert caught.value.start == 1
-
-
-@pytest.mark.parametrize("call", BATCHES.values(), ids=BATCHES)
-def test_other_errors_are_refused(small: Tokenizer, call: Any) -> None:
-    with pytest.raises(ValueError, match=r"^errors must be strict or replace, got 'ignore'$"):
-        call(small, ["a"], errors="ignore")
-    with pytest.raises(TypeError, match=r"^errors must be a str, got NoneType$"):
-        call(small, ["a"], errors=None)
-
-
-@pytest.mark.parametrize("call", BATCHES.values(), ids=BATCHES)
-def test_a_value_that_is_no_text_is_not_replaced(small: Tokenizer, call: Any) -> None:
-    with pytest.raises(TypeError, match=r"^text must be a str or bytes-like, got int\n"):
-        call(small, ["a\ud800", 7], errors="replace")
-
-
-def test_a_disallowed_literal_is_refused_behind_a_surrogate(small: Tokenizer) -> None:
-    for call in (small.encode_batch, partial(small.encode_batch, dtype="uint32")):
-        with pytest.raises(ValueError, match=r"special token '<\|a\|>' at character 1"):
-            call([f"\ud800{A}"], errors="replace", disallowed_special={A}, allowed_special=())

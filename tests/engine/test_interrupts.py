@@ -1,7 +1,4 @@
-"""An interrupt soon ends long work of the native engine, and other threads run meanwhile.
-
-`tests/test_trainer.py` tests interrupts of training.
-"""
+"""An interrupt soon ends long work of the native engine, and other threads run meanwhile."""
 
 from __future__ import annotations
 
@@ -15,7 +12,8 @@ from support.times import best_time
 pytestmark = native_only
 
 PROGRAM = """
-import _thread, random, signal, sys, threading, time
+import _thread, itertools, random, signal, sys, threading, time
+from array import array
 from bpetite import Tokenizer
 from bpetite.corpora import encode
 
@@ -88,6 +86,12 @@ OWN = r"\w+|\W"
         ),
         pytest.param(
             "gpt2",
+            "(some[:2000] * 20_000).encode(), array('q', range(0, 40_000_001, 2000))",
+            "tokenizer.encode_buffer(*given, threads=2)",
+            id="documents in a buffer",
+        ),
+        pytest.param(
+            "gpt2",
             "['ab ' * 33] * 2_000_000",
             "tokenizer.encode_parts(given, dtype='uint32')",
             id="parts of a text",
@@ -100,6 +104,13 @@ OWN = r"\w+|\W"
             id="special tokens",
             marks=pytest.mark.slow,
         ),
+        pytest.param(
+            "gpt2",
+            "itertools.repeat(' '.join(random.choices('abcdefgh', k=100_000)))",
+            "Tokenizer.train(given, 10**7, threads=2)",
+            id="documents that train",
+        ),
+        pytest.param("gpt2", "some * 20", "Tokenizer.train(given, 10**7, threads=2)", id="merges"),
         pytest.param(
             "gpt2",
             "memoryview(bytes(500_000_000))",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import pickle
 from collections.abc import Callable
@@ -127,21 +126,6 @@ def test_threads_give_the_same_ids_in_every_form(
         for way, form in FORMS.items()
     }
     assert found == dict.fromkeys(FORMS, ids)
-
-
-@few_examples
-@given(
-    st.lists(st.sampled_from([*UNITS.values(), "a", " ", "\n", "'s", "1"]), min_size=1, max_size=6),
-    st.sampled_from([*PATTERNS]),
-    st.integers(2, 9),
-)
-def test_texts_of_all_kinds_have_the_same_ids_by_threads(
-    tokenizers: dict[str, Tokenizer], units: list[str], name: str, threads: int
-) -> None:
-    tokenizer, text = tokenizers[name], repeated("".join(units), LONG // 3)
-    assert tokenizer.encode(text, threads=threads, dtype="uint32") == tokenizer.encode(
-        text, dtype="uint32"
-    )
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 5, 20])
@@ -329,15 +313,3 @@ print(codes)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_child_waits_for_no_table() -> None:
     assert output_of(FORK_WHILE_A_TABLE_IS_MADE) == "{0}\n"
-
-
-@pytest.mark.parametrize(
-    "copied", [copy.copy, copy.deepcopy, lambda tokenizer: pickle.loads(pickle.dumps(tokenizer))]
-)
-def test_a_copy_has_the_same_ids_in_all_ways(
-    tokenizers: dict[str, Tokenizer], copied: Callable[[Tokenizer], Tokenizer]
-) -> None:
-    tokenizer, text = tokenizers["llama3"], repeated(UNITS["all"], 20_000)
-    ids = tokenizer.encode(text, threads=2)
-    other = copied(tokenizer)
-    assert [form(other, text, threads=2) for form in FORMS.values()] == [ids] * len(FORMS)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import random
 from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.examples import few_examples, slow_except
+from support.examples import slow_except
 
 from bpetite import PATTERNS
 from bpetite._corpus import TextCorpus
@@ -70,21 +69,6 @@ def test_merges_of_heavy_counts_are_equal(documents: list[str], pattern: str, st
         counts[piece] += 2**33
     native = _native_engine.learn_merges(_native.PieceCounts(counts), 60)
     assert native == _python_engine.learn_merges(counts, 60)
-
-
-@few_examples
-@given(any_corpus, patterns, st.integers(1, 9))
-def test_merges_of_files_with_short_reads_are_equal(
-    documents: list[str], pattern: str, size: int
-) -> None:
-    class Trickle(io.BytesIO):
-        def read(self, asked: int | None = -1, /) -> bytes:
-            return super().read(min(size, asked or 0))
-
-    files = [Trickle(document.encode("utf-8", "replace")) for document in documents]
-    expected = [document.encode("utf-8", "replace").decode() for document in documents]
-    native = learnt_natively(TextCorpus(files), pattern, 100, 1)
-    assert native == learnt_in_python(expected, pattern, 100)
 
 
 def words(count: int, letters: str, length: int, seed: int) -> str:

@@ -1,32 +1,14 @@
 """Claims about costs: these tests count calls, since times vary."""
 
-import gc
-import sys
-from collections.abc import Callable
+from __future__ import annotations
+
 from types import BuiltinMethodType
 from typing import Any
 
 import pytest
+from support.calls import calls_in
 
 from bpetite import Tokenizer, _trainer
-
-
-def calls_in(work: Callable[[], object], events: tuple[str, ...]) -> int:
-    """Return the number of calls in some work, by the profiler."""
-    calls = 0
-
-    def count(_frame: Any, event: str, _argument: Any) -> None:
-        nonlocal calls
-        calls += event in events
-
-    gc.disable()  # a collection calls back its observers, such as hypothesis
-    sys.setprofile(count)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-        gc.enable()
-    return calls
 
 
 @pytest.mark.parametrize(
@@ -36,7 +18,7 @@ def test_a_step_with_whole_text_is_one_call(tokenizer: Tokenizer, options: Any) 
     step = tokenizer.decode_stream(**options).step
     step([97, 97])  # a new transition is computed once
     is_native = isinstance(step, BuiltinMethodType)
-    calls = calls_in(lambda: step(97), ("call",))
+    calls = calls_in(lambda: step(97), "call")
     assert calls == 2 - is_native  # the lambda, and step itself unless it is native
 
 
@@ -48,13 +30,13 @@ def test_a_step_of_several_ids_has_a_constant_number_of_calls(
     step([0xC3, 0xA9, 97] * 2)  # leave the initial state
 
     def calls(times: int) -> int:
-        return calls_in(lambda: step([0xC3, 0xA9, 97] * times), ("call",))
+        return calls_in(lambda: step([0xC3, 0xA9, 97] * times), "call")
 
     assert calls(100) == calls(1)
 
 
 def test_pruning_takes_linearly_many_calls(tokenizer: Tokenizer) -> None:
-    calls = calls_in(lambda: tokenizer.without_rare({}, 256), ("call", "c_call"))
+    calls = calls_in(lambda: tokenizer.without_rare({}, 256), "call", "c_call")
     assert calls < 20 * len(tokenizer.ids)
 
 
@@ -96,6 +78,6 @@ def test_a_merge_touches_only_the_pieces_that_have_its_pair() -> None:
     def calls_in_first_merge(others: int) -> int:
         counts = {"ab": 10**6} | {f"x{i:05}": 1 for i in range(others)}
         corpus = _trainer._Corpus(counts, str.encode)
-        return calls_in(lambda: corpus.merge((97, 98), 256), ("call", "c_call"))
+        return calls_in(lambda: corpus.merge((97, 98), 256), "call", "c_call")
 
     assert calls_in_first_merge(10) == calls_in_first_merge(2000)

@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-import sys
-import unicodedata
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-import tiktoken
 import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
-from support.examples import slow_except
+from support.peers import as_tiktoken
 from support.vocabularies import gpt2_characters
 from tokenizers import decoders, models, pre_tokenizers
 
 from bpetite import Tokenizer
-from bpetite._vocabulary import Vocabulary
 
 Oracle = Callable[[str], list[int]]
 """Turns text into ids."""
-
-
-def as_tiktoken(tokenizer: Tokenizer) -> tiktoken.Encoding:
-    """Return a tiktoken Encoding with the same vocabulary."""
-    ids = range(256 + len(tokenizer.merges))
-    ranks = {tokenizer.token_bytes(id): id for id in ids}
-    assert len(ranks) == len(ids)  # tiktoken needs different bytes for each id
-    return tiktoken.Encoding(
-        "bpetite",
-        pat_str=tokenizer.patterns[0],
-        mergeable_ranks=ranks,
-        special_tokens=dict(tokenizer.special_tokens),
-    )
 
 
 def as_hugging_face(tokenizer: Tokenizer) -> tokenizers.Tokenizer:
@@ -90,43 +73,6 @@ def test_noise(tokenizer: Tokenizer, encode: Oracle, text: str) -> None:
     assert tokenizer.encode(text) == encode(text)
 
 
-def samples() -> list[str]:
-    """Return the ends of each run of one category, and every 16th character.
-
-    A wrong table of categories most likely differs at the ends of its runs.
-    """
-    category = [unicodedata.category(chr(code)) for code in range(sys.maxunicode + 1)]
-    return [
-        chr(code)
-        for code in range(sys.maxunicode + 1)
-        if category[code] != "Cs"
-        and (
-            (code % 16 == 0 and code < 0x40000)
-            or {*category[max(0, code - 1) : code + 2]} != {category[code]}
-        )
-    ]
-
-
-@pytest.mark.parametrize("name", slow_except(["tiktoken", "tokenizers"], "tiktoken"))
-def test_characters_of_every_category_are_cut_alike(name: str) -> None:
-    """Merges a letter, a digit, a symbol and a space with each first byte of a character.
-
-    So the ids show if the text splits before a character.
-    """
-    first_bytes = [*range(0x80), *range(0xC2, 0xF5)]
-    merges = tuple((ord(before), byte) for before in "a1. " for byte in first_bytes)
-    tokenizer = Tokenizer(Vocabulary(merges, {}, Tokenizer.train("", 256).patterns[0]))
-    encode = oracle(name, tokenizer)
-    characters = samples()
-    different = []
-    for start in range(0, len(characters), 500):
-        texts = [f"a{c}b {c} 1{c}2.{c}!\n" for c in characters[start : start + 500]]
-        together = "".join(texts)
-        if tokenizer.encode(together) != encode(together):
-            different += [ascii(text) for text in texts if tokenizer.encode(text) != encode(text)]
-    assert different == []
-
-
 # Special tokens
 
 A, B = "<|a|>", "<|b|>"
@@ -165,11 +111,6 @@ def test_allowing_and_disallowing_is_tiktokens(allowed: Any, disallowed: Any) ->
 def test_encode_ordinary_is_tiktokens() -> None:
     ours = [SPECIAL.encode_ordinary(text) for text in SPECIAL_TEXTS]
     assert ours == [TIKTOKEN.encode_ordinary(text) for text in SPECIAL_TEXTS]
-
-
-def test_offsets_are_tiktokens(tokenizer: Tokenizer, text_case: str) -> None:
-    ids = tokenizer.encode(text_case)
-    assert tokenizer.decode_with_offsets(ids) == as_tiktoken(tokenizer).decode_with_offsets(ids)
 
 
 def test_offsets_of_text_are_hugging_faces(tokenizer: Tokenizer, text_case: str) -> None:

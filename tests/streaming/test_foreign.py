@@ -338,16 +338,6 @@ def test_without_byte_runs_characters_come_when_complete(tokens: str, steps: lis
     assert [*map(stream.step, llama_ids(tokens)), stream.flush()] == steps
 
 
-@pytest.mark.parametrize("name", RUNS)
-@few_examples
-@given(text=st.text(max_size=30))
-def test_texts_are_the_same_if_runs_are_not_read_whole(name: str, text: str) -> None:
-    other = library(name)
-    ids = other.encode(text)
-    stream = stream_of(other.source, buffer_byte_runs=False)
-    assert joined(stream, ids) == other.decode(ids, False)
-
-
 def test_long_run_is_held_whole() -> None:
     ids = llama_ids("F0 9F 99 82") * 3000
     stream = library("llama").vocabulary.decode_stream()
@@ -663,16 +653,6 @@ def test_tokenizers_implementations_are_their_tokenizers() -> None:
 def fast() -> Any:
     """The class of a fast tokenizer."""
     return pytest.importorskip("transformers", exc_type=ImportError).PreTrainedTokenizerFast
-
-
-@pytest.mark.parametrize("name", ["byte level", "metaspace", "llama", "gemma"])
-def test_fast_tokenizer_streams_as_it_decodes(name: str) -> None:
-    tokenizer = fast()(tokenizer_object=library(name).source, clean_up_tokenization_spaces=False)
-    for text in TEXTS.values():
-        ids = library(name).encode(text[:300])
-        for skips in (False, True):
-            stream = stream_of(tokenizer, skip_special_tokens=skips)
-            assert joined(stream, ids) == tokenizer.decode(ids, skip_special_tokens=skips)
 
 
 def test_fast_tokenizer_that_cleans_up_spaces_is_refused() -> None:

@@ -126,13 +126,6 @@ def test_a_stream_that_does_not_count_goes_on_as_none_that_does() -> None:
         with_options(stream, stop=["END"])
 
 
-def test_a_stream_that_counts_goes_back_to_when_it_did_not() -> None:
-    stream = BYTES.decode_stream()
-    begin = stream.copy()
-    stream.step_event([97, 98])
-    assert [begin.step(99), type(begin) is DecodeStream] == ["c", True]
-
-
 # A state that another process continues from
 
 

@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 from support.streams import (
     BYTES,
-    END,
-    END_ID,
     tokenizer_of,
 )
 
@@ -105,11 +103,6 @@ def test_a_state_beyond_max_tokens_is_refused() -> None:
 def test_of_a_stop_and_a_tag_that_are_the_same_the_stop_is_found() -> None:
     stream = BYTES.decode_stream(tags="<b>", stop="<b>")
     assert (stream.step_event(list(b"a<b>c")).pieces, stream.stop_reason) == (("a",), "<b>")
-
-
-def test_a_special_token_that_is_kept_may_be_a_tag() -> None:
-    stream = BYTES.decode_stream(tags=[END])
-    assert stream.step_event([97, END_ID, 98]).pieces == ("a", Tag(END), "b")
 
 
 def test_a_tag_shows_what_it_is() -> None:

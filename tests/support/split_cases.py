@@ -31,11 +31,12 @@ ALL_PATTERNS = {**PATTERNS, **MODEL_PATTERNS}
 
 @cache
 def tokenizer_of(name: str, literals: tuple[str, ...] = (), normalizer: Any = None) -> Tokenizer:
-    """Return a tokenizer whose tokens are as long as the pattern allows."""
+    """Return a tokenizer whose tokens are as long as the pattern, or the one named, allows."""
     text = " ".join(map("".join, itertools.pairwise(CHARACTERS))) * 3
-    merges = Tokenizer.train(text, 400, pattern=ALL_PATTERNS[name]).merges
+    pattern = ALL_PATTERNS.get(name, name)
+    merges = Tokenizer.train(text, 400, pattern=pattern).merges
     special_tokens = {literal: 256 + len(merges) + i for i, literal in enumerate(literals)}
-    return Tokenizer(Vocabulary(merges, special_tokens, ALL_PATTERNS[name], normalizer=normalizer))
+    return Tokenizer(Vocabulary(merges, special_tokens, pattern, normalizer=normalizer))
 
 
 @cache

@@ -10,12 +10,10 @@ from typing import Any
 
 import pytest
 import regex
-import tiktoken
-import tokenizers
 from support import reference
 from support.engines import python_only
 from support.examples import slow_except
-from tokenizers import pre_tokenizers
+from support.peers import as_tiktoken, split_of
 
 from bpetite import Tokenizer, _encoder, _unicode
 from bpetite._pretokenizer import PATTERNS, Pretokenizer
@@ -126,22 +124,6 @@ def revealing(pattern: str) -> Tokenizer:
     return Tokenizer(Vocabulary(tuple((x, y) for x in ends for y in begins), {}, pattern))
 
 
-def as_tiktoken(tokenizer: Tokenizer) -> tiktoken.Encoding:
-    ids = range(256 + len(tokenizer.merges))
-    ranks = {tokenizer.token_bytes(id): id for id in ids}
-    assert len(ranks) == len(ids)
-    return tiktoken.Encoding(
-        "bpetite", pat_str=tokenizer.patterns[0], mergeable_ranks=ranks, special_tokens={}
-    )
-
-
-@cache
-def split_of(name: str) -> Callable[[str], list[str]]:
-    """Return a function that lets tokenizers split text by a pattern."""
-    split = pre_tokenizers.Split(tokenizers.Regex(PATTERNS[name]), "isolated")
-    return lambda text: [piece for piece, _ in split.pre_tokenize_str(text)]
-
-
 def texts_of(characters: list[str], context: Callable[[str], str], size: int) -> Iterator[str]:
     """Yield texts of `size` characters each, with every character in its context."""
     for start in range(0, len(characters), size):
@@ -163,7 +145,10 @@ def test_every_code_point_is_cut_as_by_others(step: int) -> None:
         codes = CODES[start : start + 1000]
         text = "".join(map(chr, codes))
         for name, cutter in zip(names, cutters, strict=True):
-            assert cutter.split_exactly(text) == split_of(name)(text), (name, hex(codes[0]))
+            assert cutter.split_exactly(text) == split_of(PATTERNS[name])(text), (
+                name,
+                hex(codes[0]),
+            )
         if 0x40000 <= codes[0] < 0xE0000 or codes[0] >= 0xE1000:
             codes = codes[::64]
         apart = "".join(f"a{chr(code)}" for code in codes)
@@ -183,14 +168,6 @@ def test_characters_in_every_context_are_cut_as_by_tiktoken(name: str) -> None:
     tokenizer.encode(half())
     for text in texts_of(samples(), contexts, 50):
         assert tokenizer.encode(text) == encode(text), ascii(text)
-
-
-@some_names
-def test_characters_in_every_context_are_cut_as_by_tokenizers(name: str) -> None:
-    found, expected = Pretokenizer(PATTERNS[name]).split_exactly, split_of(name)
-    found(half())
-    for text in texts_of(samples(), contexts, 50):
-        assert found(text) == expected(text), ascii(text)
 
 
 # A made-up character that needs a resplit, the same for every installed `regex`
@@ -423,7 +400,7 @@ def test_training_on_such_characters_matches_the_textbook(
     """Takes the pieces from tokenizers."""
     characters = differing()[::50] or ["é"]
     documents = ["aяb я1 " + "".join(map(contexts, characters)), "".join(characters) * 2, "aяb я1 "]
-    monkeypatch.setattr(reference, "split", split_of(name))
+    monkeypatch.setattr(reference, "split", split_of(PATTERNS[name]))
     expected = reference.train(documents, 300)
     assert Tokenizer.train(documents, 300, pattern=name).merges == expected
     assert Tokenizer.train(documents[::-1], 300, pattern=name).merges == expected
