@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from support import DATA
-from support.engines import native_only
-from support.examples import few_examples
+from support.engines import native_only, once
+from support.examples import few_examples, slow_except
 from support.split_cases import ALL_PATTERNS, texts
 
 from bpetite import PATTERNS, Tokenizer
@@ -33,6 +33,7 @@ by_pattern = pytest.mark.parametrize("pattern", OWN.values(), ids=OWN)
 # Safe splits
 
 
+@once
 @by_pattern
 @few_examples
 @given(text=texts)
@@ -43,13 +44,14 @@ def test_pieces_of_both_sides_of_a_safe_split(pattern: str, text: str) -> None:
         assert split(text[:at]) + split(text[at:]) == split(text), at
 
 
-@pytest.mark.parametrize("pattern", [*ALL_PATTERNS.values(), TIKTOKEN_CL100K])
+@pytest.mark.parametrize("name", slow_except(ALL_PATTERNS, "gpt2", "o200k", "bloom", "exaone-moe"))
 @native_only
 @few_examples
 @given(text=texts)
-def test_both_engines_have_the_same_safe_splits(pattern: str, text: str) -> None:
+def test_both_engines_have_the_same_safe_splits(name: str, text: str) -> None:
     from bpetite._engine import _native
 
+    pattern = ALL_PATTERNS[name]
     found = safe_splits_of(pattern)
     assert found is not None
     native = _native.Automaton([pattern_tree(pattern)]).safe_splits(text)
@@ -110,6 +112,7 @@ def test_other_spelling_is_the_named_pattern(name: str, spelling: str) -> None:
     assert to_portable(spelling, tiktoken=True) == PATTERNS[name]
 
 
+@once
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -147,6 +150,7 @@ def _model_patterns() -> dict[str, Any]:
     return {each["name"]: each["patterns"] for each in json.loads(path.read_text("utf-8"))}
 
 
+@once
 @pytest.mark.skipif(
     not (DATA / "patterns.json").is_file(),
     reason="needs the patterns of models, in a folder beside the repository",

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from support.engines import once
 from support.examples import slow_except
 from support.split_cases import ALL_PATTERNS, LITERALS, texts, tokenizer_of
 
@@ -43,6 +44,7 @@ def test_ids_of_both_sides_are_those_of_the_text(
             assert found == ids, (data[:split], data[split:end])
 
 
+@once
 @some_patterns
 def test_short_texts_of_all_kinds_split_into_their_pieces(name: str) -> None:
     pretokenizer, splitter = Pretokenizer(ALL_PATTERNS[name]), splitter_of(ALL_PATTERNS[name])

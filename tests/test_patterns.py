@@ -21,7 +21,7 @@ import pytest
 import tiktoken
 from hypothesis import given
 from hypothesis import strategies as st
-from support.engines import quick_once
+from support.engines import once, quick_once
 from support.examples import slow_except
 from support.peers import as_tiktoken, split_of
 from support.programs import variables
@@ -112,12 +112,14 @@ def split_in_chunks(cutter: Pretokenizer, text: str, cuts: list[int]) -> list[st
     return list(chain.from_iterable(map(cutter.split, cutter.blocks_of_chunks(chunks))))
 
 
+@once
 @every_name
 @given(text=texts, cuts=st.lists(st.integers(0, 60), max_size=12))
 def test_the_pieces_do_not_depend_on_the_chunks(name: str, text: str, cuts: list[int]) -> None:
     assert split_in_chunks(pretokenizer(name), text, cuts) == pretokenizer(name).split(text)
 
 
+@once
 @some_names
 def test_short_texts_have_their_pieces_in_any_two_chunks(name: str) -> None:
     """All texts of four of these characters, in two chunks in every way."""
@@ -129,6 +131,7 @@ def test_short_texts_have_their_pieces_in_any_two_chunks(name: str) -> None:
             assert split_in_chunks(cutter, text, [cut]) == pieces, (text, cut)
 
 
+@once
 @some_names
 def test_a_long_text_is_cut_block_by_block_into_its_pieces(name: str, inputs: list[str]) -> None:
     cutter = pretokenizer(name)
@@ -179,6 +182,7 @@ def test_ids_of_any_text_are_tiktokens(name: str, text: str) -> None:
 
 
 # llama3 has the pattern of cl100k.
+@once
 @pytest.mark.parametrize("name", slow_except(NAMES, *({*NAMES} - {"llama3"})))
 def test_pieces_are_those_of_tokenizers(name: str, inputs: list[str]) -> None:
     split = split_of(PATTERNS[name])
@@ -187,6 +191,7 @@ def test_pieces_are_those_of_tokenizers(name: str, inputs: list[str]) -> None:
         assert pieces == split(text), (ascii(text[:80]), shortened(pieces))
 
 
+@once
 @every_name
 @given(text=texts)
 def test_pieces_of_any_text_are_those_of_tokenizers(name: str, text: str) -> None:
@@ -232,6 +237,7 @@ def test_texts_come_back_whatever_the_pattern(pattern: str) -> None:
     assert tokenizer.encode_batch(texts) == ids
 
 
+@once
 @pytest.mark.parametrize("pattern", [OWN[0], OWN[1], OWN[2], OWN[4], OWN[6], OWN[7], "(a)|[b ]{2}"])
 def test_pieces_of_ones_own_pattern_are_those_of_tokenizers(
     pattern: str, inputs: list[str]

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.engines import native_only
 from support.examples import slow_except
 
 from bpetite import PATTERNS
@@ -19,6 +20,8 @@ from bpetite._vocabulary import Pair
 pytest.importorskip("bpetite._engine._native")
 from bpetite._engine import _native
 from bpetite._engine import native as _native_engine
+
+pytestmark = native_only  # each test runs both engines
 
 MANY = 10**9
 """More merges than any corpus has."""

@@ -10,11 +10,14 @@ from pathlib import Path
 
 import pytest
 from support import DATA
+from support.engines import quick_once
 from support.examples import slow_except
 from tools import compare_ids
 from tools.compare_ids import Case, Library, Subject, Tally
 
 from bpetite import Tokenizer
+
+pytestmark = quick_once  # test_oracles.py compares both engines
 
 needs_data = pytest.mark.skipif(
     not all((DATA / file).is_file() for file in compare_ids.FILES),

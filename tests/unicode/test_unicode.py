@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import regex
 from support import reference
-from support.engines import python_only
+from support.engines import once, python_only
 from support.examples import slow_except
 from support.peers import as_tiktoken, split_of
 
@@ -73,6 +73,7 @@ def contexts(character: str) -> str:
 # The data
 
 
+@once
 def test_the_data_are_of_every_code_point() -> None:
     assert len(categories()) == 0x110000
     assert {code for code, name in enumerate(categories()) if name == "Cs"} == {
@@ -81,6 +82,7 @@ def test_the_data_are_of_every_code_point() -> None:
     assert VERSION == "16.0.0"
 
 
+@once
 def test_the_data_are_those_of_python() -> None:
     """Compares only characters that both versions have: Unicode rarely changes a category."""
     differing = [
@@ -93,10 +95,12 @@ def test_the_data_are_those_of_python() -> None:
     assert len(differing) <= most, list(map(ascii, differing))
 
 
+@once
 def test_a_character_with_another_category_differs() -> None:
     assert list(filter(differs, samples())) == differing()
 
 
+@once
 def test_a_text_differs_where_any_of_its_characters_does() -> None:
     assert not differs("")
     assert not differs("naïve 你好 🙂\n")
@@ -104,6 +108,7 @@ def test_a_text_differs_where_any_of_its_characters_does() -> None:
     assert found == [True] * len(differing())
 
 
+@once
 def test_a_stand_in_has_the_category_by_the_installed_regex() -> None:
     text = "".join(samples())
     stand_ins = "".join(map(stand_in, text))
