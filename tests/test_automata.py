@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from array import array
 from collections import Counter
 from functools import cache, partial
 from itertools import accumulate, pairwise
@@ -19,10 +20,8 @@ from support.times import best_time
 
 from bpetite import PATTERNS, PieceCounts, Tokenizer
 from bpetite._automaton import automaton_of
-from bpetite._engine import python
 from bpetite._pattern_tree import NoTreeError, byte_tree, pattern_tree
 from bpetite._pretokenizer import Pretokenizer
-from bpetite._tokenizer import vocabulary_of
 from bpetite._unicode.byte_characters import to_characters
 from bpetite._vocabulary import Vocabulary
 from bpetite.analysis._pipeline import pipeline_of
@@ -202,6 +201,7 @@ IN_TURN = {
     "StarCoder": (r"\p{N}", PATTERNS["gpt2"]),
     "MiniCPM": (r"\p{N}{1,3}", PATTERNS["cl100k"]),
     "Laguna": (r"[^\n]+|[\n]+", PATTERNS["qwen2"]),
+    "numbers of any length": (r"\p{N}+", PATTERNS["o200k"]),
     "Tiny Aya": TINY_AYA,
     "runs that a later pattern splits": (r"[ab]+", r"\p{L}", r"\s+"),
     "DeepSeek Coder": (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", CJK, r"\p{N}"),
@@ -238,9 +238,15 @@ def test_patterns_in_turn_split_as_regex_does(name: str, text: str) -> None:
     text = (text * 40)[:10_000]
     ids = ids_by_regex(tokenizer, text)
     assert tokenizer.encode(text, dtype="uint32", threads=3).tolist() == ids
+    assert tokenizer.count(text) == len(ids)
+    halves = [text[:77], text[77:]]
+    assert tokenizer.encode_parts(halves)[0] == ids
+    ends = array("q", accumulate((len(half.encode()) for half in halves), initial=0))
+    found = tokenizer.encode_buffer(text.encode(), ends)[0].tolist()
+    assert found == [id for half in halves for id in ids_by_regex(tokenizer, half)]
 
 
-@pytest.mark.parametrize("name", [*IN_TURN][:6])
+@pytest.mark.parametrize("name", [*IN_TURN][:7])
 @few_examples
 @given(text=nasty_texts)
 def test_patterns_of_one_automaton_split_safely(name: str, text: str) -> None:
@@ -422,22 +428,6 @@ def test_time_of_a_tree_is_linear_in_the_depth_of_its_groups() -> None:
 
 
 # Vocabularies
-
-
-@pytest.mark.parametrize("name", ["qwen3.5", "exaone-moe"])
-@few_examples
-@given(texts=st.lists(nasty_texts, max_size=5), threads=st.integers(1, 3))
-def test_ids_are_those_of_the_python_engine(name: str, texts: list[str], threads: int) -> None:
-    tokenizer = trained(SERVED[name])
-    encode = python.TextEncoder(vocabulary_of(tokenizer)).encode
-    text = "".join(texts) * 20
-    assert tokenizer.encode(text, threads=threads) == encode(text)
-    assert tokenizer.encode_batch(texts) == [*map(encode, texts)]
-
-
-@cache
-def trained(pattern: str) -> Tokenizer:
-    return Tokenizer.train([*TEXTS.values()], 500, pattern=pattern)
 
 
 def test_pieces_counted_by_an_automaton_are_those_of_regex() -> None:

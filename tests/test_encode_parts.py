@@ -243,12 +243,6 @@ def test_normalized_parts_have_the_ids_of_the_flat_text(parts: list[str]) -> Non
     assert offsets == [bisect_left(first_bytes, start) for start in starts]
 
 
-def test_a_composed_character_belongs_to_the_first_part() -> None:
-    tokenizer = tokenizer_of("gpt2", (), "NFC")
-    ids, offsets = tokenizer.encode_parts(["-e", "\u0301-"])
-    assert (tokenizer.decode(ids), tokenizer.decode(ids[: offsets[1]])) == ("-é-", "-é")
-
-
 STAGES = {
     "lower case": Stages((("Lowercase",),)),
     "other characters": Stages((("Replace", "b+", "é"), ("NFKD",), ("Strip", "left", "right"))),

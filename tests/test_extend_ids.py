@@ -150,22 +150,6 @@ def test_the_result_is_that_of_the_definition(case: tuple[str, list[int], list[s
         assert tokenizer.decode_bytes(ids + found) == joined
 
 
-@given(case=cases(), text=texts)
-def test_canonical_ids_go_on_as_one_encode(
-    case: tuple[str, list[int], list[str]], text: str
-) -> None:
-    """If nothing is refused, ids of text and what follows are those of both."""
-    tokenizer = tokenizer_of(case[0])
-    segments = [*map(str, case[2])]
-    ids = tokenizer.encode_parts(segments)[0]
-    try:
-        found = tokenizer.extend_ids(ids, [text])
-    except ExtendIdsError:
-        return
-    if tokenizer.lossless:
-        assert ids + found == tokenizer.encode_parts([*segments, text])[0]
-
-
 # Arguments
 
 

@@ -212,22 +212,6 @@ OWN = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("pattern", "text", "expected"),
-    [
-        (r"[a-z]+", "ab, CD ef!", ["ab", ", CD ", "ef", "!"]),
-        (r"[a-z]+", "  ", ["  "]),
-        (r"[a-z]+", "", []),
-        (r"(a|b)(c)?", "acbxxa", ["ac", "b", "xx", "a"]),
-        (r"(?P<word>\w+)|(\W)", "ab  c", ["ab", " ", " ", "c"]),
-        (r".", "a\nb", ["a", "\n", "b"]),
-        (r"(?<=a)b", "abb", ["a", "b", "b"]),
-    ],
-)
-def test_pieces_of_ones_own_pattern_by_hand(pattern: str, text: str, expected: list[str]) -> None:
-    assert Pretokenizer(portable_pattern(pattern)).split(text) == expected
-
-
 @pytest.mark.parametrize("pattern", OWN)
 def test_texts_come_back_whatever_the_pattern(pattern: str) -> None:
     tokenizer, texts = trained(pattern), [*TEXTS.values()]

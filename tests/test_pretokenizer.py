@@ -105,38 +105,6 @@ def test_chunks_joined_are_the_text(text_case: str) -> None:
 # One pattern after another
 
 
-@pytest.mark.parametrize(
-    ("patterns", "text", "expected"),
-    [
-        # Unmatched text is a piece of its own, for each pattern
-        (["[ab]+", "b"], "xabbay z", ["x", "a", "b", "b", "a", "y z"]),
-        (["[ab]+", "[^b]"], "xaby z", ["x", "a", "b", "y", " ", "z"]),
-        (["x", "y", "z"], "axbyczd", ["a", "x", "b", "y", "c", "z", "d"]),
-        # A later pattern splits each piece as a text of its own, and sees nothing after its end ...
-        ([r"\s+", "a(?=b)|a(?= )|."], "a ab", ["a", " ", "a", "b"]),
-        ([r"\w+", r"\s+(?!\S)|\s+"], "a   b", ["a", "   ", "b"]),
-        ([GPT2_PATTERN, r"\s+(?!\S)|\s+"], "a   b", ["a", "  ", " ", "b"]),
-        ([r"\p{N}", GPT2_PATTERN], "a  1b", ["a", "  ", "1", "b"]),
-        # ... nor before its beginning
-        (["a", "(?<=a)b|bc"], "abc", ["a", "bc"]),
-        (["[ab]", r"\b."], "abab", ["a", "b", "a", "b"]),
-        (["ab", "^a|^b|b"], "abab", ["a", "b", "a", "b"]),
-        # No later pattern joins pieces of an earlier one
-        ([r"\p{N}{1,3}", r"\p{N}+"], "12345a67", ["123", "45", "a", "67"]),
-        ([r".", "ab"], "ab", ["a", "b"]),
-        # The digits by three before cl100k's pattern, as models have it
-        ([r"\p{N}{1,3}", PATTERNS["cl100k"]], "a1234 b\n", ["a", "123", "4", " b", "\n"]),
-        (["a", "a"], "aab", ["a", "a", "b"]),
-        (["a", "b"], "", []),
-    ],
-)
-def test_a_later_pattern_splits_each_piece_alone(
-    patterns: list[str], text: str, expected: list[str]
-) -> None:
-    assert Pretokenizer(*patterns).split(text) == expected
-    assert Pretokenizer(*patterns).split_exactly(text) == expected
-
-
 LINKS = [
     GPT2_PATTERN,
     PATTERNS["o200k"],
@@ -215,24 +183,6 @@ def test_gaps_are_looked_for_in_short_texts() -> None:
 
 
 # Special literals
-
-
-@pytest.mark.parametrize(
-    ("literals", "text", "expected"),
-    [
-        (["ab"], "", None),
-        (["ab"], "a b", None),
-        ([], "a b", None),
-        (["ab"], "xxabab", ("ab", 2)),
-        (["b", "ab"], "xab", ("ab", 1)),
-        (["ab", "abc"], "abc", ("abc", 0)),
-        (["ab"], "你🙂ab", ("ab", 2)),
-    ],
-)
-def test_the_first_literal_has_its_position_in_characters(
-    literals: list[str], text: str, expected: tuple[str, int] | None
-) -> None:
-    assert SpecialSplitter(literals).first(text) == expected
 
 
 SHARED_PREFIXES = [f"<|sp{number:05}|>" for number in range(4000)]

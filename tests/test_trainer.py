@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import mmap
 import os
-import random
 import subprocess
 import sys
 import time
@@ -160,13 +159,6 @@ def test_documents_are_not_kept() -> None:
 
     Tokenizer.train(corpus(), 260)
     assert max(held) == 1
-
-
-def test_the_order_of_documents_does_not_matter(real_texts: list[str]) -> None:
-    expected = Tokenizer.train(real_texts, 400)
-    for seed in range(2):
-        shuffled = random.Random(seed).sample(real_texts, len(real_texts))
-        assert Tokenizer.train(shuffled, 400) == expected
 
 
 def test_the_file_does_not_depend_on_the_hash_seed(tmp_path: Path) -> None:
@@ -497,12 +489,6 @@ def test_any_number_of_threads_learns_the_same(
     for threads in THREADS if pattern == "gpt2" else THREADS[-1:]:
         trained = Tokenizer.train([path], 400, pattern=pattern, threads=threads)
         assert trained == expected
-
-
-def test_any_number_of_threads_counts_documents(real_texts: list[str]) -> None:
-    expected = Tokenizer.train(real_texts, 400, threads=1)
-    for threads in THREADS:
-        assert Tokenizer.train(iter(real_texts), 400, threads=threads) == expected
 
 
 @pytest.mark.parametrize("threads", THREADS)

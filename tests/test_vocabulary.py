@@ -390,23 +390,3 @@ def test_native_fields_are_copied_once_and_when_first_read() -> None:
     assert vocabulary.merge_ids == vocabulary.merge_ids
     # `n_vocab` keeps no copy of the merges' ids.
     assert core.asked == ["merges", "merge_ids", "tokens", "merge_ids"]
-
-
-def test_a_native_vocabulary_equals_one_of_fields() -> None:
-    def with_core() -> Vocabulary:
-        return Vocabulary((), {"<a>": 999}, "...", native=SmallCore(), prefix_ids=(999,))
-
-    fields = Vocabulary(
-        ((97, 98), (97, 300), (98, 99)),
-        {"<a>": 999},
-        "...",
-        _merge_ids=(256, 257, 300),
-        other_tokens={300: b"bc"},
-        ignore_merges=True,
-        prefix_ids=(999,),
-    )
-    assert {with_core(), copy.copy(with_core()), pickle.loads(pickle.dumps(with_core()))} == {
-        fields
-    }
-    assert repr(with_core()) == repr(fields)
-    assert with_core().ordinary_tokens == fields.ordinary_tokens

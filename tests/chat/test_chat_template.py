@@ -47,12 +47,6 @@ def collected() -> Iterator[Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", [*collected()])
-def test_collected_template_renders_as_in_transformers(path: Path) -> None:
-    assert checks.difference(path.read_text("utf-8"), is_quick=True)[1] is None
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("path", [*collected()])
 @settings(max_examples=30)
 @given(data=st.data())
 def test_collected_template_admits_no_special_token(path: Path, data: st.DataObject) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import islice
 from pathlib import Path
 
 import pytest
-from support import DATA
 from support.engines import quick_once
 from support.examples import slow_except
 from tools import compare_ids
@@ -18,11 +16,6 @@ from tools.compare_ids import Case, Library, Subject, Tally
 from bpetite import Tokenizer
 
 pytestmark = quick_once  # test_oracles.py compares both engines
-
-needs_data = pytest.mark.skipif(
-    not all((DATA / file).is_file() for file in compare_ids.FILES),
-    reason="needs the public vocabularies and large texts, in a folder beside the repository",
-)
 
 PATTERNS = ("gpt2", "cl100k", "o200k")
 
@@ -96,75 +89,6 @@ def test_special_tokens_that_overlap(tmp_path: Path) -> None:
         )
     ]
     assert found == [NONE, {"tokenizers": (0, 0)}]
-
-
-def round_trip(tokenizer: Tokenizer, folder: Path) -> Iterator[Tokenizer]:
-    """Save and load in four formats in turn: ours, tiktoken's, Hugging Face's, ours."""
-    for number, name in enumerate(["ours.json", "a.tiktoken", "tokenizer.json", "again.json"]):
-        path = folder / name
-        tokenizer.save(path)
-        if number == 1:  # a .tiktoken file has neither
-            tokenizer = Tokenizer.load(
-                path, pattern=tokenizer.patterns[0], special_tokens=tokenizer.special_tokens
-            )
-        else:
-            tokenizer = Tokenizer.load(path)
-        yield tokenizer
-
-
-# Public vocabularies
-
-
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param("GPT-2", marks=pytest.mark.slow),
-        "cl100k",
-        pytest.param("o200k", marks=pytest.mark.slow),
-    ],
-)
-def public(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Subject:
-    """A public vocabulary: bpetite and tiktoken read its file, tokenizers reads the converted one.
-
-    Conversions of the larger vocabularies take long, so only the script makes them.
-    """
-    encoding_name, file = compare_ids.PUBLIC[request.param]
-    tokenizer = Tokenizer.load(DATA / file)
-    libraries = [compare_ids.in_tiktoken(compare_ids.public_encoding(encoding_name, DATA))]
-    if tokenizer.n_vocab < 100_000:
-        folder = tmp_path_factory.mktemp("public")
-        libraries.append(compare_ids.in_tokenizers(tokenizer, folder))
-    return Subject(request.param, tokenizer, libraries)
-
-
-def random_slices(text: str, count: int) -> Iterator[str]:
-    """Yield slices of lengths up to 3,000 from anywhere in a text."""
-    draw = random.Random(0)
-    for _ in range(count):
-        start = draw.randrange(len(text))
-        yield text[start : start + int(10 ** draw.uniform(0, 3.5))]
-
-
-@needs_data
-@pytest.mark.parametrize("count", [15, pytest.param(60, marks=pytest.mark.slow)])
-def test_large_texts(public: Subject, count: int) -> None:
-    texts = [(DATA / f"{name}.txt").read_bytes().decode() for name in compare_ids.TEXTS]
-    slices = [part for text in texts for part in random_slices(text, count)]
-    assert set(differences(public, slices).values()) == {(0, 0)}
-
-
-@needs_data
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", HARD)
-def test_hard_text_of_public_vocabularies(kind: str, public: Subject) -> None:
-    assert set(differences(public, HARD[kind](public.tokenizer)).values()) == {(0, 0)}
-
-
-@needs_data
-@pytest.mark.slow
-def test_a_round_trip_of_gpt2_changes_nothing(tmp_path: Path) -> None:
-    tokenizer = Tokenizer.load(DATA / "gpt2_vocab.json")
-    assert list(round_trip(tokenizer, tmp_path)) == [tokenizer] * 4
 
 
 # The comparison itself

@@ -299,26 +299,6 @@ def events_of(items: Any, **options: Any) -> list[StreamEvent]:
     return events
 
 
-def test_events_tell_text_tags_offsets_and_the_end() -> None:
-    assert events_of([*b"a<b>", [0xC3, 0xA9, 33, 98]], tags="<b>", stop="!") == [
-        StreamEvent(("a",), (TokenText(97, b"a", 0, 1, "a"),), 1),
-        StreamEvent((), (TokenText(60, b"<", 1, 1, ""),), 2),
-        StreamEvent((), (TokenText(98, b"b", 1, 1, ""),), 3),
-        StreamEvent((Tag("<b>"),), (TokenText(62, b">", 1, 4, "<b>"),), 4),
-        StreamEvent(
-            ("é",),
-            (
-                TokenText(0xC3, b"\xc3", 4, 4, ""),
-                TokenText(0xA9, b"\xa9", 4, 5, "é"),
-                TokenText(33, b"!", 5, 5, ""),
-            ),
-            7,
-            "stop",
-            "!",
-        ),
-    ]
-
-
 def test_an_event_is_json() -> None:
     stream = BYTES.decode_stream(tags="<b>", stop_ids=END_ID)
     step, last = stream.events([[97, *b"<b>", 0xC3], END_ID])

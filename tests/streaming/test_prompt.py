@@ -72,15 +72,6 @@ def test_a_literal_may_span_texts_but_not_segments() -> None:
 # The ids
 
 
-def test_edited_long_texts_have_the_ids_of_one_encode(tokenizer: Tokenizer) -> None:
-    text = "".join(TEXTS.values()) * 9
-    prompt = tokenizer.prompt()
-    prompt.set(text)
-    for at in range(100, len(text), len(text) // 9):
-        prompt.set(text[:at] + " the " + text[at + 3 :])
-        assert prompt.ids() == tokenizer.encode(text[:at] + " the " + text[at + 3 :])
-
-
 def test_many_edits_leave_few_blocks(tokenizer: Tokenizer) -> None:
     """A block has 8,192 characters, and the sizes of shorter ones at least halve."""
     prompt = tokenizer.prompt()
