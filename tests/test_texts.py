@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.peers import as_tiktoken
 from support.texts import BUFFERS, CALLS, FORMS, mapped
@@ -143,7 +143,7 @@ def test_bytes_not_utf8_have_their_position_in_the_buffer(before: bytes) -> None
 
 @pytest.mark.parametrize("before", BEFORE.values(), ids=BEFORE.keys())
 def test_a_lone_surrogate_is_placed_in_the_text(before: bytes) -> None:
-    for surrogate, call in product(["\ud800", "\udfff", "\ud83d\ude42"], CALLS.values()):
+    for surrogate, call in product(["\udfff", "\ud83d\ude42"], CALLS.values()):
         text = f"{before.decode()}{surrogate} ab{END}"
         with pytest.raises(UnicodeEncodeError) as caught:
             call(SMALL, text)
@@ -211,12 +211,15 @@ REPLACING: dict[str, Callable[..., object]] = {
 
 replacing = pytest.mark.parametrize("call", REPLACING.values(), ids=REPLACING.keys())
 
+half_as_many_examples = settings(max_examples=settings().max_examples // 2)
+
 bad_strings = st.lists(
     st.sampled_from([A, END, "ab ", "🙂", "é", "\ud83d", "\ude42", "\ud83d\ude42", "\ufeff"])
 ).map("".join)
 
 
 @replacing
+@half_as_many_examples
 @given(text=bad_strings)
 @example(text="")
 def test_errors_replace_encodes_the_text_after_replacement(
@@ -228,6 +231,7 @@ def test_errors_replace_encodes_the_text_after_replacement(
 
 
 @replacing
+@half_as_many_examples
 @given(data=st.lists(st.binary(max_size=3) | st.sampled_from([b"ab", "🙂".encode()])).map(b"".join))
 def test_errors_replace_decodes_bytes_that_are_not_utf8(
     call: Callable[..., object], data: bytes
