@@ -485,7 +485,7 @@ def test_chunks_of_lines_read_linearly(unit: str) -> None:
     half, whole = (
         characters_read(tokenizer, (unit * size)[:size], 20, 4, "paragraph") for size in (400, 800)
     )
-    assert whole < 2.2 * half < 440 * 400
+    assert whole < 2.7 * half < 540 * 400
 
 
 def test_bytes_of_a_run_show_that_it_exceeds_a_budget() -> None:

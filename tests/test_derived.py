@@ -222,6 +222,15 @@ def test_counts_are_a_mapping_or_rows() -> None:
     assert SMALL.without_rare(dict(used), 264) == pruned
 
 
+def test_count_of_a_leaf_goes_to_both_parts() -> None:
+    """Without the count of " abx", " ab" would go before "cd"."""
+    tokens = {256: b"ab", 257: b" ab", 258: b" abx", 259: b"cd"}
+    tokenizer = foreign(tokens, [(97, 98), (32, 256), (257, 120), (99, 100)])
+    counts = {258: 5, 259: 6, 257: 2}
+    assert tokenizer.without_rare(counts, 259)[1][256:] == [256, 257, 259]
+    assert tokenizer.without_rare(counts, 258)[1][256:] == [256, 257]
+
+
 def test_pruned_vocabulary_of_shuffled_ids_is_the_same() -> None:
     other = shuffled()
     counts, others = (Counter(each.encode(TEXT)) for each in (SMALL, other))

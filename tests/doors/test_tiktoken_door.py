@@ -25,6 +25,8 @@ import pytest
 import tiktoken
 import tiktoken.load
 import tiktoken.model
+from hypothesis import example, given
+from hypothesis import strategies as st
 from support import DATA
 from support.engines import quick_once
 from tools.public import public_encoding, public_file
@@ -124,6 +126,39 @@ def check(pair: Pair, *calls: Callable[[Any], Any]) -> None:
     """Check that calls give equal results, or errors of one class, for both Encodings."""
     theirs, ours = pair
     assert [outcome(call, ours) for call in calls] == [outcome(call, theirs) for call in calls]
+
+
+PARTS = (*LITERALS, "<|endofprompt|>", "<|reserved_200018|>", "<|", "\ud83d", "\udc4d", "\ud800")
+
+texts = st.lists(
+    st.sampled_from(PARTS)
+    | st.sampled_from(sorted(TEXTS.values())).map(lambda text: text[:20])
+    | st.text(max_size=8),
+    max_size=5,
+).map("".join)
+
+literals = st.frozensets(st.sampled_from((*LITERALS, "<|unknown|>", "a", "<|", "<|endofprompt|>")))
+allowed = st.sampled_from(["all", frozenset()]) | literals
+
+
+@given(st.sampled_from(NAMES), texts.filter(bool))
+def test_single_tokens_and_pieces_are_those_of_tiktoken(name: str, text: str) -> None:
+    data = text.encode("utf-8", "surrogatepass")
+    check(
+        both(name),
+        lambda each: each._encode_single_piece(text),
+        lambda each: each._encode_single_piece(data),
+        lambda each: each.encode_single_token(text),
+        lambda each: each.encode_single_token(data),
+        lambda each: each._encode_bytes(data),
+        lambda each: each._encode_bytes(data[1:-1]),
+    )
+
+
+@given(st.sampled_from(SMALL), texts, allowed)
+@example("letters", "e\x1c \x1f", "all")
+def test_unstable_ids_are_those_of_tiktoken(name: str, text: str, yes: Any) -> None:
+    check(small(name), partial(unstable, text, yes))
 
 
 def named(value: object) -> str:

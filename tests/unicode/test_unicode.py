@@ -24,7 +24,7 @@ from bpetite._vocabulary import Vocabulary
 CODES = [*range(0xD800), *range(0xE000, 0x110000)]
 
 every_name = pytest.mark.parametrize("name", PATTERNS)
-some_names = pytest.mark.parametrize("name", slow_except(PATTERNS, "gpt2", "o200k"))
+some_names = pytest.mark.parametrize("name", slow_except(PATTERNS, "o200k"))
 
 
 @cache
