@@ -62,7 +62,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Append the engine to the id of each example, since examples have no parameters."""
+    """Append the engine to the id of each example, since examples have no parameters.
+
+    A quick run tests them with the Python engine alone.
+    """
     report = yield
     report.result = [
         _with_engine(node) if isinstance(node, pytest.DoctestItem) else node
@@ -74,7 +77,10 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 def _with_engine(item: pytest.DoctestItem) -> pytest.DoctestItem:
     parent: Any = item.parent
     name = f"{item.name}[{bpetite.engine}]"
-    return type(item).from_parent(parent, name=name, runner=item.runner, dtest=item.dtest)
+    named = type(item).from_parent(parent, name=name, runner=item.runner, dtest=item.dtest)
+    if bpetite.engine == "native":
+        named.add_marker("once")
+    return named
 
 
 @pytest.fixture(autouse=True)

@@ -223,10 +223,10 @@ def test_counts_are_a_mapping_or_rows() -> None:
 
 
 def test_count_of_a_leaf_goes_to_both_parts() -> None:
-    """Without the count of " abx", " ab" would go before "cd"."""
-    tokens = {256: b"ab", 257: b" ab", 258: b" abx", 259: b"cd"}
-    tokenizer = foreign(tokens, [(97, 98), (32, 256), (257, 120), (99, 100)])
-    counts = {258: 5, 259: 6, 257: 2}
+    """Without the count of "abcd", "ab" or "cd" would go before "ef"."""
+    tokens = {256: b"ab", 257: b"cd", 258: b"abcd", 259: b"ef"}
+    tokenizer = foreign(tokens, [(97, 98), (99, 100), (256, 257), (101, 102)])
+    counts = {256: 2, 257: 2, 258: 5, 259: 6}
     assert tokenizer.without_rare(counts, 259)[1][256:] == [256, 257, 259]
     assert tokenizer.without_rare(counts, 258)[1][256:] == [256, 257]
 

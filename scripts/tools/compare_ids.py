@@ -28,7 +28,7 @@ from benchmarks.measure import say
 import bpetite
 from bpetite import Tokenizer
 from tools.public import PUBLIC as PUBLIC
-from tools.public import public_encoding as public_encoding
+from tools.public import public_encoding
 from tools.public import saved_encoding as saved_encoding
 from tools.shrink import shrunk
 
