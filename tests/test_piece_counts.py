@@ -286,11 +286,6 @@ def test_counts_are_not_made_by_a_call(call: Callable[[], object]) -> None:
         call()
 
 
-def test_counts_of_another_pattern_are_not_added() -> None:
-    with pytest.raises(ValueError, match="different patterns"):
-        counts_of("a") + counts_of("a", pattern="qwen2")
-
-
 @pytest.mark.parametrize("weight", [1.0, "2", True, None])
 def test_a_weight_is_an_integer(weight: Any) -> None:
     with pytest.raises(TypeError):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
-from support import reference
-
 from bpetite import Tokenizer
 
 HERE = Path(__file__).parents[1]
@@ -26,20 +24,9 @@ def test_training_on_a_text_gives_the_golden_file(tmp_path: Path) -> None:
     assert (tmp_path / "new.json").read_bytes() == VOCABULARY.read_bytes()
 
 
-def test_training_on_a_file_gives_the_golden_file(tmp_path: Path) -> None:
-    trained = Tokenizer.train([CORPUS], VOCAB_SIZE, special_tokens=SPECIAL_TOKENS)
-    trained.save(tmp_path / "new.json")
-    assert (tmp_path / "new.json").read_bytes() == VOCABULARY.read_bytes()
-
-
 def test_the_golden_file_is_loaded_and_saved_unchanged(tmp_path: Path) -> None:
     Tokenizer.load(VOCABULARY).save(tmp_path / "new.json")
     assert (tmp_path / "new.json").read_bytes() == VOCABULARY.read_bytes()
-
-
-def test_the_golden_merges_are_those_of_the_textbook() -> None:
-    text = CORPUS.read_bytes().decode()
-    assert Tokenizer.load(VOCABULARY).merges == reference.train([text], VOCAB_SIZE)
 
 
 def test_the_script_writes_what_is_there() -> None:
