@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings as profile
 from support.byte_fallback import (
     DECODERS,
     LITERALS,
@@ -46,7 +47,7 @@ def test_ids_and_texts_are_those_of_tokenizers(name: str, tmp_path: Path) -> Non
         document = random_document(rng, **SETTINGS[name])
         tokenizer = Tokenizer.load(write(document, tmp_path))
         judge = judge_of(document)
-        for _ in range(120):
+        for _ in range(profile().max_examples):
             text = random_text(rng, document)
             ids = judge.encode(text, add_special_tokens=False).ids
             assert tokenizer.encode(text) == ids, text
@@ -65,7 +66,7 @@ def test_text_in_steps_has_the_ids_of_the_whole(name: str, tmp_path: Path) -> No
     rng = random.Random(name)
     document = random_document(rng, **SETTINGS[name])
     tokenizer = Tokenizer.load(write(document, tmp_path))
-    for _ in range(200):
+    for _ in range(profile().max_examples):
         text = random_text(rng, document, count=14)
         for allowed in ("all", ()):
             stream = tokenizer.encode_stream(allowed_special=allowed)

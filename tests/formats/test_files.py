@@ -63,12 +63,6 @@ def test_a_file_is_read_whole(tmp_path: Path) -> None:
     assert SourceFile(tmp_path / "file").data == data
 
 
-def test_a_missing_file_is_the_systems_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError) as caught:
-        Tokenizer.load(tmp_path / "missing.json")
-    assert caught.value.filename == str(tmp_path / "missing.json")
-
-
 @not_as_root
 def test_an_unreadable_file_is_the_systems_error(tmp_path: Path) -> None:
     SMALL.save(tmp_path / "small.json")
@@ -169,18 +163,6 @@ def small_bytes(folder: Path) -> bytes:
     return saved(SMALL, folder / "small.json")
 
 
-@pytest.fixture(scope="module")
-def other_bytes(folder: Path) -> bytes:
-    """Return the file of OTHER."""
-    return saved(OTHER, folder / "other.json")
-
-
-@in_every_way
-def test_save_makes_one_file(tmp_path: Path, small_bytes: bytes) -> None:
-    SMALL.save(tmp_path / "v.json")
-    assert files(tmp_path) == {"v.json": small_bytes}
-
-
 @in_every_way
 def test_save_refuses_an_existing_file(tmp_path: Path) -> None:
     path = tmp_path / "v.json"
@@ -206,12 +188,6 @@ def test_existing_file_is_refused_before_anything_is_written(
 @in_every_way
 def test_save_overwrites_when_asked(tmp_path: Path, small_bytes: bytes) -> None:
     (tmp_path / "v.json").write_bytes(b"old" * 10_000)
-    SMALL.save(tmp_path / "v.json", overwrite=True)
-    assert files(tmp_path) == {"v.json": small_bytes}
-
-
-@in_every_way
-def test_overwriting_needs_no_old_file(tmp_path: Path, small_bytes: bytes) -> None:
     SMALL.save(tmp_path / "v.json", overwrite=True)
     assert files(tmp_path) == {"v.json": small_bytes}
 
@@ -633,13 +609,6 @@ def test_save_replaces_only_files(tmp_path: Path) -> None:
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
-def test_save_into_a_missing_folder_names_the_given_file(tmp_path: Path) -> None:
-    path = tmp_path / "missing" / "model.json"
-    with pytest.raises(FileNotFoundError) as caught:
-        Tokenizer.train("", 256).save(path)
-    assert caught.value.filename == str(path)
-
-
 def test_save_refuses_a_file_too_large_to_load(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -650,12 +619,6 @@ def test_save_refuses_a_file_too_large_to_load(
 
 
 # Several files
-
-
-def test_several_files_are_written_each_as_it_is(tmp_path: Path) -> None:
-    given = {"one.json": b"1\r\n", "two.txt": b"", "three": bytes(range(256))}
-    write_files({str(tmp_path / name): data for name, data in given.items()})
-    assert files(tmp_path) == given
 
 
 @pytest.mark.parametrize("there", ["one", "two", "three"])

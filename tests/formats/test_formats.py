@@ -110,12 +110,6 @@ def test_file_is_recognised_under_any_name(format: str, name: str, tmp_path: Pat
         assert Tokenizer.load(tmp_path / name, **given(SMALL, format)) == SMALL
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
-def test_both_versions_of_our_own_file_are_recognised(pattern: str, tmp_path: Path) -> None:
-    path = saved(Tokenizer.train("", 256, pattern=pattern), "bpetite", tmp_path)
-    assert recognise(path) == "bpetite"
-
-
 def test_a_text_is_not_read_whole_to_be_recognised(tmp_path: Path) -> None:
     path = tmp_path / "long.txt"
     path.write_text("a line of a long text\n" * 1_000_000)
@@ -126,13 +120,6 @@ def test_a_text_is_not_read_whole_to_be_recognised(tmp_path: Path) -> None:
     finally:
         tracemalloc.stop()
     assert peak < 1 << 20
-
-
-@pytest.mark.parametrize("format", ["gpt2", "huggingface"])
-def test_a_folder_is_recognised(format: str, tmp_path: Path) -> None:
-    saved(SMALL, format, tmp_path)
-    assert recognise(tmp_path) == format
-    assert Tokenizer.load(tmp_path) == SMALL
 
 
 def test_of_a_folder_with_both_tokenizer_json_counts(tmp_path: Path) -> None:

@@ -137,15 +137,6 @@ def test_ids_sorted_by_frequency_with_special_tokens_around(layout: Layout, tmp_
     assert loaded.decode_batch(ids) == cases
 
 
-def test_ids_may_have_gaps(layout: Layout, tmp_path: Path) -> None:
-    vocab, merges = layout
-    path = written(tmp_path, {text: 7 * id + 3 for text, id in vocab.items()}, merges)
-    loaded = Tokenizer.load(path)
-    assert loaded.n_vocab == 7 * (len(vocab) - 1) + 4
-    texts = TEXTS.values()
-    assert loaded.encode_batch(texts) == list(map(library(path), texts))
-
-
 def test_merges_may_make_one_token_of_several_pairs(tmp_path: Path) -> None:
     """And use a token before the line that makes it."""
     vocab = {**BYTES, "abc": 300, "ab": 301, "bc": 302, "abcc": 303}
@@ -344,11 +335,6 @@ def test_the_bytes_that_are_written(tmp_path: Path) -> None:
     vocab = {**BYTES, "ab": 256, "Ġab": 257, "<é中>": 258}
     assert (tmp_path / "vocab.json").read_bytes() == json.dumps(vocab).encode()
     assert (tmp_path / "merges.txt").read_bytes() == "#version: 0.2\na b\nĠ ab\n".encode()
-
-
-def test_a_trained_vocabulary_goes_there_and_back(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    tokenizer.save(tmp_path / "vocab.json")
-    assert Tokenizer.load(tmp_path) == tokenizer
 
 
 def test_ids_in_any_order_and_unmade_tokens_go_there_and_back(

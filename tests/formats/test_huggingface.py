@@ -454,34 +454,23 @@ def test_honoured_file_gives_ids_and_texts_of_tokenizers(change: Change, tmp_pat
 
 @quick_once
 @pytest.mark.parametrize("change", HONOURED.values(), ids=HONOURED)
-def test_honoured_file_survives_save_and_load(change: Change, tmp_path: Path) -> None:
-    tokenizer = Tokenizer.load(written(tmp_path, changed(change)))
-    for path in (tmp_path / "saved.json", tmp_path / "2" / "tokenizer.json"):
-        path.parent.mkdir(exist_ok=True)
-        tokenizer.save(path)
-        assert Tokenizer.load(path) == tokenizer
-
-
-@quick_once
-@pytest.mark.parametrize("change", HONOURED.values(), ids=HONOURED)
-def test_merges_of_either_spelling_give_one_vocabulary(change: Change, tmp_path: Path) -> None:
-    """The native engine reads strings itself, and leaves pairs to Python."""
-    value = changed(change)
-    tokenizer = Tokenizer.load(written(tmp_path, value))
-    merges = value["model"]["merges"]
-    value["model"]["merges"] = [
-        merge.split(" ") if isinstance(merge, str) else " ".join(merge) for merge in merges
-    ]
-    assert Tokenizer.load(written(tmp_path, value)) == tokenizer
-
-
-@quick_once
-@pytest.mark.parametrize("change", HONOURED.values(), ids=HONOURED)
-def test_honoured_file_survives_a_save_by_tokenizers(change: Change, tmp_path: Path) -> None:
+def test_honoured_file_is_the_same_after_saves_and_respelled(
+    change: Change, tmp_path: Path
+) -> None:
+    """The native engine reads merges of strings itself, and leaves pairs to Python."""
     value = changed(change)
     tokenizer = Tokenizer.load(written(tmp_path, value))
     library(value).save(str(tmp_path / "theirs.json"))
     assert Tokenizer.load(tmp_path / "theirs.json") == tokenizer
+    for path in (tmp_path / "saved.json", tmp_path / "2" / "tokenizer.json"):
+        path.parent.mkdir(exist_ok=True)
+        tokenizer.save(path)
+        assert Tokenizer.load(path) == tokenizer
+    value["model"]["merges"] = [
+        merge.split(" ") if isinstance(merge, str) else " ".join(merge)
+        for merge in value["model"]["merges"]
+    ]
+    assert Tokenizer.load(written(tmp_path, value)) == tokenizer
 
 
 # What is refused
@@ -870,24 +859,6 @@ VERSIONED_MERGES = [
 class TestTokenizersQuirks:
     """Behaviour of tokenizers that a reader or a writer would not expect."""
 
-    def test_missing_byte_is_dropped(self) -> None:
-        value = changed(drop("model", "vocab", "ð"))
-        assert library(value).encode("🙂").ids == list("🙂".encode())[1:]
-
-    def test_truncation_is_obeyed(self) -> None:
-        truncation = {
-            "direction": "Right",
-            "max_length": 3,
-            "strategy": "LongestFirst",
-            "stride": 0,
-        }
-        value = changed(put("truncation", to=truncation))
-        assert library(value).encode("zzzzzz").ids == [122] * 3
-
-    def test_added_token_outside_the_vocab_gets_the_next_id(self) -> None:
-        value = changed(with_tokens(added(700, "<s>"), added(5, "<t>")))
-        assert library(value).encode("<s><t>").ids == [SIZE, SIZE + 1]
-
     def test_high_id_does_not_raise_the_next_ids(
         self,
         tmp_path: Path,
@@ -896,17 +867,6 @@ class TestTokenizersQuirks:
         value = changed(put("model", "vocab", "<x>", to=900))
         value["added_tokens"] = [added(900, "<x>"), added(SIZE + 1, "<y>"), added(SIZE + 2, "<z>")]
         check_equal(Tokenizer.load(written(tmp_path, value)), library(value), ["<x><y><z>"])
-
-    def test_added_token_takes_an_id_behind_a_gap(self) -> None:
-        value = changed(put("model", "vocab", "zz", to=SIZE + 1))
-        value["added_tokens"] = [added(SIZE + 1, "<s>")]
-        other = library(value)
-        assert other.token_to_id("zz") == other.token_to_id("<s>") == SIZE + 1
-
-    def test_later_rank_of_a_repeated_merge_counts(self) -> None:
-        value = changed(put("model", "vocab", "bc", to=SIZE))
-        value["model"]["merges"] = ["a b", "b c", "a b"]
-        assert library(value).encode("abc").ids == [97, SIZE]
 
     def test_merge_like_a_version_line_is_dropped(
         self,
@@ -932,25 +892,6 @@ class TestTokenizersQuirks:
         assert Tokenizer.load(tmp_path / "saved") == tokenizer
         saved = tokenizers.Tokenizer.from_file(str(tmp_path / "saved" / "tokenizer.json"))
         assert saved.encode("#version:").ids == tokenizer.encode("#version:") == [500]
-
-    def test_longer_of_overlapping_tokens_is_found(self, tmp_path: Path) -> None:
-        value = changed(with_tokens(added(SIZE, "<a>"), added(SIZE + 1, "<a>b")))
-        assert library(value).encode("<a>b<a>").ids == [SIZE + 1, SIZE]
-        assert Tokenizer.load(written(tmp_path, value)).encode("<a>b<a>") == [SIZE + 1, SIZE]
-
-    def test_unnormalized_tokens_are_found_first(self) -> None:
-        value = changed(with_tokens(added(SIZE, "<a>"), added(SIZE + 1, "x<a>b", normalized=True)))
-        assert library(value).encode("x<a>b").ids == [ord("x"), SIZE, ord("b")]
-
-    def test_normalized_token_is_found_in_the_normal_form(self) -> None:
-        value = changed(put("normalizer", to=NFC))
-        value["added_tokens"] = [added(SIZE, "<K>", normalized=True)]
-        assert library(value).encode("<\u212a>").ids == [SIZE]
-        assert library(value).encode("<K>\u0338").ids != [SIZE, *"\u0338".encode()]
-
-    def test_added_token_of_byte_characters_decodes_as_bytes(self) -> None:
-        other = library(changed(with_tokens(added(SIZE, "café"))))
-        assert other.decode([SIZE], skip_special_tokens=False) == "caf\ufffd"
 
     def test_merges_are_saved_as_strings(self, tmp_path: Path) -> None:
         Tokenizer.train("ab ab abc", 260).save(tmp_path / "tokenizer.json")
@@ -986,13 +927,6 @@ class TestTokenizersQuirks:
         assert [literal in saved["model"]["vocab"] for literal in special_tokens] == [in_vocab] * 3
         check_equal(tokenizer, library(saved), ["ab<s>x<kept>y</s>", "<kept>"])
         assert Tokenizer.load(tmp_path / "tokenizer.json") == tokenizer
-
-    @pytest.mark.parametrize("name", PATTERNS)
-    def test_saved_pattern_means_the_same_to_oniguruma(self, name: str, tmp_path: Path) -> None:
-        tokenizer = Tokenizer.train("1234567 ab", 300, pattern=name)
-        tokenizer.save(tmp_path / "tokenizer.json")
-        other = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
-        check_equal(tokenizer, other, [*TEXTS, "12345678901 1234 123456"])
 
 
 ALPHABET = "ab <|K;é"
@@ -1053,7 +987,6 @@ SPECIAL = [
 ]
 SPACES = [AddedToken(" " * n, special=False, normalized=True) for n in (2, 3, 7)]
 
-CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 DEEPSEEK = [
     r"\p{N}{1,3}",
     "[一-龥぀-ゟ゠-ヿ]+",
@@ -1300,7 +1233,7 @@ PARTS = [
 
 @once
 @pytest.mark.parametrize("name", NORMALIZERS)
-@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [13, pytest.param(1, marks=pytest.mark.slow)])
 def test_characters_have_the_normal_form_of_tokenizers(step: int, name: str) -> None:
     here, there = forms(name, other=False), forms(name, other=True)
     every = [chr(code) for code in CODES if code < 0x3400 or 0xA000 <= code < 0x20000]
@@ -1337,7 +1270,7 @@ def test_any_marks_have_the_normal_form_of_tokenizers(name: str, text: str) -> N
 
 
 # From Han on, thousands of neighbours are of one kind.
-SOME_CODES = [*CODES[:0x3000], *CODES[0x3000:0x20000:4], *CODES[0x20000::16]]
+SOME_CODES = [*CODES[:0x3000:2], *CODES[0x3000:0x20000:16], *CODES[0x20000::64]]
 
 characters_of_all_kinds = pytest.mark.parametrize(
     "codes",

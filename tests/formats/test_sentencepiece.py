@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings as profile
 
 from bpetite import Tokenizer
 
@@ -74,7 +75,7 @@ def test_ids_and_texts_are_those_of_sentencepiece(name: str, tmp_path: Path) -> 
     judge = sentencepiece.SentencePieceProcessor(model_proto=data)
     pieces = [judge.id_to_piece(id) for id in range(judge.vocab_size())]
     rng = random.Random(name)
-    for _ in range(400):
+    for _ in range(2 * profile().max_examples):
         text = random_text(rng, pieces)
         ids = judge.encode(text)
         assert tokenizer.encode(text) == ids, text

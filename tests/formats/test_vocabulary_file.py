@@ -159,19 +159,6 @@ def test_bytes_of_a_small_file(tmp_path: Path) -> None:
     )
 
 
-def test_file_without_merges_and_special_tokens(tmp_path: Path) -> None:
-    bare = Tokenizer.train("", 256, special_tokens=())
-    document = json.loads(saved(bare, tmp_path / "bare.json"))
-    assert (document["merges"], document["special_tokens"]) == ([], {})
-    assert Tokenizer.load(tmp_path / "bare.json") == bare
-
-
-def test_special_tokens_are_loaded_in_the_order_of_their_ids(tmp_path: Path) -> None:
-    Tokenizer.train("", 256, special_tokens=["c", "a", "b"]).save(tmp_path / "v.json")
-    loaded = Tokenizer.load(tmp_path / "v.json")
-    assert list(loaded.special_tokens.items()) == [("c", 256), ("a", 257), ("b", 258)]
-
-
 def test_order_and_white_space_of_a_file_do_not_matter(tmp_path: Path) -> None:
     document = small_document()
     document["vocab"] = dict(reversed(document["vocab"].items()))
@@ -200,32 +187,9 @@ def test_path_may_be_of_any_kind(
     assert Tokenizer.load(kind(tmp_path / "small.json")) == SMALL
 
 
-def test_relative_path_is_meant_from_the_current_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    SMALL.save("small.json")
-    assert Tokenizer.load("small.json") == Tokenizer.load(tmp_path / "small.json") == SMALL
-
-
-@pytest.mark.parametrize("format", [None, "bpetite"])
-def test_folder_is_no_vocabulary_file(tmp_path: Path, format: str | None) -> None:
-    SMALL.save(tmp_path / "small.json")
-    with pytest.raises(ValueError, match="folder") as caught:
-        Tokenizer.load(tmp_path, format=format)
-    assert str(caught.value).startswith(f"{tmp_path}: ")
-
-
 # What is refused
 
-KEYS = (
-    "schema_version",
-    "mergeable_vocab_size",
-    "pretokenizer_pattern",
-    "vocab",
-    "merges",
-    "special_tokens",
-)
+KEYS = (*small_document(),)
 NO_OTHER_KEYS = f"the file: expected no other keys than {', '.join(KEYS)}"
 GPT2 = f"pretokenizer_pattern: expected GPT-2's pattern, {PATTERN!r}"
 SIZE = "mergeable_vocab_size: expected 256 + 3 merges = 259"
@@ -236,23 +200,7 @@ SPECIAL_ID = "expected an id from 259 to 260"
 
 # Of version 2
 
-KEYS_2 = (
-    "schema_version",
-    "pretokenizer_pattern",
-    "unicode_version",
-    "byte_ids",
-    "merges",
-    "merge_ids",
-    "other_tokens",
-    "ignore_merges",
-    "more_patterns",
-    "normalizer",
-    "special_tokens",
-    "kept_special_tokens",
-    "prefix_ids",
-    "suffix_ids",
-    "settings",
-)
+KEYS_2 = (*document_2(),)
 NO_OTHER_KEYS_2 = f"the file: expected no other keys than {', '.join(KEYS_2)}"
 AN_ID = "expected an id from 0 to 4294967295"
 NORMALIZER = 'normalizer: expected null or "NFC"'
@@ -477,17 +425,7 @@ LONG = "x" * 10_000
         {"vocab": {**small_document()["vocab"], LONG: [1]}},
         {"vocab": {**small_document()["vocab"], "1": [1] * 10_000}},
     ],
-    ids=[
-        "key",
-        "version",
-        "pattern",
-        "merge",
-        "literal",
-        "literal with a shared id",
-        "bytes of a literal",
-        "id",
-        "bytes",
-    ],
+    ids=range(9),
 )
 def test_error_is_short_for_any_file(tmp_path: Path, change: dict[str, Any]) -> None:
     path = written(tmp_path / "long.json", {**small_document(), **change})
@@ -619,13 +557,6 @@ def test_order_in_which_tokens_are_given_does_not_matter(
     )
     assert other == vocabulary
     assert _vocabulary_file.to_bytes(other) == _vocabulary_file.to_bytes(vocabulary)
-
-
-def test_order_of_special_tokens_does_not_change_the_bytes() -> None:
-    one = Vocabulary((), {"a": 256, "b": 257}, PATTERN)
-    other = Vocabulary((), {"b": 257, "a": 256}, PATTERN)
-    assert one == other
-    assert _vocabulary_file.to_bytes(one) == _vocabulary_file.to_bytes(other)
 
 
 @pytest.mark.parametrize(
@@ -1048,15 +979,6 @@ def test_memory_for_many_runs_follows_the_size_of_the_file(tmp_path: Path) -> No
     assert peak[0] < 15 * path.stat().st_size
 
 
-@pytest.mark.parametrize("length", [200_000, 2**32 - 1])
-def test_long_run_of_merge_ids_takes_no_memory(tmp_path: Path, length: int) -> None:
-    path = written(tmp_path / "run.json", {**document_2(), "merge_ids": [[0, length]]})
-    with peak_memory() as peak:
-        kind, message = refusal(path)
-    assert (kind, str(message).startswith(f"{path}: merge")) == (ValueError, True)
-    assert peak[0] < 2_000_000
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -1085,13 +1007,8 @@ def test_error_of_version_2_stays_short(tmp_path: Path, change: dict[str, Any]) 
     assert (kind, len(str(message)) < len(str(path)) + 400) == (ValueError, True)
 
 
-@pytest.mark.parametrize(
-    "pattern",
-    ["(" * 5000 + "a" + ")" * 5000, "a|\ud800", "gpt2"],
-    ids=["nested deeply", "lone surrogate", "name"],
-)
-def test_pattern_that_no_file_can_have_is_refused(tmp_path: Path, pattern: str) -> None:
-    """A name is none: a file has the regular expression itself, which any program can use."""
+def test_deeply_nested_pattern_is_refused(tmp_path: Path) -> None:
+    pattern = "(" * 5000 + "a" + ")" * 5000
     path = written(tmp_path / "v.json", {**document_2(), "pretokenizer_pattern": pattern})
     kind, message = refusal(path)
     assert (kind, str(message).startswith(f"{path}: pretokenizer_pattern: ")) == (ValueError, True)
