@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import random
 import re
@@ -33,7 +32,6 @@ from support.cli import (
     start,
 )
 from support.cli import folder as folder  # a fixture
-from support.cli import public_ranks as public_ranks  # a fixture
 from support.engines import native_only, quick_once
 from support.examples import slow_except
 from support.programs import output_of, posix_only
@@ -122,10 +120,6 @@ def test_example_of_the_help_works(verb: str) -> None:
         ["inspect", "--model", "model.json", "--text", "x", "model.json"],
         ["train", "model.json", "--output", "new.json"],
         ["train", "model.json", "--vocab-size", "300"],
-        ["train", "model.json", "--output", "new.json", "--vocab-size", "255"],
-        ["train", "model.json", "--output", "new.json", "--vocab-size", "-300"],
-        ["train", "model.json", "--output", "new.json", "--vocab-size", "many"],
-        ["train", "model.json", "--output", "new.json", "--vocab-size", "300.0"],
         ["train", "model.json", "--output", "new.json", "--vocab-size", ""],
         ["train", "model.json", "--output", "new.json", "--vocab-size", "1" * 5000],
         ["convert", "model.json"],
@@ -240,36 +234,14 @@ def notes(stdin: bytes) -> list[str]:
 
 
 @WITH_A_MODEL
-@pytest.mark.parametrize("format", ["bpetite", "gpt2", "huggingface", "folder"])
-def test_model_may_have_any_format(format: str, verb: list[str], stdin: bytes) -> None:
+def test_model_may_be_a_folder(verb: list[str], stdin: bytes) -> None:
     expected = in_process(*verb, "--model", "model.json", stdin=stdin)
     assert (expected.code, expected.err) == (0, notes(stdin))
-    assert in_process(*verb, "--model", saved(TOKENIZER, format), stdin=stdin) == expected
+    assert in_process(*verb, "--model", saved(TOKENIZER, "folder"), stdin=stdin) == expected
 
 
-@WITH_A_MODEL
-def test_model_may_be_public_ranks(verb: list[str], stdin: bytes, public_ranks: str) -> None:
-    expected = in_process(*verb, "--model", "model.json", stdin=stdin)
-    assert in_process(*verb, "--model", public_ranks, stdin=stdin) == expected
-
-
-@WITH_A_MODEL
-def test_model_may_have_schema_version_2(verb: list[str], stdin: bytes) -> None:
-    """Version 1 cannot record other ids for the bytes."""
-    permuted = json.loads(Path(saved(TOKENIZER, "huggingface")).read_text("utf-8"))
-    vocab = permuted["model"]["vocab"]
-    vocab["a"], vocab["~"] = vocab["~"], vocab["a"]
-    Path("permuted.json").write_text(json.dumps(permuted), encoding="utf-8")
-    Tokenizer.load("permuted.json").save("second.json")
-    assert b'"schema_version":2' in Path("second.json").read_bytes()
-    expected = in_process(*verb, "--model", "permuted.json", stdin=stdin)
-    assert (expected.code, expected.err) == (0, notes(stdin))
-    assert in_process(*verb, "--model", "second.json", stdin=stdin) == expected
-
-
-@WITH_A_MODEL
-def test_ranks_without_a_known_pattern_are_refused(verb: list[str], stdin: bytes) -> None:
-    result = in_process(*verb, "--model", saved(TOKENIZER, "tiktoken"), stdin=stdin)
+def test_ranks_without_a_known_pattern_are_refused() -> None:
+    result = in_process("encode", "--model", saved(TOKENIZER, "tiktoken"), stdin=RAW)
     assert (result.code, result.out, len(result.err)) == (1, b"", 1)
     assert result.err[0].startswith("bpetite: saved.tiktoken: a .tiktoken file lacks the pattern")
 
@@ -406,15 +378,6 @@ def test_utf16_and_utf32_are_recognised(encoding: str, mark: bytes, fault: str) 
         assert result == failure(f"notes.txt is not UTF-8 at {fault}{hint}")
     ids = in_process("decode", "--model", "model.json", "notes.txt")
     assert ids == failure(f"notes.txt: not UTF-8 at {fault}{hint}")
-
-
-def test_model_refused_by_its_library_gives_one_line() -> None:
-    document = json.loads(Path(saved(TOKENIZER, "huggingface")).read_text("utf-8"))
-    del document["added_tokens"][0]["special"]
-    Path("tokenizer.json").write_text(json.dumps(document), encoding="utf-8")
-    result = in_process("encode", "--model", "tokenizer.json", "--text", "x")
-    assert (result.code, result.out, len(result.err)) == (1, b"", 1)
-    assert result.err[0].startswith("bpetite: tokenizer.json: ")
 
 
 def test_newline_in_a_file_name_keeps_one_line() -> None:
@@ -562,19 +525,6 @@ def test_decode_reverses_encode(format: str) -> None:
     assert in_process("decode", "--model", "model.json", stdin=ids.out) == Result(0, RAW, [])
 
 
-def test_pipe_of_processes_keeps_every_byte() -> None:
-    Path("raw.txt").write_bytes(RAW)
-    with (
-        start("encode", "--model", "model.json", "raw.txt") as encode,
-        start("decode", "--model", "model.json", stdin=pipe(encode.stdout)) as decode,
-    ):
-        pipe(encode.stdout).close()
-        assert pipe(decode.stdout).read() == RAW
-        assert pipe(encode.stderr).read().decode() == f"bpetite: raw.txt {BOM_WARNING}{os.linesep}"
-        assert pipe(decode.stderr).read() == b""
-    assert (encode.returncode, decode.returncode) == (0, 0)
-
-
 def pipe(stream: IO[bytes] | None) -> BinaryIO:
     """Return a stream of a process that has a pipe for it."""
     assert stream is not None
@@ -594,11 +544,10 @@ def closed_pipe() -> Iterator[int]:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--help"],
-        ["encode", "--model", "model.json", "ids.txt"],
-        ["stream", "--model", "model.json"],
+        pytest.param(["--help"], id="help", marks=pytest.mark.slow),
+        pytest.param(["encode", "--model", "model.json", "ids.txt"], id="encode"),
+        pytest.param(["stream", "--model", "model.json"], id="stream"),
     ],
-    ids=["help", "encode", "stream"],
 )
 def test_absent_reader_is_no_failure(arguments: list[str], closed_pipe: int) -> None:
     Path("ids.txt").write_bytes(b"72 " * 100_000)
@@ -606,24 +555,6 @@ def test_absent_reader_is_no_failure(arguments: list[str], closed_pipe: int) -> 
         open("ids.txt", "rb") as ids,
         start(*arguments, stdin=ids, stdout=closed_pipe) as process,
     ):
-        assert pipe(process.stderr).read() == b""
-    assert process.returncode == 0
-
-
-@posix_only
-def test_reader_may_stop_early() -> None:
-    Path("big.txt").write_text("hello world, " * 100_000, encoding="utf-8")
-    with start("encode", "--model", "model.json", "big.txt") as process:
-        assert pipe(process.stdout).read(1) == b"["
-        pipe(process.stdout).close()
-        assert pipe(process.stderr).read() == b""
-    assert process.returncode == 0
-
-
-@posix_only
-def test_compare_without_a_reader_is_no_failure(closed_pipe: int) -> None:
-    compare = ("compare", "model.json", "model.json", "model.json", "model.json")
-    with start(*compare, stdout=closed_pipe) as process:
         assert pipe(process.stderr).read() == b""
     assert process.returncode == 0
 
@@ -656,12 +587,8 @@ def test_train_finishes_without_a_reader_of_progress(closed_pipe: int) -> None:
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
 @pytest.mark.parametrize(
     "arguments",
-    [
-        ["encode", "--model", "model.json", "--text", "hello"],
-        ["decode", "--model", "model.json", "--ids", "72"],
-        ["--version"],
-    ],
-    ids=["encode", "decode", "version"],
+    [["encode", "--model", "model.json", "--text", "hello"], ["--version"]],
+    ids=" ".join,
 )
 def test_full_disk_gives_one_line(arguments: list[str]) -> None:
     with open("/dev/full", "wb") as full, start(*arguments, stdout=full) as process:

@@ -51,12 +51,6 @@ def test_ids_may_be_arguments() -> None:
     assert in_process("decode", "--ids", "72", "-m", "model.json") == Result(0, b"H", [])
 
 
-def test_newlines_are_unchanged() -> None:
-    text = "é\r\n你好\n🙂 <|pad|>"
-    ids = json.dumps(TOKENIZER.encode(text)).encode()
-    assert in_process(*DECODE, stdin=ids) == Result(0, text.encode(), [])
-
-
 def test_special_tokens_can_be_skipped() -> None:
     arguments = ["--ids", "72", "290", "105", "291"]
     assert in_process(*DECODE, *arguments).out == b"H<|endoftext|>i<|pad|>"

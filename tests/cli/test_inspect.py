@@ -269,13 +269,6 @@ def test_rows_have_all_ids_and_bytes() -> None:
     assert (ids, data) == (TOKENIZER.encode(text), RAW)
 
 
-def test_pipe_gets_no_colours() -> None:
-    plain = in_process("inspect", "--model", "model.json", "--text", "hello")
-    assert plain.code == 0
-    assert b"\x1b" not in plain.out
-    assert plain == Result(0, plain.out, [])
-
-
 # Steps
 
 

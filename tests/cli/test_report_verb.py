@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from support.cli import TEXT, TOKENIZER, example, failure, in_process
+from support.cli import TOKENIZER, failure, in_process
 from support.cli import folder as folder  # a fixture
 from support.engines import quick_once
 from support.programs import posix_only
@@ -171,10 +171,3 @@ def test_parallel_texts_suffice() -> None:
         "longest",
     ]
     assert lines[-2].split() == ["cd", f"{tokens[1] / tokens[0]:.2f}"]
-
-
-def test_example_in_the_help_works() -> None:
-    Path("README.md").write_text(TEXT, "utf-8")
-    for command in example("report"):
-        words = command.split()
-        assert in_process(*words[1:]).code == 0

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from support.cli import BOM_WARNING, TEXT, Result, failure, in_process
+from support.cli import BOM_WARNING, TEXT, failure, in_process
 from support.cli import folder as folder  # a fixture
 from support.engines import python_only
 from support.programs import posix_only
@@ -61,11 +61,6 @@ def test_pieces_do_not_span_files() -> None:
 @pytest.mark.parametrize("arguments", [[], ["-"], ["--input", "-"]], ids=str)
 def test_stdin_is_a_document(arguments: list[str]) -> None:
     assert trained(*arguments, stdin=OTHER.encode()) == Tokenizer.train(OTHER, 280)
-
-
-def test_files_and_stdin_together() -> None:
-    both = trained("a.txt", "-", stdin=OTHER.encode())
-    assert both == Tokenizer.train([TEXT, OTHER], 280)
 
 
 def test_byte_order_mark_of_a_corpus_is_warned_of() -> None:
@@ -231,14 +226,6 @@ def test_unwritable_output_is_refused_early(output: str, reason: str) -> None:
     assert sorted(os.listdir()) == ["a.txt", "b.txt", "inner", "model.json"]
 
 
-@pytest.mark.usefixtures("_no_training")
-def test_force_does_not_replace_a_folder() -> None:
-    Path("new.json").mkdir()
-    assert in_process(*TRAIN, "a.txt", "--force") == failure(
-        "new.json: only a file can be replaced"
-    )
-
-
 @posix_only
 @pytest.mark.usefixtures("_no_training")
 def test_pipe_as_output_is_refused_early() -> None:
@@ -312,14 +299,6 @@ def test_force_replaces_only_after_training() -> None:
     assert trained("a.txt", "--force") == Tokenizer.train(TEXT, 280)
 
 
-def test_without_force_a_second_run_is_refused() -> None:
-    assert in_process(*TRAIN, "a.txt").code == 0
-    written = Path("new.json").read_bytes()
-    result = in_process(*TRAIN, "b.txt")
-    assert result == Result(1, b"", ["bpetite: new.json: exists; --force replaces it"])
-    assert Path("new.json").read_bytes() == written
-
-
 # The pattern
 
 
@@ -345,10 +324,6 @@ WITHOUT_NAME = "bpetite: llama.cpp supports named patterns only and cannot load 
 )
 def test_pattern_without_a_name_gets_a_note(options: tuple[str, ...], is_warned_of: bool) -> None:
     assert (WITHOUT_NAME in in_process(*TRAIN, "a.txt", *options).err) == is_warned_of
-
-
-def test_default_pattern_is_gpt2() -> None:
-    assert trained("a.txt") == trained("a.txt", "--pattern", "gpt2", "--force")
 
 
 @pytest.mark.parametrize("pattern", ["a*", "a(", "", "a++", "(?>a)"])
