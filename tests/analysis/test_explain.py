@@ -80,12 +80,6 @@ def node_bytes(piece: ExplainedPiece, node: int) -> bytes:
     return step.token
 
 
-def test_steps_of_a_text_are_the_textbooks(text_case: str) -> None:
-    text = text_case[:600]
-    for tokenizer in (TOKENIZER, shuffled()):
-        checked(tokenizer, text)
-
-
 @given(st.text(alphabet="themn a,é你", max_size=40))
 def test_steps_of_any_text_are_the_textbooks(text: str) -> None:
     checked(TOKENIZER, text)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy
 import pytest
+from support.engines import quick_once
 from support.examples import slow_except
 from support.split_cases import CHARACTERS, LITERALS, tokenizer_of
 
@@ -16,6 +17,8 @@ from bpetite import PATTERNS, Tokenizer
 from bpetite._corpus import Batch
 from bpetite.corpora import Corpus, count, encode
 from conftest import TEXTS
+
+pytestmark = quick_once
 
 A, END = "<|a|>", "<|endoftext|>"
 
@@ -50,8 +53,17 @@ def documents_of(segments: Any) -> list[list[int]]:
     return documents
 
 
-@pytest.mark.parametrize("name", [*PATTERNS, "own"])
-@pytest.mark.parametrize("batch_bytes", slow_except([1, 3, 64, 1000, 1 << 20], 3, 1000))
+NAMES = [*PATTERNS, "own"]
+
+
+@pytest.mark.parametrize(
+    ("name", "batch_bytes"),
+    slow_except(
+        itertools.product(NAMES, [1, 3, 64, 1000, 1 << 20]),
+        *((name, 1000) for name in NAMES),
+        *(("o200k", 3), ("own", 3)),
+    ),
+)
 def test_parts_have_the_ids_of_whole_documents(name: str, batch_bytes: int, tmp_path: Path) -> None:
     text = "".join(map("".join, itertools.product(CHARACTERS[::2], CHARACTERS[1::3])))
     path = tmp_path / "a.txt"

@@ -12,10 +12,13 @@ from pathlib import Path
 
 import pytest
 from support.corpora import COMPRESSIONS, TEXTS, arrow, documents, jsonl, pa, parquet
+from support.engines import quick_once
 from support.times import best_time
 
 from bpetite import Tokenizer
 from bpetite.corpora import Batch, Corpus, tokenize, verify
+
+pytestmark = quick_once
 
 LINES = ["a", "", "b\r", "é", " "]
 

@@ -567,18 +567,6 @@ def test_shares_of_commands_give_the_serial_folder(
     assert contents(tmp_path / "tokens") == serial()
 
 
-def test_finish_needs_all_shares(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    TOKENIZER.save("model.json")
-    command = ["tokenize", str(source), "--model=model.json", "--output=tokens"]
-    assert in_process(*command, "--format=megatron", "--part-bytes=4000", "--part=1/2").code == 0
-    result = in_process("finish", "tokens")
-    assert (result.code, result.out) == (1, b"")
-    assert "parts are not done, the first is part 1; do them as before" in result.err[0]
-
-
 @pytest.mark.parametrize("count", slow_except([1, 3, 50], 3))
 def test_counts_of_shares_add_up(
     count: int, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

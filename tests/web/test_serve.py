@@ -33,6 +33,7 @@ from bpetite._web.app import MAX_BYTES, MAX_SHOWN, Model, application
 from bpetite._web.explained import MAX_DRAWN_BYTES
 from bpetite._web.server import MAX_CONNECTIONS
 from bpetite._web.training import MAX_STEPS
+from conftest import TEXTS
 
 pytestmark = quick_once
 
@@ -147,19 +148,18 @@ def test_empty_text_has_no_tokens() -> None:
     assert answer.json() == [{"tokens": 0, "bytes": 0, "groups": []}]
 
 
-def test_two_models_stand_side_by_side(text_case: str) -> None:
-    answer = client(TOKENIZER, BYTES).post("/tokens", content=text_case)
+@pytest.mark.parametrize("name", ["literals in a row", "emoji with joiners", "longer than a block"])
+def test_two_models_stand_side_by_side(name: str) -> None:
+    text = TEXTS[name]
+    answer = client(TOKENIZER, BYTES).post("/tokens", content=text)
     for tokenizer, found in zip((TOKENIZER, BYTES), answer.json(), strict=True):
         ids = [id for group in found["groups"] for id, _ in group[1]]
-        whole = tokenizer.encode(text_case)
+        whole = tokenizer.encode(text)
         assert (found["tokens"], ids) == (len(whole), whole[: len(ids)])
         assert len(ids) == len(whole) or len(found["groups"]) == 4000
-        assert text_case.startswith("".join(group[0] for group in found["groups"]))
-
-
-def test_all_ids_can_be_copied(text_case: str) -> None:
-    answer = client(BYTES, TOKENIZER).post("/ids?model=1&ordinary=1", content=text_case)
-    assert answer.json() == TOKENIZER.encode_ordinary(text_case)
+        assert text.startswith("".join(group[0] for group in found["groups"]))
+    ids = client(BYTES, TOKENIZER).post("/ids?model=1&ordinary=1", content=text).json()
+    assert ids == TOKENIZER.encode_ordinary(text)
 
 
 # Merges, vocabulary and training
@@ -310,14 +310,6 @@ def test_replay_decodes_each_token_alone_and_streamed() -> None:
         ],
         "rest": "",
     }
-
-
-def test_streamed_text_equals_the_text(text_case: str) -> None:
-    found = client(BYTES, TOKENIZER).post("/stream?model=1", content=text_case).json()
-    ids = TOKENIZER.encode(text_case)[:MAX_SHOWN]
-    assert [step[0] for step in found["steps"]] == ids
-    streamed = "".join(step[3] for step in found["steps"]) + found["rest"]
-    assert streamed == TOKENIZER.decode(ids, errors="replace")
 
 
 # The vocabulary that the page has trained
