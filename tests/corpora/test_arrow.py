@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.engines import quick_once
 
 from bpetite import Tokenizer
 
 pa = pytest.importorskip("pyarrow")
 
 from bpetite import arrow  # noqa: E402
+
+pytestmark = quick_once
 
 TEXTS = ["the hen", None, "", "met the ten men 🙂", "你好" * 9, "<|endoftext|>", None, "x" * 100]
 TOKENIZER = Tokenizer.train([text for text in TEXTS if text], 290)

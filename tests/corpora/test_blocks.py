@@ -10,7 +10,6 @@ from typing import Any
 import numpy
 import pytest
 from support.engines import quick_once
-from support.examples import slow_except
 from support.split_cases import CHARACTERS, LITERALS, tokenizer_of
 
 from bpetite import PATTERNS, Tokenizer
@@ -53,16 +52,15 @@ def documents_of(segments: Any) -> list[list[int]]:
     return documents
 
 
-NAMES = [*PATTERNS, "own"]
+QUICK = [(name, 1000) for name in [*PATTERNS, "own"]] + [("o200k", 3), ("own", 3)]
 
 
 @pytest.mark.parametrize(
     ("name", "batch_bytes"),
-    slow_except(
-        itertools.product(NAMES, [1, 3, 64, 1000, 1 << 20]),
-        *((name, 1000) for name in NAMES),
-        *(("o200k", 3), ("own", 3)),
-    ),
+    [
+        pytest.param(*case, marks=() if case in QUICK else pytest.mark.slow)
+        for case in itertools.product([*PATTERNS, "own"], [1, 3, 64, 1000, 1 << 20])
+    ],
 )
 def test_parts_have_the_ids_of_whole_documents(name: str, batch_bytes: int, tmp_path: Path) -> None:
     text = "".join(map("".join, itertools.product(CHARACTERS[::2], CHARACTERS[1::3])))

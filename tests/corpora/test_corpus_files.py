@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.engines import once
 from support.programs import posix_only
 
 from bpetite.corpora import Corpus
+
+pytestmark = once
 
 LINE = b'{"text": "%s"}\n'
 

@@ -7,10 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.engines import quick_once
 
 import bpetite
 from bpetite import Tokenizer
 from bpetite.corpora import Corpus, tokenize
+
+pytestmark = quick_once
 
 
 @pytest.mark.skipif(bpetite.engine != "native", reason="the Python engine needs the tables")

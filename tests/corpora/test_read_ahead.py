@@ -10,10 +10,13 @@ from pathlib import Path
 from time import monotonic, sleep
 
 import pytest
+from support.engines import once
 from support.programs import posix_only, variables
 
 from bpetite.corpora import Corpus, _reading
 from bpetite.corpora._reading import read_ahead
+
+pytestmark = once
 
 LINES = b'{"text": "ab"}\n' * 10_000
 

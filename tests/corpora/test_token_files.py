@@ -14,11 +14,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.engines import once
 
 from bpetite.corpora._new_files import NewFiles
 from bpetite.corpora._token_files import FORMATS
 from bpetite.corpora._token_files.datatrove import rounded
 from bpetite.corpora._token_files.token_format import Shard, Tokens
+
+pytestmark = once
 
 DOCUMENTS = [[7, 8, 0], [500, 0], [1, 2, 3, 4, 0]]
 IDS = [id for document in DOCUMENTS for id in document]

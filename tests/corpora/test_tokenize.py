@@ -448,7 +448,7 @@ def test_a_killed_run_goes_on_to_equal_bytes(
     format: str, source: Path, model: Path, folder: Path, undisturbed: dict[str, dict[str, bytes]]
 ) -> None:
     """Each run is killed some calls later than the one before, until one ends."""
-    for kill_at in range(3, 10_000, 23):
+    for kill_at in range(3, 10_000, 37):
         with start(source, model, folder, format, kill_at) as process:
             code = process.wait(timeout=60)
         if code == 0:
@@ -552,7 +552,7 @@ def finished(source: Path, folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.slow)])
 def test_every_changed_byte_is_found(finished: Path, step: int) -> None:
     """Of the manifest, the vocabulary, an index, and what a run leaves in the hidden folder."""
     names = [
@@ -668,7 +668,7 @@ def test_verify_checks_lists_of_bad_documents(
     for name, line in (("a", '{"text": "ab"}'), ("b", '{"id": 7}')):
         (tmp_path / f"{name}.jsonl").write_text(f"{line}\n" * 9)
     files = [tmp_path / f"{name}.jsonl" for name in "ab"]
-    tokenize(Corpus(files, on_bad="skip"), TOKENIZER, folder, "megatron", part_bytes=9)
+    tokenize(Corpus(files, on_bad="skip"), TOKENIZER, folder, "megatron", part_bytes=60)
     assert verify(folder, deep=True) == []
     last = sorted((folder / ".bpetite/bad").iterdir())[-1]
     change(last)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from support.corpora import COMPRESSIONS, TEXTS, arrow, jsonl, parquet
-from support.engines import native_only
+from support.engines import native_only, quick_once
 from support.examples import slow_except
 from support.programs import PEAK
 
@@ -55,6 +55,7 @@ def test_train_on_files_is_train_on_their_texts(compression: str, tmp_path: Path
         assert Tokenizer.train(Corpus(tmp_path), 300, pattern=pattern) == expected
 
 
+@quick_once
 @pytest.mark.parametrize(
     "pattern", slow_except(["gpt2", "cl100k", "o200k", "qwen2", r"\S+|\s+"], "o200k", r"\S+|\s+")
 )

@@ -17,6 +17,7 @@ from typing import Any
 from zipfile import ZipFile
 
 import pytest
+from hypothesis import settings
 from support.cli import failure, in_process
 from support.corpora import COMPRESSIONS, arrow, jsonl, parquet
 from support.engines import once, quick_once
@@ -168,9 +169,9 @@ def test_token_files_of_a_url_are_those_of_a_folder(
 ) -> None:
     path = tmp_path / "texts.jsonl"
     path.write_bytes(FILES["texts.jsonl"])
-    settings: dict[str, Any] = {"end": END, "part_bytes": 1500, "validation": 0.1}
-    local = tokenize(Corpus(path), TOKENIZER, tmp_path / "tokens", format, **settings)
-    remote = tokenize(Corpus(path), TOKENIZER, f"{memory}/tokens", format, **settings)
+    options: dict[str, Any] = {"end": END, "part_bytes": 1500, "validation": 0.1}
+    local = tokenize(Corpus(path), TOKENIZER, tmp_path / "tokens", format, **options)
+    remote = tokenize(Corpus(path), TOKENIZER, f"{memory}/tokens", format, **options)
     assert remote == local
     found = [
         str(found.relative_to(tmp_path / "tokens"))
@@ -315,7 +316,8 @@ def test_an_error_at_any_read_names_the_url(
     breaks.never()
     assert list(Corpus(url, on_bad="skip")) == list(Corpus(url))
     error = EOFError("closed")
-    for request in range(breaks.requests // 2):
+    n_requests = breaks.requests // 2
+    for request in range(0, n_requests, max(1, n_requests // settings().max_examples)):
         breaks.at(request, error)
         with pytest.raises(OSError, match="EOFError: closed; check the connection") as failure:
             list(Corpus(url, on_bad="skip"))
@@ -326,18 +328,18 @@ def test_an_error_at_any_read_names_the_url(
 @once
 def test_an_error_at_any_write_names_the_url(memory: str, breaks: Breaks) -> None:
     corpus = Corpus(put(f"{memory}/texts.jsonl", FILES["texts.jsonl"]))
-    settings: dict[str, Any] = {"part_bytes": 3000}
-    expected = tokenize(corpus, TOKENIZER, f"{memory}/expected", "megatron", **settings)
+    options: dict[str, Any] = {"part_bytes": 3000}
+    expected = tokenize(corpus, TOKENIZER, f"{memory}/expected", "megatron", **options)
     breaks.never()
-    tokenize(corpus, TOKENIZER, f"{memory}/counted", "megatron", **settings)
-    for request in range(breaks.requests):
+    tokenize(corpus, TOKENIZER, f"{memory}/counted", "megatron", **options)
+    for request in range(0, breaks.requests, max(1, 100 // settings().max_examples)):
         folder = f"{memory}/{request}"
         breaks.at(request, StoreError("slow down"))
         with pytest.raises(OSError, match="StoreError: slow down; check the conn") as failure:
-            tokenize(corpus, TOKENIZER, folder, "megatron", **settings)
+            tokenize(corpus, TOKENIZER, folder, "megatron", **options)
         assert failure.value.filename.startswith(memory)
         breaks.never()
-        assert tokenize(corpus, TOKENIZER, folder, "megatron", **settings) == expected
+        assert tokenize(corpus, TOKENIZER, folder, "megatron", **options) == expected
 
 
 @pytest.mark.parametrize("error", STORE_ERRORS, ids=lambda error: type(error).__name__)

@@ -57,13 +57,14 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return list(map(str, paths))
 
 
+@pytest.mark.slow  # starts mypy, for 40 s the first time
 def test_mypy_accepts_the_programs_of_the_pages(programs: list[str]) -> None:
     pytest.importorskip("polars")
     found = run("mypy", "--strict", "--config-file=", *programs)
     assert found == f"Success: no issues found in {len(programs)} source files\n"
 
 
-@pytest.mark.slow  # starts mypy again
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["cluster-programs.md", "serving.md"])
 def test_mypy_accepts_the_programs_with_other_packages(page: str, tmp_path: Path) -> None:
     """These packages' own types are left out: the packages may be missing."""

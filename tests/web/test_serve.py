@@ -656,22 +656,11 @@ def models(port: int) -> bytes:
         return connection.recv(1 << 16)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "shown"),
-    [((), "model.json"), (("--model", "slow.json"), "slow.json")],
-    ids=["without the option", "with it"],
-)
-def test_variable_names_the_model_of_the_page(arguments: tuple[str, ...], shown: str) -> None:
-    SLOW.save("slow.json")
-    variables = {"BPETITE_MODEL": "model.json"}
-    with served(*arguments, "--port", "0", variables=variables) as (_, _, said):
-        assert said.startswith(f"bpetite: serving {shown} at ")
-
-
 def test_port_in_use_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        result = in_process("serve", "--model", "model.json", "--port", str(port))
+        variables = {"BPETITE_MODEL": "model.json"}
+        result = in_process("serve", "--port", str(port), variables=variables)
     assert result == failure(f"port {port} is in use; --port 0 takes any free port")
 
 
