@@ -75,15 +75,6 @@ def contents(folder: str) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in Path(folder).glob("*.*") if path.is_file()}
 
 
-def test_a_second_run_must_be_the_same() -> None:
-    assert in_process(*TOKENIZE, "megatron").code == 0
-    result = in_process(*TOKENIZE, "megatron", "--shuffle", "1")
-    assert result.code == 1
-    assert result.err == [
-        "bpetite: tokens: made with another shuffle (null, not 1); choose another folder"
-    ]
-
-
 def test_skipped_documents_are_counted() -> None:
     with open("a.jsonl", "a", encoding="utf-8") as file:
         file.write("[]\n")
@@ -122,11 +113,6 @@ def test_verify_exits_with_1_for_a_problem() -> None:
         "tokens/train.bin: 2 bytes, not 20",
         "tokens: 1 problem",
     ]
-
-
-@pytest.mark.parametrize("amount", ["x", "-1", "1.5"])
-def test_a_wrong_amount_of_validation_is_refused(amount: str) -> None:
-    assert in_process(*TOKENIZE, "megatron", f"--validation={amount}").code in (1, 2)
 
 
 def test_standard_input_is_refused_and_not_promised() -> None:

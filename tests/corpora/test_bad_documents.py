@@ -230,12 +230,6 @@ def test_invalid_utf8_of_a_text_is_found_at_every_block(name: str, tmp_path: Pat
     assert skipped(path) == ([], [{"byte": 80, "reason": reason}])
 
 
-def test_text_that_ends_inside_a_character_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes(b"ab\xe4\xbd")
-    expected = "a.txt is not UTF-8 at byte 2 (0xe4: unexpected end of data)"
-    assert error_of(tmp_path / "a.txt") == expected
-
-
 # Compressed files
 
 
@@ -332,12 +326,6 @@ def test_a_name_that_its_content_contradicts_is_an_error(
 ) -> None:
     (tmp_path / name).write_bytes(data)
     assert error_of(tmp_path / name).startswith(f"{name} is {reason}")
-
-
-def test_compression_without_a_suffix_is_seen(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_bytes(zstd(GOOD))
-    corpus = Corpus(tmp_path / "a.jsonl")
-    assert list(corpus) == ["ab"]
 
 
 def test_memory_is_bounded_for_a_file_of_one_repeated_byte(tmp_path: Path) -> None:

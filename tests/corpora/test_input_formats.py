@@ -155,16 +155,6 @@ def test_spans_of_any_size_give_all_documents(
     assert max(numbers) >= 4
 
 
-def test_zstandard_may_have_a_long_window(tmp_path: Path) -> None:
-    """Large dumps are compressed by `zstd --long=31`."""
-    zstandard = pytest.importorskip("zstandard")
-    parameters = zstandard.ZstdCompressionParameters(window_log=30)
-    compressor = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
-    path = tmp_path / "a.jsonl.zst"
-    path.write_bytes(compressor.compress(b'{"text": "ab"}\n') + compressor.flush())
-    assert list(Corpus(path)) == ["ab"]
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse the name")
 @pytest.mark.parametrize("name", ["a.jsonl", "a.parquet", "a.arrow"])
 def test_a_path_need_not_be_utf8(name: str, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from support.cli import in_process
+from support.corpora import jsonl
 from support.engines import quick_once
 from support.examples import slow_except
 from support.programs import posix_only, variables
@@ -221,9 +222,7 @@ def test_a_fraction_is_of_the_same_documents_for_all_parts(format: str, tmp_path
         with pa.ipc.new_file(str(path), table.schema) as writer:
             writer.write_table(table, 20)
     else:
-        path.write_text(
-            "".join(json.dumps({"text": text}) + "\n" for text in TEXTS), "utf-8", newline="\n"
-        )
+        path.write_bytes(jsonl(TEXTS))
     found = []
     for part_bytes in (1_000, 10**9):
         folder = tmp_path / str(part_bytes)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.corpora import jsonl
 from support.engines import quick_once
 from support.examples import slow_except
 from support.programs import variables
@@ -69,9 +70,7 @@ TEXTS = documents(200)
 def source(tmp_path: Path) -> Path:
     """TEXTS as JSON Lines."""
     path = tmp_path / "texts.jsonl"
-    path.write_text(
-        "".join(json.dumps({"id": 1, "text": text}) + "\n" for text in TEXTS), "utf-8", newline="\n"
-    )
+    path.write_bytes(jsonl(TEXTS))
     return path
 
 
@@ -158,9 +157,7 @@ def test_shards_have_at_most_their_ids(
 def test_a_document_longer_than_a_shard_has_its_own(tmp_path: Path, folder: Path) -> None:
     path = tmp_path / "texts.jsonl"
     texts = ["hen", "the hen " * 100, "met"]
-    path.write_text(
-        "".join(json.dumps({"text": text}) + "\n" for text in texts), "utf-8", newline="\n"
-    )
+    path.write_bytes(jsonl(texts))
     manifest = tokenize(Corpus(path), TOKENIZER, folder, "megatron", shard_tokens=20)
     assert [shard["documents"] for shard in manifest["shards"]] == [1, 1, 1]
 
@@ -291,9 +288,7 @@ def test_first_documents_may_be_longer_than_a_block_of_ids(
     monkeypatch.setattr("bpetite.corpora._token_files.raw._BLOCK_IDS", 7)
     texts = ["ten hens " * 9, "a", "men met " * 9, "b", "c"]
     path = tmp_path / "texts.jsonl"
-    path.write_text(
-        "".join(json.dumps({"text": text}) + "\n" for text in texts), "utf-8", newline="\n"
-    )
+    path.write_bytes(jsonl(texts))
     tokenize(Corpus(path), TOKENIZER, folder, format)
     shown = [text.replace(END, "") for text in first_documents(folder, 9)]
     assert shown == texts
@@ -528,17 +523,6 @@ def test_a_bad_line_stops_the_run_and_is_named(workers: int, source: Path, folde
     source.write_text("".join(lines), "utf-8", newline="\n")
     with pytest.raises(ValueError, match=r"texts\.jsonl: line 151, byte .*: not a string"):
         tokenize(Corpus(source), TOKENIZER, folder, "megatron", part_bytes=5_000, workers=workers)
-
-
-def test_skipped_lines_are_counted(source: Path, folder: Path) -> None:
-    lines = source.read_text(encoding="utf-8").splitlines(keepends=True)
-    lines[150] = '{"text": 1}\n'
-    source.write_text("".join(lines), "utf-8", newline="\n")
-    corpus = Corpus(source, on_bad="skip")
-    manifest = tokenize(corpus, TOKENIZER, folder, "megatron", part_bytes=5_000)
-    assert manifest["totals"]["bad"] == 1
-    expected = [id for n, text in enumerate(TEXTS) if n != 150 for id in framed(text, "megatron")]
-    assert all_ids(folder) == expected
 
 
 # Verification

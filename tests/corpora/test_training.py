@@ -97,11 +97,6 @@ def test_count_of_documents_is_the_sum(tmp_path: Path) -> None:
     assert corpora.count(tokenizer, Corpus(tmp_path)) == ordinary > expected
 
 
-def test_pieces_of_documents_in_batches_are_counted(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS))
-    assert PieceCounts.from_corpus(Corpus(tmp_path)) == PieceCounts.from_corpus(TEXTS)
-
-
 # Documents as bytes, and lone surrogates
 
 

@@ -123,12 +123,6 @@ def test_folders_and_globs_of_urls_are_sorted_files(memory: str) -> None:
     assert Corpus(f"{memory}/b.txt").files[0].path == f"{memory}/b.txt"
 
 
-def test_a_bad_line_of_a_url_is_named(memory: str) -> None:
-    url = put(f"{memory}/a.jsonl", b'{"text": "a"}\n{"id": 1}\n')
-    with pytest.raises(ValueError, match=rf"{url}.*line 2"):
-        list(Corpus(url))
-
-
 @pytest.mark.parametrize("name", ["none.txt", "*.txt", "none/"])
 def test_a_missing_url_is_named(name: str, memory: str) -> None:
     put(f"{memory}/a.jsonl", b"")

@@ -18,6 +18,7 @@ import pytest
 import tiktoken
 from support.engines import quick_once
 from support.examples import slow_except
+from support.refusals import refusal
 from support.vocabularies import vocabulary
 
 from bpetite import Tokenizer
@@ -81,13 +82,6 @@ def given(tokenizer: Tokenizer, format: str) -> dict[str, Any]:
     if format != "tiktoken":
         return {}
     return {"pattern": tokenizer.patterns[0], "special_tokens": tokenizer.special_tokens}
-
-
-def refusal(function: Callable[..., object], *arguments: Any, **options: Any) -> str:
-    """Return what the ValueError says that a call raises."""
-    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the caller looks at all it says
-        function(*arguments, **options)
-    return str(caught.value)
 
 
 def files(folder: Path) -> dict[str, bytes]:

@@ -6,11 +6,11 @@ import json
 import random
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 import tokenizers
 from support import DATA
+from support.refusals import refusal
 from support.vocabularies import vocabulary
 from tokenizers import models, pre_tokenizers
 
@@ -51,13 +51,6 @@ def written(
     return folder / name
 
 
-def refusal(function: Callable[..., object], *arguments: Any, **options: Any) -> str:
-    """Return what the ValueError says that a call raises."""
-    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the caller looks at all it says
-        function(*arguments, **options)
-    return str(caught.value)
-
-
 def library(path: Path, special_tokens: Iterable[str] = ()) -> Callable[[str], list[int]]:
     """Return how tokenizers encodes a text by the two files, with its own cutting."""
     merges = path.with_name(path.name.replace("vocab.json", "merges.txt"))
@@ -86,15 +79,6 @@ Layout = tuple[dict[str, int], list[tuple[str, str]]]
 
 
 # In
-
-
-def test_files_and_their_ids(layout: Layout, tokenizer: Tokenizer, tmp_path: Path) -> None:
-    vocab, merges = layout
-    path = written(tmp_path, {**vocab, "<|endoftext|>": len(vocab)}, merges)
-    loaded = Tokenizer.load(path)
-    assert loaded == tokenizer
-    encode = library(path, ["<|endoftext|>"])
-    assert loaded.encode_batch(TEXTS.values()) == list(map(encode, TEXTS.values()))
 
 
 @pytest.mark.parametrize(
@@ -210,12 +194,6 @@ def test_the_names_of_the_files(name: str, merges_name: str, tmp_path: Path) -> 
     assert Tokenizer.load(path).encode("ab ab") == [256, 257]
 
 
-def test_a_folder_with_both(tmp_path: Path) -> None:
-    path = written(tmp_path, VOCAB, MERGES)
-    assert Tokenizer.load(tmp_path) == Tokenizer.load(tmp_path, format="gpt2")
-    assert Tokenizer.load(tmp_path) == Tokenizer.load(path)
-
-
 # What is refused
 
 
@@ -318,15 +296,6 @@ def test_a_name_that_tells_no_merges_is_refused(tmp_path: Path) -> None:
 
 
 # Out
-
-
-def test_written_files_give_tokenizers_the_same_ids(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    path = tmp_path / "vocab.json"
-    tokenizer.save(path)
-    encode = library(path, tokenizer.special_tokens)
-    assert [encode(text) for text in TEXTS.values()] == tokenizer.encode_batch(TEXTS.values())
-    lines = (tmp_path / "merges.txt").read_text("utf-8").split("\n")
-    assert (lines[0], len(lines), lines[-1]) == ("#version: 0.2", len(tokenizer.merges) + 2, "")
 
 
 def test_the_bytes_that_are_written(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 import tiktoken
 import tokenizers
 from support.patterns import MODEL_PATTERNS
+from support.refusals import refusal
 
 from bpetite import Tokenizer
 from bpetite.analysis import Verifier
@@ -70,12 +71,6 @@ def library_of(document: Document) -> tiktoken.Encoding:
         mergeable_ranks={token: rank for token, rank in ranks.items() if rank < SIZE},
         special_tokens={},
     )
-
-
-def refusal(function: Callable[..., object], *arguments: Any, **options: Any) -> str:
-    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the caller looks at all it says
-        function(*arguments, **options)
-    return str(caught.value)
 
 
 def test_ids_are_ranks_after_the_special_tokens(document: Document, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import DATA
 from support.examples import few_examples, slow_except
+from support.refusals import refusal
 from support.vocabularies import vocabulary
 from tiktoken_ext import openai_public  # type: ignore[import-untyped]
 
@@ -75,13 +76,6 @@ def read_by_tiktoken(path: Path) -> dict[bytes, int]:
 
     with patch("tiktoken.load.read_file_cached", read):
         return tiktoken.load.load_tiktoken_bpe(str(path))
-
-
-def refusal(function: Callable[..., object], *arguments: Any, **options: Any) -> str:
-    """Return what the ValueError says that a call raises."""
-    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the caller looks at all it says
-        function(*arguments, **options)
-    return str(caught.value)
 
 
 SMALL = Tokenizer.train("the hen then met the ten men", 264, special_tokens=["<a>", "<b>"])
@@ -268,11 +262,6 @@ def test_each_token_has_the_one_pair_that_makes_it(
     assert tokenizer.encode_batch(texts) == library.encode_batch(texts)
 
 
-def test_unmade_token_is_found_as_a_whole_piece() -> None:
-    tokenizer = Tokenizer.from_tiktoken(encoding({**BYTES, b"abc": 300}, WORDS))
-    assert tokenizer.encode("abc abcd ab") == [300, 32, *b"abcd ab"]
-
-
 @pytest.mark.parametrize("length", [128, 129, 499, 500, 501, 5000])
 def test_long_tokens_and_long_pieces(length: int) -> None:
     """Where tiktoken, and the search for pairs, do it in another way."""
@@ -431,17 +420,6 @@ def test_pattern_with_another_meaning_here_is_refused(
 
 
 # Files
-
-
-def test_a_file_and_its_ids(tmp_path: Path, ranks: dict[bytes, int]) -> None:
-    path = written(tmp_path / "x.tiktoken", ranks)
-    special_tokens = {"<|endoftext|>": 5000}
-    tokenizer = Tokenizer.load(path, pattern="cl100k", special_tokens=special_tokens)
-    loaded = read_by_tiktoken(path)
-    library = encoding(loaded, PATTERNS["cl100k"], special_tokens)
-    texts = list(TEXTS.values())
-    assert tokenizer.encode_batch(texts) == library.encode_batch(texts, allowed_special="all")
-    assert dict(tokenizer.special_tokens) == special_tokens
 
 
 def test_tiktokens_own_spelling_of_a_public_pattern_is_taken(tmp_path: Path) -> None:
@@ -738,13 +716,6 @@ def test_unmatched_text_is_kept() -> None:
 
 
 # Out
-
-
-def test_written_file_gives_tiktoken_the_same_ids(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    path = tmp_path / "x.tiktoken"
-    tokenizer.save(path)
-    assert read_by_tiktoken(path) == ranks_of(tokenizer)
-    assert path.read_bytes() == written(tmp_path / "y", ranks_of(tokenizer)).read_bytes()
 
 
 TWO = {256: b"ab", 257: b"cd"}

@@ -126,16 +126,6 @@ def test_load_gives_the_saved_tokenizer(folder: Path, tokenizer: Tokenizer) -> N
     assert saved(loaded, folder / "again.json") == data
 
 
-@given(st.lists(corpora, max_size=4), st.lists(literals, max_size=3, unique=True))
-@few_examples
-def test_equal_tokenizers_give_equal_bytes(
-    folder: Path, documents: list[str], special_tokens: list[str]
-) -> None:
-    one = Tokenizer.train(documents, 270, special_tokens=special_tokens)
-    other = Tokenizer.train(reversed(documents), 270, special_tokens=special_tokens)
-    assert saved(one, folder / "one.json") == saved(other, folder / "other.json")
-
-
 @given(tokenizers())
 @few_examples
 def test_file_is_compact_sorted_json_in_utf_8(folder: Path, tokenizer: Tokenizer) -> None:
