@@ -17,11 +17,7 @@ from support.vocabularies import vocabulary
 import bpetite
 from bpetite import PATTERNS, Tokenizer, corpora
 from bpetite._vocabulary import Vocabulary
-from bpetite.analysis._counts import (
-    characters_and_words,
-    count_ids,
-    count_ids_in_python,
-)
+from bpetite.analysis._counts import characters_and_words, count_ids, count_ids_in_python
 from bpetite.corpora import Batch
 from conftest import TEXTS
 

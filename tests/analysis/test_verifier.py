@@ -172,10 +172,7 @@ def test_other_pattern_of_a_model_is_named() -> None:
     ids=["Unicode", "token before", "unknown"],
 )
 def test_cause_is_found_by_experiment(
-    encode: Callable[[str], list[int]],
-    cause: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    encode: Callable[[str], list[int]], cause: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reference = Reference("tiktoken", lambda: encode)
     monkeypatch.setattr(module, "tiktoken_of", lambda _: reference)

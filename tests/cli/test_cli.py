@@ -551,10 +551,7 @@ def closed_pipe() -> Iterator[int]:
 )
 def test_absent_reader_is_no_failure(arguments: list[str], closed_pipe: int) -> None:
     Path("ids.txt").write_bytes(b"72 " * 100_000)
-    with (
-        open("ids.txt", "rb") as ids,
-        start(*arguments, stdin=ids, stdout=closed_pipe) as process,
-    ):
+    with open("ids.txt", "rb") as ids, start(*arguments, stdin=ids, stdout=closed_pipe) as process:
         assert pipe(process.stderr).read() == b""
     assert process.returncode == 0
 

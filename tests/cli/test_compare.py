@@ -391,11 +391,7 @@ def test_differences_are_those_of_all_cuts(name: str, text: str) -> None:
     assert (one["cuts"], two["cuts"]) == (len(cuts - inner), len(other_cuts - inner))
     assert two["shared_cuts"] == len((cuts & other_cuts) - inner)
     assert [
-        (
-            each["byte"],
-            [len(each["first_ids"]), len(each["ids"])],
-            other.decode_bytes(each["ids"]),
-        )
+        (each["byte"], [len(each["first_ids"]), len(each["ids"])], other.decode_bytes(each["ids"]))
         for each in two["differences"]
     ] == expected
     assert [first.decode_bytes(each["first_ids"]) for each in two["differences"]] == [

@@ -490,12 +490,7 @@ def test_loss_that_could_change_ids_is_refused(model_folder: str) -> None:
 
 
 def compared(
-    source: str,
-    target: str,
-    text: bytes = RAW,
-    *,
-    ids: int | None = None,
-    of_slices: bool = False,
+    source: str, target: str, text: bytes = RAW, *, ids: int | None = None, of_slices: bool = False
 ) -> str:
     """Return the line that reports no difference."""
     count = len(TOKENIZER.encode(text.decode())) if ids is None else ids

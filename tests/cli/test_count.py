@@ -124,9 +124,7 @@ def test_files_after_a_bad_one_are_counted() -> None:
     assert result.err[3].startswith("bpetite: cut.jsonl.gz is cut at byte ")
 
 
-def test_files_after_a_url_without_its_library_are_counted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_files_after_a_url_without_its_library_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "upath", None)
     result = in_process(*COUNT, "http://host/a.txt", "three.txt")
     assert (result.code, result.out, len(result.err)) == (1, b"3 three.txt\n3 total\n", 1)

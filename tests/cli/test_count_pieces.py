@@ -280,10 +280,7 @@ def test_sums_of_counts_have_shares() -> None:
     [
         (["--share", "c.txt=0.3"], "--share c.txt=0.3: c.txt is not an input"),
         (["--share", "a.txt=1"], "a share must be above 0 and below 1, such as 0.3 or 1/3, got 1"),
-        (
-            ["--share", "a.txt=0.7", "--share", "b.txt=0.7"],
-            "shares must add up to 1, got 7/5",
-        ),
+        (["--share", "a.txt=0.7", "--share", "b.txt=0.7"], "shares must add up to 1, got 7/5"),
         (
             ["--share", "a.txt=0.3", "--weight", "b.txt=2"],
             "--share works without --weight and --min-count",

@@ -59,11 +59,7 @@ def test_special_tokens_can_be_skipped() -> None:
 
 @pytest.mark.parametrize(
     ("errors", "out"),
-    [
-        ("replace", "H\ufffd\ufffd".encode()),
-        ("ignore", b"H"),
-        ("backslashreplace", rb"H\xff\xc3"),
-    ],
+    [("replace", "H\ufffd\ufffd".encode()), ("ignore", b"H"), ("backslashreplace", rb"H\xff\xc3")],
 )
 def test_errors_option_handles_invalid_bytes(errors: str, out: bytes) -> None:
     result = in_process(*DECODE, "--errors", errors, "--ids", "72", "255", "195")
@@ -71,9 +67,7 @@ def test_errors_option_handles_invalid_bytes(errors: str, out: bytes) -> None:
 
 
 @pytest.mark.parametrize("arguments", [[], ["--errors", "strict"]], ids=str)
-def test_invalid_bytes_suggest_errors_replace(
-    arguments: list[str],
-) -> None:
+def test_invalid_bytes_suggest_errors_replace(arguments: list[str]) -> None:
     result = in_process(*DECODE, *arguments, "--ids", "72", "195", "105")
     assert (result.code, result.out, len(result.err)) == (1, b"", 1)
     assert "0xc3 in position 1" in result.err[0]

@@ -23,9 +23,7 @@ STREAM = ("stream", "--model", "model.json")
 
 
 @pytest.mark.parametrize(
-    "ids",
-    [b"72\n105\n", b"72\n105", b"72 105", b"  72\t\r\n\n105 \n", b"72\r\n105\r\n"],
-    ids=repr,
+    "ids", [b"72\n105\n", b"72\n105", b"72 105", b"  72\t\r\n\n105 \n", b"72\r\n105\r\n"], ids=repr
 )
 def test_one_or_more_ids_on_each_line(ids: bytes) -> None:
     assert in_process(*STREAM, stdin=ids) == Result(0, b"Hi", [])

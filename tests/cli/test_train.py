@@ -181,9 +181,7 @@ def test_progress_of_a_pipe_has_no_total() -> None:
 
 
 @python_only
-def test_progress_of_a_long_stage_has_the_time_left(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_progress_of_a_long_stage_has_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bpetite._cli.progress._LINE_INTERVAL", 0.0)
     monkeypatch.setattr("bpetite._progress.INTERVAL", 0.0)
     result = in_process(*TRAIN, "a.txt")
@@ -410,9 +408,7 @@ def test_languages_are_inputs_with_development_texts() -> None:
     Path("b.dev").write_text("Oeffne die ünïcödé", "utf-8")
     result = trained("a.txt", "b.txt", "--balance", "b.txt=b.dev", "--balance", "a.txt=a.dev")
     expected = Tokenizer.train(
-        {"a": TEXT, "b": OTHER},
-        280,
-        balance={"a": "a development text", "b": "Oeffne die ünïcödé"},
+        {"a": TEXT, "b": OTHER}, 280, balance={"a": "a development text", "b": "Oeffne die ünïcödé"}
     )
     assert result == expected
     bpetite.PieceCounts.from_corpus(OTHER).save("b.counts")

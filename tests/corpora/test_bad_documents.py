@@ -731,10 +731,7 @@ def test_what_the_system_refuses_is_never_a_bad_file(
 ) -> None:
     path = tmp_path / f"a.{suffix}"
     path.write_bytes(parquet(TEXTS) if suffix == "parquet" else arrow(TEXTS))
-    name = {
-        "parquet": "pyarrow.parquet.ParquetFile.iter_batches",
-        "arrow": "pyarrow.ipc.open_file",
-    }
+    name = {"parquet": "pyarrow.parquet.ParquetFile.iter_batches", "arrow": "pyarrow.ipc.open_file"}
     monkeypatch.setattr(name[suffix], raising(error))
     with pytest.raises(expected) as caught:
         list(Corpus(path, on_bad="skip"))

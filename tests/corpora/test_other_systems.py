@@ -18,14 +18,7 @@ from support.engines import quick_once
 from support.windows import MAX_PATH, needs_proc, windows  # noqa: F401 - a fixture
 
 from bpetite import Tokenizer
-from bpetite.corpora import (
-    TOKEN_FORMATS,
-    Corpus,
-    plan,
-    tokenize,
-    tokenize_parts,
-    verify,
-)
+from bpetite.corpora import TOKEN_FORMATS, Corpus, plan, tokenize, tokenize_parts, verify
 from bpetite.corpora import _run as runs
 from bpetite.corpora import _storage as storage
 from bpetite.corpora._verify import first_documents

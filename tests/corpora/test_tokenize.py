@@ -21,15 +21,7 @@ from support.examples import slow_except
 from support.programs import variables
 
 from bpetite import Tokenizer
-from bpetite.corpora import (
-    Corpus,
-    TokenizeProgress,
-    finish,
-    plan,
-    tokenize,
-    tokenize_parts,
-    verify,
-)
+from bpetite.corpora import Corpus, TokenizeProgress, finish, plan, tokenize, tokenize_parts, verify
 from bpetite.corpora._folder import MANIFEST, Folder, Manifest
 from bpetite.corpora._token_files import FORMATS
 from bpetite.corpora._verify import first_documents
@@ -414,9 +406,7 @@ tokenize(Corpus(source), Tokenizer.load(model), folder, format, part_bytes=5_000
 def start(*arguments: object) -> subprocess.Popen[bytes]:
     """Start a run of RUN in a process of its own."""
     return subprocess.Popen(
-        [sys.executable, "-c", RUN, *map(str, arguments)],
-        env=variables(),
-        stdout=subprocess.PIPE,
+        [sys.executable, "-c", RUN, *map(str, arguments)], env=variables(), stdout=subprocess.PIPE
     )
 
 

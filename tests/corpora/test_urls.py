@@ -154,10 +154,7 @@ def test_an_error_of_a_store_becomes_one_of_the_system(
 # Output
 
 
-@pytest.mark.parametrize(
-    "format",
-    slow_except([*TOKEN_FORMATS], "megatron", "parquet"),
-)
+@pytest.mark.parametrize("format", slow_except([*TOKEN_FORMATS], "megatron", "parquet"))
 def test_token_files_of_a_url_are_those_of_a_folder(
     format: str, memory: str, tmp_path: Path
 ) -> None:

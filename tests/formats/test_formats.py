@@ -25,14 +25,7 @@ from bpetite import Tokenizer
 from bpetite._pretokenizer import PATTERNS
 from bpetite._vocabulary import Vocabulary
 from bpetite.analysis import Verifier
-from bpetite.formats import (
-    FORMATS,
-    _gpt2,
-    _huggingface,
-    _tiktoken,
-    format_of_path,
-    recognise,
-)
+from bpetite.formats import FORMATS, _gpt2, _huggingface, _tiktoken, format_of_path, recognise
 from bpetite.formats._files import SourceFile
 from bpetite.formats._huggingface_read import read as read_huggingface
 from bpetite.formats._reference import PROBE, first_difference
@@ -836,9 +829,7 @@ def test_the_verifier_finds_the_first_difference(format: str, tmp_path: Path) ->
     )
 
 
-def test_verifier_refuses_other_special_tokens(
-    tmp_path: Path,
-) -> None:
+def test_verifier_refuses_other_special_tokens(tmp_path: Path) -> None:
     other = Tokenizer.train("the hen", 257, special_tokens=["<a>"])
     path = saved(other, "gpt2", tmp_path)
     reason = '["<a>"]: expected 264, the id given for this literal, got 257'

@@ -139,9 +139,7 @@ def test_default_special_tokens_are_the_unmerged_literals(tmp_path: Path) -> Non
     assert dict(tokenizer.special_tokens) == specials
 
 
-def test_unmade_token_written_as_bytes_is_ordinary(
-    tmp_path: Path,
-) -> None:
+def test_unmade_token_written_as_bytes_is_ordinary(tmp_path: Path) -> None:
     """No literal is written like that; the bytes of the token are those that it means."""
     path = written(tmp_path, {**VOCAB, "Ġc": 300, "Ċ": VOCAB["Ċ"]}, MERGES)
     tokenizer = Tokenizer.load(path)
@@ -334,10 +332,7 @@ REFUSED = {
         vocabulary({}, [], normalizer="NFC"),
         "a normalizer, or other stages of a tokenizer.json",
     ),
-    "ignore_merges": (
-        vocabulary(AB, [(97, 98)], ignore_merges=True),
-        "ignore_merges",
-    ),
+    "ignore_merges": (vocabulary(AB, [(97, 98)], ignore_merges=True), "ignore_merges"),
     "ids put before a text": (
         vocabulary({}, [], special_tokens={"<s>": 256}, prefix_ids=(256,)),
         "ids that add_special_tokens puts around a text",

@@ -114,12 +114,7 @@ def template(*single: str, **ids: list[int]) -> Document:
         name: {"id": name, "ids": ids[name], "tokens": [name] * len(ids[name])} for name in ids
     }
     pair = [{"Sequence": {"id": name, "type_id": 0}} for name in "AB"]
-    return {
-        "type": "TemplateProcessing",
-        "single": pieces,
-        "pair": pair,
-        "special_tokens": special,
-    }
+    return {"type": "TemplateProcessing", "single": pieces, "pair": pair, "special_tokens": special}
 
 
 def put(*path: str | int, to: object) -> Change:
@@ -858,10 +853,7 @@ VERSIONED_MERGES = [
 class TestTokenizersQuirks:
     """Behaviour of tokenizers that a reader or a writer would not expect."""
 
-    def test_merge_like_a_version_line_is_dropped(
-        self,
-        tmp_path: Path,
-    ) -> None:
+    def test_merge_like_a_version_line_is_dropped(self, tmp_path: Path) -> None:
         value = changed(put("pre_tokenizer", to=NO_REGEX))
         value["model"]["vocab"] |= VERSIONED
         value["model"]["merges"] = VERSIONED_MERGES

@@ -130,9 +130,7 @@ def test_newer_characters_are_split_as_in_tokenizers(pattern: str) -> None:
     assert [ascii(text) for text in several if cut(text) != expected(text)] == []
 
 
-def test_letter_unknown_to_regex_is_not_han(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_letter_unknown_to_regex_is_not_han(monkeypatch: pytest.MonkeyPatch) -> None:
     """No character is that on which versions of Unicode differ, as far back as `regex` is used."""
     category = _unicode._category
     monkeypatch.setattr(_unicode, "_category", lambda c: "Lo" if c == "³" else category(c))

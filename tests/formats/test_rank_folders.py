@@ -133,10 +133,7 @@ REFUSED: dict[str, tuple[dict[str, object], str]] = {
         f'{CONFIG}["999',
     ),
     "two ids of one literal": (
-        {
-            "tokenizer_config": {"added_tokens_decoder": DECODER},
-            "special_tokens": {"<think>": 266},
-        },
+        {"tokenizer_config": {"added_tokens_decoder": DECODER}, "special_tokens": {"<think>": 266}},
         'special_tokens.json: ["<think>"]: expected 270, its id in tokenizer_config.json, got 266',
     ),
     "one id of two literals": (

@@ -218,10 +218,7 @@ WRONG_BYTES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
         lambda file: file.replace(b'"', b"'"),
         "not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
     ),
-    "not a number": (
-        lambda file: file.replace(ENTRY, b'"schema_version":NaN'),
-        "NaN is not JSON",
-    ),
+    "not a number": (lambda file: file.replace(ENTRY, b'"schema_version":NaN'), "NaN is not JSON"),
     "key given twice": (
         lambda file: file.replace(ENTRY, ENTRY + b"," + ENTRY),
         'the key "schema_version" is given twice',
@@ -524,10 +521,7 @@ def test_any_vocabulary_is_loaded_as_it_was_saved(folder: Path, vocabulary: Voca
 def test_order_in_which_tokens_are_given_does_not_matter(
     vocabulary: Vocabulary, rng: random.Random
 ) -> None:
-    tokens = [
-        *vocabulary.ordinary_tokens.items(),
-        *vocabulary.unused_tokens.items(),
-    ]
+    tokens = [*vocabulary.ordinary_tokens.items(), *vocabulary.unused_tokens.items()]
     special_tokens = list(vocabulary.special_tokens.items())
     settings = list(vocabulary.settings.items())
     for entries in (tokens, special_tokens, settings):
@@ -699,11 +693,7 @@ WRONG_VALUES_2: list[tuple[tuple[str | int, ...], object, str]] = [
     (("byte_ids", 7), None, "byte_ids[7]: expected an id, since UTF-8 has this byte, got null"),
     (("byte_ids", 7), -1, f"byte_ids[7]: {AN_ID}, got -1"),
     (("byte_ids", 7), 2**32, f"byte_ids[7]: {AN_ID}, got 4294967296"),
-    (
-        ("byte_ids", 7),
-        255,
-        "byte_ids[7]: expected an id of its own; 0 has it too, got 255",
-    ),
+    (("byte_ids", 7), 255, "byte_ids[7]: expected an id of its own; 0 has it too, got 255"),
     (("merges",), None, f"merges: {PAIRS}, got null"),
     (("merges", 0), [158, 157], f"merges[0]: {AN_ID}, got [158, 157]"),
     (("merges",), [], "merge_ids: expected an id for each of 0 merges, got 4"),
@@ -803,11 +793,7 @@ WRONG_VALUES_2: list[tuple[tuple[str | int, ...], object, str]] = [
         302,
         'special_tokens["<|a|>"]: expected an id of its own, got 302',
     ),
-    (
-        ("special_tokens", "bc "),
-        500,
-        'special_tokens["bc "]: expected an id of its own, got 500',
-    ),
+    (("special_tokens", "bc "), 500, 'special_tokens["bc "]: expected an id of its own, got 500'),
     (("more_patterns",), None, "more_patterns: expected a list, got null"),
     (("more_patterns", 0), None, f"more_patterns[0]: {A_STRING}, got null"),
     (
@@ -820,11 +806,7 @@ WRONG_VALUES_2: list[tuple[tuple[str | int, ...], object, str]] = [
     (("kept_special_tokens",), None, "kept_special_tokens: expected a list, got null"),
     (("kept_special_tokens", 0), ["bc"], f'kept_special_tokens[0]: {KEPT}, got ["bc"]'),
     (("kept_special_tokens", 0), "abc", f'kept_special_tokens[0]: {KEPT}, got "abc"'),
-    (
-        ("kept_special_tokens",),
-        ["bc", "<|a|>", "bc"],
-        f'kept_special_tokens[2]: {KEPT}, got "bc"',
-    ),
+    (("kept_special_tokens",), ["bc", "<|a|>", "bc"], f'kept_special_tokens[2]: {KEPT}, got "bc"'),
     (("prefix_ids",), None, "prefix_ids: expected a list, got null"),
     (("prefix_ids", 0), True, f"prefix_ids[0]: {A_TOKEN}, got true"),
     (("prefix_ids", 0), 400.0, f"prefix_ids[0]: {A_TOKEN}, got 400.0"),

@@ -50,12 +50,7 @@ def test_readme_commands_run_behind_its_python_examples(tmp_path: Path) -> None:
     failures = {}
     for command in commands:
         done = subprocess.run(
-            command,
-            shell=True,
-            cwd=tmp_path,
-            env=variables,
-            capture_output=True,
-            encoding="utf-8",
+            command, shell=True, cwd=tmp_path, env=variables, capture_output=True, encoding="utf-8"
         )
         if done.returncode:
             failures[command] = done.stderr

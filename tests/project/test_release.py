@@ -35,9 +35,7 @@ def setup_arguments(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str
     return arguments
 
 
-def test_links_begin_with_the_address(
-    setup_arguments: Callable[[str], dict[str, Any]],
-) -> None:
+def test_links_begin_with_the_address(setup_arguments: Callable[[str], dict[str, Any]]) -> None:
     links = setup_arguments(f"{ADDRESS}/")["project_urls"]
     assert links["Source"] == ADDRESS
     files = [link.partition("/blob/HEAD/")[2] for link in links.values()]
@@ -47,9 +45,7 @@ def test_links_begin_with_the_address(
         setup_arguments("owner/bpetite")
 
 
-def test_links_of_readme_are_absolute(
-    setup_arguments: Callable[[str], dict[str, Any]],
-) -> None:
+def test_links_of_readme_are_absolute(setup_arguments: Callable[[str], dict[str, Any]]) -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     assert setup_arguments("")["long_description"] == readme
     found = setup_arguments(ADDRESS)["long_description"]
