@@ -334,17 +334,6 @@ def test_arrows_move_between_lines(page: Page) -> None:
     expect(listbox.get_by_text("b", exact=True)).to_be_focused()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", [{"viewport": PHONE, "has_touch": True}], indirect=True)
-def test_phone_needs_no_sideways_scrolling(page: Page) -> None:
-    replay(page, TEXT + "x" * 500 + "🙂" * 100)
-    assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
-    view(page, "Tokens")
-    assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
-    page.get_by_role("listbox", name="Tokens of bytes.json").get_by_text("你").tap()
-    expect(page.locator(".detail").nth(1)).to_have_text("你token 1 of 3id 228E4")
-
-
 LUMINANCE = """(selector) => {
   const parts = (text) => text.match(/[\\d.]+/g).map(Number);
   const shown = document.querySelector(selector);
@@ -389,33 +378,21 @@ def test_reduced_motion_stops_animations(page: Page) -> None:
 
 
 @pytest.mark.slow
-def test_too_long_text_leaves_no_stale_figures(page: Page) -> None:
+def test_long_texts_are_shown_in_part_or_refused(page: Page) -> None:
+    summary = page.locator(".summary").nth(1)
+    box(page).fill("né " * 3000)
+    expect(summary).to_have_text("12,000 tokens 1.00 bytes per token; the first 5,333 are shown")
+    assert tokens(page, "bytes.json") == (["n", "é", "·"] * 4000)[:4000]
+    box(page).fill("hello world " * 100_000)
+    expect(summary).to_have_text("1,200,000 tokens 1.00 bytes per token; the first 4,000 are shown")
     box(page).fill("é" * (MAX_BYTES // 2 + 1))
-    expect(page.get_by_role("alert")).to_have_text(
-        "The text has 2,097,154 bytes; 2,097,152 can be sent."
-    )
+    alert = page.get_by_role("alert")
+    expect(alert).to_have_text("The text has 2,097,154 bytes; 2,097,152 can be sent.")
     assert page.locator(".count").all_text_contents() == ["not counted"] * 2
     assert tokens(page, "bytes.json") == []
     box(page).fill("é")
-    expect(page.get_by_role("alert")).to_be_empty()
+    expect(alert).to_be_empty()
     expect(page.locator(".count").nth(1)).to_have_text("2 tokens")
-
-
-@pytest.mark.slow
-def test_megabyte_is_tokenised(page: Page) -> None:
-    box(page).fill("hello world " * 100_000)
-    expect(page.locator(".summary").nth(1)).to_have_text(
-        "1,200,000 tokens 1.00 bytes per token; the first 4,000 are shown"
-    )
-
-
-@pytest.mark.slow
-def test_long_text_shows_its_first_tokens(page: Page) -> None:
-    box(page).fill("né " * 3000)
-    expect(page.locator(".summary").nth(1)).to_have_text(
-        "12,000 tokens 1.00 bytes per token; the first 5,333 are shown"
-    )
-    assert tokens(page, "bytes.json") == (["n", "é", "·"] * 4000)[:4000]
 
 
 # Trees
@@ -449,23 +426,24 @@ def test_click_on_a_token_shows_its_tree(page: Page) -> None:
 
 
 @pytest.mark.slow
-def test_change_of_the_text_hides_the_tree(page: Page) -> None:
-    box(page).fill("hello")
-    expect(page.locator(".count").nth(1)).to_have_text("5 tokens")
-    listbox = page.get_by_role("listbox", name="Tokens of model.json")
-    listbox.get_by_role("option").first.click()
+def test_tree_is_that_of_the_chosen_token(page: Page) -> None:
+    def choose(token: str, text: str) -> None:
+        box(page).fill(text)
+        expect(page.locator(".count").nth(1)).to_have_text(f"{len(text)} tokens")
+        page.get_by_role("listbox", name="Tokens of bytes.json").get_by_text(token).first.click()
+
+    choose("d", "ab cd")
+    expect(page.locator(".token.peer")).to_have_text(["·", "c", "d"])
+    choose("b", "<b>bold</b>")
+    expect(page.locator("#facts")).to_contain_text("in bytes.json")
     expect(page.locator("#tree")).to_be_visible()
+    assert page.locator("#made b b, #made script").count() == 0
     box(page).fill("né")
     expect(page.locator("#tree")).to_be_hidden()
-
-
-@pytest.mark.slow
-def test_tree_of_an_html_text_is_text(page: Page) -> None:
-    box(page).fill("<b>bold</b>")
-    expect(page.locator(".count").nth(1)).to_have_text("11 tokens")
-    page.get_by_role("listbox", name="Tokens of bytes.json").get_by_text("b").first.click()
-    expect(page.locator("#facts")).to_contain_text("in bytes.json")
-    assert page.locator("#made b b, #made script").count() == 0
+    choose("a", "a" * 300)
+    expect(page.locator("#made-lead")).to_have_text(
+        "This piece has 300 bytes; a tree of at most 256 is drawn."
+    )
 
 
 # Ids, links and directions
@@ -529,8 +507,9 @@ def test_legend_explains_the_signs(page: Page) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [{"viewport": PHONE, "has_touch": True}], indirect=True)
-def test_controls_of_a_phone_are_large(page: Page) -> None:
-    for name in ("Tokens", "Vocabulary", "Training", "Stream"):
+def test_phone_has_large_controls_and_scrolls_down_alone(page: Page) -> None:
+    replay(page, TEXT + "x" * 500 + "🙂" * 100)
+    for name in ("Stream", "Tokens", "Vocabulary", "Training"):
         view(page, name)
         expect(page.locator("main button:visible, main select:visible").first).to_be_visible()
         heights = page.locator("button:not(.chip, .jump):visible, select:visible").evaluate_all(
@@ -538,6 +517,17 @@ def test_controls_of_a_phone_are_large(page: Page) -> None:
         )
         assert min(heights) >= 44
         assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+    view(page, "Tokens")
+    page.get_by_role("listbox", name="Tokens of bytes.json").get_by_text("你").tap()
+    expect(page.locator(".detail").nth(1)).to_have_text("你token 1 of 3id 228E4")
+    write(page, "שלום hello")
+    expect(page.locator(".count").nth(1)).to_have_text("14 tokens")
+    page.get_by_role("listbox", name="Tokens of model.json").get_by_text("h").first.tap()
+    expect(page.locator("#merges")).to_be_visible()
+    spills = page.locator("#merges td").evaluate_all(
+        "cells => cells.filter((cell) => cell.scrollWidth > cell.clientWidth + 1).length"
+    )
+    assert spills == 0
 
 
 # Vocabulary
@@ -616,19 +606,15 @@ def test_training_is_played_and_stepped(page: Page) -> None:
 
 
 @pytest.mark.slow
-def test_tie_of_training_is_explained(page: Page) -> None:
+def test_training_explains_ties_and_refuses_long_texts(page: Page) -> None:
     view(page, "Training")
-    page.get_by_role("textbox", name="Training").fill("ab cd")
+    corpus = page.get_by_role("textbox", name="Training")
+    corpus.fill("ab cd")
     expect(page.locator("#winner")).to_have_text(
         "· c has the highest count, 1, and so have 2 other pairs. The smallest ids win: "
         "32 is less than 97, the first id of a b. The merge has rank 0 and makes the id 256."
     )
-
-
-@pytest.mark.slow
-def test_long_training_text_is_refused(page: Page) -> None:
-    view(page, "Training")
-    page.get_by_role("textbox", name="Training").fill("x" * 1001)
+    corpus.fill("x" * 1001)
     expect(page.get_by_role("alert")).to_have_text("The text has 1,001 bytes; 1,000 can be sent.")
     expect(page.locator("#corpus-size")).to_have_text("1,001 of at most 1,000 bytes")
     expect(page.locator("#trained")).to_be_hidden()
@@ -688,16 +674,6 @@ def test_training_has_no_steps_before_its_answer(page: Page) -> None:
     expect(page.locator("#training output")).to_have_text("merge 0 of 13")
 
 
-@pytest.mark.slow
-def test_long_piece_has_no_tree(page: Page) -> None:
-    box(page).fill("a" * 300)
-    expect(page.locator(".count").nth(1)).to_have_text("300 tokens")
-    page.get_by_role("listbox", name="Tokens of bytes.json").get_by_text("a").first.click()
-    expect(page.locator("#made-lead")).to_have_text(
-        "This piece has 300 bytes; a tree of at most 256 is drawn."
-    )
-
-
 # The address, and keys of single views
 
 
@@ -730,24 +706,3 @@ def test_theme_and_size_can_be_chosen(page: Page) -> None:
     before = page.evaluate("parseFloat(getComputedStyle(document.body).fontSize)")
     page.get_by_role("button", name="larger type").click()
     assert page.evaluate("parseFloat(getComputedStyle(document.body).fontSize)") > before
-
-
-@pytest.mark.slow
-def test_tokens_of_the_shown_piece_are_underlined(page: Page) -> None:
-    box(page).fill("ab cd")
-    expect(page.locator(".count").nth(1)).to_have_text("5 tokens")
-    page.get_by_role("listbox", name="Tokens of bytes.json").get_by_text("d").click()
-    expect(page.locator(".token.peer")).to_have_text(["·", "c", "d"])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("page", [{"viewport": PHONE, "has_touch": True}], indirect=True)
-def test_cells_of_a_phone_do_not_overlap(page: Page) -> None:
-    write(page, "שלום hello")
-    expect(page.locator(".count").nth(1)).to_have_text("14 tokens")
-    page.get_by_role("listbox", name="Tokens of model.json").get_by_text("h").first.tap()
-    expect(page.locator("#merges")).to_be_visible()
-    spills = page.locator("#merges td").evaluate_all(
-        "cells => cells.filter((cell) => cell.scrollWidth > cell.clientWidth + 1).length"
-    )
-    assert spills == 0
