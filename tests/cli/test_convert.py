@@ -537,13 +537,6 @@ def test_long_line_is_compared_in_slices() -> None:
     assert result.err[0] == compared(*names, text.encode(), ids=600_000, of_slices=True)
 
 
-def test_empty_text_has_no_difference() -> None:
-    Path("text.txt").write_bytes(b"")
-    result = in_process("convert", "model.json", "out/new.tiktoken", "--verify", "text.txt")
-    names = "model.json (bpetite)", "out/new.tiktoken (bpetite, tiktoken)"
-    assert result.err[0] == compared(*names, b"")
-
-
 def wrong_tiktoken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make tiktoken return another first id for "wrong" in a text."""
     encode = tiktoken.Encoding.encode

@@ -229,27 +229,6 @@ def test_empty_text_has_no_tokens() -> None:
     assert inspected(TOKENIZER, "--text", "") == "\n\n0 tokens, 0 bytes\n"
 
 
-@pytest.mark.parametrize("tokenizer", [TOKENIZER, Tokenizer.train("", 256)], ids=repr)
-@pytest.mark.parametrize(
-    "text",
-    [
-        TEXT,
-        "🙂🙃👩‍👩‍👧🇫🇷",
-        "नमस्ते दुनिया",
-        "Привет שלום 안녕",
-        "a\u0301\U0010ffff",
-        "𝕳ello\u3000世界",
-    ],
-)
-def test_no_part_of_a_character_is_shown_alone(tokenizer: Tokenizer, text: str) -> None:
-    view = inspected(tokenizer, "--text", text)
-    tokens = view.splitlines()[0].split("|")
-    assert "\ufffd" not in view
-    assert len(tokens) > 1
-    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
-    assert "".join(tokens) == shown
-
-
 def test_replacement_character_of_the_text_is_shown() -> None:
     assert inspected(TOKENIZER, "--text", "a\ufffdb").splitlines()[0] == "a|\ufffd|b"
 

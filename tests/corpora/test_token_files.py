@@ -183,14 +183,6 @@ def test_equal_documents_give_equal_files(format: str, tmp_path: Path) -> None:
     assert one == written(format, tmp_path / "other", [DOCUMENTS], dtype)
 
 
-@pytest.mark.parametrize("format", FORMATS)
-def test_documents_read_back(format: str, tmp_path: Path) -> None:
-    dtype = FORMATS[format].dtype(1000)
-    written(format, tmp_path, [DOCUMENTS[:2], DOCUMENTS[2:]], dtype)
-    has_boundaries = format not in ("llmc", "nanogpt")
-    assert read_back(format, tmp_path, dtype) == (DOCUMENTS if has_boundaries else [IDS])
-
-
 @pytest.mark.parametrize("format", ["megatron", "datatrove", "llmc", "nanogpt", "olmo"])
 def test_a_machine_of_the_other_byte_order_swaps_all_integers(
     format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -209,14 +201,6 @@ def test_a_machine_of_the_other_byte_order_swaps_all_integers(
         assert found[".ds.index"] == np.array([3, 5, 10], ">u8").tobytes()
     has_boundaries = format not in ("llmc", "nanogpt")
     assert read_back(format, tmp_path, dtype) == (DOCUMENTS if has_boundaries else [IDS])
-
-
-@pytest.mark.parametrize("format", ["megatron", "parquet"])
-def test_empty_documents_are_kept_where_readers_take_them(format: str, tmp_path: Path) -> None:
-    documents = [[], [1], [], [2, 3], []]
-    written(format, tmp_path, [documents])
-    assert read_back(format, tmp_path) == documents
-    assert FORMATS[format].keeps_empty
 
 
 @pytest.mark.parametrize(

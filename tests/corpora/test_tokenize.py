@@ -185,14 +185,6 @@ def test_shuffling_permutes_the_documents_of_a_part(source: Path, tmp_path: Path
     assert sorted(map(str.split, once)) == sorted(map(str.split, plain))
 
 
-@pytest.mark.parametrize("format", ["datatrove", "llmc", "nanogpt"])
-def test_a_literal_in_the_text_is_ordinary_text(format: str, tmp_path: Path, folder: Path) -> None:
-    path = tmp_path / "texts.jsonl"
-    path.write_text(json.dumps({"text": f"hen{END}men"}) + "\n", "utf-8", newline="\n")
-    tokenize(Corpus(path), TOKENIZER, folder, format, end=END)
-    assert all_ids(folder) == [*TOKENIZER.encode_ordinary(f"hen{END}men"), END_ID]
-
-
 @pytest.mark.parametrize(
     ("format", "options", "reason"),
     [

@@ -543,43 +543,33 @@ def test_order_in_which_tokens_are_given_does_not_matter(
     assert _vocabulary_file.to_bytes(other) == _vocabulary_file.to_bytes(vocabulary)
 
 
-@pytest.mark.parametrize(
-    ("vocabulary", "version"),
-    [
-        (Vocabulary(((97, 98),), {"<|a|>": 257}, PATTERN), 1),
-        (Vocabulary((), {}, PATTERN), 1),
-        (Vocabulary.from_tokens({**BYTES_OF, 256: b"ab"}, [(97, 98)], {}, PATTERN), 1),
-        (Vocabulary(((97, 98),), {"<|a|>": 257}, r"\S+|\s+"), 2),
-        (Vocabulary(((97, 98),), {"<|a|>": 258}, PATTERN), 2),
-        (Vocabulary(((97, 98),), {"ab": 256}, PATTERN), 2),
-        (Vocabulary(((97, 98),), {}, PATTERN, ignore_merges=True), 2),
-        (Vocabulary.from_tokens({**BYTES_OF, 256: b"ab"}, [], {}, PATTERN), 2),
-        (Vocabulary.from_tokens({**BYTES_OF, 257: b"ab"}, [(97, 98)], {}, PATTERN), 2),
-        (Vocabulary((), {}, PATTERN, more_patterns=(PATTERN,)), 2),
-        (Vocabulary((), {}, PATTERN, normalizer="NFC"), 2),
-        (Vocabulary((), {"a": 256}, PATTERN, kept_special_tokens=frozenset("a")), 2),
-        (Vocabulary((), {}, PATTERN, prefix_ids=(0,)), 2),
-        (Vocabulary((), {}, PATTERN, suffix_ids=(0,)), 2),
-        (Vocabulary((), {}, PATTERN, settings={"": ""}), 2),
-    ],
-    ids=[
-        "trained",
-        "bytes alone",
-        "plain tokens",
-        "pattern",
-        "gap before a special id",
-        "special id of an ordinary token",
-        "ignore_merges",
-        "no merges",
-        "gap before a merge",
-        "two patterns",
-        "normalizer",
-        "kept special token",
-        "prefix",
-        "suffix",
-        "settings",
-    ],
-)
+VERSIONS = {
+    "trained": (Vocabulary(((97, 98),), {"<|a|>": 257}, PATTERN), 1),
+    "bytes alone": (Vocabulary((), {}, PATTERN), 1),
+    "plain tokens": (Vocabulary.from_tokens({**BYTES_OF, 256: b"ab"}, [(97, 98)], {}, PATTERN), 1),
+    "pattern": (Vocabulary(((97, 98),), {"<|a|>": 257}, r"\S+|\s+"), 2),
+    "gap before a special id": (Vocabulary(((97, 98),), {"<|a|>": 258}, PATTERN), 2),
+    "special id of an ordinary token": (Vocabulary(((97, 98),), {"ab": 256}, PATTERN), 2),
+    "ignore_merges": (Vocabulary(((97, 98),), {}, PATTERN, ignore_merges=True), 2),
+    "no merges": (Vocabulary.from_tokens({**BYTES_OF, 256: b"ab"}, [], {}, PATTERN), 2),
+    "gap before a merge": (
+        Vocabulary.from_tokens({**BYTES_OF, 257: b"ab"}, [(97, 98)], {}, PATTERN),
+        2,
+    ),
+    "two patterns": (Vocabulary((), {}, PATTERN, more_patterns=(PATTERN,)), 2),
+    "normalizer": (Vocabulary((), {}, PATTERN, normalizer="NFC"), 2),
+    "kept special token": (
+        Vocabulary((), {"a": 256}, PATTERN, kept_special_tokens=frozenset("a")),
+        2,
+    ),
+    "prefix": (Vocabulary((), {}, PATTERN, prefix_ids=(0,)), 2),
+    "suffix": (Vocabulary((), {}, PATTERN, suffix_ids=(0,)), 2),
+    "settings": (Vocabulary((), {}, PATTERN, settings={"": ""}), 2),
+}
+"""The version of the file of each vocabulary."""
+
+
+@pytest.mark.parametrize(("vocabulary", "version"), VERSIONS.values(), ids=VERSIONS)
 def test_version_is_1_wherever_that_can_say_it(vocabulary: Vocabulary, version: int) -> None:
     assert json.loads(_vocabulary_file.to_bytes(vocabulary))["schema_version"] == version
 
