@@ -76,7 +76,9 @@ def test_text_in_steps_has_the_ids_of_the_whole(name: str, tmp_path: Path) -> No
                 end = at + rng.randrange(1, 6)
                 ids += stream.step(text[at:end])
                 if rng.random() < 0.2:
-                    stream = rng.choice((stream.copy(), pickle.loads(pickle.dumps(stream))))
+                    stream = stream.copy()
+                if rng.random() < 0.01:
+                    stream = pickle.loads(pickle.dumps(stream))
                 at = end
             assert ids + stream.flush() == tokenizer.encode(text, allowed_special=allowed), text
 
