@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.engines import quick_once
+from support.engines import once
 from support.examples import slow_except
 
 from bpetite import Tokenizer, corpora
@@ -23,7 +23,7 @@ from bpetite.corpora import Corpus, tokenize
 from bpetite.corpora._shuffle import Shuffle
 from bpetite.corpora._token_files import FORMATS
 
-pytestmark = quick_once
+pytestmark = once
 
 BEGIN, END = "<|begin|>", "<|endoftext|>"
 TOKENIZER = Tokenizer.train("the hen met the ten men", 266, special_tokens=(END, BEGIN))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.engines import quick_once
+from support.engines import once
 from support.examples import slow_except
 
 from bpetite import Tokenizer
@@ -16,7 +16,7 @@ from bpetite.corpora import Corpus, Repair, finish, repair, tokenize, verify
 from bpetite.corpora._folder import opened, sealed
 from bpetite.corpora._token_files import FORMATS
 
-pytestmark = quick_once
+pytestmark = once
 
 TOKENIZER = Tokenizer.train("the hen met the ten men", 262)
 

@@ -20,7 +20,7 @@ import pytest
 from hypothesis import settings
 from support.cli import failure, in_process
 from support.corpora import COMPRESSIONS, arrow, jsonl, parquet
-from support.engines import once, quick_once
+from support.engines import once
 from support.examples import slow_except
 
 from bpetite import Tokenizer
@@ -38,7 +38,7 @@ from bpetite.corpora import (
 from bpetite.corpora._storage import public
 from bpetite.corpora._verify import first_documents
 
-pytestmark = quick_once
+pytestmark = once
 
 fsspec = pytest.importorskip("fsspec")
 pytest.importorskip("upath")
@@ -316,7 +316,6 @@ def test_an_error_at_any_read_names_the_url(
         assert failure.value.__cause__ is error
 
 
-@once
 def test_an_error_at_any_write_names_the_url(memory: str, breaks: Breaks) -> None:
     corpus = Corpus(put(f"{memory}/texts.jsonl", FILES["texts.jsonl"]))
     options: dict[str, Any] = {"part_bytes": 3000}
@@ -621,7 +620,6 @@ def bucket() -> Iterator[str]:
     server.stop()
 
 
-@once
 @pytest.mark.slow  # the same calls read and write the other stores
 @pytest.mark.filterwarnings("ignore")  # of the server and its libraries
 def test_commands_read_and_write_a_store(bucket: str, tmp_path: Path) -> None:
@@ -644,7 +642,6 @@ def test_commands_read_and_write_a_store(bucket: str, tmp_path: Path) -> None:
     assert verify(remote, TOKENIZER, deep=True) == []
 
 
-@once
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_processes_write_to_a_store_together(bucket: str) -> None:
@@ -656,7 +653,6 @@ def test_processes_write_to_a_store_together(bucket: str) -> None:
     assert verify(folder, TOKENIZER, deep=True) == []
 
 
-@once
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_store_says_what_is_missing(bucket: str) -> None:

@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.engines import quick_once
+from support.engines import once
 from support.programs import output_of
 
 from bpetite import Tokenizer
 from bpetite.formats import _files
 from bpetite.formats._files import SourceFile, write_files
 
-pytestmark = quick_once
+pytestmark = once
 
 SMALL = Tokenizer.train("abc abc", 259, special_tokens=["<|a|>", "<|b|>"])
 OTHER = Tokenizer.train("xyz xyz", 259, special_tokens=["<|z|>"])

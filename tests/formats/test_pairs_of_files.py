@@ -15,7 +15,7 @@ from threading import Barrier, Thread
 from typing import Any
 
 import pytest
-from support.engines import quick_once
+from support.engines import once
 from support.examples import slow_except
 from support.programs import variables
 from support.vocabularies import vocabulary
@@ -23,7 +23,7 @@ from support.vocabularies import vocabulary
 from bpetite import Tokenizer
 from bpetite.formats import _files, _gpt2
 
-pytestmark = quick_once
+pytestmark = once
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="processes are forked, folders locked")
 

@@ -12,14 +12,14 @@ import types
 from pathlib import Path
 
 import pytest
-from support.engines import quick_once
+from support.engines import once
 from support.windows import MAX_PATH, needs_proc, windows  # noqa: F401 - a fixture
 
 from bpetite import PieceCounts, Tokenizer
 from bpetite.formats import _systems
 from bpetite.formats._systems import check_name, file_key, reachable, repeated, replace, sync
 
-pytestmark = quick_once
+pytestmark = once
 
 SMALL = Tokenizer.train("abc abc", 259)
 OTHER = Tokenizer.train("xyz xyz", 259)

@@ -14,7 +14,7 @@ python_only = pytest.mark.skipif(
 """For tests that read or change internals; both engines run the tests of results."""
 
 once = pytest.mark.once
-"""For tests of pages, types, names, normal forms and patterns, which no engine changes."""
+"""For tests of pages, types, names, files, normal forms and patterns, which no engine changes."""
 
 quick_once = pytest.mark.quick_once
 """For tests of code above the engines: commands, files and corpora."""
