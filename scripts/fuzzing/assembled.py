@@ -29,6 +29,7 @@ from bpetite import PATTERNS, SlowEngineWarning, Tokenizer
 from bpetite._tokenizer import vocabulary_of
 from bpetite._unicode.byte_characters import to_characters
 from bpetite._vocabulary import IMPOSSIBLE_BYTES
+from bpetite.analysis import explain
 from fuzzing.rounds import parser_of, run
 
 Document = dict[str, Any]
@@ -313,6 +314,10 @@ class Checker:
         starts = range(0, len(text), _STEP_CHARACTERS)
         steps = [stream.step(text[start : start + _STEP_CHARACTERS]) for start in starts]
         yield "encode_stream", [*chain.from_iterable(steps), *stream.flush()] == ids
+        pieces = [*explain(tokenizer, text)]
+        yield "explain", list(chain.from_iterable(piece.ids for piece in pieces)) == ids
+        if not document["model"].get("ignore_merges"):
+            yield "merges", not any(piece.kind == "whole" for piece in pieces)
         prompt = tokenizer.prompt()
         for start in reversed(starts):  # it grows at its beginning
             prompt.set(text[start:])

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import reference
+from support.byte_fallback import (
+    REPLACE,
+    SETTINGS,
+    document_of,
+    random_document,
+    random_text,
+    write,
+)
 from support.engines import quick_once
 from support.vocabularies import vocabulary
 
@@ -40,7 +49,8 @@ def checked(tokenizer: Tokenizer, text: str) -> list[ExplainedPiece]:
     """Return the pieces, after a comparison of every step with the textbook's way to merge."""
     found = list(explain(tokenizer, text))
     assert [id for piece in found for id in piece.ids] == tokenizer.encode(text)
-    assert "".join(piece.text for piece in found) == text
+    joined = b"".join(map(tokenizer.token_bytes, tokenizer.encode(text)))
+    assert "".join(piece.text for piece in found).encode() == joined
     made = [id_of(tokenizer, rank) for rank in range(len(tokenizer.merges))]
     assert merge_ids(tokenizer) == made
     for piece in found:
@@ -59,7 +69,8 @@ def checked(tokenizer: Tokenizer, text: str) -> list[ExplainedPiece]:
             assert after == (*before[:at], made[step.rank], *before[at + 2 :])
             assert step.token == tokenizer.token_bytes(step.id)
         assert tuple(reference.merged(states[0], tokenizer.merges, made)) == piece.ids
-        assert b"".join(node_bytes(piece, root) for root in piece.roots) == piece.text.encode()
+        roots = (node_bytes(tokenizer, piece, root) for root in piece.roots)
+        assert b"".join(roots) == piece.text.encode()
     return found
 
 
@@ -69,14 +80,15 @@ def id_of(tokenizer: Tokenizer, rank: int) -> int:
     return tokenizer.token_id(tokenizer.token_bytes(left) + tokenizer.token_bytes(right))
 
 
-def node_bytes(piece: ExplainedPiece, node: int) -> bytes:
+def node_bytes(tokenizer: Tokenizer, piece: ExplainedPiece, node: int) -> bytes:
     """Return the bytes below a node of a merge tree."""
-    data = piece.text.encode()
-    if node < len(data):
-        return data[node : node + 1]
-    step = piece.steps[node - len(data)]
+    firsts = len(piece.byte_ids)
+    if node < firsts:
+        return tokenizer.token_bytes(piece.byte_ids[node])
+    step = piece.steps[node - firsts]
     left, right = step.parts
-    assert step.token == node_bytes(piece, left) + node_bytes(piece, right)
+    both = node_bytes(tokenizer, piece, left) + node_bytes(tokenizer, piece, right)
+    assert step.token == both
     return step.token
 
 
@@ -104,6 +116,26 @@ def foreign(draw: st.DrawFn) -> Tokenizer:
 @given(foreign(), st.text(alphabet="abc ", max_size=30))
 def test_steps_of_any_vocabulary_are_the_textbooks(tokenizer: Tokenizer, text: str) -> None:
     checked(tokenizer, text)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_steps_with_byte_fallback_are_the_textbooks(name: str, tmp_path: Path) -> None:
+    random = Random(name)
+    document = random_document(random, **SETTINGS[name])
+    tokenizer = Tokenizer.load(write(document, tmp_path))
+    for _ in range(30):
+        found = checked(tokenizer, random_text(random, document))
+        assert {piece.kind for piece in found} <= {"merged", "special"}
+
+
+def test_characters_come_before_merges_with_byte_fallback(tmp_path: Path) -> None:
+    document = document_of("▁the", [("h", "e"), ("▁", "t"), ("▁t", "he")], normalizer=REPLACE)
+    tokenizer = Tokenizer.load(write(document, tmp_path))
+    the, other = explain(tokenizer, " the中")
+    assert [tokenizer.token_bytes(id) for id in the.byte_ids] == [b" ", b"t", b"h", b"e"]
+    assert [step.token for step in the.steps] == [b"he", b" t", b" the"]
+    assert [tokenizer.token_bytes(id) for id in other.byte_ids] == [b"\xe4", b"\xb8", b"\xad"]
+    assert (other.text, other.ids, other.steps) == ("中", other.byte_ids, ())
 
 
 def test_pieces_are_the_textbooks(text_case: str) -> None:

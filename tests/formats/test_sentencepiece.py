@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import settings as profile
 
-from bpetite import Tokenizer
+from bpetite import ExtendIdsError, Tokenizer
+from bpetite.analysis import explain
 
 sentencepiece = pytest.importorskip("sentencepiece")
 
@@ -110,6 +111,8 @@ def test_tokens_of_one_score_merge_from_left_to_right(tmp_path: Path) -> None:
     for _ in range(400):
         text = random_text(rng, pieces)
         assert tokenizer.encode(text) == judge.encode(text), text
+        kinds = {piece.kind for piece in explain(tokenizer, text)}
+        assert kinds <= {"merged", "special"}  # so the explained merges make these ids
     tokenizer.save(tmp_path / "own.json")
     again = Tokenizer.load(tmp_path / "own.json")
     assert again == tokenizer
@@ -133,6 +136,15 @@ def test_control_pieces_are_special_tokens_that_no_text_has(tmp_path: Path) -> N
     assert found not in tokenizer.encode_ordinary("[REF]")
     with pytest.raises(ValueError, match="no SentencePiece model is written"):
         tokenizer.save(tmp_path / "new.model", format="sentencepiece")
+
+
+def test_ids_are_extended_except_where_a_space_is_open(tmp_path: Path) -> None:
+    tokenizer = loaded(model(), tmp_path)
+    the, start = tokenizer.encode("the"), [tokenizer.special_tokens["[INST]"]]
+    assert [*the, *tokenizer.extend_ids(the, " then 文")] == tokenizer.encode("the then 文")
+    assert tokenizer.extend_ids([], "the") == tokenizer.extend_ids(start, "the", apart=True) == the
+    with pytest.raises(ExtendIdsError, match="position 0 is a special token, after which only"):
+        tokenizer.extend_ids(start, "the")
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,10 @@ from typing import Literal
 from weakref import WeakKeyDictionary
 
 from bpetite import Tokenizer
+from bpetite._encoder import first_ids_of
 from bpetite._engine.python import TextEncoder
 from bpetite._tokenizer import vocabulary_of
+from bpetite._vocabulary import Vocabulary
 
 MAX_PIECE_BYTES = 4096
 """The longest piece with steps, in bytes of UTF-8. Each step takes some 300 bytes of memory."""
@@ -52,14 +54,15 @@ class ExplainedPiece:
     ids: tuple[int, ...]
     """The ids of the piece, as `Tokenizer.encode` returns them."""
     byte_ids: tuple[int, ...]
-    """The ids of the single bytes of a "merged" piece, before its first step."""
+    """The ids of a "merged" piece before its first step: of its bytes, or with byte fallback of
+    its characters, and of the bytes of a character that has no token."""
     steps: tuple[MergeStep, ...]
     """The merges in order."""
     roots: tuple[int, ...]
     """The node of each id in the merge trees of a "merged" piece.
 
-    Node n is the byte n of the piece. The nodes behind the last byte are the steps in order, and
-    each has two `parts`, which are nodes too.
+    The first nodes are `byte_ids`. The nodes after them are the steps in order, and each has two
+    `parts`, which are nodes too.
     """
 
     def states(self) -> Iterator[tuple[int, ...]]:
@@ -89,39 +92,15 @@ def merge_ids(tokenizer: Tokenizer) -> list[int]:
     >>> merge_ids(Tokenizer.train("ab ab ab", 258))
     [256, 257]
     """
-    token = {id: tokenizer.token_bytes(id) for id in tokenizer.ids}
-    id_of = _ids_by_bytes(tokenizer)
-    made: list[int] = []
-    for usual, (left, right) in enumerate(tokenizer.merges, 256):
-        data = token[left] + token[right]
-        made.append(usual if token.get(usual) == data else id_of[data])
-    return made
-
-
-def _ids_by_bytes(tokenizer: Tokenizer) -> dict[bytes, int]:
-    """Return the id of each token's bytes; a special token may share those of an ordinary one."""
-    special = {*tokenizer.special_tokens.values()}
-    ids = sorted(tokenizer.ids, key=lambda id: (id not in special, -id))
-    return {tokenizer.token_bytes(id): id for id in ids}
+    return [*vocabulary_of(tokenizer).merge_ids]
 
 
 def pieces_of(
     tokenizer: Tokenizer, text: str, literals: Collection[str]
 ) -> Iterator[tuple[bytes, str | None]]:
     """Return an iterator over the pieces, or the bytes of a special literal and the literal."""
-    vocabulary = vocabulary_of(tokenizer)
-    if vocabulary.stages.has_words:
-        raise ValueError(
-            "the merges of this vocabulary cannot be explained: the tokens of its bytes depend on "
-            "their place in a word (end_of_word_suffix, continuing_subword_prefix or unk_token)"
-        )
-    if vocabulary.stages.byte_fallback:
-        raise ValueError(
-            "the merges of this vocabulary cannot be explained: it has byte fallback, so they "
-            "begin with characters, and not with bytes"
-        )
     special_tokens = {literal: tokenizer.special_tokens[literal] for literal in literals}
-    encoder = TextEncoder(vocabulary, list, None)  # nothing is merged
+    encoder = TextEncoder(vocabulary_of(tokenizer), list, None)  # nothing is merged
     return encoder.with_special_tokens(special_tokens).pieces(text)
 
 
@@ -133,108 +112,120 @@ def explained(
     start = 0
     for data, literal in pieces:
         text = data.decode("utf-8", "replace")
-        end, size = start, 0
-        while size < len(data):
-            size += len(data) if literal else len(tokenizer.token_bytes(ids[end]))
-            end += 1
-        own = tuple(ids[start:end])
-        start = end
-        if literal:
-            yield ExplainedPiece(text, "special", own, (), (), ())
-        elif len(data) > MAX_PIECE_BYTES:
-            yield ExplainedPiece(text, "long", own, (), (), ())
-        else:
-            byte_ids, steps, roots, made = merging.run(data)
-            if made == own:
-                yield ExplainedPiece(text, "merged", own, byte_ids, steps, roots)
-            else:
-                yield ExplainedPiece(text, "whole", own, (), (), ())
+        kind: Literal["whole", "special", "long"] = "special" if literal else "whole"
+        size = 1
+        if not literal and len(data) > MAX_PIECE_BYTES:
+            kind, size = "long", len(tokenizer.encode_bytes(data))
+        elif not literal:
+            first_ids, steps, roots, made = merging.run(data)
+            if made == tuple(ids[start : start + len(made)]):
+                yield ExplainedPiece(text, "merged", made, first_ids, steps, roots)
+                start += len(made)
+                continue
+        yield ExplainedPiece(text, kind, tuple(ids[start : start + size]), (), (), ())
+        start += size
 
 
 class _Merging:
-    """The merges of a tokenizer, by its public names."""
+    """The merges of a vocabulary."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._merges = tokenizer.merges
-        self._rank_of = {pair: rank for rank, pair in enumerate(self._merges)}
-        self._made_by = merge_ids(tokenizer)
-        self._token = tokenizer.token_bytes
-        id_of = _ids_by_bytes(tokenizer)
-        # No text has a byte without a token.
-        self._byte_ids = [id_of.get(bytes([byte]), -1) for byte in range(256)]
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._merges, self._merge_ids = vocabulary.merges, vocabulary.merge_ids
+        self._number_of = {pair: number for number, pair in enumerate(self._merges)}
+        self._ranks = [*range(len(self._merges))]
+        for number in vocabulary.stages.tied:
+            self._ranks[number] = self._ranks[number - 1]
+        self._bytes_of = vocabulary.tokens.bytes_of
+        self._first_ids = first_ids_of(vocabulary)
+        self._dropped = vocabulary.absent_bytes if vocabulary.stages.drops_unknown else b""
 
     def run(
         self, data: bytes
     ) -> tuple[tuple[int, ...], tuple[MergeStep, ...], tuple[int, ...], tuple[int, ...]]:
-        """Return the ids of the bytes, the steps, and the last nodes and ids of a piece.
+        """Return the first ids of a piece, the steps, and the last nodes and ids.
 
-        Each rank has a heap of the bytes where its pairs begin, and the ranks are a heap too. An
+        Each merge has a heap of the places where its pairs begin, and the ranks are a heap too. An
         entry is stale, and is dropped, if another merge has taken a part of its pair. There are
-        fewer steps than bytes, and each adds at most two entries.
+        fewer steps than first ids, and each adds at most two entries.
         """
-        size = len(data)
-        byte_ids = tuple(map(self._byte_ids.__getitem__, data))
-        ids: list[int | None] = [*byte_ids]  # None: a part of the token before it
+        first_ids = tuple(self._first_ids(data.translate(None, self._dropped)))
+        size = len(first_ids)
+        ids: list[int | None] = [*first_ids]  # None: a part of the token before it
         nodes = list(range(size))
-        after = list(range(1, size + 1))  # the byte behind the token that begins at each byte
-        before = list(range(-1, size - 1))  # where the token before it begins
+        after = list(range(1, size + 1))  # the place after the token at each place
+        before = list(range(-1, size - 1))  # the place of the token before it
         ranks: list[int] = []
-        places: dict[int, list[int]] = {}
+        numbers: dict[int, list[int]] = {}  # the merges of each rank
+        places: dict[int, list[int]] = {}  # of each of these merges
+
+        def pair_at(at: int) -> tuple[int | None, int | None]:
+            return ids[at], (ids[after[at]] if after[at] < size else None)
 
         def add(at: int) -> None:
-            rank = self._rank_of.get((ids[at], ids[after[at]]))  # type: ignore[arg-type]
-            if rank is None:
+            number = self._number_of.get(pair_at(at))  # type: ignore[arg-type]
+            if number is None:
                 return
-            if rank not in places:
-                places[rank] = []
-                heapq.heappush(ranks, rank)
-            heapq.heappush(places[rank], at)
+            if number not in places:
+                places[number] = []
+                rank = self._ranks[number]
+                if rank not in numbers:
+                    numbers[rank] = []
+                    heapq.heappush(ranks, rank)
+                numbers[rank].append(number)
+            heapq.heappush(places[number], at)
 
-        def lowest() -> int | None:
-            """Return the lowest rank that a pair has now; its first place is such a pair's."""
-            while ranks:
-                found = places[ranks[0]]
-                pair = self._merges[ranks[0]]
-                while found:
-                    at = found[0]
-                    if after[at] < size and (ids[at], ids[after[at]]) == pair:
-                        return ranks[0]
+        def first_of(rank: int, besides: int | None = None) -> int | None:
+            """Return the merge of a rank that has the first place now, except for one merge."""
+            for number in [*numbers[rank]]:
+                found = places[number]
+                while found and pair_at(found[0]) != self._merges[number]:
                     heapq.heappop(found)
-                del places[heapq.heappop(ranks)]
+                if not found:
+                    del places[number]
+                    numbers[rank].remove(number)
+            others = (number for number in numbers[rank] if number != besides)
+            return min(others, key=lambda number: places[number][0], default=None)
+
+        def best() -> int | None:
+            """Return the merge that is next."""
+            while ranks:
+                if (number := first_of(ranks[0])) is not None:
+                    return number
+                del numbers[heapq.heappop(ranks)]
             return None
 
-        for at in range(size - 1):
+        for at in range(size):
             add(at)
         steps: list[MergeStep] = []
-        while (rank := lowest()) is not None:
-            heapq.heappop(ranks)
-            lost_rank = lowest()
+        while (number := best()) is not None:
+            rank = heapq.heappop(ranks)
+            lost = first_of(rank, number)
+            lost = best() if lost is None else lost
             heapq.heappush(ranks, rank)
-            at = heapq.heappop(places[rank])
+            at = heapq.heappop(places[number])
             other = after[at]
-            pair = self._merges[rank]
-            id = self._made_by[rank]
+            id = self._merge_ids[number]
             steps.append(
                 MergeStep(
-                    pair,
-                    rank,
+                    self._merges[number],
+                    number,
                     id,
-                    self._token(id),
+                    self._bytes_of[id],
                     (nodes[at], nodes[other]),
-                    None if lost_rank is None else self._merges[lost_rank],
-                    lost_rank,
+                    None if lost is None else self._merges[lost],
+                    lost,
                 )
             )
             ids[at], ids[other], nodes[at] = id, None, size + len(steps) - 1
             after[at] = end = after[other]
             if end < size:
                 before[end] = at
-                add(at)
+            add(at)
             if before[at] >= 0:
                 add(before[at])
         starts = [at for at in range(size) if ids[at] is not None]
         return (
-            byte_ids,
+            first_ids,
             tuple(steps),
             tuple(nodes[at] for at in starts),
             tuple(id for id in ids if id is not None),
@@ -248,5 +239,5 @@ _MERGING: WeakKeyDictionary[Tokenizer, _Merging] = WeakKeyDictionary()
 def _merging_of(tokenizer: Tokenizer) -> _Merging:
     found = _MERGING.get(tokenizer)
     if found is None:
-        found = _MERGING[tokenizer] = _Merging(tokenizer)
+        found = _MERGING[tokenizer] = _Merging(vocabulary_of(tokenizer))
     return found

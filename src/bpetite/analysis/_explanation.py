@@ -87,12 +87,14 @@ def explain(
 ) -> Explanation:
     """Return an iterator over the pieces of a text, each with the merges that made its ids.
 
-    A piece begins as single bytes. Of all pairs of adjacent ids, the leftmost one of the lowest
-    rank is merged, again and again. The ids of all pieces, joined, are those of `Tokenizer.encode`.
-    Each piece is explained when the iterator reaches it, and its cost is O(n log n) in its bytes.
+    A piece begins as single bytes, or as characters with byte fallback. Of all pairs of adjacent
+    ids, the leftmost one of the lowest rank is merged, again and again. The ids of all pieces,
+    joined, are those of `Tokenizer.encode`. Each piece is explained when the iterator reaches it,
+    and its cost is O(n log n) in its bytes.
 
-    `allowed_special` is that of `Tokenizer.encode`. The pieces of a vocabulary with NFC are those
-    of the normalized text.
+    `allowed_special` is that of `Tokenizer.encode`. The pieces of a vocabulary that normalizes text
+    are those of the normalized text. With byte fallback, a piece ends between two characters that
+    no merge makes neighbours.
 
     >>> tokenizer = Tokenizer.train("the hen then met the ten men", 262)
     >>> for piece in explain(tokenizer, "then the"):
@@ -107,9 +109,8 @@ def explain(
     (104, 101) 3 259 b'he' None
 
     Raises TypeError for a `tokenizer` that is no `Tokenizer` and for a text that is no `str`.
-    Raises UnicodeEncodeError for a lone surrogate. Raises ValueError for an unknown special token
-    in `allowed_special`, and for a vocabulary with end_of_word_suffix, continuing_subword_prefix or
-    a token of unknown bytes.
+    Raises UnicodeEncodeError for a lone surrogate, and ValueError for an unknown special token in
+    `allowed_special`.
     """
     if not isinstance(tokenizer, Tokenizer):
         raise TypeError(f"tokenizer must be a Tokenizer, got {type(tokenizer).__name__}")

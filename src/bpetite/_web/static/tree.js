@@ -2,7 +2,7 @@
 
 import {
   $, HUES, chip, element, figure, go, models, plural, question, row, saveAddress, state, term,
-  textOf, toHex, tokenParts, tokenText, visible,
+  textOf, tokenParts, tokenText, visible,
 } from "./common.js";
 import { Player } from "./player.js";
 
@@ -13,7 +13,8 @@ const BOX = 24;
 const CHARACTER = 8.6; // the width of a character of a box
 const MAX_CHARACTERS = 60; // of the piece in words
 const LABEL = 14; // below a box
-const LEAD = () => ["A ", term("piece"), " begins as bytes. Of all pairs of neighbours that are " +
+const LEAD = () => ["A ", term("piece"), " begins as bytes, or as characters if the " +
+  "vocabulary has byte fallback. Of all pairs of neighbours that are " +
   "merges, the lowest ", term("rank"), " is merged first, and so on until no pair is left."];
 const INVITATION = "Click a token to see the merges that made it.";
 const REASONS = {
@@ -93,11 +94,10 @@ function drawFacts() {
   );
 }
 
-// The nodes of the tree: bytes, then merges, each with its place.
+// The nodes of the tree: bytes or characters, then merges, each with its place.
 function nodes() {
-  const data = new TextEncoder().encode(shown.piece);
   const made = shown.byte_ids.map((id, at) => ({
-    id, byte: data[at], step: 0, x: (at + 0.5) * LEAF, level: 0, parts: [],
+    id, step: 0, x: (at + 0.5) * LEAF, level: 0, parts: [],
   }));
   shown.steps.forEach((step, index) => {
     const parts = step.parts.map((part) => made[part]);
@@ -145,11 +145,12 @@ function drawTree() {
     }),
   );
   const boxes = all.map((node, number) => {
-    const isByte = node.byte !== undefined;
-    const isText = textOf(shown.tokens[node.id]) !== null;
-    const label = isByte && !isText ? toHex(node.byte) : tokenText(shown.tokens[node.id]);
-    const w = Math.min(Math.max(label.length * CHARACTER + 12, 28), isByte ? LEAF - 4 : Infinity);
-    const below = isByte ? (isText ? toHex(node.byte) : "") : `rank ${figure(node.rank)}`;
+    const isLeaf = !node.parts.length;
+    const bytes = shown.tokens[node.id];
+    const isText = textOf(bytes) !== null;
+    const label = isLeaf && !isText ? bytes : tokenText(bytes);
+    const w = Math.min(Math.max(label.length * CHARACTER + 12, 28), isLeaf ? LEAF - 4 : Infinity);
+    const below = isLeaf ? (isText ? bytes : "") : `rank ${figure(node.rank)}`;
     const group = svg("g", { class: "node", "data-step": node.step },
       svg("rect", { x: node.x - w / 2, y: y(node), width: w, height: BOX, rx: 4 }),
       svg("text", { x: node.x, y: y(node) + 17 }, label),
