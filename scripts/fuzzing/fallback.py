@@ -64,8 +64,8 @@ def slices(folder: Path, start: int) -> Iterator[str]:
         )
 
 
-def generated(rng: random.Random, tokens: list[str]) -> str:
-    """Return tokens, halves of them, runs of one, and characters of all kinds and planes."""
+def generated(rng: random.Random, tokens: list[str], literals: list[str]) -> str:
+    """Return tokens, halves, literals, runs of one character, and characters of all planes."""
     few = rng.sample(tokens, 3)
 
     def part() -> str:
@@ -74,7 +74,7 @@ def generated(rng: random.Random, tokens: list[str]) -> str:
         code = rng.randrange(rng.choice((0x80, 0x800, 0xD800, 0x10000, 0x110000)))
         other = chr(code) if not 0xD800 <= code < 0xE000 else "\ufffd"
         run = rng.choice(CHARACTERS) * rng.choice((1, 1, 2, 3, 17, 40))
-        return rng.choice((token, token, half, rng.choice(few), other, run))
+        return rng.choice((token, token, half, rng.choice(few), rng.choice(literals), other, run))
 
     return "".join(part() for _ in range(rng.randrange(1, 60)))
 
@@ -121,7 +121,8 @@ def cases(
         ]
         while True:
             for (name, tokenizer, judge), tokens in zip(opened, tokens_of, strict=True):
-                texts = (generated(rng, tokens) for _ in range(TEXTS_OF_A_FILE))
+                literals = [*tokenizer.special_tokens]
+                texts = (generated(rng, tokens, literals) for _ in range(TEXTS_OF_A_FILE))
                 yield name, tokenizer, judge, texts, True
     for seed in range(options.seed, sys.maxsize):
         for setting, fields in SETTINGS.items():

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from bpetite._arguments import raise_in_whole
 from bpetite._decoder import characters_in
@@ -373,6 +373,56 @@ class TextCutter:
             number -= 1
             at -= characters_in(self._bytes_of[ids[first + number]])
         return start + (self.count(text[start : start + 1]) <= budget)
+
+
+class StartCutter(TextCutter):
+    """A `TextCutter` for a vocabulary that may put a space before a text.
+
+    Up to the first safe split, a text has the ids of `encode`. `inside` cuts what follows: its ids
+    are those of the middle of a text.
+    """
+
+    def __init__(self, inside: TextCutter, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._inside = inside
+
+    def _has_measure(self, text: str) -> bool:  # noqa: ARG002
+        return False  # the ids have a space that the text lacks
+
+    def prefix_cut(self, text: str, start: int, budget: int, search: _SplitSearch) -> _Cut:
+        first = search.first(start, min(start + self.exceeding_characters(budget), len(text)))
+        count = self._count_up_to(text, start, first, budget)
+        if count is None:
+            return _Cut(0, 0, first - start)
+        rest = self._inside.prefix_cut(text, first, budget - count, search)
+        size = first - start
+        return _Cut(size + rest.fits, count + rest.ids, size + rest.exceeds)
+
+    def _longest_prefix(self, text: str, start: int, budget: int, cut: _Cut) -> int:
+        if cut.fits:
+            return self._inside._longest_prefix(text, start, budget, cut)
+        return super()._longest_prefix(text, start, budget, cut)
+
+    def suffix(self, text: str, budget: int) -> int:
+        end = len(text)
+        with positions_in(text):
+            cut = self._inside._suffix(text, 0, end, budget)
+            while (longest := self._longest_suffix(text, end, budget, cut)) == cut.fits:
+                if self.count(text[end - cut.fits :]) <= budget:
+                    break
+                cut = self._shorter(text, end, cut)
+            return longest
+
+    def _suffix(self, text: str, start: int, end: int, budget: int) -> _Cut:
+        cut = self._inside._suffix(text, start, end, budget)
+        while (count := self.count(text[end - cut.fits : end])) > budget:
+            cut = self._shorter(text, end, cut)
+        return cut._replace(ids=count)
+
+    def _shorter(self, text: str, end: int, cut: _Cut) -> _Cut:
+        """Return a cut of a suffix of `text[:end]` without the first piece of what fits."""
+        at = next(self._splitter.splits(text, end - cut.fits, end))
+        return _Cut(end - at, self._inside.count(text[at:end]), cut.fits)
 
 
 class _SplitSearch:

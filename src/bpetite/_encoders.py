@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from bpetite import _arguments
 from bpetite._arguments import Chosen, Dtype, Frame, Specials, Text
-from bpetite._budget import TextCutter
+from bpetite._budget import StartCutter, TextCutter
 from bpetite._engine import ENGINE, python
 from bpetite._engine.arrays import as_array, joined
 from bpetite._pretokenizer import ChunkSplitter, Pretokenizer, SpecialSplitter
@@ -45,7 +45,7 @@ class Encoders:
         self._vocabulary = vocabulary
         self.usual = ENGINE.make_text_encoder(vocabulary)
         self._encoders: dict[Chosen, TextEncoder] = {}
-        self._splitters: dict[tuple[Chosen, bool], ChunkSplitter] = {}
+        self._splitters: dict[Chosen, ChunkSplitter] = {}
         self._segment_splitters: dict[Chosen, SpecialSplitter | StagedSplitter] = {}
         self._tracers: dict[Chosen, Tracer] = {}
 
@@ -87,13 +87,12 @@ class Encoders:
         assert isinstance(encoder, python.TextEncoder)  # or the native engine's, which derives
         return [encoder.starting(start) for start in (TEXT, SEGMENT, INSIDE)]
 
-    def splitter(self, chosen: Chosen, starts: bool = False) -> ChunkSplitter:
+    def splitter(self, chosen: Chosen) -> ChunkSplitter:
         """Return a splitter by which only the chosen special tokens are special.
 
-        With `starts`, the parts are encoded as texts of their own.
+        The text after a split begins as INSIDE says.
         """
-        key = chosen, starts
-        splitter = self._splitters.get(key)
+        splitter = self._splitters.get(chosen)
         if splitter is None:
             vocabulary = self._vocabulary
             flags_of = dict(vocabulary.stages.flags)
@@ -107,10 +106,9 @@ class Encoders:
             specials = splitter_of(vocabulary, literals)
             if isinstance(specials, StagedSplitter) and not specials.shows_literals:
                 pretokenizer.forget_splits()
-            if starts and vocabulary.stages.starts_text:
-                pretokenizer.forget_splits()  # the ids of parts do not add up
-            splitter = ChunkSplitter(pretokenizer, literals, flags)
-            _keep(self._splitters, key, splitter)
+            apart = vocabulary.stages.starts_text
+            splitter = ChunkSplitter(pretokenizer, literals, flags, apart)
+            _keep(self._splitters, chosen, splitter)
         return splitter
 
     def segment_splitter(self, chosen: Chosen) -> SpecialSplitter | StagedSplitter:
@@ -131,20 +129,26 @@ class Encoders:
     ) -> TextCutter:
         """Return what cuts texts to a number of ids."""
         vocabulary, chosen = self._vocabulary, self.chosen(allowed_special)
-        encoder, bytes_of = self.encoder(chosen), vocabulary.tokens.bytes_of
-        stages = vocabulary.stages
+        first, _, inside = self.from_starts(chosen)
+        stages, bytes_of = vocabulary.stages, vocabulary.tokens.bytes_of
 
         def is_unchanged(text: str) -> bool:
-            return b"".join(map(bytes_of.__getitem__, encoder.encode(text))) == text.encode()
+            return b"".join(map(bytes_of.__getitem__, inside.encode(text))) == text.encode()
 
-        return TextCutter(
-            lambda text: encoder.encode_array(text, False, 4, 1),
-            encoder.count,
+        shared = (
             bytes_of,
             characters,
-            self.splitter(chosen, starts=True),
+            self.splitter(chosen),
             (is_nfc if vocabulary.normalizer else None) if stages.keeps_text else is_unchanged,
             stages.may_drop,
+        )
+        cutter = TextCutter(
+            lambda text: inside.encode_array(text, False, 4, 1), inside.count, *shared
+        )
+        if not stages.starts_text:
+            return cutter
+        return StartCutter(
+            cutter, lambda text: first.encode_array(text, False, 4, 1), first.count, *shared
         )
 
     def offsets(self, text: str, ids: Ids, allowed_special: Specials, in_bytes: bool) -> Ids:

@@ -524,11 +524,13 @@ class ChunkSplitter:
         pretokenizer: Pretokenizer,
         literals: Collection[str],
         flags: Collection[str] = (),
+        apart: bool = False,
     ) -> None:
-        """`flags` are those that any of the literals has."""
+        """`flags` are those that any of the literals has; `apart` from literals lies each split."""
         self._splits = pretokenizer.raw_splits
         self._specials = SpecialSplitter(literals)
         self._has_flags = bool(flags)
+        self._apart = apart or self._has_flags
         # Nothing behind such a literal changes what it takes, nor whether it is one.
         self._has_ends = {*flags} <= {"lstrip"}
         # The most bytes of a literal that begins before a split, and of a character.
@@ -577,9 +579,10 @@ class ChunkSplitter:
 
     def _is_taken(self, text: str, at: int) -> bool:
         """Return whether a literal spans a position of `text`, or its flags may look across it."""
-        if not self._has_flags:
+        if not self._apart:
             return self._specials.spans(text, at)
-        return text[at - 1] in _WHITE_SPACE or self._specials.touches(text, at)
+        follows_space = self._has_flags and text[at - 1] in _WHITE_SPACE
+        return follows_space or self._specials.touches(text, at)
 
     def splits(self, text: str, start: int, end: int) -> Iterator[int]:
         """Yield where `text[start:end]` may be split, and `end`.
@@ -608,11 +611,6 @@ class ChunkSplitter:
         end, begun = self._specials.last_end(text)
         behind = searched + len(text[:begun].encode())
         return (searched + len(text[:end].encode()) if end else 0), behind
-
-    def ends_in_literal(self, data: bytes) -> bool:
-        """Return whether the last bytes of a text are a literal."""
-        *literals, (rest, _) = self._specials.split(data.decode())
-        return bool(literals) and not rest
 
     def _last_split_of(self, text: str, least: int, splits: Splits) -> int:
         """Return the position of the last split that is at least `least`, or 0."""

@@ -6,7 +6,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, overload
 
 from bpetite import _arguments, _derived
 from bpetite._arguments import (
@@ -27,9 +27,11 @@ from bpetite._encoders import Encoders, encoded, framed, without_special
 from bpetite._engine import ENGINE
 from bpetite._engine.arrays import as_array
 from bpetite._engine.documents import view_of_data, view_of_offsets
+from bpetite._engine.python import TokenJoiner
 from bpetite._merge_rules import Forbidden
 from bpetite._pretokenizer import ChunkSplitter
 from bpetite._progress import ProgressCallback
+from bpetite._stages import INSIDE
 from bpetite._streaming.byte_decoders import Utf8Decoder
 from bpetite._streaming.encode_stream import EncodeStream, TextSource
 from bpetite._streaming.extending import Extender
@@ -45,6 +47,9 @@ from bpetite.formats._reference import Reference
 from bpetite.formats._tiktoken import from_encoding
 from bpetite.formats._tiktoken_names import from_name
 from bpetite.formats._verify import check_loaded
+
+if TYPE_CHECKING:
+    from bpetite._engine.contract import TextEncoder
 
 END_OF_TEXT = "<|endoftext|>"
 
@@ -725,8 +730,10 @@ class Tokenizer(VocabularyView, MakesStreams):
         (2, [256, 257, 257])
         """
         encoders = self._encoders
-        splitter = encoders.splitter(Chosen(inverted=True), starts=True)
-        return Prompt(PromptSource(self.prompt, encoders.usual, splitter, encoders.item_size))
+        usual = Chosen(inverted=True)
+        splitter = encoders.splitter(usual)
+        from_starts = encoders.from_starts(usual)
+        return Prompt(PromptSource(self.prompt, from_starts, splitter, encoders.item_size))
 
     def extend_ids(
         self, ids: Iterable[int], text: Text | Iterable[str], *, apart: bool = False
@@ -762,15 +769,16 @@ class Tokenizer(VocabularyView, MakesStreams):
         _arguments.raise_in_part(segments)
         if apart:
             return self.encode_parts(segments)[0]
-        if self._vocabulary.stages.starts_text or self._vocabulary.stages.strips_start:
-            raise ValueError(
-                "extend_ids cannot tell whether this vocabulary puts a space before the text of "
-                "the ids; encode the joined text, or pass apart=True"
-            )
         if self._extender is None:
-            splitter = self._encoders.splitter(Chosen())
-            usual = self._encoders.usual
-            self._extender = Extender(self._vocabulary, usual, self._joiner, splitter)
+            encoders, vocabulary = self._encoders, self._vocabulary
+            # That of Python strips no space, which the ids have.
+            joiner = TokenJoiner(vocabulary) if vocabulary.stages.strips_start else self._joiner
+            self._extender = Extender(
+                vocabulary,
+                encoders.from_starts(Chosen(inverted=True)),
+                joiner,
+                encoders.splitter(Chosen()),
+            )
         known: Any = ids if hasattr(ids, "__getitem__") else as_list(ids)
         return self._extender.ids_after(known, segments)
 
@@ -1067,3 +1075,9 @@ def vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:
 def splitter_of(tokenizer: Tokenizer) -> ChunkSplitter:
     """Return the splitter that finds safe splits, for packages that read documents in parts."""
     return tokenizer._encoders.splitter(Chosen(inverted=True))
+
+
+def part_encoder_of(tokenizer: Tokenizer, allowed_special: Specials) -> TextEncoder:
+    """Return the encoder of the parts of a document that begin where it was split."""
+    encoders = tokenizer._encoders
+    return encoders.from_starts(encoders.chosen(allowed_special))[INSIDE]

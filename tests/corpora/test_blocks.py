@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy
 import pytest
+from support.byte_fallback import SETTINGS, random_document, random_text, write
 from support.engines import quick_once
 from support.split_cases import CHARACTERS, LITERALS, tokenizer_of
 
@@ -80,6 +82,21 @@ def test_parts_have_the_ids_of_whole_documents(name: str, batch_bytes: int, tmp_
     framed = encode(tokenizer, corpus, begin=LITERALS[0], end=7, dtype="uint16", threads=2)
     first = tokenizer.special_tokens[LITERALS[0]]
     assert documents_of(framed) == [[first, *tokenizer.encode_ordinary(text), 7]]
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_only_the_first_part_of_a_document_gets_a_space(name: str, tmp_path: Path) -> None:
+    rng = Random(name)
+    document = random_document(rng, **SETTINGS[name])
+    tokenizer = Tokenizer.load(write(document, tmp_path))
+    text = random_text(rng, document, count=600)
+    path = tmp_path / "a.txt"
+    path.write_bytes(text.encode())
+    corpus = Segments(path, 7)
+    for allowed in ("all", ()):
+        expected = tokenizer.encode(text, allowed_special=allowed)
+        assert documents_of(encode(tokenizer, corpus, allowed_special=allowed)) == [expected]
+        assert count(tokenizer, corpus, allowed_special=allowed) == len(expected)
 
 
 def test_blocks_of_short_documents_are_their_batches(tmp_path: Path) -> None:

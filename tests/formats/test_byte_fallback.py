@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fuzzing.prompts import Editor, Followed
 from hypothesis import settings as profile
 from support.byte_fallback import (
     DECODERS,
@@ -24,10 +25,15 @@ from support.byte_fallback import (
     write,
 )
 
-from bpetite import Tokenizer, Trusted
+from bpetite import ExtendIdsError, Tokenizer, Trusted
 
 tokenizers = pytest.importorskip("tokenizers")
 
+FOUND_LATER = {
+    name
+    for name, fields in SETTINGS.items()
+    if "normalizer" in fields and fields.get("flags", {}).get("normalized")
+}
 LLAMA = SETTINGS["Llama 2, Phi-3"]
 PAIRS = [(SPACE, "t"), ("h", "e"), (f"{SPACE}t", "he"), ("é", "t"), ("中", "文"), (SPACE, SPACE)]
 
@@ -84,55 +90,99 @@ def test_text_in_steps_has_the_ids_of_the_whole(name: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_prompts_and_segments_have_the_ids_of_the_whole(name: str, tmp_path: Path) -> None:
+def test_segments_in_steps_have_the_ids_of_parts(name: str, tmp_path: Path) -> None:
+    if name in FOUND_LATER:
+        return
     rng = random.Random(name)
     document = random_document(rng, **SETTINGS[name])
     tokenizer = Tokenizer.load(write(document, tmp_path))
-    is_found_later = "normalizer" in SETTINGS[name] and SETTINGS[name].get("flags", {}).get(
-        "normalized"
-    )
     for _ in range(60):
         texts = [random_text(rng, document, count=5) for _ in range(4)]
-        prompt = tokenizer.prompt()
-        for number, text in enumerate(texts):
-            prompt.append(text)
-            assert prompt.ids() == tokenizer.encode("".join(texts[: number + 1]))
-        prompt.set(texts[1] + texts[0])
-        assert prompt.ids() == tokenizer.encode(texts[1] + texts[0])
-        if is_found_later:
-            continue
         segments = [Trusted(text) if rng.random() < 0.5 else text for text in texts]
         stream = tokenizer.encode_stream()
         ids = [id for segment in segments for id in stream.step([segment])] + stream.flush()
         assert ids == tokenizer.encode_parts(segments)[0], segments
 
 
-def test_ids_are_not_extended_where_a_space_may_precede(tmp_path: Path) -> None:
-    tokenizer = small(tmp_path, **LLAMA)
-    with pytest.raises(ValueError, match="puts a space before the text of"):
-        tokenizer.extend_ids(tokenizer.encode("the"), "t")
-    assert tokenizer.extend_ids([5], "the", apart=True) == tokenizer.encode("the")
-    gemma = small(tmp_path, **SETTINGS["Gemma"])
-    ids = gemma.encode("the 中")
-    assert ids + gemma.extend_ids(ids, "語 the") == gemma.encode("the 中語 the")
+@pytest.mark.parametrize("name", SETTINGS)
+def test_edited_prompts_have_the_ids_of_one_encode(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bpetite._streaming.prompt._BLOCK_CHARACTERS", 8)
+    rng = random.Random(name)
+    document = random_document(rng, **SETTINGS[name])
+    tokenizer = Tokenizer.load(write(document, tmp_path))
+    real = [random_text(rng, document, count=400)]
+    editor = Editor(rng, real, Followed(tokenizer, tokenizer.prompt()))
+    texts_only = editor.append, editor.edit
+    for _ in range(60):
+        edit = rng.choice(texts_only) if name in FOUND_LATER else editor.fault
+        assert edit() is None
+
+
+@pytest.mark.parametrize("name", ["Llama 2, Phi-3", "Gemma", "Metaspace first, split True"])
+def test_an_edit_encodes_only_what_is_near(name: str, tmp_path: Path) -> None:
+    tokenizer = small(tmp_path, **SETTINGS[name])
+    text = "the 中é<s> the\n" * 8_000
+    prompt = tokenizer.prompt()
+    prompt.set(text)
+    for at in (0, 50_000, len(text)):
+        blocks = {*map(id, prompt._state[0])}
+        prompt.set(text[:at] + "é" + text[at:])
+        assert prompt.ids() == tokenizer.encode(prompt.text)
+        assert len({*map(id, prompt._state[0])} - blocks) <= 2 < len(blocks)
+        prompt.set(text)
+
+
+@pytest.mark.parametrize("name", [name for name in SETTINGS if "flags" not in SETTINGS[name]])
+def test_extended_ids_are_those_of_the_joined_text_or_refused(name: str, tmp_path: Path) -> None:
+    rng = random.Random(name)
+    document = random_document(rng, **SETTINGS[name])
+    tokenizer = Tokenizer.load(write(document, tmp_path))
+    extended = 0
+    for _ in range(150):
+        one, other = (random_text(rng, document, count=6) for _ in range(2))
+        ids, joined = tokenizer.encode(one), tokenizer.encode(one + other)
+        if any(
+            (one + other).count(each) > one.count(each) + other.count(each) for each in LITERALS
+        ):
+            continue  # a literal that both make is none in either
+        if joined[: len(ids)] == ids:
+            assert ids + tokenizer.extend_ids(ids, other) == joined, (one, other)
+            extended += 1
+        else:
+            with pytest.raises(ExtendIdsError):
+                tokenizer.extend_ids(ids, other)
+    assert extended > 50
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_chunks_and_beginnings_fit_their_budget(name: str, tmp_path: Path) -> None:
+def test_chunks_and_both_ends_fit_their_budget(name: str, tmp_path: Path) -> None:
     rng = random.Random(name)
     document = random_document(rng, **SETTINGS[name])
     tokenizer = Tokenizer.load(write(document, tmp_path))
     for _ in range(40):
         text = random_text(rng, document, count=30)
-        budget = rng.randrange(6, 12)
-        chunks = [*tokenizer.chunks(text, budget)]
-        assert "".join(chunk.text for chunk in chunks) == text
-        for chunk in chunks:
+        budget, overlap = rng.randrange(6, 12), rng.randrange(6)
+        end = 0
+        for chunk in tokenizer.chunks(text, budget, overlap=overlap):
             assert chunk.ids == tokenizer.encode(chunk.text)
             assert len(chunk) <= budget
-        lengths = [tokenizer.count(text[:end]) for end in range(len(text) + 1)]
-        longest = max(end for end, count in enumerate(lengths) if count <= budget)
-        assert tokenizer.truncate(text, budget) == text[:longest]
+            assert chunk.start <= end < chunk.end
+            assert tokenizer.count(text[chunk.start : end]) <= overlap
+            end = chunk.end
+        assert end == len(text)
+        places = range(len(text) + 1)
+        last = max(at for at in places if tokenizer.count(text[:at]) <= budget)
+        assert tokenizer.truncate(text, budget) == text[:last]
+        first = min(at for at in places if tokenizer.count(text[at:]) <= budget)
+        assert tokenizer.truncate(text, budget, keep="end") == text[first:]
+
+
+def test_chunks_end_between_words_although_each_gets_a_space(tmp_path: Path) -> None:
+    tokenizer = small(tmp_path, **LLAMA)
+    chunks = tokenizer.chunks("the the the中文 the the", 3, overlap=2)
+    assert [chunk.text for chunk in chunks] == ["the the the", " the中文", "中文 the", " the the"]
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -140,7 +190,7 @@ def test_parts_have_the_ids_of_the_flat_text(name: str, tmp_path: Path) -> None:
     rng = random.Random(name)
     document = random_document(rng, **SETTINGS[name])
     tokenizer = Tokenizer.load(write(document, tmp_path))
-    if SETTINGS[name].get("flags", {}).get("normalized") and "normalizer" in SETTINGS[name]:
+    if name in FOUND_LATER:
         with pytest.raises(ValueError, match="finds special tokens in normalized text"):
             tokenizer.encode_parts([Trusted("a")])
         return

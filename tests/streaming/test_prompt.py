@@ -156,7 +156,7 @@ def test_an_interrupted_call_changes_nothing(tokenizer: Tokenizer) -> None:
     prompt = tokenizer.prompt()
     prompt.set("it is")
     source = prompt._source
-    prompt._source = source._replace(encoder=Interrupted())  # type: ignore[arg-type]
+    prompt._source = source._replace(encoders=[Interrupted()] * 3)  # type: ignore[list-item]
     for call in (prompt.set, prompt.append):
         with pytest.raises(KeyboardInterrupt):
             call(" not a")

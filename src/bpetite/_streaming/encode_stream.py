@@ -40,21 +40,15 @@ class TextSource(NamedTuple):
     split: Callable[[str], Iterator[tuple[str, str | None]]]
     """Yields the text before each literal of a trusted segment, and the literal; None at the end"""
 
-    def encode(self, data: bytes, ordinary: int, start: int) -> tuple[list[int], int]:
-        """Return the ids of UTF-8 in whose first `ordinary` bytes no literal counts.
-
-        The second value says where the text after it begins: SEGMENT or INSIDE.
-        """
-        encoders = self.encoders
-        if ordinary:
-            data.decode()  # an error has its position in all of them
-            segments = [data[:ordinary].decode(), Trusted(data[ordinary:].decode())]
-            ids = encoders[start].encode_parts(segments, 0)[0]
-        else:
-            ids = encoders[start].encode(data)
-        if encoders[SEGMENT] is encoders[INSIDE]:
-            return ids, SEGMENT  # as at any place
-        return ids, SEGMENT if self.splitter.ends_in_literal(data[ordinary:]) else INSIDE
+    def encode(self, data: bytes, ordinary: int, start: int) -> list[int]:
+        """Return the ids of UTF-8 in whose first `ordinary` bytes no literal counts."""
+        encoder = self.encoders[start]
+        if not ordinary:
+            return encoder.encode(data)
+        data.decode()  # an error has its position in all of them
+        segments = [data[:ordinary].decode(), Trusted(data[ordinary:].decode())]
+        ids: list[int] = encoder.encode_parts(segments, 0)[0]
+        return ids
 
 
 class EncodeStream:
@@ -133,13 +127,15 @@ class EncodeStream:
         pending = self._pending
         del pending[self._size :]
         pending += data
-        end, literals_searched = self._final_end(pending)
+        split, literal_end, literals_searched = self._ends(pending)
+        end = max(split, literal_end)
         ordinary, start = self._ordinary, self._start
         ids: list[int] = []
         if end:
             final = bytes(memoryview(pending)[:end])
-            ids, start = self._source.encode(final, ordinary, start)
+            ids = self._source.encode(final, ordinary, start)
             ordinary = max(ordinary - end, 0)
+            start = SEGMENT if literal_end else INSIDE
         if self._prefix_ids:
             ids = [*self._prefix_ids, *ids]
         rest = pending[end:] if end else pending
@@ -193,14 +189,15 @@ class EncodeStream:
         self._keep(rest, size, size, b"", size, start)
         return ids
 
-    def _final_end(self, pending: bytearray) -> tuple[int, int]:
-        """Return where the final text ends, and up to where literals are found."""
+    def _ends(self, pending: bytearray) -> tuple[int, int, int]:
+        """Return the last split, the end of a literal after it, and where literals are found up to.
+
+        The first two are 0 if there is none.
+        """
         splitter = self._source.splitter
-        end = splitter.last_split(pending, self._size)
-        literal_end, searched = splitter.last_literal_end(
-            pending, max(end, self._literals_searched, self._ordinary)
-        )
-        return max(end, literal_end), searched
+        split = splitter.last_split(pending, self._size)
+        searched = max(split, self._literals_searched, self._ordinary)
+        return split, *splitter.last_literal_end(pending, searched)
 
     def flush(self) -> list[int]:
         """Return the ids of the pending text. The stream then begins a new text.
@@ -210,7 +207,7 @@ class EncodeStream:
         """
         source, pending = self._source, self.pending
         text = replaced(pending).encode() if source.replaces else pending
-        ids, _ = source.encode(text, self._ordinary, self._start)
+        ids = source.encode(text, self._ordinary, self._start)
         ids = [*self._prefix_ids, *ids, *source.frame[1]]
         self.reset()
         return ids

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bpetite._decoder import as_list
 from bpetite._pretokenizer import ChunkSplitter, Pretokenizer, character_start
+from bpetite._stages import INSIDE, SEGMENT, TEXT
 from bpetite._vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -52,12 +53,13 @@ class Extender:
     def __init__(
         self,
         vocabulary: Vocabulary,
-        encoder: TextEncoder,
+        encoders: Sequence[TextEncoder],
         joiner: TokenJoiner,
         splitter: ChunkSplitter,
     ) -> None:
+        """`encoders` are of texts that begin as TEXT, SEGMENT and INSIDE say."""
         self._vocabulary = vocabulary
-        self._encoder = encoder
+        self._encoders = encoders
         self._joiner = joiner
         self._splitter = splitter
         self._special_ids = frozenset(vocabulary.special_tokens.values())
@@ -65,18 +67,23 @@ class Extender:
     def ids_after(self, ids: Sequence[int], segments: list[str]) -> list[int]:
         """Return the ids of segments in the context of the text of `ids`.
 
-        Raises ExtendIdsError if the last piece of that text would have other ids.
+        Raises ExtendIdsError if the last piece of that text would have other ids, and after a
+        special token if only a whole text gets a space.
         """
         first, tail, data, start = self._tail(ids)
         if not tail:
-            return self._encoded(segments)
+            if first and ("Prefix", " ") in self._vocabulary.normalizers:
+                raise ExtendIdsError(
+                    first - 1, "is a special token, after which only a text of its own has a space"
+                )
+            return self._encoded(segments, SEGMENT if first else TEXT)
         offsets = self._joiner.offsets(tail, True)
         try:
             text = data[start:].decode()
         except UnicodeDecodeError as error:
             index = bisect_right(offsets, start + error.start) - 1
             raise ExtendIdsError(first + index, "has bytes that are not UTF-8") from None
-        canonical = self._encoded([text, *segments])
+        canonical = self._encoded([text, *segments], INSIDE)
         index = bisect_left(offsets, start)
         if offsets[index:] and offsets[index] == start:
             given = tail[index:]
@@ -94,8 +101,8 @@ class Extender:
         same = next((number for number, (one, two) in pairs if one != two), len(expected))
         raise ExtendIdsError(first + index + same, "would change with the added text")
 
-    def _encoded(self, segments: list[str]) -> list[int]:
-        ids: list[int] = self._encoder.encode_parts(segments, 0)[0]
+    def _encoded(self, segments: list[str], start: int) -> list[int]:
+        ids: list[int] = self._encoders[start].encode_parts(segments, 0)[0]
         return ids
 
     def _tail(self, ids: Sequence[int]) -> _Tail:

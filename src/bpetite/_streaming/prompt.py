@@ -19,6 +19,7 @@ from bpetite._arguments import (
 )
 from bpetite._engine.arrays import as_array
 from bpetite._pretokenizer import ChunkSplitter
+from bpetite._stages import INSIDE, TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +59,10 @@ class Change(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A part of the text between two safe splits, so that its ids are those of its text alone."""
+    """A part of the text between two safe splits, so that its ids depend on its text alone.
+
+    If the vocabulary may put a space before a text, the first block of a prompt has it.
+    """
 
     text: str
     trusted: tuple[Span, ...]
@@ -81,7 +85,8 @@ class PromptSource(NamedTuple):
 
     make: Callable[[], Prompt]
     """Makes an empty prompt of the same tokenizer, for pickles."""
-    encoder: TextEncoder
+    encoders: Sequence[TextEncoder]
+    """Of texts that begin as TEXT, SEGMENT and INSIDE say."""
     splitter: ChunkSplitter
     item_size: Callable[[Dtype | None], int]
 
@@ -99,8 +104,9 @@ class Prompt:
     time for any text, since copies share their text.
 
     This needs safe splits: places where a token ends in any case. A pattern that only `regex` can
-    follow has none, nor has a vocabulary that normalizes in other ways than to form C. There, every
-    call encodes the whole text again. Between two safe splits, the text is encoded as a whole.
+    follow has none, nor has a vocabulary that normalizes in other ways than to form C, unless it
+    has byte fallback. There, every call encodes the whole text again. Between two safe splits, the
+    text is encoded as a whole.
 
     If a call raises an error, the prompt stays as it was. A prompt belongs to one thread at a time;
     other threads may use its copies.
@@ -152,6 +158,9 @@ class Prompt:
             if new[begin:end] != block.text or trust.within(begin, end) != block.trusted:
                 break
             last, end = last - 1, begin
+        if last < len(blocks) and (last == 0) != (end == 0):  # the text begins elsewhere
+            end += len(blocks[last].text)
+            last += 1
         # Text that changed may join what was apart.
         while 0 < start < len(new) and not is_split(new, start):
             first -= 1
@@ -159,7 +168,8 @@ class Prompt:
         while 0 < end < len(new) and not is_split(new, end):
             end += len(blocks[last].text)
             last += 1
-        parts = self._encoded(new, trust, start, end, last == len(blocks), segments, new)
+        is_last = last == len(blocks)
+        parts = self._encoded(new, trust, (start, end), first == 0, is_last, segments, new)
         return self._replace(state, first, last, parts, segments is None and bool(new))
 
     def append(self, text: Text | Iterable[str]) -> Change:
@@ -199,7 +209,7 @@ class Prompt:
             shifted = [(old.pop()[0], shift + len(added))]
         new = region.text + added
         trust = _Trust([*old, *shifted])
-        parts = self._encoded(new, trust, 0, len(new), True, segments, added)
+        parts = self._encoded(new, trust, (0, len(new)), first == 0, True, segments, added)
         return self._replace(state, first, len(blocks), parts, segments is None)
 
     def _before(self, blocks: Sequence[Block], at: int) -> str:
@@ -216,21 +226,22 @@ class Prompt:
         self,
         text: str,
         trust: _Trust,
-        start: int,
-        end: int,
+        span: Span,
+        is_first: bool,
         is_last: bool,
         segments: list[str] | None,
         given: str,
     ) -> list[Block]:
-        """Return the blocks of `text[start:end]`, from a safe split to a safe split.
+        """Return the blocks of a span of `text`, from a safe split to a safe split.
 
-        If it `is_last`, its last block is short, for text to come. Errors are those of the given
-        text, or of its segments.
+        If it `is_first`, the prompt begins with it. If it `is_last`, its last block is short, for
+        text to come. Errors are those of the given text, or of its segments.
         """
-        encoder, splitter = self._source.encoder, self._source.splitter
-        blocks = []
+        encoders, splitter = self._source.encoders, self._source.splitter
+        blocks: list[Block] = []
         try:
-            for first, last in _cuts(splitter, text, start, end, is_last):
+            for first, last in _cuts(splitter, text, *span, is_last):
+                encoder = encoders[TEXT if is_first and not blocks else INSIDE]
                 trusted, part = trust.within(first, last), text[first:last]
                 parts = [*_segments(part, trusted)]
                 if trusted and len(parts) == 1:
