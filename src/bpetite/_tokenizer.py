@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, overload
+from typing import Any, Final, Literal, Unpack, overload
 
 from bpetite import _arguments, _derived
 from bpetite._arguments import (
@@ -47,9 +48,6 @@ from bpetite.formats._reference import Reference
 from bpetite.formats._tiktoken import from_encoding
 from bpetite.formats._tiktoken_names import from_name
 from bpetite.formats._verify import check_loaded
-
-if TYPE_CHECKING:
-    from bpetite._engine.contract import TextEncoder
 
 END_OF_TEXT = "<|endoftext|>"
 
@@ -1077,7 +1075,21 @@ def splitter_of(tokenizer: Tokenizer) -> ChunkSplitter:
     return tokenizer._encoders.splitter(Chosen(inverted=True))
 
 
-def part_encoder_of(tokenizer: Tokenizer, allowed_special: Specials) -> TextEncoder:
-    """Return the encoder of the parts of a document that begin where it was split."""
-    encoders = tokenizer._encoders
-    return encoders.from_starts(encoders.chosen(allowed_special))[INSIDE]
+def encode_rest(
+    tokenizer: Tokenizer,
+    data: memoryview,
+    end: str | int | None,
+    dtype: Dtype,
+    allowed_special: Specials,
+    threads: int | None,
+) -> tuple[memoryview, memoryview]:
+    """Return what `encode_buffer` returns for one part of a document that follows a safe split."""
+    vocabulary, encoders = tokenizer._vocabulary, tokenizer._encoders
+    encoder = encoders.from_starts(encoders.chosen(allowed_special))[INSIDE]
+    return encoder.encode_buffer(
+        data,
+        memoryview(array("Q", (0, len(data)))),
+        _arguments.frame_of(vocabulary, None, end),
+        _arguments.item_size_of(dtype, vocabulary),
+        _arguments.check_threads(threads),
+    )

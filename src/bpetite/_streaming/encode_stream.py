@@ -192,7 +192,7 @@ class EncodeStream:
     def _ends(self, pending: bytearray) -> tuple[int, int, int]:
         """Return the last split, the end of a literal after it, and where literals are found up to.
 
-        The first two are 0 if there is none.
+        The first two are 0 if not found.
         """
         splitter = self._source.splitter
         split = splitter.last_split(pending, self._size)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from bpetite import Tokenizer, _arguments
 from bpetite._arguments import Dtype, Specials, Text, TextErrors
 from bpetite._corpus import Batches, DocumentRun, corpus_of, document_runs
-from bpetite._tokenizer import part_encoder_of, splitter_of, vocabulary_of
+from bpetite._tokenizer import encode_rest, splitter_of
 
 # The size of a block of texts, and the room that a document takes in memory without its text, so
 # that a block of empty documents has an end too.
@@ -96,36 +96,15 @@ def _blocks(
 ) -> Iterator[Block]:
     is_open = False  # whether a part of a document came before
     for data, offsets, is_end in runs:
-        # Work on a buffer that may change keeps the GIL.
-        data = data.toreadonly()
-        if offsets is not None:
-            block = tokenizer.encode_buffer(data, offsets, begin=begin, end=end, **options)
+        data = data.toreadonly()  # work on a buffer that may change keeps the GIL
+        last = end if is_end else None
+        if offsets is None and is_open:
+            block = encode_rest(tokenizer, data, last, **options)
         else:
-            block = _part(tokenizer, data, is_open, begin, end if is_end else None, **options)
-            is_open = not is_end
+            offsets = memoryview(array("Q", (0, len(data)))) if offsets is None else offsets
+            block = tokenizer.encode_buffer(data, offsets, begin=begin, end=last, **options)
+        is_open = not is_end
         yield Block(*block, is_end)
-
-
-def _part(
-    tokenizer: Tokenizer,
-    data: memoryview,
-    is_rest: bool,
-    begin: str | int | None,
-    end: str | int | None,
-    **options: Any,
-) -> tuple[memoryview, memoryview]:
-    """Return the ids of a part of a document; the rest of one gets no space before it."""
-    offsets = memoryview(array("Q", (0, len(data))))
-    if not is_rest:
-        return tokenizer.encode_buffer(data, offsets, begin=begin, end=end, **options)
-    vocabulary = vocabulary_of(tokenizer)
-    return part_encoder_of(tokenizer, options["allowed_special"]).encode_buffer(
-        data,
-        offsets,
-        _arguments.frame_of(vocabulary, None, end),
-        _arguments.item_size_of(options["dtype"], vocabulary),
-        _arguments.check_threads(options["threads"]),
-    )
 
 
 def _runs(
