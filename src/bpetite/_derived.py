@@ -38,7 +38,7 @@ def first(vocabulary: Vocabulary, vocab_size: int) -> Vocabulary:
                 raise ValueError(
                     f"the merge of rank {rank} joins {vocabulary.ordinary_tokens[part]!r}, which "
                     f"no merge of lower rank makes, so the merges of lowest rank cannot make "
-                    f"{vocab_size} tokens; prune can remove tokens of this vocabulary"
+                    f"{vocab_size} tokens; without_rare removes tokens of this vocabulary"
                 )
         kept.add(id)
     _check_size(vocab_size, len(kept))
