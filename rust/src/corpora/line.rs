@@ -20,10 +20,10 @@ pub enum Found {
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 impl<I: Instructions> Reader<'_, '_, I> {
-    /// Reads a line to behind its newline, and appends its text.
+    /// Reads a line and its newline, and appends its text.
     ///
-    /// An error leaves any bytes behind the old end of `text`, and the position within the line.
-    /// So does a line without a text, which is read to its end.
+    /// After an error, the position is within the line, and `text` may have any bytes after its
+    /// old end. The bytes may also be there after a line without a text, which is read to its end.
     #[inline(always)]
     pub fn read_line(&mut self, field: &[u8], text: &mut Vec<u8>) -> Result<Found, Fault> {
         let start = text.len();
@@ -99,7 +99,7 @@ impl<I: Instructions> Reader<'_, '_, I> {
         self.expect(b'"')?;
         let start = self.at;
         let length = self.skip_string()?;
-        // Each escape is longer than its character.
+        // Each escape is longer than its character, so equal lengths mean that there is no escape.
         let name = self.data.get(start..self.at).unwrap_or_default();
         let is_field = length == field.len()
             && match name.split_last() {
@@ -139,9 +139,9 @@ impl Container {
 struct Containers {
     innermost: Option<Container>,
     depth: usize,
-    /// Bit 0 belongs to the innermost container, bit 1 to the one around it. Objects are ones.
+    /// Bit 0 is the innermost container, bit 1 the container around it. Objects are ones.
     inner: u64,
-    /// The containers around those of `inner`, 64 of them in a number.
+    /// The containers around the 64 in `inner`, again 64 in a number.
     outer: Vec<u64>,
 }
 

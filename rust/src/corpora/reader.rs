@@ -4,7 +4,7 @@ use crate::interrupt::{INTERRUPT_CHECK_BYTES, Interrupt, Interrupted};
 use crate::simd::{Block, Instructions};
 use crate::utf8;
 
-/// Why a line is not read to its end.
+/// Why a line was not read to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     NotJson,
@@ -22,7 +22,7 @@ pub struct Reader<'a, 'i, I> {
     pub isa: I,
     pub data: &'a [u8],
     pub at: usize,
-    /// The last bytes of the data, and zeros.
+    /// The last bytes of the data, padded with zeros.
     tail: [u8; TAIL_BYTES + 64],
     /// The offset of the last block whose ends were searched, and these ends.
     searched: usize,
@@ -34,13 +34,13 @@ pub struct Reader<'a, 'i, I> {
 /// Where strings and digits end in a block. One search of 64 bytes serves several short values.
 #[derive(Clone, Copy, Default)]
 pub struct Ends {
-    /// The bytes that do not stand for themselves in a string.
+    /// The bytes that end a run of plain characters: quotes, backslashes and control characters.
     pub plain: u64,
-    /// The bytes that are no digits.
+    /// The bytes other than digits.
     digits: u64,
 }
 
-/// Fewer bytes than these are no whole block.
+/// At most this many bytes at the end of the data fall short of a block.
 const TAIL_BYTES: usize = 63;
 
 impl<'a, 'i, I: Instructions> Reader<'a, 'i, I> {
@@ -53,7 +53,7 @@ impl<'a, 'i, I: Instructions> Reader<'a, 'i, I> {
         Reader { isa, data, at: 0, tail, searched, ends, next_check, interrupt }
     }
 
-    /// Checks for an interrupt if much was read since the last check. All loops call it.
+    /// Checks for an interrupt if much was read since the last check. Every loop must call it.
     #[inline(always)]
     pub fn check_interrupt(&mut self) -> Result<(), Interrupted> {
         #[cold]
@@ -78,19 +78,18 @@ impl<'a, 'i, I: Instructions> Reader<'a, 'i, I> {
         utf8::is_utf8(bytes, self.interrupt)
     }
 
-    /// Returns the next byte, which is a newline at the end of the data.
+    /// Returns the next byte, or a newline at the end of the data.
     #[inline(always)]
     pub fn peek(&self) -> u8 {
         self.data.get(self.at).copied().unwrap_or(b'\n')
     }
 
-    /// Returns the bytes from here on.
     #[inline(always)]
     pub fn rest(&self) -> &'a [u8] {
         self.data.get(self.at..).unwrap_or_default()
     }
 
-    /// Returns the next 64 bytes; zeros, which are control characters, are behind the data.
+    /// Returns the next 64 bytes. After the data come zeros, which end strings and digits.
     #[inline(always)]
     pub fn block(&self) -> &Block {
         if let Some(block) = self.rest().first_chunk() {
@@ -100,8 +99,8 @@ impl<'a, 'i, I: Instructions> Reader<'a, 'i, I> {
         self.tail.get(at..).and_then(|tail| tail.first_chunk()).unwrap_or(&[0; 64])
     }
 
-    /// Returns how many of the next 64 bytes come before the first end of a kind. `goes_on` tells the
-    /// same of one byte.
+    /// Returns how many of the next 64 bytes come before the first `end`. `goes_on` is the same
+    /// test for one byte.
     #[inline(always)]
     pub fn before_end(
         &mut self,
@@ -183,8 +182,8 @@ impl<'a, 'i, I: Instructions> Reader<'a, 'i, I> {
         } else {
             self.skip_digits()?;
         }
-        // `json.loads` ends the number before a point or an exponent without digits. Since neither
-        // may follow a value, both are errors.
+        // `json.loads` ends the number before a point or an exponent without digits, and then
+        // refuses the rest, because neither may follow a value. So the result is the same.
         if self.peek() == b'.' {
             self.at += 1;
             self.skip_digits()?;
@@ -219,7 +218,7 @@ mod tests {
     use super::*;
     use crate::simd::{Isa, Work};
 
-    /// Skips the digits at an offset, behind others whose end is found in the same block.
+    /// Skips the digits at an offset, after other digits whose end is found in the same block.
     struct SkipDigits<'a>(&'a [u8], usize);
 
     impl Work for SkipDigits<'_> {

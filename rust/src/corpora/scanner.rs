@@ -10,11 +10,11 @@ use crate::mem::pool::BufferPool;
 use crate::simd::{Block, Instructions, Isa, Work};
 use simdutf8::basic::from_utf8;
 
-/// UTF-8 is checked in segments of about this length, which stay in the processor's cache until
-/// their lines are read.
+/// UTF-8 is checked in segments of about this length, so that a segment is still in the processor's
+/// cache when its lines are read.
 const SEGMENT_BYTES: usize = 1 << 17;
 
-/// A longer unfinished line is freed when its text is taken.
+/// The buffer of an unfinished line is freed after use if it is longer than this.
 const PENDING_MAX_KEPT_BYTES: usize = 1 << 22;
 
 /// The texts of some lines.
@@ -29,7 +29,7 @@ pub struct Texts {
     pub refused: Vec<Refused>,
 }
 
-/// A line without a text that is not blank.
+/// A line that has no text, although it is not blank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     pub line: u64,
@@ -71,7 +71,7 @@ impl FieldScanner {
         self.pending.len()
     }
 
-    /// Returns the texts of the lines that end in a block. If it `is_last`, so does its last line.
+    /// Returns the texts of the lines that end in a block. In the last block, all lines end.
     ///
     /// After an interrupt, the scanner must not be used again.
     pub fn feed(
@@ -81,11 +81,11 @@ impl FieldScanner {
         interrupt: &mut Interrupt<'_>,
     ) -> Result<Texts, Interrupted> {
         let mut texts = Texts { offsets: vec![0], ..Texts::default() };
-        // Searches only the block: a search of the unfinished line each time would be quadratic.
+        // Only the block is searched: searching the unfinished line each time would be quadratic.
         let end = if is_last { block.len() } else { end_of(memrchr(b'\n', block), 0) };
         let (mut lines, unfinished) = block.split_at(end);
         if is_last || !lines.is_empty() {
-            // No text is longer than its line. A copy of a whole block needs room for it.
+            // A text is at most as long as its line, and `push_slot` copies a whole block.
             let room = self.pending.len() + lines.len() + size_of::<Block>();
             texts.data = buffer_pool().take(room);
             if !self.pending.is_empty() {
@@ -140,8 +140,8 @@ impl Work for Lines<'_, '_> {
         let mut reader = Reader::new(isa, data, interrupt);
         while reader.at < data.len() {
             let rest = reader.rest();
-            let behind = rest.get(SEGMENT_BYTES..).unwrap_or_default();
-            let length = (rest.len() - behind.len()) + end_of(memchr(b'\n', behind), behind.len());
+            let after = rest.get(SEGMENT_BYTES..).unwrap_or_default();
+            let length = (rest.len() - after.len()) + end_of(memchr(b'\n', after), after.len());
             let is_utf8 = reader.is_utf8(&rest[..length])?;
             let end = reader.at + length;
             while reader.at < end {
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
     use crate::test_inputs::Rng;
 
-    /// Returns the texts, with their lines, and the refused lines of data in blocks of a length.
+    /// Feeds data in blocks of a length; returns each text with its line, and the refused lines.
     fn scanned(isa: Isa, data: &[u8], length: usize) -> (Vec<(u64, String)>, Vec<Refused>) {
         let mut scanner = FieldScanner::new("text", isa);
         let (mut found, mut refused) = (Vec::new(), Vec::new());
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_those_of_any_blocks() {
+    fn any_blocks_give_the_same_lines() {
         let data =
             b"\xEF\xBB\xBF{\"text\": \"a\"}\r\n\n \n{\"x\": 1}\n{\"text\": \"\\ud83d\\ude42\"}\n\
             {\"text\": 1}\n{\"text\": \"\xFF\"}\n{\"text\": \"\xE4\xBD\xA0\"}\n{\n\

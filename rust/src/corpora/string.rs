@@ -1,43 +1,42 @@
 //! Strings of JSON, 64 bytes at a time.
 //!
-//! A mask is a number of 64 bits that tells of which bytes something is true. Bit 0 is the first
+//! A mask is a number of 64 bits with a one for each byte that has some property. Bit 0 is the first
 //! byte, drawn at the left. A step takes all bytes before the first that needs a decision:
 //!
 //! ```text
 //! bytes                abc\\\nde\"fg\u0041h",
 //! backslashes          ...1111..1...1.......
 //! escapes              ...1.1...1...1.......   the backslashes that begin an escape
-//! escaped              ....1.1...1...1......   the bytes behind them
+//! escaped              ....1.1...1...1......   the bytes after them
 //! quotes               ..........1........1.
 //! stops                .............1.....1.   quotes & !escaped, control characters, and \u
 //! kept                 111.1.111.111........   all bytes before the first stop, without `escapes`
 //! ```
 //!
-//! A run of backslashes begins an escape at its first, third and each other one. `first_of_pairs`
-//! finds them by one subtraction, as simdjson does. A step never begins inside an escape: a
-//! backslash at bit 63 that begins one is a stop.
+//! In a run of backslashes, the first, third, fifth and so on begin an escape. `first_of_pairs` finds
+//! them by one subtraction, as simdjson does. A step never begins inside an escape, because a
+//! backslash at bit 63 that begins an escape is a stop.
 //!
-//! Instruction sets that are slow to move bytes stop at each backslash.
+//! Instruction sets that move bytes slowly stop at each backslash instead.
 
 use super::reader::{Fault, Reader};
 use crate::simd::{Instructions, short_escape};
 
-/// The bits of odd numbers.
+/// The bits with odd numbers.
 const ODD: u64 = 0xAAAA_AAAA_AAAA_AAAA;
 
-/// Returns the first, third and each other bit of each run of bits.
+/// Returns the first, third, fifth and so on of each run of bits.
 #[inline(always)]
 fn first_of_pairs(bits: u64) -> u64 {
-    // The subtraction borrows through a run that begins at an even bit, and leaves its odd bits.
-    // ODD turns them, so that the bits of a run alternate from its first on.
+    // The subtraction leaves the odd bits of a run that begins at an even bit, because it borrows
+    // through the run. ODD turns them, so that the bits of a run alternate from its first on.
     ((((bits << 1) | ODD).wrapping_sub(bits)) ^ ODD) & bits
 }
 
 /// Takes the characters of a string.
 pub trait Text {
-    /// Appends the first `length` bytes of a slot.
-    ///
-    /// A copy of the whole slot is faster, because its length is constant.
+    /// Appends the first `length` bytes of a slot. It may copy the whole slot, which is faster
+    /// because the length is constant.
     fn push_slot<const N: usize>(&mut self, slot: &[u8; N], length: usize);
 }
 
@@ -50,7 +49,7 @@ impl Text for Vec<u8> {
     }
 }
 
-/// The length in bytes of a string that is only skipped.
+/// Counts the bytes of a string that is only skipped.
 impl Text for usize {
     #[inline(always)]
     fn push_slot<const N: usize>(&mut self, _slot: &[u8; N], length: usize) {
@@ -59,9 +58,9 @@ impl Text for usize {
 }
 
 impl<I: Instructions> Reader<'_, '_, I> {
-    /// Reads a string from behind its first quote to behind its last.
+    /// Reads a string whose first quote is read already, and its last quote.
     ///
-    /// Returns whether it has a lone surrogate. In its place, the text has U+FFFD.
+    /// Returns whether it has a lone surrogate, in whose place the text has U+FFFD.
     #[inline(always)]
     pub fn read_string(&mut self, text: &mut impl Text) -> Result<bool, Fault> {
         let mut has_lone_surrogate = false;
@@ -94,7 +93,7 @@ impl<I: Instructions> Reader<'_, '_, I> {
         }
     }
 
-    /// Skips a string from behind its first quote to behind its last; returns its length in UTF-8.
+    /// Skips what `read_string` reads; returns the length of the string in UTF-8.
     #[inline(always)]
     pub fn skip_string(&mut self) -> Result<usize, Fault> {
         // Most names and other values are short, without escapes.
@@ -117,7 +116,7 @@ impl<I: Instructions> Reader<'_, '_, I> {
         length < 64
     }
 
-    /// Reads up to 64 bytes with short escapes; returns whether a byte follows that needs a decision.
+    /// Reads up to 64 bytes with short escapes; returns whether the next byte needs a decision.
     #[inline(always)]
     fn read_escaped(&mut self, text: &mut impl Text) -> Result<bool, Fault> {
         let block = self.block();
@@ -129,7 +128,7 @@ impl<I: Instructions> Reader<'_, '_, I> {
         let code_points = escapes & self.isa.within(bytes, b'u', 1) >> 1;
         let last = escapes & 1 << 63;
         let length = (quotes | controls | code_points | last).trailing_zeros();
-        let before = u64::MAX.checked_shl(length).map_or(u64::MAX, |behind| !behind);
+        let before = u64::MAX.checked_shl(length).map_or(u64::MAX, |after| !after);
         let kept = before & !escapes;
         let (moved, wrong) = self.isa.unescape(block, escaped, kept);
         if wrong & before != 0 {
@@ -140,9 +139,8 @@ impl<I: Instructions> Reader<'_, '_, I> {
         Ok(length < 64)
     }
 
-    /// Reads a run of `\uXXXX`, and single plain characters of ASCII between them.
-    ///
-    /// Vectors would be slower for the space between two words. The caller checks for interrupts.
+    /// Reads a run of `\uXXXX`, and single plain characters of ASCII between them, because vectors
+    /// would be slower for the space between two words. The caller checks for interrupts.
     #[inline(always)]
     fn read_code_points(&mut self, text: &mut impl Text) -> bool {
         let mut has_lone_surrogate = false;
@@ -213,7 +211,7 @@ fn push_code_point(text: &mut impl Text, point: u32) {
 
 /// Returns whether a name, given with its closing quote, is `field` once it is unescaped.
 ///
-/// Few names have escapes. So this function is compiled once, without vectors.
+/// Since few names have escapes, this function is compiled once, without vectors.
 #[cold]
 #[inline(never)]
 pub fn is_escaped_field(name: &[u8], field: &[u8]) -> bool {
@@ -231,7 +229,7 @@ mod tests {
     use crate::simd::{Isa, Work};
     use crate::test_inputs::Rng;
 
-    /// Reads a string, which ends with its quote.
+    /// Reads a string that ends with its quote.
     struct Read<'a>(&'a [u8]);
 
     impl Work for Read<'_> {
@@ -310,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_of_backslashes_are_those_of_a_loop() {
+    fn first_of_pairs_matches_a_loop() {
         let mut rng = Rng::new(7);
         for round in 0..20_000 {
             let word =

@@ -1,4 +1,4 @@
-//! Learns merges for several languages, one language at a time.
+//! Learns one list of merges for several languages, each merge for the language that needs it most.
 
 use super::error::Error;
 use super::learner::Learner;
@@ -17,14 +17,14 @@ pub struct Balance {
 }
 
 impl Balance {
-    /// The learners are those of `Learner::of_several`.
+    /// All learners must come from `Learner::of_several`.
     pub fn new(languages: Vec<Language>) -> Balance {
         Balance { languages }
     }
 
-    /// Learns the next merge as `Learner::next_merge`: the best pair of the language whose
-    /// development text has the most tokens, the first of several. If it has no pair left, the next
-    /// language follows.
+    /// Learns the next merge, as `Learner::next_merge` does: the best pair of the language whose
+    /// development text has the most tokens. Ties go to the first language, and a language without
+    /// a pair gives its turn to the next.
     pub fn next_merge(
         &mut self,
         mut takes: impl FnMut(TokenIndex, TokenIndex) -> Result<bool, Error>,

@@ -1,8 +1,8 @@
 //! Counts the pieces of text that arrives in parts, by several threads.
 //!
-//! The caller hands in bytes. They are joined to blocks that end at a safe split, and a free thread
-//! counts each block. Each thread has its own counts, so no thread waits for another. At the end
-//! the counts are added up.
+//! The caller hands in bytes, which are joined to blocks that end at a safe split. A free thread
+//! counts each block into counts of its own, so that counting needs no lock. At the end the counts
+//! are added up.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,13 +16,13 @@ use crate::interrupt::Interrupt;
 use crate::mem::growth::{THREAD_BYTES, granted, has_room, push};
 use crate::split::{self, Pieces, Splitter};
 
-/// A block of this many bytes is handed to a worker.
+/// A block of at least so many bytes, or documents, is handed to a worker.
 const BLOCK_BYTES: usize = 1 << 18;
 
 /// A block must be shorter than this.
 const MAX_BLOCK_BYTES: usize = 1 << 31;
 
-/// The time that the caller waits for other threads between two checks for interrupts.
+/// How long the caller waits for other threads before it checks for an interrupt.
 const INTERRUPT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Documents, or parts of documents between safe splits.
@@ -58,8 +58,9 @@ impl Block {
 pub struct Counter {
     splitter: Splitter,
     threads: usize,
-    /// The text that no thread has yet, and the offset up to which it has no safe split.
+    /// The text that is not handed on yet.
     block: Block,
+    /// The offset in `block` up to which it is known to have no safe split.
     searched: usize,
     /// The first bytes of an unfinished character.
     partial: Vec<u8>,
@@ -71,7 +72,7 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// `threads` threads count, at least one. If it is one, the calling thread counts.
+    /// Counts by `threads` threads, at least one. A single thread is the calling thread.
     pub fn new(splitter: Splitter, threads: usize) -> Counter {
         split::prepare();
         Counter {
@@ -131,7 +132,7 @@ impl Counter {
         Ok(bytes)
     }
 
-    /// Ends the document, so that the next piece is not joined with the last.
+    /// Ends the document, so that no piece crosses its end.
     pub fn end_document(&mut self, interrupt: &mut Interrupt<'_>) -> Result<(), Error> {
         if !self.partial.is_empty() {
             return Err(self.not_utf8(&[]));
@@ -152,7 +153,7 @@ impl Counter {
         Ok(self.counts)
     }
 
-    /// Returns the error for `partial` and the bytes behind it.
+    /// Returns the error for `partial` and the bytes after it.
     fn not_utf8(&self, bytes: &[u8]) -> Error {
         let bad = self.partial.iter().chain(bytes).copied().take(4).collect();
         Error::NotUtf8 { offset: self.offset, bytes: bad }
@@ -191,7 +192,7 @@ impl Counter {
     }
 }
 
-/// Threads that count blocks. Another thread starts when blocks wait for one.
+/// Threads that count blocks. Another one starts if a block is still waiting when the next comes.
 #[derive(Default)]
 struct Workers {
     shared: Arc<Shared>,
@@ -201,7 +202,7 @@ struct Workers {
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// Wakes the workers: a block waits, or the last block was taken.
+    /// Wakes the workers: a block is waiting, or no more blocks will come.
     for_workers: Condvar,
     /// Wakes the caller: a block was taken, or a worker has ended.
     for_caller: Condvar,
@@ -280,7 +281,7 @@ impl Shared {
     }
 }
 
-/// Counts one running worker, until it is dropped.
+/// Keeps a worker in the number of running workers until it is dropped.
 struct Running(Arc<Shared>);
 
 impl Drop for Running {
@@ -294,7 +295,7 @@ impl Drop for Running {
 }
 
 impl Workers {
-    /// Gives a block to the workers, at most `max_threads`. Returns it if no thread can start.
+    /// Gives a block to at most `max_threads` workers. Returns it if no thread could be started.
     fn hand_on(
         &mut self,
         block: Block,
@@ -313,7 +314,7 @@ impl Workers {
         let are_enough = |state: &State| !is_stopped() && state.waiting.len() > self.threads.len();
         self.shared.wait_while(are_enough, interrupt)?.waiting.push_back(block);
         if is_stopped() {
-            self.finish(interrupt)?; // it unwinds as the worker did
+            self.finish(interrupt)?; // unwinds with the panic of the worker
         }
         self.shared.for_workers.notify_one();
         Ok(None)
@@ -326,7 +327,7 @@ impl Workers {
         }
         self.shared.lock().running += 1;
         let running = Running(Arc::clone(&self.shared));
-        // The error can be dropped, because the caller that stopped the worker has the cause.
+        // The error may be dropped, because the caller stopped the worker and knows the cause.
         let splitter = splitter.clone();
         let work = move || _ = running.0.work(&splitter);
         self.threads.extend(thread::Builder::new().name("bpetite".into()).spawn(work));
@@ -347,7 +348,7 @@ impl Workers {
 }
 
 impl Drop for Workers {
-    /// Stops running workers without waiting for them. Each frees its own memory.
+    /// Stops the running workers without waiting for them, since each frees its own memory.
     fn drop(&mut self) {
         self.shared.is_stopped.store(true, Ordering::Relaxed);
         self.shared.lock().is_last = true;
@@ -390,7 +391,7 @@ mod tests {
     const TEXT: &str = "it's  a\u{2003}你好 🙂🙂\r\n\n /x//\n/ 12345 !!\n\n  a's ";
 
     #[test]
-    fn a_text_cut_anywhere_has_the_same_pieces() {
+    fn cuts_inside_a_document_leave_its_pieces() {
         for pattern in PATTERNS {
             let whole = pieces_of(pattern, TEXT);
             for at in 0..TEXT.len() {

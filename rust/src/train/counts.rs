@@ -1,4 +1,4 @@
-//! How often each piece occurs.
+//! Counts of pieces, in one table for short pieces and one for long pieces.
 
 use super::error::Error;
 use super::piece_key::{self, Key};
@@ -106,7 +106,7 @@ impl Counts {
         }
     }
 
-    /// Adds the counts of another.
+    /// Adds the counts of another, the smaller to the larger.
     pub fn absorb(
         &mut self,
         mut other: Counts,
@@ -127,7 +127,8 @@ impl Counts {
     pub fn into_records(self, interrupt: &mut Interrupt<'_>) -> Result<Vec<u8>, Error> {
         let (mut short, mut long) = (self.short.into_used(), self.long.into_used());
         interrupt.check()?;
-        // The first byte of a key is its lowest, and its length decides if all others are equal.
+        // A key has its first byte lowest and its length highest, so a swap gives the order of the
+        // bytes, and the length decides between a piece and the same piece with zeros after it.
         short.sort_unstable_by_key(|slot| slot.key.swap_bytes());
         let piece_of = |slot: &LongSlot| slot.piece(&self.bytes);
         long.sort_unstable_by(|one, other| piece_of(one).cmp(piece_of(other)));
@@ -183,7 +184,7 @@ impl CountedPieces for Counts {
     }
 }
 
-/// A piece that fits a key. Nearly all do.
+/// A piece that fits a key, as nearly all pieces do.
 #[derive(Clone, Copy)]
 struct ShortSlot {
     key: Key, // 0 if it is free
@@ -204,7 +205,7 @@ impl Slot for ShortSlot {
 /// A longer piece: its range in `Counts::bytes`.
 #[derive(Clone, Copy)]
 struct LongSlot {
-    /// The lower half of the hash. No table has more slots than it can tell apart.
+    /// The lower half of the hash, which is enough for a table of up to 2**32 slots.
     hash: u32,
     length: u32, // 0 if it is free
     start: usize,
@@ -248,7 +249,7 @@ mod tests {
             let mut rng = Rng::new(7);
             let random = (0..COUNT).map(|_| (0..length).map(|_| rng.below(256) as u8).collect());
             let limit = 2 * probes(random.collect::<Vec<Vec<u8>>>().iter());
-            // Pieces that differ in two bytes alone.
+            // Pieces that differ only in two bytes.
             for (first, second) in (0..length).flat_map(|at| (0..at).map(move |other| (other, at)))
             {
                 let piece = |n: u32| {

@@ -1,6 +1,6 @@
 use crate::interrupt::Interrupted;
 
-/// Why training ends early. The object that did the work must not be used again.
+/// Why training ended early. The object that did the work must not be used again.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Error {
     Interrupted,

@@ -1,17 +1,18 @@
 //! Learns merges from counted pieces.
 //!
 //! All distinct pieces lie in one array of slots, one slot for each byte, with a border between two
-//! pieces. A token of n bytes takes n slots. The first has its index, the last its length, so both
-//! neighbours of a token are found without links. Example, after (a, b) became token 256:
+//! pieces. A token of n bytes takes n slots, where the first has its index and the last its length,
+//! so that both neighbours of a token are found without links. Example, after (a, b) became token
+//! 256:
 //!
 //! ```text
 //! pieces   "abc" "ab"     slots   | 256 2 c | 256 2 |
 //! ```
 //!
-//! If the learner continues a vocabulary, each token of that has one slot, however long it is.
+//! If the learner continues a vocabulary, each token of this base has one slot, however long it is.
 //!
-//! Each pair has an ascending list of the offsets at which it was made. If the slots there have
-//! changed since, the offset is skipped. So a merge costs what its occurrences cost.
+//! Each pair has an ascending list of the offsets at which it was made. An offset whose slots have
+//! changed since is skipped, so a merge takes time for its own occurrences only.
 //!
 //! `Queue` in `pairs.rs` has the tie rule: which of two pairs with the same count is merged first.
 
@@ -28,7 +29,7 @@ use crate::mem::prefetch;
 use crate::merge::MergeTable;
 use crate::types::{BATCH, TokenIndex};
 
-/// Set in every slot of a token but the first. The last slot has the length in its lower bits.
+/// Set in all slots of a token except the first. The last slot has the length in its lower bits.
 const INSIDE: TokenIndex = 0x8000_0000;
 
 /// The symbol between two pieces.
@@ -53,7 +54,7 @@ struct Corpus {
     heavy: Vec<(usize, u64)>,
     /// The length of each token, in slots.
     lengths: Vec<u32>,
-    /// The number of tokens of all text.
+    /// The number of tokens in all text.
     tokens: u64,
 }
 
@@ -73,7 +74,7 @@ impl Base {
     }
 }
 
-/// Pieces that are encoded together, by their base.
+/// Pieces that wait to be encoded together by the base.
 struct Pieces<'a> {
     base: &'a Base,
     context: Box<Context>,
@@ -84,7 +85,7 @@ struct Pieces<'a> {
     tokens: IdList<u32>,
 }
 
-/// The most bytes of pieces that wait for others.
+/// More bytes of pieces than these are encoded at once.
 const MAX_WAITING_BYTES: usize = 1 << 16;
 
 impl Pieces<'_> {
@@ -236,7 +237,7 @@ impl Corpus {
         Ok(())
     }
 
-    /// Calls `take` as `for_each_pair` does, but faster, while all tokens are bytes.
+    /// Does the same as `for_each_pair`, but faster, while all tokens are bytes.
     #[inline(always)]
     fn for_each_pair_of_bytes<F>(
         &self,
@@ -256,7 +257,6 @@ impl Corpus {
         Ok(())
     }
 
-    /// Returns whether all tokens are bytes.
     fn has_only_bytes(&self) -> bool {
         self.lengths.len() == 256
     }
@@ -277,7 +277,7 @@ impl Corpus {
         self.heavy[piece].1
     }
 
-    /// Prefetches the slot at an offset, and the slot `length` behind it.
+    /// Prefetches the slot at an offset, and the slot at `length` after it.
     #[inline(always)]
     fn prefetch(&self, at: u32, length: usize) {
         prefetch(&self.slots[at as usize]);
@@ -312,7 +312,7 @@ struct Occurrences {
 /// Learns merges, one after the other.
 pub struct Learner {
     corpus: Corpus,
-    /// The pairs with a count of at least `threshold`, and some that had one.
+    /// The pairs with a count of at least `threshold`, and some whose count has fallen below it.
     pairs: PairMap<Occurrences>,
     offsets_of_pairs: Vec<u32>,
     /// The counts of queued pairs can only fall.
@@ -324,22 +324,23 @@ pub struct Learner {
     right: Neighbours,
 }
 
-/// Most pairs of a large corpus are rarer than any pair that is merged. They stay out until the
-/// highest count falls below the threshold, which then falls to a fourth.
+/// Most pairs of a large corpus are too rare ever to be merged. Pairs below the threshold stay out
+/// until no pair reaches it any more; then it falls to a fourth.
 const FIRST_THRESHOLD: u64 = 8;
 
-/// A corpus with as many slots is sketched first: most of its pairs are too rare for an exact count.
+/// A corpus with so many slots is sketched before its pairs are counted exactly, because most pairs
+/// are too rare for that. Pairs of bytes are too few to need a sketch.
 const MIN_SKETCHED_SLOTS: usize = if cfg!(test) { 64 } else { 1 << 20 };
 
-/// At first, about as many pairs are found in a large corpus.
+/// About so many pairs are found at first in a large corpus that continues a vocabulary.
 const FIRST_PAIRS: usize = if cfg!(test) { 20 } else { 1 << 16 };
 
 /// The number of items between the prefetch of an item and its use.
 const PREFETCH_DISTANCE: usize = 16;
 
 impl Learner {
-    /// With a `base`, merges are learnt on top of it. No pair is merged whose count is below
-    /// `min_count`, which is at least 1.
+    /// With a `base`, merges are learnt on top of it. A pair must have a count of at least
+    /// `min_count` to be merged, and `min_count` is at least 1.
     pub fn new(
         counts: impl CountedPieces,
         base: Option<&Base>,
@@ -349,7 +350,8 @@ impl Learner {
         Learner::with_threshold(counts, base, min_count, FIRST_THRESHOLD, interrupt)
     }
 
-    /// Returns a learner that takes pairs from others too, for which it needs the offsets of all.
+    /// Returns a learner that also merges pairs chosen by other learners. Because any pair may be
+    /// chosen, however rare, it starts without a threshold.
     pub fn of_several(
         counts: impl CountedPieces,
         base: Option<&Base>,
@@ -382,11 +384,11 @@ impl Learner {
         Ok(learner)
     }
 
-    /// Learns the next merge: the pair with the highest count, and of equal counts the smallest pair.
+    /// Learns the next merge: the pair with the highest count, and among equal counts the smallest.
     /// Returns None if no pair is left.
     ///
-    /// A pair that `takes` refuses is passed over. `takes` may be asked again for it, and must then
-    /// refuse it again.
+    /// A pair that `takes` refuses is passed over. `takes` may be asked about it again, and must
+    /// then refuse it again.
     pub fn next_merge(
         &mut self,
         takes: impl FnMut(TokenIndex, TokenIndex) -> Result<bool, Error>,
@@ -423,7 +425,7 @@ impl Learner {
         }
     }
 
-    /// Makes a token of a pair.
+    /// Makes one token of a pair.
     pub fn merge(&mut self, pair: Pair, interrupt: &mut Interrupt<'_>) -> Result<(), Error> {
         let merged = self.corpus.add_token(pair.parts());
         let overlaps = self.merge_everywhere(pair, merged, interrupt)?;
@@ -431,13 +433,13 @@ impl Learner {
         Ok(())
     }
 
-    /// Returns the number of tokens of all text.
+    /// Returns the number of tokens in all text.
     pub fn tokens(&self) -> u64 {
         self.corpus.tokens
     }
 
-    /// Finds all pairs with a count of at least `threshold`, and their offsets. For a large corpus,
-    /// it may raise the threshold first.
+    /// Finds all pairs with a count of at least `threshold`, and their offsets. If it `may_raise`
+    /// the threshold, it does so first for a corpus that is sketched.
     fn find_pairs(&mut self, may_raise: bool, interrupt: &mut Interrupt<'_>) -> Result<(), Error> {
         // The old lists are freed before new ones are allocated.
         (self.pairs, self.offsets_of_pairs) = (PairMap::default(), Vec::new());
@@ -521,7 +523,7 @@ impl Learner {
                 corpus.prefetch(ahead, length);
             }
             let at = at as usize;
-            let (second, behind) = (at + left_length, at + length);
+            let (second, end) = (at + left_length, at + length);
             // Another merge, or this one, may have taken one of the two tokens.
             if corpus.slots[at].symbol != left || corpus.slots[second].symbol != right {
                 continue;
@@ -529,9 +531,9 @@ impl Learner {
             let weight = corpus.weight(at);
             corpus.tokens -= weight;
             let (before_at, before) = corpus.before(at);
-            let after = corpus.slots[behind].symbol;
+            let after = corpus.slots[end].symbol;
             corpus.slots[second].symbol = INSIDE;
-            corpus.slots[behind - 1].symbol = INSIDE | length as TokenIndex;
+            corpus.slots[end - 1].symbol = INSIDE | length as TokenIndex;
             corpus.slots[at].symbol = merged;
             if before == merged {
                 overlaps += weight;
@@ -548,12 +550,13 @@ impl Learner {
 
     /// Updates the counts of all pairs that a merge has changed.
     ///
-    /// Before the new token, (x, left) became (x, merged); behind it, (right, x) became (merged, x).
+    /// Before the new token, (x, left) became (x, merged); after it, (right, x) became (merged, x).
     ///
-    /// If two new tokens are neighbours, the first is recorded with `left` behind it, the second
-    /// with `merged` before it: (right, left) became (merged, merged). Example: merging (a, b) in
-    /// "abab" records a behind the first ab, and ab before the second. So `overlaps` is subtracted
-    /// from the count of (merged, left), which did not come to be.
+    /// If two new tokens are neighbours, (right, left) between them became (merged, merged). But
+    /// tokens are replaced from left to right, so the first is recorded with `left` after it, and
+    /// the second with `merged` before it. Example: merging (a, b) in "abab" records a after the
+    /// first ab, and ab before the second. The pair (merged, left) of the first record was not made
+    /// there, so `overlaps` is subtracted from its count.
     fn count_neighbours(&mut self, pair: Pair, merged: TokenIndex, overlaps: u64) {
         let (left, right) = pair.parts();
         let side = std::mem::take(&mut self.left);
@@ -563,8 +566,8 @@ impl Learner {
         self.right = self.count_side(side, pairs_of, |x| if x == left { overlaps } else { 0 });
     }
 
-    /// Updates the counts for one side, and clears it. `pairs_of` returns the old and the new pair of
-    /// a neighbour, `not_gained` how often the new pair did not come to be.
+    /// Updates the counts for one side, and clears it. `pairs_of` returns the old and the new pair
+    /// of a neighbour, `not_gained` how much its record exceeds the count of the new pair.
     #[inline(always)]
     fn count_side(
         &mut self,
@@ -576,7 +579,7 @@ impl Learner {
             let (old, new) = pairs_of(neighbour);
             let stats = &mut neighbours.stats[neighbour as usize];
             if let Some(found) = self.pairs.get_mut(old) {
-                // The count of the merged pair is 0 already.
+                // The old pair may be the merged pair itself, whose count is 0 already.
                 found.count = found.count.saturating_sub(stats.weight);
             }
             let count = stats.weight - not_gained(neighbour);
@@ -604,15 +607,15 @@ impl Learner {
     }
 }
 
-/// The neighbour has no list of offsets, because its new pair is too rare.
+/// Marks a neighbour without a list of offsets, because its new pair is too rare.
 const UNLISTED: usize = usize::MAX;
 
 /// The neighbours of a merge on one side.
 #[derive(Default)]
 struct Neighbours {
-    /// By neighbour.
+    /// The statistics of each token.
     stats: Vec<NeighbourStats>,
-    /// The neighbours with stats.
+    /// The tokens that were recorded as neighbours.
     seen: Vec<TokenIndex>,
     /// Each neighbour and the offset of its new pair, in ascending order of offsets.
     occurrences: Vec<(TokenIndex, u32)>,
@@ -620,7 +623,7 @@ struct Neighbours {
 
 #[derive(Clone, Copy, Default)]
 struct NeighbourStats {
-    /// The count of this neighbour in all of the text.
+    /// How often this neighbour was recorded, in all text.
     weight: u64,
     /// First its number of offsets, then the index of the next offset of the new pair.
     offsets: usize,
@@ -642,7 +645,7 @@ impl Neighbours {
     }
 }
 
-/// What is looked up for each pair of a corpus.
+/// A table with an entry for each pair of a corpus.
 trait Prefetch {
     fn prefetch(&self, pair: Pair);
 }
@@ -663,9 +666,9 @@ impl Prefetch for FoundPairs {
     }
 }
 
-/// The pairs of a corpus, while they are searched.
+/// The pairs of a corpus, while they are counted and their offsets are listed.
 struct FoundPairs {
-    /// Pairs of bytes, in an array, which is faster than a map; empty for a small corpus.
+    /// The pairs of bytes, in an array because it is faster than a map. Empty for a small corpus.
     of_bytes: Vec<Occurrences>,
     others: PairMap<Occurrences>,
 }
@@ -715,7 +718,7 @@ impl FoundPairs {
     }
 }
 
-/// Returns the index of a pair of bytes; for other pairs, an index that is out of range.
+/// Returns the index of a pair of bytes in `of_bytes`; for other pairs, an index out of range.
 #[inline(always)]
 fn byte_index(pair: Pair) -> usize {
     let (left, right) = pair.parts();
@@ -753,7 +756,7 @@ mod tests {
         }
     }
 
-    /// Returns the merges that the plain rule makes, with all pairs counted again for each.
+    /// Returns the merges of the plain rule, which counts all pairs again for each merge.
     fn learnt_plainly(
         mut pieces: Vec<(Vec<TokenIndex>, u64)>,
         tokens: TokenIndex,
@@ -785,7 +788,7 @@ mod tests {
     }
 
     #[test]
-    fn merges_on_top_of_a_base_are_those_of_the_plain_rule() {
+    fn merges_on_top_of_a_base_match_the_plain_rule() {
         let words = [" of", " the", "the", "aa", " a", "a", "thesis", "!", "\n", " 中文", "中"];
         let mut rng = Rng::new(9);
         for round in 0..if cfg!(miri) { 2 } else { 50 } {

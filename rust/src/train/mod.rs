@@ -1,6 +1,6 @@
-//! Training: from text to the counts of pieces, and from those to merges.
+//! Training: counts the pieces of text, and learns merges from the counts.
 //!
-//! The merges depend neither on the number of threads nor on the order of counting. Long work checks
+//! The merges are the same for any number of threads and any order of counting. Long work checks
 //! for interrupts.
 
 mod balance;

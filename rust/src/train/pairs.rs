@@ -1,4 +1,4 @@
-//! Values by pair, and a queue of pairs: highest count first, ties to the smallest pair (the tie rule).
+//! Values by pair, and a queue of pairs by the tie rule: highest count first, then smallest pair.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,7 +9,7 @@ use crate::mem::growth::{collected, copied, filled, granted, push};
 use crate::mem::prefetch;
 use crate::types::TokenIndex;
 
-/// Two tokens, the left one in the upper half, so that numbers and pairs have the same order.
+/// Two tokens as one number. The left token is in the upper half, so that numbers sort as pairs do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pair(u64);
 
@@ -81,7 +81,7 @@ impl<T: Copy + Default> PairMap<T> {
         self.table.get_mut(hash, |slot| slot.pair == pair).map(|slot| &mut slot.value)
     }
 
-    /// Returns the value of a pair, the default for a new pair.
+    /// Returns the value of a pair, which is the default for a new pair.
     #[inline(always)]
     pub fn get_or_put(&mut self, pair: Pair) -> &mut T {
         let seeds = self.seeds;
@@ -106,13 +106,13 @@ impl<T: Copy + Default> PairMap<T> {
     }
 }
 
-/// Counts of pairs that are never too low, in an array. Pairs with the same hash share a count.
+/// Upper bounds of counts. Pairs with the same hash share a count, so it may be too high for each.
 pub struct Sketch {
     counts: Vec<u32>,
     seeds: Seeds,
 }
 
-/// The pairs that may have a count, by a bit for each hash.
+/// The pairs that may have reached a count, as one bit for each hash.
 pub struct PairFilter {
     bits: Vec<u64>,
     seeds: Seeds,
@@ -143,7 +143,7 @@ impl Sketch {
         u64::from(*counts.select_nth_unstable(at).1)
     }
 
-    /// Returns a filter that lets pass all pairs with this count.
+    /// Returns a filter that every pair with at least this count passes.
     pub fn into_filter(self, min_count: u64) -> PairFilter {
         let bits = collected(self.counts.chunks(64).map(|counts| {
             let is_frequent =
@@ -167,15 +167,15 @@ fn sketch_index(pair: Pair, seeds: Seeds) -> usize {
     (pair.hash(seeds) >> (64 - SKETCH_BITS)) as usize
 }
 
-/// Pairs by the count they had when they were pushed: highest count first, then smallest pair.
+/// Pairs by the count that they had when they were pushed: highest count first, then smallest pair.
 ///
-/// No pushed count is higher than the count popped last. So low counts, which nearly all pairs
-/// have, need no common heap: each low count has a list, and only the current one is sorted.
+/// A pushed count never exceeds the count that was popped last. Because nearly all pairs have low
+/// counts, each low count has a list of its own, and only the list of the current count is a heap.
 pub struct Queue {
     high: BinaryHeap<(u64, Reverse<Pair>)>,
-    /// By count.
+    /// The pairs of each low count that is still to come.
     low: Vec<Vec<Pair>>,
-    /// The current low count, and its pairs.
+    /// The current low count; `on_turn` has its pairs.
     turn: u64,
     on_turn: BinaryHeap<Reverse<Pair>>,
 }
@@ -211,9 +211,10 @@ impl Queue {
         }
     }
 
-    /// Pops the pair with the highest count by `count_now`, if that is at least `min_count`.
+    /// Pops the pair with the highest count by `count_now`, if it has at least `min_count`.
     ///
-    /// Counts must not have risen since the push. `prefetch` is called before most `count_now`.
+    /// Counts may only have fallen since the push. Most calls of `count_now` follow a `prefetch` of
+    /// the same pair.
     pub fn pop(
         &mut self,
         min_count: u64,
@@ -306,7 +307,7 @@ mod tests {
         let mut rng = Rng::new(7);
         let mut token = || rng.below(1 << 20) as TokenIndex;
         let limit = 2 * probes((0..COUNT).map(|_| Pair::new(token(), token())));
-        // Few tokens on one side, and on the other those at equal distances.
+        // Few tokens on one side, and tokens at equal distances on the other.
         for (few_bits, step_bits) in (0..12).flat_map(|few| (0..20).map(move |step| (few, step))) {
             let few = |n: u32| n & ((1 << few_bits) - 1);
             let step = |n: u32| (n >> few_bits) << step_bits;
@@ -339,7 +340,7 @@ mod tests {
         while let Some(pair) = queue.pop(3, |_| (), count_now) {
             popped.push(pair.parts());
             if pair.parts() == (2, 9) {
-                // As often as this one, and less often.
+                // One pair is as frequent as the popped pair, one less frequent.
                 queue.push(Pair::new(2, 8), 5);
                 queue.push(Pair::new(6, 6), 4);
             }

@@ -1,4 +1,4 @@
-//! Pieces of up to 15 bytes as one number, which is compared and hashed faster than bytes are.
+//! Pieces of up to 15 bytes as one number, which is faster to compare and to hash than bytes.
 
 use crate::hash::Seeds;
 
@@ -23,7 +23,7 @@ const BYTES_OF_LENGTH: [Key; MAX_BYTES + 1] = {
 #[inline(always)]
 pub fn key(text: &[u8], start: usize, end: usize) -> Key {
     let length = end - start;
-    // If the text has sixteen bytes, they are read at once, and those behind the piece are masked.
+    // If the text has sixteen bytes here, one read takes them all, and the mask clears the surplus.
     let bytes = match text[start..].first_chunk() {
         Some(bytes) => u128::from_le_bytes(*bytes),
         None => {

@@ -4,7 +4,7 @@ use super::error::Error;
 use crate::interrupt::Interrupt;
 use crate::mem::growth::granted;
 
-/// The most bytes of a number of 64 bits, 7 in each.
+/// The most bytes of a number of 64 bits, since each byte holds 7 bits.
 const MAX_NUMBER_BYTES: usize = 10;
 
 /// Pieces with their counts.
@@ -16,7 +16,7 @@ pub trait CountedPieces {
         take: impl FnMut(&[u8], u64),
     ) -> Result<(), Error>;
 
-    /// Yields each piece as `for_each` does, and frees memory meanwhile if possible.
+    /// Yields each piece as `for_each` does, and may free memory on the way.
     fn consume(
         self,
         interrupt: &mut Interrupt<'_>,

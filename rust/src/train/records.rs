@@ -32,7 +32,7 @@ impl CountedPieces for Records<'_> {
 /// A piece, its count, and where the record ends.
 type Record<'a> = (&'a [u8], u64, usize);
 
-/// Returns the record at an offset; None if it is not valid.
+/// Returns the record at an offset; None if it is invalid.
 fn record(bytes: &[u8], start: usize) -> Option<Record<'_>> {
     let (length, start) = number(bytes, start)?;
     if !(1..=MAX_PIECE_BYTES).contains(&length) {
@@ -44,7 +44,7 @@ fn record(bytes: &[u8], start: usize) -> Option<Record<'_>> {
     if count == 0 { None } else { Some((piece, count, next_start)) }
 }
 
-/// Returns the number at an offset, and where it ends; None if it is not valid.
+/// Returns the number at an offset, and where it ends; None if it is invalid.
 fn number(bytes: &[u8], start: usize) -> Option<(u64, usize)> {
     let mut value = 0;
     for (index, &byte) in bytes.get(start..)?.iter().enumerate() {
@@ -79,8 +79,8 @@ pub struct Totalled {
 
 /// Adds up the counts of equal pieces of several runs.
 ///
-/// A piece with a sum below `min_count` is dropped. Returns None for records that are not valid or
-/// not sorted, and for a number above 64 bits.
+/// A piece with a sum below `min_count` is dropped. Returns None if records are invalid or out of
+/// order, and if a number exceeds 64 bits.
 pub fn merge(
     runs: &[Run<'_>],
     min_count: u64,
@@ -123,7 +123,7 @@ pub fn merge(
     }
 }
 
-/// Divides valid records by a hash of their pieces.
+/// Divides valid records into `count` partitions, by a hash of their pieces.
 pub fn partition(
     records: &[u8],
     count: usize,
@@ -141,7 +141,7 @@ pub fn partition(
     Ok(partitions)
 }
 
-/// Returns FNV-1a, folded to 32 bits. It is the same on every machine.
+/// Returns FNV-1a, folded to 32 bits, because a partition must be the same on every machine.
 fn piece_hash(piece: &[u8]) -> u64 {
     let step = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3);
     let hash = piece.iter().fold(0xCBF2_9CE4_8422_2325, step);
