@@ -1,11 +1,11 @@
-//! How often each id occurs: for `bpetite.analysis`.
+//! Counts of ids, for `bpetite.analysis`.
 
 use std::collections::BTreeMap;
 
 use crate::decode::Integer;
 use crate::mem::growth::lengthen;
 
-/// Ids below this limit are counted in a list. Few vocabularies have higher ids.
+/// Ids below this limit are counted in a list, because few vocabularies have higher ids.
 const LOW_IDS: usize = 1 << 20;
 
 /// How often each id occurs.

@@ -1,4 +1,4 @@
-//! The cases of `tests/data/conformance.json`, which the tests in Python read too.
+//! The cases of `tests/data/conformance.json`, which the Python tests read too.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -123,7 +123,7 @@ fn token_bytes(token: &str, skips: bool) -> Vec<u8> {
     }
 }
 
-/// Stops are in Python alone, so cases with stops have no part here.
+/// Only Python has stops, so cases with stops are skipped here.
 #[test]
 fn tokens_have_the_texts_of_their_steps() {
     for case in list(&document()["decode_stream"]).iter().filter(|case| case["stop"].is_null()) {

@@ -11,19 +11,20 @@ use crate::mem::growth::{collected, copied, granted, lengthen, push, with_room};
 /// The bytes of a slot. A longer token is in `long`.
 const SLOT_BYTES: usize = 16;
 
-/// In a size: the number of bytes, if they are in the slot. A mask.
+/// The mask of a size for the number of bytes, if they are in the slot.
 const LENGTH_BITS: u8 = 0x1F;
-/// In a size: the token has bytes outside ASCII. A flag.
+/// The flag of a size for a token with bytes outside ASCII.
 const NOT_ASCII: u8 = 0x80;
 /// The size of a token that is too long for its slot. The slot has its index in `long` instead.
 const NOT_IN_SLOT: u8 = 0x1E;
 /// The size of an id without a token, or without a slot.
 const NO_TOKEN: u8 = 0x1F | NOT_ASCII;
 
-/// Marks an id whose characters are counted from its bytes: a token with as many, or an unknown id.
+/// Marks an id whose characters must be counted from its bytes: a token with so many, or an unknown
+/// id.
 const MANY: u64 = 0xFF;
 
-/// Fewer ids than these are not worth a table.
+/// For fewer ids, the characters are counted without `characters_by_id`.
 const MIN_IDS_FOR_TABLE: usize = 256;
 
 /// The number of ids between two checks for interrupts.
@@ -31,7 +32,7 @@ const INTERRUPT_CHECK_IDS: usize = 1 << 18;
 
 /// The bytes of each id.
 ///
-/// A copy shares the bytes. It has sizes of its own, one byte for each id.
+/// A copy shares the bytes, and has sizes of its own: one byte for each id.
 #[derive(Clone, Default)]
 pub struct TokenBytes {
     /// By id, the token's length and whether it is all ASCII.
@@ -42,8 +43,8 @@ pub struct TokenBytes {
     long: Arc<Vec<Box<[u8]>>>,
     /// The tokens whose ids are too high for a slot.
     far: HashMap<u32, Arc<[u8]>>,
-    /// How many characters begin in the token of each id. Made on first use; a byte each, since more
-    /// would not stay in the processor's cache.
+    /// How many characters begin in the token of each id, made on first use. Each count has only a
+    /// byte, so that the list stays in the processor's cache.
     characters_by_id: OnceLock<Vec<u8>>,
 }
 
@@ -52,7 +53,7 @@ pub struct TokenBytes {
 pub struct Extent {
     /// The number of bytes.
     pub bytes: usize,
-    /// NOT_ASCII if a token has bytes outside ASCII, or no slot to tell.
+    /// NOT_ASCII if a token has bytes outside ASCII, or has no slot that would tell.
     flags: u8,
 }
 
@@ -64,7 +65,7 @@ impl Extent {
 }
 
 impl TokenBytes {
-    /// Returns the table of tokens, of which there are about `count`.
+    /// Returns the table of about `count` tokens.
     pub fn new<E>(
         count: usize,
         tokens: impl Iterator<Item = Result<(u32, impl AsRef<[u8]>), E>>,
@@ -105,7 +106,7 @@ impl TokenBytes {
         })
     }
 
-    /// Returns the table in which these ids have no bytes.
+    /// Returns a copy in which these ids have no bytes.
     pub fn without(&self, ids: &[u32]) -> TokenBytes {
         let mut table = TokenBytes {
             sizes: copied(&self.sizes),
@@ -124,7 +125,7 @@ impl TokenBytes {
         table
     }
 
-    /// Returns the extent of ids; None if an id is unknown, if they are too many bytes, or after an
+    /// Returns the extent of ids; None if an id is unknown, if the bytes are too many, or after an
     /// interrupt.
     pub fn extent(&self, ids: &[impl Integer], interrupt: &mut Interrupt<'_>) -> Option<Extent> {
         let mut extent = Extent::default();
@@ -168,8 +169,8 @@ impl TokenBytes {
         Some(Extent { bytes: output.filled() - start, flags })
     }
 
-    /// Joins the first ids, as long as their bytes are in slots and a whole slot has room; returns
-    /// the other ids.
+    /// Joins the first ids, while their bytes are in slots and there is room for a whole slot;
+    /// returns the other ids.
     fn join_slots<'a, I: Integer>(
         &self,
         ids: &'a [I],
@@ -207,8 +208,8 @@ impl TokenBytes {
         })
     }
 
-    /// Returns for each id the index of the character that its first byte is in. The bytes of all
-    /// ids must be UTF-8.
+    /// Returns for each id the index of the character that contains its first byte. All ids together
+    /// must be UTF-8.
     ///
     /// Returns None as `byte_offsets` does.
     pub fn character_offsets(
@@ -245,7 +246,7 @@ impl TokenBytes {
             let count = |token| count_characters(token).min(MANY);
             let ids = 0..self.sizes.len();
             let counts = ids.map(|id| self.token(id as u64).map_or(MANY, count) as u8);
-            // `get_or_init` could wait for a thread that a forked process does not have.
+            // In a forked process, `get_or_init` could wait for ever for a thread of the parent.
             let _ = self.characters_by_id.set(collected(counts));
         }
         self.characters_by_id.get().map_or(&[], |counts| counts)
@@ -291,7 +292,7 @@ impl TokenBytes {
     }
 }
 
-/// An integer that other threads may write to. It is an id if it is from 0 to 2**32 - 1.
+/// An integer that other threads may write to; from 0 to 2**32 - 1, it is an id.
 pub trait Integer {
     /// Returns the integer. A negative one becomes larger than all ids.
     fn value(&self) -> u64;
@@ -386,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn offsets_are_those_of_first_bytes() {
+    fn offsets_locate_the_first_byte_of_each_id() {
         let text = "aé 🙂 🙂🙂🙂🙂🙂🙂 é";
         let splits = [0, 1, 2, 3, 4, 5, 9, 16, text.len() - 1];
         let ends = splits[1..].iter().copied().chain([text.len()]);

@@ -10,11 +10,12 @@ use crate::mem::prefetch;
 pub const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
 pub const XXHASH_PRIME: u64 = 0xC2B2_AE3D_27D4_EB4F;
 
-/// The random part of a hash: without it nobody can choose keys that collide.
+/// The random part of a hash, without which nobody can choose keys that collide.
 ///
 /// A hash is a product of two words in 128 bits, folded to 64 by exclusive or, twice. A product in
-/// 64 bits is not enough: its lower bits, where the search begins, do not depend on the upper bits
-/// of the words. One product is not enough either: words at equal distances come close together.
+/// 64 bits would be too weak, because its lower bits, where the search begins, depend only on the
+/// lower bits of the words. A single product would be too weak too, because words at equal
+/// distances come close together.
 #[derive(Clone, Copy)]
 pub struct Seeds(u64, u64);
 
@@ -41,15 +42,15 @@ impl Seeds {
         let (chunks, rest) = bytes.as_chunks::<16>();
         chunks.iter().for_each(|sixteen| add(u128::from_le_bytes(*sixteen)));
         if !rest.is_empty() {
-            // The last sixteen bytes, some of them again.
+            // The last sixteen bytes, which may overlap the bytes before.
             add(bytes.last_chunk().map_or_else(|| ends(bytes), |last| u128::from_le_bytes(*last)));
         }
         folded_product(sum, GOLDEN_RATIO)
     }
 }
 
-/// Returns fewer than sixteen bytes as a number, with some of them twice. Other bytes of the same
-/// length give another number; bytes of another length may give the same.
+/// Returns fewer than sixteen bytes as a number, which may contain some of them twice. Different
+/// bytes of the same length give different numbers; different lengths may give the same number.
 #[inline(always)]
 fn ends(bytes: &[u8]) -> u128 {
     if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
@@ -69,7 +70,7 @@ fn folded_product(one: u64, other: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// A slot of a table: a key and what belongs to it, or neither.
+/// A slot of a table, which is free or has a key and its value.
 pub trait Slot: Copy {
     fn free() -> Self;
 
@@ -78,44 +79,44 @@ pub trait Slot: Copy {
 
 /// A hash table with open addressing, at most half full.
 ///
-/// The caller hashes keys and compares them with those of slots, so a slot may refer to its key
-/// instead of holding it. The lowest bits of a hash decide where the search begins.
+/// The caller hashes keys and compares them with the slots, so a slot may refer to a key that is
+/// stored elsewhere. The lowest bits of a hash decide where the search begins.
 pub struct HashTable<S> {
-    /// A power of two.
+    /// Their number is a power of two.
     slots: Vec<S>,
     used: usize,
 }
 
 impl<S: Slot> HashTable<S> {
-    /// Returns an empty table, which grows when it has more than `count` keys.
+    /// Returns an empty table with room for at least `count` keys before it grows.
     pub fn with_room(count: usize) -> HashTable<S> {
         let slots = filled(S::free(), (2 * count).next_power_of_two().max(16));
         HashTable { slots, used: 0 }
     }
 
-    /// Returns how many keys there are.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.used
     }
 
-    /// Yields the slots that are not free.
+    /// Yields the used slots.
     pub fn iter(&self) -> impl Iterator<Item = &S> {
         self.slots.iter().filter(|slot| !slot.is_free())
     }
 
-    /// Yields the slots that are not free; their keys must stay.
+    /// Yields the used slots; the caller must not change their keys.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut S> {
         self.slots.iter_mut().filter(|slot| !slot.is_free())
     }
 
-    /// Returns the slots that are not free, and gives the memory of the others back.
+    /// Returns the used slots, and frees the memory of the others.
     pub fn into_used(mut self) -> Vec<S> {
         self.slots.retain(|slot| !slot.is_free());
         self.slots.shrink_to_fit();
         self.slots
     }
 
-    /// Brings the slot near where the search for a key begins.
+    /// Prefetches the slot where the search for a key begins.
     #[inline(always)]
     pub fn prefetch(&self, hash: u64) {
         prefetch(&self.slots[self.first(hash)]);
@@ -128,7 +129,7 @@ impl<S: Slot> HashTable<S> {
         (!slot.is_free()).then_some(slot)
     }
 
-    /// Returns the slot of a key, of which the key must stay.
+    /// Returns the slot of a key; the caller must not change the key in it.
     #[inline(always)]
     pub fn get_mut(&mut self, hash: u64, is_key: impl Fn(&S) -> bool) -> Option<&mut S> {
         let at = self.find(hash, is_key);
@@ -137,7 +138,7 @@ impl<S: Slot> HashTable<S> {
     }
 
     /// Returns the slot of a key, which is `new` if the key is new. `hash_of` returns the hash of
-    /// the key of any slot.
+    /// any slot's key.
     #[inline(always)]
     pub fn get_or_put(
         &mut self,
@@ -176,7 +177,7 @@ impl<S: Slot> HashTable<S> {
         hash as usize & (self.slots.len() - 1)
     }
 
-    /// Returns where a key is, or the free slot where it would be.
+    /// Returns the index of a key, or of the free slot where it would be.
     #[inline(always)]
     fn find(&self, hash: u64, is_key: impl Fn(&S) -> bool) -> usize {
         let mask = self.slots.len() - 1;

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupted;
 
-/// The work, in bytes of text or the like, between two checks by `advance`.
+/// How much work, in bytes of text or the like, `advance` lets pass between two checks.
 pub const INTERRUPT_CHECK_BYTES: usize = 1 << 18;
 
 /// Long work calls `check` or `advance` every few milliseconds.
@@ -14,7 +14,7 @@ pub struct Interrupt<'a> {
 }
 
 impl<'a> Interrupt<'a> {
-    /// `is_interrupted` returns whether to stop. After it has returned true once, it must always.
+    /// `is_interrupted` returns whether to stop. Once it has returned true, it must go on doing so.
     pub fn new(is_interrupted: &'a mut dyn FnMut() -> bool) -> Interrupt<'a> {
         Interrupt { is_interrupted: Some(is_interrupted), unchecked_bytes: 0 }
     }
@@ -31,7 +31,7 @@ impl<'a> Interrupt<'a> {
         if is_interrupted { Err(Interrupted) } else { Ok(()) }
     }
 
-    /// Checks once for each `INTERRUPT_CHECK_BYTES` of work.
+    /// Counts work, and checks once for each `INTERRUPT_CHECK_BYTES`.
     #[inline(always)]
     pub fn advance(&mut self, bytes: usize) -> Result<(), Interrupted> {
         self.unchecked_bytes += bytes;

@@ -1,13 +1,13 @@
-//! The text that a token completes, and the bytes that stay pending for the next token. Stop strings
-//! and tags are in Python alone: `_streaming/stops.py`.
+//! The text that a token completes, and the bytes that stay pending for the next token. Only Python
+//! has stop strings and tags: `_streaming/stops.py`.
 
 use std::char::REPLACEMENT_CHARACTER;
 use std::str::from_utf8;
 
-/// The most bytes of a character that may be pending: all but the last of four.
+/// The most bytes that may be pending: a character of four bytes without its last.
 const MAX_PENDING_BYTES: usize = 3;
 
-/// Up to this size, bytes are read without an allocation. Few tokens exceed it.
+/// Up to this size, which few tokens exceed, bytes are read without an allocation.
 pub const STACK_BYTES: usize = 32;
 
 /// The first bytes of a character that more bytes may complete.
@@ -22,7 +22,7 @@ impl Pending {
     pub fn after(bytes: &[u8]) -> Pending {
         let last = &bytes[bytes.len().saturating_sub(MAX_PENDING_BYTES)..];
         let mut pending = Pending::default();
-        // A pending character begins at the last byte that is no continuation byte.
+        // A pending character begins at the last byte that does not continue another.
         if let Some(at) = last.iter().rposition(|byte| byte & 0xC0 != 0x80)
             && is_unfinished(&last[at..])
         {
@@ -42,8 +42,8 @@ impl Pending {
 
     /// Returns the text that a token completes, and the bytes that are pending then.
     ///
-    /// Each maximal beginning of a character that no byte can complete becomes U+FFFD. Returns
-    /// None if the text may need more room.
+    /// If the bytes that begin a character do not go on as one, all of them become one U+FFFD.
+    /// Returns None if the text may need more room.
     pub fn read<'a>(
         self,
         token: &[u8],
@@ -67,7 +67,7 @@ impl Pending {
     }
 }
 
-/// Returns whether these bytes begin one character and do not complete it.
+/// Returns whether these bytes are the incomplete beginning of one character.
 fn is_unfinished(bytes: &[u8]) -> bool {
     from_utf8(bytes).is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
 }
@@ -89,7 +89,7 @@ mod tests {
         (text, pending.bytes().to_vec())
     }
 
-    /// The bytes at the limits of the ranges in the definition of UTF-8.
+    /// The first and last bytes of the ranges that define UTF-8.
     const BYTES: [u8; 20] = [
         0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xED, 0xEF,
         0xF0, 0xF1, 0xF4, 0xF5, 0xFF,

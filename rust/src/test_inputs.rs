@@ -1,4 +1,4 @@
-//! For tests: inputs that look random, and are the same in each run.
+//! Inputs for tests, which look random but are the same in each run.
 
 pub struct Rng(u64);
 
@@ -13,7 +13,7 @@ impl Rng {
         (self.0 >> 33) as usize % limit
     }
 
-    /// Returns up to `most` of the words, put together. Some texts have all kinds, some one alone.
+    /// Returns up to `most` words, joined. Some texts have all kinds of words, others only one.
     pub fn text(&mut self, words: &[&str], most: usize) -> String {
         let kinds = 1 + self.below(words.len());
         let first = self.below(words.len());
@@ -22,7 +22,7 @@ impl Rng {
     }
 }
 
-/// Words of all kinds that patterns distinguish.
+/// Words of each kind that patterns distinguish.
 pub const WORDS: [&str; 55] = [
     "a", "B", "word", "Word", "WORD", "camelCase", "'s", "'S", "'ll", "'Re", "'", "\u{17f}",
     "'\u{17f}", "1", "23", "4567", "\u{bd}", "\u{663}", " ", "  ", "     ", "\t", "\n", "\r\n",

@@ -6,7 +6,7 @@ use crate::interrupt::{INTERRUPT_CHECK_BYTES as CHUNK_BYTES, Interrupt, Interrup
 pub fn is_utf8(mut bytes: &[u8], interrupt: &mut Interrupt<'_>) -> Result<bool, Interrupted> {
     while bytes.len() > CHUNK_BYTES {
         interrupt.check()?;
-        // A character that the chunk ends in belongs to the next chunk.
+        // A character that crosses the end of the chunk belongs to the next chunk.
         let is_first = |&at: &usize| bytes[at] & 0xC0 != 0x80;
         let Some(end) = (CHUNK_BYTES - 3..=CHUNK_BYTES).rev().find(is_first) else {
             return Ok(false);

@@ -1,7 +1,7 @@
 //! Strings of JSON, 64 bytes at a time.
 //!
-//! A mask is a number of 64 bits with a one for each byte that has some property. Bit 0 is the first
-//! byte, drawn at the left. A step takes all bytes before the first that needs a decision:
+//! A mask is a number of 64 bits with a one for each byte that has some property. Bit 0, drawn at
+//! the left, is the first byte. A step takes all bytes before the first that needs a decision:
 //!
 //! ```text
 //! bytes                abc\\\nde\"fg\u0041h",
@@ -13,9 +13,9 @@
 //! kept                 111.1.111.111........   all bytes before the first stop, without `escapes`
 //! ```
 //!
-//! In a run of backslashes, the first, third, fifth and so on begin an escape. `first_of_pairs` finds
-//! them by one subtraction, as simdjson does. A step never begins inside an escape, because a
-//! backslash at bit 63 that begins an escape is a stop.
+//! In a run of backslashes, the first, third, fifth and so on begin an escape. `first_of_pairs`
+//! finds them by one subtraction, as simdjson does. A step never begins inside an escape, because
+//! a backslash at bit 63 that begins an escape is a stop.
 //!
 //! Instruction sets that move bytes slowly stop at each backslash instead.
 

@@ -1,10 +1,11 @@
 //! Memory whose size follows from the input.
 //!
-//! Rust's collections end the process if the system refuses memory. These functions end the call
-//! alone: they unwind with `OutOfMemory`, for which `python/interrupt.rs` raises MemoryError. What
-//! the call was changing is dropped, as after any panic, so nothing half-made stays in use.
+//! Rust's collections end the process if the system refuses memory. These functions end only the
+//! call: they unwind with `OutOfMemory`, for which `python/interrupt.rs` raises MemoryError. The
+//! objects that the call was changing are dropped, as after any panic, so that nothing half-made
+//! stays in use.
 //!
-//! Memory of a fixed size below a few kilobytes does without them.
+//! Memory of a fixed size below a few kilobytes is allocated without them.
 
 use std::collections::TryReserveError;
 use std::hint::black_box;
@@ -12,15 +13,15 @@ use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError};
 
 /// Unwinding begins with a small object of the runtime, which ends the process if there is no room
-/// for it. Each thread that runs out of memory gives one of these up first: allocators keep what a
-/// thread frees for the next request of that thread and size.
+/// for it. So a thread that runs out of memory first frees one of these boxes: allocators keep freed
+/// memory for the next request of the same size by the same thread.
 #[expect(clippy::vec_box, reason = "each is freed by itself")]
 static RESERVE: Mutex<Vec<Box<RuntimeException>>> = Mutex::new(Vec::new());
 
-/// As large as what `resume_unwind` asks for.
+/// As large as the object that `resume_unwind` allocates.
 type RuntimeException = [usize; 7];
 
-/// More threads than run out of memory at a time.
+/// More threads than will run out of memory at the same time.
 const RESERVE_COUNT: usize = 256;
 
 /// Sets the reserve aside again, as far as the system grants it.
@@ -31,7 +32,7 @@ pub fn refill_reserve() {
     }
 }
 
-/// What a call unwinds with if the system refuses memory.
+/// The payload of a call that unwinds because the system refused memory.
 pub struct OutOfMemory;
 
 /// Unwinds unless the memory was granted.
@@ -42,7 +43,7 @@ pub fn granted(result: Result<(), TryReserveError>) {
     }
 }
 
-// Unlike `panic!`, this writes nothing on stderr.
+// `resume_unwind`, because `panic!` would write on stderr.
 #[cold]
 #[inline(never)]
 fn out_of_memory() -> ! {
@@ -50,19 +51,19 @@ fn out_of_memory() -> ! {
     resume_unwind(Box::new(OutOfMemory))
 }
 
-/// What must be free when a thread begins: its stack, and what the runtimes of C and Rust ask for,
-/// which end the process if it is refused.
+/// The memory that must be free when a thread begins: for its stack, and for the runtimes of C and
+/// Rust, which end the process if they get none.
 pub const THREAD_BYTES: usize = 3 << 20;
 
-/// Returns whether the system grants memory now.
+/// Returns whether the system would grant memory now.
 pub fn has_room(bytes: usize) -> bool {
     let mut room = Vec::<u8>::new();
     let is_granted = room.try_reserve_exact(bytes).is_ok();
-    black_box(room); // else the compiler would leave the memory out
+    black_box(room); // else the compiler would remove the allocation
     is_granted
 }
 
-/// Returns a box of an object that has a few lists, all made without `with_room`.
+/// Returns a box of an object whose few lists are made without `with_room`.
 pub fn boxed<T: Default>() -> Box<T> {
     if !has_room(2 * size_of::<T>() + (1 << 16)) {
         out_of_memory();
@@ -144,7 +145,7 @@ mod tests {
         }
     }
 
-    // Other tests may take a few at the same time.
+    // Other tests may take a few boxes at the same time.
     #[test]
     fn unwinding_takes_from_the_reserve_and_a_caught_call_fills_it_again() {
         let count = || RESERVE.lock().unwrap_or_else(PoisonError::into_inner).len();

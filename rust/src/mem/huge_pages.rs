@@ -1,10 +1,10 @@
 //! Huge pages for large memory.
 
-/// Memory of this length has pages of its own.
+/// Memory of this length contains a whole huge page of 2 MB, wherever it begins.
 const MIN_BYTES: usize = 1 << 22;
 
-/// Asks the system for huge pages for the memory of a list, if that is large, before it is filled.
-/// The system clears and finds each page on its own, so fewer pages are faster.
+/// Asks the system for huge pages for a large list before it is filled. Fewer pages are faster,
+/// because the system clears each page and looks it up by itself.
 pub fn use_huge_pages<T>(list: &Vec<T>) {
     advise_huge_pages(list.as_ptr() as usize, list.capacity() * size_of::<T>());
 }

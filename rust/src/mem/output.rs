@@ -19,7 +19,7 @@ impl<'a> Output<'a> {
     }
 
     /// Returns the initialised bytes.
-    #[expect(unsafe_code, reason = "reading what was filled")]
+    #[expect(unsafe_code, reason = "reading the filled bytes")]
     pub fn bytes(&self) -> &[u8] {
         let filled = &self.memory[..self.filled];
         // SAFETY: the first `filled` bytes are initialised.
@@ -37,8 +37,8 @@ impl<'a> Output<'a> {
         })
     }
 
-    /// Appends the first bytes of each slot, as many as stand beside it, as long as a whole slot has
-    /// room; returns the number of slots.
+    /// Appends the first bytes of each slot, given with their number, while there is room for a
+    /// whole slot; returns the number of slots taken.
     ///
     /// A copy of the whole slot is faster, because its length is constant.
     #[inline(always)]

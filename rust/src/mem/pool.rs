@@ -1,18 +1,18 @@
-//! A pool for the buffers of long lists of ids.
+//! A pool for the buffers of long lists of ids, and of long texts.
 //!
-//! The system clears new memory page by page, and so does the host of a virtual machine. That can
-//! take longer than finding the ids. So the pool keeps the longest buffer that was put back, within
-//! a bound.
+//! The system clears new memory page by page, and so does the host of a virtual machine, which can
+//! take longer than finding the ids. The pool therefore keeps the longest buffer that was put back,
+//! within a bound.
 
 use std::sync::Mutex;
 
 use super::growth::{copied, granted};
 
-/// The allocator itself reuses shorter buffers.
+/// Shorter buffers are left to the allocator, which reuses them itself.
 const POOL_MIN_BYTES: usize = 1 << 20;
 const POOL_MAX_BYTES: usize = 1 << 25;
 
-/// A buffer this many times longer than requested stays in the pool.
+/// A buffer that is more than this many times as long as the request stays in the pool.
 const MAX_SURPLUS_FACTOR: usize = 8;
 
 /// A pool of at most one buffer.
@@ -36,7 +36,7 @@ impl<T: Copy> BufferPool<T> {
         list
     }
 
-    /// Keeps the memory of a list if it is longer than the one in the pool, and within the bounds.
+    /// Keeps the memory of a list if it is within the bounds and longer than the pool's memory.
     pub fn put_back(&self, mut list: Vec<T>) {
         let bytes = list.capacity() * size_of::<T>();
         if let (POOL_MIN_BYTES..=POOL_MAX_BYTES, Ok(mut pooled)) = (bytes, self.0.try_lock())

@@ -1,6 +1,6 @@
 //! Prefetching: the processor loads memory into its cache before it is read.
 
-/// Asks the processor to load the target into its cache; nothing else changes.
+/// Asks the processor to load the target into its cache, which changes nothing else.
 #[inline(always)]
 #[cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "an intrinsic"))]
 pub fn prefetch<T>(target: &T) {

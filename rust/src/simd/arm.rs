@@ -5,7 +5,7 @@
 use super::instructions::{Block, Instructions};
 use std::arch::{aarch64::*, is_aarch64_feature_detected};
 
-/// A proof that the processor has NEON: only `new` makes one.
+/// A proof that the processor has NEON, since only `new` makes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Neon(());
 
@@ -50,7 +50,7 @@ impl Instructions for Neon {
                 let bytes = unsafe { vld1q_u8(bytes.as_ptr()) };
                 let mut all = vdupq_n_u8(0);
                 for (row, first) in rows.into_iter().zip([0, 64, 128, 192]) {
-                    // A byte of another row leaves what was found.
+                    // A byte of another row leaves the value found so far.
                     all = vqtbx4q_u8(all, row, vsubq_u8(bytes, vdupq_n_u8(first)));
                 }
                 // SAFETY: there is room for the 16 bytes that are stored.

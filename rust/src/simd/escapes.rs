@@ -1,6 +1,7 @@
 //! The escapes of JSON that are a backslash and one other character.
 
-/// The character that each letter of a short escape stands for, or 0. `\u0000` is no short escape.
+/// The character for each letter of a short escape, or 0. A zero is free to mark other letters,
+/// because JSON spells it only as the long escape `\u0000`.
 pub const SHORT_ESCAPES: [u8; 128] = {
     let mut characters = [0; 128];
     characters[b'"' as usize] = b'"';
@@ -14,7 +15,7 @@ pub const SHORT_ESCAPES: [u8; 128] = {
     characters
 };
 
-/// Returns the character that a letter of a short escape stands for, or 0.
+/// Returns the character for a letter of a short escape, or 0.
 #[inline(always)]
 pub fn short_escape(letter: u8) -> u8 {
     SHORT_ESCAPES.get(usize::from(letter)).copied().unwrap_or(0)

@@ -5,14 +5,14 @@ use super::words::{Found, WordTable, slot_of_word};
 
 pub type Block = [u8; 64];
 
-/// Bit `i` of each mask tells whether byte `i` of a block is such an ASCII character.
+/// Masks of a block: bit `i` is set if byte `i` is in the named class of ASCII characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Masks {
     pub letters: u64,
     pub upper: u64,
     pub numbers: u64,
     pub whitespace: u64,
-    /// U+0020 alone.
+    /// Only U+0020.
     pub spaces: u64,
     pub newlines: u64,
     pub apostrophes: u64,
@@ -21,19 +21,19 @@ pub struct Masks {
     pub non_ascii: u64,
 }
 
-/// Bit `i` of each mask tells whether byte `i` of a block is the first of such a character.
+/// Masks of a block: bit `i` is set if byte `i` is the first of a character of the named class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Leads {
     /// Any character outside ASCII.
     pub all: u64,
-    /// Some letters without case, of three bytes each: U+4E00 to U+9FFF and U+B000 to U+CFFF. Most
-    /// characters of Chinese, Japanese and Korean text are among them.
+    /// Some letters without case, of three bytes each: U+4E00 to U+9FFF and U+B000 to U+CFFF, which
+    /// include most characters of Chinese, Japanese and Korean text.
     pub uncased: u64,
     /// Some letters of two bytes each: U+0100 to U+027F (Latin) and U+0400 to U+047F (Cyrillic).
     pub cased: u64,
 }
 
-/// The operations that instruction sets speed up. The defaults need no vectors, and are the reference.
+/// The operations that instruction sets speed up. The defaults, without vectors, are the reference.
 pub trait Instructions: Copy {
     /// Whether masks are faster than a look at each character.
     const FINDS_WINDOWS: bool = true;
@@ -46,7 +46,7 @@ pub trait Instructions: Copy {
 
     fn load(self, block: &Block) -> Self::Bytes;
 
-    /// Makes ASCII capitals small. Other bytes may change too, but become no ASCII letters.
+    /// Makes ASCII capitals small. Other bytes may change too, but not into ASCII letters.
     fn to_lower(self, bytes: Self::Bytes) -> Self::Bytes;
 
     /// Returns the bits of the bytes from `first` to `first + count - 1`.
@@ -90,7 +90,7 @@ pub trait Instructions: Copy {
         }
     }
 
-    /// Looks up eight words, of which word `i` is the first `lengths[i]` bytes of `words[i]`.
+    /// Looks up eight words: word `i` is the first `lengths[i]` bytes of `words[i]`.
     #[inline(always)]
     fn find_words(self, words: [u64; 8], lengths: [u32; 8], table: &WordTable) -> Found {
         let mut found = Found { values: [0; 8], missing: 0, longer: 0 };
@@ -106,7 +106,7 @@ pub trait Instructions: Copy {
         found
     }
 
-    /// Writes `first + i` for each set bit `i`, in order, and anything behind the last.
+    /// Writes `first + i` for each set bit `i`, in order, and anything after the last.
     #[inline(always)]
     fn write_indices(self, bits: u8, first: u16, indices: &mut [u16; 8]) {
         let mut count = 0;
@@ -116,10 +116,10 @@ pub trait Instructions: Copy {
         }
     }
 
-    /// Replaces each letter of a short escape by its character, and moves `kept` bytes to the front.
+    /// Replaces each letter of a short escape by its character, and moves `kept` to the front.
     ///
-    /// The letters are the bytes of `escaped`. Returns the block, with any bytes behind those that
-    /// were kept, and the bits of `escaped` that are no such letters.
+    /// The letters are the bytes of `escaped`. Returns the block, with any bytes after the kept
+    /// ones, and the bits of `escaped` whose bytes are other letters.
     #[inline(always)]
     fn unescape(self, block: &Block, escaped: u64, kept: u64) -> (Block, u64) {
         let (mut moved, mut length, mut wrong) = ([0; 64], 0, 0);
@@ -133,7 +133,7 @@ pub trait Instructions: Copy {
         (moved, wrong)
     }
 
-    /// Writes `base + i` for each set bit `i`, in order, and anything behind the last.
+    /// Writes `base + i` for each set bit `i`, in order, and anything after the last.
     #[inline(always)]
     fn write_offsets(self, mut bits: u64, base: u32, offsets: &mut [u32; 64]) {
         // One branch for eight bits is faster than one for each bit.

@@ -1,10 +1,10 @@
 //! Vector instructions: masks of 64 bytes, searches for eight words, and whole loops compiled for
 //! one instruction set.
 //!
-//! All instruction sets give the same results at different speeds. `BPETITE_SIMD` selects one for
-//! tests and benchmarks. By default the fastest is used that the processor has.
+//! All instruction sets give the same results at different speeds. The default is the fastest one
+//! that the processor has; `BPETITE_SIMD` selects another for tests and benchmarks.
 
-/// Implements methods by functions that are compiled for instructions that `self` proves to exist.
+/// Implements methods by functions compiled for instructions whose existence `self` proves.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! with_features {
     ($features:literal $(
@@ -92,7 +92,6 @@ impl Isa {
         }
     }
 
-    /// Does work with these instructions.
     #[inline]
     pub fn run<W: Work>(self, work: W) -> W::Result {
         match self {
@@ -129,7 +128,7 @@ mod tests {
         )*};
     }
 
-    /// Returns the bits of the bytes that are as a predicate says.
+    /// Returns a bit for each byte, set if the predicate is true of it.
     fn bits(block: &Block, is: fn(&u8) -> bool) -> u64 {
         block.iter().enumerate().fold(0, |bits, (i, byte)| bits | u64::from(is(byte)) << i)
     }

@@ -1,4 +1,4 @@
-//! No vectors.
+//! The instruction set without vectors.
 
 use super::instructions::{Block, Instructions};
 

@@ -2,8 +2,8 @@
 
 use crate::hash::GOLDEN_RATIO;
 
-/// Words of up to 8 bytes, padded with zeros, and their values. A word is in its own slot or
-/// nowhere. The word 0 marks a free slot.
+/// Words of up to 8 bytes, padded with zeros, and their values. A word can only be in its own slot,
+/// and the word 0 marks a free slot.
 pub type WordTable = [[u64; 2]; 1 << WORD_TABLE_BITS];
 
 pub const WORD_TABLE_BITS: u32 = 14; // 256 KB, which a processor's second-level cache holds
@@ -20,7 +20,7 @@ pub fn slot_of_word(word: u64) -> usize {
 pub struct Found {
     /// The value of each word, or anything if the word is missing.
     pub values: [u64; 8],
-    /// Words that are not in the table or end in a zero.
+    /// Words that are missing from the table, or that end in a zero.
     pub missing: u8,
     /// Words of more than 8 bytes.
     pub longer: u8,

@@ -8,7 +8,8 @@ use super::words::{Found, WORD_TABLE_BITS, WordTable};
 use crate::hash::GOLDEN_RATIO;
 use std::arch::x86_64::*;
 
-/// Makes types whose values prove that the processor has instructions: only `new` returns one.
+/// Makes types whose values prove that the processor has some instructions, since only `new`
+/// returns one.
 macro_rules! make_proofs {
     ($($name:ident [$($feature:tt)*])*) => {$(
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +20,6 @@ macro_rules! make_proofs {
                 (true $(&& is_x86_feature_detected!($feature))*).then_some($name(()))
             }
 
-            /// Does work in code that is compiled for these instructions.
             #[inline]
             pub fn run<W: Work>(self, work: W) -> W::Result {
                 #[target_feature($(enable = $feature,)*)]

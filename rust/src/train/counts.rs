@@ -49,7 +49,7 @@ impl Counts {
     /// Counts pieces that follow one another from `start` on; returns where the last one ends.
     #[inline(always)]
     fn add_pieces(&mut self, text: &[u8], mut start: usize, ends: &[u32]) -> usize {
-        // The tables exceed the processor's caches, so all slots are prefetched before the first is used.
+        // The tables exceed the processor's caches, so all slots are prefetched before any is used.
         let (mut keys, mut key_count) = ([0; BATCH], 0);
         let (mut longs, mut long_count) = ([(0, 0, 0); BATCH], 0);
         for &end in ends {
