@@ -208,8 +208,8 @@ impl TokenBytes {
         })
     }
 
-    /// Returns for each id the index of the character that contains its first byte. All ids together
-    /// must be UTF-8.
+    /// Returns for each id the index of the character that contains its first byte. The bytes of
+    /// all must be UTF-8.
     ///
     /// Returns None as `byte_offsets` does.
     pub fn character_offsets(

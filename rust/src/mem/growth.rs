@@ -13,8 +13,8 @@ use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError};
 
 /// Unwinding begins with a small object of the runtime, which ends the process if there is no room
-/// for it. So a thread that runs out of memory first frees one of these boxes: allocators keep freed
-/// memory for the next request of the same size by the same thread.
+/// for it. So a thread that runs out of memory first frees one of these boxes: allocators keep
+/// freed memory for the next request of the same size by the same thread.
 #[expect(clippy::vec_box, reason = "each is freed by itself")]
 static RESERVE: Mutex<Vec<Box<RuntimeException>>> = Mutex::new(Vec::new());
 

@@ -1,4 +1,4 @@
-//! What `bpetite.analysis` takes from Rust: counts of ids.
+//! The native part of `bpetite.analysis`: counts of ids.
 
 use std::sync::atomic::AtomicU32;
 
@@ -10,12 +10,12 @@ use super::ids::Ids;
 use super::interrupt::{SignalClock, caught};
 use crate::analysis::IdCounts;
 
-/// Adds the names of this module to that of Python.
+/// Adds the names of this module to the Python module.
 pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(count_ids, module)?)
 }
 
-/// Returns how often each id occurs in buffers of 32 bits an id, in ascending order of ids.
+/// Counts ids in buffers with 32 bits for each id. The ids of the dict ascend.
 #[pyfunction]
 fn count_ids<'py>(buffers: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
     let py = buffers.py();

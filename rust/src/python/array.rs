@@ -12,7 +12,7 @@ use super::interrupt::caught;
 use crate::encode::Id;
 use crate::mem::pool::BufferPool;
 
-/// An integer of a buffer, with its format in the modules struct and array.
+/// An integer of a buffer; `FORMAT` is its code in the modules struct and array.
 pub trait Item: Copy + Send + Sync + 'static {
     const FORMAT: &'static CStr;
 
@@ -50,7 +50,7 @@ impl<T: Item> Drop for Owned<T> {
 /// The owner of the integers of a memoryview.
 #[pyclass(frozen, module = "bpetite._engine._native")]
 pub struct Array {
-    /// Frees the integers. Only views read and write them.
+    /// Frees the integers in the end. Only views read and write them.
     _owner: Box<dyn std::any::Any + Send + Sync>,
     start: usize,
     length: ffi::Py_ssize_t,
@@ -60,7 +60,7 @@ pub struct Array {
 
 pub type View<'py> = PyResult<Bound<'py, PyMemoryView>>;
 
-/// Returns a writable memoryview of integers, in a buffer of about their length.
+/// Returns a writable memoryview of integers; a much longer buffer is first replaced by a copy.
 pub fn memoryview<T: Item>(py: Python<'_>, mut items: Vec<T>) -> View<'_> {
     match T::buffer_pool() {
         Some(pool) => items = caught(|| pool.shrunk(items))?,
@@ -69,7 +69,7 @@ pub fn memoryview<T: Item>(py: Python<'_>, mut items: Vec<T>) -> View<'_> {
     memoryview_with_surplus(py, items)
 }
 
-/// Returns a writable memoryview of integers, without a copy of them.
+/// Returns a writable memoryview of integers in the buffer that they have.
 pub fn memoryview_with_surplus<T: Item>(py: Python<'_>, mut items: Vec<T>) -> View<'_> {
     let array = Array {
         start: items.as_mut_ptr() as usize,
@@ -84,7 +84,7 @@ pub fn memoryview_with_surplus<T: Item>(py: Python<'_>, mut items: Vec<T>) -> Vi
 #[pymethods]
 #[expect(unsafe_code, reason = "Python's buffer protocol")]
 impl Array {
-    /// Fills a view, as the buffer protocol asks.
+    /// Fills in a view, as the buffer protocol asks.
     ///
     /// # Safety
     ///

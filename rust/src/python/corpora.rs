@@ -1,4 +1,4 @@
-//! What `bpetite.corpora` takes from Rust: texts of JSON Lines, and whether texts are UTF-8.
+//! The native part of `bpetite.corpora`: it reads texts from JSON Lines, and checks UTF-8.
 
 use std::ffi::CStr;
 
@@ -16,7 +16,7 @@ use crate::interrupt::Interrupt;
 use crate::mem::pool::BufferPool;
 use crate::simd::Isa;
 
-/// Adds the names of this module to that of Python.
+/// Adds the names of this module to the Python module.
 pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<FieldScanner>()?;
     module.add_function(wrap_pyfunction!(are_utf8, module)?)
@@ -33,10 +33,10 @@ impl Item for u8 {
 type View<'py> = Bound<'py, PyMemoryView>;
 type Refused = Vec<(u64, u64, &'static str)>;
 
-/// Texts in a buffer this many times longer than they are move to a shorter one.
+/// Texts move to a shorter buffer if theirs is more than this many times as long as they are.
 const MAX_SURPLUS_FACTOR: usize = 2;
 
-/// Takes one text field from JSON Lines. One thread uses it at a time, and nobody after an interrupt.
+/// Takes one text field from JSON Lines. One thread uses it at a time, until an interrupt ends it.
 #[pyclass(frozen, module = "bpetite._engine._native")]
 pub struct FieldScanner(Exclusive<corpora::FieldScanner>);
 
@@ -66,7 +66,7 @@ impl FieldScanner {
         };
         let texts = self.0.work(py, is_long, feed)?.map_err(|_| PyRuntimeError::new_err(SPENT))?;
         let refused = texts.refused.iter().map(|line| (line.line, line.byte, line.reason));
-        // Readers soon drop the texts. A copy is only worth its time if it is short.
+        // Readers soon drop the texts, so only a short copy is worth its time.
         let is_short = texts.data.len() < texts.data.capacity() / MAX_SURPLUS_FACTOR;
         let view = if is_short { memoryview } else { memoryview_with_surplus };
         Ok((
@@ -78,7 +78,7 @@ impl FieldScanner {
     }
 }
 
-/// Returns the bytes of an object; raises the error of the Python engine for other objects.
+/// Returns contiguous bytes; raises the error of the Python engine for other objects.
 fn contiguous_bytes(block: &Bound<'_, PyAny>) -> PyResult<PyUntypedBuffer> {
     if let Ok(buffer) = PyUntypedBuffer::get(block)
         && buffer.item_size() == 1

@@ -16,7 +16,7 @@ use crate::decode::{Extent, Integer, TokenBytes as Table};
 use crate::interrupt::Interrupt;
 use crate::mem::Output;
 
-/// The bytes of each id, to join.
+/// Joins and decodes the bytes of ids.
 #[pyclass(frozen, module = "bpetite._engine._native")]
 pub struct TokenBytes(Table);
 
@@ -27,25 +27,25 @@ impl TokenBytes {
         token_bytes(tokens).map(TokenBytes)
     }
 
-    /// Returns the table without the bytes of these ids; it shares all other bytes.
+    /// Returns the table without the bytes of these ids. Both tables share all other bytes.
     fn without(&self, ids: Vec<u32>) -> PyResult<TokenBytes> {
         caught(|| self.0.without(&ids)).map(TokenBytes)
     }
 
     /// Returns the bytes of ids, joined.
     ///
-    /// Returns None unless the ids are a list of plain ints or a contiguous buffer of integers, and
-    /// all known. The Python engine then does the work, or words the error.
+    /// Only known ids are joined, in a list of plain ints or in a contiguous buffer of integers.
+    /// For anything else, None tells the Python engine to do the work, or to word the error.
     fn join<'py>(&self, ids: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let py = ids.py();
         let Some(ids) = Ids::of(ids)? else { return Ok(None) };
         if let Some((bytes, _)) = with_integers!(&ids, ids => at_once(py, &self.0, ids))? {
             return Ok(Some(bytes));
         }
-        Known::new(py, &self.0, ids)?.map_or(Ok(None), |ids| ids.bytes_behind(&[]))
+        Known::new(py, &self.0, ids)?.map_or(Ok(None), |ids| ids.bytes_after(&[]))
     }
 
-    /// Returns the text of ids, their bytes joined and decoded with `errors`; None as `join` does.
+    /// Returns the bytes of ids, joined and decoded with `errors`; returns None as `join` does.
     #[expect(unsafe_code, reason = "a str of ASCII is filled in place")]
     fn text<'py>(
         &self,
@@ -56,7 +56,7 @@ impl TokenBytes {
         let Some(ids) = Ids::of(ids)? else { return Ok(None) };
         let text = |bytes: &[u8], extent: Extent| {
             if extent.is_ascii() {
-                // SAFETY: the extent is that of these bytes, and says that they are ASCII.
+                // SAFETY: the extent belongs to these bytes, and says that they are ASCII.
                 return unsafe { new_ascii(py, bytes.len(), |output| Ok(output.push(bytes))) };
             }
             new_decoded(py, bytes, &CString::new(errors)?).map(Some)
@@ -74,11 +74,12 @@ impl TokenBytes {
         if ids.extent.is_ascii() {
             return ids.ascii();
         }
-        let Some(bytes) = ids.bytes_behind(&[])? else { return Ok(None) };
+        let Some(bytes) = ids.bytes_after(&[])? else { return Ok(None) };
         text(bytes.as_bytes(), ids.extent)
     }
 
-    /// Returns the number of characters that begin in the bytes of ids; None as `join` does.
+    /// Returns the number of characters that begin in the bytes of ids; returns None as `join`
+    /// does.
     fn characters(&self, ids: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
         let py = ids.py();
         let Some(ids) = Ids::of(ids)? else { return Ok(None) };
@@ -87,8 +88,8 @@ impl TokenBytes {
         })
     }
 
-    /// Returns where each id begins in the bytes of all, or in their text: a list for a list, a
-    /// buffer for a buffer; None as `join` does.
+    /// Returns where each id begins in the bytes of all ids, or in their text. A list gives a list,
+    /// and a buffer a buffer; returns None as `join` does.
     fn offsets<'py>(
         &self,
         ids: &Bound<'py, PyAny>,
@@ -119,12 +120,12 @@ impl TokenBytes {
     }
 }
 
-/// At most this many ids are joined in one pass, in memory on the stack.
+/// At most this many ids are joined on the stack.
 const MAX_SHORT_IDS: usize = 128;
-/// Room for as many tokens of 16 bytes.
+/// Room on the stack for as many tokens of 16 bytes.
 const MAX_SHORT_BYTES: usize = MAX_SHORT_IDS * 16;
 
-/// Joins few ids; None if they are more, if one is unknown, or if `output` is too small.
+/// Joins few ids; None for more ids, for an unknown id, and if `output` is too small.
 fn short(table: &Table, ids: &[impl Integer], output: &mut Output<'_>) -> Option<Extent> {
     let few = (ids.len() <= MAX_SHORT_IDS).then_some(ids)?;
     table.join(few, output, &mut Interrupt::never())
@@ -132,8 +133,8 @@ fn short(table: &Table, ids: &[impl Integer], output: &mut Output<'_>) -> Option
 
 /// Returns the bytes of many ids, and their extent, in one pass.
 ///
-/// The first ids predict the size, and a quarter is added. Returns None if this is too small or
-/// exceeds the memory, if there are few ids, or if an id is unknown.
+/// The size is predicted from the first ids, with a quarter added. Returns None if the prediction
+/// is too small or exceeds the memory, if there are few ids, or if an id is unknown.
 fn at_once<'py>(
     py: Python<'py>,
     table: &Table,
@@ -154,7 +155,7 @@ fn at_once<'py>(
     Ok(bytes.zip(extent))
 }
 
-/// Returns the table of a dict of ids and their bytes.
+/// Returns the table for a dict that has the bytes of each id.
 pub fn token_bytes(tokens: &Bound<'_, PyDict>) -> PyResult<Table> {
     let pairs = tokens.iter().map(|(id, bytes)| {
         Ok::<_, PyErr>((id.extract::<u32>()?, PyBackedBytes::from(bytes.cast_into::<PyBytes>()?)))
@@ -162,7 +163,7 @@ pub fn token_bytes(tokens: &Bound<'_, PyDict>) -> PyResult<Table> {
     caught(|| Table::new(tokens.len(), pairs))?
 }
 
-/// Ids that are all known, and their extent.
+/// Known ids, and their extent.
 pub struct Known<'a, 'py> {
     py: Python<'py>,
     table: &'a Table,
@@ -182,19 +183,19 @@ impl<'a, 'py> Known<'a, 'py> {
         Ok(extent.map(|extent| Known { py, table, ids, extent }))
     }
 
-    /// Returns `first` and the bytes of the ids; None if another thread has changed the ids meanwhile.
-    pub fn bytes_behind(&self, first: &[u8]) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    /// Returns `first` and then the bytes of the ids; None if another thread has changed the ids.
+    pub fn bytes_after(&self, first: &[u8]) -> PyResult<Option<Bound<'py, PyBytes>>> {
         new_bytes(self.py, first, self.extent.bytes, |output| self.fill(output).map(|_| ()))
     }
 
-    /// Returns the text if it is all ASCII; None if another thread has changed the ids meanwhile.
+    /// Returns the text if it is all ASCII; None if another thread has changed the ids.
     #[expect(unsafe_code, reason = "a str of ASCII is filled in place")]
     pub fn ascii(&self) -> PyResult<Option<Bound<'py, PyString>>> {
         if !self.extent.is_ascii() {
             return Ok(None);
         }
-        // SAFETY: `fill` returns true only if the extent of the bytes that it wrote is that of
-        // `self`, which says that they are ASCII.
+        // SAFETY: `fill` returns true only if the bytes that it wrote have the extent of `self`,
+        // which says that they are ASCII.
         unsafe { new_ascii(self.py, self.extent.bytes, |output| self.fill(output)) }
     }
 
@@ -207,7 +208,7 @@ impl<'a, 'py> Known<'a, 'py> {
     }
 }
 
-/// Does work that needs no Python, without the GIL if it is long.
+/// Does work without Python objects, and releases the GIL if the work is long.
 fn work<T: Send>(
     py: Python<'_>,
     length: usize,

@@ -25,31 +25,31 @@ use crate::mem::growth::{collected, copied};
 /// The number of parts of a text between two checks of signals.
 const SIGNAL_CHECK_PARTS: usize = 1 << 8;
 
-/// The room for each part of a text at first.
+/// The room for each part of a text before the text grows.
 const PART_BYTES: usize = 128;
 
-/// The most ids whose Python integers are kept. Few vocabularies have higher ids.
+/// The most ids whose Python integers are kept, since few vocabularies have higher ids.
 const READY_MADE_INTEGERS: u32 = 1 << 19;
 
 type List<'py> = PyResult<Bound<'py, PyList>>;
 type PrefixAndSuffix = (Vec<u32>, Vec<u32>);
 type Views<'py> = PyResult<(Bound<'py, PyMemoryView>, Bound<'py, PyMemoryView>)>;
 
-/// Turns text into ids by one vocabulary.
+/// Encodes text with one vocabulary.
 #[pyclass(frozen, module = "bpetite._engine._native")]
 pub struct TextEncoder {
     encoder: Encoder,
     integers: Arc<Integers>,
 }
 
-/// The Python integers of ids, made on first use: arrays need none.
+/// The Python integers of ids. They are made on first use, because arrays need none.
 struct Integers {
     count: u32,
     ready: PyOnceLock<Vec<Py<PyInt>>>,
 }
 
 impl Integers {
-    /// Returns a function that makes an integer, or returns None while a MemoryError is set.
+    /// Returns a function that makes an integer, or sets a MemoryError and returns None.
     fn maker<'a>(
         &'a self,
         py: Python<'a>,
@@ -65,7 +65,7 @@ impl Integers {
 }
 
 impl TextEncoder {
-    /// Returns the ids of all texts, joined, and the bounds of each text among them.
+    /// Returns the joined ids of all texts, and the bounds of each text among them.
     fn ids<T: Id>(
         &self,
         py: Python<'_>,
@@ -95,7 +95,8 @@ impl TextEncoder {
         run(py, length >= GIL_RELEASE_MIN_SIZE && !may_change, encode)?.map_err(too_long)
     }
 
-    /// Returns the ids of a long text in parts, the index of the first id of each, and their number.
+    /// Returns the ids of a long text in parts, the index of each part's first id, and their
+    /// number.
     fn ids_of_parts<T: Id + Into<u32>>(
         &self,
         py: Python<'_>,
@@ -122,7 +123,7 @@ impl TextEncoder {
         list_of(py, ids.iter().map(|&id| integer(id.into())))
     }
 
-    /// Does `work` with the ids that `encode` gives to a sink, for short texts.
+    /// Does `work` with the ids that `encode` gives to a sink; for short texts.
     fn with_ids<E, R>(
         &self,
         encode: impl FnOnce(&mut Job<'_, '_, IdList<u32>>) -> E,
@@ -142,7 +143,7 @@ impl TextEncoder {
     }
 }
 
-/// Returns the UTF-8 of a short `str`, which needs neither a split nor the release of the GIL.
+/// Returns the UTF-8 of a short `str`, which is encoded whole and without releasing the GIL.
 #[inline(always)]
 fn short<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a [u8]>> {
     let Ok(text) = text.cast::<PyString>() else { return Ok(None) };
@@ -156,9 +157,9 @@ fn literals(special_tokens: &Bound<'_, PyDict>) -> PyResult<Vec<(String, u32)>> 
 
 #[pymethods]
 impl TextEncoder {
-    /// `splitters` are names of patterns with a scanner, or automata. Each splits the pieces of the one
-    /// before. Without any, the encoder only merges. `partial` has the ids that some ids of the
-    /// vocabulary become at last.
+    /// `splitters` are names of patterns with a scanner, or automata. Each splits the pieces of the
+    /// splitter before; without any, the encoder only merges. `partial` has the ids that replace
+    /// some ids of the vocabulary in the end.
     #[new]
     #[pyo3(signature = (vocabulary, special_tokens, splitters, partial = HashMap::new()))]
     fn new(
@@ -186,7 +187,7 @@ impl TextEncoder {
         Ok(TextEncoder { encoder, integers })
     }
 
-    /// Returns an encoder that differs in its special literals alone.
+    /// Returns an encoder that differs only in its special literals.
     fn with_special_tokens(&self, special_tokens: &Bound<'_, PyDict>) -> PyResult<TextEncoder> {
         let special = literals(special_tokens)?;
         let encoder = caught(|| self.encoder.allowing(&special))?;
@@ -230,7 +231,7 @@ impl TextEncoder {
         let held = Text::new(text)?;
         let bytes = held.bytes()?;
         if bytes.len() > parallel::MAX_STRETCH_BYTES {
-            // The text must be split first.
+            // Such a text must be split before it is encoded.
             return Ok(self.ids::<u32>(text.py(), &[held], ordinary, Frame::default(), 1)?.0.len());
         }
         let may_detach = bytes.len() >= GIL_RELEASE_MIN_SIZE && !held.may_change();
@@ -266,7 +267,7 @@ impl TextEncoder {
         }
     }
 
-    /// Returns the ids of each text, between those of its frame: lists for an `item_size` of 0,
+    /// Returns the ids of each text between its prefix and suffix: lists for an `item_size` of 0,
     /// else one buffer, and the offset of each text in another.
     fn encode_batch<'py>(
         &self,
@@ -371,7 +372,7 @@ impl TextEncoder {
     }
 }
 
-/// Does `work` with the documents in `data`, and with whether they may change.
+/// Does `work` with the documents in `data`, and tells it whether they may change.
 fn with_documents<R>(
     data: &Bound<'_, PyAny>,
     offsets: &Bound<'_, PyAny>,
@@ -386,7 +387,7 @@ fn with_documents<R>(
     if let (Some(text), Some(documents)) = (&text, documents) {
         return work(Texts { texts: &documents, buffer: text.bytes()? }, text.may_change());
     }
-    // Python raises the error.
+    // Python raises the error for bad documents, or makes texts of unusual ones.
     let module = py.import("bpetite._engine.documents")?;
     let texts = module.call_method1("documents_in", (data, offsets))?;
     let texts = texts_of(&texts)?;

@@ -14,15 +14,15 @@ use super::interrupt::SignalClock;
 use crate::decode::Integer;
 use crate::mem::growth::{push, with_room};
 
-/// Ids that can be read more than once.
+/// Ids that can be read several times.
 pub enum Ids {
     List(Vec<AtomicU32>),
     Buffer(Buffer),
 }
 
 impl Ids {
-    /// Returns the ids of a list of plain ints, or of a buffer of integers; None of anything else,
-    /// and if an int of a list is not from 0 to 2**32 - 1.
+    /// Returns the ids of a list of plain ints from 0 to 2**32 - 1, or of a buffer of integers;
+    /// None of anything else.
     pub fn of(ids: &Bound<'_, PyAny>) -> PyResult<Option<Ids>> {
         match ids.cast_exact::<PyList>() {
             Ok(list) => Ok(of_list(list)?.map(Ids::List)),
@@ -31,7 +31,7 @@ impl Ids {
     }
 }
 
-/// Does work with the slice of the integers, whatever their type. It can be read without Python.
+/// Does work with the integers as a slice of their own type, which can be read without the GIL.
 macro_rules! with_integers {
     ($ids:expr, $integers:ident => $work:expr) => {
         with_integers!($ids, $integers => $work,
@@ -57,8 +57,9 @@ macro_rules! with_integers {
 }
 pub(super) use with_integers;
 
-/// Returns the parts of a text between neighbouring offsets. Returns None unless they ascend, are in
-/// the text, and split it between characters; `is_utf8` checks the text from first to last.
+/// Returns the parts of a text between neighbouring offsets. Returns None unless the offsets
+/// ascend, are in the text, and split it between characters. `is_utf8` checks the text between the
+/// first and the last offset.
 pub fn parts<'t>(
     text: &'t [u8],
     offsets: &[impl Integer],
@@ -82,7 +83,8 @@ pub fn parts<'t>(
 /// The number of ids between two looks at the clock.
 const CHUNK_IDS: usize = 1 << 18;
 
-/// Returns the ids of a list of plain ints; None too if it gets longer or shorter meanwhile.
+/// Returns the ids of a list of plain ints; None for other items, and if another thread changes the
+/// length.
 #[expect(unsafe_code, reason = "pyo3 reads an int much more slowly")]
 fn of_list(list: &Bound<'_, PyList>) -> PyResult<Option<Vec<AtomicU32>>> {
     let digits = Digits::get(list.py());
@@ -110,13 +112,13 @@ fn of_list(list: &Bound<'_, PyList>) -> PyResult<Option<Vec<AtomicU32>>> {
             return Ok(None);
         }
     }
-    // Pushing atomic integers is slower, and this copies nothing.
+    // Pushing atomic integers would be slower, while this conversion copies nothing.
     Ok(Some(ids.into_iter().map(AtomicU32::new).collect()))
 }
 
-/// Recognises an int of one digit by the word behind its header.
+/// Recognises an int of one digit by the word after its header.
 ///
-/// The word has the number of digits and the sign. The digit, which is the value, follows it.
+/// The word has the number of digits and the sign. After it comes the digit, which is the value.
 #[derive(Clone, Copy)]
 pub struct Digits {
     /// The bits of the word that matter.
@@ -126,7 +128,7 @@ pub struct Digits {
 }
 
 impl Digits {
-    /// Returns the word of this Python. The first call learns it.
+    /// Returns the word of the running Python, which the first call looks up.
     pub fn get(py: Python<'_>) -> Digits {
         static DIGITS: PyOnceLock<Digits> = PyOnceLock::new();
         *DIGITS.get_or_init(py, || Digits::of(py))
@@ -139,12 +141,12 @@ impl Digits {
         match (version.major, version.minor, bits) {
             (3, 11, Ok(30)) => Digits { mask: usize::MAX, one: 1 },
             (3, 12..=15, Ok(30)) => Digits { mask: !4, one: 1 << 3 },
-            // In unknown versions, no int is recognised.
+            // In an unknown version, the mask 0 recognises no int.
             _ => Digits { mask: 0, one: 1 },
         }
     }
 
-    /// Returns the id at an index of a list; None of anything but an int from 0 to 2**32 - 1.
+    /// Returns the id at an index of a list; None unless it is an int from 0 to 2**32 - 1.
     ///
     /// # Safety
     ///
@@ -166,9 +168,9 @@ impl Digits {
             return None;
         }
         let int = item.cast::<Int>();
-        // SAFETY: an int has a word behind its header in every version with a mask.
+        // SAFETY: an int has a word after its header in every version with a mask.
         if self.mask != 0 && unsafe { (*int).word } & self.mask == self.one {
-            // SAFETY: the word says that the int has one digit, which stands behind the word.
+            // SAFETY: the word says that the int has one digit, which comes after the word.
             return Some(unsafe { (*int).digit });
         }
         let mut overflow = 0;
@@ -186,8 +188,8 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Returns the integers of an array.array, a memoryview or an array of numpy; None of anything
-    /// else, and of an array that is not contiguous, not of one dimension or not of integers.
+    /// Returns the integers of an array.array, a memoryview or a NumPy array. The array must be
+    /// contiguous, have one dimension and contain integers; returns None of anything else.
     #[expect(unsafe_code, reason = "pyo3 reads buffers of one type at a time")]
     fn of(ids: &Bound<'_, PyAny>) -> Option<Buffer> {
         if !yields_its_integers(ids) {
@@ -219,7 +221,7 @@ impl Buffer {
         (self.format.is_ascii_lowercase(), self.view.itemsize)
     }
 
-    /// Returns the integers, or none if their size is not that of the view.
+    /// Returns the integers, or none if the view has integers of another size.
     #[expect(unsafe_code, reason = "pyo3 reads buffers of one type at a time")]
     pub fn slice<T: Integer>(&self) -> &[T] {
         if self.view.len == 0 || size_of::<T>() != self.view.itemsize as usize {
@@ -241,9 +243,9 @@ impl Drop for Buffer {
     }
 }
 
-/// Returns whether iterating over an object gives just the integers that it exports.
+/// Returns whether iterating over an object gives the integers that it exports, and no others.
 ///
-/// Some types do not: an mmap yields bytes, a masked array the integers that are not masked.
+/// An mmap, for example, yields bytes, and a masked array omits the masked integers.
 fn yields_its_integers(ids: &Bound<'_, PyAny>) -> bool {
     if ids.is_exact_instance_of::<PyMemoryView>() {
         return true;

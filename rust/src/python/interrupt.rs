@@ -1,5 +1,5 @@
-//! Work that may take long, for Python: signals, the GIL, and how the work ends early, by a signal,
-//! by a panic or without memory.
+//! Long work for Python: signals, the GIL, and the ways in which work ends early, which are a
+//! signal, a panic, and a lack of memory.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use pyo3::sync::MutexExt;
 use crate::interrupt::Interrupt;
 use crate::mem::growth::{OutOfMemory, refill_reserve};
 
-/// Work on this many bytes of text, or items of other input, releases the GIL.
+/// Work on at least so many bytes of text, or items of other input, releases the GIL.
 pub const GIL_RELEASE_MIN_SIZE: usize = 1 << 14;
 
 /// The time between two checks of signals.
@@ -60,10 +60,10 @@ pub fn run<T: Send>(
     error.map_or(result, Err)
 }
 
-/// An object that one thread uses at a time; nothing after it was interrupted or handed over.
+/// An object that one thread uses at a time, until it is interrupted or handed over.
 pub struct Exclusive<T> {
     object: Mutex<Option<T>>,
-    /// The message of the error if there is nothing.
+    /// The message of the error if the object is gone.
     spent: &'static str,
 }
 
@@ -104,7 +104,8 @@ impl<T: Send> Exclusive<T> {
 
 /// Does `work`, and turns refused memory into a MemoryError, and a panic into a RuntimeError.
 ///
-/// A text that changes during the work may fail the check of an index.
+/// A panic may have its cause outside: a text that changes during the work fails a check of an
+/// index.
 pub fn caught<T>(work: impl FnOnce() -> T) -> PyResult<T> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
         if panic.is::<OutOfMemory>() {

@@ -1,4 +1,4 @@
-//! Lists for Python, filled in place, and lists of what Python gives.
+//! Lists for Python, which are filled in place, and lists gathered from Python.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -20,11 +20,11 @@ pub fn gathered<T>(count: usize, mut items: impl Iterator<Item = PyResult<T>>) -
     })?
 }
 
-/// Returns the list of items. An item is None if memory is short, and Python has the error.
+/// Returns the list of items. An item is None if memory is short, and then a MemoryError is set.
 ///
-/// A long list takes time, so signals are checked meanwhile, and other threads have their turns.
-/// They cannot reach the list: the garbage collector, which knows all other lists, does not know
-/// this one until it is whole.
+/// Because a long list takes time, signals are checked meanwhile, and other threads have their
+/// turns. They cannot reach the unfinished list, because the garbage collector, from which they
+/// could get it, learns of it only when it is whole.
 #[expect(unsafe_code, reason = "pyo3 has no list that is hidden from the garbage collector")]
 pub fn list_of<'py>(
     py: Python<'py>,
@@ -48,7 +48,7 @@ pub fn list_of<'py>(
     let places = unsafe { std::slice::from_raw_parts_mut(places, length) };
     huge_pages::advise_huge_pages(places.as_ptr() as usize, size_of_val(places));
     let mut clock = SignalClock::default();
-    // Clock and errors stay out of the inner loop, so its few values stay in registers.
+    // The inner loop has neither clock nor errors, so that its few values stay in registers.
     for places in places.chunks_mut(CLOCK_ITEMS) {
         for (place, item) in places.iter_mut().zip(&mut items) {
             let Some(item) = item else { return Err(PyErr::fetch(py)) };
@@ -58,7 +58,7 @@ pub fn list_of<'py>(
             clock.check_signals(py)?;
         }
     }
-    // SAFETY: the list is whole, and the garbage collector does not know it.
+    // SAFETY: the list is whole, and the garbage collector does not know it yet.
     unsafe { ffi::PyObject_GC_Track(list.as_ptr().cast()) };
     Ok(list)
 }

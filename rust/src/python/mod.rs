@@ -1,6 +1,6 @@
 //! The Python module: twins of the Python engine, with the same results.
 //!
-//! The Python code that both engines share words the errors of users.
+//! Errors that users cause are worded by the Python code that both engines share.
 
 use pyo3::prelude::*;
 
@@ -32,7 +32,7 @@ fn instruction_set() -> &'static str {
 #[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     refill_reserve();
-    // Made at import, since a forked process would wait for ever for a thread that was making them.
+    // Made at import: if a process forked while another thread made them, it would wait for ever.
     stream::Names::get(module.py());
     ids::Digits::get(module.py());
     module.add_class::<encode::TextEncoder>()?;
@@ -51,7 +51,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(instruction_set, module)?)?;
     analysis::add_to(module)?;
     corpora::add_to(module)?;
-    // All instruction sets, whether the processor has them or not, and the patterns without `regex`.
+    // All instruction sets, even if the processor lacks them, and the patterns with a scanner.
     module.add("INSTRUCTION_SETS", INSTRUCTION_SETS)?;
     module.add("PATTERNS", Pattern::NAMES.map(|(name, _)| name))
 }

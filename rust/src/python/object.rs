@@ -1,4 +1,4 @@
-//! New Python objects, filled in place without a copy.
+//! New Python objects, most of them filled in place without a copy.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -15,7 +15,7 @@ use pyo3::types::{PyBytes, PyInt, PyString, PyTuple};
 
 use crate::mem::Output;
 
-/// Returns an int; None, and a MemoryError is set, if memory is short.
+/// Returns an int, or sets a MemoryError and returns None.
 #[inline]
 #[expect(unsafe_code, reason = "pyo3 panics if memory is short")]
 pub fn new_int(py: Python<'_>, value: u64) -> Option<Py<PyInt>> {
@@ -37,7 +37,8 @@ pub fn copied_bytes<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, P
     Ok(unsafe { Bound::from_owned_ptr_or_err(py, copy) }?.cast_into()?)
 }
 
-/// Returns a tuple of objects; None among them if memory was short, and a MemoryError is set.
+/// Returns a tuple of objects. A None among them means that memory was short and that a MemoryError
+/// is set.
 #[expect(unsafe_code, reason = "pyo3 panics if memory is short")]
 pub fn new_tuple<'py, T>(
     py: Python<'py>,
@@ -55,7 +56,7 @@ pub fn new_tuple<'py, T>(
     Ok(tuple)
 }
 
-/// Returns new bytes: `first`, and `more` bytes that `fill` appends; None unless it appends them all.
+/// Returns new bytes: `first`, and `more` bytes that `fill` appends; None if it appends fewer.
 #[expect(unsafe_code, reason = "pyo3 clears new bytes before it hands them out")]
 pub fn new_bytes<'py>(
     py: Python<'py>,
@@ -78,8 +79,8 @@ pub fn new_bytes<'py>(
     Ok((output.filled() == length).then_some(bytes))
 }
 
-/// Returns new bytes that `fill` fills, at most `max_length`; None if it returns false, or if
-/// memory has no room for `max_length` bytes.
+/// Returns at most `max_length` new bytes that `fill` fills; None if it returns false, or if memory
+/// has no room for `max_length` bytes.
 #[expect(unsafe_code, reason = "pyo3 has no bytes of unknown length")]
 pub fn new_bytes_at_most<'py>(
     py: Python<'py>,
@@ -115,7 +116,7 @@ pub fn new_bytes_at_most<'py>(
 ///
 /// # Safety
 ///
-/// If `fill` returns true, it must have written ASCII alone.
+/// If `fill` returns true, it must have written only ASCII.
 #[expect(unsafe_code, reason = "pyo3 has no str that is filled in place")]
 pub unsafe fn new_ascii<'py>(
     py: Python<'py>,
@@ -136,11 +137,11 @@ pub unsafe fn new_ascii<'py>(
     Ok((is_ascii && output.filled() == length).then_some(text))
 }
 
-/// Returns memory that nobody has read yet.
+/// Returns memory as output that is still empty.
 ///
 /// # Safety
 ///
-/// The `length` bytes from `start` on must be allocated, and used through the result alone.
+/// The `length` bytes from `start` on must be allocated, and used only through the result.
 #[expect(unsafe_code, reason = "the memory of new Python objects")]
 unsafe fn output_at<'a>(start: *mut MaybeUninit<u8>, length: usize) -> Output<'a> {
     // SAFETY: the caller keeps the contract above. `MaybeUninit` needs no initialised bytes.
@@ -148,7 +149,7 @@ unsafe fn output_at<'a>(start: *mut MaybeUninit<u8>, length: usize) -> Output<'a
 }
 
 /// Returns a new str of these characters.
-#[expect(unsafe_code, reason = "pyo3 makes a str of UTF-8 alone")]
+#[expect(unsafe_code, reason = "pyo3 makes a str only of UTF-8")]
 pub fn new_text<'py>(py: Python<'py>, characters: &[char]) -> PyResult<Bound<'py, PyAny>> {
     let (kind, size) = (ffi::PyUnicode_4BYTE_KIND as i32, size(characters.len())?);
     // SAFETY: a char is a code point of four bytes, and there are `size` of them.
@@ -157,7 +158,7 @@ pub fn new_text<'py>(py: Python<'py>, characters: &[char]) -> PyResult<Bound<'py
     unsafe { Bound::from_owned_ptr_or_err(py, text) }
 }
 
-/// Returns a new str of UTF-8. Python handles bytes that are not UTF-8, as `errors` says.
+/// Returns a new str of UTF-8. Python handles bad bytes as `errors` says.
 #[expect(unsafe_code, reason = "pyo3 decodes strictly")]
 pub fn new_decoded<'py>(
     py: Python<'py>,

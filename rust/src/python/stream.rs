@@ -13,7 +13,7 @@ use crate::stream::{Pending, STACK_BYTES};
 
 type Object<'py> = Bound<'py, PyAny>;
 
-/// The names of what Python's states and streams have.
+/// The names of attributes and methods of Python's states and streams.
 pub struct Names {
     automaton: Py<PyString>,
     join: Py<PyString>,
@@ -25,7 +25,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Returns the names. The first call makes them.
+    /// Returns the names, which the first call makes.
     pub fn get(py: Python<'_>) -> &'static Names {
         static NAMES: PyOnceLock<Names> = PyOnceLock::new();
         NAMES.get_or_init(py, || {
@@ -43,13 +43,13 @@ impl Names {
     }
 }
 
-/// The text that ids complete, and the bytes pending then.
+/// The text that ids complete, and the bytes that are pending after them.
 type Step<'py> = (Object<'py>, Pending);
 
 /// The tokens of plain streams: UTF-8 that is split anywhere.
 #[pyclass(frozen, module = "bpetite._engine._native")]
 pub struct StreamTokens {
-    /// By id, the text of a token that is whole text by itself; None for other tokens.
+    /// By id, the text of a token that is complete text by itself; None for other tokens.
     texts: Py<PyList>,
     bytes: TokenBytes,
 }
@@ -79,7 +79,7 @@ impl StreamTokens {
         bytes.map(|bytes| read(&bytes)).transpose()
     }
 
-    /// Returns the step of several ids; None if an id is unknown or no plain int, or without ids.
+    /// Returns the step of several known ids, all plain ints; None for other ids, and for no ids.
     fn steps<'py>(
         &self,
         pending: Pending,
@@ -91,7 +91,7 @@ impl StreamTokens {
         if pending.is_empty() && ids.extent.is_ascii() {
             return Ok(ids.ascii()?.map(|text| (text.into_any(), pending)));
         }
-        ids.bytes_behind(pending.bytes())?.map(|bytes| read(&bytes)).transpose()
+        ids.bytes_after(pending.bytes())?.map(|bytes| read(&bytes)).transpose()
     }
 }
 
@@ -116,11 +116,11 @@ fn read<'py>(bytes: &Bound<'py, PyBytes>) -> PyResult<Step<'py>> {
 /// The steps of a plain stream, the twin of `bpetite._engine.python.PlainSteps`.
 ///
 /// If the state has native tokens, steps are made here, and Python's state is looked up only when
-/// Python reads `_state`. Otherwise each step is a transition of Python's states.
-/// `_engine/contract.py` declares the attributes that are read here.
+/// Python reads `_state`. Otherwise each step is a transition between Python's states, through the
+/// attributes that `_engine/contract.py` declares.
 #[pyclass(subclass, module = "bpetite._engine._native")]
 pub struct PlainSteps {
-    /// Python's state as it was set. Native steps change `pending` alone.
+    /// Python's state as it was set. Native steps change only `pending`.
     state: Option<Py<PyAny>>,
     /// The native tokens of the state; None if Python's states make the steps.
     tokens: Option<Py<StreamTokens>>,
@@ -171,7 +171,7 @@ impl PlainSteps {
         };
         let (state, tokens) = (Some(state.unbind()), tokens.map(Bound::unbind));
         let steps = PlainSteps { state, tokens, pending, has_stepped: false };
-        // Drop the old fields only when the borrow has ended: that may run Python code.
+        // The old fields are dropped only after the borrow, because that may run Python code.
         let _before = std::mem::replace(&mut *slf.try_borrow_mut()?, steps);
         Ok(())
     }
@@ -203,7 +203,7 @@ impl PlainSteps {
         slf.call_method1(&Names::get(py).step_any, (ids,))
     }
 
-    /// Make the steps of several ids; None, and no step, if one of them is unusual.
+    /// Make the steps of several ids. If one of them is unusual, make no step and return None.
     fn _step_list<'py>(
         slf: &Bound<'py, Self>,
         ids: &Bound<'py, PyList>,

@@ -9,7 +9,7 @@ use super::interrupt::{GIL_RELEASE_MIN_SIZE, run};
 use crate::interrupt::Interrupt;
 use crate::utf8::is_utf8;
 
-/// A text, which stays alive during the work.
+/// A text that is kept alive during the work.
 pub enum Text<'py> {
     Str(Bound<'py, PyString>),
     Bytes(Bound<'py, PyBytes>),
@@ -33,7 +33,7 @@ impl<'py> Text<'py> {
         if is_utf8 { Ok(text) } else { Text::decoded(object) }
     }
 
-    /// Returns contiguous bytes, which may not be UTF-8; None of any other object.
+    /// Returns contiguous bytes, which need not be UTF-8; None of any other object.
     pub fn of_bytes(object: &Bound<'py, PyAny>) -> Option<Text<'py>> {
         if let Ok(bytes) = object.cast::<PyBytes>() {
             return Some(Text::Bytes(bytes.clone()));
@@ -43,8 +43,8 @@ impl<'py> Text<'py> {
         is_contiguous.then_some(Text::Buffer(buffer))
     }
 
-    /// Returns the documents that end at all offsets but the first; None if one is not UTF-8 or not
-    /// in the text.
+    /// Returns the documents between neighbouring offsets; None if one is outside the text or is
+    /// not UTF-8.
     pub fn documents(&self, py: Python<'py>, offsets: &Ids) -> PyResult<Option<Vec<&[u8]>>> {
         let bytes = self.bytes()?;
         with_integers!(offsets, offsets => {
@@ -80,13 +80,13 @@ impl<'py> Text<'py> {
 ///
 /// This is a deliberate exception to Rust's rules, by which nobody may write to the bytes of a
 /// slice. The GIL keeps other Python threads from a writable buffer, but a free-threaded build has
-/// none. Another process may write to a mapped file, and an extension module to its own memory.
-/// Rust has no type for such text that costs nothing: with a copy, or with atomic bytes, all texts
-/// would pay for a few. So the crate reads text through checked indices alone. A text that changes
-/// leads to wrong ids or to a RuntimeError, never to wrong memory access.
+/// no GIL; besides, another process may write to a mapped file, and an extension module to its own
+/// memory. Rust has no type for such text that costs nothing: with a copy, or with atomic bytes,
+/// all texts would pay for a few. So the crate reads text only through checked indices, and a text
+/// that changes leads to wrong ids or to a RuntimeError, but never to wrong memory access.
 #[expect(unsafe_code, reason = "pyo3 has no slice of a buffer that others may write to")]
 pub fn of_buffer(buffer: &PyUntypedBuffer) -> &[u8] {
-    // SAFETY: callers have checked that the buffer is contiguous and of bytes. It stays in place
-    // while `buffer` lives. For writes by others, see above.
+    // SAFETY: callers have checked that the buffer is contiguous and has bytes. It stays in place
+    // while `buffer` lives. The comment above is about writes by others.
     unsafe { std::slice::from_raw_parts(buffer.buf_ptr().cast(), buffer.len_bytes()) }
 }

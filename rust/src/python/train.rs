@@ -34,7 +34,7 @@ fn not_utf8(py: Python<'_>, result: Result<(), Error>) -> PyResult<NotUtf8<'_>> 
     }
 }
 
-/// If a signal stops the work, its own error is raised instead of this one.
+/// Returns the Python error. If a signal stopped the work, the signal's own error replaces it.
 fn error(error: Error) -> PyErr {
     match error {
         Error::TooLarge => PyOverflowError::new_err(
@@ -44,7 +44,7 @@ fn error(error: Error) -> PyErr {
     }
 }
 
-/// The error of an object that training has used up.
+/// The error of an object that can no longer be used.
 const SPENT: &str = "training was interrupted and cannot continue; start it again";
 
 /// Counts pieces.
@@ -53,7 +53,7 @@ pub struct PieceCounter(Exclusive<Counter>);
 
 #[pymethods]
 impl PieceCounter {
-    /// `pattern` is a name or an automaton; `threads` is the number of threads, None for one for each core.
+    /// `pattern` is a name or an automaton. If `threads` is None, there is one for each core.
     #[new]
     fn new(pattern: &Bound<'_, PyAny>, threads: Option<usize>) -> PyResult<PieceCounter> {
         let splitter = splitter(pattern)?;
@@ -63,13 +63,13 @@ impl PieceCounter {
         Ok(PieceCounter(Exclusive::new(counter, SPENT)))
     }
 
-    /// Takes the next bytes of a document; returns an error in UTF-8.
+    /// Takes the next bytes of a document; returns an error in their UTF-8.
     fn add<'py>(&self, py: Python<'py>, data: &[u8]) -> PyResult<NotUtf8<'py>> {
         let is_long = |counter: &Counter| counter.is_full(data.len());
         not_utf8(py, self.0.work(py, is_long, |counter, interrupt| counter.add(data, interrupt))?)
     }
 
-    /// Takes whole documents. Takes none and returns false unless each is UTF-8 in `data`.
+    /// Takes whole documents of `data`. If one is not UTF-8, takes none and returns false.
     fn add_documents(
         &self,
         py: Python<'_>,
@@ -125,7 +125,7 @@ impl PieceCounts {
         Ok(PieceCounts(Exclusive::new(all, SPENT)))
     }
 
-    /// Returns the counts as records. They are empty afterwards.
+    /// Returns the counts as records. The object cannot be used afterwards.
     fn records<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let counts = self.0.take(py)?;
         let records = run(py, true, |interrupt| counts.into_records(interrupt))?.map_err(error)?;
@@ -141,7 +141,8 @@ fn py_records<'py>(py: Python<'py>, all: &Totalled) -> PyResult<PyRecords<'py>> 
     Ok((copied_bytes(py, &all.records)?, totals))
 }
 
-/// Merges runs of records, each with a weight; returns None if Python finds an error in them.
+/// Merges runs of records, each with a weight. Returns None for records in which Python finds an
+/// error.
 #[pyfunction]
 pub fn merge_records<'py>(
     py: Python<'py>,
@@ -156,7 +157,7 @@ pub fn merge_records<'py>(
     merged.map(|merged| py_records(py, &merged)).transpose()
 }
 
-/// Divides valid records by a hash of their pieces.
+/// Divides valid records into partitions, by a hash of their pieces.
 #[pyfunction]
 pub fn partition_records<'py>(
     py: Python<'py>,
@@ -176,7 +177,7 @@ const SIGNAL_CHECK_PIECES: usize = 1 << 18;
 #[pyclass(frozen, module = "bpetite._engine._native")]
 pub struct MergeLearner {
     learner: Exclusive<Learners>,
-    /// The ids of the tokens of the vocabulary that is continued; none without one.
+    /// The ids of the tokens of the base; empty without a base.
     base_ids: Arc<Vec<u32>>,
     /// The id that the first merge makes.
     first_id: u32,
@@ -202,7 +203,7 @@ impl Learners {
     }
 }
 
-/// Takes the counts of one learner: of all text, or of one among several.
+/// Returns the learner for some counts, which are for all text or for one language of several.
 fn learner_of(
     py: Python<'_>,
     counts: &Bound<'_, PyAny>,
@@ -243,11 +244,11 @@ impl MergeLearner {
 
 #[pymethods]
 impl MergeLearner {
-    /// Takes the counts, which are empty afterwards, or reads valid records. Of several languages,
-    /// `developments` has the counts of each one's development text.
+    /// Takes counts, which cannot be used afterwards, or reads valid records. For several
+    /// languages, `developments` has the counts of each language's development text.
     ///
-    /// With a `base`, merges are learnt on top of it, and the first makes the id `first_id`. No pair
-    /// is merged that `takes` refuses, or that has a count below `min_count`.
+    /// With a `base`, merges are learnt on top of it, and the first merge makes the id `first_id`.
+    /// A pair is merged if its count is at least `min_count` and `takes` does not refuse it.
     #[new]
     fn new(
         py: Python<'_>,
@@ -274,8 +275,8 @@ impl MergeLearner {
         Ok(MergeLearner { learner: Exclusive::new(learner, SPENT), base_ids, first_id, takes })
     }
 
-    /// Learns at least one and at most `max_merges` merges, for about `seconds`; returns them, and
-    /// whether no pair is left.
+    /// Learns up to `max_merges` merges for about `seconds`, at least one if a pair is left.
+    /// Returns the merges, and whether the pairs are used up.
     fn learn(
         &self,
         py: Python<'_>,

@@ -18,12 +18,12 @@ use crate::vocabulary::{Vocabulary, tiktoken::parse_ranks};
 
 /// The ids and merges of a vocabulary.
 ///
-/// A constructor returns None if its input is invalid, too large, or spelled in an unusual way. The
-/// Python engine then words the error, or does the work.
+/// If its input is invalid, too large, or spelled in an unusual way, a constructor returns None,
+/// and the Python engine words the error or does the work.
 #[pyclass(frozen, module = "bpetite._engine._native")]
 pub struct NativeVocabulary(pub Vocabulary);
 
-/// The most bytes of an item of JSON besides a token: three ids of ten digits, and marks.
+/// The most bytes of an item of JSON without its token: three ids of ten digits, and punctuation.
 const MAX_ITEM_BYTES: usize = 40;
 
 /// The items of an array of tokens, and of an array of merges.
@@ -31,8 +31,9 @@ type JsonItems<'py> = (Bound<'py, PyString>, Bound<'py, PyString>);
 
 #[pymethods]
 impl NativeVocabulary {
-    /// Returns the vocabulary of valid fields. `tokens` has the bytes of tokens that no merge makes;
-    /// to ignore merges, of all tokens. `tied` has the merges of the rank of the one before.
+    /// Returns the vocabulary of valid fields. `tokens` has the bytes of the tokens that no merge
+    /// makes, or of all tokens if `ignore_merges` is true. `tied` has the merges that share the
+    /// rank of the merge before them.
     #[staticmethod]
     #[pyo3(signature = (byte_ids, tokens, merges, merge_ids, ignore_merges, tied = Vec::new()))]
     fn from_fields(
@@ -51,8 +52,8 @@ impl NativeVocabulary {
         })
     }
 
-    /// Returns the vocabulary of a file's merges: a flat list of the left and the right id of each.
-    /// `merge_ids` has the ids that they make, in runs.
+    /// Returns the vocabulary of a file's merges, which are a flat list of left and right ids.
+    /// `merge_ids` has the ids that the merges make, as runs of a first id and a length.
     #[staticmethod]
     fn from_merges(
         py: Python<'_>,
@@ -103,7 +104,7 @@ impl NativeVocabulary {
         max_bytes: usize,
     ) -> PyResult<Option<NativeVocabulary>> {
         let Ok(dict) = ranks.cast::<PyDict>() else { return Ok(None) };
-        // A copy, because another thread may change the dict meanwhile.
+        // Another thread may change the dict meanwhile, so a copy is read.
         let items = dict.copy()?;
         let pairs = items
             .iter()
@@ -151,8 +152,8 @@ impl NativeVocabulary {
         new_tuple(py, made)
     }
 
-    /// Returns the bytes of tokens that no merge makes, or that are a part before the merge that
-    /// makes them.
+    /// Returns the bytes of the tokens that no merge makes, and of tokens that a merge uses before
+    /// another makes them.
     fn other_tokens<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.dict(py, self.0.others.iter().copied())
     }
@@ -162,9 +163,9 @@ impl NativeVocabulary {
         self.dict(py, 0..self.0.id_of.len() as TokenIndex)
     }
 
-    /// Returns the items of JSON arrays: of each token its id and its bytes, in hexadecimal digits,
-    /// and of each merge two parts and the id that it makes. Returns None unless the bytes are
-    /// known and the vocabulary is nested.
+    /// Returns the items of two JSON arrays: for each token its id and its bytes in hexadecimal
+    /// digits, and for each merge its left id, its right id and the id that it makes. Returns None
+    /// unless the bytes are known and the vocabulary is nested.
     fn json_items<'py>(&self, py: Python<'py>) -> PyResult<Option<JsonItems<'py>>> {
         let Some((tokens, merges)) = caught(|| self.json_texts())? else { return Ok(None) };
         let text = |text: String| new_decoded(py, text.as_bytes(), c"strict");
@@ -254,9 +255,10 @@ type Found<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>
 
 /// Returns the ids of merges that are spelled "a b", given the id of each token's text.
 ///
-/// The lists are the left and the right id of each merge; the ids that they make, in runs of a first
-/// id and a length; and the ids of the other tokens, which no merge makes before another uses them.
-/// None leaves the merges to Python: one names a text that is no token, or is spelled otherwise.
+/// The lists are the left and the right id of each merge; the ids that they make, in runs of a
+/// first id and a length; and the ids of the other tokens, which no merge makes before another uses
+/// them. Returns None if a merge names an unknown token or is spelled in another way, which Python
+/// handles.
 #[pyfunction]
 pub fn find_merges<'py>(
     vocab: &Bound<'py, PyAny>,
@@ -324,7 +326,7 @@ fn entries<'py>(tokens: &Bound<'py, PyDict>) -> Option<Vec<(u32, Bound<'py, PyBy
     all(entries.map(|(id, token)| Some((plain_integer(&id)?, token.cast_into().ok()?))))
 }
 
-/// Returns the items of an iterator, or None if one is None.
+/// Returns the items of an iterator, or None if an item is None.
 fn all<T>(items: impl ExactSizeIterator<Item = Option<T>>) -> Option<Vec<T>> {
     let mut list = with_room(items.len());
     for item in items {
@@ -333,7 +335,7 @@ fn all<T>(items: impl ExactSizeIterator<Item = Option<T>>) -> Option<Vec<T>> {
     Some(list)
 }
 
-/// Returns what a sequence has.
+/// Returns the items of a sequence.
 fn extracted<'py, T: FromPyObjectOwned<'py>>(values: &Bound<'py, PyAny>) -> PyResult<Vec<T>> {
     let value = |value: PyResult<Bound<'py, PyAny>>| value?.extract::<T>().map_err(Into::into);
     gathered(values.len()?, values.try_iter()?.map(value))
@@ -343,7 +345,7 @@ fn borrowed<'a>(tokens: &'a [(u32, Bound<'_, PyBytes>)]) -> PyResult<Vec<(u32, &
     caught(|| collected(tokens.iter().map(|(id, token)| (*id, token.as_bytes()))))
 }
 
-/// Returns the two parts of each merge.
+/// Returns the left and the right id of each merge.
 fn pairs<'py>(
     py: Python<'py>,
     merges: &[(TokenIndex, TokenIndex, TokenIndex)],

@@ -194,7 +194,8 @@ impl Instructions for Avx2 {
                 let mut all = _mm256_setzero_si256();
                 let is_ascii = _mm256_movemask_epi8(bytes) == 0;
                 for (number, row) in rows.iter().enumerate().take(if is_ascii { 8 } else { 16 }) {
-                    // A byte of this row becomes 70 to 7F, and any other at least 80, which finds 0.
+                    // A byte of this row becomes 70 to 7F, and any other at least 80, which finds
+                    // 0.
                     let first = _mm256_set1_epi8((number << 4) as i8);
                     let index =
                         _mm256_adds_epu8(_mm256_xor_si256(bytes, first), _mm256_set1_epi8(0x70));
