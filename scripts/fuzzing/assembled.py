@@ -2,7 +2,7 @@
 
 `scripts/fuzz assembled` runs this. Each file is loaded, saved and loaded again, and texts of its
 own literals and of hard characters are encoded, decoded, streamed and cut. All ids and texts must
-be those of tokenizers. The reasons of refused files are counted.
+equal the ids and texts of tokenizers. If a file is refused, the reason is counted.
 
 A difference is printed with its seed, and the exit code is 1.
 """
@@ -179,8 +179,8 @@ class Assembler:
         if self._likely(0.3):
             return level
         before = [self._stage() for _ in range(self._choice([0, 1, 1, 2]))]
-        behind = [self._stage() for _ in range(self._choice([0, 0, 0, 1, 2]))]
-        return {"type": "Sequence", "pretokenizers": [*before, level, *behind]}
+        after = [self._stage() for _ in range(self._choice([0, 0, 0, 1, 2]))]
+        return {"type": "Sequence", "pretokenizers": [*before, level, *after]}
 
     def _stage(self) -> Document:
         kind = self._choice(
@@ -207,7 +207,7 @@ class Assembler:
         return stage
 
     def text(self, document: Document) -> str:
-        """Return a text of characters, tokens and literals that a file may treat in its own way."""
+        """Return a text of characters, tokens and literals that a file may treat specially."""
         literals = [token["content"] for token in document["added_tokens"]]
         parts = [*_TEXT, *literals, *literals]
         return "".join(self._some(parts, self._choice([3, 12, 40])))
@@ -229,7 +229,7 @@ class Checker:
         """The number of texts compared, and how often each refusal was given."""
 
     def faults(self, seed: int) -> Iterator[str]:
-        """Yield what is wrong with one file and its texts."""
+        """Yield the faults of one file and its texts."""
         assembler = Assembler(seed)
         document = assembler.document()
         path = self._folder / "tokenizer.json"
@@ -259,7 +259,7 @@ class Checker:
             )
 
     def _saved(self, tokenizer: Tokenizer) -> tuple[Tokenizer | None, tokenizers.Tokenizer | None]:
-        """Return the tokenizer that comes back from a file, and what tokenizers makes of it."""
+        """Save a tokenizer; return the tokenizer that bpetite loads, and the one of tokenizers."""
         tokenizer.save(self._folder / "bpetite.json", overwrite=True)
         if Tokenizer.load(self._folder / "bpetite.json") != tokenizer:
             return Tokenizer.train("", 256), None
@@ -291,8 +291,8 @@ class Checker:
         ids_found, offsets = tokenizer.encode_with_offsets(text)
         found = library.encode(text, add_special_tokens=False)
         yield "ids with offsets", ids_found == ids
-        # tokenizers loses count of dropped bytes, and has a place of its own for marks that normal
-        # forms bring in order and for what replaces several characters.
+        # tokenizers miscounts dropped bytes, and gives other offsets for marks that a normal form
+        # reorders and for text that replaces several characters.
         others = str([document["normalizer"], document["post_processor"]])
         is_alike = not any(map(combining, text)) and not re.search("Replace|trim_offsets", others)
         if is_alike and not vocabulary_of(tokenizer).stages.drops_unknown:
@@ -319,7 +319,7 @@ class Checker:
         if not document["model"].get("ignore_merges"):
             yield "merges", not any(piece.kind == "whole" for piece in pieces)
         prompt = tokenizer.prompt()
-        for start in reversed(starts):  # it grows at its beginning
+        for start in reversed(starts):  # the text grows at its beginning
             prompt.set(text[start:])
         yield "prompt", prompt.ids() == ids
         yield "fits", tokenizer.fits(text, len(ids))
@@ -327,7 +327,7 @@ class Checker:
         beginning = tokenizer.truncate(text, len(ids) // 2)
         yield "truncate", text.startswith(beginning)
         yield "truncate", tokenizer.count(beginning) <= len(ids) // 2
-        with suppress(ValueError):  # a character of too many tokens
+        with suppress(ValueError):  # one character has too many tokens
             chunks = [*tokenizer.chunks(text, _CHUNK_TOKENS)]
             yield "chunks", "".join(chunk.text for chunk in chunks) == text
             yield "ids of chunks", all(tokenizer.encode(each.text) == each.ids for each in chunks)

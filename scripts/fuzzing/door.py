@@ -1,12 +1,11 @@
 """Give random vocabularies and input to `bpetite.tiktoken` and to tiktoken, and compare.
 
-`scripts/fuzz door` runs this. Each round makes both Encodings of one vocabulary, at times one of
-the public ones, or with wrong arguments. Then all methods get random texts, ids and options. All
-results must be equal, and errors must have equal classes. Calls in which tiktoken panics are only
-counted.
+`scripts/fuzz door` runs this. Each round makes both Encodings of one vocabulary, which at times is
+public or has wrong arguments. Then all methods get random texts, ids and options. All results must
+be equal, and errors must have equal classes. Calls in which tiktoken panics are only counted.
 
-The vocabularies avoid what tiktoken leaves undetermined: special tokens that begin others, two
-tokens of one rank, and patterns that leave text out. An id of two special tokens is not decoded.
+The vocabularies avoid cases that tiktoken leaves undetermined: special tokens that begin others,
+two tokens of one rank, and patterns that omit text. An id of two special tokens is not decoded.
 
 A difference is printed with its seed, and the exit code is 1.
 """
@@ -39,7 +38,7 @@ from fuzzing.rounds import parser_of, run
 Call = Callable[[Any], Any]
 
 PUBLIC = ("gpt2", "cl100k_base", "o200k_base", "o200k_harmony")
-"""Vocabularies that need files; the last one has two special tokens of one id."""
+"""Vocabularies that need files; the last one has two special tokens with one id."""
 
 LITERALS = ("<|endoftext|>", "<|a|>", "<|b|>", "\n \n", "é🙂")
 UNKNOWN = ("<|unknown|>", "a", "<|", "")
@@ -54,7 +53,7 @@ MAX_UNSTABLE_CHARACTERS = 40
 
 
 class Pair(NamedTuple):
-    """tiktoken's Encoding and ours, and what input for them is made from."""
+    """tiktoken's Encoding and ours, with the material from which their input is made."""
 
     theirs: Any
     ours: Any
@@ -137,7 +136,7 @@ def public_pair(name: str, data: Path) -> Pair:
 
 
 def pair_of(theirs: Any, ours: Any) -> Pair:
-    """Return two Encodings with what input is made from."""
+    """Return two Encodings with the material for their input."""
     specials: Mapping[str, int] = theirs._special_tokens
     ids = Counter([*specials.values(), *theirs._mergeable_ranks.values()])
     subject = Subject(theirs.name, {}, ours._tokenizer)
@@ -163,7 +162,7 @@ def any_options(rng: random.Random, pair: Pair) -> dict[str, Any]:
 
 
 def any_string(rng: random.Random, pair: Pair) -> Any:
-    """Return a text, at times with special literals or surrogates, or no text at all."""
+    """Return a text, at times with special literals or surrogates, or rarely another object."""
     if rng.random() < 0.02:
         return rng.choice(ODD_TEXTS)
     parts = [any_text(rng, pair.subject, [*topics.values()])[:MAX_TEXT_CHARACTERS]]
@@ -175,7 +174,7 @@ def any_string(rng: random.Random, pair: Pair) -> Any:
 
 
 def any_tokens(rng: random.Random, pair: Pair) -> Any:
-    """Return ids in a sequence, at times unknown ones or no ids."""
+    """Return ids in a sequence, at times with an unknown id or another object among them."""
     ids: list[Any] = rng.choices(pair.ids, k=rng.randint(0, 20))
     if rng.random() < 0.5:
         ids = pair.theirs.encode_ordinary(any_text(rng, pair.subject, [*topics.values()])[:200])
@@ -296,7 +295,7 @@ def main() -> None:
         "--data", type=Path, metavar="FOLDER", help="a folder with files of public vocabularies"
     )
     options = parser.parse_args()
-    # tiktoken's panics write to file 2, and are counted; what Python says stays visible.
+    # tiktoken's panics write to file 2, and are counted; messages of Python stay visible.
     sys.stderr = os.fdopen(os.dup(2), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     counts: Counter[str] = Counter()

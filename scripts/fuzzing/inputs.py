@@ -25,7 +25,7 @@ PUBLIC = {
     "cl100k with the pattern llama3": ("cl100k_base.tiktoken", "llama3"),
     "cl100k with the pattern qwen2": ("cl100k_base.tiktoken", "qwen2"),
 }
-"""Optional files of a data folder, and a pattern other than the vocabulary's own."""
+"""Optional files of a data folder, each with a pattern other than the vocabulary's own."""
 
 # Vocabularies
 
@@ -49,7 +49,7 @@ OVERLAPPING = ("<|a", "<|a|>", "a|><|", "|>", "'s")
 
 
 def subjects(folder: Path, data: Path | None) -> Iterator[Subject]:
-    """Yield a vocabulary for each named pattern, for special cases, and the public ones."""
+    """Yield a vocabulary for each named pattern and special case, and the public vocabularies."""
     text = [*list(topics.values())[:25], *mixed_texts()]
     custom = r"\p{L}{1,3}|\d+|[^\p{L}\d]"
     for name, pattern in [*zip(PATTERNS, PATTERNS, strict=True), ("a custom pattern", custom)]:
@@ -100,7 +100,7 @@ def saved(name: str, tokenizer: Tokenizer, folder: Path) -> Subject:
 
 
 def in_tiktoken(tokenizer: Tokenizer, folder: Path) -> Any:
-    """Return a tiktoken Encoding of a vocabulary, or None if tiktoken cannot have one."""
+    """Return a tiktoken Encoding of a vocabulary, or None if tiktoken cannot represent it."""
     try:
         return saved_encoding(tokenizer, folder)
     except (ImportError, ValueError):
@@ -136,7 +136,7 @@ LONG = (4095, 4096, 4097, 9000, 16_384, 20_000)
 
 
 def mixed_texts() -> list[str]:
-    """Return texts of all kinds to train on, equal in each run."""
+    """Return texts of all kinds to train on, the same in each run."""
     rng = random.Random(0)
     return [from_parts(rng, 300) for _ in range(60)]
 
@@ -148,7 +148,7 @@ def from_parts(rng: random.Random, max_parts: int = 30) -> str:
 
 
 def any_characters(rng: random.Random) -> str:
-    """Return characters from a prefix of Unicode."""
+    """Return characters below a random limit of Unicode."""
     top = rng.choice([0x80, 0x250, 0x3000, 0x10000, 0x110000])
     codes = [rng.randrange(top) for _ in range(rng.randint(0, 60))]
     return "".join(chr(code) for code in codes if not 0xD800 <= code < 0xE000)
@@ -163,7 +163,7 @@ def repeated(rng: random.Random) -> str:
 
 
 def of_tokens(rng: random.Random, subject: Subject) -> str:
-    """Return joined tokens of a vocabulary, which need merges."""
+    """Return joined tokens of a vocabulary, so that merges are needed."""
     tokens = rng.choices(subject.tokens, k=rng.randint(1, 40))
     return b"".join(tokens).decode("utf-8", rng.choice(["ignore", "replace"]))
 
@@ -296,7 +296,7 @@ def files_to_corrupt(folder: Path) -> list[File]:
         path = folder / name
         tokenizer.save(path)
         files.append(File(name, path.read_bytes()))
-        if name.endswith(".json"):  # without spaces, more changes hit data
+        if name.endswith(".json"):  # without spaces, so that more changes hit data
             dense = json.dumps(json.loads(files[-1].content), separators=(",", ":"))
             files.append(File(name, dense.encode()))
     return [*files, File("tekken.json", tekken_of(two))]

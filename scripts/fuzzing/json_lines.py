@@ -22,7 +22,7 @@ BLANK = [b"", b" ", b"\t\r", b"\xef\xbb\xbf", b"\x0c"]
 
 
 def any_json_lines(rng: random.Random) -> bytes:
-    """Return a few lines, most of which have a text in the field "text"."""
+    """Return a few lines, most of them with a text in the field "text"."""
     lines = []
     for _ in range(rng.randrange(8)):
         line = _any_line(rng)
@@ -77,7 +77,7 @@ def _any_text(rng: random.Random) -> str:
 
 
 def _quoted(rng: random.Random, text: str) -> str:
-    """Return a string of JSON, in which any character may have any spelling."""
+    """Return a string of JSON in which each character has any of its spellings."""
     share = rng.choice([0, 0, 0.1, 1])
     parts = []
     for character in text:

@@ -1,9 +1,9 @@
 """Give random input to both engines and to tiktoken, until time is up or results differ.
 
-`scripts/fuzz` runs this. Each engine and each instruction set works in a process of its own. They
-encode texts and bytes, decode ids, learn merges, scan JSON Lines and load corrupted files. All
-must have equal results, or equal errors of documented types. A process that ends or hangs is a
-difference too.
+`scripts/fuzz` runs this. Each engine and each instruction set works in a process of its own, where
+it encodes texts and bytes, decodes ids, learns merges, scans JSON Lines and loads corrupted files.
+All must have equal results, or equal errors of documented types. A process that ends or hangs
+counts as a difference too.
 
 A difference is printed with a small input that shows it, and the exit code is 1. The same seed
 gives the same input in each round.
@@ -57,7 +57,7 @@ ANSWER_MAX_SECONDS = 120
 Value = TypeVar("Value")
 
 
-# The processes, from outside
+# The workers, as the parent process sees them
 
 
 class StoppedError(Exception):

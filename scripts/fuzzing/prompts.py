@@ -1,9 +1,9 @@
 """Edit prompts at random, and compare their ids with one encode of the whole text.
 
 `scripts/fuzz prompts` runs this. A prompt is set, lengthened, copied and pickled, as a text or as
-segments. After each edit its ids must be those of `encode` or `encode_parts`, and the change that
-the edit returned must lead from the old ids to the new ones. With --data, the vocabularies are the
-public ones, each with every pattern of patterns.json; otherwise they are trained.
+segments. After each edit its ids must equal the ids of `encode` or `encode_parts`, and the change
+that the edit returned must lead from the old ids to the new ones. With --data, the vocabularies are
+public, each with every pattern of patterns.json; otherwise they are trained.
 
 A difference is printed with its seed, and the exit code is 1.
 """
@@ -33,7 +33,7 @@ from bpetite._streaming import prompt as module  # not public
 from bpetite._tokenizer import vocabulary_of
 
 Given = str | list[str]
-"""What a prompt was given: a text, or segments."""
+"""The content that a prompt was given: a text, or segments."""
 
 LITERALS = ("<|a b|>", "<|a", " \n1", "aa", "<|a b|>1", "你🙂")
 HARD = (
@@ -42,27 +42,27 @@ HARD = (
 )
 EDITS_OF_ROUND = 2_000
 BLOCK_CHARACTERS = (1, 8, 60, 8192)
-"""Sizes of blocks, which are all large in use: small ones meet in short texts too."""
+"""Sizes of blocks. In use, all blocks are large; small ones test their limits in short texts."""
 
 
 @dataclass
 class Followed:
-    """A prompt, what it was given, and its last ids."""
+    """A prompt with the content that it was given and its last ids."""
 
     tokenizer: Tokenizer
     prompt: Prompt
     given: Given = ""
     ids: list[int] = field(default_factory=list)
     goes_on: bool = False
-    """Whether a text goes on the last of the segments."""
+    """Whether an added text continues the last segment."""
 
     @property
     def segments(self) -> list[str]:
-        """What it was given, in segments."""
+        """The content in segments."""
         return [*self.given] if isinstance(self.given, list) else [Trusted(self.given)]
 
     def append(self, added: Given) -> str | None:
-        """Add a text or segments; return what is wrong afterwards."""
+        """Add a text or segments; return a fault that shows afterwards."""
         if isinstance(added, str) and isinstance(self.given, str):
             self.given += added
         elif "".join(added):
@@ -74,12 +74,12 @@ class Followed:
         return self.fault(self.prompt.append(added))
 
     def set(self, given: Given) -> str | None:
-        """Set the text; return what is wrong afterwards."""
+        """Set the text; return a fault that shows afterwards."""
         self.given, self.goes_on = given, False
         return self.fault(self.prompt.set(given))
 
     def fault(self, change: Change) -> str | None:
-        """Return what is wrong after a change."""
+        """Return the fault of a change, or None."""
         given = self.given
         if isinstance(given, str):
             ids = self.tokenizer.encode(given)
@@ -116,7 +116,7 @@ class Editor:
         return real[start : start + rng.choice([1, 8, 40, 300])]
 
     def segments(self, text: str) -> list[str]:
-        """Return a text in segments, of which some are trusted."""
+        """Return a text in segments, some of them trusted."""
         rng, at = self.rng, 0
         found: list[str] = []
         while at < len(text):
@@ -157,7 +157,7 @@ class Editor:
         return self.followed.set(text if self.rng.random() < 0.5 else self.segments(text))
 
     def fail(self) -> str | None:
-        """Fail, which changes nothing."""
+        """Make an edit that raises, and must change nothing."""
         bad = self.text() + "\ud800" + self.text()
         prompt = self.followed.prompt
         for call in (prompt.set, prompt.append):
@@ -169,15 +169,15 @@ class Editor:
         return self.followed.append("")
 
     def fault(self) -> str | None:
-        """Make an edit; return what is wrong afterwards."""
+        """Make a random edit; return a fault that shows afterwards."""
         followed = self.followed
         edits = [self.append, self.append_segments, self.edit, self.edit, self.edit_segments]
         if self.rng.random() < 0.1:
             edits = [self.restart, self.fail]
         if self.rng.random() < 0.05:
             other = followed.prompt.copy()
-            other.set(self.text() + other.text)  # changes the copy alone
-        if self.rng.random() < 0.001:  # with a large vocabulary, it takes long
+            other.set(self.text() + other.text)  # must change only the copy
+        if self.rng.random() < 0.001:  # rare, because it is slow with a large vocabulary
             pair = followed.tokenizer, followed.prompt
             followed.prompt = pickle.loads(pickle.dumps(pair))[1]
         edit = self.rng.choice(edits)
@@ -189,7 +189,7 @@ class Editor:
 
 
 def makers(data: Path | None) -> Iterator[tuple[str, Callable[[], Tokenizer]]]:
-    """Yield names of vocabularies, and what makes them."""
+    """Yield names of vocabularies, and the functions that make them."""
     if data is None:
         for name in PATTERNS:
             yield f"trained, {name}", lambda name=name: trained(name)  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""Rounds of a fuzzer, one for each seed, until time is up or one has a fault."""
+"""Rounds of a fuzzer, one for each seed, until time is up or a round finds a fault."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def parser_of(name: str, description: str | None, seconds: float = 60) -> argpar
 def run(
     options: argparse.Namespace, fault_of: Callable[[int], str | None], counts: Counter[str]
 ) -> None:
-    """Do rounds; print what they counted, or exit with 1 after the first fault."""
+    """Do rounds; print their counts, or exit with 1 after the first fault."""
     first = random.randrange(10**9) if options.seed is None else options.seed
     end = time.monotonic() + options.seconds
     for seed in count(first):

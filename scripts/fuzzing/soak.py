@@ -1,10 +1,10 @@
 """Tokenize random corpora by random engines, kill them, and compare with an undisturbed run.
 
 `scripts/fuzz soak` runs this. Each round makes files of random formats, and writes their token
-files once in this process. Then other processes write them again: by a pool of processes, by an
-executor of threads or of processes, or by several commands that share the parts. They are killed at
-random moments and started again. In the end, all files must have equal bytes, and `verify` must
-find nothing.
+files once in this process. Then other processes write them again, as a pool of processes, as an
+executor of threads or of processes, or as several commands that share the parts, while they are
+killed at random moments and started again. In the end, all files must have equal bytes, and
+`verify` must find no fault.
 
 A difference is printed with its seed, and the exit code is 1.
 """
@@ -41,7 +41,7 @@ PYTHONS_OWN_POOLS = ("executor of processes", "shares")
 MAX_KILLS = 4
 
 MAX_SECONDS = 300
-"""A process that needs longer hangs."""
+"""A process that needs longer is taken to hang."""
 
 
 def main() -> None:
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def do_round(rng: random.Random, folder: Path, counts: Counter[str]) -> str | None:
-    """Write one corpus twice; return what differs."""
+    """Write one corpus twice; return the difference, or None."""
     source = folder / "source"
     write_corpus(rng, source)
     model = folder / "model.json"
@@ -192,7 +192,7 @@ def killed(task: Mapping[str, Any], delay: float, only_a_child: bool) -> bool:
         children = children_of(process.pid) if only_a_child else []
         if children:
             os.kill(random.choice(children), signal.SIGKILL)
-            ended(process)  # another worker does its parts, or the run fails
+            ended(process)  # other workers do the parts of a killed one, or the run fails
         else:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
@@ -200,7 +200,7 @@ def killed(task: Mapping[str, Any], delay: float, only_a_child: bool) -> bool:
 
 
 def ended(process: subprocess.Popen[bytes]) -> bytes:
-    """Wait for a process; return what it printed. TimeoutExpired says that it hangs."""
+    """Wait for a process; return its output. Raises TimeoutExpired if it hangs."""
     try:
         return process.communicate(timeout=MAX_SECONDS)[0]
     except subprocess.TimeoutExpired:
@@ -243,7 +243,7 @@ def work(
             )
     else:
         parts = plan(corpus, tokenizer, folder, format, **settings)
-        # Shares may overlap: to do a part twice changes nothing.
+        # Shares may overlap, because doing a part twice changes nothing.
         with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
             for share in [pool.submit(tokenize_parts, parts[i::2]) for i in range(workers)]:
                 share.result()

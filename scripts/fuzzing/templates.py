@@ -1,9 +1,9 @@
-"""Random chat templates against transformers, for the text, and against known characters.
+"""Compare random chat templates with transformers, and check the origin of each character.
 
     scripts/fuzz templates [--seconds N] [--seed N]
 
-A template is made of a grammar: statements and expressions over messages. Each message and the
-template itself have characters of their own, so whoever prints one is known.
+A grammar makes the templates: statements and expressions over messages. Each message and the
+template itself have characters of their own, which tell the origin of all that is printed.
 """
 
 from __future__ import annotations

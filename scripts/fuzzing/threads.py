@@ -1,11 +1,12 @@
-"""Let threads share every public object, and compare their results with those of one thread.
+"""Let threads share every public object, and compare their results with the results of one thread.
 
 `scripts/fuzz threads` runs this. In each round, threads begin at the same moment with new objects,
-so they meet while caches and lazy values are made. They use all public methods in random order.
+so that they meet while caches and lazy values are made. They use all public methods in random
+order.
 
-Streams and iterators belong to one thread at a time. Threads share them too, and change lists and
-buffers that other threads encode or decode. Such calls may return anything and raise ordinary
-errors. They must not end the process, and the objects must work after a reset.
+Streams and iterators belong to one thread at a time. Here threads share them all the same, and
+change lists and buffers that other threads encode or decode. Such calls may return anything and
+raise ordinary errors, but they must not end the process, and the objects must work after a reset.
 
 A difference is printed with its seed, and the exit code is 1.
 """
@@ -54,7 +55,7 @@ LONG_TEXT = TEXT * 60
 TEXTS = [TEXT, "", LONG_TEXT, "the hen", END, "naïve 🙂" * 30]
 PARTS = ["ask: ", Trusted(END), f"the {END} hen"]
 FORBIDDEN_ERRORS = (MemoryError, SystemError, RecursionError)
-"""Ordinary errors that no misuse of an object by threads may cause."""
+"""Ordinary errors that even misuse of an object by threads must not cause."""
 
 CHANGING_TEXT = "text in a buffer"
 """An object that may make the native engine raise a RuntimeError."""
@@ -113,7 +114,7 @@ def plain(value: Any) -> object:
     return value
 
 
-# Uses of objects that threads may share: each gives the same result in all threads
+# Uses of objects that threads may share, each with the same result in all threads
 
 
 def offsets() -> tuple[bytes, array[int]]:
@@ -370,7 +371,7 @@ NEEDED_LIBRARIES = {
     **dict.fromkeys(["functions.page", "functions.report"], ("jinja2",)),
     **dict.fromkeys(["arrow.count", "arrow.decode", "arrow.encode"], ("pyarrow",)),
 }
-"""Uses that are left out if a library is missing."""
+"""The libraries that some uses need; without them, these are left out."""
 
 
 def encoding_of(objects: Objects) -> object:
@@ -527,7 +528,7 @@ def iterator_calls(_: Objects, rng: random.Random) -> dict[str, Callable[[Any], 
 
 
 def owned(objects: Objects) -> Iterator[tuple[str, Any, Callable[[random.Random], Any]]]:
-    """Yield new objects of one thread each: a name, the object, and what returns its calls."""
+    """Yield new objects that belong to one thread: a name, the object, and a maker of its calls."""
     tokenizer = objects.tokenizer
     options: list[dict[str, Any]] = [{}, {"stop": ["ten m", "zz"], "tags": ["hen"]}]
     for makes in (tokenizer, objects.vocabulary):

@@ -1,6 +1,6 @@
-"""One engine in a process of its own, which answers requests.
+"""A process in which one engine answers requests.
 
-Requests and answers are pickled, on standard input and output. A request is a kind, the name of a
+Requests and answers are pickled on standard input and output. A request is a kind, the name of a
 vocabulary and a list of inputs; the answer is the list of their results.
 """
 
@@ -29,7 +29,7 @@ from bpetite.corpora._inputs.field_scanner import make_field_scanner  # not publ
 Text = str | bytes | bytearray | memoryview
 
 MAX_ADDRESS_SPACE_BYTES = 6 << 30
-"""Limit of a process, so that an allocation without bound fails."""
+"""The limit of a process, so that an unbounded allocation fails."""
 
 
 @dataclass(frozen=True)
@@ -137,12 +137,12 @@ def encoded(tokenizer: Tokenizer, text: Text) -> Result:
 
 
 def in_steps(stream: EncodeStream, *parts: Text) -> list[list[int]]:
-    """Return the ids of each step that has some."""
+    """Return the ids of each step that completes any."""
     return [ids for ids in (*map(stream.step, parts), stream.flush()) if ids]
 
 
 def cut(text: str) -> list[str]:
-    """Return a text in parts, of which every third is trusted and long."""
+    """Return a text in parts; every third one is trusted and long."""
     parts: list[str] = []
     at = 0
     while at < len(text):
