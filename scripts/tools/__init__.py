@@ -1,1 +1,1 @@
-"""The virtual environment, and programs that write or check files of the project."""
+"""The virtual environment, and the programs that write or check files of the project."""

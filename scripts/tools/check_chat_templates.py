@@ -1,12 +1,12 @@
 """Compare bpetite.chat with transformers on chat templates: FOLDER ...
 
-Each `.jinja` file of the folders, and of those inside, renders conversations in all combinations of
-`conversations`. The text has to be the one of transformers, and what transformers refuses has to be
-refused in the same words. Each message's text consists of characters of its own, so the origins are
-known: no such character may belong to anything else, and no literal of the template may be lost.
-Prints a line for each template that differs.
+Each `.jinja` file in the folders and their subfolders renders all conversations of `cases`.
+The text has to equal the text of transformers, and a case that transformers refuses has to be
+refused in the same words. Because each message's text consists of characters of its own, the
+origins are known: such a character must belong to its message, and each literal of the template
+must be found. Prints a line for each template that differs.
 
-`--speed` measures instead: 20 messages, rendered by both, best of 20 times.
+`--speed` measures instead, with 20 messages: the best of 20 renderings by each library.
 
     PYTHONPATH=src:scripts python -m tools.check_chat_templates FOLDER
 """
@@ -58,7 +58,7 @@ TOOLS = [
 DOCUMENTS = [{"title": "About", "text": 'A text, "quoted"'}]
 
 _FIRST = 0xE000
-"""The first of the characters that stand for messages' text: Unicode keeps them free."""
+"""The first of the characters that stand for messages' text, which are for private use."""
 
 _PER_MESSAGE = 64
 
@@ -70,13 +70,13 @@ LITERAL = re.compile(
 
 
 def own(number: int, place: int) -> str:
-    """Return a text of characters that only this place in this message has."""
+    """Return a text of characters that occur only at this place in this message."""
     first = _FIRST + number * _PER_MESSAGE + place * 4
     return "".join(map(chr, range(first, first + 4)))
 
 
 def number_of(character: str) -> int | None:
-    """Return the number of the message whose character it is."""
+    """Return the number of the message that the character belongs to."""
     number = (ord(character) - _FIRST) // _PER_MESSAGE
     return number if 0 <= number < 100 else None
 
@@ -136,7 +136,7 @@ def conversation(
 
 
 def cases(is_quick: bool = False) -> Iterator[tuple[list[dict[str, Any]], dict[str, Any]]]:
-    """Yield messages and options; the quick ones are each tenth of all."""
+    """Yield messages and options; if `is_quick`, only of each eleventh case."""
     every: Iterator[Any] = product(
         (False, True), (0, 1, 2), (False, True), ("text", "blocks", "image"), (False, True),
         (None, TOOLS), (None, DOCUMENTS), ({}, {"enable_thinking": False}, {"enable_thinking": True,
@@ -155,7 +155,7 @@ def cases(is_quick: bool = False) -> Iterator[tuple[list[dict[str, Any]], dict[s
 
 
 def rendered_by_transformers(source: str, messages: list[Any], options: dict[str, Any]) -> str:
-    """Return what transformers renders. Raises what it raises."""
+    """Return the text that transformers renders, or raise its error."""
     from transformers.utils import chat_template_utils as theirs
 
     normal = theirs._normalize_chat_messages(messages)
@@ -164,7 +164,7 @@ def rendered_by_transformers(source: str, messages: list[Any], options: dict[str
 
 
 def fault_of(prompt: RenderedPrompt) -> str | None:
-    """Return what is wrong with the origins of a prompt, or None."""
+    """Return a fault in the origins of a prompt, or None."""
     for piece in prompt.pieces:
         numbers = {number_of(character) for character in piece.text} - {None}
         if numbers and piece.origin == "untracked":
@@ -225,7 +225,7 @@ def seconds(render: Callable[[], object]) -> float:
 
 
 def speeds(paths: list[Path]) -> None:
-    """Print a line for each template: milliseconds of both, and how many times longer ours take."""
+    """Print a line for each template: the milliseconds of both libraries, and their ratio."""
     messages = [
         {"role": role, "content": "It is sunny, and warm enough to go outside. " * 8}
         for role in ("user", "assistant") * 10

@@ -3,10 +3,10 @@
 Packages of exact versions are downloaded to a folder, and their hashes are checked. Each vocabulary
 is loaded by both engines, and texts are encoded, streamed and decoded by both libraries: real text,
 every script, the vocabulary's own tokens, and its literals with white space around them. The
-vocabularies of llama.cpp must also have the ids that it expects of its own texts. `Verifier` must
-find no difference, from transformers and mistral-common too if they are installed. Files that are
-cut, changed or doubled must load, or be refused in one line. The last three columns of the table in
-docs/models.md are written, and the exit code is 1 if anything differs.
+vocabularies of llama.cpp must also give the ids that llama.cpp expects for its own texts.
+`Verifier` must find no difference, also from transformers and mistral-common if they are installed.
+Files that are cut, changed or doubled must load, or be refused in one line. The last three columns
+of the table in docs/models.md are written, and the exit code is 1 if anything differs.
 
 PYTHONPATH=scripts python -m tools.check_models [--cache FOLDER] [--files FOLDER] [--only NAME ...]
 
@@ -268,8 +268,8 @@ FALCON = in_turn(
     {"type": "Digits", "individual_digits": False},
     "[0-9][0-9][0-9]",
 )
-# ggml-org/llama.cpp, src/llama-vocab.cpp: the letters of DeepSeek-LLM's own file are those of
-# general categories.
+# From ggml-org/llama.cpp, src/llama-vocab.cpp. The letters in DeepSeek-LLM's own file are the
+# letters of these general categories.
 DEEPSEEK_LLM = in_turn(
     r"[\r\n]",
     r"\s?[\p{Lu}\p{Ll}\p{Lt}]+",
@@ -293,7 +293,7 @@ class Loaded:
     decode: Callable[[list[int]], str]
     path: Path
     libraries: tuple[str, ...]
-    """What `Verifier` compares the file with, if it is installed."""
+    """The library with which `Verifier` compares the file, if it is installed."""
     encode_framed: Callable[[str], list[int]] | None = None
     expected: list[tuple[str, list[int]]] | None = None
 
@@ -549,7 +549,7 @@ def by_settings(base: str, change: Callable[[Document], None]) -> Loader:
 
 
 def with_tokens(value: Document, *tokens: tuple[str, dict[str, bool]]) -> list[int]:
-    """Add tokens behind all others, and return their ids."""
+    """Add tokens after all others, and return their ids."""
     size = len(value["model"]["vocab"])
     ids = [*range(size, size + len(tokens))]
     value["added_tokens"] += [
@@ -734,7 +734,7 @@ def false_alarm(loaded: Loaded) -> str:
 
 
 def fault_of_changed_file(loaded: Loaded) -> str:
-    """Return what is wrong with the refusal of a changed file, "" for nothing."""
+    """Return a fault in the refusal of a changed file, "" for none."""
     data = loaded.path.read_bytes()
     rng = random.Random(7)
     pattern = loaded.tokenizer.patterns[0] if loaded.path.suffix == ".tiktoken" else None
@@ -775,7 +775,7 @@ def checked(families: dict[str, Loader], packages: Packages) -> Iterator[Documen
 
 
 def split_by_native(tokenizer: Tokenizer) -> str:
-    """Return what splits the texts of a vocabulary with the native engine."""
+    """Return the object that splits the texts of a vocabulary in the native engine."""
     native: Any = import_module("bpetite._engine.native")  # not public
     splitters, reason = native.splitters_of(vocabulary_of(tokenizer))
     if reason:

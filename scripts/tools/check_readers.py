@@ -1,8 +1,8 @@
-"""Read token files by the libraries that they are written for, and compare every id.
+"""Read token files with the libraries that they are written for, and compare every id.
 
-All libraries share an environment in the folder --environments; torch makes it large (7 GB).
-llm.c has no package: --llmc names a folder with its source. The exit code is 1 if a reader fails or
-finds other ids.
+All libraries share an environment in the folder --environments, which torch makes large (7 GB).
+Since llm.c has no package, --llmc names a folder with its source. The exit code is 1 if a reader
+fails or finds other ids.
 
 PYTHONPATH=scripts python -m tools.check_readers [--llmc FOLDER] [--only READER ...]
 """
@@ -37,12 +37,12 @@ OLMO_CORE = (
     *("ai2-olmo-core", "bettermap", "cached-path", "dataclass-extensions", "omegaconf"),
     *("importlib_resources", "safetensors", "rich", "pygments"),
 )
-"""Installed without their dependencies: OLMo-core asks for an older torch than the others."""
+"""Installed without their dependencies, because OLMo-core needs an older torch than the others."""
 
 
 @dataclass(frozen=True)
 class Reader:
-    """A program that reads a folder of token files, and what it must print."""
+    """A program that reads a folder of token files and prints its ids."""
 
     format: str
     program: str
@@ -50,7 +50,7 @@ class Reader:
     has_end: bool = True
     by_document: bool = True
     is_recipe: bool = False
-    """Whether the library's own writer wrote the files, by a program of the docs."""
+    """Whether the files are written by the library's own writer, in a program of the docs."""
 
 
 LLMC_SOURCE = r"""
@@ -187,7 +187,7 @@ def main() -> None:
 def difference(
     reader: Reader, options: argparse.Namespace, python: Path, folder: Path
 ) -> str | None:
-    """Write token files, read them by the library, and return what differs."""
+    """Write token files, read them with the library, and return the difference, or None."""
     texts = [*topics.values(), "one", "", "你好 🙂"]
     source = folder / "texts.jsonl"
     source.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), "utf-8")
@@ -198,7 +198,7 @@ def difference(
         subprocess.run([python, "-c", recipe(reader.format)], cwd=folder, env=VARIABLES, check=True)
     else:
         end = END if reader.has_end else None
-        # These readers leave out the last incomplete row of each file.
+        # These readers omit the incomplete last row of each file.
         part_bytes = 10**5 if reader.by_document else 10**9
         tokenize(Corpus(source), tokenizer, tokens, reader.format, end=end, part_bytes=part_bytes)
     command: list[str | Path]
@@ -212,13 +212,13 @@ def difference(
     if reader.by_document:
         return None if found == expected else first_difference(found, expected)
     ids, all_ids = [*chain(*found)], [*chain(*expected)]
-    if len(ids) < 0.9 * len(all_ids):  # readers leave out an incomplete last row
+    if len(ids) < 0.9 * len(all_ids):  # readers omit an incomplete last row
         return f"{len(ids)} ids of {len(all_ids)}"
     return None if ids == all_ids[: len(ids)] else first_difference([ids], [all_ids])
 
 
 def recipe(format: str) -> str:
-    """Return the program in docs/interoperability.md that writes files by another library."""
+    """Return the program in docs/interoperability.md that writes files with another library."""
     page = (ROOT / "docs" / "interoperability.md").read_text("utf-8")
     found = re.search(rf"```python\n(# {format}\.py\n.*?)```", page, re.DOTALL)
     if found is None:

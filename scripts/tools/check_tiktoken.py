@@ -1,10 +1,10 @@
 """Run tiktoken's own test suite against `bpetite.tiktoken`, under tiktoken's name.
 
-SOURCE is tiktoken's source distribution, packed or not; without it, pip downloads the version whose
-names the door has. `--vocabularies` names a folder with cl100k_base.tiktoken, o200k_base.tiktoken,
-gpt2_vocab.json and gpt2_merges.txt: they fill a cache, since nothing is downloaded for the tests.
-The other public files follow from GPT-2's, and all are checked by their hashes. The exit code is
-pytest's.
+SOURCE is tiktoken's source distribution, packed or unpacked; without it, pip downloads the version
+whose names the door has. The tests download nothing: their cache is filled from the folder that
+`--vocabularies` names, with cl100k_base.tiktoken, o200k_base.tiktoken, gpt2_vocab.json and
+gpt2_merges.txt. The other public files follow from GPT-2's, and all are checked by their hashes.
+The exit code is pytest's.
 
 PYTHONPATH=src:scripts python -m tools.check_tiktoken [SOURCE] [--vocabularies FOLDER]
 """
@@ -36,11 +36,11 @@ import bpetite.tiktoken
 
 sys.modules["tiktoken"] = bpetite.tiktoken
 """
-"""A module `tiktoken` that gives its place to the door, for programs that tests start too."""
+"""A module `tiktoken` that puts the door in its place, also in programs that the tests start."""
 
 
 def main() -> None:
-    """Run the tests in a temporary folder, which has nothing else of tiktoken."""
+    """Run the tests in a temporary folder without any other part of tiktoken."""
     assert __doc__ is not None
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("source", type=Path, nargs="?", metavar="SOURCE")
@@ -77,7 +77,7 @@ def tests_of(source: Path, folder: Path) -> Path:
 
 
 def fill(cache: Path, vocabularies: Path) -> None:
-    """Put all public files into a cache of tiktoken; one that cannot be made is left out."""
+    """Put all public files that can be made into a cache of tiktoken."""
     files = {path.name: path.read_bytes() for path in vocabularies.glob("*_base.tiktoken")}
     if (pair := vocabularies / "gpt2_vocab.json").exists():
         gpt2 = Tokenizer.load(pair)

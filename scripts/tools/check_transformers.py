@@ -1,9 +1,9 @@
 """Compare `bpetite.transformers` with `AutoTokenizer` on public vocabularies.
 
-The folders of models are made as `tools.check_models` makes their files. On each of them, the
-tokenizer of `bpetite.transformers.Tokenizer.from_pretrained` and an accelerated one are called with
-every argument, on real text, on random text, and on the vocabulary's own literals, and must return
-what `AutoTokenizer` returns.
+The folders of models are made as `tools.check_models` makes their files. For each folder, the
+tokenizer of `bpetite.transformers.Tokenizer.from_pretrained` and an accelerated tokenizer are
+called with every argument, on real text, on random text and on the vocabulary's own literals. Both
+must return the same results as `AutoTokenizer`.
 
 PYTHONPATH=src:scripts python -m tools.check_transformers [--cache FOLDER] [--only NAME ...]
     [--step N]
@@ -34,7 +34,7 @@ USUAL = (
     "GPT-NeoX", "DeepSeek V4", "Llama 3", "Qwen 2", "Qwen 3.5", "Whisper", "RoBERTa", "Phi-4",
     "Tekken, September 2024",
 )  # fmt: skip
-"""The families that are compared unless others are named."""
+"""The families that are compared by default."""
 
 TEMPLATE = (
     "{% for each in messages %}<|{{ each.role }}|>{% generation %}{{ each.content }}"
@@ -146,17 +146,17 @@ def inputs(kind: str, texts: list[str]) -> tuple[Any, ...]:
 
 
 def result(call: Callable[[], Any]) -> Any:
-    """Return what a call returns, or the class of its error."""
+    """Return the result of a call, or the class of its error."""
     try:
         return call()
-    except BaseException as error:  # a panic of Rust is no Exception
+    except BaseException as error:  # because a panic of Rust is not an Exception
         if isinstance(error, KeyboardInterrupt):
             raise
         return type(error).__name__
 
 
 def plain(encoding: Any) -> Any:
-    """Return all that a BatchEncoding has, as plain values."""
+    """Return the whole content of a BatchEncoding as plain values."""
     if isinstance(encoding, str):
         return encoding
     columns = {
@@ -172,7 +172,7 @@ def plain(encoding: Any) -> Any:
 def difference(theirs: Any, ours: Any, texts: list[str], step: int = 1) -> tuple[int, str]:
     """Return the number of calls, and the first that differs, "" for none.
 
-    With `step`, only so many of the calls with other arguments are made: one in `step`.
+    Of the calls with other arguments, only one in `step` is made.
     """
     count = 0
     for kind, options in islice(calls(), 0, None, step):

@@ -1,8 +1,8 @@
-"""Compare ids and decoded text with those of tiktoken and tokenizers; print a Markdown table.
+"""Compare ids and decoded text with tiktoken and tokenizers; print a Markdown table.
 
-The vocabularies are those of GPT-2, GPT-4 (cl100k) and GPT-4o (o200k). bpetite and tiktoken read
-the public files, tokenizers the tokenizer.json that bpetite writes. `scripts/fuzz` compares the
-engines. The table goes to standard output, progress to standard error. The exit code is 1 if
+The vocabularies are GPT-2, GPT-4 (cl100k) and GPT-4o (o200k). bpetite and tiktoken read the public
+files, and tokenizers reads the tokenizer.json that bpetite writes. (`scripts/fuzz` compares the two
+engines.) The table goes to standard output, and progress to standard error. The exit code is 1 if
 anything differs.
 """
 
@@ -159,9 +159,9 @@ def in_tokenizers(tokenizer: Tokenizer, folder: Path) -> Library:
 def overlapping_subjects(
     load: Callable[[dict[str, int]], Tokenizer], name: str, folder: Path
 ) -> Iterator[Subject]:
-    """Yield a vocabulary with overlapping special tokens, and one where some begin others.
+    """Yield two vocabularies: special tokens overlap in one, and some begin others in the other.
 
-    `load` returns the vocabulary with the given special tokens.
+    `load` returns a vocabulary with the given special tokens.
     """
     literals = ["⟨a", "a⟩", "⟩⟨", "⟩ ⟨", " a "]
     for words, more in (("that overlap", []), ("that begin others", ["⟨a⟩", "a⟩⟨a", "⟩⟨a⟩"])):
@@ -170,7 +170,7 @@ def overlapping_subjects(
         libraries = [in_tokenizers(tokenizer, folder)]
         # If one literal begins another, tiktoken may find either.
         if not more:
-            # Without a file: these ranks are public, so one with other special tokens is refused.
+            # Not by a file, because files of public ranks are refused with other special tokens.
             special_tokens = dict(tokenizer.special_tokens)
             ordinary = {*tokenizer.ids} - {*special_tokens.values()}
             encoding = tiktoken.Encoding(
@@ -187,7 +187,7 @@ def overlapping_subjects(
 
 
 def slices_of(text: str, longest: int = 100_000, whole: int = 1_000_000) -> Iterator[str]:
-    """Yield a text three times: in slices of 1 to 100 characters, random ones, large ones."""
+    """Yield a text three times: in slices of 1 to 100 characters, random slices, large slices."""
     draw = random.Random(0).uniform
     start = length = 0
     while start < len(text):
@@ -244,7 +244,7 @@ def code_points(step: int = 1) -> Iterator[str]:
 
 
 def mixtures(count: int = 4000) -> Iterator[str]:
-    """Yield `count` texts of each kind of characters that patterns distinguish, and of all."""
+    """Yield `count` texts for each kind of character that patterns distinguish, and for all."""
     by_category = characters_by_category()
 
     def of(*categories: str) -> list[str]:

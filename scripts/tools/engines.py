@@ -12,7 +12,7 @@ INSTRUCTION_SETS = ("avx512", "avx2", "neon", "scalar")
 
 def instruction_set() -> str:
     """Return the instruction set of this process; "" with the Python engine."""
-    # Results are equal for all instruction sets, and no public name tells which one is used.
+    # No public name tells the instruction set, because results do not depend on it.
     if bpetite.engine == "python":
         return ""
     name: str = import_module("bpetite._engine._native").instruction_set()

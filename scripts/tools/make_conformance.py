@@ -1,9 +1,9 @@
-"""Write tests/data/conformance.json again: new results for the texts and tokens that it has.
+"""Write the results in tests/data/conformance.json again, for the texts and tokens that it has.
 
 To add a case, add its line without results, then run
-`.venv/bin/python scripts/tools/make_conformance.py`. The textbook in
-`tests/support/reference.py` makes the results. Only the steps of `encode_stream` are bpetite's own,
-and a test compares their ids with the textbook.
+`.venv/bin/python scripts/tools/make_conformance.py`. The results come from the textbook in
+`tests/support/reference.py`, except the steps of `encode_stream`: these are bpetite's own, and a
+test compares their ids with the textbook.
 """
 
 import json
@@ -74,13 +74,13 @@ KINDS = {
 
 
 def as_line(value: object) -> str:
-    """Return a value as JSON, in which marks and characters that are not seen are escaped."""
+    """Return a value as JSON, with escapes for marks and for invisible characters."""
     line = json.dumps(value, ensure_ascii=False)
     return "".join(c if c.isprintable() and not combining(c) else json.dumps(c)[1:-1] for c in line)
 
 
 def written() -> str:
-    """Return the document with all results found again, one case a line."""
+    """Return the document with all results computed again, one case on each line."""
     document = conformance()
     vocabularies = [
         f"{as_line(name)}: {as_line(fields)}" for name, fields in document["vocabularies"].items()

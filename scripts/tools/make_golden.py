@@ -1,7 +1,7 @@
 """Write tests/data/golden: a small corpus, and its vocabulary file.
 
 Run it with `.venv/bin/python scripts/tools/make_golden.py`. If git shows a change afterwards,
-equal text gives another vocabulary.
+training no longer gives the same vocabulary for the same text.
 """
 
 import tempfile

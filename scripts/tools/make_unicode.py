@@ -18,7 +18,7 @@ WIDTH = 92
 
 
 def main() -> None:
-    """Write runs of code points whose category is equal according to tiktoken."""
+    """Write runs of code points that have the same category in tiktoken."""
     category_of = ["Cs"] * 0x110000  # surrogates, which cannot be encoded
     for category in CATEGORIES.split():
         encoding = tiktoken.Encoding(

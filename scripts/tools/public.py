@@ -21,7 +21,7 @@ PUBLIC = {
 
 
 def public_file(file: str, data: Path) -> bytes:
-    """Return the content of a file that tiktoken would download, by the files in a folder."""
+    """Make the content of a file that tiktoken would download from the files in a folder."""
     if file == "vocab.bpe":
         content = (data / "gpt2_merges.txt").read_bytes()
         # tiktoken drops the first line.
@@ -32,7 +32,7 @@ def public_file(file: str, data: Path) -> bytes:
 def public_encoding(name: str, data: Path) -> tiktoken.Encoding:
     """Return tiktoken's own Encoding of a public vocabulary, made from the files in a folder.
 
-    Raises ValueError if a file differs from the one that tiktoken would download.
+    Raises ValueError if a file differs from the download of tiktoken.
     """
     import tiktoken.load
 
@@ -50,7 +50,7 @@ def public_encoding(name: str, data: Path) -> tiktoken.Encoding:
 def saved_encoding(tokenizer: Tokenizer, folder: Path) -> tiktoken.Encoding:
     """Return a tiktoken Encoding of the .tiktoken file that bpetite writes.
 
-    Raises ValueError if tiktoken cannot have the vocabulary.
+    Raises ValueError if tiktoken cannot represent the vocabulary.
     """
     import tiktoken
 

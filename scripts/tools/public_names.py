@@ -1,7 +1,8 @@
 """Write docs/public-names.txt: the public names of bpetite, each with its signature.
 
 Run it with `.venv/bin/python scripts/tools/public_names.py` after a change of a public signature.
-griffe reads the source without an import, so the listing is the same for every engine and Python.
+griffe reads the source without importing it, so the listing is the same for every engine and every
+Python version.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ MODULES = (
 """The public modules: the names in `__all__` of each are public."""
 
 TYPES = "types"
-"""Stands for a module: the private types that signatures name."""
+"""Takes the place of a module for the private types that signatures name."""
 
 MADE_BY_CALLERS = {
     "bpetite.DecodeStreamBatch",
@@ -40,7 +41,7 @@ MADE_BY_CALLERS = {
     "bpetite.chat.ChatTemplate",
     "bpetite.chat.Limits",
 }
-"""Classes with a public constructor. Functions and methods return the objects of all others."""
+"""Classes with a public constructor. Objects of other classes come from functions and methods."""
 
 FOR_OTHER_MODULES = {
     "bpetite.chat.Prompt.piece",
@@ -63,7 +64,7 @@ OPERATORS = {"__add__", "__contains__", "__eq__", "__getitem__", "__iter__", "__
 
 @dataclass(frozen=True)
 class Name:
-    """A public name, or a type that the signature of one names."""
+    """A public name, or a type that its signature names."""
 
     module: str
     """One of MODULES, or TYPES."""
@@ -87,7 +88,7 @@ class Name:
         if self.kind == "type":
             return f"type {self.path} = {found.value}"
         annotation = "" if found.annotation is None else f": {bare(found.annotation)}"
-        # Other values are set by a constructor, or are constants.
+        # Other values are constants, or are set by a constructor.
         has_default = self.kind == "field" and "class-attribute" in found.labels
         default = f" = {found.value}" if has_default and found.value is not None else ""
         return f"{self.kind} {self.path}{annotation}{default}"
@@ -106,7 +107,7 @@ def load(folder: Path) -> griffe.Module:
 
 
 def public_names(package: griffe.Module) -> list[Name]:
-    """Return all public names, each class before its members, and last the types."""
+    """Return all public names, each class before its members, and the types last."""
     names = [
         Name(module, path, kind, found)
         for module in MODULES
@@ -206,7 +207,7 @@ def bare(annotation: str | griffe.Expr | None) -> str | griffe.Expr | None:
 def _types_of(names: Iterable[Name], package: griffe.Module) -> list[Name]:
     """Return the private types in signatures that callers may write.
 
-    These are aliases, protocols and dictionaries of options. They name others in turn.
+    These are aliases, protocols and dictionaries of options, which may name others in turn.
     """
     found: dict[str, list[Name]] = {}
     waiting = [*names]
@@ -264,7 +265,7 @@ def _paths_in(*expressions: str | griffe.Expr | None) -> Iterator[str]:
 def listing(package: griffe.Module) -> str:
     """Return the text of the listing: for each module, a line for each name.
 
-    The fields of a class are in its line, as the parameters of a function are.
+    A class has its fields in its line, as a function has its parameters.
     """
     names = public_names(package)
     modules = [[name for name in names if name.module == module] for module in (*MODULES, TYPES)]

@@ -1,7 +1,4 @@
-"""Give mkdocstrings the examples of docstrings as code, and the documentation of options.
-
-mkdocs.yml names this extension.
-"""
+"""Give mkdocstrings examples as code, and the documentation of options; mkdocs.yml names this."""
 
 from __future__ import annotations
 

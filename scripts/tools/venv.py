@@ -1,7 +1,4 @@
-"""Make the project's virtual environment, and run programs in it.
-
-With it, each script needs only Python and a network.
-"""
+"""Make the project's virtual environment, so that each script needs only Python and a network."""
 
 from __future__ import annotations
 
@@ -24,10 +21,10 @@ FOLDER = ROOT / ".venv"
 BIN = FOLDER / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 
-# An old pip takes twice as long to choose versions, and may try hundreds.
+# An old pip takes twice as long to choose versions, and may try hundreds of them.
 NEW: Any = {"symlinks": os.name != "nt", "with_pip": True, "upgrade_deps": True}
 
-# pip would compile all modules, which takes as long as the rest. Python compiles what it imports.
+# Compiling all modules would take pip as long as the rest, while Python compiles only its imports.
 INSTALL = ("-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check")
 
 BUILT_FROM = (
@@ -37,14 +34,14 @@ BUILT_FROM = (
     "rust/Cargo.lock",
     "src/bpetite/_unicode/data.py",
 )
-"""Files that an installation depends on, besides the Rust source. Python code is used in place."""
+"""Files that an installation depends on, besides the Rust source. Python code runs in place."""
 
 
 def ensure(extra: str = "", native: str = "") -> None:
     """Install the project, editable and with an extra, if its build has changed.
 
-    `native` is "require" or "never"; BPETITE_NATIVE overrides it. By default the native engine is
-    built if Rust is there.
+    `native` is "require" or "never", and BPETITE_NATIVE overrides it. By default the native engine
+    is built if Rust is installed.
     """
     if sys.version_info < (3, 11):  # noqa: UP036 - any Python may run this script
         sys.exit(f"bpetite needs Python 3.11 or newer; this is {sys.version.split()[0]}")
@@ -56,7 +53,7 @@ def ensure(extra: str = "", native: str = "") -> None:
         return
     project = f"{ROOT}[{extra}]" if extra else str(ROOT)
     try:
-        if not list(FOLDER.glob("installed-*")):  # it is missing, unfinished, or someone's own
+        if not list(FOLDER.glob("installed-*")):  # missing, unfinished, or made by someone else
             say("making .venv")
             venv.create(FOLDER, **NEW)
         say("installing bpetite" + (f" with the {extra} extra" if extra else ""))
@@ -97,7 +94,7 @@ def run(*command: str | Path, variables: Mapping[str, str] | None = None) -> Non
     """Run a command; exit with its code if it fails."""
     try:
         code = result_of(command, variables).returncode
-    except KeyboardInterrupt:  # the program gets the signal too, and reports it
+    except KeyboardInterrupt:  # the program gets the signal as well, and reports it
         code = 130
     if code:
         sys.exit(code)
@@ -110,14 +107,14 @@ def run_module(name: str, *arguments: str, variables: Mapping[str, str] | None =
     variables["PYTHONPATH"] = os.pathsep.join(
         [str(ROOT / "scripts"), *([others] if others else [])]
     )
-    # A console of Windows may lack characters of texts that a program shows.
+    # The console of Windows may lack characters that a program prints.
     variables.setdefault("PYTHONIOENCODING", ":backslashreplace")
     run("python", "-m", name, *arguments, variables=variables)
 
 
 @contextmanager
 def in_background(*commands: Sequence[str]) -> Iterator[None]:
-    """Run commands one after the other beside the block; print the output of those that fail.
+    """Run commands, one after the other, while the block runs; print the output of each failure.
 
     Exits with 1 after the block if a command has failed.
     """
