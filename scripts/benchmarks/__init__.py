@@ -1,1 +1,1 @@
-"""Measure bpetite beside other libraries."""
+"""Compare the speed of bpetite with other libraries."""

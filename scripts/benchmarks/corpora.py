@@ -1,7 +1,7 @@
-"""Files to token files, beside the same work in memory and beside other libraries.
+"""Files to token files, compared with the same work in memory and with other libraries.
 
-Each measurement is that of a whole process without its start: the same command is measured on a
-file of one document too, and its time is subtracted.
+A measurement is the time of a whole process without its start: the same command is also measured on
+a file of one document, and this time is subtracted.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ RIVALS = Target(low=15, unit=" ×")
 
 CORPUS_BYTES = 100 * MB
 LIBRARY_BYTES = 8 * MB
-"""What slow libraries get. In such a file, the start of bpetite takes more time than its work."""
+"""The size for slow libraries. In such a file, bpetite's start takes more time than its work."""
 
 END = "<|endoftext|>"
 
@@ -51,7 +51,7 @@ END = "<|endoftext|>"
 
 @dataclass(frozen=True)
 class Case:
-    """A file of documents, one of a single document, and a folder with the vocabulary."""
+    """A file of many documents, a file of one document, and a folder with the vocabulary."""
 
     subject: Subject
     folder: Path
@@ -80,8 +80,8 @@ def case_of(subject: Subject, text: str, size: int, kind: str) -> Iterator[Case]
 def documents(text: str, size: int) -> Iterator[str]:
     """Yield documents of `size` bytes or a little more, with a mean length of 2,500 characters.
 
-    They are the text, again and again, with other ends in each round. The last word of a document
-    is random, so words come that no earlier document has.
+    They repeat the text, with other ends in each round. The last word of each document is random,
+    so that every document has a new word.
     """
     rng = random.Random(7)
     start = done = 0
@@ -89,7 +89,7 @@ def documents(text: str, size: int) -> Iterator[str]:
         end = start + min(max(int(rng.lognormvariate(7.42, 0.9)), 200), 20_000)
         space = text.find(" ", end, end + 100)
         end = end if space < 0 else space
-        # dolma strips documents; without spaces around them, its ids are those of the others.
+        # Since dolma strips documents, they have no spaces around them: its ids must be the same.
         document = f"{text[start:end].strip()} {''.join(rng.choices(ascii_lowercase, k=9))}"
         start = end if end < len(text) else 0
         done += len(document.encode("utf-8"))
@@ -128,7 +128,7 @@ def content(texts: Iterable[str], kind: str) -> bytes:
 
 # Processes
 
-# The parent of the command is small: a new process has the peak memory of its parent.
+# A small parent starts the command, because a new process begins with its parent's peak memory.
 _LAUNCHER = """
 import json, os, subprocess, sys
 cpus, command = json.loads(sys.argv[1])
@@ -143,7 +143,7 @@ sys.exit(status != 0)
 
 
 class Usage(NamedTuple):
-    """What a process took, with the processes that it waited for."""
+    """The resources of a process and of the processes that it waited for."""
 
     cpu: float
     """Seconds."""
@@ -174,7 +174,7 @@ def run(command: Iterable[str | Path]) -> Usage:
 
 
 def net(run_on: Callable[[Path], Usage], case: Case) -> Usage:
-    """Return what a run takes without its start."""
+    """Return the resources of a run without its start."""
     whole, start = map(run_on, case.files)
     return Usage(whole.cpu - start.cpu, whole.peak)
 
@@ -254,7 +254,7 @@ LIBRARY_HEADER = (
 
 
 def library_rows(bench: Bench) -> Iterator[Row]:
-    """Compare with other libraries: the same documents to the same kind of files, on one core."""
+    """Compare with other libraries, which write the same documents to the same kind of files."""
     subject, text = bench.subject("GPT-2"), bench.texts["english"]
     size = bench.sample_size or CORPUS_BYTES
     with (

@@ -1,4 +1,4 @@
-"""Ids to text and bytes, beside other libraries."""
+"""Ids to text and bytes, compared with other libraries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SLOW_SECONDS = SLOW_SAMPLE_BYTES / MB / 40
 """A library that needs longer for the slow sample decodes less than 40 MB/s."""
 
 TIMES_TIKTOKEN = {"bytes from a buffer": 10.0, "text from a list": 2.0}
-"""Minimal ratio to tiktoken's speed; of the Python engine, 0.3."""
+"""Minimal ratio to tiktoken's speed; the Python engine has to reach 0.3."""
 
 
 HEADER = ("MB/s: vocabulary, text, way", *NAMES, "× tiktoken", "× fastest")
@@ -41,7 +41,7 @@ def decode_rows(bench: Bench) -> Iterator[Row]:
 def contest_of(
     bench: Bench, subject: Subject, loaded: dict[str, Calls], text: str, is_text: bool
 ) -> Contest:
-    """Let all libraries decode in turns, each the second of two calls."""
+    """Let all libraries decode in turns; in each turn, the second of two calls counts."""
     contest = Contest(size_of(text), in_brackets=set() if is_text else {TIKTOKEN.name})
     short = first_bytes(text, SLOW_SAMPLE_BYTES)
     ids, short_ids = map(subject.tokenizer.encode_ordinary, (text, short))
@@ -51,7 +51,7 @@ def contest_of(
         if decode is None:
             continue
         buffer = calls.buffer if calls.buffer and not is_text else list
-        decode(buffer(ids[:1]))  # the first call of some libraries builds tables
+        decode(buffer(ids[:1]))  # because the first call of some libraries builds tables
         is_slow = timed(decode, buffer(short_ids))() > SLOW_SECONDS
         work, right = (buffer(short_ids), short) if is_slow else (buffer(ids), text)
         if decode(work) != (right if is_text else right.encode("utf-8")):
@@ -59,6 +59,6 @@ def contest_of(
         works[name] = decode, work, size_of(right)
     for _ in range(bench.repeats):
         for name, (decode, work, size) in works.items():
-            decode(work)  # other libraries have filled the processor's caches
+            decode(work)  # because other libraries have filled the processor's caches
             contest.add(name, timed(decode, work)() * contest.size / size)
     return contest

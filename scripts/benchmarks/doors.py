@@ -1,4 +1,4 @@
-"""The tokenizer of transformers with our engine, beside its own and other libraries' doors."""
+"""The tokenizer of transformers with our engine, with its own, and with other libraries' doors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Work(NamedTuple):
     call: Callable[[Any, Any], Any]
     """Takes a tokenizer, and texts or their ids."""
     low: float = 0
-    """How many times as fast as AutoTokenizer it must be; 0 if the time is not ours."""
+    """How many times as fast as AutoTokenizer it must be; 0 if our engine takes no part in it."""
     takes_ids: bool = False
 
 
@@ -50,7 +50,7 @@ CALLS = {
 
 
 def door_rows(bench: Bench) -> Iterator[Row]:
-    """Compare calls, each with other texts in each turn, as a service has them."""
+    """Compare calls, which get other texts in each turn, as in a service."""
     subject, data = bench.subject("GPT-2"), bench.samples["english"].encode()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))

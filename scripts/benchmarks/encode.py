@@ -1,4 +1,4 @@
-"""Text to ids: whole texts, batches, and instruction sets, beside other libraries."""
+"""Text to ids: whole texts, batches, and instruction sets, compared with other libraries."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ class Contest:
     seconds: dict[str, list[float]] = field(default_factory=dict)
     is_wrong: set[str] = field(default_factory=set)
     in_brackets: set[str] = field(default_factory=set)
-    """Libraries without arrays, whose lists stand for them."""
+    """Libraries without arrays, whose lists are measured instead."""
 
     def add(self, name: str, seconds: float) -> None:
         """Record the seconds of one turn, for all bytes of the text."""
         self.seconds.setdefault(name, []).append(seconds)
 
     def speed(self, name: str) -> str:
-        """Return megabytes a second, or that the ids are wrong; "" if it was not measured."""
+        """Return megabytes a second, "other ids" for wrong ids, or "" without a measurement."""
         if name in self.is_wrong or name not in self.seconds:
             return "other ids" if name in self.is_wrong else ""
         shown = bare_speed(self.size)(statistics.median(self.seconds[name]))
@@ -119,11 +119,12 @@ def contests_of(
 ) -> Contests:
     """Let all libraries encode a text in turns, each turn with a fresh object, cold then warm.
 
-    Libraries without a cache use one object in all turns. `loaded` are others than all.
+    Libraries without a cache use one object in all turns. `loaded` has the libraries; by default
+    they are all that can open the vocabulary.
     """
     contests = {key: Contest(size_of(text)) for key in product(WAYS, STATES)}
     loaded = dict(openable(subject)) if loaded is None else loaded
-    for calls in loaded.values():  # the first call of some libraries imports more modules
+    for calls in loaded.values():  # because the first call of some libraries imports more modules
         for encode in (calls.ids, calls.array or calls.ids):
             encode("warm up")
     expected: list[int] | None = ids_in(loaded.get(TIKTOKEN, open_bpetite(subject)).ids(text))
@@ -144,7 +145,7 @@ def measure_fresh(
 ) -> None:
     """Time the first and third array, then the second list.
 
-    The calls in between are compared with the `expected` ids.
+    The results of the calls in between are compared with the `expected` ids.
     """
     for way in WAYS:
         encode = calls.encoder(way)
@@ -180,14 +181,14 @@ SHAPES = ((512, 140), (512, 4096), (1, 2 * MB))
 """The number of texts in a batch, and the bytes of each."""
 
 TURN_BYTES = MB
-"""Batches that are timed together; a call for one small batch would find cold processor caches."""
+"""Bytes that are timed together. A single small batch would find the processor's caches cold."""
 
 
 BATCHES_HEADER = ("MB/s: vocabulary, batch, ids in", *NAMES, "× tiktoken", "× fastest")
 
 
 def batches_rows(bench: Bench) -> Iterator[Row]:
-    """Compare batches of English on one thread. Each turn has other texts, as a service has."""
+    """Compare batches of English on one thread, with other texts in each turn, as in a service."""
     subject, data = bench.subject(), bench.samples["english"].encode()
     loaded = {"bpetite": open_bpetite(subject)}
     loaded |= {library.name: calls for library, calls in openable(subject)}

@@ -1,4 +1,4 @@
-"""A prompt that grows and changes, beside one encode of the whole text."""
+"""A prompt that grows and changes, compared with one encode of the whole text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COPIES = 20
 BRANCHES = 1_000
 
 CHARACTERS_AROUND = 8192
-"""On either side of a change in the middle: to encode them comes on top of the limit."""
+"""Characters on either side of a change in the middle. The limit allows for encoding them too."""
 
 OTHERS = ("tiktoken", "tokenizers")
 
@@ -63,7 +63,7 @@ def grow_rows(bench: Bench) -> Iterator[Row]:
 
 
 def texts_of(subject: Subject, text: str) -> tuple[str, str]:
-    """Return text of TOKENS tokens, and text of NEW_TOKENS tokens more."""
+    """Return a text of TOKENS tokens, and a text of NEW_TOKENS tokens that follows it."""
     tokenizer = subject.tokenizer
     ids = tokenizer.encode_ordinary(text[: 10 * TOKENS])
     ids = (ids * (TOKENS // len(ids) + 2))[: TOKENS + NEW_TOKENS]
@@ -97,7 +97,7 @@ def whole_encodes(bench: Bench, subject: Subject, text: str) -> list[str]:
 
 
 def branch_bytes(prompt: Prompt, added: str) -> int:
-    """Return the memory of a copy that text is added to, with that text."""
+    """Return the memory of a copy with text added to it."""
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()

@@ -19,7 +19,7 @@ LOAD_LIMIT_SECONDS = {
     "python": {"cl100k_base.tiktoken": 1.5, "bpetite.json": 0.3},
     "native": {"cl100k_base.tiktoken": 1.5, "bpetite.json": 0.06},
 }
-"""By engine, then by file."""
+"""The limits in seconds, by engine and by file."""
 
 
 def load_rows(bench: Bench) -> Iterator[Row]:

@@ -1,8 +1,8 @@
-"""Measure bpetite beside other libraries; print Markdown tables and the conditions.
+"""Compare the speed of bpetite with other libraries; print Markdown tables and the conditions.
 
 `scripts/bench` runs this in an environment with the extra `bench`. Libraries that are not installed
-are left out, and named. Tables go to standard output, progress to standard error.
-BPETITE_ENGINE=python measures the Python engine, with tables of its own.
+are left out, and named. Tables go to standard output, and progress to standard error.
+BPETITE_ENGINE=python measures the Python engine, which has tables of its own.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ LONG = {
     "fallback": Section(models.fallback_rows, encode.ENCODE_HEADER),
     "fallback-texts": Section(models.fallback_text_rows, patterns.HEADER),
 }
-"""Tables of the native engine that take long, so that `--only` has to name them."""
+"""Tables of the native engine that take long, which is why `--only` has to name them."""
 
 SECTIONS = {"python": PYTHON, "native": NATIVE | LONG}[bpetite.engine]
 
@@ -140,7 +140,7 @@ def report(results: Mapping[str, Sequence[Row]]) -> int:
 
 
 def write_page(page: Path, tables: Mapping[str, str], said: str) -> None:
-    """Put the tables that the page shows into it, and after a complete run the conditions."""
+    """Update the tables that the page shows, and after a complete run the conditions too."""
     is_complete = {*tables} >= {*SECTIONS} - {*LONG}
     note = "" if is_complete else f"Measured in a separate run{simd()}: `{command()}`\n\n"
     parts = {f"{bpetite.engine}-{name}": note + table for name, table in tables.items()}

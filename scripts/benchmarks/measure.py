@@ -28,15 +28,15 @@ from benchmarks.table import MB
 from bpetite import Tokenizer
 
 Clock = Callable[[], float]
-"""Does some work and returns its seconds."""
+"""Does some work, and returns the seconds that it took."""
 
 MAIN_TEXTS = ("english", "code", "multilingual", "chinese")
 """The order of texts in the tables; others follow."""
 
 NOT_TEXTS = {"gpt2_merges"}
 
-# Other processes hardly change the CPU time of work on one thread, unlike the wall time. Some
-# systems measure it too coarsely.
+# Unlike the wall time, the CPU time of work on one thread hardly depends on other processes, but
+# some systems measure it too coarsely.
 CPU_CLOCK = time.get_clock_info("process_time").resolution < 1e-6
 now = time.process_time if CPU_CLOCK else time.perf_counter
 
@@ -56,14 +56,14 @@ def say(words: str) -> None:
 
 @dataclass(frozen=True)
 class Subject:
-    """A vocabulary that several libraries are measured with."""
+    """A vocabulary with which several libraries are measured."""
 
     name: str
     tokenizer: Tokenizer
     data: Path | None
     """The folder of the public vocabularies, if this is one of them."""
     file: bytes | None = None
-    """The tokenizer.json that it was loaded from, if that is another than bpetite writes."""
+    """The tokenizer.json that it was loaded from, if bpetite would write another."""
     model: str = ""
     """The path of the SentencePiece model that it was loaded from."""
 
@@ -76,8 +76,8 @@ class Subject:
     def json(self) -> bytes:
         """The tokenizer.json for other libraries.
 
-        For cl100k they know the pattern of Hugging Face's files, and not tiktoken's. The two differ
-        where spaces after newlines end a text.
+        For cl100k it has the pattern of Hugging Face's files, because the libraries do not know
+        tiktoken's. The two differ where spaces after newlines end a text.
         """
         if self.model:
             raise LookupError("it reads no SentencePiece models")
@@ -93,7 +93,7 @@ class Subject:
 
     @cached_property
     def pickled(self) -> bytes:
-        """The tokenizer, pickled, to make fresh ones from."""
+        """The pickled tokenizer, from which fresh ones are made."""
         return pickle.dumps(self.tokenizer)
 
 
@@ -161,7 +161,7 @@ def first_bytes(text: str, size: int) -> str:
 
 
 def cycled(ids: Iterable[int], count: int) -> list[int]:
-    """Return `count` ids, repeating the given ones."""
+    """Return `count` ids, which repeat the given ids."""
     return list(itertools.islice(itertools.cycle(ids), count))
 
 
@@ -209,7 +209,7 @@ def many_times(count: int, work: Callable[..., object], *arguments: object) -> C
 def use_one_cpu() -> None:
     """Restrict this process and its children to one processor, if the system can.
 
-    A library that starts a second thread gains nothing then.
+    A library then gains nothing from a second thread.
     """
     os.environ["RAYON_NUM_THREADS"] = "1"
     if ALL_CPUS:

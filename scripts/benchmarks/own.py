@@ -1,4 +1,4 @@
-"""Work of bpetite beside simpler work of bpetite: threads, documents and chunks."""
+"""Work of bpetite compared with simpler work of bpetite: threads, documents and chunks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HEADER = ("MB/s: what", "simpler work", "its speed", "bpetite", "ratio")
 
 
 def row(what: str, simple: str, size: int, turns: list[tuple[float, float]], target: Target) -> Row:
-    """Return the row of turns of the simpler work and of the work."""
+    """Return the row for turns, each of which has the simpler work and the work."""
     one, other = (statistics.median(turn[side] for turn in turns) for side in (0, 1))
     ratio = statistics.median(theirs / ours for theirs, ours in turns)
     show = bare_speed(size)
@@ -90,7 +90,7 @@ def wall_time(work: Callable[[int], object], threads: int) -> float:
 
 
 def document_rows(bench: Bench) -> Iterator[Row]:
-    """Compare `encode_buffer` of documents with that of one text."""
+    """Compare `encode_buffer` of many documents with `encode_buffer` of one text."""
     encode = bench.subject().tokenizer.encode_buffer
     for name in ("english", "code"):
         data = first_bytes(bench.samples[name], MB).encode()
@@ -114,7 +114,7 @@ def offsets_of(data: bytes, size: int) -> array[int]:
 
 
 def chunk_rows(bench: Bench) -> Iterator[Row]:
-    """Compare chunks within a budget of tokens with the counting of a text's tokens."""
+    """Compare cutting a text into chunks within a budget with counting its tokens."""
     tokenizer = bench.subject().tokenizer
     for name, text in bench.samples.items():
         count = timed(lambda text=text: tokenizer.count(text, allowed_special=()))

@@ -1,4 +1,4 @@
-"""Short texts and long pieces, beside other libraries."""
+"""Short texts and long pieces, compared with other libraries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHORT_HEADER = ("ns: vocabulary, text, ids in", *NAMES)
 
 
 def short_rows(bench: Bench) -> Iterator[Row]:
-    """Compare the time of a call that encodes the same few characters again and again."""
+    """Compare the time of a call, repeated with the same few characters."""
     subject = bench.subject()
     loaded = {"bpetite": open_bpetite(subject)}
     loaded |= {library.name: calls for library, calls in openable(subject)}
@@ -58,7 +58,7 @@ PIECE_LIMIT = Target(high=100, unit=" ms")
 
 PROBE_CHARACTERS = 20_000
 PROBE_MAX_SECONDS = 0.1
-"""A library that needs longer for the probe is called quadratic, and not measured."""
+"""A library that needs longer for the probe is shown as quadratic without a measurement."""
 
 
 PIECES_HEADER = ("vocabulary, piece of 1 MB", "bpetite, array", "bpetite, list", *NAMES[1:])
@@ -67,7 +67,7 @@ PIECES_HEADER = ("vocabulary, piece of 1 MB", "bpetite, array", "bpetite, list",
 def pieces_rows(bench: Bench) -> Iterator[Row]:
     """Compare the encoding of a million bytes that the pattern does not split.
 
-    Each turn drops one more character, so each piece is new. Other libraries have one turn.
+    Each turn drops one more character, so that its piece is new. Other libraries have one turn.
     """
     subject = bench.subject()
     others = {library.name: calls for library, calls in openable(subject) if not library.is_slow}
@@ -98,7 +98,7 @@ def time_of_piece(calls: Calls | None, piece: str) -> str:
         return in_milliseconds(timed(calls.ids, piece)())
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as error:  # a panic in Rust is not an Exception
+    except BaseException as error:  # because a panic in Rust is not an Exception
         return f"fails: {type(error).__name__}"
 
 

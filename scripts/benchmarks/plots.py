@@ -8,11 +8,11 @@ from typing import Any
 
 
 def styled(ink: str) -> AbstractContextManager[None]:
-    """Draw with text and axes of a colour in the body."""
+    """Draw text and axes in a colour while the body of the `with` runs."""
     import matplotlib
 
     style: Any = {
-        "svg.fonttype": "none",  # text stays text: small files, and the reader's fonts
+        "svg.fonttype": "none",  # text stays text, for small files and the reader's fonts
         "svg.hashsalt": "bpetite",  # equal data gives equal bytes
         "font.family": "sans-serif",
         "font.size": 10,
@@ -23,7 +23,7 @@ def styled(ink: str) -> AbstractContextManager[None]:
 
 
 BARS = "cl100k, english, list, cold"
-"""The row of the page's table of encoding that README shows."""
+"""The row that README shows, from the page's table of encoding."""
 
 BAR_LIBRARIES = ("bpetite", "fastokens", "gigatoken", "toktok", "tiktoken", "tokenizers")
 
@@ -31,7 +31,7 @@ BAR_COLOURS = {
     "light": ("#1f2328", "#c2334b", "#b4bcc6"),
     "dark": ("#e6edf3", "#f0637a", "#56606c"),
 }
-"""For each kind of page: text, our bar, the other bars."""
+"""The colours of text, of our bar and of the other bars, for each kind of page."""
 
 
 def write_bars(page: Path) -> None:

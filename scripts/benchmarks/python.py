@@ -1,4 +1,4 @@
-"""The encoding of the Python engine beside tiktoken."""
+"""The encoding of the Python engine, compared with tiktoken."""
 
 from __future__ import annotations
 

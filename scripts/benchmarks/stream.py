@@ -1,4 +1,4 @@
-"""The cost of a stream's step and of a new stream, beside other libraries' streams."""
+"""The cost of a stream's step and of a new stream, compared with other libraries' streams."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ TOKENS = 1_000_000
 BLOCK_STEPS = 100
 """Steps that are timed together, by wall time.
 
-A step takes no longer than a call of the wall clock, and reading the CPU time takes six steps.
+A single step would be too short: reading the wall clock takes as long, and reading the CPU time
+takes as long as six steps.
 """
 
 OTHERS_MAX_TOKENS = 200_000
@@ -52,7 +53,7 @@ TIMES_TARGETS = {
 
 
 def stream_cases(bench: Bench) -> Iterator[StreamCase]:
-    """Yield texts like the training text, and texts of about one byte a token."""
+    """Yield texts like the training text, and texts with about one byte for each token."""
     tokenizer = bench.tokenizer
     encode = tokenizer.encode_ordinary
     english = tenths(encode(first_bytes(bench.samples["english"], MB)))
@@ -82,7 +83,7 @@ def korean_text() -> str:
 
 
 def emoji_text() -> str:
-    """Return about a hundred thousand characters of emoji, often several for one emoji."""
+    """Return about a hundred thousand characters of emoji, some of them several characters long."""
     return "".join(random.Random(0).choices(EMOJI.split(), k=100_000))
 
 
@@ -101,7 +102,7 @@ class Times:
     turns: list[array[float]] = field(default_factory=list)
 
     def percentile(self, hundredths: int) -> float:
-        """Return nanoseconds a token, over the blocks of all turns."""
+        """Return a percentile over the blocks of all turns, in nanoseconds for each token."""
         blocks = sorted(seconds for turn in self.turns for seconds in turn)
         return blocks[(len(blocks) - 1) * hundredths // 100] / BLOCK_STEPS * 1e9
 
@@ -110,7 +111,7 @@ class Times:
         return f"{self.percentile(50):,.0f} / {self.percentile(99):,.0f}"
 
     def last_tenth(self) -> float:
-        """Return the time of the last tenth of the steps divided by that of the first."""
+        """Return the time of the last tenth of the steps divided by the time of the first tenth."""
         tenth = len(self.turns[0]) // 10
         return statistics.median(
             statistics.median(turn[-tenth:]) / statistics.median(turn[:tenth])
@@ -126,7 +127,7 @@ HEADER = (
 
 
 def step_rows(bench: Bench) -> Iterator[Row]:
-    """Compare the cost of a step with other libraries, and over the length of a stream."""
+    """Compare the cost of a step between libraries, and between the start and end of a stream."""
     for case in stream_cases(bench):
         others = {each.name: each.open(case) for each in STREAMERS if each.is_installed}
         for stops in (0, 1, len(STOPS)) if case.name == "English" else (0,):

@@ -24,7 +24,7 @@ FATES: tuple[Fate, ...] = ("wrong", "lost", "late", "right")
 """From worst to best."""
 
 EXAMPLES = 3
-"""Number of cases that are named for each fate."""
+"""How many cases are named for each fate."""
 
 AMISS_TARGET = Target(high=0, unit=" texts amiss")
 

@@ -35,7 +35,7 @@ class StreamCase:
 
 
 class Stream(NamedTuple):
-    """A new stream of a library, after its prompt."""
+    """A new stream of a library that has read its prompt."""
 
     step: Callable[[int], str | None]
     flush: Callable[[], str]
@@ -110,7 +110,7 @@ def open_splintr(case: StreamCase) -> Callable[[], Stream]:
 
 def open_transformers(case: StreamCase) -> Callable[[], Stream]:
     """Return a function that makes transformers' TextIteratorStreamer, without its queue."""
-    # Otherwise it reports that torch is missing.
+    # Otherwise transformers would report that torch is missing.
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     numpy = module("numpy")
     transformers = module("transformers")

@@ -52,7 +52,7 @@ class Check(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A table row, and the checks of its values."""
+    """A table row with the checks of its values."""
 
     cells: Line
     checks: Sequence[Check] = ()
@@ -64,7 +64,7 @@ def plain_row(what: str, shown: str, target: Target | None = None, value: float 
 
 
 def markdown(header: Line, lines: Iterable[Line]) -> str:
-    """Return a table without the columns that no line has, such as those of missing libraries.
+    """Return a table without empty columns, such as the columns of missing libraries.
 
     >>> print(markdown(("a", "b", "c"), [("1", "", "2")]), end="")
     | a | c |
@@ -112,7 +112,7 @@ def in_milliseconds(seconds: float) -> str:
 def put_parts(page: Path, parts: Mapping[str, str]) -> None:
     """Replace the parts of a page between `<!-- bench:NAME -->` and `<!-- /bench:NAME -->`.
 
-    A part that the page has no markers for is left out.
+    A part without markers in the page is left out.
     """
     content = page.read_bytes().decode("utf-8")
     for name, part in parts.items():

@@ -1,4 +1,4 @@
-"""Text to merges, beside other libraries, each training in a process of its own."""
+"""Text to merges, compared with other libraries; each training has a process of its own."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ HEADER = ("text, trainer", "seconds", "× bpetite's", "peak memory", "same token
 
 
 def train_rows(bench: Bench) -> Iterator[Row]:
-    """Compare whole trainings on one thread, each in a process that does nothing else, in turns."""
+    """Compare whole trainings on one thread, in turns, each in a process that does nothing else."""
     names = [name for name in ("english", "multilingual") if name in bench.texts]
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
@@ -85,7 +85,7 @@ def contest_rows(bench: Bench, what: str, path: Path) -> Iterator[Row]:
 
 
 def training_checks(what: str, times: dict[str, float], peaks: dict[str, int]) -> list[Check]:
-    """Return the checks of bpetite's training beside those of other trainers."""
+    """Return the checks that compare bpetite's training with other trainers."""
     checks = []
     if "tokenizers" in times:
         checks.append(TOKENIZERS_TARGETS[bpetite.engine].check(what, times["tokenizers"]))
@@ -116,7 +116,7 @@ def train_with(trainer: str, path: Path, vocab_size: int) -> Training:
 
 
 Tokens = Callable[[], Iterable[bytes]]
-"""Returns the tokens that were learnt. To make them takes time that is not the training's."""
+"""Returns the learnt tokens. It is called after the training, which does not include its time."""
 
 
 def learn_bpetite(bpetite: Any, path: Path, vocab_size: int) -> Tokens:
@@ -152,7 +152,7 @@ def learn_ffbpe(ffbpe: Any, path: Path, vocab_size: int) -> Tokens:
 
 
 def learn_gigabpe(gigabpe: Any, path: Path, vocab_size: int) -> Tokens:
-    """Train gigabpe, whose vocabulary begins with the bytes of the text alone."""
+    """Train gigabpe, whose vocabulary begins only with the bytes that the text has."""
     vocabulary, _ = gigabpe.train_bpe(
         [str(path)], vocab_size, special_tokens=[], pretokenizer="bytelevel", threads=1
     )
@@ -193,5 +193,5 @@ BYTE_OF |= {chr(character): byte for character, byte in enumerate(OTHERS, 256)}
 
 
 def unspelled(token: str) -> bytes:
-    """Return the bytes of a token that is spelled with one printable character a byte."""
+    """Return the bytes of a token that is spelled with one printable character for each byte."""
     return bytes(map(BYTE_OF.__getitem__, token))
