@@ -46,7 +46,7 @@ pub trait Instructions: Copy {
 
     fn load(self, block: &Block) -> Self::Bytes;
 
-    /// Makes ASCII capitals small. Other bytes may change too, but not into ASCII letters.
+    /// Makes ASCII capitals small. Other bytes may change too, but become no ASCII letters.
     fn to_lower(self, bytes: Self::Bytes) -> Self::Bytes;
 
     /// Returns the bits of the bytes from `first` to `first + count - 1`.

@@ -391,7 +391,7 @@ mod tests {
     const TEXT: &str = "it's  a\u{2003}你好 🙂🙂\r\n\n /x//\n/ 12345 !!\n\n  a's ";
 
     #[test]
-    fn cuts_inside_a_document_leave_its_pieces() {
+    fn a_text_cut_anywhere_has_the_same_pieces() {
         for pattern in PATTERNS {
             let whole = pieces_of(pattern, TEXT);
             for at in 0..TEXT.len() {
