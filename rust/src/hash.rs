@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_equal_hashes_are_told_apart_through_growth() {
+    fn keys_with_equal_hashes_stay_distinct_through_growth() {
         for hash_of in [|slot: &Number| slot.0, |_: &Number| 7, |slot: &Number| slot.0 % 3] {
             let mut table = HashTable::with_room(8);
             for round in 0..2 {

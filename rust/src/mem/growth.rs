@@ -147,7 +147,7 @@ mod tests {
 
     // Other tests may take a few boxes at the same time.
     #[test]
-    fn unwinding_takes_from_the_reserve_and_a_caught_call_fills_it_again() {
+    fn unwinding_takes_from_the_reserve_and_catching_refills_it() {
         let count = || RESERVE.lock().unwrap_or_else(PoisonError::into_inner).len();
         refill_reserve();
         assert!(catch_unwind(|| with_room::<u64>(usize::MAX / 16)).is_err());
