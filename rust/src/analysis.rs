@@ -11,14 +11,11 @@ const LOW_IDS: usize = 1 << 20;
 /// How often each id occurs.
 #[derive(Default)]
 pub struct IdCounts {
-    /// The counts of the lowest ids.
     low: Vec<u64>,
-    /// The counts of the other ids.
     high: BTreeMap<u64, u64>,
 }
 
 impl IdCounts {
-    /// Counts ids.
     pub fn add(&mut self, ids: &[impl Integer]) {
         let highest = ids.iter().map(Integer::value).max().unwrap_or(0);
         lengthen(&mut self.low, LOW_IDS.min(highest as usize + 1), 0);

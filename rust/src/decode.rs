@@ -51,7 +51,6 @@ pub struct TokenBytes {
 /// The size of the bytes of ids, and whether they are ASCII.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Extent {
-    /// The number of bytes.
     pub bytes: usize,
     /// NOT_ASCII if a token has bytes outside ASCII, or has no slot that would tell.
     flags: u8,
@@ -351,7 +350,6 @@ mod tests {
         Some((output.bytes().to_vec(), extent.is_ascii()))
     }
 
-    /// Joins ids into `room` bytes.
     fn join(table: &TokenBytes, ids: &[u32], room: usize) -> Option<Extent> {
         let mut memory = vec![MaybeUninit::uninit(); room];
         table.join(&atomic(ids), &mut Output::new(&mut memory), &mut Interrupt::never())

@@ -31,7 +31,6 @@ impl Seeds {
         folded_product(folded_product(low ^ self.0, high ^ self.1), GOLDEN_RATIO)
     }
 
-    /// Returns the hash of any bytes.
     #[inline(always)]
     pub fn hash_bytes(self, bytes: &[u8]) -> u64 {
         let mut sum = bytes.len() as u64;
@@ -94,7 +93,6 @@ impl<S: Slot> HashTable<S> {
         HashTable { slots, used: 0 }
     }
 
-    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.used
     }
@@ -122,7 +120,6 @@ impl<S: Slot> HashTable<S> {
         prefetch(&self.slots[self.first(hash)]);
     }
 
-    /// Returns the slot of a key.
     #[inline(always)]
     pub fn get(&self, hash: u64, is_key: impl Fn(&S) -> bool) -> Option<&S> {
         let slot = &self.slots[self.find(hash, is_key)];

@@ -2,7 +2,6 @@
 
 use crate::interrupt::{INTERRUPT_CHECK_BYTES as CHUNK_BYTES, Interrupt, Interrupted};
 
-/// Returns whether all bytes are UTF-8.
 pub fn is_utf8(mut bytes: &[u8], interrupt: &mut Interrupt<'_>) -> Result<bool, Interrupted> {
     while bytes.len() > CHUNK_BYTES {
         interrupt.check()?;

@@ -73,7 +73,6 @@ impl<'a, 'i, I: Instructions> Reader<'a, 'i, I> {
         self.at >= self.next_check
     }
 
-    /// Returns whether bytes are UTF-8.
     pub fn is_utf8(&mut self, bytes: &[u8]) -> Result<bool, Interrupted> {
         utf8::is_utf8(bytes, self.interrupt)
     }

@@ -17,7 +17,6 @@ const SEGMENT_BYTES: usize = 1 << 17;
 /// The buffer of an unfinished line is freed after use if it is longer than this.
 const PENDING_MAX_KEPT_BYTES: usize = 1 << 22;
 
-/// The texts of some lines.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Texts {
     /// The texts in UTF-8, joined.
@@ -38,7 +37,6 @@ pub struct Refused {
     pub reason: &'static str,
 }
 
-/// Returns the pool of spare buffers for texts.
 pub fn buffer_pool() -> &'static BufferPool<u8> {
     static POOL: BufferPool<u8> = BufferPool::new();
     &POOL
@@ -66,7 +64,6 @@ impl FieldScanner {
         FieldScanner { field, isa, pending: Vec::new(), position: Position::default() }
     }
 
-    /// Returns the length of the unfinished line so far.
     pub fn pending_bytes(&self) -> usize {
         self.pending.len()
     }

@@ -33,7 +33,6 @@ fn first_of_pairs(bits: u64) -> u64 {
     ((((bits << 1) | ODD).wrapping_sub(bits)) ^ ODD) & bits
 }
 
-/// Takes the characters of a string.
 pub trait Text {
     /// Appends the first `length` bytes of a slot. It may copy the whole slot, which is faster
     /// because the length is constant.

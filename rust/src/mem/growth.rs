@@ -71,21 +71,18 @@ pub fn boxed<T: Default>() -> Box<T> {
     Box::default()
 }
 
-/// Returns an empty list with room for `count` items.
 pub fn with_room<T>(count: usize) -> Vec<T> {
     let mut list = Vec::new();
     granted(list.try_reserve_exact(count));
     list
 }
 
-/// Returns `count` copies of an item.
 pub fn filled<T: Clone>(item: T, count: usize) -> Vec<T> {
     let mut list = with_room(count);
     list.resize(count, item);
     list
 }
 
-/// Returns a copy of items.
 pub fn copied<T: Copy>(items: &[T]) -> Vec<T> {
     let mut list = with_room(items.len());
     list.extend_from_slice(items);
@@ -99,7 +96,6 @@ pub fn collected<T>(items: impl ExactSizeIterator<Item = T>) -> Vec<T> {
     list
 }
 
-/// Appends an item.
 #[inline(always)]
 pub fn push<T>(list: &mut Vec<T>, item: T) {
     if list.len() == list.capacity() {
@@ -108,7 +104,6 @@ pub fn push<T>(list: &mut Vec<T>, item: T) {
     list.push(item);
 }
 
-/// Appends copies of items.
 #[inline(always)]
 pub fn append<T: Copy>(list: &mut Vec<T>, items: &[T]) {
     granted(list.try_reserve(items.len()));

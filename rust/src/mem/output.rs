@@ -13,12 +13,10 @@ impl<'a> Output<'a> {
         Output { memory, filled: 0 }
     }
 
-    /// Returns the number of initialised bytes.
     pub fn filled(&self) -> usize {
         self.filled
     }
 
-    /// Returns the initialised bytes.
     #[expect(unsafe_code, reason = "reading the filled bytes")]
     pub fn bytes(&self) -> &[u8] {
         let filled = &self.memory[..self.filled];

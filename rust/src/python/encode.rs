@@ -35,7 +35,6 @@ type List<'py> = PyResult<Bound<'py, PyList>>;
 type PrefixAndSuffix = (Vec<u32>, Vec<u32>);
 type Views<'py> = PyResult<(Bound<'py, PyMemoryView>, Bound<'py, PyMemoryView>)>;
 
-/// Encodes text with one vocabulary.
 #[pyclass(frozen, module = "bpetite._engine._native")]
 pub struct TextEncoder {
     encoder: Encoder,

@@ -27,7 +27,6 @@ pub fn new_int(py: Python<'_>, value: u64) -> Option<Py<PyInt>> {
     Some(unsafe { int.cast_into_unchecked() }.unbind())
 }
 
-/// Returns a copy of bytes.
 #[expect(unsafe_code, reason = "pyo3 panics if memory is short")]
 pub fn copied_bytes<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
     let size = size(bytes.len())?;
@@ -148,7 +147,6 @@ unsafe fn output_at<'a>(start: *mut MaybeUninit<u8>, length: usize) -> Output<'a
     Output::new(unsafe { slice::from_raw_parts_mut(start, length) })
 }
 
-/// Returns a new str of these characters.
 #[expect(unsafe_code, reason = "pyo3 makes a str only of UTF-8")]
 pub fn new_text<'py>(py: Python<'py>, characters: &[char]) -> PyResult<Bound<'py, PyAny>> {
     let (kind, size) = (ffi::PyUnicode_4BYTE_KIND as i32, size(characters.len())?);

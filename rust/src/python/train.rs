@@ -133,7 +133,6 @@ impl PieceCounts {
     }
 }
 
-/// Records, and their totals.
 type PyRecords<'py> = (Bound<'py, PyBytes>, (u64, u64, u64, u64));
 
 fn py_records<'py>(py: Python<'py>, all: &Totalled) -> PyResult<PyRecords<'py>> {

@@ -235,7 +235,6 @@ fn make(
     Ok(run(py, size >= GIL_RELEASE_MIN_SIZE, work)?.map(NativeVocabulary))
 }
 
-/// Returns a byte as two hexadecimal digits.
 fn hex_digits(byte: u8) -> [char; 2] {
     [byte >> 4, byte & 15].map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)]))
 }
@@ -245,7 +244,6 @@ fn plain_integer(value: &Bound<'_, PyAny>) -> Option<u32> {
     value.is_exact_instance_of::<PyInt>().then(|| value.extract().ok()).flatten()
 }
 
-/// Returns a list of ints of 32 bits.
 fn plain(values: &Bound<'_, PyAny>) -> Option<Vec<u32>> {
     all(values.cast::<PyList>().ok()?.iter().map(|value| plain_integer(&value)))
 }
@@ -335,7 +333,6 @@ fn all<T>(items: impl ExactSizeIterator<Item = Option<T>>) -> Option<Vec<T>> {
     Some(list)
 }
 
-/// Returns the items of a sequence.
 fn extracted<'py, T: FromPyObjectOwned<'py>>(values: &Bound<'py, PyAny>) -> PyResult<Vec<T>> {
     let value = |value: PyResult<Bound<'py, PyAny>>| value?.extract::<T>().map_err(Into::into);
     gathered(values.len()?, values.try_iter()?.map(value))

@@ -41,7 +41,6 @@ pub trait Instructions: Copy {
     /// Whether `unescape` is faster than one escape at a time.
     const UNESCAPES_BLOCKS: bool = false;
 
-    /// A block in registers.
     type Bytes: Copy;
 
     fn load(self, block: &Block) -> Self::Bytes;

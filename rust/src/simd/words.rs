@@ -8,7 +8,6 @@ pub type WordTable = [[u64; 2]; 1 << WORD_TABLE_BITS];
 
 pub const WORD_TABLE_BITS: u32 = 14; // 256 KB, which a processor's second-level cache holds
 
-/// Returns the slot of a word.
 #[inline(always)]
 pub fn slot_of_word(word: u64) -> usize {
     (word.wrapping_mul(GOLDEN_RATIO) >> (64 - WORD_TABLE_BITS)) as usize

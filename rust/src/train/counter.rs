@@ -260,7 +260,6 @@ impl Shared {
         block
     }
 
-    /// Does the work of a worker.
     fn work(&self, splitter: &Splitter) -> Result<(), Error> {
         let mut is_stopped = || self.is_stopped.load(Ordering::Relaxed);
         let interrupt = &mut Interrupt::new(&mut is_stopped);

@@ -9,7 +9,6 @@ use crate::mem::growth::append;
 use crate::split::{Kind, Pieces};
 use crate::types::BATCH;
 
-/// How often each piece occurs.
 pub struct Counts {
     short: HashTable<ShortSlot>,
     long: HashTable<LongSlot>,
@@ -76,7 +75,6 @@ impl Counts {
         start
     }
 
-    /// Adds `count` to the count of a piece.
     pub fn add_piece(&mut self, piece: &[u8], count: u64) {
         if piece.len() > piece_key::MAX_BYTES {
             self.add_long(self.seeds.hash_bytes(piece), piece, count);
@@ -118,12 +116,10 @@ impl Counts {
         other.for_each(interrupt, |piece, count| self.add_piece(piece, count))
     }
 
-    /// Returns the number of distinct pieces.
     pub fn len(&self) -> usize {
         self.short.len() + self.long.len()
     }
 
-    /// Returns all pieces and counts as records.
     pub fn into_records(self, interrupt: &mut Interrupt<'_>) -> Result<Vec<u8>, Error> {
         let (mut short, mut long) = (self.short.into_used(), self.long.into_used());
         interrupt.check()?;

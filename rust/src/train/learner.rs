@@ -66,7 +66,6 @@ pub struct Base {
 }
 
 impl Base {
-    /// Takes the merges and the number of tokens.
     pub fn new(table: Arc<MergeTable>, tokens: usize) -> Base {
         let lengths = table.lengths(tokens);
         let ids = collected(0..tokens as TokenIndex);
@@ -177,7 +176,6 @@ impl Corpus {
         }
     }
 
-    /// Adds a piece.
     #[inline(always)]
     fn push(&mut self, symbols: impl Iterator<Item = TokenIndex>, count: u64) {
         let weight = u32::try_from(count).unwrap_or(HEAVY);
@@ -309,7 +307,6 @@ struct Occurrences {
     length: u32,
 }
 
-/// Learns merges, one after the other.
 pub struct Learner {
     corpus: Corpus,
     /// The pairs with a count of at least `threshold`, and some whose count has fallen below it.
@@ -425,7 +422,6 @@ impl Learner {
         }
     }
 
-    /// Makes one token of a pair.
     pub fn merge(&mut self, pair: Pair, interrupt: &mut Interrupt<'_>) -> Result<(), Error> {
         let merged = self.corpus.add_token(pair.parts());
         let overlaps = self.merge_everywhere(pair, merged, interrupt)?;
@@ -433,7 +429,6 @@ impl Learner {
         Ok(())
     }
 
-    /// Returns the number of tokens in all text.
     pub fn tokens(&self) -> u64 {
         self.corpus.tokens
     }

@@ -32,7 +32,6 @@ impl Pair {
     }
 }
 
-/// Values by pair.
 pub struct PairMap<T> {
     table: HashTable<PairSlot<T>>,
     seeds: Seeds,
@@ -64,7 +63,6 @@ impl<T: Copy + Default> Default for PairMap<T> {
 }
 
 impl<T: Copy + Default> PairMap<T> {
-    /// Prefetches the slot of a pair.
     #[inline(always)]
     pub fn prefetch(&self, pair: Pair) {
         self.table.prefetch(pair.hash(self.seeds));

@@ -41,7 +41,6 @@ pub fn piece(key: &[u8; size_of::<Key>()]) -> &[u8] {
     &key[..usize::from(key[MAX_BYTES])]
 }
 
-/// Returns the hash of a key.
 #[inline(always)]
 pub fn hash(key: Key, seeds: Seeds) -> u64 {
     seeds.hash(key as u64, (key >> 64) as u64)

@@ -7,7 +7,6 @@ use crate::mem::growth::granted;
 /// The most bytes of a number of 64 bits, since each byte holds 7 bits.
 const MAX_NUMBER_BYTES: usize = 10;
 
-/// Pieces with their counts.
 pub trait CountedPieces {
     /// Yields each piece and its count, in any order.
     fn for_each(
@@ -29,7 +28,6 @@ pub trait CountedPieces {
     }
 }
 
-/// Appends the record of a piece.
 pub fn push(records: &mut Vec<u8>, piece: &[u8], count: u64) {
     granted(records.try_reserve(piece.len() + 2 * MAX_NUMBER_BYTES));
     push_number(records, piece.len() as u64);

@@ -67,7 +67,6 @@ pub struct Run<'a> {
     pub weight: u64,
 }
 
-/// Records with their totals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totalled {
     pub records: Vec<u8>,
