@@ -153,7 +153,7 @@ def _model_patterns() -> dict[str, Any]:
 @once
 @pytest.mark.skipif(
     not (DATA / "patterns.json").is_file(),
-    reason="needs the patterns of models, in a folder beside the repository",
+    reason="needs the patterns of models, in a folder next to the repository",
 )
 def test_patterns_of_models_have_safe_splits() -> None:
     served = {

@@ -1,4 +1,4 @@
-"""first_noncanonical: where ids differ from those of their text."""
+"""first_noncanonical: where ids differ from the ids of their text."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def splitter_of(
 @pytest.mark.parametrize("normalizer", [None, "NFC"])
 @pytest.mark.parametrize("literals", [(), LITERALS[:1], LITERALS], ids=len)
 @given(text=texts)
-def test_ids_of_both_sides_are_those_of_the_text(
+def test_ids_of_both_sides_match_the_text(
     name: str, literals: tuple[str, ...], normalizer: Any, text: str
 ) -> None:
     """Whatever text follows, and wherever the chunk ends: inside a character, too."""
@@ -106,7 +106,7 @@ def test_bytes_that_are_not_utf8_do_not_matter(data: bytes) -> None:
     assert 0 <= split < len(data)
 
 
-def test_a_search_goes_on_behind_an_earlier_one() -> None:
+def test_a_search_goes_on_after_an_earlier_one() -> None:
     """The only split is far before the end, or at the end of the earlier search."""
     splitter = splitter_of(PATTERNS["gpt2"], LITERALS)
     assert splitter.last_split(b"it is" + b"b" * 100_000) == 2

@@ -122,7 +122,7 @@ def test_integers_of_any_type_may_stand_among_ints() -> None:
 
 
 @given(ids_of_many)
-def test_the_bytes_of_ids_are_those_of_each_joined(ids: list[int]) -> None:
+def test_the_bytes_of_ids_are_the_joined_bytes_of_each(ids: list[int]) -> None:
     assert MANY.decode_bytes(ids) == b"".join(map(TOKENS.__getitem__, ids))
 
 
@@ -134,7 +134,7 @@ def test_skipped_special_tokens_have_no_bytes(ids: list[int]) -> None:
 
 
 @given(ids_of_many, st.sampled_from(ERRORS))
-def test_the_text_of_ids_is_that_of_their_bytes(ids: list[int], errors: str) -> None:
+def test_the_text_of_ids_matches_their_bytes(ids: list[int], errors: str) -> None:
     data = b"".join(map(TOKENS.__getitem__, ids))
     assert outcome(MANY.decode, ids, errors=errors) == outcome(data.decode, errors=errors)
 
@@ -183,7 +183,7 @@ def buffer_of(request: pytest.FixtureRequest) -> Callable[[list[int]], Any]:
 
 
 @pytest.mark.parametrize("ids", [[], [0], [97, 127], [104, 105] * 9999], ids=len)
-def test_a_buffer_is_decoded_as_a_list_is(
+def test_a_buffer_is_decoded_like_a_list(
     buffer_of: Callable[[list[int]], Any], ids: list[int]
 ) -> None:
     assert MANY.decode_bytes(buffer_of(ids)) == bytes(ids)
@@ -193,7 +193,7 @@ def test_a_buffer_is_decoded_as_a_list_is(
 
 
 @given(ids_of_many, st.booleans(), st.sampled_from([np.uint32, np.int64, np.uint64]))
-def test_a_buffer_of_any_ids_is_decoded_as_a_list_is(
+def test_a_buffer_of_any_ids_is_decoded_like_a_list(
     ids: list[int], skip: bool, dtype: type[np.integer[Any]]
 ) -> None:
     buffer = np.array(ids, dtype)
@@ -204,7 +204,7 @@ def test_a_buffer_of_any_ids_is_decoded_as_a_list_is(
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
-def test_a_memory_mapped_array_is_decoded_as_a_list_is(tmp_path: Path, dtype: type) -> None:
+def test_a_memory_mapped_array_is_decoded_like_a_list(tmp_path: Path, dtype: type) -> None:
     np.array(IDS, dtype).tofile(tmp_path / "ids")
     assert BYTES.decode(np.memmap(tmp_path / "ids", dtype, "r")) == TEXT
 
@@ -349,7 +349,7 @@ def test_an_unknown_id_is_named_wherever_it_is(position: int, unknown: int) -> N
     [True, False, 97.0, "a", b"a", None, [97], np.float64(97), np.bool_(True), 97 + 0j],
     ids=repr,
 )
-def test_what_is_no_integer_is_refused_wherever_it_is(position: int, no_id: Any) -> None:
+def test_other_items_than_integers_are_refused_at_any_place(position: int, no_id: Any) -> None:
     """True and 97.0 equal ids, so a look-up alone would confuse them with 1 and 97."""
     ids: list[Any] = [97] * 10_000
     ids[position] = no_id
@@ -377,7 +377,7 @@ def character_of_each_byte(text: str) -> list[int]:
 
 
 @given(st.text(st.sampled_from("aé你🙂\u0301\ufffd\n") | st.characters(codec="utf-8")), st.data())
-def test_an_offset_is_that_of_a_tokens_first_byte(text: str, data: st.DataObject) -> None:
+def test_an_offset_locates_the_first_byte_of_a_token(text: str, data: st.DataObject) -> None:
     encoded = text.encode()
     cuts = sorted(data.draw(st.sets(st.integers(1, max(1, len(encoded) - 1)))))
     bounds = [0, *(cut for cut in cuts if cut < len(encoded)), len(encoded)]

@@ -62,7 +62,7 @@ def offsets_of(tokenizer: Tokenizer, text: str, ids: list[int], unit: str) -> li
 @pytest.mark.parametrize("unit", ["characters", "bytes"])
 @pytest.mark.parametrize("small", [SMALL, HALVES], ids=["trained", "halves of characters"])
 @given(text=any_text)
-def test_offsets_are_those_of_first_bytes(small: Tokenizer, unit: Any, text: str) -> None:
+def test_offsets_locate_first_bytes(small: Tokenizer, unit: Any, text: str) -> None:
     ids = small.encode(text)
     expected = (ids, offsets_of(small, text, ids, unit))
     assert small.encode_with_offsets(text, unit=unit) == expected
@@ -155,7 +155,7 @@ def test_normal_text_has_offsets(text: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [str, str.encode])
-def test_offsets_are_those_of_the_text_before_it_is_normalized(kind: Any) -> None:
+def test_offsets_refer_to_the_text_before_normalization(kind: Any) -> None:
     text = kind(f"e\u0301{END}é e\u0301a")
     ids = [256, 257, 256, 32, 256, 97]
     assert NORMALIZING.encode_with_offsets(text) == (ids, [0, 2, 15, 16, 17, 19])
@@ -235,7 +235,7 @@ def both(tmp_path: Path, text: str, **parts: Any) -> tuple[list[int], list[int]]
 
 
 def in_turn(*stages: Any) -> Any:
-    """Return pre-tokenizers in turn, the last of which is the bytes alone."""
+    """Return pre-tokenizers in turn, the last of them only the bytes."""
     level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     return pre_tokenizers.Sequence([*stages, level])
 
@@ -288,7 +288,7 @@ CHANGES: dict[str, tuple[dict[str, Any], str, list[int]]] = {
 
 @quick_once
 @pytest.mark.parametrize("what", CHANGES)
-def test_offsets_in_changed_text_are_those_of_tokenizers(what: str, tmp_path: Path) -> None:
+def test_offsets_in_changed_text_match_tokenizers(what: str, tmp_path: Path) -> None:
     parts, text, expected = CHANGES[what]
     assert both(tmp_path, text, **parts) == (expected, expected)
 

@@ -68,7 +68,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(any_documents, any_pattern)
-def test_counts_are_those_of_the_pieces(documents: list[str], pattern: str) -> None:
+def test_counts_match_the_pieces(documents: list[str], pattern: str) -> None:
     pretokenizer = Pretokenizer(PATTERNS.get(pattern, pattern))
     expected: Counter[str] = Counter()
     for document in documents:
@@ -114,7 +114,7 @@ def test_counts_of_long_documents_do_not_depend_on_threads(pattern: str) -> None
 
 
 @given(any_documents)
-def test_counts_of_files_are_those_of_their_texts(documents: list[str]) -> None:
+def test_counts_of_files_match_their_texts(documents: list[str]) -> None:
     files = [io.BytesIO(document.encode()) for document in documents]
     assert PieceCounts.from_corpus(files) == counts_of(*documents)
 

@@ -1,4 +1,4 @@
-"""A text may be a str, or its UTF-8 in any buffer: the same ids; and what is no text is refused."""
+"""A str and its UTF-8 in any buffer have the same ids; other types than text are refused."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def test_errors_replace_decodes_bytes_that_are_not_utf8(
 
 
 @given(text=bad_strings)
-def test_replaced_ids_are_those_of_a_batch_and_of_tiktoken(text: str) -> None:
+def test_replaced_ids_match_a_batch_and_of_tiktoken(text: str) -> None:
     ids = SMALL.encode(text, errors="replace")
     assert [ids] == SMALL.encode_batch([text], errors="replace")
     assert ids == TIKTOKEN.encode(text, allowed_special="all")

@@ -50,7 +50,7 @@ NAMES = [*PATTERNS, "own", "normal form"]
 
 
 def batch_of(texts: list[str]) -> Batch:
-    """Return documents as a batch that begins behind another byte."""
+    """Return documents as a batch that begins after another byte."""
     data = [text.encode() for text in texts]
     offsets = array("Q", accumulate(map(len, data), initial=1))
     return Batch(memoryview(b"x" + b"".join(data) + b"x"), memoryview(offsets), range(len(data)))
@@ -155,7 +155,7 @@ def test_errors_of_the_reader_are_raised() -> None:
 
 
 @given(DOCUMENTS)
-def test_characters_and_words_are_those_of_each_document(documents: list[str]) -> None:
+def test_characters_and_words_match_each_document(documents: list[str]) -> None:
     expected = (
         sum(map(len, documents)),
         sum(len(re.findall(r"[^ \t\n\v\f\r]+", text)) for text in documents),

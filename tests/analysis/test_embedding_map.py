@@ -54,7 +54,7 @@ def naive_rows(old: Tokenizer, new: Tokenizer) -> list[int]:
 
 
 @given(old_texts=texts, new_texts=texts)
-def test_rows_are_those_of_the_naive_way(old_texts: list[str], new_texts: list[str]) -> None:
+def test_rows_match_the_naive_way(old_texts: list[str], new_texts: list[str]) -> None:
     old, new = trained(old_texts, 270), trained(new_texts, 280)
     rows, parts = embedding_map(old, new)
     assert rows == naive_rows(old, new)

@@ -212,7 +212,7 @@ def test_long_piece_has_ids_and_no_steps(size: int) -> None:
     )
 
 
-def test_errors_are_those_of_encode() -> None:
+def test_errors_match_encode() -> None:
     with pytest.raises(TypeError, match="text must be a str, got bytes"):
         explain(TOKENIZER, b"a")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="tokenizer must be a Tokenizer, got str"):

@@ -1,4 +1,4 @@
-"""`bpetite.analysis.report`: every figure equals the one that its definition gives by hand."""
+"""`bpetite.analysis.report`: every figure equals its definition, computed by hand."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def figures(tokenizer: Tokenizer, text: str, **options: Any) -> VocabularyFigure
 
 
 @given(TEXTS, TEXTS)
-def test_curve_is_that_of_trainings_of_each_size(corpus: str, text: str) -> None:
+def test_curve_matches_trainings_of_each_size(corpus: str, text: str) -> None:
     tokenizer = Tokenizer.train(corpus, 280)
     (use,) = figures(tokenizer, text).uses
     assert use.curve[0] == (256, len(text.encode()))
@@ -183,7 +183,7 @@ def test_part_of_a_character_without_a_merge_is_unreachable() -> None:
 
 
 def test_token_in_a_longer_piece_is_reachable() -> None:
-    r"""Alone, the pattern divides "\n/", but it has no cut there behind a slash."""
+    r"""Alone, the pattern divides "\n/", but after a slash it has no cut there."""
     tokenizer = Tokenizer.train("/\n/", 257, pattern="o200k")
     id = 256
     assert tokenizer.token_bytes(id) == b"\n/"
@@ -204,9 +204,7 @@ def test_tokens_within_characters_are_partial() -> None:
 
 
 @given(TEXTS, TEXTS, st.sampled_from([None, "NFC"]))
-def test_next_merges_are_those_of_continued_training(
-    corpus: str, text: str, normalizer: Any
-) -> None:
+def test_next_merges_match_continued_training(corpus: str, text: str, normalizer: Any) -> None:
     learnt = Tokenizer.train(corpus, 262)._vocabulary
     tokenizer = Tokenizer(replace(learnt, normalizer=normalizer))
     text = unicodedata.normalize("NFD", text)

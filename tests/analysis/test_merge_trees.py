@@ -52,7 +52,7 @@ def trained(draw: st.DrawFn) -> Vocabulary:
 
 
 @given(trained(), TEXTS)
-def test_each_number_is_that_of_a_smaller_vocabulary(subject: Vocabulary, text: str) -> None:
+def test_each_number_matches_a_smaller_vocabulary(subject: Vocabulary, text: str) -> None:
     tokenizer = Tokenizer(subject)
     ids = tokenizer.encode_ordinary(text)
     found = MergeTrees(subject).tokens_by_size({id: ids.count(id) for id in ids})

@@ -91,7 +91,7 @@ def test_sections_follow_the_report() -> None:
     assert sections["all"][-3] == "differences"
 
 
-def test_figures_are_those_of_the_report() -> None:
+def test_figures_match_the_report() -> None:
     found = REPORTS["two"]
     text = page(found)
     for each in found.vocabularies:

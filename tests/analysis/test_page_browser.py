@@ -106,7 +106,7 @@ def test_curves_are_read_by_keys_and_pointer(browser: Browser, address: str) -> 
 
 
 @pytest.mark.slow  # a detail of the page
-def test_definitions_open_beside_their_figures(browser: Browser, address: str) -> None:
+def test_definitions_open_next_to_their_figures(browser: Browser, address: str) -> None:
     for screen in ("light", "phone"):
         found, complaints = opened(browser, address, screen)
         found.locator("a.term", has_text="Gini").first.click()

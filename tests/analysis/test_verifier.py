@@ -1,4 +1,4 @@
-"""Ids next to those of other libraries and models: each change is found, and its cause is named."""
+"""Ids compared with other libraries and models: each change is found, and its cause is named."""
 
 from __future__ import annotations
 

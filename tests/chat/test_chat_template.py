@@ -31,7 +31,7 @@ TOKENS: dict[str, Any] = {"bos_token": "<s>", "eos_token": "</s>"}
 
 
 @pytest.mark.parametrize("source", TEMPLATES.values(), ids=TEMPLATES)
-def test_text_and_refusals_are_those_of_transformers(source: str) -> None:
+def test_text_and_refusals_match_transformers(source: str) -> None:
     pytest.importorskip("transformers")
     counts, difference = checks.difference(source, is_quick=True)
     assert difference is None
@@ -138,7 +138,7 @@ def test_a_literal_changes_nothing_outside_of_its_text(key: str, text: str) -> N
 
 @settings(max_examples=50)
 @given(KEYS)
-def test_ids_of_harmless_messages_are_those_of_the_text(key: str) -> None:
+def test_ids_of_harmless_messages_match_the_text(key: str) -> None:
     encoded = ChatTemplate(TEMPLATES[key], **TOKENS).encode(TOKENIZER, asked("the weather", "it"))
     assert encoded.ids == TOKENIZER.encode(encoded.prompt.text)
 

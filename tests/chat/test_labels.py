@@ -185,13 +185,13 @@ def masked_by_transformers(
 
 
 @pytest.mark.parametrize("name", CONVERSATIONS)
-def test_blocks_of_generation_are_those_of_transformers(name: str) -> None:
+def test_blocks_of_generation_match_transformers(name: str) -> None:
     messages = CONVERSATIONS[name]
     encoded = ChatTemplate(GENERATION).encode(TOKENIZER, messages)
     assert turns(encoded) == masked_by_transformers(GENERATION, messages, encoded.prompt.text)
 
 
-def test_mask_of_tokens_is_that_of_transformers(tmp_path: Path) -> None:
+def test_mask_of_tokens_matches_transformers(tmp_path: Path) -> None:
     """A token that begins before a block and ends inside counts, here and there."""
     transformers = pytest.importorskip("transformers")
     source = (

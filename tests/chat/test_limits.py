@@ -1,4 +1,4 @@
-"""A template is a stranger's program: what it may not use up, each in seconds."""
+"""A template is a stranger's program, so its use of each resource is limited; tests are quick."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def lines(*arguments: str, stdin: bytes = b"") -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("first_bytes", [1, 1 << 16])
 @pytest.mark.parametrize("budget", [0, 3, 10, 10_000])
-def test_truncate_writes_what_the_method_returns(
+def test_truncate_writes_the_result_of_the_method(
     budget: int, first_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(truncate, "_FIRST_BYTES", first_bytes)

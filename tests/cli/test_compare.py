@@ -363,13 +363,13 @@ def test_bytes_inside_characters_are_shown_as_escapes() -> None:
 
 
 def cuts_of(tokenizer: Tokenizer, ids: list[int]) -> set[int]:
-    """Return the cuts before, between and behind tokens."""
+    """Return the cuts before, between and after tokens."""
     return {len(tokenizer.decode_bytes(ids[:count])) for count in range(len(ids) + 1)}
 
 
 @pytest.mark.parametrize("name", ["ab.json", "bytes.json", "words.json", "model.json"])
 @pytest.mark.parametrize("text", [RAW.decode(), "abcabc bcab" * 9, "", "é", "🙂🙂 你好<|pad|>"])
-def test_differences_are_those_of_all_cuts(name: str, text: str) -> None:
+def test_differences_match_all_cuts(name: str, text: str) -> None:
     """Compares stretches between two shared cuts, found from the sets of all cuts."""
     Tokenizer.train("abc bca 你好 🙂 <|pad|> the one two three" * 3, 280).save("words.json")
     first, other = Tokenizer.load("words.json"), Tokenizer.load(name)

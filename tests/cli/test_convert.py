@@ -124,7 +124,7 @@ def test_bytes_may_have_any_ids() -> None:
 def test_to_sets_the_format_of_out(format: str) -> None:
     expected = in_process("convert", "model.json", out(format))
     same = in_process("convert", "model.json", "out/same", "--to", format)
-    if format == "huggingface":  # a name that does not end in .json is that of a folder
+    if format == "huggingface":  # a name that does not end in .json is a folder's
         assert Path("out/same/tokenizer.json").read_bytes() == Path(out(format)).read_bytes()
     else:
         assert Path("out/same").read_bytes() == Path(out(format)).read_bytes()

@@ -251,7 +251,7 @@ def test_results_on_a_terminal_have_no_bar_between(monkeypatch: pytest.MonkeyPat
 
 
 def test_each_bad_document_is_in_the_log_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A killed run leaves the log of what it has read."""
+    """A killed run leaves the log of all that it has read."""
     for name in ("a.jsonl", "b.jsonl"):
         Path(name).write_text('{"text": "a"}\nno JSON\n', encoding="utf-8")
     logged = []

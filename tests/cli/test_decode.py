@@ -222,7 +222,7 @@ def test_position_of_invalid_bytes_counts_from_the_beginning(
     ids=lambda value: repr(value[:20]),
 )
 @pytest.mark.parametrize("size", [1, 3, 7])
-def test_wrong_ids_behind_the_first_chunk_give_one_line(
+def test_wrong_ids_after_the_first_chunk_give_one_line(
     data: bytes, reason: str, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(read_ids, "_CHUNK_BYTES", size if len(data) < 1000 else 5000)

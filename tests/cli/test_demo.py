@@ -59,7 +59,7 @@ def test_demo_checks_its_results(demo: Demo) -> None:
     assert "equals the text: yes" in demo.out
 
 
-def test_demo_streams_beside_decoding_ids_alone(demo: Demo) -> None:
+def test_demo_compares_a_stream_with_decoding_each_id(demo: Demo) -> None:
     rows = re.findall(r"^ +(\d+)  ([0-9a-f ]+?) +('.*') +('.*')$", demo.out, re.MULTILINE)
     tokenizer = Tokenizer.load(demo.folder / "bpetite-demo.json")
     ids = [int(id) for id, _, _, _ in rows]

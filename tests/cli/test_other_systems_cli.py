@@ -68,7 +68,7 @@ def test_results_are_utf8_on_every_console(arguments: tuple[str, ...]) -> None:
     assert run(*arguments, variables=CONSOLE) == expected
 
 
-def test_message_has_escapes_for_what_a_console_lacks() -> None:
+def test_message_escapes_characters_that_a_console_lacks() -> None:
     result = run("count", "--model", "model.json", "世界.txt", variables=CONSOLE)
     assert (result.code, len(result.err)) == (1, 1)
     assert result.err[0].startswith("bpetite: \\u4e16\\u754c.txt: ")

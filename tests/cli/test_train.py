@@ -335,7 +335,7 @@ def test_invalid_pattern_is_shown_and_nothing_written(pattern: str) -> None:
 # Which merges to learn
 
 
-def test_rules_are_those_of_python() -> None:
+def test_rules_match_python() -> None:
     base = trained("a.txt", "--vocab-size", "265")
     Path("new.json").rename("base.json")
     result = trained(

@@ -36,7 +36,7 @@ def test_an_executor_of_dask_writes_the_serial_folder(
     check_tokens("dask_tokens.py", corpora, variables, tmp_path)
 
 
-def test_a_bag_of_dask_counts_what_one_process_counts(
+def test_a_bag_of_dask_counts_like_one_process(
     corpora: Corpora, variables: dict[str, str], tmp_path: Path
 ) -> None:
     check_counts("dask_counts.py", corpora, variables, tmp_path)

@@ -60,13 +60,13 @@ def test_tasks_of_ray_write_the_serial_folder(
     check_tokens("ray_tokens.py", corpora, variables, tmp_path)
 
 
-def test_tasks_of_ray_count_what_one_process_counts(
+def test_tasks_of_ray_count_like_one_process(
     corpora: Corpora, variables: dict[str, str], tmp_path: Path
 ) -> None:
     check_counts("ray_counts.py", corpora, variables, tmp_path)
 
 
-def test_ray_data_encodes_what_one_process_encodes(
+def test_ray_data_encodes_like_one_process(
     corpora: Corpora, variables: dict[str, str], tmp_path: Path
 ) -> None:
     path = program("ray_data.py", tmp_path)

@@ -39,7 +39,7 @@ def test_an_array_of_slurm_writes_the_serial_folder(corpora: Corpora, tmp_path: 
     assert contents(folder) == corpora.tokens
 
 
-def test_an_array_of_slurm_counts_what_one_process_counts(corpora: Corpora, tmp_path: Path) -> None:
+def test_an_array_of_slurm_counts_like_one_process(corpora: Corpora, tmp_path: Path) -> None:
     script = program("slurm_counts.sh", tmp_path)
     (tmp_path / "counts").mkdir()
     run_array(script, corpora.lines, tmp_path / "counts", corpora=corpora, first_code=KILLED)

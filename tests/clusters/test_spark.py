@@ -35,7 +35,7 @@ OPTIONS = {
 }
 
 
-def test_spark_gives_what_one_process_gives(tmp_path: Path) -> None:
+def test_spark_and_one_process_give_the_same(tmp_path: Path) -> None:
     corpora = Corpora(tmp_path)
     variables = environment(tmp_path, PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_DIRS=str(tmp_path))
     (tmp_path / "all.py").write_text(ALL, "utf-8")

@@ -296,7 +296,7 @@ def test_lines_before_a_cut_are_kept_if_skipped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
-def test_bytes_behind_a_compressed_stream_are_an_error(suffix: str, tmp_path: Path) -> None:
+def test_bytes_after_a_compressed_stream_are_an_error(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / ("a.jsonl" + suffix)
     path.write_bytes(COMPRESSIONS[suffix](GOOD) + b"more bytes")
     assert " is corrupt at byte " in error_of(path)
@@ -722,7 +722,7 @@ def test_a_size_that_no_machine_has_is_a_bad_file(
     ids=["thread", "allocation", "bad_alloc"],
 )
 @pytest.mark.parametrize("suffix", ["parquet", "arrow"])
-def test_what_the_system_refuses_is_never_a_bad_file(
+def test_refusals_of_the_system_are_never_bad_files(
     error: Exception,
     expected: type[Exception],
     suffix: str,

@@ -220,7 +220,7 @@ def test_a_bad_document_of_blocks_has_a_number(
         assert caught.value.start == 1  # type: ignore[attr-defined]
 
 
-def test_what_is_not_unicode_is_replaced() -> None:
+def test_invalid_unicode_is_replaced() -> None:
     texts: list[Any] = ["a\ud800b", b"a\xff\xe4\xbd", "\ud83d\ude42"]
     expected = [SMALL.encode(text) for text in ("a\ufffdb", "a\ufffd\ufffd", "🙂")]
     assert blocks(SMALL, texts, errors="replace") == expected

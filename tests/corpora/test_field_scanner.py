@@ -537,7 +537,7 @@ def generated(seed: int) -> tuple[bytes, int]:
 
 
 def mutated(real_texts: list[str]) -> Iterator[tuple[bytes, int]]:
-    """Yield real texts in lines with other fields, some of which have wrong bytes."""
+    """Yield real texts in lines with other fields, some of them with wrong bytes."""
     rng = random.Random(7)
     for text in real_texts[:60]:
         row = {"id": "<urn:1>", "text": text, "score": 0.5, "tags": [{"a": None}]}

@@ -99,7 +99,7 @@ SEARCHED = [name for name, format in FORMATS.items() if not format.stores_bounda
     ("format", "library"),
     [*((format, "numpy") for format in FORMATS), *((format, "none") for format in SEARCHED)],
 )
-def test_documents_and_blocks_are_those_of_the_texts(
+def test_documents_and_blocks_match_the_texts(
     format: str, library: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if library == "none":

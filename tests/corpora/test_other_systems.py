@@ -40,7 +40,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def contents(folder: str | Path) -> dict[str, bytes]:
-    """Return the bytes of all files in a folder, hidden ones and those of its folders too."""
+    """Return the bytes of all files in a folder and its subfolders, hidden ones too."""
     return {
         os.path.relpath(os.path.join(parent, name), folder): Path(parent, name).read_bytes()
         for parent, _, names in os.walk(folder)
@@ -53,7 +53,7 @@ def contents(folder: str | Path) -> dict[str, bytes]:
 
 @needs_proc
 @pytest.mark.parametrize("format", TOKEN_FORMATS)
-def test_folder_of_windows_is_that_of_linux(
+def test_folder_of_windows_matches_linux(
     source: Path, tmp_path: Path, request: pytest.FixtureRequest, format: str
 ) -> None:
     settings: dict[str, Any] = {"part_bytes": 600, "validation": 0.1, "shuffle": 1}

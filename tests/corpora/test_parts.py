@@ -274,7 +274,7 @@ def test_a_folder_may_be_finished_twice_at_a_time(
     assert contents(tmp_path / "tokens") == serial("nanogpt")
 
 
-def test_what_a_killed_finish_left_is_removed(source: Path, tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_finish_are_removed(source: Path, tmp_path: Path) -> None:
     list(map(tokenize_part, planned(source, tmp_path / "tokens")))
     finish(tmp_path / "tokens")
     for name in ("new/file", "shards/train_00000.bin", ".bpetite-0123456789abcdef.tmp"):
@@ -451,14 +451,14 @@ if __name__ == "__main__":
 
 
 def killing(source: Path, folder: Path, times: int) -> subprocess.CompletedProcess[str]:
-    """Tokenize with workers of which the one with part 3 dies, a number of times."""
+    """Tokenize with workers; the worker with part 3 dies, a number of times."""
     marks = source.parent / "marks"
     marks.mkdir()
     return running(KILLING, source, folder, marks, times)
 
 
 def running(text: str, source: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run a program that tokenizes a source with the vocabulary file beside it."""
+    """Run a program that tokenizes a source with the vocabulary file next to it."""
     TOKENIZER.save(source.parent / "model.json")
     program = source.parent / "program.py"
     program.write_text(text)

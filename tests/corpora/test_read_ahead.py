@@ -53,7 +53,7 @@ def test_the_thread_is_at_most_some_items_ahead() -> None:
     assert len(made) < 30
 
 
-def test_an_error_arrives_behind_the_items_before_it() -> None:
+def test_an_error_arrives_after_the_items_before_it() -> None:
     def make() -> Iterator[int]:
         yield 1
         yield 2

@@ -23,7 +23,7 @@ TOKENIZER = Tokenizer.train("the hen met the ten men", 262)
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Corpus:
-    """Lines in several parts, of which one has a bad line."""
+    """Lines in several parts, one of them with a bad line."""
     lines = [json.dumps({"text": f"the hen met {number} men"}) for number in range(40)]
     lines[20] = "{"
     path = tmp_path / "a.jsonl"
@@ -149,7 +149,7 @@ def test_encoding_again_finds_a_part_with_other_ids(corpus: Corpus, tmp_path: Pa
 
 
 def with_wrong_ids(folder: Path) -> None:
-    """Change an id of a part, and whatever says what it is."""
+    """Change an id of a part, and every record of it."""
     path = folder / "train_00000.bin"
     data = path.read_bytes()
     other = bytes([data[0] ^ 1]) + data[1:]

@@ -71,7 +71,7 @@ def read_back(format: str, folder: Path, dtype: str = "uint16") -> list[list[int
 
 
 @pytest.mark.parametrize("dtype", ["uint16", "int32"])
-def test_megatron_files_are_those_of_its_builder(tmp_path: Path, dtype: str) -> None:
+def test_megatron_files_match_its_builder(tmp_path: Path, dtype: str) -> None:
     found = written("megatron", tmp_path, [DOCUMENTS[:2], DOCUMENTS[2:]], dtype)
     item = np.dtype(dtype).itemsize
     header = b"MMIDIDX\x00\x00" + struct.pack("<QBQQ", 1, {2: 8, 4: 4}[item], 3, 4)

@@ -1,4 +1,4 @@
-"""Training and counting on a corpus: the results are those of its documents."""
+"""Training and counting on a corpus match the same work on its documents."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_bytes_that_are_not_utf8_name_their_document() -> None:
     assert (caught.value.start, caught.value.__notes__) == (2, ["in document 1 of the corpus"])
 
 
-def test_replace_puts_a_character_for_what_is_not_unicode() -> None:
+def test_replace_puts_a_character_for_invalid_unicode() -> None:
     documents: list[str | bytes] = ["ab \ud83d ab", b"ab \xff ab", "ab \ufffd ab"]
     expected = Tokenizer.train(["ab \ufffd ab"] * 3, 262)
     assert Tokenizer.train(documents, 262, errors="replace") == expected

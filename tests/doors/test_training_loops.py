@@ -95,7 +95,7 @@ def test_sampled_ids_are_trained_as_they_are(tmp_path: Path) -> None:
     turns = 0
     for prompt, *row in zip(prompts, *found["rows"].values(), strict=True):
         prompt_ids, ids, logprobs, mask, first = row
-        assert prompt_ids.count(end) == 1  # not that of the user
+        assert prompt_ids.count(end) == 1  # the user's does not count
         assert first == tokenizer.first_noncanonical(prompt_ids + ids)
         assert prompt in tokenizer.decode(prompt_ids)
         at = 0

@@ -255,7 +255,7 @@ def test_threads_with_other_arguments_do_not_disturb_each_other(pair: tuple[Any,
             assert [*found] == expected
 
 
-def test_collator_pads_what_a_call_returns(pair: tuple[Any, Any]) -> None:
+def test_collator_pads_the_result_of_a_call(pair: tuple[Any, Any]) -> None:
     theirs, ours = (
         DataCollatorWithPadding(each, return_tensors="np", pad_to_multiple_of=8)(
             [each(text) for text in TEXTS.values() if text]

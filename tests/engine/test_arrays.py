@@ -28,7 +28,7 @@ FRAMED = Tokenizer(
         suffix_ids=(258,),
     )
 )
-"""SMALL, with ids that go before and behind those of a text."""
+"""SMALL, with ids that go before and after the ids of a text."""
 
 DTYPES = ["uint32", "uint16"]
 
@@ -99,7 +99,7 @@ def test_ids_outlive_all_that_they_came_from() -> None:
     assert ids.tolist() == [256] * 5000
 
 
-def test_what_is_returned_belongs_to_the_caller() -> None:
+def test_results_belong_to_the_caller() -> None:
     first, (batch, _) = (
         SMALL.encode("ab", dtype="uint32"),
         SMALL.encode_batch(["ab"], dtype="uint32"),

@@ -182,7 +182,7 @@ assert len(tokenizer.encode("a " * 10_000_000)) == 20_000_000
 
 
 def test_a_thread_cannot_shrink_an_unfinished_list() -> None:
-    """If it could, the native engine would write behind the end of the list's memory."""
+    """If it could, the native engine would write past the end of the list's memory."""
     subprocess.run([sys.executable, "-c", SHRUNK], capture_output=True, check=True, timeout=100)
 
 

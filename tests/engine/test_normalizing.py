@@ -174,7 +174,7 @@ def test_a_text_in_chunks_has_its_normal_form(text: str, cuts: list[int]) -> Non
     assert "".join(nfc_chunks(chunks)) == normal_form(text)
 
 
-# Marks of many classes. Some decompose into two, and those of Tibetan are of class 0 themselves.
+# Marks of many classes. Some decompose into two, and the marks of Tibetan have class 0 themselves.
 MARKS = "\u0301\u0316\u0338\u0327\u0345\u0344\u0340\u0f73\u0f71\u0f81\u302e\u0903\U0001d165"
 
 

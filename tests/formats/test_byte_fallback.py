@@ -47,7 +47,7 @@ def judge_of(document: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_ids_and_texts_are_those_of_tokenizers(name: str, tmp_path: Path) -> None:
+def test_ids_and_texts_match_tokenizers(name: str, tmp_path: Path) -> None:
     rng = random.Random(name)
     for _ in range(6):
         document = random_document(rng, **SETTINGS[name])
@@ -206,7 +206,7 @@ def test_parts_have_the_ids_of_the_flat_text(name: str, tmp_path: Path) -> None:
         assert offsets[-1] == len(ids)
 
 
-def test_offsets_are_those_of_tokenizers_where_text_is_whole(tmp_path: Path) -> None:
+def test_offsets_match_tokenizers_where_text_is_whole(tmp_path: Path) -> None:
     rng = random.Random(5)
     for name in ("Gemma", "Metaspace never, split False"):
         document = random_document(rng, **SETTINGS[name])

@@ -1,4 +1,4 @@
-"""Files in and out: what is read has a bound, and no file is ever half written."""
+"""Files in and out: reading is bounded, and no file is ever half written."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_file_is_read_whole(tmp_path: Path) -> None:
-    """Longer than what is asked of the system at a time, and every byte as it is."""
+    """Longer than one request to the system, and every byte stays."""
     data = bytes(range(256)) * 10_000 + b"\r\n\x1a\x00"
     (tmp_path / "file").write_bytes(data)
     assert SourceFile(tmp_path / "file").data == data

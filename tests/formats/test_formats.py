@@ -641,7 +641,7 @@ def test_a_pattern_may_be_spelled_otherwise_when_it_is_read_back(tmp_path: Path)
 
 
 def wrong_ids(right: Callable[..., Callable[[str], list[int]]]) -> Callable[..., Any]:
-    """Return a library that has 0 for what is id 101, "e"."""
+    """Return a library that has 0 instead of 101, the id of "e"."""
 
     def reference_encode(*arguments: Any) -> Callable[[str], list[int]]:
         encode = right(*arguments)
@@ -905,7 +905,7 @@ def test_a_trained_vocabulary_is_the_same_after_all_formats(
 
 
 def test_ids_in_any_order_are_the_same_after_all_formats(tmp_path: Path) -> None:
-    """As GPT-2's: bytes permuted, and a special token behind them all."""
+    """Like GPT-2's: with permuted bytes, and a special token after all others."""
     lot = random.Random(0)
     byte_ids = lot.sample(range(256), 256)
     tokens = {id: bytes([byte]) for byte, id in enumerate(byte_ids)}

@@ -387,7 +387,7 @@ def test_vocabulary_beyond_the_format_is_not_written(
 @pytest.mark.slow  # 50,000 merges; smaller files have the same rules
 @pytest.mark.skipif(
     not (DATA / "gpt2_vocab.json").is_file(),
-    reason="needs the public vocabularies, in a folder beside the repository",
+    reason="needs the public vocabularies, in a folder next to the repository",
 )
 def test_gpt2(tmp_path: Path) -> None:
     tokenizer = Tokenizer.load(DATA / "gpt2_vocab.json")

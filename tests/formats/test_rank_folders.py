@@ -1,4 +1,4 @@
-"""Model folders with tiktoken's ranks: the data beside them names special tokens, or is refused."""
+"""Model folders with tiktoken's ranks: other files name special tokens, or are refused."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ REFUSED: dict[str, tuple[dict[str, object], str]] = {
 
 
 @pytest.mark.parametrize(("files", "reason"), REFUSED.values(), ids=[*REFUSED])
-def test_wrong_data_beside_ranks_is_refused(
+def test_wrong_data_next_to_ranks_is_refused(
     files: dict[str, Any], reason: str, tmp_path: Path
 ) -> None:
     folder = folder_of(tmp_path, **files)

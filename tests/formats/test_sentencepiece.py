@@ -70,7 +70,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_ids_and_texts_are_those_of_sentencepiece(name: str, tmp_path: Path) -> None:
+def test_ids_and_texts_match_sentencepiece(name: str, tmp_path: Path) -> None:
     data = model(**SETTINGS[name])
     tokenizer = loaded(data, tmp_path)
     judge = sentencepiece.SentencePieceProcessor(model_proto=data)

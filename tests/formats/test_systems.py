@@ -253,7 +253,7 @@ def test_file_system_that_knows_only_fsync_gets_it(
 @needs_proc
 @as_on_windows
 @pytest.mark.parametrize("format", ["bpetite", "tiktoken", "gpt2", "huggingface"])
-def test_saved_files_are_those_of_other_systems(tmp_path: Path, format: str) -> None:
+def test_saved_files_match_other_systems(tmp_path: Path, format: str) -> None:
     """The bytes on disk have no carriage returns, and are in UTF-8."""
     name = {"gpt2": "vocab.json", "huggingface": "tokenizer.json"}.get(format, "v.model")
     tokenizer = Tokenizer.train("naïve 世界\n 🙂" * 9, 270, special_tokens=["<|x|>"])

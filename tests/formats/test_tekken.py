@@ -25,7 +25,7 @@ from conftest import TEXTS
 Document = dict[str, Any]
 
 COUNT = 40
-"""The special tokens, of which the first 20 have names in a file of version v3."""
+"""The special tokens. In a file of version v3, the first 20 have names."""
 
 SIZE = 512
 
@@ -84,9 +84,7 @@ def test_ids_are_ranks_after_the_special_tokens(document: Document, tmp_path: Pa
     assert Tokenizer.load(tmp_path) == tokenizer  # the folder
 
 
-def test_special_tokens_without_a_list_are_those_of_version_7(
-    document: Document, tmp_path: Path
-) -> None:
+def test_special_tokens_without_a_list_match_version_7(document: Document, tmp_path: Path) -> None:
     special_tokens = Tokenizer.load(written(document, tmp_path)).special_tokens
     assert [*special_tokens.items()][17:22] == [
         ("[SYSTEM_PROMPT]", 17),
@@ -120,7 +118,7 @@ def test_saved_tokenizer_json_has_equal_ids_in_tokenizers(
     assert Tokenizer.load(tmp_path / "tokenizer.json") == tokenizer
 
 
-def test_ids_are_those_of_mistral_common(document: Document, tmp_path: Path) -> None:
+def test_ids_match_mistral_common(document: Document, tmp_path: Path) -> None:
     tekken = pytest.importorskip("mistral_common.tokens.tokenizers.tekken")
     path = written(document, tmp_path)
     library = tekken.Tekkenizer.from_file(path)

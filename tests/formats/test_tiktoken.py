@@ -240,7 +240,7 @@ def test_file_is_read_as_by_the_python_engine(
             [],
         ),
         ({b"aaa": 300, b"aa": 301}, [(b"aa", b"a"), (b"a", b"a")], []),
-        # of two equal parts, of which the left one is made first, and is in another by then
+        # two equal halves; the left is made first, and is in another token by then
         (
             {b"aba": 300, b"ab": 301, b"abab": 302},
             [(b"ab", b"a"), (b"a", b"b"), (b"aba", b"b")],
@@ -352,7 +352,7 @@ def test_public_encoding_with_a_shared_id_is_refused(
 
 
 def test_ids_may_have_gaps_and_special_tokens_may_be_in_them(ranks: dict[bytes, int]) -> None:
-    """As those of p50k_base, whose special token has an id between those of others."""
+    """Ranks like p50k_base's, whose special token has an id between other ids."""
     spread = {token: rank + (rank >= 300) for token, rank in ranks.items()}
     library = encoding(spread, PATTERNS["gpt2"], {"<|endoftext|>": 300, "<|far|>": 2**32 - 1})
     tokenizer = Tokenizer.from_tiktoken(library)
@@ -511,9 +511,7 @@ def test_wrong_file_is_refused_with_the_line(data: bytes, reason: str, tmp_path:
 
 
 @pytest.mark.parametrize("first", [b"!\n", b"\xef\xbb\xbf", b"token rank\n"])
-def test_a_file_whose_first_line_is_wrong_is_still_one_of_ranks(
-    first: bytes, tmp_path: Path
-) -> None:
+def test_bad_first_line_is_still_tiktoken(first: bytes, tmp_path: Path) -> None:
     path = tmp_path / "x.tiktoken"
     path.write_bytes(first + LINES)
     assert f"{path}: line 1: expected {A_LINE}" in refusal(Tokenizer.load, path, pattern="gpt2")
@@ -627,7 +625,7 @@ def test_known_values_are_tiktokens(monkeypatch: pytest.MonkeyPatch) -> None:
 
 needs_data = pytest.mark.skipif(
     not (DATA / "o200k_base.tiktoken").is_file(),
-    reason="needs the public vocabularies, in a folder beside the repository",
+    reason="needs the public vocabularies, in a folder next to the repository",
 )
 
 

@@ -1,4 +1,4 @@
-"""tiktoken's names: those of its own tables, read from its own cache, and nothing is downloaded."""
+"""tiktoken's names, from its own tables and its own cache; nothing is downloaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our own format: what a file says, and what is refused."""
+"""Our own format: the content of a file, and refusals."""
 
 from __future__ import annotations
 
@@ -1116,7 +1116,7 @@ def test_changed_bytes_are_valid_or_refused(folder: Path, data: bytes) -> None:
 
 @st.composite
 def documents_of_merges(draw: st.DrawFn) -> Any:
-    """Take a document of version 2; give it few ids in many merges, most of which are wrong."""
+    """Take a document of version 2; give it few ids in many merges, most of them wrong."""
     document = document_2()
     document["byte_ids"] = list(range(256))
     document["other_tokens"] = draw(st.sampled_from([{}, {"300": [97, 98]}, {"257": [98, 98]}]))

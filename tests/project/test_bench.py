@@ -106,7 +106,7 @@ README_FIGURES = (
 """The row and the column of each measured figure in README.md, in order."""
 
 
-def test_readme_figures_are_those_of_the_page() -> None:
+def test_readme_figures_match_the_page() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     found = re.findall(r"([\d,.]+) (?:MB/s|ns|s)\b", readme)
     expected = [figure(row, column) for row, column in README_FIGURES]
@@ -118,7 +118,7 @@ def test_readme_figures_are_those_of_the_page() -> None:
 
 
 @pytest.mark.parametrize("kind", plots.BAR_COLOURS)
-def test_bars_of_readme_are_those_of_the_page(kind: str) -> None:
+def test_bars_of_readme_match_the_page(kind: str) -> None:
     svg = (ROOT / "docs" / f"speed-{kind}.svg").read_text("utf-8")
     drawn = re.findall(r"<text [^>]*>([\d.]+)</text>", svg)
     assert [*map(float, drawn)] == [figure(plots.BARS, name) for name in plots.BAR_LIBRARIES]

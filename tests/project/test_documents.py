@@ -34,7 +34,7 @@ SOURCES = [
 
 @pytest.mark.slow  # starts many processes
 @pytest.mark.skipif(os.name == "nt", reason="the commands are written for a POSIX shell")
-def test_readme_commands_run_behind_its_python_examples(tmp_path: Path) -> None:
+def test_readme_commands_run_after_its_python_examples(tmp_path: Path) -> None:
     """Follows README in one folder, without serve, which runs until it is stopped."""
     shutil.copy(ROOT / "README.md", tmp_path)
     doctest = [sys.executable, "-m", "doctest", "README.md"]

@@ -92,7 +92,7 @@ def test_analysis_uses_public_names_and_tables() -> None:
 
 
 def test_packages_on_top_read_no_private_attribute() -> None:
-    """A module reads those of its own classes alone; `_replace` is public in a named tuple.
+    """A module reads them only of its own classes; `_replace` is public in a named tuple.
 
     An override calls the method that it overrides, of a class that is no part of this package.
     """
@@ -166,7 +166,7 @@ def module_of(name: str) -> str:
 
 
 def rank(module: str) -> int:
-    """Return the layer of a module: that of the longest name in LAYERS which it begins with."""
+    """Return the layer of a module, by the longest name in LAYERS at the beginning of its name."""
     found = [
         (len(name), number)
         for number, names in enumerate(LAYERS)

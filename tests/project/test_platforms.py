@@ -94,7 +94,7 @@ def test_scripts_show_text_that_a_console_lacks() -> None:
     assert done.stderr.decode("cp1252").split() == ["bpetite:", "\\u4e16\\u754c"]
 
 
-def test_types_are_those_of_one_system() -> None:
+def test_types_belong_to_one_system() -> None:
     """On Windows, typeshed lacks names that code uses only after it has looked for them."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     assert settings["tool"]["mypy"]["platform"] == "linux"

@@ -41,9 +41,9 @@ def test_table_has_the_files_of_tiktoken(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize(("name", "digest"), [(name, digest) for name, _, digest in ROWS])
-def test_hash_is_that_of_the_public_file(name: str, digest: str) -> None:
+def test_hash_matches_the_public_file(name: str, digest: str) -> None:
     try:
         content = public_file(name, DATA)
     except FileNotFoundError:
-        pytest.skip("needs the public vocabularies, in a folder beside the repository")
+        pytest.skip("needs the public vocabularies, in a folder next to the repository")
     assert hashlib.sha256(content).hexdigest() == digest

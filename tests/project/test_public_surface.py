@@ -1,4 +1,4 @@
-"""The public names are those of docs/public-names.txt."""
+"""The public names match docs/public-names.txt."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def imported(name: Name) -> Any:
     return found
 
 
-def test_public_names_are_those_of_the_listing() -> None:
+def test_public_names_match_the_listing() -> None:
     """After an intended change, run scripts/tools/public_names.py; design.md has the policy."""
     listing = (ROOT / "docs" / "public-names.txt").read_text("utf-8")
     assert public_names.listing(PACKAGE).splitlines() == listing.splitlines()

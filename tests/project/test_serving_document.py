@@ -207,7 +207,7 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Server:
     TOKENIZER.with_settings(chat_template=CHATML).save(f"{tmp_path}/model/")
     path = tmp_path / "model" / "tokenizer.json"
     document = json.loads(path.read_bytes())
-    for token in document["added_tokens"]:  # the tags have text, as those of Qwen 3
+    for token in document["added_tokens"]:  # the tags have text, as in Qwen 3
         token["special"] = token["content"] not in TAGS
     path.write_text(json.dumps(document), "utf-8")
     monkeypatch.chdir(tmp_path)
@@ -605,7 +605,7 @@ def test_a_model_that_fails_is_an_error_of_the_server(
 
 @once
 def test_a_conversation_keeps_its_prompt(server: Server) -> None:
-    """Its prompt is that of its messages, also if another conversation has its key."""
+    """Its prompt matches its messages, also if another conversation has its key."""
     found: list[list[int]] = []
 
     async def generate(prompt_ids: list[int], _: int) -> AsyncIterator[tuple[int, float]]:

@@ -48,9 +48,9 @@ def test_the_page_has_a_program_for_each_library() -> None:
     assert [*PROGRAMS] == [*MODULES]
 
 
-@pytest.mark.filterwarnings("ignore")  # those of the libraries
+@pytest.mark.filterwarnings("ignore")  # of the libraries
 @pytest.mark.parametrize("package", MODULES)
-def test_chunks_are_those_by_the_counts_of_tiktoken(package: str, tmp_path: Path) -> None:
+def test_chunks_match_the_counts_of_tiktoken(package: str, tmp_path: Path) -> None:
     pytest.importorskip(MODULES[package], exc_type=ImportError)
     tokenizer = Tokenizer.train(TEXT, 2000, pattern="cl100k", special_tokens=())
     encode = saved_encoding(tokenizer, tmp_path).encode

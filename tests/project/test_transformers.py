@@ -79,7 +79,7 @@ def test_transformers_adds_an_id_for_an_unknown_name() -> None:
 def test_ten_megabytes_have_equal_ids_and_text() -> None:
     files = [DATA / f"{name}.txt" for name in ("english", "code", "multilingual", "chinese")]
     if not all(file.is_file() for file in files):
-        pytest.skip("needs large texts, in a folder beside the repository")
+        pytest.skip("needs large texts, in a folder next to the repository")
     text = "".join(file.read_bytes()[:2_500_000].decode("utf-8", "ignore") for file in files)
     tokenizer = Tokenizer.train(text, 8000, pattern="cl100k")
     starts = range(0, len(text), DOCUMENT_CHARACTERS)

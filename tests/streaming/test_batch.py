@@ -94,7 +94,7 @@ def test_one_stream_that_fails_does_not_fail_the_others() -> None:
     assert streams.step({"a": 97, "b": 98}) == {"a": "a", "b": "b"}
 
 
-def test_events_of_a_batch_are_those_of_its_streams() -> None:
+def test_events_of_a_batch_match_its_streams() -> None:
     streams = batch_of("ab", stop="!", max_tokens=3)
     alone = {key: BYTES.decode_stream(stop="!", max_tokens=3) for key in "ab"}
     steps: list[dict[str, Any]] = [

@@ -128,7 +128,7 @@ class Followed:
     stop_reason: str | int | None = None
     text_after_stop: str = ""
     failed: bool = False
-    cut: bool = False  # by a stop string: nothing behind it is pending or withheld
+    cut: bool = False  # by a stop string: nothing after it is pending or withheld
 
     def copied(self, stream: DecodeStream) -> Followed:
         read, armed, shown = [*self.read], [*self.armed], [*self.shown]
@@ -411,7 +411,7 @@ class DecodeMachine(RuleBasedStateMachine):
         followed.check()
 
 
-def test_stream_shows_what_the_textbook_shows() -> None:
+def test_stream_matches_the_textbook() -> None:
     run_state_machine_as_test(
         DecodeMachine,
         settings=settings(max_examples=settings().max_examples * 3, stateful_step_count=25),

@@ -213,7 +213,7 @@ def test_a_step_after_a_stop_costs_no_more(stop: dict[str, Any], ids: Any) -> No
         if event in ("call", "exception"):
             functions.append(f"{event} {frame.f_code.co_name}")
 
-    tracer = sys.gettrace()  # that of coverage, if it is measured
+    tracer = sys.gettrace()  # coverage's, if it is measured
     sys.setprofile(note)
     sys.settrace(note)
     try:

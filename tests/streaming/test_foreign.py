@@ -247,9 +247,7 @@ def shown_before(other: Library, ids: Sequence[int], cut: int, skips: bool) -> s
 
 @pytest.mark.parametrize("skips", [False, True])
 @pytest.mark.parametrize("text", ["", " a", "  b é中", "🙂🙂 to the 中文", "tt éé"])
-def test_stream_behind_a_prompt_is_what_the_prompt_did_not_show(
-    other: Library, text: str, skips: bool
-) -> None:
+def test_stream_after_a_prompt_shows_only_new_text(other: Library, text: str, skips: bool) -> None:
     specials = sorted(other.vocabulary.special_ids)[:2]
     ids = [*specials, *other.encode(text), *specials, *other.encode("é!")]
     whole = other.decode(ids, skips)
@@ -384,13 +382,13 @@ def test_stop_is_found_in_the_text_of_a_run() -> None:
     assert (stream.stop_reason, stream.text_after_stop) == ("🙂", "é the")
 
 
-def test_tags_are_found_behind_what_is_stripped() -> None:
+def test_tags_are_found_after_stripped_text() -> None:
     stream = library("llama").vocabulary.decode_stream(tags=["the"])
     pieces = stream.step_event(llama_ids("▁the ▁the")).pieces
     assert pieces == (Tag("the"), " ", Tag("the"))
 
 
-def test_places_of_tokens_are_those_of_their_text() -> None:
+def test_places_of_tokens_match_their_text() -> None:
     stream = library("llama").vocabulary.decode_stream()
     tokens = stream.step_event(llama_ids("▁the C3 A9 ▁the")).tokens
     assert [(token.bytes, token.start, token.end, token.text) for token in tokens] == [
@@ -467,7 +465,7 @@ def test_reset_begins_a_new_text() -> None:
     assert joined(stream, ids) == "the the�"
 
 
-def test_unknown_ids_are_skipped_as_the_library_does(other: Library) -> None:
+def test_unknown_ids_are_skipped_as_in_the_library(other: Library) -> None:
     ids = other.encode(" to é the 🙂")
     spread = [each for id in ids for each in (10**6, id, 10**6)]
     stream = other.vocabulary.decode_stream(unknown="skip")
@@ -552,7 +550,7 @@ def test_streams_pickled_together_share_their_vocabulary() -> None:
 # From a library
 
 
-def test_special_ids_are_those_of_the_library() -> None:
+def test_special_ids_match_the_library() -> None:
     found = {name: library(name).vocabulary.special_ids for name in ("tiktoken", "llama")}
     assert found == {"tiktoken": {270}, "llama": {0, 1, 2}}
 
@@ -624,7 +622,7 @@ def test_decoder_that_is_no_concatenation_is_refused(decoder: Any, reason: str) 
 
 @pytest.mark.parametrize("scheme", ["always", "first", "never"])
 @pytest.mark.parametrize("ids", [[1, 1], [0, 1], [2, 1, 2]])
-def test_first_token_is_that_of_the_scheme(scheme: str, ids: list[int]) -> None:
+def test_first_token_matches_the_scheme(scheme: str, ids: list[int]) -> None:
     tokenizer = small(decoders.Metaspace(prepend_scheme=scheme))
     assert joined(stream_of(tokenizer), ids) == tokenizer.decode(ids)
 

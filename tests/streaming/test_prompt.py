@@ -1,4 +1,4 @@
-"""A `Prompt`: its ids are those of one encode, and each call tells what changed."""
+"""A `Prompt`: its ids equal the ids of one encode, and each call returns the change."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def parts(change: Change) -> tuple[int, list[int]]:
         ("ab", "", (0, [])),
     ],
 )
-def test_a_change_is_the_first_changed_index_and_the_ids_behind(
+def test_a_change_is_the_first_changed_index_and_the_ids_after(
     old: str, new: str, change: tuple[int, list[int]]
 ) -> None:
     prompt = AB.prompt()
@@ -121,7 +121,7 @@ def test_random_edits_of_trained_vocabularies(number: int) -> None:
 # Errors
 
 
-def test_an_error_has_its_position_in_what_was_given(tokenizer: Tokenizer) -> None:
+def test_an_error_has_its_position_in_the_given_text(tokenizer: Tokenizer) -> None:
     prompt = tokenizer.prompt()
     prompt.set("it is " * 3000)
     ids = prompt.ids()

@@ -48,7 +48,7 @@ class PromptMachine(RuleBasedStateMachine):
         target=prompts, name=st.sampled_from([*TOKENIZERS]), size=st.sampled_from([1, 9, 99])
     )
     def start(self, name: str, size: int) -> Followed:
-        """Begin with small blocks, of which short texts have several."""
+        """Begin with small blocks, so that short texts have several."""
         self.patch = mock.patch("bpetite._streaming.prompt._BLOCK_CHARACTERS", size)
         self.patch.start()
         make, *arguments = TOKENIZERS[name]

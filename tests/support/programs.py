@@ -17,7 +17,7 @@ def peak():
 """
 """A function for programs on Linux: the most memory that the process has had, in kilobytes.
 
-`ru_maxrss` is no substitute: a new process begins with that of the process that started it.
+`ru_maxrss` is no substitute, because a new process begins with the value of its parent.
 """
 
 

@@ -163,7 +163,7 @@ ENDS = {"line": r"\n", "paragraph": r"\n(?:[^\S\n]*\n)+"}
 def preferred_end(
     text: str, start: int, after: int, budget: int, count: Callable[[str], int], kind: str
 ) -> int | None:
-    """Return the last end of this kind behind `after` up to which the text is within a budget.
+    """Return the last end of this kind after `after` up to which the text is within a budget.
 
     The end of the text is one of every kind. None means that there is no such end.
     """
@@ -194,7 +194,7 @@ Shown = tuple[str, bool]
 
 
 class Streamed(NamedTuple):
-    """The pieces that each step of a stream returns, and those of `flush` at the end.
+    """The pieces that each step of a stream returns, and at the end the pieces of `flush`.
 
     `stop_step` is the index of the token that completes the stop, and `error` of the token whose
     bytes are not UTF-8; it is the number of tokens if `flush` finds them. `unreturned` is the valid

@@ -102,7 +102,7 @@ _scandir = os.scandir
 
 
 class _Entry:
-    """An entry of a folder, whose path begins with that of the folder as it was given."""
+    """An entry of a folder, whose path begins with the folder's path as it was given."""
 
     def __init__(self, entry: os.DirEntry[str], folder: str) -> None:
         self._entry = entry

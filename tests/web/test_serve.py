@@ -252,7 +252,7 @@ def test_foreign_vocabulary_can_be_browsed() -> None:
 @pytest.mark.parametrize(
     "text", ["", "a", "the hen then met the ten men", "aaaa 你好你好", "x" * 200]
 )
-def test_training_steps_are_those_of_train(text: str) -> None:
+def test_training_steps_match_train(text: str) -> None:
     found = client(BYTES).post("/training", content=text).json()
     states = found["states"]
     assert [tuple(state["pairs"][0][:2]) for state in states if state["pairs"]] == [
