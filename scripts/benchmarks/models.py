@@ -1,4 +1,4 @@
-"""Vocabularies of models without a named pattern, beside other libraries."""
+"""Vocabularies of models without a named pattern, compared with other libraries."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ print(json.dumps([qwen.__file__, qwen.QWEN3_5_PAT_STR, special_tokens]))
 
 WITH_PATTERNS = {
     "o200k": ("tekken", "kimi-k2"),
-    # The first is the yardstick of the others, which have several patterns in turn.
+    # The first is the yardstick for the others, which have several patterns in turn.
     "cl100k": ("cl100k", "deepseek-v3", "starcoder", "tiny-aya", "superbpe", "viking"),
 }
-"""Public tokens, and the patterns that split texts for them."""
+"""Public tokens, and the patterns by which their texts are split."""
 
 
 def model_rows(bench: Bench) -> Iterator[Row]:
@@ -142,7 +142,7 @@ def open_model(
     special_tokens: Mapping[str, int],
     normalizer: Mapping[str, str] | None = None,
 ) -> Subject:
-    """Return a vocabulary, by a tokenizer.json that spells the patterns as the model does."""
+    """Return a vocabulary, from a tokenizer.json that spells its patterns like the model's file."""
     say(f"loading {name}")
     tokenizer = Tokenizer.load(ranks, pattern="qwen2", special_tokens=special_tokens)
     fields = json.loads(Subject(name, tokenizer, None).json)

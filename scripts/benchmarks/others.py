@@ -26,14 +26,14 @@ class Other:
 
     name: str
     package: str
-    """Its environment and its version are those of this package."""
+    """The package that names its environment and its version."""
     packages: tuple[str, ...]
     format: str
     """bpetite's format for the same readers."""
     program: str
     """Python; `source`, `tokenizer` and `output` are paths, `end` is a special token."""
     ids: str = ""
-    """A glob of output files that hold nothing but ids of two bytes; "" if it matches none."""
+    """A glob of output files that hold only ids of two bytes; "" if there are no such files."""
     is_fast: bool = False
     """Whether it gets as large a file as bpetite."""
 
@@ -80,7 +80,7 @@ OTHERS = (
         ids="*.npy",
     ),
     Other(
-        # No package has preprocess_data.py: this is its loop, with one worker.
+        # No package has preprocess_data.py, so this is its loop, with one worker.
         "Megatron, the loop of preprocess_data.py",
         "megatron-core",
         ("megatron-core", "torch", "tokenizers"),

@@ -1,4 +1,4 @@
-"""Patterns that have no name, beside those that have one."""
+"""Patterns without a name, compared with named patterns."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ADDED = Target(high=40, unit=" ms")
 SHORT_BYTES = (40, 100, 200, 500)
 
 OTHER_PIECES = 0.3
-"""How much a mean piece may differ from cl100k's. Beyond that, to merge it is other work."""
+"""The share by which a mean piece may differ from cl100k's. Beyond it, merging is other work."""
 
 HEADER = ("pattern, work", "piece", "yardstick", "its figure", "bpetite", "ratio", "target")
 
@@ -76,13 +76,13 @@ def all_patterns_of(bench: Bench) -> dict[str, list[str]]:
 
 
 def patterns_of(bench: Bench) -> dict[str, str]:
-    """Return by its name each pattern that is the only one of its vocabulary."""
+    """Return the patterns, by name, of vocabularies that have only one."""
     found = all_patterns_of(bench).items()
     return {name: patterns[0] for name, patterns in found if len(patterns) == 1}
 
 
 def load(ranks: Path, pattern: str, name: str = "") -> Subject:
-    """Return the vocabulary of a file of ranks with a pattern, or with that of a name."""
+    """Return the vocabulary of a file of ranks with a pattern, or with a named one."""
     return Subject(name or pattern, Tokenizer.load(ranks, pattern=pattern), None)
 
 
@@ -140,7 +140,7 @@ def encode_rows(
 
 
 def splitter_of(subject: Subject) -> str:
-    """Return what splits texts. Raises ValueError, with the reason, if `regex` has to."""
+    """Return the kind of the splitter. Raises ValueError with the reason if `regex` must split."""
     native: Any = import_module("bpetite._engine.native")  # not public
     splitters, reason = native.splitters_of(vocabulary_of(subject.tokenizer))
     if reason:
@@ -151,7 +151,7 @@ def splitter_of(subject: Subject) -> str:
 def whole_rows(
     bench: Bench, what: str, named: Subject, ours: Subject, text: str, is_named: bool
 ) -> Iterator[Row]:
-    """Compare the speeds of a text. Pieces of quite another length than cl100k's have no floor."""
+    """Compare the speeds for a text; without a floor if its pieces differ much from cl100k's."""
     mean, usual = mean_piece(ours, text), mean_piece(named, text)
     turns = [
         [*zip(*(cold_and_warm(each.pickled, text, "array") for each in (named, ours)), strict=True)]
@@ -173,7 +173,7 @@ def mean_piece(subject: Subject, text: str) -> float:
 
 
 def train_rows(bench: Bench, folder: Path, pattern: str) -> Iterator[Row]:
-    """Compare whole trainings on one thread with those of GPT-2's pattern."""
+    """Compare whole trainings on one thread with trainings with GPT-2's pattern."""
     for name in ("english", "multilingual"):
         if name in bench.texts:
             path = folder / f"{name}.txt"
@@ -217,7 +217,7 @@ def seconds_of(work: Callable[[], object]) -> float:
 
 
 def short_rows(bench: Bench, named: Subject, ours: Subject) -> Iterator[Row]:
-    """Compare the time of a call that encodes the same few characters again and again."""
+    """Compare the time of a call, repeated with the same few characters."""
     for size in SHORT_BYTES:
         text = words(bench.texts["english"], size)
         encoders = (partial(each.tokenizer.encode, text, dtype="uint32") for each in (named, ours))

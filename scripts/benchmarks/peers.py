@@ -31,7 +31,7 @@ Ids = Sequence[int]
 
 @dataclass(frozen=True)
 class Calls:
-    """The functions of a library for one vocabulary, on one thread; None if it lacks one."""
+    """The functions of a library for one vocabulary, on one thread; None for missing functions."""
 
     ids: Callable[[str], Ids]
     """Text to a list of ids."""
@@ -40,7 +40,7 @@ class Calls:
     ids_of_batch: Callable[[list[str]], Sequence[Ids]] | None = None
     """Texts to a list of ids for each."""
     array_of_batch: Callable[[list[str]], Any] | None = None
-    """Texts to one array of all ids, beside the offsets of the texts if it is a buffer."""
+    """Texts to one array of all ids; with the offsets of the texts, if it is a buffer."""
     to_text: Callable[[Ids], str] | None = None
     """A list of ids to text."""
     to_bytes: Callable[[Any], bytes] | None = None
@@ -114,7 +114,7 @@ def calls_of(tokenizer: Tokenizer) -> Calls:
 
 @cache
 def encoding_of(subject: Subject) -> tiktoken.Encoding:
-    """Return tiktoken's own Encoding of a public vocabulary, else one made from the tokenizer."""
+    """Return tiktoken's own Encoding of a public vocabulary; else make one from the tokenizer."""
     if subject.data is not None and subject.public_name is not None:
         return public_encoding(subject.public_name, subject.data)
     return tiktoken_of(subject.tokenizer)
@@ -188,7 +188,7 @@ def open_fastokens(subject: Subject) -> Calls:
 
 
 def open_snaptokens(subject: Subject) -> Calls:
-    """Return the calls of snaptokens, which refuses gaps between ids: it gets no special tokens."""
+    """Return the calls of snaptokens, without special tokens, since it refuses gaps between ids."""
     fields = json.loads(subject.json)
     fields["added_tokens"] = []
     for literal in subject.tokenizer.special_tokens:
@@ -208,7 +208,7 @@ def calls_of_fastokens(twin: Any) -> Calls:
 
 
 def open_splintr(subject: Subject) -> Calls:
-    """Return the calls of splintr, which decodes this format to text only."""
+    """Return the calls of splintr, which decodes this format only to text."""
     splintr = module("splintr")
     if subject.model:  # which it has built in
         twin = splintr.Tokenizer.from_pretrained("mistral_v1")

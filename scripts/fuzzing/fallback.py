@@ -3,7 +3,7 @@
 `scripts/fuzz fallback FILE ...` compares whole vocabularies: real texts of a folder in slices, and
 texts generated of tokens, halves of tokens, runs and characters of all planes. Without files, it
 compares random small vocabularies in every setting that public models have, with their literals.
-Ids, counts, streams of ids and of text must be those of the library.
+Ids, counts, and streams of ids and of text must equal the library's.
 
 A difference is printed with its seed, and the exit code is 1.
 """
