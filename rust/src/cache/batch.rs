@@ -1,7 +1,8 @@
 //! Looking up the pieces of a batch together.
 //!
 //! The search for one piece mostly waits for memory. So all pieces of a batch, up to 512, go
-//! through one stage before any goes through the next, and a stage prefetches what the next reads:
+//! through one stage before the next stage begins, and each stage prefetches the memory that the
+//! next one reads:
 //!
 //! ```text
 //! stage                 per piece                                          reads
@@ -23,8 +24,8 @@
 //!                                  └─ missing ──► merge, and cache ──►
 //! ```
 //!
-//! The arrows without a target lead to `ids[i]`, at the number `i` of the piece in the batch. For
-//! ` the`, ` internationally`, ` 中文中日`, ` cat`, with ` cat` new, the lists are
+//! The arrows without a target lead to `ids[i]`, where `i` is the number of the piece in the batch.
+//! For ` the`, ` internationally`, ` 中文中日`, ` cat`, where ` cat` is new, the lists are
 //!
 //! ```text
 //! piece     0 ` the`   1 ` internationally`   2 ` 中文中日`   3 ` cat`
@@ -40,7 +41,7 @@ use crate::merge::cjk;
 use crate::simd::Instructions;
 use crate::types::{BATCH, WORD_BYTES};
 
-/// A batch with more CJK runs is looked up in parts alone.
+/// If a batch has more CJK runs, all of its pieces are looked up in parts.
 pub const MAX_FEW_CJK_RUNS: usize = 16;
 
 /// The pieces of a batch that are not in the first level, by their numbers in the batch.
@@ -79,7 +80,7 @@ impl<T: Copy + Default> Default for List<T> {
 }
 
 impl<T: Copy> List<T> {
-    /// Appends an item. A batch has no more items than there is room for.
+    /// Appends an item, for which a batch always has room.
     #[inline(always)]
     pub fn push(&mut self, item: T) {
         self.push_if(true, item);
@@ -116,7 +117,7 @@ impl Misses {
 impl Cache {
     /// Looks up each piece of a batch, `text[bounds[i]..bounds[i + 1]]`, in the first level.
     ///
-    /// No branch depends on the pieces.
+    /// No branch depends on the pieces, because none could be predicted.
     #[inline(always)]
     pub fn look_up_first_level(
         &self,
@@ -192,8 +193,8 @@ impl Cache {
         }
     }
 
-    /// Looks up in the tables what is not in the first level, after `sort_longer`. Pieces that are
-    /// in no table are merged.
+    /// Looks up the pieces that the first level lacks in the tables, after `sort_longer`. Pieces
+    /// that are in no table are merged.
     #[inline(always)]
     pub fn look_up_tables(
         &mut self,

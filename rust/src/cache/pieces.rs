@@ -12,7 +12,7 @@ use crate::types::MAX_CACHED_PIECE;
 /// The most bytes of pieces in the map.
 const MAX_LONGER_BYTES: usize = 1 << 20;
 
-/// Beyond this many spilled ids (8 MB) the cache begins anew.
+/// If it has more spilled ids (8 MB), the cache begins anew.
 pub const MAX_SPILLED_IDS: usize = 1 << 21;
 
 /// A bounded cache of pieces and their ids.
@@ -21,8 +21,8 @@ pub struct Cache {
     pub(super) table8: Table8,
     pub(super) table16: Table16,
     pub(super) table47: Table47,
-    /// Pieces of up to 1,024 bytes without a key, such as lines of dashes: few, but slow to merge.
-    /// The map hashes with random seeds, so nobody can choose pieces that collide.
+    /// Pieces of up to 1,024 bytes without a key, such as lines of dashes, which are few but slow
+    /// to merge. The map hashes with random seeds, so nobody can choose pieces that collide.
     longer: HashMap<Box<[u8]>, Packed>,
     longer_bytes: usize,
     /// Ids of cached pieces that do not fit a `Packed`.
@@ -49,12 +49,13 @@ impl Default for Cache {
 
 /// Merges pieces that are not in the cache.
 pub trait MergePiece {
-    /// Appends the ids of a piece: all of them, if it has at most `MAX_CACHED_PIECE` bytes.
+    /// Appends the ids of a piece. An interrupt may cut them short only if the piece has more than
+    /// `MAX_CACHED_PIECE` bytes.
     fn merge(&mut self, piece: &[u8], ids: &mut Vec<u32>);
 }
 
 impl Cache {
-    /// Returns the ids of a piece of up to 8 bytes, which `text` begins with, and puts it into the
+    /// Returns the ids of the piece of up to 8 bytes at the start of `text`, and puts it into the
     /// first level.
     #[inline(always)]
     pub(super) fn word(
@@ -95,8 +96,8 @@ impl Cache {
 
     /// Merges a piece, and puts it into a table.
     ///
-    /// The piece comes from its key, not from the text, which another thread may change. Wrong ids
-    /// then concern this call alone, and never get into the cache.
+    /// The piece is read from its key, because another thread may change the text: then wrong ids
+    /// affect only this call, and never get into the cache.
     #[cold]
     pub(super) fn put<const WORDS: usize, const SLOTS: usize>(
         &mut self,

@@ -1,11 +1,11 @@
 //! Finds special literals in a text: the leftmost, and of several that begin there the longest.
 //!
-//! The time is linear in the text for every set of literals. Apart from one sort, the time to
-//! prepare a set is linear in its bytes. A search from left to right has neither bound: with the
-//! literals `a` and `aaac`, it reads three bytes ahead for each `a` of `aaaaaa`, in vain.
+//! The time is linear in the text for every set of literals, and apart from one sort, the time to
+//! prepare a set is linear in its bytes. A search from left to right would have neither bound: with
+//! the literals `a` and `aaac`, it reads three bytes ahead for each `a` of `aaaaaa`, in vain.
 //!
 //! So the automaton of Aho and Corasick for the reversed literals reads a block of text from right
-//! to left. At each position, the longest reversed literal that ends there is the longest literal
+//! to left, because the longest reversed literal that ends at a position is the longest literal
 //! that begins there. With the literals `ab`, `abc` and `c`:
 //!
 //! ```text
@@ -14,8 +14,8 @@
 //! chosen, from the left     abc   ab       (`c` lies in a chosen literal)
 //! ```
 //!
-//! Most text has no literal. `Beginnings` skips to the next position where one may begin, and with it
-//! the next block.
+//! Most text has no literal, so `Beginnings` finds the next position where one may begin, and there
+//! the next block begins.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -26,7 +26,7 @@ use memchr::memmem;
 /// Literals, each with an id.
 pub struct Literals {
     beginnings: Beginnings,
-    /// Whether some literal ends in each two bytes; most text is skipped by these.
+    /// Whether some literal ends in each pair of bytes. Most text is skipped by these.
     is_ending: Vec<bool>,
     trie: Trie,
     lengths_and_ids: Vec<(u32, u32)>,
@@ -42,7 +42,7 @@ pub struct Found {
 }
 
 impl Literals {
-    /// `literals` are not empty, and all different.
+    /// The literals must have at least one byte each, and all differ.
     pub fn new(literals: &[(String, u32)]) -> Literals {
         let mut strings: Vec<(u64, Vec<u8>, u32)> = literals
             .iter()
@@ -53,7 +53,7 @@ impl Literals {
             })
             .collect();
         strings.sort_unstable();
-        // Copies in this order are neighbours in memory too, so the trie reads memory in sequence.
+        // Copies made in this order are neighbours in memory too, so the trie reads it in sequence.
         let reversed: Vec<_> =
             strings.into_iter().map(|(_, string, index)| (string.clone(), index)).collect();
         let mut is_ending = vec![false; 1 << 16];
@@ -91,7 +91,7 @@ impl Literals {
     }
 
     /// Finds the longest literal at each position in a range, the last position first. A literal
-    /// may end behind the range.
+    /// may end after the range.
     fn find_longest(&self, text: &[u8], range: Range<usize>, longest: &mut Vec<Found>) {
         let mut at = (range.end + self.max_length).min(text.len());
         let mut node = ROOT;
@@ -124,18 +124,18 @@ fn first_bytes(string: &[u8]) -> u64 {
     u64::from_be_bytes(first)
 }
 
-/// The shortest block. A block is also at least as long as the longest literal, so reading on
-/// behind a block at most doubles the work.
+/// The shortest block. A block is also at least as long as the longest literal, so that reading on
+/// after its end at most doubles the work.
 const MIN_BLOCK_BYTES: usize = 64;
 
-/// `packed` searches for few strings, and does not find longer ones faster.
+/// `packed` searches only for few strings.
 const MAX_BEGINNINGS: usize = 64;
 const MAX_BEGINNING_BYTES: usize = 8;
 
 /// Finds where literals may begin.
 enum Beginnings {
-    /// All literals begin with these bytes, such as `<|`: the fastest search. It has vectors of 32
-    /// bytes, and Python aligns the objects that it allocates to 16 alone: hence the box.
+    /// All literals begin with these bytes, such as `<|`, which is the fastest search. It is boxed,
+    /// because it has vectors of 32 bytes, and Python aligns its objects only to 16.
     Common(Box<memmem::Finder<'static>>),
     /// Few literals begin differently.
     Few(packed::Searcher),
@@ -178,7 +178,7 @@ impl Beginnings {
     }
 }
 
-/// A node of the trie: a string that some reversed literal begins with.
+/// A node of the trie: a string with which some reversed literal begins.
 type Node = u32;
 
 const ROOT: Node = 0;
@@ -234,7 +234,7 @@ impl Trie {
         trie
     }
 
-    /// Finds each node's suffix: a shorter string, whose own suffix is known by then.
+    /// Finds each node's suffix. This is a shorter string, so its own suffix is known by then.
     fn link(&mut self) {
         self.suffix.resize(self.bytes.len(), ROOT);
         for node in 0..self.bytes.len() as Node {
@@ -254,7 +254,7 @@ impl Trie {
         self.first_child[node as usize] as usize..self.first_child[node as usize + 1] as usize
     }
 
-    /// Returns the longest suffix of a node's string and one more byte that is a node.
+    /// Appends a byte to a node's string; returns the longest suffix of the result that is a node.
     fn step(&self, mut node: Node, byte: u8) -> Node {
         loop {
             let children = self.children(node);
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn literals_are_found_as_by_trying_all() {
+    fn found_literals_match_a_trial_of_all() {
         let mut rng = Rng::new(1);
         let alphabets: [&[&str]; 5] = [
             &["a"],

@@ -1,4 +1,4 @@
-//! Where the parts of a text begin among its ids: the ends of pieces, and the lengths of tokens.
+//! Where the parts of a text begin among its ids, by the ends of pieces and the lengths of tokens.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::types::BATCH;
 
 const CHUNK_IDS: usize = 8;
 
-/// Stands for a length that is not in the table.
+/// Marks a length that is not in the table.
 pub const FAR: u8 = u8::MAX;
 
 /// Where the pieces of a batch end, and which ids they have.
@@ -17,7 +17,7 @@ pub struct Places {
     ends: [u32; BATCH + GROUP],
     /// The end of each full group of pieces.
     group_ends: [u32; BATCH / GROUP],
-    /// How many ids of the batch stand before each piece.
+    /// How many ids of the batch come before each piece.
     pub ids_before: [u32; BATCH],
 }
 
@@ -31,7 +31,7 @@ impl Default for Places {
 }
 
 impl Places {
-    /// Sets the ends of pieces, and behind them ends that no position reaches.
+    /// Sets the ends of pieces, and after them ends that no position reaches.
     #[inline(always)]
     pub fn set_ends(&mut self, ends: &[u32]) {
         self.ends[..ends.len()].copy_from_slice(ends);
@@ -43,7 +43,7 @@ impl Places {
         self.group_ends[full..].fill(u32::MAX >> 1);
     }
 
-    /// Returns the first piece that ends behind a position.
+    /// Returns the first piece that ends after a position.
     #[inline(always)]
     pub fn piece_at(&self, at: u32) -> usize {
         let first = GROUP * count_until(at, &self.group_ends);
@@ -54,7 +54,7 @@ impl Places {
     }
 }
 
-/// Returns how many of the ends are not behind a position.
+/// Returns how many of the ends are at or before a position.
 #[inline(always)]
 fn count_until<const COUNT: usize>(at: u32, ends: &[u32; COUNT]) -> usize {
     ends.iter().map(|end| end.wrapping_sub(at + 1) >> 31).sum::<u32>() as usize
@@ -62,9 +62,9 @@ fn count_until<const COUNT: usize>(at: u32, ends: &[u32; COUNT]) -> usize {
 
 /// The lengths of tokens in bytes, by their ids.
 pub struct TokenLengths {
-    /// One byte for each, so that more of the table stays in the processor's cache.
+    /// Each has one byte, so that more of the table stays in the processor's cache.
     by_id: Vec<u8>,
-    /// Those of ids that are too high for the table, and of tokens that are too long.
+    /// The lengths for ids that are too high for the table, and of tokens that are too long.
     far: HashMap<u32, u32>,
 }
 
@@ -108,15 +108,15 @@ impl TokenLengths {
         self.far.get(&id).map_or(0, |&length| length as usize)
     }
 
-    /// Returns the index of the first id whose token begins at `start` or behind, and where it
-    /// begins. The token of `ids[index]` begins at `at`.
+    /// Returns the index of the first id whose token begins at `start` or later, and where it
+    /// begins. The search starts at `ids[index]`, whose token begins at `at`.
     pub fn first_from<T: Id + Into<u32>>(
         &self,
         start: usize,
         ids: &[T],
         (mut index, mut at): (usize, usize),
     ) -> (usize, usize) {
-        // One comparison for several tokens halves the time.
+        // Comparing once for several tokens halves the time.
         while let Some(chunk) = ids.get(index..index + CHUNK_IDS) {
             let end = at + chunk.iter().map(|&id| self.of(id)).sum::<usize>();
             if end >= start {

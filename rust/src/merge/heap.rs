@@ -11,7 +11,7 @@ use crate::types::{Rank, TokenIndex};
 /// For interrupts, a look at the heap counts as work on this many bytes.
 const POP_COST_BYTES: usize = 16;
 
-/// Memory that merging works in, reused from piece to piece.
+/// Memory for merging, which is reused from piece to piece.
 #[derive(Default)]
 pub struct MergeScratch {
     /// The tokens of the piece.
@@ -34,7 +34,7 @@ impl MergeScratch {
 /// Appends the tokens of a piece to `tokens`. An interrupt leaves them incomplete.
 ///
 /// The heap has the rank and the position of each pair. An entry is stale if another merge has
-/// taken a part of its pair; `ranks` tells.
+/// taken one of its tokens, in which case `ranks` differs at the position.
 pub fn merge_long(
     table: &impl Ranks,
     piece: &[u8],
@@ -78,25 +78,25 @@ pub fn merge_long(
         parts[here] = table.made_by(rank, parts[here], parts[next]);
         parts[next] = TAKEN;
         ranks[next] = NO_RANK;
-        let behind = after[next];
-        after[here] = behind;
+        let following = after[next];
+        after[here] = following;
         ranks[here] = NO_RANK;
-        if behind < end {
-            before[behind as usize] = at;
-            let rank = table.rank(parts[here], parts[behind as usize]);
+        if following < end {
+            before[following as usize] = at;
+            let rank = table.rank(parts[here], parts[following as usize]);
             if rank != NO_RANK {
                 ranks[here] = rank;
                 granted(heap.try_reserve(1));
                 heap.push(entry(rank, at));
             }
         }
-        let ahead = before[here];
-        if ahead < end {
-            let rank = table.rank(parts[ahead as usize], parts[here]);
-            ranks[ahead as usize] = rank;
+        let preceding = before[here];
+        if preceding < end {
+            let rank = table.rank(parts[preceding as usize], parts[here]);
+            ranks[preceding as usize] = rank;
             if rank != NO_RANK {
                 granted(heap.try_reserve(1));
-                heap.push(entry(rank, ahead));
+                heap.push(entry(rank, preceding));
             }
         }
     }

@@ -1,9 +1,10 @@
 //! The tokens that merges make of the bytes of one piece.
 //!
-//! The rule: of all pairs in the piece that have a rank, merge the leftmost of the lowest rank,
-//! again and again. Three functions follow it. `merge_short` scans the whole piece for each merge,
-//! which is the fastest for a word. `merge_long` keeps the pairs in a heap, and is never quadratic.
-//! `merge_in_windows` merges a very long piece in parts, where that has the same result.
+//! The rule: among all pairs in the piece that have a rank, merge the leftmost pair with the lowest
+//! rank, again and again. Three functions follow it. `merge_short` scans the whole piece for each
+//! merge, which is the fastest way for a word. `merge_long` keeps the pairs in a heap, and is never
+//! quadratic. `merge_in_windows` merges a very long piece in windows, where that gives the same
+//! result.
 
 pub mod cjk;
 mod heap;
@@ -27,7 +28,7 @@ use crate::mem::growth::{collected, filled, push};
 use crate::tokens::{Tokens, WholePieces};
 use crate::types::{MAX_CACHED_PIECE, Rank, TokenIndex};
 
-/// The flag of the token of a rank that belongs to several.
+/// Flags a rank whose pairs make different tokens.
 const SEVERAL: TokenIndex = 1 << 31;
 
 /// The merges of a vocabulary.
@@ -41,19 +42,20 @@ pub struct MergeTable {
     ranks: PairTable,
     /// The ranks of pairs of two bytes, which are most of the pairs looked up.
     ranks_of_bytes: Vec<Rank>,
-    /// The token that each merge makes. None if merge r makes token 256 + r, for all r.
+    /// The token that each merge makes; None if each merge r makes the token 256 + r.
     made: Option<Vec<TokenIndex>>,
-    /// What pairs make whose rank belongs to several tokens. `made` has the flag `SEVERAL` there.
+    /// The tokens that pairs make if their rank belongs to several. `made` has the flag `SEVERAL`
+    /// there.
     tied: HashMap<(TokenIndex, TokenIndex), TokenIndex>,
-    /// Tokens by their bytes, if a whole piece that is a token is not merged.
+    /// Tokens by their bytes, if a piece that is a token is not merged.
     pub whole_pieces: Option<WholePieces>,
-    /// The lengths of tokens in bytes, made on first use; None if a token has several.
+    /// The lengths of tokens in bytes, made on first use; None if a token has several lengths.
     fixed_lengths: OnceLock<Option<Vec<u32>>>,
 }
 
 impl MergeTable {
-    /// Returns a table without merges, and with room for `merges` of them and `tokens` tokens; None
-    /// if they are too many.
+    /// Returns an empty table with room for `merges` merges and `tokens` tokens; None if they are
+    /// too many.
     pub fn with_room(
         token_of_byte: [TokenIndex; 256],
         tokens: usize,
@@ -74,7 +76,7 @@ impl MergeTable {
     }
 
     /// Adds the merge of the next rank, for which the table must have room. If the pair has a rank
-    /// already, changes nothing and returns false.
+    /// already, returns false and changes nothing.
     pub fn push(&mut self, left: TokenIndex, right: TokenIndex, made: TokenIndex) -> bool {
         let rank = self.count;
         if !self.ranks.add(left, right, rank) {
@@ -91,7 +93,7 @@ impl MergeTable {
         true
     }
 
-    /// Adds a merge of the last rank: of its pairs, the leftmost in a piece is merged first.
+    /// Adds a merge to the last rank, among whose pairs the leftmost in a piece is merged first.
     pub fn push_tied(&mut self, left: TokenIndex, right: TokenIndex, made: TokenIndex) -> bool {
         let Some(rank) = self.count.checked_sub(1) else { return false };
         if !self.ranks.add(left, right, rank) {
@@ -108,7 +110,7 @@ impl MergeTable {
     }
 
     fn add_bytes(&mut self, left: TokenIndex, right: TokenIndex, rank: Rank) {
-        // Bytes are the first tokens of most vocabularies, so this is rare.
+        // This is rare, because bytes are the first tokens of most vocabularies.
         if left.max(right) <= self.max_byte_token {
             for first in self.bytes_of(left) {
                 for second in self.bytes_of(right) {
@@ -124,8 +126,8 @@ impl MergeTable {
         (0..=255).filter(move |&byte| tokens[usize::from(byte)] == token)
     }
 
-    /// Returns the tokens of bytes and merges, by which pieces may be split. None if they must not:
-    /// a part could be a whole piece, or a merge has a part that only a later merge makes.
+    /// Returns the tokens of bytes and merges, by which pieces may be split. None if they must not
+    /// be, because a part could be a whole piece, or a merge uses a token that a later merge makes.
     pub fn tokens_to_split_by(&self) -> Option<Tokens> {
         if self.whole_pieces.is_some() {
             return None;
@@ -166,7 +168,8 @@ impl MergeTable {
             push(&mut merges_of[left as usize], merge);
             push(&mut merges_of[right as usize], merge);
         }
-        // A merge may come before those of its parts, so each token leads to the merges that use it.
+        // A merge may come before the merges of its left and right token, so each token leads to
+        // the merges that use it.
         let mut new: Vec<TokenIndex> = self.token_of_byte.to_vec();
         while let Some(token) = new.pop() {
             for &merge in &merges_of[token as usize] {
@@ -182,7 +185,7 @@ impl MergeTable {
         lengths
     }
 
-    /// Returns the lengths of tokens, by which windows are divided.
+    /// Returns the lengths of tokens by which windows are divided.
     fn fixed_lengths(&self) -> Option<&[u32]> {
         if self.fixed_lengths.get().is_none() {
             let lengths = self.lengths_by_merges();
@@ -192,7 +195,7 @@ impl MergeTable {
                 let (left, right) = (length(left), length(right));
                 left == 0 || right == 0 || made == left.saturating_add(right)
             });
-            // `get_or_init` could wait for a thread that a forked process does not have.
+            // In a forked process, `get_or_init` could wait for ever for a thread of the parent.
             let _ = self.fixed_lengths.set(is_fixed.then_some(lengths));
         }
         self.fixed_lengths.get()?.as_deref()
@@ -207,8 +210,8 @@ impl MergeTable {
 
     /// Returns the tokens of a piece, which are in `scratch`.
     ///
-    /// A piece of more than `MAX_CACHED_PIECE` bytes is checked for interrupts. After one the
-    /// tokens are incomplete.
+    /// Only a piece of more than `MAX_CACHED_PIECE` bytes is checked for interrupts. After an
+    /// interrupt the tokens are incomplete.
     pub fn merge<'s>(
         &self,
         piece: &[u8],
@@ -314,7 +317,7 @@ mod tests {
 
     #[test]
     fn short_and_long_merging_follow_the_rule() {
-        // The last merge makes a pair of a lower rank possible, as in vocabularies not trained by us.
+        // The last merge makes a pair of a lower rank possible, as training never does.
         let merges = [(A, A, 256), (256, B, 257), (257, 256, 258), (B, B, 259), (259, A, 257)];
         let table = table_of(&merges);
         for number in 0..1 << 12_u32 {
@@ -327,7 +330,7 @@ mod tests {
 
     #[test]
     fn windows_equal_merging_at_once() {
-        // Ranks rise, and tokens are runs, so windows often must be made longer.
+        // Ranks ascend, and tokens are runs, so that windows often have to be lengthened.
         let mut merges = vec![(A, A, 256), (A, B, 257), (B, B, 258)];
         for n in 0..60 {
             let token = 256 + merges.len() as u32;
@@ -351,7 +354,7 @@ mod tests {
         }
     }
 
-    /// Merges in any order of ranks, up to three of one rank: these are tied to the one before.
+    /// Merges in any order of ranks. Up to three have one rank, tied to the merge before.
     fn random_merges(rng: &mut Rng) -> Vec<(Merge, bool)> {
         let mut made: Vec<(Vec<u8>, TokenIndex)> = vec![(vec![b'a'], A), (vec![b'b'], B)];
         let mut merges: Vec<Merge> = Vec::new();
@@ -427,9 +430,9 @@ mod tests {
     }
 
     #[test]
-    fn a_lengthened_window_is_compared_with_the_one_before() {
-        // All pairs of 37 letters, one after the other, of which the last is merged first. So the
-        // first token of a window depends on whether the number of letters behind it is odd.
+    fn a_lengthened_window_is_compared_with_the_window_before() {
+        // All pairs of 37 letters, one after the other, where the last pair is merged first. So the
+        // first token of a window depends on whether the number of letters after it is odd.
         let walk: Vec<u8> = (0..37)
             .flat_map(|i| [i].into_iter().chain((i + 1..37).flat_map(move |j| [i, j])))
             .collect();

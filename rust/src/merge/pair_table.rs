@@ -1,4 +1,4 @@
-//! Ranks by the pairs that are merged.
+//! The ranks of pairs.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -9,12 +9,13 @@ use crate::types::{Rank, TokenIndex};
 
 /// Ranks of pairs, in lines of 64 bytes, the size of a line of the processor's cache.
 ///
-/// Most pairs that are looked up have no rank. A filter rejects seven of eight of them: it has one
-/// bit of at least eight a pair, and fits the processor's second cache.
+/// Most pairs that are looked up have no rank. A filter rejects seven of eight of them: it has at
+/// least eight bits for each pair, of which the pair sets one, and fits the processor's
+/// second-level cache.
 ///
 /// The hash has a random factor, so nobody can write a text or a vocabulary file whose pairs
-/// collide. Even so, a pair is at most `MAX_PROBED_LINES` from its line: a table that would exceed
-/// this draws another factor.
+/// collide. Even so, a pair is at most `MAX_PROBED_LINES` from its line, because a table in which
+/// it would be farther draws another factor.
 pub struct PairTable {
     factor: u64,
     filter: Vec<u64>,
@@ -23,8 +24,8 @@ pub struct PairTable {
     line_bits: u32,
 }
 
-/// Slots of two tokens, 20 bits each, and a rank, 24 bits. A line is filled from its first slot on;
-/// the pairs that find it full are in the next line.
+/// Slots of two tokens with 20 bits each, and a rank with 24 bits. A line is filled from its first
+/// slot on; a pair whose line is full is in the next one.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Line([u64; 8]);
@@ -33,14 +34,14 @@ pub const TOKEN_BITS: u32 = 20;
 const RANK_BITS: u32 = 24;
 const FREE: u64 = u64::MAX;
 
-/// The distance of a pair from its line. No ordinary vocabulary comes near it.
+/// The distance of a pair from its line is at most this. No ordinary vocabulary comes near it.
 const MAX_PROBED_LINES: usize = 256;
 
 /// More draws would mean that `RandomState` is not random.
 const MAX_DRAWS: u32 = 8;
 
 impl PairTable {
-    /// Returns an empty table; None for more tokens or merges than can fit one.
+    /// Returns an empty table; None for more tokens or merges than a table can have.
     pub fn with_room(tokens: usize, merges: usize) -> Option<PairTable> {
         // The highest token is excluded, so that no pair equals FREE.
         if merges >= 1 << RANK_BITS || tokens >= 1 << TOKEN_BITS {
@@ -59,7 +60,7 @@ impl PairTable {
         })
     }
 
-    /// Adds the rank of a pair. Returns false, and changes nothing, if the pair has one.
+    /// Adds the rank of a pair. Returns false and changes nothing if the pair has a rank.
     pub fn add(&mut self, left: TokenIndex, right: TokenIndex, rank: Rank) -> bool {
         let key = key(left, right);
         let mut draws = 0;
@@ -136,7 +137,7 @@ impl PairTable {
         }
         let mut line = self.line(key);
         loop {
-            // All slots are compared, since nobody could predict which of them has the pair.
+            // All slots are compared, because it is unpredictable which of them has the pair.
             let slots = &self.lines[line].0;
             let mut found = FREE;
             for &slot in slots {
@@ -152,13 +153,13 @@ impl PairTable {
         }
     }
 
-    /// Brings the line of a pair near, for `get`.
+    /// Prefetches the line of a pair for `get`.
     #[inline(always)]
     pub fn prefetch(&self, left: TokenIndex, right: TokenIndex) {
         prefetch(&self.lines[self.line(key(left, right))]);
     }
 
-    /// Returns all ranks and the two tokens of each.
+    /// Returns all ranks, each with its two tokens.
     pub fn pairs(&self) -> Vec<(Rank, TokenIndex, TokenIndex)> {
         let taken = self.lines.iter().flat_map(|line| line.0).filter(|&slot| slot != FREE);
         let pair = |slot: u64| {
@@ -207,7 +208,7 @@ mod tests {
         table
     }
 
-    /// Returns how many lines a search for each of the keys reads, added up.
+    /// Returns how many lines the searches for all keys read.
     fn probes(table: &PairTable, keys: &[u64]) -> usize {
         let probes_of = |&key: &u64| {
             let bit = table.bit(key);
@@ -235,9 +236,9 @@ mod tests {
         assert!(PairTable::with_room(300, 1 << RANK_BITS).is_none());
     }
 
-    /// Returns the probes of the keys in a table of others, as the mean of many factors.
+    /// Returns the probes of the keys in a table of other keys, as the mean over many factors.
     ///
-    /// About one of a hundred factors is bad for some keys, so a test with one would fail at times.
+    /// About one factor in a hundred is bad for some keys, so a test with one would fail at times.
     fn mean_probes(added: &[u64], keys: &[u64]) -> usize {
         let mut rng = Rng::new(2);
         let mut bits = || rng.below(1 << 31) as u64;
@@ -263,7 +264,7 @@ mod tests {
         }
         assert!(mean_probes(&colliding, &colliding) <= limit);
 
-        // A text whose pairs cost most with a known factor costs no more with a random one.
+        // A text whose pairs cost the most with a known factor costs the usual with a random one.
         let absent = random_keys(&mut rng, 1 << 16);
         let mut chosen = absent.clone();
         chosen.sort_by_key(|&key| std::cmp::Reverse(probes(&known, &[key])));

@@ -1,4 +1,4 @@
-//! What merging asks of a vocabulary.
+//! The questions that merging asks a vocabulary.
 
 use crate::types::{Rank, TokenIndex};
 
@@ -16,9 +16,9 @@ pub trait Ranks {
         self.rank(self.of_byte(left), self.of_byte(right))
     }
 
-    /// Brings the rank of a pair near, for `rank`.
+    /// Prefetches the rank of a pair for `rank`.
     fn prefetch(&self, _left: TokenIndex, _right: TokenIndex) {}
 
-    /// Returns the token that the merge of two tokens makes, which has this rank.
+    /// Returns the token that the merge of two tokens, which has this rank, makes.
     fn made_by(&self, rank: Rank, left: TokenIndex, right: TokenIndex) -> TokenIndex;
 }

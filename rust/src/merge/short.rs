@@ -2,7 +2,7 @@
 //!
 //! A branch that the processor predicts wrongly costs as much as a dozen instructions, and the
 //! length of a piece and the place of a merge differ each time. So four ranks are compared and four
-//! parts are moved at once, some of them behind the end of the piece, where no pair has a rank.
+//! tokens are moved at once, even beyond the end of the piece, where no pair has a rank.
 
 use super::ranks::{NO_RANK, Ranks};
 use crate::mem::growth::append;
@@ -55,8 +55,8 @@ pub fn merge_short(table: &impl Ranks, piece: &[u8], tokens: &mut Vec<TokenIndex
     append(tokens, &parts[..length]);
 }
 
-/// Returns the lowest of the first `count` ranks and its index, which is the first of equal ones.
-/// The three ranks behind them are NO_RANK.
+/// Returns the lowest of the first `count` ranks and its first index. The three ranks after them
+/// are NO_RANK.
 #[inline(always)]
 fn lowest_rank(ranks: &[Rank; ROOM], count: usize) -> (Rank, usize) {
     let mut lowest = u64::MAX;

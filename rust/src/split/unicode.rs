@@ -25,10 +25,10 @@ pub const NOT_SYMBOL: u8 = LETTER | NUMBER | WHITESPACE;
 
 pub const CODE_POINT_COUNT: usize = 0x11_0000;
 const BLOCK_CODE_POINTS: usize = 128;
-/// How many code points have one or two bytes in UTF-8.
+/// The number of code points with one or two bytes in UTF-8.
 const LOW_COUNT: usize = 0x800;
 
-/// A byte for each code point, in blocks. Equal blocks are stored once.
+/// A byte for each code point, in blocks, where equal blocks are stored once.
 pub struct CodePoints {
     block_of: Vec<u16>,
     pub blocks: Vec<[u8; BLOCK_CODE_POINTS]>,
@@ -72,7 +72,7 @@ impl CodePoints {
         (self.of(code), length)
     }
 
-    /// Returns the byte of all code points of a range, if it is the same.
+    /// Returns the byte of the code points in a range, if they all have the same.
     pub fn of_all(&self, first: u32, last: u32) -> Option<u8> {
         let one = self.of(first);
         let mut code = first;

@@ -1,4 +1,4 @@
-//! Ids to token indices.
+//! From ids to token indices.
 
 use crate::mem::growth::filled;
 use crate::types::TokenIndex;

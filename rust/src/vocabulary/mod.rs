@@ -1,7 +1,7 @@
 //! Vocabularies: the index, the bytes and the merge of each token.
 //!
-//! Every constructor returns None for invalid input, and for input that is too large for the tables
-//! here. The Python engine then words the error, or does the work.
+//! For invalid input, and for input that is too large for the tables here, every constructor
+//! returns None, and the Python engine words the error or does the work.
 
 mod ids;
 pub mod tiktoken;
@@ -19,21 +19,22 @@ use ids::IdIndex;
 pub struct Vocabulary {
     pub id_of: Arc<Vec<u32>>,
     pub token_of_byte: [TokenIndex; 256],
-    /// The merges in rank order: two parts, and the token that they make.
+    /// The merges in rank order: the left and the right token, and the token that they make.
     pub merges: Vec<(TokenIndex, TokenIndex, TokenIndex)>,
-    /// The merges, to merge by.
+    /// The same merges as a table that merges pieces.
     pub table: Arc<MergeTable>,
     /// The bytes of each token, if the constructor needed them.
     pub bytes_of: Option<Arc<Tokens>>,
-    /// Tokens that no merge makes, or that are a part before the merge that makes them; no bytes.
+    /// Tokens that no merge makes, or that a merge uses before another makes them; not bytes.
     pub others: Vec<TokenIndex>,
 }
 
 impl Vocabulary {
     /// Returns the vocabulary of valid merges, or None if they are too many.
     ///
-    /// `bytes_of` has the ids and the bytes of tokens that no merge makes; with `ignore_merges`, of
-    /// all tokens. `tied` has the merges of the rank of the one before, in ascending order.
+    /// `bytes_of` has the ids and the bytes of the tokens that no merge makes, or of all tokens if
+    /// `ignore_merges` is true. `tied` has the merges that share the rank of the merge before them,
+    /// in ascending order.
     pub fn from_fields(
         byte_ids: &[u32; 256],
         bytes_of: &[(u32, &[u8])],
@@ -76,8 +77,8 @@ impl Vocabulary {
     /// Returns the vocabulary of a file's merges, or None if they are invalid.
     ///
     /// `others` has ids and the bytes of their tokens, in ascending order. `pairs` has the left and
-    /// the right id of each merge in turn. `made` has the ids that the merges make, in runs: the
-    /// first id, and the length. The parts of all merges may have `max_bytes` in all.
+    /// the right id of each merge in turn. `made` has the ids that the merges make, as runs of a
+    /// first id and a length. The tokens that merges make may have `max_bytes` in all.
     pub fn from_merges(
         byte_ids: &[u32; 256],
         others: &[(u32, &[u8])],
@@ -187,8 +188,8 @@ impl Vocabulary {
         }
     }
 
-    /// Returns whether each token is a byte or the result of one merge, whose parts are bytes or
-    /// results of merges of lower rank.
+    /// Returns whether each token is a byte or the result of one merge, which joins bytes or
+    /// results of merges with lower ranks.
     pub fn is_nested(&self) -> bool {
         if self.table.whole_pieces.is_some() {
             return false;
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extended_vocabulary_is_that_of_all_merges() {
+    fn an_extended_vocabulary_equals_the_vocabulary_of_all_merges() {
         let base = from_merges(&[(300, b"xy")], &[97, 98], &[(256, 1)]).unwrap();
         let extended = base.extended(&[(256, 99), (300, 301)], 301).unwrap();
         let pairs = [97, 98, 256, 99, 300, 301];

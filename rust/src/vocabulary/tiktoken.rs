@@ -25,7 +25,7 @@ impl Vocabulary {
         max_bytes: usize,
         interrupt: &mut Interrupt<'_>,
     ) -> Option<Vocabulary> {
-        // A stable sort would need more memory; equal ranks are an error.
+        // A stable sort would need more memory for nothing, since equal ranks are an error.
         ranks.sort_unstable_by_key(|&(rank, _)| rank);
         if ranks.windows(2).any(|pair| pair[0].0 == pair[1].0)
             || ranks.iter().any(|&(_, bytes)| !(1..=max_bytes).contains(&bytes.len()))
@@ -46,10 +46,10 @@ impl Vocabulary {
         if !differ || token_of_byte.contains(&NO_TOKEN) {
             return None;
         }
-        // tiktoken joins two neighbours if their joined bytes are a token. So one pair alone can make
-        // a token: the two parts left when its own bytes are merged by all other tokens. The merges
-        // of lower ranks usually leave two. Example: with (a, b) → ab known, "abc" becomes (ab, c).
-        // If they leave more, tokens of higher ranks take part.
+        // tiktoken joins two neighbours if their joined bytes are a token. So only one pair can
+        // make a token: the two tokens that remain when its bytes are merged by all other tokens.
+        // Usually the merges of lower ranks leave two. Example: if (a, b) → ab is known, "abc"
+        // becomes (ab, c). If they leave more, tokens of higher ranks take part.
         let mut table = MergeTable::with_room(token_of_byte, tokens.len(), tokens.len())?;
         let (mut scratch, never) = (MergeScratch::default(), &mut Interrupt::never());
         let mut merges = with_room(ranks.len());
@@ -86,7 +86,7 @@ impl Vocabulary {
     }
 }
 
-/// Returns the tokens that no merge makes, or that are a part before the merge that makes them.
+/// Returns the tokens that no merge makes, or that a merge uses before another makes them.
 fn others(
     token_of_byte: &[TokenIndex; 256],
     merges: &[(TokenIndex, TokenIndex, TokenIndex)],
@@ -138,7 +138,8 @@ type RankRanges = Vec<(u32, Range<usize>)>;
 
 /// Returns the ranks, the ranges and the joined bytes of the tokens in a .tiktoken file.
 ///
-/// None if a line is not spelled as tiktoken writes it: canonical base64, a space, and decimals.
+/// Returns None unless each line is spelled as tiktoken writes it: canonical base64, a space, and
+/// decimals.
 pub fn parse_ranks(data: &[u8]) -> Option<(RankRanges, Vec<u8>)> {
     let mut ranks = with_room(data.len() / 12);
     let mut bytes = with_room(data.len() / 2);

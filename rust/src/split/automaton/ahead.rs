@@ -1,20 +1,21 @@
 //! Look-aheads at more than one character, such as `(?=(?:\d{3})*\b)`.
 //!
 //! Whether one holds at a place follows from two things: the next character, and the state at the
-//! place after it. So an automaton that reads from right to left knows, and it has few states. Example,
-//! for digits that count from the right:
+//! place after it. So an automaton that reads from right to left can tell, and it has few states.
+//! Example, for digits that count from the right:
 //!
 //! ```text
 //! text     1   2   3   4   5
 //! state  2   1   0   2   1   0     the number of digits up to the end, modulo 3: it holds at 0
 //! ```
 //!
-//! For most characters, the state before them is the same whatever follows. The others, such as digits,
-//! *depend* on the text after them. Each becomes several classes, one for each state after it, and the
-//! automaton of the pattern reads these classes.
+//! For most characters, the state before them is the same for every text that follows. The others,
+//! such as digits, *depend* on the text after them. Each of their classes becomes several classes,
+//! one for each state after it, and the automaton of the pattern reads these classes.
 //!
-//! `Ahead` fills in the columns of a block, from right to left in each run of characters that depend. A
-//! run may be longer than a block. Then `Run` reads it once, and keeps the states at the ends of blocks.
+//! `Ahead` fills in the columns of a block, from right to left in each run of characters that
+//! depend. If a run is longer than a block, `Run` reads it once, and keeps the states at the ends
+//! of blocks.
 
 use std::collections::HashMap;
 
@@ -23,10 +24,10 @@ use super::program::{Place, Program};
 use crate::mem::growth::push;
 use crate::simd::Instructions;
 
-/// More states would need more classes than there may be.
+/// More states would need more than `MAX_CLASSES` classes.
 const MAX_STATES: usize = 64;
 
-/// The most places of look-aheads: it bounds the time.
+/// The most places of look-aheads, which bounds the time.
 const MAX_PLACES: usize = 2000;
 
 /// For each look-ahead, the places of its program from which the text that follows leads to a match.
@@ -73,21 +74,21 @@ impl Sights {
         Ok(Sights { holds: states.iter().map(holds).collect(), before })
     }
 
-    /// Returns the classes that the automaton of a pattern reads, with the end of the text as the last, and
-    /// for each the class of its characters.
+    /// Returns the classes that the automaton of a pattern reads, where the last is the end of the
+    /// text, and for each the class of its characters.
     pub fn classes(&self, classes: Vec<Class>) -> Result<(Vec<Class>, Vec<usize>), String> {
         let (mut all, mut origins) = (Vec::new(), Vec::new());
         let count = classes.len();
         let set_count = classes.first().map_or(0, |class| class.is_in.len());
         for (number, class) in classes.into_iter().enumerate() {
             let depends = self.depends(number);
-            for (behind, row) in
+            for (after, row) in
                 self.before.iter().enumerate().take(if depends { MAX_STATES } else { 1 })
             {
                 let before = row[number];
                 all.push(Class {
                     before,
-                    behind: depends.then_some(behind as u8),
+                    after: depends.then_some(after as u8),
                     sees: self.holds[usize::from(before)].clone(),
                     ..class.clone()
                 });
@@ -101,7 +102,7 @@ impl Sights {
             is_in: vec![false; set_count],
             length: 0,
             before: END,
-            behind: None,
+            after: None,
             sees: self.holds[usize::from(END)].clone(),
         };
         all.push(end);
@@ -109,22 +110,22 @@ impl Sights {
         Ok((all, origins))
     }
 
-    /// Returns whether what a place before a character of a class sees depends on what follows it.
+    /// Returns whether the state before a character of a class depends on the text after it.
     pub fn depends(&self, class: usize) -> bool {
         self.before.iter().any(|row| row[class] != self.before[0][class])
     }
 }
 
-/// Returns the places of a program from which a text leads to a match. Only those count at which it
-/// starts or has just read a character. The text has a next character of some class and the places that
-/// hold after it; None is the end of the text.
+/// Returns the places of a program from which a text leads to a match; only places at which the
+/// program starts or has just read a character count. The text is given by the class of its next
+/// character and the places that hold after it; None is the end of the text.
 fn true_places(program: &Program, next: Option<(&Class, &Vec<bool>)>) -> Vec<bool> {
     let is_in = |set: usize| next.is_some_and(|(class, _)| class.is_in[set]);
     let mut is_true = vec![false; program.places.len()];
     let mut has_changed = true;
     while has_changed {
         has_changed = false;
-        // A place leads to places before it, and that of a loop to one behind it.
+        // A place leads to places before it in the list; only a loop leads to one after it.
         for number in (0..is_true.len()).chain((0..is_true.len()).rev()) {
             let is = match &program.places[number] {
                 Place::Read(set, then) => {
@@ -154,23 +155,23 @@ fn true_places(program: &Program, next: Option<(&Class, &Vec<bool>)>) -> Vec<boo
 /// How many characters of one column are filled in at a time, if each is one byte.
 const RUN: usize = 64;
 
-/// What fills a block.
+/// Fills in the columns of characters that depend on the text after them.
 pub struct Ahead {
-    /// From this number on, a column is that of a character that depends on what follows.
+    /// From this number on, columns belong to characters that depend on the text after them.
     first: u8,
     count: u8,
     /// The state before a character of each other column.
     before: Vec<u8>,
-    /// The state before a character that depends, and its column: by the state behind it, and by its
+    /// The state before a character that depends, and its column, by the state after it and by its
     /// number.
     steps: Vec<(u8, u8)>,
-    /// As `steps`, for a run of characters that have one column.
+    /// Like `steps`, for a run of characters that have one column.
     runs: Vec<([u8; RUN], u8)>,
 }
 
 impl Ahead {
-    /// `columns` has the column of each class that the automaton reads. Returns the column of each class
-    /// of characters too; None if no character depends on what follows.
+    /// `columns` has the column of each class that the automaton reads. Also returns the column of
+    /// each class of characters; None if no character depends on the text after it.
     pub fn new(
         sights: &Sights,
         classes: &[Class],
@@ -196,8 +197,8 @@ impl Ahead {
         let depending = number - first;
         let mut steps = vec![(0, 0); sights.before.len() * usize::from(depending)];
         for ((class, &origin), &column) in classes.iter().zip(origins).zip(columns) {
-            if let Some(behind) = class.behind {
-                let row = usize::from(behind) * usize::from(depending);
+            if let Some(after) = class.after {
+                let row = usize::from(after) * usize::from(depending);
                 steps[row + usize::from(column_of[origin] - first)] = (class.before, column);
             }
         }
@@ -221,23 +222,23 @@ impl Ahead {
     }
 
     #[inline(always)]
-    fn number(&self, behind: u8, column: u8) -> usize {
-        usize::from(behind) * usize::from(self.count) + usize::from(column - self.first)
+    fn number(&self, after: u8, column: u8) -> usize {
+        usize::from(after) * usize::from(self.count) + usize::from(column - self.first)
     }
 
     /// Returns the state before a character that depends, and its column.
     #[inline(always)]
-    fn step(&self, behind: u8, column: u8) -> (u8, u8) {
-        self.steps[self.number(behind, column)]
+    fn step(&self, after: u8, column: u8) -> (u8, u8) {
+        self.steps[self.number(after, column)]
     }
 
     #[inline(always)]
-    fn run(&self, behind: u8, column: u8) -> &([u8; RUN], u8) {
-        &self.runs[self.number(behind, column)]
+    fn run(&self, after: u8, column: u8) -> &([u8; RUN], u8) {
+        &self.runs[self.number(after, column)]
     }
 
-    /// Fills in the columns of the characters that depend on what follows. `texts` has a bit for each
-    /// place where a text begins, and `behind` is the state at the end of the block.
+    /// Fills in the columns of the characters that depend on the text after them. `texts` has a bit
+    /// for each place where a text begins, and `after` is the state at the end of the block.
     #[inline(always)]
     pub fn fill<I: Instructions>(
         &self,
@@ -246,12 +247,12 @@ impl Ahead {
         length: usize,
         skip: u8,
         texts: &[u64],
-        behind: u8,
+        after: u8,
     ) {
-        let (mut next, mut state) = (length, behind);
+        let (mut next, mut state) = (length, after);
         for chunk in (0..length.div_ceil(64)).rev() {
             let start = 64 * chunk;
-            let block = cells[start..].first_chunk().expect("there is room behind the text");
+            let block = cells[start..].first_chunk().expect("there is room after the text");
             let mut places = isa.within(isa.load(block), self.first, self.count);
             if length - start < 64 {
                 places &= (1 << (length - start)) - 1;
@@ -290,13 +291,13 @@ impl Ahead {
 /// The states at the ends of the next blocks, while one run goes through all of them.
 #[derive(Default)]
 pub struct Run {
-    /// The last is that of the next block.
+    /// The places and the states there. The last belongs to the next block.
     states: Vec<(usize, u8)>,
 }
 
 impl Run {
-    /// Returns the state at the end of a block. `text` ends where the text of the next character does, and
-    /// `next_end` returns where the block ends that begins at some place.
+    /// Returns the state at the end of a block. `text` ends where the text of the next character
+    /// ends, and `next_end` returns the end of the block that begins at a place.
     pub fn state_at(
         &mut self,
         end: usize,

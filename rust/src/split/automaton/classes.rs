@@ -1,4 +1,5 @@
-//! Characters by class: those of one class are in the same sets, and have the same length in bytes.
+//! Characters by class. All characters of a class are in the same sets, and have equally many
+//! bytes.
 
 use std::collections::HashMap;
 
@@ -11,25 +12,26 @@ pub type Set = Vec<(u32, u32)>;
 /// The most classes.
 pub const MAX_CLASSES: usize = 200;
 
-/// The most columns of characters: `Automaton::safe` has a bit for each.
+/// The most columns of characters, because `Automaton::safe` has a bit for each.
 pub const MAX_COLUMNS: usize = 64;
 
-/// What is known of a class.
+/// The properties of the characters of a class.
 #[derive(Clone)]
 pub struct Class {
     /// Whether it is in each set.
     pub is_in: Vec<bool>,
     /// The length of its characters in UTF-8.
     pub length: u8,
-    /// The states of `ahead` before a character and after it; None if any may come after it.
+    /// The state of `ahead` before a character.
     pub before: u8,
-    pub behind: Option<u8>,
+    /// The state of `ahead` after a character; None if any state may come after it.
+    pub after: Option<u8>,
     /// Which look-aheads hold before a character.
     pub sees: Vec<bool>,
 }
 
 impl Class {
-    /// Returns whether a character of this class, or the end of the text, may stand in this state.
+    /// Returns whether a character of this class, or the end of the text, may come in this state.
     pub fn may_follow(&self, state: Option<u8>) -> bool {
         state.is_none_or(|state| state == self.before)
     }
@@ -37,7 +39,7 @@ impl Class {
 
 /// Returns the class of each code point, and all classes. With `of_bytes`, the characters are bytes.
 pub fn classes_of(sets: &[Set], of_bytes: bool) -> Result<(CodePoints, Vec<Class>), String> {
-    // Where a set begins or ends, or the length changes.
+    // The code points at which a set begins or ends, or the length changes.
     let mut borders: Vec<(u32, Option<usize>)> =
         [0, 0x80, 0x800, 0x1_0000, CODE_POINT_COUNT as u32].map(|code| (code, None)).to_vec();
     for (number, set) in sets.iter().enumerate() {
@@ -66,7 +68,7 @@ pub fn classes_of(sets: &[Set], of_bytes: bool) -> Result<(CodePoints, Vec<Class
                 is_in: is_in.clone(),
                 length,
                 before: 0,
-                behind: None,
+                after: None,
                 sees: Vec::new(),
             });
             classes.len() - 1
@@ -79,15 +81,15 @@ pub fn classes_of(sets: &[Set], of_bytes: bool) -> Result<(CodePoints, Vec<Class
     Ok((CodePoints::new(&class_of), classes))
 }
 
-/// The first byte of a character does not tell its column.
+/// The column of a first byte that does not tell the column of its character.
 const UNKNOWN: u8 = u8::MAX;
 
-/// For fewer characters in a block, one after another is faster.
+/// Fewer characters in a block are looked up faster one after another.
 const MIN_OF_TWO_BYTES: u32 = 8;
 
 /// The column of each character.
 pub struct Columns {
-    /// The column of each byte, where it alone tells.
+    /// The column of each byte, if the byte alone tells it.
     bytes: [u8; 256],
     characters: CodePoints,
     /// Whether each byte is a character.
@@ -95,7 +97,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Each class has a column; `skip` is that of a byte that continues a character.
+    /// Each class has a column; a byte that continues a character has the column `skip`.
     pub fn new(mut characters: CodePoints, column_of: &[u8], skip: u8, of_bytes: bool) -> Columns {
         let all = characters.blocks.iter_mut().flatten().chain(&mut characters.low);
         all.for_each(|class| *class = column_of[usize::from(*class)]);
@@ -138,7 +140,7 @@ impl Columns {
         are_alike.then_some(column)
     }
 
-    /// Returns where the character begins that has the byte at `at`.
+    /// Returns the start of the character that has the byte at `at`.
     #[inline(always)]
     pub fn start(&self, text: &[u8], mut at: usize) -> usize {
         while !self.of_bytes && text[at] & 0xC0 == 0x80 {
@@ -147,7 +149,7 @@ impl Columns {
         at
     }
 
-    /// Writes the columns of the bytes from `start` on, and anything behind the last.
+    /// Writes the columns of the bytes from `start` on, and anything after the last.
     #[inline(always)]
     pub fn write<I: Instructions>(&self, isa: I, text: &[u8], start: usize, columns: &mut [u8]) {
         let (chunks, rest) = text[start..].as_chunks::<64>();
@@ -189,14 +191,14 @@ impl Columns {
         for ((index, lead), next) in index.iter_mut().zip(block).zip(next) {
             *index = (lead & 3) << 6 | next & 0x3F;
         }
-        // A table has the characters that begin with one of four bytes.
+        // Each table has the characters that begin with one of four bytes.
         let (tables, _) = self.characters.low.as_chunks();
         while places != 0 {
             let first = block[places.trailing_zeros() as usize] & 0xFC;
             isa.look_up(&index, &tables[usize::from(first & 0x1F) / 4], &mut found);
             places &= !isa.within(isa.load(block), first, 4);
             for ((column, lead), found) in columns.iter_mut().zip(block).zip(&found) {
-                // No branch, so that the compiler makes vectors of it.
+                // Without a branch, so that the compiler uses vectors.
                 let is_found = (lead & 0xFC == first) & (*column == UNKNOWN);
                 let all = 0_u8.wrapping_sub(is_found.into());
                 *column = *column & !all | found & all;

@@ -1,23 +1,23 @@
 //! Long texts: six parts of a block at a time.
 //!
-//! Each step needs the row that the step before has found. So a processor that follows one text waits
-//! most of the time. It can follow six at once, which need not wait for one another: *lanes*.
+//! Each step needs the row that the step before has found, so a processor that follows one text
+//! mostly waits. But it can follow six texts at once, which do not wait for one another: *lanes*.
 //!
 //! 1. The bytes of a block become columns of the table. A byte that continues a character has the
-//!    column `skip`, in which nothing happens. Some characters have other columns if a text ends before
-//!    them, or by what follows them (`ahead`).
-//! 2. The block is divided into lanes where the two characters before tell the row, whatever was before
-//!    them. Each step writes what it tells at the place of its byte.
-//! 3. What was told becomes a mask of 64 places, and the mask becomes their offsets.
+//!    column `skip`, in which nothing happens. The column of some characters depends on whether a
+//!    text ends before them, or on the text after them (`ahead`).
+//! 2. The block is divided into lanes where two characters determine the row after them, whatever
+//!    came before. Each step writes what it tells at the place of its byte.
+//! 3. The told ends become a mask of 64 places, and the mask becomes their offsets.
 //!
-//! What the steps tell is the same as in one lane, since each lane begins in the row that one lane
-//! would have there. So ends are taken back across lanes and blocks too.
+//! The steps tell the same as in one lane, because each lane begins in the row that one lane would
+//! have there. So ends are taken back across lanes and blocks too.
 //!
 //! # Why 3. is right
 //!
-//! A step tells places behind all those that earlier steps told and that are not taken back; one that
-//! takes ends back tells no place but its own. The next character at the latest tells a place.
-//! So in a mask, the places below a step's own are those that earlier steps told.
+//! A step tells places after all places that earlier steps told and that are not taken back. A step
+//! that takes ends back tells only its own place. And a place is told at the latest by the next
+//! character. So in a mask, the places below a step's own are the places that earlier steps told.
 
 use std::ops::Range;
 
@@ -31,16 +31,16 @@ use crate::simd::{Instructions, Work};
 /// More lanes would need more registers.
 const LANES: usize = 6;
 
-/// How many bytes all lanes go on at a time.
+/// How many bytes each lane follows at a time.
 const CHUNK: usize = 32;
 
-/// The text, its columns and what the steps tell of it fit the first cache.
+/// The text, its columns and the told ends fit the first-level cache.
 const BLOCK_BYTES: usize = 1 << 13;
 
-/// For a shorter text, one lane is faster.
+/// In a shorter text, one lane is faster.
 pub const MIN_BYTES: usize = 256;
 
-/// A window and the four bytes behind it, where a step may tell an end in it.
+/// A window and the four bytes after it, where a step may tell an end in the window.
 const WINDOW_BYTES: usize = 64 + 4;
 
 /// The most ends that may be taken back.
@@ -48,19 +48,19 @@ const MAX_UNSURE: usize = 16;
 
 /// Finds where the pieces of one text end.
 pub struct Lanes {
-    /// What each step tells, at the place of its byte, where its column was before.
+    /// What each step tells, at the place of its byte. Before the step, its column is there.
     told: Vec<u8>,
     /// The place of `told` in the text.
     start: usize,
-    /// From here to `known`, what was told has not been written as ends yet.
+    /// From here to `known`, the told ends are not written yet.
     at: usize,
     known: usize,
-    /// The row behind the block.
+    /// The row after the block.
     row: u16,
     is_last: bool,
     /// Whether the step at `known` gives up.
     gave_up: bool,
-    /// Ends that may be taken back.
+    /// Ends that may still be taken back.
     pending: [u32; MAX_UNSURE],
     pending_count: usize,
     /// How many texts begin before the end of the block.
@@ -88,8 +88,8 @@ impl Lanes {
     }
 }
 
-/// Writes where the next pieces end. Returns their count and, if a step after them gives up, its place.
-/// The count is 0 only then, and at the end of the text.
+/// Writes where the next pieces end. Returns their count and, if a step after them gives up, its
+/// place. The count is 0 only in this case, and at the end of the text.
 pub struct NextEnds<'a> {
     pub lanes: &'a mut Lanes,
     pub table: &'a Table,
@@ -113,7 +113,7 @@ impl Work for NextEnds<'_> {
             if lanes.at + WINDOW_BYTES <= lanes.known || is_whole && lanes.at < lanes.known {
                 count = lanes.write_window(isa, table, ends, count);
             } else if lanes.gave_up {
-                // Whatever may be taken back is found again.
+                // The ends that may be taken back are found again.
                 let count = count.saturating_sub(table.max_unsure());
                 return (count, Some(lanes.start + lanes.known));
             } else if lanes.is_last {
@@ -131,7 +131,8 @@ impl Work for NextEnds<'_> {
 }
 
 impl Lanes {
-    /// Writes the ends of the next 64 places behind the first `count`, and returns their number.
+    /// Writes the ends in the next 64 places after the first `count` ends, and returns their
+    /// number.
     #[inline(always)]
     fn write_window<I: Instructions>(
         &mut self,
@@ -141,7 +142,7 @@ impl Lanes {
         count: usize,
     ) -> usize {
         let window: &[u8; WINDOW_BYTES] =
-            self.told[self.at..].first_chunk().expect("there is room behind what was told");
+            self.told[self.at..].first_chunk().expect("there is room after the told ends");
         let base = (self.start + self.at) as u32;
         self.at += 64;
         if !I::FINDS_WINDOWS {
@@ -167,7 +168,7 @@ impl Lanes {
     #[inline(always)]
     fn read_block(&mut self, isa: impl Instructions, table: &Table, source: &Source<'_>) {
         let text = source.text;
-        // Some places of the last block wait for what the next characters tell.
+        // For some places of the last block, the next characters have to tell first.
         self.told.copy_within(self.at..self.known, 0);
         self.known -= self.at;
         self.start += self.at;
@@ -200,7 +201,7 @@ impl Lanes {
     }
 }
 
-/// Returns where the block ends that begins at `start`.
+/// Returns the end of the block that begins at `start`.
 fn end_of_block(text: &[u8], start: usize) -> usize {
     let end = text.len().min(start + BLOCK_BYTES);
     if end == text.len() {
@@ -209,7 +210,7 @@ fn end_of_block(text: &[u8], start: usize) -> usize {
     end - text[..=end].iter().rev().take(3).take_while(|&&byte| byte & 0xC0 == 0x80).count()
 }
 
-/// Texts side by side, and how characters become columns.
+/// Adjacent texts, and how their characters become columns.
 pub struct Source<'a> {
     pub columns: &'a Columns,
     pub ahead: Option<&'a Ahead>,
@@ -219,7 +220,7 @@ pub struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Completes the columns of a block by what follows characters, and by where texts begin.
+    /// Completes the columns of a block, by the text after characters, and by where texts begin.
     #[inline(always)]
     fn complete(
         &self,
@@ -253,8 +254,8 @@ impl Source<'_> {
     }
 }
 
-/// Follows the columns of a block from a row, puts what the steps tell in their place, and returns
-/// the row behind them.
+/// Follows the columns of a block from a row, replaces them by what the steps tell, and returns the
+/// row after them.
 #[inline(always)]
 fn follow(table: &Table, columns: &mut [u8], row: u16) -> u16 {
     let mut rows = [row; LANES];
@@ -262,7 +263,8 @@ fn follow(table: &Table, columns: &mut [u8], row: u16) -> u16 {
     bounds[0] = 0;
     for lane in 1..LANES {
         let (least, most) = (columns.len() * lane / LANES, columns.len() * (lane + 1) / LANES);
-        // Without such a place, the lane before is empty, and this one begins where it would.
+        // Without such a place, the lane before is empty, and this lane begins where that one
+        // would.
         (bounds[lane], rows[lane]) = lane_start(table, columns, least.max(bounds[lane - 1]), most)
             .unwrap_or((bounds[lane - 1], rows[lane - 1]));
     }
@@ -304,9 +306,9 @@ fn lane_start(table: &Table, columns: &[u8], least: usize, most: usize) -> Optio
             continue;
         }
         if before != table.skip
-            && let Some(row) = table.row_behind(before, column)
+            && let Some(row) = table.row_after(before, column)
         {
-            // Behind the last byte of the character.
+            // The lane begins after the last byte of the character.
             let length = columns[at + 1..].iter().take_while(|&&next| next == table.skip).count();
             return Some((at + 1 + length, row));
         }
@@ -330,7 +332,7 @@ fn with_each(
     count
 }
 
-/// Returns the mask of the ends, and their number before it, with what the steps `rare` tell.
+/// Adds what the steps `rare` tell; returns the mask of the ends, and the number of ends before it.
 #[cold]
 #[inline(never)]
 fn with_rare(

@@ -1,31 +1,31 @@
 //! The deterministic automaton of a pattern: one match, from its beginning.
 //!
-//! A state is a list of places, the preferred first. A transition sees the class of the *next*
-//! character before it is read, so it decides a look at that character, and whether a match ends
-//! before it.
+//! A state is a list of places, the preferred first. Because a transition sees the class of the
+//! *next* character before it is read, it decides look-aheads at this character, and whether a
+//! match ends before it.
 
 use std::collections::{HashMap, HashSet};
 
 use super::classes::Class;
 use super::program::{Place, Program};
 
-/// No way leads on.
+/// The next state of a way that leads nowhere.
 pub const DEAD: usize = usize::MAX;
 
 const MAX_STATES: usize = 4000;
-/// The most places that are visited: it bounds the time.
+/// The most places that are visited, which bounds the time.
 const MAX_VISITS: usize = 400_000;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Way {
-    /// The state behind the character, or DEAD.
+    /// The state after the character, or DEAD.
     pub next: usize,
     /// Whether a match ends before the character, if the way leads to no later end.
     pub accepts: bool,
 }
 
 pub struct Matcher {
-    /// The ways by state, and then by class. Behind the last class is the end of the text.
+    /// The ways by state, and then by class. The last class is the end of the text.
     pub ways: Vec<Vec<Way>>,
     /// The states from which a match ends further on, whatever follows.
     pub is_sure: Vec<bool>,
@@ -40,8 +40,8 @@ impl Matcher {
         next != DEAD && self.is_sure[next]
     }
 
-    /// Returns the ways of each state behind a character of a class.
-    pub fn rows_behind(&self, class: usize) -> Vec<&Vec<Way>> {
+    /// Returns the ways of each state after a character of a class.
+    pub fn rows_after(&self, class: usize) -> Vec<&Vec<Way>> {
         let states = self.ways.iter().map(|ways| ways[class].next);
         states.filter(|&next| next != DEAD).map(|next| &self.ways[next]).collect()
     }
@@ -64,8 +64,8 @@ impl Matcher {
         while ways.len() < states.len() {
             let mut row = Vec::with_capacity(classes.len());
             for class in classes {
-                let (places, behind) = &states[ways.len()];
-                let (places, accepts) = if class.may_follow(*behind) {
+                let (places, ahead) = &states[ways.len()];
+                let (places, accepts) = if class.may_follow(*ahead) {
                     after(program, places, class, &mut visits)
                 } else {
                     (Vec::new(), false)
@@ -73,7 +73,7 @@ impl Matcher {
                 let next = if places.is_empty() {
                     DEAD
                 } else {
-                    *known.entry((places, class.behind)).or_insert_with_key(|state| {
+                    *known.entry((places, class.after)).or_insert_with_key(|state| {
                         states.push(state.clone());
                         states.len() - 1
                     })
@@ -85,14 +85,14 @@ impl Matcher {
                 return Err("its automaton would be too large".into());
             }
         }
-        let behind: Vec<_> = states.into_iter().map(|(_, behind)| behind).collect();
+        let aheads: Vec<_> = states.into_iter().map(|(_, ahead)| ahead).collect();
         drop_hopeless(&mut ways);
-        let is_sure = sure_states(&ways, &behind, classes);
+        let is_sure = sure_states(&ways, &aheads, classes);
         Ok(Matcher { ways, is_sure })
     }
 }
 
-/// Returns the places behind a character of a class, and whether a match ends before it.
+/// Returns the places after a character of a class, and whether a match ends before it.
 fn after(
     program: &Program,
     places: &[usize],
@@ -129,7 +129,7 @@ fn after(
     (next, false)
 }
 
-/// Makes ways dead that lead to no end, whatever follows.
+/// Makes ways dead if no text leads them to an end.
 fn drop_hopeless(ways: &mut [Vec<Way>]) {
     let mut lives = vec![false; ways.len()];
     let mut has_changed = true;
@@ -148,15 +148,16 @@ fn drop_hopeless(ways: &mut [Vec<Way>]) {
     }
 }
 
-/// A state is sure if each class that may follow ends a match or leads to a sure state.
-fn sure_states(ways: &[Vec<Way>], behind: &[Option<u8>], classes: &[Class]) -> Vec<bool> {
+/// A state is sure if each class that may follow ends a match or leads to a sure state. `aheads`
+/// has the state of `ahead` in each state.
+fn sure_states(ways: &[Vec<Way>], aheads: &[Option<u8>], classes: &[Class]) -> Vec<bool> {
     let mut is_sure = vec![true; ways.len()];
     loop {
         let mut has_changed = false;
         for state in (0..ways.len()).rev() {
             let goes_on = |way: &Way| way.next != DEAD && is_sure[way.next];
             let is = ways[state].iter().zip(classes).all(|(way, class)| {
-                way.accepts || goes_on(way) || !class.may_follow(behind[state])
+                way.accepts || goes_on(way) || !class.may_follow(aheads[state])
             });
             has_changed |= is_sure[state] && !is;
             is_sure[state] &= is;

@@ -1,26 +1,28 @@
 //! One automaton for any pattern, which finds where pieces end.
 //!
-//! A pattern comes as a tree over sets of code points ([`Node`], [`Set`]): Python has parsed it.
+//! A pattern comes as a tree over sets of code points ([`Node`], [`Set`]), because Python parses
+//! it.
 //!
-//! 1. `classes`: the sets divide the characters into classes. The automaton reads classes.
-//! 2. `matcher`: the automaton of one match. Of several matches, it has the one that `regex` takes.
+//! 1. `classes`: the sets divide the characters into classes, which the automaton reads.
+//! 2. `matcher`: the automaton of one match. Among several matches, it has the match of `regex`.
 //! 3. `scanner`: the automaton of the whole text, which reads each character once.
-//! 4. `table`: that automaton as a table, and `lanes`: six parts of a long text at a time.
-//! 5. `ahead`: what look-aheads at more than one character see. It divides classes.
-//! 6. `walk`: one match after another. The scanner gives up where an end is known too late, and where a
-//!    match fails after its second character, which leaves a gap between matches.
+//! 4. `table`: the scanner as a table, and `lanes`: six parts of a long text at a time.
+//! 5. `ahead`: look-aheads at more than one character, which divide classes further.
+//! 6. `walk`: one match after another. It is used where the scanner gives up, because an end is
+//!    known too late or because a match fails after its second character, which leaves a gap
+//!    between matches.
 //!
 //! A pattern without a matcher is refused with the reason.
 //!
 //! # Why the ends are right
 //!
-//! 1. The matcher's states are all ways that a backtracking matcher would try, in its order. A way
-//!    behind one that matches is dropped, so the last end that a state accepts is its match's end.
-//! 2. Where a match may go on behind an end, the scanner has both continuations: that of the match,
-//!    and that of the text behind the end. It tells an end only as one that may be taken back, until
-//!    one of the two is ruled out.
-//! 3. A match never is empty, and matches and the gaps between them cover each text. So the state behind
-//!    an end is the start, and nothing before the end matters.
+//! 1. A state of the matcher has all ways that a backtracking matcher would try, in its order. A
+//!    way after one that matches is dropped, so the last end that a state accepts is its match's
+//!    end.
+//! 2. Where a match may go on after an end, the scanner follows both the match and the text after
+//!    the end. Until one of the two is ruled out, it tells the end as one that may be taken back.
+//! 3. A match is never empty, and matches and the gaps between them cover each text. So the state
+//!    after an end is the start, and the text before the end does not matter.
 
 mod ahead;
 mod classes;
@@ -60,7 +62,7 @@ pub struct Automaton {
     pub may_join_words: bool,
 }
 
-/// How a text is read, and what the calls for it remember.
+/// How a text is read, and what its calls remember.
 pub struct Reading {
     way: Way,
     memory: Memory,
@@ -69,22 +71,22 @@ pub struct Reading {
 enum Way {
     OneLane,
     Lanes(Lanes),
-    /// Up to this place.
+    /// One match after another, up to this place.
     Walk(usize),
 }
 
 const TOO_MANY: &str = "it tells more than 64 kinds of characters apart";
 
-/// How far a walk goes on where the scanner gave up. There, it may soon give up again.
+/// How far a walk goes on where the scanner gave up, since it may soon give up again.
 const WALK_BYTES: usize = 1 << 14;
 
-/// The reason that patterns have no automaton together, though each may have one.
+/// The reason why patterns have no automaton together, although each may have one.
 const IN_TURN: &str = "they split in turn";
 
 impl Automaton {
-    /// Returns the automaton of a pattern, or of several, each of which splits the pieces of the one
-    /// before. With `of_bytes`, the sets are of bytes, and pieces may end inside a character. Else returns
-    /// the reason that they have none.
+    /// Returns the automaton of a pattern, or of several patterns, where each splits the pieces of
+    /// the pattern before. With `of_bytes`, the sets are of bytes, and pieces may end inside a
+    /// character. If the patterns have no automaton, returns the reason.
     pub fn new(patterns: &[Node], sets: &[Set], of_bytes: bool) -> Result<Automaton, String> {
         let found = Automaton::following(patterns, sets, of_bytes);
         if found.as_ref().is_ok_and(|found| found.walk.is_none()) {
@@ -104,7 +106,7 @@ impl Automaton {
             return Err("there is no pattern".into());
         };
         if others.iter().any(|program| !program.aheads.is_empty()) {
-            // The look-ahead would see behind the piece.
+            // The look-ahead would see text after the piece.
             return Err(IN_TURN.into());
         }
         let sights = Sights::new(&first.aheads, &classes)?;
@@ -157,7 +159,7 @@ impl Automaton {
         Ok(Automaton { columns, ahead, table, walk, apart, safe, may_join_words })
     }
 
-    /// Returns whether one reading may go through texts that stand side by side and have this many bytes.
+    /// Returns whether one reading may go through adjacent texts that have so many bytes together.
     pub fn reads_texts(&self, length: usize) -> bool {
         length >= lanes::MIN_BYTES && self.walk.is_none()
     }
@@ -182,9 +184,9 @@ impl Automaton {
         }
     }
 
-    /// Writes where the next pieces of `text` from `start` on end, and returns their count: 0 only
-    /// at the end of the text. A piece begins at `start`. `text_ends` are those of the texts, if `text` has
-    /// several that `reads_texts` allows.
+    /// Writes where the next pieces of `text` from `start` on end, and returns their count, which
+    /// is 0 only at the end of the text. A piece begins at `start`. If `text` has several texts, as
+    /// `reads_texts` allows, `text_ends` has their ends.
     pub fn next_ends(
         &self,
         isa: Isa,
@@ -227,7 +229,7 @@ impl Automaton {
         self.has_pair(&self.safe, text, at)
     }
 
-    /// Returns whether no match has these two characters around `at`, in whatever text.
+    /// Returns whether no match in any text has these two characters around `at`.
     pub fn is_apart(&self, text: &[u8], at: usize) -> bool {
         self.has_pair(&self.apart, text, at)
     }
@@ -237,34 +239,34 @@ impl Automaton {
             return false;
         }
         let before = self.columns.start(text, at - 1);
-        let (before, behind) = (self.columns.at(text, before).0, self.columns.at(text, at).0);
-        pairs[usize::from(before)] >> behind & 1 != 0
+        let (before, after) = (self.columns.at(text, before).0, self.columns.at(text, at).0);
+        pairs[usize::from(before)] >> after & 1 != 0
     }
 }
 
-/// Returns the pairs of columns between which no match goes on, and the safe splits among them: there, a
-/// pattern ends a piece, since it has no gap with both characters.
+/// Returns the pairs of columns between which no match goes on, and the safe splits among them,
+/// where a pattern ends a piece because it has no gap with both characters.
 fn pairs(matchers: &[Matcher], classes: &[Class], columns: &[u8]) -> (Vec<u64>, Vec<u64>) {
     let Some((end, characters)) = classes.split_last() else { return Default::default() };
     let (mut apart, mut safe) = (vec![u64::MAX; MAX_COLUMNS], vec![u64::MAX; MAX_COLUMNS]);
     for before in 0..characters.len() {
-        let rows: Vec<_> = matchers.iter().map(|matcher| matcher.rows_behind(before)).collect();
-        let state = classes[before].behind;
-        for behind in (0..characters.len()).filter(|&each| classes[each].may_follow(state)) {
+        let rows: Vec<_> = matchers.iter().map(|matcher| matcher.rows_after(before)).collect();
+        let state = classes[before].after;
+        for after in (0..characters.len()).filter(|&each| classes[each].may_follow(state)) {
             let goes_on = |ways: &&Vec<matcher::Way>| {
                 let accepts_at_end = ways[characters.len()].accepts;
-                ways[behind].next != DEAD || ways[behind].accepts != accepts_at_end
+                ways[after].next != DEAD || ways[after].accepts != accepts_at_end
             };
-            // What is before sees the same at the end of the text.
+            // The characters before see the same at the end of the text.
             let (mut is_apart, mut ends) = (end.may_follow(state), false);
             for (matcher, rows) in matchers.iter().zip(&rows) {
                 if is_apart && !ends {
                     is_apart = !rows.iter().any(goes_on);
-                    ends = is_apart && (matcher.begins(before) || matcher.begins(behind));
+                    ends = is_apart && (matcher.begins(before) || matcher.begins(after));
                 }
             }
-            // Two columns are so if all their classes are.
-            let bit = 1 << columns[behind];
+            // Two columns are apart or safe if all their classes are.
+            let bit = 1 << columns[after];
             let row = usize::from(columns[before]);
             apart[row] &= if is_apart { u64::MAX } else { !bit };
             safe[row] &= if ends { u64::MAX } else { !bit };

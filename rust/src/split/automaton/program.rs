@@ -6,42 +6,42 @@ pub enum Node {
     /// A character of a set.
     Set(usize),
     Sequence(Vec<Node>),
-    /// The first of these that leads to a match.
+    /// The first alternative that leads to a match.
     Either(Vec<Node>),
-    /// Some repetitions, as many as possible or, if lazy, as few.
+    /// Repetitions: as many as possible or, if lazy, as few as possible.
     Repeat {
         node: Box<Node>,
         min: u32,
         max: Option<u32>,
         is_lazy: bool,
     },
-    /// No character, and the next one is of a set, or is none of it.
+    /// Reads no character; the next one must be in a set, or must not be.
     Next {
         set: usize,
         is_negative: bool,
     },
-    /// No character, and the text behind matches a pattern, or does not.
+    /// Reads no character; the text that follows must match a pattern, or must not.
     Ahead {
         node: Box<Node>,
         is_negative: bool,
     },
 }
 
-/// What a place of a program asks for before the next place.
+/// What must be true at a place of a program before the next place is reached.
 pub enum Place {
     /// A character of a set, which is read.
     Read(usize, usize),
-    /// The next character is of a set, or is none of it or missing.
+    /// The next character is in a set; or it is outside or missing.
     Next(usize, bool, usize),
-    /// The look-ahead of a number holds, or does not.
+    /// The look-ahead with a number holds, or does not.
     Ahead(usize, bool, usize),
-    /// Nothing: several places, the preferred first.
+    /// Nothing. Several places follow, the preferred first.
     Either(Vec<usize>),
     /// The pattern matches.
     Match,
 }
 
-/// The places of a pattern. The first is the last one to be reached, `Place::Match`.
+/// The places of a pattern. The first in the list, `Place::Match`, is the last to be reached.
 pub struct Program {
     pub places: Vec<Place>,
     pub start: usize,

@@ -1,14 +1,16 @@
 //! The automaton that goes through a text once and never goes back.
 //!
-//! A match may go on behind an end that it has found, and fail there: then the text behind that end
-//! is split anew. A state here has both, the match that goes on and what the text behind the end
-//! has led to. So each character is read once. Whether the end counts may be known only later:
+//! A match may go on after an end that it has found and then fail, in which case the text after
+//! this end is split anew. So that each character is read only once, a state here has both the
+//! match that goes on and the state that the text after the end has led to. Whether the end counts
+//! may be known only later:
 //!
 //! - if the next character decides, its step tells the end;
-//! - else a step tells it at once, and a later one *takes it back* if the match does go on to a later end.
+//! - else a step tells it at once, and a later step *takes it back* if the match reaches a later
+//!   end.
 //!
-//! The text between two matches is a *gap*, and a piece too. Where a match begins and fails, a gap begins
-//! or goes on. The second character of the match has to tell whether it fails.
+//! The text between two matches is a *gap*, and a piece too. Where a match begins and fails, a gap
+//! begins or goes on. The second character of the match has to tell whether it fails.
 
 use std::collections::HashMap;
 
@@ -18,9 +20,9 @@ use super::matcher::{DEAD, Matcher, Way};
 /// What a step tells of the places before the character that it reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Told {
-    /// Bit n: a piece ends n bytes before the character. No character has more than 4.
+    /// Bit n is set if a piece ends n bytes before the character, which has at most 4 bytes.
     pub ends: u8,
-    /// How many ends that earlier steps told are none.
+    /// How many of the ends that earlier steps told are wrong.
     pub taken_back: u8,
 }
 
@@ -37,14 +39,14 @@ struct State {
     gap: Gap,
 }
 
-/// How a state stands to a gap.
+/// Whether a state is in a gap.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Gap {
-    /// The match does not fail.
+    /// No gap: the match does not fail.
     None,
-    /// No match has begun in the gap so far.
+    /// In a gap, in which no match has begun so far.
     Inside,
-    /// The match has read one character, and may fail. If it does not, the gap ends that many bytes
+    /// The match has read one character, and may fail. If it does not, the gap ends so many bytes
     /// before; at 0 there was no gap.
     MayEnd(u8),
 }
@@ -53,42 +55,42 @@ enum Gap {
 struct Found {
     /// The number of ends that were told from this one on; 0 if it was not told.
     told: u8,
-    /// The number of bytes behind it, if it was not told.
+    /// The number of bytes after it, if it was not told.
     distance: u8,
-    /// What the text behind it has led to.
-    behind: State,
+    /// The state to which the text after it has led.
+    after: State,
 }
 
 pub struct Scanner {
-    /// The next state and what the step tells, by state and then by class.
-    /// None where the ends are known too late to tell them, and where the class never follows.
+    /// The next state and what the step tells, by state and then by class. None where ends are
+    /// known too late to tell them, and where the class never follows.
     pub steps: Vec<Vec<Option<(usize, Told)>>>,
-    /// Whether a step that some text takes has none.
+    /// Whether some text needs a step that is None.
     pub gives_up: bool,
     /// How many of the last ends may be taken back, by state.
     pub unsure: Vec<u8>,
     /// Whether a match has begun, by state.
     in_match: Vec<bool>,
-    /// The state of `ahead` behind the last character, if it is known, by state.
-    behind: Vec<Option<u8>>,
+    /// The state of `ahead` after the last character, if it is known, by state.
+    aheads: Vec<Option<u8>>,
 }
 
 /// This automaton cannot follow the pattern.
 struct TooFar;
 
 impl Scanner {
-    /// Returns the scanner of a pattern; None if there would be too many states. The last class is the end
-    /// of the text.
+    /// Returns the scanner of a pattern; None if there would be too many states. The last class is
+    /// the end of the text.
     pub fn new(matcher: &Matcher, classes: &[Class]) -> Option<Scanner> {
         let start = (State::of(Matcher::START), None);
         let mut states = vec![start.clone()];
         let mut known = HashMap::from([(start, 0)]);
         let mut in_match = vec![false];
         let (mut steps, mut gives_up) = (Vec::new(), false);
-        while let Some((state, behind)) = states.get(steps.len()).cloned() {
+        while let Some((state, ahead)) = states.get(steps.len()).cloned() {
             let mut row = Vec::with_capacity(classes.len());
             for (number, class) in classes.iter().enumerate() {
-                let may_follow = class.may_follow(behind);
+                let may_follow = class.may_follow(ahead);
                 let step = step(matcher, &state, number, class.length, 0);
                 let Ok((next, told)) = step else {
                     gives_up |= may_follow;
@@ -97,7 +99,7 @@ impl Scanner {
                 };
                 let next = next.filter(|_| may_follow).map_or(0, |next| {
                     let begins = next.gap != Gap::Inside;
-                    let next = (next, class.behind);
+                    let next = (next, class.after);
                     let number = *known.entry(next).or_insert_with_key(|next| {
                         states.push(next.clone());
                         in_match.push(false);
@@ -114,14 +116,14 @@ impl Scanner {
             }
         }
         let unsure = states.iter().map(|(state, _)| state.unsure()).collect();
-        let behind = states.into_iter().map(|(_, behind)| behind).collect();
-        Some(Scanner { steps, gives_up, unsure, in_match, behind })
+        let aheads = states.into_iter().map(|(_, ahead)| ahead).collect();
+        Some(Scanner { steps, gives_up, unsure, in_match, aheads })
     }
 
     /// Returns the scanner that splits each piece of this one by `inner`, as a text of its own.
     ///
-    /// None if an end of this one is not told by the next character, if `inner` gives up, or if `inner`
-    /// splits a match of this one inside which the state is not as good as the start.
+    /// Returns None if the next character does not tell an end of this scanner, if `inner` gives
+    /// up, or if `inner` splits a match of this scanner where its state differs from the start.
     pub fn before(&self, inner: &Scanner, classes: &[Class]) -> Option<Scanner> {
         const ONE_END: Told = Told { ends: 1, taken_back: 0 };
         let end_of_text = inner.steps[0].len() - 1;
@@ -136,7 +138,7 @@ impl Scanner {
         while let Some(&(outer_state, state)) = states.get(steps.len()) {
             let mut row = Vec::with_capacity(end_of_text + 1);
             for (class, it) in classes.iter().enumerate() {
-                if !it.may_follow(self.behind[outer_state]) {
+                if !it.may_follow(self.aheads[outer_state]) {
                     row.push(None);
                     continue;
                 }
@@ -170,24 +172,24 @@ impl Scanner {
             .iter()
             .map(|&(outer_state, state)| self.in_match[outer_state] || inner.in_match[state])
             .collect();
-        let behind = states.iter().map(|&(outer_state, _)| self.behind[outer_state]).collect();
-        Some(Scanner { steps, gives_up: false, unsure, in_match, behind })
+        let aheads = states.iter().map(|&(outer_state, _)| self.aheads[outer_state]).collect();
+        Some(Scanner { steps, gives_up: false, unsure, in_match, aheads })
     }
 }
 
 impl State {
-    /// Of a match that does not fail.
+    /// Returns the state of a match that does not fail.
     fn of(matcher: usize) -> State {
         State { matcher, found: None, gap: Gap::None }
     }
 
-    /// How many of the last ends may be taken back.
+    /// Returns how many of the last ends may be taken back.
     fn unsure(&self) -> u8 {
-        self.found.as_ref().map_or(0, |found| found.told.max(found.behind.unsure()))
+        self.found.as_ref().map_or(0, |found| found.told.max(found.after.unsure()))
     }
 }
 
-/// Reads a character of a class. Returns no state behind the end of the text.
+/// Reads a character of a class. After the end of the text there is no state.
 fn step(
     matcher: &Matcher,
     state: &State,
@@ -217,7 +219,7 @@ fn step(
     if next == DEAD {
         if let Some(found) = &state.found {
             // The end that was found counts.
-            let (next, told) = step(matcher, &found.behind, class, length, depth + 1)?;
+            let (next, told) = step(matcher, &found.after, class, length, depth + 1)?;
             return Ok((next, with_end(told, found)?));
         }
         return match state.gap {
@@ -232,8 +234,8 @@ fn step(
         if matcher.is_sure[next] {
             return Ok((Some(State::of(next)), told));
         }
-        let (Some(behind), Told { ends: 0, taken_back: 0 }) = anew()? else { return Err(TooFar) };
-        let found = Some(Box::new(Found { told: 0, distance: length, behind }));
+        let (Some(after), Told { ends: 0, taken_back: 0 }) = anew()? else { return Err(TooFar) };
+        let found = Some(Box::new(Found { told: 0, distance: length, after }));
         return Ok((Some(State { found, ..State::of(next) }), told));
     }
     let Some(found) = &state.found else {
@@ -251,17 +253,18 @@ fn step(
         };
         return Ok((Some(State { gap, ..State::of(next) }), Told::default()));
     };
-    let (Some(behind), told) = step(matcher, &found.behind, class, length, depth + 1)? else {
+    let (Some(after), told) = step(matcher, &found.after, class, length, depth + 1)? else {
         return Err(TooFar);
     };
     let told = with_end(told, found)?;
     let count = (found.told + told.ends.count_ones() as u8).checked_sub(told.taken_back);
     let count = count.filter(|&count| count <= MAX_TAKEN_BACK).ok_or(TooFar)?;
-    let found = Some(Box::new(Found { told: count, distance: 0, behind }));
+    let found = Some(Box::new(Found { told: count, distance: 0, after }));
     Ok((Some(State { found, ..State::of(next) }), told))
 }
 
-/// Tells an end too, unless it was told. Ends are taken back before others are told.
+/// Also tells the end that was found, unless it was told. Ends are taken back before others are
+/// told.
 fn with_end(told: Told, found: &Found) -> Result<Told, TooFar> {
     let ends = told.ends | if found.told > 0 { 0 } else { 1 << found.distance };
     if told.taken_back > 0 && (found.told == 0 || ends > 1) {

@@ -1,6 +1,6 @@
 //! The scanner as a table that a loop can follow in a few instructions for each byte.
 //!
-//! States that no text tells apart are one row, and classes with equal steps are one column.
+//! States that no text tells apart share a row, and classes with equal steps share a column.
 
 use std::collections::HashMap;
 
@@ -11,8 +11,8 @@ use crate::mem::growth::filled;
 
 /// A step in 32 bits: the first index of the next row, and in the lowest byte what it tells.
 ///
-/// 0 tells nothing; n of 1 to 5 that a piece ends n - 1 bytes before the character; a greater number
-/// is rare, and stands for an item of `Table::rare`.
+/// 0 tells nothing, and n from 1 to 5 tells that a piece ends n - 1 bytes before the character. A
+/// greater number is rare, and stands for an item of `Table::rare`.
 #[derive(Clone, Copy)]
 pub struct Step(u32);
 
@@ -41,16 +41,16 @@ impl Step {
 /// From this number on, what a step tells is rare.
 pub const RARE: u8 = 6;
 
-/// A step gives up: what it tells, and the row that it leads to, mean nothing.
+/// Tells that a step gives up. Then the row to which it leads means nothing.
 pub const GIVE_UP: u8 = u8::MAX;
 
-/// There is no such row.
+/// The absence of a row.
 pub const NONE: u16 = u16::MAX;
 
-/// A row and a column are an index below it, so that the loop needs no check of bounds.
+/// The sum of a row and a column is below this, so that the loop needs no check of bounds.
 const STEP_COUNT: usize = (1 << 16) + (1 << 8);
 
-/// The most steps that are compared to find equal states: it bounds the time.
+/// The most steps that are compared to find equal states, which bounds the time.
 const MAX_VISITS: usize = 10_000_000;
 
 /// The steps of a table, for loops.
@@ -66,18 +66,18 @@ impl Steps<'_> {
 
 pub struct Table {
     steps: Box<[Step; STEP_COUNT]>,
-    /// The column of each class. The last is that of the end of the text.
+    /// The column of each class. The last class is the end of the text.
     pub columns: Vec<u8>,
-    /// Of a byte that continues a character: each row stays, and tells nothing.
+    /// The column of a byte that continues a character: the row stays, and nothing is told.
     pub skip: u8,
-    /// How many columns there are: up to `skip`, and as many for characters that begin a text.
+    /// The number of columns: up to `skip`, and as many for characters that begin a text.
     width: usize,
     /// Whether some steps give up.
     pub gives_up: bool,
     rare: Vec<Told>,
-    /// How many of the last ends may be taken back, by state.
+    /// How many of the last ends may be taken back, by the number of the row.
     unsure: Vec<u8>,
-    /// The row behind two columns, if it is the same from all rows; else NONE.
+    /// The row after two columns, if it is the same from all rows; else NONE.
     same: Vec<u16>,
 }
 
@@ -125,7 +125,7 @@ impl Table {
         let steps = steps.into_boxed_slice().try_into().ok().expect("of this length");
         let same = Vec::new();
         let mut table = Table { steps, columns, skip, width, rare, unsure, same, gives_up };
-        table.same = table.rows_behind_two();
+        table.same = table.rows_after_two();
         Some(table)
     }
 
@@ -139,26 +139,26 @@ impl Table {
         self.followed().step(row, column)
     }
 
-    /// Added to the column of a character that begins a text after another: its step tells the last ends of
-    /// that one too.
+    /// Returns the number that is added to the column of a character that begins a text after
+    /// another. Its step also tells the last ends of that other text.
     pub fn of_first(&self) -> u8 {
         (self.width / 2) as u8
     }
 
-    /// The column of the end of the text.
+    /// Returns the column of the end of the text.
     #[inline(always)]
     pub fn end(&self) -> u8 {
         self.columns[self.columns.len() - 1]
     }
 
-    /// What a number of at least RARE stands for.
+    /// Returns what a number of at least RARE stands for.
     #[inline(always)]
     pub fn rare(&self, number: u8) -> Told {
         self.rare[usize::from(number - RARE)]
     }
 
-    /// Writes where the next pieces of `text` from `start` on end, and returns their count: 0 only
-    /// at the end of the text. A piece begins at `start`.
+    /// Writes where the next pieces of `text` from `start` on end, and returns their count, which
+    /// is 0 only at the end of the text. A piece begins at `start`.
     pub fn next_ends(
         &self,
         columns: &Columns,
@@ -176,7 +176,7 @@ impl Table {
             at += length;
         }
         if at < text.len() {
-            // The next call begins at the last end that is sure.
+            // The next call begins at the last sure end.
             return count - self.unsure(row);
         }
         if start < text.len() {
@@ -186,8 +186,8 @@ impl Table {
         count
     }
 
-    /// Writes what the step of the character at `at` tells behind the first `count` ends, and returns
-    /// their number.
+    /// Writes the ends that the step of the character at `at` tells after the first `count` ends,
+    /// and returns their number.
     #[inline(always)]
     pub fn tell(&self, told: u8, at: u32, ends: &mut [u32], count: usize) -> usize {
         if told >= RARE {
@@ -215,20 +215,20 @@ impl Table {
         usize::from(self.unsure[usize::from(row) / self.width])
     }
 
-    /// The most ends that may be taken back.
+    /// Returns the most ends that may be taken back.
     pub fn max_unsure(&self) -> usize {
         self.unsure.iter().copied().max().map_or(0, usize::from)
     }
 
-    /// Returns the row after a character of each column, if every text that ends in the two leads to
-    /// it. Texts in which a step gives up do not count.
+    /// Returns the row after two characters of these columns, if every text that ends in them leads
+    /// to it. Texts in which a step gives up do not count.
     #[inline(always)]
-    pub fn row_behind(&self, before: u8, behind: u8) -> Option<u16> {
-        let row = self.same[usize::from(before) * self.width + usize::from(behind)];
+    pub fn row_after(&self, before: u8, last: u8) -> Option<u16> {
+        let row = self.same[usize::from(before) * self.width + usize::from(last)];
         (row != NONE).then_some(row)
     }
 
-    fn rows_behind_two(&self) -> Vec<u16> {
+    fn rows_after_two(&self) -> Vec<u16> {
         let mut same = vec![NONE; self.width * self.width];
         let rows = || (0..self.unsure.len()).map(|number| (number * self.width) as u16);
         let is_character = |column: &u8| {
@@ -243,11 +243,11 @@ impl Table {
             let mut reached: Vec<u16> = rows().filter_map(|row| known(row, before)).collect();
             reached.sort_unstable();
             reached.dedup();
-            for behind in (0..self.width as u8).filter(is_character) {
-                let mut ends = reached.iter().filter_map(|&row| known(row, behind));
+            for last in (0..self.width as u8).filter(is_character) {
+                let mut ends = reached.iter().filter_map(|&row| known(row, last));
                 let Some(first) = ends.next() else { continue };
                 if ends.all(|row| row == first) {
-                    same[usize::from(before) * self.width + usize::from(behind)] = first;
+                    same[usize::from(before) * self.width + usize::from(last)] = first;
                 }
             }
         }
@@ -257,7 +257,7 @@ impl Table {
 
 type Rows = Vec<Vec<(usize, u8)>>;
 
-/// Makes rows one that no text tells apart; None if that takes too long. The first row stays the first.
+/// Joins rows that no text tells apart; None if that takes too long. The first row stays the first.
 fn merged(rows: Rows, unsure: &[u8]) -> Option<(Rows, Vec<u8>)> {
     let mut group_of: Vec<usize> = unsure.iter().copied().map(usize::from).collect();
     let (mut count, mut visits) = (0, 0);
@@ -288,9 +288,9 @@ fn merged(rows: Rows, unsure: &[u8]) -> Option<(Rows, Vec<u8>)> {
     Some((firsts.iter().map(row).collect(), firsts.iter().map(|&state| unsure[state]).collect()))
 }
 
-/// Returns the column of each class, and how many columns there are. Classes with equal steps and ways
-/// have one if look-aheads see the same before them. The last class, the end of the text, has a column of
-/// its own.
+/// Returns the column of each class, and the number of columns. Classes with equal steps and ways
+/// share a column if look-aheads see the same before them. The last class, the end of the text, has
+/// a column of its own.
 pub fn columns(
     classes: &[Class],
     rows: &[Vec<(usize, u8)>],
