@@ -22,8 +22,8 @@ pub fn word(bytes: &[u8]) -> u64 {
     }
 }
 
-/// Returns the key of a piece of 1 to 8 bytes, which `text` begins with. It is 0 if the last byte
-/// is 0: zeros fill keys up, so such a piece has no key.
+/// Returns the key of the piece of 1 to 8 bytes at the start of `text`. A piece that ends in a zero
+/// has no key, because keys are padded with zeros; then the result is 0.
 #[inline(always)]
 pub fn word_key(text: &[u8], length: usize) -> u64 {
     let unused_bits = (64 - 8 * length) as u32;
@@ -47,7 +47,7 @@ pub fn key47(text: &[u8], length: usize) -> Key47 {
     std::array::from_fn(|i| u64::from_le_bytes(words[i]))
 }
 
-/// Returns the bytes of a key, and the length of the piece that they begin with.
+/// Returns the bytes of a key, and the length of the piece at their start.
 pub fn piece_of<const WORDS: usize>(key: &[u64; WORDS]) -> ([u8; MAX_BYTES_47 + 1], usize) {
     let mut bytes = [0; MAX_BYTES_47 + 1];
     for (room, word) in bytes.as_chunks_mut::<WORD_BYTES>().0.iter_mut().zip(key) {

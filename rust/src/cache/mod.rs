@@ -1,14 +1,15 @@
-//! A cache of the ids of pieces. It is exact: a key is the whole piece. `types.rs` has the length of
-//! the longest cached piece, `MAX_CACHED_PIECE`. The other bounds are in `simd/words.rs` for the
-//! first level, `table.rs` for the tables and `pieces.rs` for longer pieces. The Python engine has a
-//! simpler cache with its own bounds, in `_encoder.py`.
+//! A cache of the ids of pieces, which is exact because a key is the whole piece. Its bounds are in
+//! `types.rs` for the longest cached piece (`MAX_CACHED_PIECE`), in `simd/words.rs` for the first
+//! level, in `table.rs` for the tables and in `pieces.rs` for longer pieces. The Python engine has
+//! a simpler cache with its own bounds, in `_encoder.py`.
 //!
-//! The first level is a small table of recent pieces of up to 8 bytes, which are most of all. It
-//! fits the processor's second cache. Behind it are tables for pieces of up to 8, 16 and 47 bytes.
-//! They grow up to a bound, and then new pieces replace others. The few longer pieces are in a map.
+//! The first level is a small table of recent pieces of up to 8 bytes, as most pieces are, and fits
+//! the processor's second-level cache. After it come tables for pieces of up to 8, 16 and 47 bytes,
+//! which grow up to a bound, from where on new pieces replace others. The few longer pieces are in
+//! a map.
 //!
 //! A lookup reads a bounded number of slots in each table, and the map hashes with random seeds. So
-//! no text costs more than a text of new pieces, each of which is looked up and merged.
+//! the most expensive text is a text of new pieces, which are all looked up and merged.
 
 mod batch;
 mod keys;
@@ -50,7 +51,7 @@ mod tests {
         }
     }
 
-    /// Up to six ids; those of one piece in four may have more than 20 bits.
+    /// Up to six ids, which may have more than 20 bits for one piece in four.
     fn some_ids(piece: &[u8]) -> Vec<u32> {
         let start = piece.len() as u64;
         let hash =

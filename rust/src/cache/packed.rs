@@ -22,8 +22,8 @@ impl Packed {
         Some(Packed((ids.len() as u64) << 60 | bits))
     }
 
-    /// Refers to ids in a list. Offset and count fit: texts are shorter than 1 GiB, and a list has
-    /// at most the ids of one text and those of the bounded cache.
+    /// Refers to ids in a list. Offset and count fit, because texts are shorter than 1 GiB, and a
+    /// list has at most the ids of one text and the ids of the bounded cache.
     pub fn spilled(offset: usize, count: usize, flags: u64) -> Packed {
         Packed(SPILLED | flags | (count as u64) << 32 | offset as u64)
     }
@@ -44,7 +44,7 @@ impl Packed {
         if self.is_spilled() { (self.0 >> 32) as usize & 0x3FFF_FFFF } else { self.inner_count() }
     }
 
-    /// Returns how many ids the number has; they must not be spilled.
+    /// Returns how many ids are in the number itself; they must not be spilled.
     #[inline(always)]
     pub fn inner_count(self) -> usize {
         (self.0 >> 60) as usize
@@ -58,7 +58,7 @@ impl Packed {
         ((self.0 & MASK) as u32, (last & MASK) as u32)
     }
 
-    /// Returns the ids in the number; the items behind them are arbitrary.
+    /// Returns the ids in the number; the items after them are arbitrary.
     #[inline(always)]
     pub fn inner_ids(self) -> [u32; 4] {
         const MASK: u32 = (1 << ID_BITS) - 1;

@@ -1,8 +1,8 @@
-//! Encoding long texts, and many texts, on several threads. The ids and their order do not depend
-//! on the number of threads.
+//! Encoding long texts, and many texts, on several threads. The ids and their order are the same
+//! for any number of threads.
 //!
-//! Texts are divided into stretches: behind special literals, and at safe splits, found by
-//! `Encoder::next_safe_split`.
+//! Texts are divided into stretches, after special literals and at the safe splits that
+//! `Encoder::next_safe_split` finds.
 
 use std::ops::Range;
 use std::panic::resume_unwind;
@@ -18,7 +18,7 @@ use crate::mem::growth::{
     THREAD_BYTES, append, collected, granted, has_room, lengthen, push, with_room,
 };
 
-/// The length of a stretch: enough work to be worth waking a thread.
+/// The length of a stretch, which is worth waking a thread.
 const STRETCH_BYTES: usize = 1 << 18;
 
 /// For interrupts, dividing off a stretch counts as work on this many bytes.
@@ -34,7 +34,7 @@ pub struct TooLongError;
 /// The most bytes of short stretches that are encoded together, so that batches span them.
 const RUN_BYTES: usize = 1 << 16;
 
-/// The ids before and behind those of each text.
+/// The ids before and after the ids of each text.
 #[derive(Clone, Copy, Default)]
 pub struct Frame<'a> {
     pub prefix: &'a [u32],
@@ -45,7 +45,7 @@ pub struct Frame<'a> {
 #[derive(Clone, Copy)]
 pub struct Texts<'a> {
     pub texts: &'a [&'a [u8]],
-    /// A buffer in which the texts may stand side by side. They are not copied then.
+    /// A buffer in which the texts may be adjacent. Then they are not copied.
     pub buffer: &'a [u8],
 }
 
@@ -55,16 +55,16 @@ impl<'a> From<&'a [&'a [u8]]> for Texts<'a> {
     }
 }
 
-/// A stretch of a text, and the special token behind it, if there is one.
+/// A stretch of a text, and the special token after it, if there is one.
 struct Stretch<'a> {
     bytes: &'a [u8],
     special: Option<u32>,
-    /// Whether the text ends behind the special token.
+    /// Whether the text ends here.
     is_last: bool,
 }
 
-/// Returns the ids of all texts, and the offset of the first id of each, and of the end of the last.
-/// An interrupt leaves the ids incomplete.
+/// Returns the ids of all texts, and the offsets of each text's first id and of the end. An
+/// interrupt leaves the ids incomplete.
 pub fn encode_all<T: Id>(
     encoder: &Encoder,
     Texts { texts, buffer }: Texts<'_>,
@@ -108,7 +108,7 @@ pub fn encode_all<T: Id>(
     Ok((all, offsets))
 }
 
-/// Divides texts into stretches, and these into groups that threads encode.
+/// Divides texts into stretches, and the stretches into groups that threads encode.
 fn divided<'a>(
     encoder: &Encoder,
     texts: &[&'a [u8]],
@@ -156,7 +156,7 @@ fn for_each(
     std::thread::scope(|scope| {
         let mut others = with_room(threads.min(count));
         for _ in 1..threads.min(count) {
-            // If the system has no more threads or memory, the others do the work.
+            // If the system has no more threads or memory, the other threads do the work.
             if !has_room(THREAD_BYTES) {
                 break;
             }
@@ -171,7 +171,7 @@ fn for_each(
             }
             is_interrupted
         }));
-        // Without this, the scope would unwind with a reason of its own.
+        // Without this, the scope would unwind with its own reason instead of the thread's.
         for thread in others {
             thread.join().unwrap_or_else(|reason| resume_unwind(reason));
         }
@@ -181,10 +181,10 @@ fn for_each(
 /// Takes the ids of a group of stretches.
 struct GroupSink<'a, S> {
     ids: S,
-    /// 0, and the end of each text in `ids`.
+    /// 0, and the end of each text's ids.
     offsets: Vec<u64>,
     frame: Frame<'a>,
-    /// The stretches of the group whose end is not reached.
+    /// The stretches of the group whose end is not reached yet.
     stretches: &'a [Stretch<'a>],
     /// The end of the first of these stretches, in the bytes that are encoded.
     end: usize,
@@ -205,7 +205,7 @@ impl<'a, S: Sink> GroupSink<'a, S> {
         sink
     }
 
-    /// Ends the first stretch that is not ended.
+    /// Ends the first of the remaining stretches.
     #[inline(always)]
     fn end_stretch(&mut self) {
         let Some((stretch, others)) = self.stretches.split_first() else { return };
@@ -247,7 +247,7 @@ impl<S: Sink> Sink for GroupSink<'_, S> {
     }
 }
 
-/// Returns how many ascending numbers are below a limit. The first ones are compared without a
+/// Returns how many ascending numbers are below a limit. The first numbers are compared without a
 /// branch for each.
 #[inline(always)]
 fn count_below(numbers: &[u32], limit: u32) -> usize {
@@ -263,8 +263,8 @@ fn count_below(numbers: &[u32], limit: u32) -> usize {
     count + numbers[count..].partition_point(|&number| number < limit)
 }
 
-/// Encodes the stretches of the sink. Short ones that do not stand side by side in `buffer` are
-/// copied.
+/// Encodes the stretches of the sink. Short stretches are copied unless they are adjacent in
+/// `buffer`.
 fn encode_group<S: Sink>(
     encoder: &Encoder,
     buffer: &[u8],
@@ -310,7 +310,8 @@ fn length_of(stretches: &[Stretch<'_>]) -> usize {
     stretches.iter().map(|stretch| stretch.bytes.len()).sum()
 }
 
-/// Divides texts into stretches, each of at least `max_bytes` up to the next safe split.
+/// Divides texts into stretches. A stretch of more than `max_bytes` ends at the first safe split
+/// from there on.
 fn stretches_of<'a>(
     encoder: &Encoder,
     texts: &[&'a [u8]],
@@ -368,7 +369,7 @@ mod tests {
     use crate::split::Pattern;
     use crate::test_inputs::Rng;
 
-    /// Texts of a few bytes, and of a few stretches, in turn.
+    /// Texts with a few bytes and texts with a few stretches, in turn.
     fn texts(rng: &mut Rng, count: usize) -> Vec<String> {
         let words = all_words();
         let text = |i: usize| match i % 4 {

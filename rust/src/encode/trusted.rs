@@ -1,9 +1,9 @@
-//! The parts of one text, some of them trusted: where special literals count, and which ids begin in
-//! which part.
+//! A text in parts, some of them trusted: where special literals count, and which id begins each
+//! part.
 //!
-//! Ordinary text between two literals is encoded as one text, so its ids do not depend on the parts.
-//! The bounds of its pieces tell where each part begins among the ids. If a part begins inside of a
-//! piece, the lengths of the piece's tokens tell it.
+//! Ordinary text between two literals is encoded as one text, so that its ids do not depend on the
+//! parts. The bounds of its pieces tell where each part begins among the ids; inside a piece, the
+//! lengths of its tokens tell it.
 
 use std::ops::Range;
 
@@ -42,13 +42,13 @@ impl From<Interrupted> for Stop {
 }
 
 impl PartedText {
-    /// Returns a text without parts, with room for some.
+    /// Returns an empty text with room for parts.
     pub fn with_capacity(bytes: usize, parts: usize) -> PartedText {
         let (starts, trusted) = (with_room(parts), Vec::new());
         PartedText { text: TEXTS.take(bytes), starts, trusted }
     }
 
-    /// Adds a part, which is UTF-8.
+    /// Adds a part in UTF-8.
     pub fn push(&mut self, part: &[u8], is_trusted: bool) {
         let start = self.text.len();
         push(&mut self.starts, start);
@@ -63,8 +63,8 @@ impl PartedText {
         self.text.len()
     }
 
-    /// Gives the ids to the sink, which is empty. Returns the index of the first id of each part, and
-    /// the number of ids.
+    /// Gives the ids to the empty sink. Returns the index of the first id of each part, and the
+    /// number of ids.
     pub fn encode<T: Id + Into<u32>>(
         &self,
         encoder: &Encoder,
@@ -120,7 +120,7 @@ impl Drop for PartedText {
     }
 }
 
-/// Encodes a range of ordinary text, which may have any length.
+/// Encodes a range of ordinary text of any length.
 fn encode_segment<T: Id + Into<u32>>(
     encoder: &Encoder,
     text: &[u8],
@@ -147,16 +147,16 @@ fn encode_segment<T: Id + Into<u32>>(
 struct PartedIds<'a, T> {
     ids: &'a mut IdList<T>,
     lengths: &'a TokenLengths,
-    /// Where the parts begin that have no index yet.
+    /// The starts of the parts that have no index yet.
     starts: &'a [usize],
     offsets: Vec<u64>,
-    /// Where the text begins that the bounds of pieces are in.
+    /// The start of the text to which the bounds of pieces refer.
     base: usize,
     places: Box<Places>,
 }
 
 impl<T: Id + Into<u32>> PartedIds<'_, T> {
-    /// Returns where the next part begins, if that is before `end`.
+    /// Returns where the next part begins, if it begins before `end`.
     #[inline(always)]
     fn next_start(&self, end: usize) -> Option<usize> {
         self.starts.first().copied().filter(|&start| start < end)
@@ -168,17 +168,17 @@ impl<T: Id + Into<u32>> PartedIds<'_, T> {
         self.starts = &self.starts[1..];
     }
 
-    /// Lets the parts that begin at `end` begin behind the ids so far.
+    /// Begins the parts at `end` after the ids so far.
     fn begin_parts_at(&mut self, end: usize) {
         while self.next_start(end + 1).is_some() {
             self.begin_part(self.ids.count());
         }
     }
 
-    /// Finds the parts that begin in pieces, whose ids begin at `first_id`.
+    /// Finds the parts that begin in pieces whose ids begin at `first_id`.
     ///
-    /// The search has few branches, since where a part begins is hard to predict. It does not need
-    /// the part before, so a processor searches for several at a time.
+    /// The search has few branches, because it is hard to predict where a part begins. It does not
+    /// depend on the part before, so that a processor searches for several at a time.
     #[inline(always)]
     fn begin_parts(&mut self, packed: &[Packed], bounds: &[u32], first_id: usize) {
         let end = self.base + bounds[packed.len()] as usize;
@@ -263,7 +263,8 @@ mod tests {
                 let whole: String = parts.iter().map(|(part, _)| part.as_str()).collect();
                 let (ids, offsets) = encoded(&encoder, &parts);
                 assert!(ids == plain_ids(&encoder, &whole, true), "{parts:?}");
-                // The bytes of the first ids, by their lengths, reach the part; one id less do not.
+                // The tokens of the first ids reach the part; without the last of them, they do
+                // not.
                 let lengths = encoder.pieces.lengths();
                 let bytes = |ids: &[u32]| ids.iter().map(|&id| lengths.of(id)).sum::<usize>();
                 assert_eq!(bytes(&ids), whole.len());

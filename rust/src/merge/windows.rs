@@ -1,6 +1,7 @@
-//! Merging a very long piece window by window, with the result of merging it at once.
+//! Merging a very long piece window by window, with the same result as merging it at once.
 //!
-//! Small windows keep all that merging needs in the processor's cache. The algorithm:
+//! The windows are small, so that all memory of merging stays in the processor's cache. The
+//! algorithm:
 //!
 //! ```text
 //! start = 0, length = WINDOW_BYTES
@@ -15,8 +16,8 @@
 //!         start the next window there; expect the first token not taken
 //! ```
 //!
-//! Two windows that disagree, with four bytes a window, a margin of two, and the merges `d e`,
-//! `c d`, `b c`, `a b` in this order:
+//! In this example two windows disagree. A window has four bytes, the margin is two, and the merges
+//! are `d e`, `c d`, `b c`, `a b` in this order:
 //!
 //! ```text
 //! piece      a  b  c  d  e
@@ -25,22 +26,23 @@
 //! window 1   a  b──c  d──e        twice as long, it reaches the end
 //! ```
 //!
-//! With `x` instead of `e`, window 2 is `cd x`. It begins as expected, so `ab cd x` is exact.
+//! With `x` instead of `e`, window 2 is `cd x`, which begins as expected. So `ab cd x` is exact.
 //!
-//! Why the result is exact, for any order of ranks. The rule merges the pair that is first by rank
-//! and then by position. Call two tokens *stable* if merging the bytes of both, alone, gives these
+//! Why the result is exact for any order of ranks: the rule merges the pair that is first by rank
+//! and then by position. Call two tokens *stable* if merging only the bytes of both gives these
 //! two.
 //!
-//! 1. Neighbours in a result are stable: no merge crossed an edge of either, so the choice of the
-//!    next merge in their bytes was that of their bytes alone.
-//! 2. A row of tokens with only stable neighbours is the result of merging its bytes. Otherwise some
-//!    merge is the first that crosses from a token to the next. Until then, each merge inside these
-//!    two was the first of all pairs of the row, and so the first of the pairs in their bytes alone.
-//!    The crossing merge is too, so it happens between their bytes alone: they are not stable.
-//! 3. All neighbours in the row of taken tokens are neighbours in the result of some window. The
-//!    last token taken from a window and the first of the next are so because of the expectation.
+//! 1. Neighbours in a result are stable. No merge crossed an edge of either, so each merge inside
+//!    them would also have been chosen if there had been only their bytes.
+//! 2. A row in which all neighbours are stable is the result of merging its bytes. Otherwise, take
+//!    the first merge that crosses from a token to the next. Up to it, each merge inside these two
+//!    came first among all pairs of the row, and therefore among the pairs of their own bytes. The
+//!    same is true of the crossing merge, so it happens in their own bytes too, and the two are not
+//!    stable.
+//! 3. All neighbours in the row of taken tokens are neighbours in the result of some window. For
+//!    the last token taken from a window and the first of the next, the expectation ensures this.
 //!
-//! The lengths of tokens must be known, since they tell where the next window begins.
+//! The lengths of tokens must be known, because they tell where the next window begins.
 
 use super::heap::{MergeScratch, merge_long};
 use super::ranks::Ranks;
@@ -48,7 +50,7 @@ use crate::interrupt::Interrupt;
 use crate::mem::growth::{append, push};
 use crate::types::{MAX_CACHED_PIECE, TokenIndex};
 
-/// The first length of a window, and the least that it shares with the next.
+/// The first length of a window, and the least length that it shares with the next window.
 const WINDOW_BYTES: usize = MAX_CACHED_PIECE / 2;
 const MARGIN_BYTES: usize = 48;
 

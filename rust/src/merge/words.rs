@@ -1,9 +1,9 @@
 //! Pieces of several words, merged in parts.
 //!
 //! A piece of several words seldom repeats, but its words do, and so do the few words that become
-//! one token. So the cache is asked for words first, then for words that may merge. A *word break*
-//! is the place before a space that follows another character. Example, with the tokens ` of`,
-//! ` the`, ` of the` and ` they`:
+//! one token. So the cache is asked for words first, and then for words that may merge. A *word
+//! break* is the place before a space that follows a character other than ASCII white space.
+//! Example, with the tokens ` of`, ` the`, ` of the` and ` they`:
 //!
 //! ```text
 //! piece    ` out of the way`
@@ -13,14 +13,14 @@
 //!
 //! Why the parts have the tokens of the piece, if no merge uses a token that a higher rank makes:
 //!
-//! 1. Merging goes rank by rank. Let the *base* be the merges before the first that makes a token
-//!    with a word break inside. They cross no word break, so the base tokens of a piece are those of
-//!    its words.
+//! 1. Merging goes rank by rank. Let the *base* be the merges before the first merge that makes a
+//!    token with a word break inside. They cross no word break, so a piece has the same base tokens
+//!    as its words.
 //! 2. Later merges join rows of base tokens. A merge that crosses from one base token to the next
-//!    makes a token in which these two are neighbours, by the tree of its merges. If no token has
-//!    the two as neighbours, no merge crosses there. Then both sides do not influence each other.
-//! 3. The tokens of a word, merged alone, are rows of base tokens too. So the first and the last
-//!    base token of a word follow from its first and its last id.
+//!    makes a token in which these two are neighbours, by the tree of its merges. So if no token
+//!    has the two as neighbours, no merge crosses there, and neither side influences the other.
+//! 3. The tokens of a word that is merged by itself are rows of base tokens too. So the first and
+//!    the last base token of a word follow from its first and its last id.
 
 use super::cjk::{TokenNeighbours, is_cjk_run};
 use super::{MergeTable, Ranks};
@@ -37,28 +37,28 @@ struct Ends {
 
 /// Neighbours in tokens, by which pieces are split at word breaks.
 ///
-/// Two pairs of base tokens may have one hash. Such a collision only joins two words that could be
-/// merged apart.
+/// Two pairs of base tokens may have the same hash. Such a collision only joins two words that
+/// could be merged apart.
 pub struct WordNeighbours {
-    /// By id.
+    /// The base tokens at the ends of each id's token.
     ends: Vec<Ends>,
     /// Hashes of two base tokens that are neighbours in a token, with a word break between them.
     pairs: Vec<u64>,
     hash_bits: u32,
 }
 
-/// The bits of the hashes for each pair, so that few other pairs share one.
+/// How many bits of the hashes there are for each pair, so that pairs rarely share one.
 const BITS_PER_PAIR: usize = 32;
 
-/// The highest id, divided by the number of tokens, at most.
+/// The highest id may be at most this many times the number of tokens.
 const MAX_IDS_PER_TOKEN: usize = 4;
 
-/// With a smaller share of base merges, nearly every word may merge with the next.
+/// If a smaller share of the merges are base merges, nearly every word may merge with the next.
 const MAX_MERGES_PER_BASE_MERGE: usize = 16;
 
 impl WordNeighbours {
-    /// Takes the id of each token. Returns None if pieces must not be split, and also for a small base
-    /// or large gaps between ids.
+    /// Takes the id of each token. Returns None if pieces must not be split, if the base is small,
+    /// or if the gaps between ids are large.
     pub fn new(merges: &MergeTable, id_of: &[u32]) -> Option<WordNeighbours> {
         let tokens = merges.tokens_to_split_by()?;
         let max_id = id_of.iter().copied().max()? as usize;
@@ -66,7 +66,7 @@ impl WordNeighbours {
             return None;
         }
         let mut ends: Vec<Option<Ends>> = filled(None, tokens.len());
-        // Returns None if the token has been made before: its base tokens would be ambiguous.
+        // Returns None if the token was made before, because its base tokens would be ambiguous.
         let set = |ends: &mut Vec<Option<Ends>>, token: TokenIndex, first, last| {
             ends[token as usize].replace(Ends { first, last }).is_none().then_some(())
         };
@@ -147,7 +147,7 @@ pub struct WordSplitter<'a> {
     /// The position in the text, and the number of whole pieces before it.
     at: usize,
     pieces: usize,
-    /// The end of the word at `at`; not behind `at` if it must be searched.
+    /// The end of the word at `at`; at most `at` if it must be searched.
     end_of_word: usize,
 }
 
@@ -167,8 +167,8 @@ impl Default for Words {
 }
 
 impl Words {
-    /// Returns the words that begin at a word break, by their numbers. The last may be the word that
-    /// follows these words.
+    /// Returns the numbers of the words that begin at a word break. The last may be the word after
+    /// these words.
     #[inline(always)]
     pub fn breaks(&self) -> &[u16] {
         &self.breaks[..self.break_count]
@@ -194,7 +194,7 @@ impl<'a> WordSplitter<'a> {
         while pieces + 1 < bounds.len() && count < BATCH {
             let end = bounds[pieces + 1] as usize;
             if end_of_word <= at {
-                // The first cache level has many short pieces, with several words too.
+                // The first cache level has many short pieces, even with several words.
                 let is_short = end - bounds[pieces] as usize <= WORD_BYTES;
                 end_of_word = if is_short { end } else { next_word_break(text, at, end) };
             }
@@ -239,7 +239,7 @@ fn next_word_break(text: &[u8], start: usize, end: usize) -> usize {
             let is_break = |&at: &usize| is_word_break(text[at - 1], text[at]);
             return (at..end).find(is_break).unwrap_or(end);
         };
-        // The high bit of each byte that is a space, and behind no space in these eight bytes.
+        // The high bit of each byte that is a space and, in these eight bytes, follows no space.
         let differences = u64::from_le_bytes(*eight) ^ (ONES * u64::from(b' '));
         let others = ((differences & !HIGH_BITS) + !HIGH_BITS) | differences;
         let spaces = !others & HIGH_BITS;
@@ -261,7 +261,7 @@ mod tests {
     use crate::test_inputs::Rng;
 
     #[test]
-    fn word_breaks_are_spaces_behind_other_characters() {
+    fn word_breaks_are_spaces_after_other_characters() {
         let mut rng = Rng::new(4);
         for _ in 0..if cfg!(miri) { 20 } else { 5000 } {
             let text = rng.text(&["a", " ", "  ", "\t", "\n", "!", "of", "中"], 30);
