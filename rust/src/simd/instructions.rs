@@ -5,7 +5,7 @@ use super::words::{Found, WordTable, slot_of_word};
 
 pub type Block = [u8; 64];
 
-/// Masks of a block: bit `i` is set if byte `i` is in the named class of ASCII characters.
+/// Bit `i` of each mask tells whether byte `i` of a block is such an ASCII character.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Masks {
     pub letters: u64,
@@ -115,7 +115,7 @@ pub trait Instructions: Copy {
         }
     }
 
-    /// Replaces each letter of a short escape by its character, and moves `kept` to the front.
+    /// Replaces each letter of a short escape by its character, and moves `kept` bytes to the front.
     ///
     /// The letters are the bytes of `escaped`. Returns the block, with any bytes after the kept
     /// ones, and the bits of `escaped` whose bytes are other letters.
