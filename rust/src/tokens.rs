@@ -9,24 +9,24 @@ use crate::types::TokenIndex;
 /// The bytes of each token, in one buffer.
 pub struct Tokens {
     bytes: Vec<u8>,
-    /// The offset and the length of each token; the length is 0 if it is not defined.
+    /// The offset and the length of each token; the length of an undefined token is 0.
     ranges: Vec<(u32, u32)>,
 }
 
 impl Tokens {
-    /// Returns `count` tokens that are not defined yet.
+    /// Returns `count` undefined tokens.
     pub fn with_room(count: usize) -> Tokens {
         Tokens { bytes: with_room(count * 8), ranges: filled((0, 0), count) }
     }
 
-    /// Returns these tokens and `count` more that are not defined yet.
+    /// Returns these tokens and `count` undefined ones.
     pub fn with_more(&self, count: usize) -> Tokens {
         let mut ranges = copied(&self.ranges);
         lengthen(&mut ranges, self.len() + count, (0, 0));
         Tokens { bytes: copied(&self.bytes), ranges }
     }
 
-    /// Returns how many tokens there are, defined or not.
+    /// Returns the number of all tokens, defined or undefined.
     pub fn len(&self) -> usize {
         self.ranges.len()
     }
@@ -56,7 +56,7 @@ impl Tokens {
         true
     }
 
-    /// Defines a token by the bytes of two others; returns false as `define` does.
+    /// Defines a token by the joined bytes of two others; returns false as `define` does.
     pub fn define_joined(
         &mut self,
         token: TokenIndex,
@@ -74,14 +74,14 @@ impl Tokens {
         true
     }
 
-    /// Returns whether a token has the bytes of these two.
+    /// Returns whether a token has the joined bytes of two others.
     pub fn is_joined(&self, token: TokenIndex, left: TokenIndex, right: TokenIndex) -> bool {
         let (left, right) = (self.get(left), self.get(right));
         self.get(token).strip_prefix(left) == Some(right)
     }
 }
 
-/// Tokens by their bytes. The hash has a random key, so no vocabulary file can slow it down.
+/// Tokens by their bytes. The hash has random seeds, so no vocabulary file can slow it down.
 pub struct WholePieces {
     pub tokens: Arc<Tokens>,
     table: HashTable<TokenSlot>,
@@ -107,13 +107,13 @@ impl Slot for TokenSlot {
 }
 
 impl WholePieces {
-    /// Returns the defined tokens, and whether their bytes all differ. Of tokens with equal bytes,
-    /// the first is found.
+    /// Returns the defined tokens, and whether their bytes all differ. If several tokens have the
+    /// same bytes, the first is found.
     pub fn new(tokens: Arc<Tokens>) -> (WholePieces, bool) {
         let seeds = Seeds::random();
         let all = 0..tokens.len() as TokenIndex;
-        // The table is larger than the processor's cache. With all hashes known, one lookup need
-        // not wait for the one before.
+        // The table is larger than the processor's cache. If all hashes are known first, no lookup
+        // has to wait for the lookup before.
         let hash_of = |token| seeds.hash_bytes(tokens.get(token));
         let hashes: Vec<u64> = collected(all.clone().map(hash_of));
         let mut table = HashTable::with_room(tokens.len());
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn of_tokens_with_equal_bytes_the_first_is_found() {
+    fn equal_bytes_find_the_first_token() {
         let mut tokens = Tokens::with_room(2);
         assert!(tokens.define(1, b"a") && tokens.define(0, b"a"));
         let (whole, differ) = WholePieces::new(Arc::new(tokens));

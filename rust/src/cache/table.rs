@@ -18,7 +18,7 @@ pub fn mixed(key: u64) -> u64 {
     key.wrapping_mul(GOLDEN_RATIO)
 }
 
-/// A key of zeros marks a free slot; no piece has this key.
+/// A key of zeros, which no piece has, marks a free slot.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Line<const WORDS: usize, const SLOTS: usize> {
@@ -39,7 +39,7 @@ pub struct Table<const WORDS: usize, const SLOTS: usize> {
     bits: u32,
     max_bits: u32,
     used: usize,
-    /// Selects the slot that the next piece without a free slot replaces.
+    /// Chooses the slot whose piece is replaced next.
     next: usize,
 }
 
@@ -78,8 +78,8 @@ impl<const WORDS: usize, const SLOTS: usize> Table<WORDS, SLOTS> {
     #[inline(always)]
     pub fn get(&self, key: &[u64; WORDS]) -> Option<Packed> {
         let first = self.line(key);
-        for beside in 0..MAX_PROBED_LINES {
-            let line = &self.lines[(first ^ beside) & (self.lines.len() - 1)];
+        for distance in 0..MAX_PROBED_LINES {
+            let line = &self.lines[(first ^ distance) & (self.lines.len() - 1)];
             if let Some(slot) = line.keys.iter().position(|other| other == key) {
                 return Some(line.ids[slot]);
             }

@@ -1,4 +1,4 @@
-//! The pieces of a batch to ids, from the cache or by merging.
+//! From the pieces of a batch to ids, by the cache or by merging.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -14,11 +14,11 @@ use crate::merge::{MergeScratch, MergeTable};
 use crate::simd::{Instructions, Work};
 use crate::types::{BATCH, TokenIndex};
 
-/// The most bytes of a batch whose other pieces are looked up before its few CJK runs. The ids of
-/// those pieces stay in memory until the last CJK run is done.
+/// In a batch of at most so many bytes, the few CJK runs are looked up after all other pieces,
+/// whose ids stay in memory until the last run is done.
 const MAX_FEW_CJK_RUNS_BYTES: usize = 1 << 14;
 
-/// The memory that one thread works in. Later calls reuse it, with all pieces in its cache.
+/// The memory in which one thread works. Later calls reuse it, with all pieces in its cache.
 pub struct Context {
     pub(super) cache: Cache,
     pub(super) scratch: MergeScratch,
@@ -28,7 +28,7 @@ pub struct Context {
     pub(super) misses: Misses,
     /// Made on first use.
     pub(super) places: Option<Box<Places>>,
-    /// Room for the ids of a text, for callers without their own.
+    /// A list for the ids of a text, for callers that have none of their own.
     pub ids: IdList<u32>,
 }
 
@@ -57,7 +57,7 @@ pub struct Job<'a, 'i, S> {
 pub struct PieceEncoder {
     pub merges: Arc<MergeTable>,
     pub id_of: Arc<Vec<u32>>,
-    /// The ids of tokens that have several: they are the beginning of a character.
+    /// The ids of tokens that have several, because they are the beginning of a character.
     ids_of: HashMap<TokenIndex, Vec<u32>>,
     /// The first of these tokens.
     first_several: TokenIndex,
@@ -90,7 +90,7 @@ impl PieceEncoder {
         }
     }
 
-    /// Sets the ids of tokens that have several.
+    /// Sets the ids of the tokens that have several.
     pub fn expand(&mut self, ids_of: impl Fn(TokenIndex) -> Option<Vec<u32>>) {
         let tokens = 0..self.id_of.len() as TokenIndex;
         self.ids_of = tokens.filter_map(|token| Some((token, ids_of(token)?))).collect();
@@ -100,8 +100,8 @@ impl PieceEncoder {
     /// Returns the lengths of tokens.
     pub fn lengths(&self) -> &TokenLengths {
         self.lengths.get().unwrap_or_else(|| {
-            // Made before the lock is taken: a forked process could wait for ever for a thread that
-            // it does not have.
+            // Made before the lock is taken, because a process forked meanwhile would wait for ever
+            // for a thread that it does not have.
             let lengths = TokenLengths::new(&self.merges, &self.id_of);
             self.lengths.get_or_init(|| lengths)
         })
@@ -132,7 +132,8 @@ impl PieceEncoder {
 struct CacheMiss<'a, 'i> {
     encoder: &'a PieceEncoder,
     scratch: &'a mut MergeScratch,
-    /// Checked only for pieces that the cache does not keep, so it never has incomplete ids.
+    /// Checked only for pieces that the cache does not keep, so that the cache never has incomplete
+    /// ids.
     interrupt: &'a mut Interrupt<'i>,
 }
 
@@ -156,7 +157,7 @@ impl MergePiece for CacheMiss<'_, '_> {
     }
 }
 
-/// Returns the ids of a piece without a look at the cache.
+/// Returns the ids of a piece without using the cache.
 pub fn merged_ids<S>(encoder: &PieceEncoder, piece: &[u8], job: &mut Job<'_, '_, S>) -> Vec<u32> {
     let (scratch, interrupt) = (&mut job.context.scratch, &mut *job.interrupt);
     let mut ids = Vec::new();
@@ -208,7 +209,7 @@ impl<S: Sink> Work for EncodePieces<'_, '_, '_, S> {
         };
         let length = (bounds[count] - bounds[0]) as usize;
         if misses.cjk_runs.all().len() > MAX_FEW_CJK_RUNS || length > MAX_FEW_CJK_RUNS_BYTES {
-            // All pieces are looked up again, among the parts.
+            // All pieces are looked up again together with the parts.
             let splitter = CjkSplitter::new(neighbours, text, bounds);
             Parts { cache, misses, merger, sink }.take(isa, splitter, packed, true);
             return;
@@ -270,7 +271,7 @@ impl<S: Sink> Parts<'_, '_, S> {
         }
     }
 
-    /// Gives the ids of words to the sink, and those of words that may merge.
+    /// Gives the ids of words to the sink. Words that may merge are looked up again as one.
     #[inline(always)]
     fn take_words(
         &mut self,
@@ -323,11 +324,12 @@ impl<S: Sink> Parts<'_, '_, S> {
                     packed[second..next].fill(Packed::default());
                     misses.push(first as u16, end - words.bounds[first]);
                 } else if first > 0 {
-                    // The words may merge with those of the next batch.
+                    // The words may merge with words of the next batch.
                     splitter.go_back(words.bounds[first] as usize);
                     count = first;
                 } else {
-                    // Too many words are merged with the rest of their piece.
+                    // More words than a batch has may merge, so the rest of the piece is merged
+                    // whole.
                     words.bounds[1] = splitter.skip_piece() as u32;
                     count = 1;
                     misses.push(0, words.bounds[1] - words.bounds[0]);

@@ -15,7 +15,8 @@ use crate::types::{BATCH, TokenIndex};
 
 /// Encodes texts with one vocabulary. Many threads may use it at once.
 pub struct Encoder {
-    /// Each splits the pieces of the one before as texts of their own. Without any, there are no pieces.
+    /// Each splits the pieces of the splitter before as texts of their own. Without any, there are
+    /// no pieces.
     splitters: Vec<Splitter>,
     pub(super) pieces: Arc<PieceEncoder>,
     pub(super) special: Option<Literals>,
@@ -36,7 +37,7 @@ impl Encoder {
         Encoder { splitters, pieces, special: None, contexts: Arc::default() }.allowing(special)
     }
 
-    /// Returns the encoder with several ids in the place of some tokens.
+    /// Returns the encoder with several ids for some tokens.
     pub fn expanding(mut self, ids_of: impl Fn(TokenIndex) -> Option<Vec<u32>>) -> Encoder {
         if let Some(pieces) = Arc::get_mut(&mut self.pieces) {
             pieces.expand(ids_of);
@@ -44,7 +45,7 @@ impl Encoder {
         self
     }
 
-    /// Returns an encoder with other special tokens, which shares all else.
+    /// Returns an encoder with other special tokens that shares everything else.
     pub fn allowing(&self, special: &[(String, u32)]) -> Encoder {
         Encoder {
             splitters: self.splitters.clone(),
@@ -87,8 +88,9 @@ impl Encoder {
         });
     }
 
-    /// Works with the contexts that no call uses, unless another thread keeps the lock. A thread
-    /// with the lock needs it very briefly, or does not exist any more, in a forked process.
+    /// Works with the unused contexts, or returns None if the lock stays taken. The lock is held
+    /// only briefly, but in a forked process its owner may be gone, so this gives up after 1,000
+    /// tries.
     fn with_contexts<R>(&self, work: impl FnOnce(&mut Vec<Box<Context>>) -> R) -> Option<R> {
         for _ in 0..1000 {
             match self.contexts.try_lock() {
@@ -100,8 +102,8 @@ impl Encoder {
         None
     }
 
-    /// Returns the first safe split of a text from `from` on: both sides, encoded as ordinary text,
-    /// have the ids of the whole. Returns the length if there is no safe split, or on an interrupt.
+    /// Returns the first safe split of a text from `from` on, where both sides, encoded as ordinary
+    /// text, have the ids of the whole. Returns the length if there is none, or on an interrupt.
     pub fn next_safe_split(&self, text: &[u8], from: usize, interrupt: &mut Interrupt) -> usize {
         let all: Vec<_> = self.splitters.iter().map(|each| Pieces::new(each, text)).collect();
         // The first splitters have no match there, and the next one ends a piece.
@@ -114,7 +116,7 @@ impl Encoder {
         positions.find(|&at| is_safe(at)).unwrap_or(text.len())
     }
 
-    /// Encodes a text, which is UTF-8. Special literals become their ids, unless `ordinary` is true.
+    /// Encodes a text in UTF-8. Special literals become their ids, unless `ordinary` is true.
     pub fn encode<S: Sink>(&self, text: &[u8], ordinary: bool, job: &mut Job<'_, '_, S>) {
         self.for_each_segment(text, ordinary, |segment, special| {
             let goes_on = self.encode_ordinary(segment, job).is_ok();
@@ -123,7 +125,7 @@ impl Encoder {
         });
     }
 
-    /// Calls `take` for each segment of ordinary text, with the id of the special token behind it,
+    /// Calls `take` for each segment of ordinary text, with the id of the special token after it,
     /// as long as `take` returns true.
     pub fn for_each_segment<'t>(
         &self,
@@ -153,8 +155,8 @@ impl Encoder {
         self.encode_adjacent(text, &[text.len() as u32], job)
     }
 
-    /// Encodes texts that stand side by side in `text`, and end at `ends`. A piece never crosses an
-    /// end, but a batch of pieces does.
+    /// Encodes adjacent texts in `text`, which end at `ends`. A batch of pieces may cross an end,
+    /// but a piece never does.
     pub fn encode_adjacent<S: Sink>(
         &self,
         text: &[u8],
@@ -207,7 +209,7 @@ impl Encoder {
             let count = pieces.next_ends(&mut job.context.bounds[1..]);
             let end = job.context.bounds[count] as usize;
             if end <= at {
-                // The end; or another thread has changed the text, and it is not UTF-8 any more.
+                // This is the end, or another thread has changed the text, which is then not UTF-8.
                 return Ok(());
             }
             let has_words = may_have_words && end - at >= count * MIN_WORDS_BYTES;
@@ -215,7 +217,7 @@ impl Encoder {
             job.interrupt.advance(end - at)?;
             at = end;
             if at > next_forecast {
-                // Expect as many ids a byte as so far, and 3 % more, but at most one a byte.
+                // Expect 3 % more ids per byte than so far, but at most one per byte.
                 let left = text.len() - at;
                 let ids_per_byte = (job.sink.count() - first) as f64 / (at - start) as f64;
                 let more = ids_per_byte * left as f64 * 1.03;
@@ -228,7 +230,7 @@ impl Encoder {
     /// Encodes any bytes as one piece.
     pub fn encode_piece<S: Sink>(&self, piece: &[u8], job: &mut Job<'_, '_, S>) {
         if str::from_utf8(piece).is_err() {
-            // The parts of pieces, which the cache has, are found by whole characters.
+            // The cache cannot be used, because it has parts of pieces, found by whole characters.
             let ids = batch::merged_ids(&self.pieces, piece, job);
             job.sink.take(&ids);
         } else if !piece.is_empty() {
@@ -237,8 +239,8 @@ impl Encoder {
         }
     }
 
-    /// Encodes up to `BATCH` pieces that stand side by side. `bounds` has the start of each, and the
-    /// end of the last.
+    /// Encodes up to `BATCH` adjacent pieces. `bounds` has the start of each piece, and the end of
+    /// the last.
     pub fn encode_pieces_at<S: Sink>(&self, text: &[u8], bounds: &[u32], job: &mut Job<'_, '_, S>) {
         if bounds.len() > 1 {
             job.context.bounds[..bounds.len()].copy_from_slice(bounds);
@@ -263,7 +265,8 @@ impl Encoder {
 /// The most ends that one call finds, so that memory does not grow with the text.
 const MAX_ENDS: usize = 1 << 12;
 
-/// The mean length of pieces from which on enough of them have several words to look for their parts.
+/// If the mean length of pieces is less, too few of them have several words to look for their
+/// parts.
 const MIN_WORDS_BYTES: usize = 8;
 
 /// The most contexts that are kept for later calls.
@@ -272,11 +275,11 @@ const MAX_POOLED_CONTEXTS: usize = 64;
 /// The longest piece for which a context keeps memory.
 const MAX_POOLED_PIECE_BYTES: usize = 1 << 16;
 
-/// After this many bytes the sink makes room for the rest of a text, the first time earlier.
+/// After so many bytes the sink makes room for the rest of a text; the first time is earlier.
 const FORECAST_BYTES: usize = 1 << 20;
 const FIRST_FORECAST_BYTES: usize = 1 << 17;
 
-/// For tests: an encoder, and its ids by the plainest way.
+/// Encoders for tests, and their ids in the plainest way.
 #[cfg(test)]
 pub mod examples {
     use super::*;
@@ -325,7 +328,7 @@ pub mod examples {
         Encoder::new(splitters, Arc::new(merges), id_of, &special)
     }
 
-    /// Returns words, special literals, and more words of those tokens.
+    /// Returns words, special literals, and more words that the encoder has as tokens.
     pub fn all_words() -> Vec<&'static str> {
         let more = ["中文中文中", "日本中文", "thehenthehen", "aaaaaaa", "<|a|"];
         WORDS.into_iter().chain(SPECIAL.map(|(literal, _)| literal)).chain(more).collect()
@@ -416,9 +419,9 @@ mod tests {
         }
     }
 
-    /// Returns an encoder whose merges come from neighbours in texts, so tokens may have many
-    /// characters, or parts of some. With `order` 1 ranks rise; else a part of a token may have a
-    /// higher rank than the token.
+    /// Returns an encoder whose merges come from neighbours in texts, so that tokens may have many
+    /// characters, or parts of some. Ranks ascend if `order` is 1; else one half of a token may
+    /// have a higher rank than the token.
     fn encoder_of_texts(rng: &mut Rng, letters: &[&str], order: usize) -> Encoder {
         let bytes = std::array::from_fn(|byte| 255 - byte as TokenIndex);
         let mut pairs = Vec::new();
@@ -458,7 +461,7 @@ mod tests {
             for max_letters in [3, 6, 16, 40, 400, 3000] {
                 let text = rng.text(some, max_letters).repeat(1 + rng.below(3));
                 fixture.check(&text, true);
-                // The text as one piece, of lengths at which the algorithm changes.
+                // The text as one piece, with lengths at which the algorithm changes.
                 for length in [0, 8, 9, 16, 17, 47, 48, 1024, 1025] {
                     let piece = &text.as_bytes()[..text.floor_char_boundary(length)];
                     let expected = plain_ids_of_piece(&fixture.encoder, piece);

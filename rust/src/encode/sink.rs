@@ -1,4 +1,4 @@
-//! Targets of ids: a list, an array or a count.
+//! Targets of ids: a list or a count.
 
 use crate::cache::{Cache, Packed};
 use crate::mem::growth::granted;
@@ -17,7 +17,7 @@ pub trait Sink {
     /// Returns how many ids the sink has taken.
     fn count(&self) -> usize;
 
-    /// Makes room for the first of `_more` ids, or for all.
+    /// Makes room for `_more` ids, or at least for the first of them.
     fn expect(&mut self, _more: usize) {}
 
     /// Makes room for the ids of `_count` pieces that are not spilled.
@@ -68,7 +68,7 @@ macro_rules! ids {
 
 ids!(u16 u32);
 
-/// A list of ids, with cleared room behind them.
+/// A list of ids, with cleared room after them.
 #[derive(Default)]
 pub struct IdList<T> {
     room: Vec<T>,
@@ -106,7 +106,7 @@ impl<T: Id> IdList<T> {
         }
     }
 
-    /// Since `expect` mostly makes enough room, the list grows by a quarter only.
+    /// Since `expect` usually makes enough room, the list grows only by a quarter.
     #[inline(never)]
     fn lengthen(&mut self, length: usize) {
         if length > self.room.capacity() {
@@ -116,8 +116,8 @@ impl<T: Id> IdList<T> {
         self.room.resize(length, T::default());
     }
 
-    /// Takes the ids of pieces, in order. Calls `begin` with the number of each piece and the index of
-    /// its first id.
+    /// Takes the ids of pieces, in order. Calls `begin` with the number of each piece and the index
+    /// of its first id.
     #[inline(always)]
     pub fn take_each(
         &mut self,
@@ -135,7 +135,7 @@ impl<T: Id> IdList<T> {
         }
     }
 
-    /// Takes the ids of a group of pieces, none of which is spilled.
+    /// Takes the ids of a group of pieces without spilled ids.
     #[inline(always)]
     fn take_group(&mut self, group: &[Packed; GROUP], mut begin: impl FnMut(usize, usize)) {
         let Some(room) = self.room[self.count..].first_chunk_mut::<{ PIECE_IDS * GROUP }>() else {
@@ -213,7 +213,7 @@ impl<T: Id> Sink for IdList<T> {
     }
 
     fn expect(&mut self, more: usize) {
-        // Not all at once: the rest of the text may have fewer ids a byte.
+        // Not for all at once, because the rest of the text may have fewer ids per byte.
         let more = more.min(self.count / 4 + MIN_ROOM_AHEAD);
         let more = (self.count + more).saturating_sub(self.room.len());
         granted(self.room.try_reserve_exact(more));

@@ -1,8 +1,8 @@
-//! Split points of CJK runs: places that no token spans, so that both sides can be merged alone.
+//! Split points of CJK runs: places that no token spans, so that both sides can be merged apart.
 //!
-//! In Chinese, Japanese and Korean a piece is a whole clause, which seldom repeats. But few tokens
-//! have more than two characters, so nearly every place between two characters is a split point.
-//! The parts between split points repeat often, and the cache knows their ids.
+//! In Chinese, Japanese and Korean a piece is a whole clause, which seldom repeats. But because few
+//! tokens have more than two characters, nearly every place between two characters is a split
+//! point. The parts between split points repeat often, so that the cache has their ids.
 
 use crate::hash::GOLDEN_RATIO;
 use crate::types::{BATCH, WORD_BYTES};
@@ -66,8 +66,8 @@ impl TokenNeighbours {
         (self.bytes[pair / 64] >> (pair % 64) | self.characters[hash / 64] >> (hash % 64)) & 1 == 0
     }
 
-    /// Writes where the parts of a CJK run end, until `parts` has no room. Returns the end of the
-    /// last.
+    /// Writes where the parts of a CJK run end, as long as `parts` has room. Returns the end of the
+    /// last part.
     #[inline(always)]
     pub fn split_run(
         &self,
@@ -116,8 +116,8 @@ impl<'a> CjkSplitter<'a> {
         CjkSplitter { neighbours, text, bounds, at: bounds[0] as usize, pieces: 0 }
     }
 
-    /// Writes the start of each of the next parts, and the end of the last. Returns the number of
-    /// parts, which is 0 at the end.
+    /// Writes the starts of the next parts, and the end of the last. Returns the number of parts,
+    /// which is 0 at the end.
     #[inline(always)]
     pub fn next_bounds(&mut self, parts: &mut [u32; BATCH + 1]) -> usize {
         let CjkSplitter { neighbours, text, bounds, mut at, mut pieces } = *self;
