@@ -53,7 +53,7 @@ impl PatternAutomaton {
         })
     }
 
-    /// Returns the safe splits of a text, in bytes. For tests.
+    /// Returns the safe splits of a text, in bytes, for tests.
     fn safe_splits(&self, text: &str) -> PyResult<Vec<usize>> {
         caught(|| {
             let pieces = Pieces::new(Kind::Automaton(&self.0), text);
@@ -62,13 +62,13 @@ impl PatternAutomaton {
     }
 }
 
-/// The cuts of a vocabulary whose merges begin with characters.
+/// The cuts of a vocabulary whose merges begin with whole characters.
 #[pyclass(frozen, module = "bpetite._engine._native")]
 pub struct Cuts(Arc<split::Cuts>);
 
 #[pymethods]
 impl Cuts {
-    /// `pairs` has each two characters in a row of the tokens that merges make.
+    /// `pairs` has every two adjacent characters of the tokens that merges make.
     #[new]
     fn new(pairs: Vec<String>) -> PyResult<Cuts> {
         caught(|| Cuts(Arc::new(split::Cuts::new(&pairs))))
@@ -87,10 +87,10 @@ pub fn splitter(pattern: &Bound<'_, PyAny>) -> PyResult<Splitter> {
     named.ok_or_else(|| PyValueError::new_err("the pattern has no scanner"))
 }
 
-/// The most nodes within nodes. `regex` has a limit of its own.
+/// How deeply nodes may be nested. `regex` has a limit of its own.
 const MAX_DEPTH: usize = 200;
 
-/// Returns the node that a tuple describes: the name of its kind, and its parts.
+/// Returns the node that a tuple describes by the name of its kind and by its content.
 fn node(tuple: &Bound<'_, PyTuple>, sets: Range<usize>, depth: usize) -> PyResult<Node> {
     if depth > MAX_DEPTH {
         return Err(PyValueError::new_err("its groups are nested too deeply"));

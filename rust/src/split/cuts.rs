@@ -1,8 +1,8 @@
 //! Cuts: places between two characters that no merge makes neighbours in a token.
 //!
-//! A merge across such a place would make a token that has both characters, which no merge makes. So
-//! no merge crosses it, and merging one side never depends on the other. Nothing is assumed about the
-//! order of ranks.
+//! A merge across such a place would make a token that has both characters, and no merge makes such
+//! a token. So no merge crosses the place, and merging one side never depends on the other,
+//! whatever the order of ranks.
 //!
 //! # 64 places at a time
 //!
@@ -30,7 +30,7 @@ struct Groups {
 
 const GROUPS: usize = 16;
 
-/// The characters that most texts are made of weigh more, where groups are chosen.
+/// The characters that most texts consist of weigh more in the choice of groups.
 const USUAL: u128 = u128::MAX >> 5 & !(u128::MAX >> 31) | 1 << b' ';
 
 impl Groups {
@@ -122,7 +122,7 @@ struct Character {
 }
 
 impl Character {
-    /// Returns the character that begins at `at`, which is not the end.
+    /// Returns the character that begins at `at`, which must be before the end.
     #[inline(always)]
     fn at(text: &[u8], at: usize) -> Character {
         let length = text[at].leading_ones().clamp(1, 4) as usize;
@@ -136,7 +136,7 @@ impl Character {
         Character { number, length }
     }
 
-    /// Returns the character before `at`, which is not the start.
+    /// Returns the character before `at`, which must be after the start.
     #[inline(always)]
     fn before(text: &[u8], at: usize) -> Character {
         let mut start = at - 1;
@@ -167,8 +167,8 @@ pub struct FindCuts<'a, 'b> {
     pub ends: &'b mut [u32],
 }
 
-/// The bytes before a block that its first character may follow, and those after that its last
-/// character may have, with one to spare.
+/// The most bytes of the character before a block, and of its last character after the block, where
+/// one byte is to spare.
 const AROUND: usize = 4;
 
 impl Work for FindCuts<'_, '_> {
@@ -178,7 +178,7 @@ impl Work for FindCuts<'_, '_> {
     fn run<I: Instructions>(self, isa: I) -> usize {
         let FindCuts { cuts, text, at, ends } = self;
         let mut count = 0;
-        // All places before it are known.
+        // All places before this one are known.
         let mut place = at + 1;
         while let Some((room, _)) = ends[count..].split_first_chunk_mut::<64>() {
             let mut limit = text.len();
@@ -201,7 +201,7 @@ impl Work for FindCuts<'_, '_> {
                 if count == ends.len() {
                     return count;
                 }
-                // The next place overwrites one that is not an end.
+                // The next place overwrites this one unless it is an end.
                 ends[count] = place.min(text.len()) as u32;
                 if place >= text.len() {
                     return count + 1;
@@ -249,8 +249,8 @@ impl Cuts {
         join_single_bytes(found, is(b'0', 10), is(b'\n', 1))
     }
 
-    /// Returns whether there is a cut before byte `at` of a block. Nothing depends on other places,
-    /// so that the processor looks at several at a time.
+    /// Returns whether there is a cut before byte `at` of a block. It does not depend on other
+    /// places, so that the processor looks at several at a time.
     #[inline(always)]
     fn is_cut_between(&self, window: &[u8; AROUND + 64 + AROUND], at: usize) -> bool {
         let [a, b, c, d, e, f, g, h] = *window[at & 63..].first_chunk().unwrap_or(&[0; 8]);

@@ -26,7 +26,7 @@ use window::Window;
 pub enum Pattern {
     Gpt2,
     Cl100k,
-    /// As Cl100k, but white space at the end of a text is one piece.
+    /// Like Cl100k, but white space at the end of a text is one piece.
     Cl100kBase,
     O200k,
     Qwen2,
@@ -98,7 +98,7 @@ pub fn prepare() {
     let _ = (Isa::get(), classes());
 }
 
-/// The least room for the ends of pieces. Some may be taken back until 64 more are found.
+/// The least room for the ends of pieces, since some may be taken back until 64 more are found.
 const MIN_ROOM: usize = 96;
 
 /// Finds the pieces of a text in order.
@@ -109,9 +109,9 @@ pub struct Pieces<'a> {
     /// The ends of the next texts, which stand side by side.
     text_ends: &'a [u32],
     at: usize,
-    /// Of a text that an automaton splits.
+    /// The state of an automaton that splits the text.
     reading: Option<Reading>,
-    /// The ends of several texts that the reading goes through as one.
+    /// The ends of several texts that one reading goes through.
     read_ends: &'a [u32],
 }
 
@@ -128,7 +128,7 @@ impl<'a> Pieces<'a> {
         Pieces { kind, isa, rules, text_ends: &[], at: 0, reading: None, read_ends: &[] }
     }
 
-    /// Splits texts that stand side by side in `whole`, begin at `start`, and end at `text_ends`.
+    /// Splits adjacent texts in `whole`, which begin at `start` and end at `text_ends`.
     pub fn of_texts(
         splitter: impl Into<Kind<'a>>,
         whole: &'a [u8],
@@ -140,10 +140,10 @@ impl<'a> Pieces<'a> {
         Pieces { rules, text_ends, at: start, ..pieces }
     }
 
-    /// Writes where the next pieces end, and returns their count: 0 only at the end of the last
-    /// text.
+    /// Writes where the next pieces end, and returns their count, which is 0 only at the end of the
+    /// last text.
     ///
-    /// It stops if there is room for fewer than `MIN_ROOM` more, and so needs that room at least.
+    /// It stops when there is room for fewer than `MIN_ROOM` ends, so it needs at least that room.
     pub fn next_ends(&mut self, ends: &mut [u32]) -> usize {
         let (kind, isa, pieces) = (self.kind, self.isa, self);
         let pattern = match kind {
@@ -257,7 +257,7 @@ impl<'a> Pieces<'a> {
     }
 }
 
-// Patterns as arguments of generic functions, each of which is compiled for one pattern.
+// Patterns as arguments of generic functions, so that a function is compiled for each pattern.
 const GPT2: u8 = Pattern::Gpt2 as u8;
 const CL100K: u8 = Pattern::Cl100k as u8;
 const CL100K_BASE: u8 = Pattern::Cl100kBase as u8;
@@ -288,7 +288,7 @@ fn starts_in_window<const PATTERN: u8>(window: &mut Window) -> u64 {
     }
 }
 
-/// The distance from a window to the text that it prefetches. The next call reads that text.
+/// The distance from a window to the text that it prefetches for the next call.
 const PREFETCH_BYTES: usize = 3072;
 
 /// Writes where pieces end: by windows where they are certain, else by the rules.

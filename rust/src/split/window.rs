@@ -2,13 +2,13 @@
 //!
 //! # Theory of operation
 //!
-//! A mask is a number of 64 bits that tells of which bytes something is true. Bit 0 is the first
-//! byte, drawn at the left. Each rule becomes arithmetic on masks:
+//! A mask is a number of 64 bits with a one for each byte that has some property. Bit 0, drawn at
+//! the left, is the first byte. Each alternative of a pattern becomes arithmetic on masks:
 //!
-//! - `x << 1` are the bytes that follow `x`, and `x >> 1` those that precede it.
+//! - `x << 1` are the bytes that follow `x`, and `x >> 1` are the bytes that precede it.
 //! - `x & !(x << 1)` are the first bytes of runs of `x`.
-//! - `x & !(x + first)` are the runs of `x` that begin at `first`: adding the first bit of a run
-//!   carries through the run, clears it, and sets the bit behind it.
+//! - `x & !(x + first)` are the runs of `x` that begin at `first`, because adding the first bit of
+//!   a run carries through the run, clears it, and sets the bit after it.
 //!
 //! # Example
 //!
@@ -23,8 +23,8 @@
 //! newlines             .................1....
 //!
 //! first of letters     1..1........1.......1.   letters & !(letters << 1)
-//! behind prefixes      ...1..1.....1....1..11   (first symbols | whitespace & !newlines) << 1
-//! words                1.....................   first of letters & !behind prefixes
+//! after prefixes       ...1..1.....1....1..11   (first symbols | whitespace & !newlines) << 1
+//! words                1.....................   first of letters & !after prefixes
 //! numbers              ......1..1............   first of numbers, then each third one
 //! symbols              ..1.............1.....   first of symbols, unless a space precedes
 //! newlines of symbols  .................1....   newlines & !(newlines + (newlines & symbols << 1))
@@ -33,10 +33,10 @@
 //! pieces begin         1.1..11..1.1....1.11..   words | numbers | symbols | whitespace
 //! ```
 //!
-//! `\p{L}+` takes a letter behind a letter. `[^\r\n\p{L}\p{N}]?\p{L}+` takes one more character
-//! before the first: so "v", "c" and "o" begin no piece. `[\r\n]*` gives the newline to "!".
-//! `\s+(?!\S)` leaves the last space to "ok". A contraction such as `'ve` ends by itself: the bit
-//! behind it is set, even before a letter.
+//! `\p{L}+` takes a letter after a letter. `[^\r\n\p{L}\p{N}]?\p{L}+` takes one more character
+//! before the first letter, so that "v", "c" and "o" begin no piece. `[\r\n]*` gives the newline to
+//! "!". `\s+(?!\S)` leaves the last space to "ok". A contraction such as `'ve` ends by itself, so
+//! the bit after it is set, even before a letter.
 //!
 //! # Why the borders of windows are right
 //!
@@ -58,16 +58,16 @@ use crate::simd::{Block, Instructions, Leads, Masks};
 pub struct Window<'a> {
     text: &'a [u8],
     at: usize,
-    /// The masks of all characters, also those outside ASCII.
+    /// The masks of all characters, also outside ASCII.
     masks: Masks,
-    /// The letters that are not capitals. Marks and letters without case are in `upper` and `lower`.
+    /// All letters except capitals. Marks and letters without case are in both `upper` and `lower`.
     lower: u64,
     marks: u64,
     /// The first bytes of characters outside ASCII.
     leads: u64,
     other_numbers: u64,
     other_whitespace: u64,
-    /// The bit behind the end of the text, if the text ends before bit 63.
+    /// The bit after the end of the text, if the text ends before bit 63.
     end: Option<usize>,
     /// From the first of these bits on, the window does not tell where pieces begin.
     uncertain: u64,
@@ -158,7 +158,7 @@ impl<'a> Window<'a> {
         self.end.map_or(0, |end| 1 << end)
     }
 
-    /// Calls `add` with the begin and the end of each contraction whose apostrophe is a candidate.
+    /// Calls `add` with the start and the end of each contraction whose apostrophe is a candidate.
     #[inline(always)]
     fn for_each_contraction(
         &self,
@@ -206,8 +206,8 @@ impl<'a> Window<'a> {
         starts
     }
 
-    /// `\s*[\r\n]+|\s+(?!\S)|\s+`: where pieces begin that are whitespace or begin with it. Newlines
-    /// in `taken` belong to symbols.
+    /// `\s*[\r\n]+|\s+(?!\S)|\s+`: the starts of pieces that begin with whitespace. Newlines in
+    /// `taken` belong to symbols.
     #[inline(always)]
     fn first_whitespace(&mut self, taken: u64) -> u64 {
         let Masks { whitespace, newlines, .. } = self.masks;
@@ -215,7 +215,7 @@ impl<'a> Window<'a> {
         let free = whitespace & !taken;
         let within_line = whitespace & !newlines;
         let mut starts = free & !(free << 1) | within_line & !(whitespace >> 1);
-        // Whitespace behind the last newline of a run begins a piece.
+        // Whitespace after the last newline of a run begins a piece.
         for index in ones(within_line & newlines << 1) {
             let next = index + (within_line >> index).trailing_ones();
             if next >= 64 && self.end.is_none() {
@@ -236,7 +236,8 @@ pub fn gpt2(window: &mut Window) -> u64 {
     let first_symbols = symbols & !(symbols << 1);
     let first_of_runs = (letters & !(letters << 1)) | (numbers & !(numbers << 1)) | first_symbols;
     let behind_spaces = spaces << 1;
-    // The last whitespace of a run leaves the piece of the run. A space begins the next piece.
+    // The last whitespace of a run is not in the piece of the run. If it is a space, it begins the
+    // next piece.
     let mut starts =
         (first_of_runs & !behind_spaces) | whitespace & !(whitespace << 1 & whitespace >> 1);
     window.uncertain = window.other_whitespace;
@@ -273,7 +274,7 @@ pub fn o200k(window: &mut Window) -> u64 {
     let letters = upper | lower;
     let all_symbols = !(letters | numbers | whitespace);
     window.uncertain |= marks & all_symbols << 1;
-    // `[\r\n/]*` behind symbols: a slash is among the symbols too, if no newline precedes it.
+    // `[\r\n/]*` after symbols: a slash is among the symbols too, if no newline precedes it.
     let mut taken = 0;
     let mut first_newlines = newlines & all_symbols << 1;
     while first_newlines != 0 {
@@ -285,8 +286,8 @@ pub fn o200k(window: &mut Window) -> u64 {
     let symbols = all_symbols & !taken;
     let first_symbols = symbols & !(symbols << 1) & !(spaces << 1);
     let words = letters & !(letters << 1) & !window.behind_prefixes(first_symbols);
-    // A capital behind a small letter begins a word. Behind a letter that is U and l, the characters
-    // that follow decide.
+    // A capital after a small letter begins a word. After a letter that is both U and l, the
+    // characters that follow decide.
     let capitals = upper & !lower;
     window.uncertain |= capitals & (upper & lower) << 1;
     let mut starts = words | capitals & (lower & !upper) << 1 | first_symbols;
@@ -310,7 +311,7 @@ fn clear_from(block: &mut Block, start: u8) {
     }
 }
 
-/// Returns the mask of one bit, or 0 if the bit is behind the window.
+/// Returns the mask of one bit, or 0 if the bit is after the window.
 #[inline(always)]
 fn bit(index: u32) -> u64 {
     1_u64.checked_shl(index).unwrap_or(0)

@@ -1,9 +1,9 @@
 //! Finds one match after another, where the scanner gives up.
 //!
-//! A match may have to read far beyond its end before it is sure of it. If each of the next matches
-//! read the same text again, the time would be quadratic. So a match that passes a place in some state
-//! and finds no end from there on remembers both, about once in 32 bytes. A later match that comes to
-//! this place in this state stops, because it would find no end either.
+//! A match may have to read far beyond its end before it is sure of this end. If each of the next
+//! matches read the same text again, the time would be quadratic. So a match that passes a place in
+//! some state and finds no end from there on remembers place and state, about once in 32 bytes. A
+//! later match that comes to this place in this state stops, because it would find no end either.
 
 use std::collections::HashSet;
 
@@ -11,11 +11,11 @@ use super::classes::Columns;
 use super::matcher::{DEAD, Matcher};
 use crate::mem::growth::{filled, granted, push};
 
-/// Places and the states in which a match passes them and finds no end.
+/// Places, and the states in which a match passes them and finds no end.
 #[derive(Default)]
 pub struct Memory {
     known: HashSet<(u32, u32)>,
-    /// Beyond this number, those that no later match passes are forgotten.
+    /// If there are more, the places that no later match passes are forgotten.
     limit: usize,
 }
 
@@ -49,11 +49,12 @@ struct Step {
 
 const NONE: u32 = u32::MAX;
 
-/// A match remembers nothing of the first bytes after its last end: to read them again is cheap.
+/// A match remembers nothing of so many bytes after its last end, because reading them again is
+/// cheap.
 const NEAR_BYTES: usize = 32;
 
 impl Walk {
-    /// `columns` has the column of each class, and last the column of the end of the text.
+    /// `columns` has the column of each class, and at its end the column of the end of the text.
     pub fn new(matcher: &Matcher, columns: &[u8]) -> Walk {
         let end = columns[columns.len() - 1];
         let width = usize::from(columns.iter().copied().max().unwrap_or(0)) + 1;
@@ -68,8 +69,9 @@ impl Walk {
         Walk { steps, end }
     }
 
-    /// Writes where the next pieces of `text` from `start` on end, and returns their count: 0 only
-    /// at the end of the text. A piece begins at `start`. The last piece is the first to reach `until`.
+    /// Writes where the next pieces of `text` from `start` on end, and returns their count, which
+    /// is 0 only at the end of the text. A piece begins at `start`. The first piece to reach
+    /// `until` is the last.
     pub fn next_ends(
         &self,
         columns: &Columns,
