@@ -48,7 +48,7 @@
 //! 4. The next window begins with the last piece that this one found to begin. Without such
 //!    a bit, `rules` splits one piece.
 //! 5. All bytes of a character have its classes. So characters of several bytes interrupt no run.
-//! 6. The bytes behind the end of the text count as whitespace, and a piece ends there.
+//! 6. The bytes after the end of the text count as whitespace, and a piece ends there.
 
 use super::rules::{Rules, contraction, contraction_of_any_case};
 use super::unicode::{LETTER, LOWER, NUMBER, UPPER, WHITESPACE};
@@ -174,10 +174,10 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// Returns the letters behind a character that a word may begin with: whitespace but newlines,
+    /// Returns the bytes after a character with which a word may begin: whitespace except newlines,
     /// and the first symbol of a piece.
     #[inline(always)]
-    fn behind_prefixes(&self, first_symbols: u64) -> u64 {
+    fn after_prefixes(&self, first_symbols: u64) -> u64 {
         let mut prefixes = first_symbols;
         let continuation_bytes = self.masks.non_ascii & !self.leads;
         if continuation_bytes != 0 {
@@ -235,13 +235,13 @@ pub fn gpt2(window: &mut Window) -> u64 {
     let symbols = !(letters | numbers | whitespace);
     let first_symbols = symbols & !(symbols << 1);
     let first_of_runs = (letters & !(letters << 1)) | (numbers & !(numbers << 1)) | first_symbols;
-    let behind_spaces = spaces << 1;
+    let after_spaces = spaces << 1;
     // The last whitespace of a run is not in the piece of the run. If it is a space, it begins the
     // next piece.
     let mut starts =
-        (first_of_runs & !behind_spaces) | whitespace & !(whitespace << 1 & whitespace >> 1);
+        (first_of_runs & !after_spaces) | whitespace & !(whitespace << 1 & whitespace >> 1);
     window.uncertain = window.other_whitespace;
-    let candidates = first_symbols & !behind_spaces & (letters >> 1);
+    let candidates = first_symbols & !after_spaces & (letters >> 1);
     window.for_each_contraction(candidates, contraction, |begin, end| {
         starts = starts & !bit(begin + 1) | bit(end);
     });
@@ -256,7 +256,7 @@ pub fn cl100k<const DIGITS: usize>(window: &mut Window) -> u64 {
     let symbols = !(letters | numbers | whitespace);
     let taken = newlines & !newlines.wrapping_add(newlines & symbols << 1);
     let first_symbols = symbols & !(symbols << 1) & !(spaces << 1);
-    let words = letters & !(letters << 1) & !window.behind_prefixes(first_symbols);
+    let words = letters & !(letters << 1) & !window.after_prefixes(first_symbols);
     let numbers = window.first_numbers::<DIGITS>();
     let mut starts = words | numbers | first_symbols | window.first_whitespace(taken);
     let candidates = first_symbols & letters >> 1;
@@ -285,7 +285,7 @@ pub fn o200k(window: &mut Window) -> u64 {
     }
     let symbols = all_symbols & !taken;
     let first_symbols = symbols & !(symbols << 1) & !(spaces << 1);
-    let words = letters & !(letters << 1) & !window.behind_prefixes(first_symbols);
+    let words = letters & !(letters << 1) & !window.after_prefixes(first_symbols);
     // A capital after a small letter begins a word. After a letter that is both U and l, the
     // characters that follow decide.
     let capitals = upper & !lower;
