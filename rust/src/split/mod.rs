@@ -26,7 +26,7 @@ use window::Window;
 pub enum Pattern {
     Gpt2,
     Cl100k,
-    /// Like Cl100k, but white space at the end of a text is one piece.
+    /// As Cl100k, but white space at the end of a text is one piece.
     Cl100kBase,
     O200k,
     Qwen2,
