@@ -1,4 +1,4 @@
-"""The automaton of a pattern finds the pieces that `regex` finds, and refuses what it cannot."""
+"""The automaton of a pattern finds the pieces that `regex` finds, or refuses the pattern."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ SERVED = {
     "digits": r"\p{N}+",
     "lines": r"[^\n]+|[\n]+",
     "counted": r"\p{Lu}{2,3}?|\w{0}[a-z]{2}|[\s\S]".replace(r"\w{0}", ""),
-    # One match after another: the text behind a match or a gap is read again.
-    "far behind an end": r"a+b|a|\s+'|[^a]",
-    "far behind a beginning": r"[a-z]{2}\p{Lu}+s|\s{3}\S|\p{N}+[.,]",
-    # What a place sees follows from the text behind it.
+    # One match after another: the text after a match or a gap is read again.
+    "far after an end": r"a+b|a|\s+'|[^a]",
+    "far after a beginning": r"[a-z]{2}\p{Lu}+s|\s{3}\S|\p{N}+[.,]",
+    # A place sees what follows from the text after it.
     "digits from the right": TINY_AYA[0],
     "between digits": BETWEEN_DIGITS,
     "letters that are not all a": r"(?![aA]+\s)\p{L}+|[\s\S]",
@@ -99,18 +99,18 @@ def ends_by_regex(patterns: tuple[str, ...], text: str) -> list[int]:
 
 @by_pattern
 @given(text=nasty_texts)
-def test_pieces_are_those_of_regex(pattern: str, text: str) -> None:
+def test_pieces_match_regex(pattern: str, text: str) -> None:
     assert pieces(pattern, text) == expected(pattern, text)
 
 
 @by_pattern
-def test_pieces_of_texts_are_those_of_regex(pattern: str) -> None:
+def test_pieces_of_texts_match_regex(pattern: str) -> None:
     for text in TEXTS.values():
         assert pieces(pattern, text) == expected(pattern, text)
 
 
 def long_text(seed: int, kinds: str) -> str:
-    """Return a text of which several parts are followed at a time."""
+    """Return a text in which several parts are followed at a time."""
     rng = random.Random(seed)
     return "".join(
         kind * rng.choice([1, 1, 2, rng.randrange(40)]) for kind in rng.choices(kinds, k=900)
@@ -125,18 +125,16 @@ long_texts = st.builds(
 @by_pattern
 @few_examples
 @given(text=long_texts)
-def test_pieces_of_long_texts_are_those_of_regex(pattern: str, text: str) -> None:
+def test_pieces_of_long_texts_match_regex(pattern: str, text: str) -> None:
     if r"\d{3})" in pattern:
-        text = text[:900]  # `regex` reads all digits behind each
+        text = text[:900]  # `regex` reads all digits after each
     assert pieces(pattern, text) == expected(pattern, text)
 
 
 @by_pattern
 @pytest.mark.parametrize(("before", "behind"), [("", ""), ("a", "b"), (" ", "1"), ("'", "\n")])
 @pytest.mark.slow
-def test_pieces_with_each_character_are_those_of_regex(
-    pattern: str, before: str, behind: str
-) -> None:
+def test_pieces_with_each_character_match_regex(pattern: str, before: str, behind: str) -> None:
     codes = [*range(0xD800), *range(0xE000, 0x32000), *range(0xE0000, 0xE0200), 0x10FFFF]
     text = "".join(f"{before}{chr(code)}{behind}" for code in codes)
     assert pieces(pattern, text) == expected(pattern, text)
@@ -231,7 +229,7 @@ def ids_by_regex(tokenizer: Tokenizer, text: str) -> list[int]:
 def test_patterns_in_turn_split_as_regex_does(name: str, text: str) -> None:
     tokenizer = in_turn(IN_TURN[name])
     if name in ("Tiny Aya", "SuperBPE"):
-        text = text[:30]  # `regex` reads all digits behind each
+        text = text[:30]  # `regex` reads all digits after each
     assert type(tokenizer._encoders.usual).__module__ == "bpetite._engine._native"
     ids = ids_by_regex(tokenizer, text)
     assert tokenizer.encode_ordinary(text) == ids
@@ -379,7 +377,7 @@ def test_time_is_linear_in_the_text(pattern: str) -> None:
 
 
 def test_time_is_linear_in_the_patterns() -> None:
-    """A file may have many patterns, of which no automaton takes two."""
+    """A file may have many patterns, although no automaton takes two of them."""
     from bpetite._engine import native
 
     others = "".join(f"{chr(0x4E00 + 3 * number)}|" for number in range(20))
@@ -430,7 +428,7 @@ def test_time_of_a_tree_is_linear_in_the_depth_of_its_groups() -> None:
 # Vocabularies
 
 
-def test_pieces_counted_by_an_automaton_are_those_of_regex() -> None:
+def test_pieces_counted_by_an_automaton_match_regex() -> None:
     counted = PieceCounts.from_corpus([*TEXTS.values()], pattern=QWEN_35)
     pieces_of_all = (piece for text in TEXTS.values() for piece in expected(QWEN_35, text))
     assert dict(counted.items()) == Counter(pieces_of_all)

@@ -199,7 +199,7 @@ def test_a_word_that_fits_alone_is_one_chunk() -> None:
         assert any("x" * length in each for each in texts)
 
 
-def test_chunks_are_those_of_any_window(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_are_the_same_for_any_window(monkeypatch: pytest.MonkeyPatch) -> None:
     text = TEXTS["english"] * 30
     tokenizer = tokenizer_of("gpt2")
     expected = list(tokenizer.chunks(text, 30, overlap=7))

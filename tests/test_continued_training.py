@@ -50,7 +50,7 @@ def saved(tokenizer: Tokenizer, folder: Path) -> bytes:
 
 
 @given(more_texts, st.lists(st.integers(256, 300), min_size=1, max_size=4))
-def test_steps_learn_what_one_go_learns(documents: list[str], sizes: list[int]) -> None:
+def test_steps_and_one_go_learn_the_same(documents: list[str], sizes: list[int]) -> None:
     base = None
     for size in sorted(sizes):
         base = plain(documents, size, base=base)

@@ -151,7 +151,7 @@ def test_a_size_outside_the_vocabulary_is_refused(size: int) -> None:
 
 
 def test_first_refuses_merges_that_need_higher_ranks() -> None:
-    """The merge of rank 0 has no effect without that of rank 1."""
+    """The merge of rank 0 has no effect without the merge of rank 1."""
     tokenizer = foreign({256: b"ab", 257: b"abc"}, [(256, 99), (97, 98)])
     with pytest.raises(ValueError, match=r"rank 0 joins b'ab', which no merge of lower rank"):
         tokenizer.with_vocab_size(257)
@@ -182,9 +182,7 @@ def naively_pruned(
 
 
 @given(documents=texts, data=st.data())
-def test_pruned_vocabulary_is_that_of_the_naive_way(
-    documents: list[str], data: st.DataObject
-) -> None:
+def test_pruned_vocabulary_matches_the_naive_way(documents: list[str], data: st.DataObject) -> None:
     tokenizer = trained(documents, 290, r"[\s\S]+")
     size = data.draw(st.integers(256, 256 + len(tokenizer.merges)))
     counts = data.draw(st.dictionaries(st.sampled_from(tokenizer.ids), st.integers(0, 4)))

@@ -85,7 +85,7 @@ def reference(tokenizer: Tokenizer, parts: Sequence[str]) -> tuple[list[int], li
 @given(parts=parts_of_text)
 @example(parts=[Trusted("<|a"), " b|>", Trusted("1<|a b|>"), "1"])
 @example(parts=["", Trusted("aa"), "", "aa", Trusted("")])
-def test_ids_and_offsets_are_those_of_the_reference(
+def test_ids_and_offsets_match_the_reference(
     pattern: str, literals: tuple[str, ...], parts: list[str]
 ) -> None:
     tokenizer = tokenizer_of(pattern, literals)

@@ -180,7 +180,7 @@ def test_a_whole_piece_may_be_a_token_without_its_merges() -> None:
     assert whole.encode("abc abc1bc") == [400, 32, 300, 99, 49, 500]
 
 
-def test_a_merge_of_a_lower_rank_may_use_what_a_higher_one_makes() -> None:
+def test_a_merge_may_use_the_token_of_a_higher_rank() -> None:
     """Rank 0 needs ab, which rank 1 makes. Then rank 0 is next."""
     tokens = {**{byte: bytes([byte]) for byte in range(256)}, 300: b"abc", 256: b"ab"}
     vocabulary = Vocabulary.from_tokens(tokens, [(256, 99), (97, 98)], {}, reference.PATTERN)
@@ -254,7 +254,7 @@ def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sizes == set(range(1, 9))
 
 
-def test_ids_do_not_depend_on_what_is_cached(
+def test_ids_do_not_depend_on_the_cache(
     monkeypatch: pytest.MonkeyPatch, tokenizer: Tokenizer
 ) -> None:
     text = " ".join(distinct_words(50) * 3)
@@ -273,7 +273,7 @@ def test_a_long_piece_is_not_cached(letter: str, length: int, kept: int) -> None
     assert len(encoder) == kept
 
 
-def test_what_encode_returns_may_be_changed() -> None:
+def test_returned_ids_may_be_changed() -> None:
     """The list belongs to the caller: changes to it do not reach the cache."""
     tokenizer = Tokenizer.train("ab ab", 257)
     tokenizer.encode("ab").append(0)

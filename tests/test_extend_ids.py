@@ -77,7 +77,7 @@ def test_an_id_of_two_pieces_is_refused() -> None:
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[str, list[int], list[str]]:
-    """A vocabulary, ids of which some are split, and segments to add."""
+    """A vocabulary, ids (some of them split), and segments to add."""
     name = draw(st.sampled_from([*TOKENIZERS]))
     tokenizer = tokenizer_of(name)
     ids = tokenizer.encode(draw(texts))
@@ -135,7 +135,7 @@ def byte_starts(tokenizer: Tokenizer, ids: list[int]) -> list[int]:
 
 
 @given(case=cases())
-def test_the_result_is_that_of_the_definition(case: tuple[str, list[int], list[str]]) -> None:
+def test_the_result_matches_the_definition(case: tuple[str, list[int], list[str]]) -> None:
     name, ids, segments = case
     tokenizer, given_ids = tokenizer_of(name), [*ids]
     try:
@@ -176,7 +176,7 @@ def test_values_of_wrong_types_are_refused() -> None:
     assert caught.value.start == 2
 
 
-def test_the_cost_is_that_of_the_last_piece(tokenizer: Tokenizer) -> None:
+def test_only_the_last_piece_costs_time(tokenizer: Tokenizer) -> None:
     def seconds_after(repeats: int) -> float:
         ids = tokenizer.encode("it is so" + " it is so" * repeats)
 

@@ -156,7 +156,7 @@ def tiktoken_of(name: str) -> tiktoken.Encoding:
     return as_tiktoken(trained(name), tiktokens_pattern(name))
 
 
-def test_tiktokens_own_patterns_are_what_is_compared_with() -> None:
+def test_comparisons_use_tiktokens_own_patterns() -> None:
     """Tiktoken's patterns have possessive quantifiers, and our portable ones have none."""
     assert "++" in tiktokens_pattern("gpt2")
     assert "++" in tiktokens_pattern("cl100k")
@@ -183,7 +183,7 @@ def test_ids_of_any_text_are_tiktokens(name: str, text: str) -> None:
 
 @once
 @pytest.mark.parametrize("name", slow_except(NAMES, "gpt2", "o200k", "words"))
-def test_pieces_are_those_of_tokenizers(name: str, inputs: list[str]) -> None:
+def test_pieces_match_tokenizers(name: str, inputs: list[str]) -> None:
     split = split_of(PATTERNS[name])
     for text in inputs:
         pieces = pretokenizer(name).split_exactly(text)
@@ -193,7 +193,7 @@ def test_pieces_are_those_of_tokenizers(name: str, inputs: list[str]) -> None:
 @once
 @every_name
 @given(text=texts)
-def test_pieces_of_any_text_are_those_of_tokenizers(name: str, text: str) -> None:
+def test_pieces_of_any_text_match_tokenizers(name: str, text: str) -> None:
     assert pretokenizer(name).split_exactly(text) == split_of(PATTERNS[name])(text)
 
 
@@ -222,9 +222,7 @@ def test_texts_come_back_whatever_the_pattern(pattern: str) -> None:
 
 @once
 @pytest.mark.parametrize("pattern", [OWN[0], OWN[1], OWN[2], OWN[4], OWN[6], OWN[7], "(a)|[b ]{2}"])
-def test_pieces_of_ones_own_pattern_are_those_of_tokenizers(
-    pattern: str, inputs: list[str]
-) -> None:
+def test_pieces_of_ones_own_pattern_match_tokenizers(pattern: str, inputs: list[str]) -> None:
     """Tokenizers keeps unmatched text, too."""
     for text in inputs[:-1]:
         assert Pretokenizer(pattern).split(text) == split_of(pattern)(text), ascii(text[:80])
@@ -391,7 +389,7 @@ def test_a_pattern_that_blows_up_can_be_interrupted() -> None:
     program = (
         "import signal\n"
         "from bpetite import Tokenizer\n"
-        # A test run in the background ignores it, and what it starts would too.
+        # A test run in the background ignores it, and so would its child processes.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "tokenizer = Tokenizer.train('', 256, pattern='(?:xyz|xyzxyz|(?:xyz)+)+$')\n"
         "print('ready', flush=True)\n"

@@ -39,7 +39,7 @@ def test_the_pattern_is_gpt2s() -> None:
     assert Tokenizer.train("", 256).patterns[0] == GPT2_PATTERN == reference.PATTERN
 
 
-def test_the_pieces_of_every_kind_of_text_are_those_of_the_whole(text_case: str) -> None:
+def test_the_pieces_of_every_kind_of_text_match_the_whole(text_case: str) -> None:
     assert pieces(text_case) == reference.split(text_case)
 
 
@@ -121,7 +121,7 @@ chains = st.lists(st.sampled_from(LINKS), min_size=2, max_size=4)
 
 
 @given(chains, texts)
-def test_the_pieces_of_a_chain_are_those_of_tokenizers(patterns: list[str], text: str) -> None:
+def test_the_pieces_of_a_chain_match_tokenizers(patterns: list[str], text: str) -> None:
     theirs = pre_tokenizers.Sequence(
         [pre_tokenizers.Split(tokenizers.Regex(each), "isolated") for each in patterns]
     )
@@ -177,7 +177,7 @@ def test_a_pattern_of_ones_own_may_leave_characters_out(pattern: str, matches: b
 
 @pytest.mark.slow
 def test_gaps_are_looked_for_in_short_texts() -> None:
-    """A look-ahead without a bound would read all characters behind each."""
+    """A look-ahead without a bound would read all characters after each."""
     begin = process_time()
     assert Pretokenizer(r"(?=(?:\S\S)*(?!\S))a{1,2}|\d|[^\d]+").matches_all()
     assert process_time() - begin < 60  # in one text, hours

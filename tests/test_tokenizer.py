@@ -1,4 +1,4 @@
-"""The tokenizer as its users see it: each method, what it refuses, and what a tokenizer is."""
+"""The tokenizer as its users see it: each method with its refusals, and the tokenizer itself."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FRAMED = Tokenizer(
         settings={"bos_token": A},
     )
 )
-"""SMALL, but with ids to put around those of a text."""
+"""SMALL, but with ids to put around a text."""
 
 
 # Encoding
@@ -66,7 +66,7 @@ def test_encode_is_the_textbooks_with_any_special_tokens(literals: list[str], te
 
 
 @pytest.mark.parametrize("text", ["", "ab", f"ab{END}", A])
-def test_ids_are_put_around_those_of_a_text_if_that_is_asked_for(text: str) -> None:
+def test_add_special_tokens_puts_ids_around_a_text(text: str) -> None:
     ids = SMALL.encode(text)
     framed = [A_ID, A_ID, *ids, END_ID]
     assert (FRAMED.encode(text), FRAMED.count(text)) == (ids, len(ids))
@@ -92,14 +92,14 @@ def test_a_trained_vocabulary_puts_nothing_around_a_text(text: str) -> None:
     assert SMALL.count(text, add_special_tokens=True) == len(ids)
 
 
-def test_encode_batch_passes_on_what_is_allowed() -> None:
+def test_encode_batch_passes_on_allowed_special() -> None:
     assert SMALL.encode_batch([A, END], allowed_special={A}) == [[A_ID], [*END.encode()]]
     assert SMALL.count(A + END, allowed_special={A}) == 1 + len(END)
     with pytest.raises(ValueError, match="special token"):
         SMALL.encode_batch(["ab", A], disallowed_special={A})
 
 
-def test_what_is_allowed_in_a_batch_may_come_from_an_iterator() -> None:
+def test_allowed_special_of_a_batch_may_be_an_iterator() -> None:
     allowed: Any = iter([A])
     assert SMALL.encode_batch([A, END, A], allowed_special=allowed) == [
         [A_ID],
@@ -178,7 +178,9 @@ def test_a_str_may_be_of_a_subclass() -> None:
         ((), [A], A),
     ],
 )
-def test_what_is_disallowed_is_refused(allowed: Any, disallowed: Any, refused: str | None) -> None:
+def test_disallowed_literals_are_refused(
+    allowed: Any, disallowed: Any, refused: str | None
+) -> None:
     """The first of those that are: in the text, <|endoftext|> comes before <|a|>."""
     text = f"ab {END} {A}"
     options = {"allowed_special": allowed, "disallowed_special": disallowed}
@@ -516,7 +518,7 @@ def test_fields_of_other_libraries_are_empty_after_training() -> None:
     assert (SMALL.patterns, dict(SMALL.settings), SMALL.lossless) == ((GPT2_PATTERN,), {}, True)
 
 
-def test_what_was_given_can_be_changed_later() -> None:
+def test_given_arguments_can_be_changed_later() -> None:
     documents, special_tokens = ["ab", "ab"], ["<|a|>"]
     tokenizer = Tokenizer.train(documents, 300, special_tokens=special_tokens)
     documents.append("cd")
@@ -616,6 +618,6 @@ def test_special_arguments_of_another_type_are_named(
         tokenizer.encode("", **{name: value})
 
 
-def test_ids_are_those_in_use_in_ascending_order() -> None:
+def test_ids_in_use_ascend() -> None:
     tokenizer = Tokenizer.train("ab ab", 257, special_tokens=["<a>"])
     assert tokenizer.ids == tuple(range(258))

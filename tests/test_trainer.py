@@ -104,11 +104,11 @@ any_document = st.one_of(
 
 
 @given(st.lists(any_document, max_size=6), st.integers(0, 40))
-def test_merges_are_those_of_the_textbook(documents: list[str], limit: int) -> None:
+def test_merges_match_the_textbook(documents: list[str], limit: int) -> None:
     assert merges_of(*documents, vocab_size=256 + limit) == reference.train(documents, 256 + limit)
 
 
-def test_merges_of_every_kind_of_text_are_those_of_the_textbook(text_case: str) -> None:
+def test_merges_of_every_kind_of_text_match_the_textbook(text_case: str) -> None:
     assert merges_of(text_case, vocab_size=280) == reference.train([text_case], 280)
 
 
@@ -635,7 +635,7 @@ def test_progress_is_told_as_often_as_the_clock_allows(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError, StopIteration, GeneratorExit])
 @pytest.mark.parametrize("stage", ["counting", "merging"])
-def test_what_the_callback_raises_ends_training(error: type[BaseException], stage: str) -> None:
+def test_an_error_of_the_callback_ends_training(error: type[BaseException], stage: str) -> None:
     def callback(progress: TrainingProgress) -> None:
         if progress.stage == stage:
             raise error
@@ -645,7 +645,7 @@ def test_what_the_callback_raises_ends_training(error: type[BaseException], stag
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
-def test_what_the_corpus_raises_ends_training(error: type[BaseException]) -> None:
+def test_an_error_of_the_corpus_ends_training(error: type[BaseException]) -> None:
     def corpus() -> Iterator[str]:
         yield "abc"
         raise error

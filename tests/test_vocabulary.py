@@ -1,4 +1,4 @@
-"""Vocabularies of any tokens: what they are made from, and when two are the same."""
+"""Vocabularies of any tokens: how they are made, and when two are the same."""
 
 from __future__ import annotations
 

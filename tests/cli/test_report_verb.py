@@ -82,7 +82,7 @@ def test_json_has_the_figures_of_the_library() -> None:
     assert json.loads(result.out) == json.loads(json.dumps(found.to_dict()))
 
 
-def test_page_is_that_of_the_library() -> None:
+def test_page_matches_the_library() -> None:
     command = ("report", "ab.json", "ab.txt", "--parallel", "cd.txt", "--next", "3")
     result = in_process(*command, "--html", "page.html")
     assert (result.code, result.err) == (0, [])

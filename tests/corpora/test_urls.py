@@ -155,9 +155,7 @@ def test_an_error_of_a_store_becomes_one_of_the_system(
 
 
 @pytest.mark.parametrize("format", slow_except([*TOKEN_FORMATS], "megatron", "parquet"))
-def test_token_files_of_a_url_are_those_of_a_folder(
-    format: str, memory: str, tmp_path: Path
-) -> None:
+def test_token_files_of_a_url_match_a_folder(format: str, memory: str, tmp_path: Path) -> None:
     path = tmp_path / "texts.jsonl"
     path.write_bytes(FILES["texts.jsonl"])
     options: dict[str, Any] = {"end": END, "part_bytes": 1500, "validation": 0.1}
@@ -361,7 +359,7 @@ def test_files_of_the_desktop_are_left_out(memory: str) -> None:
 
 
 SHORT = {"/part.jsonl": 206, "/whole.jsonl": 200}
-"""Files of which a server sends less than it announces, and the status of its answers."""
+"""Files that a server sends shorter than it announces, and the status of its answers."""
 
 
 @pytest.fixture
@@ -545,7 +543,7 @@ def test_errors_have_no_secrets_of_urls(url: str, server: str, tmp_path: Path) -
     assert caught.value.__cause__ is None
 
 
-def test_what_programs_log_has_no_secrets(server: str, tmp_path: Path) -> None:
+def test_logs_of_programs_have_no_secrets(server: str, tmp_path: Path) -> None:
     (tmp_path / "served/a.jsonl").write_bytes(FILES["texts.jsonl"])
     corpus = Corpus(f"http://me:secret@{server}/a.jsonl?sig=secret")
     parts = plan(corpus, TOKENIZER, tmp_path / "tokens", "megatron")

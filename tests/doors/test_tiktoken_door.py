@@ -142,7 +142,7 @@ allowed = st.sampled_from(["all", frozenset()]) | literals
 
 
 @given(st.sampled_from(NAMES), texts.filter(bool))
-def test_single_tokens_and_pieces_are_those_of_tiktoken(name: str, text: str) -> None:
+def test_single_tokens_and_pieces_match_tiktoken(name: str, text: str) -> None:
     data = text.encode("utf-8", "surrogatepass")
     check(
         both(name),
@@ -157,7 +157,7 @@ def test_single_tokens_and_pieces_are_those_of_tiktoken(name: str, text: str) ->
 
 @given(st.sampled_from(SMALL), texts, allowed)
 @example("letters", "e\x1c \x1f", "all")
-def test_unstable_ids_are_those_of_tiktoken(name: str, text: str, yes: Any) -> None:
+def test_unstable_ids_match_tiktoken(name: str, text: str, yes: Any) -> None:
     check(small(name), partial(unstable, text, yes))
 
 
@@ -220,7 +220,7 @@ def test_wrong_arguments_raise_the_class_of_tiktoken(value: Any) -> None:
 
 
 @pytest.mark.parametrize("count", [0, -1, None, "a", 3])
-def test_numbers_of_threads_are_those_of_tiktoken(count: Any) -> None:
+def test_numbers_of_threads_match_tiktoken(count: Any) -> None:
     check(
         small("letters"),
         lambda each: each.encode_batch(["a", "b"], num_threads=count),
@@ -294,7 +294,7 @@ def test_batches_use_so_many_threads_while_others_run(method: str, count: int) -
     assert seen == count - 1
 
 
-def test_values_are_those_of_tiktoken(pair: Pair) -> None:
+def test_values_match_tiktoken(pair: Pair) -> None:
     check(
         pair,
         repr,
@@ -408,7 +408,7 @@ def test_a_pattern_that_leaves_text_out_is_refused() -> None:
         door.Encoding("small", pat_str=r"\p{L}+", mergeable_ranks=BYTES, special_tokens={})
 
 
-def test_signatures_are_those_of_tiktoken() -> None:
+def test_signatures_match_tiktoken() -> None:
     def parameters(function: Any) -> list[tuple[str, Any, Any]]:
         found = inspect.signature(function).parameters.values()
         return [(each.name, each.kind, each.default) for each in found]
@@ -428,7 +428,7 @@ def test_signatures_are_those_of_tiktoken() -> None:
     assert parameters(load.load_tiktoken_bpe) == parameters(tiktoken.load.load_tiktoken_bpe)
 
 
-def test_names_of_models_are_those_of_tiktoken() -> None:
+def test_names_of_models_match_tiktoken() -> None:
     assert model.MODEL_TO_ENCODING == tiktoken.model.MODEL_TO_ENCODING
     assert model.MODEL_PREFIX_TO_ENCODING == tiktoken.model.MODEL_PREFIX_TO_ENCODING
     for name in ("gpt-4o-mini", "ft:gpt-4o:x", "ft:gpt-4:x", "gpt-4-turbo", "gpt-5.1", "gpt2"):
@@ -438,7 +438,7 @@ def test_names_of_models_are_those_of_tiktoken() -> None:
             door.encoding_name_for_model(name)
 
 
-def test_names_of_encodings_are_those_of_tiktoken() -> None:
+def test_names_of_encodings_match_tiktoken() -> None:
     assert door.list_encoding_names() == tiktoken.list_encoding_names() == [*ENCODINGS]
 
 
@@ -578,7 +578,7 @@ def test_our_tokenizer_takes_an_encoding_of_the_door() -> None:
 @pytest.mark.parametrize(
     "first", [0, *(pytest.param(at, marks=pytest.mark.slow) for at in range(20, 200, 20))]
 )
-def test_random_calls_give_what_tiktoken_gives(first: int) -> None:
+def test_random_calls_match_tiktoken(first: int) -> None:
     """`scripts/fuzz door` makes calls like these for a minute."""
     counts: Counter[str] = Counter()
     assert [fuzzing.door.difference(seed, None, counts) for seed in range(first, first + 20)] == [

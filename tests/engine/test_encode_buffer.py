@@ -180,7 +180,7 @@ def test_data_may_be_any_buffer(small: Tokenizer, kind: str) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES_OF_OFFSETS)
 def test_offsets_need_not_begin_at_zero(small: Tokenizer, dtype: str) -> None:
-    """Bytes before the first document and behind the last are not read."""
+    """Bytes before the first document and after the last are not read."""
     texts = ["ab", "", "é"]
     data, offsets = joined(texts, dtype, before=b"\xff\xc3", behind=b"\xa9\xff")
     assert parts(small.encode_buffer(data, offsets)) == [*map(small.encode, texts)]
@@ -423,4 +423,4 @@ def test_bytes_not_utf8_name_their_document(
 
 # Interrupts
 
-# Replacing what is not Unicode
+# Replacing invalid Unicode

@@ -135,7 +135,7 @@ def test_an_edit_encodes_only_what_is_near(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in SETTINGS if "flags" not in SETTINGS[name]])
-def test_extended_ids_are_those_of_the_joined_text_or_refused(name: str, tmp_path: Path) -> None:
+def test_extended_ids_match_the_joined_text_or_refused(name: str, tmp_path: Path) -> None:
     rng = random.Random(name)
     document = random_document(rng, **SETTINGS[name])
     tokenizer = Tokenizer.load(write(document, tmp_path))

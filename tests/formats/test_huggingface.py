@@ -1,4 +1,4 @@
-"""Hugging Face's tokenizer.json and model folders: what is honoured, what is refused, and why."""
+"""Hugging Face's tokenizer.json and model folders: settings that count, refusals, and reasons."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def sequence(*stages: Any, of: str = "pretokenizers") -> Document:
 
 
 def template(*single: str, **ids: list[int]) -> Document:
-    """Return a TemplateProcessing: "A" is the text, other names are those of `ids`."""
+    """Return a TemplateProcessing: "A" is the text, and other names are in `ids`."""
     pieces = [
         {"Sequence" if name == "A" else "SpecialToken": {"id": name, "type_id": 0}}
         for name in single
@@ -118,7 +118,7 @@ def template(*single: str, **ids: list[int]) -> Document:
 
 
 def put(*path: str | int, to: object) -> Change:
-    """Return a change of a document: what is at `path` becomes `to`."""
+    """Return a change of a document: the value at `path` becomes `to`."""
 
     def change(value: Any) -> None:
         for key in path[:-1]:
@@ -171,7 +171,7 @@ def library(value: Document) -> tokenizers.Tokenizer:
 
 
 def check_equal(tokenizer: Tokenizer, other: tokenizers.Tokenizer, texts: Iterable[str]) -> None:
-    """Check that ids, and texts of ids, are those of tokenizers."""
+    """Check that ids, and texts of ids, equal tokenizers'."""
     for text in texts:
         ids = tokenizer.encode(text)
         assert ids == other.encode(text, add_special_tokens=False).ids
@@ -894,7 +894,7 @@ class TestTokenizersQuirks:
     @pytest.mark.parametrize(
         ("first", "in_vocab"), [(257, False), (258, True)], ids=["no gap", "gap"]
     )
-    def test_kept_token_is_in_the_vocab_only_behind_a_gap(
+    def test_kept_token_is_in_the_vocab_only_after_a_gap(
         self, first: int, in_vocab: bool, tmp_path: Path
     ) -> None:
         """Version 0.13 looks in no text for one that is in the vocab and not special."""
@@ -1186,7 +1186,7 @@ def test_vocabulary_beyond_tokenizers_is_not_saved(
     assert list(tmp_path.iterdir()) == []
 
 
-# The normal forms of tokenizers are those of Unicode 9, Python's of whichever it has
+# tokenizers has the normal forms of Unicode 9, Python of its own version
 
 NORMALIZERS = (*FORMS, "Lowercase")
 
@@ -1277,7 +1277,7 @@ def test_characters_are_split_as_in_tokenizers(name: str, codes: list[int]) -> N
 
 @once
 @characters_of_all_kinds
-def test_characters_of_words_and_spaces_are_those_of_tokenizers(codes: list[int]) -> None:
+def test_characters_of_words_and_spaces_match_tokenizers(codes: list[int]) -> None:
     library = tokenizers.Tokenizer(models.BPE({"a": 0}, []))
     alone = tokenizers.AddedToken("<a>", single_word=True)
     library.add_tokens([alone, tokenizers.AddedToken("<b>", lstrip=True)])
@@ -1540,7 +1540,7 @@ def test_ids_around_texts_may_stand_in_the_config(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("space", [False, True])
 @pytest.mark.parametrize("name", ["GPT2Tokenizer", "PreTrainedTokenizerFast"])
-def test_a_prefix_space_is_that_of_transformers(name: str, space: bool, tmp_path: Path) -> None:
+def test_a_prefix_space_matches_transformers(name: str, space: bool, tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
     config = {"tokenizer_class": name, "add_prefix_space": space, "eos_token": "<a>"}
     others = {"bos_token": "<a>", "unk_token": "<a>"}
@@ -1569,7 +1569,7 @@ def test_tokens_of_other_files_must_be_in_the_vocabulary(
     assert "expected a special token of the vocabulary" in refusal(lambda: Tokenizer.load(folder))
 
 
-def test_tokens_of_other_files_may_be_those_of_the_vocabulary(tmp_path: Path) -> None:
+def test_tokens_of_other_files_may_repeat_the_vocabulary(tmp_path: Path) -> None:
     tokens = json.dumps({"bos_token": "<a>", "additional_special_tokens": ["<b>"]})
     folder = folder_of(tmp_path, {}, **{"special_tokens_map.json": tokens})
     assert Tokenizer.load(folder).encode("<a>") == [SIZE]

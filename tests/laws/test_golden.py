@@ -29,6 +29,6 @@ def test_the_golden_file_is_loaded_and_saved_unchanged(tmp_path: Path) -> None:
     assert (tmp_path / "new.json").read_bytes() == VOCABULARY.read_bytes()
 
 
-def test_the_script_writes_what_is_there() -> None:
+def test_the_script_reproduces_the_files() -> None:
     there = {path.name: path.read_bytes() for path in GOLDEN.iterdir()}
     assert MAKE_GOLDEN["golden_files"]() == there

@@ -56,7 +56,7 @@ def test_every_text_comes_back_whatever_was_trained_on(documents: list[str], tex
 
 
 @given(text=any_text)
-def test_bytes_and_numbers_of_ids_are_those_of_the_text(tokenizer: Tokenizer, text: str) -> None:
+def test_bytes_and_numbers_of_ids_match_the_text(tokenizer: Tokenizer, text: str) -> None:
     ids, ordinary = tokenizer.encode(text), tokenizer.encode_ordinary(text)
     assert tokenizer.decode_bytes(ids) == text.encode()
     assert b"".join(map(tokenizer.token_bytes, ids)) == text.encode()

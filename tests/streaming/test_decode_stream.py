@@ -230,7 +230,7 @@ def test_an_id_that_is_none_leaves_the_stream_as_it_was(id: Any, error: type[Exc
     assert stream.step([0xA0, 97]) == "你a"
 
 
-def test_the_error_names_the_id_and_those_that_there_are() -> None:
+def test_the_error_names_the_id_and_the_known_ids() -> None:
     with pytest.raises(KeyError, match=r"id 257 is not in this vocabulary .* from 0 to 256"):
         BYTES.decode_stream().step(257)
 
@@ -262,7 +262,7 @@ def test_repr_shows_what_is_held() -> None:
 
 
 @given(data_of_all_kinds, st.lists(st.integers(10, 80), min_size=1), st.booleans())
-def test_long_tokens_stream_as_short_ones_do(data: bytes, sizes: list[int], several: bool) -> None:
+def test_long_tokens_stream_like_short_ones(data: bytes, sizes: list[int], several: bool) -> None:
     tokens = cut(data * 20, sizes)
     stream = DecodeStream(source_of(TokenTable(dict(enumerate(tokens)) or {0: b""})))
     ids = list(range(len(tokens)))

@@ -83,7 +83,7 @@ def test_the_data_are_of_every_code_point() -> None:
 
 
 @once
-def test_the_data_are_those_of_python() -> None:
+def test_the_data_match_python() -> None:
     """Compares only characters that both versions have: Unicode rarely changes a category."""
     differing = [
         chr(code)
@@ -137,7 +137,7 @@ def texts_of(characters: list[str], context: Callable[[str], str], size: int) ->
 
 @pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
 def test_every_code_point_is_cut_as_by_others(step: int) -> None:
-    """Tests each code point beside its neighbours and between letters.
+    """Tests each code point next to its neighbours and between letters.
 
     Neighbours mostly have the same category. tiktoken is slow, so it splits only every 64th code
     point of planes without assigned characters.
@@ -211,7 +211,7 @@ def test_a_character_is_cut_by_its_category_in_our_version() -> None:
 
 @another_unicode
 @every_name
-def test_pieces_are_those_of_a_character_of_the_category(name: str) -> None:
+def test_pieces_match_a_character_of_the_category(name: str) -> None:
     cutter = Pretokenizer(PATTERNS[name])
     for text in (TEXT, CORPUS, DIGIT * 10, f"'{DIGIT}s {DIGIT}\n/"):
         pieces = list(map(with_a_true_digit, cutter.split_exactly(text)))
@@ -301,7 +301,7 @@ def test_training_counts_the_pieces_of_our_version() -> None:
 @another_unicode
 @textbook
 @pytest.mark.parametrize("before", ["", "aяb яя 1 a b", f"a{DIGIT}b", f"aяb{DIGIT} ", "a1"])
-def test_ids_do_not_depend_on_what_was_encoded_before(before: str) -> None:
+def test_ids_do_not_depend_on_earlier_texts(before: str) -> None:
     merges = reference.train([CORPUS], 285)
     tokenizer = Tokenizer(Vocabulary(merges, {"<|x|>": 256 + len(merges)}, PATTERNS["gpt2"]))
     tokenizer.encode(before)

@@ -426,7 +426,7 @@ def test_click_on_a_token_shows_its_tree(page: Page) -> None:
 
 
 @pytest.mark.slow
-def test_tree_is_that_of_the_chosen_token(page: Page) -> None:
+def test_tree_matches_the_chosen_token(page: Page) -> None:
     def choose(token: str, text: str) -> None:
         box(page).fill(text)
         expect(page.locator(".count").nth(1)).to_have_text(f"{len(text)} tokens")
