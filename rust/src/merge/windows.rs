@@ -76,11 +76,17 @@ pub fn merge_in_windows(
     let mut found = std::mem::take(&mut scratch.window);
     let mut windows: Vec<Window> = Vec::new();
     let mut window = Window { start: 0, length: WINDOW_BYTES, first: tokens.len(), expected: None };
+    let mut known: &[u8] = &[];
     while interrupt.check().is_ok() {
         let Window { start, length, expected, .. } = window;
         let end = piece.len().min(start + length);
-        found.clear();
-        merge_long(table, &piece[start..end], scratch, &mut found, interrupt);
+        let bytes = &piece[start..end];
+        // A run of one character, or of a few in turn, has one window again and again.
+        if bytes != known {
+            found.clear();
+            merge_long(table, bytes, scratch, &mut found, interrupt);
+            known = bytes;
+        }
         if expected.is_some_and(|expected| found.first() != Some(&expected)) {
             let Some(last) = windows.pop() else { break };
             tokens.truncate(last.first);
