@@ -41,7 +41,15 @@ pub fn key16(text: &[u8], length: usize) -> [u64; 2] {
 #[inline(always)]
 pub fn key47(text: &[u8], length: usize) -> Key47 {
     let mut bytes = [0; MAX_BYTES_47 + 1];
-    bytes[..length].copy_from_slice(&text[..length]);
+    if let Some(long) = text.first_chunk() {
+        // Without a branch for each length, unlike a copy of some bytes.
+        bytes = *long;
+        for (index, byte) in (0..).zip(&mut bytes) {
+            *byte = if index < length as u8 { *byte } else { 0 };
+        }
+    } else {
+        bytes[..length].copy_from_slice(&text[..length]);
+    }
     bytes[MAX_BYTES_47] = length as u8;
     let words = bytes.as_chunks::<WORD_BYTES>().0;
     std::array::from_fn(|i| u64::from_le_bytes(words[i]))

@@ -26,13 +26,14 @@ struct Line<const WORDS: usize, const SLOTS: usize> {
     ids: [Packed; SLOTS],
 }
 
-/// The number of lines in which a piece may be.
-const MAX_PROBED_LINES: usize = 4;
+/// The number of lines in which a piece may be. With fewer, many pieces of a text would replace some
+/// that come again.
+const MAX_PROBED_LINES: usize = 8;
 
 /// Keys of `WORDS` words, and the ids of each.
 ///
-/// A piece whose line is full goes into one of the three lines beside it, or replaces another piece.
-/// So a search reads at most four lines, whatever pieces a text has. Pieces chosen to collide
+/// A piece whose line is full goes into one of the seven lines beside it, or replaces another piece.
+/// So a search reads at most eight lines, whatever pieces a text has. Pieces chosen to collide
 /// replace each other, and cost as much as new pieces: a lookup and a merge each.
 pub struct Table<const WORDS: usize, const SLOTS: usize> {
     lines: Vec<Line<WORDS, SLOTS>>,
@@ -146,7 +147,7 @@ mod tests {
         check_full::<6, 1>(|number| [number, 0, 0, 0, 0, 17 << 56]);
     }
 
-    /// Pieces of one line use four lines. So a search reads four, and other pieces stay.
+    /// Pieces of one line use eight lines. So a search reads eight, and other pieces stay.
     fn check_colliding<const WORDS: usize, const SLOTS: usize>(key_of: fn(u64) -> [u64; WORDS]) {
         let mut table = Table::<WORDS, SLOTS>::new((8, 8));
         let colliding = (1..).map(key_of).filter(|key| Table::<WORDS, SLOTS>::hash(key) >> 56 == 7);
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn colliding_pieces_use_four_lines() {
+    fn colliding_pieces_use_eight_lines() {
         check_colliding::<1, 4>(|number| [number]);
         check_colliding::<2, 2>(|number| [number, 7]);
         check_colliding::<6, 1>(|number| [0, number, 0, 0, 0, 17 << 56]);
