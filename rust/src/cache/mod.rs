@@ -24,11 +24,10 @@ pub use pieces::{Cache, MergePiece};
 #[cfg(test)]
 mod tests {
     use super::keys::{MAX_BYTES_47, word_key};
-    use super::packed::ID_BITS;
     use super::pieces::MAX_SPILLED_IDS;
     use super::table::{BITS_8, Table8, mixed};
     use super::*;
-    use crate::simd::{Instructions, Isa, Work, slot_of_word};
+    use crate::simd::{ID_BITS, Instructions, Isa, Work, slot_of_word};
     use crate::test_inputs::Rng;
     use crate::types::{BATCH, MAX_CACHED_PIECE, WORD_BYTES};
 

@@ -1,11 +1,12 @@
 //! The ids of a piece in 64 bits.
 
+use crate::simd::{COUNT_SHIFT, ID_BITS};
+
 /// The ids of a piece as one number: up to three ids of 20 bits and their count, or the offset and
 /// the count of ids that are spilled into a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packed(pub u64);
 
-pub const ID_BITS: u32 = 20;
 const MAX_INNER_IDS: usize = 3;
 pub const SPILLED: u64 = 1 << 63;
 /// The list is valid only until the next batch.
@@ -19,7 +20,7 @@ impl Packed {
             return None;
         }
         let bits = ids.iter().rev().fold(0, |bits, &id| bits << ID_BITS | u64::from(id));
-        Some(Packed((ids.len() as u64) << 60 | bits))
+        Some(Packed((ids.len() as u64) << COUNT_SHIFT | bits))
     }
 
     /// Refers to ids in a list. Offset and count fit, because texts are shorter than 1 GiB, and a
@@ -47,7 +48,7 @@ impl Packed {
     /// Returns how many ids are in the number itself; they must not be spilled.
     #[inline(always)]
     pub fn inner_count(self) -> usize {
-        (self.0 >> 60) as usize
+        (self.0 >> COUNT_SHIFT) as usize
     }
 
     /// Returns the first and the last of the ids in the number; 0 if it has none.

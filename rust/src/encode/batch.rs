@@ -204,7 +204,7 @@ impl<S: Sink> Work for EncodePieces<'_, '_, '_, S> {
         }
         let Some(neighbours) = neighbours else {
             cache.look_up_tables(text, bounds, &mut packed[..count], misses, &mut merger);
-            sink.take_packed(&packed[..count], bounds, cache);
+            sink.take_packed(isa, &packed[..count], bounds, cache);
             return;
         };
         let length = (bounds[count] - bounds[0]) as usize;
@@ -221,12 +221,12 @@ impl<S: Sink> Work for EncodePieces<'_, '_, '_, S> {
         let packed_parts = &mut [Packed::default(); BATCH];
         let mut taken = 0;
         for run in runs[..run_count].iter().map(|&run| usize::from(run)) {
-            parts.sink.take_packed(&packed[taken..run], &bounds[taken..], parts.cache);
+            parts.sink.take_packed(isa, &packed[taken..run], &bounds[taken..], parts.cache);
             let splitter = CjkSplitter::new(neighbours, text, &bounds[run..=run + 1]);
             parts.take(isa, splitter, packed_parts, false);
             taken = run + 1;
         }
-        parts.sink.take_packed(&packed[taken..count], &bounds[taken..], parts.cache);
+        parts.sink.take_packed(isa, &packed[taken..count], &bounds[taken..], parts.cache);
     }
 }
 
@@ -267,7 +267,7 @@ impl<S: Sink> Parts<'_, '_, S> {
             cache.look_up_first_level(isa, text, bounds, packed, misses);
             cache.sort_longer(text, bounds, true, misses);
             cache.look_up_tables(text, bounds, packed, misses, merger);
-            sink.take_packed(packed, bounds, cache);
+            sink.take_packed(isa, packed, bounds, cache);
         }
     }
 
@@ -338,7 +338,7 @@ impl<S: Sink> Parts<'_, '_, S> {
             let (bounds, packed) = (&words.bounds[..=count], &mut packed[..count]);
             cache.sort_longer(text, bounds, true, misses);
             cache.look_up_tables(text, bounds, packed, misses, merger);
-            sink.take_packed(packed, bounds, cache);
+            sink.take_packed(isa, packed, bounds, cache);
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::interrupt::Interrupt;
 use crate::mem::growth::{
     THREAD_BYTES, append, collected, granted, has_room, lengthen, push, with_room,
 };
+use crate::simd::Instructions;
 
 /// The length of a stretch, which is worth waking a thread.
 const STRETCH_BYTES: usize = 1 << 18;
@@ -222,16 +223,22 @@ impl<'a, S: Sink> GroupSink<'a, S> {
 
 impl<S: Sink> Sink for GroupSink<'_, S> {
     #[inline(always)]
-    fn take_packed(&mut self, packed: &[Packed], bounds: &[u32], cache: &Cache) {
+    fn take_packed(
+        &mut self,
+        isa: impl Instructions,
+        packed: &[Packed],
+        bounds: &[u32],
+        cache: &Cache,
+    ) {
         let (mut packed, mut bounds) = (packed, &bounds[..=packed.len()]);
         self.ids.expect_pieces(packed.len());
         while !self.stretches.is_empty() && self.end <= bounds[packed.len()] as usize {
             let count = count_below(bounds, self.end as u32);
-            self.ids.take_packed(&packed[..count], bounds, cache);
+            self.ids.take_packed(isa, &packed[..count], bounds, cache);
             (packed, bounds) = (&packed[count..], &bounds[count..]);
             self.end_stretch();
         }
-        self.ids.take_packed(packed, bounds, cache);
+        self.ids.take_packed(isa, packed, bounds, cache);
     }
 
     fn take(&mut self, ids: &[u32]) {

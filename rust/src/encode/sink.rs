@@ -3,6 +3,7 @@
 use crate::cache::{Cache, Packed};
 use crate::mem::growth::granted;
 use crate::mem::pool::BufferPool;
+use crate::simd::Instructions;
 
 /// The least room, in ids, for the rest of a text.
 const MIN_ROOM_AHEAD: usize = 1 << 20;
@@ -10,7 +11,13 @@ const MIN_ROOM_AHEAD: usize = 1 << 20;
 /// A target of ids.
 pub trait Sink {
     /// Takes the ids of pieces, in order. `bounds` has the start of each piece, and its end.
-    fn take_packed(&mut self, packed: &[Packed], bounds: &[u32], cache: &Cache);
+    fn take_packed(
+        &mut self,
+        isa: impl Instructions,
+        packed: &[Packed],
+        bounds: &[u32],
+        cache: &Cache,
+    );
 
     fn take(&mut self, ids: &[u32]);
 
@@ -30,7 +37,13 @@ pub struct Count(pub usize);
 
 impl Sink for Count {
     #[inline(always)]
-    fn take_packed(&mut self, packed: &[Packed], _bounds: &[u32], _cache: &Cache) {
+    fn take_packed(
+        &mut self,
+        _isa: impl Instructions,
+        packed: &[Packed],
+        _bounds: &[u32],
+        _cache: &Cache,
+    ) {
         self.0 += packed.iter().map(|packed| packed.count()).sum::<usize>();
     }
 
@@ -121,6 +134,7 @@ impl<T: Id> IdList<T> {
     #[inline(always)]
     pub fn take_each(
         &mut self,
+        isa: impl Instructions,
         packed: &[Packed],
         cache: &Cache,
         mut begin: impl FnMut(usize, usize),
@@ -129,7 +143,7 @@ impl<T: Id> IdList<T> {
         for (first, some) in (0..).step_by(GROUP).zip(packed.chunks(GROUP)) {
             let begin = |i, index| begin(first + i, index);
             match some.try_into() {
-                Ok(group) if !any_is_spilled(group) => self.take_group(group, begin),
+                Ok(group) if !any_is_spilled(group) => self.take_group(isa, group, begin),
                 _ => self.take_some(some, packed.len() - first, cache, begin),
             }
         }
@@ -137,22 +151,32 @@ impl<T: Id> IdList<T> {
 
     /// Takes the ids of a group of pieces without spilled ids.
     #[inline(always)]
-    fn take_group(&mut self, group: &[Packed; GROUP], mut begin: impl FnMut(usize, usize)) {
+    fn take_group(
+        &mut self,
+        isa: impl Instructions,
+        group: &[Packed; GROUP],
+        mut begin: impl FnMut(usize, usize),
+    ) {
+        let mut index = self.count;
+        for (i, ids) in group.iter().enumerate() {
+            begin(i, index);
+            index += ids.inner_count();
+        }
         let Some(room) = self.room[self.count..].first_chunk_mut::<{ PIECE_IDS * GROUP }>() else {
             debug_assert!(false, "make_room was not called");
             return;
         };
-        let mut count = 0;
-        for (i, ids) in group.iter().enumerate() {
-            begin(i, self.count + count);
-            // Writing all four, however many are valid, is faster than a branch.
-            if let Some(room) = room[count..].first_chunk_mut::<PIECE_IDS>() {
-                *room = ids.inner_ids().map(T::of);
-            }
-            // By the mask the compiler knows that all ids have room, and checks nothing.
-            count += ids.inner_count() & (PIECE_IDS - 1);
+        let [a, b, c, d, e, f, g, h] = group.map(|packed| packed.0);
+        let (first, first_count) = isa.unpack(&[a, b, c, d]);
+        let (second, second_count) = isa.unpack(&[e, f, g, h]);
+        if let Some(room) = room.first_chunk_mut() {
+            *room = first.map(T::of);
         }
-        self.count += count;
+        // By the mask the compiler knows that all ids have room, and checks nothing.
+        if let Some(room) = room[first_count & 15..].first_chunk_mut() {
+            *room = second.map(T::of);
+        }
+        self.count += first_count + second_count;
     }
 
     /// Takes the ids of some of the last `left` pieces.
@@ -195,8 +219,14 @@ fn any_is_spilled(group: &[Packed; GROUP]) -> bool {
 
 impl<T: Id> Sink for IdList<T> {
     #[inline(always)]
-    fn take_packed(&mut self, packed: &[Packed], _bounds: &[u32], cache: &Cache) {
-        self.take_each(packed, cache, |_, _| ());
+    fn take_packed(
+        &mut self,
+        isa: impl Instructions,
+        packed: &[Packed],
+        _bounds: &[u32],
+        cache: &Cache,
+    ) {
+        self.take_each(isa, packed, cache, |_, _| ());
     }
 
     #[inline(always)]

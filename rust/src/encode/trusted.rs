@@ -17,6 +17,7 @@ use crate::cache::{Cache, Packed};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::mem::growth::{append, push, with_room};
 use crate::mem::pool::BufferPool;
+use crate::simd::Instructions;
 
 static TEXTS: BufferPool<u8> = BufferPool::new();
 
@@ -206,14 +207,20 @@ impl<T: Id + Into<u32>> PartedIds<'_, T> {
 
 impl<T: Id + Into<u32>> Sink for PartedIds<'_, T> {
     #[inline(always)]
-    fn take_packed(&mut self, packed: &[Packed], bounds: &[u32], cache: &Cache) {
+    fn take_packed(
+        &mut self,
+        isa: impl Instructions,
+        packed: &[Packed],
+        bounds: &[u32],
+        cache: &Cache,
+    ) {
         if self.next_start(self.base + bounds[packed.len()] as usize).is_none() {
-            self.ids.take_packed(packed, bounds, cache);
+            self.ids.take_packed(isa, packed, bounds, cache);
             return;
         }
         let (first_id, ids_before) = (self.ids.count(), &mut self.places.ids_before);
         let begin = |piece: usize, index: usize| ids_before[piece] = (index - first_id) as u32;
-        self.ids.take_each(packed, cache, begin);
+        self.ids.take_each(isa, packed, cache, begin);
         self.places.set_ends(&bounds[1..=packed.len()]);
         self.begin_parts(packed, bounds, first_id);
     }

@@ -5,6 +5,10 @@ use super::words::{Found, WordTable, slot_of_word};
 
 pub type Block = [u8; 64];
 
+/// The size of each id in a number, and where their count begins.
+pub const ID_BITS: u32 = 20;
+pub const COUNT_SHIFT: u32 = 3 * ID_BITS;
+
 /// Bit `i` of each mask tells whether byte `i` of a block is such an ASCII character.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Masks {
@@ -113,6 +117,23 @@ pub trait Instructions: Copy {
             indices[count & 7] = first + i;
             count += usize::from(bits >> i & 1);
         }
+    }
+
+    /// Returns the ids in four numbers, each with up to three and their count, and anything behind
+    /// the last. Also returns how many they are.
+    #[inline(always)]
+    fn unpack(self, packed: &[u64; 4]) -> ([u32; 16], usize) {
+        let (mut ids, mut count) = ([0; 16], 0);
+        for number in packed {
+            // Writing all four, however many are valid, is faster than a branch.
+            if let Some(room) = ids[count..].first_chunk_mut() {
+                *room =
+                    [0, 1, 2, 3].map(|i| (number >> (i * ID_BITS)) as u32 & ((1 << ID_BITS) - 1));
+            }
+            // By the mask the compiler knows that all ids have room, and checks nothing.
+            count += (number >> COUNT_SHIFT) as usize & 3;
+        }
+        (ids, count)
     }
 
     /// Replaces each letter of a short escape by its character, and moves `kept` bytes to the front.

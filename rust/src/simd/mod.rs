@@ -33,7 +33,7 @@ mod x86;
 use std::sync::OnceLock;
 
 pub use escapes::short_escape;
-pub use instructions::{Block, Instructions, Leads, Masks, Work};
+pub use instructions::{Block, COUNT_SHIFT, ID_BITS, Instructions, Leads, Masks, Work};
 pub use scalar::Scalar;
 pub use words::{WORD_TABLE_BITS, WordTable, slot_of_word};
 
@@ -189,6 +189,20 @@ mod tests {
                 let mut indices = [0; 8];
                 isa.write_indices(bits, 300, &mut indices);
                 assert_eq!(indices[..expected.len()], expected);
+            }
+        }
+
+        fn numbers_are_unpacked_as_the_reference_unpacks_them(isa) {
+            let mut random = 1_u64;
+            for _ in 0..2000 {
+                let packed = std::array::from_fn(|_| {
+                    random = random.wrapping_mul(GOLDEN_RATIO) ^ random >> 29;
+                    random >> 2
+                });
+                let (expected, count) = Scalar.unpack(&packed);
+                let (ids, found) = isa.unpack(&packed);
+                assert_eq!(found, count);
+                assert_eq!(ids[..count], expected[..count]);
             }
         }
 

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "intrinsics of instruction sets that were detected")]
 
 use super::escapes::SHORT_ESCAPES;
-use super::instructions::{Block, Instructions, Work};
+use super::instructions::{Block, COUNT_SHIFT, ID_BITS, Instructions, Work};
 use super::words::{Found, WORD_TABLE_BITS, WordTable};
 use crate::hash::GOLDEN_RATIO;
 use std::arch::x86_64::*;
@@ -85,6 +85,29 @@ impl Instructions for Avx512 {
             let known = to_vector(slots.map(|slot| slot[0]));
             let values = slots.map(|slot| slot[1]);
             Found { values, missing: ends_in_zero | _mm512_cmpneq_epu64_mask(known, words), longer }
+        }
+
+        fn unpack(self, packed: &[u64; 4]) -> ([u32; 16], usize) {
+            // SAFETY: the array has the 32 bytes that are loaded, which need no alignment.
+            let packed = unsafe { _mm256_loadu_si256(packed.as_ptr().cast()) };
+            // Each number has four lanes of 32 bits. Three of them get an id; the count tells which.
+            let numbers = _mm512_set_epi64(3, 3, 2, 2, 1, 1, 0, 0);
+            let twice = _mm512_permutexvar_epi64(numbers, _mm512_castsi256_si512(packed));
+            let lanes = [0, 8, 16, 24, 20, 28, 36, 44];
+            let [first, last] = [0, 2 * ID_BITS as u8]
+                .map(|first| i64::from_le_bytes(lanes.map(|bit| first + bit)));
+            let bits = _mm512_set4_epi64(last, first, last, first);
+            let all = _mm512_multishift_epi64_epi8(bits, twice);
+            let all = _mm512_and_si512(all, _mm512_set1_epi32((1 << ID_BITS) - 1));
+            let [one, two, three] = [1, 2, 3].map(|count| count << (COUNT_SHIFT - 32));
+            let counts = _mm512_shuffle_epi32::<0b11_11_01_01>(twice);
+            let least = _mm512_set4_epi32(-1, three, two, one);
+            let is_id = _mm512_cmpge_epu32_mask(counts, least);
+            let mut ids = [0; 16];
+            let found = _mm512_maskz_compress_epi32(is_id, all);
+            // SAFETY: there is room for the 64 bytes that are stored, which need no alignment.
+            unsafe { _mm512_storeu_si512(ids.as_mut_ptr().cast(), found) };
+            (ids, is_id.count_ones() as usize)
         }
 
         fn unescape(self, block: &Block, escaped: u64, kept: u64) -> (Block, u64) {
