@@ -56,6 +56,9 @@ class StagedEncoder(python.TextEncoder):
         # Finds whether a text has a literal of any search, or of the native encoder.
         texts = {*found, *self._splitter.searched}
         self._finder = self._native.with_special_tokens(dict.fromkeys(texts, 0))
+        # Finds this too, and whether a text has what becomes a space.
+        texts.add("\u2581")
+        self._first_finder = self._native.with_special_tokens(dict.fromkeys(texts, 0))
         # Whether the native encoder finds the right literals in normal text.
         looks_around = self._has_space or stages.byte_fallback
         looks_around |= any(name in _LOOK_AROUND for name, *_ in stages.normalizers)
@@ -138,8 +141,13 @@ class StagedEncoder(python.TextEncoder):
         splits = self._pretokenizer.raw_splits if self._has_characters else None
         if splits is None or not isinstance(text, (str, bytes)):
             return None
-        has_other = "\u2581" in text if isinstance(text, str) else b"\xe2\x96\x81" in text
-        if has_other or not (ordinary or self._has_no_literal(text)):
+        if ordinary:
+            has_other = "\u2581" in text if isinstance(text, str) else b"\xe2\x96\x81" in text
+        else:
+            assert isinstance(self._splitter, StagedSplitter)
+            has_other = self._first_finder.first_special(text) is not None
+            has_other |= not self._splitter.shows_literals
+        if has_other:
             return None
         start = text[:_FIRST_PIECE_CHARACTERS]
         if isinstance(start, bytes):
@@ -148,10 +156,6 @@ class StagedEncoder(python.TextEncoder):
         if not first or not is_encodable(first):
             return None
         return first, self._splitter.normalized(first)
-
-    def _has_no_literal(self, text: Text) -> bool:
-        assert isinstance(self._splitter, StagedSplitter)
-        return self._splitter.shows_literals and self._finder.first_special(text) is None
 
     def encode(self, text: Text, ordinary: bool = False, threads: int = 1) -> list[int]:
         if (pieces := self._first_piece(text, ordinary)) is not None:
