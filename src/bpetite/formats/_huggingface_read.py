@@ -605,10 +605,9 @@ def _with_byte_fallback(file: SourceFile) -> Vocabulary:
         if text not in vocab:
             wanted = "a token for each byte, or tokenizers has unk_token for some characters"
             file.refuse("model.vocab", f"none for {text}", wanted)
-    pairs = _pairs(file, model.get("merges"), vocab, "")
-    merged = {*chain.from_iterable(pairs), *_joined(pairs, 0)}
-    for text in merged:
-        if text in byte_of or " " in text:
+    pairs, merged = _pairs_of_ids(file, model.get("merges"), vocab)
+    for text, id in vocab.items():
+        if id in merged and (" " in text or text in byte_of):
             wanted = "merges of tokens of characters without a space"
             file.refuse("model.merges", text, wanted)
     added = _added_tokens(file, document.get("added_tokens", []), vocab)
@@ -642,13 +641,13 @@ def _with_byte_fallback(file: SourceFile) -> Vocabulary:
             file.token_bytes(text, "model.vocab")
         elif " " in text:
             unused_tokens[id] = text.encode()
-        elif text not in special_tokens or text in merged or len(text) == 1:
+        elif text not in special_tokens or id in merged or len(text) == 1:
             tokens[id] = text.replace(_SPACE, " ").encode()
     prefix_ids, suffix_ids = _post_processor(file, {*vocab.values(), *special_tokens.values()})
     with file.path_in_errors("model: "):
         return Vocabulary.from_tokens(
             tokens,
-            [(vocab[left], vocab[right]) for left, right in pairs],
+            pairs,
             special_tokens,
             patterns[0],
             unused_tokens=unused_tokens,
@@ -660,6 +659,21 @@ def _with_byte_fallback(file: SourceFile) -> Vocabulary:
             prefix_ids=prefix_ids,
             suffix_ids=suffix_ids,
         )
+
+
+def _pairs_of_ids(
+    file: SourceFile, merges: object, vocab: dict[str, int]
+) -> tuple[list[tuple[int, int]], set[int]]:
+    """Return the merges, and all ids that they use or make."""
+    if (found := ENGINE.find_merges(vocab, merges)) is not None:
+        flat, runs = (memoryview(part).cast("I").tolist() for part in found[:2])
+        pairs = [*zip(flat[::2], flat[1::2], strict=True)]
+        if len({*pairs}) == len(pairs):
+            starts = zip(runs[::2], runs[1::2], strict=True)
+            return pairs, {*flat}.union(*(range(id, id + length) for id, length in starts))
+    texts = _pairs(file, merges, vocab, "")
+    pairs = [(vocab[left], vocab[right]) for left, right in texts]
+    return pairs, {*chain.from_iterable(pairs), *map(vocab.__getitem__, _joined(texts, 0))}
 
 
 def _space_normalizers(file: SourceFile) -> tuple[tuple[str, ...], ...]:
