@@ -31,6 +31,11 @@ impl Tokens {
         self.ranges.len()
     }
 
+    /// Yields the bytes of all tokens in order.
+    pub fn all(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.len() as TokenIndex).map(|token| self.get(token))
+    }
+
     /// Returns the bytes of a token, or no bytes if it is not defined.
     pub fn get(&self, token: TokenIndex) -> &[u8] {
         self.ranges.get(token as usize).map_or(&[], |&(start, length)| {

@@ -8,10 +8,11 @@ use super::sink::{IdList, Sink};
 use crate::cache::{Cache, MAX_FEW_CJK_RUNS, MergePiece, Misses, Packed};
 use crate::interrupt::Interrupt;
 use crate::mem::growth::{append, granted, push};
-use crate::merge::cjk::{CjkSplitter, TokenNeighbours};
+use crate::merge::cjk::CjkSplitter;
 use crate::merge::words::{WordNeighbours, WordSplitter, Words};
 use crate::merge::{MergeScratch, MergeTable};
 use crate::simd::{Instructions, Work};
+use crate::split::{Cuts, Splitter, TokenNeighbours};
 use crate::types::{BATCH, TokenIndex};
 
 /// In a batch of at most so many bytes, the few CJK runs are looked up after all other pieces,
@@ -66,6 +67,8 @@ pub struct PieceEncoder {
     /// Made on first use; None if pieces must not be split.
     neighbours: OnceLock<Option<TokenNeighbours>>,
     /// Made on first use; None if pieces must not be split.
+    cuts: OnceLock<Option<Splitter>>,
+    /// Made on first use; None if pieces must not be split.
     words: OnceLock<Option<WordNeighbours>>,
     /// Made on first use.
     lengths: OnceLock<TokenLengths>,
@@ -75,7 +78,6 @@ impl PieceEncoder {
     pub fn new(merges: Arc<MergeTable>, id_of: Arc<Vec<u32>>) -> PieceEncoder {
         let equal = id_of.iter().enumerate().rev().take_while(|&(token, &id)| token as u32 == id);
         let first_equal = (id_of.len() - equal.count()) as TokenIndex;
-        let (neighbours, words, lengths) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         let ids_of = HashMap::new();
         let first_several = TokenIndex::MAX;
         PieceEncoder {
@@ -84,9 +86,10 @@ impl PieceEncoder {
             ids_of,
             first_several,
             first_equal,
-            neighbours,
-            words,
-            lengths,
+            neighbours: OnceLock::new(),
+            cuts: OnceLock::new(),
+            words: OnceLock::new(),
+            lengths: OnceLock::new(),
         }
     }
 
@@ -110,13 +113,25 @@ impl PieceEncoder {
     /// Returns the neighbours by which CJK runs are split, if pieces may be split.
     fn neighbours(&self) -> Option<&TokenNeighbours> {
         if self.neighbours.get().is_none() {
-            let neighbours = self.merges.tokens_to_split_by().map(|tokens| {
-                TokenNeighbours::new((0..tokens.len() as TokenIndex).map(|token| tokens.get(token)))
-            });
+            // Two characters of ASCII are never parted.
+            let neighbours = self
+                .merges
+                .tokens_to_split_by()
+                .map(|tokens| TokenNeighbours::new(tokens.all().filter(|token| !token.is_ascii())));
             // `get_or_init` could wait for a thread that a forked process does not have.
             let _ = self.neighbours.set(neighbours);
         }
         self.neighbours.get()?.as_ref()
+    }
+
+    /// Returns the cuts at which long pieces are split, if pieces may be split.
+    pub fn cuts(&self) -> Option<&Splitter> {
+        if self.cuts.get().is_none() {
+            let tokens = self.merges.tokens_to_split_by();
+            let cuts = tokens.map(|tokens| Splitter::Cuts(Arc::new(Cuts::new(tokens.all()))));
+            let _ = self.cuts.set(cuts);
+        }
+        self.cuts.get()?.as_ref()
     }
 
     /// Returns the neighbours by which pieces of several words are split, if pieces may be split.

@@ -213,7 +213,14 @@ impl Encoder {
                 return Ok(());
             }
             let has_words = may_have_words && end - at >= count * MIN_WORDS_BYTES;
-            self.encode_pieces(text, count, has_words, job);
+            let is_cut = !has_words || matches!(splitter, Splitter::Cuts(_));
+            match if is_cut { None } else { self.pieces.cuts() } {
+                Some(cuts) => {
+                    let bounds = job.context.bounds;
+                    self.encode_from(cuts, at, text, &bounds[1..=count], job)?;
+                }
+                None => self.encode_pieces(text, count, has_words, job),
+            }
             job.interrupt.advance(end - at)?;
             at = end;
             if at > next_forecast {

@@ -4,66 +4,16 @@
 //! tokens have more than two characters, nearly every place between two characters is a split
 //! point. The parts between split points repeat often, so that the cache has their ids.
 
-use crate::hash::GOLDEN_RATIO;
+use crate::split::{Character, TokenNeighbours};
 use crate::types::{BATCH, WORD_BYTES};
 
-/// Neighbours in tokens, by which split points are found.
-///
-/// Two pairs of characters may have one hash. Such a collision only hides a split point: the parts
-/// around it are merged as one, like any other piece.
-pub struct TokenNeighbours {
-    /// Hashes of two whole characters that are neighbours in a token.
-    characters: Box<[u64; 1 << (HASH_BITS - 6)]>,
-    /// Neighbouring bytes of two characters, one of which the token has only in part.
-    bytes: Box<[u64; 1 << 10]>,
-}
-
-const HASH_BITS: u32 = 18;
-
 impl TokenNeighbours {
-    /// Takes the bytes of all tokens.
-    pub fn new<'a>(tokens: impl Iterator<Item = &'a [u8]>) -> TokenNeighbours {
-        let mut neighbours =
-            TokenNeighbours { characters: Box::new([0; _]), bytes: Box::new([0; _]) };
-        // Between two characters of ASCII there is never a split point.
-        tokens.filter(|token| !token.is_ascii()).for_each(|token| neighbours.add(token));
-        neighbours
-    }
-
-    fn add(&mut self, token: &[u8]) {
-        let mut before = None; // the start of the character before, if the token has it
-        for (at, &byte) in token.iter().enumerate() {
-            if byte & 0xC0 == 0x80 {
-                continue;
-            }
-            if at > 0 {
-                let end = at + length(byte);
-                match before {
-                    Some(start) if start + length(token[start]) == at && end <= token.len() => {
-                        let hash = hash(&token[start..at], &token[at..end]);
-                        self.characters[hash / 64] |= 1 << (hash % 64);
-                    }
-                    _ => {
-                        let pair = usize::from(token[at - 1]) << 8 | usize::from(byte);
-                        self.bytes[pair / 64] |= 1 << (pair % 64);
-                    }
-                }
-            }
-            before = Some(at);
-        }
-    }
-
-    /// Returns whether no token spans `middle`, between the character `text[start..middle]` and the
-    /// next. Two characters of ASCII count as spanned.
+    /// Returns whether no token spans `middle`, behind a character. Two characters of ASCII count as
+    /// spanned.
     #[inline(always)]
-    pub fn is_split_point(&self, text: &[u8], start: usize, middle: usize) -> bool {
-        if text[middle - 1] | text[middle] < 0x80 {
-            return false;
-        }
-        let pair = usize::from(text[middle - 1]) << 8 | usize::from(text[middle]);
-        let second = &text[middle..middle + length(text[middle])];
-        let hash = hash(&text[start..middle], second);
-        (self.bytes[pair / 64] >> (pair % 64) | self.characters[hash / 64] >> (hash % 64)) & 1 == 0
+    fn is_split_point(&self, text: &[u8], left: Character, middle: usize) -> bool {
+        text[middle - 1] | text[middle] >= 0x80
+            && self.are_apart(left.number, Character::at(text, middle).number)
     }
 
     /// Writes where the parts of a CJK run end, as long as `parts` has room. Returns the end of the
@@ -78,8 +28,9 @@ impl TokenNeighbours {
         count: &mut usize,
     ) -> usize {
         while at < end && *count < BATCH {
-            let next = (at + length(text[at])).min(end);
-            let is_end = next == end || self.is_split_point(text, at, next);
+            let left = Character::at(text, at);
+            let next = (at + left.length).min(end);
+            let is_end = next == end || self.is_split_point(text, left, next);
             // The next iteration overwrites a bound that is not an end.
             parts[*count + 1] = next as u32;
             *count += usize::from(is_end);
@@ -139,30 +90,6 @@ impl<'a> CjkSplitter<'a> {
     }
 }
 
-/// Returns the number of bytes of a character, by its first.
-#[inline(always)]
-fn length(lead: u8) -> usize {
-    match lead {
-        ..0xC0 => 1,
-        0xC0..0xE0 => 2,
-        0xE0..0xF0 => 3,
-        0xF0.. => 4,
-    }
-}
-
-#[inline(always)]
-fn hash(first: &[u8], second: &[u8]) -> usize {
-    let number = |bytes: &[u8]| match *bytes {
-        [a, b, c] => u32::from_le_bytes([a, b, c, 0]),
-        [a, b] => u32::from_le_bytes([a, b, 0, 0]),
-        [a] => a.into(),
-        [a, b, c, d, ..] => u32::from_le_bytes([a, b, c, d]),
-        [] => 0,
-    };
-    let both = u64::from(number(first)) << 32 | u64::from(number(second));
-    (both.wrapping_mul(GOLDEN_RATIO) >> (64 - HASH_BITS)) as usize
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,8 +104,9 @@ mod tests {
         let tokens = ["中文".as_bytes(), "文".as_bytes(), " 日".as_bytes(), b"\xad\xe6"];
         let neighbours = TokenNeighbours::new(tokens.into_iter());
         let text = "中文中日 日本".as_bytes(); // the last bytes of "中" and "本" are AD and AC
-        let found = [(0, 3), (3, 6), (6, 9), (9, 12), (12, 13), (13, 16)]
-            .map(|(start, middle)| neighbours.is_split_point(text, start, middle));
+        let found = [(0, 3), (3, 6), (6, 9), (9, 12), (12, 13), (13, 16)].map(|(start, middle)| {
+            neighbours.is_split_point(text, Character::at(text, start), middle)
+        });
         assert_eq!(found, [false, true, false, true, false, true]);
     }
 

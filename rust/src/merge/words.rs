@@ -22,10 +22,11 @@
 //! 3. The tokens of a word that is merged by itself are rows of base tokens too. So the first and
 //!    the last base token of a word follow from its first and its last id.
 
-use super::cjk::{TokenNeighbours, is_cjk_run};
+use super::cjk::is_cjk_run;
 use super::{MergeTable, Ranks};
 use crate::hash::GOLDEN_RATIO;
 use crate::mem::growth::{filled, push};
+use crate::split::TokenNeighbours;
 use crate::types::{BATCH, TokenIndex, WORD_BYTES};
 
 /// The first and the last base token of a token.

@@ -71,7 +71,7 @@ impl Cuts {
     /// `pairs` has every two adjacent characters of the tokens that merges make.
     #[new]
     fn new(pairs: Vec<String>) -> PyResult<Cuts> {
-        caught(|| Cuts(Arc::new(split::Cuts::new(&pairs))))
+        caught(|| Cuts(Arc::new(split::Cuts::new(pairs.iter().map(String::as_bytes)))))
     }
 }
 

@@ -4,6 +4,9 @@
 //! a token. So no merge crosses the place, and merging one side never depends on the other,
 //! whatever the order of ranks.
 //!
+//! Merges of bytes may make a token that has only a part of either character, such as a space and the
+//! first byte of a letter. There, the two bytes count: no place between such bytes is a cut.
+//!
 //! # 64 places at a time
 //!
 //! Characters are put into groups by what may precede them: one table has the groups that may follow
@@ -15,7 +18,8 @@
 //! # Pieces of several parts
 //!
 //! A cut may be left out, since a piece merges as its parts do. Blocks leave some out, so that one
-//! look-up in the cache finds the tokens of several parts.
+//! look-up in the cache finds the tokens of several parts. The ends of texts side by side are never
+//! left out.
 
 use std::ops::RangeInclusive;
 
@@ -112,38 +116,83 @@ impl Groups {
     }
 }
 
-/// The pairs of characters that some token has in a row.
-pub struct Cuts {
-    /// Hashes of all pairs. A collision only hides a cut.
-    pairs: Box<[u64; 1 << (HASH_BITS - 6)]>,
-    ascii: Box<Groups>,
-    others: Box<Groups>,
+/// Hashes of two whole characters in a row of a token, and neighbouring bytes of two characters, one
+/// of which a token has only in part.
+///
+/// Two pairs of characters may have one hash. Such a collision only hides a cut.
+pub struct TokenNeighbours {
+    characters: Box<[u64; 1 << (HASH_BITS - 6)]>,
+    bytes: Box<[u64; 1 << 10]>,
 }
 
 /// The largest public vocabulary has 28,000 pairs.
 const HASH_BITS: u32 = 18;
 
-impl Cuts {
-    /// Takes the pairs, each a string of two characters.
-    pub fn new(pairs: &[String]) -> Cuts {
-        let (mut found, mut before) = (Box::new([0; _]), [Bytes::default(); 256]);
-        for pair in pairs {
-            let text = pair.as_bytes();
-            let left = Character::at(text, 0);
-            let hash = left.hash(Character::at(text, left.length));
-            found[hash / 64] |= 1 << (hash % 64);
-            let lasts = &mut before[usize::from(text[left.length])];
-            *lasts = lasts.with(Bytes::of(text[left.length - 1]));
-        }
-        let [ascii, others] =
-            [0..=0x7F, 0x80..=0xFF].map(|firsts| Box::new(Groups::new(firsts, &before)));
-        Cuts { pairs: found, ascii, others }
+impl TokenNeighbours {
+    /// Takes the bytes of tokens.
+    pub fn new<'a>(tokens: impl Iterator<Item = &'a [u8]>) -> TokenNeighbours {
+        let mut neighbours =
+            TokenNeighbours { characters: Box::new([0; _]), bytes: Box::new([0; _]) };
+        tokens.for_each(|token| neighbours.add(token));
+        neighbours
     }
 
+    fn add(&mut self, token: &[u8]) {
+        let mut before: Option<(usize, Character)> = None;
+        for at in (0..token.len()).filter(|&at| token[at] & 0xC0 != 0x80) {
+            let character = Character::at(token, at);
+            if at > 0 {
+                let is_whole = at + character.length <= token.len();
+                match before {
+                    Some((start, left)) if is_whole && start + left.length == at => {
+                        let hash = hash_of(left.before(character));
+                        self.characters[hash / 64] |= 1 << (hash % 64);
+                    }
+                    _ => {
+                        let pair = usize::from(token[at - 1]) << 8 | usize::from(token[at]);
+                        self.bytes[pair / 64] |= 1 << (pair % 64);
+                    }
+                }
+            }
+            before = Some((at, character));
+        }
+    }
+
+    /// Returns whether no token has the ends of two characters in a row.
     #[inline(always)]
-    fn is_cut(&self, left: Character, right: Character) -> bool {
-        let hash = left.hash(right);
-        self.pairs[hash / 64] >> (hash % 64) & 1 == 0
+    pub fn are_apart(&self, left: Character, right: Character) -> bool {
+        self.are_bytes_apart(left.before(right))
+    }
+
+    /// Takes two characters around the middle of eight bytes, and zeros.
+    #[inline(always)]
+    fn are_bytes_apart(&self, both: u64) -> bool {
+        let pair = usize::from((both >> 24) as u8) << 8 | usize::from((both >> 32) as u8);
+        let hash = hash_of(both);
+        (self.bytes[pair / 64] >> (pair % 64) | self.characters[hash / 64] >> (hash % 64)) & 1 == 0
+    }
+}
+
+/// Where no token has two characters in a row.
+pub struct Cuts {
+    neighbours: TokenNeighbours,
+    ascii: Box<Groups>,
+    others: Box<Groups>,
+}
+
+impl Cuts {
+    /// Takes the bytes of tokens.
+    pub fn new<'a>(tokens: impl Iterator<Item = &'a [u8]>) -> Cuts {
+        let mut before = [Bytes::default(); 256];
+        let neighbours = TokenNeighbours::new(tokens.inspect(|token| {
+            for pair in token.windows(2).filter(|pair| pair[1] & 0xC0 != 0x80) {
+                let lasts = &mut before[usize::from(pair[1])];
+                *lasts = lasts.with(Bytes::of(pair[0]));
+            }
+        }));
+        let [ascii, others] =
+            [0..=0x7F, 0x80..=0xFF].map(|firsts| Box::new(Groups::new(firsts, &before)));
+        Cuts { neighbours, ascii, others }
     }
 
     /// Returns whether a text has a cut at `at`.
@@ -151,22 +200,22 @@ impl Cuts {
         if at == 0 || at >= text.len() || text[at] & 0xC0 == 0x80 {
             return false;
         }
-        self.is_cut(Character::before(text, at), Character::at(text, at))
+        self.neighbours.are_apart(Character::ending(text, at), Character::at(text, at))
     }
 }
 
 /// A character of a text.
 #[derive(Clone, Copy)]
-struct Character {
+pub struct Character {
     /// Its bytes.
     number: u32,
-    length: usize,
+    pub length: usize,
 }
 
 impl Character {
-    /// Returns the character that begins at `at`, which must be before the end.
+    /// Returns the character that begins at `at`, which is not the end.
     #[inline(always)]
-    fn at(text: &[u8], at: usize) -> Character {
+    pub fn at(text: &[u8], at: usize) -> Character {
         let length = text[at].leading_ones().clamp(1, 4) as usize;
         let number = match text[at..].first_chunk() {
             Some(four) => u32::from_le_bytes(*four) & u32::MAX >> (32 - 8 * length),
@@ -178,9 +227,9 @@ impl Character {
         Character { number, length }
     }
 
-    /// Returns the character before `at`, which must be after the start.
+    /// Returns the character before `at`, which is not the start.
     #[inline(always)]
-    fn before(text: &[u8], at: usize) -> Character {
+    fn ending(text: &[u8], at: usize) -> Character {
         let mut start = at - 1;
         while start > 0 && text[start] & 0xC0 == 0x80 {
             start -= 1;
@@ -188,10 +237,10 @@ impl Character {
         Character::at(text, start)
     }
 
+    /// Returns the bytes of two characters around the middle of eight.
     #[inline(always)]
-    fn hash(self, next: Character) -> usize {
-        let left = u64::from(self.number) << (32 - 8 * self.length);
-        hash_of(u64::from(next.number) << 32 | left)
+    fn before(self, next: Character) -> u64 {
+        u64::from(next.number) << 32 | u64::from(self.number) << (32 - 8 * self.length)
     }
 }
 
@@ -202,16 +251,18 @@ fn hash_of(pair: u64) -> usize {
 }
 
 /// Writes where pieces end from `at` on, as long as there is room for 64 ends, and returns their
-/// number: at least one. The text goes on at `at`.
+/// number: at least one. The text goes on at `at`. It may be several side by side: `text_ends` has the
+/// ends behind `at` of all but the last.
 pub struct FindCuts<'a, 'b> {
     pub cuts: &'a Cuts,
     pub text: &'a [u8],
+    pub text_ends: &'a [u32],
     pub at: usize,
     pub ends: &'b mut [u32],
 }
 
-/// The most bytes of the character before a block, and of its last character after the block, where
-/// one byte is to spare.
+/// The bytes before a block that its first character may follow, and those after that its last
+/// character may have, with one to spare.
 const AROUND: usize = 4;
 
 impl Work for FindCuts<'_, '_> {
@@ -219,9 +270,10 @@ impl Work for FindCuts<'_, '_> {
 
     #[inline(always)]
     fn run<I: Instructions>(self, isa: I) -> usize {
-        let FindCuts { cuts, text, at, ends } = self;
+        let FindCuts { cuts, text, text_ends, at, ends } = self;
+        let mut text_ends = text_ends.iter().map(|&end| end as usize).peekable();
         let mut count = 0;
-        // All places before this one are known.
+        // All places before it are known.
         let mut place = at + 1;
         while let Some((room, _)) = ends[count..].split_first_chunk_mut::<64>() {
             let mut limit = text.len();
@@ -229,7 +281,10 @@ impl Work for FindCuts<'_, '_> {
                 if place < AROUND {
                     limit = AROUND;
                 } else if let Some(window) = text[(place - AROUND).min(limit)..].first_chunk() {
-                    let found = cuts.find(isa, window);
+                    let mut found = cuts.find(isa, window);
+                    while let Some(end) = text_ends.next_if(|&end| end < place + 64) {
+                        found |= 1 << (end - place);
+                    }
                     isa.write_offsets(found, place as u32, room);
                     count += found.count_ones() as usize;
                     place += 64;
@@ -239,12 +294,12 @@ impl Work for FindCuts<'_, '_> {
             while place < text.len() && text[place] & 0xC0 == 0x80 {
                 place += 1;
             }
-            let mut left = Character::before(text, place);
+            let mut left = Character::ending(text, place);
             loop {
                 if count == ends.len() {
                     return count;
                 }
-                // The next place overwrites this one unless it is an end.
+                // The next place overwrites one that is not an end.
                 ends[count] = place.min(text.len()) as u32;
                 if place >= text.len() {
                     return count + 1;
@@ -253,7 +308,11 @@ impl Work for FindCuts<'_, '_> {
                     break;
                 }
                 let right = Character::at(text, place);
-                count += usize::from(cuts.is_cut(left, right));
+                let mut is_end = cuts.neighbours.are_apart(left, right);
+                while text_ends.next_if(|&end| end <= place).is_some() {
+                    is_end = true;
+                }
+                count += usize::from(is_end);
                 place += right.length;
                 left = right;
             }
@@ -295,8 +354,7 @@ impl Cuts {
         let begins = eight & 0xC0C0_C0C0_C0C0_C0C0 ^ 0x8080_8080_8080_8080;
         let start = (begins as u32 | 1).ilog2() & !7;
         let end = 40 + ((begins >> 40 | 1 << 24).trailing_zeros() & !7);
-        let hash = hash_of(eight << (64 - end) >> (64 - end) >> start << start);
-        self.pairs[hash / 64] >> (hash % 64) & 1 == 0
+        self.neighbours.are_bytes_apart(eight << (64 - end) >> (64 - end) >> start << start)
     }
 }
 
@@ -321,17 +379,20 @@ fn join(found: u64, digits: u64, newlines: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Kind, Pieces, all_pieces};
+    use super::super::{Pieces, Splitter, examples::all_pieces};
     use super::*;
     use crate::simd::Isa;
     use crate::test_inputs::Rng;
 
+    fn cuts(tokens: &[&str]) -> Splitter {
+        Splitter::Cuts(Cuts::new(tokens.iter().map(|token| token.as_bytes())).into())
+    }
+
     #[test]
     fn pieces_end_where_no_pair_is_a_neighbour() {
-        let pairs = ["ab", "bc", " a", "中文", "文a"].map(str::to_string);
-        let cuts = Cuts::new(&pairs);
+        let cuts = cuts(&["ab", "bc", " a", "中文", "文a"]);
         let text = "abca ab  中文a文b🙂é";
-        let found = all_pieces(Pieces::new(Kind::Cuts(&cuts), text), text);
+        let found = all_pieces(Pieces::new(&cuts, text), text);
         assert_eq!(found, ["abc", "a", " ab", " ", " ", "中文a", "文", "b", "🙂", "é"]);
     }
 
@@ -353,7 +414,7 @@ mod tests {
     #[test]
     fn texts_side_by_side_are_cut_alone() {
         let mut rng = Rng::new(8);
-        let cuts = Cuts::new(&["ab", "ba", "é中", "a "].map(str::to_string));
+        let cuts = cuts(&["ab", "ba", "é中", "a "]);
         for _ in 0..if cfg!(miri) { 5 } else { 300 } {
             let texts: Vec<String> =
                 (0..8).map(|_| rng.text(&["a", "b", " ", "é", "中", "1"], 90)).collect();
@@ -365,9 +426,8 @@ mod tests {
                     Some(*end)
                 })
                 .collect();
-            let pieces = Pieces::of_texts(Kind::Cuts(&cuts), whole.as_bytes(), 0, &ends);
-            let alone =
-                |text| Pieces::with_isa(Kind::Cuts(&cuts), str::as_bytes(text), Isa::Scalar);
+            let pieces = Pieces::of_texts(&cuts, whole.as_bytes(), 0, &ends);
+            let alone = |text| Pieces::new(&cuts, text).with_isa(Isa::Scalar);
             let parts: Vec<&str> =
                 texts.iter().flat_map(|text| all_pieces(alone(text), text)).collect();
             assert_cut(&all_pieces(pieces, &whole), &parts);
@@ -386,9 +446,9 @@ mod tests {
             let mut character = || characters[rng.below(characters.len())];
             let pairs: Vec<String> =
                 (0..round % 80).map(|_| [character(), character()].concat()).collect();
-            let cuts = Cuts::new(&pairs);
+            let cuts = cuts(&pairs.iter().map(String::as_str).collect::<Vec<_>>());
             let text = rng.text(&characters, 300);
-            let pieces = Pieces::new(Kind::Cuts(&cuts), &text);
+            let pieces = Pieces::new(&cuts, &text);
             let mut parts: Vec<&str> = Vec::new();
             let mut start = 0;
             for at in (0..=text.len()).filter(|&at| at == text.len() || pieces.is_safe_split(at)) {
@@ -397,7 +457,7 @@ mod tests {
             }
             parts.retain(|part| !part.is_empty());
             for isa in Isa::all() {
-                let pieces = Pieces::with_isa(Kind::Cuts(&cuts), text.as_bytes(), isa);
+                let pieces = Pieces::new(&cuts, &text).with_isa(isa);
                 assert_cut(&all_pieces(pieces, &text), &parts);
             }
         }

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use crate::mem::prefetch;
 use crate::simd::{Instructions, Isa, Work};
 use automaton::{Automaton, Reading};
-pub use cuts::Cuts;
 use cuts::FindCuts;
+pub use cuts::{Character, Cuts, TokenNeighbours};
 use rules::Rules;
 use unicode::{LETTER, LOWER, NEWLINE, NUMBER, UPPER, WHITESPACE, classes};
 use window::Window;
@@ -60,8 +60,9 @@ impl Splitter {
     /// Returns whether a piece may have several words.
     pub fn may_join_words(&self) -> bool {
         match self {
-            Splitter::Named(_) | Splitter::Cuts(_) => false,
+            Splitter::Named(_) => false,
             Splitter::Automaton(automaton) => automaton.may_join_words,
+            Splitter::Cuts(cuts) => cuts.may_join_words,
         }
     }
 }
@@ -187,18 +188,14 @@ impl<'a> Pieces<'a> {
     }
 
     fn next_cuts(&mut self, cuts: &Cuts, ends: &mut [u32]) -> usize {
-        let mut count = 0;
-        while ends.len() - count >= MIN_ROOM {
-            if self.at >= self.rules.text.len() {
-                let Some((&end, others)) = self.text_ends.split_first() else { break };
-                self.rules.text = &self.rules.whole[..end as usize];
-                self.text_ends = others;
-                continue;
-            }
-            let (text, at, room) = (self.rules.text, self.at, &mut ends[count..]);
-            count += self.isa.run(FindCuts { cuts, text, at, ends: room });
-            self.at = ends[count - 1] as usize;
+        let Pieces { isa, ref mut at, rules: Rules { text, whole, .. }, text_ends, .. } = *self;
+        let text = text_ends.last().map_or(text, |&end| &whole[..end as usize]);
+        if *at >= text.len() {
+            return 0;
         }
+        let text_ends = &text_ends[text_ends.partition_point(|&end| end as usize <= *at)..];
+        let count = isa.run(FindCuts { cuts, text, text_ends, at: *at, ends });
+        *at = ends[count - 1] as usize;
         count
     }
 

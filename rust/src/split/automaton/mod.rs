@@ -58,7 +58,7 @@ pub struct Automaton {
     /// Bit n of a column: a piece always ends between these two, and the pieces of the two sides are
     /// those of the whole.
     safe: Vec<u64>,
-    /// Whether a piece may have a space between two letters.
+    /// Whether a piece may have a space between two letters. False if its characters are bytes.
     pub may_join_words: bool,
 }
 
@@ -150,11 +150,12 @@ impl Automaton {
             let class = usize::from(characters.at(text, 0).0);
             (0..origins.len()).filter(|&each| origins[each] == class).collect::<Vec<_>>()
         };
-        let may_join_words = matchers.iter().all(|each| {
-            classes_at(b"a")
-                .iter()
-                .any(|&letter| classes_at(b" ").iter().any(|&space| each.may_join(letter, space)))
-        });
+        let may_join_words = !of_bytes
+            && matchers.iter().all(|each| {
+                classes_at(b"a").iter().any(|&letter| {
+                    classes_at(b" ").iter().any(|&space| each.may_join(letter, space))
+                })
+            });
         let columns = Columns::new(characters, &column_of, skip, of_bytes);
         Ok(Automaton { columns, ahead, table, walk, apart, safe, may_join_words })
     }
