@@ -21,7 +21,7 @@ from support.times import best_time
 from bpetite import PATTERNS, PieceCounts, Tokenizer
 from bpetite._automaton import automaton_of
 from bpetite._pattern_tree import NoTreeError, byte_tree, pattern_tree
-from bpetite._pretokenizer import Pretokenizer
+from bpetite._pretokenizer import TIKTOKEN_CL100K, Pretokenizer
 from bpetite._unicode.byte_characters import to_characters
 from bpetite._vocabulary import Vocabulary
 from bpetite.analysis._pipeline import pipeline_of
@@ -43,6 +43,7 @@ BETWEEN_DIGITS = r"[\s\S](?:(?!(?:\d{3})+(?!\d))[\s\S])*"
 
 SERVED = {
     **PATTERNS,
+    "tiktoken's cl100k": TIKTOKEN_CL100K,
     **MODEL_PATTERNS,
     "digits": r"\p{N}+",
     "lines": r"[^\n]+|[\n]+",
@@ -68,14 +69,22 @@ nasty_texts = st.text(st.sampled_from(CHARACTERS), max_size=40)
 
 @cache
 def automaton(pattern: str) -> Any:
-    from bpetite._engine import _native
+    from bpetite._engine import _native, native
 
-    return _native.Automaton([pattern_tree(pattern)])
+    return _native.Automaton([pattern_tree(pattern)], False, native._NAME_OF_PATTERN.get(pattern))
+
+
+def ends_of(automaton: Any, *texts: str) -> list[int]:
+    """Return where the pieces of texts side by side end, in bytes, by all instruction sets."""
+    text_ends = [*accumulate(len(text.encode()) for text in texts)]
+    first, *others = automaton.ends("".join(texts), text_ends)
+    assert others == len(others) * [first]
+    return [*first]
 
 
 def pieces(pattern: str, text: str) -> list[str]:
     """Return the pieces that the automaton finds."""
-    data, ends = text.encode(), automaton(pattern).ends(text)
+    data, ends = text.encode(), ends_of(automaton(pattern), text)
     return [data[start:end].decode() for start, end in pairwise([0, *ends])]
 
 
@@ -249,12 +258,36 @@ def test_patterns_in_turn_split_as_regex_does(name: str, text: str) -> None:
 @given(text=nasty_texts)
 def test_patterns_of_one_automaton_split_safely(name: str, text: str) -> None:
     found = several(*IN_TURN[name])
-    assert [*found.ends(text)] == ends_by_regex(IN_TURN[name], text)
+    assert ends_of(found, text) == ends_by_regex(IN_TURN[name], text)
     data = text.encode()
     for at in found.safe_splits(text):
         sides = (ends_by_regex(IN_TURN[name], each.decode()) for each in (data[:at], data[at:]))
         head, tail = sides
         assert [*head, *(at + end for end in tail)] == ends_by_regex(IN_TURN[name], text)
+
+
+WORDS = ["the", "Then", " of", "'s", "'ll", "'LL", "12345", "  ", "    ", "!\n\n/", "\n "]
+
+
+@pytest.mark.parametrize(
+    "patterns",
+    [*((each,) for each in SERVED.values()), *[*IN_TURN.values()][:6]],
+    ids=[*SERVED, *[*IN_TURN][:6]],
+)
+def test_texts_side_by_side_have_the_pieces_of_each(patterns: tuple[str, ...]) -> None:
+    found = automaton(*patterns) if len(patterns) == 1 else several(*patterns)
+    rng = random.Random(len(patterns[0]))
+    for most in [*30 * [2, 40], 3_000]:
+        texts = [
+            "".join(rng.choices([*CHARACTERS, *WORDS], k=rng.randrange(most))) for _ in range(6)
+        ]
+        if any(r"\d{3})" in pattern for pattern in patterns):
+            texts = [text[:30] for text in texts]  # `regex` reads all digits behind each
+        ends, start = list[int](), 0
+        for text in texts:
+            ends += (start + end for end in ends_by_regex(patterns, text))
+            start += len(text.encode())
+        assert ends_of(found, *texts) == ends
 
 
 @few_examples
@@ -264,7 +297,7 @@ def test_any_patterns_in_turn_have_one_automaton_or_are_refused(each: list[str],
         found = several(*each)
     except ValueError:
         assume(False)
-    assert [*found.ends(text)] == ends_by_regex(tuple(each), text)
+    assert ends_of(found, text) == ends_by_regex(tuple(each), text)
 
 
 @given(any_pattern | st.just("[0-9][0-9][0-9]"), nasty_texts)
@@ -277,7 +310,7 @@ def test_bytes_are_split_as_regex_splits_their_characters(pattern: str, text: st
         assume(False)
     characters = to_characters(text.encode())
     lengths = map(len, Pretokenizer(pattern).split_exactly(characters))
-    assert [*found.ends(text)] == [*accumulate(lengths)]
+    assert ends_of(found, text) == [*accumulate(lengths)]
 
 
 def test_words_before_numbers_are_split_safely_too() -> None:

@@ -66,7 +66,7 @@ def test_short_texts_of_all_kinds_split_into_their_pieces(name: str) -> None:
     ],
 )
 def test_a_change_of_kind_is_a_split_unless_a_piece_may_go_on(name: str, expected: str) -> None:
-    """These are the splits of the native engine, in rust/src/split/mod.rs."""
+    """The native engine finds these too, in rust/src/split/automaton/mod.rs."""
     text = expected.replace("|", "")
     splitter = splitter_of(PATTERNS[name])
     found = {splitter.last_split(text[:end].encode()) for end in range(len(text) + 1)}

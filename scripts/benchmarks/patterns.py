@@ -145,7 +145,7 @@ def splitter_of(subject: Subject) -> str:
     splitters, reason = native.splitters_of(vocabulary_of(subject.tokenizer))
     if reason:
         raise ValueError(reason)
-    return "scanner" if isinstance(splitters[0], str) else "automaton"
+    return "scanner" if splitters[0].windows else "automaton"
 
 
 def whole_rows(

@@ -782,9 +782,9 @@ def split_by_native(tokenizer: Tokenizer) -> str:
         return "`regex`"
     if vocabulary_of(tokenizer).stages.byte_fallback:
         return "cuts"
-    if isinstance(splitters[0], str):
-        return "scanner"
-    return "automaton" if len(splitters) == 1 else f"{len(splitters)} automata"
+    if len(splitters) > 1:
+        return f"{len(splitters)} automata"
+    return "scanner" if splitters[0].windows else "automaton"
 
 
 def page(text: str, results: dict[str, Document]) -> str:

@@ -290,34 +290,27 @@ const FIRST_FORECAST_BYTES: usize = 1 << 17;
 #[cfg(test)]
 pub mod examples {
     use super::*;
-    use crate::split::automaton::{Automaton, Node};
-    use crate::split::{PATTERNS, Pattern, all_pieces};
+    use crate::split::automaton::Node;
+    use crate::split::examples::{all_pieces, automaton, gpt2};
     use crate::test_inputs::WORDS;
     use crate::types::TokenIndex;
 
     pub const SPECIAL: [(&str, u32); 3] = [("<|a|>", 7000), ("<|a|><|b|>", 7001), ("'s", 7002)];
 
-    /// Returns an encoder for each pattern, and for digits that are split off before.
+    /// Returns an encoder with GPT-2's pattern, and others for which digits are split off before.
     pub fn encoders() -> impl Iterator<Item = Encoder> {
         let digits = |max| {
             let digit = Box::new(Node::Set(0));
             let pattern = Node::Repeat { node: digit, min: 1, max, is_lazy: false };
-            let automaton =
-                Automaton::new(&[pattern], &[vec![(0x30, 0x39), (0x663, 0x669)]], false);
-            Splitter::Automaton(Arc::new(automaton.unwrap_or_else(|reason| panic!("{reason}"))))
+            automaton(&[pattern], &[vec![(0x30, 0x39), (0x663, 0x669)]], None)
         };
         let before = [vec![], vec![digits(Some(1))], vec![digits(Some(3)), digits(None)]];
-        PATTERNS.into_iter().flat_map(move |pattern| {
-            before.clone().map(|mut splitters| {
-                splitters.push(Splitter::Named(pattern));
-                Encoder { splitters, ..encoder(Some(pattern)) }
-            })
-        })
+        before.into_iter().map(|splitters| encoder([splitters, vec![gpt2()]].concat()))
     }
 
     /// Returns an encoder whose merges make tokens of all words, and of longer ones. The ids of
     /// bytes are in another order than the bytes.
-    pub fn encoder(pattern: Option<Pattern>) -> Encoder {
+    pub fn encoder(splitters: Vec<Splitter>) -> Encoder {
         let bytes = std::array::from_fn(|byte| byte as TokenIndex);
         let mut merges = MergeTable::with_room(bytes, 4000, 3000).expect("few");
         let mut next = 256;
@@ -331,7 +324,6 @@ pub mod examples {
             (0..next).map(|token| if token < 256 { 255 - token } else { token }).collect(),
         );
         let special = SPECIAL.map(|(literal, id)| (literal.to_string(), id));
-        let splitters = pattern.map(Splitter::Named).into_iter().collect();
         Encoder::new(splitters, Arc::new(merges), id_of, &special)
     }
 
@@ -376,8 +368,8 @@ mod tests {
     use super::*;
     use crate::cache::MAX_FEW_CJK_RUNS;
     use crate::encode::{Count, IdList};
-    use crate::split::automaton::{Automaton, Node};
-    use crate::split::{PATTERNS, Pattern};
+    use crate::split::automaton::Node;
+    use crate::split::examples::{automaton, gpt2};
     use crate::test_inputs::Rng;
     use crate::types::TokenIndex;
 
@@ -453,8 +445,7 @@ mod tests {
         let id_of = Arc::new(
             (0..1000).map(|token| if token < 256 { 255 - token } else { token }).collect(),
         );
-        let pattern = PATTERNS[rng.below(PATTERNS.len())];
-        Encoder::new(vec![Splitter::Named(pattern)], Arc::new(merges), id_of, &[])
+        Encoder::new(vec![gpt2()], Arc::new(merges), id_of, &[])
     }
 
     #[test]
@@ -483,8 +474,7 @@ mod tests {
         let within = vec![(0, 9), (11, 32), (34, 48), (50, 0x10_FFFF)];
         let node = Box::new(Node::Set(0));
         let pattern = Node::Repeat { node, min: 1, max: None, is_lazy: false };
-        let automaton = Automaton::new(&[pattern], &[within], false);
-        Splitter::Automaton(Arc::new(automaton.unwrap_or_else(|reason| panic!("{reason}"))))
+        automaton(&[pattern], &[within], None)
     }
 
     /// Returns an encoder whose first merges come from words, and the others from rows of words.
@@ -549,7 +539,7 @@ mod tests {
 
     #[test]
     fn few_and_many_cjk_runs_stay_in_order() {
-        let mut fixture = Fixture::new(encoder(Some(Pattern::Gpt2)));
+        let mut fixture = Fixture::new(encoder(vec![gpt2()]));
         let mut rng = Rng::new(6);
         let long = ["thehen".repeat(200), "then!".repeat(20), "aaaa".repeat(8000)];
         for runs in (MAX_FEW_CJK_RUNS - 1..=MAX_FEW_CJK_RUNS + 2).chain([1, 2, 100, 400]) {
@@ -583,7 +573,7 @@ mod tests {
 
     #[test]
     fn an_interrupt_leaves_no_wrong_ids_in_the_cache() {
-        let mut fixture = Fixture::new(encoder(Some(Pattern::Gpt2)));
+        let mut fixture = Fixture::new(encoder(vec![gpt2()]));
         for length in (1..100).chain([1000, 1024, 1025, 1100, 3000]) {
             let text = &"then".repeat(length)[..length];
             fixture.encode(text, false, &mut Interrupt::new(&mut || true));
@@ -593,7 +583,7 @@ mod tests {
 
     #[test]
     fn a_context_is_reused_without_the_memory_of_long_pieces() {
-        let encoder = encoder(None);
+        let encoder = encoder(Vec::new());
         let mut context = encoder.take_context();
         let piece = b"!a".repeat(2 * MAX_POOLED_PIECE_BYTES);
         let (sink, interrupt) = (&mut Count(0), &mut Interrupt::never());
@@ -609,7 +599,7 @@ mod tests {
 
     #[test]
     fn the_number_of_contexts_kept_is_bounded() {
-        let encoder = encoder(None);
+        let encoder = encoder(Vec::new());
         let contexts: Vec<_> =
             (0..MAX_POOLED_CONTEXTS + 3).map(|_| encoder.take_context()).collect();
         contexts.into_iter().for_each(|context| encoder.put_context(context));
@@ -618,7 +608,7 @@ mod tests {
 
     #[test]
     fn a_lock_that_is_never_released_blocks_no_call() {
-        let mut fixture = Fixture::new(encoder(Some(Pattern::Gpt2)));
+        let mut fixture = Fixture::new(encoder(vec![gpt2()]));
         let contexts = Arc::clone(&fixture.encoder.contexts);
         let lock = contexts.lock();
         fixture.context = *fixture.encoder.take_context();

@@ -373,7 +373,7 @@ fn groups_of(stretches: &[Stretch<'_>], max_bytes: usize) -> Vec<Range<usize>> {
 mod tests {
     use super::*;
     use crate::encode::examples::{all_words, encoder, encoders, plain_ids};
-    use crate::split::Pattern;
+    use crate::split::examples::gpt2;
     use crate::test_inputs::Rng;
 
     /// Texts with a few bytes and texts with a few stretches, in turn.
@@ -454,7 +454,7 @@ mod tests {
 
     #[test]
     fn stretches_end_at_the_next_safe_split() {
-        let encoder = encoder(Some(Pattern::Cl100k));
+        let encoder = encoder(vec![gpt2()]);
         let mut rng = Rng::new(2);
         for max_bytes in [1, 2, 10, 100] {
             for text in texts(&mut rng, if cfg!(miri) { 1 } else { 8 }) {

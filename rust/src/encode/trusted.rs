@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn each_token_has_its_length() {
-        let encoder = encoder(None);
+        let encoder = encoder(Vec::new());
         for word in all_words() {
             let ids = plain_ids_of_piece(&encoder, word.as_bytes());
             let lengths = encoder.pieces.lengths();

@@ -8,24 +8,27 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::interrupt::caught;
+use crate::simd::Isa;
 use crate::split::automaton::{Automaton, Node, Set};
-use crate::split::{self, Kind, Pattern, Pieces, Splitter};
+use crate::split::{self, Pattern, Pieces, Splitter};
 
 /// The automaton of a pattern.
 #[pyclass(frozen, name = "Automaton", module = "bpetite._engine._native")]
-pub struct PatternAutomaton(Arc<Automaton>);
+pub struct PatternAutomaton(Splitter);
 
 #[pymethods]
 impl PatternAutomaton {
     /// Each pattern is a node, as `bpetite._pattern_tree` makes it, and the ranges of code points of
-    /// its sets, of bytes if `of_bytes` is true. It splits the pieces of the pattern before. Raises
-    /// ValueError with the reason if the patterns have no automaton.
+    /// its sets, of bytes if `of_bytes` is true. It splits the pieces of the pattern before. `windows`
+    /// names the one pattern if it has windows. Raises ValueError with the reason if the patterns have
+    /// no automaton.
     #[new]
-    #[pyo3(signature = (patterns, of_bytes=false))]
+    #[pyo3(signature = (patterns, of_bytes=false, windows=None))]
     fn new(
         py: Python<'_>,
         patterns: Vec<(Bound<'_, PyTuple>, Vec<Set>)>,
         of_bytes: bool,
+        windows: Option<&str>,
     ) -> PyResult<PatternAutomaton> {
         let (mut nodes, mut all_sets) = (Vec::new(), Vec::new());
         for (tree, sets) in patterns {
@@ -35,14 +38,23 @@ impl PatternAutomaton {
         }
         let automaton = caught(|| py.detach(|| Automaton::new(&nodes, &all_sets, of_bytes)))?
             .map_err(PyValueError::new_err)?;
-        Ok(PatternAutomaton(Arc::new(automaton)))
+        let automaton = automaton.with_windows(windows.and_then(Pattern::of_name));
+        Ok(PatternAutomaton(Splitter::Automaton(Arc::new(automaton))))
     }
 
-    /// Returns where the pieces of a text end, in bytes. For tests.
-    fn ends(&self, text: &str) -> PyResult<Vec<u32>> {
-        caught(|| {
-            let mut pieces = Pieces::new(Kind::Automaton(&self.0), text);
-            let (mut all, mut ends) = (Vec::new(), [0; 256]);
+    /// The name of the pattern if it has windows.
+    #[getter]
+    fn windows(&self) -> Option<&'static str> {
+        let Splitter::Automaton(automaton) = &self.0 else { return None };
+        automaton.windows.map(Pattern::name)
+    }
+
+    /// Returns where the pieces of texts side by side end, in bytes, by each instruction set of the
+    /// processor. `text_ends` is where the texts end. For tests.
+    fn ends(&self, text: &str, text_ends: Vec<u32>) -> PyResult<Vec<Vec<u32>>> {
+        let ends_by = |isa| {
+            let pieces = Pieces::of_texts(&self.0, text.as_bytes(), 0, &text_ends);
+            let (mut pieces, mut all, mut ends) = (pieces.with_isa(isa), Vec::new(), [0; 256]);
             loop {
                 let count = pieces.next_ends(&mut ends);
                 if count == 0 {
@@ -50,13 +62,14 @@ impl PatternAutomaton {
                 }
                 all.extend_from_slice(&ends[..count]);
             }
-        })
+        };
+        caught(|| Isa::all().into_iter().map(ends_by).collect())
     }
 
     /// Returns the safe splits of a text, in bytes, for tests.
     fn safe_splits(&self, text: &str) -> PyResult<Vec<usize>> {
         caught(|| {
-            let pieces = Pieces::new(Kind::Automaton(&self.0), text);
+            let pieces = Pieces::new(&self.0, text);
             (0..text.len()).filter(|&at| pieces.is_safe_split(at)).collect()
         })
     }
@@ -64,27 +77,26 @@ impl PatternAutomaton {
 
 /// The cuts of a vocabulary whose merges begin with whole characters.
 #[pyclass(frozen, module = "bpetite._engine._native")]
-pub struct Cuts(Arc<split::Cuts>);
+pub struct Cuts(Splitter);
 
 #[pymethods]
 impl Cuts {
     /// `pairs` has every two adjacent characters of the tokens that merges make.
     #[new]
     fn new(pairs: Vec<String>) -> PyResult<Cuts> {
-        caught(|| Cuts(Arc::new(split::Cuts::new(pairs.iter().map(String::as_bytes)))))
+        caught(|| {
+            let cuts = split::Cuts::new(pairs.iter().map(String::as_bytes));
+            Cuts(Splitter::Cuts(Arc::new(cuts)))
+        })
     }
 }
 
-/// Returns a splitter: by the name of a pattern, by an automaton, or by cuts.
-pub fn splitter(pattern: &Bound<'_, PyAny>) -> PyResult<Splitter> {
-    if let Ok(automaton) = pattern.cast::<PatternAutomaton>() {
-        return Ok(Splitter::Automaton(Arc::clone(&automaton.get().0)));
+/// Returns the splitter of an automaton or of cuts.
+pub fn splitter(object: &Bound<'_, PyAny>) -> PyResult<Splitter> {
+    if let Ok(cuts) = object.cast::<Cuts>() {
+        return Ok(cuts.get().0.clone());
     }
-    if let Ok(cuts) = pattern.cast::<Cuts>() {
-        return Ok(Splitter::Cuts(Arc::clone(&cuts.get().0)));
-    }
-    let named = Pattern::of_name(pattern.extract()?).map(Splitter::Named);
-    named.ok_or_else(|| PyValueError::new_err("the pattern has no scanner"))
+    Ok(object.cast::<PatternAutomaton>()?.get().0.clone())
 }
 
 /// How deeply nodes may be nested. `regex` has a limit of its own.

@@ -53,7 +53,7 @@ pub struct PieceCounter(Exclusive<Counter>);
 
 #[pymethods]
 impl PieceCounter {
-    /// `pattern` is a name or an automaton; `threads` is the number of threads, None for one for each core.
+    /// `threads` is the number of threads, None for one for each core.
     #[new]
     fn new(pattern: &Bound<'_, PyAny>, threads: Option<usize>) -> PyResult<PieceCounter> {
         let splitter = splitter(pattern)?;

@@ -25,10 +25,6 @@ impl Instructions for Neon {
             std::array::from_fn(|i| unsafe { vld1q_u8(quarters[i].as_ptr()) })
         }
 
-        fn to_lower(self, bytes: [uint8x16_t; 4]) -> [uint8x16_t; 4] {
-            bytes.map(|quarter| vorrq_u8(quarter, vdupq_n_u8(0x20)))
-        }
-
         fn within(self, bytes: [uint8x16_t; 4], first: u8, count: u8) -> u64 {
             let (first, count) = (vdupq_n_u8(first), vdupq_n_u8(count));
             // A byte within keeps its own bit of eight. Three pairwise sums join eight bits.

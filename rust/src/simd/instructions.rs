@@ -49,9 +49,6 @@ pub trait Instructions: Copy {
 
     fn load(self, block: &Block) -> Self::Bytes;
 
-    /// Makes ASCII capitals small. Other bytes may change too, but become no ASCII letters.
-    fn to_lower(self, bytes: Self::Bytes) -> Self::Bytes;
-
     /// Returns the bits of the bytes from `first` to `first + count - 1`.
     fn within(self, bytes: Self::Bytes, first: u8, count: u8) -> u64;
 
@@ -59,10 +56,10 @@ pub trait Instructions: Copy {
     fn masks(self, block: &Block) -> Masks {
         let bytes = self.load(block);
         let is = |byte| self.within(bytes, byte, 1);
-        let spaces = is(b' ');
+        let (spaces, upper) = (is(b' '), self.within(bytes, b'A', 26));
         Masks {
-            letters: self.within(self.to_lower(bytes), b'a', 26),
-            upper: self.within(bytes, b'A', 26),
+            letters: upper | self.within(bytes, b'a', 26),
+            upper,
             numbers: self.within(bytes, b'0', 10),
             whitespace: self.within(bytes, 0x09, 5) | spaces,
             spaces,

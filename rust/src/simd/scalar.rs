@@ -14,10 +14,6 @@ impl Instructions for Scalar {
         *block
     }
 
-    fn to_lower(self, bytes: Block) -> Block {
-        bytes.map(|byte| byte.to_ascii_lowercase())
-    }
-
     fn within(self, bytes: Block, first: u8, count: u8) -> u64 {
         let is_within = |byte: &u8| u64::from(byte.wrapping_sub(first) < count);
         bytes.iter().rev().fold(0, |bits, byte| bits << 1 | is_within(byte))

@@ -52,10 +52,6 @@ impl Instructions for Avx512 {
             unsafe { _mm512_loadu_si512(block.as_ptr().cast()) }
         }
 
-        fn to_lower(self, bytes: __m512i) -> __m512i {
-            _mm512_or_si512(bytes, _mm512_set1_epi8(0x20))
-        }
-
         fn within(self, bytes: __m512i, first: u8, count: u8) -> u64 {
             let from_first = _mm512_sub_epi8(bytes, _mm512_set1_epi8(first as i8));
             _mm512_cmplt_epu8_mask(from_first, _mm512_set1_epi8(count as i8))
@@ -190,10 +186,6 @@ impl Instructions for Avx2 {
             let (first, second) = block.split_at(32);
             // SAFETY: each half has the 32 bytes that are loaded, which need no alignment.
             [first, second].map(|half| unsafe { _mm256_loadu_si256(half.as_ptr().cast()) })
-        }
-
-        fn to_lower(self, bytes: [__m256i; 2]) -> [__m256i; 2] {
-            bytes.map(|half| _mm256_or_si256(half, _mm256_set1_epi8(0x20)))
         }
 
         fn within(self, bytes: [__m256i; 2], first: u8, count: u8) -> u64 {

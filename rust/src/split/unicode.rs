@@ -17,11 +17,6 @@ pub const WHITESPACE: u8 = 4;
 pub const UPPER: u8 = 8;
 /// The last characters of a word in o200k's pattern: `[\p{Ll}\p{Lm}\p{Lo}\p{M}]`
 pub const LOWER: u8 = 16;
-/// `[\r\n]`
-pub const NEWLINE: u8 = 32;
-
-/// A symbol, `[^\s\p{L}\p{N}]`, has none of these classes.
-pub const NOT_SYMBOL: u8 = LETTER | NUMBER | WHITESPACE;
 
 pub const CODE_POINT_COUNT: usize = 0x11_0000;
 const BLOCK_CODE_POINTS: usize = 128;
@@ -104,8 +99,6 @@ pub fn classes() -> &'static CodePoints {
         for code in whitespace.into_iter().chain(0x09..=0x0D).chain(0x2000..=0x200A) {
             class_of[code] |= WHITESPACE;
         }
-        class_of[usize::from(b'\r')] |= NEWLINE;
-        class_of[usize::from(b'\n')] |= NEWLINE;
         CodePoints::new(&class_of)
     })
 }

@@ -1,4 +1,4 @@
-//! The rules of the patterns, 64 bytes at a time.
+//! Some patterns, 64 bytes at a time.
 //!
 //! # Theory of operation
 //!
@@ -46,12 +46,11 @@
 //! 3. Where more of the text matters than the window has, the rule sets a bit in `uncertain`.
 //!    Rare characters set one too. No bit from the first of these on is used.
 //! 4. The next window begins with the last piece that this one found to begin. Without such
-//!    a bit, `rules` splits one piece.
+//!    a bit, the automaton splits one piece.
 //! 5. All bytes of a character have its classes. So characters of several bytes interrupt no run.
 //! 6. The bytes after the end of the text count as whitespace, and a piece ends there.
 
-use super::rules::{Rules, contraction, contraction_of_any_case};
-use super::unicode::{LETTER, LOWER, NUMBER, UPPER, WHITESPACE};
+use super::unicode::{CodePoints, LETTER, LOWER, NUMBER, UPPER, WHITESPACE};
 use crate::simd::{Block, Instructions, Leads, Masks};
 
 /// The masks of 64 bytes of a text.
@@ -74,15 +73,23 @@ pub struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    /// Only with `has_cases` are the masks of capitals, small letters and marks complete.
+    /// `whole` has the text, and any bytes behind it. Only with `has_cases` are the masks of capitals,
+    /// small letters and marks complete.
     #[inline(always)]
-    pub fn new(isa: impl Instructions, rules: Rules<'a>, at: usize, has_cases: bool) -> Window<'a> {
-        let rest = &rules.text[at..];
+    pub fn new(
+        isa: impl Instructions,
+        classes: &CodePoints,
+        text: &'a [u8],
+        whole: &[u8],
+        at: usize,
+        has_cases: bool,
+    ) -> Window<'a> {
+        let rest = &text[at..];
         let mut last_block: Block = [0; 64];
         let (block, end) = match rest.first_chunk() {
             Some(block) => (block, None),
             None => {
-                if let Some(block) = rules.whole[at..].first_chunk() {
+                if let Some(block) = whole[at..].first_chunk() {
                     last_block = *block;
                     clear_from(&mut last_block, rest.len() as u8);
                 } else {
@@ -93,7 +100,7 @@ impl<'a> Window<'a> {
         };
         let masks = isa.masks(block);
         let mut window = Window {
-            text: rules.text,
+            text,
             at,
             masks,
             lower: masks.letters & !masks.upper,
@@ -107,7 +114,7 @@ impl<'a> Window<'a> {
         if masks.non_ascii != 0 {
             let leads = isa.leads(block);
             window.leads = leads.all;
-            window.add_non_ascii(rules, leads, has_cases);
+            window.add_non_ascii(classes, leads, has_cases);
         }
         if let Some(end) = end {
             window.masks.whitespace |= u64::MAX << end;
@@ -117,7 +124,7 @@ impl<'a> Window<'a> {
 
     /// Adds the characters outside ASCII to the masks.
     #[inline(always)]
-    fn add_non_ascii(&mut self, rules: Rules<'_>, leads: Leads, has_cases: bool) {
+    fn add_non_ascii(&mut self, classes: &CodePoints, leads: Leads, has_cases: bool) {
         let uncased = leads.uncased | leads.uncased << 1 | leads.uncased << 2;
         self.masks.letters |= uncased;
         let mut unknown = leads.all & !leads.uncased;
@@ -129,7 +136,7 @@ impl<'a> Window<'a> {
             unknown &= !leads.cased;
         }
         for index in ones(unknown) {
-            let (class, length) = rules.classes.at(rules.text, self.at + index as usize);
+            let (class, length) = classes.at(self.text, self.at + index as usize);
             let character = ((1_u64 << length) - 1) << index;
             let bits_if = |classes: u8| if class & classes == 0 { 0 } else { character };
             self.masks.letters |= bits_if(LETTER);
@@ -264,13 +271,24 @@ pub fn cl100k<const DIGITS: usize>(window: &mut Window) -> u64 {
     starts | window.end()
 }
 
+/// As `cl100k`, but white space at the end of the text is one piece.
+#[inline(always)]
+pub fn cl100k_base(window: &mut Window) -> u64 {
+    let starts = cl100k::<3>(window);
+    let last = window.end.map_or(64, |end| end as u32);
+    let whitespace = (window.masks.whitespace << (64 - last)).leading_ones();
+    // The text may end behind it.
+    window.uncertain |= if whitespace > 0 { bit(last - whitespace) } else { 0 };
+    starts
+}
+
 /// `[^\r\n\p{L}\p{N}]?U*l+(?i:'s|…)?|[^\r\n\p{L}\p{N}]?U+l*(?i:'s|…)?|\p{N}{1,3}`
 /// `| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`, where U is `upper` and l is `lower`
 #[inline(always)]
 pub fn o200k(window: &mut Window) -> u64 {
     let Window { lower, marks, .. } = *window;
     let Masks { numbers, whitespace, upper, spaces, newlines, slashes, .. } = window.masks;
-    // A mark may be part of a word or a symbol. Behind a symbol, the rules decide.
+    // A mark may be part of a word or a symbol. Behind a symbol, the automaton decides.
     let letters = upper | lower;
     let all_symbols = !(letters | numbers | whitespace);
     window.uncertain |= marks & all_symbols << 1;
@@ -301,6 +319,28 @@ pub fn o200k(window: &mut Window) -> u64 {
         }
     });
     starts | window.end()
+}
+
+/// `'(?:[sdmt]|ll|ve|re)`: the length of a contraction that a text begins with, or 0.
+#[inline(always)]
+fn contraction(text: &[u8]) -> usize {
+    match text {
+        [b'\'', b's' | b'd' | b'm' | b't', ..] => 2,
+        [b'\'', b'l', b'l', ..] | [b'\'', b'v' | b'r', b'e', ..] => 3,
+        _ => 0,
+    }
+}
+
+/// `(?i:'(?:[sdmt]|ll|ve|re))`: the length, or 0. U+017F, "ſ", is a small "S".
+#[inline(always)]
+fn contraction_of_any_case(text: &[u8]) -> usize {
+    match text {
+        [b'\'', b's' | b'd' | b'm' | b't' | b'S' | b'D' | b'M' | b'T', ..] => 2,
+        [b'\'', b'l' | b'L', b'l' | b'L', ..] => 3,
+        [b'\'', b'v' | b'V' | b'r' | b'R', b'e' | b'E', ..] => 3,
+        [b'\'', 0xC5, 0xBF, ..] => 3,
+        _ => 0,
+    }
 }
 
 /// Clears the bytes from an index on: without a branch, and faster than a copy of some bytes.

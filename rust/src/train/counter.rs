@@ -360,7 +360,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::split::{PATTERNS, Pattern};
+    use crate::split::examples::gpt2;
     use crate::train::record::CountedPieces;
 
     fn pieces(counts: &Counts) -> BTreeMap<String, u64> {
@@ -372,14 +372,14 @@ mod tests {
         all
     }
 
-    fn pieces_of(pattern: Pattern, text: &str) -> BTreeMap<String, u64> {
+    fn pieces_of(text: &str) -> BTreeMap<String, u64> {
         let mut counts = Counts::default();
-        assert_eq!(counts.add_text(text, pattern, &mut Interrupt::never()), Ok(()));
+        assert_eq!(counts.add_text(text, &gpt2(), &mut Interrupt::never()), Ok(()));
         pieces(&counts)
     }
 
-    fn pieces_of_parts(pattern: Pattern, parts: &[&[u8]]) -> BTreeMap<String, u64> {
-        let mut counter = Counter::new(Splitter::Named(pattern), 1);
+    fn pieces_of_parts(parts: &[&[u8]]) -> BTreeMap<String, u64> {
+        let mut counter = Counter::new(gpt2(), 1);
         for part in parts {
             assert_eq!(counter.add(part, &mut Interrupt::never()), Ok(()));
         }
@@ -391,20 +391,18 @@ mod tests {
 
     #[test]
     fn a_text_cut_anywhere_has_the_same_pieces() {
-        for pattern in PATTERNS {
-            let whole = pieces_of(pattern, TEXT);
-            for at in 0..TEXT.len() {
-                let (head, tail) = TEXT.as_bytes().split_at(at);
-                assert_eq!(pieces_of_parts(pattern, &[head, tail]), whole, "at {at}");
-            }
-            let bytes: Vec<&[u8]> = TEXT.as_bytes().chunks(1).collect();
-            assert_eq!(pieces_of_parts(pattern, &bytes), whole);
+        let whole = pieces_of(TEXT);
+        for at in 0..TEXT.len() {
+            let (head, tail) = TEXT.as_bytes().split_at(at);
+            assert_eq!(pieces_of_parts(&[head, tail]), whole, "at {at}");
         }
+        let bytes: Vec<&[u8]> = TEXT.as_bytes().chunks(1).collect();
+        assert_eq!(pieces_of_parts(&bytes), whole);
     }
 
     #[test]
     fn an_interrupt_stops_all_threads() {
-        let mut counter = Counter::new(Splitter::Named(Pattern::Gpt2), 3);
+        let mut counter = Counter::new(gpt2(), 3);
         let text = "word ".repeat(2 * BLOCK_BYTES);
         assert_eq!(counter.add(text.as_bytes(), &mut Interrupt::never()), Ok(()));
         let shared = Arc::downgrade(&counter.workers.shared);

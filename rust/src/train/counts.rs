@@ -6,7 +6,7 @@ use super::record::{self, CountedPieces};
 use crate::hash::{HashTable, Seeds, Slot};
 use crate::interrupt::Interrupt;
 use crate::mem::growth::append;
-use crate::split::{Kind, Pieces};
+use crate::split::{Pieces, Splitter};
 use crate::types::BATCH;
 
 pub struct Counts {
@@ -26,10 +26,10 @@ impl Default for Counts {
 
 impl Counts {
     /// Counts the pieces of a text, which must be shorter than 4 GiB.
-    pub fn add_text<'a>(
+    pub fn add_text(
         &mut self,
-        text: &'a str,
-        splitter: impl Into<Kind<'a>>,
+        text: &str,
+        splitter: &Splitter,
         interrupt: &mut Interrupt<'_>,
     ) -> Result<(), Error> {
         let mut pieces = Pieces::new(splitter, text);

@@ -33,28 +33,26 @@ make_native_tokens = _native.StreamTokens
 find_merges = _native.find_merges
 read_merges = _native.NativeVocabulary.from_merges
 
-# `_native` has scanners for most patterns that have names, and for tiktoken's own cl100k.
+# `_native` has windows for most patterns that have names, and for tiktoken's own cl100k.
 _NAME_OF_PATTERN = {
     **{PATTERNS[name]: name for name in _native.PATTERNS if name in PATTERNS},
     TIKTOKEN_CL100K: "cl100k_base",
 }
 
-Splitter = str | _native.Automaton | _native.Cuts
+Splitter = _native.Automaton | _native.Cuts
 
 _MAX_PATTERNS = 16  # the most patterns in turn: it bounds the time in which their automata are made
 
 
 @lru_cache(maxsize=64)
 def native_splitters_of(*patterns: str, of_bytes: bool = False) -> tuple[tuple[Splitter, ...], str]:
-    """Return what splits texts by patterns in turn: names of scanners, and automata.
+    """Return the automata that split texts by patterns in turn.
 
     One automaton takes as many patterns as it can. `of_bytes` is for patterns that split the byte
     characters of a text. If `regex` has to split texts, the second value is the reason.
     """
     if len(patterns) > _MAX_PATTERNS:
         return (), f"it has more than {_MAX_PATTERNS} patterns in turn"
-    if not of_bytes and len(patterns) == 1 and (name := _NAME_OF_PATTERN.get(*patterns)):
-        return (name,), ""
     found: list[Splitter] = []
     trees: list[Any] = []
     for pattern in patterns:
@@ -64,8 +62,8 @@ def native_splitters_of(*patterns: str, of_bytes: bool = False) -> tuple[tuple[S
                 found[-1] = joined
                 continue
             trees = trees[-1:]
-            name = None if of_bytes else _NAME_OF_PATTERN.get(pattern)
-            found.append(name or _native.Automaton(trees, of_bytes))
+            windows = None if of_bytes else _NAME_OF_PATTERN.get(pattern)
+            found.append(_native.Automaton(trees, of_bytes, windows))
         except ValueError as error:
             return (), str(error)
     return tuple(found), ""

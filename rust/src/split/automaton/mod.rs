@@ -36,6 +36,7 @@ mod walk;
 pub use classes::Set;
 pub use program::Node;
 
+use super::Pattern;
 use crate::simd::Isa;
 use ahead::{Ahead, Sights};
 use classes::{Class, Columns, MAX_COLUMNS, classes_of};
@@ -51,8 +52,11 @@ pub struct Automaton {
     ahead: Option<Ahead>,
     /// The scanner, if the pattern has one.
     table: Option<Table>,
-    /// If the scanner may give up, or the pattern has no scanner.
-    walk: Option<Walk>,
+    walk: Walk,
+    /// Whether the scanner may give up, or the pattern has none.
+    may_give_up: bool,
+    /// The pattern that this is, if `window` does it too.
+    pub windows: Option<Pattern>,
     /// Bit n of a column: no match has a character of it and behind it one of column n.
     apart: Vec<u64>,
     /// Bit n of a column: a piece always ends between these two, and the pieces of the two sides are
@@ -89,7 +93,7 @@ impl Automaton {
     /// character. If the patterns have no automaton, returns the reason.
     pub fn new(patterns: &[Node], sets: &[Set], of_bytes: bool) -> Result<Automaton, String> {
         let found = Automaton::following(patterns, sets, of_bytes);
-        if found.as_ref().is_ok_and(|found| found.walk.is_none()) {
+        if found.as_ref().is_ok_and(|found| !found.may_give_up) {
             return found;
         }
         // A match that fails late may be one that never begins, if a look-ahead tells.
@@ -138,7 +142,7 @@ impl Automaton {
         if width > MAX_COLUMNS {
             return Err(TOO_MANY.into());
         }
-        let walk = may_give_up.then(|| Walk::new(last, &column_of));
+        let walk = Walk::new(last, &column_of);
         let skip = width as u8;
         let (column_of, ahead) = Ahead::new(&sights, &classes, &origins, &column_of, skip + 1);
         if column_of.iter().any(|&column| usize::from(column) >= MAX_COLUMNS) {
@@ -157,12 +161,28 @@ impl Automaton {
                 })
             });
         let columns = Columns::new(characters, &column_of, skip, of_bytes);
-        Ok(Automaton { columns, ahead, table, walk, apart, safe, may_join_words })
+        let windows = None;
+        Ok(Automaton {
+            columns,
+            ahead,
+            table,
+            walk,
+            may_give_up,
+            windows,
+            apart,
+            safe,
+            may_join_words,
+        })
+    }
+
+    /// Returns the automaton of a pattern that has windows.
+    pub fn with_windows(self, windows: Option<Pattern>) -> Automaton {
+        Automaton { windows, ..self }
     }
 
     /// Returns whether one reading may go through adjacent texts that have so many bytes together.
     pub fn reads_texts(&self, length: usize) -> bool {
-        length >= lanes::MIN_BYTES && self.walk.is_none()
+        length >= lanes::MIN_BYTES && !self.may_give_up
     }
 
     /// Begins to read a text. A piece begins at `start`.
@@ -170,17 +190,11 @@ impl Automaton {
         Reading { way: self.way(text, start), memory: Memory::default() }
     }
 
-    /// For tests: reads even a short text in lanes.
-    #[cfg(test)]
-    fn lanes(&self, text: &[u8]) -> Reading {
-        Reading { way: Way::Lanes(Lanes::new(text, 0)), memory: Memory::default() }
-    }
-
     fn way(&self, text: &[u8], start: usize) -> Way {
         let is_short = text.len() - start < lanes::MIN_BYTES && self.ahead.is_none();
-        match (&self.table, &self.walk) {
-            (Some(_), None) if is_short => Way::OneLane,
-            (Some(_), _) if !is_short => Way::Lanes(Lanes::new(text, start)),
+        match self.table {
+            Some(_) if !is_short => Way::Lanes(Lanes::new(text, start)),
+            Some(_) if !self.may_give_up => Way::OneLane,
             _ => Way::Walk(usize::MAX),
         }
     }
@@ -197,8 +211,8 @@ impl Automaton {
         ends: &mut [u32],
         reading: &mut Reading,
     ) -> usize {
-        let Automaton { columns, ahead, table, walk, .. } = self;
-        let ahead = ahead.as_ref();
+        let Automaton { columns, table, walk, .. } = self;
+        let ahead = self.ahead.as_ref();
         if let (Some(table), Way::Lanes(lanes)) = (table, &mut reading.way) {
             let (source, ends) = (Source { columns, ahead, text, text_ends }, &mut *ends);
             let (count, gave_up_at) = isa.run(NextEnds { lanes, table, source, ends });
@@ -208,8 +222,8 @@ impl Automaton {
                 return count;
             }
         }
-        match (table, walk, &reading.way) {
-            (_, Some(walk), &Way::Walk(until)) => {
+        match (table, &reading.way) {
+            (_, &Way::Walk(until)) => {
                 let memory = &mut reading.memory;
                 let count = walk.next_ends(columns, text, start, until, ends, memory);
                 if let Some(&end) = ends[..count].last()
@@ -219,9 +233,15 @@ impl Automaton {
                 }
                 count
             }
-            (Some(table), ..) => table.next_ends(columns, text, start, ends),
+            (Some(table), _) => table.next_ends(columns, text, start, ends),
             _ => unreachable!("`way` chose another"),
         }
+    }
+
+    /// Returns where the match ends that begins at `start`, of a pattern that matches every character.
+    pub fn end_of_match(&self, text: &[u8], start: usize) -> usize {
+        let end = self.walk.end_of_match(&self.columns, text, start, &mut Memory::default());
+        end.unwrap_or(text.len())
     }
 
     /// Returns whether `at` ends a piece of every text with these two characters around `at`, and

@@ -1,4 +1,4 @@
-//! Finds one match after another, where the scanner gives up.
+//! Finds one match after another, where the scanner or a window gives up.
 //!
 //! A match may have to read far beyond its end before it is sure of this end. If each of the next
 //! matches read the same text again, the time would be quadratic. So a match that passes a place in
@@ -104,7 +104,7 @@ impl Walk {
     }
 
     /// Returns where the match ends that begins at `start`.
-    fn end_of_match(
+    pub fn end_of_match(
         &self,
         columns: &Columns,
         text: &[u8],
