@@ -9,7 +9,7 @@ use crate::cache::{Cache, MAX_FEW_CJK_RUNS, MergePiece, Misses, Packed};
 use crate::interrupt::Interrupt;
 use crate::mem::growth::{append, granted, push};
 use crate::merge::cjk::CjkSplitter;
-use crate::merge::words::{WordNeighbours, WordSplitter, Words};
+use crate::merge::words::{WordNeighbours, WordSplitter, Words, joins_words};
 use crate::merge::{MergeScratch, MergeTable};
 use crate::simd::{Instructions, Work};
 use crate::split::{Cuts, Splitter, TokenNeighbours};
@@ -66,7 +66,7 @@ pub struct PieceEncoder {
     first_equal: TokenIndex,
     /// Made on first use; None if pieces must not be split.
     neighbours: OnceLock<Option<TokenNeighbours>>,
-    /// Made on first use; None if pieces must not be split.
+    /// Made on first use; None if pieces must not be split, or by words.
     cuts: OnceLock<Option<Splitter>>,
     /// Made on first use; None if pieces must not be split.
     words: OnceLock<Option<WordNeighbours>>,
@@ -124,10 +124,12 @@ impl PieceEncoder {
         self.neighbours.get()?.as_ref()
     }
 
-    /// Returns the cuts at which long pieces are split, if pieces may be split.
+    /// Returns the cuts at which pieces of several words are split, if pieces may be split and no token
+    /// has several words.
     pub fn cuts(&self) -> Option<&Splitter> {
         if self.cuts.get().is_none() {
             let tokens = self.merges.tokens_to_split_by();
+            let tokens = tokens.filter(|tokens| !tokens.all().any(joins_words));
             let cuts = tokens.map(|tokens| Splitter::Cuts(Arc::new(Cuts::new(tokens.all()))));
             let _ = self.cuts.set(cuts);
         }

@@ -213,8 +213,7 @@ impl Encoder {
                 return Ok(());
             }
             let has_words = may_have_words && end - at >= count * MIN_WORDS_BYTES;
-            let is_cut = !has_words || matches!(splitter, Splitter::Cuts(_));
-            match if is_cut { None } else { self.pieces.cuts() } {
+            match if has_words { self.pieces.cuts() } else { None } {
                 Some(cuts) => {
                     let bounds = job.context.bounds;
                     self.encode_from(cuts, at, text, &bounds[1..=count], job)?;

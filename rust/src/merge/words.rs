@@ -139,6 +139,13 @@ pub fn has_words(piece: &[u8]) -> bool {
     next_word_break(piece, 0, piece.len()) < piece.len()
 }
 
+/// Returns whether a token has a space between two letters of ASCII.
+pub fn joins_words(token: &[u8]) -> bool {
+    token.windows(3).any(|bytes| {
+        bytes[1] == b' ' && bytes[0].is_ascii_alphabetic() && bytes[2].is_ascii_alphabetic()
+    })
+}
+
 /// Splits pieces at word breaks, and CJK runs where no token crosses.
 pub struct WordSplitter<'a> {
     neighbours: &'a TokenNeighbours,

@@ -61,7 +61,7 @@ impl Splitter {
     pub fn may_join_words(&self) -> bool {
         match self {
             Splitter::Automaton(automaton) => automaton.may_join_words,
-            Splitter::Cuts(cuts) => cuts.may_join_words,
+            Splitter::Cuts(_) => false,
         }
     }
 }
