@@ -53,6 +53,36 @@
 use super::unicode::{CodePoints, LETTER, LOWER, NUMBER, UPPER, WHITESPACE};
 use crate::simd::{Block, Instructions, Leads, Masks};
 
+/// A pattern that has windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    Gpt2,
+    Cl100k,
+    /// As Cl100k, but white space at the end of a text is one piece.
+    Cl100kBase,
+    O200k,
+    Qwen2,
+}
+
+impl Pattern {
+    /// All patterns by name.
+    pub const NAMES: [(&str, Pattern); 5] = [
+        ("gpt2", Pattern::Gpt2),
+        ("cl100k", Pattern::Cl100k),
+        ("cl100k_base", Pattern::Cl100kBase),
+        ("o200k", Pattern::O200k),
+        ("qwen2", Pattern::Qwen2),
+    ];
+
+    pub fn of_name(name: &str) -> Option<Pattern> {
+        Pattern::NAMES.into_iter().find(|named| named.0 == name).map(|(_, pattern)| pattern)
+    }
+
+    pub fn name(self) -> &'static str {
+        Pattern::NAMES[self as usize].0
+    }
+}
+
 /// The masks of 64 bytes of a text.
 pub struct Window<'a> {
     text: &'a [u8],

@@ -36,7 +36,7 @@ mod walk;
 pub use classes::Set;
 pub use program::Node;
 
-use super::Pattern;
+use super::window::Pattern;
 use crate::simd::Isa;
 use ahead::{Ahead, Sights};
 use classes::{Class, Columns, MAX_COLUMNS, classes_of};
