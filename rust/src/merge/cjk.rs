@@ -12,8 +12,7 @@ impl TokenNeighbours {
     /// spanned.
     #[inline(always)]
     fn is_split_point(&self, text: &[u8], left: Character, middle: usize) -> bool {
-        text[middle - 1] | text[middle] >= 0x80
-            && self.are_apart(left.number, Character::at(text, middle).number)
+        text[middle - 1] | text[middle] >= 0x80 && self.are_apart(left, Character::at(text, middle))
     }
 
     /// Writes where the parts of a CJK run end, as long as `parts` has room. Returns the end of the
