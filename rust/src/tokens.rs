@@ -36,7 +36,7 @@ impl Tokens {
         (0..self.len() as TokenIndex).map(|token| self.get(token))
     }
 
-    /// Returns the bytes of a token, or no bytes if it is not defined.
+    /// Returns the bytes of a token, or no bytes if it is undefined.
     pub fn get(&self, token: TokenIndex) -> &[u8] {
         self.ranges.get(token as usize).map_or(&[], |&(start, length)| {
             let start = start as usize;

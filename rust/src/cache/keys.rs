@@ -9,7 +9,6 @@ pub const MAX_BYTES_47: usize = 47;
 /// A piece of 17 to 47 bytes, zeros, and its length in the last byte.
 pub type Key47 = [u64; 6];
 
-/// Returns up to eight bytes as a number.
 #[inline(always)]
 pub fn word(bytes: &[u8]) -> u64 {
     match bytes.first_chunk() {
@@ -37,7 +36,6 @@ pub fn key16(text: &[u8], length: usize) -> [u64; 2] {
     [word(text), word_key(&text[WORD_BYTES..], length - WORD_BYTES)]
 }
 
-/// Returns the key of a piece of 17 to 47 bytes.
 #[inline(always)]
 pub fn key47(text: &[u8], length: usize) -> Key47 {
     let mut bytes = [0; MAX_BYTES_47 + 1];

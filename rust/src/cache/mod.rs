@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn colliding_pieces_have_their_own_ids_and_cost_as_much_as_new_ones() {
+    fn colliding_pieces_keep_their_ids_and_cost_like_new_ones() {
         let words = |slot: fn(u64) -> usize| {
             let all = (0..2_000_000_u32).map(|number| format!("{number:07}").into_bytes());
             all.filter(move |piece| slot(word_key(piece, 7)) == 5).take(60).collect::<Vec<_>>()

@@ -39,7 +39,6 @@ impl Packed {
         self.0 & SPILLED != 0
     }
 
-    /// Returns how many ids there are.
     #[inline(always)]
     pub fn count(self) -> usize {
         if self.is_spilled() { (self.0 >> 32) as usize & 0x3FFF_FFFF } else { self.inner_count() }

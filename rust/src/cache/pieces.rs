@@ -15,7 +15,6 @@ const MAX_LONGER_BYTES: usize = 1 << 20;
 /// If it has more spilled ids (8 MB), the cache begins anew.
 pub const MAX_SPILLED_IDS: usize = 1 << 21;
 
-/// A bounded cache of pieces and their ids.
 pub struct Cache {
     pub(super) first_level: Box<WordTable>,
     pub(super) table8: Table8,

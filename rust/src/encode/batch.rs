@@ -54,7 +54,6 @@ pub struct Job<'a, 'i, S> {
     pub interrupt: &'a mut Interrupt<'i>,
 }
 
-/// Turns pieces into ids.
 pub struct PieceEncoder {
     pub merges: Arc<MergeTable>,
     pub id_of: Arc<Vec<u32>>,
@@ -100,7 +99,6 @@ impl PieceEncoder {
         self.first_several = self.ids_of.keys().copied().min().unwrap_or(TokenIndex::MAX);
     }
 
-    /// Returns the lengths of tokens.
     pub fn lengths(&self) -> &TokenLengths {
         self.lengths.get().unwrap_or_else(|| {
             // Made before the lock is taken, because a process forked meanwhile would wait for ever
@@ -118,7 +116,7 @@ impl PieceEncoder {
                 .merges
                 .tokens_to_split_by()
                 .map(|tokens| TokenNeighbours::new(tokens.all().filter(|token| !token.is_ascii())));
-            // `get_or_init` could wait for a thread that a forked process does not have.
+            // In a forked process, `get_or_init` could wait for ever for a thread of the parent.
             let _ = self.neighbours.set(neighbours);
         }
         self.neighbours.get()?.as_ref()
@@ -247,7 +245,6 @@ impl<S: Sink> Work for EncodePieces<'_, '_, '_, S> {
     }
 }
 
-/// Looks up the parts of pieces.
 struct Parts<'a, 'i, S> {
     cache: &'a mut Cache,
     misses: &'a mut Misses,

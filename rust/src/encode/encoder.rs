@@ -55,7 +55,6 @@ impl Encoder {
         }
     }
 
-    /// Returns whether there are special literals.
     pub fn has_special(&self) -> bool {
         self.special.is_some()
     }
@@ -307,8 +306,8 @@ pub mod examples {
         before.into_iter().map(|splitters| encoder([splitters, vec![gpt2()]].concat()))
     }
 
-    /// Returns an encoder whose merges make tokens of all words, and of longer ones. The ids of
-    /// bytes are in another order than the bytes.
+    /// Returns an encoder whose merges make tokens of all words, and of longer ones. The ids of the
+    /// bytes have another order than the bytes.
     pub fn encoder(splitters: Vec<Splitter>) -> Encoder {
         let bytes = std::array::from_fn(|byte| byte as TokenIndex);
         let mut merges = MergeTable::with_room(bytes, 4000, 3000).expect("few");

@@ -23,7 +23,6 @@ use std::ops::Range;
 use aho_corasick::packed;
 use memchr::memmem;
 
-/// Literals, each with an id.
 pub struct Literals {
     beginnings: Beginnings,
     /// Whether some literal ends in each pair of bytes. Most text is skipped by these.
@@ -33,7 +32,6 @@ pub struct Literals {
     max_length: usize,
 }
 
-/// A literal in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     pub start: usize,
@@ -132,7 +130,6 @@ const MIN_BLOCK_BYTES: usize = 64;
 const MAX_BEGINNINGS: usize = 64;
 const MAX_BEGINNING_BYTES: usize = 8;
 
-/// Finds where literals may begin.
 enum Beginnings {
     /// All literals begin with these bytes, such as `<|`, which is the fastest search. It is boxed,
     /// because it has vectors of 32 bytes, and Python aligns its objects only to 16.

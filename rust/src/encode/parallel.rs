@@ -42,7 +42,6 @@ pub struct Frame<'a> {
     pub suffix: &'a [u32],
 }
 
-/// Texts to encode.
 #[derive(Clone, Copy)]
 pub struct Texts<'a> {
     pub texts: &'a [&'a [u8]],

@@ -10,7 +10,7 @@ const MIN_ROOM_AHEAD: usize = 1 << 20;
 
 /// A target of ids.
 pub trait Sink {
-    /// Takes the ids of pieces, in order. `bounds` has the start of each piece, and its end.
+    /// Takes the ids of pieces, in order. `bounds` has the start and the end of each piece.
     fn take_packed(
         &mut self,
         isa: impl Instructions,
@@ -21,7 +21,6 @@ pub trait Sink {
 
     fn take(&mut self, ids: &[u32]);
 
-    /// Returns how many ids the sink has taken.
     fn count(&self) -> usize;
 
     /// Makes room for `_more` ids, or at least for the first of them.
@@ -31,7 +30,6 @@ pub trait Sink {
     fn expect_pieces(&mut self, _count: usize) {}
 }
 
-/// A number of ids.
 #[derive(Default)]
 pub struct Count(pub usize);
 
@@ -92,7 +90,6 @@ pub struct IdList<T> {
 const PIECE_IDS: usize = 4;
 
 impl<T: Id> IdList<T> {
-    /// Returns an empty list in this memory.
     pub fn within(room: Vec<T>) -> IdList<T> {
         IdList { room, count: 0 }
     }

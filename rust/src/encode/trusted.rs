@@ -21,7 +21,6 @@ use crate::simd::Instructions;
 
 static TEXTS: BufferPool<u8> = BufferPool::new();
 
-/// The parts of a text.
 pub struct PartedText {
     text: Vec<u8>,
     /// Where each part begins.
@@ -59,7 +58,6 @@ impl PartedText {
         }
     }
 
-    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         self.text.len()
     }
@@ -95,7 +93,6 @@ impl PartedText {
         Ok(offsets)
     }
 
-    /// Returns the literals in trusted parts.
     fn literals(
         &self,
         encoder: &Encoder,

@@ -8,8 +8,8 @@ use crate::split::{Character, TokenNeighbours};
 use crate::types::{BATCH, WORD_BYTES};
 
 impl TokenNeighbours {
-    /// Returns whether no token spans `middle`, behind a character. Two characters of ASCII count as
-    /// spanned.
+    /// Returns whether no token spans `middle`, which is after a character. Two characters of ASCII
+    /// count as spanned.
     #[inline(always)]
     fn is_split_point(&self, text: &[u8], left: Character, middle: usize) -> bool {
         text[middle - 1] | text[middle] >= 0x80 && self.are_apart(left, Character::at(text, middle))
@@ -30,7 +30,7 @@ impl TokenNeighbours {
             let left = Character::at(text, at);
             let next = (at + left.length).min(end);
             let is_end = next == end || self.is_split_point(text, left, next);
-            // The next iteration overwrites a bound that is not an end.
+            // The next iteration overwrites the bound unless it is an end.
             parts[*count + 1] = next as u32;
             *count += usize::from(is_end);
             at = next;

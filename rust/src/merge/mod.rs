@@ -31,13 +31,11 @@ use crate::types::{MAX_CACHED_PIECE, Rank, TokenIndex};
 /// Flags a rank whose pairs make different tokens.
 const SEVERAL: TokenIndex = 1 << 31;
 
-/// The merges of a vocabulary.
 pub struct MergeTable {
     token_of_byte: [TokenIndex; 256],
     max_byte_token: TokenIndex,
     /// The number of tokens that the table has room for.
     tokens: usize,
-    /// The number of ranks.
     count: Rank,
     ranks: PairTable,
     /// The ranks of pairs of two bytes, which are most of the pairs looked up.
@@ -329,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_equal_merging_at_once() {
+    fn windows_match_merging_at_once() {
         // Ranks ascend, and tokens are runs, so that windows often have to be lengthened.
         let mut merges = vec![(A, A, 256), (A, B, 257), (B, B, 258)];
         for n in 0..60 {
@@ -402,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn any_order_of_ranks_is_followed_by_all_ways_of_merging() {
+    fn all_ways_of_merging_follow_any_order_of_ranks() {
         let mut rng = Rng::new(9);
         for round in 0..if cfg!(miri) { 1 } else { 300 } {
             let merges = random_merges(&mut rng);

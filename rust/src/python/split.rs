@@ -18,10 +18,10 @@ pub struct PatternAutomaton(Splitter);
 
 #[pymethods]
 impl PatternAutomaton {
-    /// Each pattern is a node, as `bpetite._pattern_tree` makes it, and the ranges of code points of
-    /// its sets, of bytes if `of_bytes` is true. It splits the pieces of the pattern before. `windows`
-    /// names the one pattern if it has windows. Raises ValueError with the reason if the patterns have
-    /// no automaton.
+    /// Each pattern is a node, as `bpetite._pattern_tree` makes it, with the ranges of code points
+    /// of its sets, or of bytes if `of_bytes` is true. It splits the pieces of the pattern before.
+    /// `windows` names a single pattern if it has windows. If the patterns have no automaton,
+    /// raises ValueError with the reason.
     #[new]
     #[pyo3(signature = (patterns, of_bytes=false, windows=None))]
     fn new(
@@ -49,8 +49,8 @@ impl PatternAutomaton {
         automaton.windows.map(Pattern::name)
     }
 
-    /// Returns where the pieces of texts side by side end, in bytes, by each instruction set of the
-    /// processor. `text_ends` is where the texts end. For tests.
+    /// Returns where the pieces of adjacent texts end, in bytes, by each instruction set of the
+    /// processor, for tests. The texts end at `text_ends`.
     fn ends(&self, text: &str, text_ends: Vec<u32>) -> PyResult<Vec<Vec<u32>>> {
         let ends_by = |isa| {
             let pieces = Pieces::of_texts(&self.0, text.as_bytes(), 0, &text_ends);

@@ -67,7 +67,7 @@ impl Groups {
     /// Joins the two groups that hide the fewest cuts, until few are left. `before` has the last
     /// bytes of what may precede a first byte.
     fn new(firsts: RangeInclusive<u8>, before: &[Bytes; 256]) -> Groups {
-        // The members of each group, and what may precede one of them.
+        // The members of each group, and the characters that may precede one of them.
         let mut groups: Vec<(Bytes, Bytes)> = Vec::new();
         for first in firsts {
             let lasts = before[usize::from(first)];
@@ -119,7 +119,7 @@ impl Groups {
 /// Hashes of two whole characters in a row of a token, and neighbouring bytes of two characters, one
 /// of which a token has only in part.
 ///
-/// Two pairs of characters may have one hash. Such a collision only hides a cut.
+/// Two pairs of characters may have the same hash. Such a collision only hides a cut.
 pub struct TokenNeighbours {
     characters: Box<[u64; 1 << (HASH_BITS - 6)]>,
     bytes: Box<[u64; 1 << 10]>,
@@ -213,7 +213,7 @@ pub struct Character {
 }
 
 impl Character {
-    /// Returns the character that begins at `at`, which is not the end.
+    /// Returns the character that begins at `at`, which must be before the end.
     #[inline(always)]
     pub fn at(text: &[u8], at: usize) -> Character {
         let length = text[at].leading_ones().clamp(1, 4) as usize;
@@ -227,7 +227,7 @@ impl Character {
         Character { number, length }
     }
 
-    /// Returns the character before `at`, which is not the start.
+    /// Returns the character before `at`, which must be after the start.
     #[inline(always)]
     fn ending(text: &[u8], at: usize) -> Character {
         let mut start = at - 1;
@@ -251,8 +251,8 @@ fn hash_of(pair: u64) -> usize {
 }
 
 /// Writes where pieces end from `at` on, as long as there is room for 64 ends, and returns their
-/// number: at least one. The text goes on at `at`. It may be several side by side: `text_ends` has the
-/// ends behind `at` of all but the last.
+/// number, which is at least one. The text may be several adjacent texts: `text_ends` has the ends
+/// after `at`, except the last.
 pub struct FindCuts<'a, 'b> {
     pub cuts: &'a Cuts,
     pub text: &'a [u8],
@@ -261,8 +261,8 @@ pub struct FindCuts<'a, 'b> {
     pub ends: &'b mut [u32],
 }
 
-/// The bytes before a block that its first character may follow, and those after that its last
-/// character may have, with one to spare.
+/// The most bytes of the character before a block, and of its last character after the block, where
+/// one byte is to spare.
 const AROUND: usize = 4;
 
 impl Work for FindCuts<'_, '_> {
@@ -273,7 +273,7 @@ impl Work for FindCuts<'_, '_> {
         let FindCuts { cuts, text, text_ends, at, ends } = self;
         let mut text_ends = text_ends.iter().map(|&end| end as usize).peekable();
         let mut count = 0;
-        // All places before it are known.
+        // All places before this one are known.
         let mut place = at + 1;
         while let Some((room, _)) = ends[count..].split_first_chunk_mut::<64>() {
             let mut limit = text.len();
@@ -299,7 +299,7 @@ impl Work for FindCuts<'_, '_> {
                 if count == ends.len() {
                     return count;
                 }
-                // The next place overwrites one that is not an end.
+                // The next place overwrites this one unless it is an end.
                 ends[count] = place.min(text.len()) as u32;
                 if place >= text.len() {
                     return count + 1;
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_side_by_side_are_cut_alone() {
+    fn adjacent_texts_are_cut_as_if_alone() {
         let mut rng = Rng::new(8);
         let cuts = cuts(&["ab", "ba", "é中", "a "]);
         for _ in 0..if cfg!(miri) { 5 } else { 300 } {

@@ -1,8 +1,8 @@
 //! Where pieces end.
 //!
-//! `automaton` has one mechanism for any pattern. For some patterns, `window` does 64 bytes at a time,
-//! and the automaton splits what a window leaves uncertain. Without a pattern, `cuts` follow from the
-//! merges.
+//! `automaton` has one mechanism for any pattern. For some patterns, `window` splits 64 bytes at a
+//! time, and the automaton decides where a window is uncertain. Without a pattern, `cuts` follow
+//! from the merges.
 
 pub mod automaton;
 mod cuts;
@@ -37,10 +37,10 @@ impl Splitter {
     }
 }
 
-/// Makes what all texts share.
+/// Makes the tables that all texts share.
 ///
-/// Whoever is about to split texts calls it while it holds Python's lock: later, a forked process
-/// could wait for ever for a thread that was making it.
+/// Callers make them before they split texts, while they hold Python's lock. If a process forked
+/// while another thread was making them later, it could wait for ever.
 pub fn prepare() {
     let _ = (Isa::get(), classes());
 }
@@ -53,9 +53,9 @@ pub struct Pieces<'a> {
     splitter: &'a Splitter,
     isa: Isa,
     text: &'a [u8],
-    /// The text, and any bytes behind it.
+    /// The text, and any bytes after it.
     whole: &'a [u8],
-    /// The ends of the next texts, which stand side by side.
+    /// The ends of the next texts, which are adjacent.
     text_ends: &'a [u32],
     at: usize,
     /// The state of an automaton that splits the text.
@@ -73,7 +73,7 @@ impl<'a> Pieces<'a> {
         Pieces { splitter, isa, text, whole: text, text_ends, at: 0, reading: None, read_ends }
     }
 
-    /// For tests: the same by an instruction set.
+    /// Returns the same pieces by another instruction set, for tests.
     pub fn with_isa(self, isa: Isa) -> Pieces<'a> {
         Pieces { isa, ..self }
     }
@@ -157,8 +157,8 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Returns whether `at` ends a piece of every text with these two characters around `at`. Then the
-    /// pieces of the text are those of its two parts.
+    /// Returns whether `at` ends a piece of every text with these two characters around `at`. Then
+    /// the text has the pieces of its two sides.
     pub fn is_safe_split(&self, at: usize) -> bool {
         match self.splitter {
             Splitter::Automaton(automaton) => automaton.is_safe_split(self.text, at),
@@ -189,7 +189,7 @@ fn starts_in_window<const PATTERN: u8>(window: &mut Window) -> u64 {
 /// The distance from a window to the text that it prefetches for the next call.
 const PREFETCH_BYTES: usize = 3072;
 
-/// Writes where pieces end: by windows where they are certain, else by the automaton.
+/// Writes where pieces end, by windows where they are certain, and else by the automaton.
 struct FindEnds<'a, 'b, const PATTERN: u8> {
     pieces: &'b mut Pieces<'a>,
     automaton: &'b Automaton,
@@ -197,7 +197,6 @@ struct FindEnds<'a, 'b, const PATTERN: u8> {
 }
 
 impl<const PATTERN: u8> Work for FindEnds<'_, '_, PATTERN> {
-    /// How many ends were written.
     type Result = usize;
 
     #[inline(always)]
@@ -229,7 +228,7 @@ impl<const PATTERN: u8> Work for FindEnds<'_, '_, PATTERN> {
     }
 }
 
-/// For tests: splitters, and all pieces of a text.
+/// Splitters for tests, and all pieces of a text.
 #[cfg(test)]
 pub mod examples {
     use std::sync::OnceLock;
@@ -288,7 +287,7 @@ pub mod examples {
         Splitter::Automaton(Arc::new(found.with_windows(windows)))
     }
 
-    /// Returns the pieces of a text that a scanner has not begun.
+    /// Returns all pieces of a text.
     pub fn all_pieces<'a>(mut pieces: Pieces<'_>, text: &'a str) -> Vec<&'a str> {
         let (mut start, mut found, mut ends) = (0, Vec::new(), [0; 100]);
         loop {

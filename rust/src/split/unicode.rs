@@ -84,7 +84,6 @@ impl CodePoints {
     }
 }
 
-/// The classes of all code points.
 pub fn classes() -> &'static CodePoints {
     static TABLE: OnceLock<CodePoints> = OnceLock::new();
     TABLE.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! Some patterns, 64 bytes at a time.
+//! The patterns that have windows, 64 bytes at a time.
 //!
 //! # Theory of operation
 //!
@@ -103,8 +103,8 @@ pub struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    /// `whole` has the text, and any bytes behind it. Only with `has_cases` are the masks of capitals,
-    /// small letters and marks complete.
+    /// `whole` has the text, and any bytes after it. The masks of capitals, small letters and marks
+    /// are complete only with `has_cases`.
     #[inline(always)]
     pub fn new(
         isa: impl Instructions,
@@ -301,13 +301,13 @@ pub fn cl100k<const DIGITS: usize>(window: &mut Window) -> u64 {
     starts | window.end()
 }
 
-/// As `cl100k`, but white space at the end of the text is one piece.
+/// Like `cl100k`, but white space at the end of the text is one piece.
 #[inline(always)]
 pub fn cl100k_base(window: &mut Window) -> u64 {
     let starts = cl100k::<3>(window);
     let last = window.end.map_or(64, |end| end as u32);
     let whitespace = (window.masks.whitespace << (64 - last)).leading_ones();
-    // The text may end behind it.
+    // The text may end after the whitespace at the end of the window.
     window.uncertain |= if whitespace > 0 { bit(last - whitespace) } else { 0 };
     starts
 }
@@ -318,7 +318,7 @@ pub fn cl100k_base(window: &mut Window) -> u64 {
 pub fn o200k(window: &mut Window) -> u64 {
     let Window { lower, marks, .. } = *window;
     let Masks { numbers, whitespace, upper, spaces, newlines, slashes, .. } = window.masks;
-    // A mark may be part of a word or a symbol. Behind a symbol, the automaton decides.
+    // A mark may be part of a word or a symbol. After a symbol, the automaton decides.
     let letters = upper | lower;
     let all_symbols = !(letters | numbers | whitespace);
     window.uncertain |= marks & all_symbols << 1;
@@ -351,7 +351,7 @@ pub fn o200k(window: &mut Window) -> u64 {
     starts | window.end()
 }
 
-/// `'(?:[sdmt]|ll|ve|re)`: the length of a contraction that a text begins with, or 0.
+/// `'(?:[sdmt]|ll|ve|re)`: the length of a contraction at the start of a text, or 0.
 #[inline(always)]
 fn contraction(text: &[u8]) -> usize {
     match text {
@@ -361,7 +361,7 @@ fn contraction(text: &[u8]) -> usize {
     }
 }
 
-/// `(?i:'(?:[sdmt]|ll|ve|re))`: the length, or 0. U+017F, "ſ", is a small "S".
+/// `(?i:'(?:[sdmt]|ll|ve|re))`: the length, or 0. U+017F, "ſ", counts as a small "S".
 #[inline(always)]
 fn contraction_of_any_case(text: &[u8]) -> usize {
     match text {
@@ -373,7 +373,7 @@ fn contraction_of_any_case(text: &[u8]) -> usize {
     }
 }
 
-/// Clears the bytes from an index on: without a branch, and faster than a copy of some bytes.
+/// Clears the bytes from an index on, without a branch, which is faster than copying some bytes.
 #[inline(always)]
 fn clear_from(block: &mut Block, start: u8) {
     for (index, byte) in (0..).zip(block) {

@@ -390,7 +390,7 @@ mod tests {
     const TEXT: &str = "it's  a\u{2003}你好 🙂🙂\r\n\n /x//\n/ 12345 !!\n\n  a's ";
 
     #[test]
-    fn a_text_cut_anywhere_has_the_same_pieces() {
+    fn cuts_inside_a_document_leave_its_pieces() {
         let whole = pieces_of(TEXT);
         for at in 0..TEXT.len() {
             let (head, tail) = TEXT.as_bytes().split_at(at);

@@ -179,7 +179,6 @@ impl Vocabulary {
         })
     }
 
-    /// Returns the token of an id.
     pub fn token_of(&self, id: u32) -> Option<TokenIndex> {
         // Without gaps, ids are indices.
         match self.id_of.get(id as usize) {

@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_find_the_ends_that_one_lane_finds() {
+    fn lanes_match_one_lane() {
         let (automaton, mut rng) = (automaton(), Rng::new(3));
         let units = ["a", "b", " ", "aaaaab", "\n", "\u{e9}", "\u{4e2d}", "\u{3000}", "\u{10330}"];
         let units: Vec<_> = units.into_iter().chain(WORDS).collect();

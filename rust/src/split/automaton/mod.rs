@@ -55,14 +55,15 @@ pub struct Automaton {
     walk: Walk,
     /// Whether the scanner may give up, or the pattern has none.
     may_give_up: bool,
-    /// The pattern that this is, if `window` does it too.
+    /// The pattern, if `window` has it too.
     pub windows: Option<Pattern>,
-    /// Bit n of a column: no match has a character of it and behind it one of column n.
+    /// By column; bit n is set if no match has a character of the column before a character of
+    /// column n.
     apart: Vec<u64>,
-    /// Bit n of a column: a piece always ends between these two, and the pieces of the two sides are
-    /// those of the whole.
+    /// By column; bit n is set if a piece always ends between such characters, so that the whole
+    /// has the pieces of both sides.
     safe: Vec<u64>,
-    /// Whether a piece may have a space between two letters. False if its characters are bytes.
+    /// Whether a piece may have a space between two letters; false if characters are bytes.
     pub may_join_words: bool,
 }
 
@@ -238,14 +239,15 @@ impl Automaton {
         }
     }
 
-    /// Returns where the match ends that begins at `start`, of a pattern that matches every character.
+    /// Returns the end of the match that begins at `start`, for a pattern that matches every
+    /// character.
     pub fn end_of_match(&self, text: &[u8], start: usize) -> usize {
         let end = self.walk.end_of_match(&self.columns, text, start, &mut Memory::default());
         end.unwrap_or(text.len())
     }
 
-    /// Returns whether `at` ends a piece of every text with these two characters around `at`, and
-    /// the pieces of the two parts are those of the text.
+    /// Returns whether `at` ends a piece of every text with these two characters around `at`, so
+    /// that the text has the pieces of its two sides.
     pub fn is_safe_split(&self, text: &[u8], at: usize) -> bool {
         self.has_pair(&self.safe, text, at)
     }

@@ -103,7 +103,7 @@ impl Walk {
         count
     }
 
-    /// Returns where the match ends that begins at `start`.
+    /// Returns the end of the match that begins at `start`.
     pub fn end_of_match(
         &self,
         columns: &Columns,
