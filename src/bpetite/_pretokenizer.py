@@ -245,8 +245,8 @@ class Pretokenizer:
         # In short texts: a pattern may look at all that follows each character.
         blocks = [characters[start : start + 20] for start in range(0, len(characters), 20)]
         return not any(
-            self._compiled.sub("", behind.join([*block, ""]))
-            for behind, block in product(("a", "1", ".", " ", "\n"), blocks)
+            self._compiled.sub("", follower.join([*block, ""]))
+            for follower, block in product(("a", "1", ".", " ", "\n"), blocks)
         )
 
     def blocks(self, text: str) -> Iterable[str]:
@@ -494,7 +494,7 @@ def _arranged(mark: Callable[[str], _Marked], step: str, piece: str) -> list[tup
     if behavior == "contiguous":
         runs = ([*run] for _, run in groupby(parts, itemgetter(2)))
         return [(run[0][0], run[-1][1]) for run in runs]
-    # The first match of a row joins the text beside it.
+    # The first match of a row joins the text next to it.
     is_next = behavior == "merged_with_next"
     pieces: list[tuple[int, int]] = []
     was_match = False
@@ -531,7 +531,7 @@ class ChunkSplitter:
         self._specials = SpecialSplitter(literals)
         self._has_flags = bool(flags)
         self._apart = apart or self._has_flags
-        # Nothing behind such a literal changes what it takes, nor whether it is one.
+        # No later text changes such a literal, or the white space that it takes.
         self._has_ends = {*flags} <= {"lstrip"}
         # The most bytes of a literal that begins before a split, and of a character.
         self._context = _MAX_CHARACTER_BYTES * (1 + self._specials.max_length)
@@ -599,7 +599,7 @@ class ChunkSplitter:
         yield end
 
     def last_literal_end(self, data: bytearray, searched: int = 0) -> tuple[int, int]:
-        """Return the offset behind the last literal that every text behind leaves, or 0.
+        """Return the end of the last literal that no later text changes, or 0.
 
         `data` is UTF-8 that begins at a split; only its last character may be unfinished. The
         second offset is `searched` of the next call with longer data: between both, no literal
@@ -609,8 +609,8 @@ class ChunkSplitter:
             return 0, 0
         text = data[searched:].decode("utf-8", "surrogateescape").rstrip(_UNDECODED)
         end, begun = self._specials.last_end(text)
-        behind = searched + len(text[:begun].encode())
-        return (searched + len(text[:end].encode()) if end else 0), behind
+        next_search = searched + len(text[:begun].encode())
+        return (searched + len(text[:end].encode()) if end else 0), next_search
 
     def _last_split_of(self, text: str, least: int, splits: Splits) -> int:
         """Return the position of the last split that is at least `least`, or 0."""
@@ -706,7 +706,7 @@ class SpecialSplitter:
         return next(self.find(text), None)
 
     def spans(self, text: str, at: int) -> bool:
-        """Return whether a literal begins before a position of `text` and ends behind it."""
+        """Return whether a literal begins before a position of `text` and ends after it."""
         return self._crosses(text, at, 0)
 
     def touches(self, text: str, at: int) -> bool:
@@ -741,7 +741,7 @@ class SpecialSplitter:
         return len(text)
 
     def last_end(self, text: str) -> tuple[int, int]:
-        """Return where the last literal ends that every text behind leaves, or 0.
+        """Return the end of the last literal that no later text changes, or 0.
 
         `text` begins where a literal may begin. The second position is where a search may go on
         once there is more text: no literal begins between both.

@@ -32,7 +32,7 @@ const MAX_PROBED_LINES: usize = 8;
 
 /// Keys of `WORDS` words, and the ids of each.
 ///
-/// A piece whose line is full goes into one of the seven lines beside it, or replaces another piece.
+/// A piece whose line is full goes into one of the seven lines next to it, or replaces another piece.
 /// So a search reads at most eight lines, whatever pieces a text has. Pieces chosen to collide
 /// replace each other, and cost as much as new pieces: a lookup and a merge each.
 pub struct Table<const WORDS: usize, const SLOTS: usize> {

@@ -116,7 +116,7 @@ pub trait Instructions: Copy {
         }
     }
 
-    /// Returns the ids in four numbers, each with up to three and their count, and anything behind
+    /// Returns the ids in four numbers, each with up to three and their count, and anything after
     /// the last. Also returns how many they are.
     #[inline(always)]
     fn unpack(self, packed: &[u64; 4]) -> ([u32; 16], usize) {
