@@ -15,7 +15,7 @@ use crate::simd::{Instructions, Work};
 use crate::split::{Cuts, Splitter, TokenNeighbours};
 use crate::types::{BATCH, TokenIndex};
 
-/// In a batch of at most so many bytes, the few CJK runs are looked up after all other pieces,
+/// In a batch of at most this many bytes, the few CJK runs are looked up after all other pieces,
 /// whose ids stay in memory until the last run is done.
 const MAX_FEW_CJK_RUNS_BYTES: usize = 1 << 14;
 

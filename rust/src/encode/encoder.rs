@@ -102,7 +102,7 @@ impl Encoder {
     }
 
     /// Returns the first safe split of a text from `from` on, where both sides, encoded as ordinary
-    /// text, have the ids of the whole. Returns the length if there is none, or on an interrupt.
+    /// text, have the ids of the whole. Returns the length if no place is one, or on an interrupt.
     pub fn next_safe_split(&self, text: &[u8], from: usize, interrupt: &mut Interrupt) -> usize {
         let all: Vec<_> = self.splitters.iter().map(|each| Pieces::new(each, text)).collect();
         // The first splitters have no match there, and the next one ends a piece.
@@ -280,7 +280,7 @@ const MAX_POOLED_CONTEXTS: usize = 64;
 /// The longest piece for which a context keeps memory.
 const MAX_POOLED_PIECE_BYTES: usize = 1 << 16;
 
-/// After so many bytes the sink makes room for the rest of a text; the first time is earlier.
+/// After this many bytes the sink makes room for the rest of a text; the first time is earlier.
 const FORECAST_BYTES: usize = 1 << 20;
 const FIRST_FORECAST_BYTES: usize = 1 << 17;
 

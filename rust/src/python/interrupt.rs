@@ -12,7 +12,7 @@ use pyo3::sync::MutexExt;
 use crate::interrupt::Interrupt;
 use crate::mem::growth::{OutOfMemory, refill_reserve};
 
-/// Work on at least so many bytes of text, or items of other input, releases the GIL.
+/// Work on at least this many bytes of text, or items of other input, releases the GIL.
 pub const GIL_RELEASE_MIN_SIZE: usize = 1 << 14;
 
 /// The time between two checks of signals.

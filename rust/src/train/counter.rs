@@ -16,7 +16,7 @@ use crate::interrupt::Interrupt;
 use crate::mem::growth::{THREAD_BYTES, granted, has_room, push};
 use crate::split::{self, Pieces, Splitter};
 
-/// A block of at least so many bytes, or documents, is handed to a worker.
+/// A block of at least this many bytes, or documents, is handed to a worker.
 const BLOCK_BYTES: usize = 1 << 18;
 
 /// A block must be shorter than this.

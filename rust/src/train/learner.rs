@@ -325,11 +325,11 @@ pub struct Learner {
 /// until no pair reaches it any more; then it falls to a fourth.
 const FIRST_THRESHOLD: u64 = 8;
 
-/// A corpus with so many slots is sketched before its pairs are counted exactly, because most pairs
+/// A corpus with this many slots is sketched before its pairs are counted exactly, because most pairs
 /// are too rare for that. Pairs of bytes are too few to need a sketch.
 const MIN_SKETCHED_SLOTS: usize = if cfg!(test) { 64 } else { 1 << 20 };
 
-/// About so many pairs are found at first in a large corpus that continues a vocabulary.
+/// About this many pairs are found at first in a large corpus that continues a vocabulary.
 const FIRST_PAIRS: usize = if cfg!(test) { 20 } else { 1 << 16 };
 
 /// The number of items between the prefetch of an item and its use.
@@ -434,7 +434,7 @@ impl Learner {
     }
 
     /// Finds all pairs with a count of at least `threshold`, and their offsets. If it `may_raise`
-    /// the threshold, it does so first for a corpus that is sketched.
+    /// the threshold and the corpus is sketched, this raises it first.
     fn find_pairs(&mut self, may_raise: bool, interrupt: &mut Interrupt<'_>) -> Result<(), Error> {
         // The old lists are freed before new ones are allocated.
         (self.pairs, self.offsets_of_pairs) = (PairMap::default(), Vec::new());

@@ -16,7 +16,7 @@
 //! # Why 3. is right
 //!
 //! A step tells places after all places that earlier steps told and that are not taken back. A step
-//! that takes ends back tells only its own place. And a place is told at the latest by the next
+//! that takes ends back tells only its own place. And no place is told later than at the next
 //! character. So in a mask, the places below a step's own are the places that earlier steps told.
 
 use std::ops::Range;

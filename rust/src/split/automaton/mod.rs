@@ -181,7 +181,7 @@ impl Automaton {
         Automaton { windows, ..self }
     }
 
-    /// Returns whether one reading may go through adjacent texts that have so many bytes together.
+    /// Returns whether one reading may go through adjacent texts of this many bytes together.
     pub fn reads_texts(&self, length: usize) -> bool {
         length >= lanes::MIN_BYTES && !self.may_give_up
     }

@@ -46,7 +46,7 @@ enum Gap {
     None,
     /// In a gap, in which no match has begun so far.
     Inside,
-    /// The match has read one character, and may fail. If it does not, the gap ends so many bytes
+    /// The match has read one character, and may fail. If it does not, the gap ends this many bytes
     /// before; at 0 there was no gap.
     MayEnd(u8),
 }

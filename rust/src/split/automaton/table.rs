@@ -68,7 +68,7 @@ pub struct Table {
     steps: Box<[Step; STEP_COUNT]>,
     /// The column of each class. The last class is the end of the text.
     pub columns: Vec<u8>,
-    /// The column of a byte that continues a character: the row stays, and nothing is told.
+    /// The column of a byte that continues a character: the row stays, and no end follows.
     pub skip: u8,
     /// The number of columns: up to `skip`, and as many for characters that begin a text.
     width: usize,

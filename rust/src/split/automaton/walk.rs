@@ -49,7 +49,7 @@ struct Step {
 
 const NONE: u32 = u32::MAX;
 
-/// A match remembers nothing of so many bytes after its last end, because reading them again is
+/// A match remembers nothing of this many bytes after its last end, because reading them again is
 /// cheap.
 const NEAR_BYTES: usize = 32;
 
