@@ -16,8 +16,9 @@
 //! # Why 3. is right
 //!
 //! A step tells places after all places that earlier steps told and that are not taken back. A step
-//! that takes ends back tells only its own place. And no place is told later than at the next
-//! character. So in a mask, the places below a step's own are the places that earlier steps told.
+//! that takes ends back tells only its own place. And a step tells a place at the latest when it
+//! reads the next character. So in a mask, the places below a step's own are the places that earlier
+//! steps told.
 
 use std::ops::Range;
 
