@@ -306,3 +306,142 @@ pub fn columns(
     let columns = classes.iter().enumerate().map(column).collect();
     (columns, known.len())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::catch_unwind;
+
+    use super::super::{Automaton, Node, Set};
+    use super::*;
+    use crate::simd::Isa;
+    use crate::test_inputs::Rng;
+
+    const LETTERS: &[u8] = b"ab \n!x";
+
+    fn set(number: usize) -> Node {
+        Node::Set(number)
+    }
+
+    fn repeat(node: Node, min: u32) -> Node {
+        Node::Repeat { node: node.into(), min, max: None, is_lazy: false }
+    }
+
+    /// Returns the sets "a", "b", `[ab]`, `[ \n]`, `\n`, `[^ \n]`, `[!']` and " ".
+    fn sets() -> Vec<Set> {
+        let not_space = vec![(0, 9), (11, 31), (33, 0x10_FFFF)];
+        vec![
+            vec![(97, 97)],
+            vec![(98, 98)],
+            vec![(97, 98)],
+            vec![(10, 10), (32, 32)],
+            vec![(10, 10)],
+            not_space,
+            vec![(33, 33), (39, 39)],
+            vec![(32, 32)],
+        ]
+    }
+
+    /// Returns patterns that tell ends late, take ends back, leave gaps, and match as little as they can.
+    fn patterns() -> Vec<Node> {
+        let spaces = || {
+            let ahead = Node::Next { set: 5, is_negative: true };
+            [Node::Sequence(vec![repeat(set(3), 1), ahead]), repeat(set(3), 1)]
+        };
+        let newlines = Node::Sequence(vec![repeat(set(3), 0), repeat(set(4), 1)]);
+        let optional =
+            |node: Node| Node::Repeat { node: node.into(), min: 0, max: Some(1), is_lazy: false };
+        let word = |first: usize| Node::Sequence(vec![optional(set(first)), repeat(set(2), 1)]);
+        let lazy = Node::Repeat { node: set(0).into(), min: 1, max: Some(2), is_lazy: true };
+        vec![
+            Node::Either([vec![word(6), set(6), newlines], spaces().to_vec()].concat()),
+            Node::Either(vec![word(7)]),
+            Node::Either(vec![Node::Sequence(vec![set(6), set(1)]), repeat(set(2), 1)]),
+            Node::Either([vec![lazy, repeat(set(1), 1), set(6)], spaces().to_vec()].concat()),
+        ]
+    }
+
+    /// Returns patterns in turn that have one table: each match of the first is a character, up to three, or
+    /// a run.
+    fn in_turn() -> Vec<Vec<Node>> {
+        let few = Node::Repeat { node: set(6).into(), min: 1, max: Some(3), is_lazy: false };
+        let firsts = [set(6), few, repeat(set(2), 1), repeat(set(4), 1)];
+        let pairs = firsts
+            .iter()
+            .flat_map(|first| patterns().into_iter().map(|inner| vec![first.clone(), inner]));
+        let all = pairs.chain([vec![set(4), set(6), patterns()[0].clone()]]);
+        all.filter(|patterns| Automaton::new(patterns, &sets(), false).is_ok()).collect()
+    }
+
+    /// Returns the ends that calls with some rooms find. One with little room leaves out the last ends if
+    /// they may be taken back.
+    fn found(automaton: &Automaton, text: &[u8], rooms: &[usize]) -> Vec<u32> {
+        let (mut all, mut reading) = (Vec::<u32>::new(), automaton.reading(text, 0));
+        for &room in rooms {
+            let (start, mut ends) = (all.last().map_or(0, |&end| end as usize), [0; 100]);
+            let room = &mut ends[..room];
+            let count = automaton.next_ends(Isa::get(), text, &[], start, room, &mut reading);
+            all.extend_from_slice(&ends[..count]);
+        }
+        all
+    }
+
+    /// Returns the ends of a text that one call and that several calls find.
+    fn ends(automaton: &Automaton, text: &[u8]) -> [Vec<u32>; 2] {
+        [found(automaton, text, &[100]), found(automaton, text, &[8, 8, 8, 100])]
+    }
+
+    fn table(automaton: &mut Automaton) -> &mut Table {
+        automaton.table.as_mut().expect("a scanner")
+    }
+
+    /// Returns all short texts of a few letters, and some longer ones.
+    fn texts() -> Vec<Vec<u8>> {
+        let mut texts = vec![Vec::new()];
+        for number in 0..LETTERS.len().pow(4) {
+            let next = |letter: &u8| [&texts[number][..], &[*letter]].concat();
+            let longer: Vec<_> = LETTERS.iter().map(next).collect();
+            texts.extend(longer);
+        }
+        let mut rng = Rng::new(11);
+        for _ in 0..2000 {
+            let (length, few) =
+                (5 + rng.below(8), [0; 2].map(|_| LETTERS[rng.below(LETTERS.len())]));
+            let letters = if rng.below(2) == 0 { LETTERS } else { &few };
+            texts.push((0..length).map(|_| letters[rng.below(letters.len())]).collect());
+        }
+        texts
+    }
+
+    #[test]
+    fn each_change_of_a_step_changes_an_end() {
+        for pattern in patterns().into_iter().map(|each| vec![each]).chain(in_turn()) {
+            let mut automaton =
+                Automaton::new(&pattern, &sets(), false).unwrap_or_else(|e| panic!("{e}"));
+            // The tests of Python compare these ends with `regex`.
+            let cases: Vec<_> =
+                texts().into_iter().map(|text| (ends(&automaton, &text), text)).collect();
+            let steps = table(&mut automaton).steps.clone();
+            let Table { width, skip, .. } = *table(&mut automaton);
+            let (end, rows) = (table(&mut automaton).end(), table(&mut automaton).unsure.len());
+            for (row, column) in (0..rows).flat_map(|row| (0..skip).map(move |c| (row, c))) {
+                let place = row * width + usize::from(column);
+                let step = steps[place];
+                let is_end = column == end;
+                let mut changes = vec![Step::new(step.row(), u8::from(step.told() == 0))];
+                let others = (0..rows).map(|other| (other * width) as u16);
+                let others = others.filter(|&other| other != step.row() && !is_end);
+                changes.extend(others.map(|other| Step::new(other, step.told())));
+                // The empty text has no end, whatever the first row tells.
+                changes.truncate(if is_end && row == 0 { 0 } else { changes.len() });
+                for change in changes {
+                    table(&mut automaton).steps[place] = change;
+                    let is_found = cases.iter().any(|(wanted, text)| {
+                        catch_unwind(|| ends(&automaton, text)).ok().as_ref() != Some(wanted)
+                    });
+                    assert!(is_found, "row {row}, column {column}: {:x}", change.0);
+                }
+                table(&mut automaton).steps[place] = step;
+            }
+        }
+    }
+}
