@@ -28,7 +28,7 @@ from benchmarks.table import MB
 from bpetite import Tokenizer
 
 Clock = Callable[[], float]
-"""Does some work, and returns the seconds that it took."""
+"""Does some work and returns the seconds it took."""
 
 MAIN_TEXTS = ("english", "code", "multilingual", "chinese")
 """The order of texts in the tables; others follow."""

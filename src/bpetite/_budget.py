@@ -378,8 +378,8 @@ class TextCutter:
 class StartCutter(TextCutter):
     """A `TextCutter` for a vocabulary that may put a space before a text.
 
-    Up to the first safe split, a text has the ids of `encode`. `inside` cuts what follows: its ids
-    are those of the middle of a text.
+    Up to the first safe split, a text has the ids of `encode`. `inside` cuts the rest, which has
+    the ids that it would have inside a text.
     """
 
     def __init__(self, inside: TextCutter, *arguments: Any) -> None:

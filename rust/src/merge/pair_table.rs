@@ -9,9 +9,9 @@ use crate::types::{Rank, TokenIndex};
 
 /// Ranks of pairs, in lines of 64 bytes, the size of a line of the processor's cache.
 ///
-/// Most pairs that are looked up have no rank. A filter rejects seven of eight of them: it has at
-/// least eight bits for each pair, of which the pair sets one, and fits the processor's
-/// second-level cache.
+/// Most pairs that are looked up have no rank. A filter rejects seven of eight of them. Each pair
+/// sets one bit of the filter, which has at least eight bits for each pair, and fits the
+/// processor's second-level cache.
 ///
 /// The hash has a random factor, so nobody can write a text or a vocabulary file whose pairs
 /// collide. Even so, a pair is at most `MAX_PROBED_LINES` from its line, because a table in which

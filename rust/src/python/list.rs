@@ -20,7 +20,7 @@ pub fn gathered<T>(count: usize, mut items: impl Iterator<Item = PyResult<T>>) -
     })?
 }
 
-/// Returns the list of items. An item is None if memory is short, and then a MemoryError is set.
+/// Returns the list of items. If memory is short, an item is None, and a MemoryError is set.
 ///
 /// Because a long list takes time, signals are checked meanwhile, and other threads have their
 /// turns. They cannot reach the unfinished list, because the garbage collector, from which they
