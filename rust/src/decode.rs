@@ -20,8 +20,8 @@ const NOT_IN_SLOT: u8 = 0x1E;
 /// The size of an id without a token, or without a slot.
 const NO_TOKEN: u8 = 0x1F | NOT_ASCII;
 
-/// Marks an id whose characters must be counted from its bytes: a token with this many, or an unknown
-/// id.
+/// Marks an id whose characters must be counted from its bytes: a token with this many, or an
+/// unknown id.
 const MANY: u64 = 0xFF;
 
 /// For fewer ids, the characters are counted without `characters_by_id`.

@@ -26,15 +26,15 @@ struct Line<const WORDS: usize, const SLOTS: usize> {
     ids: [Packed; SLOTS],
 }
 
-/// The number of lines in which a piece may be. With fewer, many pieces of a text would replace some
-/// that come again.
+/// The number of lines in which a piece may be. With fewer, many pieces of a text would replace
+/// some that come again.
 const MAX_PROBED_LINES: usize = 8;
 
 /// Keys of `WORDS` words, and the ids of each.
 ///
-/// A piece whose line is full goes into one of the seven lines next to it, or replaces another piece.
-/// So a search reads at most eight lines, whatever pieces a text has. Pieces chosen to collide
-/// replace each other, and cost as much as new pieces: a lookup and a merge each.
+/// A piece whose line is full goes into one of the seven lines next to it, or replaces another
+/// piece. So a search reads at most eight lines, whatever pieces a text has. Pieces chosen to
+/// collide replace each other, and cost as much as new pieces: a lookup and a merge each.
 pub struct Table<const WORDS: usize, const SLOTS: usize> {
     lines: Vec<Line<WORDS, SLOTS>>,
     bits: u32,

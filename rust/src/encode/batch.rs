@@ -65,7 +65,7 @@ pub struct PieceEncoder {
     first_equal: TokenIndex,
     /// Made on first use; None if pieces must not be split.
     neighbours: OnceLock<Option<TokenNeighbours>>,
-    /// Made on first use; None if pieces must not be split, or by words.
+    /// Made on first use; None if pieces must not be split, or are split by words instead.
     cuts: OnceLock<Option<Splitter>>,
     /// Made on first use; None if pieces must not be split.
     words: OnceLock<Option<WordNeighbours>>,
@@ -122,8 +122,8 @@ impl PieceEncoder {
         self.neighbours.get()?.as_ref()
     }
 
-    /// Returns the cuts at which pieces of several words are split, if pieces may be split and no token
-    /// has several words.
+    /// Returns the cuts at which pieces of several words are split, if pieces may be split and no
+    /// token seems to have several words. Any cut is right; with such tokens, words are faster.
     pub fn cuts(&self) -> Option<&Splitter> {
         if self.cuts.get().is_none() {
             let tokens = self.merges.tokens_to_split_by();

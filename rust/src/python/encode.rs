@@ -156,8 +156,9 @@ fn literals(special_tokens: &Bound<'_, PyDict>) -> PyResult<Vec<(String, u32)>> 
 
 #[pymethods]
 impl TextEncoder {
-    /// `splitters` are automata and cuts. Each splits the pieces of the one before. Without any, the
-    /// encoder only merges. `partial` has the ids that some ids of the vocabulary become at last.
+    /// `splitters` are automata and cuts. Each splits the pieces of the one before. Without any,
+    /// the encoder only merges. `partial` has the ids that some ids of the vocabulary become at
+    /// last.
     #[new]
     #[pyo3(signature = (vocabulary, special_tokens, splitters, partial = HashMap::new()))]
     fn new(

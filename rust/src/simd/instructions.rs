@@ -133,7 +133,8 @@ pub trait Instructions: Copy {
         (ids, count)
     }
 
-    /// Replaces each letter of a short escape by its character, and moves `kept` bytes to the front.
+    /// Replaces each letter of a short escape by its character, and moves `kept` bytes to the
+    /// front.
     ///
     /// The letters are the bytes of `escaped`. Returns the block, with any bytes after the kept
     /// ones, and the bits of `escaped` whose bytes are other letters.

@@ -86,7 +86,8 @@ impl Instructions for Avx512 {
         fn unpack(self, packed: &[u64; 4]) -> ([u32; 16], usize) {
             // SAFETY: the array has the 32 bytes that are loaded, which need no alignment.
             let packed = unsafe { _mm256_loadu_si256(packed.as_ptr().cast()) };
-            // Each number has four lanes of 32 bits. Three of them get an id; the count tells which.
+            // Each number has four lanes of 32 bits. Three of them get an id; the count tells
+            // which.
             let numbers = _mm512_set_epi64(3, 3, 2, 2, 1, 1, 0, 0);
             let twice = _mm512_permutexvar_epi64(numbers, _mm512_castsi256_si512(packed));
             let lanes = [0, 8, 16, 24, 20, 28, 36, 44];

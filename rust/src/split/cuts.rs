@@ -4,16 +4,17 @@
 //! a token. So no merge crosses the place, and merging one side never depends on the other,
 //! whatever the order of ranks.
 //!
-//! Merges of bytes may make a token that has only a part of either character, such as a space and the
-//! first byte of a letter. There, the two bytes count: no place between such bytes is a cut.
+//! Merges of bytes may make a token that has only a part of either character, such as a space and
+//! the first byte of a letter. There, the two bytes count: no place between such bytes is a cut.
 //!
 //! # 64 places at a time
 //!
-//! Characters are put into groups by what may precede them: one table has the groups that may follow
-//! the last byte of a character, and another the group of a first byte. A place is a cut if the two
-//! share no bit. Characters that share a group follow all that one of them may follow. Between two
-//! characters of ASCII, some cuts are not seen then, which costs time and changes no id. Elsewhere,
-//! many characters have the same bytes, and a place that may be no cut is looked at alone.
+//! Characters are put into groups by what may precede them: one table has the groups that may
+//! follow the last byte of a character, and another the group of a first byte. A place is a cut if
+//! the two share no bit. Characters that share a group follow all that one of them may follow.
+//! Between two characters of ASCII, some cuts are not seen then, which costs time and changes no
+//! id. Elsewhere, many characters have the same bytes, and a place that may be no cut is looked at
+//! alone.
 //!
 //! # Pieces of several parts
 //!
@@ -116,8 +117,8 @@ impl Groups {
     }
 }
 
-/// Hashes of two whole characters in a row of a token, and neighbouring bytes of two characters, one
-/// of which a token has only in part.
+/// Hashes of two whole characters in a row of a token, and neighbouring bytes of two characters,
+/// one of which a token has only in part.
 ///
 /// Two pairs of characters may have the same hash. Such a collision only hides a cut.
 pub struct TokenNeighbours {
@@ -252,7 +253,7 @@ fn hash_of(pair: u64) -> usize {
 
 /// Writes where pieces end from `at` on, as long as there is room for 64 ends, and returns their
 /// number, which is at least one. The text may be several adjacent texts: `text_ends` has the ends
-/// after `at`, except the last.
+/// after `at`.
 pub struct FindCuts<'a, 'b> {
     pub cuts: &'a Cuts,
     pub text: &'a [u8],
@@ -396,8 +397,8 @@ mod tests {
         assert_eq!(found, ["abc", "a", " ab", " ", " ", "中文a", "文", "b", "🙂", "é"]);
     }
 
-    /// Asserts that pieces are parts between safe splits, or several of them: after a single byte, or
-    /// after a digit.
+    /// Asserts that pieces are parts between safe splits, or several of them: after a single byte,
+    /// or after a digit.
     fn assert_cut(pieces: &[&str], parts: &[&str]) {
         let mut parts = parts.iter();
         for piece in pieces {

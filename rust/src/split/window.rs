@@ -41,8 +41,8 @@
 //! # Why the borders of windows are right
 //!
 //! 1. No pattern looks back, and a window begins with a piece. So the text before it is irrelevant.
-//! 2. A bit depends on the character of its byte, on what precedes it in the window, and on the next
-//!    byte. So bit 63 is never used.
+//! 2. A bit depends on the character of its byte, on what precedes it in the window, and on the
+//!    next byte. So bit 63 is never used.
 //! 3. Where more of the text matters than the window has, the rule sets a bit in `uncertain`.
 //!    Rare characters set one too. No bit from the first of these on is used.
 //! 4. The next window begins with the last piece that this one found to begin. Without such

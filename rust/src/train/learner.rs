@@ -325,8 +325,8 @@ pub struct Learner {
 /// until no pair reaches it any more; then it falls to a fourth.
 const FIRST_THRESHOLD: u64 = 8;
 
-/// A corpus with this many slots is sketched before its pairs are counted exactly, because most pairs
-/// are too rare for that. Pairs of bytes are too few to need a sketch.
+/// A corpus with this many slots is sketched before its pairs are counted exactly, because most
+/// pairs are too rare for that. Pairs of bytes are too few to need a sketch.
 const MIN_SKETCHED_SLOTS: usize = if cfg!(test) { 64 } else { 1 << 20 };
 
 /// About this many pairs are found at first in a large corpus that continues a vocabulary.

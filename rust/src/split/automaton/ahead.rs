@@ -30,7 +30,8 @@ const MAX_STATES: usize = 64;
 /// The most places of look-aheads, which bounds the time.
 const MAX_PLACES: usize = 2000;
 
-/// For each look-ahead, the places of its program from which the text that follows leads to a match.
+/// For each look-ahead, the places of its program from which the text that follows leads to a
+/// match.
 type State = Vec<Vec<bool>>;
 
 /// The automaton from right to left.

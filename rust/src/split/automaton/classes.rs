@@ -37,7 +37,8 @@ impl Class {
     }
 }
 
-/// Returns the class of each code point, and all classes. With `of_bytes`, the characters are bytes.
+/// Returns the class of each code point, and all classes. With `of_bytes`, the characters are
+/// bytes.
 pub fn classes_of(sets: &[Set], of_bytes: bool) -> Result<(CodePoints, Vec<Class>), String> {
     // The code points at which a set begins or ends, or the length changes.
     let mut borders: Vec<(u32, Option<usize>)> =

@@ -17,8 +17,8 @@
 //!
 //! A step tells places after all places that earlier steps told and that are not taken back. A step
 //! that takes ends back tells only its own place. And a step tells a place at the latest when it
-//! reads the next character. So in a mask, the places below a step's own are the places that earlier
-//! steps told.
+//! reads the next character. So in a mask, the places below a step's own are the places that
+//! earlier steps told.
 
 use std::ops::Range;
 
@@ -375,8 +375,8 @@ mod tests {
     use crate::simd::Isa;
     use crate::test_inputs::{Rng, WORDS};
 
-    /// Returns the automaton of `a+|\s*b+|\s+(?!\S)|\s+|[\s\S]`, where `\s` has "b" as it has newlines,
-    /// and "a" stands for letters. It tells some ends late, and takes some back.
+    /// Returns the automaton of `a+|\s*b+|\s+(?!\S)|\s+|[\s\S]`, where `\s` has "b" as it has
+    /// newlines, and "a" stands for letters. It tells some ends late, and takes some back.
     fn automaton() -> Automaton {
         let space =
             vec![(9, 13), (32, 32), (98, 98), (0xA0, 0xA0), (0x3000, 0x3000), (0x1_0330, 0x1_0330)];

@@ -8,9 +8,9 @@
 //! 3. `scanner`: the automaton of the whole text, which reads each character once.
 //! 4. `table`: the scanner as a table, and `lanes`: six parts of a long text at a time.
 //! 5. `ahead`: look-aheads at more than one character, which divide classes further.
-//! 6. `walk`: one match after another. It is used where the scanner gives up, because an end is
-//!    known too late or because a match fails after its second character, which leaves a gap
-//!    between matches.
+//! 6. `walk`: one match after another. It is used where a window is uncertain, and where the
+//!    scanner gives up, because an end is known too late or because a match fails after its second
+//!    character, which leaves a gap between matches.
 //!
 //! A pattern without a matcher is refused with the reason.
 //!
@@ -52,9 +52,8 @@ pub struct Automaton {
     ahead: Option<Ahead>,
     /// The scanner, if the pattern has one.
     table: Option<Table>,
-    walk: Walk,
-    /// Whether the scanner may give up, or the pattern has none.
-    may_give_up: bool,
+    /// The matches of one pattern without look-aheads.
+    walk: Option<Walk>,
     /// The pattern, if `window` has it too.
     pub windows: Option<Pattern>,
     /// By column; bit n is set if no match has a character of the column before a character of
@@ -94,7 +93,7 @@ impl Automaton {
     /// character. If the patterns have no automaton, returns the reason.
     pub fn new(patterns: &[Node], sets: &[Set], of_bytes: bool) -> Result<Automaton, String> {
         let found = Automaton::following(patterns, sets, of_bytes);
-        if found.as_ref().is_ok_and(|found| !found.may_give_up) {
+        if found.as_ref().is_ok_and(|found| !found.may_give_up()) {
             return found;
         }
         // A match that fails late may be one that never begins, if a look-ahead tells.
@@ -143,7 +142,8 @@ impl Automaton {
         if width > MAX_COLUMNS {
             return Err(TOO_MANY.into());
         }
-        let walk = Walk::new(last, &column_of);
+        let has_walk = patterns.len() == 1 && first.aheads.is_empty();
+        let walk = has_walk.then(|| Walk::new(last, &column_of));
         let skip = width as u8;
         let (column_of, ahead) = Ahead::new(&sights, &classes, &origins, &column_of, skip + 1);
         if column_of.iter().any(|&column| usize::from(column) >= MAX_COLUMNS) {
@@ -163,27 +163,24 @@ impl Automaton {
             });
         let columns = Columns::new(characters, &column_of, skip, of_bytes);
         let windows = None;
-        Ok(Automaton {
-            columns,
-            ahead,
-            table,
-            walk,
-            may_give_up,
-            windows,
-            apart,
-            safe,
-            may_join_words,
-        })
+        Ok(Automaton { columns, ahead, table, walk, windows, apart, safe, may_join_words })
     }
 
-    /// Returns the automaton of a pattern that has windows.
+    /// Returns the automaton of a pattern that has windows. It needs a walk where they are
+    /// uncertain.
     pub fn with_windows(self, windows: Option<Pattern>) -> Automaton {
+        let windows = windows.filter(|_| self.walk.is_some());
         Automaton { windows, ..self }
+    }
+
+    /// Returns whether the scanner may give up, or the pattern has none. Then there is a walk.
+    fn may_give_up(&self) -> bool {
+        self.table.as_ref().is_none_or(|table| table.gives_up)
     }
 
     /// Returns whether one reading may go through adjacent texts of this many bytes together.
     pub fn reads_texts(&self, length: usize) -> bool {
-        length >= lanes::MIN_BYTES && !self.may_give_up
+        length >= lanes::MIN_BYTES && !self.may_give_up()
     }
 
     /// Begins to read a text. A piece begins at `start`.
@@ -195,7 +192,7 @@ impl Automaton {
         let is_short = text.len() - start < lanes::MIN_BYTES && self.ahead.is_none();
         match self.table {
             Some(_) if !is_short => Way::Lanes(Lanes::new(text, start)),
-            Some(_) if !self.may_give_up => Way::OneLane,
+            Some(_) if !self.may_give_up() => Way::OneLane,
             _ => Way::Walk(usize::MAX),
         }
     }
@@ -223,8 +220,8 @@ impl Automaton {
                 return count;
             }
         }
-        match (table, &reading.way) {
-            (_, &Way::Walk(until)) => {
+        match (table, walk, &reading.way) {
+            (_, Some(walk), &Way::Walk(until)) => {
                 let memory = &mut reading.memory;
                 let count = walk.next_ends(columns, text, start, until, ends, memory);
                 if let Some(&end) = ends[..count].last()
@@ -234,15 +231,16 @@ impl Automaton {
                 }
                 count
             }
-            (Some(table), _) => table.next_ends(columns, text, start, ends),
+            (Some(table), _, Way::OneLane) => table.next_ends(columns, text, start, ends),
             _ => unreachable!("`way` chose another"),
         }
     }
 
-    /// Returns the end of the match that begins at `start`, for a pattern that matches every
-    /// character.
+    /// Returns the end of the match that begins at `start`, for a pattern that has windows.
     pub fn end_of_match(&self, text: &[u8], start: usize) -> usize {
-        let end = self.walk.end_of_match(&self.columns, text, start, &mut Memory::default());
+        let memory = &mut Memory::default();
+        let walk = self.walk.as_ref();
+        let end = walk.and_then(|walk| walk.end_of_match(&self.columns, text, start, memory));
         end.unwrap_or(text.len())
     }
 

@@ -100,7 +100,8 @@ impl Table {
             scanner.steps.iter().map(|row| row.iter().map(&mut step).collect()).collect();
         let gives_up = scanner.gives_up;
         let (rows, unsure) = merged(rows, &scanner.unsure)?;
-        // A walk reads the same columns.
+        // A walk reads the same columns. If the scanner never gives up, it may take any class of a
+        // column for another: their steps are equal, so no end of any text moves.
         let (columns, width) = columns(classes, &rows, if gives_up { &matcher.ways } else { &[] });
         if width > MAX_COLUMNS {
             return None;
@@ -288,9 +289,9 @@ fn merged(rows: Rows, unsure: &[u8]) -> Option<(Rows, Vec<u8>)> {
     Some((firsts.iter().map(row).collect(), firsts.iter().map(|&state| unsure[state]).collect()))
 }
 
-/// Returns the column of each class, and the number of columns. Classes with equal steps and ways
-/// share a column if look-aheads see the same before them. The last class, the end of the text, has
-/// a column of its own.
+/// Returns the column of each class, and the number of columns. Classes with equal steps, and equal
+/// `ways` if any are given, share a column if look-aheads see the same before them. The last class,
+/// the end of the text, has a column of its own.
 pub fn columns(
     classes: &[Class],
     rows: &[Vec<(usize, u8)>],
@@ -341,7 +342,8 @@ mod tests {
         ]
     }
 
-    /// Returns patterns that tell ends late, take ends back, leave gaps, and match as little as they can.
+    /// Returns patterns that tell ends late, take ends back, leave gaps, and match as little as
+    /// they can.
     fn patterns() -> Vec<Node> {
         let spaces = || {
             let ahead = Node::Next { set: 5, is_negative: true };
@@ -360,8 +362,8 @@ mod tests {
         ]
     }
 
-    /// Returns patterns in turn that have one table: each match of the first is a character, up to three, or
-    /// a run.
+    /// Returns patterns in turn that have one table: each match of the first is a character, up to
+    /// three, or a run.
     fn in_turn() -> Vec<Vec<Node>> {
         let few = Node::Repeat { node: set(6).into(), min: 1, max: Some(3), is_lazy: false };
         let firsts = [set(6), few, repeat(set(2), 1), repeat(set(4), 1)];
@@ -372,8 +374,8 @@ mod tests {
         all.filter(|patterns| Automaton::new(patterns, &sets(), false).is_ok()).collect()
     }
 
-    /// Returns the ends that calls with some rooms find. One with little room leaves out the last ends if
-    /// they may be taken back.
+    /// Returns the ends that calls with some rooms find. One with little room leaves out the last
+    /// ends if they may be taken back.
     fn found(automaton: &Automaton, text: &[u8], rooms: &[usize]) -> Vec<u32> {
         let (mut all, mut reading) = (Vec::<u32>::new(), automaton.reading(text, 0));
         for &room in rooms {
