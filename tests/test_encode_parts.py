@@ -22,7 +22,7 @@ from support.split_cases import CHARACTERS, LITERALS, tokenizer_of
 from support.vocabularies import vocabulary
 
 from bpetite import PATTERNS, Tokenizer, Trusted
-from bpetite._vocabulary import Stages, Vocabulary
+from bpetite._vocabulary import ONE_SPACE, Stages, Vocabulary
 from conftest import TEXTS
 
 OWN_PATTERN = r"\S+|\s+"
@@ -273,8 +273,16 @@ def test_a_literal_takes_white_space_of_its_own_part() -> None:
     assert tokenizer.encode_parts(parts) == ([97, 32, end, 98], [0, 2, 3, 4])
 
 
-def test_literals_of_normalized_text_are_refused() -> None:
-    stages = Stages((("Lowercase",),), flags=(("<|im_end|>", ("normalized",)),))
+@pytest.mark.parametrize(
+    ("normalizers", "has_characters"),
+    [((("Lowercase",),), False), ((("Prepend", " "), ONE_SPACE), True)],
+    ids=["other characters", "a space after the other literals"],
+)
+def test_literals_of_normalized_text_are_refused(
+    normalizers: tuple[tuple[str, ...], ...], has_characters: bool
+) -> None:
+    flags = (("<|im_end|>", ("normalized",)),)
+    stages = Stages(normalizers, flags=flags, byte_fallback=has_characters)
     tokenizer = Tokenizer(replace(SMALL._vocabulary, stages=stages))
     with pytest.raises(ValueError, match="it finds special tokens in normalized text; encode the"):
         tokenizer.encode_parts(["a"])

@@ -114,7 +114,7 @@ class Encoders:
     def segment_splitter(self, chosen: Chosen) -> SpecialSplitter | StagedSplitter:
         """Return what finds the chosen special tokens in a trusted segment.
 
-        Raises ValueError for a vocabulary that finds some in normalized text.
+        Raises the ValueError of `StagedSplitter.in_parts`.
         """
         splitter = self._segment_splitters.get(chosen)
         if splitter is None:

@@ -142,13 +142,14 @@ class StagedSplitter:
         """The texts that it searches for."""
         self._first = _FlaggedSplitter(first_of, flags)
         self._later = _FlaggedSplitter(later_of, flags)
-        has_spaces = vocabulary.stages.byte_fallback and self._normalize is not None
+        self._has_spaces = vocabulary.stages.byte_fallback and self._normalize is not None
+        self._finds_spaces = False  # whether it finds literals as if spaces had one form
         self.shows_literals: bool = all(
-            form == literal and not (has_spaces and " " in form)
+            form == literal and not (self._has_spaces and " " in form)
             for form, literal in later_of.items()
         )
         """Whether a text has the literals that are found in its normalized form."""
-        if has_spaces:
+        if self._has_spaces:
             # Spaces are U+2581 to the library that owns the file, and so no white space.
             self._later.white_space = WHITE_SPACE.replace(" ", "")
 
@@ -196,7 +197,11 @@ class StagedSplitter:
         start = self.start
         for segment, literal in self._first.split(text):
             normal = self._normalized(segment, start)
-            if self._later.has_literals:
+            if self._finds_spaces:
+                for first, last, found in self._later.spans(segment.replace(*ONE_SPACE[1:])):
+                    yield segment[first:last], found
+                normal = ""
+            elif self._later.has_literals:
                 for part, found in self._later.split(normal):
                     yield self._spaced(part, start), found
                     if part or found is not None:
@@ -244,17 +249,32 @@ class StagedSplitter:
     def in_parts(self) -> StagedSplitter:
         """Return a splitter that normalizes nothing, for the parts of a text.
 
-        Raises ValueError if some literals are found in normalized text.
+        Raises ValueError if some literals are found in normalized text, unless all that normalizers
+        do is to bring spaces into one form and to put one before the text.
         """
-        if self._normalize and self._later.has_literals:
-            raise ValueError(
-                "encode_parts cannot tell parts apart in this vocabulary, since it finds special "
-                "tokens in normalized text; encode the whole text"
-            )
         splitter = copy(self)
+        if self._normalize and self._later.has_literals:
+            puts_more = self._first.has_literals and self._normalizers[0][0] == "Prepend"
+            if not self._has_spaces or puts_more:
+                raise ValueError(
+                    "encode_parts cannot tell parts apart in this vocabulary, since it finds "
+                    "special tokens in normalized text; encode the whole text"
+                )
+            splitter._finds_spaces = True
         splitter._normalize = None
         splitter._metaspace = ""
         return splitter
+
+    def begin_parts(self, start: int) -> tuple[str, int, int]:
+        """Return how to encode the parts of a text that begins as `start` says.
+
+        The values are a space to put before them, where the text then begins, and where text
+        after a literal does.
+        """
+        if not self._finds_spaces:
+            return "", start, SEGMENT
+        has_prefix = start == TEXT and self._normalizers[0][0] in _PREFIXES
+        return " " if has_prefix else "", INSIDE, INSIDE
 
     def first(self, text: str) -> tuple[str, int] | None:
         """Return the first literal with about its position in characters, None without one."""

@@ -448,7 +448,7 @@ class Tokenizer(VocabularyView, MakesStreams):
         Raises UnicodeEncodeError for a lone surrogate, with its position in its part, and TypeError
         for a part that is no `str`. A note names the part. Raises ValueError for a `dtype` that
         cannot hold all ids, and for a vocabulary from Hugging Face that finds special literals in
-        normalized text.
+        normalized text, unless it only normalizes spaces.
         """
         item_size = self._encoders.item_size(dtype)
         parts = _arguments.check_parts(parts)
@@ -715,7 +715,7 @@ class Tokenizer(VocabularyView, MakesStreams):
                 _arguments.check_text_errors(errors),
                 self.special_tokens,
                 lambda: encoders.splitter(Chosen()),
-                lambda text: encoders.segment_splitter(chosen).split(text),
+                lambda: encoders.segment_splitter(chosen),
             )
         )
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 from hypothesis import settings as profile
+from support.byte_fallback import parts_like_flat
 
-from bpetite import ExtendIdsError, Tokenizer
+from bpetite import ExtendIdsError, Tokenizer, Trusted
 from bpetite.analysis import explain
 
 sentencepiece = pytest.importorskip("sentencepiece")
@@ -92,6 +93,43 @@ def test_ids_and_texts_match_sentencepiece(name: str, tmp_path: Path) -> None:
         assert len(tokenizer.encode_with_offsets(text)[1]) == len(ids)
     for count in range(1, 100):
         assert tokenizer.encode(" " * count) == judge.encode(" " * count)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_parts_and_added_text_have_the_ids_of_the_flat_text(name: str, tmp_path: Path) -> None:
+    data = model(**SETTINGS[name])
+    tokenizer = loaded(data, tmp_path)
+    judge = sentencepiece.SentencePieceProcessor(model_proto=data)
+    pieces = [judge.id_to_piece(id) for id in range(judge.vocab_size())]
+    found = SETTINGS[name].get("user_defined_symbols", ())
+    before = " " * SETTINGS[name].get("add_dummy_prefix", True)
+    rng = random.Random(name)
+    compared = extended = 0
+    for _ in range(4 * profile().max_examples):
+        texts = [random_text(rng, pieces) for _ in range(4)]
+        flat = judge.encode("".join(texts))
+        assert tokenizer.encode_parts([Trusted("".join(texts))])[0] == flat, texts
+        parts = parts_like_flat(rng, texts, found, before)
+        if parts is None:
+            continue
+        compared += 1
+        assert tokenizer.encode_parts(parts)[0] == flat, parts
+        stream = tokenizer.encode_stream()
+        steps = [id for part in parts for id in stream.step([part])]
+        assert steps + stream.flush() == flat, parts
+        prompt = tokenizer.prompt()
+        prompt.set(parts[:2])
+        prompt.append(parts[2:])
+        assert prompt.ids() == flat, parts
+        ids = judge.encode("".join(texts[:2]))
+        try:
+            new = tokenizer.extend_ids(ids, [Trusted(""), *parts[2:]])
+        except ExtendIdsError:
+            assert flat[: len(ids)] != ids
+        else:
+            assert ids + new == flat, parts
+            extended += 1
+    assert compared >= extended > 50
 
 
 def test_tokens_of_one_score_merge_from_left_to_right(tmp_path: Path) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
+
+from bpetite import Trusted
 
 SPACE = "\u2581"
 PREPEND = {"type": "Prepend", "prepend": SPACE}
@@ -149,3 +152,28 @@ def write(document: dict[str, Any], folder: Path) -> str:
     path = folder / "tokenizer.json"
     path.write_text(json.dumps(document), encoding="utf-8")
     return str(path)
+
+
+def parts_like_flat(
+    rng: random.Random, texts: list[str], literals: Collection[str], before: str = ""
+) -> list[str] | None:
+    """Return texts of which some are trusted, or None if their flat text has other literals.
+
+    Literals are found as if spaces had one form, in text with `before` put before it.
+    """
+    parts = [Trusted(text) if rng.random() < 0.7 else text for text in texts]
+    first = next((place for place, text in enumerate(texts) if text), 0)
+    found = [
+        before * (place == first) + text if isinstance(text, Trusted) else ""
+        for place, text in enumerate(parts)
+    ]
+
+    def count(text: str) -> int:
+        text = text.replace(SPACE, " ")
+        return sum(
+            text.startswith(literal.replace(SPACE, " "), at)
+            for literal in literals
+            for at in range(len(text))
+        )
+
+    return parts if count(before + "".join(texts)) == sum(map(count, found)) else None

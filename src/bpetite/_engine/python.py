@@ -19,10 +19,10 @@ from bpetite._engine.arrays import as_array, joined
 from bpetite._engine.contract import FREE_LEARNING, Ids, Learning
 from bpetite._engine.documents import documents_in
 from bpetite._engine.fallback import REASON, count_work
-from bpetite._engine.trusted import first_tokens, segments
+from bpetite._engine.trusted import first_tokens, segments, with_space
 from bpetite._pretokenizer import Pretokenizer
 from bpetite._progress import Reporter
-from bpetite._stages import SEGMENT, TEXT, StagedSplitter, splitter_of
+from bpetite._stages import TEXT, StagedSplitter, splitter_of
 from bpetite._tracing import Tracer
 from bpetite._vocabulary import Pair, Vocabulary
 
@@ -151,13 +151,14 @@ class TextEncoder:
 
     def encode_parts(self, parts: Iterable[str], item_size: int) -> tuple[Any, Any]:
         splitter = self._splitter
-        tracer = None
+        encoder, tracer, start, after = self, None, TEXT, TEXT
         if isinstance(splitter, StagedSplitter):
             splitter = splitter.in_parts()
             tracer = Tracer(self._vocabulary, ())
+            space, start, after = splitter.begin_parts(splitter.start)
+            encoder, parts = self.starting(start), with_space(space, parts)
         ids: list[int] = []
         offsets: list[int] = []
-        encoder, start = self, splitter.start if isinstance(splitter, StagedSplitter) else TEXT
         for text, starts, literal in segments(parts, splitter):
             segment_ids = encoder.encode(text, True)
             if tracer is None:
@@ -170,8 +171,8 @@ class TextEncoder:
             ids += segment_ids
             if literal is not None:
                 ids.append(self._special_tokens[literal])
-                if start != SEGMENT and tracer is not None:
-                    encoder, start = self.starting(SEGMENT), SEGMENT
+                if tracer is not None and start != after:
+                    encoder, start = self.starting(after), after
         offsets.append(len(ids))
         return (as_array(ids, item_size), as_array(offsets, 8)) if item_size else (ids, offsets)
 

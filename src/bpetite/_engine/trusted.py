@@ -45,6 +45,16 @@ def segments(parts: Iterable[str], splitter: SpecialSplitter | StagedSplitter) -
     yield Segment("".join(texts), starts, None)
 
 
+def with_space(space: str, parts: Iterable[str]) -> Iterator[str]:
+    """Yield the parts of a text with a space, or nothing, before the first that is not empty."""
+    for part in parts:
+        if space and part:
+            yield Trusted(space + part) if isinstance(part, Trusted) else space + part
+            space = ""
+        else:
+            yield part
+
+
 def first_tokens(text: str, starts: Sequence[int], tokens: Iterable[bytes]) -> list[int]:
     r"""Return, for each start, the index of the first token that begins there or later.
 

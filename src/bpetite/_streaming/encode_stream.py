@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bpetite._arguments import (
@@ -15,8 +15,9 @@ from bpetite._arguments import (
     replaced,
     segments_of,
 )
-from bpetite._pretokenizer import ChunkSplitter
-from bpetite._stages import INSIDE, SEGMENT, TEXT
+from bpetite._engine.trusted import with_space
+from bpetite._pretokenizer import ChunkSplitter, SpecialSplitter
+from bpetite._stages import INSIDE, SEGMENT, TEXT, StagedSplitter
 from bpetite._streaming.byte_decoders import unfinished
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ class TextSource(NamedTuple):
     """The special tokens."""
     ordinary_splitter: Callable[[], ChunkSplitter]
     """Returns a splitter by which no literal is special."""
-    split: Callable[[str], Iterator[tuple[str, str | None]]]
-    """Yields the text before each literal of a trusted segment, and the literal; None at the end"""
+    segment_splitter: Callable[[], SpecialSplitter | StagedSplitter]
+    """Returns what finds the literals of a trusted segment."""
 
     def encode(self, data: bytes, ordinary: int, start: int) -> list[int]:
         """Return the ids of UTF-8 in whose first `ordinary` bytes no literal counts."""
@@ -169,21 +170,27 @@ class EncodeStream:
         pending = self.pending
         text = (replaced(pending) if source.replaces else pending.decode()).encode()
         # No literal begins in the text before and ends in the segments.
-        texts = [text[: self._ordinary].decode()]
+        ordinary, trusted = text[: self._ordinary].decode(), text[self._ordinary :].decode()
+        splitter, space, after = source.segment_splitter(), "", SEGMENT
+        if isinstance(splitter, StagedSplitter):
+            space, start, after = splitter.begin_parts(start)
+        texts: list[str] = []
         ids = [*self._prefix_ids]
-        for segment in (Trusted(text[self._ordinary :].decode()), *segments):
+        for segment in with_space(space, (ordinary, Trusted(trusted), *segments)):
             is_trusted = isinstance(segment, Trusted)
-            for before, literal in source.split(segment) if is_trusted else [(segment, None)]:
+            for before, literal in splitter.split(segment) if is_trusted else [(segment, None)]:
                 texts.append(before)
                 if literal is not None:
                     ids += source.encoders[start].encode("".join(texts), True)
-                    start = SEGMENT
                     ids.append(source.id_of[literal])
-                    texts = []
+                    texts, start, space = [], after, ""
         data = "".join(texts).encode()
         end = source.ordinary_splitter().last_split(data)
         ids += source.encoders[start].encode(data[:end], True)
-        start = INSIDE if end else start
+        if end:
+            start = INSIDE
+        elif space:
+            start, end = TEXT, min(len(space), len(data))  # the space is put before again
         rest = bytearray(data[end:])
         size = len(rest)
         self._keep(rest, size, size, b"", size, start)

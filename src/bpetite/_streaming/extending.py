@@ -63,16 +63,22 @@ class Extender:
         self._joiner = joiner
         self._splitter = splitter
         self._special_ids = frozenset(vocabulary.special_tokens.values())
+        self._control_ids = {
+            vocabulary.special_tokens[literal]
+            for literal, flags in vocabulary.stages.flags
+            if "control" in flags
+        }
 
     def ids_after(self, ids: Sequence[int], segments: list[str]) -> list[int]:
         """Return the ids of segments in the context of the text of `ids`.
 
         Raises ExtendIdsError if the last piece of that text would have other ids, and after a
-        special token if only a whole text gets a space.
+        special token that is found in no text, if only a whole text gets a space.
         """
         first, tail, data, start = self._tail(ids)
         if not tail:
-            if first and ("Prefix", " ") in self._vocabulary.normalizers:
+            is_put = ("Prefix", " ") in self._vocabulary.normalizers
+            if first and is_put and ids[first - 1] in self._control_ids:
                 raise ExtendIdsError(
                     first - 1, "is a special token, after which only a text of its own has a space"
                 )
