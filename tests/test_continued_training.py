@@ -24,7 +24,7 @@ from support.vocabularies import vocabulary
 from bpetite import PATTERNS, PieceCounts, Tokenizer, TrainingProgress
 from bpetite._encoder import merge_ids
 from bpetite._merge_rules import with_required
-from bpetite._vocabulary import Vocabulary
+from bpetite._vocabulary import Stages, Vocabulary
 
 WORDS = PATTERNS["words"]
 
@@ -328,6 +328,18 @@ def test_required_tokens_are_merged_as_from_the_beginning(words: list[str], has_
 def test_a_required_token_that_is_split_is_refused() -> None:
     with pytest.raises(ValueError, match=r"'a b' can never be used: the pattern splits it into"):
         plain("", 300, require=["a b"])
+
+
+@pytest.mark.parametrize("pattern", [None, "cl100k"])
+@pytest.mark.parametrize(
+    "stages",
+    [Stages((("Lowercase",),)), Stages(steps=("space", "isolated"))],
+    ids=["normalizer", "step"],
+)
+def test_a_base_that_changes_pieces_is_refused(stages: Stages, pattern: str | None) -> None:
+    base = Tokenizer(replace(vocabulary({}, []), stages=stages))
+    with pytest.raises(ValueError, match="stages that training does not know"):
+        plain("AB ab", 300, base=base, pattern=pattern)
 
 
 # Exports

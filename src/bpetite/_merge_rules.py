@@ -44,10 +44,11 @@ class MergeOptions:
             return self
         return replace(self, forbid=_FORBIDDEN_BY_PATTERN.get(pattern))
 
-    def base_pattern(self) -> str | None:
-        """Return the pattern of the base, None without a base.
+    def base_pattern(self, given: str | None) -> str | None:
+        """Return the pattern of the base; None without a base, or if a pattern is given.
 
-        Raises ValueError for a base that has several, or other stages before texts are merged.
+        Raises ValueError for a base that has several, unless one is given, and for a base that has
+        other stages before texts are merged.
         """
         if self.base is None:
             return None
@@ -57,11 +58,13 @@ class MergeOptions:
                 "the base cannot be trained further: it has byte fallback, so its merges begin "
                 "with characters, and training begins with bytes"
             )
-        if stages.normalizers or stages.steps or stages.has_words:
+        if stages.change_pieces:
             raise ValueError(
                 "the base cannot be trained further: its tokenizer.json has stages that training "
                 "does not know; bpetite inspect shows them"
             )
+        if given is not None:
+            return None
         if self.base.more_patterns:
             raise ValueError(
                 "the base splits text by several patterns in turn, and training by one; give the "

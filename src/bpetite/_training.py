@@ -83,7 +83,7 @@ def learn(
     threads = _arguments.check_threads(threads)
     literals = _arguments.check_special_literals(special_tokens)
     corpora = [*texts.texts, *texts.developments.values()]
-    base_pattern = options.base_pattern() if pattern is None else None
+    base_pattern = options.base_pattern(pattern)
     for corpus in corpora:
         if isinstance(corpus, PieceCounts):
             pattern = corpus.header.checked_pattern(pattern)

@@ -294,6 +294,11 @@ class Stages:
         return unknown or removes or takes or not names.isdisjoint(("Strip", "Replace"))
 
     @property
+    def change_pieces(self) -> bool:
+        """Whether pieces are made or merged otherwise than in training."""
+        return bool(self.normalizers or self.steps or self.has_words or self.byte_fallback)
+
+    @property
     def starts_text(self) -> bool:
         """Whether a text may begin with a space that it does not have after a safe split."""
         is_put = self.metaspace in ("always", "first")

@@ -20,6 +20,7 @@ from support.engines import quick_once
 from support.vocabularies import vocabulary
 
 from bpetite import Tokenizer
+from bpetite._vocabulary import Stages
 from bpetite.analysis import Report, report
 from bpetite.analysis._figures import CountedToken, VocabularyFigures, gini
 from bpetite.corpora import Batch, Corpus
@@ -228,6 +229,11 @@ def test_next_merges_see_the_beginning_alone() -> None:
 
 def test_next_merges_can_be_left_out() -> None:
     assert figures(Tokenizer.train("", 256), "ab ab", next_merges=0).uses[0].next is None
+
+
+def test_a_vocabulary_that_training_refuses_has_no_next_merges() -> None:
+    changed = replace(Tokenizer.train("", 256)._vocabulary, stages=Stages((("Lowercase",),)))
+    assert figures(Tokenizer(changed), "ab ab").uses[0].next is None
 
 
 # Languages

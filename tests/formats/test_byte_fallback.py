@@ -262,6 +262,8 @@ def test_what_needs_merges_of_bytes_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="it has byte fallback"):
         Tokenizer.train("the the", 300, base=tokenizer)
     with pytest.raises(ValueError, match="it has byte fallback"):
+        Tokenizer.train("the the", 300, base=tokenizer, pattern="gpt2")
+    with pytest.raises(ValueError, match="it has byte fallback"):
         tokenizer.with_vocab_size(260)
     with pytest.raises(ValueError, match="byte fallback, which is read and not written"):
         tokenizer.save(tmp_path / "tokenizer2" / "tokenizer.json", format="huggingface")

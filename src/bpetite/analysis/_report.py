@@ -182,6 +182,8 @@ class _Subject:
         tokenizer = self.tokenizer
         if not limit or len(tokenizer.patterns) > 1:
             return None
+        if vocabulary_of(tokenizer).stages.change_pieces:
+            return None  # training refuses it as a base
         beginning = Beginning(corpus, max_bytes)
         size = len(self.tokens) + limit
         with warnings.catch_warnings():
