@@ -257,8 +257,8 @@ class StagedSplitter:
             puts_more = self._first.has_literals and self._normalizers[0][0] == "Prepend"
             if not self._has_spaces or puts_more:
                 raise ValueError(
-                    "encode_parts cannot tell parts apart in this vocabulary, since it finds "
-                    "special tokens in normalized text; encode the whole text"
+                    "segments cannot be told apart in this vocabulary, since it finds special "
+                    "tokens in normalized text; encode the whole text"
                 )
             splitter._finds_spaces = True
         splitter._normalize = None

@@ -250,8 +250,9 @@ def test_other_json_is_named_by_its_keys(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text('{"schema": 1, "model": "x"}')
     assert refusal(Tokenizer.load, path) == (
-        f"{path}: no vocabulary: expected a tokenizer.json, a vocab.json, a .tiktoken file or a "
-        'file of bpetite, got JSON with the keys ["schema", "model"]'
+        f"{path}: no vocabulary: expected a tokenizer.json, tekken.json, vocab.json, "
+        "tokenizer.model, .tiktoken file or file of bpetite, got JSON with the keys "
+        '["schema", "model"]'
     )
 
 

@@ -28,8 +28,8 @@ STANDARD_INPUT = "-"
 
 ANY_MODEL = (
     "a vocabulary file in any format (bpetite's own, tokenizer.json, tekken.json, .tiktoken, "
-    "vocab.json with merges.txt), a model folder, a name that tiktoken knows, such as gpt-4o, or "
-    "ORG/NAME for a model in the cache of Hugging Face"
+    "SentencePiece's tokenizer.model, vocab.json with merges.txt), a model folder, a name that "
+    "tiktoken knows, such as gpt-4o, or ORG/NAME for a model in the cache of Hugging Face"
 )
 
 READ_BYTES = 1 << 16

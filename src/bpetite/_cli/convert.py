@@ -72,8 +72,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         nargs="+",
         help="write OUT only if these UTF-8 texts have the same ids with IN, with OUT, and with "
-        "the reference libraries of both formats (tiktoken, tokenizers) that are installed; - is "
-        "standard input",
+        "the reference libraries of both formats (tiktoken, tokenizers, sentencepiece) that are "
+        "installed; - is standard input",
     )
 
 

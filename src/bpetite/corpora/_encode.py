@@ -45,7 +45,8 @@ def encode(
 
     `documents` is a `Corpus`, another object with a method `batches`, or an iterable of texts. A
     long document of a corpus comes in parts, so a text file of one document may be larger than
-    memory, unless the vocabulary has a pattern without a name: its pieces may be of any length.
+    memory. If only `regex` can follow the pattern, or if text is normalized otherwise than to form
+    C, it stays whole, because no place is known where it may be divided.
 
     `begin` and `end` go before and after each document. Each is a special literal or an id.
     Special literals in the documents are ordinary text, unless `allowed_special` has them. `dtype`,

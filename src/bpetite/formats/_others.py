@@ -57,6 +57,7 @@ def refuse_object(file: SourceFile) -> NoReturn:
                 f"{file.path}: this is {what}: load its folder, which has the vocabulary too"
             )
     raise ValueError(
-        f"{file.path}: no vocabulary: expected a tokenizer.json, a vocab.json, a .tiktoken file or "
-        f"a file of bpetite, got JSON with the keys {shown([*keys])}"
+        f"{file.path}: no vocabulary: expected a tokenizer.json, tekken.json, vocab.json, "
+        f"tokenizer.model, .tiktoken file or file of bpetite, got JSON with the keys "
+        f"{shown([*keys])}"
     )
