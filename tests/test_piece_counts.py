@@ -642,13 +642,18 @@ def test_weights_of_a_mixture_have_the_ratio_of_share_to_size() -> None:
         ([float("nan"), None], "got nan"),
         (["a third", None], "got a third"),
         (["1/0", None], "got 1/0"),
-        ([0.5], "shorter"),
+        ([0.5], "a share for each, got 2 and 1"),
     ],
 )
 def test_wrong_shares_are_refused(shares: list[Any], fault: str) -> None:
     counts = [PieceCounts.from_corpus("a b"), PieceCounts.from_corpus("c d e")]
     with pytest.raises(ValueError, match=re.escape(fault)):
         PieceCounts.mixture(counts, shares)
+
+
+def test_an_empty_mixture_is_refused() -> None:
+    with pytest.raises(ValueError, match="a mixture needs texts and a share for each, got 0 and 0"):
+        PieceCounts.mixture([], [])
 
 
 def test_an_empty_text_has_no_share() -> None:

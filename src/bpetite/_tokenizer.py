@@ -910,7 +910,7 @@ class Tokenizer(VocabularyView, MakesStreams):
 
         Raises ValueError for a `vocab_size` below 256, or above the number of bytes and merges.
         Raises ValueError for a vocabulary from elsewhere whose merges of lowest rank need tokens of
-        higher rank, or whose words have a prefix or suffix.
+        higher rank, whose words have a prefix or suffix, or that has byte fallback.
         """
         size = _arguments.check_vocab_size(vocab_size)
         return Tokenizer(_derived.first(self._vocabulary, size))
@@ -942,7 +942,8 @@ class Tokenizer(VocabularyView, MakesStreams):
 
         The time is O(n log n) for n tokens. Raises KeyError for a count of an unknown id. Raises
         ValueError for a negative count, and for a `vocab_size` below 256, above the number of
-        ordinary tokens, or below the number of tokens that must stay.
+        ordinary tokens, or below the number of tokens that must stay; and for a vocabulary from
+        elsewhere whose words have a prefix or suffix, or that has byte fallback.
         """
         size = _arguments.check_vocab_size(vocab_size)
         checked = _arguments.check_counts(counts, self._vocabulary.tokens.bytes_of)
@@ -1024,7 +1025,10 @@ class Tokenizer(VocabularyView, MakesStreams):
         pattern: str | None = None,
         special_tokens: Mapping[str, int] | None = None,
     ) -> Tokenizer:
-        """Read a tokenizer from a file or a model folder, in any format of `save` or tekken.json.
+        """Read a tokenizer from a file or a model folder, in any format.
+
+        These are the formats of `save`, tekken.json, and SentencePiece's models of type BPE with
+        byte fallback.
 
         Without `format`, the content decides. `pattern` and `special_tokens` are for formats that
         hold none. For the public .tiktoken files, both are known; in a model folder, the special

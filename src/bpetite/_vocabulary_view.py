@@ -88,7 +88,8 @@ class VocabularyView:
         """Whether `decode` returns every text as it was encoded.
 
         Only a vocabulary from elsewhere may not be lossless: one that normalizes text, drops
-        parts of it, or puts a space before it, or whose special tokens take white space.
+        parts of it, puts a space before it or has byte fallback, or whose special tokens take
+        white space.
         """
         return self._vocabulary.normalizer is None and self._vocabulary.stages.keeps_text
 

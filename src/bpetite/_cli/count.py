@@ -17,8 +17,8 @@ from bpetite.corpora._storage import public
 HELP = """count the tokens of each input, as wc counts words
 
 A file may be larger than memory, unless only the package regex can follow the vocabulary's pattern,
-or it normalizes text in another way than NFC. If a file cannot be read, a line on standard error
-says so, the others are counted, and the exit code is 1.
+or it normalizes text in another way than NFC and has no byte fallback. If a file cannot be read, a
+line on standard error says so, the others are counted, and the exit code is 1.
 With --on-bad skip, the count of a file without a readable document is "-"."""
 EXAMPLE = "bpetite count --model model.json README.md"
 

@@ -15,8 +15,8 @@ from bpetite.corpora import Block, encode
 HELP = """turn text into ids: a JSON array for each document
 
 Ids are written while text is read. So a file may be larger than memory, unless only the package
-regex can follow the vocabulary's pattern, or it normalizes text in another way than NFC. With
---output, a failure leaves no file."""
+regex can follow the vocabulary's pattern, or it normalizes text in another way than NFC and has no
+byte fallback. With --output, a failure leaves no file."""
 EXAMPLE = """\
 bpetite encode --model model.json README.md --format npy --output readme.npy
 bpetite encode --model model.json --text "Hello world" --format text"""

@@ -39,9 +39,13 @@ def share_weights(sizes: Sequence[int], shares: Sequence[Share | None]) -> list[
     >>> share_weights([1_000_003, 900_001], [0.5, 0.5])
     [65536, 72818]
 
-    Raises ValueError for shares that do not add up to 1, or leave nothing for the others, and for
-    an empty text.
+    Raises ValueError for shares that do not add up to 1, or leave nothing for the others, for an
+    empty text, without a text, and unless each text has a share.
     """
+    if not sizes or len(shares) != len(sizes):
+        raise ValueError(
+            f"a mixture needs texts and a share for each, got {len(sizes)} and {len(shares)}"
+        )
     exact = [None if share is None else exact_share(share) for share in shares]
     total = sum((share for share in exact if share is not None), Fraction(0))
     rest = sum(size for size, share in zip(sizes, exact, strict=True) if share is None)

@@ -62,9 +62,9 @@ class EncodeStream:
     the text before is.
 
     Where safe splits are depends on the pattern. With a pattern that only `regex` can follow, or a
-    vocabulary that normalizes text otherwise than to form C, they are the ends of special literals
-    alone, so `pending` may grow to the whole text. With a vocabulary that normalizes text to form
-    C, `pending` begins at white space or after a special literal.
+    vocabulary that normalizes text otherwise than to form C, unless it has byte fallback, they are
+    the ends of special literals alone, so `pending` may grow to the whole text. With a vocabulary
+    that normalizes text to form C, `pending` begins at white space or after a special literal.
 
     A step with segments is for prompts with untrusted text, as in `encode_parts`: a literal counts
     only within one `Trusted` segment. Successive steps with a text are one such segment.

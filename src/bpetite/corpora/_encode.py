@@ -45,8 +45,8 @@ def encode(
 
     `documents` is a `Corpus`, another object with a method `batches`, or an iterable of texts. A
     long document of a corpus comes in parts, so a text file of one document may be larger than
-    memory. If only `regex` can follow the pattern, or if text is normalized otherwise than to form
-    C, it stays whole, because no place is known where it may be divided.
+    memory. It stays whole if only `regex` can follow the pattern, or if the vocabulary normalizes
+    text otherwise than to form C, unless it has byte fallback.
 
     `begin` and `end` go before and after each document. Each is a special literal or an id.
     Special literals in the documents are ordinary text, unless `allowed_special` has them. `dtype`,
