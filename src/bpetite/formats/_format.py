@@ -83,3 +83,10 @@ def check_round_trip(
 def refuse_vocabulary(files: str, what: str) -> NoReturn:
     """Raise the ValueError for a vocabulary that has more than the files of a format can hold."""
     raise ValueError(f"{files} cannot hold this vocabulary: it has {what}")
+
+
+def check_no_fallback(files: str, vocabulary: Vocabulary) -> None:
+    """Raise ValueError for a vocabulary with byte fallback, which only our own format can hold."""
+    if vocabulary.stages.byte_fallback:
+        what = "byte fallback, which is read and not written; keep the file, or save our own"
+        refuse_vocabulary(files, what)

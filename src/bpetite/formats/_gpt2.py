@@ -12,7 +12,13 @@ from bpetite._pretokenizer import GPT2_PATTERN, pattern_of
 from bpetite._unicode.byte_characters import to_characters
 from bpetite._vocabulary import BYTE_COUNT, NO_STAGES, Vocabulary
 from bpetite.formats._files import SourceFile, file_in_folder, shown
-from bpetite.formats._format import Format, Source, check_round_trip, refuse_vocabulary
+from bpetite.formats._format import (
+    Format,
+    Source,
+    check_no_fallback,
+    check_round_trip,
+    refuse_vocabulary,
+)
 from bpetite.formats._model_folder import GPT2_CLASSES, in_folder
 from bpetite.formats._portable_regex import to_portable
 from bpetite.formats._reference import Encode, Reference
@@ -167,6 +173,7 @@ def merges_path(vocab_path: str) -> str:
 
 def to_files(vocabulary: Vocabulary) -> tuple[bytes, bytes]:
     """Return vocab.json and merges.txt. Raises ValueError if they cannot hold the vocabulary."""
+    check_no_fallback("GPT-2's files", vocabulary)
     if vocabulary.patterns != (GPT2_PATTERN,):
         _refuse("a pattern other than GPT-2's")
     if vocabulary.normalizer or vocabulary.stages != NO_STAGES:

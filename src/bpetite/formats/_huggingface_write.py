@@ -11,7 +11,7 @@ from typing import Any
 from bpetite._pretokenizer import GPT2_PATTERN, MATCH_ALL
 from bpetite._unicode.byte_characters import is_byte_character, to_characters
 from bpetite._vocabulary import Vocabulary
-from bpetite.formats._format import refuse_vocabulary
+from bpetite.formats._format import check_no_fallback, refuse_vocabulary
 from bpetite.formats._huggingface_read import (
     BEHAVIORS,
     PRE_TOKENIZERS,
@@ -37,8 +37,7 @@ def to_bytes(vocabulary: Vocabulary) -> bytes:
 
 
 def _document(vocabulary: Vocabulary) -> dict[str, Any]:
-    if vocabulary.stages.byte_fallback:
-        _refuse("byte fallback, which is read and not written; keep the file, or save our own")
+    check_no_fallback("tokenizer.json", vocabulary)
     texts = {id: to_characters(token) for id, token in vocabulary.ordinary_tokens.items()}
     texts |= {id: token.decode() for id, token in vocabulary.unused_tokens.items()}
     if len(set(texts.values())) < len(texts):

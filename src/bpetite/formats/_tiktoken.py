@@ -33,6 +33,7 @@ from bpetite.formats._format import (
     TOKEN_FIELDS,
     Format,
     Source,
+    check_no_fallback,
     check_round_trip,
     refuse_vocabulary,
 )
@@ -336,6 +337,7 @@ def to_bytes(vocabulary: Vocabulary) -> bytes:
 
     Raises ValueError if tiktoken cannot hold it; `check_merges` compares the merges.
     """
+    check_no_fallback("tiktoken", vocabulary)
     if vocabulary.normalizer or vocabulary.stages != NO_STAGES:
         refuse_vocabulary("tiktoken", "a normalizer, or other stages of a tokenizer.json")
     if vocabulary.more_patterns:
