@@ -20,7 +20,8 @@ from support.texts import FORMS
 
 import bpetite
 from bpetite import PATTERNS, Tokenizer
-from bpetite._vocabulary import Vocabulary
+from bpetite._pretokenizer import MATCH_ALL
+from bpetite._vocabulary import ONE_SPACE, Stages, Vocabulary
 
 A, END = "<|a|>", "<|endoftext|>"
 
@@ -29,8 +30,7 @@ LONG = 600_000 if bpetite.engine == "native" else 15_000
 
 OWN = r"\p{L}+| ?\d|\s+"
 
-OTHERS = ["own pattern", "normal form"]
-"""Vocabularies whose texts Python splits, with either engine."""
+OTHERS = ["own pattern", "normal form", "patterns in turn", "byte fallback"]
 
 NAMES = [*PATTERNS, *OTHERS]
 
@@ -67,6 +67,12 @@ def tokenizers() -> dict[str, Tokenizer]:
     by_name[OTHERS[1]] = Tokenizer(
         Vocabulary(gpt2.merges, gpt2.special_tokens, gpt2.patterns[0], normalizer="NFC")
     )
+    in_turn = Vocabulary(gpt2.merges, gpt2.special_tokens, r"\p{N}", more_patterns=gpt2.patterns)
+    by_name[OTHERS[2]] = Tokenizer(in_turn)
+    ascii_merges = Tokenizer.train(UNITS["english"] * 3, 300).merges
+    stages = Stages((("Prefix", " "), ONE_SPACE), byte_fallback=True)
+    fallback = Vocabulary(ascii_merges, {END: 900, A: 901}, MATCH_ALL, stages=stages)
+    by_name[OTHERS[3]] = Tokenizer(fallback)
     return by_name
 
 

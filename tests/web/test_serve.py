@@ -659,9 +659,13 @@ def models(port: int) -> bytes:
 def test_port_in_use_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        variables = {"BPETITE_MODEL": "model.json"}
-        result = in_process("serve", "--port", str(port), variables=variables)
-    assert result == failure(f"port {port} is in use; --port 0 takes any free port")
+        command = ("serve", "--port", str(port))
+        results = [
+            in_process(*command, variables={"BPETITE_MODEL": "model.json"}),
+            # --model replaces the variable, and adds no second model.
+            in_process(*command, "--model=model.json", variables={"BPETITE_MODEL": "none.json"}),
+        ]
+    assert results == [failure(f"port {port} is in use; --port 0 takes any free port")] * 2
 
 
 def test_unknown_host_is_named() -> None:
