@@ -56,7 +56,8 @@ def report(
 
     `next_merges` more merges are learnt on the first `next_bytes` bytes of each text, to tell
     whether a larger vocabulary would pay. They are left out if `next_merges` is 0, and for a
-    vocabulary with several patterns, which cannot be continued.
+    vocabulary that cannot be continued: with several patterns, with byte fallback, or with other
+    stages of a tokenizer.json.
 
     >>> found = report({"small": Tokenizer.train("ab ab ab", 258)}, {"line": "ab ab c"})
     >>> use = found.vocabularies[0].uses[0]
