@@ -80,6 +80,7 @@ def _with_engine(item: pytest.DoctestItem) -> pytest.DoctestItem:
     named = type(item).from_parent(parent, name=name, runner=item.runner, dtest=item.dtest)
     if bpetite.engine == "native":
         named.add_marker("once")
+        named.add_marker("example")
     return named
 
 
