@@ -68,12 +68,14 @@ class StagedEncoder(python.TextEncoder):
     def _plain(self, text: Text, ordinary: bool = False) -> Text | None:
         """Return a text that has the same ids in the native encoder, or None.
 
+        If that encoder does not find the right literals, the text has none.
+
         Raises UnicodeEncodeError for a lone surrogate if the text changes.
         """
         plain = self._found_plain(text, ordinary)
         if self._dropped and plain is not None:
             data = as_bytes(plain)
-            return plain if len(data.translate(None, self._dropped)) == len(data) else None
+            return None if any(byte in data for byte in self._dropped) else plain
         return plain
 
     def _found_plain(self, text: Text, ordinary: bool) -> Text | None:
@@ -167,7 +169,7 @@ class StagedEncoder(python.TextEncoder):
         plain = self._plain(text, ordinary)
         if plain is None:
             return self._by_segments(text, 4, ordinary).tolist()
-        return self._native.encode(plain, ordinary, threads)
+        return self._native.encode(plain, ordinary or not self._finds_literals, threads)
 
     def count(self, text: Text, ordinary: bool = False) -> int:
         if (pieces := self._first_piece(text, ordinary)) is not None:
@@ -177,7 +179,7 @@ class StagedEncoder(python.TextEncoder):
         plain = self._plain(text, ordinary)
         if plain is None:
             return len(self._by_segments(text, 4, ordinary))
-        return self._native.count(plain, ordinary)
+        return self._native.count(plain, ordinary or not self._finds_literals)
 
     def encode_array(self, text: Text, ordinary: bool, item_size: int, threads: int) -> memoryview:
         if (pieces := self._first_piece(text, ordinary)) is not None:
@@ -197,7 +199,9 @@ class StagedEncoder(python.TextEncoder):
         plain = self._plain(text, ordinary)
         if plain is None:
             return self._by_segments(text, item_size, ordinary)
-        return self._native.encode_array(plain, ordinary, item_size, threads)
+        return self._native.encode_array(
+            plain, ordinary or not self._finds_literals, item_size, threads
+        )
 
     def encode_batch(
         self, texts: Iterable[Text], frame: Frame, item_size: int, threads: int
