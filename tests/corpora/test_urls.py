@@ -10,6 +10,7 @@ import threading
 import traceback
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -362,6 +363,16 @@ SHORT = {"/part.jsonl": 206, "/whole.jsonl": 200}
 """Files that a server sends shorter than it announces, and the status of its answers."""
 
 
+@contextmanager
+def serving(handler: Any) -> Iterator[str]:
+    """Run a server in a thread; give its address without a scheme."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as httpd:
+        # Of the seconds between two looks, `shutdown` waits for half on average.
+        threading.Thread(target=httpd.serve_forever, args=(0.005,), daemon=True).start()
+        yield f"127.0.0.1:{httpd.server_port}"
+        httpd.shutdown()
+
+
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[str]:
     """A server of a folder, which asks for a user and a signature; its address without a scheme."""
@@ -401,10 +412,8 @@ def server(tmp_path: Path) -> Iterator[str]:
 
         def log_message(self, *_: object) -> None: ...
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as httpd:
-        threading.Thread(target=httpd.serve_forever, daemon=True).start()
-        yield f"127.0.0.1:{httpd.server_port}"
-        httpd.shutdown()
+    with serving(Handler) as address:
+        yield address
 
 
 @pytest.mark.parametrize("path", SHORT)
@@ -423,12 +432,10 @@ def test_a_server_that_sends_no_ranges_is_named(
     monkeypatch.setattr("bpetite.corpora._storage._READ_AHEAD_BYTES", 1 << 10)
     (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS) * 100)
     handler = partial(QuietHandler, directory=str(tmp_path))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as httpd:
-        threading.Thread(target=httpd.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{httpd.server_port}/a.jsonl"
+    with serving(handler) as address:
+        url = f"http://{address}/a.jsonl"
         with pytest.raises(OSError, match="does not send parts of a file; download it") as caught:
             list(Corpus(url))
-        httpd.shutdown()
     assert url in str(caught.value)
     assert "try again" not in str(caught.value)
 
