@@ -135,8 +135,8 @@ def conversation(
     return messages
 
 
-def cases(is_quick: bool = False) -> Iterator[tuple[list[dict[str, Any]], dict[str, Any]]]:
-    """Yield messages and options; if `is_quick`, only of each eleventh case."""
+def cases(step: int = 1) -> Iterator[tuple[list[dict[str, Any]], dict[str, Any]]]:
+    """Yield messages and options of each case, or of each `step`th one."""
     every: Iterator[Any] = product(
         (False, True), (0, 1, 2), (False, True), ("text", "blocks", "image"), (False, True),
         (None, TOOLS), (None, DOCUMENTS), ({}, {"enable_thinking": False}, {"enable_thinking": True,
@@ -146,7 +146,7 @@ def cases(is_quick: bool = False) -> Iterator[tuple[list[dict[str, Any]], dict[s
     for number, case in enumerate(every):
         shape, (tools, documents, more, end) = case[:5], case[5:]
         is_final = shape[-1]
-        if (is_quick and number % 11) or (end == "continue") > is_final:
+        if number % step or (end == "continue") > is_final:
             continue
         options: dict[str, Any] = {"tools": tools, "documents": documents, **more}
         options["add_generation_prompt"] = end == "prompt"
@@ -186,7 +186,7 @@ def fault_of(prompt: RenderedPrompt) -> str | None:
     return None
 
 
-def difference(source: str, is_quick: bool = False) -> tuple[Counter[str], str | None]:
+def difference(source: str, step: int = 1) -> tuple[Counter[str], str | None]:
     """Return how many cases were rendered and refused, and the first difference, if any."""
     counts: Counter[str] = Counter()
     template: ChatTemplate | None
@@ -194,7 +194,7 @@ def difference(source: str, is_quick: bool = False) -> tuple[Counter[str], str |
         template, refusal = ChatTemplate(source), ""
     except ChatTemplateError as error:
         template, refusal = None, str(error)
-    for messages, options in cases(is_quick):
+    for messages, options in cases(step):
         try:
             wanted = rendered_by_transformers(source, messages, {**TOKENS, **options})
         except Exception as error:

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.chats import CHATML, LITERALS, TEMPLATES, tokenizer
 from support.engines import once
+from support.examples import slow_except
 from tools import check_chat_templates as checks
 
 from bpetite import Tokenizer, Trusted
@@ -31,9 +32,10 @@ TOKENS: dict[str, Any] = {"bos_token": "<s>", "eos_token": "</s>"}
 
 
 @pytest.mark.parametrize("source", TEMPLATES.values(), ids=TEMPLATES)
-def test_text_and_refusals_match_transformers(source: str) -> None:
+@pytest.mark.parametrize("step", slow_except([11, 37], 37))
+def test_text_and_refusals_match_transformers(step: int, source: str) -> None:
     pytest.importorskip("transformers")
-    counts, difference = checks.difference(source, is_quick=True)
+    counts, difference = checks.difference(source, step)
     assert difference is None
     assert counts["equal"] > 5
 
@@ -99,7 +101,12 @@ TRAPS = st.lists(
     st.sampled_from((*LITERALS, "a", " ", "\n", "<", "|>", "im_end", "</")), max_size=5
 )
 INJECTED = TRAPS.map("".join)
-KEYS = st.sampled_from([key for key in TEMPLATES if key not in ("letters", "roles-in-tags")])
+HONEST = {
+    key: ChatTemplate(source, **TOKENS)
+    for key, source in TEMPLATES.items()
+    if key not in ("letters", "roles-in-tags")
+}
+KEYS = st.sampled_from([*HONEST])
 
 
 def asked(text: str, other: str) -> list[dict[str, Any]]:
@@ -110,12 +117,9 @@ def asked(text: str, other: str) -> list[dict[str, Any]]:
     ]
 
 
-@settings(max_examples=150)
 @given(KEYS, INJECTED, INJECTED, st.booleans())
 def test_no_special_id_covers_a_message(key: str, text: str, other: str, has_end: bool) -> None:
-    encoded = ChatTemplate(TEMPLATES[key], **TOKENS).encode(
-        TOKENIZER, asked(text, other), add_generation_prompt=has_end
-    )
+    encoded = HONEST[key].encode(TOKENIZER, asked(text, other), add_generation_prompt=has_end)
     special = set(TOKENIZER.special_tokens.values())
     origins = zip(encoded.ids, encoded.origins, strict=True)
     assert {origin for id, origin in origins if id in special} <= {"template"}
@@ -123,23 +127,20 @@ def test_no_special_id_covers_a_message(key: str, text: str, other: str, has_end
     assert "".join(encoded.prompt.segments) == encoded.prompt.text
 
 
-@settings(max_examples=150)
 @given(KEYS, INJECTED)
 def test_a_literal_changes_nothing_outside_of_its_text(key: str, text: str) -> None:
     """The template's special ids are those around a harmless text."""
-    template = ChatTemplate(TEMPLATES[key], **TOKENS)
     special = set(TOKENIZER.special_tokens.values())
     found = [
-        [id for id in template.encode(TOKENIZER, asked(each, "b")).ids if id in special]
+        [id for id in HONEST[key].encode(TOKENIZER, asked(each, "b")).ids if id in special]
         for each in (f"x{text}x".replace("</think>", ""), "harmless")
     ]
     assert found[0] == found[1]
 
 
-@settings(max_examples=50)
-@given(KEYS)
+@pytest.mark.parametrize("key", HONEST)
 def test_ids_of_harmless_messages_match_the_text(key: str) -> None:
-    encoded = ChatTemplate(TEMPLATES[key], **TOKENS).encode(TOKENIZER, asked("the weather", "it"))
+    encoded = HONEST[key].encode(TOKENIZER, asked("the weather", "it"))
     assert encoded.ids == TOKENIZER.encode(encoded.prompt.text)
 
 
