@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import heapq
 import inspect
+import shutil
 import sys
 import textwrap
 from collections.abc import Iterator
+from dataclasses import replace
 from pydoc_data.topics import topics
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 
-from bpetite import Tokenizer
+from bpetite import PATTERNS, Tokenizer
 
 TEXTS = MappingProxyType(
     {
@@ -64,6 +67,8 @@ TEXTS = MappingProxyType(
 )
 """Texts of each kind that some tokenizer has encoded wrongly."""
 
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
 
 # Of no wider scope: pytest would group all tests by text, and make other fixtures anew for each.
 @pytest.fixture(params=list(TEXTS.values()), ids=list(TEXTS))
@@ -84,6 +89,31 @@ def real_texts() -> list[str]:
 def tokenizer(real_texts: list[str]) -> Tokenizer:
     """A tokenizer of 1,000 bytes and merges, trained on real text and on TEXTS."""
     return Tokenizer.train([*real_texts, *(text * 20 for text in TEXTS.values())], 1000)
+
+
+@pytest.fixture(scope="session")
+def tokenizers() -> dict[str, Tokenizer]:
+    """A tokenizer for each pattern, for a pattern of the user's own, and for a normal form."""
+    patterns = {**PATTERNS, "own": r"\p{L}+| ?\d|\s+(?!\S)|\s+"}
+    corpus, literals = [*TEXTS.values()] * 3, ["<|endoftext|>", "<|a|>"]
+    found = {
+        name: Tokenizer.train(corpus, 420, pattern=pattern, special_tokens=literals)
+        for name, pattern in patterns.items()
+    }
+    return {
+        **found,
+        "normal form": Tokenizer(replace(found["gpt2"]._vocabulary, normalizer="NFC")),
+    }
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium, without a window."""
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM)
+        yield chromium
+        chromium.close()
 
 
 @pytest.fixture

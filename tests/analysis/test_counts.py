@@ -6,20 +6,18 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Iterator
-from itertools import accumulate
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.batches import batch_of_texts
 from support.examples import few_examples
 from support.vocabularies import vocabulary
 
 import bpetite
 from bpetite import PATTERNS, Tokenizer, corpora
-from bpetite._vocabulary import Vocabulary
 from bpetite.analysis._counts import characters_and_words, count_ids, count_ids_in_python
 from bpetite.corpora import Batch
-from conftest import TEXTS
 
 WORDS = [
     *("a", " the", "'s", "中文", "你好世界", "123", "  ", "\n", "\r\n", "\t", "\v", "\f", "\u3000"),
@@ -33,27 +31,7 @@ LONG = 600_000 if bpetite.engine == "native" else 6_000
 """Bytes of a text that the native engine splits for several threads."""
 
 
-@pytest.fixture(scope="module")
-def tokenizers() -> dict[str, Tokenizer]:
-    """A tokenizer for each pattern, for a pattern of the user's own, and for a normal form."""
-    corpus = [*TEXTS.values()] * 3
-    patterns = {**PATTERNS, "own": r"\p{L}+| ?\d|\s+(?!\S)|\s+"}
-    found = {name: Tokenizer.train(corpus, 420, pattern=each) for name, each in patterns.items()}
-    gpt2 = found["gpt2"]
-    found["normal form"] = Tokenizer(
-        Vocabulary(gpt2.merges, gpt2.special_tokens, gpt2.patterns[0], normalizer="NFC")
-    )
-    return found
-
-
 NAMES = [*PATTERNS, "own", "normal form"]
-
-
-def batch_of(texts: list[str]) -> Batch:
-    """Return documents as a batch that begins after another byte."""
-    data = [text.encode() for text in texts]
-    offsets = array("Q", accumulate(map(len, data), initial=1))
-    return Batch(memoryview(b"x" + b"".join(data) + b"x"), memoryview(offsets), range(len(data)))
 
 
 class Parts:
@@ -65,16 +43,16 @@ class Parts:
 
     def batches(self) -> Iterator[Batch]:
         """Yield one batch."""
-        yield batch_of(self.documents)
+        yield batch_of_texts(self.documents)
 
     def segments(self) -> Iterator[tuple[Batch, bool]]:
         """Yield each document, one in `halved` of them in two segments."""
         for number, text in enumerate(self.documents):
             if number % self.halved:
-                yield batch_of([text]), True
+                yield batch_of_texts([text]), True
             else:
-                yield batch_of([text[: len(text) // 2]]), False
-                yield batch_of([text[len(text) // 2 :]]), True
+                yield batch_of_texts([text[: len(text) // 2]]), False
+                yield batch_of_texts([text[len(text) // 2 :]]), True
 
 
 def counted(tokenizer: Tokenizer, documents: list[str]) -> dict[int, int]:
@@ -160,5 +138,5 @@ def test_characters_and_words_match_each_document(documents: list[str]) -> None:
         sum(map(len, documents)),
         sum(len(re.findall(r"[^ \t\n\v\f\r]+", text)) for text in documents),
     )
-    batch = batch_of(documents)
+    batch = batch_of_texts(documents)
     assert characters_and_words(batch.data, batch.offsets) == expected

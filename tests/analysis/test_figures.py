@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from array import array
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import accumulate, product
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.batches import batch_of_texts
 from support.engines import quick_once
 from support.vocabularies import vocabulary
 
@@ -129,16 +129,9 @@ class Segments:
         for text, is_complete in parts:
             waiting.append(text)
             if not is_complete or len(waiting) == self.size:
-                yield batch_of(waiting), is_complete
+                yield batch_of_texts(waiting), is_complete
                 waiting = []
-        yield batch_of(waiting), True
-
-
-def batch_of(documents: list[str]) -> Batch:
-    """Return documents as a batch that does not begin at the offset 0."""
-    data = [document.encode() for document in documents]
-    offsets = array("Q", accumulate(map(len, data), initial=1))
-    return Batch(memoryview(b"-" + b"".join(data)), memoryview(offsets), range(len(data)))
+        yield batch_of_texts(waiting), True
 
 
 @given(st.lists(st.text(alphabet="a é\n\u3000你"), min_size=1), st.integers(1, 9))

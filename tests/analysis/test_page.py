@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from functools import cache
 from html.parser import HTMLParser
 
 import pytest
@@ -56,9 +57,15 @@ REPORTS = {
 }
 
 
+@cache
+def page_of(name: str) -> str:
+    """Return the page of a report."""
+    return page(REPORTS[name], "bpetite report")
+
+
 @pytest.mark.parametrize("name", REPORTS)
 def test_page_is_one_whole_file(name: str) -> None:
-    elements = Elements(page(REPORTS[name], "bpetite report"))
+    elements = Elements(page_of(name))
     assert elements.open == []
     assert len(elements.ids) == len({*elements.ids})
     assert {address for address in elements.addresses if address != "data:,"} <= {
@@ -68,7 +75,7 @@ def test_page_is_one_whole_file(name: str) -> None:
 
 @pytest.mark.parametrize("name", REPORTS)
 def test_page_asks_no_other_machine(name: str) -> None:
-    assert re.findall(r"https?:|//\w|@import|url\(", page(REPORTS[name])) == []
+    assert re.findall(r"https?:|//\w|@import|url\(", page_of(name)) == []
 
 
 def test_names_and_texts_are_escaped() -> None:
@@ -79,9 +86,7 @@ def test_names_and_texts_are_escaped() -> None:
 
 
 def test_sections_follow_the_report() -> None:
-    sections = {
-        name: re.findall(r'<section id="(\w+)"', page(found)) for name, found in REPORTS.items()
-    }
+    sections = {name: re.findall(r'<section id="(\w+)"', page_of(name)) for name in REPORTS}
     base = ["lengths", "doubtful", "definitions", "again"]
     assert sections["languages"] == ["languages", *base]
     assert sections["one"] == [
@@ -92,9 +97,8 @@ def test_sections_follow_the_report() -> None:
 
 
 def test_figures_match_the_report() -> None:
-    found = REPORTS["two"]
-    text = page(found)
-    for each in found.vocabularies:
+    text = page_of("two")
+    for each in REPORTS["two"].vocabularies:
         assert each.fingerprint in text
         for use in each.uses:
             assert f'<td class="num">{use.tokens:,}</td>' in text

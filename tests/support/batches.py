@@ -16,6 +16,11 @@ def batch_of(documents: list[bytes], begin: int = 0) -> Batch:
     return Batch(memoryview(data), memoryview(array("Q", ends)), range(len(documents)))
 
 
+def batch_of_texts(texts: list[str]) -> Batch:
+    """Return texts as a batch that does not begin at the offset 0."""
+    return batch_of([text.encode() for text in texts], begin=1)
+
+
 class Batched:
     """A corpus in batches of two documents."""
 

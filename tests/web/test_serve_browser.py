@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
 from collections.abc import Iterator
 from itertools import pairwise
@@ -16,11 +15,10 @@ from bpetite import Tokenizer
 from bpetite._web.app import MAX_BYTES
 from bpetite._web.display import groups
 from bpetite.analysis import explain
+from conftest import CHROMIUM
 
-sync_api = pytest.importorskip("playwright.sync_api")
-from playwright.sync_api import Browser, Locator, Page, Route, ViewportSize, expect  # noqa: E402
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytest.importorskip("playwright.sync_api")
+from playwright.sync_api import Browser, Locator, Page, Route, ViewportSize, expect
 
 # Each slow test looks at a detail, the others at the whole of a view.
 pytestmark = [
@@ -52,15 +50,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
         yield errors.read_text().split(" at ")[1].strip(), errors
         run.terminate()
         run.wait(timeout=30)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Chromium, without a window."""
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module")
