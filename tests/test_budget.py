@@ -29,6 +29,8 @@ from bpetite import PATTERNS, Chunk, Tokenizer
 from bpetite._vocabulary import Stages
 from conftest import TEXTS
 
+pytestmark = quick_once
+
 texts = st.lists(st.sampled_from(CHARACTERS), max_size=24).map("".join)
 budgets = st.integers(0, 12)
 
@@ -82,7 +84,6 @@ def test_truncate_keeps_the_longest_start_or_end(
     check_budget(tokenizer, text, budget)
 
 
-@quick_once
 @few_examples
 @given(
     texts.filter(bool), st.sampled_from(["e\u0301", "\u0301", " a\u0323\u0301", "\u212a"]), budgets
@@ -127,7 +128,6 @@ def test_a_long_stretch_is_cut_as_a_short_one(
         check_budget(tokenizer, text, budget)
 
 
-@quick_once
 @pytest.mark.parametrize(
     ("character", "budget", "length"), [("=", 4, 272), (" ", 4, 512), ("*", 5, 336), ("-", 5, 352)]
 )
@@ -166,7 +166,6 @@ def test_chunks_cover_the_text(tokenizer: Tokenizer, text: str, budget: int, ove
     checked(tokenizer, text, budget, overlap)
 
 
-@quick_once
 @pytest.mark.parametrize("budget", [12, 50, 400])
 @pytest.mark.parametrize("text_case", TEXTS)
 def test_chunks_of_every_kind_of_text(text_case: str, budget: int) -> None:
@@ -409,7 +408,6 @@ NORMALIZERS = {
 }
 
 
-@quick_once
 @pytest.mark.parametrize("normalizer", NORMALIZERS)
 @pytest.mark.parametrize(
     "unit",
@@ -466,7 +464,6 @@ def with_a_long_token(normalizer: Any = None) -> Tokenizer:
     return Tokenizer(replace(trained._vocabulary, normalizer=normalizer))
 
 
-@quick_once
 @pytest.mark.parametrize("overlap", [0, 3])
 @pytest.mark.parametrize("unit", ["e\u0301", "か\u3099"])
 def test_chunks_of_text_that_nfc_changes_read_linearly(unit: str, overlap: int) -> None:
@@ -478,7 +475,6 @@ def test_chunks_of_text_that_nfc_changes_read_linearly(unit: str, overlap: int) 
     assert whole < 2.5 * half
 
 
-@quick_once
 @pytest.mark.parametrize("unit", ["\n", "\n \n", "  x\n", "x", "x " * 99 + "\n"], ids=ascii)
 def test_chunks_of_lines_read_linearly(unit: str) -> None:
     tokenizer = tokenizer_of("gpt2")

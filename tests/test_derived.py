@@ -13,11 +13,14 @@ import pytest
 import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
+from support.engines import quick_once
 from support.peers import as_tiktoken
 from support.vocabularies import vocabulary
 
 from bpetite import Tokenizer
 from bpetite._vocabulary import MAX_ID, Pair, Vocabulary
+
+pytestmark = quick_once
 
 SPECIAL = ("<|endoftext|>", "<|pad|>")
 
@@ -35,13 +38,6 @@ def trained(documents: Sequence[str], size: int, pattern: str = "gpt2") -> Token
 def foreign(tokens: Mapping[int, bytes], merges: list[Pair], **others: Any) -> Tokenizer:
     """Return the tokenizer of a vocabulary from elsewhere; a byte is its own id."""
     return Tokenizer(vocabulary(tokens, merges, **others))
-
-
-def file_of(tokenizer: Tokenizer, folder: Path) -> bytes:
-    """Return the bytes of a tokenizer's file."""
-    path = folder / "x.json"
-    tokenizer.save(path, overwrite=True)
-    return path.read_bytes()
 
 
 def spelled(tokenizer: Tokenizer, text: str) -> list[bytes]:

@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.engines import quick_once
 from support.vocabularies import vocabulary
 
 from bpetite import Tokenizer
 from bpetite._vocabulary import MAX_ID, Pair
 from bpetite.analysis import embedding_map
+
+pytestmark = quick_once
 
 SPECIAL = ("<|endoftext|>", "<|pad|>")
 

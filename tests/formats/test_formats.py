@@ -31,6 +31,8 @@ from bpetite.formats._huggingface_read import read as read_huggingface
 from bpetite.formats._reference import PROBE, first_difference
 from conftest import TEXTS
 
+pytestmark = quick_once
+
 SMALL = Tokenizer.train("the hen then met the ten men", 264, special_tokens=["<a>", "<b>"])
 
 OTHER = Tokenizer.train("xyz xyz xyz", 259, special_tokens=["<z>"])
@@ -694,7 +696,6 @@ MISREADINGS: dict[str, Callable[[dict[str, Any]], object]] = {
 }
 
 
-@quick_once
 @pytest.mark.parametrize("change", MISREADINGS.values(), ids=list(MISREADINGS))
 def test_a_file_that_is_misread_is_refused(
     change: Callable[[dict[str, Any]], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -729,7 +730,6 @@ class Liar(tiktoken.Encoding):
         return [*super().encode(text, **options), 7]
 
 
-@quick_once
 def test_encoding_is_checked_against_itself() -> None:
     ranks = {bytes([byte]): byte for byte in range(256)}
     liar = Liar("x", pat_str=PATTERNS["gpt2"], mergeable_ranks=ranks, special_tokens={})

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import tokenizers
 from support import DATA
+from support.engines import quick_once
 from support.refusals import refusal
 from support.vocabularies import vocabulary
 from tokenizers import models, pre_tokenizers
@@ -18,6 +19,8 @@ from bpetite import Tokenizer
 from bpetite._pretokenizer import PATTERNS
 from bpetite._vocabulary import Vocabulary
 from conftest import TEXTS
+
+pytestmark = quick_once
 
 printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
 others = [byte for byte in range(256) if byte not in printable]

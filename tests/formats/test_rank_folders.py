@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 import tiktoken
+from support.engines import quick_once
 
 from bpetite import PATTERNS, Tokenizer
 from bpetite.analysis import Verifier
 from bpetite.formats import recognise
 from conftest import TEXTS
+
+pytestmark = quick_once
 
 SMALL = Tokenizer.train("the hen then met the ten men", 264, pattern="qwen3.5", special_tokens=[])
 

@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 from hypothesis import settings as profile
 from support.byte_fallback import parts_like_flat
+from support.engines import quick_once
 
 from bpetite import ExtendIdsError, Tokenizer, Trusted
 from bpetite.analysis import explain
+
+pytestmark = quick_once
 
 sentencepiece = pytest.importorskip("sentencepiece")
 

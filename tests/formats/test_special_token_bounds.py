@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 import tiktoken
+from support.engines import quick_once
 
 from bpetite import Tokenizer, _vocabulary
 from bpetite._vocabulary import MAX_LITERAL_BYTES
+
+pytestmark = quick_once
 
 SMALL = Tokenizer.train("ab ab", 257, special_tokens=["<a>", "<b>"])
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import tiktoken
 import tokenizers
+from support.engines import quick_once
 from support.patterns import MODEL_PATTERNS
 from support.refusals import refusal
 
@@ -21,6 +22,8 @@ from bpetite import Tokenizer
 from bpetite.analysis import Verifier
 from bpetite.formats import recognise
 from conftest import TEXTS
+
+pytestmark = quick_once
 
 Document = dict[str, Any]
 

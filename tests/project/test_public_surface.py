@@ -12,10 +12,13 @@ from typing import Any
 import griffe
 import pytest
 from support import ROOT
+from support.engines import quick_once
 from tools import public_names
 from tools.public_names import MODULES, TYPES, Name
 
 import bpetite
+
+pytestmark = quick_once
 
 PACKAGE = public_names.load(Path(bpetite.__file__).parents[1])
 

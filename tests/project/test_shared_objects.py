@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 from fuzzing import threads
+from support.engines import quick_once
 
 import bpetite
 from bpetite import analysis, arrow, corpora, tiktoken
+
+pytestmark = quick_once
 
 OWNED_BY_ONE_THREAD = ("DecodeStream", "DecodeStreamBatch", "EncodeStream", "Prompt")
 

@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 from support import DATA, ROOT
+from support.engines import quick_once
 
 from bpetite import Tokenizer
 from conftest import TEXTS
 
 transformers = pytest.importorskip("transformers", exc_type=ImportError)
+
+pytestmark = quick_once
 
 SECTION = (
     (ROOT / "docs" / "transformers.md")
