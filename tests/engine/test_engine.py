@@ -129,7 +129,7 @@ from bpetite import PieceCounts, Tokenizer
 tokenizer = Tokenizer.train("ab ", 256, pattern=r"(?<=a)b|[\\s\\S]")
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    for _ in range(3):
+    for _ in range(2):
         tokenizer.encode("ab cd\\n" * 100_000)
     PieceCounts.from_corpus("ab cd\\n" * 200_000, pattern=r"(?<=c)d|[\\s\\S]")
 print([(each.category.__name__, str(each.message), each.filename) for each in caught])
@@ -154,7 +154,7 @@ SAY_SIMD = "import bpetite._engine._native; print(bpetite._engine._native.instru
 
 
 @native_only
-@pytest.mark.parametrize("simd", ["AVX2", "avx-512", "sse", " ", "avx2,scalar", "none"])
+@pytest.mark.parametrize("simd", ["AVX2", "avx-512", " "])
 def test_an_unknown_instruction_set_is_an_error(simd: str) -> None:
     message = f"BPETITE_SIMD must be one of avx512, avx2, neon, scalar, got {simd!r}"
     assert run("native", BPETITE_SIMD=simd) == (1, f"ImportError: {message}")
