@@ -15,7 +15,6 @@ from support.split_cases import ALL_PATTERNS, LITERALS, texts, tokenizer_of
 from bpetite import PATTERNS
 from bpetite._pretokenizer import ChunkSplitter, Pretokenizer
 
-every_pattern = pytest.mark.parametrize("name", PATTERNS)
 some_patterns = pytest.mark.parametrize("name", slow_except(ALL_PATTERNS, "gpt2", "o200k", "bloom"))
 
 

@@ -11,8 +11,6 @@ from support.vocabularies import vocabulary
 
 from bpetite import Tokenizer
 
-END = "<|endoftext|>"
-
 SMALL = Tokenizer.train("ab ab ab abab", 262)
 
 GAPS = Tokenizer(

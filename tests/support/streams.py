@@ -70,13 +70,6 @@ def cut(data: bytes, sizes: Sequence[int]) -> list[bytes]:
     return tokens
 
 
-tokens_of_all_kinds = st.builds(
-    cut,
-    data_of_all_kinds,
-    st.lists(st.integers(0, 8), min_size=1, max_size=12).filter(any),
-)
-
-
 def bytes_of(tokens: Iterable[bytes], skip: bool) -> list[bytes]:
     """Return the bytes of each token; skipped special tokens have none."""
     return [token or (b"" if skip else END.encode()) for token in tokens]
