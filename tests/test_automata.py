@@ -14,7 +14,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.engines import native_only
-from support.examples import few_examples
+from support.examples import few_at_first, few_examples
 from support.patterns import MODEL_PATTERNS
 from support.times import best_time
 
@@ -290,7 +290,7 @@ def test_texts_side_by_side_have_the_pieces_of_each(patterns: tuple[str, ...]) -
         assert ends_of(found, *texts) == ends
 
 
-@few_examples
+@few_at_first
 @given(st.lists(st.sampled_from(FIRSTS) | any_pattern, min_size=2, max_size=3), nasty_texts)
 def test_any_patterns_in_turn_have_one_automaton_or_are_refused(each: list[str], text: str) -> None:
     try:

@@ -43,7 +43,7 @@ def test_a_file_that_is_open_as_text_is_refused() -> None:
         Tokenizer.train([io.StringIO("ab")], 256)  # type: ignore[list-item]
 
 
-TEXTS = ["ab ab", "", "é" * 20_000 + " ab", "🙂", "ab"]
+TEXTS = ["ab ab", "", "é" * 4_000 + " ab", "🙂", "ab"]
 
 
 @pytest.mark.parametrize("kind", [Batched, Segmented])

@@ -8,11 +8,13 @@ import pickle
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.engines import quick_once
+from support.examples import slow_except
 
 transformers = pytest.importorskip("transformers")
 
@@ -110,13 +112,17 @@ def pair(folders: dict[str, Path]) -> tuple[Any, Any]:
     return AutoTokenizer.from_pretrained(folder), Tokenizer.from_pretrained(folder)
 
 
-@pytest.mark.parametrize("makes_own", [True, False], ids=["Tokenizer", "accelerate"])
-@pytest.mark.parametrize("name", CHANGES)
-def test_calls_with_any_arguments_return_the_same(
-    name: str, makes_own: bool, folders: dict[str, Path]
-) -> None:
+@pytest.mark.parametrize(
+    "case",
+    slow_except(
+        map(" ".join, product(CHANGES, ("Tokenizer", "accelerate"))),
+        *("plain accelerate", "framed Tokenizer", "roberta accelerate", "normalized Tokenizer"),
+    ),
+)
+def test_calls_with_any_arguments_return_the_same(case: str, folders: dict[str, Path]) -> None:
+    name, maker = case.split()
     theirs, ours = (AutoTokenizer.from_pretrained(folders[name]) for _ in range(2))
-    ours = Tokenizer.from_pretrained(folders[name]) if makes_own else accelerate(ours)
+    ours = Tokenizer.from_pretrained(folders[name]) if maker == "Tokenizer" else accelerate(ours)
     for number, texts in enumerate(groups_of_texts(theirs, TEXT)):
         if number == 3:
             grow(theirs)

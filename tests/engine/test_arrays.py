@@ -55,7 +55,7 @@ any_texts = st.lists(
 
 
 @pytest.mark.parametrize(("dtype", "form", "size"), [("uint32", "I", 4), ("uint16", "H", 2)])
-@pytest.mark.parametrize("text", ["", "ab", f"ab {END}{A}", "ab ab\n" * 20_000])
+@pytest.mark.parametrize("text", ["", "ab", f"ab {END}{A}", "ab ab\n" * 4_000])
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_an_array_is_of_the_type_that_is_asked_for(
     dtype: Any, form: str, size: int, text: str, options: dict[str, Any]
@@ -70,7 +70,7 @@ def test_an_array_is_of_the_type_that_is_asked_for(
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("text", ["", "ab ab", "ab ab\n" * 20_000])
+@pytest.mark.parametrize("text", ["", "ab ab", "ab ab\n" * 4_000])
 def test_numpy_sees_the_ids_without_a_copy(dtype: Any, text: str) -> None:
     view = SMALL.encode(text, dtype=dtype)
     ids = np.asarray(view)

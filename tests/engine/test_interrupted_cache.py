@@ -13,7 +13,7 @@ import pickle, random, signal, time
 import bpetite
 
 randint = random.Random(7).randint
-size = 150_000 if bpetite.engine == "native" else 4_000
+size = 80_000 if bpetite.engine == "native" else 4_000
 words = ["".join(chr(97 + randint(0, 3)) for _ in range(randint(2, 20))) for _ in range(size)]
 text = " ".join(words)
 trained = bpetite.Tokenizer.train(words[:2_000], 600)

@@ -149,12 +149,12 @@ def look(*_):
 
 signal.signal(signal.SIGALRM, look)
 signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
-ids = tokenizer.encode("ab " * 10_000_000)
+ids = tokenizer.encode("ab " * 5_000_000)
 signal.setitimer(signal.ITIMER_REAL, 0)
-assert ids == [256, 32] * 10_000_000
+assert ids == [256, 32] * 5_000_000
 look()
 assert len(looks) > 2 and looks[-1]
-print(all(found == (20_000_000, 32) for look in looks for found in look))
+print(all(found == (10_000_000, 32) for look in looks for found in look))
 """
 
 

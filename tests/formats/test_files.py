@@ -586,7 +586,7 @@ def test_reader_never_meets_half_a_file(tmp_path: Path) -> None:
     SMALL.save(path)
 
     def save_many() -> None:
-        for _ in range(5):
+        for _ in range(20):
             OTHER.save(path, overwrite=True)
             SMALL.save(path, overwrite=True)
 

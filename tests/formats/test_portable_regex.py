@@ -84,9 +84,9 @@ ALPHABET = [
 ]  # fmt: skip
 """What patterns tell apart."""
 
-NEW = [chr(code) for code in range(0x80, 0x40000) if not 0xD800 <= code < 0xE000]
+NEW = [chr(code) for code in range(0x80, 0x40000, 7) if not 0xD800 <= code < 0xE000]
 NEW = [character for character in NEW if differs(character)]
-"""Characters that the installed `regex` classes otherwise: those since our version of Unicode."""
+"""Some that the installed `regex` classes otherwise: those since our version of Unicode."""
 
 texts = st.lists(st.sampled_from(ALPHABET), max_size=30).map("".join)
 

@@ -363,7 +363,7 @@ def test_integer_of_too_many_digits_is_refused(tmp_path: Path, key: str) -> None
     assert (kind, str(message).startswith(f"{path}: ")) == (ValueError, True)
 
 
-@pytest.mark.parametrize("depths", [range(850, 1000), [10**4, 10**5, 10**6]], ids=["near", "far"])
+@pytest.mark.parametrize("depths", [range(850, 1000, 3), [10**4, 10**5]], ids=["near", "far"])
 @pytest.mark.parametrize(
     ("opening", "closing"), [("[", "]"), ('{"schema_version":', "}")], ids=["lists", "objects"]
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from fuzzing.assembled import Checker
 
-FILES = 20
+FILES = 10
 """The number of files for each seed."""
 
 
@@ -28,7 +28,7 @@ def test_files_that_differed_are_equal(seed: int, tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::bpetite.SlowEngineWarning")
 @pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 120))]
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 240))]
 )
 def test_assembled_files_have_the_ids_of_tokenizers(seed: int, tmp_path: Path) -> None:
     checker = Checker(tmp_path)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.examples import slow_except
 from support.programs import output_of, posix_only
 from support.streams import BYTES, END, END_ID, tokenizer_of
 from support.vocabularies import vocabulary
@@ -171,7 +172,7 @@ from bpetite import Tokenizer
 tokenizer = Tokenizer.load("framed.json")
 a, b = (tokenizer.encode(text, add_special_tokens=True) for text in (" x", "a b x"))
 signal.signal(signal.SIGALRM, signal.default_int_handler)
-rng, end = random.Random(1), time.monotonic() + 2
+rng, end = random.Random(1), time.monotonic() + SECONDS
 while time.monotonic() < end:
     stream = tokenizer.encode_stream(add_special_tokens=True)
     stream.step("a b")
@@ -189,12 +190,13 @@ while time.monotonic() < end:
 
 
 @posix_only
-def test_an_interrupt_leaves_an_encode_stream_whole(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seconds", slow_except([0.5, 5], 0.5))
+def test_an_interrupt_leaves_an_encode_stream_whole(seconds: float, tmp_path: Path) -> None:
     """The ids before a text come once. Only signals interrupt between two fields."""
     framed = vocabulary({}, [], prefix_ids=(1,), suffix_ids=(2,))
     Tokenizer(framed).save(tmp_path / "framed.json")
     with contextlib.chdir(tmp_path):
-        output_of(TIMED)
+        output_of(TIMED.replace("SECONDS", str(seconds)))
 
 
 # The cost after a stop

@@ -11,6 +11,9 @@ from hypothesis import settings
 few_examples = settings(max_examples=settings().max_examples // 4)
 """For tests with slow examples."""
 
+few_at_first = settings() if settings().max_examples > 100 else few_examples
+"""For tests that leave most of their examples to `scripts/test --all`."""
+
 
 def slow_except(cases: Iterable[Any], *quick: Any) -> list[Any]:
     """Return the cases of a parameter, each marked slow unless it is a quick one."""
