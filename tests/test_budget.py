@@ -166,7 +166,7 @@ def test_chunks_cover_the_text(tokenizer: Tokenizer, text: str, budget: int, ove
     checked(tokenizer, text, budget, overlap)
 
 
-@pytest.mark.parametrize("budget", [12, 50, 400])
+@pytest.mark.parametrize("budget", slow_except([12, 50, 400], 12, 400))
 @pytest.mark.parametrize("text_case", TEXTS)
 def test_chunks_of_every_kind_of_text(text_case: str, budget: int) -> None:
     text = TEXTS[text_case][:20_000]

@@ -15,14 +15,15 @@ from bpetite.analysis import split_ids
 
 pytestmark = quick_once
 
+SMALL = Tokenizer.train("the hen then met the ten men <|endoftext|>", 264)
+
 
 @given(st.text(), st.floats(0, 1), st.integers(0))
 def test_split_ids_have_the_same_text(text: str, share: float, seed: int) -> None:
-    tokenizer = Tokenizer.train("the hen then met the ten men <|endoftext|>", 264)
-    ids = tokenizer.encode(text + "the hen met the ten men<|endoftext|>")
-    split = split_ids(tokenizer, ids, share, seed=seed)
-    assert tokenizer.decode(split) == tokenizer.decode(ids)
-    assert split == split_ids(tokenizer, array("I", ids), share, seed=seed)
+    ids = SMALL.encode(text + "the hen met the ten men<|endoftext|>")
+    split = split_ids(SMALL, ids, share, seed=seed)
+    assert SMALL.decode(split) == SMALL.decode(ids)
+    assert split == split_ids(SMALL, array("I", ids), share, seed=seed)
     assert len(split) >= len(ids)
 
 

@@ -89,7 +89,7 @@ def test_only_the_first_part_of_a_document_gets_a_space(name: str, tmp_path: Pat
     rng = Random(name)
     document = random_document(rng, **SETTINGS[name])
     tokenizer = Tokenizer.load(write(document, tmp_path))
-    text = random_text(rng, document, count=600)
+    text = random_text(rng, document, count=200)
     path = tmp_path / "a.txt"
     path.write_bytes(text.encode())
     corpus = Segments(path, 7)

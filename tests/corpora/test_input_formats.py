@@ -81,7 +81,8 @@ def test_a_file_gives_its_documents(name: str, compression: str, tmp_path: Path)
     data, expected, options = FILES[name]
     path = tmp_path / (name + compression)
     path.write_bytes(COMPRESSIONS[compression](data))
-    check(Corpus(path, **options), expected)  # type: ignore[arg-type]
+    lengths = (7, 1 << 20) if compression else (1, 7, 100, 1 << 20)
+    check(Corpus(path, **options), expected, lengths)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", PARQUET)
@@ -96,8 +97,10 @@ def test_arrow_gives_its_documents(kind: object, tmp_path: Path) -> None:
     check(Corpus(tmp_path / "a.arrow"), TEXTS)
 
 
-def check(corpus: Corpus, expected: list[str]) -> None:
-    for batch_bytes in (1, 7, 100, 1 << 20):
+def check(
+    corpus: Corpus, expected: list[str], lengths: tuple[int, ...] = (1, 7, 100, 1 << 20)
+) -> None:
+    for batch_bytes in lengths:
         batches = [*corpus.batches(batch_bytes=batch_bytes)]
         found = [text for data, offsets, _ in batches for text in documents(data, offsets)]
         assert found == expected

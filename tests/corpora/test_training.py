@@ -65,7 +65,7 @@ def test_train_on_files_is_train_on_their_texts(compression: str, tmp_path: Path
 def test_count_of_a_text_in_chunks_is_exact(
     pattern: str, special: tuple[str, ...], tmp_path: Path
 ) -> None:
-    text = text_of(1, 800)
+    text = text_of(1, 300)
     tokenizer = Tokenizer.train(text, 300, pattern=pattern, special_tokens=special)
     path = tmp_path / "a.txt"
     path.write_bytes(text.encode())

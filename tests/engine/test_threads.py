@@ -84,7 +84,7 @@ def repeated(unit: str, length: int = LONG) -> str:
 # By any number of threads
 
 
-@pytest.mark.parametrize("name", slow_except(PATTERNS, "gpt2", "o200k"))
+@pytest.mark.parametrize("name", slow_except(PATTERNS, "o200k"))
 @pytest.mark.parametrize("kind", UNITS)
 def test_any_number_of_threads_gives_the_same_ids(
     tokenizers: dict[str, Tokenizer], name: str, kind: str

@@ -125,7 +125,7 @@ def test_portable_pattern_means_the_same_to_tokenizers(pattern: str) -> None:
 def test_newer_characters_are_split_as_in_tokenizers(pattern: str) -> None:
     cut, expected = Pretokenizer(to_portable(pattern)).split_exactly, split(pattern)
     step = max(1, len(NEW) // settings().max_examples)
-    several = [f"a{c}b 1{c}2 {c}。{c}中" for c in [*NEW[:20], *NEW[::step]]]
+    several = [f"a{c}b 1{c}2 {c}。{c}中" for c in NEW[::step]]
     cut("".join(several))  # one pattern for all of them, instead of a new one for each script
     assert [ascii(text) for text in several if cut(text) != expected(text)] == []
 
