@@ -57,6 +57,11 @@ pub fn run<T: Send>(
     };
     let work = || caught(|| work(&mut Interrupt::new(&mut is_interrupted)));
     let result = if may_detach { py.detach(work) } else { work() };
+    if may_detach && error.is_none() {
+        // Objects for the result may start the garbage collector. Python runs the handlers of
+        // signals in the finalizers that it calls, and ignores what they raise.
+        error = py.check_signals().err();
+    }
     error.map_or(result, Err)
 }
 
