@@ -337,6 +337,7 @@ def test_ids_around_each_chunk_count_in_its_budget(
     places = [(chunk.text, chunk.start, chunk.end) for chunk in chunks]
     others = tokenizer.chunks(text, budget - 3, overlap=overlap)
     assert places == [(chunk.text, chunk.start, chunk.end) for chunk in others]
+    assert [*around.chunks(text, budget)] == [*tokenizer.chunks(text, budget)]
 
 
 def test_chunks_need_room_next_to_the_ids_around_them() -> None:
@@ -359,8 +360,9 @@ def test_a_wrong_budget_is_refused() -> None:
             call("a", "2")  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="text must be a str or bytes-like, got int"):
             call(1, 2)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="max_tokens must be at least 0, got -1"):
-        tokenizer.truncate("a", -1)
+    for call in (tokenizer.fits, tokenizer.truncate):
+        with pytest.raises(ValueError, match="max_tokens must be at least 0, got -1"):
+            call("a", -1)
     with pytest.raises(ValueError, match="max_tokens must be at least 1, got 0"):
         tokenizer.chunks("a", 0)
     with pytest.raises(ValueError, match="overlap must be from 0 to 2, below max_tokens, got 3"):

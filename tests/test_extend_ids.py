@@ -40,6 +40,11 @@ def test_the_last_piece_goes_on_with_the_text(ids: list[int], text: Any, rest: l
     assert AB.extend_ids(ids, text) == rest
 
 
+def test_earlier_ids_may_be_any_without_safe_splits() -> None:
+    tokenizer = Tokenizer.train("ab ab ab", 258, pattern=r"(?<=[\s\S]|^) ?\w+|\W")
+    assert tokenizer.extend_ids([97, 98, 257], " ab") == [257]
+
+
 @pytest.mark.parametrize(
     ("ids", "text", "position", "reason"),
     [

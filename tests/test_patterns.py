@@ -288,6 +288,12 @@ def test_skipped_space_does_not_hide_a_possessive_quantifier(pattern: str, place
         Tokenizer.train("ab", 256, pattern=pattern)
 
 
+def test_a_pattern_has_at_most_100000_items() -> None:
+    assert portable_pattern("(?:a{998}){99}b{99}") == "(?:a{998}){99}b{99}"
+    with pytest.raises(ValueError, match="longer than 100000 items at position 15"):
+        portable_pattern("(?:a{998}){99}b{100}")
+
+
 @pytest.mark.parametrize("count", [" {999}", "{9 99}", "{#1\n999 }"])
 def test_skipped_space_does_not_hide_a_large_count(count: str) -> None:
     with pytest.raises(ValueError, match="longer than 100000 items"):

@@ -16,7 +16,7 @@ from support.examples import few_examples
 
 from bpetite import Tokenizer
 from bpetite._encoder import merge_ids
-from bpetite._vocabulary import MAX_ID, Pair, Stages, Vocabulary
+from bpetite._vocabulary import IMPOSSIBLE_BYTES, MAX_ID, Pair, Stages, Vocabulary
 from bpetite.analysis import explain
 
 PATTERN = r"\S+|\s+"
@@ -110,6 +110,8 @@ def test_tokens_are_those_given_whatever_the_order_of_merges(seed: int, merges: 
 
 
 def test_only_bytes_of_no_text_may_lack_a_token() -> None:
+    characters = map(chr, [*range(0xD800), *range(0xE000, 0x110000)])
+    assert {*IMPOSSIBLE_BYTES} == {*range(256)} - {*"".join(characters).encode()}
     tokenizer = Tokenizer(vocabulary_of(WITHOUT_FF, []))
     assert (tokenizer.n_vocab, len(tokenizer.ids)) == (255, 255)
     assert tokenizer.encode_bytes(b"\xfe") == [254]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,15 @@ def judge_of(document: dict[str, Any]) -> Any:
     return tokenizers.Tokenizer.from_str(json.dumps(document))
 
 
+def refused_literal(tokenizer: Tokenizer, text: str) -> str | None:
+    try:
+        tokenizer.count(text, allowed_special=(), disallowed_special="all")
+    except ValueError as error:
+        found = re.match(r"text has the special token '(.+)' at character \d", str(error))
+        return found and found[1]
+    return None
+
+
 @pytest.mark.parametrize("name", SETTINGS)
 def test_ids_and_texts_match_tokenizers(name: str, tmp_path: Path) -> None:
     rng = random.Random(name)
@@ -49,11 +59,14 @@ def test_ids_and_texts_match_tokenizers(name: str, tmp_path: Path) -> None:
         document = random_document(rng, **SETTINGS[name])
         tokenizer = Tokenizer.load(write(document, tmp_path))
         judge = judge_of(document)
+        literal_of = {id: literal for literal, id in tokenizer.special_tokens.items()}
         for _ in range(profile().max_examples):
             text = random_text(rng, document)
             ids = judge.encode(text, add_special_tokens=False).ids
             assert tokenizer.encode(text) == ids, text
             assert tokenizer.count(text) == len(ids)
+            literals = [literal_of[id] for id in ids if id in literal_of]
+            assert refused_literal(tokenizer, text) == (literals[0] if literals else None), text
             if SETTINGS[name].get("flags", {}).get("normalized"):
                 continue  # tokenizers 0.23 decodes such literals in their normal form
             for skips in (True, False):

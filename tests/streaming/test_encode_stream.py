@@ -17,6 +17,7 @@ from support.split_cases import LITERALS, TOKENIZERS, framed, own, texts, tokeni
 from support.times import best_time
 
 from bpetite import EncodeStream, Tokenizer, Trusted
+from bpetite._vocabulary import Stages
 
 # Laws
 
@@ -28,6 +29,13 @@ def test_texts_of_all_kinds_in_equal_steps(tokenizer: Tokenizer, text_case: str)
         steps = (data[start : start + size] for start in range(0, len(data), size))
         ids = [id for step in steps for id in stream.step(step)]
         assert ids + stream.flush() == tokenizer.encode(text_case)
+
+
+def test_a_literal_that_takes_space_before_it_is_final_at_its_end() -> None:
+    vocabulary = Tokenizer.train("ab ab", 257)._vocabulary
+    stages = Stages(flags=(("<|endoftext|>", ("lstrip",)),))
+    stream = Tokenizer(replace(vocabulary, stages=stages)).encode_stream()
+    assert stream.step("ab <|endoftext|>") == [256, 257]
 
 
 # Segments

@@ -363,6 +363,16 @@ def test_strict_error_has_the_text_without_what_is_stripped() -> None:
     assert (error.text, error.object, error.start, error.end) == ("a", b"a\xff", 1, 2)
 
 
+def test_a_prompt_of_nothing_but_stripped_text_leaves_the_rest_to_be_stripped() -> None:
+    tokenizer = tokenizers.Tokenizer(models.BPE({" ": 0, "a": 1}, []))
+    tokenizer.decoder = decoders.Sequence([decoders.Fuse(), decoders.Strip(" ", 3, 0)])
+    ids = [0, 0, 0, 0, 1]
+    for size in range(len(ids)):
+        shown = tokenizer.decode(ids[:size])
+        stream = stream_of(tokenizer, prompt_ids=ids[:size])
+        assert shown + joined(stream, ids[size:]) == tokenizer.decode(ids) == " a"
+
+
 def test_strict_stream_of_a_run_tells_the_byte() -> None:
     stream = library("llama").vocabulary.decode_stream(errors="strict")
     ids = llama_ids("▁the C3 ▁the")

@@ -72,6 +72,14 @@ def test_a_literal_may_span_texts_but_not_segments() -> None:
 # The ids
 
 
+def test_trust_stays_where_it_was_when_blocks_are_joined() -> None:
+    prompt = AB.prompt()
+    for added in ([Trusted(" "), "|xx"], [Trusted("x"), "<|a"], "|>"):
+        prompt.append(added)
+    segments = [Trusted(" "), "|xx", Trusted("x"), "<|a", Trusted("|>")]
+    assert prompt.ids() == AB.encode_parts(segments)[0]
+
+
 def test_many_edits_leave_few_blocks(tokenizer: Tokenizer) -> None:
     """A block has 8,192 characters, and the sizes of shorter ones at least halve."""
     prompt = tokenizer.prompt()

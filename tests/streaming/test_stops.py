@@ -86,6 +86,11 @@ def test_streams_with_other_stop_ids_do_not_disturb_each_other() -> None:
     assert texts == [("a", "a"), ("", "b"), ("", "")]
 
 
+def test_a_stop_that_ends_at_min_tokens_is_not_found_by_flush() -> None:
+    stream = BYTES.decode_stream(stop="\ufffd", min_tokens=1)
+    assert (stream.step(0xE2), stream.flush()) == ("", "\ufffd")
+
+
 # The end after max_tokens
 
 
