@@ -38,7 +38,7 @@ every_name = pytest.mark.parametrize("name", NAMES)
 some_names = pytest.mark.parametrize("name", slow_except(NAMES, "gpt2", "o200k"))
 
 ALPHABET = [
-    *" \t\n\r\x0b\x0c\x85\xa0\u2003\u2028\u3000\x1c",
+    *" \t\n\r\x0b\x0c\x85\xa0\u1680\u2003\u2028\u3000\x1c",
     *"/'’.-_!?,\u200b\ufeff\x00<|",
     *"asStTrReEvVmMlLdDzZ",
     *"éÉßſKﬁǅʰªאعह你日한ა𝔘",
