@@ -31,7 +31,7 @@ def test_texts_of_all_kinds_in_equal_steps(tokenizer: Tokenizer, text_case: str)
         assert ids + stream.flush() == tokenizer.encode(text_case)
 
 
-def test_a_literal_that_takes_space_before_it_is_final_at_its_end() -> None:
+def test_a_literal_that_takes_space_is_final_at_its_end() -> None:
     vocabulary = Tokenizer.train("ab ab", 257)._vocabulary
     stages = Stages(flags=(("<|endoftext|>", ("lstrip",)),))
     stream = Tokenizer(replace(vocabulary, stages=stages)).encode_stream()

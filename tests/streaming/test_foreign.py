@@ -363,7 +363,7 @@ def test_strict_error_has_the_text_without_what_is_stripped() -> None:
     assert (error.text, error.object, error.start, error.end) == ("a", b"a\xff", 1, 2)
 
 
-def test_a_prompt_of_nothing_but_stripped_text_leaves_the_rest_to_be_stripped() -> None:
+def test_what_a_prompt_leaves_to_strip_is_stripped() -> None:
     tokenizer = tokenizers.Tokenizer(models.BPE({" ": 0, "a": 1}, []))
     tokenizer.decoder = decoders.Sequence([decoders.Fuse(), decoders.Strip(" ", 3, 0)])
     ids = [0, 0, 0, 0, 1]
