@@ -30,6 +30,7 @@ from support.programs import variables
 from bpetite import Tokenizer
 from bpetite._corpus import _READ_BYTES
 from bpetite._pretokenizer import PATTERNS, Pretokenizer, portable_pattern
+from bpetite._vocabulary import Vocabulary
 from conftest import TEXTS
 
 NAMES = list(PATTERNS)
@@ -435,6 +436,11 @@ def test_a_pattern_that_backtracks_is_refused(pattern: str) -> None:
         Tokenizer.train("ab", 256, pattern=pattern)
     assert repr(pattern) in str(error.value)
     assert process_time() - start < 2
+
+
+def test_white_space_longer_than_a_window_ends_at_its_newline() -> None:
+    tokenizer = Tokenizer(Vocabulary(((10, 32),), {}, PATTERNS["cl100k"]))
+    assert tokenizer.encode("\n" + " " * 63 + "\ny") == [256, *[32] * 62, 10, 121]
 
 
 # Training, saving, loading
