@@ -446,6 +446,15 @@ def test_honoured_file_gives_ids_and_texts_of_tokenizers(change: Change, tmp_pat
     check_equal(tokenizer, library(value), TEXTS)
 
 
+def test_long_text_with_few_dropped_bytes_has_the_ids_of_tokenizers(tmp_path: Path) -> None:
+    """The native engine encodes the blocks that have none of them."""
+    value = changed(HONOURED["bytes without a token, which tokenizers drops, as in Falcon"])
+    tokenizer = Tokenizer.load(written(tmp_path, value))
+    assert tokenizer.encode("\x03") == []
+    many = "ab abc 12  é\n\n" * 3000
+    check_equal(tokenizer, library(value), [f"{many}\x03{many}", f"\x03 {many} \x03", many])
+
+
 @quick_once
 @pytest.mark.parametrize("change", HONOURED.values(), ids=HONOURED)
 def test_honoured_file_is_the_same_after_saves_and_respelled(

@@ -5,8 +5,8 @@ The native engine can do neither, but most texts have no such literals and are n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bpetite._arguments import Frame, Text, as_bytes, as_str, raise_in_whole, view_of
 from bpetite._corpus import normal_run
@@ -19,6 +19,8 @@ from bpetite._vocabulary import IMPOSSIBLE_BYTES, Vocabulary, is_encodable
 if TYPE_CHECKING:
     from bpetite._engine import _native
 
+
+T = TypeVar("T")
 
 _LOOK_AROUND = ("Strip", "Prepend", "Replace")
 """Normalizers that may leave a text as it is, and yet change a part of it."""
@@ -133,6 +135,18 @@ class StagedEncoder(python.TextEncoder):
             for part in (data[start:end], special[literal] if literal else b"")
         ]
         return memoryview(bytearray().join(parts)).cast(ids.format)
+
+    def _segment(self, segment: str, join: python.Join[T]) -> Iterator[T]:
+        """As in Python, but only blocks that have a byte to drop are split in Python."""
+        if self._has_space:
+            yield from super()._segment(segment, join)
+            return
+        for block in self._pretokenizer.blocks(segment):
+            data = block.encode()
+            if any(byte in data for byte in self._dropped):
+                yield from super()._segment(block, join)
+            else:
+                yield join((self._ordinary.encode(block, True),))
 
     def _first_piece(self, text: Text, ordinary: bool) -> tuple[str, str] | None:
         """Return the first piece of a text that only gets a space, without it and with it.
