@@ -446,7 +446,7 @@ def test_honoured_file_gives_ids_and_texts_of_tokenizers(change: Change, tmp_pat
     check_equal(tokenizer, library(value), TEXTS)
 
 
-def test_long_text_with_few_dropped_bytes_has_the_ids_of_tokenizers(tmp_path: Path) -> None:
+def test_a_dropped_byte_in_a_long_text_changes_no_other_ids(tmp_path: Path) -> None:
     """The native engine encodes the blocks that have none of them."""
     value = changed(HONOURED["bytes without a token, which tokenizers drops, as in Falcon"])
     tokenizer = Tokenizer.load(written(tmp_path, value))
