@@ -57,6 +57,12 @@ def loaded(data: bytes, folder: Path) -> Tokenizer:
     return Tokenizer.load(path)
 
 
+def judge_of(data: bytes) -> tuple[Any, list[str]]:
+    """Return sentencepiece's processor of a model, and its pieces."""
+    judge = sentencepiece.SentencePieceProcessor(model_proto=data)
+    return judge, [judge.id_to_piece(id) for id in range(judge.vocab_size())]
+
+
 def random_text(rng: random.Random, pieces: list[str]) -> str:
     others = ["<s>", *CONTROL, *USER_DEFINED, " ", "     ", "\n", "Ж", "🙂", "\0", SPACE, "<0x41>"]
     return "".join(
@@ -77,8 +83,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 def test_ids_and_texts_match_sentencepiece(name: str, tmp_path: Path) -> None:
     data = model(**SETTINGS[name])
     tokenizer = loaded(data, tmp_path)
-    judge = sentencepiece.SentencePieceProcessor(model_proto=data)
-    pieces = [judge.id_to_piece(id) for id in range(judge.vocab_size())]
+    judge, pieces = judge_of(data)
     rng = random.Random(name)
     for _ in range(2 * profile().max_examples):
         text = random_text(rng, pieces)
@@ -102,8 +107,7 @@ def test_ids_and_texts_match_sentencepiece(name: str, tmp_path: Path) -> None:
 def test_parts_and_added_text_have_the_ids_of_the_flat_text(name: str, tmp_path: Path) -> None:
     data = model(**SETTINGS[name])
     tokenizer = loaded(data, tmp_path)
-    judge = sentencepiece.SentencePieceProcessor(model_proto=data)
-    pieces = [judge.id_to_piece(id) for id in range(judge.vocab_size())]
+    judge, pieces = judge_of(data)
     found = SETTINGS[name].get("user_defined_symbols", ())
     before = " " * SETTINGS[name].get("add_dummy_prefix", True)
     rng = random.Random(name)
@@ -146,8 +150,7 @@ def test_tokens_of_one_score_merge_from_left_to_right(tmp_path: Path) -> None:
         changed = changed.replace(_float(score), _float(scores[-1]))
     assert changed != data
     tokenizer = loaded(changed, tmp_path)
-    judge = sentencepiece.SentencePieceProcessor(model_proto=changed)
-    pieces = [judge.id_to_piece(id) for id in range(judge.vocab_size())]
+    judge, pieces = judge_of(changed)
     rng = random.Random(2)
     for _ in range(400):
         text = random_text(rng, pieces)
