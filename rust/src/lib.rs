@@ -18,6 +18,7 @@ mod mem;
 mod merge;
 #[cfg(feature = "extension-module")]
 mod python;
+mod settled;
 mod simd;
 mod split;
 mod stream;

@@ -19,7 +19,7 @@ from support.times import best_time
 
 from bpetite import Tokenizer, Trusted
 from bpetite._pretokenizer import SpecialSplitter
-from bpetite._unicode import are_nfc, is_nfc, nfc, nfc_chunks
+from bpetite._unicode import is_nfc, nfc, nfc_chunks
 from bpetite._vocabulary import Vocabulary
 
 LITERALS = ("<K>", "é", "é>", "K", "a\u0301<", "éé", "<K>xK", "ab<K>cd")
@@ -164,7 +164,7 @@ def test_offsets_inside_a_character_are_refused_in_any_form() -> None:
 @given(LONGER)
 def test_long_texts_are_normalized_in_blocks(text: str) -> None:
     assert nfc(text) == normal_form(text)
-    assert is_nfc(text) == are_nfc(memoryview(text.encode())) == (normal_form(text) == text)
+    assert is_nfc(text) == (normal_form(text) == text)
 
 
 @given(TEXTS, st.lists(st.integers(0, 12)))
@@ -172,6 +172,33 @@ def test_a_text_in_chunks_has_its_normal_form(text: str, cuts: list[int]) -> Non
     bounds = pairwise([0, *sorted(cuts), 12])
     chunks = [text[start:end] for start, end in bounds] + [text[12:]]
     assert "".join(nfc_chunks(chunks)) == normal_form(text)
+
+
+@native_only
+@given(LONGER | NEAR_EDGES)
+def test_other_characters_join_no_part_that_may_change(text: str) -> None:
+    from bpetite._engine import _native
+
+    data = text.encode()
+    parts = _native.unsettled(text)
+    assert [data[start:end].decode() for start, end, _ in parts] == [part for *_, part in parts]
+    changes = [(start, end, nfc(part).encode()) for start, end, part in parts]
+    assert _native.replaced(data, changes).decode() == normal_form(text)
+
+
+@native_only
+def test_a_settled_character_never_changes_or_joins() -> None:
+    from bpetite._engine import _native
+
+    codes = [*range(0xD800), *range(0xE000, 0x110000)]
+    settled = {chr(code) for code in codes if not _native.unsettled(chr(code))}
+    marks = {chr(code) for code in codes if unicodedata.combining(chr(code))}
+    marks |= {*map(chr, (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3)))}
+    changed = {chr(code) for code in codes if unicodedata.normalize("NFC", chr(code)) != chr(code)}
+    # A form of two characters may come from both of them.
+    marks |= {unicodedata.normalize("NFD", chr(code))[-1] for code in codes} - {*map(chr, codes)}
+    assert settled & (marks | changed) == set()
+    assert len(settled) > 120_000
 
 
 # Marks of many classes. Some decompose into two, and the marks of Tibetan have class 0 themselves.

@@ -7,6 +7,8 @@ use pyo3::types::{PyBytes, PyString};
 use super::ids::{Ids, parts, with_integers};
 use super::interrupt::{GIL_RELEASE_MIN_SIZE, run};
 use crate::interrupt::Interrupt;
+use crate::mem::growth::{append, with_room};
+use crate::settled;
 use crate::utf8::is_utf8;
 
 /// A text that is kept alive during the work.
@@ -74,6 +76,40 @@ impl<'py> Text<'py> {
     pub fn may_change(&self) -> bool {
         matches!(self, Text::Buffer(buffer) if !buffer.readonly())
     }
+}
+
+/// Returns the parts of a text that normal form C may change: their bounds in bytes, and the text
+/// between them. No normal form joins a part with the text around it.
+#[pyfunction]
+pub fn unsettled<'py>(
+    object: &Bound<'py, PyAny>,
+) -> PyResult<Vec<(usize, usize, Bound<'py, PyString>)>> {
+    let (py, text) = (object.py(), Text::new(object)?);
+    let bytes = text.bytes()?;
+    let releases = bytes.len() >= GIL_RELEASE_MIN_SIZE && !text.may_change();
+    let parts = run(py, releases, |interrupt| settled::unsettled(bytes, interrupt))?;
+    let parts = parts.unwrap_or_default().into_iter();
+    parts
+        .map(|(start, end)| Ok((start, end, PyString::from_bytes(py, &bytes[start..end])?)))
+        .collect()
+}
+
+/// Returns the UTF-8 of a text in which other bytes replace some. The bounds are in ascending order.
+#[pyfunction]
+pub fn replaced<'py>(
+    object: &Bound<'py, PyAny>,
+    changes: Vec<(usize, usize, Bound<'py, PyBytes>)>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let text = Text::new(object)?;
+    let bytes = text.bytes()?;
+    let (mut new, mut at) = (with_room(bytes.len()), 0);
+    for (start, end, change) in changes {
+        append(&mut new, bytes.get(at..start).unwrap_or_default());
+        append(&mut new, change.as_bytes());
+        at = end;
+    }
+    append(&mut new, bytes.get(at..).unwrap_or_default());
+    Ok(PyBytes::new(object.py(), &new))
 }
 
 /// Returns the bytes of a buffer.

@@ -17,6 +17,7 @@ use automaton::{Automaton, Reading};
 use cuts::FindCuts;
 pub use cuts::{Character, Cuts, TokenNeighbours};
 use unicode::classes;
+pub use unicode::decode;
 pub use window::Pattern;
 use window::Window;
 

@@ -6,19 +6,15 @@ The native engine can do neither, but most texts have no such literals and are n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from bpetite._arguments import Frame, Text, as_bytes, as_str, raise_in_whole, view_of
+from bpetite._arguments import Frame, Text, as_bytes, as_str, raise_in_whole
 from bpetite._corpus import normal_run
-from bpetite._engine import python
+from bpetite._engine import _native, python
 from bpetite._engine.arrays import as_array
 from bpetite._stages import StagedSplitter
-from bpetite._unicode import are_nfc, form_changes, is_nfc, with_changes
+from bpetite._unicode import nfc
 from bpetite._vocabulary import IMPOSSIBLE_BYTES, Vocabulary, is_encodable
-
-if TYPE_CHECKING:
-    from bpetite._engine import _native
-
 
 T = TypeVar("T")
 
@@ -83,13 +79,10 @@ class StagedEncoder(python.TextEncoder):
     def _found_plain(self, text: Text, ordinary: bool) -> Text | None:
         """Return such a text if no byte is dropped."""
         is_usual = self._is_nfc and (ordinary or self._finds_literals)
-        if is_usual and isinstance(text, str):
-            if text.isascii():
-                return text
-        elif is_usual:
-            with view_of(text) as view:  # no copy of a large file, unless it changes
-                if are_nfc(view):
-                    return text
+        if is_usual and not isinstance(text, str):
+            normal = _nfc(text)  # no copy of a large file, unless it changes
+            if ordinary or normal is text:
+                return normal
         string = as_str(text)
         plain = self._normal(string)
         if ordinary or (plain is string and self._finds_literals):
@@ -101,9 +94,7 @@ class StagedEncoder(python.TextEncoder):
         """Return a text normalized, with its space: the same object if nothing changes."""
         try:
             if self._is_nfc and not self._has_space:
-                changes = [*form_changes(text, "NFC")]
-                # Bytes, since a `str` of another width would be slow to make.
-                return b"".join(map(str.encode, with_changes(text, changes))) if changes else text
+                return _nfc(text)
             normal = self._spaced(self._splitter.normalized(text))
             return text if normal == text else normal.encode()
         except UnicodeEncodeError as error:
@@ -240,7 +231,7 @@ class StagedEncoder(python.TextEncoder):
 
     def encode_parts(self, parts: Iterable[str], item_size: int) -> tuple[Any, Any]:
         parts = [*parts]
-        if self._is_nfc and self._finds_literals and are_normal(parts):
+        if self._is_nfc and self._finds_literals and _is_nfc(parts):
             return self._native.encode_parts(parts, item_size)
         return super().encode_parts(parts, item_size)
 
@@ -262,6 +253,18 @@ def merge_of(
     return lambda piece: encoder.merge(piece.translate(None, dropped))
 
 
-def are_normal(parts: Iterable[str]) -> bool:
-    """Return whether the text in these parts is in normal form C."""
-    return all(map(str.isascii, parts)) or is_nfc("".join(parts))
+def _is_nfc(parts: Iterable[str]) -> bool:
+    text = "".join(parts)
+    return _nfc(text) is text
+
+
+def _nfc(text: T) -> T | bytes:
+    """Return the UTF-8 of a text in normal form C, or the text itself if it has that form.
+
+    Raises UnicodeEncodeError for a lone surrogate.
+    """
+    if isinstance(text, str) and text.isascii():
+        return text
+    parts = [(start, end, part, nfc(part)) for start, end, part in _native.unsettled(text)]
+    changes = [(start, end, new.encode()) for start, end, part, new in parts if new != part]
+    return _native.replaced(text, changes) if changes else text

@@ -340,14 +340,6 @@ def bytes_without_nfc(data: memoryview) -> Iterator[tuple[int, int]]:
             yield start, end
 
 
-def are_nfc(data: memoryview) -> bool:
-    """Return whether bytes are UTF-8 that `nfc` leaves as it is."""
-    try:
-        return not any(bytes_without_nfc(data))
-    except UnicodeDecodeError:
-        return False
-
-
 def nfc_chunks(chunks: Iterable[str]) -> Iterator[str]:
     """Yield `nfc` of a text that comes in chunks, in chunks too.
 

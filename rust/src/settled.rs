@@ -1,0 +1,128 @@
+//! Characters that normal form C leaves as they are, whatever stands around them.
+//!
+//! Most texts have no others, and to see so takes less time than Python takes to normalize.
+
+use crate::interrupt::{Interrupt, Interrupted};
+use crate::mem::growth::push;
+use crate::split::decode;
+
+/// Ranges of such characters outside ASCII: they have no combining class, no canonical
+/// decomposition but their own, and do not end one.
+const RANGES: [(u32, u32); 21] = [
+    (0x80, 0x2FF),      // Latin
+    (0x388, 0x482),     // Greek and Cyrillic
+    (0x48A, 0x590),     // Cyrillic and Armenian
+    (0x5D0, 0x5EA),     // Hebrew letters
+    (0x620, 0x64A),     // Arabic letters
+    (0x660, 0x66F),     // Arabic digits
+    (0x671, 0x6D5),     // more Arabic letters
+    (0x1E00, 0x1EFF),   // Latin, as in Vietnamese
+    (0x2002, 0x20CF),   // punctuation
+    (0x2100, 0x2125),   // symbols
+    (0x212C, 0x2328),   // arrows and mathematics
+    (0x232B, 0x2ADB),   // boxes, shapes and mathematics
+    (0x3000, 0x3029),   // Chinese punctuation
+    (0x3030, 0x3098),   // Hiragana
+    (0x309B, 0x9FFF),   // Katakana and Chinese
+    (0xAC00, 0xD7A3),   // Korean syllables
+    (0xE000, 0xF8FF),   // private use
+    (0xFE00, 0xFE1F),   // variation selectors
+    (0xFE30, 0xFFFD),   // full and half width
+    (0x1D300, 0x1D7FF), // mathematical letters
+    (0x1F000, 0x2F7FF), // emoji and Chinese
+];
+
+const COUNT: usize = 0x30000;
+
+/// A bit for each code point.
+static BITS: [u64; COUNT / 64] = {
+    let mut bits = [0; COUNT / 64];
+    let mut i = 0;
+    while i < RANGES.len() {
+        let (mut code, last) = RANGES[i];
+        while code <= last {
+            bits[code as usize / 64] |= 1 << (code % 64);
+            code += 1;
+        }
+        i += 1;
+    }
+    bits
+};
+
+/// Whether all characters with this first byte are settled. A byte inside a character counts too.
+static IS_SETTLED: [bool; 256] = {
+    let mut settled = [false; 256];
+    let mut byte = 0;
+    while byte < 0xF0 {
+        let (first, count) = match byte {
+            0xC2..=0xDF => ((byte & 0x1F) << 6, 1 << 6),
+            0xE1.. => ((byte & 0x0F) << 12, 1 << 12),
+            _ => (0, 0),
+        };
+        let mut code = first;
+        while code < first + count && BITS[code / 64] >> (code % 64) & 1 == 1 {
+            code += 1;
+        }
+        settled[byte] = byte < 0xC0 || count > 0 && code == first + count;
+        byte += 1;
+    }
+    settled
+};
+
+/// Parts with fewer bytes between them are one.
+const MIN_GAP: usize = 32;
+
+/// Returns the bounds of the parts of UTF-8 that have other characters. No normal form joins a part
+/// with the text around it.
+pub fn unsettled(
+    text: &[u8],
+    interrupt: &mut Interrupt<'_>,
+) -> Result<Vec<(usize, usize)>, Interrupted> {
+    const BLOCK_BYTES: usize = 64;
+    let mut parts: Vec<(usize, usize)> = Vec::new();
+    // The start of a part that has not ended.
+    let (mut open, mut at) = (None, 0);
+    while at < text.len() {
+        let end = text.len().min(at + BLOCK_BYTES);
+        interrupt.advance(end - at)?;
+        let is_settled = |byte: &u8| IS_SETTLED[usize::from(*byte)];
+        if open.is_none() && text[at..end].iter().all(is_settled) {
+            at = end;
+            continue;
+        }
+        while at < end {
+            let (code, length) = match text[at] {
+                // ASCII, or the rest of a character of the block before
+                ..0xC0 => (RANGES[0].0, 1),
+                _ => decode(text, at),
+            };
+            let bits = BITS.get(code as usize / 64).copied().unwrap_or(0);
+            match (open, bits >> (code % 64) & 1) {
+                // The character before may join with this one.
+                (None, 0) => open = Some(start_of_last(&text[..at])),
+                (Some(start), 1) => {
+                    close(&mut parts, start, at);
+                    open = None;
+                }
+                _ => {}
+            }
+            at += length;
+        }
+    }
+    if let Some(start) = open {
+        close(&mut parts, start, text.len());
+    }
+    Ok(parts)
+}
+
+/// Returns where the last character of UTF-8 begins.
+fn start_of_last(text: &[u8]) -> usize {
+    text.iter().rposition(|byte| byte & 0xC0 != 0x80).unwrap_or(0)
+}
+
+fn close(parts: &mut Vec<(usize, usize)>, start: usize, end: usize) {
+    match parts.last_mut() {
+        Some(last) if start < last.1 + MIN_GAP => last.1 = end,
+        _ => push(parts, (start, end)),
+    }
+}
