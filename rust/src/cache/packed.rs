@@ -50,6 +50,13 @@ impl Packed {
         (self.0 >> COUNT_SHIFT) as usize
     }
 
+    /// Returns the id if there is only one, and it is in the number.
+    #[inline(always)]
+    pub fn only_id(self) -> Option<u32> {
+        let id = self.0 ^ 1 << COUNT_SHIFT;
+        (id >> ID_BITS == 0).then_some(id as u32)
+    }
+
     /// Returns the first and the last of the ids in the number; 0 if it has none.
     #[inline(always)]
     pub fn inner_ends(self) -> (u32, u32) {

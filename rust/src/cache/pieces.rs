@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::keys::{piece_of, word_key};
 use super::packed::{Packed, TRANSIENT};
 use super::table::{BITS_8, BITS_16, BITS_47, Table, Table8, Table16, Table47};
-use crate::mem::growth::{filled, granted};
+use crate::mem::growth::{append as extend, filled, granted};
 use crate::simd::{WORD_TABLE_BITS, WordTable, slot_of_word};
 use crate::types::MAX_CACHED_PIECE;
 
@@ -116,6 +116,16 @@ impl Cache {
         append(&mut self.transient_ids, TRANSIENT, piece, merger)
     }
 
+    /// Keeps ids until the next batch.
+    #[inline(always)]
+    pub fn keep(&mut self, ids: &[u32]) -> Packed {
+        Packed::of(ids).unwrap_or_else(|| {
+            let start = self.transient_ids.len();
+            extend(&mut self.transient_ids, ids);
+            Packed::spilled(start, ids.len(), TRANSIENT)
+        })
+    }
+
     /// Returns the spilled ids of a piece of this batch.
     #[inline]
     pub fn spilled(&self, packed: Packed) -> &[u32] {
@@ -135,6 +145,15 @@ impl Cache {
             [first, .., last] => (first, last),
             [] => (0, 0),
         }
+    }
+
+    /// Returns whether a condition holds for each id of a piece of this batch.
+    #[inline(always)]
+    pub fn all_ids(&self, packed: Packed, mut holds: impl FnMut(u32) -> bool) -> bool {
+        if packed.is_spilled() {
+            return self.spilled(packed).iter().all(|&id| holds(id));
+        }
+        packed.inner_ids()[..packed.inner_count()].iter().all(|&id| holds(id))
     }
 
     /// Drops the transient ids, and all pieces if there are too many spilled ids.

@@ -9,8 +9,8 @@ use crate::cache::{Cache, MAX_FEW_CJK_RUNS, MergePiece, Misses, Packed};
 use crate::interrupt::Interrupt;
 use crate::mem::growth::{append, granted, push};
 use crate::merge::cjk::CjkSplitter;
-use crate::merge::words::{WordNeighbours, WordSplitter, Words, joins_words};
-use crate::merge::{MergeScratch, MergeTable};
+use crate::merge::joins::{Joins, joins_words};
+use crate::merge::{MergeScratch, MergeTable, NO_RANK, Ranks, Row};
 use crate::simd::{Instructions, Work};
 use crate::split::{Cuts, Splitter, TokenNeighbours};
 use crate::types::{BATCH, TokenIndex};
@@ -65,10 +65,8 @@ pub struct PieceEncoder {
     first_equal: TokenIndex,
     /// Made on first use; None if pieces must not be split.
     neighbours: OnceLock<Option<TokenNeighbours>>,
-    /// Made on first use; None if pieces must not be split, or are split by words instead.
-    cuts: OnceLock<Option<Splitter>>,
     /// Made on first use; None if pieces must not be split.
-    words: OnceLock<Option<WordNeighbours>>,
+    parts: OnceLock<Option<PartsOfPieces>>,
     /// Made on first use.
     lengths: OnceLock<TokenLengths>,
 }
@@ -86,8 +84,7 @@ impl PieceEncoder {
             first_several,
             first_equal,
             neighbours: OnceLock::new(),
-            cuts: OnceLock::new(),
-            words: OnceLock::new(),
+            parts: OnceLock::new(),
             lengths: OnceLock::new(),
         }
     }
@@ -122,40 +119,26 @@ impl PieceEncoder {
         self.neighbours.get()?.as_ref()
     }
 
-    /// Returns the cuts at which pieces of several words are split, if pieces may be split and no
-    /// token seems to have several words. Any cut is right; with such tokens, words are faster.
-    pub fn cuts(&self) -> Option<&Splitter> {
-        if self.cuts.get().is_none() {
-            let tokens = self.merges.tokens_to_split_by();
-            let tokens = tokens.filter(|tokens| !tokens.all().any(joins_words));
-            let cuts = tokens.map(|tokens| Splitter::Cuts(Arc::new(Cuts::new(tokens.all()))));
-            let _ = self.cuts.set(cuts);
+    /// Returns how pieces of several words are split, if pieces may be split.
+    pub fn parts(&self) -> Option<&PartsOfPieces> {
+        if self.parts.get().is_none() {
+            let parts = self.merges.tokens_to_split_by().map(|tokens| {
+                // Without such tokens, fewer parts would be joined again.
+                let may_join = self.ids_of.is_empty() && tokens.all().any(joins_words);
+                let new = || Joins::new(&self.merges, &tokens, &self.id_of);
+                let (cuts, joins) = match may_join.then(new).flatten() {
+                    Some((cuts, joins)) => (cuts, Some(joins)),
+                    None => (Cuts::new(tokens.all()), None),
+                };
+                PartsOfPieces { cuts: Splitter::Cuts(Arc::new(cuts)), joins }
+            });
+            let _ = self.parts.set(parts);
         }
-        self.cuts.get()?.as_ref()
+        self.parts.get()?.as_ref()
     }
 
-    /// Returns the neighbours by which pieces of several words are split, if pieces may be split.
-    fn word_neighbours(&self) -> Option<&WordNeighbours> {
-        if self.words.get().is_none() {
-            let _ = self.words.set(WordNeighbours::new(&self.merges, &self.id_of));
-        }
-        self.words.get()?.as_ref()
-    }
-}
-
-/// Merges the pieces that the cache does not have.
-struct CacheMiss<'a, 'i> {
-    encoder: &'a PieceEncoder,
-    scratch: &'a mut MergeScratch,
-    /// Checked only for pieces that the cache does not keep, so that the cache never has incomplete
-    /// ids.
-    interrupt: &'a mut Interrupt<'i>,
-}
-
-impl MergePiece for CacheMiss<'_, '_> {
-    fn merge(&mut self, piece: &[u8], ids: &mut Vec<u32>) {
-        let PieceEncoder { merges, id_of, ids_of, first_several, first_equal, .. } = self.encoder;
-        let tokens = merges.merge(piece, self.scratch, self.interrupt);
+    fn append_ids(&self, tokens: &[TokenIndex], ids: &mut Vec<u32>) {
+        let PieceEncoder { id_of, ids_of, first_several, first_equal, .. } = self;
         let id =
             |&token: &TokenIndex| if token < *first_equal { id_of[token as usize] } else { token };
         granted(ids.try_reserve(tokens.len()));
@@ -172,6 +155,28 @@ impl MergePiece for CacheMiss<'_, '_> {
     }
 }
 
+/// How pieces of several words are split, and which of their parts are joined again.
+pub struct PartsOfPieces {
+    pub cuts: Splitter,
+    joins: Option<Joins>,
+}
+
+/// Merges the pieces that the cache does not have.
+struct CacheMiss<'a, 'i> {
+    encoder: &'a PieceEncoder,
+    scratch: &'a mut MergeScratch,
+    /// Checked only for pieces that the cache does not keep, so that the cache never has incomplete
+    /// ids.
+    interrupt: &'a mut Interrupt<'i>,
+}
+
+impl MergePiece for CacheMiss<'_, '_> {
+    fn merge(&mut self, piece: &[u8], ids: &mut Vec<u32>) {
+        let tokens = self.encoder.merges.merge(piece, self.scratch, self.interrupt);
+        self.encoder.append_ids(tokens, ids);
+    }
+}
+
 /// Returns the ids of a piece without using the cache.
 pub fn merged_ids<S>(encoder: &PieceEncoder, piece: &[u8], job: &mut Job<'_, '_, S>) -> Vec<u32> {
     let (scratch, interrupt) = (&mut job.context.scratch, &mut *job.interrupt);
@@ -185,8 +190,8 @@ pub struct EncodePieces<'a, 'j, 'i, S> {
     pub encoder: &'a PieceEncoder,
     pub text: &'a [u8],
     pub count: usize,
-    /// Whether a piece may have several words.
-    pub may_have_words: bool,
+    /// Whether CJK runs are looked up whole.
+    pub whole_cjk_runs: bool,
     pub job: &'a mut Job<'j, 'i, S>,
 }
 
@@ -195,21 +200,13 @@ impl<S: Sink> Work for EncodePieces<'_, '_, '_, S> {
 
     #[inline(always)]
     fn run<I: Instructions>(self, isa: I) {
-        let EncodePieces { encoder, text, count, may_have_words, job } = self;
+        let EncodePieces { encoder, text, count, whole_cjk_runs, job } = self;
         let (interrupt, sink) = (&mut *job.interrupt, &mut *job.sink);
         let Context { cache, scratch, bounds, packed, misses, .. } = job.context;
         let bounds = &bounds[..=count];
         let mut merger = CacheMiss { encoder, scratch, interrupt };
-        if may_have_words
-            && let (Some(neighbours), Some(words)) =
-                (encoder.neighbours(), encoder.word_neighbours())
-        {
-            let splitter = WordSplitter::new(neighbours, text, bounds);
-            Parts { cache, misses, merger, sink }.take_words(isa, splitter, words, packed);
-            return;
-        }
         cache.look_up_first_level(isa, text, bounds, &mut packed[..count], misses);
-        cache.sort_longer(text, bounds, false, misses);
+        cache.sort_longer(text, bounds, whole_cjk_runs, misses);
         let mut neighbours = None;
         if !misses.cjk_runs.all().is_empty() {
             neighbours = encoder.neighbours();
@@ -284,75 +281,139 @@ impl<S: Sink> Parts<'_, '_, S> {
             sink.take_packed(isa, packed, bounds, cache);
         }
     }
+}
 
-    /// Gives the ids of words to the sink. Words that may merge are looked up again as one.
+/// Gives the ids of the first `count` parts of pieces in the context to the sink, and returns where
+/// these parts end. The last ones are left if they may be joined with later parts.
+pub struct EncodeParts<'a, 'j, 'i, S> {
+    pub encoder: &'a PieceEncoder,
+    pub parts: &'a PartsOfPieces,
+    pub text: &'a [u8],
+    pub count: usize,
+    /// The ends of pieces, which no token crosses.
+    pub piece_ends: &'a [u32],
+    pub job: &'a mut Job<'j, 'i, S>,
+}
+
+impl<S: Sink> Work for EncodeParts<'_, '_, '_, S> {
+    type Result = usize;
+
     #[inline(always)]
-    fn take_words(
-        &mut self,
-        isa: impl Instructions,
-        mut splitter: WordSplitter<'_>,
-        neighbours: &WordNeighbours,
-        packed: &mut [Packed; BATCH],
-    ) {
-        let Parts { cache, misses, merger, sink } = self;
-        let text = splitter.text;
-        let mut words = Words::default();
-        let mut joined = [0; BATCH + 1];
-        loop {
-            let mut count = splitter.next_words(&mut words);
-            if count == 0 {
-                return;
-            }
-            let (start, end) = (words.bounds[0], words.bounds[count]);
-            if merger.interrupt.advance((end - start) as usize).is_err() {
-                return;
-            }
-            cache.begin_batch();
-            let bounds = &words.bounds[..=count];
-            cache.look_up_first_level(isa, text, bounds, &mut packed[..count], misses);
-            cache.sort_longer(text, bounds, true, misses);
-            cache.look_up_tables(text, bounds, &mut packed[..count], misses, merger);
+    fn run<I: Instructions>(self, isa: I) -> usize {
+        let EncodeParts { encoder, parts, text, mut count, piece_ends, job } = self;
+        let (interrupt, sink) = (&mut *job.interrupt, &mut *job.sink);
+        let Context { cache, scratch, bounds, packed, misses, .. } = job.context;
+        let mut merger = CacheMiss { encoder, scratch, interrupt };
+        cache.begin_batch();
+        let (starts, ids) = (&bounds[..=count], &mut packed[..count]);
+        cache.look_up_first_level(isa, text, starts, ids, misses);
+        cache.sort_longer(text, starts, true, misses);
+        cache.look_up_tables(text, starts, ids, misses, &mut merger);
+        let Some(joins) = &parts.joins else {
+            sink.take_packed(isa, ids, starts, cache);
+            return starts[count] as usize;
+        };
 
-            // The words that may merge with the word before.
-            let mut joined_count = 0;
-            for &i in words.breaks() {
-                let i = usize::from(i);
-                let (_, last_id) = cache.ends(packed[i - 1]);
-                let next = packed[..count].get(i);
-                let (first_id, _) = next.map_or((0, 0), |&packed| cache.ends(packed));
-                joined[joined_count] = i;
-                joined_count += usize::from(i == count || neighbours.may_join(last_id, first_id));
+        // The parts that may be joined with the part before, and the base tokens there
+        let (mut joined, mut pairs, mut joined_count) = ([0; BATCH + 1], [(0, 0); BATCH + 1], 0);
+        let start = bounds[0];
+        let mut piece_ends = piece_ends.iter().copied().skip_while(|&end| end <= start);
+        let mut piece_end = piece_ends.next();
+        let (_, mut last_id) = cache.ends(packed[0]);
+        for (i, &part) in (1..).zip(&packed[1..count]) {
+            let (first_id, next_last_id) = cache.ends(part);
+            if piece_end.is_some_and(|end| end <= bounds[i]) {
+                piece_end = piece_ends.next();
+            } else {
+                let pair = joins.base_tokens(last_id, first_id);
+                (joined[joined_count], pairs[joined_count]) = (i, pair);
+                joined_count += usize::from(joins.may_join(pair));
             }
-            misses.clear();
-            let mut joined = joined[..joined_count].iter().copied().peekable();
-            while let Some(second) = joined.next() {
-                let first = second - 1;
-                let mut next = second + 1;
-                while joined.next_if_eq(&next).is_some() {
-                    next += 1;
-                }
-                if next <= count {
-                    // The first word gets all ids, and the others become empty.
-                    let end = words.bounds[next];
-                    words.bounds[second..next].fill(end);
-                    packed[second..next].fill(Packed::default());
-                    misses.push(first as u16, end - words.bounds[first]);
-                } else if first > 0 {
-                    // The words may merge with words of the next batch.
-                    splitter.go_back(words.bounds[first] as usize);
-                    count = first;
-                } else {
-                    // More words than a batch has may merge, so the rest of the piece is merged
-                    // whole.
-                    words.bounds[1] = splitter.skip_piece() as u32;
-                    count = 1;
-                    misses.push(0, words.bounds[1] - words.bounds[0]);
-                }
-            }
-            let (bounds, packed) = (&words.bounds[..=count], &mut packed[..count]);
-            cache.sort_longer(text, bounds, true, misses);
-            cache.look_up_tables(text, bounds, packed, misses, merger);
-            sink.take_packed(isa, packed, bounds, cache);
+            last_id = next_last_id;
         }
+        let (mut ranks, candidates) = ([NO_RANK; BATCH + 1], joined_count);
+        joined_count = 0;
+        for at in 0..candidates {
+            let (i, pair) = (joined[at], pairs[at]);
+            let rank = joins.rank(pair);
+            (joined[joined_count], pairs[joined_count]) = (i, pair);
+            ranks[joined_count] = rank.unwrap_or(NO_RANK);
+            joined_count += usize::from(rank.is_some());
+        }
+        if piece_end.is_some_and(|end| end > bounds[count]) {
+            // The last part may be joined with the next batch.
+            joined[joined_count] = count;
+            joined_count += 1;
+        }
+        let merges = &*encoder.merges;
+        misses.clear();
+        let (mut row, mut ids) = (Row::default(), Vec::new());
+        let (mut at, joined) = (0, &joined[..joined_count]);
+        while let Some(&second) = joined.get(at) {
+            let first = second - 1;
+            let (mut next, start) = (second + 1, at);
+            at += 1;
+            while joined.get(at) == Some(&next) {
+                (next, at) = (next + 1, at + 1);
+            }
+            if next <= count {
+                let parts = &packed[first..next];
+                let is_base = |&part: &Packed| part.only_id().is_some_and(|id| joins.is_base(id));
+                let is_base = parts.iter().all(is_base);
+                if let &[rank] = &ranks[start..at]
+                    && is_base
+                {
+                    // These are most: two base tokens, with or without a merge.
+                    if rank != NO_RANK {
+                        let (left, right) = pairs[start];
+                        let token = merges.made_by(rank, left, right);
+                        packed[first] = cache.keep(&[encoder.id_of[token as usize]]);
+                        (packed[second], bounds[second]) = (Packed::default(), bounds[next]);
+                    }
+                    continue;
+                }
+                let is_row = if is_base {
+                    let ranks = &ranks[start..at];
+                    if ranks.iter().all(|&rank| rank == NO_RANK) {
+                        continue;
+                    }
+                    row.set(&pairs[start..at], ranks)
+                } else {
+                    row.clear();
+                    let mut add = |id| joins.add_to(&mut row, id);
+                    let is_row = parts.iter().all(|&part| cache.all_ids(part, &mut add));
+                    if is_row {
+                        row.rank(merges);
+                    }
+                    is_row
+                };
+                // The first part gets all ids, and the others become empty.
+                let end = bounds[next];
+                bounds[second..next].fill(end);
+                if is_row {
+                    row.merge(merges);
+                    ids.clear();
+                    encoder.append_ids(row.tokens(), &mut ids);
+                    packed[first] = cache.keep(&ids);
+                } else {
+                    misses.push(first as u16, end - bounds[first]);
+                }
+                packed[second..next].fill(Packed::default());
+            } else if first > 0 {
+                // They may be joined with parts of the next batch.
+                count = first;
+            } else {
+                // More parts than a batch has may be joined, so the rest of the piece is merged
+                // whole.
+                bounds[1] = piece_end.unwrap_or(bounds[count]);
+                count = 1;
+                misses.push(0, bounds[1] - bounds[0]);
+            }
+        }
+        let (bounds, ids) = (&bounds[..=count], &mut packed[..count]);
+        cache.sort_longer(text, bounds, true, misses);
+        cache.look_up_tables(text, bounds, ids, misses, &mut merger);
+        sink.take_packed(isa, ids, bounds, cache);
+        bounds[count] as usize
     }
 }

@@ -2,12 +2,11 @@
 
 use std::sync::{Arc, Mutex, TryLockError};
 
-use super::batch::{self, Context, EncodePieces, Job, PieceEncoder};
+use super::batch::{self, Context, EncodeParts, EncodePieces, Job, PartsOfPieces, PieceEncoder};
 use super::literals::Literals;
 use super::sink::Sink;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::mem::growth::{boxed, filled};
-use crate::merge::words::has_words;
 use crate::merge::{MergeScratch, MergeTable};
 use crate::simd::Isa;
 use crate::split::{self, Pieces, Splitter};
@@ -200,6 +199,8 @@ impl Encoder {
     ) -> Result<(), Interrupted> {
         let mut pieces = Pieces::of_texts(splitter, text, start, ends);
         let may_have_words = splitter.may_join_words();
+        // No token crosses a cut inside a CJK run either.
+        let whole_cjk_runs = matches!(splitter, Splitter::Cuts(_));
         let mut next_forecast = start + FIRST_FORECAST_BYTES;
         let first = job.sink.count();
         let mut at = start;
@@ -212,12 +213,12 @@ impl Encoder {
                 return Ok(());
             }
             let has_words = may_have_words && end - at >= count * MIN_WORDS_BYTES;
-            match if has_words { self.pieces.cuts() } else { None } {
-                Some(cuts) => {
+            match if has_words { self.pieces.parts() } else { None } {
+                Some(parts) => {
                     let bounds = job.context.bounds;
-                    self.encode_from(cuts, at, text, &bounds[1..=count], job)?;
+                    self.encode_parts(parts, text, at, &bounds[1..=count], job)?;
                 }
-                None => self.encode_pieces(text, count, has_words, job),
+                None => self.encode_pieces(text, count, whole_cjk_runs, job),
             }
             job.interrupt.advance(end - at)?;
             at = end;
@@ -238,18 +239,51 @@ impl Encoder {
             // The cache cannot be used, because it has parts of pieces, found by whole characters.
             let ids = batch::merged_ids(&self.pieces, piece, job);
             job.sink.take(&ids);
+        } else if piece.iter().skip(1).any(|&byte| byte == b' ') {
+            self.encode_pieces_at(piece, &[0, piece.len() as u32], job);
         } else if !piece.is_empty() {
             job.context.bounds[..2].copy_from_slice(&[0, piece.len() as u32]);
-            self.encode_pieces(piece, 1, has_words(piece), job);
+            self.encode_pieces(piece, 1, false, job);
         }
     }
 
     /// Encodes up to `BATCH` adjacent pieces. `bounds` has the start of each piece, and the end of
-    /// the last.
+    /// the last. An interrupt leaves the ids incomplete.
     pub fn encode_pieces_at<S: Sink>(&self, text: &[u8], bounds: &[u32], job: &mut Job<'_, '_, S>) {
-        if bounds.len() > 1 {
+        let [start, ends @ ..] = bounds else { return };
+        let bytes = ends.last().map_or(0, |end| end - start) as usize;
+        if bytes >= ends.len() * MIN_WORDS_BYTES
+            && let Some(parts) = self.pieces.parts()
+        {
+            let _ = self.encode_parts(parts, text, *start as usize, ends, job);
+        } else if bytes > 0 {
             job.context.bounds[..bounds.len()].copy_from_slice(bounds);
-            self.encode_pieces(text, bounds.len() - 1, true, job);
+            self.encode_pieces(text, ends.len(), false, job);
+        }
+    }
+
+    /// Encodes the pieces from `start` on, which end at `ends`, part by part.
+    fn encode_parts<S: Sink>(
+        &self,
+        parts: &PartsOfPieces,
+        text: &[u8],
+        start: usize,
+        ends: &[u32],
+        job: &mut Job<'_, '_, S>,
+    ) -> Result<(), Interrupted> {
+        let mut at = start;
+        loop {
+            job.context.bounds[0] = at as u32;
+            let mut found = Pieces::of_texts(&parts.cuts, text, at, ends);
+            let count = found.next_ends(&mut job.context.bounds[1..]);
+            if count == 0 {
+                return Ok(());
+            }
+            let encoder = &self.pieces;
+            let work = EncodeParts { encoder, parts, text, count, piece_ends: ends, job };
+            let end = Isa::get().run(work);
+            job.interrupt.advance(end - at)?;
+            at = end;
         }
     }
 
@@ -259,11 +293,11 @@ impl Encoder {
         &self,
         text: &[u8],
         count: usize,
-        may_have_words: bool,
+        whole_cjk_runs: bool,
         job: &mut Job<'_, '_, S>,
     ) {
         job.context.cache.begin_batch();
-        Isa::get().run(EncodePieces { encoder: &self.pieces, text, count, may_have_words, job });
+        Isa::get().run(EncodePieces { encoder: &self.pieces, text, count, whole_cjk_runs, job });
     }
 }
 
@@ -478,18 +512,36 @@ mod tests {
     /// Returns an encoder whose first merges come from words, and the others from rows of words.
     fn encoder_of_words(rng: &mut Rng, words: &[&str], max_superwords: usize) -> Encoder {
         let bytes = std::array::from_fn(|byte| 255 - byte as TokenIndex);
-        let mut merges = MergeTable::with_room(bytes, 1000, 700).expect("few");
-        let mut next = 256;
+        let table = || MergeTable::with_room(bytes, 1000, 700).expect("few");
+        let (mut merges, mut all) = (table(), Vec::new());
         for (most, max_merges) in [(1, 100), (9, max_superwords)] {
             for _ in 0..rng.below(max_merges + 1) {
                 let tokens = merged(&merges, rng.text(words, most).as_bytes());
                 if tokens.len() > 1 {
                     let at = rng.below(tokens.len() - 1);
-                    next += u32::from(merges.push(tokens[at], tokens[at + 1], next));
+                    let (left, right, made) = (tokens[at], tokens[at + 1], 256 + all.len() as u32);
+                    if merges.push(left, right, made) {
+                        all.push((left, right, made));
+                    }
                 }
             }
         }
-        let id_of = (0..1000).map(|token| if token < 256 { token ^ 1 } else { token + 9 });
+        // A merge may use a token that a later merge makes.
+        for _ in 0..[0, 0, 1, 1000][rng.below(4)] {
+            let (one, other) = (rng.below(all.len().max(1)), rng.below(all.len().max(1)));
+            if !all.is_empty() {
+                all.swap(one, other);
+            }
+        }
+        merges = table();
+        assert!(all.into_iter().all(|(left, right, made)| merges.push(left, right, made)));
+        // Some ids equal their tokens, up to a byte or a merge of either stage.
+        let first = [0, 100, 260, 300, 1000][rng.below(5)];
+        let id_of = (0..1000).map(|token| match token {
+            _ if token < first => token,
+            ..256 => token ^ 1,
+            _ => token + 9,
+        });
         Encoder::new(vec![lines()], Arc::new(merges), Arc::new(id_of.collect()), &[])
     }
 

@@ -8,23 +8,25 @@
 
 pub mod cjk;
 mod heap;
+pub mod joins;
 mod pair_table;
 mod ranks;
 mod short;
 mod windows;
-pub mod words;
 
 pub use heap::{MergeScratch, merge_long};
 use pair_table::PairTable;
 pub use ranks::{NO_RANK, Ranks};
+pub use short::Row;
 use short::{MAX_STACK_PIECE, merge_short};
 use windows::merge_in_windows;
 
 use std::collections::HashMap;
+use std::mem::replace;
 use std::sync::OnceLock;
 
 use crate::interrupt::Interrupt;
-use crate::mem::growth::{collected, filled, push};
+use crate::mem::growth::{append, collected, filled, push, with_room};
 use crate::tokens::{Tokens, WholePieces};
 use crate::types::{MAX_CACHED_PIECE, Rank, TokenIndex};
 
@@ -124,25 +126,24 @@ impl MergeTable {
         (0..=255).filter(move |&byte| tokens[usize::from(byte)] == token)
     }
 
-    /// Returns the tokens of bytes and merges, by which pieces may be split. None if they must not
-    /// be, because a part could be a whole piece, or a merge uses a token that a later merge makes.
+    /// Returns the bytes of the tokens that merging can make, by which pieces may be split. None if
+    /// they must not be, because a part could be a whole piece, or a token has several spellings.
     pub fn tokens_to_split_by(&self) -> Option<Tokens> {
         if self.whole_pieces.is_some() {
             return None;
         }
-        let pairs = self.pairs();
-        let made = pairs.iter().map(|&(rank, left, right)| self.made_by(rank, left, right));
-        let max_token = made.chain(self.token_of_byte).max()?;
-        let mut tokens = Tokens::with_room(max_token as usize + 1);
+        let mut tokens = Tokens::with_room(self.tokens);
         for (byte, &token) in (0..=255).zip(&self.token_of_byte) {
             tokens.define(token, &[byte]);
         }
-        let is_made = pairs.into_iter().all(|(rank, left, right)| {
-            !tokens.get(left).is_empty()
-                && !tokens.get(right).is_empty()
-                && tokens.define_joined(self.made_by(rank, left, right), left, right)
+        let is_one = self.possible_merges().into_iter().all(|(left, right, made)| {
+            if tokens.get(made).is_empty() {
+                tokens.define_joined(made, left, right)
+            } else {
+                tokens.is_joined(made, left, right)
+            }
         });
-        is_made.then_some(tokens)
+        is_one.then_some(tokens)
     }
 
     /// Returns the length of each token that merging can make, in bytes; 0 for others.
@@ -157,30 +158,46 @@ impl MergeTable {
     }
 
     fn lengths_by_merges(&self) -> Vec<u32> {
-        let tokens = self.tokens;
-        let mut lengths = filled(0, tokens);
+        let mut lengths = filled(0_u32, self.tokens);
         self.token_of_byte.iter().for_each(|&token| lengths[token as usize] = 1);
-        let pairs = self.pairs();
-        let mut merges_of = filled(Vec::new(), tokens);
-        for (merge, &(_, left, right)) in pairs.iter().enumerate() {
-            push(&mut merges_of[left as usize], merge);
-            push(&mut merges_of[right as usize], merge);
-        }
-        // A merge may come before the merges of its left and right token, so each token leads to
-        // the merges that use it.
-        let mut new: Vec<TokenIndex> = self.token_of_byte.to_vec();
-        while let Some(token) = new.pop() {
-            for &merge in &merges_of[token as usize] {
-                let (rank, left, right) = pairs[merge];
-                let made = self.made_by(rank, left, right);
+        for (left, right, made) in self.possible_merges() {
+            if lengths[made as usize] == 0 {
                 let [left, right] = [left, right].map(|part| lengths[part as usize]);
-                if lengths[made as usize] == 0 && left > 0 && right > 0 {
-                    lengths[made as usize] = u32::saturating_add(left, right);
-                    push(&mut new, made);
-                }
+                lengths[made as usize] = left.saturating_add(right);
             }
         }
         lengths
+    }
+
+    /// Returns the merges whose parts can be made, each after merges that make them: the left and
+    /// the right token, and the token made. They are in rank order, but for merges that use a token
+    /// of a higher rank.
+    fn possible_merges(&self) -> Vec<(TokenIndex, TokenIndex, TokenIndex)> {
+        let pairs = self.pairs();
+        let mut is_made = filled(false, self.tokens);
+        self.token_of_byte.iter().for_each(|&token| is_made[token as usize] = true);
+        let mut possible = with_room(pairs.len());
+        let mut waiting: HashMap<TokenIndex, Vec<usize>> = HashMap::new();
+        let mut next = Vec::new();
+        for merge in 0..pairs.len() {
+            push(&mut next, merge);
+            while let Some(merge) = next.pop() {
+                let (rank, left, right) = pairs[merge];
+                if let Some(part) = [left, right].into_iter().find(|&part| !is_made[part as usize])
+                {
+                    push(waiting.entry(part).or_default(), merge);
+                    continue;
+                }
+                let made = self.made_by(rank, left, right);
+                possible.push((left, right, made));
+                if !replace(&mut is_made[made as usize], true)
+                    && let Some(merges) = waiting.remove(&made)
+                {
+                    append(&mut next, &merges);
+                }
+            }
+        }
+        possible
     }
 
     /// Returns the lengths of tokens by which windows are divided.
@@ -202,6 +219,12 @@ impl MergeTable {
     /// Returns the rank and the pair of each merge in rank order.
     fn pairs(&self) -> Vec<(Rank, TokenIndex, TokenIndex)> {
         let mut pairs = self.ranks.pairs();
+        if pairs.len() == self.count as usize {
+            // No ranks are tied, so each pair has a place of its own.
+            let mut placed = filled((0, 0, 0), pairs.len());
+            pairs.iter().for_each(|&pair| placed[pair.0 as usize] = pair);
+            return placed;
+        }
         pairs.sort_unstable();
         pairs
     }

@@ -31,7 +31,7 @@ pub struct PairTable {
 struct Line([u64; 8]);
 
 pub const TOKEN_BITS: u32 = 20;
-const RANK_BITS: u32 = 24;
+pub const RANK_BITS: u32 = 24;
 const FREE: u64 = u64::MAX;
 
 /// The distance of a pair from its line is at most this. No ordinary vocabulary comes near it.
@@ -130,11 +130,23 @@ impl PairTable {
     /// Returns the rank of the merge of two tokens, or NO_RANK.
     #[inline(always)]
     pub fn get(&self, left: TokenIndex, right: TokenIndex) -> Rank {
-        let key = key(left, right);
-        let bit = self.bit(key);
-        if self.filter[bit / 64] >> (bit % 64) & 1 == 0 {
+        if !self.may_have(left, right) {
             return NO_RANK;
         }
+        self.get_unfiltered(left, right)
+    }
+
+    /// Returns whether a pair may be in the table; false for most others.
+    #[inline(always)]
+    pub fn may_have(&self, left: TokenIndex, right: TokenIndex) -> bool {
+        let bit = self.bit(key(left, right));
+        self.filter[bit / 64] >> (bit % 64) & 1 == 1
+    }
+
+    /// Returns the same as `get`, for a pair that the table may have.
+    #[inline(always)]
+    pub fn get_unfiltered(&self, left: TokenIndex, right: TokenIndex) -> Rank {
+        let key = key(left, right);
         let mut line = self.line(key);
         loop {
             // All slots are compared, because it is unpredictable which of them has the pair.

@@ -80,19 +80,32 @@ impl Groups {
                 None => groups.push((Bytes::of(first), lasts)),
             }
         }
+        type Group = (Bytes, Bytes);
+        let hidden = |one: &Group, other: &Group| {
+            let both = one.1.with(other.1);
+            [one, other].map(|of| of.0.weight() * both.without(of.1).weight()).iter().sum::<u32>()
+        };
+        // What is hidden if a group is joined with each group before it.
+        let row = |groups: &[Group], i: usize| -> Vec<u32> {
+            groups[..i].iter().map(|other| hidden(&groups[i], other)).collect()
+        };
+        let mut rows: Vec<Vec<u32>> = (0..groups.len()).map(|i| row(&groups, i)).collect();
         while groups.len() > GROUPS {
-            let mut best = (u32::MAX, 0, 0);
-            for (i, one) in groups.iter().enumerate() {
-                for (j, other) in groups[..i].iter().enumerate() {
-                    let both = one.1.with(other.1);
-                    let hidden =
-                        |group: &(Bytes, Bytes)| group.0.weight() * both.without(group.1).weight();
-                    best = best.min((hidden(one) + hidden(other), i, j));
-                }
+            let all = (0..).zip(&rows).flat_map(|(i, row)| {
+                let least = (0..).zip(row).map(|(j, &hidden)| (hidden, j)).min();
+                least.map(|(hidden, j)| (hidden, i, j))
+            });
+            let Some((_, i, j)) = all.min() else { break };
+            let (members, lasts) = groups.remove(i);
+            groups[j] = (groups[j].0.with(members), groups[j].1.with(lasts));
+            rows.remove(i);
+            for row in &mut rows[i..] {
+                row.remove(i);
             }
-            let (members, lasts) = groups.remove(best.1);
-            let joined = &mut groups[best.2];
-            *joined = (joined.0.with(members), joined.1.with(lasts));
+            rows[j] = row(&groups, j);
+            for k in j + 1..groups.len() {
+                rows[k][j] = hidden(&groups[k], &groups[j]);
+            }
         }
         let mut tables = Groups { follow: [0; 256], own: [0; 256] };
         for (number, (members, lasts)) in groups.into_iter().enumerate() {
