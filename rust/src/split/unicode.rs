@@ -146,4 +146,12 @@ mod tests {
             assert_eq!(decode(text, 0), (character.into(), text.len()));
         }
     }
+
+    #[test]
+    fn white_space_is_the_standard_librarys() {
+        for character in '\0'..='\u{ffff}' {
+            let is = classes().of(character.into()) & WHITESPACE != 0;
+            assert_eq!(is, character.is_whitespace(), "{character:?}");
+        }
+    }
 }
