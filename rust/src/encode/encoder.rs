@@ -400,6 +400,7 @@ mod tests {
     use super::*;
     use crate::cache::MAX_FEW_CJK_RUNS;
     use crate::encode::{Count, IdList};
+    use crate::interrupt::INTERRUPT_CHECK_BYTES;
     use crate::split::automaton::Node;
     use crate::split::examples::{automaton, gpt2};
     use crate::test_inputs::Rng;
@@ -629,6 +630,17 @@ mod tests {
             fixture.encode(text, false, &mut Interrupt::new(&mut || true));
             fixture.check(text, true);
         }
+    }
+
+    #[test]
+    fn an_interrupt_ends_a_text_after_its_next_special_token() {
+        let mut fixture = Fixture::new(encoder(vec![gpt2()]));
+        let mut always = || true;
+        let mut interrupt = Interrupt::new(&mut always);
+        assert_eq!(interrupt.advance(INTERRUPT_CHECK_BYTES - 1), Ok(()));
+        let [(literal, id), ..] = SPECIAL;
+        let ids = fixture.encode(&format!("a{literal}b{literal}"), false, &mut interrupt);
+        assert_eq!(ids, [255 - u32::from(b'a'), id]);
     }
 
     #[test]
