@@ -374,6 +374,7 @@ def test_a_tree_is_refused_with_the_reason(pattern: str, reason: str) -> None:
         (r"a+b(?=cc)|[\s\S]", "finds ends late"),
         (r"c(?=[ab]{9}a)|[\s\S]", "looks ahead too far"),
         (r"(?:a|b){0,30}a(?:a|b){14}|[\s\S]", "too large"),
+        (r"(?:a{1,20}){1,25}b|[\s\S]", "too large"),
         ("|".join(f"{chr(code)}{chr(code + 1)}" for code in range(0x4E00, 0x4E50, 2)), "64 kinds"),
     ],
 )
