@@ -170,8 +170,8 @@ impl MergeTable {
     }
 
     /// Returns the merges whose parts can be made, each after merges that make them: the left and
-    /// the right token, and the token made. They are in rank order, but for merges that use a token
-    /// of a higher rank.
+    /// the right token, and the token made. They are in rank order, except that a merge which uses a
+    /// token of a higher rank comes later.
     fn possible_merges(&self) -> Vec<(TokenIndex, TokenIndex, TokenIndex)> {
         let pairs = self.pairs();
         let mut is_made = filled(false, self.tokens);
