@@ -194,7 +194,9 @@ fn is_word_break(before: u8, byte: u8) -> bool {
 
 /// Returns whether a token has a space between two letters of ASCII.
 pub fn joins_words(token: &[u8]) -> bool {
-    token.windows(3).any(|bytes| {
-        bytes[1] == b' ' && bytes[0].is_ascii_alphabetic() && bytes[2].is_ascii_alphabetic()
+    (2..token.len()).any(|at| {
+        token[at - 1] == b' '
+            && token[at - 2].is_ascii_alphabetic()
+            && token[at].is_ascii_alphabetic()
     })
 }

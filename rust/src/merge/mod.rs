@@ -26,7 +26,7 @@ use std::mem::replace;
 use std::sync::OnceLock;
 
 use crate::interrupt::Interrupt;
-use crate::mem::growth::{append, collected, filled, push, with_room};
+use crate::mem::growth::{collected, filled, push, with_room};
 use crate::tokens::{Tokens, WholePieces};
 use crate::types::{MAX_CACHED_PIECE, Rank, TokenIndex};
 
@@ -173,27 +173,31 @@ impl MergeTable {
     /// the right token, and the token made. They are in rank order, except that a merge which uses a
     /// token of a higher rank comes later.
     fn possible_merges(&self) -> Vec<(TokenIndex, TokenIndex, TokenIndex)> {
+        const NONE: u32 = u32::MAX;
         let pairs = self.pairs();
         let mut is_made = filled(false, self.tokens);
         self.token_of_byte.iter().for_each(|&token| is_made[token as usize] = true);
         let mut possible = with_room(pairs.len());
-        let mut waiting: HashMap<TokenIndex, Vec<usize>> = HashMap::new();
+        // For each token, the last merge that waits for it; for each merge, the one before.
+        let (mut waiting, mut before) = (filled(NONE, self.tokens), filled(NONE, pairs.len()));
         let mut next = Vec::new();
         for merge in 0..pairs.len() {
-            push(&mut next, merge);
+            push(&mut next, merge as u32);
             while let Some(merge) = next.pop() {
-                let (rank, left, right) = pairs[merge];
+                let (rank, left, right) = pairs[merge as usize];
                 if let Some(part) = [left, right].into_iter().find(|&part| !is_made[part as usize])
                 {
-                    push(waiting.entry(part).or_default(), merge);
+                    before[merge as usize] = replace(&mut waiting[part as usize], merge);
                     continue;
                 }
                 let made = self.made_by(rank, left, right);
                 possible.push((left, right, made));
-                if !replace(&mut is_made[made as usize], true)
-                    && let Some(merges) = waiting.remove(&made)
-                {
-                    append(&mut next, &merges);
+                if !replace(&mut is_made[made as usize], true) {
+                    let mut merge = waiting[made as usize];
+                    while merge != NONE {
+                        push(&mut next, merge);
+                        merge = before[merge as usize];
+                    }
                 }
             }
         }
@@ -218,7 +222,7 @@ impl MergeTable {
 
     /// Returns the rank and the pair of each merge in rank order.
     fn pairs(&self) -> Vec<(Rank, TokenIndex, TokenIndex)> {
-        let mut pairs = self.ranks.pairs();
+        let mut pairs = self.ranks.pairs(self.count as usize);
         if pairs.len() == self.count as usize {
             // No ranks are tied, so each pair has a place of its own.
             let mut placed = filled((0, 0, 0), pairs.len());

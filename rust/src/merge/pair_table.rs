@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 
 use super::ranks::NO_RANK;
-use crate::mem::growth::{filled, push};
+use crate::mem::growth::{filled, push, with_room};
 use crate::mem::prefetch;
 use crate::types::{Rank, TokenIndex};
 
@@ -171,14 +171,14 @@ impl PairTable {
         prefetch(&self.lines[self.line(key(left, right))]);
     }
 
-    /// Returns all ranks, each with its two tokens.
-    pub fn pairs(&self) -> Vec<(Rank, TokenIndex, TokenIndex)> {
+    /// Returns all ranks, each with its two tokens; `count` is their likely number.
+    pub fn pairs(&self, count: usize) -> Vec<(Rank, TokenIndex, TokenIndex)> {
         let taken = self.lines.iter().flat_map(|line| line.0).filter(|&slot| slot != FREE);
         let pair = |slot: u64| {
             let (left, right) = tokens_of(slot >> RANK_BITS);
             (rank_of(slot), left, right)
         };
-        let mut pairs = Vec::new();
+        let mut pairs = with_room(count);
         taken.for_each(|slot| push(&mut pairs, pair(slot)));
         pairs
     }

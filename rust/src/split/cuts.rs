@@ -152,6 +152,13 @@ impl TokenNeighbours {
     }
 
     fn add(&mut self, token: &[u8]) {
+        if token.is_ascii() {
+            for pair in token.windows(2) {
+                let hash = hash_of(u64::from(pair[1]) << 32 | u64::from(pair[0]) << 24);
+                self.characters[hash / 64] |= 1 << (hash % 64);
+            }
+            return;
+        }
         let mut before: Option<(usize, Character)> = None;
         for at in (0..token.len()).filter(|&at| token[at] & 0xC0 != 0x80) {
             let character = Character::at(token, at);
@@ -197,13 +204,16 @@ pub struct Cuts {
 impl Cuts {
     /// Takes the bytes of tokens.
     pub fn new<'a>(tokens: impl Iterator<Item = &'a [u8]>) -> Cuts {
-        let mut before = [Bytes::default(); 256];
+        let mut before = [[false; 256]; 256];
         let neighbours = TokenNeighbours::new(tokens.inspect(|token| {
             for pair in token.windows(2).filter(|pair| pair[1] & 0xC0 != 0x80) {
-                let lasts = &mut before[usize::from(pair[1])];
-                *lasts = lasts.with(Bytes::of(pair[0]));
+                before[usize::from(pair[1])][usize::from(pair[0])] = true;
             }
         }));
+        let before = before.map(|before| {
+            let lasts = (0..=255).filter(|&last| before[usize::from(last)]);
+            lasts.fold(Bytes::default(), |lasts, last| lasts.with(Bytes::of(last)))
+        });
         let [ascii, others] =
             [0..=0x7F, 0x80..=0xFF].map(|firsts| Box::new(Groups::new(firsts, &before)));
         Cuts { neighbours, ascii, others }
