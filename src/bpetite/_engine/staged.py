@@ -12,6 +12,7 @@ from bpetite._arguments import Frame, Text, as_bytes, as_str, raise_in_whole
 from bpetite._corpus import normal_run
 from bpetite._engine import _native, python
 from bpetite._engine.arrays import as_array
+from bpetite._pretokenizer import chunks_of
 from bpetite._stages import StagedSplitter
 from bpetite._unicode import nfc
 from bpetite._vocabulary import IMPOSSIBLE_BYTES, Vocabulary, is_encodable
@@ -22,6 +23,7 @@ _LOOK_AROUND = ("Strip", "Prepend", "Replace")
 """Normalizers that may leave a text as it is, and yet change a part of it."""
 
 
+_PART_CHARACTERS = 64  # the least text that is split in Python
 _FIRST_PIECE_CHARACTERS = 64  # the start of a text in which its first piece is searched
 
 
@@ -72,8 +74,7 @@ class StagedEncoder(python.TextEncoder):
         """
         plain = self._found_plain(text, ordinary)
         if self._dropped and plain is not None:
-            data = as_bytes(plain)
-            return None if any(byte in data for byte in self._dropped) else plain
+            return None if self._drops(plain) else plain
         return plain
 
     def _found_plain(self, text: Text, ordinary: bool) -> Text | None:
@@ -128,16 +129,27 @@ class StagedEncoder(python.TextEncoder):
         return memoryview(bytearray().join(parts)).cast(ids.format)
 
     def _segment(self, segment: str, join: python.Join[T]) -> Iterator[T]:
-        """As in Python, but only blocks that have a byte to drop are split in Python."""
+        """As in Python, but only a few characters around a byte to drop are split in Python."""
         if self._has_space:
             yield from super()._segment(segment, join)
             return
+        clean: list[str] = []
         for block in self._pretokenizer.blocks(segment):
-            data = block.encode()
-            if any(byte in data for byte in self._dropped):
-                yield from super()._segment(block, join)
-            else:
-                yield join((self._ordinary.encode(block, True),))
+            if not self._drops(block):
+                clean.append(block)
+                continue
+            for part in self._pretokenizer.blocks_of_chunks(chunks_of(block, _PART_CHARACTERS)):
+                if not self._drops(part):
+                    clean.append(part)
+                    continue
+                yield join((self._ordinary.encode("".join(clean), True),))
+                yield from super()._segment(part, join)
+                clean.clear()
+        yield join((self._ordinary.encode("".join(clean), True),))
+
+    def _drops(self, text: Text) -> bool:
+        data = as_bytes(text)
+        return any(byte in data for byte in self._dropped)
 
     def _first_piece(self, text: Text, ordinary: bool) -> tuple[str, str] | None:
         """Return the first piece of a text that only gets a space, without it and with it.
