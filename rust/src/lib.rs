@@ -18,7 +18,6 @@ mod mem;
 mod merge;
 #[cfg(feature = "extension-module")]
 mod python;
-mod settled;
 mod simd;
 mod split;
 mod stream;

@@ -12,7 +12,7 @@ import tiktoken
 import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.engines import quick_once
+from support.engines import once
 from support.examples import slow_except
 from tokenizers import pre_tokenizers
 
@@ -21,7 +21,7 @@ from bpetite._pretokenizer import PATTERNS, TIKTOKEN_CL100K, Pretokenizer, porta
 from bpetite._unicode import differs
 from bpetite.formats._portable_regex import check_shared, to_portable
 
-pytestmark = quick_once
+pytestmark = once
 
 CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 SPACES = r"\s*[\r\n]+|\s+(?!\S)|\s+"

@@ -8,7 +8,7 @@ use super::ids::{Ids, parts, with_integers};
 use super::interrupt::{GIL_RELEASE_MIN_SIZE, run};
 use crate::interrupt::Interrupt;
 use crate::mem::growth::{append, with_room};
-use crate::settled;
+use crate::split::settled;
 use crate::utf8::is_utf8;
 
 /// A text that is kept alive during the work.

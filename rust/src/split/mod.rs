@@ -6,6 +6,7 @@
 
 pub mod automaton;
 mod cuts;
+pub mod settled;
 pub mod unicode;
 mod window;
 
@@ -17,7 +18,6 @@ use automaton::{Automaton, Reading};
 use cuts::FindCuts;
 pub use cuts::{Character, Cuts, TokenNeighbours};
 use unicode::classes;
-pub use unicode::decode;
 pub use window::Pattern;
 use window::Window;
 

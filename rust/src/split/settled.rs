@@ -1,13 +1,13 @@
 //! Characters that normal form C leaves as they are, whatever stands around them.
 //!
-//! Most texts have no others, and to see so takes less time than Python takes to normalize.
+//! Most texts have few others, so that Python normalizes only the parts around these.
 
+use super::unicode::decode;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::mem::growth::push;
-use crate::split::decode;
 
-/// Ranges of such characters outside ASCII: they have no combining class, no canonical
-/// decomposition but their own, and do not end one.
+/// Ranges of such characters outside ASCII. They have combining class 0, are in normal form, and
+/// are never the second of two characters that normal form C makes one.
 const RANGES: [(u32, u32); 21] = [
     (0x80, 0x2FF),      // Latin
     (0x388, 0x482),     // Greek and Cyrillic
@@ -21,7 +21,7 @@ const RANGES: [(u32, u32); 21] = [
     (0x2100, 0x2125),   // symbols
     (0x212C, 0x2328),   // arrows and mathematics
     (0x232B, 0x2ADB),   // boxes, shapes and mathematics
-    (0x3000, 0x3029),   // Chinese punctuation
+    (0x2E00, 0x3029),   // radicals and Chinese punctuation
     (0x3030, 0x3098),   // Hiragana
     (0x309B, 0x9FFF),   // Katakana and Chinese
     (0xAC00, 0xD7A3),   // Korean syllables
