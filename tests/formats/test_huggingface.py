@@ -452,7 +452,14 @@ def test_a_dropped_byte_in_a_long_text_changes_no_other_ids(tmp_path: Path) -> N
     tokenizer = Tokenizer.load(written(tmp_path, value))
     assert tokenizer.encode("\x03") == []
     many = "ab abc 12  é\n\n" * 3000
-    check_equal(tokenizer, library(value), [f"{many}\x03{many}", f"\x03 {many} \x03", many])
+    texts = [f"{many}\x03{many}", f"\x03 {many} \x03", many]
+    # Dropped bytes near the ends of the parts that Python splits, alone and in a row.
+    texts += [
+        f"{many}{'ab 1 ' * 30}"[-at:] + byte + many
+        for at in (1, 63, 64, 65, 129, 5000)
+        for byte in ("\x03", "\x03\x03", "\x03 ab\x03")
+    ]
+    check_equal(tokenizer, library(value), texts)
 
 
 @quick_once

@@ -66,7 +66,7 @@ pub struct PieceEncoder {
     /// Made on first use; None if pieces must not be split.
     neighbours: OnceLock<Option<TokenNeighbours>>,
     /// Made on first use; None if pieces must not be split.
-    parts: OnceLock<Option<PartsOfPieces>>,
+    fragments: OnceLock<Option<Fragments>>,
     /// Made on first use.
     lengths: OnceLock<TokenLengths>,
 }
@@ -84,7 +84,7 @@ impl PieceEncoder {
             first_several,
             first_equal,
             neighbours: OnceLock::new(),
-            parts: OnceLock::new(),
+            fragments: OnceLock::new(),
             lengths: OnceLock::new(),
         }
     }
@@ -119,22 +119,22 @@ impl PieceEncoder {
         self.neighbours.get()?.as_ref()
     }
 
-    /// Returns how pieces of several words are split, if pieces may be split.
-    pub fn parts(&self) -> Option<&PartsOfPieces> {
-        if self.parts.get().is_none() {
-            let parts = self.merges.tokens_to_split_by().map(|tokens| {
-                // Without such tokens, fewer parts would be joined again.
+    /// Returns how pieces of several words are cut, if pieces may be split.
+    pub fn fragments(&self) -> Option<&Fragments> {
+        if self.fragments.get().is_none() {
+            let fragments = self.merges.tokens_to_split_by().map(|tokens| {
+                // Without tokens of several words, cuts alone are faster.
                 let may_join = self.ids_of.is_empty() && tokens.all().any(joins_words);
                 let new = || Joins::new(&self.merges, &tokens, &self.id_of);
                 let (cuts, joins) = match may_join.then(new).flatten() {
                     Some((cuts, joins)) => (cuts, Some(joins)),
                     None => (Cuts::new(tokens.all()), None),
                 };
-                PartsOfPieces { cuts: Splitter::Cuts(Arc::new(cuts)), joins }
+                Fragments { cuts: Splitter::Cuts(Arc::new(cuts)), joins }
             });
-            let _ = self.parts.set(parts);
+            let _ = self.fragments.set(fragments);
         }
-        self.parts.get()?.as_ref()
+        self.fragments.get()?.as_ref()
     }
 
     fn append_ids(&self, tokens: &[TokenIndex], ids: &mut Vec<u32>) {
@@ -155,8 +155,8 @@ impl PieceEncoder {
     }
 }
 
-/// How pieces of several words are split, and which of their parts are joined again.
-pub struct PartsOfPieces {
+/// How pieces of several words are cut, and which of their fragments are joined again.
+pub struct Fragments {
     pub cuts: Splitter,
     joins: Option<Joins>,
 }
@@ -283,24 +283,24 @@ impl<S: Sink> Parts<'_, '_, S> {
     }
 }
 
-/// Gives the ids of the first `count` parts of pieces in the context to the sink, and returns where
-/// these parts end. The last ones are left if they may be joined with later parts.
-pub struct EncodeParts<'a, 'j, 'i, S> {
+/// Gives the ids of the first `count` fragments in the context to the sink, and returns where these
+/// end. The last ones are left if they may be joined with later fragments.
+pub struct EncodeFragments<'a, 'j, 'i, S> {
     pub encoder: &'a PieceEncoder,
-    pub parts: &'a PartsOfPieces,
+    pub fragments: &'a Fragments,
     pub text: &'a [u8],
     pub count: usize,
-    /// The ends of pieces, which no token crosses.
+    /// The ends of pieces, in ascending order. No token crosses them.
     pub piece_ends: &'a [u32],
     pub job: &'a mut Job<'j, 'i, S>,
 }
 
-impl<S: Sink> Work for EncodeParts<'_, '_, '_, S> {
+impl<S: Sink> Work for EncodeFragments<'_, '_, '_, S> {
     type Result = usize;
 
     #[inline(always)]
     fn run<I: Instructions>(self, isa: I) -> usize {
-        let EncodeParts { encoder, parts, text, mut count, piece_ends, job } = self;
+        let EncodeFragments { encoder, fragments, text, mut count, piece_ends, job } = self;
         let (interrupt, sink) = (&mut *job.interrupt, &mut *job.sink);
         let Context { cache, scratch, bounds, packed, misses, .. } = job.context;
         let mut merger = CacheMiss { encoder, scratch, interrupt };
@@ -309,22 +309,24 @@ impl<S: Sink> Work for EncodeParts<'_, '_, '_, S> {
         cache.look_up_first_level(isa, text, starts, ids, misses);
         cache.sort_longer(text, starts, true, misses);
         cache.look_up_tables(text, starts, ids, misses, &mut merger);
-        let Some(joins) = &parts.joins else {
+        let Some(joins) = &fragments.joins else {
             sink.take_packed(isa, ids, starts, cache);
             return starts[count] as usize;
         };
 
-        // The parts that may be joined with the part before, and the base tokens there
+        // The fragments that may be joined with the one before, and the base tokens there
         let (mut joined, mut pairs, mut joined_count) = ([0; BATCH + 1], [(0, 0); BATCH + 1], 0);
         let start = bounds[0];
         let mut piece_ends = piece_ends.iter().copied().skip_while(|&end| end <= start);
         let mut piece_end = piece_ends.next();
         let (_, mut last_id) = cache.ends(packed[0]);
-        for (i, &part) in (1..).zip(&packed[1..count]) {
-            let (first_id, next_last_id) = cache.ends(part);
-            if piece_end.is_some_and(|end| end <= bounds[i]) {
-                piece_end = piece_ends.next();
-            } else {
+        for (i, &fragment) in (1..).zip(&packed[1..count]) {
+            let (first_id, next_last_id) = cache.ends(fragment);
+            let mut is_piece_end = false;
+            while piece_end.is_some_and(|end| end <= bounds[i]) {
+                (piece_end, is_piece_end) = (piece_ends.next(), true);
+            }
+            if !is_piece_end {
                 let pair = joins.base_tokens(last_id, first_id);
                 (joined[joined_count], pairs[joined_count]) = (i, pair);
                 joined_count += usize::from(joins.may_join(pair));
@@ -341,7 +343,7 @@ impl<S: Sink> Work for EncodeParts<'_, '_, '_, S> {
             joined_count += usize::from(rank.is_some());
         }
         if piece_end.is_some_and(|end| end > bounds[count]) {
-            // The last part may be joined with the next batch.
+            // The last fragment may be joined with the next batch.
             joined[joined_count] = count;
             joined_count += 1;
         }
@@ -357,9 +359,9 @@ impl<S: Sink> Work for EncodeParts<'_, '_, '_, S> {
                 (next, at) = (next + 1, at + 1);
             }
             if next <= count {
-                let parts = &packed[first..next];
-                let is_base = |&part: &Packed| part.only_id().is_some_and(|id| joins.is_base(id));
-                let is_base = parts.iter().all(is_base);
+                let run = &packed[first..next];
+                let is_base = |ids: &Packed| ids.only_id().is_some_and(|id| joins.is_base(id));
+                let is_base = run.iter().all(is_base);
                 if let &[rank] = &ranks[start..at]
                     && is_base
                 {
@@ -381,13 +383,13 @@ impl<S: Sink> Work for EncodeParts<'_, '_, '_, S> {
                 } else {
                     row.clear();
                     let mut add = |id| joins.add_to(&mut row, id);
-                    let is_row = parts.iter().all(|&part| cache.all_ids(part, &mut add));
+                    let is_row = run.iter().all(|&ids| cache.all_ids(ids, &mut add));
                     if is_row {
-                        row.rank(merges);
+                        row.set_ranks(merges);
                     }
                     is_row
                 };
-                // The first part gets all ids, and the others become empty.
+                // The first fragment gets all ids, and the others become empty.
                 let end = bounds[next];
                 bounds[second..next].fill(end);
                 if is_row {
@@ -400,11 +402,11 @@ impl<S: Sink> Work for EncodeParts<'_, '_, '_, S> {
                 }
                 packed[second..next].fill(Packed::default());
             } else if first > 0 {
-                // They may be joined with parts of the next batch.
+                // They may be joined with fragments of the next batch.
                 count = first;
             } else {
-                // More parts than a batch has may be joined, so the rest of the piece is merged
-                // whole.
+                // More fragments than a batch has may be joined, so the rest of the piece is
+                // merged whole.
                 bounds[1] = piece_end.unwrap_or(bounds[count]);
                 count = 1;
                 misses.push(0, bounds[1] - bounds[0]);

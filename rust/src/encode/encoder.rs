@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, TryLockError};
 
-use super::batch::{self, Context, EncodeParts, EncodePieces, Job, PartsOfPieces, PieceEncoder};
+use super::batch::{self, Context, EncodeFragments, EncodePieces, Fragments, Job, PieceEncoder};
 use super::literals::Literals;
 use super::sink::Sink;
 use crate::interrupt::{Interrupt, Interrupted};
@@ -199,7 +199,7 @@ impl Encoder {
     ) -> Result<(), Interrupted> {
         let mut pieces = Pieces::of_texts(splitter, text, start, ends);
         let may_have_words = splitter.may_join_words();
-        // No token crosses a cut inside a CJK run either.
+        // Cuts have split CJK runs already.
         let whole_cjk_runs = matches!(splitter, Splitter::Cuts(_));
         let mut next_forecast = start + FIRST_FORECAST_BYTES;
         let first = job.sink.count();
@@ -213,10 +213,10 @@ impl Encoder {
                 return Ok(());
             }
             let has_words = may_have_words && end - at >= count * MIN_WORDS_BYTES;
-            match if has_words { self.pieces.parts() } else { None } {
-                Some(parts) => {
+            match if has_words { self.pieces.fragments() } else { None } {
+                Some(fragments) => {
                     let bounds = job.context.bounds;
-                    self.encode_parts(parts, text, at, &bounds[1..=count], job)?;
+                    self.encode_fragments(fragments, text, at, &bounds[1..=count], job)?;
                 }
                 None => self.encode_pieces(text, count, whole_cjk_runs, job),
             }
@@ -252,20 +252,23 @@ impl Encoder {
     pub fn encode_pieces_at<S: Sink>(&self, text: &[u8], bounds: &[u32], job: &mut Job<'_, '_, S>) {
         let [start, ends @ ..] = bounds else { return };
         let bytes = ends.last().map_or(0, |end| end - start) as usize;
+        if bytes == 0 {
+            return;
+        }
         if bytes >= ends.len() * MIN_WORDS_BYTES
-            && let Some(parts) = self.pieces.parts()
+            && let Some(fragments) = self.pieces.fragments()
         {
-            let _ = self.encode_parts(parts, text, *start as usize, ends, job);
-        } else if bytes > 0 {
+            let _ = self.encode_fragments(fragments, text, *start as usize, ends, job);
+        } else {
             job.context.bounds[..bounds.len()].copy_from_slice(bounds);
             self.encode_pieces(text, ends.len(), false, job);
         }
     }
 
-    /// Encodes the pieces from `start` on, which end at `ends`, part by part.
-    fn encode_parts<S: Sink>(
+    /// Encodes the pieces from `start` on, which end at `ends`, fragment by fragment.
+    fn encode_fragments<S: Sink>(
         &self,
-        parts: &PartsOfPieces,
+        fragments: &Fragments,
         text: &[u8],
         start: usize,
         ends: &[u32],
@@ -274,13 +277,13 @@ impl Encoder {
         let mut at = start;
         loop {
             job.context.bounds[0] = at as u32;
-            let mut found = Pieces::of_texts(&parts.cuts, text, at, ends);
+            let mut found = Pieces::of_texts(&fragments.cuts, text, at, ends);
             let count = found.next_ends(&mut job.context.bounds[1..]);
             if count == 0 {
                 return Ok(());
             }
             let encoder = &self.pieces;
-            let work = EncodeParts { encoder, parts, text, count, piece_ends: ends, job };
+            let work = EncodeFragments { encoder, fragments, text, count, piece_ends: ends, job };
             let end = Isa::get().run(work);
             job.interrupt.advance(end - at)?;
             at = end;
@@ -324,12 +327,13 @@ pub mod examples {
     use super::*;
     use crate::split::automaton::Node;
     use crate::split::examples::{all_pieces, automaton, gpt2};
-    use crate::test_inputs::WORDS;
+    use crate::test_inputs::{Rng, WORDS};
     use crate::types::TokenIndex;
 
     pub const SPECIAL: [(&str, u32); 3] = [("<|a|>", 7000), ("<|a|><|b|>", 7001), ("'s", 7002)];
 
-    /// Returns an encoder with GPT-2's pattern, and others for which digits are split off before.
+    /// Returns an encoder with GPT-2's pattern, others for which digits are split off before, and
+    /// one whose pieces and tokens have several words.
     pub fn encoders() -> impl Iterator<Item = Encoder> {
         let digits = |max| {
             let digit = Box::new(Node::Set(0));
@@ -337,7 +341,12 @@ pub mod examples {
             automaton(&[pattern], &[vec![(0x30, 0x39), (0x663, 0x669)]], None)
         };
         let before = [vec![], vec![digits(Some(1))], vec![digits(Some(3)), digits(None)]];
-        before.into_iter().map(|splitters| encoder([splitters, vec![gpt2()]].concat()))
+        let gpt2s = before.into_iter().map(|before| encoder([before, vec![gpt2()]].concat()));
+        let special = SPECIAL.map(|(literal, id)| (literal.to_string(), id));
+        let of_words = (0..4).map(move |seed| {
+            encoder_of_words(&mut Rng::new(seed), &all_words(), 300).allowing(&special)
+        });
+        gpt2s.chain(of_words)
     }
 
     /// Returns an encoder whose merges make tokens of all words, and of longer ones. The ids of the
@@ -357,6 +366,54 @@ pub mod examples {
         );
         let special = SPECIAL.map(|(literal, id)| (literal.to_string(), id));
         Encoder::new(splitters, Arc::new(merges), id_of, &special)
+    }
+
+    /// Returns a splitter whose pieces have several words: `[^\n!1]+`.
+    pub fn lines() -> Splitter {
+        let within = vec![(0, 9), (11, 32), (34, 48), (50, 0x10_FFFF)];
+        let node = Box::new(Node::Set(0));
+        let pattern = Node::Repeat { node, min: 1, max: None, is_lazy: false };
+        automaton(&[pattern], &[within], None)
+    }
+
+    /// Returns an encoder whose first merges come from words, and the others from rows of words.
+    pub fn encoder_of_words(rng: &mut Rng, words: &[&str], max_superwords: usize) -> Encoder {
+        let bytes = std::array::from_fn(|byte| 255 - byte as TokenIndex);
+        let table = || MergeTable::with_room(bytes, 1000, 700).expect("few");
+        let (mut merges, mut all) = (table(), Vec::new());
+        for (most, max_merges) in [(1, 100), (9, max_superwords)] {
+            for _ in 0..rng.below(max_merges + 1) {
+                let tokens = merged(&merges, rng.text(words, most).as_bytes());
+                if tokens.len() > 1 {
+                    let at = rng.below(tokens.len() - 1);
+                    let (left, right, made) = (tokens[at], tokens[at + 1], 256 + all.len() as u32);
+                    if merges.push(left, right, made) {
+                        all.push((left, right, made));
+                    }
+                }
+            }
+        }
+        // A merge may use a token that a later merge makes.
+        for _ in 0..[0, 0, 1, 1000][rng.below(4)] {
+            let (one, other) = (rng.below(all.len().max(1)), rng.below(all.len().max(1)));
+            if !all.is_empty() {
+                all.swap(one, other);
+            }
+        }
+        merges = table();
+        let ties = [0, 0, 1, 20][rng.below(4)];
+        for (left, right, made) in all {
+            let is_tied = rng.below(100) < ties && merges.push_tied(left, right, made);
+            assert!(is_tied || merges.push(left, right, made));
+        }
+        // Some ids equal their tokens, up to a byte or a merge of either stage.
+        let first = [0, 100, 260, 300, 1000][rng.below(5)];
+        let id_of = (0..1000).map(|token| match token {
+            _ if token < first => token,
+            ..256 => token ^ 1,
+            _ => token + 9,
+        });
+        Encoder::new(vec![lines()], Arc::new(merges), Arc::new(id_of.collect()), &[])
     }
 
     /// Returns words, special literals, and more words that the encoder has as tokens.
@@ -502,50 +559,6 @@ mod tests {
         }
     }
 
-    /// Returns a splitter whose pieces have several words: `[^\n!1]+`.
-    fn lines() -> Splitter {
-        let within = vec![(0, 9), (11, 32), (34, 48), (50, 0x10_FFFF)];
-        let node = Box::new(Node::Set(0));
-        let pattern = Node::Repeat { node, min: 1, max: None, is_lazy: false };
-        automaton(&[pattern], &[within], None)
-    }
-
-    /// Returns an encoder whose first merges come from words, and the others from rows of words.
-    fn encoder_of_words(rng: &mut Rng, words: &[&str], max_superwords: usize) -> Encoder {
-        let bytes = std::array::from_fn(|byte| 255 - byte as TokenIndex);
-        let table = || MergeTable::with_room(bytes, 1000, 700).expect("few");
-        let (mut merges, mut all) = (table(), Vec::new());
-        for (most, max_merges) in [(1, 100), (9, max_superwords)] {
-            for _ in 0..rng.below(max_merges + 1) {
-                let tokens = merged(&merges, rng.text(words, most).as_bytes());
-                if tokens.len() > 1 {
-                    let at = rng.below(tokens.len() - 1);
-                    let (left, right, made) = (tokens[at], tokens[at + 1], 256 + all.len() as u32);
-                    if merges.push(left, right, made) {
-                        all.push((left, right, made));
-                    }
-                }
-            }
-        }
-        // A merge may use a token that a later merge makes.
-        for _ in 0..[0, 0, 1, 1000][rng.below(4)] {
-            let (one, other) = (rng.below(all.len().max(1)), rng.below(all.len().max(1)));
-            if !all.is_empty() {
-                all.swap(one, other);
-            }
-        }
-        merges = table();
-        assert!(all.into_iter().all(|(left, right, made)| merges.push(left, right, made)));
-        // Some ids equal their tokens, up to a byte or a merge of either stage.
-        let first = [0, 100, 260, 300, 1000][rng.below(5)];
-        let id_of = (0..1000).map(|token| match token {
-            _ if token < first => token,
-            ..256 => token ^ 1,
-            _ => token + 9,
-        });
-        Encoder::new(vec![lines()], Arc::new(merges), Arc::new(id_of.collect()), &[])
-    }
-
     #[test]
     fn words_that_may_merge_have_the_ids_of_their_piece() {
         let words = [
@@ -563,6 +576,21 @@ mod tests {
                 let expected = plain_ids_of_piece(&fixture.encoder, text.as_bytes());
                 assert!(fixture.ids_of_piece(text.as_bytes()) == expected, "{text:?}");
             }
+        }
+    }
+
+    #[test]
+    fn merges_of_one_rank_are_done_from_left_to_right() {
+        let bytes = std::array::from_fn(|byte| byte as TokenIndex);
+        let mut merges = MergeTable::with_room(bytes, 300, 9).expect("few");
+        let [b, c, d, y, space] = [b'b', b'c', b'd', b'y', b' '].map(TokenIndex::from);
+        assert!(merges.push(space, c, 256));
+        assert!(merges.push_tied(b, space, 257)); // it comes first in `b c`
+        assert!(merges.push(d, 256, 258) && merges.push(257, y, 259));
+        let ids = Arc::new((0..300).collect());
+        let mut fixture = Fixture::new(Encoder::new(vec![lines()], Arc::new(merges), ids, &[]));
+        for text in ["aaaaaab c", "ab cd c b y b cccc", "dd cb cb ydd c"] {
+            fixture.check(text, true);
         }
     }
 

@@ -1,31 +1,32 @@
-//! Pieces of several words, merged in parts.
+//! Pieces of several words, merged in fragments.
 //!
 //! A piece of several words seldom repeats, but its words do. If some tokens have several words,
 //! the merges make them in two stages. Let the *base* be the merges before the first merge that
 //! makes a token with a word break inside: a space after a character other than ASCII white space.
-//! A piece is split where no base token has two characters in a row, and each part is merged alone.
-//! Then base tokens of neighbouring parts are merged further, where some token has them in a row.
-//! Example, with the tokens ` of`, ` the`, ` of the` and ` they`:
+//! A piece is cut where no base token has two characters in a row, and each fragment is merged
+//! alone. Then base tokens of neighbouring fragments are merged further, where some token has them
+//! in a row. Example, with the tokens ` of`, ` the`, ` of the` and ` they`:
 //!
 //! ```text
-//! piece    ` out of the way`
-//! parts    ` out` ` of` ` the` ` way`       a token has ` of` before ` the`: these two may join
-//! tokens   ` out` ` of the` ` way`
+//! piece      ` out of the way`
+//! fragments  ` out` ` of` ` the` ` way`     a token has ` of` before ` the`: these two may join
+//! tokens     ` out` ` of the` ` way`
 //! ```
 //!
-//! Why these are the tokens of the piece, if no merge uses a token that a higher rank makes:
+//! Why these are the tokens of the piece, if each token is made by one merge, no merge uses a token
+//! that a higher rank makes, and no base merge shares its rank with another merge:
 //!
 //! 1. Merging goes rank by rank, so first the base merges are done. No base merge crosses from one
-//!    part to the next, since no base token has their characters in a row. So a piece has the base
-//!    tokens of its parts.
+//!    fragment to the next, since no base token has their characters in a row. So a piece has the
+//!    base tokens of its fragments.
 //! 2. Later merges join rows of base tokens. A merge that crosses from one base token to the next
 //!    makes a token in which these two are neighbours, by the tree of its merges. So if no token
 //!    has the two as neighbours, no merge crosses there, and neither side influences the other.
-//! 3. The tokens of a part that is merged alone are rows of base tokens too. So the part's base
-//!    tokens follow from its ids, and merging can go on from there.
+//! 3. The tokens of a fragment that is merged alone are rows of base tokens too. So the fragment's
+//!    base tokens follow from its ids, and merging can go on from there.
 
 use super::pair_table::{PairTable, RANK_BITS};
-use super::{MergeTable, NO_RANK, Ranks, Row};
+use super::{MAX_STACK_PIECE, MergeTable, NO_RANK, Ranks, Row};
 use crate::mem::growth::{filled, granted, push};
 use crate::split::Cuts;
 use crate::tokens::Tokens;
@@ -36,7 +37,7 @@ use crate::types::{Rank, TokenIndex};
 struct Base {
     first: TokenIndex,
     last: TokenIndex,
-    /// Where `rows` has all of them; 0 for a base token.
+    /// Where `rows` has all of them; 0 for a base token, and `TOO_LONG` for a long row.
     row: u32,
 }
 
@@ -52,7 +53,7 @@ pub struct Joins {
     base: Vec<Base>,
     /// From this id on, an id may have several base tokens, or a token that is not its index.
     first_other: u32,
-    /// The number of base tokens of each other token, and these.
+    /// For each token of several base tokens: their number, then these. Item 0 is unused.
     rows: Vec<TokenIndex>,
     /// The ranks of pairs of base tokens that are neighbours in a token; `NO_MERGE` for most.
     pairs: PairTable,
@@ -61,17 +62,20 @@ pub struct Joins {
 /// Two base tokens have no rank, but are neighbours in a token.
 const NO_MERGE: Rank = (1 << RANK_BITS) - 1;
 
+/// A token has more base tokens than a row that is merged.
+const TOO_LONG: u32 = u32::MAX;
+
 /// The highest id may be at most this many times the number of tokens.
 const MAX_IDS_PER_TOKEN: usize = 4;
 
-/// If a smaller share of the merges are base merges, nearly every part may join the next.
+/// If a smaller share of the merges are base merges, nearly every fragment may join the next.
 const MAX_MERGES_PER_BASE_MERGE: usize = 16;
 
 impl Joins {
-    /// Takes the bytes and the id of each token. Returns the places where pieces may be split too.
+    /// Takes the bytes and the id of each token. Returns the places where pieces are cut, too.
     ///
-    /// Returns None if a merge uses a token of a higher rank, if the base is small, or if the gaps
-    /// between ids are large.
+    /// Returns None if the proof above does not hold, if the base is small, or if the gaps between
+    /// ids are large.
     pub fn new(merges: &MergeTable, tokens: &Tokens, id_of: &[u32]) -> Option<(Cuts, Joins)> {
         let max_id = id_of.iter().copied().max()? as usize;
         if max_id / MAX_IDS_PER_TOKEN > id_of.len() {
@@ -86,32 +90,22 @@ impl Joins {
             set(&mut bases, token, Base::of(token))?;
         }
         let (mut pairs, mut rows) = (Vec::new(), filled(0, 1));
-        let (mut is_base, mut base_merges) = (true, 0);
+        let (mut is_base, mut base_merges, mut last_base_rank) = (true, 0, None);
         for (rank, left, right) in merges.pairs() {
             let made = merges.made_by(rank, left, right);
             let (first, second) = (bases[left as usize]?, bases[right as usize]?);
             is_base &= !is_word_break(*tokens.get(left).last()?, *tokens.get(right).first()?);
             if is_base {
-                base_merges += 1;
+                (base_merges, last_base_rank) = (base_merges + 1, Some(rank));
                 set(&mut bases, made, Base::of(made))?;
                 continue;
             }
-            push(&mut pairs, (first.last, second.first));
-            let row = rows.len();
-            push(&mut rows, 0);
-            for part in [first, second] {
-                match part.row as usize {
-                    0 => push(&mut rows, part.first),
-                    start => {
-                        let of_part = start + 1..start + 1 + rows[start] as usize;
-                        granted(rows.try_reserve(of_part.len()));
-                        rows.extend_from_within(of_part);
-                    }
-                }
+            if last_base_rank == Some(rank) {
+                return None;
             }
-            rows[row] = (rows.len() - row - 1) as TokenIndex;
-            let base = Base { first: first.first, last: second.last, row: row as u32 };
-            set(&mut bases, made, base)?;
+            push(&mut pairs, (first.last, second.first));
+            let row = push_row(&mut rows, first, second);
+            set(&mut bases, made, Base { first: first.first, last: second.last, row })?;
         }
         if base_merges * MAX_MERGES_PER_BASE_MERGE < merges.count as usize {
             return None;
@@ -140,7 +134,7 @@ impl Joins {
         Some((cuts, joins))
     }
 
-    /// Returns the base tokens at the end of a part and at the start of the next, by their ids.
+    /// Returns the base tokens at the end of a fragment and at the start of the next, by their ids.
     #[inline(always)]
     pub fn base_tokens(&self, last_id: u32, first_id: u32) -> (TokenIndex, TokenIndex) {
         if last_id.max(first_id) < self.first_other {
@@ -150,7 +144,7 @@ impl Joins {
         (last, self.base.get(first_id as usize).map_or(0, |base| base.first))
     }
 
-    /// Returns whether a token may have two base tokens in a row; false for most others.
+    /// Returns whether a token may have two base tokens in a row; false for most that none has.
     #[inline(always)]
     pub fn may_join(&self, (left, right): (TokenIndex, TokenIndex)) -> bool {
         self.pairs.may_have(left, right)
@@ -177,7 +171,7 @@ impl Joins {
     #[inline(always)]
     pub fn add_to(&self, row: &mut Row, id: u32) -> bool {
         match self.base.get(id as usize) {
-            None => false,
+            None | Some(&Base { row: TOO_LONG, .. }) => false,
             Some(&Base { first, row: 0, .. }) => row.add(&[first]),
             Some(&Base { row: start, .. }) => {
                 let start = start as usize;
@@ -185,6 +179,33 @@ impl Joins {
             }
         }
     }
+}
+
+/// Appends the base tokens of two others to the rows, and returns where they are.
+fn push_row(rows: &mut Vec<TokenIndex>, left: Base, right: Base) -> u32 {
+    let start = rows.len();
+    push(rows, 0);
+    for Base { first, row, .. } in [left, right] {
+        match row {
+            TOO_LONG => {
+                rows.truncate(start);
+                return TOO_LONG;
+            }
+            0 => push(rows, first),
+            _ => {
+                let from = row as usize + 1;
+                granted(rows.try_reserve(MAX_STACK_PIECE));
+                rows.extend_from_within(from..from + rows[row as usize] as usize);
+            }
+        }
+    }
+    let count = rows.len() - start - 1;
+    if count > MAX_STACK_PIECE {
+        rows.truncate(start);
+        return TOO_LONG;
+    }
+    rows[start] = count as TokenIndex;
+    start as u32
 }
 
 /// Returns whether there is a word break between two bytes.

@@ -136,7 +136,7 @@ impl PairTable {
         self.get_unfiltered(left, right)
     }
 
-    /// Returns whether a pair may be in the table; false for most others.
+    /// Returns whether a pair may be in the table; false for most that are not.
     #[inline(always)]
     pub fn may_have(&self, left: TokenIndex, right: TokenIndex) -> bool {
         let bit = self.bit(key(left, right));

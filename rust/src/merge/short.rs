@@ -59,7 +59,7 @@ impl Row {
 
     /// Sets the ranks of tokens that were added.
     #[inline(always)]
-    pub fn rank(&mut self, table: &impl Ranks) {
+    pub fn set_ranks(&mut self, table: &impl Ranks) {
         for at in 1..self.length {
             self.ranks[at - 1] = table.rank(self.parts[at - 1], self.parts[at]);
         }

@@ -7,7 +7,6 @@ use pyo3::types::{PyBytes, PyString};
 use super::ids::{Ids, parts, with_integers};
 use super::interrupt::{GIL_RELEASE_MIN_SIZE, run};
 use crate::interrupt::Interrupt;
-use crate::mem::growth::{append, with_room};
 use crate::split::settled;
 use crate::utf8::is_utf8;
 
@@ -79,7 +78,7 @@ impl<'py> Text<'py> {
 }
 
 /// Returns the parts of a text that normal form C may change: their bounds in bytes, and the text
-/// between them. No normal form joins a part with the text around it.
+/// between them. Normal form C joins no part with the text around it.
 #[pyfunction]
 pub fn unsettled<'py>(
     object: &Bound<'py, PyAny>,
@@ -102,14 +101,21 @@ pub fn replaced<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let text = Text::new(object)?;
     let bytes = text.bytes()?;
-    let (mut new, mut at) = (with_room(bytes.len()), 0);
-    for (start, end, change) in changes {
-        append(&mut new, bytes.get(at..start).unwrap_or_default());
-        append(&mut new, change.as_bytes());
-        at = end;
+    let mut parts = Vec::new();
+    let mut at = 0;
+    for (start, end, change) in &changes {
+        parts.extend([bytes.get(at..*start).unwrap_or_default(), change.as_bytes()]);
+        at = *end;
     }
-    append(&mut new, bytes.get(at..).unwrap_or_default());
-    Ok(PyBytes::new(object.py(), &new))
+    parts.push(bytes.get(at..).unwrap_or_default());
+    PyBytes::new_with(object.py(), parts.iter().map(|part| part.len()).sum(), |mut room| {
+        for part in parts {
+            let (of_part, rest) = room.split_at_mut(part.len());
+            of_part.copy_from_slice(part);
+            room = rest;
+        }
+        Ok(())
+    })
 }
 
 /// Returns the bytes of a buffer.

@@ -1,4 +1,4 @@
-//! Characters that normal form C leaves as they are, whatever stands around them.
+//! *Settled* characters: normal form C leaves each as it is, and joins none with a character before.
 //!
 //! Most texts have few others, so that Python normalizes only the parts around these.
 
@@ -6,7 +6,7 @@ use super::unicode::decode;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::mem::growth::push;
 
-/// Ranges of such characters outside ASCII. They have combining class 0, are in normal form, and
+/// Ranges of settled characters; ASCII is settled too. They have combining class 0, are in normal form, and
 /// are never the second of two characters that normal form C makes one.
 const RANGES: [(u32, u32); 21] = [
     (0x80, 0x2FF),      // Latin
@@ -49,7 +49,8 @@ static BITS: [u64; COUNT / 64] = {
     bits
 };
 
-/// Whether all characters with this first byte are settled. A byte inside a character counts too.
+/// Whether all characters with this first byte are settled. True for bytes inside a
+/// character, whose first byte decides.
 static IS_SETTLED: [bool; 256] = {
     let mut settled = [false; 256];
     let mut byte = 0;
@@ -69,11 +70,11 @@ static IS_SETTLED: [bool; 256] = {
     settled
 };
 
-/// Parts with fewer bytes between them are one.
-const MIN_GAP: usize = 32;
+/// Parts with fewer bytes between them are one, since a part costs as much as many characters.
+const MIN_GAP: usize = 512;
 
-/// Returns the bounds of the parts of UTF-8 that have other characters. No normal form joins a part
-/// with the text around it.
+/// Returns the bounds of the parts of UTF-8 that have unsettled characters. Normal form C joins no
+/// part with the text around it.
 pub fn unsettled(
     text: &[u8],
     interrupt: &mut Interrupt<'_>,

@@ -84,6 +84,7 @@ class StagedEncoder(python.TextEncoder):
             normal = _nfc(text)  # no copy of a large file, unless it changes
             if ordinary or normal is text:
                 return normal
+            return normal if not any(map(self._finder.first_special, (normal, text))) else None
         string = as_str(text)
         plain = self._normal(string)
         if ordinary or (plain is string and self._finds_literals):
@@ -273,7 +274,7 @@ def _is_nfc(parts: Iterable[str]) -> bool:
 def _nfc(text: T) -> T | bytes:
     """Return the UTF-8 of a text in normal form C, or the text itself if it has that form.
 
-    Raises UnicodeEncodeError for a lone surrogate.
+    Raises the errors of `as_bytes` and `as_str`.
     """
     if isinstance(text, str) and text.isascii():
         return text
