@@ -458,8 +458,7 @@ mod tests {
     use crate::cache::MAX_FEW_CJK_RUNS;
     use crate::encode::{Count, IdList};
     use crate::interrupt::INTERRUPT_CHECK_BYTES;
-    use crate::split::automaton::Node;
-    use crate::split::examples::{automaton, gpt2};
+    use crate::split::examples::gpt2;
     use crate::test_inputs::Rng;
     use crate::types::TokenIndex;
 
