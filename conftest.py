@@ -15,6 +15,8 @@ from hypothesis import given, settings, strategies
 import bpetite
 
 settings.register_profile("fast", max_examples=40, deadline=None, derandomize=True)
+# scripts/test core takes it, for a quick answer.
+settings.register_profile("core", max_examples=20, deadline=None, derandomize=True)
 # scripts/test --all takes it. What must pass before a change lands gives the same result each time.
 settings.register_profile("all", max_examples=300, deadline=None, derandomize=True)
 settings.register_profile("random", max_examples=300, deadline=None)

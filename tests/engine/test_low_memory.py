@@ -90,7 +90,7 @@ def test(name, call, megabytes):
 for name, call in CALLS.items():
     for megabytes in (1, 5, 16):
         # By chance, threads leave less than 100 KB at a time, which may still end the process.
-        for _ in range(2):
+        for _ in range(3):
             child = os.fork()
             if child == 0:
                 os.dup2(1, 2)
