@@ -136,7 +136,7 @@ def test_parts_and_added_text_have_the_ids_of_the_flat_text(name: str, tmp_path:
         else:
             assert ids + new == flat, parts
             extended += 1
-    assert compared >= extended > profile().max_examples
+    assert compared >= extended > 5 * profile().max_examples // 4
 
 
 def test_tokens_of_one_score_merge_from_left_to_right(tmp_path: Path) -> None:

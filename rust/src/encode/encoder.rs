@@ -333,7 +333,7 @@ pub mod examples {
     pub const SPECIAL: [(&str, u32); 3] = [("<|a|>", 7000), ("<|a|><|b|>", 7001), ("'s", 7002)];
 
     /// Returns an encoder with GPT-2's pattern, others for which digits are split off before, and
-    /// one whose pieces and tokens have several words.
+    /// some whose pieces and tokens have several words.
     pub fn encoders() -> impl Iterator<Item = Encoder> {
         let digits = |max| {
             let digit = Box::new(Node::Set(0));

@@ -161,7 +161,7 @@ impl Joins {
         }
     }
 
-    /// Returns whether an id is its own index, and that of a base token; false for some that are.
+    /// Returns whether an id is so low that it is surely the index of a base token.
     #[inline(always)]
     pub fn is_base(&self, id: u32) -> bool {
         id < self.first_other

@@ -170,8 +170,8 @@ impl MergeTable {
     }
 
     /// Returns the merges whose parts can be made, each after merges that make them: the left and
-    /// the right token, and the token made. They are in rank order, except that a merge which uses a
-    /// token of a higher rank comes later.
+    /// the right token, and the token made. They are in rank order, except that a merge comes later
+    /// if it uses a token of a higher rank.
     fn possible_merges(&self) -> Vec<(TokenIndex, TokenIndex, TokenIndex)> {
         const NONE: u32 = u32::MAX;
         let pairs = self.pairs();

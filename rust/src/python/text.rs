@@ -93,7 +93,8 @@ pub fn unsettled<'py>(
         .collect()
 }
 
-/// Returns the UTF-8 of a text in which other bytes replace some. The bounds are in ascending order.
+/// Returns the UTF-8 of a text in which other bytes replace some. The bounds are in ascending
+/// order.
 #[pyfunction]
 pub fn replaced<'py>(
     object: &Bound<'py, PyAny>,

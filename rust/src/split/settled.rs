@@ -1,13 +1,14 @@
-//! *Settled* characters: normal form C leaves each as it is, and joins none with a character before.
+//! *Settled* characters: normal form C leaves each as it is, and joins none with a character
+//! before.
 //!
-//! Most texts have few others, so that Python normalizes only the parts around these.
+//! Most texts have few others, so Python normalizes only the parts around these.
 
 use super::unicode::decode;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::mem::growth::push;
 
-/// Ranges of settled characters; ASCII is settled too. They have combining class 0, are in normal form, and
-/// are never the second of two characters that normal form C makes one.
+/// Ranges of settled characters; ASCII is settled too. They have combining class 0, are in normal
+/// form, and are never the second of two characters that normal form C makes one.
 const RANGES: [(u32, u32); 21] = [
     (0x80, 0x2FF),      // Latin
     (0x388, 0x482),     // Greek and Cyrillic
