@@ -47,6 +47,8 @@ SERVED = {
     **MODEL_PATTERNS,
     "digits": r"\p{N}+",
     "lines": r"[^\n]+|[\n]+",
+    "three digits": "[0-9][0-9][0-9]",
+    "fails at its third character": r"[ab]{2}\s|b\d\d|中文",
     "counted": r"\p{Lu}{2,3}?|\w{0}[a-z]{2}|[\s\S]".replace(r"\w{0}", ""),
     # One match after another: the text after a match or a gap is read again.
     "far after an end": r"a+b|a|\s+'|[^a]",
@@ -216,6 +218,7 @@ IN_TURN = {
     "Laguna": (r"[^\n]+|[\n]+", PATTERNS["qwen2"]),
     "numbers of any length": (r"\p{N}+", PATTERNS["o200k"]),
     "Tiny Aya": TINY_AYA,
+    "Falcon's digits": (r"\p{N}+", "[0-9][0-9][0-9]"),
     "runs that a later pattern splits": (r"[ab]+", r"\p{L}", r"\s+"),
     "DeepSeek Coder": (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", CJK, r"\p{N}"),
     "Viking": (MODEL_PATTERNS["bloom"], r"\p{N}"),
@@ -259,7 +262,7 @@ def test_patterns_in_turn_split_as_regex_does(name: str, text: str) -> None:
     assert found == [id for half in halves for id in ids_by_regex(tokenizer, half)]
 
 
-@pytest.mark.parametrize("name", [*IN_TURN][:7])
+@pytest.mark.parametrize("name", [*IN_TURN][:8])
 @few_examples
 @given(text=nasty_texts)
 def test_patterns_of_one_automaton_split_safely(name: str, text: str) -> None:
@@ -277,8 +280,8 @@ WORDS = ["the", "Then", " of", "'s", "'ll", "'LL", "12345", "  ", "    ", "!\n\n
 
 @pytest.mark.parametrize(
     "patterns",
-    [*((each,) for each in SERVED.values()), *[*IN_TURN.values()][:6]],
-    ids=[*SERVED, *[*IN_TURN][:6]],
+    [*((each,) for each in SERVED.values()), *[*IN_TURN.values()][:7]],
+    ids=[*SERVED, *[*IN_TURN][:7]],
 )
 def test_texts_side_by_side_have_the_pieces_of_each(patterns: tuple[str, ...]) -> None:
     found = automaton(*patterns) if len(patterns) == 1 else several(*patterns)

@@ -446,20 +446,25 @@ def test_honoured_file_gives_ids_and_texts_of_tokenizers(change: Change, tmp_pat
     check_equal(tokenizer, library(value), TEXTS)
 
 
-def test_a_dropped_byte_in_a_long_text_changes_no_other_ids(tmp_path: Path) -> None:
-    """The native engine encodes the blocks that have none of them."""
-    value = changed(HONOURED["bytes without a token, which tokenizers drops, as in Falcon"])
-    tokenizer = Tokenizer.load(written(tmp_path, value))
-    assert tokenizer.encode("\x03") == []
+def test_what_is_around_a_dropped_byte_is_merged(tmp_path: Path) -> None:
+    dropped = HONOURED["bytes without a token, which tokenizers drops, as in Falcon"]
+    a, b, c, d, e, f = map(CHARACTERS.__getitem__, "中文".encode())
+    pairs = [(a, b), (a + b, c), (d, e), (d + e, f), (a + b + c, d + e + f)]
     many = "ab abc 12  é\n\n" * 3000
-    texts = [f"{many}\x03{many}", f"\x03 {many} \x03", many]
-    # Dropped bytes near the ends of the parts that Python splits, alone and in a row.
-    texts += [
-        f"{many}{'ab 1 ' * 30}"[-at:] + byte + many
-        for at in (1, 63, 64, 65, 129, 5000)
-        for byte in ("\x03", "\x03\x03", "\x03 ab\x03")
-    ]
-    check_equal(tokenizer, library(value), texts)
+    texts = ["中\x03文中文\x03中", "文" * 99 + "中\x03文", f"{many}\x03{many}"]
+    texts += ["a\x03b", "c\x03\x03d", "ab\x03cd" * 999, "\x03ab \x03ab\x03"]
+    for normalizer in (None, NFC):
+        value = changed(both(dropped, put("normalizer", to=normalizer)))
+        value["pre_tokenizer"] = NO_REGEX
+        for left, right in pairs:
+            value["model"]["vocab"][left + right] = 900 + len(value["model"]["vocab"])
+            value["model"]["merges"].append(f"{left} {right}")
+        tokenizer = Tokenizer.load(written(tmp_path, value))
+        assert tokenizer.encode("\x03") == []
+        check_equal(tokenizer, library(value), texts)
+        for text in texts:
+            found = tokenizer.encode_parts([text, "ab\x03", text])[0]
+            assert found == tokenizer.encode(f"{text}ab\x03{text}")
 
 
 @quick_once
@@ -1125,16 +1130,21 @@ def test_a_vocabulary_with_any_merges_gives_its_ids_here(seed: int, tmp_path: Pa
         for at in range(1, len(token)):
             if token[:at] in model["vocab"] and token[at:] in model["vocab"]:
                 merges += [[token[:at], token[at:]]]
+    missing = choice.sample([*map(chr, range(33, 127)), *"ĉčĤħåèä½¸Ń"], 4 * (seed % 3))
+    model["ignore_merges"] = not missing and choice.random() < 0.5
+    for character in missing:
+        del model["vocab"][character]
+    merges = [pair for pair in merges if {*pair}.isdisjoint(missing)]
     model["merges"] = [list(pair) for pair in {tuple(pair): None for pair in merges}]
     if seed % 2:
         choice.shuffle(model["merges"])
-    model["ignore_merges"] = choice.random() < 0.5
     ids = choice.sample(range(3000), len(model["vocab"]))
     model["vocab"] = dict(zip(model["vocab"], ids, strict=True))
     value["added_tokens"] = [added(model["vocab"]["<|first|>"], "<|first|>")]
     path.write_text(json.dumps(value), encoding="utf-8")
     tokenizer, other = Tokenizer.load(path), library(value)
     tokens = sorted(tokenizer.decode([id], errors="ignore") for id in ids)
+    tokens += missing and [token + choice.choice(missing) for token in tokens]
     texts = ["".join(choice.choices(tokens, k=20)) for _ in range(60)]
     check_equal(tokenizer, other, [*texts, *tokens, *CORPUS])
     tokenizer.save(path, overwrite=True)

@@ -861,6 +861,14 @@ def test_wrong_stages_are_refused(tmp_path: Path, stages: object, message: str) 
     assert (kind, str(told)[: len(f"{path}: {message}")]) == (ValueError, f"{path}: {message}")
 
 
+def test_no_byte_is_dropped_from_a_whole_piece(tmp_path: Path) -> None:
+    stages = {"drops_unknown": True}
+    others = {"ignore_merges": True, "normalizer": None, "stages": stages}
+    path = written(tmp_path / "wrong.json", {**document_2(), **others})
+    told = "expected false where bytes without a token are dropped, got true"
+    assert refusal(path) == (ValueError, f"{path}: ignore_merges: {told}")
+
+
 # Without a version, a file is taken for one of version 1.
 @pytest.mark.parametrize("key", KEYS_2[1:])
 def test_missing_key_of_version_2_is_a_key_error(tmp_path: Path, key: str) -> None:

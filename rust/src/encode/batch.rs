@@ -7,7 +7,7 @@ use super::places::{Places, TokenLengths};
 use super::sink::{IdList, Sink};
 use crate::cache::{Cache, MAX_FEW_CJK_RUNS, MergePiece, Misses, Packed};
 use crate::interrupt::Interrupt;
-use crate::mem::growth::{append, granted, push};
+use crate::mem::growth::{append, copied, granted, push};
 use crate::merge::cjk::CjkSplitter;
 use crate::merge::joins::{Joins, joins_words};
 use crate::merge::{MergeScratch, MergeTable, NO_RANK, Ranks, Row};
@@ -61,6 +61,8 @@ pub struct PieceEncoder {
     ids_of: HashMap<TokenIndex, Vec<u32>>,
     /// The first of these tokens.
     first_several: TokenIndex,
+    /// For each byte, whether a piece loses it before it is merged; None if it loses none.
+    dropped: Option<Box<[bool; 256]>>,
     /// From this token on, each token equals its id.
     first_equal: TokenIndex,
     /// Made on first use; None if pieces must not be split.
@@ -82,6 +84,7 @@ impl PieceEncoder {
             id_of,
             ids_of,
             first_several,
+            dropped: None,
             first_equal,
             neighbours: OnceLock::new(),
             fragments: OnceLock::new(),
@@ -94,6 +97,12 @@ impl PieceEncoder {
         let tokens = 0..self.id_of.len() as TokenIndex;
         self.ids_of = tokens.filter_map(|token| Some((token, ids_of(token)?))).collect();
         self.first_several = self.ids_of.keys().copied().min().unwrap_or(TokenIndex::MAX);
+    }
+
+    /// Sets the bytes that a piece loses before it is merged.
+    pub fn drop_bytes(&mut self, bytes: &[u8]) {
+        let is_dropped = |byte: usize| bytes.contains(&(byte as u8));
+        self.dropped = (!bytes.is_empty()).then(|| Box::new(std::array::from_fn(is_dropped)));
     }
 
     pub fn lengths(&self) -> &TokenLengths {
@@ -122,7 +131,9 @@ impl PieceEncoder {
     /// Returns how pieces of several words are cut, if pieces may be split.
     pub fn fragments(&self) -> Option<&Fragments> {
         if self.fragments.get().is_none() {
-            let fragments = self.merges.tokens_to_split_by().map(|tokens| {
+            // What is around a dropped byte may be merged.
+            let tokens = self.dropped.is_none().then(|| self.merges.tokens_to_split_by()).flatten();
+            let fragments = tokens.map(|tokens| {
                 // Without tokens of several words, cuts alone are faster.
                 let may_join = self.ids_of.is_empty() && tokens.all().any(joins_words);
                 let new = || Joins::new(&self.merges, &tokens, &self.id_of);
@@ -135,6 +146,27 @@ impl PieceEncoder {
             let _ = self.fragments.set(fragments);
         }
         self.fragments.get()?.as_ref()
+    }
+
+    /// Returns the tokens of a piece, which are in `scratch`.
+    fn merge<'s>(
+        &self,
+        piece: &[u8],
+        scratch: &'s mut MergeScratch,
+        interrupt: &mut Interrupt<'_>,
+    ) -> &'s [TokenIndex] {
+        if !self.drops_from(piece) {
+            return self.merges.merge(piece, scratch, interrupt);
+        }
+        let mut kept = copied(piece);
+        kept.retain(|byte| !self.drops_from(&[*byte]));
+        self.merges.merge(&kept, scratch, interrupt)
+    }
+
+    /// Returns whether a text has a byte that is dropped.
+    fn drops_from(&self, text: &[u8]) -> bool {
+        let Some(dropped) = self.dropped.as_deref() else { return false };
+        text.iter().any(|&byte| dropped[usize::from(byte)])
     }
 
     fn append_ids(&self, tokens: &[TokenIndex], ids: &mut Vec<u32>) {
@@ -172,7 +204,7 @@ struct CacheMiss<'a, 'i> {
 
 impl MergePiece for CacheMiss<'_, '_> {
     fn merge(&mut self, piece: &[u8], ids: &mut Vec<u32>) {
-        let tokens = self.encoder.merges.merge(piece, self.scratch, self.interrupt);
+        let tokens = self.encoder.merge(piece, self.scratch, self.interrupt);
         self.encoder.append_ids(tokens, ids);
     }
 }
@@ -209,7 +241,9 @@ impl<S: Sink> Work for EncodePieces<'_, '_, '_, S> {
         cache.sort_longer(text, bounds, whole_cjk_runs, misses);
         let mut neighbours = None;
         if !misses.cjk_runs.all().is_empty() {
-            neighbours = encoder.neighbours();
+            // What is around a dropped byte may be merged.
+            let batch = &text[bounds[0] as usize..bounds[count] as usize];
+            neighbours = encoder.neighbours().filter(|_| !encoder.drops_from(batch));
             if neighbours.is_none() {
                 cache.sort_longer(text, bounds, true, misses);
             }

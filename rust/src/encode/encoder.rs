@@ -44,6 +44,14 @@ impl Encoder {
         self
     }
 
+    /// Returns the encoder that drops some bytes of each piece before it is merged.
+    pub fn dropping(mut self, bytes: &[u8]) -> Encoder {
+        if let Some(pieces) = Arc::get_mut(&mut self.pieces) {
+            pieces.drop_bytes(bytes);
+        }
+        self
+    }
+
     /// Returns an encoder with other special tokens that shares everything else.
     pub fn allowing(&self, special: &[(String, u32)]) -> Encoder {
         Encoder {

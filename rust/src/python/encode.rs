@@ -158,14 +158,15 @@ fn literals(special_tokens: &Bound<'_, PyDict>) -> PyResult<Vec<(String, u32)>> 
 impl TextEncoder {
     /// `splitters` are automata and cuts. Each splits the pieces of the one before. Without any,
     /// the encoder only merges. `partial` has the ids that some ids of the vocabulary become at
-    /// last.
+    /// last. Bytes that are `dropped` have no ids; then `encode_parts` must not be called.
     #[new]
-    #[pyo3(signature = (vocabulary, special_tokens, splitters, partial = HashMap::new()))]
+    #[pyo3(signature = (vocabulary, special_tokens, splitters, partial = HashMap::new(), dropped = None))]
     fn new(
         vocabulary: &Bound<'_, NativeVocabulary>,
         special_tokens: &Bound<'_, PyDict>,
         splitters: Vec<Bound<'_, PyAny>>,
         partial: HashMap<u32, Vec<u32>>,
+        dropped: Option<&[u8]>,
     ) -> PyResult<TextEncoder> {
         let vocabulary = &vocabulary.get().0;
         let splitters = splitters.iter().map(splitter).collect::<PyResult<_>>()?;
@@ -182,6 +183,7 @@ impl TextEncoder {
                 &special,
             )
             .expanding(|token| partial.get(&vocabulary.id_of[token as usize]).cloned())
+            .dropping(dropped.unwrap_or_default())
         })?;
         Ok(TextEncoder { encoder, integers })
     }

@@ -17,7 +17,7 @@ from bpetite._corpus import BatchCorpus, DocumentCorpus, NormalizedCorpus, check
 from bpetite._decoder import as_list
 from bpetite._engine import _native, python
 from bpetite._engine.contract import FREE_LEARNING
-from bpetite._engine.staged import StagedEncoder, merge_of
+from bpetite._engine.staged import StagedEncoder
 from bpetite._pattern_tree import byte_tree, pattern_tree
 from bpetite._piece_records import Totals
 from bpetite._pretokenizer import MATCH_ALL, PATTERNS, TIKTOKEN_CL100K, cuts_of
@@ -177,10 +177,14 @@ def make_text_encoder(vocabulary: Vocabulary) -> contract.TextEncoder:
     if vocabulary.stages.has_words:
         return python.TextEncoder(vocabulary, None, _warning_of(reason))
     encoder = _native.TextEncoder(
-        native_vocabulary, dict(vocabulary.special_tokens), () if reason else splitters, partial
+        native_vocabulary,
+        dict(vocabulary.special_tokens),
+        () if reason else splitters,
+        partial,
+        vocabulary.absent_bytes if vocabulary.stages.drops_unknown else b"",
     )
     if reason:
-        return python.TextEncoder(vocabulary, merge_of(vocabulary, encoder), _warning_of(reason))
+        return python.TextEncoder(vocabulary, encoder.merge, _warning_of(reason))
     stages = vocabulary.stages
     only_splits = "space" not in stages.steps and replace(stages, steps=()) == NO_STAGES
     if only_splits and not vocabulary.normalizer:

@@ -5,17 +5,16 @@ The native engine can do neither, but most texts have no such literals and are n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from bpetite._arguments import Frame, Text, as_bytes, as_str, raise_in_whole
+from bpetite._arguments import Frame, Text, as_str, raise_in_whole
 from bpetite._corpus import normal_run
 from bpetite._engine import _native, python
 from bpetite._engine.arrays import as_array
-from bpetite._pretokenizer import chunks_of
 from bpetite._stages import StagedSplitter
 from bpetite._unicode import nfc
-from bpetite._vocabulary import IMPOSSIBLE_BYTES, Vocabulary, is_encodable
+from bpetite._vocabulary import Vocabulary, is_encodable
 
 T = TypeVar("T")
 
@@ -23,7 +22,6 @@ _LOOK_AROUND = ("Strip", "Prepend", "Replace")
 """Normalizers that may leave a text as it is, and yet change a part of it."""
 
 
-_PART_CHARACTERS = 64  # the least text that is split in Python
 _FIRST_PIECE_CHARACTERS = 64  # the start of a text in which its first piece is searched
 
 
@@ -41,8 +39,8 @@ class StagedEncoder(python.TextEncoder):
         self._is_nfc = vocabulary.normalizers == (("NFC",),)
         self._has_space = "space" in vocabulary.stages.steps
         self._has_characters = vocabulary.stages.byte_fallback
-        self._dropped = _dropped(vocabulary)
-        super().__init__(vocabulary, merge_of(vocabulary, encoder), None)
+        self._drops = vocabulary.stages.drops_unknown
+        super().__init__(vocabulary, encoder.merge, None)
 
     def _use(self, special_tokens: Mapping[str, int]) -> None:
         super()._use(special_tokens)
@@ -72,13 +70,6 @@ class StagedEncoder(python.TextEncoder):
 
         Raises UnicodeEncodeError for a lone surrogate if the text changes.
         """
-        plain = self._found_plain(text, ordinary)
-        if self._dropped and plain is not None:
-            return None if self._drops(plain) else plain
-        return plain
-
-    def _found_plain(self, text: Text, ordinary: bool) -> Text | None:
-        """Return such a text if no byte is dropped."""
         is_usual = self._is_nfc and (ordinary or self._finds_literals)
         if is_usual and not isinstance(text, str):
             normal = _nfc(text)  # no copy of a large file, unless it changes
@@ -105,11 +96,9 @@ class StagedEncoder(python.TextEncoder):
     def _spaced(self, text: str) -> str:
         return " " + text if self._has_space and text and not text.startswith(" ") else text
 
-    def _by_segments(self, text: Text, item_size: int, ordinary: bool) -> memoryview:
+    def _by_segments(self, text: Text, item_size: int) -> memoryview:
         """Return the ids of a text; only the text between literals goes to the native encoder."""
         string = as_str(text)
-        if self._dropped:
-            return as_array(super().encode(string, ordinary), item_size)
         try:
             split = [*self._splitter.split(string)]
         except UnicodeEncodeError as error:
@@ -128,29 +117,6 @@ class StagedEncoder(python.TextEncoder):
             for part in (data[start:end], special[literal] if literal else b"")
         ]
         return memoryview(bytearray().join(parts)).cast(ids.format)
-
-    def _segment(self, segment: str, join: python.Join[T]) -> Iterator[T]:
-        """As in Python, but only a few characters around a byte to drop are split in Python."""
-        if self._has_space:
-            yield from super()._segment(segment, join)
-            return
-        clean: list[str] = []
-        for block in self._pretokenizer.blocks(segment):
-            if not self._drops(block):
-                clean.append(block)
-                continue
-            for part in self._pretokenizer.blocks_of_chunks(chunks_of(block, _PART_CHARACTERS)):
-                if not self._drops(part):
-                    clean.append(part)
-                    continue
-                yield join((self._ordinary.encode("".join(clean), True),))
-                yield from super()._segment(part, join)
-                clean.clear()
-        yield join((self._ordinary.encode("".join(clean), True),))
-
-    def _drops(self, text: Text) -> bool:
-        data = as_bytes(text)
-        return any(byte in data for byte in self._dropped)
 
     def _first_piece(self, text: Text, ordinary: bool) -> tuple[str, str] | None:
         """Return the first piece of a text that only gets a space, without it and with it.
@@ -186,7 +152,7 @@ class StagedEncoder(python.TextEncoder):
             return ids
         plain = self._plain(text, ordinary)
         if plain is None:
-            return self._by_segments(text, 4, ordinary).tolist()
+            return self._by_segments(text, 4).tolist()
         return self._native.encode(plain, ordinary or not self._finds_literals, threads)
 
     def count(self, text: Text, ordinary: bool = False) -> int:
@@ -196,7 +162,7 @@ class StagedEncoder(python.TextEncoder):
             return count(text, True) - count(first, True) + count(spaced, True)
         plain = self._plain(text, ordinary)
         if plain is None:
-            return len(self._by_segments(text, 4, ordinary))
+            return len(self._by_segments(text, 4))
         return self._native.count(plain, ordinary or not self._finds_literals)
 
     def encode_array(self, text: Text, ordinary: bool, item_size: int, threads: int) -> memoryview:
@@ -216,7 +182,7 @@ class StagedEncoder(python.TextEncoder):
             return joined
         plain = self._plain(text, ordinary)
         if plain is None:
-            return self._by_segments(text, item_size, ordinary)
+            return self._by_segments(text, item_size)
         return self._native.encode_array(
             plain, ordinary or not self._finds_literals, item_size, threads
         )
@@ -244,26 +210,10 @@ class StagedEncoder(python.TextEncoder):
 
     def encode_parts(self, parts: Iterable[str], item_size: int) -> tuple[Any, Any]:
         parts = [*parts]
-        if self._is_nfc and self._finds_literals and _is_nfc(parts):
+        # The native encoder locates parts by the lengths of tokens, so no byte may be dropped.
+        if self._is_nfc and self._finds_literals and not self._drops and _is_nfc(parts):
             return self._native.encode_parts(parts, item_size)
         return super().encode_parts(parts, item_size)
-
-
-def _dropped(vocabulary: Vocabulary) -> bytes:
-    """Return the bytes of UTF-8 that the vocabulary drops."""
-    if not vocabulary.stages.drops_unknown:
-        return b""
-    return vocabulary.absent_bytes.translate(None, IMPOSSIBLE_BYTES)
-
-
-def merge_of(
-    vocabulary: Vocabulary, encoder: _native.TextEncoder
-) -> Callable[[bytes], Sequence[int]]:
-    """Return how the native encoder of a vocabulary merges one piece."""
-    dropped = _dropped(vocabulary)
-    if not dropped:
-        return encoder.merge
-    return lambda piece: encoder.merge(piece.translate(None, dropped))
 
 
 def _is_nfc(parts: Iterable[str]) -> bool:

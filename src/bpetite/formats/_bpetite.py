@@ -303,6 +303,8 @@ def _read_2(file: SourceFile, document: dict[str, Any]) -> Vocabulary:
         file.check_value(document["normalizer"], "normalizer", None)
         n_patterns = 1 + len(others["more_patterns"])
         others["stages"] = read_stages(file, given_stages, n_patterns, special_tokens)
+        if others["stages"].drops_unknown and ignore_merges:
+            file.refuse("ignore_merges", True, "false where bytes without a token are dropped")
     literal_bytes = dict(others["stages"].literal_bytes)
     for literal, id in special_tokens.items():
         token = token_of(id)

@@ -10,7 +10,8 @@
 //!   end.
 //!
 //! The text between two matches is a *gap*, and a piece too. Where a match begins and fails, a gap
-//! begins or goes on. The second character of the match has to tell whether it fails.
+//! begins or goes on. While a match may fail, a state also has the state after its failure. A match
+//! in a gap has to tell within `MAX_DISTANCE` bytes whether it fails.
 
 use std::collections::HashMap;
 
@@ -20,11 +21,14 @@ use super::matcher::{DEAD, Matcher, Way};
 /// What a step tells of the places before the character that it reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Told {
-    /// Bit n is set if a piece ends n bytes before the character, which has at most 4 bytes.
+    /// Bit n is set if a piece ends n bytes before the character; n is at most `MAX_DISTANCE`.
     pub ends: u8,
     /// How many of the ends that earlier steps told are wrong.
     pub taken_back: u8,
 }
+
+/// The most bytes between an end and the character whose step tells it: at least one character.
+const MAX_DISTANCE: u8 = 4;
 
 const MAX_TAKEN_BACK: u8 = 5;
 const MAX_STATES: usize = 4000;
@@ -40,15 +44,19 @@ struct State {
 }
 
 /// Whether a state is in a gap.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 enum Gap {
     /// No gap: the match does not fail.
     None,
     /// In a gap, in which no match has begun so far.
     Inside,
-    /// The match has read one character, and may fail. If it does not, the gap ends this many bytes
-    /// before; at 0 there was no gap.
-    MayEnd(u8),
+    /// The match has begun, and may fail.
+    MayEnd {
+        /// If it does not fail, the gap ends this many bytes before; at 0 there was no gap.
+        distance: u8,
+        /// The state that its characters have led to if it fails.
+        failed: Box<State>,
+    },
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -205,7 +213,11 @@ fn step(
     let anew = || step(matcher, &State::of(Matcher::START), class, length, depth + 1);
     let inside = State { gap: Gap::Inside, ..State::of(Matcher::START) };
     let told = Told {
-        ends: if let Gap::MayEnd(distance @ 1..) = state.gap { 1 << distance } else { 0 },
+        ends: if let Gap::MayEnd { distance: distance @ 1.., .. } = state.gap {
+            1 << distance
+        } else {
+            0
+        },
         taken_back: state.found.as_ref().map_or(0, |found| found.told),
     };
     if next == DEAD && accepts {
@@ -222,8 +234,8 @@ fn step(
             let (next, told) = step(matcher, &found.after, class, length, depth + 1)?;
             return Ok((next, with_end(told, found)?));
         }
-        return match state.gap {
-            Gap::MayEnd(_) => step(matcher, &inside, class, length, depth + 1),
+        return match &state.gap {
+            Gap::MayEnd { failed, .. } => step(matcher, failed, class, length, depth + 1),
             Gap::Inside if is_end_of_text => Ok((None, Told { ends: 1, taken_back: 0 })),
             Gap::None if state.matcher != Matcher::START => Err(TooFar),
             Gap::None if is_end_of_text => Ok((None, Told::default())), // an empty text
@@ -246,11 +258,22 @@ fn step(
                 Told { ends: told.ends | u8::from(is_gap), ..told },
             ));
         }
-        let gap = match state.gap {
-            Gap::None if state.matcher == Matcher::START => Gap::MayEnd(0),
-            Gap::Inside => Gap::MayEnd(length),
-            Gap::None | Gap::MayEnd(_) => return Err(TooFar),
+        let (distance, failed) = match &state.gap {
+            Gap::None if state.matcher == Matcher::START => (0, inside),
+            Gap::Inside => (length, inside),
+            Gap::None => return Err(TooFar),
+            Gap::MayEnd { distance, failed } => {
+                let failed = step(matcher, failed, class, length, depth + 1)?;
+                let (Some(failed), Told { ends: 0, taken_back: 0 }) = failed else {
+                    return Err(TooFar);
+                };
+                (if *distance > 0 { distance + length } else { 0 }, failed)
+            }
         };
+        if distance > MAX_DISTANCE {
+            return Err(TooFar);
+        }
+        let gap = Gap::MayEnd { distance, failed: failed.into() };
         return Ok((Some(State { gap, ..State::of(next) }), Told::default()));
     };
     let (Some(after), told) = step(matcher, &found.after, class, length, depth + 1)? else {
